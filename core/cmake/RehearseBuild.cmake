@@ -1,0 +1,31 @@
+# Choices that hold for the whole build tree. Nothing here reaches an installed package.
+
+if(PROJECT_IS_TOP_LEVEL)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+  endif()
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+  # LibTorch's headers need 1-2 GB a compiler, so as many compilers as cores would swap a laptop.
+  set_property(GLOBAL APPEND PROPERTY JOB_POOLS rehearse_compile=${REHEARSE_COMPILE_JOBS} rehearse_link=2)
+  set(CMAKE_JOB_POOL_COMPILE rehearse_compile)
+  set(CMAKE_JOB_POOL_LINK rehearse_link)
+  set(CMAKE_JOB_POOL_PRECOMPILE_HEADER rehearse_compile)
+endif()
+
+if(NOT REHEARSE_SANITIZE MATCHES "^(|address|undefined)$")
+  message(FATAL_ERROR "REHEARSE_SANITIZE is '${REHEARSE_SANITIZE}'; it must be address, undefined, or empty")
+endif()
+
+if(REHEARSE_USE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(REHEARSE_CCACHE NAMES ccache)
+  if(REHEARSE_CCACHE)
+    # pch_defines and time_macros are what ccache asks for before it caches with precompiled headers;
+    # base_dir and no hash_dir let build/dev, build/release and other checkouts share entries.
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+        "${CMAKE_COMMAND}" -E env
+        "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
+        "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+        "${REHEARSE_CCACHE}")
+  endif()
+endif()

@@ -1,0 +1,46 @@
+# How tests are declared.
+include(GoogleTest)
+
+set(REHEARSE_TEST_LABELS unit sim golden determinism install lint)
+
+# rehearse_add_test(NAME <name> SOURCES <file>... LIBS <target>... LABELS <label>...
+#                   [TIMEOUT <seconds>] [TORCH] [OWN_MAIN])
+#   One GoogleTest binary; every TEST() in it becomes a ctest case. LABELS are one or more of
+#   unit sim golden determinism install lint. TIMEOUT is per case, 60 by default. TORCH: the sources include
+#   LibTorch. GTest::gmock is always linked, GTest::gmock_main too unless OWN_MAIN.
+#   Every .cpp below tests/ must be named in a CMakeLists.txt: tests/CMakeLists.txt checks it.
+function(rehearse_add_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "TORCH;OWN_MAIN" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "rehearse_add_test(${arg_NAME}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  foreach(needed IN ITEMS NAME SOURCES LIBS LABELS)
+    if(NOT arg_${needed})
+      message(FATAL_ERROR "rehearse_add_test(${arg_NAME}): ${needed} is missing")
+    endif()
+  endforeach()
+  foreach(label IN LISTS arg_LABELS)
+    if(NOT label IN_LIST REHEARSE_TEST_LABELS)
+      message(FATAL_ERROR "rehearse_add_test(${arg_NAME}): label '${label}' is not one of: ${REHEARSE_TEST_LABELS}")
+    endif()
+  endforeach()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+
+  set(torch "")
+  if(arg_TORCH)
+    set(torch TORCH)
+  endif()
+  set(main GTest::gmock_main)
+  if(arg_OWN_MAIN)
+    set(main "")
+  endif()
+  rehearse_add_executable(${arg_NAME} SOURCES ${arg_SOURCES} LIBS ${arg_LIBS} GTest::gmock ${main} ${torch})
+  # Tests may look at private headers: "exec/fiber.h" under core/, and so on.
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/core" "${PROJECT_SOURCE_DIR}/fakes"
+                             "${PROJECT_SOURCE_DIR}/sim" "${PROJECT_SOURCE_DIR}/tests")
+  # PRE_TEST: listing the cases at build time would start every LibTorch binary in each build.
+  gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                       PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
