@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+
+#if defined(REHEARSE_ASAN)
+#include <pthread.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace rehearse::exec {
+
+// Tells AddressSanitizer which stack is in use: Debian's and Ubuntu's Boost do not. Empty in other builds.
+class AsanStack {
+ public:
+#if defined(REHEARSE_ASAN)
+  void set_bounds(const void* bottom, std::size_t bytes) noexcept {
+    bottom_ = bottom;
+    bytes_ = bytes;
+  }
+  void set_bounds_of_this_thread() noexcept {
+    pthread_attr_t attributes;
+    void* bottom = nullptr;
+    pthread_getattr_np(pthread_self(), &attributes);
+    pthread_attr_getstack(&attributes, &bottom, &bytes_);
+    pthread_attr_destroy(&attributes);
+    bottom_ = bottom;
+  }
+  // On `from`, just before the switch; `from_ends` when it will never be switched to again.
+  static void leave(AsanStack& from, const AsanStack& to, bool from_ends) noexcept {
+    __sanitizer_start_switch_fiber(from_ends ? nullptr : &from.fake_, to.bottom_, to.bytes_);
+  }
+  // On the new stack, as its first act.
+  void enter() noexcept { __sanitizer_finish_switch_fiber(fake_, nullptr, nullptr); }
+
+ private:
+  const void* bottom_ = nullptr;
+  std::size_t bytes_ = 0;
+  void* fake_ = nullptr;
+#else
+  void set_bounds(const void*, std::size_t) noexcept {}
+  void set_bounds_of_this_thread() noexcept {}
+  static void leave(AsanStack&, const AsanStack&, bool) noexcept {}
+  void enter() noexcept {}
+#endif
+};
+
+}  // namespace rehearse::exec

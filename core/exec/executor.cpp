@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/exec/executor.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "executor_impl.h"
+#include "interpose/interpose.h"
+#include "stack_overflow.h"
+
+namespace rehearse::exec {
+namespace {
+
+thread_local Fiber* t_current_fiber = nullptr;
+thread_local RankExecutor* t_executor = nullptr;
+
+// Stacks are kept for the life of the thread: the next world finds them warm.
+StackPool& stack_pool(std::size_t stack_bytes) {
+  thread_local std::vector<std::unique_ptr<StackPool>> pools;
+  for (auto& pool : pools) {
+    if (pool->stack_bytes() == stack_bytes) return *pool;
+  }
+  auto pool = std::make_unique<StackPool>(stack_bytes);
+  for (auto& known : pools) {
+    if (known->stack_bytes() == pool->stack_bytes()) return *known;
+  }
+  return *pools.emplace_back(std::move(pool));
+}
+
+ExecutorOptions checked(ExecutorOptions options) {
+  if (options.ranks < 1) {
+    throw std::invalid_argument(fmt::format("ranks is {}; a world has at least 1 rank", options.ranks));
+  }
+  return options;
+}
+
+}  // namespace
+
+Fiber* current_fiber() noexcept { return t_current_fiber; }
+
+Fiber& require_fiber(const char* caller) {
+  if (t_current_fiber == nullptr) {
+    throw std::logic_error(fmt::format("{} was called outside of a rank; it may only be called in a rank's body", caller));
+  }
+  return *t_current_fiber;
+}
+
+RankExecutor::Impl::Impl(ExecutorOptions options_in, Decisions& decisions_in, Clock& clock_in, RankState& state_in,
+                         FailureSink& sink_in)
+    : options(checked(options_in)),
+      decisions(decisions_in),
+      clock(clock_in),
+      state(state_in),
+      sink(sink_in),
+      ranks_(static_cast<std::size_t>(options.ranks)),
+      scheduler_(&Scheduler::of_this_thread()),
+      stacks_(stack_pool(options.stack_bytes)) {}
+
+RankExecutor::Impl::~Impl() = default;
+
+void RankExecutor::Impl::switch_state(Fiber* to) noexcept {
+  if (current_ == to) return;
+  auto* const from_image = current_ != nullptr ? current_->image.get() : host_image_.get();
+  auto* const to_image = to != nullptr ? to->image.get() : host_image_.get();
+  auto& from_native = current_ != nullptr ? current_->native : host_native_;
+  auto& to_native = to != nullptr ? to->native : host_native_;
+  state.exchange(from_image, to_image);
+  NativeState::exchange(from_native, to_native);
+  current_ = to;
+  t_current_fiber = to;
+}
+
+Fiber* RankExecutor::Impl::choose_next() noexcept {
+  if (runnable_.empty()) return nullptr;
+  std::uint32_t index = 0;
+  if (!ending_) {
+    if (++outcome_.switches > options.steps_max) {
+      stop(Ending::step_budget, fmt::format("more than {} switches", options.steps_max));
+      return nullptr;
+    }
+    try {
+      index = decisions.choose(ChoiceKind::next_fiber, runnable_.candidates());
+    } catch (...) {
+      oracle_error_ = std::current_exception();
+      stop(Ending::stopped, "the oracle failed");
+      return nullptr;
+    }
+  }
+  Fiber* const next = fibers_[runnable_.take(index)].get();
+  if (!ending_) decisions.log().note_step(next->id, clock.now());
+  return next;
+}
+
+boost::fibers::context* RankExecutor::Impl::pick_next() noexcept {
+  Fiber* const from = current_;
+  Fiber* const next = chosen_ != nullptr ? std::exchange(chosen_, nullptr) : choose_next();
+  // A Boost.Fiber primitive of the user's suspends without telling us.
+  if (from != nullptr && from->state == Fiber::State::running) from->state = Fiber::State::blocked;
+  switch_state(next);
+  AsanStack& to_stack = next != nullptr ? next->asan : host_asan_;
+  if (Fiber* const ended = std::exchange(ended_now_, nullptr)) {
+    AsanStack::leave(ended->asan, to_stack, true);
+  } else {
+    AsanStack::leave(from != nullptr ? from->asan : host_asan_, to_stack, false);
+  }
+  if (next == nullptr) return host_;
+  next->state = Fiber::State::running;
+  return next->context;
+}
+
+void RankExecutor::Impl::suspend(Fiber& fiber) {
+  fiber.context->suspend();
+  fiber.asan.enter();
+}
+
+void RankExecutor::Impl::make_runnable(Fiber& fiber) noexcept {
+  if (fiber.state != Fiber::State::blocked) return;
+  fiber.state = Fiber::State::runnable;
+  runnable_.push(fiber.id);
+}
+
+void RankExecutor::Impl::yield(Fiber& fiber) {
+  if (must_end(fiber)) meet_the_end(fiber, nullptr);
+  fiber.looks = 0;
+  fiber.clock_reads = 0;
+  fiber.state = Fiber::State::runnable;
+  runnable_.push(fiber.id);
+  Fiber* const next = choose_next();
+  if (next == &fiber) {
+    fiber.state = Fiber::State::running;
+  } else {
+    chosen_ = next;
+    suspend(fiber);
+  }
+  if (must_end(fiber)) meet_the_end(fiber, nullptr);
+}
+
+void RankExecutor::Impl::resume_fibers() {
+  host_->suspend();
+  host_asan_.enter();
+}
+
+void RankExecutor::Impl::stop(Ending ending, std::string reason) noexcept {
+  if (ending_) return;
+  ending_ = true;
+  outcome_.ending = ending;
+  outcome_.stop_reason = std::move(reason);
+  outcome_.end_time = clock.now();
+}
+
+RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
+  interpose::require_installed();
+  StackOverflowGuard overflow_guard;
+  if (host_ != nullptr) throw std::logic_error("RankExecutor::run() was called twice; make another executor");
+  host_ = boost::fibers::context::active();
+  host_asan_.set_bounds_of_this_thread();
+  host_image_ = std::make_unique<std::byte[]>(state.image_bytes());
+  outcome_.ranks.assign(ranks_.size(), RankEnd::aborted);
+  outcome_.ended_at.assign(ranks_.size(), kTimeZero);
+  fibers_.reserve(ranks_.size());
+  mains_alive_ = options.ranks;
+  scheduler_->executor = this;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    create(rank, [&body, rank] { body(rank); });
+  }
+  while (alive_ > 0) {
+    if (mains_alive_ == 0) stop(Ending::all_returned, {});
+    if (ending_) {
+      finish_world();
+    } else if (!runnable_.empty()) {
+      resume_fibers();
+    } else {
+      idle();
+    }
+  }
+  scheduler_->executor = nullptr;
+  if (!ending_) stop(Ending::all_returned, {});
+  scheduler_->run_others();
+  std::stable_sort(outcome_.blocked.begin(), outcome_.blocked.end(), [](const BlockedFiber& a, const BlockedFiber& b) {
+    return std::tie(a.rank, a.fiber_of_rank) < std::tie(b.rank, b.fiber_of_rank);
+  });
+  if (oracle_error_) std::rethrow_exception(oracle_error_);
+  return std::move(outcome_);
+}
+
+RankExecutor::RankExecutor(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state,
+                           FailureSink& sink)
+    : impl_(std::make_unique<Impl>(options, decisions, clock, state, sink)) {}
+
+RankExecutor::~RankExecutor() = default;
+
+RunOutcome RankExecutor::run(const std::function<void(int)>& body) {
+  if (t_executor != nullptr) throw std::logic_error("a world is running on this thread already; worlds do not nest");
+  struct Scope {
+    explicit Scope(RankExecutor* executor) { t_executor = executor; }
+    ~Scope() { t_executor = nullptr; }
+  } scope(this);
+  return impl_->run(body);
+}
+
+void RankExecutor::post(int rank, std::function<void()> work) { impl_->post(rank, std::move(work)); }
+std::uint32_t RankExecutor::spawn(std::function<void()> work) {
+  return impl_->spawn(require_fiber("RankExecutor::spawn()").rank, std::move(work)).fiber_of_rank;
+}
+void RankExecutor::stop(std::string reason) { impl_->stop(Ending::stopped, std::move(reason)); }
+bool RankExecutor::ending() const noexcept { return impl_->ending(); }
+void RankExecutor::note_progress() noexcept { impl_->note_progress(); }
+TimerQueue& RankExecutor::timers() noexcept { return impl_->timers; }
+Clock& RankExecutor::clock() noexcept { return impl_->clock; }
+Decisions& RankExecutor::decisions() noexcept { return impl_->decisions; }
+const ExecutorOptions& RankExecutor::options() const noexcept { return impl_->options; }
+RankExecutor* RankExecutor::current() noexcept { return t_executor; }
+
+}  // namespace rehearse::exec

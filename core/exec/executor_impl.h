@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <deque>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rehearse/exec/executor.h>
+
+#include "fiber.h"
+#include "run_queue.h"
+#include "scheduler.h"
+#include "stack_pool.h"
+
+namespace rehearse::exec {
+
+// The executor's inside. The thread's main context is the scheduler's own context ("the host"): it sleeps in
+// run() while fibers run, and is resumed when none can, to fire timers, let time pass, or end the world.
+class RankExecutor::Impl {
+ public:
+  Impl(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state, FailureSink& sink);
+  ~Impl();
+
+  RunOutcome run(const std::function<void(int)>& body);
+  void post(int rank, std::function<void()> work);
+  Fiber& spawn(int rank, std::function<void()> work);
+  void stop(Ending ending, std::string reason) noexcept;
+
+  // The next context to run; the host when no fiber can. Called by Boost.Fiber in the context that leaves the stage.
+  boost::fibers::context* pick_next() noexcept;
+
+  void make_runnable(Fiber& fiber) noexcept;
+  void yield(Fiber& fiber);
+  void poll(Fiber& fiber, bool reads_clock);
+
+  // Leaves the stage; returns when this fiber runs again.
+  void suspend(Fiber& fiber);
+  // Has the world (or the rank that this fiber helps) ended without this fiber?
+  bool must_end(const Fiber& fiber) const noexcept { return ending_ || fiber.abort; }
+  // Throws RankAborted; leaves a fiber behind that is unwinding and cannot take it. `observer`: the call it was in.
+  [[noreturn]] void meet_the_end(Fiber& fiber, const Observer* observer);
+
+  bool ending() const noexcept { return ending_; }
+  void note_progress() noexcept { progress_ = true; }
+
+  const ExecutorOptions options;
+  Decisions& decisions;
+  Clock& clock;
+  RankState& state;
+  FailureSink& sink;
+  TimerQueue timers;
+
+ private:
+  struct Rank {
+    std::deque<std::function<void()>> posted;
+    bool posted_running = false;
+    std::uint32_t fibers = 0;
+  };
+
+  // fiber_life.cpp: how fibers begin and end
+  Fiber& create(int rank, std::function<void()> work);
+  void enter(Fiber& fiber) noexcept;
+  void run_body(Fiber& fiber) noexcept;
+  void record_failure(Fiber& fiber);
+  void end(Fiber& fiber) noexcept;
+  void run_posted(int rank);
+  void abort_helpers(int rank) noexcept;
+  [[noreturn]] void leave_behind(Fiber& fiber);
+
+  // executor.cpp: switching
+  Fiber* choose_next() noexcept;
+  void switch_state(Fiber* to) noexcept;
+  void resume_fibers();
+
+  // idle.cpp: what happens when nobody can run
+  void idle();
+  bool release_pollers();
+  void let_time_pass(VirtualTime to);
+  bool idle_polls();
+  void finish_world();
+  void note_blocked(Fiber& fiber, const Observer* observer);
+
+  std::vector<Rank> ranks_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;  // by Fiber::id
+  RunQueue runnable_;
+  std::vector<std::uint32_t> free_ids_;  // of ended helpers
+  std::vector<Fiber*> pollers_;
+  Fiber* current_ = nullptr;
+  Fiber* chosen_ = nullptr;     // picked by yield() before it suspends
+  Fiber* ended_now_ = nullptr;  // on its way out of its last switch
+
+  boost::fibers::context* host_ = nullptr;
+  std::unique_ptr<std::byte[]> host_image_;
+  NativeState host_native_;
+  AsanStack host_asan_;
+  Scheduler* scheduler_ = nullptr;
+  StackPool& stacks_;
+
+  RunOutcome outcome_;
+  std::exception_ptr oracle_error_;
+  int mains_alive_ = 0;
+  std::size_t alive_ = 0;
+  std::size_t ended_since_release_ = 0;
+  bool ending_ = false;
+  bool progress_ = false;
+  bool clock_was_read_ = false;
+  std::uint64_t idle_looks_ = 0;
+  std::uint64_t timed_looks_ = 0;
+  VirtualDuration clock_step_{};
+};
+
+}  // namespace rehearse::exec

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How fibers begin, end, and meet the end of the world.
+#include <stdexcept>
+#include <utility>
+
+#include <boost/fiber/fiber.hpp>
+
+#include <rehearse/exec/throw_site.h>
+
+#include "executor_impl.h"
+
+namespace rehearse::exec {
+namespace {
+
+// Remembers the stack that Boost.Fiber takes from the pool, for the overflow message and AddressSanitizer.
+struct NotedStack {
+  StackPool* pool;
+  Fiber* fiber;
+
+  boost::context::stack_context allocate() {
+    fiber->stack = pool->take();
+    fiber->asan.set_bounds(static_cast<const char*>(fiber->stack.sp) - fiber->stack.size, fiber->stack.size);
+    return fiber->stack;
+  }
+  void deallocate(boost::context::stack_context& stack) noexcept { pool->give_back(stack); }
+};
+
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "unknown exception";
+  }
+}
+
+}  // namespace
+
+Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
+  std::uint32_t id = static_cast<std::uint32_t>(fibers_.size());
+  if (!free_ids_.empty()) {
+    id = free_ids_.back();
+    free_ids_.pop_back();
+  } else {
+    fibers_.emplace_back();
+  }
+  fibers_[id] = std::make_unique<Fiber>();
+  Fiber& fiber = *fibers_[id];
+  fiber.executor = this;
+  fiber.rank = rank;
+  fiber.id = id;
+  fiber.fiber_of_rank = ranks_[static_cast<std::size_t>(rank)].fibers++;
+  fiber.work = std::move(work);
+  fiber.image = std::make_unique<std::byte[]>(state.image_bytes());
+  state.create_image(fiber.image.get(), rank, fiber.fiber_of_rank);
+  scheduler_->expect(fiber);
+  boost::fibers::fiber(boost::fibers::launch::post, std::allocator_arg, NotedStack{&stacks_, &fiber}, [this, &fiber] {
+    enter(fiber);
+  }).detach();
+  ++alive_;
+  return fiber;
+}
+
+void RankExecutor::Impl::enter(Fiber& fiber) noexcept {
+  fiber.asan.enter();
+  run_body(fiber);
+  end(fiber);
+}
+
+void RankExecutor::Impl::run_body(Fiber& fiber) noexcept {
+  RankEnd result = RankEnd::aborted;
+  try {
+    if (!must_end(fiber)) {
+      fiber.work();
+      result = RankEnd::returned;
+    }
+  } catch (const RankAborted&) {
+  } catch (...) {
+    // What a library makes of RankAborted on its way through is not a failure of its own.
+    if (!fiber.was_aborted) {
+      result = RankEnd::failed;
+      record_failure(fiber);
+    }
+  }
+  if (fiber.is_main()) outcome_.ranks[static_cast<std::size_t>(fiber.rank)] = result;
+}
+
+void RankExecutor::Impl::record_failure(Fiber& fiber) {
+  RankFailure failure;
+  failure.rank = fiber.rank;
+  failure.error = std::current_exception();
+  failure.what = text_of(failure.error);
+  failure.thrown_at = last_throw();
+  failure.at = clock.now();
+  outcome_.failures.push_back(failure);
+  if (sink.on_rank_failure(failure) == FailureSink::Verdict::end_world) {
+    stop(Ending::rank_failed, failure.what);
+  }
+}
+
+void RankExecutor::Impl::end(Fiber& fiber) noexcept {
+  fiber.work = nullptr;
+  state.end_fiber(fiber.rank, fiber.fiber_of_rank);
+  fiber.state = Fiber::State::ended;
+  switch_state(nullptr);
+  ended_now_ = &fiber;
+  --alive_;
+  ++ended_since_release_;
+  progress_ = true;
+  if (fiber.is_main()) {
+    --mains_alive_;
+    outcome_.ended_at[static_cast<std::size_t>(fiber.rank)] = clock.now();
+    abort_helpers(fiber.rank);
+  } else {
+    free_ids_.push_back(fiber.id);
+  }
+}
+
+// A process that returns from main takes its other threads with it.
+void RankExecutor::Impl::abort_helpers(int rank) noexcept {
+  ranks_[static_cast<std::size_t>(rank)].posted.clear();
+  if (ranks_[static_cast<std::size_t>(rank)].fibers == 1) return;
+  for (auto& helper : fibers_) {
+    if (!helper->active() || helper->rank != rank) continue;
+    helper->abort = true;
+    make_runnable(*helper);
+  }
+}
+
+Fiber& RankExecutor::Impl::spawn(int rank, std::function<void()> work) {
+  progress_ = true;
+  return create(rank, std::move(work));
+}
+
+void RankExecutor::Impl::post(int rank, std::function<void()> work) {
+  auto& owner = ranks_[static_cast<std::size_t>(rank)];
+  if (ending_ || !fibers_[static_cast<std::size_t>(rank)]->active()) return;
+  owner.posted.push_back(std::move(work));
+  if (std::exchange(owner.posted_running, true)) return;
+  spawn(rank, [this, rank] { run_posted(rank); });
+}
+
+void RankExecutor::Impl::run_posted(int rank) {
+  auto& owner = ranks_[static_cast<std::size_t>(rank)];
+  while (!owner.posted.empty()) {
+    auto work = std::move(owner.posted.front());
+    owner.posted.pop_front();
+    work();
+  }
+  owner.posted_running = false;
+}
+
+void RankExecutor::Impl::meet_the_end(Fiber& fiber, const Observer* observer) {
+  if (outcome_.ending != Ending::all_returned) {
+    note_blocked(fiber, observer);
+    auto& where = outcome_.blocked[static_cast<std::size_t>(fiber.blocked_entry)].where;
+    if (where.empty()) where = CallSite::capture();
+  }
+  if (std::uncaught_exceptions() > 0) leave_behind(fiber);
+  fiber.was_aborted = true;
+  throw RankAborted(outcome_.stop_reason.empty() ? "the world has ended" : outcome_.stop_reason);
+}
+
+void RankExecutor::Impl::leave_behind(Fiber& fiber) {
+  fiber.state = Fiber::State::ended;
+  --alive_;
+  if (fiber.is_main()) {
+    --mains_alive_;
+    outcome_.ended_at[static_cast<std::size_t>(fiber.rank)] = clock.now();
+  }
+  // Boost would wait for it at the end of the thread.
+  fiber.context->worker_unlink();
+  for (;;) fiber.context->suspend();
+}
+
+}  // namespace rehearse::exec

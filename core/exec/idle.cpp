@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What happens when no fiber can run: lookers look again, timers fire, time passes, or the world ends.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "executor_impl.h"
+
+namespace rehearse::exec {
+namespace {
+
+constexpr std::size_t kReleaseEndedAt = 8;
+constexpr VirtualDuration kClockStepMin = std::chrono::microseconds(1);
+constexpr VirtualDuration kClockStepMax = std::chrono::seconds(1);
+
+// Reads of the clock in a row that are taken for measuring, not for polling.
+constexpr std::uint32_t kClockReadsFree = 16;
+
+class PollObserver final : public Observer {
+ public:
+  std::string describe() const override { return "a poll (it looks again and again at something that does not change)"; }
+};
+
+}  // namespace
+
+void RankExecutor::Impl::poll(Fiber& fiber, bool reads_clock) {
+  if (reads_clock && ++fiber.clock_reads <= kClockReadsFree) return;
+  if (fiber.looks == 0 && !reads_clock) {
+    yield(fiber);
+    fiber.looks = 1;
+    return;
+  }
+  const auto looks = fiber.looks + 1;
+  const auto reads = fiber.clock_reads;
+  clock_was_read_ |= reads > 0;
+  pollers_.push_back(&fiber);
+  fiber.polling = true;
+  suspend_blocked(fiber, PollObserver{});
+  fiber.looks = looks;
+  fiber.clock_reads = reads;
+}
+
+bool RankExecutor::Impl::release_pollers() {
+  if (pollers_.empty()) return false;
+  for (Fiber* const fiber : pollers_) {
+    fiber->polling = false;
+    make_runnable(*fiber);
+  }
+  pollers_.clear();
+  clock_was_read_ = false;
+  return true;
+}
+
+void RankExecutor::Impl::let_time_pass(VirtualTime to) {
+  clock.advance_to(to);
+  timers.fire_due(clock.now());
+  if (progress_) {
+    timed_looks_ = 0;
+  } else if (++timed_looks_ > options.idle_timed_looks_max) {
+    stop(Ending::livelock, fmt::format("{} looks at the clock or short sleeps while nothing else happened", timed_looks_));
+  }
+}
+
+// Only pollers are left. Returns whether they are to look again.
+bool RankExecutor::Impl::idle_polls() {
+  if (std::exchange(progress_, false)) {
+    idle_looks_ = 0;
+    clock_step_ = kClockStepMin;
+    return true;
+  }
+  if (const auto due = timers.next_due()) {
+    let_time_pass(*due);
+  } else if (clock_was_read_) {
+    let_time_pass(clock.now() + clock_step_);
+    clock_step_ = std::min(clock_step_ * 2, kClockStepMax);
+  } else if (++idle_looks_ > options.idle_looks_max) {
+    stop(Ending::livelock, fmt::format("{} looks at things that nobody is left to change", options.idle_looks_max));
+  }
+  return !ending_;
+}
+
+void RankExecutor::Impl::idle() {
+  if (ended_since_release_ >= kReleaseEndedAt || scheduler_->has_foreign()) {
+    ended_since_release_ = 0;
+    scheduler_->run_others();
+    if (!runnable_.empty()) return;
+  }
+  if (!pollers_.empty()) {
+    if (idle_polls()) release_pollers();
+    return;
+  }
+  if (const auto due = timers.next_due()) {
+    progress_ = false;
+    let_time_pass(*due);
+    return;
+  }
+  stop(Ending::deadlock, "no rank can go on and no timer is running");
+}
+
+void RankExecutor::Impl::note_blocked(Fiber& fiber, const Observer* observer) {
+  if (fiber.blocked_entry >= 0) return;
+  fiber.blocked_entry = static_cast<int>(outcome_.blocked.size());
+  auto& entry = outcome_.blocked.emplace_back();
+  entry.rank = fiber.rank;
+  entry.fiber_of_rank = fiber.fiber_of_rank;
+  if (observer == nullptr) return;
+  entry.waits_on = observer->describe();
+  entry.waits_for = observer->waits_for();
+  entry.fingerprint = observer->fingerprint();
+}
+
+void RankExecutor::Impl::finish_world() {
+  while (!runnable_.empty()) resume_fibers();
+  // Notes first, unwinding after: destructors must not change what the report says.
+  const bool note = outcome_.ending != Ending::all_returned;
+  for (auto& fiber : fibers_) {
+    if (note && fiber->state == Fiber::State::blocked) note_blocked(*fiber, fiber->observer);
+  }
+  pollers_.clear();
+  for (std::size_t id = 0; id < fibers_.size(); ++id) {
+    Fiber& fiber = *fibers_[id];
+    if (fiber.state != Fiber::State::blocked) continue;
+    fiber.abort = true;
+    make_runnable(fiber);
+    resume_fibers();
+  }
+  // A wait of Boost.Fiber's own takes a wake-up for a spurious one and sleeps again: nothing can unwind it.
+  for (auto& fiber : fibers_) {
+    if (fiber->state != Fiber::State::blocked || fiber->observer != nullptr) continue;
+    fiber->state = Fiber::State::ended;
+    fiber->context->worker_unlink();
+    --alive_;
+    if (fiber->is_main()) --mains_alive_;
+  }
+}
+
+}  // namespace rehearse::exec

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace rehearse::exec {
+
+// The ids of the fibers that can run, oldest first. Taking the oldest keeps the order; taking another one moves the
+// oldest into its place: any take is O(1), and always answering 0 is round robin.
+class RunQueue {
+ public:
+  void push(std::uint32_t fiber) { ids_.push_back(fiber); }
+
+  std::uint32_t take(std::size_t index) noexcept {
+    const auto taken = ids_[head_ + index];
+    ids_[head_ + index] = ids_[head_];
+    ++head_;
+    if (head_ == ids_.size()) {
+      ids_.clear();
+      head_ = 0;
+    } else if (head_ >= kCompactAt && 2 * head_ >= ids_.size()) {
+      ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(head_));
+      head_ = 0;
+    }
+    return taken;
+  }
+
+  std::span<const std::uint32_t> candidates() const noexcept { return {ids_.data() + head_, ids_.size() - head_}; }
+  std::size_t size() const noexcept { return ids_.size() - head_; }
+  bool empty() const noexcept { return head_ == ids_.size(); }
+  void clear() noexcept {
+    ids_.clear();
+    head_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kCompactAt = 1024;
+  std::vector<std::uint32_t> ids_;
+  std::size_t head_ = 0;
+};
+
+}  // namespace rehearse::exec

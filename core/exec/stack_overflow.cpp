@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stack_overflow.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "fiber.h"
+#include "stack_pool.h"
+
+namespace rehearse::exec {
+namespace {
+
+struct sigaction g_previous {};
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  const Fiber* const fiber = current_fiber();
+  if (fiber != nullptr && StackPool::in_guard_page(fiber->stack, info->si_addr)) {
+    char line[256];
+    const auto end = fmt::format_to_n(line, sizeof line,
+                                      "rehearse: stack overflow on rank {}: its fiber's stack has {} KiB; raise "
+                                      "`stack_bytes` in the world's options\n",
+                                      fiber->rank, fiber->stack.size >> 10);
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, std::min(end.size, sizeof line));
+  }
+  if ((g_previous.sa_flags & SA_SIGINFO) != 0) {
+    g_previous.sa_sigaction(signal, info, context);
+  } else if (g_previous.sa_handler != SIG_DFL && g_previous.sa_handler != SIG_IGN) {
+    g_previous.sa_handler(signal);
+  } else {
+    ::signal(signal, SIG_DFL);  // the fault repeats on return and ends the process
+  }
+}
+
+}  // namespace
+
+StackOverflowGuard::StackOverflowGuard() {
+  // A handler on the stack that has just overflowed could not run.
+  thread_local std::vector<char> signal_stack(std::size_t{64} << 10);
+  stack_t stack{};
+  stack.ss_sp = signal_stack.data();
+  stack.ss_size = signal_stack.size();
+  ::sigaltstack(&stack, &previous_stack_);
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigaction(SIGSEGV, &action, &previous_);
+  g_previous = previous_;
+}
+
+StackOverflowGuard::~StackOverflowGuard() {
+  ::sigaction(SIGSEGV, &previous_, nullptr);
+  if (previous_stack_.ss_sp == nullptr) previous_stack_.ss_flags = SS_DISABLE;
+  ::sigaltstack(&previous_stack_, nullptr);
+}
+
+}  // namespace rehearse::exec

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stack_pool.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace rehearse::exec {
+namespace {
+
+std::size_t page_bytes() noexcept {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+std::size_t round_up(std::size_t bytes, std::size_t unit) noexcept { return (bytes + unit - 1) / unit * unit; }
+
+// Wide enough for a function with a large frame not to step over it.
+constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
+constexpr std::size_t kStackBytesMin = std::size_t{64} << 10;
+
+}  // namespace
+
+StackPool::StackPool(std::size_t stack_bytes)
+    : stack_bytes_(round_up(stack_bytes < kStackBytesMin ? kStackBytesMin : stack_bytes, page_bytes())) {}
+
+StackPool::~StackPool() { trim(0); }
+
+boost::context::stack_context StackPool::take() {
+  if (!free_.empty()) {
+    const auto stack = free_.back();
+    free_.pop_back();
+    return stack;
+  }
+  const std::size_t mapped = stack_bytes_ + kGuardBytes;
+  void* const base = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (base == MAP_FAILED || ::mprotect(base, kGuardBytes, PROT_NONE) != 0) {
+    const int error = errno;
+    if (base != MAP_FAILED) ::munmap(base, mapped);
+    throw std::system_error(error, std::generic_category(),
+                            "cannot map another fiber stack (each takes two maps: see vm.max_map_count and ulimit -v)");
+  }
+  // A huge page would make every rank's first touch cost 2 MiB.
+  ::madvise(base, mapped, MADV_NOHUGEPAGE);
+  boost::context::stack_context stack;
+  stack.size = stack_bytes_;
+  stack.sp = static_cast<char*>(base) + mapped;
+  return stack;
+}
+
+void StackPool::give_back(const boost::context::stack_context& stack) noexcept { free_.push_back(stack); }
+
+void StackPool::trim(std::size_t keep) noexcept {
+  while (free_.size() > keep) {
+    unmap(free_.back());
+    free_.pop_back();
+  }
+}
+
+void StackPool::unmap(const boost::context::stack_context& stack) noexcept {
+  const std::size_t mapped = stack.size + kGuardBytes;
+  ::munmap(static_cast<char*>(stack.sp) - mapped, mapped);
+}
+
+bool StackPool::in_guard_page(const boost::context::stack_context& stack, const void* address) noexcept {
+  const auto lowest = reinterpret_cast<std::uintptr_t>(stack.sp) - stack.size;
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  return at < lowest && at >= lowest - kGuardBytes;
+}
+
+}  // namespace rehearse::exec

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/exec/wait_queue.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <rehearse/exec/timer_queue.h>
+
+#include "executor_impl.h"
+
+namespace rehearse::exec {
+
+struct WaitQueue::Waiter {
+  Waiter(WaitQueue& queue, Fiber& fiber) : queue(queue), fiber(fiber), previous(queue.last_) {
+    (previous != nullptr ? previous->next : queue.first_) = this;
+    queue.last_ = this;
+  }
+  ~Waiter() { leave(); }
+
+  void leave() noexcept {
+    if (!linked) return;
+    linked = false;
+    queue.unlink(*this);
+  }
+
+  WaitQueue& queue;
+  Fiber& fiber;
+  Waiter* previous;
+  Waiter* next = nullptr;
+  bool linked = true;
+  bool timed_out = false;
+};
+
+class WaitQueue::Deadline final : public Timer {
+ public:
+  Deadline(Waiter& waiter, TimerQueue& timers, VirtualTime due) : waiter_(waiter), timers_(timers) {
+    timers_.arm(*this, due);
+  }
+  ~Deadline() override { timers_.cancel(*this); }
+
+ private:
+  void fire() override {
+    waiter_.timed_out = true;
+    waiter_.leave();
+    make_runnable(waiter_.fiber);
+  }
+
+  Waiter& waiter_;
+  TimerQueue& timers_;
+};
+
+WaitQueue::~WaitQueue() {
+  if (empty()) return;
+  std::fputs("rehearse: a WaitQueue was destroyed while fibers wait in it\n", stderr);
+  std::abort();
+}
+
+void WaitQueue::unlink(Waiter& waiter) noexcept {
+  (waiter.previous != nullptr ? waiter.previous->next : first_) = waiter.next;
+  (waiter.next != nullptr ? waiter.next->previous : last_) = waiter.previous;
+}
+
+WaitResult WaitQueue::wait(const Observer& observer, std::optional<VirtualTime> deadline) {
+  Fiber& fiber = require_fiber("WaitQueue::wait()");
+  Waiter waiter(*this, fiber);
+  if (!deadline) {
+    suspend_blocked(fiber, observer);
+    return WaitResult::notified;
+  }
+  Deadline timer(waiter, fiber.executor->timers, *deadline);
+  suspend_blocked(fiber, observer);
+  return waiter.timed_out ? WaitResult::timed_out : WaitResult::notified;
+}
+
+bool WaitQueue::notify_one() {
+  if (first_ == nullptr) return false;
+  Waiter& waiter = *first_;
+  waiter.leave();
+  waiter.fiber.executor->note_progress();
+  make_runnable(waiter.fiber);
+  return true;
+}
+
+std::size_t WaitQueue::notify_all() {
+  std::size_t count = 0;
+  while (notify_one()) ++count;
+  return count;
+}
+
+}  // namespace rehearse::exec

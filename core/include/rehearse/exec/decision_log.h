@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <rehearse/exec/oracle.h>
+#include <rehearse/exec/time.h>
+
+namespace rehearse {
+
+// One answered choice.
+struct Decision {
+  ChoiceKind kind = ChoiceKind::next_fiber;
+  std::uint32_t options = 0;  // how many candidates there were
+  std::uint32_t answer = 0;   // the index taken
+  bool operator==(const Decision&) const = default;
+};
+
+// Every choice of a run in order, and the run's identity: a hash over the choices, what they chose, and the virtual
+// time and fiber of each step. Two runs of one binary with the same hash took the same way.
+class DecisionLog {
+ public:
+  void record(ChoiceKind kind, std::span<const std::uint32_t> candidates, std::uint32_t answer);
+
+  // A step of the schedule: `fiber` runs next, at `now`. Mixed into the hash, not stored.
+  void note_step(std::uint32_t fiber, VirtualTime now) noexcept {
+    mix((static_cast<std::uint64_t>(fiber) << 32) ^ static_cast<std::uint64_t>(now.time_since_epoch().count()));
+    ++steps_;
+  }
+
+  std::span<const Decision> decisions() const noexcept { return decisions_; }
+  std::uint64_t hash() const noexcept { return hash_; }
+  std::uint64_t steps() const noexcept { return steps_; }
+
+ private:
+  // A multiply and a shift per word: fast enough for every switch, and every bit reaches the high half.
+  void mix(std::uint64_t word) noexcept {
+    hash_ = (hash_ ^ word) * 0x9E3779B97F4A7C15ull;
+    hash_ ^= hash_ >> 32;
+  }
+
+  std::vector<Decision> decisions_;
+  std::uint64_t hash_ = 0x52454845'41525345ull;
+  std::uint64_t steps_ = 0;
+};
+
+// Asks the oracle and writes the answer down; nothing else calls Oracle::choose().
+class Decisions {
+ public:
+  // Neither is owned; both outlive this object.
+  Decisions(Oracle& oracle, DecisionLog& log) : oracle_(oracle), log_(log) {}
+
+  // Returns an index into `candidates`; with a single candidate it is 0 and nobody is asked.
+  // Throws std::logic_error when there is no candidate or the oracle answers out of range.
+  std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates);
+
+  DecisionLog& log() noexcept { return log_; }
+
+ private:
+  Oracle& oracle_;
+  DecisionLog& log_;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rehearse/exec/clock.h>
+#include <rehearse/exec/decision_log.h>
+#include <rehearse/exec/failure.h>
+#include <rehearse/exec/rank_state.h>
+#include <rehearse/exec/timer_queue.h>
+
+namespace rehearse::exec {
+
+struct ExecutorOptions {
+  int ranks = 1;
+
+  // Stack of each fiber, guard page excluded. Mapped lazily: what is never touched costs address space only.
+  std::size_t stack_bytes = std::size_t{8} << 20;
+
+  // A run of more switches than this ends as Ending::step_budget.
+  std::uint64_t steps_max = 1'000'000'000;
+
+  // Rounds in which nobody did anything but look (see this_rank::poll) before the run ends as Ending::livelock:
+  // looks at state alone, and looks that let virtual time pass (clock reads, sleeps).
+  std::uint64_t idle_looks_max = 1'000;
+  std::uint64_t idle_timed_looks_max = 10'000'000;
+};
+
+// How a run came to its end.
+enum class Ending {
+  all_returned,  // every rank's body returned
+  rank_failed,   // an exception left a rank's body and the failure sink ended the world
+  deadlock,      // no fiber can run and no timer is armed
+  livelock,      // fibers only look at things that can no longer change
+  step_budget,   // ExecutorOptions::steps_max
+  stopped,       // stop() was called (a checker found an error)
+};
+
+enum class RankEnd { returned, failed, aborted };
+
+// A fiber that was blocked when the world ended without it.
+struct BlockedFiber {
+  int rank = -1;
+  std::uint32_t fiber_of_rank = 0;
+  std::string waits_on;        // Observer::describe()
+  std::vector<int> waits_for;  // Observer::waits_for()
+  std::uint64_t fingerprint = 0;
+  CallSite where;
+};
+
+struct RunOutcome {
+  Ending ending = Ending::all_returned;
+  std::string stop_reason;            // what stop() was given
+  std::vector<RankEnd> ranks;         // one for each rank
+  std::vector<VirtualTime> ended_at;  // one for each rank
+  std::vector<RankFailure> failures;  // in order of time
+  std::vector<BlockedFiber> blocked;  // by rank, then fiber
+  VirtualTime end_time{};
+  std::uint64_t switches = 0;
+};
+
+// Runs the ranks of one world as fibers of the calling thread, one at a time, and decides through `Decisions` who runs
+// next. Time passes only when nobody can run.
+//
+// Blocking: run() blocks the calling thread until every rank has ended. Threads: one executor a thread at a time; all
+// other members may be called from fibers of this executor, from timers, and before run(), on the same thread.
+// Lifetime: every reference given to the constructor outlives the executor.
+// Errors: run() throws what the oracle threw; std::logic_error on nested use. Failures of ranks are data, not throws.
+class RankExecutor {
+ public:
+  RankExecutor(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state, FailureSink& sink);
+  RankExecutor(const RankExecutor&) = delete;
+  RankExecutor& operator=(const RankExecutor&) = delete;
+  ~RankExecutor();
+
+  // Runs `body(rank)` on each rank's main fiber. Once per executor.
+  RunOutcome run(const std::function<void(int rank)>& body);
+
+  // Runs `work` soon on a helper fiber of `rank`, in that rank's context: its state, its generator, its rank number.
+  // Work given to one rank runs in order, one piece at a time. This is how a collective's completion reaches the
+  // callbacks of a rank that did not finish it.
+  void post(int rank, std::function<void()> work);
+
+  // Starts another fiber of the calling fiber's rank (what a thread is to a process). Returns its fiber_of_rank.
+  // `work` must not throw.
+  std::uint32_t spawn(std::function<void()> work);
+
+  // Ends the world: every fiber meets RankAborted at its next blocking call, in order of rank. The first reason stays.
+  void stop(std::string reason);
+  bool ending() const noexcept;
+
+  // Tells the livelock detector that something happened that a polling rank may see.
+  void note_progress() noexcept;
+
+  TimerQueue& timers() noexcept;
+  Clock& clock() noexcept;
+  Decisions& decisions() noexcept;
+  const ExecutorOptions& options() const noexcept;
+
+  // The executor whose run() is under way on this thread; null when there is none.
+  static RankExecutor* current() noexcept;
+
+  class Impl;
+  Impl& impl() noexcept { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rehearse::exec

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <rehearse/exec/call_site.h>
+#include <rehearse/exec/time.h>
+
+namespace rehearse {
+
+// Thrown at a rank's blocking call (and at every later one) once its world has ended, so that the rank unwinds in
+// order. Programs need not catch it; one that does and carries on meets it again at its next call.
+class RankAborted : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace rehearse
+
+namespace rehearse::exec {
+
+// An exception that left a rank's body (or one of its threads).
+struct RankFailure {
+  int rank = -1;
+  std::exception_ptr error;
+  std::string what;   // the exception's text, "unknown exception" when it has none
+  CallSite thrown_at;  // innermost frames of the throw; empty when not known
+  VirtualTime at{};
+};
+
+// Told of each rank's failure when it happens, in the order in which they happen, in the failing rank's fiber.
+class FailureSink {
+ public:
+  enum class Verdict { end_world, keep_running };
+
+  virtual ~FailureSink() = default;
+
+  // end_world: the other ranks meet RankAborted at their next blocking call. keep_running: they go on, and may well
+  // wait for the failed rank for ever.
+  virtual Verdict on_rank_failure(const RankFailure& failure) = 0;
+};
+
+}  // namespace rehearse::exec

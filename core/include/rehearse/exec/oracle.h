@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace rehearse {
+
+// What a choice is about. The numbers are written to decision logs: add at the end, never renumber.
+enum class ChoiceKind : std::uint8_t {
+  next_fiber = 0,         // candidates: ids of the fibers that can run, in the order they became runnable
+  receive_any_source = 1,  // candidates: source ranks (within the group) whose message could be taken
+  latency = 2,            // candidates: 0..n-1, a step of the network model's jitter
+  fault = 3,              // candidates: {0 = no, 1 = yes}
+};
+
+std::string_view to_string(ChoiceKind kind) noexcept;
+
+// The one place where a run may go either way. A seeded generator, a search or a log stands behind it; everything
+// else in a simulated run is a function of the program and of these answers.
+//
+// Called on the executor's thread, never from two threads. It may throw (a replay that no longer fits does): the
+// executor then ends the world and rethrows from run().
+class Oracle {
+ public:
+  virtual ~Oracle() = default;
+
+  // Returns an index into `candidates`, which has at least two entries: a choice with one answer is not asked.
+  virtual std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) = 0;
+};
+
+}  // namespace rehearse

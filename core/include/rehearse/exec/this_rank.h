@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include <rehearse/exec/time.h>
+
+// What code running on a rank's fiber may ask and do. Outside of a fiber, is_fiber() is false and the rest throws
+// std::logic_error.
+namespace rehearse::exec::this_rank {
+
+bool is_fiber() noexcept;
+
+// The rank whose fiber this is; helper fibers (threads that the rank made, completion callbacks) answer the same.
+int rank();
+
+// 0 for the rank's main fiber; counts up for its helper fibers.
+std::uint32_t fiber_of_rank();
+
+VirtualTime now();
+
+// Lets others run; a scheduling point.
+void yield();
+
+// A look at something that may or may not have changed (isCompleted(), Store::check(), a clock read in a loop). The
+// first look after the rank has done something else returns at once; further looks let the other ranks run, then
+// timers, then (if the rank reads the clock) the clock. When nothing can ever change, the world ends as a livelock.
+void poll();
+
+// Suspends until virtual time has moved on by `duration`.
+void sleep_for(VirtualDuration duration);
+
+}  // namespace rehearse::exec::this_rank

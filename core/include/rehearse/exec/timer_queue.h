@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <rehearse/exec/time.h>
+
+namespace rehearse::exec {
+
+// Something that happens at a point in virtual time. Intrusive: the owner keeps the object alive while it is armed
+// (the destructor checks), and arming allocates nothing but the queue's own slot.
+class Timer {
+ public:
+  Timer() = default;
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+  virtual ~Timer();
+
+  bool armed() const noexcept { return slot_ != kUnarmed; }
+  VirtualTime due() const noexcept { return due_; }
+
+ private:
+  friend class TimerQueue;
+
+  // Runs on the scheduler's own context, outside every rank. It may wake fibers and arm timers (this one too).
+  virtual void fire() = 0;
+
+  static constexpr std::size_t kUnarmed = static_cast<std::size_t>(-1);
+  VirtualTime due_{};
+  std::uint64_t order_ = 0;
+  std::size_t slot_ = kUnarmed;
+};
+
+// Timers in order of (due time, order of arming), so that equal times fire in a fixed order. A binary heap:
+// arm, cancel and fire cost O(log n).
+class TimerQueue {
+ public:
+  // Precondition: `timer` is not armed.
+  void arm(Timer& timer, VirtualTime due);
+
+  // A timer that is not armed is left alone.
+  void cancel(Timer& timer) noexcept;
+
+  bool empty() const noexcept { return heap_.empty(); }
+  std::size_t size() const noexcept { return heap_.size(); }
+  std::optional<VirtualTime> next_due() const noexcept;
+
+  // Fires every timer that is due at `now` or before, also those armed by the ones that fire. Returns how many.
+  std::size_t fire_due(VirtualTime now);
+
+ private:
+  bool earlier(const Timer* a, const Timer* b) const noexcept;
+  void place(Timer* timer, std::size_t slot) noexcept;
+  void sift_up(std::size_t slot) noexcept;
+  void sift_down(std::size_t slot) noexcept;
+
+  std::vector<Timer*> heap_;
+  std::uint64_t armed_so_far_ = 0;
+};
+
+}  // namespace rehearse::exec

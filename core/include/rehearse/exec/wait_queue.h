@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include <rehearse/exec/observer.h>
+#include <rehearse/exec/time.h>
+
+namespace rehearse::exec {
+
+class Fiber;
+
+enum class WaitResult { notified, timed_out };
+
+// Where fibers wait for something: the fibers' condition variable, without a mutex (all fibers share a thread, and
+// nothing runs between a check and wait()). Fibers are notified in the order in which they came.
+//
+// Ownership: the queue must outlive its waiters; destroying it with waiters is a programming error (checked).
+// Errors: wait() throws RankAborted when the world ends; the waiter is then no longer in the queue.
+class WaitQueue {
+ public:
+  WaitQueue() = default;
+  WaitQueue(const WaitQueue&) = delete;
+  WaitQueue& operator=(const WaitQueue&) = delete;
+  ~WaitQueue();
+
+  // Suspends the calling fiber until it is notified or virtual time reaches `deadline`. Check the condition in a
+  // loop: another fiber may run between the notification and the return. Must be called on a fiber of an executor.
+  // `observer` must live until the call returns (put it on the stack).
+  WaitResult wait(const Observer& observer, std::optional<VirtualTime> deadline = std::nullopt);
+
+  // Makes waiters runnable; they run later, when the scheduler picks them. May be called from anywhere on the
+  // executor's thread. Returns whether there was one.
+  bool notify_one();
+  std::size_t notify_all();
+
+  bool empty() const noexcept { return first_ == nullptr; }
+
+ private:
+  struct Waiter;
+  class Deadline;
+  void unlink(Waiter& waiter) noexcept;
+
+  Waiter* first_ = nullptr;
+  Waiter* last_ = nullptr;
+};
+
+}  // namespace rehearse::exec
