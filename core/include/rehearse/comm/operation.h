@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+namespace rehearse::comm {
+
+using TensorList = c10::SmallVector<at::Tensor, 1>;
+
+// One rank's call of one collective or point-to-point operation, as the user made it. It owns references to the
+// tensors, so that they live until the operation is complete. Ranks are ranks within the group.
+//
+// How the c10d calls fill it (n = group size):
+//   op                     inputs            outputs           more
+//   broadcast              1 (root's counts) the same tensor   root
+//   allreduce              1 (in place)      the same tensor   reduce_op
+//   reduce                 1                 the same (root)   reduce_op, root
+//   allgather              1                 n                 sizes may differ between ranks
+//   _allgather_base        1                 1 (n times)
+//   gather                 1                 n on the root     root
+//   scatter                n on the root     1                 root
+//   reduce_scatter         n                 1                 reduce_op
+//   _reduce_scatter_base   1 (n times)       1                 reduce_op
+//   alltoall_base          1                 1                 input_splits, output_splits in elements (always n)
+//   alltoall               n                 n
+//   send                   1                 -                 peer, tag
+//   recv                   -                 1                 peer (-1: any source), tag
+//   barrier                -                 -
+struct Operation {
+  c10d::OpType type = c10d::OpType::UNKNOWN;
+  c10d::ReduceOp::RedOpType reduce_op = c10d::ReduceOp::UNUSED;
+  int root = -1;
+  int peer = -1;
+  int tag = 0;
+  TensorList inputs;
+  TensorList outputs;
+  c10::SmallVector<std::int64_t, 0> input_splits;
+  c10::SmallVector<std::int64_t, 0> output_splits;
+  c10::intrusive_ptr<c10d::_SupplementBase> reduce_supplement;  // PREMUL_SUM's factor
+  std::chrono::milliseconds timeout{0};  // 0: none
+  const std::string* label = nullptr;   // what the user calls the payload; interned by the world, null: none
+};
+
+// "allreduce", "_allgather_base", ...: the names of c10d's profiling titles without the back end.
+std::string_view name_of(c10d::OpType type) noexcept;
+std::string_view name_of(c10d::ReduceOp::RedOpType op) noexcept;
+
+bool is_point_to_point(c10d::OpType type) noexcept;
+
+}  // namespace rehearse::comm

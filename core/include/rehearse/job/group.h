@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+namespace rehearse {
+
+using Work = c10::intrusive_ptr<c10d::Work>;
+
+// A process group with calls for one tensor each, for tests and small programs. Everything else goes through the
+// c10d::ProcessGroup itself, which this converts to. A value type: copies share the group. A default-made Group (and
+// that of a rank that is not a member) is empty; calling it throws std::logic_error.
+//
+// Nothing here blocks; the returned Work's wait() does. Errors as those of the c10d call.
+class Group {
+ public:
+  Group() = default;
+  explicit Group(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {}
+
+  // Is the calling rank a member?
+  explicit operator bool() const noexcept { return static_cast<bool>(group_); }
+  const c10::intrusive_ptr<c10d::ProcessGroup>& get() const noexcept { return group_; }
+  c10d::ProcessGroup* operator->() const { return &checked(); }
+  operator const c10::intrusive_ptr<c10d::ProcessGroup>&() const noexcept { return group_; }
+
+  // Ranks within the group.
+  int rank() const { return checked().getRank(); }
+  int size() const { return checked().getSize(); }
+
+  Work allreduce(at::Tensor tensor, c10d::ReduceOp op = c10d::ReduceOp::SUM) const;  // in place
+  Work broadcast(at::Tensor tensor, int root = 0) const;                             // in place
+  Work reduce(at::Tensor tensor, int root = 0, c10d::ReduceOp op = c10d::ReduceOp::SUM) const;
+  Work allgather(std::vector<at::Tensor> outputs, at::Tensor input) const;
+  Work reduce_scatter(at::Tensor output, std::vector<at::Tensor> inputs,
+                      c10d::ReduceOp op = c10d::ReduceOp::SUM) const;
+  Work alltoall(at::Tensor output, at::Tensor input, std::vector<std::int64_t> output_splits = {},
+                std::vector<std::int64_t> input_splits = {}) const;  // along dimension 0; no splits: even
+  Work send(at::Tensor tensor, int to, int tag = 0) const;
+  Work recv(at::Tensor tensor, int from, int tag = 0) const;
+  Work barrier() const;
+
+ private:
+  c10d::ProcessGroup& checked() const;
+
+  c10::intrusive_ptr<c10d::ProcessGroup> group_;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <any>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Generator.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <rehearse/exec/time.h>
+#include <rehearse/job/group.h>
+
+namespace rehearse {
+
+// What a rank's body is given: who it is, its groups and store, and how to tell the run about itself. The same in the
+// simulation and on real devices.
+//
+// One for each rank, made and owned by the runner, valid while the body runs; used on that rank's fibers only.
+class RankContext {
+ public:
+  // Names what the rank communicates (a parameter, a bucket, a module) while it lives; labels nest, the innermost
+  // counts. Two ranks that meet in a collective under different labels are a mismatch.
+  class Label {
+   public:
+    Label(RankContext& context, std::string_view name);
+    Label(const Label&) = delete;
+    Label& operator=(const Label&) = delete;
+    ~Label();
+
+   private:
+    RankContext& context_;
+  };
+
+  virtual ~RankContext() = default;
+
+  virtual int rank() const noexcept = 0;
+  virtual int size() const noexcept = 0;
+
+  // The group of all ranks, "world".
+  virtual const Group& group() const noexcept = 0;
+
+  // A key-value store shared by all ranks. Its get() and wait() block, with timeouts in virtual time.
+  virtual const c10::intrusive_ptr<c10d::Store>& store() const noexcept = 0;
+
+  // A group of some ranks (of the world), in that order. Every rank of the world calls it, members or not, with the
+  // same ranks and in the same order among groups, as with torch.distributed.new_group. Empty on non-members.
+  // Does not block.
+  virtual Group new_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;
+
+  // This rank's default CPU generator: the one that at::rand() and module initialisers draw from. All ranks start
+  // with the same seed, as after torch.manual_seed() in every process.
+  virtual at::Generator& generator() const noexcept = 0;
+
+  virtual VirtualTime now() const noexcept = 0;
+
+  [[nodiscard]] Label label(std::string_view name) { return Label(*this, name); }
+
+  // One T for each rank, made on first use, gone when the world is: what a global variable is to a process.
+  template <class T>
+  T& local() {
+    static const char key = 0;
+    std::any& slot = local_slot(&key);
+    if (!slot.has_value()) slot.emplace<T>();
+    return std::any_cast<T&>(slot);
+  }
+
+  // A check of the program's own. `what` names it in the report, which counts how often it held; when it does not
+  // hold, throws CheckError and the verdict is check_failed. `detail` says what was found.
+  void expect(bool holds, std::string_view what, std::string_view detail = {});
+
+  // For people to watch; rank 0 only is shown. Never part of a decision. `done` of `total` steps.
+  virtual void progress(std::int64_t done, std::int64_t total, std::string_view text) = 0;
+
+ protected:
+  virtual void push_label(std::string_view name) = 0;
+  virtual void pop_label() noexcept = 0;
+  virtual void count_check(std::string_view what) = 0;
+  virtual std::any& local_slot(const void* key) = 0;
+};
+
+// RankContext::expect() did not hold.
+class CheckError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <rehearse/exec/time.h>
+#include <rehearse/job/verdict.h>
+
+namespace rehearse {
+
+// How one rank ended.
+struct RankLine {
+  int rank = -1;
+  std::string state;   // "returned", "failed", "blocked", "stopped"
+  VirtualTime at{};    // when it ended or, if blocked, since when the world stood still
+  std::string doing;   // the blocked call, or the exception's text
+  std::string last;    // the last operation it had completed: "broadcast #6 on \"world\""; empty: none
+  std::string where;   // "train.cpp:41 in step"; empty: unknown
+  std::vector<int> waits_for;
+};
+
+// Two calls that should have been the same.
+struct Difference {
+  std::string group;
+  std::uint64_t sequence = 0;
+  struct Side {
+    int rank = -1;
+    std::string fingerprint;
+    std::string where;
+  };
+  Side first, second;
+  struct Field {
+    std::string name, first, second;
+  };
+  std::vector<Field> fields;
+};
+
+// All that a run has to say, as data; writers make text, JSON and JUnit of it.
+struct Report {
+  Verdict verdict = Verdict::ok;
+  std::string headline;  // the verdict's line without the verdict's name
+
+  std::string program;
+  int ranks = 0;
+  std::uint64_t seed = 0;
+  std::string schedule;
+  std::string version;
+  std::uint64_t identity = 0;  // hash of decisions and events: equal for equal runs of one binary
+  std::uint64_t decisions = 0;
+  std::uint64_t switches = 0;
+  std::uint64_t operations = 0;
+  VirtualTime end_time{};
+
+  std::vector<RankLine> rank_lines;
+  std::vector<Difference> differences;
+  std::vector<std::string> wait_cycle;   // one line for each edge
+  std::vector<std::string> last_events;  // oldest first
+  std::map<std::string, std::uint64_t> checks;  // what was checked, and how often it held
+  std::string replay;                    // the command that runs this again
+  std::vector<std::string> files;        // what was written beside the report
+};
+
+}  // namespace rehearse

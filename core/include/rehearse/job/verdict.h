@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string_view>
+
+namespace rehearse {
+
+// What a run came to: the first word of every report, and the exit code of the command.
+enum class Verdict {
+  ok,              // every rank's body returned and nothing was found
+  rank_failed,     // an exception left a rank's body
+  mismatch,        // ranks called different things at the same place of a group's order
+  deadlock,        // no rank could go on, with or without timeouts that would have ended the wait
+  nondeterminism,  // two runs of the same seed, or a replay, took different ways
+  livelock,        // ranks only looked at things that could no longer change
+  step_budget,     // more switches than allowed
+  check_failed,    // a check of the program's own, or a checker of the simulation
+  timeout,         // an operation outlived its timeout although the missing rank was still on its way
+};
+
+// "DEADLOCK", "OK", ...
+std::string_view to_string(Verdict verdict) noexcept;
+
+// 0 ok, 1 rank failed, 2 mismatch, 3 deadlock, 4 nondeterminism, 5 livelock or step budget, 6 check failed,
+// 8 timeout. The command adds 64 (usage), 70 (internal error) and 130 (interrupted).
+int exit_code(Verdict verdict) noexcept;
+
+}  // namespace rehearse
