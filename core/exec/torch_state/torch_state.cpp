@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/torch_state/torch_state.h>
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <ATen/SequenceNumber.h>
+#include <ATen/record_function.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
+
+#include "exec/torch_state/image_copy.h"
+#include "exec/torch_state/thread_exit.h"
+#include "exec/torch_state/tls_layout.h"
+
+namespace rehearse::torch_state {
+namespace {
+
+// Real threads count up from one. The ids are the same in every world: c10d keeps a registry for each id for ever.
+constexpr std::uint64_t kThreadIdBase = std::uint64_t{1} << 32;
+
+static_assert(sizeof(at::Generator) == sizeof(void*), "the default generator is exchanged as one pointer");
+
+std::atomic<bool> an_object_exists{false};
+
+// SplitMix64: neighbouring inputs give unrelated seeds.
+std::uint64_t seed_of_rank(std::uint64_t seed, int rank) {
+  std::uint64_t x = seed + (static_cast<std::uint64_t>(rank) + 1) * 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+// What is kept for each fiber outside of its image.
+struct FiberRecord {
+  FiberRecord(const std::vector<std::span<std::byte>>& owned, bool is_fiber) : is_fiber(is_fiber), exits(owned) {}
+
+  const bool is_fiber;
+  std::size_t slot = 0;  // in Impl::fibers_
+  ThreadExitList exits;
+  std::optional<at::RecordFunctionTLS> record_function;  // only while it is not the default and not live
+};
+
+struct ImageHeader {
+  FiberRecord* record;
+  void* generator;
+};
+
+bool is_default(const at::RecordFunctionTLS& settings) {
+  return settings.tls_record_function_enabled_ && settings.sorted_tls_callbacks_.empty();
+}
+
+}  // namespace
+
+class TorchRankState::Impl {
+ public:
+  explicit Impl(TorchStateOptions options) : options_(options), layout_(tls_layout()) {
+    if (!thread_exit_is_interposed()) {
+      throw TorchStateError(TorchStateError::Reason::interposer_missing, "",
+                            "the executable does not export __cxa_thread_atexit, so thread-local objects of ranks "
+                            "would outlive them. Link rehearse::core into the executable itself, with default "
+                            "symbol visibility and no version script that hides it.");
+    }
+    initial_.reserve(layout_.modules.size());
+    for (const TlsModule& module : layout_.modules) initial_.push_back(module.initial);
+    initial_copy_ = ImageCopy(layout_.ranges, block_starts(initial_));
+    resolve();
+    if (an_object_exists.exchange(true)) throw std::logic_error("rehearse: there already is a TorchRankState");
+    c10d::set_thread_isolation_mode(true);
+    if (options_.single_threaded_ops) {
+      threads_before_ = at::get_num_threads();
+      at::set_num_threads(1);
+    }
+  }
+
+  ~Impl() {
+    if (options_.single_threaded_ops) at::set_num_threads(threads_before_);
+    c10d::set_thread_isolation_mode(false);
+    an_object_exists = false;
+  }
+
+  std::size_t image_bytes() const noexcept { return sizeof(ImageHeader) + live_copy_.image_bytes(); }
+
+  void create_image(std::byte* image, int rank, std::uint32_t fiber) {
+    if (thread_ != std::this_thread::get_id()) {
+      if (!fibers_.empty()) throw std::logic_error("rehearse: TorchRankState used on two threads at once");
+      resolve();
+    }
+    if (fiber == 0) seed_generator(rank);
+    const std::uint64_t thread_id = kThreadIdBase + static_cast<std::uint64_t>(rank);
+    std::memcpy(initial_[layout_.thread_id.module].data() + layout_.thread_id.offset, &thread_id, sizeof thread_id);
+
+    auto record = std::make_unique<FiberRecord>(owned_, true);
+    record->slot = fibers_.size();
+    const ImageHeader header{record.get(), generators_.at(static_cast<std::size_t>(rank)).unsafeGetGeneratorImpl()};
+    fibers_.push_back(std::move(record));
+    std::memcpy(image, &header, sizeof header);
+    initial_copy_.save(image + sizeof header);
+  }
+
+  void exchange(std::byte* out, const std::byte* in) noexcept {
+    ImageHeader next;
+    std::memcpy(&next, in, sizeof next);
+    if (!is_default(*record_function_) || next.record->record_function) [[unlikely]]
+      exchange_record_function(*next.record);
+
+    ImageHeader now{current_, nullptr};
+    std::memcpy(&now.generator, default_generator_, sizeof now.generator);
+    std::memcpy(default_generator_, &next.generator, sizeof next.generator);
+    std::memcpy(out, &now, sizeof now);
+    live_copy_.save(out + sizeof now);
+    live_copy_.load(in + sizeof next);
+    current_ = next.record;
+    current_exit_list = next.record->is_fiber ? &next.record->exits : nullptr;
+  }
+
+  void end_fiber(std::uint32_t fiber) noexcept {
+    if (fiber == 0) c10d::unregister_all_process_groups();
+    current_->exits.run();
+    if (!is_default(*record_function_)) at::set_record_function_tls_({});
+    forget(*current_);
+    // Until the executor switches away, late registrations go to a list that nobody runs: the image is dead.
+    ended_.exits.clear();
+    current_ = &ended_;
+    current_exit_list = &ended_.exits;
+  }
+
+  at::Generator generator(int rank) const {
+    const auto index = static_cast<std::size_t>(rank);
+    if (index >= generators_.size() || !generators_[index].defined())
+      throw std::out_of_range("rehearse: rank " + std::to_string(rank) + " has no generator yet");
+    return generators_[index];
+  }
+
+ private:
+  static std::vector<std::byte*> block_starts(std::vector<std::vector<std::byte>>& blocks) {
+    std::vector<std::byte*> starts;
+    for (auto& block : blocks) starts.push_back(block.data());
+    return starts;
+  }
+
+  // Finds this thread's variables. Their addresses never change during the life of a thread.
+  void resolve() {
+    // A library that was loaded with dlopen() gives a thread its block on first use.
+    c10::GradMode::is_enabled();
+    at::sequence_number::peek();
+    std::vector<std::byte*> blocks;
+    for (const TlsModule& module : layout_.modules) blocks.push_back(tls_block_of_this_thread(module));
+    live_copy_ = ImageCopy(layout_.ranges, blocks);
+    owned_.clear();
+    for (const TlsRange& range : layout_.ranges) owned_.emplace_back(blocks[range.module] + range.offset, range.bytes);
+    record_function_ = &at::get_record_function_tls_();
+    default_generator_ = const_cast<at::Generator*>(&at::detail::getDefaultCPUGenerator());
+    thread_ = std::this_thread::get_id();
+  }
+
+  void seed_generator(int rank) {
+    const std::uint64_t seed = options_.same_seed_on_all_ranks ? options_.seed : seed_of_rank(options_.seed, rank);
+    const auto index = static_cast<std::size_t>(rank);
+    if (index >= generators_.size()) generators_.resize(index + 1);
+    generators_[index] = at::detail::createCPUGenerator(seed);
+  }
+
+  void exchange_record_function(FiberRecord& next) noexcept {
+    if (is_default(*record_function_))
+      current_->record_function.reset();
+    else
+      current_->record_function = *record_function_;
+    at::set_record_function_tls_(next.record_function.value_or(at::RecordFunctionTLS{}));
+    next.record_function.reset();
+  }
+
+  void forget(FiberRecord& record) noexcept {
+    const std::size_t slot = record.slot;
+    fibers_.back()->slot = slot;
+    std::swap(fibers_[slot], fibers_.back());
+    fibers_.pop_back();
+  }
+
+  const TorchStateOptions options_;
+  const TlsLayout& layout_;
+  int threads_before_ = 0;
+
+  std::vector<std::vector<std::byte>> initial_;  // per module, with the thread id of the last created image
+  ImageCopy initial_copy_;
+
+  std::thread::id thread_;
+  ImageCopy live_copy_;
+  std::vector<std::span<std::byte>> owned_;
+  const at::RecordFunctionTLS* record_function_ = nullptr;
+  void* default_generator_ = nullptr;  // the one pointer in LibTorch's default generator
+
+  std::vector<at::Generator> generators_;  // by rank
+  std::vector<std::unique_ptr<FiberRecord>> fibers_;
+  FiberRecord host_{owned_, false};
+  FiberRecord ended_{owned_, true};
+  FiberRecord* current_ = &host_;
+};
+
+TorchRankState::TorchRankState(TorchStateOptions options) : impl_(std::make_unique<Impl>(options)) {}
+TorchRankState::~TorchRankState() = default;
+
+std::size_t TorchRankState::image_bytes() const noexcept { return impl_->image_bytes(); }
+
+void TorchRankState::create_image(std::byte* image, int rank, std::uint32_t fiber) {
+  impl_->create_image(image, rank, fiber);
+}
+
+void TorchRankState::exchange(std::byte* out, const std::byte* in) noexcept { impl_->exchange(out, in); }
+
+void TorchRankState::end_fiber(int, std::uint32_t fiber) noexcept { impl_->end_fiber(fiber); }
+
+at::Generator TorchRankState::generator(int rank) const { return impl_->generator(rank); }
+
+}  // namespace rehearse::torch_state
