@@ -150,6 +150,7 @@ void RankExecutor::Impl::stop(Ending ending, std::string reason) noexcept {
   outcome_.ending = ending;
   outcome_.stop_reason = std::move(reason);
   outcome_.end_time = clock.now();
+  if (!progress_) outcome_.hang = std::move(hang_);
 }
 
 RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {

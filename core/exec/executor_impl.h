@@ -80,6 +80,7 @@ class RankExecutor::Impl {
   void let_time_pass(VirtualTime to);
   bool idle_polls();
   void finish_world();
+  void note_hang();
   void note_blocked(Fiber& fiber, const Observer* observer);
 
   std::vector<Rank> ranks_;
@@ -106,6 +107,7 @@ class RankExecutor::Impl {
   bool ending_ = false;
   bool progress_ = false;
   bool clock_was_read_ = false;
+  std::vector<BlockedFiber> hang_;  // since the last progress; see RunOutcome::hang
   std::uint64_t idle_looks_ = 0;
   std::uint64_t timed_looks_ = 0;
   VirtualDuration clock_step_{};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What happens when no fiber can run: lookers look again, timers fire, time passes, or the world ends.
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,18 @@ class PollObserver final : public Observer {
  public:
   std::string describe() const override { return "a poll (it looks again and again at something that does not change)"; }
 };
+
+BlockedFiber describe(const Fiber& fiber, const Observer* observer) {
+  BlockedFiber entry;
+  entry.rank = fiber.rank;
+  entry.fiber_of_rank = fiber.fiber_of_rank;
+  if (observer != nullptr) {
+    entry.waits_on = observer->describe();
+    entry.waits_for = observer->waits_for();
+    entry.fingerprint = observer->fingerprint();
+  }
+  return entry;
+}
 
 }  // namespace
 
@@ -90,23 +103,25 @@ void RankExecutor::Impl::idle() {
     return;
   }
   if (const auto due = timers.next_due()) {
-    progress_ = false;
+    if (std::exchange(progress_, false)) hang_.clear();
+    if (!timers.any_moves_on()) note_hang();
     let_time_pass(*due);
     return;
   }
   stop(Ending::deadlock, "no rank can go on and no timer is running");
 }
 
+void RankExecutor::Impl::note_hang() {
+  if (!hang_.empty()) return;
+  for (const auto& fiber : fibers_) {
+    if (fiber->state == Fiber::State::blocked) hang_.push_back(describe(*fiber, fiber->observer));
+  }
+}
+
 void RankExecutor::Impl::note_blocked(Fiber& fiber, const Observer* observer) {
   if (fiber.blocked_entry >= 0) return;
   fiber.blocked_entry = static_cast<int>(outcome_.blocked.size());
-  auto& entry = outcome_.blocked.emplace_back();
-  entry.rank = fiber.rank;
-  entry.fiber_of_rank = fiber.fiber_of_rank;
-  if (observer == nullptr) return;
-  entry.waits_on = observer->describe();
-  entry.waits_for = observer->waits_for();
-  entry.fingerprint = observer->fingerprint();
+  outcome_.blocked.push_back(describe(fiber, observer));
 }
 
 void RankExecutor::Impl::finish_world() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/exec/this_rank.h>
 
-#include <rehearse/exec/wait_queue.h>
+#include <rehearse/exec/observer.h>
+#include <rehearse/exec/timer_queue.h>
 
 #include "executor_impl.h"
 
@@ -24,9 +25,15 @@ void make_runnable(Fiber& fiber) noexcept { fiber.executor->make_runnable(fiber)
 namespace this_rank {
 namespace {
 
-class SleepObserver final : public Observer {
+class Alarm final : public Timer {
  public:
-  std::string describe() const override { return "a sleep"; }
+  Alarm(Fiber& fiber, VirtualTime due) : fiber_(fiber) { fiber_.executor->timers.arm(*this, due); }
+  ~Alarm() override { fiber_.executor->timers.cancel(*this); }
+
+ private:
+  void fire() override { make_runnable(fiber_); }
+
+  Fiber& fiber_;
 };
 
 }  // namespace
@@ -48,8 +55,8 @@ void poll() {
 
 void sleep_for(VirtualDuration duration) {
   Fiber& fiber = require_fiber("this_rank::sleep_for()");
-  WaitQueue nobody_notifies;
-  nobody_notifies.wait(SleepObserver{}, fiber.executor->clock.now() + duration);
+  Alarm alarm(fiber, fiber.executor->clock.now() + duration);
+  suspend_blocked(fiber, FixedObserver("a sleep"));
 }
 
 }  // namespace this_rank

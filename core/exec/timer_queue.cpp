@@ -50,6 +50,7 @@ void TimerQueue::arm(Timer& timer, VirtualTime due) {
   assert(!timer.armed());
   timer.due_ = due;
   timer.order_ = armed_so_far_++;
+  give_ups_ += timer.gives_up() ? 1 : 0;
   heap_.push_back(&timer);
   timer.slot_ = heap_.size() - 1;
   sift_up(timer.slot_);
@@ -58,6 +59,7 @@ void TimerQueue::arm(Timer& timer, VirtualTime due) {
 void TimerQueue::cancel(Timer& timer) noexcept {
   if (!timer.armed()) return;
   const std::size_t slot = timer.slot_;
+  give_ups_ -= timer.gives_up() ? 1 : 0;
   timer.slot_ = Timer::kUnarmed;
   Timer* const last = heap_.back();
   heap_.pop_back();

@@ -39,6 +39,7 @@ class WaitQueue::Deadline final : public Timer {
   ~Deadline() override { timers_.cancel(*this); }
 
  private:
+  bool gives_up() const noexcept override { return true; }
   void fire() override {
     waiter_.timed_out = true;
     waiter_.leave();

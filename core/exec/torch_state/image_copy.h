@@ -26,17 +26,26 @@ class ImageCopy {
   void save(std::byte* image) const noexcept { save_(*this, image); }
   void load(const std::byte* image) const noexcept { load_(*this, image); }
 
+  // Whether any byte of the ranges is not zero; and sets all of them to zero.
+  bool any_set() const noexcept { return any_set_(*this); }
+  void clear() const noexcept;
+
  private:
   template <std::size_t Width>
   static void save_pieces(std::span<std::byte* const> pieces, std::byte*& image) noexcept;
   template <std::size_t Width>
   static void load_pieces(std::span<std::byte* const> pieces, const std::byte*& image) noexcept;
 
+  template <std::size_t Width, class Word>
+  static bool any_piece_set(std::span<std::byte* const> pieces) noexcept;
+
   static void save_baseline(const ImageCopy& self, std::byte* image) noexcept;
   static void load_baseline(const ImageCopy& self, const std::byte* image) noexcept;
+  static bool any_set_baseline(const ImageCopy& self) noexcept;
 #if defined(__x86_64__)
   static void save_avx2(const ImageCopy& self, std::byte* image) noexcept;
   static void load_avx2(const ImageCopy& self, const std::byte* image) noexcept;
+  static bool any_set_avx2(const ImageCopy& self) noexcept;
 #endif
 
   std::vector<std::byte*> wide_;   // pieces of kWide bytes
@@ -44,6 +53,7 @@ class ImageCopy {
   std::vector<std::byte*> bytes_;  // of 1 byte
   void (*save_)(const ImageCopy&, std::byte*) noexcept = save_baseline;
   void (*load_)(const ImageCopy&, const std::byte*) noexcept = load_baseline;
+  bool (*any_set_)(const ImageCopy&) noexcept = any_set_baseline;
 };
 
 }  // namespace rehearse::torch_state

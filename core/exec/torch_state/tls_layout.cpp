@@ -2,6 +2,7 @@
 #include "exec/torch_state/tls_layout.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -27,23 +28,35 @@ std::string join(const std::vector<std::string>& names) {
   return text;
 }
 
-// Ranges reach to the next shared variable: what lies between two variables is padding, and whole words copy faster
-// than their exact ends.
-void add_ranges(const TlsModule& module, std::size_t index, const ClassifiedTls& classified,
-                std::vector<TlsRange>& ranges) {
+bool starts_as_zero(const TlsModule& module, const TlsSymbol& symbol) {
+  const auto begin = module.initial.begin() + static_cast<std::ptrdiff_t>(symbol.offset);
+  return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(symbol.bytes),
+                     [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+// The ranges to which the variable belongs; null for a shared one.
+std::vector<TlsRange>* ranges_of(TlsLayout& layout, const TlsModule& module, const TlsSymbol& symbol, TlsScope scope) {
+  if (scope == TlsScope::shared) return nullptr;
+  const bool rare = scope == TlsScope::per_fiber_rare && starts_as_zero(module, symbol);
+  return rare ? &layout.rare_ranges : &layout.ranges;
+}
+
+// Ranges reach to the next variable of another kind: what lies between two variables is padding, and whole words copy
+// faster than their exact ends.
+void add_ranges(TlsLayout& layout, const TlsModule& module, std::size_t index, const ClassifiedTls& classified) {
   constexpr std::size_t kWord = 16;
-  bool open = false;
+  std::vector<TlsRange>* open = nullptr;
   for (std::size_t k = 0; k < module.symbols.size(); ++k) {
     const TlsSymbol& symbol = module.symbols[k];
-    if (classified.scopes[k] == TlsScope::shared) {
-      if (open) ranges.back().bytes = std::min(ranges.back().bytes, symbol.offset - ranges.back().offset);
-      open = false;
-      continue;
+    std::vector<TlsRange>* const ranges = ranges_of(layout, module, symbol, classified.scopes[k]);
+    if (ranges != open) {
+      if (open != nullptr) open->back().bytes = std::min(open->back().bytes, symbol.offset - open->back().offset);
+      if (ranges != nullptr) ranges->push_back({index, symbol.offset, 0});
+      open = ranges;
     }
-    if (!open) ranges.push_back({index, symbol.offset, 0});
-    open = true;
+    if (open == nullptr) continue;
     const std::size_t end = std::min((symbol.offset + symbol.bytes + kWord - 1) / kWord * kWord, module.block_bytes);
-    ranges.back().bytes = end - ranges.back().offset;
+    open->back().bytes = end - open->back().offset;
   }
 }
 
@@ -64,7 +77,7 @@ void add_module(TlsLayout& layout, const char* library, std::vector<const TlsEnt
     refuse(module, "its thread-local variables " + join(classified.unknown) + " have no known owner");
   used.insert(used.end(), classified.used_entries.begin(), classified.used_entries.end());
   const std::size_t index = layout.modules.size();
-  add_ranges(module, index, classified, layout.ranges);
+  add_ranges(layout, module, index, classified);
   for (const TlsSymbol& symbol : module.symbols) {
     if (symbol.name == kThreadIdSymbol) layout.thread_id = {index, symbol.offset, symbol.bytes};
   }

@@ -17,8 +17,9 @@ struct TlsRange {
 
 struct TlsLayout {
   std::vector<TlsModule> modules;
-  std::vector<TlsRange> ranges;  // by module, then offset; neighbours are merged
-  TlsRange thread_id;            // where the RecordFunction thread id is kept
+  std::vector<TlsRange> ranges;       // copied at every switch; by module, then offset
+  std::vector<TlsRange> rare_ranges;  // all zero in an initial image; copied only when they are not
+  TlsRange thread_id;                 // where the RecordFunction thread id is kept
 };
 
 // The layout of the loaded LibTorch; computed once in a process. Throws TorchStateError; then the next call tries

@@ -48,9 +48,11 @@ struct FiberRecord {
   std::optional<at::RecordFunctionTLS> record_function;  // only while it is not the default and not live
 };
 
+// An image: this header, the packed ranges, then room for the rare ranges.
 struct ImageHeader {
   FiberRecord* record;
   void* generator;
+  bool has_rare;
 };
 
 bool is_default(const at::RecordFunctionTLS& settings) {
@@ -86,7 +88,7 @@ class TorchRankState::Impl {
     an_object_exists = false;
   }
 
-  std::size_t image_bytes() const noexcept { return sizeof(ImageHeader) + live_copy_.image_bytes(); }
+  std::size_t image_bytes() const noexcept { return rare_offset() + live_rare_copy_.image_bytes(); }
 
   void create_image(std::byte* image, int rank, std::uint32_t fiber) {
     if (thread_ != std::this_thread::get_id()) {
@@ -99,7 +101,8 @@ class TorchRankState::Impl {
 
     auto record = std::make_unique<FiberRecord>(owned_, true);
     record->slot = fibers_.size();
-    const ImageHeader header{record.get(), generators_.at(static_cast<std::size_t>(rank)).unsafeGetGeneratorImpl()};
+    const ImageHeader header{record.get(), generators_.at(static_cast<std::size_t>(rank)).unsafeGetGeneratorImpl(),
+                             false};
     fibers_.push_back(std::move(record));
     std::memcpy(image, &header, sizeof header);
     initial_copy_.save(image + sizeof header);
@@ -111,12 +114,14 @@ class TorchRankState::Impl {
     if (!is_default(*record_function_) || next.record->record_function) [[unlikely]]
       exchange_record_function(*next.record);
 
-    ImageHeader now{current_, nullptr};
+    ImageHeader now{current_, nullptr, live_rare_copy_.any_set()};
     std::memcpy(&now.generator, default_generator_, sizeof now.generator);
     std::memcpy(default_generator_, &next.generator, sizeof next.generator);
     std::memcpy(out, &now, sizeof now);
     live_copy_.save(out + sizeof now);
     live_copy_.load(in + sizeof next);
+    if (now.has_rare || next.has_rare) [[unlikely]]
+      exchange_rare(now.has_rare ? out : nullptr, next.has_rare ? in : nullptr);
     current_ = next.record;
     current_exit_list = next.record->is_fiber ? &next.record->exits : nullptr;
   }
@@ -146,6 +151,17 @@ class TorchRankState::Impl {
     return starts;
   }
 
+  std::size_t rare_offset() const noexcept { return sizeof(ImageHeader) + live_copy_.image_bytes(); }
+
+  // Either may be null: nothing to save, nothing but zeros to load.
+  void exchange_rare(std::byte* out, const std::byte* in) noexcept {
+    if (out != nullptr) live_rare_copy_.save(out + rare_offset());
+    if (in != nullptr)
+      live_rare_copy_.load(in + rare_offset());
+    else
+      live_rare_copy_.clear();
+  }
+
   // Finds this thread's variables. Their addresses never change during the life of a thread.
   void resolve() {
     // A library that was loaded with dlopen() gives a thread its block on first use.
@@ -154,8 +170,11 @@ class TorchRankState::Impl {
     std::vector<std::byte*> blocks;
     for (const TlsModule& module : layout_.modules) blocks.push_back(tls_block_of_this_thread(module));
     live_copy_ = ImageCopy(layout_.ranges, blocks);
+    live_rare_copy_ = ImageCopy(layout_.rare_ranges, blocks);
     owned_.clear();
-    for (const TlsRange& range : layout_.ranges) owned_.emplace_back(blocks[range.module] + range.offset, range.bytes);
+    for (const auto* ranges : {&layout_.ranges, &layout_.rare_ranges}) {
+      for (const TlsRange& range : *ranges) owned_.emplace_back(blocks[range.module] + range.offset, range.bytes);
+    }
     record_function_ = &at::get_record_function_tls_();
     default_generator_ = const_cast<at::Generator*>(&at::detail::getDefaultCPUGenerator());
     thread_ = std::this_thread::get_id();
@@ -193,6 +212,7 @@ class TorchRankState::Impl {
 
   std::thread::id thread_;
   ImageCopy live_copy_;
+  ImageCopy live_rare_copy_;
   std::vector<std::span<std::byte>> owned_;
   const at::RecordFunctionTLS* record_function_ = nullptr;
   void* default_generator_ = nullptr;  // the one pointer in LibTorch's default generator

@@ -60,6 +60,10 @@ struct RunOutcome {
   std::vector<VirtualTime> ended_at;  // one for each rank
   std::vector<RankFailure> failures;  // in order of time
   std::vector<BlockedFiber> blocked;  // by rank, then fiber
+
+  // When the world ended because of a timeout that fired although nothing else could happen any more: who was blocked
+  // on what when the hang began (without call sites). Empty when somebody could still have come.
+  std::vector<BlockedFiber> hang;
   VirtualTime end_time{};
   std::uint64_t switches = 0;
 };

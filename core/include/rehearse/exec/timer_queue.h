@@ -28,6 +28,9 @@ class Timer {
   // Runs on the scheduler's own context, outside every rank. It may wake fibers and arm timers (this one too).
   virtual void fire() = 0;
 
+  // Does this timer end a wait that has failed? A world in which only such timers are left hangs until they fire.
+  virtual bool gives_up() const noexcept { return false; }
+
   static constexpr std::size_t kUnarmed = static_cast<std::size_t>(-1);
   VirtualTime due_{};
   std::uint64_t order_ = 0;
@@ -48,6 +51,9 @@ class TimerQueue {
   std::size_t size() const noexcept { return heap_.size(); }
   std::optional<VirtualTime> next_due() const noexcept;
 
+  // Is there a timer that does more than end a wait (Timer::gives_up)?
+  bool any_moves_on() const noexcept { return give_ups_ < heap_.size(); }
+
   // Fires every timer that is due at `now` or before, also those armed by the ones that fire. Returns how many.
   std::size_t fire_due(VirtualTime now);
 
@@ -59,6 +65,7 @@ class TimerQueue {
 
   std::vector<Timer*> heap_;
   std::uint64_t armed_so_far_ = 0;
+  std::size_t give_ups_ = 0;
 };
 
 }  // namespace rehearse::exec
