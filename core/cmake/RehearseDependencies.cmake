@@ -1,4 +1,4 @@
-# Everything the libraries link. rehearseConfig.cmake.in repeats the list for consumers.
+# Everything the libraries link. rehearseConfig.cmake.in repeats the list for users of the installed package.
 find_package(LibTorch REQUIRED)
 find_package(Boost 1.74 REQUIRED COMPONENTS fiber)
 find_package(fmt REQUIRED)

@@ -69,13 +69,15 @@ function(_rehearse_add_pch)
 endfunction()
 
 # rehearse_add_library(<name> EXPORT_AS <short>
-#                      [ROOMS <folder>...] [SOURCES <file>...] [INCLUDE <folder>...] [LIBS <target>...] [TORCH])
+#                      [ROOMS <folder>...] [SOURCES <file>...] [INCLUDE <folder>...]
+#                      [LIBS <target>...] [PRIVATE_LIBS <target>...] [TORCH])
 #   A static library rehearse_<short> with alias rehearse::<short>. ROOMS are folders below this one whose
 #   CMakeLists.txt calls rehearse_room(<name> ...). INCLUDE defaults to include/ (the public headers);
-#   private headers of another room are included from the house, as in "exec/fiber.h". TORCH: the sources
-#   include LibTorch. A library without a single source is not created.
+#   private headers of another room are included from the house, as in "exec/fiber.h". LIBS appear in public
+#   headers, PRIVATE_LIBS in sources only. TORCH: the sources include LibTorch. A library without a single source
+#   is not created. Public headers and library are installed when REHEARSE_INSTALL is on.
 function(rehearse_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "EXPORT_AS" "ROOMS;SOURCES;INCLUDE;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "EXPORT_AS" "ROOMS;SOURCES;INCLUDE;LIBS;PRIVATE_LIBS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "rehearse_add_library(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -100,11 +102,13 @@ function(rehearse_add_library name)
     set(arg_INCLUDE include)
   endif()
   foreach(folder IN LISTS arg_INCLUDE)
-    target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/${folder}>")
+    set(folder "${CMAKE_CURRENT_SOURCE_DIR}/${folder}")
+    target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${folder}>")
+    set_property(GLOBAL APPEND PROPERTY REHEARSE_INCLUDE_FOLDERS "${folder}")
   endforeach()
   target_include_directories(${name} PUBLIC "$<INSTALL_INTERFACE:include>"
                              PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
-  target_link_libraries(${name} PUBLIC ${arg_LIBS})
+  target_link_libraries(${name} PUBLIC ${arg_LIBS} PRIVATE ${arg_PRIVATE_LIBS})
   set(torch "")
   if(arg_TORCH)
     set(torch TORCH)
@@ -117,6 +121,9 @@ function(rehearse_add_library name)
 endfunction()
 
 # rehearse_add_executable(<name> SOURCES <file>... LIBS <target>... [TORCH])
+#   Nothing more is needed for the interposed libc calls: linkers export a symbol of the executable that a shared
+#   library on the link line also defines, and libc is always there (tried with bfd, gold, lld). The definitions
+#   in librehearse_exec.a are taken in because the executor refers to their table.
 function(rehearse_add_executable name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;LIBS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
@@ -124,8 +131,8 @@ function(rehearse_add_executable name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   foreach(source IN LISTS arg_SOURCES)
-    file(RELATIVE_PATH below_tests "${PROJECT_SOURCE_DIR}/tests" "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
-    set_property(GLOBAL APPEND PROPERTY REHEARSE_TEST_SOURCES "${below_tests}")
+    get_filename_component(source "${source}" ABSOLUTE)
+    set_property(GLOBAL APPEND PROPERTY REHEARSE_TEST_SOURCES "${source}")
   endforeach()
   target_link_libraries(${name} PRIVATE ${arg_LIBS})
   set(torch "")
@@ -133,4 +140,54 @@ function(rehearse_add_executable name)
     set(torch TORCH)
   endif()
   rehearse_target_options(${name} ${torch})
+endfunction()
+
+# rehearse_add_example(<name> SOURCES <file>... LIBS <target>... [SCENARIO <file>])
+#   A program under docs/examples and, with SCENARIO, a test example.<name> that runs `<name> run <file>`.
+#   The target is named like its folder, so that `./dev run <scenario>` finds it.
+function(rehearse_add_example name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SCENARIO" "SOURCES;LIBS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "rehearse_add_example(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  rehearse_add_executable(${name} SOURCES ${arg_SOURCES} LIBS ${arg_LIBS} TORCH)
+  if(arg_SCENARIO AND REHEARSE_BUILD_TESTS)
+    if(NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCENARIO}")
+      message(FATAL_ERROR "rehearse_add_example(${name}): there is no ${arg_SCENARIO} in its folder")
+    endif()
+    add_test(NAME example.${name}
+             COMMAND ${name} run "${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCENARIO}"
+             WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
+    set_tests_properties(example.${name} PROPERTIES LABELS sim TIMEOUT 120)
+  endif()
+endfunction()
+
+# rehearse_add_bench(<name> SOURCES <file>... LIBS <target>... [TORCH])
+#   A Google Benchmark program; `./dev bench` builds and runs all of them.
+function(rehearse_add_bench name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;LIBS")
+  set(torch "")
+  if(arg_TORCH)
+    set(torch TORCH)
+  endif()
+  find_package(benchmark REQUIRED)
+  rehearse_add_executable(${name} SOURCES ${arg_SOURCES} LIBS ${arg_LIBS} benchmark::benchmark_main ${torch})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/core" "${PROJECT_SOURCE_DIR}/fakes"
+                             "${PROJECT_SOURCE_DIR}/sim")
+  set_property(GLOBAL APPEND PROPERTY REHEARSE_BENCHMARKS ${name})
+endfunction()
+
+# rehearse_finish_benchmarks()
+#   Target rehearse_benchmarks builds them all; benchmarks.txt in the build folder lists the programs.
+function(rehearse_finish_benchmarks)
+  get_property(names GLOBAL PROPERTY REHEARSE_BENCHMARKS)
+  if(NOT names)
+    return()
+  endif()
+  add_custom_target(rehearse_benchmarks DEPENDS ${names})
+  set(programs "")
+  foreach(name IN LISTS names)
+    string(APPEND programs "$<TARGET_FILE:${name}>\n")
+  endforeach()
+  file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/benchmarks.txt" CONTENT "${programs}")
 endfunction()

@@ -8,7 +8,7 @@ set(REHEARSE_TEST_LABELS unit sim golden determinism install lint)
 #   One GoogleTest binary; every TEST() in it becomes a ctest case. LABELS are one or more of
 #   unit sim golden determinism install lint. TIMEOUT is per case, 60 by default. TORCH: the sources include
 #   LibTorch. GTest::gmock is always linked, GTest::gmock_main too unless OWN_MAIN.
-#   Every .cpp below tests/ must be named in a CMakeLists.txt: tests/CMakeLists.txt checks it.
+#   Every .cpp below tests/ must be named in a CMakeLists.txt; see rehearse_check_test_sources().
 function(rehearse_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "TORCH;OWN_MAIN" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS")
   if(arg_UNPARSED_ARGUMENTS)
@@ -43,4 +43,20 @@ function(rehearse_add_test)
   # PRE_TEST: listing the cases at build time would start every LibTorch binary in each build.
   gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# rehearse_check_test_sources(<folder> [EXCEPT <regex>])
+#   Stops when a .cpp below <folder> was given to no rehearse_add_*() call: such a test would silently never run.
+#   EXCEPT: paths, relative to <folder>, that are built in another way.
+function(rehearse_check_test_sources folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "EXCEPT" "")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  get_property(registered GLOBAL PROPERTY REHEARSE_TEST_SOURCES)
+  foreach(source IN LISTS sources)
+    file(RELATIVE_PATH name "${folder}" "${source}")
+    if(NOT source IN_LIST registered AND NOT (arg_EXCEPT AND name MATCHES "${arg_EXCEPT}"))
+      message(FATAL_ERROR
+              "${source} is not registered: name it in rehearse_add_test() in the CMakeLists.txt of its folder")
+    endif()
+  endforeach()
 endfunction()

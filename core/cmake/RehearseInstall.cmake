@@ -1,0 +1,28 @@
+# Install rules and the CMake package. Included last, when all libraries are known.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+get_property(rehearse_libraries GLOBAL PROPERTY REHEARSE_LIBRARIES)
+get_property(rehearse_include_folders GLOBAL PROPERTY REHEARSE_INCLUDE_FOLDERS)
+list(REMOVE_DUPLICATES rehearse_include_folders)
+set(rehearse_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rehearse")
+
+foreach(folder IN LISTS rehearse_include_folders)
+  if(EXISTS "${folder}")
+    install(DIRECTORY "${folder}/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+  endif()
+endforeach()
+install(TARGETS ${rehearse_libraries} EXPORT rehearseTargets
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+        INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(EXPORT rehearseTargets NAMESPACE rehearse:: DESTINATION "${rehearse_package_dir}")
+
+list(TRANSFORM rehearse_libraries REPLACE "^rehearse_" "" OUTPUT_VARIABLE rehearse_components)
+configure_package_config_file(
+  core/cmake/rehearseConfig.cmake.in "${PROJECT_BINARY_DIR}/rehearseConfig.cmake"
+  INSTALL_DESTINATION "${rehearse_package_dir}" NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/rehearseConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/rehearseConfig.cmake" "${PROJECT_BINARY_DIR}/rehearseConfigVersion.cmake"
+              core/cmake/FindLibTorch.cmake
+        DESTINATION "${rehearse_package_dir}")
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,0 +1,28 @@
+# The houses link in one direction: core <- fakes <- sim <- sim/cli, sim/gtest. rehearse_exec, below core, is free
+# of LibTorch so that scheduler tests start in milliseconds, and GoogleTest stays out of everything but sim/gtest.
+
+# rehearse_check_link_graph(<library>...)
+#   Stops when one of the libraries links against the arrows.
+function(rehearse_check_link_graph)
+  set(below_rehearse_exec "")
+  set(below_rehearse_core exec)
+  set(below_rehearse_fakes exec core)
+  set(below_rehearse_sim exec core fakes)
+  set(below_rehearse_gtest exec core fakes sim)
+  set(below_rehearse_main exec core fakes sim)
+  foreach(library IN LISTS ARGN)
+    if(NOT DEFINED below_${library})
+      message(FATAL_ERROR "link graph: ${library} has no place in core/cmake/RehearseLinkGraph.cmake")
+    endif()
+    get_target_property(links ${library} LINK_LIBRARIES)
+    foreach(link IN LISTS links)
+      if(link MATCHES "^rehearse(::|_)(.*)$" AND NOT CMAKE_MATCH_2 IN_LIST below_${library})
+        message(FATAL_ERROR "link graph: ${library} links ${link}, which is not below it")
+      elseif(link MATCHES "^GTest::" AND NOT library STREQUAL "rehearse_gtest")
+        message(FATAL_ERROR "link graph: ${library} links ${link}; only rehearse_gtest may")
+      elseif(link MATCHES "^LibTorch::" AND library STREQUAL "rehearse_exec")
+        message(FATAL_ERROR "link graph: rehearse_exec links ${link}; it must stay free of LibTorch")
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
