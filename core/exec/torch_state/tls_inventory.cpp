@@ -83,7 +83,7 @@ constexpr TlsEntry kEntries[] = {
     {"_ZN5torch3jitL36should_use_format_with_string_table_E", rare, "serializer settings"},
     {"_ZN5torch3jitL26emitDefaultEmitPromotedOpsE", rare, "serializer settings"},
     {"_ZN5torch3jitL26emitDefautlArgsWithOutArgsE", rare, "serializer settings"},
-    {"_ZN5torch3jitL25emitBytecodeDefaultInputsE", rare, "serializer settings"},
+    {"_ZN5torch3jitL25emitBytecodeDefaultInputsE", per_fiber, "serializer settings"},
     // lazy tensors, profiler, nativert
     {"_ZN5torch4lazy12_GLOBAL__N_115g_scope_contextE", rare, "scope names"},
     {"_ZN5torch4lazy12_GLOBAL__N_110g_tls_dataE", rare, "lazy tensors"},
