@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks on the text of the source tree: lint.py <includes|files|banned> <root>.
+
+includes  the include arrows between the houses
+files     licence line, file length, no disabled tests, no leftovers, no machine paths
+banned    clocks and timed waits that would bypass virtual time
+
+Each finding is one line, path:line: what is wrong; the exit status is 1 if there is any.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+CODE = {".h", ".cpp"}
+TEXT = CODE | {".cmake", ".txt", ".py", ".toml", ".json", ".md", ".yml", ".in", ".sh", ""}
+LINES_MAX = 400
+# Files that may be longer, with their present length; entries may shrink or go, never grow.
+LINES_RATCHET = {}
+
+# Where real time is the point (progress for people, measuring, the boundary itself), or where a test calls the
+# standard clocks to see that they are interposed.
+REAL_TIME_ALLOWED = (
+    "core/exec/interpose/",
+    "sim/cli/",
+    "tests/bench/",
+    "tests/core/interpose/",
+)
+
+LIBTORCH = re.compile(r"(ATen|c10|torch|caffe2)/")
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
+REAL_TIME = re.compile(
+    r"std::chrono::(steady|system|high_resolution)_clock::now"
+    r"|\bthis_(thread|fiber)::sleep_(for|until)\b"
+    r"|\bboost::fibers::\w*timed_\w+"
+)
+LEFTOVERS = re.compile(r"\b(TO" r"DO|FIX" r"ME|DISABLED" r"_)")
+MACHINE_PATHS = re.compile(r"(?<![\w.$}/-])/(wo" r"rk|ro" r"ot|ho" r"me)/\w")
+
+
+def tracked_files(root):
+    """Files of the project, relative to root: what git knows or would add; all files when there is no git."""
+    git = subprocess.run(
+        ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True, text=True, check=False)
+    if git.returncode == 0:
+        names = [name for name in git.stdout.split("\0") if name]
+    else:
+        names = [path.relative_to(root).as_posix() for path in root.rglob("*")]
+        names = [name for name in names if not re.match(r"(build|rehearse-out|\.venv|\.git)/", name)]
+    return sorted(name for name in names if (root / name).is_file())
+
+
+def code_without_comments(text):
+    """The text with comments blanked, line numbers kept; include lines keep their file names."""
+    def blank(match):
+        token = match.group(0)
+        return token if token[0] in "\"'" else re.sub(r"[^\n]", " ", token)
+    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', blank, text, flags=re.S)
+
+
+def house_of(path):
+    parts = path.split("/")
+    return parts[0] if parts[0] in ("core", "fakes", "sim", "real") else None
+
+
+# The area of a public header, <rehearse/AREA/...>, and the house that owns it.
+HOUSE_OF_AREA = {"fakes": "fakes", "sim": "sim", "real": "real", "rehearse.h": "sim"}
+MAY_INCLUDE = {
+    "core": {"core"},
+    "fakes": {"core", "fakes"},
+    "sim": {"core", "fakes", "sim"},
+    "real": {"core", "real"},
+}
+
+
+def is_torch_free(path):
+    return (path.startswith(("core/exec/", "core/include/rehearse/exec/"))
+            and not path.startswith("core/exec/torch_state/"))
+
+
+def owner_of_include(included, root):
+    parts = included.split("/")
+    if parts[0] == "rehearse" and len(parts) > 1:
+        return HOUSE_OF_AREA.get(parts[1], "core")
+    for house in MAY_INCLUDE:  # a private header, named from its house
+        if len(parts) > 1 and (root / house / included).is_file():
+            return house
+    return None
+
+
+def check_includes(root, files):
+    for path in files:
+        house = house_of(path)
+        if pathlib.PurePath(path).suffix not in CODE:
+            continue
+        text = code_without_comments((root / path).read_text())
+        for number, line in enumerate(text.splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            included = match.group(1)
+            where = f"{path}:{number}"
+            if path.endswith(".h") and included in ("torch/torch.h", "torch/all.h"):
+                yield f"{where}: <{included}> in a header: include the parts that are needed"
+            if house is None:
+                continue
+            owner = owner_of_include(included, root)
+            if owner and owner not in MAY_INCLUDE[house]:
+                yield f"{where}: {house} includes {included} of {owner}; {house} may include {sorted(MAY_INCLUDE[house])}"
+            if re.match(r"g(test|mock)/", included) and not path.startswith("sim/gtest/"):
+                yield f"{where}: only sim/gtest includes GoogleTest"
+            if is_torch_free(path) and LIBTORCH.match(included):
+                yield f"{where}: core/exec includes {included}; it must stay free of LibTorch"
+
+
+def check_files(root, files):
+    for path in files:
+        suffix = pathlib.PurePath(path).suffix
+        if suffix not in TEXT:
+            continue
+        try:
+            lines = (root / path).read_text().splitlines()
+        except UnicodeDecodeError:
+            continue
+        if suffix in CODE and (not lines or lines[0] != "// SPDX-License-Identifier: BSD-3-Clause"):
+            yield f"{path}:1: the first line must be // SPDX-License-Identifier: BSD-3-Clause"
+        if suffix in CODE | {".py", ".cmake"} and len(lines) > LINES_RATCHET.get(path, LINES_MAX):
+            yield f"{path}:{len(lines)}: {len(lines)} lines; the limit is {LINES_RATCHET.get(path, LINES_MAX)}"
+        for number, line in enumerate(lines, 1):
+            if suffix in CODE | {".py", ".cmake", ".txt"} and LEFTOVERS.search(line):
+                yield f"{path}:{number}: {LEFTOVERS.search(line).group(0)}: finish it or file it elsewhere"
+            if MACHINE_PATHS.search(line):
+                yield f"{path}:{number}: a path of one machine: {line.strip()[:80]}"
+
+
+def check_banned(root, files):
+    for path in files:
+        if pathlib.PurePath(path).suffix not in CODE or path.startswith(REAL_TIME_ALLOWED):
+            continue
+        text = code_without_comments((root / path).read_text())
+        for number, line in enumerate(text.splitlines(), 1):
+            match = REAL_TIME.search(line)
+            if match:
+                yield (f"{path}:{number}: {match.group(0)}: use the world's clock; where real time is the point, "
+                       "add the file to REAL_TIME_ALLOWED in tests/lint/lint.py")
+
+
+CHECKS = {"includes": check_includes, "files": check_files, "banned": check_banned}
+
+
+def main(arguments):
+    if len(arguments) != 2 or arguments[0] not in CHECKS:
+        print(__doc__, file=sys.stderr)
+        return 64
+    root = pathlib.Path(arguments[1])
+    files = tracked_files(root)
+    findings = list(CHECKS[arguments[0]](root, files))
+    print("\n".join(findings) if findings else f"{arguments[0]}: {len(files)} files, nothing found")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

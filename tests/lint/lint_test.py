@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each rule of lint.py finds the one offence planted for it, and nothing in a clean tree."""
+
+import pathlib
+import tempfile
+import unittest
+
+import lint
+
+SPDX = "// SPDX-License-Identifier: BSD-3-Clause\n"
+
+
+def findings(check, tree):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in tree.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        return list(lint.CHECKS[check](root, lint.tracked_files(root)))
+
+
+class LintTest(unittest.TestCase):
+    def expect_one(self, check, tree, words):
+        found = findings(check, tree)
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(words, found[0])
+
+    def test_clean_tree_is_silent(self):
+        tree = {"core/exec/a.cpp": SPDX + "#include <rehearse/exec/a.h>\n// std::chrono::steady_clock::now() is not used\n",
+                "sim/b.cpp": SPDX + "#include <rehearse/fakes/f.h>\n#include <ATen/ATen.h>\n"}
+        for check in lint.CHECKS:
+            self.assertEqual(findings(check, tree), [])
+
+    def test_core_must_not_include_sim(self):
+        self.expect_one("includes", {"core/job/a.h": SPDX + "#include <rehearse/sim/world.h>\n"}, "core/job/a.h:2")
+
+    def test_fakes_must_not_include_private_sim_header(self):
+        self.expect_one("includes", {"sim/world.h": SPDX, "sim/cli/run.h": SPDX,
+                                     "fakes/a.cpp": SPDX + '#include "cli/run.h"\n'}, "of sim")
+
+    def test_exec_must_not_include_libtorch(self):
+        self.expect_one("includes", {"core/exec/a.cpp": SPDX + "#include <c10/util/Exception.h>\n"}, "free of LibTorch")
+        self.assertEqual(findings("includes", {"core/exec/torch_state/a.cpp": SPDX + "#include <ATen/ATen.h>\n"}), [])
+
+    def test_only_sim_gtest_includes_googletest(self):
+        self.expect_one("includes", {"sim/a.cpp": SPDX + "#include <gtest/gtest.h>\n"}, "GoogleTest")
+        self.assertEqual(findings("includes", {"sim/gtest/a.cpp": SPDX + "#include <gtest/gtest.h>\n"}), [])
+
+    def test_no_header_includes_all_of_torch(self):
+        self.expect_one("includes", {"tests/sim/a.h": SPDX + "#include <torch/torch.h>\n"}, "torch/torch.h")
+
+    def test_licence_line(self):
+        self.expect_one("files", {"core/a.cpp": "int a;\n"}, "SPDX")
+
+    def test_file_length(self):
+        self.expect_one("files", {"core/a.cpp": SPDX + "int a;\n" * lint.LINES_MAX}, "401 lines")
+
+    def test_leftovers_and_disabled_tests(self):
+        self.expect_one("files", {"core/a.cpp": SPDX + "// TO" "DO: more\n"}, "a.cpp:2")
+        self.expect_one("files", {"tests/a.cpp": SPDX + "TEST(A, DISABLED" "_B) {}\n"}, "a.cpp:2")
+
+    def test_machine_paths(self):
+        self.expect_one("files", {"README.md": "see /ho" "me/me/x\n"}, "README.md:1")
+
+    def test_real_time(self):
+        for line in ("auto t = std::chrono::steady_clock::now();", "std::this_thread::sleep_for(1s);",
+                     "boost::this_fiber::sleep_until(t);"):
+            self.expect_one("banned", {"fakes/a.cpp": SPDX + line + "\n"}, "clock")
+        self.assertEqual(findings("banned", {"tests/bench/a.cpp": SPDX + "std::this_thread::sleep_for(1s);\n"}), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
