@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <cxxabi.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/torch_state/torch_state.h>
+
+#include "exec/torch_state/elf_tls.h"
+#include "exec/torch_state/tls_inventory.h"
+#include "exec/torch_state/tls_layout.h"
+
+namespace rehearse::torch_state {
+namespace {
+
+using Reason = TorchStateError::Reason;
+
+std::string demangled(const std::string& name) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
+  const std::string result = status == 0 ? text : name;
+  std::free(text);
+  return result;
+}
+
+Reason reason_of_reading(std::string_view library, std::string& what) {
+  try {
+    read_tls_module(library);
+  } catch (const TorchStateError& error) {
+    what = error.what();
+    return error.reason();
+  }
+  ADD_FAILURE() << library << " was accepted";
+  return Reason::unreadable;
+}
+
+TEST(TlsInventory, LoadedLibTorch_EveryVariableHasAnOwner) {
+  for (const char* library : {"libc10.so", "libtorch_cpu.so"}) {
+    const TlsModule module = read_tls_module(library);
+    EXPECT_FALSE(module.symbols.empty()) << library;
+    EXPECT_FALSE(module.build_id.empty()) << library;
+    for (const std::string& name : classify(module.symbols).unknown)
+      ADD_FAILURE() << "no entry for {\"" << name << "\"}, " << demangled(name) << " of " << library;
+  }
+}
+
+TEST(TlsInventory, LoadedLibTorch_EveryEntryAndFamilyIsUsed) {
+  std::set<std::string_view> used;
+  for (const char* library : {"libc10.so", "libtorch_cpu.so"}) {
+    const ClassifiedTls classified = classify(read_tls_module(library).symbols);
+    for (const TlsEntry* entry : classified.used_entries) used.insert(entry->symbol);
+    for (const TlsFamily* family : classified.used_families) used.insert(family->name);
+  }
+  for (const TlsEntry& entry : tls_entries()) EXPECT_TRUE(used.contains(entry.symbol)) << entry.symbol;
+  for (const TlsFamily& family : tls_families()) EXPECT_TRUE(used.contains(family.name)) << family.name;
+}
+
+TEST(TlsInventory, Entries_AreUniqueAndGiveAReason) {
+  std::set<std::string_view> seen;
+  for (const TlsEntry& entry : tls_entries()) {
+    EXPECT_TRUE(seen.insert(entry.symbol).second) << entry.symbol;
+    EXPECT_FALSE(entry.reason.empty()) << entry.symbol;
+  }
+}
+
+TEST(TlsInventory, Guards_GoWithWhatTheyGuard) {
+  const std::vector<TlsSymbol> symbols = {
+      {"__tls_guard", 0, 1},
+      {"_ZN2at12_GLOBAL__N_13tlsE", 16, 128},
+      {"__tls_guard", 144, 1},
+      {"_ZN2at6nativeL9workspaceE", 152, 16},
+      {"_ZGVZN4c10d19currentProcessGroupEvE2pg", 168, 8},
+      {"_ZN2at3newE", 176, 8},
+  };
+  const ClassifiedTls classified = classify(symbols);
+  using enum TlsScope;
+  EXPECT_THAT(classified.scopes, testing::ElementsAre(per_fiber, per_fiber, shared, shared, per_fiber, shared));
+  EXPECT_THAT(classified.unknown, testing::ElementsAre("_ZN2at3newE"));
+}
+
+TEST(TlsLayout, Ranges_LieInTheirBlockAndDoNotOverlap) {
+  const TlsLayout& layout = tls_layout();
+  std::vector<TlsRange> ranges = layout.ranges;
+  ranges.insert(ranges.end(), layout.rare_ranges.begin(), layout.rare_ranges.end());
+  std::sort(ranges.begin(), ranges.end(), [](const TlsRange& a, const TlsRange& b) {
+    return std::pair(a.module, a.offset) < std::pair(b.module, b.offset);
+  });
+  for (std::size_t k = 0; k < ranges.size(); ++k) {
+    EXPECT_LE(ranges[k].offset + ranges[k].bytes, layout.modules[ranges[k].module].block_bytes);
+    if (k > 0 && ranges[k].module == ranges[k - 1].module) {
+      EXPECT_GE(ranges[k].offset, ranges[k - 1].offset + ranges[k - 1].bytes);
+    }
+  }
+}
+
+TEST(TlsLayout, Ranges_CoverNoSharedVariable) {
+  const TlsLayout& layout = tls_layout();
+  for (std::size_t m = 0; m < layout.modules.size(); ++m) {
+    const auto& symbols = layout.modules[m].symbols;
+    const ClassifiedTls classified = classify(symbols);
+    for (std::size_t k = 0; k < symbols.size(); ++k) {
+      int covered = 0;
+      for (const auto* ranges : {&layout.ranges, &layout.rare_ranges}) {
+        covered += static_cast<int>(std::count_if(ranges->begin(), ranges->end(), [&](const TlsRange& range) {
+          return range.module == m && symbols[k].offset < range.offset + range.bytes &&
+                 range.offset < symbols[k].offset + symbols[k].bytes;
+        }));
+      }
+      EXPECT_EQ(covered, classified.scopes[k] == TlsScope::shared ? 0 : 1) << symbols[k].name;
+    }
+  }
+}
+
+TEST(ElfTls, StrippedLibrary_SaysWhichFileAndTheWayOut) {
+  std::string what;
+  EXPECT_EQ(reason_of_reading("libc.so.6", what), Reason::no_symbol_table);
+  EXPECT_THAT(what, testing::HasSubstr("/libc.so.6"));
+  EXPECT_THAT(what, testing::HasSubstr("pip install torch==2.11.0"));
+}
+
+TEST(ElfTls, LibraryThatIsNotLoaded_IsRefused) {
+  std::string what;
+  EXPECT_EQ(reason_of_reading("libnowhere.so", what), Reason::not_loaded);
+  EXPECT_THAT(what, testing::HasSubstr("libnowhere.so"));
+}
+
+}  // namespace
+}  // namespace rehearse::torch_state
