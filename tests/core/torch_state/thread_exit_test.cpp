@@ -9,10 +9,7 @@
 
 #include "core/torch_state/hand_fibers.h"
 
-extern "C" {
-int __cxa_thread_atexit(void (*)(void*), void*, void*) noexcept;
-extern void* __dso_handle;
-}
+extern "C" int __cxa_thread_atexit(void (*)(void*), void*, void*) noexcept;
 
 namespace rehearse::torch_state {
 namespace {
@@ -72,12 +69,12 @@ TEST(ThreadExit, Destructors_RunLastFirstAndMayRegisterMore) {
   ThreadExitList list(owned);
   const auto record = [](void* object) { order.push_back(static_cast<int>(static_cast<std::byte*>(object) - memory)); };
   const auto record_and_register = [](void*) {
-    __cxa_thread_atexit([](void*) { order.push_back(9); }, memory + 3, &__dso_handle);
+    __cxa_thread_atexit([](void*) { order.push_back(9); }, memory + 3, memory);
   };
   current_exit_list = &list;
-  __cxa_thread_atexit(record, memory + 0, &__dso_handle);
-  __cxa_thread_atexit(record_and_register, memory + 1, &__dso_handle);
-  __cxa_thread_atexit(record, memory + 2, &__dso_handle);
+  __cxa_thread_atexit(record, memory + 0, memory);
+  __cxa_thread_atexit(record_and_register, memory + 1, memory);
+  __cxa_thread_atexit(record, memory + 2, memory);
   EXPECT_EQ(list.size(), 3u);
   list.run();
   current_exit_list = nullptr;
@@ -91,7 +88,7 @@ TEST(ThreadExit, ObjectOutsideOfPerFiberMemory_StaysTheThreads) {
   std::thread([&] {
     ThreadExitList list(owned);
     current_exit_list = &list;
-    __cxa_thread_atexit([](void*) { ++runs; }, memory + 3, &__dso_handle);
+    __cxa_thread_atexit([](void*) { ++runs; }, memory + 3, memory);
     EXPECT_EQ(list.size(), 0u);
     current_exit_list = nullptr;
     EXPECT_EQ(runs, 0);
