@@ -24,18 +24,20 @@ using TensorList = c10::SmallVector<at::Tensor, 1>;
 //   broadcast              1 (root's counts) the same tensor   root
 //   allreduce              1 (in place)      the same tensor   reduce_op
 //   reduce                 1                 the same (root)   reduce_op, root
-//   allgather              1                 n                 sizes may differ between ranks
+//   allgather              1                 n                 sizes may differ between ranks: outputs[j] is as rank j's input
 //   _allgather_base        1                 1 (n times)
 //   gather                 1                 n on the root     root
 //   scatter                n on the root     1                 root
-//   reduce_scatter         n                 1                 reduce_op
+//   reduce_scatter         n                 1                 reduce_op; inputs[j] is as rank j's output
 //   _reduce_scatter_base   1 (n times)       1                 reduce_op
 //   alltoall_base          1                 1                 input_splits, output_splits in elements (always n)
-//   alltoall               n                 n
+//   alltoall               n                 n                 inputs[j] has as many elements as rank j's outputs[this rank]
 //   send                   1                 -                 peer, tag
 //   recv                   -                 1                 peer (-1: any source), tag
-//   barrier                -                 -
+//   barrier                -                 -                 tag: kMonitoredBarrier for monitoredBarrier(), else 0
 struct Operation {
+  static constexpr int kMonitoredBarrier = 1;
+
   c10d::OpType type = c10d::OpType::UNKNOWN;
   c10d::ReduceOp::RedOpType reduce_op = c10d::ReduceOp::UNUSED;
   int root = -1;
@@ -52,6 +54,7 @@ struct Operation {
 
 // "allreduce", "_allgather_base", ...: the names of c10d's profiling titles without the back end.
 std::string_view name_of(c10d::OpType type) noexcept;
+std::string_view name_of(const Operation& call) noexcept;  // knows "monitored_barrier"
 std::string_view name_of(c10d::ReduceOp::RedOpType op) noexcept;
 
 bool is_point_to_point(c10d::OpType type) noexcept;

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <rehearse/comm/event_log.h>
+#include <rehearse/comm/fabric.h>
+#include <rehearse/comm/mismatch.h>
+#include <rehearse/exec/executor.h>
+
+namespace rehearse::comm {
+
+class GroupState;
+
+struct CommunicatorOptions {
+  // Of each operation, in virtual time, unless the call or ProcessGroup::setTimeout() says otherwise. 0: none.
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);
+
+  // A send completes at once (its data is copied), not when it is received: hides deadlocks, as small messages do.
+  bool buffered_sends = false;
+
+  // Keep where each operation was called. Slow: a stack walk for each.
+  bool call_sites = false;
+
+  // Register groups by name for c10d::resolve_process_group(). Needs registries by rank (TorchRankState makes them).
+  bool register_groups = true;
+};
+
+// An operation that some ranks have called and that is not complete. Ranks are ranks of the world.
+struct PendingOperation {
+  int rank = -1;  // who called it
+  std::string group;
+  std::uint64_t sequence = 0;
+  std::string call;            // as Observer::describe()
+  std::vector<int> waits_for;  // who is missing; empty: the transfer is under way
+};
+
+// A new_group() that not all ranks of the world have made.
+struct PendingGroup {
+  std::uint64_t sequence = 0;
+  std::string name;
+  std::vector<int> called_by, missing;
+};
+
+// The communication of one world: its process groups, what is in flight in them, and the checks that all ranks call
+// the same things in the same order.
+//
+// Ownership: everything given to the constructor outlives this object. Process groups and works may outlive it: they
+// then refuse with CommError. Destroy it when run() has returned: what is in flight is cancelled and let go.
+// Fibers: the calls without a `rank` belong in a rank's fiber, the others anywhere on the executor's thread. Nothing
+// here blocks. Errors: see each call; MismatchError also ends the world (RankExecutor::stop).
+class Communicators {
+ public:
+  Communicators(exec::RankExecutor& executor, Fabric& fabric, EventLog& events, CheckerSink& sink,
+                CommunicatorOptions options = {});
+  Communicators(const Communicators&) = delete;
+  Communicators& operator=(const Communicators&) = delete;
+  ~Communicators();
+
+  // The calling rank's end of a new group of `ranks` (of the world; position = rank in the group), null when it is
+  // not among them. As torch.distributed.new_group: every rank of the world calls it, members or not, in the same
+  // order and with the same ranks. An empty name becomes "group<n>". `store` may be null; otherwise the group's store
+  // is `store` with the group's name as prefix.
+  // Throws MismatchError when this rank's n-th call differs from that of an earlier rank; c10::ValueError when ranks
+  // are out of range or double, or when another group has the name.
+  c10::intrusive_ptr<c10d::ProcessGroup> new_group(std::span<const int> ranks, std::string_view name,
+                                                   const c10::intrusive_ptr<c10d::Store>& store = {});
+
+  // The group of all ranks, "world": a new_group() as any other.
+  c10::intrusive_ptr<c10d::ProcessGroup> new_world_group(const c10::intrusive_ptr<c10d::Store>& store = {});
+
+  // What `rank` calls the payload of its next operations; null: nothing. The string must live as long as this object.
+  void set_label(int rank, const std::string* label) noexcept;
+
+  // What is still in flight: for reports when the world has ended. After a run in which all ranks returned, anything
+  // left is a call that other ranks never made (its Work was dropped or never waited for).
+  std::vector<PendingOperation> pending() const;
+  std::vector<PendingGroup> pending_groups() const;
+
+  const EventLog& events() const noexcept { return events_; }
+  const CommunicatorOptions& options() const noexcept { return options_; }
+
+  // What follows is for groups and works.
+
+  struct Label {
+    const std::string* text = nullptr;
+    std::uint64_t hash = 0;  // of the text
+  };
+  const Label& label(int rank) const noexcept { return labels_[static_cast<std::size_t>(rank)]; }
+  exec::RankExecutor& executor() noexcept { return executor_; }
+  Fabric& fabric() noexcept { return fabric_; }
+  EventLog& event_log() noexcept { return events_; }
+  CheckerSink& sink() noexcept { return sink_; }
+  VirtualTime now() const noexcept { return clock_.now(); }
+
+  // Reports, stops the world, and throws MismatchError.
+  [[noreturn]] void fail(const Mismatch& mismatch);
+
+ private:
+  // One new_group() of the world: made by the first rank that calls it.
+  struct Creation {
+    c10::intrusive_ptr<GroupState> group;
+    std::string given_name;
+    std::vector<char> called;  // by rank
+    int first = -1;            // the rank that was first
+    exec::CallSite where;
+  };
+
+  Creation& start_creation(std::span<const int> ranks, std::string_view name, std::size_t index, int rank);
+  void check_creation(const Creation& creation, std::span<const int> ranks, std::string_view name, std::size_t index,
+                      int rank);
+
+  exec::RankExecutor& executor_;
+  exec::Clock& clock_;
+  Fabric& fabric_;
+  EventLog& events_;
+  CheckerSink& sink_;
+  const CommunicatorOptions options_;
+  std::vector<Label> labels_;              // by rank
+  std::vector<std::size_t> groups_made_;  // by rank: how many new_group() calls
+  std::vector<Creation> creations_;       // in order
+};
+
+}  // namespace rehearse::comm

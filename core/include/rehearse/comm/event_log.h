@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <rehearse/comm/operation.h>
+#include <rehearse/exec/call_site.h>
+#include <rehearse/exec/time.h>
+
+namespace rehearse::comm {
+
+// What calls of one kind have in common (op, sizes, dtypes, label): stored once, named by number in events.
+struct Signature {
+  c10d::OpType type = c10d::OpType::UNKNOWN;
+  std::string name;         // "allreduce", "monitored_barrier", ...
+  std::string fingerprint;  // as in Mismatch
+  std::vector<std::vector<std::int64_t>> input_sizes, output_sizes;
+  std::vector<at::ScalarType> input_dtypes, output_dtypes;
+};
+
+// One call of one rank. Names are those of c10d's flight recorder where it has one.
+struct Event {
+  static constexpr VirtualTime kNever = VirtualTime::min();
+
+  std::uint64_t record_id = 0;        // over all ranks, from 0, in order of the calls
+  VirtualTime time_created = kNever;  // the call
+  VirtualTime time_started = kNever;  // every rank was there (or the peer was)
+  VirtualTime time_completed = kNever;
+  std::uint32_t seq_id = 0;  // collective_seq_id, or p2p_seq_id for sends and receives; from 1
+  std::uint32_t op_id = 0;   // counts both kinds, for this rank and group; from 1
+  std::uint32_t pg_id = 0;
+  std::uint32_t signature = 0;
+  std::uint32_t timeout_ms = 0;
+  std::int32_t rank = -1;  // of the world
+  std::int32_t peer = -1;  // of the world; sends and receives only, -1: any
+  std::int32_t tag = 0;
+  std::uint32_t frames = 0;  // for EventLog::call_site(); 0: not captured
+};
+
+// A record as c10d's flight recorder dumps it (fr_trace reads it once it is written as JSON), without the frames.
+struct FlightRecord {
+  std::uint64_t record_id;
+  std::uint32_t pg_id;
+  std::string process_group_name, process_group_desc;
+  std::uint64_t collective_seq_id, p2p_seq_id, op_id;
+  std::string profiling_name;  // "nccl:all_reduce", "nccl:send 0->1": the tools accept no other prefix
+  std::int64_t time_created_ns;
+  std::int64_t time_discovered_started_ns, time_discovered_completed_ns;  // -1: not yet
+  double duration_ms;                                                     // -1: not completed
+  std::vector<std::vector<std::int64_t>> input_sizes, output_sizes;
+  std::vector<std::string> input_dtypes, output_dtypes;  // "Float", as c10 prints them
+  std::string state;                                     // "scheduled", "started", "completed"
+  bool retired;
+  std::uint64_t timeout_ms;
+  bool is_p2p;
+};
+
+struct EventLogOptions {
+  int ranks = 1;
+  std::size_t last_of_each_rank = 16;  // how many events of each rank are kept
+  bool keep_all = false;               // or all of them (64 bytes each)
+};
+
+// Every collective and point-to-point call of a world: the last few of each rank, or all, and a hash over all.
+//
+// Equal runs have equal hashes; with the decision log's hash it is the run's identity. Written by the groups, read by
+// reports. Not thread safe. Reading does not block. References to events hold until the next record().
+class EventLog {
+ public:
+  struct Group {
+    std::string name;
+    std::string description;
+    std::vector<int> ranks;
+  };
+
+  explicit EventLog(EventLogOptions options);
+
+  // Events of one rank that are still kept, oldest first. With keep_all, all().
+  std::vector<Event> of_rank(int rank) const;
+  const std::deque<Event>& all() const noexcept { return all_; }
+
+  // The last one of the rank that has completed; null: none, or no longer kept.
+  const Event* last_completed(int rank) const;
+
+  std::uint64_t size() const noexcept { return records_; }
+  std::uint64_t hash() const noexcept { return hash_; }
+
+  const Signature& signature(const Event& event) const { return signatures_.at(event.signature); }
+  const Group& group(const Event& event) const { return groups_.at(event.pg_id); }
+  const std::vector<Group>& groups() const noexcept { return groups_; }
+  const exec::CallSite& call_site(const Event& event) const { return call_sites_.at(event.frames); }
+
+  // `allreduce #7 on group "world"`.
+  std::string title(const Event& event) const;
+  FlightRecord flight_record(const Event& event) const;
+
+  // What follows is for the groups.
+
+  std::uint32_t add_group(Group group);
+
+  // Stores the event (record_id and, when `where` is not empty, frames are filled in).
+  Event& record(Event event, std::uint64_t fingerprint, exec::CallSite where = {});
+  void note_completion(std::uint32_t pg_id, std::uint32_t seq_id, VirtualTime now) noexcept {
+    mix((std::uint64_t{pg_id} << 32) | seq_id);
+    mix(static_cast<std::uint64_t>(now.time_since_epoch().count()));
+  }
+
+  // The number of the signature with this hash; `make` builds it when it is new.
+  template <class Make>
+  std::uint32_t signature_of(std::uint64_t fingerprint, const Make& make) {
+    const auto [entry, is_new] = signature_ids_.try_emplace(fingerprint, static_cast<std::uint32_t>(signatures_.size()));
+    if (is_new) signatures_.push_back(make());
+    return entry->second;
+  }
+
+ private:
+  // A multiply and a shift per word: fast enough for every call, and every bit reaches the high half.
+  void mix(std::uint64_t word) noexcept {
+    hash_ = (hash_ ^ word) * 0x9E3779B97F4A7C15ull;
+    hash_ ^= hash_ >> 32;
+  }
+
+  EventLogOptions options_;
+  std::vector<Event> rings_;                // last_of_each_rank for each rank
+  std::vector<std::uint64_t> rank_events_;  // how many each rank has made
+  std::deque<Event> all_;
+  std::vector<Signature> signatures_;
+  std::unordered_map<std::uint64_t, std::uint32_t> signature_ids_;
+  std::vector<Group> groups_;
+  std::vector<exec::CallSite> call_sites_{1};
+  std::uint64_t records_ = 0;
+  std::uint64_t hash_ = 0x4556454E'544C4F47ull;
+};
+
+}  // namespace rehearse::comm

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <rehearse/exec/call_site.h>
+
+namespace rehearse::comm {
+
+// Two calls that stand at the same place of a group's order and should have been the same, or that should have fitted
+// together (send and receive, the two sides of an all-to-all edge). Ranks are ranks of the world.
+struct Mismatch {
+  enum class Kind { collective, point_to_point, new_group };
+
+  struct Side {
+    int rank = -1;
+    std::string fingerprint;   // `allreduce(sum, float32[3, 4], cpu) label="fc1.weight"`
+    exec::CallSite where;      // empty unless captured
+    std::vector<int> alike{};  // every rank that is known to have made this same call, `rank` among them
+  };
+
+  struct Field {
+    std::string name;           // "op", "shape", "dtype", "device", "root", "reduce_op", "factor", "splits", "label", ...
+    std::string first, second;  // the values of the two sides; "none" where a call has no such field
+    bool operator==(const Field&) const = default;
+  };
+
+  Kind kind = Kind::collective;
+  std::string group;           // its name; for new_group the name that the first side gave
+  std::uint64_t sequence = 0;  // within the group, from 1; for new_group: which new_group of the world, from 0
+  Side first;                  // the call that was there first
+  Side second;                 // the call that came and did not fit
+  std::vector<Field> fields;   // only those that differ, the most telling first
+};
+
+// One line, as in MismatchError: `ranks 0 and 3 disagree at #7 of group "world": rank 0 called ..., rank 3 called ...;
+// they differ in reduce_op (sum, max)`.
+std::string to_string(const Mismatch& mismatch);
+
+// Waits that outlived their timeout at one point in virtual time, on one operation. Ranks are ranks of the world.
+struct Overdue {
+  std::string group;
+  std::uint64_t sequence = 0;
+  std::string call;          // as Observer::describe()
+  std::vector<int> waiting;  // who gives up now
+  std::vector<int> missing;  // who has not come; empty: all are there and the transfer takes longer
+};
+
+// Where the checks of communication report to: the world's report.
+class CheckerSink {
+ public:
+  virtual ~CheckerSink() = default;
+
+  // Called in the fiber of the second side, before the world is stopped and MismatchError is thrown there. Must not
+  // throw or block.
+  virtual void on_mismatch(const Mismatch& mismatch) = 0;
+
+  // Called on the scheduler's own context while no fiber can run, before the waiting fibers meet TimeoutError: the
+  // last moment at which the wait-for graph can be seen as it was. Programs may catch the error, so it is no verdict
+  // by itself. Must not throw.
+  virtual void on_timeout(const Overdue& overdue) { static_cast<void>(overdue); }
+};
+
+}  // namespace rehearse::comm

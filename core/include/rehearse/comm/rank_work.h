@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <rehearse/comm/operation.h>
+#include <rehearse/exec/time.h>
+#include <rehearse/exec/wait_queue.h>
+
+namespace rehearse::comm {
+
+class GroupState;
+class RankWork;
+struct Event;
+
+// What an incomplete work is part of: its collective, or the queues of sends and receives. For the groups.
+class Meeting {
+ public:
+  virtual ~Meeting() = default;
+  virtual std::string describe(const RankWork& work) const = 0;
+  virtual std::vector<int> waits_for(const RankWork& work) const = 0;  // ranks of the world
+  // Wakes the waiters of `work` (see RankWork::overdue) at `deadline`; false: the work must see to that itself.
+  virtual bool watch(RankWork& work, VirtualTime deadline) = 0;
+};
+
+// One rank's end of one operation.
+//
+// Blocking: wait() blocks the calling fiber, isCompleted() is a scheduling point (a loop around it lets the other
+// ranks go on); nothing else blocks. Fibers: use it in the rank that made it.
+// Ownership: whoever holds it; the group holds it too while it is incomplete, so dropping it cancels nothing. It may
+// outlive its world: wait() then throws CommError unless the operation had completed.
+// Errors: wait() throws TimeoutError (the operation stays in flight: its tensors may still be written), CommError
+// after abort() or a failed monitoredBarrier(), RankAborted when the world ends meanwhile.
+class RankWork final : public c10d::Work {
+ public:
+  // `rank` within the group.
+  RankWork(c10::intrusive_ptr<GroupState> group, int rank, c10d::OpType type);
+  ~RankWork() override;
+
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  std::exception_ptr exception() const override;
+
+  // The rank (within the group) that a receive got its data from; throws until that is known, and for other ops.
+  int sourceRank() const override;
+
+  // The output tensors; call it after wait().
+  std::vector<at::Tensor> result() override;
+
+  // No time limit given (kNoTimeout): that of the operation, from the call on. One given counts from now.
+  bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
+  void synchronize() override;
+  void abort() override;
+
+  // Holds the list of output tensors, as NCCL's; it is marked, and its callbacks run, in this rank's context.
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+  // Virtual milliseconds between "all ranks are there" and completion; throws while incomplete.
+  float getDuration() const override;
+  std::uint64_t getSequencenumber() const override { return sequence_; }
+
+  // What follows is for the groups.
+
+  static void* operator new(std::size_t size);
+  static void operator delete(void* memory) noexcept;
+
+  Operation operation;
+  std::uint64_t fingerprint = 0;  // hash of what all ranks must agree on
+
+  GroupState& group() const noexcept { return *group_; }
+  int rank() const noexcept { return rank_; }
+  bool incomplete() const noexcept { return state_ == State::pending; }
+  bool awaited() const noexcept { return !waiters_.empty(); }
+  VirtualTime deadline() const noexcept { return deadline_; }
+
+  void enter(Meeting* meeting, std::uint64_t sequence, Event* event) noexcept;
+  void leave_meeting() noexcept { meeting_ = nullptr; }
+  void set_source(int rank) noexcept { source_ = rank; }
+  void start(VirtualTime now) noexcept;
+  void complete(VirtualTime now);
+  void fail(std::exception_ptr error);
+  void time_out();  // its waiters meet TimeoutError
+
+ private:
+  enum class State : std::uint8_t { pending, completed, failed };
+  class Waiting;
+  class Deadline;
+
+  void block(std::chrono::milliseconds timeout);
+  void finish(State state);
+  void mark_future();
+  [[noreturn]] void throw_timeout(std::chrono::milliseconds timeout) const;
+
+  c10::intrusive_ptr<GroupState> group_;
+  Meeting* meeting_ = nullptr;
+  Event* event_ = nullptr;
+  std::uint64_t record_id_ = 0;  // the event may have been overwritten by a later one
+  std::uint64_t sequence_ = 0;
+  VirtualTime created_{};
+  VirtualTime started_{};
+  VirtualTime completed_at_{};
+  VirtualTime deadline_ = VirtualTime::max();
+  exec::WaitQueue waiters_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+  int source_ = -1;
+  State state_ = State::pending;
+  bool timed_out_ = false;
+};
+
+}  // namespace rehearse::comm
