@@ -65,6 +65,7 @@ TEST(ThreadExit, ThreadLocalOfAnotherThread_DiesWithTheThread) {
 TEST(ThreadExit, Destructors_RunLastFirstAndMayRegisterMore) {
   static std::vector<int> order;
   static std::byte memory[4];
+  order.clear();
   const std::vector<std::span<std::byte>> owned{memory};
   ThreadExitList list(owned);
   const auto record = [](void* object) { order.push_back(static_cast<int>(static_cast<std::byte*>(object) - memory)); };
@@ -84,6 +85,7 @@ TEST(ThreadExit, Destructors_RunLastFirstAndMayRegisterMore) {
 TEST(ThreadExit, ObjectOutsideOfPerFiberMemory_StaysTheThreads) {
   static std::byte memory[4];
   static int runs = 0;
+  runs = 0;
   const std::vector<std::span<std::byte>> owned{std::span(memory, 2)};
   std::thread([&] {
     ThreadExitList list(owned);
