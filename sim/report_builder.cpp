@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report_builder.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/comm/wait_for_graph.h>
+#include <rehearse/sim/format_time.h>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kEventsShown = 10;
+
+template <class Error>
+bool is_a(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+}
+
+Difference difference_of(const comm::Mismatch& mismatch) {
+  Difference difference;
+  difference.group = mismatch.group;
+  difference.sequence = mismatch.sequence;
+  difference.first = {mismatch.first.rank, mismatch.first.fingerprint, mismatch.first.where.describe()};
+  difference.second = {mismatch.second.rank, mismatch.second.fingerprint, mismatch.second.where.describe()};
+  for (const auto& field : mismatch.fields) difference.fields.push_back({field.name, field.first, field.second});
+  return difference;
+}
+
+// The picture of the standstill: who was blocked when nobody could go on.
+const std::vector<exec::BlockedFiber>& standstill(const exec::RunOutcome& outcome) {
+  return outcome.hang.empty() ? outcome.blocked : outcome.hang;
+}
+
+class Builder {
+ public:
+  Builder(const WorldOptions& options, const RunRecord& record) : options_(options), record_(record) {}
+
+  Report build() {
+    facts();
+    verdict();
+    rank_lines();
+    for (const auto& mismatch : record_.mismatches) report_.differences.push_back(difference_of(mismatch));
+    if (report_.verdict != Verdict::ok) last_events();
+    return std::move(report_);
+  }
+
+ private:
+  const exec::RunOutcome& outcome() const { return record_.outcome; }
+
+  void facts() {
+    report_.ranks = options_.ranks;
+    report_.seed = options_.seed;
+    report_.schedule = options_.schedule == Schedule::random ? "random" : "round_robin";
+    report_.version = REHEARSE_VERSION;
+    report_.identity = record_.decisions.hash() ^ (record_.events.hash() * 0x9E3779B97F4A7C15ull);
+    report_.decisions = record_.decisions.decisions().size();
+    report_.switches = outcome().switches;
+    report_.operations = record_.events.size();
+    report_.end_time = outcome().end_time;
+    report_.checks = record_.checks;
+  }
+
+  void verdict() {
+    switch (outcome().ending) {
+      case exec::Ending::all_returned:
+        return returned();
+      case exec::Ending::rank_failed:
+        return rank_failed(outcome().failures.front());
+      case exec::Ending::stopped:
+        if (record_.mismatches.empty()) return set(Verdict::check_failed, outcome().stop_reason);
+        return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
+      case exec::Ending::deadlock:
+        return deadlock();
+      case exec::Ending::livelock:
+        return set(Verdict::livelock, outcome().stop_reason);
+      case exec::Ending::step_budget:
+        return set(Verdict::step_budget, outcome().stop_reason);
+    }
+  }
+
+  void set(Verdict verdict, std::string headline) {
+    report_.verdict = verdict;
+    report_.headline = std::move(headline);
+  }
+
+  // All bodies are over; a call that some rank never made is a mismatch all the same: nobody waited for it.
+  void returned() {
+    for (const auto& call : record_.pending) {
+      if (call.waits_for.empty()) continue;
+      return set(Verdict::mismatch, fmt::format("{} was called by rank {} and never by {}; nobody waited for it",
+                                                call.call, call.rank, ranks_text(call.waits_for)));
+    }
+    for (const auto& group : record_.pending_groups) {
+      return set(Verdict::mismatch, fmt::format("new_group #{} (\"{}\") was called by {} and never by {}", group.sequence,
+                                                group.name, ranks_text(group.called_by), ranks_text(group.missing)));
+    }
+    set(Verdict::ok, fmt::format("{} rank{} returned after {} of virtual time", options_.ranks,
+                                 options_.ranks == 1 ? "" : "s", format_time(outcome().end_time)));
+  }
+
+  void rank_failed(const exec::RankFailure& failure) {
+    if (!record_.mismatches.empty()) return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
+    if (is_a<TimeoutError>(failure.error) || is_a<c10::DistStoreError>(failure.error)) {
+      if (!outcome().hang.empty()) return deadlock();
+      return set(Verdict::timeout, fmt::format("rank {}: {}", failure.rank, first_line(failure.what)));
+    }
+    const auto verdict = is_a<CheckError>(failure.error) ? Verdict::check_failed : Verdict::rank_failed;
+    set(verdict, fmt::format("rank {}: {}", failure.rank, first_line(failure.what)));
+  }
+
+  static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+  void deadlock() {
+    std::vector<comm::BlockedCall> blocked;
+    std::set<int> waiting;
+    for (const auto& fiber : standstill(outcome())) {
+      blocked.push_back({fiber.rank, fiber.waits_on, fiber.waits_for});
+      waiting.insert(fiber.rank);
+    }
+    std::vector<int> ended;
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      if (!waiting.contains(rank)) ended.push_back(rank);
+    }
+    const auto analysis = comm::analyse_waits(blocked, ended);
+    for (const auto& cycle : analysis.cycles) {
+      for (const auto& edge : cycle) report_.wait_cycle.push_back(comm::to_string(edge));
+    }
+    set(Verdict::deadlock, deadlock_headline(analysis, blocked));
+  }
+
+  std::string deadlock_headline(const comm::WaitAnalysis& analysis, const std::vector<comm::BlockedCall>& blocked) const {
+    if (!analysis.on_ended.empty()) {
+      const auto& edge = analysis.on_ended.front();
+      std::set<int> missing;
+      for (const auto& other : analysis.on_ended) {
+        if (other.call == edge.call) missing.insert(other.to);
+      }
+      const std::vector<int> ranks(missing.begin(), missing.end());
+      return fmt::format("{}: {} {} ended and will never come", edge.call, ranks_text(ranks),
+                         ranks.size() == 1 ? "has" : "have");
+    }
+    if (!analysis.cycles.empty()) {
+      std::vector<int> ring;
+      for (const auto& edge : analysis.cycles.front()) ring.push_back(edge.from);
+      ring.push_back(ring.front());
+      return fmt::format("ranks {} wait for each other", fmt::join(ring, " -> "));
+    }
+    return blocked.empty() ? outcome().stop_reason
+                           : fmt::format("rank {} waits for ever in {}", blocked.front().rank, blocked.front().call);
+  }
+
+  void rank_lines() {
+    report_.rank_lines.resize(static_cast<std::size_t>(options_.ranks));
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      RankLine& line = report_.rank_lines[static_cast<std::size_t>(rank)];
+      line.rank = rank;
+      line.at = outcome().ended_at[static_cast<std::size_t>(rank)];
+      line.state = outcome().ranks[static_cast<std::size_t>(rank)] == exec::RankEnd::returned ? "returned" : "stopped";
+      if (report_.verdict == Verdict::ok) continue;
+      if (const auto* last = record_.events.last_completed(rank)) line.last = record_.events.title(*last);
+    }
+    // Backwards, so that a rank's main fiber has the last word over its helpers.
+    for (auto fiber = outcome().blocked.rbegin(); fiber != outcome().blocked.rend(); ++fiber) blocked_line(*fiber);
+    for (const auto& failure : outcome().failures) failed_line(failure);
+    for (const auto& fiber : outcome().hang) hang_line(fiber);
+  }
+
+  RankLine& line_of(int rank) { return report_.rank_lines[static_cast<std::size_t>(rank)]; }
+
+  void blocked_line(const exec::BlockedFiber& fiber) {
+    RankLine& line = line_of(fiber.rank);
+    line.state = fiber.waits_on.empty() ? "stopped" : "blocked";
+    line.at = outcome().end_time;
+    line.doing = fiber.waits_on;
+    line.waits_for = fiber.waits_for;
+    line.where = fiber.where.describe();
+  }
+
+  void failed_line(const exec::RankFailure& failure) {
+    RankLine& line = line_of(failure.rank);
+    line.state = "failed";
+    line.at = failure.at;
+    line.doing = failure.what;
+    line.where = failure.thrown_at.describe();
+  }
+
+  // A rank whose timeout ended the hang was blocked as well: that is what the reader wants to know of it.
+  void hang_line(const exec::BlockedFiber& fiber) {
+    RankLine& line = line_of(fiber.rank);
+    if (fiber.fiber_of_rank != 0 || line.state != "failed") return;
+    line.state = "blocked";
+    line.doing = fiber.waits_on;
+    line.waits_for = fiber.waits_for;
+  }
+
+  void last_events() {
+    std::vector<comm::Event> events;
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      const auto of_rank = record_.events.of_rank(rank);
+      events.insert(events.end(), of_rank.begin(), of_rank.end());
+    }
+    std::sort(events.begin(), events.end(), [](const comm::Event& a, const comm::Event& b) { return a.record_id < b.record_id; });
+    if (events.size() > kEventsShown) events.erase(events.begin(), events.end() - kEventsShown);
+    for (const auto& event : events) {
+      const bool completed = event.time_completed != comm::Event::kNever;
+      std::string where = record_.events.call_site(event).describe();
+      report_.last_events.push_back(fmt::format("{}  rank {}  {}{}{}", format_time(event.time_created), event.rank,
+                                                record_.events.title(event), completed ? "" : "  (not complete)",
+                                                where.empty() ? "" : "  at " + where));
+    }
+  }
+
+  const WorldOptions& options_;
+  const RunRecord& record_;
+  Report report_;
+};
+
+}  // namespace
+
+Report build_report(const WorldOptions& options, const RunRecord& record) { return Builder(options, record).build(); }
+
+}  // namespace rehearse::sim

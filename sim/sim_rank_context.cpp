@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sim_rank_context.h"
+
+#include <utility>
+
+namespace rehearse::sim {
+
+SimRankContext::SimRankContext(WorldServices& services, int rank, int size, c10::intrusive_ptr<c10d::Store> store,
+                               at::Generator generator)
+    : services_(services),
+      rank_(rank),
+      size_(size),
+      store_(std::move(store)),
+      generator_(std::move(generator)),
+      group_(services_.communicators.new_world_group(store_)) {}
+
+Group SimRankContext::new_group(const std::vector<int>& ranks, std::string_view name) {
+  return Group(services_.communicators.new_group(ranks, name, store_));
+}
+
+void SimRankContext::progress(std::int64_t done, std::int64_t total, std::string_view text) {
+  if (rank_ == 0 && services_.show) services_.show(done, total, text);
+}
+
+void SimRankContext::push_label(std::string_view name) {
+  auto known = services_.labels.find(name);
+  if (known == services_.labels.end()) known = services_.labels.emplace(name).first;
+  labels_.push_back(&*known);
+  services_.communicators.set_label(rank_, labels_.back());
+}
+
+void SimRankContext::pop_label() noexcept {
+  labels_.pop_back();
+  services_.communicators.set_label(rank_, labels_.empty() ? nullptr : labels_.back());
+}
+
+}  // namespace rehearse::sim

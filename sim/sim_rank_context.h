@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <any>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <rehearse/comm/communicators.h>
+#include <rehearse/job/rank_context.h>
+
+#include "simulation.h"
+
+namespace rehearse::sim {
+
+// What the contexts of one world share.
+struct WorldServices {
+  comm::Communicators& communicators;
+  RunRecord& record;
+  const ShowProgress& show;
+  std::set<std::string, std::less<>> labels;  // interned: operations point at them
+};
+
+// RankContext in the simulation. Made and destroyed in its rank's fiber.
+class SimRankContext final : public RankContext {
+ public:
+  SimRankContext(WorldServices& services, int rank, int size, c10::intrusive_ptr<c10d::Store> store,
+                 at::Generator generator);
+
+  int rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return size_; }
+  const Group& group() const noexcept override { return group_; }
+  const c10::intrusive_ptr<c10d::Store>& store() const noexcept override { return store_; }
+  Group new_group(const std::vector<int>& ranks, std::string_view name) override;
+  at::Generator& generator() const noexcept override { return generator_; }
+  VirtualTime now() const noexcept override { return services_.communicators.now(); }
+  void progress(std::int64_t done, std::int64_t total, std::string_view text) override;
+
+ protected:
+  void push_label(std::string_view name) override;
+  void pop_label() noexcept override;
+  void count_check(std::string_view what) override { ++services_.record.checks[std::string(what)]; }
+  std::any& local_slot(const void* key) override { return locals_[key]; }
+
+ private:
+  WorldServices& services_;
+  const int rank_;
+  const int size_;
+  c10::intrusive_ptr<c10d::Store> store_;
+  mutable at::Generator generator_;
+  std::vector<const std::string*> labels_;
+  std::map<const void*, std::any> locals_;  // looked up by address, never walked
+  Group group_;
+};
+
+}  // namespace rehearse::sim

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "simulation.h"
+
+#include <rehearse/fakes/fake_fabric.h>
+#include <rehearse/fakes/fake_store.h>
+#include <rehearse/sim/virtual_clock.h>
+#include <rehearse/torch_state/torch_state.h>
+
+#include "network_cost.h"
+#include "sim_rank_context.h"
+
+namespace rehearse::sim {
+namespace {
+
+// A rank's exception ends the world: its peers would only wait for it.
+class EndOnFailure final : public exec::FailureSink {
+ public:
+  Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }
+};
+
+class KeepMismatches final : public comm::CheckerSink {
+ public:
+  explicit KeepMismatches(std::vector<comm::Mismatch>& kept) : kept_(kept) {}
+  void on_mismatch(const comm::Mismatch& mismatch) override { kept_.push_back(mismatch); }
+
+ private:
+  std::vector<comm::Mismatch>& kept_;
+};
+
+comm::EventLogOptions events_of(const WorldOptions& options) {
+  comm::EventLogOptions events;
+  events.ranks = options.ranks;
+  events.keep_all = options.keep_all_events;
+  return events;
+}
+
+comm::CommunicatorOptions communication_of(const WorldOptions& options) {
+  comm::CommunicatorOptions communication;
+  communication.timeout = options.timeout;
+  communication.buffered_sends = options.buffered_sends;
+  communication.call_sites = options.call_sites;
+  return communication;
+}
+
+}  // namespace
+
+std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle, const World::Body& body,
+                                    const ShowProgress& show) {
+  auto record = std::make_unique<RunRecord>(events_of(options));
+  Decisions decisions(oracle, record->decisions);
+  VirtualClock clock;
+  torch_state::TorchRankState state({.seed = options.seed});
+  EndOnFailure failures;
+  KeepMismatches mismatches(record->mismatches);
+  const exec::ExecutorOptions execution{
+      .ranks = options.ranks, .stack_bytes = options.stack_bytes, .steps_max = options.steps_max};
+  exec::RankExecutor executor(execution, decisions, clock, state, failures);
+  NetworkCost costs(options.network, decisions);
+  fakes::FakeFabric fabric(executor.timers(), clock, costs);
+  comm::Communicators communicators(executor, fabric, record->events, mismatches, communication_of(options));
+  const auto keys = std::make_shared<fakes::StoreState>();
+  WorldServices services{communicators, *record, show, {}};
+
+  record->outcome = executor.run([&](int rank) {
+    auto store = c10::make_intrusive<fakes::FakeStore>(keys);
+    store->setTimeout(options.timeout);
+    SimRankContext context(services, rank, options.ranks, std::move(store), state.generator(rank));
+    body(context);
+  });
+  record->pending = communicators.pending();
+  record->pending_groups = communicators.pending_groups();
+  return record;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/sim/world.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/sim/oracles.h>
+
+#include "network_cost.h"
+#include "report_builder.h"
+#include "simulation.h"
+
+namespace rehearse {
+namespace {
+
+std::unique_ptr<Oracle> make_oracle(const WorldOptions& options) {
+  if (options.schedule == Schedule::round_robin) return std::make_unique<sim::RoundRobinOracle>();
+  return std::make_unique<sim::RandomOracle>(options.seed);
+}
+
+WorldOptions checked(WorldOptions options) {
+  constexpr std::size_t kStackBytesMin = std::size_t{64} << 10;
+  if (options.ranks < 1) {
+    throw std::invalid_argument(fmt::format("WorldOptions::ranks is {}; a world has at least 1 rank", options.ranks));
+  }
+  if (options.timeout.count() < 0) {
+    throw std::invalid_argument(
+        fmt::format("WorldOptions::timeout is {} ms; it is 0 (none) or more", options.timeout.count()));
+  }
+  if (options.stack_bytes < kStackBytesMin) {
+    throw std::invalid_argument(
+        fmt::format("WorldOptions::stack_bytes is {}; LibTorch needs at least {}", options.stack_bytes, kStackBytesMin));
+  }
+  sim::require_valid(options.network);
+  return options;
+}
+
+}  // namespace
+
+class World::Impl {
+ public:
+  explicit Impl(WorldOptions options) : options_(checked(std::move(options))) {}
+
+  Report run(const Body& body) {
+    std::unique_ptr<Oracle> seeded;
+    if (oracle_ == nullptr) seeded = make_oracle(options_);
+    record_ = sim::simulate(options_, seeded ? *seeded : *oracle_, body, show_);
+    Report report = sim::build_report(options_, *record_);
+    if (report.verdict == Verdict::ok || !options_.explain_failures || options_.call_sites) return report;
+    return explained(std::move(report), body);
+  }
+
+  // The same decisions once more, this time noting where each operation is called.
+  Report explained(Report report, const Body& body) const {
+    WorldOptions again = options_;
+    again.call_sites = true;
+    const auto decisions = record_->decisions.decisions();
+    sim::ReplayOracle oracle({decisions.begin(), decisions.end()}, sim::PastEnd::random, options_.seed);
+    const sim::ShowProgress silent;
+    try {
+      const auto record = sim::simulate(again, oracle, body, silent);
+      // A body that keeps state outside of its ranks may not take the same way twice: then the first run stands.
+      if (record->decisions.hash() != record_->decisions.hash()) return report;
+      return sim::build_report(again, *record);
+    } catch (const sim::ReplayError&) {
+      return report;
+    }
+  }
+
+  const WorldOptions options_;
+  Oracle* oracle_ = nullptr;
+  sim::ShowProgress show_;
+  std::unique_ptr<sim::RunRecord> record_;
+};
+
+World::World(WorldOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+World::~World() = default;
+
+void World::use_oracle(Oracle& oracle) { impl_->oracle_ = &oracle; }
+
+void World::on_progress(std::function<void(std::int64_t, std::int64_t, std::string_view)> show) {
+  impl_->show_ = std::move(show);
+}
+
+Report World::run(const Body& body) { return impl_->run(body); }
+
+const DecisionLog& World::decisions() const noexcept { return impl_->record_->decisions; }
+const comm::EventLog& World::events() const noexcept { return impl_->record_->events; }
+
+}  // namespace rehearse
