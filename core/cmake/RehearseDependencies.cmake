@@ -2,6 +2,7 @@
 find_package(LibTorch REQUIRED)
 find_package(Boost 1.74 REQUIRED COMPONENTS fiber)
 find_package(fmt REQUIRED)
+find_package(Libdw REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(CLI11 REQUIRED)

@@ -23,6 +23,6 @@ configure_package_config_file(
   INSTALL_DESTINATION "${rehearse_package_dir}" NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/rehearseConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/rehearseConfig.cmake" "${PROJECT_BINARY_DIR}/rehearseConfigVersion.cmake"
-              core/cmake/FindLibTorch.cmake
+              core/cmake/FindLibTorch.cmake core/cmake/FindLibdw.cmake
         DESTINATION "${rehearse_package_dir}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

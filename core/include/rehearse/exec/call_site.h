@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,18 +15,28 @@ struct Frame {
   int line = 0;
 };
 
-// Where in the user's code something happened: return addresses, innermost first. Capturing walks the stack of the
-// calling fiber (some microseconds); names and lines are looked up only when asked for.
+// Where in the user's code something happened: return addresses, innermost first. Capturing walks the stack
+// of the calling fiber (some microseconds); names and lines are looked up only when asked for.
 class CallSite {
  public:
   CallSite() = default;
 
-  // The stack of the caller, without this function. At most 64 frames.
+  static constexpr std::size_t kFramesMax = 64;
+
+  // The stack of the caller, without this function. At most kFramesMax frames.
   static CallSite capture();
+
+  // A stack captured earlier: return addresses, innermost first.
+  static CallSite from_addresses(std::span<void* const> addresses);
+
+  // Writes the caller's return addresses to `out` and returns how many; allocates nothing. `skip`: how many
+  // of the innermost frames to leave out, 0 being the caller's own.
+  static std::size_t capture_to(std::span<void*> out, std::size_t skip = 0) noexcept;
 
   bool empty() const noexcept { return addresses_.empty(); }
 
-  // All frames, innermost first. Slow: reads symbol and line tables (cached by address for the life of the process).
+  // All frames, innermost first. Slow: reads symbol and line tables (cached by address for the life of the
+  // process).
   std::vector<Frame> frames() const;
 
   // The innermost frame that is the user's own: not of LibTorch, the C++ library, Boost or Rehearse itself.

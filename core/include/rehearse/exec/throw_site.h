@@ -5,7 +5,9 @@
 
 namespace rehearse::exec {
 
-// Where the last exception of the calling fiber was thrown; empty outside of fibers and when nothing was thrown.
+// Where the exception that the calling fiber is handling was first thrown; a rethrow does not change it. Call
+// it in a catch block. Empty outside of fibers, outside of catch blocks, and for an exception older than the
+// eight newest throws of this thread's fibers.
 CallSite last_throw();
 
 }  // namespace rehearse::exec

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/exec/call_site.h>
+
+#include <unwind.h>
+
+#include <array>
+#include <cstdint>
+
+#include "exec/symbolize.h"
+
+namespace rehearse::exec {
+namespace {
+
+struct Walk {
+  std::span<void*> out;
+  std::size_t skip;
+  std::size_t count = 0;
+};
+
+_Unwind_Reason_Code visit(_Unwind_Context* context, void* data) {
+  auto& walk = *static_cast<Walk*>(data);
+  const auto address = static_cast<std::uintptr_t>(_Unwind_GetIP(context));
+  // The stack of a fiber ends in code that nobody called.
+  if (address == 0) return _URC_END_OF_STACK;
+  if (walk.skip > 0) {
+    --walk.skip;
+    return _URC_NO_REASON;
+  }
+  if (walk.count == walk.out.size()) return _URC_END_OF_STACK;
+  walk.out[walk.count++] = reinterpret_cast<void*>(address);
+  return _URC_NO_REASON;
+}
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+}  // namespace
+
+[[gnu::noinline]] std::size_t CallSite::capture_to(std::span<void*> out, std::size_t skip) noexcept {
+  Walk walk{out, skip + 1};
+  _Unwind_Backtrace(visit, &walk);
+  return walk.count;
+}
+
+[[gnu::noinline]] CallSite CallSite::capture() {
+  std::array<void*, kFramesMax> addresses;
+  const std::size_t count = capture_to(addresses, 1);
+  return from_addresses(std::span(addresses).first(count));
+}
+
+CallSite CallSite::from_addresses(std::span<void* const> addresses) {
+  CallSite site;
+  site.addresses_.assign(addresses.begin(), addresses.end());
+  return site;
+}
+
+std::vector<Frame> CallSite::frames() const {
+  std::vector<Frame> frames;
+  for (void* address : addresses_) {
+    for (const ResolvedFrame& resolved : resolve(address)) frames.push_back(resolved.frame);
+  }
+  return frames;
+}
+
+Frame CallSite::user_frame() const {
+  for (void* address : addresses_) {
+    // Names in LibTorch cost milliseconds each, and do not matter here.
+    if (in_foreign_library(address)) continue;
+    for (const ResolvedFrame& resolved : resolve(address)) {
+      if (resolved.users_own) return resolved.frame;
+    }
+  }
+  return {};
+}
+
+std::string CallSite::describe() const {
+  const Frame frame = user_frame();
+  const std::string function = short_name(frame.function);
+  if (frame.file.empty()) return function;
+  return std::string(base_name(frame.file)) + ":" + std::to_string(frame.line) + " in " + function;
+}
+
+}  // namespace rehearse::exec

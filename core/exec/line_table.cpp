@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "exec/line_table.h"
+
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace rehearse::exec {
+namespace {
+
+// Debug information in the file itself only: elfutils would ask debuginfod servers on the network for the
+// rest.
+int no_separate_debug_file(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*, GElf_Word,
+                           char**) {
+  return -1;
+}
+
+struct FreeScopes {
+  void operator()(Dwarf_Die* scopes) const { std::free(scopes); }
+};
+
+// The DIEs around another one, innermost first; the last is the compilation unit.
+class Scopes {
+ public:
+  static Scopes around_address(Dwarf_Die* unit, Dwarf_Addr address) {
+    Dwarf_Die* scopes = nullptr;
+    const int count = dwarf_getscopes(unit, address, &scopes);
+    return {scopes, count};
+  }
+  static Scopes around(Dwarf_Die* die) {
+    Dwarf_Die* scopes = nullptr;
+    const int count = dwarf_getscopes_die(die, &scopes);
+    return {scopes, count};
+  }
+
+  std::span<Dwarf_Die> get() const { return {scopes_.get(), count_}; }
+
+ private:
+  // libdw returns -1 or 0 and leaves the pointer alone when there are none.
+  Scopes(Dwarf_Die* scopes, int count)
+      : scopes_(scopes), count_(count > 0 ? static_cast<std::size_t>(count) : 0) {}
+
+  std::unique_ptr<Dwarf_Die, FreeScopes> scopes_;
+  std::size_t count_;
+};
+
+// An inlined or out-of-line function refers to the one that has the name, and that lies in its namespace.
+Dwarf_Die declaration_of(Dwarf_Die die) {
+  for (const unsigned attribute : {DW_AT_abstract_origin, DW_AT_specification}) {
+    Dwarf_Attribute reference;
+    Dwarf_Die target;
+    if (dwarf_attr(&die, attribute, &reference) != nullptr &&
+        dwarf_formref_die(&reference, &target) != nullptr)
+      die = target;
+  }
+  return die;
+}
+
+const char* name_of_scope(Dwarf_Die& scope) {
+  if (const char* name = dwarf_diename(&scope)) return name;
+  switch (dwarf_tag(&scope)) {
+    case DW_TAG_namespace:
+      return "(anonymous namespace)";
+    case DW_TAG_class_type:
+    case DW_TAG_structure_type:
+      return "lambda";
+    default:
+      return nullptr;
+  }
+}
+
+std::string qualified_name(const Dwarf_Die& function) {
+  Dwarf_Die declaration = declaration_of(function);
+  const Scopes scopes = Scopes::around(&declaration);
+  std::string name;
+  for (Dwarf_Die& scope : scopes.get()) {
+    const int tag = dwarf_tag(&scope);
+    // A local function: the one around it may be written outside of its own class or namespace.
+    if (tag == DW_TAG_subprogram && !name.empty()) return qualified_name(scope) + "::" + name;
+    if (tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit) break;
+    if (const char* text = name_of_scope(scope)) name = name.empty() ? text : std::string(text) + "::" + name;
+  }
+  return name;
+}
+
+void set_name(SourceFrame& frame, Dwarf_Die& function) {
+  Dwarf_Attribute attribute;
+  const char* linkage = nullptr;
+  if (dwarf_attr_integrate(&function, DW_AT_linkage_name, &attribute) != nullptr)
+    linkage = dwarf_formstring(&attribute);
+  if (linkage != nullptr)
+    frame.mangled = linkage;
+  else
+    frame.qualified = qualified_name(function);
+}
+
+// Where an inlined function was called, which is where its caller stands.
+void set_call_place(SourceFrame& caller, Dwarf_Die& inlined, Dwarf_Die* unit) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word file = 0;
+  Dwarf_Word line = 0;
+  Dwarf_Files* files = nullptr;
+  dwarf_formudata(dwarf_attr(&inlined, DW_AT_call_file, &attribute), &file);
+  dwarf_formudata(dwarf_attr(&inlined, DW_AT_call_line, &attribute), &line);
+  if (dwarf_getsrcfiles(unit, &files, nullptr) != 0) return;
+  const char* path = dwarf_filesrc(files, file, nullptr, nullptr);
+  if (path == nullptr) return;
+  caller.file = path;
+  caller.line = static_cast<int>(line);
+}
+
+}  // namespace
+
+LineTable::LineTable(const std::string& path, std::uintptr_t bias) {
+  static const Dwfl_Callbacks callbacks = {
+      .find_elf = nullptr,
+      .find_debuginfo = no_separate_debug_file,
+      .section_address = nullptr,
+      .debuginfo_path = nullptr,
+  };
+  dwfl_ = dwfl_begin(&callbacks);
+  if (dwfl_ == nullptr) return;
+  dwfl_report_begin(dwfl_);
+  module_ = dwfl_report_elf(dwfl_, path.c_str(), path.c_str(), -1, bias, true);
+  dwfl_report_end(dwfl_, nullptr, nullptr);
+}
+
+LineTable::~LineTable() {
+  dwfl_end(dwfl_);
+}
+
+std::vector<SourceFrame> LineTable::lookup(std::uintptr_t address) const {
+  if (module_ == nullptr) return {};
+  SourceFrame current;
+  if (Dwfl_Line* line = dwfl_module_getsrc(module_, address)) {
+    const char* file = dwfl_lineinfo(line, nullptr, &current.line, nullptr, nullptr, nullptr);
+    if (file != nullptr) current.file = file;
+  }
+  std::vector<SourceFrame> frames;
+  Dwarf_Addr bias = 0;
+  Dwarf_Die* unit = dwfl_module_addrdie(module_, address, &bias);
+  if (unit != nullptr) {
+    // Scopes around an address follow an inlined function to where it was written; those around the innermost
+    // DIE are the ones that it was inlined into.
+    const Scopes at_address = Scopes::around_address(unit, address - bias);
+    if (!at_address.get().empty()) {
+      const Scopes nested = Scopes::around(&at_address.get().front());
+      for (Dwarf_Die& scope : nested.get()) {
+        if (dwarf_tag(&scope) != DW_TAG_inlined_subroutine) continue;
+        set_name(current, scope);
+        frames.push_back(current);
+        current = {};
+        set_call_place(current, scope, unit);
+      }
+      for (Dwarf_Die& scope : nested.get()) {
+        if (dwarf_tag(&scope) == DW_TAG_subprogram) set_name(current, scope);
+      }
+    }
+  }
+  if (current.mangled.empty()) {
+    const char* symbol = dwfl_module_addrname(module_, address);
+    if (symbol != nullptr) current.mangled = symbol;
+  }
+  if (!current.mangled.empty() || !current.qualified.empty()) frames.push_back(current);
+  return frames;
+}
+
+}  // namespace rehearse::exec

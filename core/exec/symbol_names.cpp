@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cctype>
+
+#include "exec/symbolize.h"
+
+namespace rehearse::exec {
+namespace {
+
+// Where the group that `text[open]` opens ends: behind its closing bracket, or the end of the text.
+std::size_t behind_group(std::string_view text, std::size_t open) {
+  const char opening = text[open];
+  const char closing = opening == '(' ? ')' : opening == '<' ? '>' : '}';
+  std::size_t depth = 0;
+  for (std::size_t k = open; k < text.size(); ++k) {
+    // The arrow of a return type closes nothing.
+    if (text[k] == closing && !(k > 0 && text[k - 1] == '-')) {
+      if (--depth == 0) return k + 1;
+    } else if (text[k] == opening) {
+      ++depth;
+    }
+  }
+  return text.size();
+}
+
+// The name of an operator, which may be made of brackets: "operator()", "operator<<". Empty when there is
+// none here.
+std::string_view operator_at(std::string_view text) {
+  constexpr std::string_view kKeyword = "operator";
+  if (!text.starts_with(kKeyword)) return {};
+  std::size_t end = kKeyword.size();
+  if (text.substr(end).starts_with("()") || text.substr(end).starts_with("[]"))
+    return text.substr(0, end + 2);
+  while (end < text.size() && std::string_view("<>=!+-*/%&|^~,").find(text[end]) != std::string_view::npos)
+    ++end;
+  return text.substr(0, end);
+}
+
+bool is_name_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+}  // namespace
+
+std::string short_name(std::string_view function) {
+  std::string name;
+  for (std::size_t k = 0; k < function.size();) {
+    const std::string_view rest = function.substr(k);
+    const bool at_word = k == 0 || !is_name_char(function[k - 1]);
+    if (const auto op = at_word ? operator_at(rest) : std::string_view(); !op.empty()) {
+      name += op;
+      k += op.size();
+    } else if (rest.starts_with("(anonymous namespace)::")) {
+      k += std::string_view("(anonymous namespace)::").size();
+    } else if (rest.starts_with("{lambda(") || rest.starts_with("<lambda(")) {
+      name += "lambda";
+      k = behind_group(function, k);
+    } else if (rest.starts_with("[")) {
+      // " [clone .cold]": the end of the name, like " const" after the parameters.
+      break;
+    } else if (rest.front() == '(' || rest.front() == '<') {
+      k = behind_group(function, k);
+    } else if (rest.front() == ' ') {
+      // What came before was a return type, unless nothing but qualifiers follows.
+      if (rest.starts_with(" const") || rest.starts_with(" volatile") || rest.starts_with(" [") ||
+          rest == " &" || rest == " &&")
+        break;
+      name.clear();
+      ++k;
+    } else {
+      name += rest.front();
+      ++k;
+    }
+  }
+  if (constexpr std::string_view kCall = "lambda::operator()"; name.ends_with(kCall))
+    name.resize(name.size() - std::string_view("::operator()").size());
+  return name;
+}
+
+std::string_view outermost_name(std::string_view mangled) {
+  if (!mangled.starts_with("_Z")) return {};
+  mangled.remove_prefix(2);
+  // Local names (Z), nesting (N), and qualifiers of member functions and of static functions come first.
+  while (!mangled.empty() && std::string_view("ZNKVROL").find(mangled.front()) != std::string_view::npos)
+    mangled.remove_prefix(1);
+  if (mangled.size() >= 2 && mangled[0] == 'S' &&
+      std::string_view("tabsiod").find(mangled[1]) != std::string_view::npos)
+    return "std";
+  std::size_t length = 0;
+  while (!mangled.empty() && std::isdigit(static_cast<unsigned char>(mangled.front())) != 0) {
+    length = length * 10 + static_cast<std::size_t>(mangled.front() - '0');
+    mangled.remove_prefix(1);
+  }
+  return mangled.substr(0, length);
+}
+
+}  // namespace rehearse::exec

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "exec/symbolize.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "exec/line_table.h"
+
+namespace rehearse::exec {
+namespace {
+
+constexpr std::string_view kForeignLibraries[] = {
+    "libtorch",  "libc10.",   "libc10_",     "libstdc++.", "libc++",     "libc.",
+    "libm.",     "libgcc_s.", "libpthread.", "libdl.",     "librt.",     "libgomp",
+    "libboost_", "libasan.",  "libubsan.",   "ld-linux",   "linux-vdso", "libcud",
+};
+
+constexpr std::string_view kForeignNamespaces[] = {
+    "rehearse", "c10d", "torch", "at", "c10", "caffe2", "std", "boost", "__gnu_cxx", "fmt", "testing",
+};
+
+struct Module {
+  std::string path;
+  std::uintptr_t bias = 0;
+  bool found = false;
+  std::uintptr_t address;
+};
+
+int visit(dl_phdr_info* info, std::size_t, void* data) {
+  auto& module = *static_cast<Module*>(data);
+  for (int k = 0; k < info->dlpi_phnum; ++k) {
+    const ElfW(Phdr)& segment = info->dlpi_phdr[k];
+    const std::uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
+    if (segment.p_type != PT_LOAD || module.address < begin || module.address >= begin + segment.p_memsz)
+      continue;
+    module.found = true;
+    module.bias = info->dlpi_addr;
+    module.path = info->dlpi_name;
+    return 1;
+  }
+  return 0;
+}
+
+std::string own_path() {
+  std::array<char, 4096> path;
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+  return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+Module module_of(std::uintptr_t address) {
+  Module module{.path = {}, .address = address};
+  dl_iterate_phdr(visit, &module);
+  if (module.found && module.path.empty()) module.path = own_path();
+  return module;
+}
+
+bool is_foreign(const Module& module) {
+  const std::string_view name = std::string_view(module.path).substr(module.path.rfind('/') + 1);
+  return std::any_of(std::begin(kForeignLibraries), std::end(kForeignLibraries),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+std::string demangled(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? text.get() : name;
+}
+
+// A C function of the executable with the name of one of the C or C++ library stands in for it.
+bool is_interposed(const std::string& name) {
+  static void* const libraries[] = {dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD),
+                                    dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD)};
+  return std::any_of(std::begin(libraries), std::end(libraries), [&](void* library) {
+    return library != nullptr && dlsym(library, name.c_str()) != nullptr;
+  });
+}
+
+bool is_users_own(const SourceFrame& frame) {
+  std::string_view outermost;
+  if (frame.mangled.empty())
+    outermost = std::string_view(frame.qualified).substr(0, frame.qualified.find("::"));
+  else if (frame.mangled.starts_with("_Z"))
+    outermost = outermost_name(frame.mangled);
+  else if (frame.mangled == "_start" || is_interposed(frame.mangled))
+    return false;
+  return std::find(std::begin(kForeignNamespaces), std::end(kForeignNamespaces), outermost) ==
+         std::end(kForeignNamespaces);
+}
+
+const LineTable& line_table_of(const Module& module) {
+  static std::map<std::string, LineTable> tables;
+  return tables.try_emplace(module.path, module.path, module.bias).first->second;
+}
+
+std::vector<ResolvedFrame> look_up(std::uintptr_t address) {
+  const Module module = module_of(address);
+  std::vector<ResolvedFrame> frames;
+  const bool foreign = is_foreign(module);
+  if (module.found && !foreign) {
+    for (const SourceFrame& source : line_table_of(module).lookup(address)) {
+      const std::string& name = source.mangled.empty() ? source.qualified : source.mangled;
+      frames.push_back({{demangled(name), source.file, source.line}, is_users_own(source)});
+    }
+  }
+  if (frames.empty()) {
+    Dl_info info;
+    const bool named = dladdr(reinterpret_cast<void*>(address), &info) != 0 && info.dli_sname != nullptr;
+    frames.push_back({{named ? demangled(info.dli_sname) : "??", "", 0}, false});
+  }
+  return frames;
+}
+
+}  // namespace
+
+const std::vector<ResolvedFrame>& resolve(void* return_address) {
+  static std::mutex mutex;
+  static std::unordered_map<void*, std::vector<ResolvedFrame>> known;
+  const std::lock_guard lock(mutex);
+  const auto [entry, is_new] = known.try_emplace(return_address);
+  // The call is before the address to which it returns, which may belong to the next line or even function.
+  if (is_new) entry->second = look_up(reinterpret_cast<std::uintptr_t>(return_address) - 1);
+  return entry->second;
+}
+
+bool in_foreign_library(void* address) {
+  return is_foreign(module_of(reinterpret_cast<std::uintptr_t>(address) - 1));
+}
+
+}  // namespace rehearse::exec

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/exec/call_site.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "exec/symbolize.h"
+
+// User code is in no namespace of ours: those are left out of user_frame().
+using rehearse::exec::CallSite;
+using rehearse::exec::Frame;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+namespace rehearse::fakes_of_call_site_test {
+
+[[gnu::noinline]] CallSite library_call() {
+  return CallSite::capture();
+}
+
+template <class Work>
+[[gnu::noinline]] CallSite library_calls(const Work& work) {
+  CallSite site = work();
+  asm volatile("" ::: "memory");
+  return site;
+}
+
+}  // namespace rehearse::fakes_of_call_site_test
+
+namespace {
+
+namespace fakes = rehearse::fakes_of_call_site_test;
+
+// Line tables are there in debug builds only; without them a frame is just a name.
+bool has_lines() {
+  return !CallSite::capture().user_frame().file.empty();
+}
+
+[[gnu::noinline]] CallSite train_step(int& line) {
+  line = __LINE__ + 1;
+  CallSite site = fakes::library_call();
+  asm volatile("" ::: "memory");
+  return site;
+}
+
+struct Model {
+  [[gnu::noinline]] CallSite forward() const {
+    CallSite site = CallSite::capture();
+    asm volatile("" ::: "memory");
+    return site;
+  }
+};
+
+[[gnu::always_inline]] inline CallSite inlined_helper() {
+  return fakes::library_call();
+}
+
+[[gnu::noinline]] CallSite calls_inlined_helper(int& line) {
+  line = __LINE__ + 1;
+  CallSite site = inlined_helper();
+  asm volatile("" ::: "memory");
+  return site;
+}
+
+TEST(CallSite, Default_IsEmptyAndHasNoFrames) {
+  const CallSite site;
+  EXPECT_TRUE(site.empty());
+  EXPECT_TRUE(site.frames().empty());
+  EXPECT_EQ(site.user_frame().function, "");
+  EXPECT_EQ(site.describe(), "");
+}
+
+TEST(CallSite, Capture_StartsInTheCaller) {
+  const CallSite site = CallSite::capture();
+  ASSERT_FALSE(site.empty());
+  EXPECT_THAT(site.frames().front().function, HasSubstr("Capture_StartsInTheCaller"));
+}
+
+TEST(CallSite, UserFrame_LeavesOutRehearse) {
+  int line = 0;
+  const CallSite site = train_step(line);
+  EXPECT_THAT(site.frames().front().function, StartsWith("rehearse::"));
+  const Frame frame = site.user_frame();
+  EXPECT_THAT(frame.function, HasSubstr("train_step"));
+  if (!has_lines()) GTEST_SKIP() << "built without line tables";
+  EXPECT_THAT(frame.file, EndsWith("call_site_test.cpp"));
+  EXPECT_EQ(frame.line, line);
+}
+
+TEST(CallSite, UserFrame_IsTheLambdaInsideOfLibraryCalls) {
+  const std::function<CallSite()> work = [] {
+    CallSite site = fakes::library_call();
+    asm volatile("" ::: "memory");
+    return site;
+  };
+  const Frame frame = fakes::library_calls(work).user_frame();
+  EXPECT_THAT(frame.function, HasSubstr("UserFrame_IsTheLambdaInsideOfLibraryCalls"));
+  if (!has_lines()) GTEST_SKIP() << "without line tables an inlined lambda is its caller";
+  EXPECT_THAT(frame.function, HasSubstr("lambda"));
+}
+
+TEST(CallSite, UserFrame_InlinedFunction_IsReportedWithItsCaller) {
+  int line = 0;
+  const CallSite site = calls_inlined_helper(line);
+  if (!has_lines()) GTEST_SKIP() << "built without line tables";
+  EXPECT_THAT(site.user_frame().function, HasSubstr("inlined_helper"));
+  const auto frames = site.frames();
+  const auto caller = std::find_if(frames.begin(), frames.end(), [](const Frame& frame) {
+    return frame.function.find("calls_inlined_helper") != std::string::npos;
+  });
+  ASSERT_NE(caller, frames.end());
+  EXPECT_EQ(caller->line, line);
+}
+
+TEST(CallSite, Describe_NamesFileLineAndFunction) {
+  const std::string text = Model().forward().describe();
+  EXPECT_THAT(text, EndsWith("Model::forward"));
+  if (has_lines()) {
+    EXPECT_THAT(text, StartsWith("call_site_test.cpp:"));
+  }
+}
+
+TEST(CallSite, FromAddresses_IsTheSameSite) {
+  void* addresses[CallSite::kFramesMax];
+  const std::size_t count = CallSite::capture_to(addresses);
+  const CallSite site = CallSite::from_addresses(std::span(addresses).first(count));
+  EXPECT_THAT(site.frames().front().function, HasSubstr("FromAddresses_IsTheSameSite"));
+}
+
+TEST(CallSite, UnknownAddress_HasAPlaceholder) {
+  void* nowhere = reinterpret_cast<void*>(0x10);
+  const CallSite site = CallSite::from_addresses(std::span(&nowhere, 1));
+  ASSERT_EQ(site.frames().size(), 1u);
+  EXPECT_EQ(site.frames()[0].function, "??");
+  EXPECT_EQ(site.describe(), "");
+}
+
+[[gnu::noinline]] void recurse(int depth, CallSite& site) {
+  if (depth == 0)
+    site = CallSite::capture();
+  else
+    recurse(depth - 1, site);
+  asm volatile("" ::: "memory");
+}
+
+TEST(CallSite, DeepStack_KeepsTheInnermostFrames) {
+  CallSite site;
+  recurse(200, site);
+  EXPECT_GE(site.frames().size(), CallSite::kFramesMax);
+  EXPECT_THAT(site.user_frame().function, HasSubstr("recurse"));
+}
+
+TEST(SymbolNames, ShortName_KeepsWhatAReaderRecognises) {
+  using rehearse::exec::short_name;
+  EXPECT_EQ(short_name("main"), "main");
+  EXPECT_EQ(short_name("train(int, at::Tensor const&)"), "train");
+  EXPECT_EQ(short_name("app::Model::forward(at::Tensor) const"), "app::Model::forward");
+  EXPECT_EQ(short_name("(anonymous namespace)::step(int) [clone .isra.0]"), "step");
+  EXPECT_EQ(short_name("std::vector<int> app::load<float, std::less<int> >(int)"), "app::load");
+  EXPECT_EQ(short_name("main::{lambda(int)#1}::operator()(int) const"), "main::lambda");
+  EXPECT_EQ(
+      short_name("run(int)::{lambda(std::function<void ()>)#2}::operator()(std::function<void ()>) const"),
+      "run::lambda");
+  EXPECT_EQ(short_name("(anonymous namespace)::run::<lambda(int)>::operator()"), "run::lambda");
+  EXPECT_EQ(short_name("app::Matrix::operator()(int, int)"), "app::Matrix::operator()");
+  EXPECT_EQ(short_name("app::operator<<(std::ostream&, app::Model const&)"), "app::operator<<");
+  EXPECT_EQ(short_name("app::operator==(int, int)"), "app::operator==");
+}
+
+TEST(SymbolNames, OutermostName_SeesThroughMangling) {
+  using rehearse::exec::outermost_name;
+  EXPECT_EQ(outermost_name("_ZN5torch3nn10LinearImpl7forwardERKN2at6TensorE"), "torch");
+  EXPECT_EQ(outermost_name("_ZNK2at6Tensor3addE"), "at");
+  EXPECT_EQ(outermost_name("_ZNSt17_Function_handlerIFvvEZ4mainEUlvE_E9_M_invokeERKSt9_Any_data"), "std");
+  EXPECT_EQ(outermost_name("_ZSt4sortIPiEvT_S1_"), "std");
+  EXPECT_EQ(outermost_name("_ZZ4mainENKUlvE_clEv"), "main");
+  EXPECT_EQ(outermost_name("_ZZN8rehearse3runEvENKUlvE_clEv"), "rehearse");
+  EXPECT_EQ(outermost_name("_ZL4stepv"), "step");
+  EXPECT_EQ(outermost_name("_ZN12_GLOBAL__N_14stepEv"), "_GLOBAL__N_1");
+  EXPECT_EQ(outermost_name("main"), "");
+}
+
+}  // namespace

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/exec/throw_site.h>
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/exec/executor.h>
+#include <rehearse/exec/this_rank.h>
+
+// User code is in no namespace of ours: those are left out of user_frame().
+namespace {
+
+using namespace rehearse::exec;
+using testing::HasSubstr;
+
+class FirstOracle final : public rehearse::Oracle {
+ public:
+  std::uint32_t choose(rehearse::ChoiceKind, std::span<const std::uint32_t>) override { return 0; }
+};
+
+class JumpingClock final : public Clock {
+ public:
+  rehearse::VirtualTime now() const noexcept override { return now_; }
+  void advance_to(rehearse::VirtualTime time) noexcept override { now_ = std::max(now_, time); }
+
+ private:
+  rehearse::VirtualTime now_{};
+};
+
+class KeepRunning final : public FailureSink {
+ public:
+  Verdict on_rank_failure(const RankFailure&) override { return Verdict::keep_running; }
+};
+
+RunOutcome run(int ranks, const std::function<void(int)>& body) {
+  FirstOracle oracle;
+  rehearse::DecisionLog log;
+  rehearse::Decisions decisions(oracle, log);
+  JumpingClock clock;
+  NoRankState state;
+  KeepRunning sink;
+  RankExecutor executor({.ranks = ranks}, decisions, clock, state, sink);
+  return executor.run(body);
+}
+
+std::string where_thrown(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (...) {
+    return last_throw().user_frame().function;
+  }
+  return "nothing was thrown";
+}
+
+[[gnu::noinline]] void throws_here() {
+  throw std::runtime_error("no");
+}
+[[gnu::noinline]] void throws_elsewhere() {
+  throw std::logic_error("no");
+}
+[[gnu::noinline]] void library_throws(std::vector<int>& empty) {
+  empty.at(3) = 1;
+}
+
+// Its destructor throws and catches, as clean-up code may.
+struct ThrowsWhileUnwinding {
+  ~ThrowsWhileUnwinding() {
+    try {
+      throws_elsewhere();
+    } catch (const std::logic_error&) {
+    }
+  }
+};
+
+struct YieldsWhileUnwinding {
+  ~YieldsWhileUnwinding() { this_rank::yield(); }
+};
+
+TEST(ThrowSite, OutsideOfFibers_IsEmpty) {
+  try {
+    throws_here();
+  } catch (...) {
+    EXPECT_TRUE(last_throw().empty());
+  }
+}
+
+TEST(ThrowSite, OutsideOfCatchBlocks_IsEmpty) {
+  run(1, [](int) {
+    where_thrown(throws_here);
+    EXPECT_TRUE(last_throw().empty());
+  });
+}
+
+TEST(ThrowSite, InACatchBlock_IsWhereItWasThrown) {
+  run(1, [](int) { EXPECT_THAT(where_thrown(throws_here), HasSubstr("throws_here")); });
+}
+
+TEST(ThrowSite, ThrowInTheStandardLibrary_IsTheUsersCall) {
+  run(1, [](int) {
+    EXPECT_THAT(where_thrown([] {
+                  std::vector<int> empty;
+                  library_throws(empty);
+                }),
+                HasSubstr("library_throws"));
+  });
+}
+
+TEST(ThrowSite, Rethrow_DoesNotChangeIt) {
+  run(1, [](int) {
+    std::exception_ptr kept;
+    try {
+      throws_here();
+    } catch (...) {
+      kept = std::current_exception();
+    }
+    EXPECT_THAT(where_thrown([&] { std::rethrow_exception(kept); }), HasSubstr("throws_here"));
+  });
+}
+
+TEST(ThrowSite, ThrowDuringUnwinding_DoesNotChangeIt) {
+  run(1, [](int) {
+    EXPECT_THAT(where_thrown([] {
+                  const ThrowsWhileUnwinding cleaner;
+                  throws_here();
+                }),
+                HasSubstr("throws_here"));
+  });
+}
+
+TEST(ThrowSite, ThrowOfAnotherRankMeanwhile_DoesNotChangeIt) {
+  run(2, [](int rank) {
+    EXPECT_THAT(where_thrown([&] {
+                  const YieldsWhileUnwinding cleaner;
+                  rank == 0 ? throws_here() : throws_elsewhere();
+                }),
+                HasSubstr(rank == 0 ? "throws_here" : "throws_elsewhere"));
+  });
+}
+
+TEST(ThrowSite, ExceptionThatLeavesARank_IsInItsFailure) {
+  const RunOutcome outcome = run(2, [](int rank) {
+    if (rank == 1) throws_here();
+  });
+  ASSERT_EQ(outcome.failures.size(), 1u);
+  EXPECT_THAT(outcome.failures[0].thrown_at.user_frame().function, HasSubstr("throws_here"));
+}
+
+}  // namespace
