@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
+#include "workspace.h"
+#include "write_set.h"
+
+namespace rehearse::fakes {
+namespace {
+
+using comm::Operation;
+
+std::size_t bytes_of(const at::Tensor& tensor) { return tensor.dtype().itemsize(); }
+
+// `from` to each of `to`, a block at a time, so that the source is read from memory once.
+void fan_out(const Region& from, std::span<const Region> to, std::int64_t count, std::size_t element_bytes,
+             Workspace& workspace) {
+  const auto block = static_cast<std::int64_t>(kBlockBytesMax / element_bytes);
+  for (std::int64_t first = 0; first < count; first += block) {
+    const std::int64_t length = std::min(block, count - first);
+    const Region region = advanced(from, first);
+    const std::byte* source = nullptr;
+    if (is_contiguous(region)) {
+      source = address(region, element_bytes);
+    } else {
+      gather(workspace.gathered[0].bytes, region, length, element_bytes);
+      source = workspace.gathered[0].bytes;
+    }
+    for (const Region& each : to) store(advanced(each, first), source, length, element_bytes);
+  }
+}
+
+void copy(const Region& from, const Region& to, std::int64_t count, std::size_t element_bytes, Workspace& workspace) {
+  if (is_contiguous(from) && count > 0) return store(to, address(from, element_bytes), count, element_bytes);
+  if (is_contiguous(to)) return gather(address(to, element_bytes), from, count, element_bytes);
+  fan_out(from, {&to, 1}, count, element_bytes, workspace);
+}
+
+void broadcast(std::size_t root, Calls calls, Workspace& workspace) {
+  const at::Tensor& source = calls[root]->inputs[0];
+  const bool dense = all_dense_alike(calls, [](const Operation& call) -> const at::Tensor& { return call.inputs[0]; });
+  for (std::size_t r = 0; r < calls.size(); ++r) {
+    if (r == root) continue;
+    Region output = output_region(calls[r]->outputs[0]);
+    if (dense) output.layout = nullptr;
+    workspace.outputs.push_back(output);
+  }
+  Region input = input_region(source);
+  if (dense) input.layout = nullptr;
+  fan_out(input, workspace.outputs, source.numel(), bytes_of(source), workspace);
+}
+
+// The outputs of all ranks are filled in order of the source rank, so that a rank's input could be overwritten before
+// its turn: it is then copied first, unless it is exactly its own place in the output.
+void allgather(Calls calls, Workspace& workspace) {
+  const std::size_t n = calls.size();
+  const std::size_t bytes = bytes_of(calls[0]->inputs[0]);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::int64_t count = calls[i]->inputs[0].numel();
+    Region input = input_region(calls[i]->inputs[0]);
+    if (!same_elements(input, output_region(calls[i]->outputs[i]), bytes)) {
+      const bool shared = std::any_of(calls[i]->outputs.begin(), calls[i]->outputs.end(), [&](const at::Tensor& each) {
+        return may_overlap(input, count, output_region(each), each.numel(), bytes);
+      });
+      if (shared) input = workspace.copy_of(input, count, bytes);
+    }
+    workspace.inputs.push_back(input);
+  }
+  workspace.outputs.resize(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t r = 0; r < n; ++r) workspace.outputs[r] = output_region(calls[r]->outputs[i]);
+    fan_out(workspace.inputs[i], workspace.outputs, calls[i]->inputs[0].numel(), bytes, workspace);
+  }
+}
+
+void allgather_base(Calls calls, Workspace& workspace) {
+  const auto n = static_cast<std::int64_t>(calls.size());
+  const std::int64_t count = calls[0]->inputs[0].numel();
+  const std::size_t bytes = bytes_of(calls[0]->inputs[0]);
+  for (std::int64_t r = 0; r < n; ++r) {
+    Region input = input_region(calls[r]->inputs[0]);
+    const Region output = output_region(calls[r]->outputs[0]);
+    if (!same_elements(input, advanced(output, r * count), bytes) &&
+        may_overlap(input, count, output, n * count, bytes)) {
+      input = workspace.copy_of(input, count, bytes);
+    }
+    workspace.inputs.push_back(input);
+    workspace.outputs.push_back(output);
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    fan_out(workspace.inputs[i], workspace.outputs, count, bytes, workspace);
+    for (Region& output : workspace.outputs) output.first += count;
+  }
+}
+
+void gather_to_root(std::size_t root, Calls calls, Workspace& workspace) {
+  const Operation& call = *calls[root];
+  const std::size_t bytes = bytes_of(call.inputs[0]);
+  const std::int64_t own_count = call.inputs[0].numel();
+  Region own = input_region(call.inputs[0]);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const at::Tensor& output = call.outputs[i];
+    const Region region = output_region(output);
+    if (i == root && same_elements(own, region, bytes)) continue;
+    if (!may_overlap(own, own_count, region, output.numel(), bytes)) continue;
+    own = workspace.copy_of(own, own_count, bytes);
+    break;
+  }
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const at::Tensor& input = calls[i]->inputs[0];
+    copy(i == root ? own : input_region(input), output_region(call.outputs[i]), input.numel(), bytes, workspace);
+  }
+}
+
+void scatter_from_root(std::size_t root, Calls calls, Workspace& workspace) {
+  const Operation& call = *calls[root];
+  const std::size_t bytes = bytes_of(call.inputs[0]);
+  const at::Tensor& own = call.outputs[0];
+  const auto send = [&](std::size_t i) {
+    copy(input_region(call.inputs[i]), output_region(calls[i]->outputs[0]), call.inputs[i].numel(), bytes, workspace);
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (i != root) send(i);
+  }
+  // The root's own output comes last: it may lie in one of its inputs, which by now have been read.
+  Region input = input_region(call.inputs[root]);
+  const Region output = output_region(own);
+  if (!same_elements(input, output, bytes) && may_overlap(input, own.numel(), output, own.numel(), bytes)) {
+    input = workspace.copy_of(input, own.numel(), bytes);
+  }
+  copy(input, output, own.numel(), bytes, workspace);
+}
+
+void alltoall_base(Calls calls, Workspace& workspace) {
+  const std::size_t n = calls.size();
+  const std::size_t bytes = bytes_of(calls[0]->inputs[0]);
+  for (const Operation* const call : calls) {
+    const std::int64_t count = call->inputs[0].numel();
+    Region input = input_region(call->inputs[0]);
+    const Region output = output_region(call->outputs[0]);
+    if (may_overlap(input, count, output, call->outputs[0].numel(), bytes)) {
+      input = workspace.copy_of(input, count, bytes);
+    }
+    workspace.inputs.push_back(input);
+    workspace.outputs.push_back(output);
+  }
+  for (std::size_t from = 0; from < n; ++from) {
+    for (std::size_t to = 0; to < n; ++to) {
+      const std::int64_t count = calls[from]->input_splits[to];
+      copy(workspace.inputs[from], workspace.outputs[to], count, bytes, workspace);
+      workspace.inputs[from].first += count;
+      workspace.outputs[to].first += count;
+    }
+  }
+}
+
+void alltoall(Calls calls, Workspace& workspace) {
+  const std::size_t n = calls.size();
+  const std::size_t bytes = bytes_of(calls[0]->inputs[0]);
+  workspace.inputs.resize(n * n);
+  for (std::size_t from = 0; from < n; ++from) {
+    WriteSet writes;
+    for (const at::Tensor& output : calls[from]->outputs) writes.add(output_region(output), output.numel(), bytes);
+    writes.seal();
+    for (std::size_t to = 0; to < n; ++to) {
+      const at::Tensor& tensor = calls[from]->inputs[to];
+      Region input = input_region(tensor);
+      if (writes.touches(input, tensor.numel(), bytes)) input = workspace.copy_of(input, tensor.numel(), bytes);
+      workspace.inputs[from * n + to] = input;
+    }
+  }
+  for (std::size_t from = 0; from < n; ++from) {
+    for (std::size_t to = 0; to < n; ++to) {
+      copy(workspace.inputs[from * n + to], output_region(calls[to]->outputs[from]), calls[from]->inputs[to].numel(),
+           bytes, workspace);
+    }
+  }
+}
+
+void send_to_receive(Calls pair, Workspace& workspace) {
+  const at::Tensor& sent = pair[0]->inputs[0];
+  const std::size_t bytes = bytes_of(sent);
+  Region input = input_region(sent);
+  const Region output = output_region(pair[1]->outputs[0]);
+  // A rank may send to itself.
+  if (!same_elements(input, output, bytes) && may_overlap(input, sent.numel(), output, sent.numel(), bytes)) {
+    input = workspace.copy_of(input, sent.numel(), bytes);
+  }
+  copy(input, output, sent.numel(), bytes, workspace);
+}
+
+}  // namespace
+
+void move_copies(const comm::Transfer& transfer, Workspace& workspace) {
+  const Calls calls = transfer.calls;
+  const auto root = static_cast<std::size_t>(calls[0]->root);
+  switch (transfer.type) {
+    case c10d::OpType::BROADCAST: return broadcast(root, calls, workspace);
+    case c10d::OpType::ALLGATHER: return allgather(calls, workspace);
+    case c10d::OpType::_ALLGATHER_BASE: return allgather_base(calls, workspace);
+    case c10d::OpType::GATHER: return gather_to_root(root, calls, workspace);
+    case c10d::OpType::SCATTER: return scatter_from_root(root, calls, workspace);
+    case c10d::OpType::ALLTOALL_BASE: return alltoall_base(calls, workspace);
+    case c10d::OpType::ALLTOALL: return alltoall(calls, workspace);
+    case c10d::OpType::SEND: return send_to_receive(calls, workspace);
+    default: return;
+  }
+}
+
+}  // namespace rehearse::fakes

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/fakes/fake_fabric.h>
+
+#include <utility>
+
+#include "workspace.h"
+
+namespace rehearse::fakes {
+
+// A transfer whose time has not come.
+class FakeFabric::Pending final : public exec::Timer {
+ public:
+  explicit Pending(FakeFabric& fabric) : fabric_(fabric) {}
+
+  const comm::Transfer* transfer = nullptr;
+  comm::Completion* done = nullptr;
+  std::size_t place = 0;  // in the pool
+
+ private:
+  void fire() override { fabric_.finish(*this); }
+
+  FakeFabric& fabric_;
+};
+
+FakeFabric::FakeFabric(exec::TimerQueue& timers, exec::Clock& clock, const CostModel& costs)
+    : timers_(timers), clock_(clock), costs_(costs), workspace_(std::make_unique<Workspace>()) {}
+
+FakeFabric::~FakeFabric() {
+  for (std::size_t i = 0; i < in_flight_; ++i) timers_.cancel(*pool_[i]);
+}
+
+std::size_t FakeFabric::pending() const noexcept { return in_flight_; }
+
+void FakeFabric::move(const comm::Transfer& transfer) {
+  workspace_->reset();
+  move_reduction(transfer, *workspace_);
+  move_copies(transfer, *workspace_);
+}
+
+void FakeFabric::launch(const comm::Transfer& transfer, comm::Completion& done) {
+  const VirtualDuration duration = costs_.duration(transfer);
+  if (duration <= VirtualDuration::zero()) {
+    move(transfer);
+    done.on_complete();
+    return;
+  }
+  if (in_flight_ == pool_.size()) {
+    pool_.push_back(std::make_unique<Pending>(*this));
+    pool_.back()->place = in_flight_;
+  }
+  Pending& pending = *pool_[in_flight_];
+  timers_.arm(pending, clock_.now() + duration);
+  ++in_flight_;
+  pending.transfer = &transfer;
+  pending.done = &done;
+}
+
+// Keeps what is in flight at the front of the pool.
+void FakeFabric::release(Pending& pending) noexcept {
+  --in_flight_;
+  const std::size_t place = pending.place;
+  std::swap(pool_[place], pool_[in_flight_]);
+  pool_[place]->place = place;
+  pool_[in_flight_]->place = in_flight_;
+}
+
+void FakeFabric::finish(Pending& pending) {
+  const comm::Transfer& transfer = *pending.transfer;
+  comm::Completion& done = *pending.done;
+  // First: what it is told may launch the next transfer.
+  release(pending);
+  move(transfer);
+  done.on_complete();
+}
+
+void FakeFabric::cancel(comm::Completion& done) noexcept {
+  for (std::size_t i = 0; i < in_flight_; ++i) {
+    if (pool_[i]->done != &done) continue;
+    timers_.cancel(*pool_[i]);
+    release(*pool_[i]);
+    return;
+  }
+}
+
+}  // namespace rehearse::fakes

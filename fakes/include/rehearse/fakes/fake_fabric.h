@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <rehearse/comm/fabric.h>
+#include <rehearse/exec/clock.h>
+#include <rehearse/exec/timer_queue.h>
+#include <rehearse/fakes/cost_model.h>
+
+namespace rehearse::fakes {
+
+struct Workspace;
+
+// Moves the bytes of all ranks within this process: every rank's outputs hold what real ranks would compute.
+//
+// When: launch() asks the cost model how long the transfer takes; the data moves, and the completion is told, at that
+// point of virtual time (at once for zero). Until then inputs are not read and outputs not written.
+//
+// What (any strides, empty and 0-dim tensors, any group size from 1; elements are taken in their logical, row-major
+// order; sizes may differ between ranks where c10d allows it):
+//   copies        every dtype
+//   reductions    float, double, half, bfloat16, int8, uint8, int32, int64, bool, float8_e4m3fn, float8_e5m2, and
+//                 complex64, complex128 for SUM, AVG and PREMUL_SUM: what Gloo or NCCL reduce. Others (int16 too) are
+//                 refused with Gloo's "Invalid scalar type".
+//   BAND BOR BXOR integers and bool. PREMUL_SUM: floating and complex. AVG: all but bool.
+//
+// How it reduces:
+//   - in the order rank 0, 1, 2, ..., whatever the schedule was: all ranks get equal bits, and so does every run, on
+//     every CPU. (NaN payloads are left open.)
+//   - half, bfloat16 and float8 are summed in float and rounded once, to nearest even; float8_e4m3fn has no infinity,
+//     so that what does not fit becomes NaN.
+//   - AVG divides the sum by the number of ranks: floating types exactly rounded (NCCL multiplies by 1/n first),
+//     integers towards zero, after a sum that wraps in their own width, as NCCL's does.
+//   - bool: SUM is or, PRODUCT is and.
+//   - MIN and MAX: a NaN on any rank gives NaN, as in torch.minimum. NCCL drops NaNs; Gloo drops or keeps them by place.
+//   - PREMUL_SUM: each rank's values are multiplied by its own factor (rounded to the dtype) and summed.
+//
+// What stays as it was: every input that is not also an output; the tensors of reduce() on ranks other than the root
+// (as with NCCL; Gloo uses them as scratch). An input may share storage with its own rank's outputs (in-place
+// allgather and reduce_scatter); tensors of different ranks must not overlap, just as they cannot across processes.
+//
+// Blocking: never. Threads: one. Ownership: keeps no tensors; the references given to the constructor outlive it.
+// Errors: launch() throws what the cost model throws, or std::bad_alloc; nothing was moved and `done` is not told.
+class FakeFabric final : public comm::Fabric {
+ public:
+  FakeFabric(exec::TimerQueue& timers, exec::Clock& clock, const CostModel& costs);
+  FakeFabric(const FakeFabric&) = delete;
+  FakeFabric& operator=(const FakeFabric&) = delete;
+  ~FakeFabric() override;  // pending transfers are dropped
+
+  // Throws c10::Error for tensors that are undefined, not strided CPU tensors, or unresolved conjugate or negative
+  // views; for outputs of which two elements share memory (expanded tensors); for a dtype or reduce op that is not in
+  // the list above.
+  void validate(const comm::Operation& call, int group_size) const override;
+
+  void launch(const comm::Transfer& transfer, comm::Completion& done) override;
+  void cancel(comm::Completion& done) noexcept override;
+
+  // Transfers launched but not complete.
+  std::size_t pending() const noexcept;
+
+ private:
+  class Pending;
+  void move(const comm::Transfer& transfer);
+  void finish(Pending& pending);
+  void release(Pending& pending) noexcept;
+
+  exec::TimerQueue& timers_;
+  exec::Clock& clock_;
+  const CostModel& costs_;
+  std::unique_ptr<Workspace> workspace_;
+  std::vector<std::unique_ptr<Pending>> pool_;  // the first `in_flight_` of them are armed
+  std::size_t in_flight_ = 0;
+};
+
+}  // namespace rehearse::fakes

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+// How stored elements become numbers to compute with, and back. Included by reduce_loops.h alone, inside the namespace
+// of one instruction set. Branch-free integer code instead of conversion instructions: it vectorises everywhere and
+// gives the same bits everywhere.
+
+template <class T>
+struct Same {
+  using Stored = T;
+  using Acc = T;
+  static constexpr bool kIdentity = true;
+  static Acc decode(Stored x) { return x; }
+  static Stored encode(Acc x) { return x; }
+};
+
+inline float float_of(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
+inline std::uint32_t bits_of(float x) { return __builtin_bit_cast(std::uint32_t, x); }
+
+struct BFloat16 {
+  using Stored = std::uint16_t;
+  using Acc = float;
+  static constexpr bool kIdentity = false;
+  static Acc decode(Stored x) { return float_of(static_cast<std::uint32_t>(x) << 16); }
+  static Stored encode(Acc x) {
+    const std::uint32_t bits = bits_of(x);
+    const std::uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+    return static_cast<Stored>((bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC0u : rounded);
+  }
+};
+
+// IEEE-like formats of E exponent and M mantissa bits. Finite: as e4m3fn, without infinities, so that the top exponent
+// holds numbers and only all ones are NaN.
+template <class StoredT, int E, int M, bool Finite, std::uint32_t Nan>
+struct Small {
+  using Stored = StoredT;
+  using Acc = float;
+  static constexpr bool kIdentity = false;
+  static constexpr int kBias = (1 << (E - 1)) - 1;
+  static constexpr std::uint32_t kMagnitude = (1u << (E + M)) - 1;
+  static constexpr std::uint32_t kInfinity = ((1u << E) - 1) << M;  // for Finite: the first code of the top exponent
+  static constexpr std::uint32_t kSmallestNormal = static_cast<std::uint32_t>(127 - kBias + 1) << 23;
+
+  static Acc decode(Stored x) {
+    const std::uint32_t magnitude = x & kMagnitude;
+    const std::uint32_t sign = static_cast<std::uint32_t>(x >> (E + M)) << 31;
+    const std::uint32_t normal = (magnitude << (23 - M)) + (static_cast<std::uint32_t>(127 - kBias) << 23);
+    const float unit = float_of(static_cast<std::uint32_t>(127 + 1 - kBias - M) << 23);
+    const std::uint32_t subnormal = bits_of(static_cast<float>(static_cast<std::int32_t>(magnitude)) * unit);
+    std::uint32_t bits = magnitude < (1u << M) ? subnormal : normal;
+    if constexpr (Finite) {
+      bits = magnitude == Nan ? 0x7FC00000u : bits;
+    } else {
+      bits = magnitude >= kInfinity ? 0x7F800000u | (magnitude << (23 - M)) : bits;
+    }
+    return float_of(bits | sign);
+  }
+
+  static Stored encode(Acc x) {
+    const std::uint32_t bits = bits_of(x);
+    const std::uint32_t sign = (bits >> 31) << (E + M);
+    const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
+    // Added to a number this large, the smallest subnormal is the last bit: the addition rounds.
+    const std::uint32_t magic = static_cast<std::uint32_t>(127 + 1 - kBias - M + 23) << 23;
+    const std::uint32_t subnormal = bits_of(float_of(magnitude) + float_of(magic)) - magic;
+    const std::uint32_t odd = (magnitude >> (23 - M)) & 1u;
+    const std::uint32_t normal =
+        (magnitude - (static_cast<std::uint32_t>(127 - kBias) << 23) + ((1u << (22 - M)) - 1u) + odd) >> (23 - M);
+    const std::uint32_t largest = Finite ? Nan : kInfinity;
+    std::uint32_t code = magnitude < kSmallestNormal ? subnormal : normal;
+    code = code > largest ? largest : code;
+    code = magnitude > 0x7F800000u ? Nan : code;
+    return static_cast<Stored>(code | sign);
+  }
+};
+
+using Half = Small<std::uint16_t, 5, 10, false, 0x7E00>;
+using Float8E5M2 = Small<std::uint8_t, 5, 2, false, 0x7F>;
+using Float8E4M3 = Small<std::uint8_t, 4, 3, true, 0x7F>;

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#define REHEARSE_ISA baseline
+#include "reduce_loops.h"

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
+#include "reduction.h"
+#include "workspace.h"
+
+namespace rehearse::fakes {
+namespace {
+
+using comm::Operation;
+
+// Blocks of all ranks should stay in the second-level cache between being read and, in place, being written.
+constexpr std::size_t kCacheBytes = 512 << 10;
+constexpr std::size_t kBlockBytesMin = 2 << 10;
+
+double scalar_of(const at::Tensor& tensor) {
+  const void* const data = tensor.unsafeGetTensorImpl()->data();
+  switch (tensor.scalar_type()) {
+    case c10::ScalarType::Double: return *static_cast<const double*>(data);
+    case c10::ScalarType::Half: return *static_cast<const c10::Half*>(data);
+    case c10::ScalarType::BFloat16: return *static_cast<const c10::BFloat16*>(data);
+    default: return *static_cast<const float*>(data);
+  }
+}
+
+// PREMUL_SUM's factor, as the dtype holds it.
+double factor_of(const Operation& call, c10::ScalarType dtype) {
+  const auto& supplement = static_cast<const c10d::NCCLPreMulSumSupplement&>(*call.reduce_supplement);
+  const double factor =
+      supplement.tensor_factor.defined() ? scalar_of(supplement.tensor_factor) : supplement.double_factor;
+  switch (dtype) {
+    case c10::ScalarType::Double:
+    case c10::ScalarType::ComplexDouble: return factor;
+    case c10::ScalarType::Half: return c10::Half(static_cast<float>(factor));
+    case c10::ScalarType::BFloat16: return c10::BFloat16(static_cast<float>(factor));
+    default: return static_cast<float>(factor);
+  }
+}
+
+class Reducer {
+ public:
+  Reducer(const Operation& call, Calls calls, Workspace& workspace)
+      : workspace_(workspace), ranks_(static_cast<int>(calls.size())) {
+    const at::Tensor& tensor = call.inputs[0];
+    find_reduction(tensor.scalar_type(), call.reduce_op, how_);
+    element_bytes_ = tensor.dtype().itemsize();
+    if (!how_.scaled) return;
+    for (const Operation* const each : calls) {
+      workspace.factors.push_back(factor_of(*each, tensor.scalar_type()));
+    }
+  }
+
+  std::size_t element_bytes() const noexcept { return element_bytes_; }
+
+  // Reduces `count` elements of every rank's input and stores the result in every output. An output may be the very
+  // elements of an input; otherwise they share nothing.
+  void run(std::span<const Region> inputs, std::span<const Region> outputs, std::int64_t count) {
+    const std::size_t per_rank = kCacheBytes / static_cast<std::size_t>(ranks_);
+    const std::size_t bytes = std::clamp(per_rank & ~std::size_t{1023}, kBlockBytesMin, kBlockBytesMax);
+    const auto block =
+        static_cast<std::int64_t>(bytes / how_.kernel.accumulator_bytes / static_cast<std::size_t>(how_.components));
+    for (std::int64_t first = 0; first < count; first += block) {
+      const std::int64_t length = std::min(block, count - first);
+      const std::byte* const result = reduce_block(inputs, first, length);
+      for (const Region& output : outputs) store(advanced(output, first), result, length, element_bytes_);
+    }
+  }
+
+ private:
+  const std::byte* block_of(const Region& input, std::int64_t first, std::int64_t length, int slot) {
+    const Region region = advanced(input, first);
+    if (is_contiguous(region)) return address(region, element_bytes_);
+    std::byte* const scratch = workspace_.gathered[slot].bytes;
+    gather(scratch, region, length, element_bytes_);
+    return scratch;
+  }
+
+  const std::byte* reduce_block(std::span<const Region> inputs, std::int64_t first, std::int64_t length) {
+    const auto numbers = static_cast<std::size_t>(length * how_.components);
+    const ReduceKernel& kernel = how_.kernel;
+    void* const acc = workspace_.accumulator.bytes;
+    if (how_.scaled) {
+      kernel.load_scaled(acc, block_of(inputs[0], first, length, 0), numbers, workspace_.factors[0]);
+      for (int r = 1; r < ranks_; ++r) {
+        kernel.fold_scaled(acc, block_of(inputs[r], first, length, 0), numbers, workspace_.factors[r]);
+      }
+    } else {
+      kernel.load(acc, block_of(inputs[0], first, length, 0), numbers);
+      int r = 1;
+      for (; r + 4 <= ranks_; r += 4) {
+        const void* four[4];
+        for (int i = 0; i < 4; ++i) four[i] = block_of(inputs[r + i], first, length, i);
+        kernel.fold4(acc, four, numbers);
+      }
+      for (; r < ranks_; ++r) kernel.fold(acc, block_of(inputs[r], first, length, 0), numbers);
+    }
+    std::byte* const result = workspace_.result.bytes;
+    if (how_.average) {
+      kernel.store_average(result, acc, numbers, ranks_);
+    } else if (kernel.store != nullptr) {
+      kernel.store(result, acc, numbers);
+    } else {
+      return workspace_.accumulator.bytes;
+    }
+    return result;
+  }
+
+  Workspace& workspace_;
+  int ranks_;
+  Reduction how_;
+  std::size_t element_bytes_ = 0;
+};
+
+void allreduce(Calls calls, Workspace& workspace) {
+  Reducer reducer(*calls[0], calls, workspace);
+  const bool dense = all_dense_alike(calls, [](const Operation& call) -> const at::Tensor& { return call.outputs[0]; });
+  for (const Operation* const call : calls) {
+    Region region = output_region(call->outputs[0]);
+    if (dense) region.layout = nullptr;
+    workspace.outputs.push_back(region);
+  }
+  reducer.run(workspace.outputs, workspace.outputs, calls[0]->outputs[0].numel());
+}
+
+void reduce(const Operation& call, Calls calls, Workspace& workspace) {
+  Reducer reducer(call, calls, workspace);
+  for (const Operation* const each : calls) workspace.inputs.push_back(input_region(each->inputs[0]));
+  const Region output = output_region(calls[static_cast<std::size_t>(call.root)]->outputs[0]);
+  reducer.run(workspace.inputs, {&output, 1}, call.inputs[0].numel());
+}
+
+// Pieces are reduced in order of rank; rank r's output is written when piece r is complete. An input that overlaps the
+// output is safe if that piece of it is the output, else it is copied first.
+void reduce_scatter_base(Calls calls, Workspace& workspace) {
+  Reducer reducer(*calls[0], calls, workspace);
+  const auto n = static_cast<std::int64_t>(calls.size());
+  const std::int64_t count = calls[0]->outputs[0].numel();
+  for (std::int64_t r = 0; r < n; ++r) {
+    Region input = input_region(calls[r]->inputs[0]);
+    const Region output = output_region(calls[r]->outputs[0]);
+    if (!same_elements(advanced(input, r * count), output, reducer.element_bytes()) &&
+        may_overlap(input, n * count, output, count, reducer.element_bytes())) {
+      input = workspace.copy_of(input, n * count, reducer.element_bytes());
+    }
+    workspace.inputs.push_back(input);
+    workspace.outputs.push_back(output);
+  }
+  workspace.pieces.resize(calls.size());
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t r = 0; r < n; ++r) workspace.pieces[r] = advanced(workspace.inputs[r], i * count);
+    reducer.run(workspace.pieces, {&workspace.outputs[i], 1}, count);
+  }
+}
+
+void reduce_scatter(Calls calls, Workspace& workspace) {
+  Reducer reducer(*calls[0], calls, workspace);
+  const std::size_t bytes = reducer.element_bytes();
+  const std::size_t n = calls.size();
+  workspace.pieces.resize(n * n);  // piece by piece, in each rank by rank
+  for (std::size_t r = 0; r < n; ++r) {
+    const Region output = output_region(calls[r]->outputs[0]);
+    const std::int64_t output_count = calls[r]->outputs[0].numel();
+    for (std::size_t i = 0; i < n; ++i) {
+      const at::Tensor& piece = calls[r]->inputs[i];
+      Region input = input_region(piece);
+      // Pieces before r have been read when the output is written.
+      if (i >= r && !(i == r && same_elements(input, output, bytes)) &&
+          may_overlap(input, piece.numel(), output, output_count, bytes)) {
+        input = workspace.copy_of(input, piece.numel(), bytes);
+      }
+      workspace.pieces[i * n + r] = input;
+    }
+    workspace.outputs.push_back(output);
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    reducer.run({&workspace.pieces[i * n], n}, {&workspace.outputs[i], 1}, calls[i]->outputs[0].numel());
+  }
+}
+
+}  // namespace
+
+void move_reduction(const comm::Transfer& transfer, Workspace& workspace) {
+  const Calls calls = transfer.calls;
+  switch (transfer.type) {
+    case c10d::OpType::ALLREDUCE: return allreduce(calls, workspace);
+    case c10d::OpType::REDUCE: return reduce(*calls[0], calls, workspace);
+    case c10d::OpType::REDUCE_SCATTER: return reduce_scatter(calls, workspace);
+    case c10d::OpType::_REDUCE_SCATTER_BASE: return reduce_scatter_base(calls, workspace);
+    default: return;
+  }
+}
+
+}  // namespace rehearse::fakes

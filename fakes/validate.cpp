@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/MemoryOverlap.h>
+#include <c10/util/Exception.h>
+
+#include <rehearse/fakes/fake_fabric.h>
+
+#include "reduction.h"
+
+namespace rehearse::fakes {
+namespace {
+
+using comm::Operation;
+using Op = c10d::ReduceOp::RedOpType;
+
+bool reduces(c10d::OpType type) {
+  return type == c10d::OpType::ALLREDUCE || type == c10d::OpType::REDUCE || type == c10d::OpType::REDUCE_SCATTER ||
+         type == c10d::OpType::_REDUCE_SCATTER_BASE;
+}
+
+bool is_known(c10d::OpType type) {
+  switch (type) {
+    case c10d::OpType::BROADCAST:
+    case c10d::OpType::ALLGATHER:
+    case c10d::OpType::_ALLGATHER_BASE:
+    case c10d::OpType::GATHER:
+    case c10d::OpType::SCATTER:
+    case c10d::OpType::ALLTOALL_BASE:
+    case c10d::OpType::ALLTOALL:
+    case c10d::OpType::SEND:
+    case c10d::OpType::RECV:
+    case c10d::OpType::BARRIER: return true;
+    default: return reduces(type);
+  }
+}
+
+void check_tensor(const Operation& call, const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.defined(), comm::name_of(call.type), ": a tensor is undefined");
+  TORCH_CHECK(tensor.layout() == c10::kStrided, comm::name_of(call.type), ": unsupported layout");
+  TORCH_CHECK(tensor.device().is_cpu(), comm::name_of(call.type), ": unsupported device type ", tensor.device().type());
+  // Their memory does not hold the values that the tensor has.
+  TORCH_CHECK(!tensor.is_conj() && !tensor.is_neg(), comm::name_of(call.type),
+              ": the tensor is an unresolved conjugate or negative view; use resolve_conj() or resolve_neg()");
+}
+
+[[noreturn]] void refuse(const Operation& call, c10::ScalarType dtype) {
+  const auto op = comm::name_of(call.reduce_op);
+  const bool bitwise = call.reduce_op == Op::BAND || call.reduce_op == Op::BOR || call.reduce_op == Op::BXOR;
+  Reduction sum;
+  TORCH_CHECK(find_reduction(dtype, Op::SUM, sum), "Invalid scalar type");
+  TORCH_CHECK(!bitwise || c10::isIntegralType(dtype, true), "Cannot use ReduceOp.", op, " with non-integral dtype");
+  TORCH_CHECK(!c10::isComplexType(dtype), comm::name_of(call.type), " does not support ", op, " on complex tensors");
+  TORCH_CHECK_TYPE(call.reduce_op != Op::AVG, "Cannot use ReduceOp.AVG with boolean inputs");
+  TORCH_CHECK_TYPE(call.reduce_op != Op::PREMUL_SUM, "PreMulSum Data type must be half, float, bfloat16 or double");
+  TORCH_CHECK_VALUE(false, "Unhandled ReduceOp");
+}
+
+void check_factor(const Operation& call) {
+  const auto* const supplement = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(call.reduce_supplement.get());
+  TORCH_CHECK_VALUE(supplement != nullptr, "ReduceOp.PREMUL_SUM needs its factor; make it with makeNCCLPreMulSum()");
+  const at::Tensor& factor = supplement->tensor_factor;
+  if (!factor.defined()) return;
+  TORCH_CHECK(factor.device().is_cpu() && factor.layout() == c10::kStrided && factor.numel() == 1,
+              "ReduceOp.PREMUL_SUM's factor must be a dense CPU tensor of one element");
+  const auto dtype = factor.scalar_type();
+  TORCH_CHECK_TYPE(dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf || dtype == at::kBFloat16,
+                   "PreMulSum Data type must be half, float, bfloat16 or double");
+}
+
+}  // namespace
+
+void FakeFabric::validate(const Operation& call, int /*group_size*/) const {
+  TORCH_CHECK(is_known(call.type), "unsupported operation ", comm::name_of(call.type));
+  for (const at::Tensor& tensor : call.inputs) check_tensor(call, tensor);
+  for (const at::Tensor& tensor : call.outputs) {
+    check_tensor(call, tensor);
+    at::assert_no_internal_overlap(tensor);
+  }
+  if (!reduces(call.type)) return;
+  TORCH_CHECK(!call.inputs.empty(), comm::name_of(call.type), ": no tensor");
+  Reduction reduction;
+  const auto dtype = call.inputs[0].scalar_type();
+  if (!find_reduction(dtype, call.reduce_op, reduction)) refuse(call, dtype);
+  if (reduction.scaled) check_factor(call);
+}
+
+}  // namespace rehearse::fakes
