@@ -149,7 +149,9 @@ if(NOT TARGET LibTorch::torch_cpu)
     IMPORTED_LOCATION "${_libtorch_dir}/lib/libc10.so"
     IMPORTED_SONAME libc10.so
     INTERFACE_INCLUDE_DIRECTORIES "${_libtorch_dir}/include"
-    INTERFACE_COMPILE_DEFINITIONS "_GLIBCXX_USE_CXX11_ABI=1")
+    # LibTorch's include folder carries its own fmt (12), which hides the system's. No library has the functions of
+    # that one, so a source file that includes both must have them inline.
+    INTERFACE_COMPILE_DEFINITIONS "_GLIBCXX_USE_CXX11_ABI=1;FMT_HEADER_ONLY=1")
 
   add_library(LibTorch::torch_cpu SHARED IMPORTED)
   set_target_properties(LibTorch::torch_cpu PROPERTIES
