@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -18,7 +19,7 @@ struct ParameterSpec {
   std::string name;
   ParameterValue fallback;  // its type is the parameter's type
   std::string summary;
-  // Numbers only; both inclusive. Equal bounds mean: not bounded.
+  // Numbers only; both inclusive. Equal bounds mean: not bounded. One end may be infinite.
   double least = 0;
   double most = 0;
 };
@@ -36,7 +37,8 @@ class Parameters {
 
   // The fallbacks of `specs`, with `given` put over them. `origin` says where a given value stands
   // ("lm.toml:7"), for errors. Throws ParameterError for an unknown name, a wrong type (integers are taken for
-  // doubles) or a value out of bounds.
+  // doubles) or a value out of bounds: all problems at once, one line for each, by name. Throws std::logic_error
+  // when two specs share a name.
   struct Given {
     ParameterValue value;
     std::string origin;

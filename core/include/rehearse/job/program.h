@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct Program {
 // All programs linked into this executable, in order of name. Throws std::logic_error when two share a name.
 std::vector<const Program*> programs();
 
-// Null when there is none of that name.
+// Null when there is none of that name. Throws as programs() does.
 const Program* find_program(std::string_view name);
 
 // Use REHEARSE_PROGRAM instead.

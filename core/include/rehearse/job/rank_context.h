@@ -2,7 +2,9 @@
 #pragma once
 
 #include <any>
-#include <string>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -62,8 +64,9 @@ class RankContext {
   T& local() {
     static const char key = 0;
     std::any& slot = local_slot(&key);
-    if (!slot.has_value()) slot.emplace<T>();
-    return std::any_cast<T&>(slot);
+    // Through a pointer, because std::any wants copyable types and a T is often a module or holds a lock.
+    if (!slot.has_value()) slot = std::make_shared<T>();
+    return *std::any_cast<std::shared_ptr<T>&>(slot);
   }
 
   // A check of the program's own. `what` names it in the report, which counts how often it held; when it does not

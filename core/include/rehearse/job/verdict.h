@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 namespace rehearse {
 
-// What a run came to: the first word of every report, and the exit code of the command.
+// What a run came to: the first words of every report, and the exit code of the command.
 enum class Verdict {
   ok,              // every rank's body returned and nothing was found
   rank_failed,     // an exception left a rank's body
@@ -18,8 +19,11 @@ enum class Verdict {
   timeout,         // an operation outlived its timeout although the missing rank was still on its way
 };
 
-// "DEADLOCK", "OK", ...
+// "DEADLOCK", "OK", "RANK FAILED", ...
 std::string_view to_string(Verdict verdict) noexcept;
+
+// The other way round, for logs and JSON; nothing when no verdict has that name.
+std::optional<Verdict> verdict_from_string(std::string_view name) noexcept;
 
 // 0 ok, 1 rank failed, 2 mismatch, 3 deadlock, 4 nondeterminism, 5 livelock or step budget, 6 check failed,
 // 8 timeout. The command adds 64 (usage), 70 (internal error) and 130 (interrupted).

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rehearse {
+
+// For "did you mean": the word of `among` that is nearest to `word`, the first of equally near ones; empty
+// when none is near (more than one letter, and more than a third of the word, would have to change).
+std::string nearest_spelling(std::string_view word, const std::vector<std::string>& among);
+
+}  // namespace rehearse

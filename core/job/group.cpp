@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/job/group.h>
+
+#include <stdexcept>
+
+namespace rehearse {
+
+c10d::ProcessGroup& Group::checked() const {
+  if (!group_) throw std::logic_error("this group is empty: the calling rank is not a member of it");
+  return *group_;
+}
+
+Work Group::allreduce(at::Tensor tensor, c10d::ReduceOp op) const {
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  c10d::AllreduceOptions options;
+  options.reduceOp = std::move(op);
+  return checked().allreduce(tensors, options);
+}
+
+Work Group::broadcast(at::Tensor tensor, int root) const {
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  return checked().broadcast(tensors, options);
+}
+
+Work Group::reduce(at::Tensor tensor, int root, c10d::ReduceOp op) const {
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  c10d::ReduceOptions options;
+  options.rootRank = root;
+  options.reduceOp = std::move(op);
+  return checked().reduce(tensors, options);
+}
+
+Work Group::allgather(std::vector<at::Tensor> outputs, at::Tensor input) const {
+  std::vector<std::vector<at::Tensor>> output_lists{std::move(outputs)};
+  std::vector<at::Tensor> inputs{std::move(input)};
+  return checked().allgather(output_lists, inputs);
+}
+
+Work Group::reduce_scatter(at::Tensor output, std::vector<at::Tensor> inputs, c10d::ReduceOp op) const {
+  std::vector<at::Tensor> outputs{std::move(output)};
+  std::vector<std::vector<at::Tensor>> input_lists{std::move(inputs)};
+  c10d::ReduceScatterOptions options;
+  options.reduceOp = std::move(op);
+  return checked().reduce_scatter(outputs, input_lists, options);
+}
+
+Work Group::alltoall(at::Tensor output, at::Tensor input, std::vector<std::int64_t> output_splits,
+                     std::vector<std::int64_t> input_splits) const {
+  return checked().alltoall_base(output, input, output_splits, input_splits);
+}
+
+Work Group::send(at::Tensor tensor, int to, int tag) const {
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  return checked().send(tensors, to, tag);
+}
+
+Work Group::recv(at::Tensor tensor, int from, int tag) const {
+  std::vector<at::Tensor> tensors{std::move(tensor)};
+  return checked().recv(tensors, from, tag);
+}
+
+Work Group::barrier() const {
+  return checked().barrier();
+}
+
+}  // namespace rehearse

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/job/parameters.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/job/spelling.h>
+
+namespace rehearse {
+namespace {
+
+std::string shown(const ParameterValue& value) {
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const auto* text = std::get_if<std::string>(&value)) return fmt::format("\"{}\"", *text);
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *integer);
+  return fmt::format("{}", std::get<double>(value));
+}
+
+const char* type_of(const ParameterValue& value) {
+  constexpr const char* kNames[] = {"true or false", "an integer", "a number", "a text"};
+  return kNames[value.index()];
+}
+
+// "an integer from 1 to 100000"
+std::string what_it_takes(const ParameterSpec& spec) {
+  const std::string type = type_of(spec.fallback);
+  const bool number =
+      std::holds_alternative<std::int64_t>(spec.fallback) || std::holds_alternative<double>(spec.fallback);
+  if (!number || spec.least == spec.most) return type;
+  if (std::isinf(spec.most)) return fmt::format("{} of {} or more", type, spec.least);
+  if (std::isinf(spec.least)) return fmt::format("{} of {} or less", type, spec.most);
+  return fmt::format("{} from {} to {}", type, spec.least, spec.most);
+}
+
+bool in_bounds(const ParameterSpec& spec, double number) {
+  return spec.least == spec.most || (number >= spec.least && number <= spec.most);
+}
+
+// The value as the parameter's own type; nothing when it does not fit.
+std::optional<ParameterValue> converted(const ParameterSpec& spec, const ParameterValue& given) {
+  if (std::holds_alternative<double>(spec.fallback)) {
+    double number = 0;
+    if (const auto* integer = std::get_if<std::int64_t>(&given)) {
+      number = static_cast<double>(*integer);
+    } else if (const auto* real = std::get_if<double>(&given)) {
+      number = *real;
+    } else {
+      return std::nullopt;
+    }
+    if (!in_bounds(spec, number)) return std::nullopt;
+    return number;
+  }
+  if (given.index() != spec.fallback.index()) return std::nullopt;
+  if (const auto* integer = std::get_if<std::int64_t>(&given)) {
+    if (!in_bounds(spec, static_cast<double>(*integer))) return std::nullopt;
+  }
+  return given;
+}
+
+std::string unknown_name(const std::string& name, const std::vector<ParameterSpec>& specs) {
+  if (specs.empty()) return fmt::format("there is no parameter \"{}\"; the program takes none", name);
+  std::vector<std::string> names;
+  for (const ParameterSpec& spec : specs) names.push_back(spec.name);
+  std::sort(names.begin(), names.end());
+  const std::string nearest = nearest_spelling(name, names);
+  const std::string hint = nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
+  return fmt::format("there is no parameter \"{}\"{}; the program takes {}", name, hint,
+                     fmt::join(names, ", "));
+}
+
+const ParameterSpec* find(const std::vector<ParameterSpec>& specs, std::string_view name) {
+  const auto found =
+      std::find_if(specs.begin(), specs.end(), [&](const auto& spec) { return spec.name == name; });
+  return found == specs.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Parameters::Parameters(const std::vector<ParameterSpec>& specs, const std::map<std::string, Given>& given) {
+  for (const ParameterSpec& spec : specs) {
+    if (!values_.emplace(spec.name, spec.fallback).second) {
+      throw std::logic_error(fmt::format("parameter \"{}\" is declared twice", spec.name));
+    }
+  }
+  std::vector<std::string> problems;
+  for (const auto& [name, from_user] : given) {
+    const std::string where = from_user.origin.empty() ? "" : from_user.origin + ": ";
+    const ParameterSpec* spec = find(specs, name);
+    if (spec == nullptr) {
+      problems.push_back(where + unknown_name(name, specs));
+    } else if (auto value = converted(*spec, from_user.value)) {
+      values_[name] = std::move(*value);
+    } else {
+      problems.push_back(fmt::format("{}parameter \"{}\" is {}; it takes {}", where, name,
+                                     shown(from_user.value), what_it_takes(*spec)));
+    }
+  }
+  if (!problems.empty()) throw ParameterError(fmt::format("{}", fmt::join(problems, "\n")));
+}
+
+template <class T>
+const T& Parameters::get(std::string_view name, const char* type) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) {
+    throw std::logic_error(fmt::format("the program reads parameter \"{}\" but never declared it", name));
+  }
+  const T* value = std::get_if<T>(&found->second);
+  if (value == nullptr) {
+    throw std::logic_error(fmt::format("the program reads parameter \"{}\" as {} but declared it as {}", name,
+                                       type, type_of(found->second)));
+  }
+  return *value;
+}
+
+bool Parameters::flag(std::string_view name) const {
+  return get<bool>(name, "true or false");
+}
+std::int64_t Parameters::integer(std::string_view name) const {
+  return get<std::int64_t>(name, "an integer");
+}
+double Parameters::number(std::string_view name) const {
+  return get<double>(name, "a number");
+}
+const std::string& Parameters::text(std::string_view name) const {
+  return get<std::string>(name, "a text");
+}
+
+}  // namespace rehearse

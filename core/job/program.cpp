@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/job/program.h>
+
+#include <algorithm>
+#include <deque>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace rehearse {
+namespace {
+
+// Made on first use: programs register from static initialisers of other files, in no known order. A deque,
+// so that pointers to programs stay valid.
+std::deque<Program>& registry() {
+  static std::deque<Program> programs;
+  return programs;
+}
+
+}  // namespace
+
+// A clash of names is reported by programs() and not here: an exception in a static initialiser would end the
+// process before anything could print it.
+RegisteredProgram::RegisteredProgram(Program program) {
+  registry().push_back(std::move(program));
+}
+
+std::vector<const Program*> programs() {
+  std::vector<const Program*> sorted;
+  for (const Program& program : registry()) sorted.push_back(&program);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Program* a, const Program* b) { return a->name < b->name; });
+  const auto clash = std::adjacent_find(
+      sorted.begin(), sorted.end(), [](const Program* a, const Program* b) { return a->name == b->name; });
+  if (clash != sorted.end()) {
+    throw std::logic_error(fmt::format("two programs of this executable are named \"{}\"", (*clash)->name));
+  }
+  return sorted;
+}
+
+const Program* find_program(std::string_view name) {
+  const auto all = programs();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Program* program) { return program->name == name; });
+  return found == all.end() ? nullptr : *found;
+}
+
+}  // namespace rehearse

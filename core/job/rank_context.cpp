@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/job/rank_context.h>
+
+#include <fmt/format.h>
+
+namespace rehearse {
+
+RankContext::Label::Label(RankContext& context, std::string_view name) : context_(context) {
+  context_.push_label(name);
+}
+
+RankContext::Label::~Label() {
+  context_.pop_label();
+}
+
+void RankContext::expect(bool holds, std::string_view what, std::string_view detail) {
+  if (holds) {
+    count_check(what);
+    return;
+  }
+  throw CheckError(detail.empty() ? fmt::format("check \"{}\" did not hold", what)
+                                  : fmt::format("check \"{}\" did not hold: {}", what, detail));
+}
+
+}  // namespace rehearse

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/job/spelling.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+
+namespace rehearse {
+namespace {
+
+// Letters to insert, delete, change or swap with their neighbour, to make `b` of `a`.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  std::iota(last.begin(), last.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({change, last[j] + 1, row[j - 1] + 1});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+    before_last.swap(last);
+    last.swap(row);
+  }
+  return last.back();
+}
+
+}  // namespace
+
+std::string nearest_spelling(std::string_view word, const std::vector<std::string>& among) {
+  // Further off, a suggestion would be a guess.
+  std::size_t too_far = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::string nearest;
+  for (const std::string& candidate : among) {
+    const std::size_t away = distance(word, candidate);
+    if (away >= too_far) continue;
+    too_far = away;
+    nearest = candidate;
+  }
+  return nearest;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/job/verdict.h>
+
+#include <array>
+
+namespace rehearse {
+namespace {
+
+struct Row {
+  Verdict verdict;
+  std::string_view name;
+  int exit_code;
+};
+
+// Exit codes are part of the command's interface: scripts compare them.
+constexpr std::array kTable{
+    Row{Verdict::ok, "OK", 0},
+    Row{Verdict::rank_failed, "RANK FAILED", 1},
+    Row{Verdict::mismatch, "MISMATCH", 2},
+    Row{Verdict::deadlock, "DEADLOCK", 3},
+    Row{Verdict::nondeterminism, "NONDETERMINISM", 4},
+    Row{Verdict::livelock, "LIVELOCK", 5},
+    Row{Verdict::step_budget, "STEP BUDGET", 5},
+    Row{Verdict::check_failed, "CHECK FAILED", 6},
+    Row{Verdict::timeout, "TIMEOUT", 8},
+};
+
+constexpr bool rows_follow_enum() {
+  for (std::size_t row = 0; row < kTable.size(); ++row) {
+    if (static_cast<std::size_t>(kTable[row].verdict) != row) return false;
+  }
+  return true;
+}
+static_assert(rows_follow_enum(), "a verdict is its row's index");
+
+}  // namespace
+
+std::string_view to_string(Verdict verdict) noexcept {
+  return kTable[static_cast<std::size_t>(verdict)].name;
+}
+
+int exit_code(Verdict verdict) noexcept {
+  return kTable[static_cast<std::size_t>(verdict)].exit_code;
+}
+
+std::optional<Verdict> verdict_from_string(std::string_view name) noexcept {
+  for (const Row& row : kTable) {
+    if (row.name == name) return row.verdict;
+  }
+  return std::nullopt;
+}
+
+}  // namespace rehearse

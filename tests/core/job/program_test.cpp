@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/job/program.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+namespace rehearse {
+namespace {
+
+REHEARSE_PROGRAM(zeta){.summary = "last by name", .body = [](RankContext&, const Parameters&) {}};
+REHEARSE_PROGRAM(alpha){.summary = "first by name",
+                        .parameters = {{"steps", std::int64_t{20}, "training steps", 1, 100}},
+                        .body = [](RankContext&, const Parameters&) {}};
+
+TEST(Programs, RegisteredByMacro_FoundByNameInOrder) {
+  const auto all = programs();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0]->name, "alpha");
+  EXPECT_EQ(all[1]->name, "zeta");
+  EXPECT_EQ(find_program("alpha"), all[0]);
+  EXPECT_EQ(find_program("alpha")->spec.parameters.at(0).name, "steps");
+  EXPECT_EQ(find_program("alpha")->spec.summary, "first by name");
+  EXPECT_EQ(find_program("beta"), nullptr);
+}
+
+// The registry is the process's: the clash is made in a process of its own.
+TEST(Programs, TwoOfOneName_SaidWhenAsked) {
+  const auto clash = [] {
+    RegisteredProgram again(ProgramName("zeta") << ProgramSpec{.summary = "", .body = {}});
+    try {
+      programs();
+    } catch (const std::logic_error& error) {
+      std::fputs(error.what(), stderr);
+      std::exit(3);
+    }
+  };
+  EXPECT_EXIT(clash(), testing::ExitedWithCode(3), "two programs of this executable are named \"zeta\"");
+}
+
+}  // namespace
+}  // namespace rehearse
