@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+namespace rehearse::sim {
+
+// Steele, Lea and Flood's SplitMix64: spreads a seed of any shape (1, 2, 3...) over 64 bits. Every 64-bit
+// value comes out once in its period.
+class SplitMix64 {
+ public:
+  explicit constexpr SplitMix64(std::uint64_t seed) noexcept : state_(seed) {}
+
+  constexpr std::uint64_t next() noexcept {
+    state_ += 0x9E3779B97F4A7C15ull;
+    std::uint64_t word = state_;
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ull;
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EBull;
+    return word ^ (word >> 31);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// Blackman and Vigna's xoshiro256**, seeded through SplitMix64 from a seed and the number of a stream:
+// streams of one seed do not share draws, so that more draws from one change nothing in another.
+//
+// Ours, and not <random>'s, because seeds outlive compilers: a standard distribution may map the same bits to
+// other numbers in the next release of the library. A value type: a copy continues on its own. Nothing
+// throws.
+class RandomStream {
+ public:
+  constexpr RandomStream(std::uint64_t seed, std::uint64_t stream) noexcept {
+    // The seed is spread before the stream is added: seeds and streams are both small numbers in practice,
+    // and (seed 1, stream 2) must not be (seed 2, stream 1).
+    SplitMix64 words(SplitMix64(seed).next() + stream);
+    for (std::uint64_t& word : state_) word = words.next();
+  }
+
+  // From a state of the generator itself; it must not be all zero.
+  explicit constexpr RandomStream(const std::array<std::uint64_t, 4>& state) noexcept : state_(state) {}
+
+  constexpr std::uint64_t next() noexcept {
+    const std::uint64_t word = std::rotl(state_[1] * 5, 7) * 9;
+    const std::uint64_t shifted = state_[1] << 17;
+    state_[2] ^= state_[0];
+    state_[3] ^= state_[1];
+    state_[1] ^= state_[2];
+    state_[0] ^= state_[3];
+    state_[2] ^= shifted;
+    state_[3] = std::rotl(state_[3], 45);
+    return word;
+  }
+
+  // Each of 0..bound-1 with exactly the same probability (Lemire's multiplication with rejection). `bound` >
+  // 0.
+  constexpr std::uint32_t below(std::uint32_t bound) noexcept {
+    std::uint64_t product = (next() >> 32) * bound;
+    if (static_cast<std::uint32_t>(product) < bound) {
+      const std::uint32_t surplus = (0u - bound) % bound;  // 2^32 mod bound
+      while (static_cast<std::uint32_t>(product) < surplus) product = (next() >> 32) * bound;
+    }
+    return static_cast<std::uint32_t>(product >> 32);
+  }
+
+ private:
+  std::array<std::uint64_t, 4> state_{};
+};
+
+}  // namespace rehearse::sim

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/sim/oracles.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/exec/executor.h>
+#include <rehearse/sim/format_time.h>
+
+namespace rehearse::sim {
+namespace {
+
+std::optional<VirtualTime> time_of_run() {
+  auto* executor = exec::RankExecutor::current();
+  if (executor == nullptr) return std::nullopt;
+  return executor->clock().now();
+}
+
+std::string question(const Decision& decision) {
+  return fmt::format("{} among {}", to_string(decision.kind), decision.options);
+}
+
+std::string describe(ReplayError::Problem problem, std::size_t step, const std::optional<Decision>& expected,
+                     const std::optional<Decision>& found, const std::optional<VirtualTime>& at) {
+  const std::string when = at ? fmt::format(" at t={}", format_time(*at)) : "";
+  switch (problem) {
+    case ReplayError::Problem::past_end:
+      return fmt::format("the replay differs from decision {} on{}: the log ends there, this run asks {}",
+                         step, when, question(*found));
+    case ReplayError::Problem::left_over:
+      return fmt::format("the replay differs from decision {} on{}: this run ends there, the log has {}",
+                         step, when, question(*expected));
+    case ReplayError::Problem::other_kind:
+    case ReplayError::Problem::other_options:
+      break;
+  }
+  return fmt::format("the replay differs at decision {}{}: the log has {}, this run asks {}", step, when,
+                     question(*expected), question(*found));
+}
+
+}  // namespace
+
+std::uint32_t RandomOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) {
+  const auto stream = static_cast<std::size_t>(kind);
+  while (streams_.size() <= stream) streams_.emplace_back(seed_, streams_.size());
+  return streams_[stream].below(static_cast<std::uint32_t>(candidates.size()));
+}
+
+ReplayError::ReplayError(Problem problem, std::size_t step, std::optional<Decision> expected,
+                         std::optional<Decision> found, std::optional<VirtualTime> at)
+    : std::runtime_error(describe(problem, step, expected, found, at)),
+      problem_(problem),
+      step_(step),
+      expected_(expected),
+      found_(found),
+      at_(at) {}
+
+ReplayOracle::ReplayOracle(std::vector<Decision> log, PastEnd past_end, std::uint64_t seed)
+    : log_(std::move(log)), past_end_(past_end), beyond_(seed) {}
+
+std::uint32_t ReplayOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) {
+  const Decision found{kind, static_cast<std::uint32_t>(candidates.size()), 0};
+  // Drawn from the start, so that the log of a seed's run that was cut short goes on as that run did.
+  const std::uint32_t drawn = past_end_ == PastEnd::random ? beyond_.choose(kind, candidates) : 0;
+  if (next_ >= log_.size()) {
+    if (past_end_ == PastEnd::stop) {
+      throw ReplayError(ReplayError::Problem::past_end, next_, std::nullopt, found, time_of_run());
+    }
+    ++next_;
+    return drawn;
+  }
+  const Decision& expected = log_[next_];
+  if (expected.kind != kind) {
+    throw ReplayError(ReplayError::Problem::other_kind, next_, expected, found, time_of_run());
+  }
+  if (expected.options != found.options) {
+    throw ReplayError(ReplayError::Problem::other_options, next_, expected, found, time_of_run());
+  }
+  ++next_;
+  return expected.answer;
+}
+
+void ReplayOracle::require_used_up() const {
+  if (next_ >= log_.size()) return;
+  throw ReplayError(ReplayError::Problem::left_over, next_, log_[next_], std::nullopt, time_of_run());
+}
+
+}  // namespace rehearse::sim

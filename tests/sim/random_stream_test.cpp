@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/sim/random_stream.h>
+
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <rehearse/sim/oracles.h>
+
+namespace rehearse::sim {
+namespace {
+
+// The generators' published outputs: seeds written in bug reports must mean the same run for ever.
+TEST(SplitMix64, KnownSeeds_PublishedOutputs) {
+  SplitMix64 zero(0);
+  EXPECT_EQ(zero.next(), 0xE220A8397B1DCDAFull);
+  EXPECT_EQ(zero.next(), 0x6E789E6AA1B965F4ull);
+  EXPECT_EQ(zero.next(), 0x06C45D188009454Full);
+  SplitMix64 other(1477776061723855037ull);
+  EXPECT_EQ(other.next(), 1985237415132408290ull);
+  EXPECT_EQ(other.next(), 2979275885539914483ull);
+  EXPECT_EQ(other.next(), 13511426838097143398ull);
+}
+
+TEST(RandomStream, KnownState_PublishedOutputs) {
+  RandomStream stream(std::array<std::uint64_t, 4>{1, 2, 3, 4});
+  const std::array<std::uint64_t, 10> published{
+      11520,
+      0,
+      1509978240,
+      1215971899390074240ull,
+      1216172134540287360ull,
+      607988272756665600ull,
+      16172922978634559625ull,
+      8476171486693032832ull,
+      10595114339597558777ull,
+      2904607092377533576ull,
+  };
+  for (const std::uint64_t word : published) EXPECT_EQ(stream.next(), word);
+}
+
+TEST(RandomStream, SeedAndStream_AreNotInterchangeable) {
+  const std::array<std::uint64_t, 5> first{
+      RandomStream(1, 2).next(), RandomStream(2, 1).next(), RandomStream(1, 1).next(),
+      RandomStream(2, 2).next(), RandomStream(0, 3).next(),
+  };
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    for (std::size_t j = i + 1; j < first.size(); ++j) EXPECT_NE(first[i], first[j]) << i << ", " << j;
+  }
+  EXPECT_EQ(RandomStream(7, 1).next(), RandomStream(7, 1).next());
+}
+
+TEST(RandomStream, Below_StaysInBoundsAndReachesEveryNumber) {
+  RandomStream stream(1, 0);
+  for (const std::uint32_t bound : {1u, 2u, 3u, 7u, 16u, 1000u}) {
+    std::vector<int> seen(bound);
+    for (std::uint32_t draw = 0; draw < 100 * bound; ++draw) {
+      const std::uint32_t number = stream.below(bound);
+      ASSERT_LT(number, bound);
+      ++seen[number];
+    }
+    EXPECT_EQ(std::accumulate(seen.begin(), seen.end(), 0), static_cast<int>(100 * bound));
+    for (std::uint32_t number = 0; number < bound; ++number)
+      EXPECT_GT(seen[number], 0) << bound << ": " << number;
+  }
+}
+
+std::vector<std::uint32_t> answers(Oracle& oracle, ChoiceKind kind, int count) {
+  const std::vector<std::uint32_t> candidates{10, 11, 12, 13, 14, 15, 16, 17};
+  std::vector<std::uint32_t> result;
+  for (int i = 0; i < count; ++i) result.push_back(oracle.choose(kind, candidates));
+  return result;
+}
+
+// These numbers are the contract with every seed that users have written down.
+TEST(RandomOracle, SeedOne_SameAnswersForEver) {
+  RandomOracle oracle(1);
+  EXPECT_EQ(answers(oracle, ChoiceKind::next_fiber, 12),
+            (std::vector<std::uint32_t>{7, 6, 1, 4, 6, 0, 3, 7, 3, 1, 0, 3}));
+}
+
+TEST(RandomOracle, KindsOfChoice_DoNotDisturbEachOther) {
+  RandomOracle undisturbed(5), disturbed(5);
+  const auto expected = answers(undisturbed, ChoiceKind::next_fiber, 40);
+  std::vector<std::uint32_t> found;
+  for (int i = 0; i < 40; ++i) {
+    answers(disturbed, ChoiceKind::latency, i % 3);
+    found.push_back(answers(disturbed, ChoiceKind::next_fiber, 1)[0]);
+  }
+  EXPECT_EQ(found, expected);
+  EXPECT_NE(answers(undisturbed, ChoiceKind::fault, 40), expected);
+}
+
+TEST(RoundRobinOracle, AnyChoice_TakesTheFirst) {
+  RoundRobinOracle oracle;
+  EXPECT_EQ(answers(oracle, ChoiceKind::next_fiber, 5), (std::vector<std::uint32_t>(5, 0)));
+  EXPECT_EQ(answers(oracle, ChoiceKind::latency, 5), (std::vector<std::uint32_t>(5, 0)));
+}
+
+}  // namespace
+}  // namespace rehearse::sim
