@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <torch/nn/module.h>
+
+#include <rehearse/parallel/output_tensors.h>
+#include <rehearse/parallel/reducer_session.h>
+
+namespace rehearse {
+namespace parallel {
+
+template <class Net>
+struct ModuleTraits {
+  using Module = typename Net::ContainedType;
+  static const std::shared_ptr<Module>& pointer(const Net& net) { return net.ptr(); }
+};
+template <class M>
+struct ModuleTraits<std::shared_ptr<M>> {
+  using Module = M;
+  static const std::shared_ptr<M>& pointer(const std::shared_ptr<M>& net) { return net; }
+};
+
+}  // namespace parallel
+
+// Data parallel training over LibTorch's own c10d::Reducer: torch.nn.parallel.DistributedDataParallel for C++.
+// Each rank holds a replica of `net` and runs its own part of the batch; after backward, every rank's gradients are
+// the mean over all ranks.
+//
+//   rehearse::DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = 1});
+//   torch::optim::SGD optimizer(ddp.parameters(), 0.1);
+//   ...
+//   ddp.zero_grad();
+//   loss_of(ddp.forward(x)).backward();
+//   optimizer.step();
+//
+// `Net` is a module holder (TORCH_MODULE, torch::nn::Linear) or a std::shared_ptr to a module: forward() of
+// torch::nn::Module is not virtual, so the type must be known. `group` is any c10d::ProcessGroup or a rehearse::Group;
+// nothing of the simulation is assumed.
+//
+// What it does, in the order in which collectives appear in the group (torch/nn/parallel/distributed.py and
+// torch/csrc/distributed/c10d/reducer.cpp of PyTorch):
+//   construction    all-gather of the number of parameters, broadcast of their sizes and strides, broadcast of rank
+//                   0's parameters and buffers (coalesced up to 250 MiB)
+//   forward         second iteration only: two broadcasts with rank 0's new buckets, which follow the order in which
+//                   gradients arrived in the first (never with find_unused_parameters); then rank 0's buffers;
+//                   then the module's forward
+//   backward        one all-reduce for each bucket, in order of buckets, launched by the gradient that completes it;
+//                   with find_unused_parameters one more of the map of used parameters; waited for at the end
+// In the first iteration all gradients of one dtype make one bucket, unless find_unused_parameters is on.
+// As in PyTorch, buffers are not broadcast in a forward that follows one without grad mode.
+//
+// Blocking: the constructor, forward() and backward() of the loss block the rank until all ranks have made theirs.
+// Threads: as a module: one thread (one fiber) at a time. Ownership: shares the module, the group and its parameters;
+// hooks on the parameters are removed by the destructor. Neither copied nor moved.
+// Parameters and requires_grad are looked up at construction: later changes of the module's structure are not seen.
+// Errors: c10::Error in PyTorch's words, with names of parameters added; c10::ValueError for mixed device types;
+// errors of the group's collectives. After an error in backward the object is of no further use.
+template <class Net>
+class DistributedDataParallel {
+ public:
+  using Module = typename parallel::ModuleTraits<Net>::Module;
+
+  DistributedDataParallel(Net net, const c10::intrusive_ptr<c10d::ProcessGroup>& group,
+                          DistributedDataParallelOptions options = {})
+      : net_(std::move(net)), session_(parallel::ModuleTraits<Net>::pointer(net_), group, options) {
+    static_assert(std::is_base_of_v<torch::nn::Module, Module>,
+                  "Net must be a module holder or a std::shared_ptr to a torch::nn::Module");
+  }
+  DistributedDataParallel(const DistributedDataParallel&) = delete;
+  DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;
+
+  // The module's forward(). The output is returned as it is, but with find_unused_parameters its tensors (see
+  // TensorVisitor for where they are looked for) are copies through which unused outputs are noticed.
+  template <class... Args>
+  auto forward(Args&&... args) {
+    session_.before_forward();
+    Module& module = *parallel::ModuleTraits<Net>::pointer(net_);
+    if constexpr (std::is_void_v<decltype(module.forward(std::forward<Args>(args)...))>) {
+      module.forward(std::forward<Args>(args)...);
+      finish_without_outputs();
+    } else {
+      auto output = module.forward(std::forward<Args>(args)...);
+      finish(output);
+      return output;
+    }
+  }
+  template <class... Args>
+  auto operator()(Args&&... args) {
+    return forward(std::forward<Args>(args)...);
+  }
+
+  // Clears the gradients. Use this in place of torch::optim::Optimizer::zero_grad(), which calls detach_() and so
+  // throws on gradients that are views of buckets. Other than PyTorch's default, gradient_as_bucket_view pays off
+  // with set_to_none = false: gradients set to none are made anew and copied into the bucket.
+  void zero_grad(bool set_to_none = true) { module().zero_grad(set_to_none); }
+
+  Net& net() noexcept { return net_; }
+  Module& module() const { return *parallel::ModuleTraits<Net>::pointer(net_); }
+  Module* operator->() const { return &module(); }
+
+  // Each parameter once, frozen ones too. Module::parameters() has a shared parameter as often as it is registered,
+  // and an optimizer would step it as often.
+  std::vector<at::Tensor> parameters() const { return session_.parameters(); }
+
+  // The buckets as they are now; they change in the second forward.
+  std::vector<parallel::GradientBucket> buckets() const { return session_.buckets(); }
+
+ private:
+  template <class Output>
+  void finish(Output& output) {
+    if (!session_.wants_outputs()) return finish_without_outputs();
+    std::vector<at::Tensor> tensors;
+    parallel::for_each_tensor(output, [&](at::Tensor& tensor) { tensors.push_back(tensor); });
+    session_.after_forward(tensors);
+    std::size_t next = 0;
+    parallel::for_each_tensor(output, [&](at::Tensor& tensor) { tensor = tensors[next++]; });
+  }
+
+  void finish_without_outputs() {
+    std::vector<at::Tensor> none;
+    session_.after_forward(none);
+  }
+
+  Net net_;
+  parallel::ReducerSession session_;
+};
+
+}  // namespace rehearse

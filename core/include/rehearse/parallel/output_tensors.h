@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <ranges>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+namespace rehearse::parallel {
+
+// Calls `visit` for each tensor in an IValue: in tensors, tuples, lists and dict values, to any depth. Containers are
+// made anew around what `visit` leaves, so that others who hold them see no change.
+void visit_ivalue_tensors(c10::IValue& value, const std::function<void(at::Tensor&)>& visit);
+
+// Finds the tensors in what a module's forward() returned, in order, as _find_tensors() of PyTorch's
+// torch/nn/parallel/distributed.py does: in tensors, ranges (vector, array, list, span), values of maps, pairs,
+// tuples, optionals, variants and c10::IValue, to any depth. Anything else holds no tensors.
+//
+// A struct of your own takes part through a function beside it:
+//
+//   struct Outputs { at::Tensor logits; std::vector<at::Tensor> hidden; };
+//   template <class Visit> void visit_tensors(Outputs& outputs, Visit&& visit) { visit(outputs.logits); visit(outputs.hidden); }
+//
+// `Fn` is called with at::Tensor& and may put another tensor in its place.
+template <class Fn>
+class TensorVisitor {
+ public:
+  explicit TensorVisitor(Fn& fn) : fn_(fn) {}
+
+  template <class T>
+  void operator()(T& value) const {
+    if constexpr (std::is_const_v<T> || std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+      return;
+    } else if constexpr (std::is_base_of_v<at::Tensor, T>) {
+      fn_(value);
+    } else if constexpr (std::is_same_v<T, c10::IValue>) {
+      visit_ivalue_tensors(value, fn_);
+    } else if constexpr (requires { visit_tensors(value, *this); }) {
+      visit_tensors(value, *this);
+    } else if constexpr (requires { std::tuple_size<T>::value; }) {
+      std::apply([this](auto&... parts) { ((*this)(parts), ...); }, value);
+    } else if constexpr (requires { value.has_value(), *value; }) {
+      if (value.has_value()) (*this)(*value);
+    } else if constexpr (requires { std::visit(*this, value); }) {
+      std::visit(*this, value);
+    } else if constexpr (is_range_of_references<T>()) {
+      for (auto& part : value) visit_part<T>(part);
+    }
+  }
+
+ private:
+  // Not vector<bool> and the like, which hand out values.
+  template <class T>
+  static consteval bool is_range_of_references() {
+    if constexpr (std::ranges::range<T>) return std::is_lvalue_reference_v<std::ranges::range_reference_t<T>>;
+    return false;
+  }
+
+  template <class Range, class Part>
+  void visit_part(Part& part) const {
+    if constexpr (requires { typename Range::mapped_type; }) {
+      (*this)(part.second);
+    } else {
+      (*this)(part);
+    }
+  }
+
+  Fn& fn_;
+};
+
+template <class T, class Fn>
+void for_each_tensor(T& value, Fn&& fn) {
+  TensorVisitor<std::remove_reference_t<Fn>> visitor(fn);
+  visitor(value);
+}
+
+}  // namespace rehearse::parallel

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "parallel/ddp_sink.h"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <ATen/ops/clone.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/function.h>
+
+namespace rehearse::parallel {
+namespace {
+
+// torch::autograd::Function takes no list of tensors, so the node is written out. Gradients that the loss did not
+// produce stay undefined: the reducer tells them from zeros.
+class DdpSinkBackward : public torch::autograd::Node {
+ public:
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    return std::move(gradients);
+  }
+  std::string name() const override { return "DDPSinkBackward"; }
+};
+
+}  // namespace
+
+void pass_through_sink(std::vector<at::Tensor>& outputs) {
+  const auto sink = std::make_shared<DdpSinkBackward>();
+  for (auto& output : outputs) {
+    if (!output.defined() || !output.grad_fn()) continue;
+    at::Tensor passed;
+    {
+      const at::NoGradGuard no_grad;
+      passed = output.clone();
+    }
+    sink->add_next_edge(torch::autograd::impl::gradient_edge(output));
+    torch::autograd::create_gradient_edge(passed, sink);
+    output = std::move(passed);
+  }
+}
+
+}  // namespace rehearse::parallel
