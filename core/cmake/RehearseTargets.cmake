@@ -200,7 +200,7 @@ function(rehearse_add_example name)
 endfunction()
 
 # rehearse_add_bench(<name> SOURCES <file>... LIBS <target>... [TORCH])
-#   A Google Benchmark program; `./dev bench` builds and runs all of them.
+#   A Google Benchmark program, without BENCHMARK_MAIN(); `./dev bench` builds and runs all of them.
 function(rehearse_add_bench name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;LIBS")
   set(torch "")
@@ -213,7 +213,7 @@ function(rehearse_add_bench name)
     return()
   endif()
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/core" "${PROJECT_SOURCE_DIR}/fakes"
-                             "${PROJECT_SOURCE_DIR}/sim")
+                             "${PROJECT_SOURCE_DIR}/sim" "${PROJECT_SOURCE_DIR}/tests")
   set_property(GLOBAL APPEND PROPERTY REHEARSE_BENCHMARKS ${name})
 endfunction()
 
