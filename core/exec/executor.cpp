@@ -10,7 +10,9 @@
 
 #include "executor_impl.h"
 #include "interpose/interpose.h"
+#include "interpose/world_state.h"
 #include "stack_overflow.h"
+#include "terminate.h"
 
 namespace rehearse::exec {
 namespace {
@@ -56,6 +58,7 @@ RankExecutor::Impl::Impl(ExecutorOptions options_in, Decisions& decisions_in, Cl
       clock(clock_in),
       state(state_in),
       sink(sink_in),
+      interposed(std::make_unique<interpose::WorldState>()),
       ranks_(static_cast<std::size_t>(options.ranks)),
       scheduler_(&Scheduler::of_this_thread()),
       stacks_(stack_pool(options.stack_bytes)) {}
@@ -156,6 +159,7 @@ void RankExecutor::Impl::stop(Ending ending, std::string reason) noexcept {
 RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   interpose::require_installed();
   StackOverflowGuard overflow_guard;
+  install_terminate_handler();
   if (host_ != nullptr) throw std::logic_error("RankExecutor::run() was called twice; make another executor");
   host_ = boost::fibers::context::active();
   host_asan_.set_bounds_of_this_thread();

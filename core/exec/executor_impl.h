@@ -16,6 +16,10 @@
 
 namespace rehearse::exec {
 
+namespace interpose {
+struct WorldState;
+}
+
 // The executor's inside. The thread's main context is the scheduler's own context ("the host"): it sleeps in
 // run() while fibers run, and is resumed when none can, to fire timers, let time pass, or end the world.
 class RankExecutor::Impl {
@@ -41,8 +45,13 @@ class RankExecutor::Impl {
   bool must_end(const Fiber& fiber) const noexcept { return ending_ || fiber.abort; }
   // Throws RankAborted; leaves a fiber behind that is unwinding and cannot take it. `observer`: the call it was in.
   [[noreturn]] void meet_the_end(Fiber& fiber, const Observer* observer);
+  // See WaitQueue::linger().
+  bool linger(Fiber& fiber, const Observer& observer);
+  // std::terminate() in a fiber: the rank has failed (or could not be unwound); the other ranks have not.
+  [[noreturn]] void terminate(Fiber& fiber);
 
   bool ending() const noexcept { return ending_; }
+  const Fiber& fiber(std::uint32_t id) const noexcept { return *fibers_[id]; }
   void note_progress() noexcept { progress_ = true; }
 
   const ExecutorOptions options;
@@ -51,11 +60,13 @@ class RankExecutor::Impl {
   RankState& state;
   FailureSink& sink;
   TimerQueue timers;
+  const std::unique_ptr<interpose::WorldState> interposed;
 
  private:
   struct Rank {
     std::deque<std::function<void()>> posted;
     bool posted_running = false;
+    bool failed = false;
     std::uint32_t fibers = 0;
   };
 
@@ -63,10 +74,10 @@ class RankExecutor::Impl {
   Fiber& create(int rank, std::function<void()> work);
   void enter(Fiber& fiber) noexcept;
   void run_body(Fiber& fiber) noexcept;
-  void record_failure(Fiber& fiber);
+  void record_failure(Fiber& fiber, std::exception_ptr error, std::string what);
   void end(Fiber& fiber) noexcept;
   void run_posted(int rank);
-  void abort_helpers(int rank) noexcept;
+  void abort_rank(int rank) noexcept;
   [[noreturn]] void leave_behind(Fiber& fiber);
 
   // executor.cpp: switching
@@ -82,6 +93,7 @@ class RankExecutor::Impl {
   void finish_world();
   void note_hang();
   void note_blocked(Fiber& fiber, const Observer* observer);
+  void note_where(Fiber& fiber, const Observer* observer);
 
   std::vector<Rank> ranks_;
   std::vector<std::unique_ptr<Fiber>> fibers_;  // by Fiber::id

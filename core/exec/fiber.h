@@ -31,6 +31,7 @@ class Fiber {
   State state = State::blocked;
   bool abort = false;            // the world ended: the blocked call throws when it resumes
   bool was_aborted = false;      // RankAborted has been thrown here
+  std::uint32_t end_calls = 0;   // how often the ended world has woken it to unwind
   bool polling = false;          // suspended by poll(): it runs again when somebody did something
   std::uint32_t looks = 0;       // looks in a row (see this_rank::poll)
   std::uint32_t clock_reads = 0;  // clock reads in a row
@@ -56,6 +57,10 @@ Fiber& require_fiber(const char* caller);
 // Suspends the running fiber until make_runnable(). Throws RankAborted when the world has ended; a fiber that is
 // unwinding cannot take a second exception and is left behind instead (the call then never returns).
 void suspend_blocked(Fiber& fiber, const Observer& observer);
+
+// As suspend_blocked(), but returns false where that throws; the caller then owes a meet_the_end().
+bool suspend_or_end(Fiber& fiber, const Observer& observer);
+[[noreturn]] void meet_the_end(Fiber& fiber, const Observer& observer);
 
 // Nothing happens unless the fiber is blocked.
 void make_runnable(Fiber& fiber) noexcept;

@@ -69,6 +69,7 @@ void RankExecutor::Impl::enter(Fiber& fiber) noexcept {
 }
 
 void RankExecutor::Impl::run_body(Fiber& fiber) noexcept {
+  auto& rank_failed = ranks_[static_cast<std::size_t>(fiber.rank)].failed;
   RankEnd result = RankEnd::aborted;
   try {
     if (!must_end(fiber)) {
@@ -78,25 +79,26 @@ void RankExecutor::Impl::run_body(Fiber& fiber) noexcept {
   } catch (const RankAborted&) {
   } catch (...) {
     // What a library makes of RankAborted on its way through is not a failure of its own.
-    if (!fiber.was_aborted) {
-      result = RankEnd::failed;
-      record_failure(fiber);
-    }
+    if (!fiber.was_aborted) record_failure(fiber, std::current_exception(), text_of(std::current_exception()));
   }
-  if (fiber.is_main()) outcome_.ranks[static_cast<std::size_t>(fiber.rank)] = result;
+  if (fiber.is_main()) outcome_.ranks[static_cast<std::size_t>(fiber.rank)] = rank_failed ? RankEnd::failed : result;
 }
 
-void RankExecutor::Impl::record_failure(Fiber& fiber) {
+void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error, std::string what) {
   RankFailure failure;
   failure.rank = fiber.rank;
-  failure.error = std::current_exception();
-  failure.what = text_of(failure.error);
+  failure.error = std::move(error);
+  failure.what = std::move(what);
   failure.thrown_at = last_throw();
   failure.at = clock.now();
   outcome_.failures.push_back(failure);
   if (sink.on_rank_failure(failure) == FailureSink::Verdict::end_world) {
     stop(Ending::rank_failed, failure.what);
+    return;
   }
+  // An exception that leaves a thread ends its process.
+  ranks_[static_cast<std::size_t>(fiber.rank)].failed = true;
+  abort_rank(fiber.rank);
 }
 
 void RankExecutor::Impl::end(Fiber& fiber) noexcept {
@@ -111,20 +113,20 @@ void RankExecutor::Impl::end(Fiber& fiber) noexcept {
   if (fiber.is_main()) {
     --mains_alive_;
     outcome_.ended_at[static_cast<std::size_t>(fiber.rank)] = clock.now();
-    abort_helpers(fiber.rank);
+    abort_rank(fiber.rank);
   } else {
     free_ids_.push_back(fiber.id);
   }
 }
 
-// A process that returns from main takes its other threads with it.
-void RankExecutor::Impl::abort_helpers(int rank) noexcept {
+// A process that ends takes its other threads with it.
+void RankExecutor::Impl::abort_rank(int rank) noexcept {
   ranks_[static_cast<std::size_t>(rank)].posted.clear();
   if (ranks_[static_cast<std::size_t>(rank)].fibers == 1) return;
-  for (auto& helper : fibers_) {
-    if (!helper->active() || helper->rank != rank) continue;
-    helper->abort = true;
-    make_runnable(*helper);
+  for (auto& other : fibers_) {
+    if (!other->active() || other->rank != rank || other.get() == current_) continue;
+    other->abort = true;
+    make_runnable(*other);
   }
 }
 
@@ -152,22 +154,49 @@ void RankExecutor::Impl::run_posted(int rank) {
 }
 
 void RankExecutor::Impl::meet_the_end(Fiber& fiber, const Observer* observer) {
-  if (outcome_.ending != Ending::all_returned) {
-    note_blocked(fiber, observer);
-    auto& where = outcome_.blocked[static_cast<std::size_t>(fiber.blocked_entry)].where;
-    if (where.empty()) where = CallSite::capture();
-  }
+  note_where(fiber, observer);
   if (std::uncaught_exceptions() > 0) leave_behind(fiber);
   fiber.was_aborted = true;
   throw RankAborted(outcome_.stop_reason.empty() ? "the world has ended" : outcome_.stop_reason);
 }
 
+void RankExecutor::Impl::note_where(Fiber& fiber, const Observer* observer) {
+  if (outcome_.ending == Ending::all_returned) return;
+  note_blocked(fiber, observer);
+  auto& where = outcome_.blocked[static_cast<std::size_t>(fiber.blocked_entry)].where;
+  if (where.empty()) where = CallSite::capture();
+}
+
+bool RankExecutor::Impl::linger(Fiber& fiber, const Observer& observer) {
+  // The first call to unwind has come to every fiber before the second comes to any.
+  if (fiber.end_calls >= 2) return false;
+  note_where(fiber, &observer);
+  fiber.observer = &observer;
+  fiber.state = Fiber::State::blocked;
+  suspend(fiber);
+  fiber.observer = nullptr;
+  return true;
+}
+
+void RankExecutor::Impl::terminate(Fiber& fiber) {
+  // A noexcept function of the user's is no place to carry RankAborted through: that is not a failure of its own.
+  if (!fiber.was_aborted) {
+    const auto error = std::current_exception();
+    const auto what = error ? text_of(error) : std::string("std::terminate() was called");
+    record_failure(fiber, error ? error : std::make_exception_ptr(std::runtime_error(what)), what);
+    if (fiber.is_main()) outcome_.ranks[static_cast<std::size_t>(fiber.rank)] = RankEnd::failed;
+  }
+  leave_behind(fiber);
+}
+
 void RankExecutor::Impl::leave_behind(Fiber& fiber) {
   fiber.state = Fiber::State::ended;
   --alive_;
+  progress_ = true;
   if (fiber.is_main()) {
     --mains_alive_;
     outcome_.ended_at[static_cast<std::size_t>(fiber.rank)] = clock.now();
+    abort_rank(fiber.rank);
   }
   // Boost would wait for it at the end of the thread.
   fiber.context->worker_unlink();

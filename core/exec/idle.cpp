@@ -48,7 +48,11 @@ void RankExecutor::Impl::poll(Fiber& fiber, bool reads_clock) {
   clock_was_read_ |= reads > 0;
   pollers_.push_back(&fiber);
   fiber.polling = true;
-  suspend_blocked(fiber, PollObserver{});
+  const PollObserver observer;
+  if (!suspend_or_end(fiber, observer)) {
+    if (std::exchange(fiber.polling, false)) std::erase(pollers_, &fiber);
+    meet_the_end(fiber, &observer);
+  }
   fiber.looks = looks;
   fiber.clock_reads = reads;
 }
@@ -78,14 +82,15 @@ void RankExecutor::Impl::let_time_pass(VirtualTime to) {
 bool RankExecutor::Impl::idle_polls() {
   if (std::exchange(progress_, false)) {
     idle_looks_ = 0;
-    clock_step_ = kClockStepMin;
+    timed_looks_ = 0;
+    clock_step_ = {};
     return true;
   }
   if (const auto due = timers.next_due()) {
     let_time_pass(*due);
   } else if (clock_was_read_) {
+    clock_step_ = std::clamp(clock_step_ * 2, kClockStepMin, kClockStepMax);
     let_time_pass(clock.now() + clock_step_);
-    clock_step_ = std::min(clock_step_ * 2, kClockStepMax);
   } else if (++idle_looks_ > options.idle_looks_max) {
     stop(Ending::livelock, fmt::format("{} looks at things that nobody is left to change", options.idle_looks_max));
   }
@@ -103,7 +108,10 @@ void RankExecutor::Impl::idle() {
     return;
   }
   if (const auto due = timers.next_due()) {
-    if (std::exchange(progress_, false)) hang_.clear();
+    if (std::exchange(progress_, false)) {
+      timed_looks_ = 0;
+      hang_.clear();
+    }
     if (!timers.any_moves_on()) note_hang();
     let_time_pass(*due);
     return;
@@ -136,6 +144,7 @@ void RankExecutor::Impl::finish_world() {
     Fiber& fiber = *fibers_[id];
     if (fiber.state != Fiber::State::blocked) continue;
     fiber.abort = true;
+    ++fiber.end_calls;
     make_runnable(fiber);
     resume_fibers();
   }

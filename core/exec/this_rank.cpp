@@ -9,15 +9,21 @@
 namespace rehearse::exec {
 
 void suspend_blocked(Fiber& fiber, const Observer& observer) {
+  if (!suspend_or_end(fiber, observer)) meet_the_end(fiber, observer);
+}
+
+void meet_the_end(Fiber& fiber, const Observer& observer) { fiber.executor->meet_the_end(fiber, &observer); }
+
+bool suspend_or_end(Fiber& fiber, const Observer& observer) {
   auto& executor = *fiber.executor;
-  if (executor.must_end(fiber)) executor.meet_the_end(fiber, &observer);
+  if (executor.must_end(fiber)) return false;
   fiber.looks = 0;
   fiber.clock_reads = 0;
   fiber.observer = &observer;
   fiber.state = Fiber::State::blocked;
   executor.suspend(fiber);
   fiber.observer = nullptr;
-  if (fiber.abort) executor.meet_the_end(fiber, &observer);
+  return !fiber.abort;
 }
 
 void make_runnable(Fiber& fiber) noexcept { fiber.executor->make_runnable(fiber); }

@@ -62,15 +62,24 @@ void WaitQueue::unlink(Waiter& waiter) noexcept {
 }
 
 WaitResult WaitQueue::wait(const Observer& observer, std::optional<VirtualTime> deadline) {
+  if (const auto result = wait_or_end(observer, deadline)) return *result;
+  // Only now, with the waiter out of the queue: a fiber that is left behind never comes back to take it out.
+  meet_the_end(require_fiber("WaitQueue::wait()"), observer);
+}
+
+std::optional<WaitResult> WaitQueue::wait_or_end(const Observer& observer, std::optional<VirtualTime> deadline) {
   Fiber& fiber = require_fiber("WaitQueue::wait()");
   Waiter waiter(*this, fiber);
-  if (!deadline) {
-    suspend_blocked(fiber, observer);
-    return WaitResult::notified;
-  }
-  Deadline timer(waiter, fiber.executor->timers, *deadline);
-  suspend_blocked(fiber, observer);
+  std::optional<Deadline> timer;
+  if (deadline) timer.emplace(waiter, fiber.executor->timers, *deadline);
+  if (!suspend_or_end(fiber, observer)) return std::nullopt;
   return waiter.timed_out ? WaitResult::timed_out : WaitResult::notified;
+}
+
+bool WaitQueue::linger(const Observer& observer) {
+  Fiber& fiber = require_fiber("WaitQueue::linger()");
+  Waiter waiter(*this, fiber);
+  return fiber.executor->linger(fiber, observer);
 }
 
 bool WaitQueue::notify_one() {

@@ -30,6 +30,14 @@ class WaitQueue {
   // `observer` must live until the call returns (put it on the stack).
   WaitResult wait(const Observer& observer, std::optional<VirtualTime> deadline = std::nullopt);
 
+  // As wait(), but returns nullopt where wait() throws: for a caller that has to put something right first. It then
+  // calls meet_the_end() (exec/fiber.h) itself.
+  std::optional<WaitResult> wait_or_end(const Observer& observer, std::optional<VirtualTime> deadline = std::nullopt);
+
+  // For a call that cannot be unwound although the world has ended: waits for what the unwinding of another fiber
+  // notifies. False: nobody is left who might.
+  bool linger(const Observer& observer);
+
   // Makes waiters runnable; they run later, when the scheduler picks them. May be called from anywhere on the
   // executor's thread. Returns whether there was one.
   bool notify_one();

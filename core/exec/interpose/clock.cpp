@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Clocks: a rank reads virtual time on every clock but those of CPU time.
+#include <array>
+
+#include <sys/time.h>
+
+#include "real.h"
+#include "time_map.h"
+#include "world_state.h"
+
+namespace rehearse::exec::interpose {
+
+int clock_gettime_here(clockid_t clock, timespec* out) REHEARSE_INTERPOSES("clock_gettime");
+int clock_gettimeofday(timeval* out, void* zone) REHEARSE_INTERPOSES("gettimeofday");
+time_t clock_time(time_t* out) REHEARSE_INTERPOSES("time");
+int clock_timespec_get(timespec* out, int base) REHEARSE_INTERPOSES("timespec_get");
+
+namespace {
+
+constinit Real<int (*)(clockid_t, timespec*)> real_clock_gettime("clock_gettime", "GLIBC_2.17");
+constinit Real<int (*)(timeval*, void*)> real_gettimeofday("gettimeofday");
+constinit Real<time_t (*)(time_t*)> real_time("time");
+constinit Real<int (*)(timespec*, int)> real_timespec_get("timespec_get");
+
+// What a rank that is unwinding may read before it is taken for one that loops until some time has come.
+constexpr std::uint32_t kReadsAtTheEnd = 1'000;
+
+timespec read_in_fiber(Fiber& fiber, VirtualDuration at_zero) {
+  auto& executor = *fiber.executor;
+  const bool unwinding = executor.must_end(fiber) && ++fiber.clock_reads <= kReadsAtTheEnd;
+  if (!unwinding) executor.poll(fiber, true);
+  return to_timespec(executor.clock.now().time_since_epoch() + at_zero);
+}
+
+}  // namespace
+
+int clock_gettime_here(clockid_t clock, timespec* out) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) return real_clock_gettime(clock, out);
+  const auto at_zero = clock_at_zero(clock);
+  if (!at_zero) return real_clock_gettime(clock, out);
+  *out = read_in_fiber(*fiber, *at_zero);
+  return 0;
+}
+
+int clock_gettimeofday(timeval* out, void* zone) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr || out == nullptr) return real_gettimeofday(out, zone);
+  const auto now = read_in_fiber(*fiber, kRealtimeAtZero);
+  out->tv_sec = now.tv_sec;
+  out->tv_usec = now.tv_nsec / 1'000;
+  return 0;
+}
+
+time_t clock_time(time_t* out) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) return real_time(out);
+  const auto now = read_in_fiber(*fiber, kRealtimeAtZero);
+  if (out != nullptr) *out = now.tv_sec;
+  return now.tv_sec;
+}
+
+int clock_timespec_get(timespec* out, int base) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr || base != TIME_UTC) return real_timespec_get(out, base);
+  *out = read_in_fiber(*fiber, kRealtimeAtZero);
+  return base;
+}
+
+std::span<const Interposed> clock_functions() {
+  static const std::array functions = {
+      Interposed{"clock_gettime", reinterpret_cast<const void*>(clock_gettime_here)},
+      Interposed{"gettimeofday", reinterpret_cast<const void*>(clock_gettimeofday)},
+      Interposed{"time", reinterpret_cast<const void*>(clock_time)},
+      Interposed{"timespec_get", reinterpret_cast<const void*>(clock_timespec_get)},
+  };
+  return functions;
+}
+
+}  // namespace rehearse::exec::interpose

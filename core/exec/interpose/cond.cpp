@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Condition variables: a waiting fiber is in our table and leaves libc's object alone, so nothing polls.
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+
+#include "mutex.h"
+#include "real.h"
+#include "time_map.h"
+#include "world_state.h"
+
+namespace rehearse::exec::interpose {
+
+int cond_wait(pthread_cond_t* cond, pthread_mutex_t* mutex) REHEARSE_INTERPOSES("pthread_cond_wait");
+int cond_timedwait(pthread_cond_t* cond, pthread_mutex_t* mutex, const timespec* until)
+    REHEARSE_INTERPOSES("pthread_cond_timedwait");
+int cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock, const timespec* until)
+    REHEARSE_INTERPOSES("pthread_cond_clockwait");
+int cond_signal(pthread_cond_t* cond) REHEARSE_INTERPOSES("pthread_cond_signal");
+int cond_broadcast(pthread_cond_t* cond) REHEARSE_INTERPOSES("pthread_cond_broadcast");
+
+// The libstdc++ function of programs linked before GCC 12 (LibTorch's wheels among them) is a noexcept shell, which
+// RankAborted could not leave. Its callers are compiled for one that may throw.
+void std_condition_variable_wait(std::condition_variable* cond, std::unique_lock<std::mutex>& lock)
+    REHEARSE_INTERPOSES("_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE");
+
+namespace {
+
+constexpr const char* kVersion = "GLIBC_2.3.2";
+constinit Real<int (*)(pthread_cond_t*, pthread_mutex_t*)> real_wait("pthread_cond_wait", kVersion);
+constinit Real<int (*)(pthread_cond_t*, pthread_mutex_t*, const timespec*)> real_timedwait("pthread_cond_timedwait",
+                                                                                          kVersion);
+constinit Real<int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*)> real_clockwait(
+    "pthread_cond_clockwait");
+constinit Real<int (*)(pthread_cond_t*)> real_signal("pthread_cond_signal", kVersion);
+constinit Real<int (*)(pthread_cond_t*)> real_broadcast("pthread_cond_broadcast", kVersion);
+
+int wait_in_fiber(Fiber& fiber, pthread_cond_t* cond, pthread_mutex_t* mutex, std::optional<VirtualTime> deadline) {
+  const FixedObserver observer("a condition variable");
+  if (fiber.executor->must_end(fiber)) meet_the_end(fiber, observer);
+  if (const int error = unlock_mutex(fiber, mutex)) return error;
+  WaitTable& waiters = world_of(fiber).conditions;
+  const auto result = waiters.wait_or_end(cond, observer, deadline);
+  // A fiber that ends takes no signal with it.
+  if (!result && !fiber.executor->ending()) waiters.notify_one(cond);
+  const int error = lock_mutex(fiber, mutex);
+  if (!result) meet_the_end(fiber, observer);
+  if (error != 0) return error;
+  return *result == WaitResult::timed_out ? ETIMEDOUT : 0;
+}
+
+int timed_wait(Fiber& fiber, pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock, const timespec& until) {
+  const auto at_zero = clock_at_zero(clock);
+  if (!at_zero || !valid(until)) return EINVAL;
+  return wait_in_fiber(fiber, cond, mutex, to_deadline(until, *at_zero));
+}
+
+// As pthread_condattr_setclock() left it: bit 1 of __wrefs.
+clockid_t clock_of(const pthread_cond_t& cond) noexcept {
+  return (cond.__data.__wrefs & 2) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+}
+
+}  // namespace
+
+int cond_wait(pthread_cond_t* cond, pthread_mutex_t* mutex) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) [[likely]] return real_wait(cond, mutex);
+  return wait_in_fiber(*fiber, cond, mutex, std::nullopt);
+}
+
+int cond_timedwait(pthread_cond_t* cond, pthread_mutex_t* mutex, const timespec* until) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) [[likely]] return real_timedwait(cond, mutex, until);
+  return timed_wait(*fiber, cond, mutex, clock_of(*cond), *until);
+}
+
+int cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) [[likely]] return real_clockwait(cond, mutex, clock, until);
+  return timed_wait(*fiber, cond, mutex, clock, *until);
+}
+
+int cond_signal(pthread_cond_t* cond) {
+  // A timer may complete what a rank waits for: no fiber runs then, but the world's fibers wait in our table.
+  if (WorldState* const world = world_of_host()) {
+    if (world->conditions.notify_one(cond)) return 0;
+  }
+  return real_signal(cond);
+}
+
+int cond_broadcast(pthread_cond_t* cond) {
+  if (WorldState* const world = world_of_host()) world->conditions.notify_all(cond);
+  return real_broadcast(cond);
+}
+
+void std_condition_variable_wait(std::condition_variable* cond, std::unique_lock<std::mutex>& lock) {
+  cond_wait(cond->native_handle(), lock.mutex()->native_handle());
+}
+
+std::span<const Interposed> condition_functions() {
+  static const std::array functions = {
+      Interposed{"pthread_cond_wait", reinterpret_cast<const void*>(cond_wait)},
+      Interposed{"pthread_cond_timedwait", reinterpret_cast<const void*>(cond_timedwait)},
+      Interposed{"pthread_cond_clockwait", reinterpret_cast<const void*>(cond_clockwait)},
+      Interposed{"pthread_cond_signal", reinterpret_cast<const void*>(cond_signal)},
+      Interposed{"pthread_cond_broadcast", reinterpret_cast<const void*>(cond_broadcast)},
+      Interposed{"_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE",
+                 reinterpret_cast<const void*>(std_condition_variable_wait)},
+  };
+  return functions;
+}
+
+}  // namespace rehearse::exec::interpose

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Waiting for a fiber that initialises something.
+#include "initialisations.h"
+
+#include <fmt/format.h>
+
+#include "exec/fiber.h"
+
+namespace rehearse::exec::interpose {
+
+void Initialisations::wait(const void* object, Fiber& fiber, const Observer& observer) {
+  if (!waiters_.wait_or_end(object, observer)) meet_the_end(fiber, observer);
+}
+
+std::string InitialisationObserver::describe() const {
+  return fmt::format("the end of {} that rank {} has begun", what_, by_.rank);
+}
+
+std::vector<int> InitialisationObserver::waits_for() const { return {by_.rank}; }
+
+}  // namespace rehearse::exec::interpose

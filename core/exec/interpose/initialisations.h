@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+
+#include "wait_table.h"
+
+namespace rehearse::exec {
+class Fiber;
+}
+
+namespace rehearse::exec::interpose {
+
+// Initialisations under way in fibers of one world (function-local statics, or pthread_once), by address. While one
+// is, its guard says so to other threads in libc's own way.
+class Initialisations {
+ public:
+  void begin(const void* object, const Fiber& by) { running_.insert_or_assign(object, &by); }
+
+  // The initialisation is over, or has failed: those who waited look again.
+  void end(const void* object) {
+    running_.erase(object);
+    waiters_.notify_all(object);
+  }
+
+  // Who initialises the object; null when no fiber of this world does.
+  const Fiber* who(const void* object) const {
+    const auto found = running_.find(object);
+    return found != running_.end() ? found->second : nullptr;
+  }
+
+  // Throws RankAborted.
+  void wait(const void* object, Fiber& fiber, const Observer& observer);
+
+  const std::unordered_map<const void*, const Fiber*>& running() const noexcept { return running_; }
+
+ private:
+  std::unordered_map<const void*, const Fiber*> running_;
+  WaitTable waiters_;
+};
+
+// `a static variable that rank 3 initialises`.
+class InitialisationObserver final : public Observer {
+ public:
+  InitialisationObserver(const char* what, const Fiber& by) : what_(what), by_(by) {}
+  std::string describe() const override;
+  std::vector<int> waits_for() const override;
+
+ private:
+  const char* what_;
+  const Fiber& by_;
+};
+
+// Puts back what a fiber that never comes back had begun to initialise, as if it had failed.
+void give_up_guard(const void* guard);
+void give_up_once(const void* once);
+
+}  // namespace rehearse::exec::interpose

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Checks that the process calls our functions.
+#include <array>
+#include <stdexcept>
+#include <string>
+
+#include <dlfcn.h>
+
+#include <fmt/format.h>
+
+#include "interpose.h"
+#include "real.h"
+
+namespace rehearse::exec::interpose {
+namespace {
+
+std::string owner_of(const void* function) {
+  Dl_info info{};
+  if (function == nullptr || ::dladdr(function, &info) == 0 || info.dli_fname == nullptr) return "nobody's";
+  return info.dli_fname;
+}
+
+void check(const Interposed& function) {
+  const void* const found = ::dlsym(RTLD_DEFAULT, function.name);
+  if (found == function.ours) return;
+  throw std::runtime_error(fmt::format(
+      "the process calls {} of {} and not Rehearse's (which is in {}): a rank that blocks in it would block all ranks. "
+      "Link rehearse::core (or rehearse::exec) into the executable itself, before any library that defines the "
+      "function; a library that is loaded with dlopen() comes too late",
+      function.name, owner_of(found), owner_of(function.ours)));
+}
+
+bool check_all() {
+  for (const auto functions :
+       {condition_functions(), mutex_functions(), rwlock_functions(), once_functions(), guard_functions(),
+        semaphore_functions(), sleep_functions(), clock_functions(), thread_functions(), thread_handle_functions(),
+        blocking_io_functions(), syscall_functions()}) {
+    for (const auto& function : functions) check(function);
+  }
+  return true;
+}
+
+}  // namespace
+
+void require_installed() {
+  static const bool installed = check_all();
+  static_cast<void>(installed);
+}
+
+}  // namespace rehearse::exec::interpose

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Mutexes: a fiber that meets a mutex of another fiber suspends instead of stopping the thread they share.
+#include "mutex.h"
+
+#include <array>
+#include <cerrno>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "real.h"
+#include "time_map.h"
+#include "world_state.h"
+
+namespace rehearse::exec::interpose {
+
+int mutex_lock(pthread_mutex_t* mutex) REHEARSE_INTERPOSES("pthread_mutex_lock");
+int mutex_trylock(pthread_mutex_t* mutex) REHEARSE_INTERPOSES("pthread_mutex_trylock");
+int mutex_timedlock(pthread_mutex_t* mutex, const timespec* until) REHEARSE_INTERPOSES("pthread_mutex_timedlock");
+int mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* until)
+    REHEARSE_INTERPOSES("pthread_mutex_clocklock");
+int mutex_unlock(pthread_mutex_t* mutex) REHEARSE_INTERPOSES("pthread_mutex_unlock");
+
+namespace {
+
+constinit Real<int (*)(pthread_mutex_t*)> real_lock("pthread_mutex_lock");
+constinit Real<int (*)(pthread_mutex_t*)> real_trylock("pthread_mutex_trylock");
+constinit Real<int (*)(pthread_mutex_t*, const timespec*)> real_timedlock("pthread_mutex_timedlock");
+constinit Real<int (*)(pthread_mutex_t*, clockid_t, const timespec*)> real_clocklock("pthread_mutex_clocklock");
+constinit Real<int (*)(pthread_mutex_t*)> real_unlock("pthread_mutex_unlock");
+
+class MutexObserver final : public Observer {
+ public:
+  MutexObserver(const Fiber& fiber, const pthread_mutex_t& mutex) : fiber_(fiber), mutex_(mutex) {}
+  std::string describe() const override {
+    return "a mutex held by " + describe_owner(fiber_, mutex_.__data.__owner);
+  }
+  std::vector<int> waits_for() const override {
+    const auto owner = mutex_.__data.__owner;
+    if (world_of(fiber_).tags.classify(owner) != OwnerTags::Holder::this_world) return {};
+    return {fiber_.executor->fiber(OwnerTags::fiber_id(owner)).rank};
+  }
+
+ private:
+  const Fiber& fiber_;
+  const pthread_mutex_t& mutex_;
+};
+
+// Robust, priority and elided mutexes keep libc's own idea of their owner: the thread.
+bool is_plain(const pthread_mutex_t& mutex) noexcept {
+  constexpr int type = 3;
+  constexpr int process_shared = 128;
+  return (mutex.__data.__kind & ~(type | process_shared)) == 0;
+}
+
+int type_of(const pthread_mutex_t& mutex) noexcept { return mutex.__data.__kind & 3; }
+
+bool is_owned(const pthread_mutex_t& mutex) noexcept {
+  return type_of(mutex) == PTHREAD_MUTEX_RECURSIVE || type_of(mutex) == PTHREAD_MUTEX_ERRORCHECK;
+}
+
+// Takes the mutex if it is free (or ours again) and writes the fiber into it as its owner. libc reads the owner only
+// of mutexes that know one, which unlock_mutex() puts back first, and sets it to 0 when it unlocks.
+int try_lock(Fiber& fiber, pthread_mutex_t& mutex, bool blocking) {
+  if (!is_plain(mutex)) return real_trylock(&mutex);
+  const OwnerTags& tags = world_of(fiber).tags;
+  const auto me = tags.of(fiber);
+  if (is_owned(mutex)) {
+    const auto owner = mutex.__data.__owner;
+    if (owner == tags.thread_id()) return EBUSY;  // taken on this thread outside of the world
+    if (owner == me) {
+      if (type_of(mutex) == PTHREAD_MUTEX_ERRORCHECK) return blocking ? EDEADLK : EBUSY;
+      if (mutex.__data.__count == std::numeric_limits<unsigned>::max()) return EAGAIN;
+      ++mutex.__data.__count;
+      return 0;
+    }
+  }
+  const int result = real_trylock(&mutex);
+  if (result == 0) mutex.__data.__owner = me;
+  return result;
+}
+
+int lock_for_real(Fiber& fiber, pthread_mutex_t& mutex) {
+  const int result = real_lock(&mutex);
+  if (result == 0 && is_plain(mutex)) mutex.__data.__owner = world_of(fiber).tags.of(fiber);
+  return result;
+}
+
+// Another thread will unlock it, or is about to write its id into it.
+bool held_elsewhere(const Fiber& fiber, const pthread_mutex_t& mutex) {
+  const auto holder = world_of(fiber).tags.classify(mutex.__data.__owner);
+  return holder == OwnerTags::Holder::other_thread || holder == OwnerTags::Holder::nobody;
+}
+
+// The world has ended and the mutex is another fiber's. Callers of pthread_mutex_lock() are compiled for a function
+// that does not throw, so first let the others unwind and unlock it.
+void wait_at_the_end(Fiber& fiber, pthread_mutex_t& mutex, const Observer& observer) {
+  if (!world_of(fiber).locks.linger(&mutex, observer)) meet_the_end(fiber, observer);
+}
+
+int timed_lock(Fiber& fiber, pthread_mutex_t* mutex, clockid_t clock, const timespec& until) {
+  const auto at_zero = clock_at_zero(clock);
+  if (!at_zero) return EINVAL;
+  const int result = try_lock(fiber, *mutex, true);
+  if (result != EBUSY) return result;
+  if (!valid(until)) return EINVAL;
+  return lock_mutex(fiber, mutex, to_deadline(until, *at_zero));
+}
+
+}  // namespace
+
+int lock_mutex(Fiber& fiber, pthread_mutex_t* mutex, std::optional<VirtualTime> deadline) {
+  WaitTable& waiters = world_of(fiber).locks;
+  for (;;) {
+    const int result = try_lock(fiber, *mutex, true);
+    if (result != EBUSY) return result;
+    if (held_elsewhere(fiber, *mutex)) return lock_for_real(fiber, *mutex);
+    const MutexObserver observer(fiber, *mutex);
+    if (fiber.executor->must_end(fiber)) {
+      wait_at_the_end(fiber, *mutex, observer);
+    } else if (waiters.wait_or_end(mutex, observer, deadline) == WaitResult::timed_out) {
+      return ETIMEDOUT;
+    }
+  }
+}
+
+int unlock_mutex(Fiber& fiber, pthread_mutex_t* mutex) {
+  WorldState& world = world_of(fiber);
+  if (is_plain(*mutex) && is_owned(*mutex)) {
+    if (mutex->__data.__owner != world.tags.of(fiber)) return EPERM;
+    if (mutex->__data.__count > 1) {
+      --mutex->__data.__count;
+      return 0;
+    }
+    mutex->__data.__owner = world.tags.thread_id();
+  }
+  const int result = real_unlock(mutex);
+  if (!world.locks.empty()) world.locks.notify_one(mutex);
+  return result;
+}
+
+std::string describe_owner(const Fiber& fiber, int owner) {
+  switch (world_of(fiber).tags.classify(owner)) {
+    case OwnerTags::Holder::this_world: {
+      const Fiber& holder = fiber.executor->fiber(OwnerTags::fiber_id(owner));
+      if (holder.is_main()) return fmt::format("rank {}", holder.rank);
+      return fmt::format("rank {} (thread {})", holder.rank, holder.fiber_of_rank);
+    }
+    case OwnerTags::Holder::ended_world:
+      return "a rank of an earlier world, which ended without unlocking it";
+    case OwnerTags::Holder::this_thread:
+      return "the thread that runs the ranks";
+    case OwnerTags::Holder::other_thread:
+    case OwnerTags::Holder::nobody:
+      break;
+  }
+  return "another thread";
+}
+
+int mutex_lock(pthread_mutex_t* mutex) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) [[likely]] return real_lock(mutex);
+  return lock_mutex(*fiber, mutex);
+}
+
+int mutex_trylock(pthread_mutex_t* mutex) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) [[likely]] return real_trylock(mutex);
+  return try_lock(*fiber, *mutex, false);
+}
+
+int mutex_timedlock(pthread_mutex_t* mutex, const timespec* until) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) [[likely]] return real_timedlock(mutex, until);
+  return timed_lock(*fiber, mutex, CLOCK_REALTIME, *until);
+}
+
+int mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) [[likely]] return real_clocklock(mutex, clock, until);
+  return timed_lock(*fiber, mutex, clock, *until);
+}
+
+int mutex_unlock(pthread_mutex_t* mutex) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) [[likely]] return real_unlock(mutex);
+  return unlock_mutex(*fiber, mutex);
+}
+
+std::span<const Interposed> mutex_functions() {
+  static const std::array functions = {
+      Interposed{"pthread_mutex_lock", reinterpret_cast<const void*>(mutex_lock)},
+      Interposed{"pthread_mutex_trylock", reinterpret_cast<const void*>(mutex_trylock)},
+      Interposed{"pthread_mutex_timedlock", reinterpret_cast<const void*>(mutex_timedlock)},
+      Interposed{"pthread_mutex_clocklock", reinterpret_cast<const void*>(mutex_clocklock)},
+      Interposed{"pthread_mutex_unlock", reinterpret_cast<const void*>(mutex_unlock)},
+  };
+  return functions;
+}
+
+}  // namespace rehearse::exec::interpose

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// pthread_once, and std::call_once on top of it: the routine may suspend, and other fibers wait for it.
+#include <array>
+#include <atomic>
+
+#include <pthread.h>
+
+#include "real.h"
+#include "syscall.h"
+#include "world_state.h"
+
+namespace rehearse::exec::interpose {
+
+int once_run(pthread_once_t* once, void (*routine)()) REHEARSE_INTERPOSES("pthread_once");
+
+namespace {
+
+constinit Real<int (*)(pthread_once_t*, void (*)())> real_once("pthread_once");
+
+// glibc's protocol. Its higher bits count forks: a routine that a fork has cut in two runs again in the child. A
+// world does not fork, so 0 there is right.
+constexpr int kInProgress = 1;
+constexpr int kDone = 2;
+
+std::atomic_ref<int> state_of(pthread_once_t* once) { return std::atomic_ref<int>(*once); }
+
+void finish(pthread_once_t* once, int state, Initialisations& initialisations) {
+  state_of(once).store(state, std::memory_order_release);
+  wake_threads(once);
+  initialisations.end(once);
+}
+
+// Not by libc's own pthread_once: it keeps a list of clean-ups for the thread, which fibers do not leave in order.
+void run_routine(Fiber& fiber, pthread_once_t* once, void (*routine)()) {
+  struct Reset {
+    pthread_once_t* once;
+    Initialisations& initialisations;
+    int state = 0;
+    ~Reset() { finish(once, state, initialisations); }
+  } at_exit{once, world_of(fiber).onces};
+  at_exit.initialisations.begin(once, fiber);
+  routine();
+  at_exit.state = kDone;
+}
+
+int run_in_fiber(Fiber& fiber, pthread_once_t* once, void (*routine)()) {
+  Initialisations& initialisations = world_of(fiber).onces;
+  for (;;) {
+    int seen = 0;
+    if (state_of(once).compare_exchange_strong(seen, kInProgress, std::memory_order_acq_rel)) {
+      run_routine(fiber, once, routine);
+      return 0;
+    }
+    if ((seen & kDone) != 0) return 0;
+    const Fiber* const by = initialisations.who(once);
+    if (by == nullptr) return real_once(once, routine);  // another thread is at it
+    initialisations.wait(once, fiber, InitialisationObserver("a once-only initialisation", *by));
+  }
+}
+
+}  // namespace
+
+int once_run(pthread_once_t* once, void (*routine)()) {
+  if ((state_of(once).load(std::memory_order_acquire) & kDone) != 0) [[likely]] return 0;
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) return real_once(once, routine);
+  return run_in_fiber(*fiber, once, routine);
+}
+
+std::span<const Interposed> once_functions() {
+  static const std::array functions = {
+      Interposed{"pthread_once", reinterpret_cast<const void*>(once_run)},
+  };
+  return functions;
+}
+
+void give_up_once(const void* object) {
+  auto* const once = static_cast<pthread_once_t*>(const_cast<void*>(object));
+  state_of(once).store(0, std::memory_order_release);
+  wake_threads(once);
+}
+
+}  // namespace rehearse::exec::interpose

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+#include "exec/fiber.h"
+
+namespace rehearse::exec::interpose {
+
+// What we write where libc keeps the thread id of a lock's owner: the world and the fiber. Always negative, so it is
+// never a thread's id. A world has its number alone while it lives.
+class OwnerTags {
+ public:
+  OwnerTags();
+  OwnerTags(const OwnerTags&) = delete;
+  OwnerTags& operator=(const OwnerTags&) = delete;
+  ~OwnerTags();
+
+  std::int32_t of(const Fiber& fiber) const noexcept {
+    return base_ | static_cast<std::int32_t>(fiber.id & kFiberMask);
+  }
+
+  enum class Holder { nobody, other_thread, this_thread, this_world, ended_world };
+  Holder classify(std::int32_t owner) const noexcept;
+
+  // Of an owner of this world.
+  static std::uint32_t fiber_id(std::int32_t owner) noexcept { return static_cast<std::uint32_t>(owner) & kFiberMask; }
+
+  std::int32_t thread_id() const noexcept { return thread_id_; }
+
+ private:
+  static constexpr unsigned kFiberBits = 20;
+  static constexpr std::uint32_t kFiberMask = (std::uint32_t{1} << kFiberBits) - 1;
+
+  std::int32_t base_;
+  std::int32_t thread_id_;
+};
+
+}  // namespace rehearse::exec::interpose

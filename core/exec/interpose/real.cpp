@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Looks up what our functions stand before.
+#include "real.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <dlfcn.h>
+
+namespace rehearse::exec::interpose {
+
+void* find_real(const char* name, const char* version) noexcept {
+  // libc keeps its old condition variables under the same names: ask for the version that programs are linked to.
+  void* function = version != nullptr ? ::dlvsym(RTLD_NEXT, name, version) : nullptr;
+  if (function == nullptr) function = ::dlsym(RTLD_NEXT, name);
+  if (function != nullptr) return function;
+  std::fprintf(stderr, "rehearse: no library of this process defines %s\n", name);
+  std::abort();
+}
+
+}  // namespace rehearse::exec::interpose

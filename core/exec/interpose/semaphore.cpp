@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// POSIX semaphores: the count stays libc's, fibers wait for it in our table.
+#include <array>
+#include <cerrno>
+
+#include <semaphore.h>
+
+#include "real.h"
+#include "time_map.h"
+#include "world_state.h"
+
+namespace rehearse::exec::interpose {
+
+int semaphore_wait(sem_t* semaphore) REHEARSE_INTERPOSES("sem_wait");
+int semaphore_timedwait(sem_t* semaphore, const timespec* until) REHEARSE_INTERPOSES("sem_timedwait");
+int semaphore_clockwait(sem_t* semaphore, clockid_t clock, const timespec* until)
+    REHEARSE_INTERPOSES("sem_clockwait");
+int semaphore_post(sem_t* semaphore) REHEARSE_INTERPOSES("sem_post");
+
+namespace {
+
+constinit Real<int (*)(sem_t*)> real_wait("sem_wait");
+constinit Real<int (*)(sem_t*, const timespec*)> real_timedwait("sem_timedwait");
+constinit Real<int (*)(sem_t*, clockid_t, const timespec*)> real_clockwait("sem_clockwait");
+constinit Real<int (*)(sem_t*)> real_post("sem_post");
+
+int fail(int error) {
+  errno = error;
+  return -1;
+}
+
+int wait_in_fiber(Fiber& fiber, sem_t* semaphore, std::optional<VirtualTime> deadline) {
+  WaitTable& waiters = world_of(fiber).semaphores;
+  const FixedObserver observer("a semaphore");
+  for (;;) {
+    // sem_trywait() is not ours: it never blocks.
+    if (::sem_trywait(semaphore) == 0) return 0;
+    if (errno != EAGAIN) return -1;
+    const auto result = waiters.wait_or_end(semaphore, observer, deadline);
+    if (!result) {
+      if (!fiber.executor->ending()) waiters.notify_one(semaphore);
+      meet_the_end(fiber, observer);
+    }
+    if (*result == WaitResult::timed_out) return fail(ETIMEDOUT);
+  }
+}
+
+int timed_wait(Fiber& fiber, sem_t* semaphore, clockid_t clock, const timespec& until) {
+  if (::sem_trywait(semaphore) == 0) return 0;
+  const auto at_zero = clock_at_zero(clock);
+  if (!at_zero || !valid(until)) return fail(EINVAL);
+  return wait_in_fiber(fiber, semaphore, to_deadline(until, *at_zero));
+}
+
+}  // namespace
+
+int semaphore_wait(sem_t* semaphore) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) return real_wait(semaphore);
+  return wait_in_fiber(*fiber, semaphore, std::nullopt);
+}
+
+int semaphore_timedwait(sem_t* semaphore, const timespec* until) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) return real_timedwait(semaphore, until);
+  return timed_wait(*fiber, semaphore, CLOCK_REALTIME, *until);
+}
+
+int semaphore_clockwait(sem_t* semaphore, clockid_t clock, const timespec* until) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) return real_clockwait(semaphore, clock, until);
+  return timed_wait(*fiber, semaphore, clock, *until);
+}
+
+int semaphore_post(sem_t* semaphore) {
+  // Wakes threads too; whoever comes first finds the count.
+  const int result = real_post(semaphore);
+  if (WorldState* const world = world_of_host(); result == 0 && world != nullptr) {
+    world->semaphores.notify_one(semaphore);
+  }
+  return result;
+}
+
+std::span<const Interposed> semaphore_functions() {
+  static const std::array functions = {
+      Interposed{"sem_wait", reinterpret_cast<const void*>(semaphore_wait)},
+      Interposed{"sem_timedwait", reinterpret_cast<const void*>(semaphore_timedwait)},
+      Interposed{"sem_clockwait", reinterpret_cast<const void*>(semaphore_clockwait)},
+      Interposed{"sem_post", reinterpret_cast<const void*>(semaphore_post)},
+  };
+  return functions;
+}
+
+}  // namespace rehearse::exec::interpose

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sleeps pass in virtual time, and a yield is a look at what others have done.
+#include <array>
+#include <cerrno>
+
+#include <unistd.h>
+
+#include <rehearse/exec/this_rank.h>
+
+#include "real.h"
+#include "time_map.h"
+#include "world_state.h"
+
+namespace rehearse::exec::interpose {
+
+int sleep_nanosleep(const timespec* duration, timespec* left) REHEARSE_INTERPOSES("nanosleep");
+int sleep_clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left)
+    REHEARSE_INTERPOSES("clock_nanosleep");
+int sleep_usleep(useconds_t microseconds) REHEARSE_INTERPOSES("usleep");
+unsigned sleep_sleep(unsigned seconds) REHEARSE_INTERPOSES("sleep");
+int sleep_sched_yield() REHEARSE_INTERPOSES("sched_yield");
+
+namespace {
+
+constinit Real<int (*)(const timespec*, timespec*)> real_nanosleep("nanosleep");
+constinit Real<int (*)(clockid_t, int, const timespec*, timespec*)> real_clock_nanosleep("clock_nanosleep",
+                                                                                        "GLIBC_2.17");
+constinit Real<int (*)(useconds_t)> real_usleep("usleep");
+constinit Real<unsigned (*)(unsigned)> real_sleep("sleep");
+constinit Real<int (*)()> real_sched_yield("sched_yield");
+
+// Never wakes up too early: a sleep that is as good as endless ends with the world.
+void sleep_in_fiber(const Fiber& fiber, VirtualDuration duration) {
+  const auto now = fiber.executor->clock.now();
+  if (const auto due = after(now, duration)) {
+    this_rank::sleep_for(duration);
+    return;
+  }
+  WaitQueue nobody_notifies;
+  nobody_notifies.wait(FixedObserver("a sleep without end"));
+}
+
+// Returns what clock_nanosleep() returns: an error number.
+int sleep_on_clock(const Fiber& fiber, VirtualDuration at_zero, int flags, const timespec& time) {
+  if (!valid(time) || time.tv_sec < 0) return EINVAL;
+  auto duration = to_duration(time);
+  if ((flags & TIMER_ABSTIME) != 0) {
+    const auto reading = fiber.executor->clock.now().time_since_epoch() + at_zero;
+    if (duration <= reading) return 0;
+    duration -= reading;
+  }
+  sleep_in_fiber(fiber, duration);
+  return 0;
+}
+
+}  // namespace
+
+int sleep_nanosleep(const timespec* duration, timespec* left) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) return real_nanosleep(duration, left);
+  const int error = sleep_on_clock(*fiber, kMonotonicAtZero, 0, *duration);
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}
+
+int sleep_clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left) {
+  Fiber* const fiber = current_fiber();
+  const auto at_zero = clock_at_zero(clock);
+  if (fiber == nullptr || !at_zero) return real_clock_nanosleep(clock, flags, time, left);
+  return sleep_on_clock(*fiber, *at_zero, flags, *time);
+}
+
+int sleep_usleep(useconds_t microseconds) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) return real_usleep(microseconds);
+  sleep_in_fiber(*fiber, std::chrono::microseconds(microseconds));
+  return 0;
+}
+
+unsigned sleep_sleep(unsigned seconds) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) return real_sleep(seconds);
+  sleep_in_fiber(*fiber, std::chrono::seconds(seconds));
+  return 0;
+}
+
+int sleep_sched_yield() {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) return real_sched_yield();
+  fiber->executor->poll(*fiber, false);
+  return 0;
+}
+
+std::span<const Interposed> sleep_functions() {
+  static const std::array functions = {
+      Interposed{"nanosleep", reinterpret_cast<const void*>(sleep_nanosleep)},
+      Interposed{"clock_nanosleep", reinterpret_cast<const void*>(sleep_clock_nanosleep)},
+      Interposed{"usleep", reinterpret_cast<const void*>(sleep_usleep)},
+      Interposed{"sleep", reinterpret_cast<const void*>(sleep_sleep)},
+      Interposed{"sched_yield", reinterpret_cast<const void*>(sleep_sched_yield)},
+  };
+  return functions;
+}
+
+}  // namespace rehearse::exec::interpose

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Futexes that C++ libraries wait for by syscall(): std::future, std::atomic::wait, std::latch, std::barrier.
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdarg>
+#include <cstdint>
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "blocking_call.h"
+#include "real.h"
+#include "syscall.h"
+#include "time_map.h"
+#include "world_state.h"
+
+namespace rehearse::exec::interpose {
+
+long syscall_here(long number, ...) REHEARSE_INTERPOSES("syscall");
+
+namespace {
+
+constinit Real<long (*)(long, long, long, long, long, long, long)> real_syscall("syscall");
+thread_local int t_pass_through = 0;
+
+struct FutexCall {
+  int* word;
+  int operation;
+  int value;
+  const timespec* timeout;
+};
+
+long fail(int error) {
+  errno = error;
+  return -1;
+}
+
+long wait_for_futex(Fiber& fiber, const FutexCall& call, std::optional<VirtualTime> deadline) {
+  if (__atomic_load_n(call.word, __ATOMIC_ACQUIRE) != call.value) return fail(EAGAIN);
+  const FixedObserver observer("a future, latch or atomic variable (futex)");
+  const auto result = world_of(fiber).futexes.wait_or_end(call.word, observer, deadline);
+  if (!result) meet_the_end(fiber, observer);
+  return *result == WaitResult::timed_out ? fail(ETIMEDOUT) : 0;
+}
+
+// FUTEX_WAIT counts its timeout from now, FUTEX_WAIT_BITSET from its clock's zero.
+long wait_in_fiber(Fiber& fiber, const FutexCall& call) {
+  if (call.timeout == nullptr) return wait_for_futex(fiber, call, std::nullopt);
+  if (!valid(*call.timeout)) return fail(EINVAL);
+  const auto now = fiber.executor->clock.now();
+  if ((call.operation & FUTEX_CMD_MASK) == FUTEX_WAIT) {
+    return wait_for_futex(fiber, call, after(now, to_duration(*call.timeout)));
+  }
+  const bool realtime = (call.operation & FUTEX_CLOCK_REALTIME) != 0;
+  return wait_for_futex(fiber, call, to_deadline(*call.timeout, realtime ? kRealtimeAtZero : kMonotonicAtZero));
+}
+
+long wake(WorldState& world, const FutexCall& call) {
+  long woken = 0;
+  while (woken < call.value && world.futexes.notify_one(call.word)) ++woken;
+  return woken;
+}
+
+// Nothing when the kernel is to answer.
+std::optional<long> futex(const FutexCall& call) {
+  Fiber* const fiber = current_fiber();
+  WorldState* const world = world_of_host();
+  switch (call.operation & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+      if (fiber == nullptr) return std::nullopt;
+      return wait_in_fiber(*fiber, call);
+    case FUTEX_WAKE:
+    case FUTEX_WAKE_BITSET: {
+      if (world == nullptr) return std::nullopt;
+      const long woken = wake(*world, call);
+      const long threads = real_syscall(SYS_futex, reinterpret_cast<long>(call.word), call.operation,
+                                        call.value - woken, 0, 0, static_cast<int>(FUTEX_BITSET_MATCH_ANY));
+      return threads < 0 ? threads : woken + threads;
+    }
+    case FUTEX_LOCK_PI:
+    case FUTEX_LOCK_PI2:
+    case FUTEX_WAIT_REQUEUE_PI:
+      if (fiber != nullptr) report_blocking_call(*fiber, "futex()");
+      return std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+PassThrough::PassThrough() noexcept { ++t_pass_through; }
+PassThrough::~PassThrough() { --t_pass_through; }
+
+void wake_threads(const void* word) noexcept {
+  const int error = errno;
+  real_syscall(SYS_futex, reinterpret_cast<long>(word), FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, 0, 0, 0);
+  errno = error;
+}
+
+long syscall_here(long number, ...) {
+  std::va_list list;
+  va_start(list, number);
+  long argument[6];
+  for (long& value : argument) value = va_arg(list, long);
+  va_end(list);
+  if (number == SYS_futex && t_pass_through == 0) {
+    const FutexCall call{reinterpret_cast<int*>(argument[0]), static_cast<int>(argument[1]),
+                         static_cast<int>(argument[2]), reinterpret_cast<const timespec*>(argument[3])};
+    if (const auto result = futex(call)) return *result;
+  }
+  return real_syscall(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
+}
+
+std::span<const Interposed> syscall_functions() {
+  static const std::array functions = {
+      Interposed{"syscall", reinterpret_cast<const void*>(syscall_here)},
+  };
+  return functions;
+}
+
+}  // namespace rehearse::exec::interpose

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+namespace rehearse::exec::interpose {
+
+// While it lives, a futex wait of this thread really blocks: a library's own code waits for another thread.
+class PassThrough {
+ public:
+  PassThrough() noexcept;
+  PassThrough(const PassThrough&) = delete;
+  PassThrough& operator=(const PassThrough&) = delete;
+  ~PassThrough();
+};
+
+// Wakes every thread that waits in the kernel for this word.
+void wake_threads(const void* word) noexcept;
+
+}  // namespace rehearse::exec::interpose

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Threads that a rank makes become fibers of that rank: std::thread, std::jthread and std::async stand on these.
+#include <array>
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "real.h"
+#include "time_map.h"
+#include "world_state.h"
+
+namespace rehearse::exec::interpose {
+
+int thread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument)
+    REHEARSE_INTERPOSES("pthread_create");
+int thread_join(pthread_t thread, void** result) REHEARSE_INTERPOSES("pthread_join");
+int thread_tryjoin(pthread_t thread, void** result) REHEARSE_INTERPOSES("pthread_tryjoin_np");
+int thread_timedjoin(pthread_t thread, void** result, const timespec* until)
+    REHEARSE_INTERPOSES("pthread_timedjoin_np");
+int thread_detach(pthread_t thread) REHEARSE_INTERPOSES("pthread_detach");
+void thread_exit(void* result) REHEARSE_INTERPOSES("pthread_exit");
+pthread_t thread_self() REHEARSE_INTERPOSES("pthread_self");
+
+namespace {
+
+constinit Real<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)> real_create("pthread_create");
+constinit Real<int (*)(pthread_t, void**)> real_join("pthread_join");
+constinit Real<int (*)(pthread_t, void**)> real_tryjoin("pthread_tryjoin_np");
+constinit Real<int (*)(pthread_t, void**, const timespec*)> real_timedjoin("pthread_timedjoin_np");
+constinit Real<int (*)(pthread_t)> real_detach("pthread_detach");
+constinit Real<void (*)(void*)> real_exit("pthread_exit");
+constinit Real<pthread_t (*)()> real_self("pthread_self");
+
+// pthread_exit() on its way to the start of the thread.
+struct ThreadExit {
+  void* result;
+};
+
+class JoinObserver final : public Observer {
+ public:
+  JoinObserver(int rank, pthread_t thread) : rank_(rank), thread_(thread) {}
+  std::string describe() const override {
+    return fmt::format("the end of its thread {}", ThreadTable::fiber_of_rank(thread_));
+  }
+  std::vector<int> waits_for() const override { return {rank_}; }
+
+ private:
+  int rank_;
+  pthread_t thread_;
+};
+
+void run_thread(MadeThread& made, void* (*start)(void*), void* argument) {
+  // An exception that leaves the thread is the failure of its rank, and nobody is to wait for the thread for ever.
+  struct Finish {
+    MadeThread& made;
+    ~Finish() {
+      made.finished = true;
+      made.joiners.notify_all();
+    }
+  } at_exit{made};
+  try {
+    made.result = start(argument);
+  } catch (const ThreadExit& exit) {
+    made.result = exit.result;
+  }
+}
+
+bool asks_for_detached(const pthread_attr_t* attributes) {
+  int state = PTHREAD_CREATE_JOINABLE;
+  if (attributes != nullptr) ::pthread_attr_getdetachstate(attributes, &state);
+  return state == PTHREAD_CREATE_DETACHED;
+}
+
+int create_in_fiber(Fiber& fiber, pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                    void* argument) {
+  const auto made = std::make_shared<MadeThread>();
+  made->detached = asks_for_detached(attributes);
+  try {
+    const Fiber& helper = fiber.executor->spawn(fiber.rank, [made, start, argument] { run_thread(*made, start, argument); });
+    *thread = ThreadTable::handle_of(helper.rank, helper.fiber_of_rank);
+  } catch (const std::system_error&) {
+    return EAGAIN;
+  }
+  if (!made->detached) world_of(fiber).threads.add(*thread, made);
+  return 0;
+}
+
+int join_in_fiber(Fiber& fiber, pthread_t thread, void** result, std::optional<VirtualTime> deadline) {
+  ThreadTable& threads = world_of(fiber).threads;
+  const auto made = threads.find(thread);
+  if (made == nullptr) return ESRCH;
+  if (thread == thread_self()) return EDEADLK;
+  const JoinObserver observer(fiber.rank, thread);
+  while (!made->finished) {
+    if (made->joiners.wait(observer, deadline) == WaitResult::timed_out && !made->finished) return ETIMEDOUT;
+  }
+  threads.remove(thread);
+  if (result != nullptr) *result = made->result;
+  return 0;
+}
+
+}  // namespace
+
+int thread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) return real_create(thread, attributes, start, argument);
+  return create_in_fiber(*fiber, thread, attributes, start, argument);
+}
+
+int thread_join(pthread_t thread, void** result) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr || !ThreadTable::is_handle(thread)) return real_join(thread, result);
+  return join_in_fiber(*fiber, thread, result, std::nullopt);
+}
+
+int thread_tryjoin(pthread_t thread, void** result) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr || !ThreadTable::is_handle(thread)) return real_tryjoin(thread, result);
+  const auto made = world_of(*fiber).threads.find(thread);
+  if (made != nullptr && !made->finished) {
+    fiber->executor->poll(*fiber, false);
+    if (!made->finished) return EBUSY;
+  }
+  return join_in_fiber(*fiber, thread, result, std::nullopt);
+}
+
+int thread_timedjoin(pthread_t thread, void** result, const timespec* until) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr || !ThreadTable::is_handle(thread)) return real_timedjoin(thread, result, until);
+  if (until == nullptr) return join_in_fiber(*fiber, thread, result, std::nullopt);
+  if (!valid(*until)) return EINVAL;
+  return join_in_fiber(*fiber, thread, result, to_deadline(*until, kRealtimeAtZero));
+}
+
+int thread_detach(pthread_t thread) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr || !ThreadTable::is_handle(thread)) return real_detach(thread);
+  ThreadTable& threads = world_of(*fiber).threads;
+  const auto made = threads.find(thread);
+  if (made == nullptr) return ESRCH;
+  made->detached = true;
+  threads.remove(thread);
+  return 0;
+}
+
+void thread_exit(void* result) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) {
+    real_exit(result);
+  } else if (fiber->is_main()) {
+    throw std::logic_error("pthread_exit() was called on a rank's main thread; return from the rank's body instead");
+  }
+  throw ThreadExit{result};
+}
+
+pthread_t thread_self() {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr || fiber->is_main()) return real_self();
+  return ThreadTable::handle_of(fiber->rank, fiber->fiber_of_rank);
+}
+
+std::span<const Interposed> thread_functions() {
+  static const std::array functions = {
+      Interposed{"pthread_create", reinterpret_cast<const void*>(thread_create)},
+      Interposed{"pthread_join", reinterpret_cast<const void*>(thread_join)},
+      Interposed{"pthread_tryjoin_np", reinterpret_cast<const void*>(thread_tryjoin)},
+      Interposed{"pthread_timedjoin_np", reinterpret_cast<const void*>(thread_timedjoin)},
+      Interposed{"pthread_detach", reinterpret_cast<const void*>(thread_detach)},
+      Interposed{"pthread_exit", reinterpret_cast<const void*>(thread_exit)},
+      Interposed{"pthread_self", reinterpret_cast<const void*>(thread_self)},
+  };
+  return functions;
+}
+
+}  // namespace rehearse::exec::interpose

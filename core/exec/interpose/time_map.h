@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <time.h>
+
+#include <rehearse/exec/time.h>
+
+namespace rehearse::exec::interpose {
+
+// What libc's clocks show at virtual time zero. CLOCK_REALTIME: 2020-01-01T00:00:00Z. CLOCK_MONOTONIC: as if the
+// machine had been up for 1,000 s, because programs take 0 for "never".
+inline constexpr VirtualDuration kRealtimeAtZero = std::chrono::seconds(1'577'836'800);
+inline constexpr VirtualDuration kMonotonicAtZero = std::chrono::seconds(1'000);
+
+// A deadline this far off is none: a world that only waits for it is a deadlock.
+inline constexpr VirtualTime kNever{std::chrono::hours(24 * 365 * 100)};
+
+// The reading at virtual time zero of a clock that is virtual in a rank; nullopt for the others (CPU time).
+constexpr std::optional<VirtualDuration> clock_at_zero(clockid_t clock) noexcept {
+  switch (clock) {
+    case CLOCK_REALTIME:
+    case CLOCK_REALTIME_COARSE:
+    case CLOCK_TAI:
+      return kRealtimeAtZero;
+    case CLOCK_MONOTONIC:
+    case CLOCK_MONOTONIC_COARSE:
+    case CLOCK_MONOTONIC_RAW:
+    case CLOCK_BOOTTIME:
+      return kMonotonicAtZero;
+    default:
+      return std::nullopt;
+  }
+}
+
+inline timespec to_timespec(VirtualDuration reading) noexcept {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(reading);
+  return {static_cast<time_t>(seconds.count()), static_cast<long>((reading - seconds).count())};
+}
+
+inline bool valid(const timespec& time) noexcept { return time.tv_nsec >= 0 && time.tv_nsec < 1'000'000'000; }
+
+// Saturates: programs pass the largest time they can write to say "for ever".
+inline VirtualDuration to_duration(const timespec& time) noexcept {
+  constexpr auto seconds_max = std::chrono::duration_cast<std::chrono::seconds>(VirtualDuration::max()).count() - 1;
+  if (time.tv_sec > seconds_max) return VirtualDuration::max();
+  if (time.tv_sec < -seconds_max) return VirtualDuration::min();
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+// A point in virtual time as a wait's deadline.
+inline std::optional<VirtualTime> to_deadline(const timespec& time, VirtualDuration at_zero) noexcept {
+  const auto reading = to_duration(time);
+  if (reading == VirtualDuration::max() || reading - at_zero > kNever.time_since_epoch()) return std::nullopt;
+  return reading < at_zero ? kTimeZero : VirtualTime(reading - at_zero);
+}
+
+inline std::optional<VirtualTime> after(VirtualTime now, VirtualDuration duration) noexcept {
+  if (duration > kNever - now) return std::nullopt;
+  return now + duration;
+}
+
+}  // namespace rehearse::exec::interpose

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "exec/executor_impl.h"
+#include "initialisations.h"
+#include "owner_tag.h"
+#include "rwlock_holds.h"
+#include "thread_table.h"
+#include "wait_table.h"
+
+namespace rehearse::exec::interpose {
+
+// What the interposed functions know of one world. It goes with the world's executor: nothing of a world that is over
+// can reach the next one.
+struct WorldState {
+  OwnerTags tags;
+  WaitTable conditions;
+  WaitTable locks;  // mutexes and reader-writer locks
+  WaitTable semaphores;
+  WaitTable futexes;
+  RwlockHolds rwlock_holds;
+  Initialisations guards;
+  Initialisations onces;
+  ThreadTable threads;
+
+  WorldState() = default;
+  WorldState(const WorldState&) = delete;
+  WorldState& operator=(const WorldState&) = delete;
+  // Gives up initialisations whose fiber was left behind.
+  ~WorldState();
+};
+
+inline WorldState& world_of(const Fiber& fiber) noexcept { return *fiber.executor->interposed; }
+
+// The world that is under way on this thread although no fiber runs (a timer fires); null when there is none.
+inline WorldState* world_of_host() noexcept {
+  RankExecutor* const executor = RankExecutor::current();
+  return executor != nullptr ? executor->impl().interposed.get() : nullptr;
+}
+
+}  // namespace rehearse::exec::interpose

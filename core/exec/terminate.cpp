@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "terminate.h"
+
+#include <cstdlib>
+#include <exception>
+
+#include "executor_impl.h"
+
+namespace rehearse::exec {
+namespace {
+
+std::terminate_handler g_previous = nullptr;
+
+[[noreturn]] void on_terminate() {
+  // Not to return is all that a terminate handler has to do: the fiber stays suspended for ever.
+  if (Fiber* const fiber = current_fiber()) fiber->executor->terminate(*fiber);
+  if (g_previous != nullptr) g_previous();
+  std::abort();
+}
+
+}  // namespace
+
+void install_terminate_handler() {
+  static const bool installed = [] {
+    g_previous = std::set_terminate(on_terminate);
+    return true;
+  }();
+  static_cast<void>(installed);
+}
+
+}  // namespace rehearse::exec
