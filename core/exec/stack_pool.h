@@ -35,6 +35,7 @@ class StackPool {
   void unmap(const boost::context::stack_context& stack) noexcept;
 
   std::size_t stack_bytes_;
+  std::size_t stacks_made_ = 0;
   std::vector<boost::context::stack_context> free_;
 };
 
