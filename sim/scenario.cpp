@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/sim/scenario.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <rehearse/job/program.h>
+#include <rehearse/job/spelling.h>
+#include <rehearse/sim/seed.h>
+
+#include "scenario_reader.h"
+#include "units.h"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::int64_t kRanksMost = 65'536;
+constexpr std::size_t kStackLeast = std::size_t{64} << 10;
+constexpr std::size_t kStackMost = std::size_t{16} << 30;
+constexpr std::int64_t kIntegerMost = std::numeric_limits<std::int64_t>::max();
+
+// One of the file's [tables]; null when it has none of that name, or something else under it.
+const toml::table* subtable(Section& top, const toml::table& file, std::string_view name) {
+  const auto* node = top.find(name);
+  if (node != nullptr && !node->is_table()) top.refuse(name, *node, "a table");
+  return file[name].as_table();
+}
+
+void read_seed(Section& section, std::uint64_t& seed) {
+  const auto* node = section.find("seed");
+  if (node == nullptr) return;
+  const auto integer = node->value_exact<std::int64_t>();
+  const auto text = node->value_exact<std::string>();
+  if (integer && *integer >= 0) {
+    seed = static_cast<std::uint64_t>(*integer);
+  } else if (const auto parsed = text ? parse_seed(*text) : std::nullopt) {
+    seed = *parsed;
+  } else {
+    section.refuse("seed", *node, "an integer of 0 or more, or one in a text, as in \"0x8f3a\"");
+  }
+}
+
+void read_world(Section section, WorldOptions& world) {
+  world.ranks = static_cast<int>(section.integer("ranks", world.ranks, 1, kRanksMost));
+  read_seed(section, world.seed);
+  world.schedule = section.choice("schedule", {"random", "round_robin"}, 0) == 0 ? Schedule::random
+                                                                                 : Schedule::round_robin;
+  section.quantity(
+      "timeout", "a duration of whole milliseconds, as in \"30min\", or \"0s\" for none", [&](auto text) {
+        const auto parsed = units::parse_duration(text);
+        const auto whole =
+            std::chrono::duration_cast<std::chrono::milliseconds>(parsed.value_or(VirtualDuration(1)));
+        if (whole != parsed) return false;
+        world.timeout = whole;
+        return true;
+      });
+  section.flag("buffered_sends", world.buffered_sends);
+  section.quantity("stack", "a size from 64KiB to 16GiB, as in \"8MiB\"", [&](auto text) {
+    const auto parsed = units::parse_bytes(text);
+    if (!parsed || *parsed < kStackLeast || *parsed > kStackMost) return false;
+    world.stack_bytes = *parsed;
+    return true;
+  });
+  world.steps_max = static_cast<std::uint64_t>(
+      section.integer("steps_max", static_cast<std::int64_t>(world.steps_max), 1, kIntegerMost));
+  section.finish();
+}
+
+void read_network(Section section, NetworkModel& network) {
+  section.quantity("latency", "a duration, as in \"5us\"", [&](auto text) {
+    const auto parsed = units::parse_duration(text);
+    if (parsed) network.latency = *parsed;
+    return parsed.has_value();
+  });
+  section.quantity("bandwidth", "a bandwidth, as in \"50GB/s\" or \"400Gbit/s\"", [&](auto text) {
+    const auto parsed = units::parse_bandwidth(text);
+    if (parsed) network.bytes_per_second = *parsed;
+    return parsed.has_value();
+  });
+  network.jitter = section.number("jitter", network.jitter, 0, 100);
+  section.finish();
+}
+
+void read_output(Section section, OutputOptions& output) {
+  std::string directory = output.directory.string();
+  section.text("directory", directory);
+  output.directory = directory;
+  section.flag("report", output.report);
+  section.flag("json", output.json);
+  section.flag("trace", output.trace);
+  section.finish();
+}
+
+std::optional<ParameterValue> parameter_value(const toml::node& node, const std::filesystem::path& base) {
+  if (const auto flag = node.value_exact<bool>()) return *flag;
+  if (const auto integer = node.value_exact<std::int64_t>()) return *integer;
+  if (const auto number = node.value_exact<double>()) return *number;
+  const auto text = node.value_exact<std::string>();
+  if (!text) return std::nullopt;
+  const bool path = text->starts_with("./") || text->starts_with("../");
+  return path ? (base / *text).lexically_normal().string() : *text;
+}
+
+Parameters read_parameters(Problems& problems, const toml::table* table, const std::filesystem::path& base,
+                           const Program& program) {
+  std::map<std::string, Parameters::Given> good;
+  if (table == nullptr) return Parameters(program.spec.parameters, good);
+  for (const auto& [key, node] : *table) {
+    const auto line = key.source().begin.line;
+    const std::string name(key.str());
+    const auto value = parameter_value(node, base);
+    if (!value) {
+      problems.add(line, fmt::format("parameter \"{}\" is {}; it takes a text, a number, true or false", name,
+                                     shown(node)));
+      continue;
+    }
+    const Parameters::Given given{*value, fmt::format("{}:{}", problems.origin(), line)};
+    try {
+      Parameters(program.spec.parameters, {{name, given}});  // alone, for an error of its own, with its line
+      good.emplace(name, given);
+    } catch (const ParameterError& error) {
+      problems.add_located(line, error.what());
+    }
+  }
+  return Parameters(program.spec.parameters, good);
+}
+
+// Why there is no such program, and what to do about it.
+std::string unknown_program(const std::string& name, const std::string& executable) {
+  std::vector<std::string> names;
+  for (const auto* program : programs()) names.push_back(program->name);
+  if (!executable.empty()) {
+    return fmt::format(
+        "program \"{}\" is not in this executable; it is in \"{}\": run the scenario with that one", name,
+        executable);
+  }
+  const auto nearest = nearest_spelling(name, names);
+  return fmt::format(
+      "program \"{}\" is not in this executable{}; it has {}. Run the scenario with the executable whose "
+      "source says "
+      "REHEARSE_PROGRAM({})",
+      name, nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest),
+      names.empty() ? "no programs" : fmt::format("{}", fmt::join(names, ", ")), name);
+}
+
+const Program* read_program(Problems& problems, Section& top, const toml::table& file, Scenario& scenario) {
+  top.text("program", scenario.program);
+  top.text("executable", scenario.executable);
+  const auto* node = file.get("program");
+  if (node == nullptr) {
+    problems.add(0, "there is no key \"program\": it names what to run, as in program = \"lm_ddp\"");
+  } else if (!scenario.program.empty()) {
+    if (const auto* program = find_program(scenario.program)) return program;
+    problems.add(line_of(*node), unknown_program(scenario.program, scenario.executable));
+  }
+  return nullptr;
+}
+
+toml::table parse_toml(std::string_view text, const std::string& origin) {
+  try {
+    return toml::parse(text, origin);
+  } catch (const toml::parse_error& error) {
+    const auto at = error.source().begin;
+    throw ScenarioError(
+        {fmt::format("{}:{}:{}: not TOML: {}", origin, at.line, at.column, error.description())});
+  }
+}
+
+}  // namespace
+
+ScenarioError::ScenarioError(std::vector<std::string> problems)
+    : std::runtime_error(fmt::format("{}", fmt::join(problems, "\n"))), problems_(std::move(problems)) {}
+
+Scenario parse_scenario(std::string_view text, const std::string& origin, const std::filesystem::path& base) {
+  const toml::table file = parse_toml(text, origin);
+  Problems problems(origin);
+  Scenario scenario;
+  scenario.output.directory = std::filesystem::path("rehearse-out") / std::filesystem::path(origin).stem();
+
+  Section top(problems, "", &file);
+  const Program* program = read_program(problems, top, file, scenario);
+  read_world(Section(problems, "world", subtable(top, file, "world")), scenario.world);
+  read_network(Section(problems, "network", subtable(top, file, "network")), scenario.world.network);
+  const auto* parameters = subtable(top, file, "parameters");
+  if (program != nullptr) scenario.parameters = read_parameters(problems, parameters, base, *program);
+  read_output(Section(problems, "output", subtable(top, file, "output")), scenario.output);
+  top.finish();
+
+  if (!problems.empty()) throw ScenarioError(problems.sorted());
+  return scenario;
+}
+
+Scenario read_scenario(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  // A directory opens but does not read.
+  if (!in || !(text << in.rdbuf())) {
+    throw ScenarioError({fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno))});
+  }
+  return parse_scenario(text.str(), file.string(), file.parent_path());
+}
+
+}  // namespace rehearse::sim

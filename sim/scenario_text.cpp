@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+#include <rehearse/sim/scenario.h>
+
+#include "units.h"
+
+namespace rehearse::sim {
+namespace {
+
+std::string toml_text(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      result += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+// TOML reads "5" as an integer, so a number needs its point.
+std::string number(double value) {
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  if (std::isnan(value)) return "nan";
+  const auto text = fmt::format("{}", value);
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
+std::string seed(std::uint64_t value) {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return value <= kMost ? fmt::format("{}", value) : fmt::format("\"{:#x}\"", value);
+}
+
+std::string shown(const ParameterValue& value) {
+  if (const auto* flag = std::get_if<bool>(&value)) return fmt::format("{}", *flag);
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *integer);
+  if (const auto* real = std::get_if<double>(&value)) return number(*real);
+  return toml_text(std::get<std::string>(value));
+}
+
+std::string world_table(const WorldOptions& world) {
+  return fmt::format(
+      "\n[world]\nranks = {}\nseed = {}\nschedule = \"{}\"\ntimeout = \"{}\"\nbuffered_sends = {}\nstack = "
+      "\"{}\"\n"
+      "steps_max = {}\n",
+      world.ranks, seed(world.seed), world.schedule == Schedule::random ? "random" : "round_robin",
+      units::print_duration(world.timeout), world.buffered_sends, units::print_bytes(world.stack_bytes),
+      world.steps_max);
+}
+
+std::string network_table(const NetworkModel& network) {
+  return fmt::format("\n[network]\nlatency = \"{}\"\nbandwidth = \"{}\"\njitter = {}\n",
+                     units::print_duration(network.latency), units::print_bandwidth(network.bytes_per_second),
+                     number(network.jitter));
+}
+
+}  // namespace
+
+std::string to_toml(const Scenario& scenario) {
+  std::string text = fmt::format("program = {}\n", toml_text(scenario.program));
+  if (!scenario.executable.empty()) text += fmt::format("executable = {}\n", toml_text(scenario.executable));
+  text += world_table(scenario.world);
+  text += network_table(scenario.world.network);
+  if (!scenario.parameters.all().empty()) text += "\n[parameters]\n";
+  for (const auto& [name, value] : scenario.parameters.all()) {
+    text += fmt::format("{} = {}\n", toml_text(name), shown(value));
+  }
+  text += fmt::format("\n[output]\ndirectory = {}\nreport = {}\njson = {}\ntrace = {}\n",
+                      toml_text(scenario.output.directory.string()), scenario.output.report,
+                      scenario.output.json, scenario.output.trace);
+  return text;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "units.h"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include <fmt/format.h>
+
+namespace rehearse::sim::units {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+// Each table is in the order in which printing prefers its units.
+constexpr Unit kDurations[] = {{"h", 3600e9}, {"min", 60e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
+
+constexpr double kKibi = 1024;
+constexpr Unit kBytes[] = {{"TiB", kKibi* kKibi* kKibi* kKibi},
+                           {"GiB", kKibi* kKibi* kKibi},
+                           {"MiB", kKibi* kKibi},
+                           {"KiB", kKibi},
+                           {"B", 1},
+                           {"TB", 1e12},
+                           {"GB", 1e9},
+                           {"MB", 1e6},
+                           {"KB", 1e3}};
+
+constexpr Unit kBitsPerSecond[] = {{"Tbit/s", 1e12 / 8}, {"Gbit/s", 1e9 / 8}, {"Mbit/s", 1e6 / 8}};
+
+std::optional<double> factor_of(std::span<const Unit> units, std::string_view name) {
+  for (const auto& unit : units) {
+    if (unit.name == name) return unit.factor;
+  }
+  return std::nullopt;
+}
+
+struct Quantity {
+  double number;
+  std::string_view unit;
+};
+
+std::optional<Quantity> split(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || !std::isfinite(number) || std::signbit(number)) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  return Quantity{number, text};
+}
+
+// 0.3us is 299.99999999999994ns in binary: take the whole number next to it, but refuse half a nanosecond.
+template <class Int>
+std::optional<Int> whole(double value) {
+  const double nearest = std::round(value);
+  if (std::abs(value - nearest) > nearest * 1e-12) return std::nullopt;
+  if (nearest >= static_cast<double>(std::numeric_limits<Int>::max())) return std::nullopt;
+  return static_cast<Int>(nearest);
+}
+
+template <class Int>
+std::optional<Int> parse_whole(std::span<const Unit> units, std::string_view text) {
+  const auto quantity = split(text);
+  if (!quantity) return std::nullopt;
+  const auto factor = factor_of(units, quantity->unit);
+  if (!factor) return std::nullopt;
+  return whole<Int>(quantity->number * *factor);
+}
+
+template <class Int>
+std::string print_whole(std::span<const Unit> units, std::string_view smallest, Int value) {
+  for (const auto& unit : units) {
+    const auto factor = static_cast<Int>(unit.factor);
+    if (value != 0 && value % factor == 0) return fmt::format("{}{}", value / factor, unit.name);
+  }
+  return fmt::format("{}{}", value, smallest);
+}
+
+}  // namespace
+
+std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
+  const auto count = parse_whole<std::int64_t>(kDurations, text);
+  if (!count) return std::nullopt;
+  return std::chrono::nanoseconds(*count);
+}
+
+std::string print_duration(std::chrono::nanoseconds duration) {
+  return print_whole<std::int64_t>(kDurations, "ns", duration.count());
+}
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  return parse_whole<std::uint64_t>(kBytes, text);
+}
+
+std::string print_bytes(std::uint64_t bytes) {
+  return print_whole<std::uint64_t>(kBytes, "B", bytes);
+}
+
+std::optional<double> parse_bandwidth(std::string_view text) {
+  const auto quantity = split(text);
+  if (!quantity) return std::nullopt;
+  auto factor = factor_of(kBitsPerSecond, quantity->unit);
+  if (!factor && quantity->unit.ends_with("/s")) {
+    factor = factor_of(kBytes, quantity->unit.substr(0, quantity->unit.size() - 2));
+  }
+  if (!factor || quantity->number == 0) return std::nullopt;
+  return quantity->number * *factor;
+}
+
+std::string print_bandwidth(double bytes_per_second) {
+  for (const std::string_view unit : {"TB/s", "GB/s", "MB/s", "KB/s"}) {
+    const double factor = *factor_of(kBytes, unit.substr(0, 2));
+    const auto text = fmt::format("{}{}", bytes_per_second / factor, unit);
+    if (bytes_per_second >= factor && parse_bandwidth(text) == bytes_per_second) return text;
+  }
+  return fmt::format("{}B/s", bytes_per_second);
+}
+
+}  // namespace rehearse::sim::units

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+// Quantities as people write them: a number, perhaps a space, and a unit ("30min", "8 MiB", "1.5us"). A
+// number without a unit is refused, 0 included: "0s" says what it is. Parsing returns nothing for text that
+// is not such a quantity, is negative, or does not fit; printing gives a text that parses to the same value.
+namespace rehearse::sim::units {
+
+// ns, us, ms, s, min, h. A duration is a whole number of nanoseconds.
+std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
+std::string print_duration(std::chrono::nanoseconds duration);
+
+// B; KB, MB, GB, TB (powers of 1000); KiB, MiB, GiB, TiB (powers of 1024).
+std::optional<std::uint64_t> parse_bytes(std::string_view text);
+std::string print_bytes(std::uint64_t bytes);
+
+// Bytes a second: each size unit with "/s"; Mbit/s, Gbit/s, Tbit/s.
+std::optional<double> parse_bandwidth(std::string_view text);
+std::string print_bandwidth(double bytes_per_second);
+
+}  // namespace rehearse::sim::units

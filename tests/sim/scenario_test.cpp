@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/sim/scenario.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rehearse/job/program.h>
+
+// Contract: a scenario says everything or the defaults hold; what is wrong is said all at once, each with its
+// line, its value and what would be right; a scenario prints back to itself.
+
+REHEARSE_PROGRAM(scenario_train){.summary = "for these tests",
+                                 .parameters = {{"steps", std::int64_t{20}, "training steps", 1, 1000},
+                                                {"rate", 0.5, "learning rate"},
+                                                {"data", std::string("built in"), "what to train on"},
+                                                {"shuffle", true, "in another order each epoch"}},
+                                 .body = [](rehearse::RankContext&, const rehearse::Parameters&) {}};
+
+REHEARSE_PROGRAM(scenario_plain){.summary = "takes nothing",
+                                 .body = [](rehearse::RankContext&, const rehearse::Parameters&) {}};
+
+namespace rehearse::sim {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<std::string> problems_of(std::string_view text) {
+  try {
+    parse_scenario(text, "lm.toml");
+  } catch (const ScenarioError& error) {
+    return error.problems();
+  }
+  return {};
+}
+
+constexpr std::string_view kEverything = R"(program = "scenario_train"
+executable = "trainer"
+[world]
+ranks = 8
+seed = "0xf00d000000000001"
+schedule = "round_robin"
+timeout = "90s"
+buffered_sends = true
+stack = "1MiB"
+steps_max = 1000
+[network]
+latency = "1.5us"
+bandwidth = "400Gbit/s"
+jitter = 0.25
+[parameters]
+steps = 7
+rate = 2
+data = "a \"quoted\" \\ text\n"
+shuffle = false
+[output]
+directory = "out/here"
+report = false
+json = false
+trace = false
+)";
+
+TEST(Scenario, OnlyTheProgram_DefaultsHold) {
+  const auto scenario = parse_scenario("program = \"scenario_plain\"", "some/where/lm.toml");
+  EXPECT_EQ(scenario.program, "scenario_plain");
+  EXPECT_EQ(scenario.executable, "");
+  EXPECT_EQ(scenario.world.ranks, 2);
+  EXPECT_EQ(scenario.world.seed, 1u);
+  EXPECT_EQ(scenario.world.schedule, Schedule::random);
+  EXPECT_EQ(scenario.world.timeout, std::chrono::minutes(30));
+  EXPECT_EQ(scenario.output.directory, "rehearse-out/lm");
+  EXPECT_TRUE(scenario.output.report && scenario.output.json && scenario.output.trace);
+}
+
+TEST(Scenario, Everything_IsRead) {
+  const auto scenario = parse_scenario(kEverything, "lm.toml");
+  EXPECT_EQ(scenario.executable, "trainer");
+  EXPECT_EQ(scenario.world.ranks, 8);
+  EXPECT_EQ(scenario.world.seed, 0xf00d000000000001u);
+  EXPECT_EQ(scenario.world.schedule, Schedule::round_robin);
+  EXPECT_EQ(scenario.world.timeout, std::chrono::seconds(90));
+  EXPECT_TRUE(scenario.world.buffered_sends);
+  EXPECT_EQ(scenario.world.stack_bytes, std::size_t{1} << 20);
+  EXPECT_EQ(scenario.world.steps_max, 1000u);
+  EXPECT_EQ(scenario.world.network.latency, std::chrono::nanoseconds(1500));
+  EXPECT_EQ(scenario.world.network.bytes_per_second, 50e9);
+  EXPECT_EQ(scenario.world.network.jitter, 0.25);
+  EXPECT_EQ(scenario.parameters.integer("steps"), 7);
+  EXPECT_EQ(scenario.parameters.number("rate"), 2.0);
+  EXPECT_EQ(scenario.parameters.text("data"), "a \"quoted\" \\ text\n");
+  EXPECT_FALSE(scenario.parameters.flag("shuffle"));
+  EXPECT_EQ(scenario.output.directory, "out/here");
+  EXPECT_FALSE(scenario.output.report || scenario.output.json || scenario.output.trace);
+}
+
+TEST(Scenario, Printed_ParsesToTheSame) {
+  for (const auto text : {kEverything, std::string_view("program = \"scenario_plain\"")}) {
+    const auto once = to_toml(parse_scenario(text, "lm.toml"));
+    const auto twice = to_toml(parse_scenario(once, "other.toml"));
+    EXPECT_EQ(once, twice);
+  }
+}
+
+TEST(Scenario, Printed_ReadsWell) {
+  EXPECT_EQ(to_toml(parse_scenario("program = \"scenario_train\"", "lm.toml")), R"(program = "scenario_train"
+
+[world]
+ranks = 2
+seed = 1
+schedule = "random"
+timeout = "30min"
+buffered_sends = false
+stack = "8MiB"
+steps_max = 1000000000
+
+[network]
+latency = "5us"
+bandwidth = "50GB/s"
+jitter = 0.0
+
+[parameters]
+"data" = "built in"
+"rate" = 0.5
+"shuffle" = true
+"steps" = 20
+
+[output]
+directory = "rehearse-out/lm"
+report = true
+json = true
+trace = true
+)");
+}
+
+TEST(Scenario, ManyMistakes_AreAllSaid) {
+  EXPECT_THAT(
+      problems_of(R"(program = "scenario_train"
+sead = 3
+[world]
+ranks = "eight"
+seed = -1
+schedule = "pct"
+timeout = "1.5ms"
+buffered_sends = 1
+stack = 8
+steps_max = 0
+rank = 3
+[network]
+latency = "5"
+bandwidth = "fast"
+jitter = -0.5
+[parameters]
+steps = 0
+rate = "high"
+stepz = 4
+data = [1, 2]
+[output]
+directory = ""
+trace = "yes"
+)"),
+      ElementsAre(
+          "lm.toml:2: there is no key \"sead\" at the top level; it has program, executable, world, network, "
+          "parameters, output",
+          "lm.toml:4: [world] ranks is \"eight\"; it takes an integer from 1 to 65536",
+          "lm.toml:5: [world] seed is -1; it takes an integer of 0 or more, or one in a text, as in "
+          "\"0x8f3a\"",
+          "lm.toml:6: [world] schedule is \"pct\"; it takes \"random\" or \"round_robin\"",
+          "lm.toml:7: [world] timeout is \"1.5ms\"; it takes a duration of whole milliseconds, as in "
+          "\"30min\", or \"0s\" for none",
+          "lm.toml:8: [world] buffered_sends is 1; it takes true or false",
+          "lm.toml:9: [world] stack is 8; it takes a size from 64KiB to 16GiB, as in \"8MiB\"",
+          "lm.toml:10: [world] steps_max is 0; it takes an integer from 1 to 9223372036854775807",
+          "lm.toml:11: there is no key \"rank\" in [world] (did you mean \"ranks\"?); it has ranks, seed, "
+          "schedule, timeout, buffered_sends, stack, steps_max",
+          "lm.toml:13: [network] latency is \"5\"; it takes a duration, as in \"5us\"",
+          "lm.toml:14: [network] bandwidth is \"fast\"; it takes a bandwidth, as in \"50GB/s\" or "
+          "\"400Gbit/s\"",
+          "lm.toml:15: [network] jitter is -0.5; it takes a number from 0 to 100",
+          "lm.toml:17: parameter \"steps\" is 0; it takes an integer from 1 to 1000",
+          "lm.toml:18: parameter \"rate\" is \"high\"; it takes a number",
+          "lm.toml:19: there is no parameter \"stepz\" (did you mean \"steps\"?); the program takes data, "
+          "rate, "
+          "shuffle, steps",
+          "lm.toml:20: parameter \"data\" is an array; it takes a text, a number, true or false",
+          "lm.toml:22: [output] directory is \"\"; it takes a text that is not empty",
+          "lm.toml:23: [output] trace is \"yes\"; it takes true or false"));
+}
+
+TEST(Scenario, NoProgram_SaysHowToNameOne) {
+  EXPECT_THAT(
+      problems_of("[world]\nranks = 4\n"),
+      ElementsAre("lm.toml: there is no key \"program\": it names what to run, as in program = \"lm_ddp\""));
+  EXPECT_THAT(problems_of("program = 3"),
+              ElementsAre("lm.toml:1: program is 3; it takes a text that is not empty"));
+}
+
+TEST(Scenario, UnknownProgram_SaysWhatThereIs) {
+  EXPECT_THAT(
+      problems_of("program = \"scenario_trian\""),
+      ElementsAre("lm.toml:1: program \"scenario_trian\" is not in this executable (did you mean "
+                  "\"scenario_train\"?); it has scenario_plain, scenario_train. Run the scenario with the "
+                  "executable whose source says REHEARSE_PROGRAM(scenario_trian)"));
+  EXPECT_THAT(
+      problems_of("program = \"other\"\nexecutable = \"bin/other_job\""),
+      ElementsAre(
+          "lm.toml:1: program \"other\" is not in this executable; it is in \"bin/other_job\": run the "
+          "scenario with that one"));
+}
+
+TEST(Scenario, ParametersOfAProgramWithout_AreRefused) {
+  EXPECT_THAT(problems_of("program = \"scenario_plain\"\n[parameters]\nsteps = 1\n"),
+              ElementsAre("lm.toml:3: there is no parameter \"steps\"; the program takes none"));
+}
+
+TEST(Scenario, ValueWhereATableBelongs_IsRefused) {
+  EXPECT_THAT(problems_of("program = \"scenario_plain\"\nworld = 3\n"),
+              ElementsAre("lm.toml:2: world is 3; it takes a table"));
+}
+
+TEST(Scenario, NotToml_SaysWhere) {
+  const auto problems = problems_of("program = \"scenario_plain\"\n[world\nranks = 2\n");
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_THAT(problems[0], ::testing::StartsWith("lm.toml:2:"));
+  EXPECT_THAT(problems[0], ::testing::HasSubstr("not TOML: "));
+}
+
+TEST(Scenario, PathsInParameters_AreRelativeToTheFile) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "scenario_paths";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "lm.toml") << "program = \"scenario_train\"\n[parameters]\ndata = \"./text.bin\"\n";
+  EXPECT_EQ(read_scenario(folder / "lm.toml").parameters.text("data"), (folder / "text.bin").string());
+  EXPECT_EQ(
+      parse_scenario("program = \"scenario_train\"\n[parameters]\ndata = \"../text.bin\"", "lm.toml", "a/b")
+          .parameters.text("data"),
+      "a/text.bin");
+  EXPECT_EQ(
+      parse_scenario("program = \"scenario_train\"\n[parameters]\ndata = \"text.bin\"", "lm.toml", "a/b")
+          .parameters.text("data"),
+      "text.bin");
+}
+
+TEST(Scenario, FileThatCannotBeRead_SaysWhy) {
+  try {
+    read_scenario("there/is/no.toml");
+    FAIL() << "read_scenario() did not throw";
+  } catch (const ScenarioError& error) {
+    EXPECT_STREQ(error.what(), "there/is/no.toml: cannot be read: No such file or directory");
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::sim

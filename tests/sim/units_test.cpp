@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "units.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <rehearse/sim/seed.h>
+
+// Contract: quantities in scenario files are exact, carry a unit, and print back to the same value.
+namespace rehearse::sim {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::microseconds;
+using std::chrono::minutes;
+using std::chrono::nanoseconds;
+
+TEST(Duration, WithUnits_Parses) {
+  EXPECT_EQ(units::parse_duration("5us"), microseconds(5));
+  EXPECT_EQ(units::parse_duration("30 min"), minutes(30));
+  EXPECT_EQ(units::parse_duration("1.5h"), minutes(90));
+  EXPECT_EQ(units::parse_duration("0.3us"), nanoseconds(300));  // 299.99999999999994 in binary
+  EXPECT_EQ(units::parse_duration("0s"), nanoseconds(0));
+}
+
+TEST(Duration, NotADuration_IsRefused) {
+  for (const char* text :
+       {"", "5", "us", "-1s", "5 years", "5us ", "0.5ns", "inf s", "nan s", "1e30h", "5usx", "0x5s"}) {
+    EXPECT_EQ(units::parse_duration(text), std::nullopt) << text;
+  }
+}
+
+TEST(Duration, Printed_TakesTheLargestWholeUnit) {
+  EXPECT_EQ(units::print_duration(nanoseconds(0)), "0ns");
+  EXPECT_EQ(units::print_duration(nanoseconds(1500)), "1500ns");
+  EXPECT_EQ(units::print_duration(minutes(30)), "30min");
+  EXPECT_EQ(units::print_duration(minutes(90)), "90min");
+  EXPECT_EQ(units::print_duration(hours(2)), "2h");
+}
+
+TEST(Bytes, WithUnits_Parses) {
+  EXPECT_EQ(units::parse_bytes("8MiB"), 8u << 20);
+  EXPECT_EQ(units::parse_bytes("64 KB"), 64'000u);
+  EXPECT_EQ(units::parse_bytes("0.5KiB"), 512u);
+  EXPECT_EQ(units::parse_bytes("8mb"), std::nullopt);
+  EXPECT_EQ(units::parse_bytes("0.3B"), std::nullopt);
+}
+
+TEST(Bytes, Printed_ParsesToTheSame) {
+  for (const std::uint64_t bytes : {0ull, 1ull, 1000ull, 1024ull, 8ull << 20, (8ull << 20) + 1, 3ull << 40}) {
+    EXPECT_EQ(units::parse_bytes(units::print_bytes(bytes)), bytes) << units::print_bytes(bytes);
+  }
+  EXPECT_EQ(units::print_bytes(8u << 20), "8MiB");
+}
+
+TEST(Bandwidth, BitsAndBytes_Parse) {
+  EXPECT_EQ(units::parse_bandwidth("50GB/s"), 50e9);
+  EXPECT_EQ(units::parse_bandwidth("400Gbit/s"), 50e9);
+  EXPECT_EQ(units::parse_bandwidth("1KiB/s"), 1024.0);
+  EXPECT_EQ(units::parse_bandwidth("50GB"), std::nullopt);
+  EXPECT_EQ(units::parse_bandwidth("0GB/s"), std::nullopt);
+}
+
+TEST(Bandwidth, Printed_ParsesToTheSame) {
+  for (const double rate : {50e9, 1.0, 12.5, 1e9 / 3, 3.2e12, 450e9, 999.0}) {
+    EXPECT_EQ(units::parse_bandwidth(units::print_bandwidth(rate)), rate) << units::print_bandwidth(rate);
+  }
+  EXPECT_EQ(units::print_bandwidth(50e9), "50GB/s");
+}
+
+TEST(Seed, DecimalAndHex_Parse) {
+  EXPECT_EQ(parse_seed("7"), 7u);
+  EXPECT_EQ(parse_seed("0x8f3a"), 0x8f3au);
+  EXPECT_EQ(parse_seed("18446744073709551615"), std::numeric_limits<std::uint64_t>::max());
+  for (const char* text : {"", "-1", "0x", "7 ", "seven", "18446744073709551616", "1.0"}) {
+    EXPECT_EQ(parse_seed(text), std::nullopt) << text;
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::sim
