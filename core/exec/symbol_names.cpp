@@ -74,6 +74,8 @@ std::string short_name(std::string_view function) {
   }
   if (constexpr std::string_view kCall = "lambda::operator()"; name.ends_with(kCall))
     name.resize(name.size() - std::string_view("::operator()").size());
+  // All that is left of an inlined lambda without full debug information.
+  if (name == "operator()") name = "lambda";
   return name;
 }
 

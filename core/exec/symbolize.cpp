@@ -30,6 +30,12 @@ constexpr std::string_view kForeignNamespaces[] = {
     "rehearse", "c10d", "torch", "at", "c10", "caffe2", "std", "boost", "__gnu_cxx", "fmt", "testing",
 };
 
+// Headers whose functions are inlined into the user's. Without full debug information (-g1) an inlined
+// function has neither a mangled name nor a namespace, so that only its file tells.
+constexpr std::string_view kForeignFolders[] = {
+    "/usr/include/", "/include/c++/", "/torch/include/", "/libtorch/include/", "/include/rehearse/",
+};
+
 struct Module {
   std::string path;
   std::uintptr_t bias = 0;
@@ -88,6 +94,9 @@ bool is_interposed(const std::string& name) {
 }
 
 bool is_users_own(const SourceFrame& frame) {
+  for (const std::string_view folder : kForeignFolders) {
+    if (frame.file.find(folder) != std::string::npos) return false;
+  }
   std::string_view outermost;
   if (frame.mangled.empty())
     outermost = std::string_view(frame.qualified).substr(0, frame.qualified.find("::"));

@@ -167,6 +167,7 @@ TEST(SymbolNames, ShortName_KeepsWhatAReaderRecognises) {
       short_name("run(int)::{lambda(std::function<void ()>)#2}::operator()(std::function<void ()>) const"),
       "run::lambda");
   EXPECT_EQ(short_name("(anonymous namespace)::run::<lambda(int)>::operator()"), "run::lambda");
+  EXPECT_EQ(short_name("operator()"), "lambda");
   EXPECT_EQ(short_name("app::Matrix::operator()(int, int)"), "app::Matrix::operator()");
   EXPECT_EQ(short_name("app::operator<<(std::ostream&, app::Model const&)"), "app::operator<<");
   EXPECT_EQ(short_name("app::operator==(int, int)"), "app::operator==");
