@@ -18,7 +18,8 @@ namespace rehearse::torch_state {
 namespace {
 
 const std::string kWayOut =
-    "Use the official wheel or archive of LibTorch 2.11 as it is (pip install torch==2.11.0), not a stripped copy.";
+    "Use the official wheel or archive of LibTorch 2.11 as it is (pip install torch==2.11.0), not a stripped "
+    "copy.";
 
 class File {
  public:
@@ -33,7 +34,8 @@ class File {
   std::size_t read_some(void* out, std::size_t bytes, std::size_t offset) const {
     std::size_t done = 0;
     while (done < bytes) {
-      const ssize_t got = ::pread(fd_, static_cast<char*>(out) + done, bytes - done, static_cast<off_t>(offset + done));
+      const ssize_t got =
+          ::pread(fd_, static_cast<char*>(out) + done, bytes - done, static_cast<off_t>(offset + done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) fail(std::strerror(errno));
       if (got == 0) break;
@@ -133,8 +135,8 @@ std::optional<SymbolTable> find_symbol_table(const File& file) {
   return std::nullopt;
 }
 
-// Half a million entries, of which a thousandth matter: reading them through a small buffer that stays in the cache
-// is cheaper than mapping 13 MB, whose page faults cost more than the scan.
+// Half a million entries, of which a thousandth matter: reading them through a small buffer that stays in the
+// cache is cheaper than mapping 13 MB, whose page faults cost more than the scan.
 std::vector<ElfW(Sym)> read_tls_entries(const File& file, const ElfW(Shdr) & table) {
   constexpr std::size_t kBatch = 8192;
   const auto buffer = std::make_unique_for_overwrite<ElfW(Sym)[]>(kBatch);
@@ -176,11 +178,12 @@ TlsModule read_tls_module(std::string_view soname) {
   const File file(loaded.path);
   const auto table = find_symbol_table(file);
   if (!table) {
-    throw TorchStateError(Reason::no_symbol_table, loaded.path,
-                          loaded.path +
-                              " has no symbol table (.symtab), so the thread-local variables that belong to each rank "
-                              "cannot be found. " +
-                              kWayOut);
+    throw TorchStateError(
+        Reason::no_symbol_table, loaded.path,
+        loaded.path +
+            " has no symbol table (.symtab), so the thread-local variables that belong to each rank "
+            "cannot be found. " +
+            kWayOut);
   }
   TlsModule module;
   module.path = loaded.path;
@@ -192,6 +195,8 @@ TlsModule read_tls_module(std::string_view soname) {
   return module;
 }
 
-std::byte* tls_block_of_this_thread(const TlsModule& module) { return find_loaded(base_name(module.path)).block; }
+std::byte* tls_block_of_this_thread(const TlsModule& module) {
+  return find_loaded(base_name(module.path)).block;
+}
 
 }  // namespace rehearse::torch_state

@@ -21,14 +21,14 @@ inline constexpr std::size_t kTlsNameMax = 255;
 // The thread-local block of one loaded library as its file describes it.
 struct TlsModule {
   std::string path;
-  std::string build_id;                // hexadecimal, empty when the file carries none
-  std::size_t block_bytes = 0;         // size of each thread's block
-  std::vector<std::byte> initial;      // what a new thread finds in its block: block_bytes bytes
-  std::vector<TlsSymbol> symbols;      // by offset
+  std::string build_id;            // hexadecimal, empty when the file carries none
+  std::size_t block_bytes = 0;     // size of each thread's block
+  std::vector<std::byte> initial;  // what a new thread finds in its block: block_bytes bytes
+  std::vector<TlsSymbol> symbols;  // by offset
 };
 
-// Reads the symbol table of the loaded library whose file name is `soname`. Costs some milliseconds for a file of
-// half a million symbols. Throws TorchStateError: not loaded, not readable, no `.symtab`.
+// Reads the symbol table of the loaded library whose file name is `soname`. Costs some milliseconds for a
+// file of half a million symbols. Throws TorchStateError: not loaded, not readable, no `.symtab`.
 TlsModule read_tls_module(std::string_view soname);
 
 // The calling thread's block of that library; null when the thread has none yet.

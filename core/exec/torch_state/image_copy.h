@@ -11,9 +11,9 @@ namespace rehearse::torch_state {
 
 // Copies a fixed set of ranges between the thread-local blocks of one thread and a packed image.
 //
-// The ranges are cut into pieces of one width each, so that a copy is a loop without branches; the last piece of a
-// range overlaps its neighbour where the width does not divide the range. An image is therefore only good for the
-// copier's own load(), not for reading.
+// The ranges are cut into pieces of one width each, so that a copy is a loop without branches; the last piece
+// of a range overlaps its neighbour where the width does not divide the range. An image is therefore only
+// good for the copier's own load(), not for reading.
 class ImageCopy {
  public:
   ImageCopy() = default;

@@ -3,9 +3,9 @@
 
 #include <dlfcn.h>
 
-// C++ calls this for each thread-local object with a destructor, from every library: an executable's definition comes
-// before that of libstdc++. NOTE: it must be in a source file that something else refers to, or an archive's member
-// is not linked, and visible by default, or the executable does not export it.
+// C++ calls this for each thread-local object with a destructor, from every library: an executable's
+// definition comes before that of libstdc++. NOTE: it must be in a source file that something else refers to,
+// or an archive's member is not linked, and visible by default, or the executable does not export it.
 extern "C" [[gnu::visibility("default")]] int __cxa_thread_atexit(void (*destroy)(void*), void* object,
                                                                   void* library) noexcept {
   using Function = int (*)(void (*)(void*), void*, void*);

@@ -9,8 +9,8 @@ namespace rehearse::torch_state {
 
 // The destructors of one fiber's thread-local variables, in the order in which they were registered.
 //
-// While a list is current on a thread, a destructor that C++ registers for an object inside `owned` memory goes to
-// the list instead of to the thread (see __cxa_thread_atexit in the .cpp). Not thread safe.
+// While a list is current on a thread, a destructor that C++ registers for an object inside `owned` memory
+// goes to the list instead of to the thread (see __cxa_thread_atexit in the .cpp). Not thread safe.
 class ThreadExitList {
  public:
   // `owned`: where this thread's per-fiber variables are. Not copied; outlives the list.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The thread-local variables of LibTorch 2.11, libc10 and libtorch_cpu, each with its owner. To bring the table to
-// another version, run the test TlsInventory: it names what is new and what is gone.
+// The thread-local variables of LibTorch 2.11, libc10 and libtorch_cpu, each with its owner. To bring the
+// table to another version, run the test TlsInventory: it names what is new and what is gone.
 #include "exec/torch_state/tls_inventory.h"
 
 namespace rehearse::torch_state {
@@ -23,7 +23,8 @@ constexpr TlsEntry kEntries[] = {
     {"_ZN12_GLOBAL__N_112tls_on_entryE", per_fiber, "dispatch keys at entry of the Python fallback"},
     // c10: what guards set for the current thread
     {"_ZZNK3c10L14tls_debug_infoMUlvE_clEvE3var", per_fiber, "ThreadLocalDebugInfo chain"},
-    {"_ZN3c1012WarningUtils12_GLOBAL__N_120ThreadWarningHandler16warning_handler_E", per_fiber, "warning handler"},
+    {"_ZN3c1012WarningUtils12_GLOBAL__N_120ThreadWarningHandler16warning_handler_E", per_fiber,
+     "warning handler"},
     {"_ZN3c1012_GLOBAL__N_121caching_allocator_ptrE", per_fiber, "set by WithCPUCachingAllocatorGuard"},
     {"_ZN3c1012_GLOBAL__N_119profiling_allocatorE", per_fiber, "set by WithProfilingAllocatorGuard"},
     {"_ZN3c1012_GLOBAL__N_118allocation_plannerE", per_fiber, "set by the allocation plan guards"},
@@ -52,9 +53,10 @@ constexpr TlsEntry kEntries[] = {
     {"_ZZN2at8internal21lazy_init_num_threadsEvE4init", shared, "once for each OS thread"},
     {"_ZZN2at12_GLOBAL__N_120LocalCallbackManager3getEvE7manager", shared,
      "8 KB cache of RecordFunction callbacks; its settings go through at::set_record_function_tls_"},
-    {"_ZZN2at6native7cpublas11KernelCacheINS1_9BrgemmKeyENS1_10GemmHelperEE9get_storeEvE13cache_kernels", shared,
-     "generated kernels by shape"},
-    {"_ZZN2at6native7cpublas11KernelCacheINS1_7PackKeyEN4dnnl7ukernel9transformEE9get_storeEvE13cache_kernels",
+    {"_ZZN2at6native7cpublas11KernelCacheINS1_9BrgemmKeyENS1_10GemmHelperEE9get_storeEvE13cache_kernels",
+     shared, "generated kernels by shape"},
+    {"_ZZN2at6native7cpublas11KernelCacheINS1_7PackKeyEN4dnnl7ukernel9transformEE9get_storeEvE13cache_"
+     "kernels",
      shared, "generated kernels by shape"},
     {"_ZZN2at6native7cpublas6Brgemm11get_currentEvE7current", shared, "tile configuration of the CPU core"},
     {"_ZN2at6nativeL9workspaceE", shared, "scratch memory of NNPACK"},
@@ -92,7 +94,8 @@ constexpr TlsEntry kEntries[] = {
     {"_ZZN5torch4lazy8TrieNode15GetNextUniqueIdEvE12id_generator", shared, "ids within that cache"},
     {"_ZN5torch8profiler4impl12_GLOBAL__N_116sub_queue_cache_E", shared, "cache of the profiler's queue"},
     {"_ZZN5torch8nativert18ThreadPoolExecutor4ctokEvE4ctok", shared, "token of a pool's worker thread"},
-    {"_ZZN5torch8nativert18ThreadPoolExecutor4ptokEvE15associatedQueue", shared, "token of a pool's client thread"},
+    {"_ZZN5torch8nativert18ThreadPoolExecutor4ptokEvE15associatedQueue", shared,
+     "token of a pool's client thread"},
     {"_ZZN5torch8nativert18ThreadPoolExecutor4ptokEvE7pTokPtr", shared, "token of a pool's client thread"},
     // distributed
     {"_ZN4c10d9RankLocalIN12_GLOBAL__N_113GroupRegistryEE7cached_E", per_fiber, "group registry of the rank"},
@@ -150,8 +153,12 @@ const TlsEntry* find_entry(std::string_view symbol) {
 
 }  // namespace
 
-std::span<const TlsEntry> tls_entries() { return kEntries; }
-std::span<const TlsFamily> tls_families() { return kFamilies; }
+std::span<const TlsEntry> tls_entries() {
+  return kEntries;
+}
+std::span<const TlsFamily> tls_families() {
+  return kFamilies;
+}
 
 ClassifiedTls classify(std::span<const TlsSymbol> symbols) {
   ClassifiedTls result;

@@ -24,8 +24,8 @@ struct TlsEntry {
   std::string_view reason;
 };
 
-// Everything of one third-party library: its variables are found by the first name of the mangled symbol, or, for
-// symbols of C, by their beginning. All of them are shared.
+// Everything of one third-party library: its variables are found by the first name of the mangled symbol, or,
+// for symbols of C, by their beginning. All of them are shared.
 struct TlsFamily {
   std::string_view name;
   std::string_view reason;
@@ -38,14 +38,15 @@ std::span<const TlsFamily> tls_families();
 inline constexpr std::string_view kThreadIdSymbol = "_ZN2at12_GLOBAL__N_118current_thread_id_E";
 
 struct ClassifiedTls {
-  std::vector<TlsScope> scopes;                // one for each of the symbols
-  std::vector<std::string> unknown;            // symbols that neither an entry nor a family covers
-  std::vector<const TlsEntry*> used_entries;   // with repetitions
+  std::vector<TlsScope> scopes;                 // one for each of the symbols
+  std::vector<std::string> unknown;             // symbols that neither an entry nor a family covers
+  std::vector<const TlsEntry*> used_entries;    // with repetitions
   std::vector<const TlsFamily*> used_families;  // with repetitions
 };
 
-// Classifies the variables of one library (sorted by offset). Guard variables go with the variable they guard: by
-// name for those of functions, and the guard of a source file (`__tls_guard`) with the variable that follows it.
+// Classifies the variables of one library (sorted by offset). Guard variables go with the variable they
+// guard: by name for those of functions, and the guard of a source file (`__tls_guard`) with the variable
+// that follows it.
 ClassifiedTls classify(std::span<const TlsSymbol> symbols);
 
 }  // namespace rehearse::torch_state

@@ -16,10 +16,10 @@ namespace {
 constexpr const char* kLibraries[] = {"libc10.so", "libtorch_cpu.so"};
 
 [[noreturn]] void refuse(const TlsModule& module, const std::string& how) {
-  throw TorchStateError(
-      TorchStateError::Reason::version_differs, module.path,
-      module.path + " (build id " + module.build_id + ") is not the LibTorch 2.11 that this Rehearse knows: " + how +
-          ". Use the official 2.11 package, or a Rehearse made for this version.");
+  throw TorchStateError(TorchStateError::Reason::version_differs, module.path,
+                        module.path + " (build id " + module.build_id +
+                            ") is not the LibTorch 2.11 that this Rehearse knows: " + how +
+                            ". Use the official 2.11 package, or a Rehearse made for this version.");
 }
 
 std::string join(const std::vector<std::string>& names) {
@@ -35,27 +35,31 @@ bool starts_as_zero(const TlsModule& module, const TlsSymbol& symbol) {
 }
 
 // The ranges to which the variable belongs; null for a shared one.
-std::vector<TlsRange>* ranges_of(TlsLayout& layout, const TlsModule& module, const TlsSymbol& symbol, TlsScope scope) {
+std::vector<TlsRange>* ranges_of(TlsLayout& layout, const TlsModule& module, const TlsSymbol& symbol,
+                                 TlsScope scope) {
   if (scope == TlsScope::shared) return nullptr;
   const bool rare = scope == TlsScope::per_fiber_rare && starts_as_zero(module, symbol);
   return rare ? &layout.rare_ranges : &layout.ranges;
 }
 
-// Ranges reach to the next variable of another kind: what lies between two variables is padding, and whole words copy
-// faster than their exact ends.
-void add_ranges(TlsLayout& layout, const TlsModule& module, std::size_t index, const ClassifiedTls& classified) {
+// Ranges reach to the next variable of another kind: what lies between two variables is padding, and whole
+// words copy faster than their exact ends.
+void add_ranges(TlsLayout& layout, const TlsModule& module, std::size_t index,
+                const ClassifiedTls& classified) {
   constexpr std::size_t kWord = 16;
   std::vector<TlsRange>* open = nullptr;
   for (std::size_t k = 0; k < module.symbols.size(); ++k) {
     const TlsSymbol& symbol = module.symbols[k];
     std::vector<TlsRange>* const ranges = ranges_of(layout, module, symbol, classified.scopes[k]);
     if (ranges != open) {
-      if (open != nullptr) open->back().bytes = std::min(open->back().bytes, symbol.offset - open->back().offset);
+      if (open != nullptr)
+        open->back().bytes = std::min(open->back().bytes, symbol.offset - open->back().offset);
       if (ranges != nullptr) ranges->push_back({index, symbol.offset, 0});
       open = ranges;
     }
     if (open == nullptr) continue;
-    const std::size_t end = std::min((symbol.offset + symbol.bytes + kWord - 1) / kWord * kWord, module.block_bytes);
+    const std::size_t end =
+        std::min((symbol.offset + symbol.bytes + kWord - 1) / kWord * kWord, module.block_bytes);
     open->back().bytes = end - open->back().offset;
   }
 }
@@ -66,8 +70,7 @@ void check_complete(const TlsLayout& layout, const std::vector<const TlsEntry*>&
     const bool found = std::find(used.begin(), used.end(), &entry) != used.end();
     if (!found && entry.scope != TlsScope::shared) missing.emplace_back(entry.symbol);
   }
-  if (!missing.empty())
-    refuse(layout.modules.back(), "it lacks the thread-local variables " + join(missing));
+  if (!missing.empty()) refuse(layout.modules.back(), "it lacks the thread-local variables " + join(missing));
 }
 
 void add_module(TlsLayout& layout, const char* library, std::vector<const TlsEntry*>& used) {

@@ -22,8 +22,8 @@ struct TlsLayout {
   TlsRange thread_id;                 // where the RecordFunction thread id is kept
 };
 
-// The layout of the loaded LibTorch; computed once in a process. Throws TorchStateError; then the next call tries
-// again.
+// The layout of the loaded LibTorch; computed once in a process. Throws TorchStateError; then the next call
+// tries again.
 const TlsLayout& tls_layout();
 
 }  // namespace rehearse::torch_state

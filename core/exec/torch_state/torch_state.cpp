@@ -23,7 +23,8 @@
 namespace rehearse::torch_state {
 namespace {
 
-// Real threads count up from one. The ids are the same in every world: c10d keeps a registry for each id for ever.
+// Real threads count up from one. The ids are the same in every world, since c10d keeps a registry for each
+// id.
 constexpr std::uint64_t kThreadIdBase = std::uint64_t{1} << 32;
 
 static_assert(sizeof(at::Generator) == sizeof(void*), "the default generator is exchanged as one pointer");
@@ -40,7 +41,8 @@ std::uint64_t seed_of_rank(std::uint64_t seed, int rank) {
 
 // What is kept for each fiber outside of its image.
 struct FiberRecord {
-  FiberRecord(const std::vector<std::span<std::byte>>& owned, bool is_fiber) : is_fiber(is_fiber), exits(owned) {}
+  FiberRecord(const std::vector<std::span<std::byte>>& owned, bool is_fiber)
+      : is_fiber(is_fiber), exits(owned) {}
 
   const bool is_fiber;
   std::size_t slot = 0;  // in Impl::fibers_
@@ -65,16 +67,18 @@ class TorchRankState::Impl {
  public:
   explicit Impl(TorchStateOptions options) : options_(options), layout_(tls_layout()) {
     if (!thread_exit_is_interposed()) {
-      throw TorchStateError(TorchStateError::Reason::interposer_missing, "",
-                            "the executable does not export __cxa_thread_atexit, so thread-local objects of ranks "
-                            "would outlive them. Link rehearse::core into the executable itself, with default "
-                            "symbol visibility and no version script that hides it.");
+      throw TorchStateError(
+          TorchStateError::Reason::interposer_missing, "",
+          "the executable does not export __cxa_thread_atexit, so thread-local objects of ranks "
+          "would outlive them. Link rehearse::core into the executable itself, with default "
+          "symbol visibility and no version script that hides it.");
     }
     initial_.reserve(layout_.modules.size());
     for (const TlsModule& module : layout_.modules) initial_.push_back(module.initial);
     initial_copy_ = ImageCopy(layout_.ranges, block_starts(initial_));
     resolve();
-    if (an_object_exists.exchange(true)) throw std::logic_error("rehearse: there already is a TorchRankState");
+    if (an_object_exists.exchange(true))
+      throw std::logic_error("rehearse: there already is a TorchRankState");
     c10d::set_thread_isolation_mode(true);
     if (options_.single_threaded_ops) {
       threads_before_ = at::get_num_threads();
@@ -83,6 +87,8 @@ class TorchRankState::Impl {
   }
 
   ~Impl() {
+    for (std::size_t rank = 0; rank < main_alive_.size(); ++rank)
+      unregister_groups_left_by(static_cast<int>(rank));
     if (options_.single_threaded_ops) at::set_num_threads(threads_before_);
     c10d::set_thread_isolation_mode(false);
     an_object_exists = false;
@@ -95,14 +101,19 @@ class TorchRankState::Impl {
       if (!fibers_.empty()) throw std::logic_error("rehearse: TorchRankState used on two threads at once");
       resolve();
     }
-    if (fiber == 0) seed_generator(rank);
+    if (fiber == 0) {
+      unregister_groups_left_by(rank);
+      seed_generator(rank);
+      main_alive_[static_cast<std::size_t>(rank)] = true;
+    }
     const std::uint64_t thread_id = kThreadIdBase + static_cast<std::uint64_t>(rank);
-    std::memcpy(initial_[layout_.thread_id.module].data() + layout_.thread_id.offset, &thread_id, sizeof thread_id);
+    std::memcpy(initial_[layout_.thread_id.module].data() + layout_.thread_id.offset, &thread_id,
+                sizeof thread_id);
 
     auto record = std::make_unique<FiberRecord>(owned_, true);
     record->slot = fibers_.size();
-    const ImageHeader header{record.get(), generators_.at(static_cast<std::size_t>(rank)).unsafeGetGeneratorImpl(),
-                             false};
+    const ImageHeader header{record.get(),
+                             generators_.at(static_cast<std::size_t>(rank)).unsafeGetGeneratorImpl(), false};
     fibers_.push_back(std::move(record));
     std::memcpy(image, &header, sizeof header);
     initial_copy_.save(image + sizeof header);
@@ -126,8 +137,11 @@ class TorchRankState::Impl {
     current_exit_list = next.record->is_fiber ? &next.record->exits : nullptr;
   }
 
-  void end_fiber(std::uint32_t fiber) noexcept {
-    if (fiber == 0) c10d::unregister_all_process_groups();
+  void end_fiber(int rank, std::uint32_t fiber) noexcept {
+    if (fiber == 0) {
+      c10d::unregister_all_process_groups();
+      main_alive_[static_cast<std::size_t>(rank)] = false;
+    }
     current_->exits.run();
     if (!is_default(*record_function_)) at::set_record_function_tls_({});
     forget(*current_);
@@ -173,7 +187,8 @@ class TorchRankState::Impl {
     live_rare_copy_ = ImageCopy(layout_.rare_ranges, blocks);
     owned_.clear();
     for (const auto* ranges : {&layout_.ranges, &layout_.rare_ranges}) {
-      for (const TlsRange& range : *ranges) owned_.emplace_back(blocks[range.module] + range.offset, range.bytes);
+      for (const TlsRange& range : *ranges)
+        owned_.emplace_back(blocks[range.module] + range.offset, range.bytes);
     }
     record_function_ = &at::get_record_function_tls_();
     default_generator_ = const_cast<at::Generator*>(&at::detail::getDefaultCPUGenerator());
@@ -181,10 +196,31 @@ class TorchRankState::Impl {
   }
 
   void seed_generator(int rank) {
-    const std::uint64_t seed = options_.same_seed_on_all_ranks ? options_.seed : seed_of_rank(options_.seed, rank);
+    const std::uint64_t seed =
+        options_.same_seed_on_all_ranks ? options_.seed : seed_of_rank(options_.seed, rank);
     const auto index = static_cast<std::size_t>(rank);
-    if (index >= generators_.size()) generators_.resize(index + 1);
+    if (index >= generators_.size()) {
+      generators_.resize(index + 1);
+      main_alive_.resize(index + 1);
+    }
     generators_[index] = at::detail::createCPUGenerator(seed);
+  }
+
+  // A main fiber that could not be unwound never comes to end_fiber(), and the registry of its rank outlives
+  // it: the next world's rank of that number would find its groups taken. A short-lived fiber of the rank
+  // cleans up.
+  void unregister_groups_left_by(int rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    if (index >= main_alive_.size() || !main_alive_[index]) return;
+    if (current_ != &host_ || thread_ != std::this_thread::get_id()) return;
+    main_alive_[index] = false;
+    std::vector<std::byte> here(image_bytes());
+    std::vector<std::byte> there(image_bytes());
+    create_image(there.data(), rank, 1);
+    exchange(here.data(), there.data());
+    c10d::unregister_all_process_groups();
+    end_fiber(rank, 1);
+    exchange(there.data(), here.data());
   }
 
   void exchange_record_function(FiberRecord& next) noexcept {
@@ -218,6 +254,7 @@ class TorchRankState::Impl {
   void* default_generator_ = nullptr;  // the one pointer in LibTorch's default generator
 
   std::vector<at::Generator> generators_;  // by rank
+  std::vector<bool> main_alive_;           // by rank: from create_image() to end_fiber() of the main fiber
   std::vector<std::unique_ptr<FiberRecord>> fibers_;
   FiberRecord host_{owned_, false};
   FiberRecord ended_{owned_, true};
@@ -227,16 +264,24 @@ class TorchRankState::Impl {
 TorchRankState::TorchRankState(TorchStateOptions options) : impl_(std::make_unique<Impl>(options)) {}
 TorchRankState::~TorchRankState() = default;
 
-std::size_t TorchRankState::image_bytes() const noexcept { return impl_->image_bytes(); }
+std::size_t TorchRankState::image_bytes() const noexcept {
+  return impl_->image_bytes();
+}
 
 void TorchRankState::create_image(std::byte* image, int rank, std::uint32_t fiber) {
   impl_->create_image(image, rank, fiber);
 }
 
-void TorchRankState::exchange(std::byte* out, const std::byte* in) noexcept { impl_->exchange(out, in); }
+void TorchRankState::exchange(std::byte* out, const std::byte* in) noexcept {
+  impl_->exchange(out, in);
+}
 
-void TorchRankState::end_fiber(int, std::uint32_t fiber) noexcept { impl_->end_fiber(fiber); }
+void TorchRankState::end_fiber(int rank, std::uint32_t fiber) noexcept {
+  impl_->end_fiber(rank, fiber);
+}
 
-at::Generator TorchRankState::generator(int rank) const { return impl_->generator(rank); }
+at::Generator TorchRankState::generator(int rank) const {
+  return impl_->generator(rank);
+}
 
 }  // namespace rehearse::torch_state

@@ -41,7 +41,8 @@ std::vector<std::string> changed_variables() {
       const std::byte* live = tls_block_of_this_thread(module);
       for (const TlsSymbol& symbol : module.symbols) {
         const bool inside = symbol.offset >= range.offset && symbol.offset < range.offset + range.bytes;
-        const bool is_thread_id = range.module == layout.thread_id.module && symbol.offset == layout.thread_id.offset;
+        const bool is_thread_id =
+            range.module == layout.thread_id.module && symbol.offset == layout.thread_id.offset;
         if (!inside || is_thread_id) continue;
         const std::byte* initial = module.initial.data() + symbol.offset;
         if (std::memcmp(live + symbol.offset, initial, symbol.bytes) != 0) changed.push_back(symbol.name);
@@ -185,7 +186,8 @@ TEST(TorchRankState, RareVariables_AreEachFibersOwn) {
   const TlsLayout& layout = tls_layout();
   ASSERT_FALSE(layout.rare_ranges.empty());
   const TlsRange& range = layout.rare_ranges.front();
-  std::byte* const byte = tls_block_of_this_thread(layout.modules[range.module]) + range.offset + range.bytes - 1;
+  std::byte* const byte =
+      tls_block_of_this_thread(layout.modules[range.module]) + range.offset + range.bytes - 1;
   TorchRankState state;
   HandFibers fibers(state, 3);
   fibers.run(0, [&] { *byte = std::byte{1}; });
@@ -197,10 +199,11 @@ TEST(TorchRankState, RareVariables_AreEachFibersOwn) {
   EXPECT_EQ(*byte, std::byte{0});
 }
 
+c10::intrusive_ptr<c10d::ProcessGroup> new_group(int rank) {
+  return c10::make_intrusive<c10d::ProcessGroup>(c10::make_intrusive<c10d::HashStore>(), rank, 2);
+}
+
 TEST(TorchRankState, ProcessGroups_AreEachRanksOwnAndGoneWithIt) {
-  const auto new_group = [](int rank) {
-    return c10::make_intrusive<c10d::ProcessGroup>(c10::make_intrusive<c10d::HashStore>(), rank, 2);
-  };
   TorchRankState state;
   c10::intrusive_ptr<c10d::ProcessGroup> groups[2] = {new_group(0), new_group(1)};
   {
@@ -223,6 +226,17 @@ TEST(TorchRankState, ProcessGroups_AreEachRanksOwnAndGoneWithIt) {
   EXPECT_EQ(groups[0].use_count(), 1u);
   HandFibers later(state, 1);
   later.run(0, [] { EXPECT_THROW(c10d::resolve_process_group("world"), c10::Error); });
+}
+
+TEST(TorchRankState, ProcessGroupsOfARankLeftBehind_AreGoneInTheNextWorld) {
+  for (int world = 0; world < 2; ++world) {
+    TorchRankState state;
+    for (int run = 0; run < 2; ++run) {
+      HandFibers fibers(state, 2);
+      fibers.run(1, [] { EXPECT_NO_THROW(c10d::register_process_group("world", new_group(1))); });
+      fibers.leave_behind(1);
+    }
+  }
 }
 
 TEST(TorchRankState, Threads_AreOneDuringItsLifeAndPutBack) {

@@ -8,8 +8,8 @@
 
 namespace rehearse::torch_state {
 
-// Does by hand what the executor does with a RankState: main fibers 0..n-1, one for each rank, that run only inside
-// of run(). What is left at destruction is ended.
+// Does by hand what the executor does with a RankState: main fibers 0..n-1, one for each rank, that run only
+// inside of run(). What is left at destruction is ended.
 class HandFibers {
  public:
   HandFibers(TorchRankState& state, int ranks) : state_(state), host_(state.image_bytes()) {
@@ -33,6 +33,9 @@ class HandFibers {
     body();
     state_.exchange(image.data(), host_.data());
   }
+
+  // What the executor does with a fiber that cannot be unwound: it never runs again.
+  void leave_behind(int rank) { images_[static_cast<std::size_t>(rank)].clear(); }
 
   void end(int rank) {
     run(rank, [&] { state_.end_fiber(rank, 0); });

@@ -78,7 +78,8 @@ TEST(TlsInventory, Guards_GoWithWhatTheyGuard) {
   };
   const ClassifiedTls classified = classify(symbols);
   using enum TlsScope;
-  EXPECT_THAT(classified.scopes, testing::ElementsAre(per_fiber, per_fiber, shared, shared, per_fiber, shared));
+  EXPECT_THAT(classified.scopes,
+              testing::ElementsAre(per_fiber, per_fiber, shared, shared, per_fiber, shared));
   EXPECT_THAT(classified.unknown, testing::ElementsAre("_ZN2at3newE"));
 }
 

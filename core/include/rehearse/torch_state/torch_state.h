@@ -13,8 +13,8 @@
 
 namespace rehearse::torch_state {
 
-// The LibTorch that is loaded cannot be shared by ranks. Thrown by TorchRankState's constructor, which then has
-// changed nothing.
+// The LibTorch that is loaded cannot be shared by ranks. Thrown by TorchRankState's constructor, which then
+// has changed nothing.
 class TorchStateError : public std::runtime_error {
  public:
   enum class Reason {
@@ -43,22 +43,29 @@ struct TorchStateOptions {
   // false: each rank gets a seed of its own, a function of `seed` and the rank.
   bool same_seed_on_all_ranks = true;
 
-  // Calls at::set_num_threads(1) for the life of the object, so that results do not depend on the machine's cores.
+  // Calls at::set_num_threads(1) for the life of the object, so that results do not depend on the machine's
+  // cores.
   bool single_threaded_ops = true;
 };
 
-// What LibTorch keeps for a thread or a process, kept for each rank instead: grad mode, dispatch keys, the autograd
-// engine's queues, autocast, hooks, warning handler, process group registry, the default CPU generator and so on
-// (the inventory is core/exec/torch_state/tls_inventory.cpp). A fiber starts with what a new thread would find.
+// What LibTorch keeps for a thread or a process, kept for each rank instead: grad mode, dispatch keys, the
+// autograd engine's queues, autocast, hooks, warning handler, process group registry, the default CPU
+// generator and so on (the inventory is core/exec/torch_state/tls_inventory.cpp). A fiber starts with what a
+// new thread would find.
 //
-// NOT covered: variables of CUDA libraries, thread_local variables of the program itself, and process-wide settings
-// such as at::globalContext(): these are shared by all ranks.
+// NOT covered: variables of CUDA libraries, thread_local variables of the program itself, and process-wide
+// settings such as at::globalContext(): these are shared by all ranks.
 //
-// Ownership: owns the ranks' generators; keeps those of ended runs until a rank with that number starts again.
-// Threads: create it on the thread that runs the executor (a later run on another thread is fine). At most one object
-// may exist at a time in a process. It changes process-wide settings of LibTorch and puts them back when destroyed:
-// the number of threads, and c10d's thread isolation mode (to off, its default: it cannot be read).
-// Blocking: nothing blocks. The first object of a process reads symbol tables (some milliseconds).
+// Ownership: owns the ranks' generators; keeps those of ended runs until a rank with that number starts
+// again.
+//
+// Threads: create it on the thread that runs the executor; a later run on another thread is fine. At most one
+// object may exist at a time in a process: it changes process-wide settings of LibTorch, and puts them back
+// when destroyed (the number of threads, and c10d's thread isolation mode: to off, its default, since it
+// cannot be read).
+//
+// Blocking: nothing blocks. The first object of a process reads symbol tables, which takes some milliseconds.
+//
 // Errors: the constructor throws TorchStateError, and std::logic_error when another object exists.
 class TorchRankState final : public exec::RankState {
  public:
@@ -69,18 +76,18 @@ class TorchRankState final : public exec::RankState {
 
   std::size_t image_bytes() const noexcept override;
 
-  // A rank's main fiber also gets a freshly seeded generator. Throws std::logic_error on a thread other than that of
-  // fibers which have not ended.
+  // A rank's main fiber also gets a freshly seeded generator. Throws std::logic_error on a thread other than
+  // that of fibers which have not ended.
   void create_image(std::byte* image, int rank, std::uint32_t fiber) override;
 
   void exchange(std::byte* out, const std::byte* in) noexcept override;
 
-  // Runs the destructors of the fiber's thread-locals, last registered first. At the end of a rank's main fiber the
-  // process groups that the rank registered with c10d are taken out of its registry first.
+  // Runs the destructors of the fiber's thread-locals, last registered first. At the end of a rank's main
+  // fiber the process groups that the rank registered with c10d are taken out of its registry first.
   void end_fiber(int rank, std::uint32_t fiber) noexcept override;
 
-  // The default CPU generator of `rank`, from the creation of its main fiber on (std::out_of_range before that).
-  // A handle: it stays valid, and draws from it are the rank's draws.
+  // The default CPU generator of `rank`, from the creation of its main fiber on (std::out_of_range before
+  // that). A handle: it stays valid, and draws from it are the rank's draws.
   at::Generator generator(int rank) const;
 
  private:
