@@ -55,11 +55,12 @@ function(rehearse_target_options target)
   # -O2: CMake's -O3 costs compile time and buys nothing measurable around LibTorch calls. -g1: reports name the line
   # where a rank waits; line tables cost no measurable compile time.
   target_compile_options(${target} PRIVATE -Wall -Wextra "$<$<CONFIG:Release>:-O2;-g1>")
-  # __FILE__ and std::source_location name files from the top of the tree, so that reports are the same wherever
-  # it lies. The relative form is how ccache hands paths to the compiler.
+  # __FILE__, std::source_location and line tables name files from the top of the tree, so that a report is the same
+  # wherever the tree lies (and gdb, started there, finds them). The relative form is how ccache hands paths over.
   file(RELATIVE_PATH to_source "${CMAKE_BINARY_DIR}" "${PROJECT_SOURCE_DIR}")
-  target_compile_options(${target} PRIVATE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/="
-                         "-fmacro-prefix-map=${to_source}/=")
+  target_compile_options(${target} PRIVATE
+    "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=" "-ffile-prefix-map=${to_source}/="
+    "-fdebug-prefix-map=${CMAKE_BINARY_DIR}=.")
   if(REHEARSE_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${REHEARSE_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${REHEARSE_SANITIZE})
