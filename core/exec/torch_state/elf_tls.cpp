@@ -153,12 +153,18 @@ std::vector<ElfW(Sym)> read_tls_entries(const File& file, const ElfW(Shdr) & tab
   return found;
 }
 
+// Names that an AArch64 toolchain gives to places, not to variables.
+bool is_marker(std::string_view name) {
+  return name.starts_with('$') || name == "_TLS_MODULE_BASE_";
+}
+
 std::vector<TlsSymbol> read_tls_symbols(const File& file, const SymbolTable& table) {
   std::vector<TlsSymbol> symbols;
   for (const auto& entry : read_tls_entries(file, table.symbols)) {
     char name[kTlsNameMax + 1];
     const std::size_t got = file.read_some(name, kTlsNameMax, table.names.sh_offset + entry.st_name);
     name[got] = '\0';
+    if (is_marker(name)) continue;
     symbols.push_back({name, entry.st_value, entry.st_size});
   }
   std::sort(symbols.begin(), symbols.end(),
