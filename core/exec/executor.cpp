@@ -17,7 +17,6 @@
 namespace rehearse::exec {
 namespace {
 
-thread_local Fiber* t_current_fiber = nullptr;
 thread_local RankExecutor* t_executor = nullptr;
 
 // Stacks are kept for the life of the thread: the next world finds them warm.
@@ -42,7 +41,7 @@ ExecutorOptions checked(ExecutorOptions options) {
 
 }  // namespace
 
-Fiber* current_fiber() noexcept { return t_current_fiber; }
+constinit thread_local Fiber* t_current_fiber = nullptr;
 
 Fiber& require_fiber(const char* caller) {
   if (t_current_fiber == nullptr) {

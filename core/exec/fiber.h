@@ -28,6 +28,7 @@ class Fiber {
   int rank = -1;
   std::uint32_t id = 0;             // within the world; a candidate of ChoiceKind::next_fiber
   std::uint32_t fiber_of_rank = 0;  // 0: the rank's main fiber
+  std::int32_t owner_tag = 0;       // what the locks that it holds call it (interpose/owner_tag.h)
   State state = State::blocked;
   bool abort = false;            // the world ended: the blocked call throws when it resumes
   bool was_aborted = false;      // RankAborted has been thrown here
@@ -48,8 +49,10 @@ class Fiber {
   bool active() const noexcept { return state != State::ended; }
 };
 
-// The fiber that runs on this thread; null outside (the scheduler's own context included).
-Fiber* current_fiber() noexcept;
+// The fiber that runs on this thread; null outside (the scheduler's own context included). Every call of libc that we
+// stand before asks, so it is one load.
+extern constinit thread_local Fiber* t_current_fiber;
+inline Fiber* current_fiber() noexcept { return t_current_fiber; }
 
 // For code that only a fiber may run. Throws std::logic_error naming `caller` elsewhere.
 Fiber& require_fiber(const char* caller);

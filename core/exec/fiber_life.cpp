@@ -8,6 +8,7 @@
 #include <rehearse/exec/throw_site.h>
 
 #include "executor_impl.h"
+#include "interpose/world_state.h"
 
 namespace rehearse::exec {
 namespace {
@@ -51,6 +52,7 @@ Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
   fiber.rank = rank;
   fiber.id = id;
   fiber.fiber_of_rank = ranks_[static_cast<std::size_t>(rank)].fibers++;
+  fiber.owner_tag = interposed->tags.of(id);
   fiber.work = std::move(work);
   fiber.image = std::make_unique<std::byte[]>(state.image_bytes());
   state.create_image(fiber.image.get(), rank, fiber.fiber_of_rank);

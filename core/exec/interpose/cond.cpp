@@ -27,6 +27,9 @@ void std_condition_variable_wait(std::condition_variable* cond, std::unique_lock
 
 namespace {
 
+// See libstdcxx_calls_ours().
+thread_local const pthread_cond_t* t_probe = nullptr;
+
 constexpr const char* kVersion = "GLIBC_2.3.2";
 constinit Real<int (*)(pthread_cond_t*, pthread_mutex_t*)> real_wait("pthread_cond_wait", kVersion);
 constinit Real<int (*)(pthread_cond_t*, pthread_mutex_t*, const timespec*)> real_timedwait("pthread_cond_timedwait",
@@ -82,6 +85,10 @@ int cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock
 }
 
 int cond_signal(pthread_cond_t* cond) {
+  if (cond == t_probe) [[unlikely]] {
+    t_probe = nullptr;
+    return 0;
+  }
   // A timer may complete what a rank waits for: no fiber runs then, but the world's fibers wait in our table.
   if (WorldState* const world = world_of_host()) {
     if (world->conditions.notify_one(cond)) return 0;
@@ -96,6 +103,15 @@ int cond_broadcast(pthread_cond_t* cond) {
 
 void std_condition_variable_wait(std::condition_variable* cond, std::unique_lock<std::mutex>& lock) {
   cond_wait(cond->native_handle(), lock.mutex()->native_handle());
+}
+
+bool libstdcxx_calls_ours() {
+  std::condition_variable probe;
+  t_probe = probe.native_handle();
+  probe.notify_one();
+  const bool came_by = t_probe == nullptr;
+  t_probe = nullptr;
+  return came_by;
 }
 
 std::span<const Interposed> condition_functions() {

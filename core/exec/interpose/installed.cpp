@@ -37,6 +37,11 @@ bool check_all() {
         blocking_io_functions(), syscall_functions()}) {
     for (const auto& function : functions) check(function);
   }
+  if (!libstdcxx_calls_ours()) {
+    throw std::runtime_error(
+        "the C++ library of this process calls libc's pthread_cond_signal although Rehearse's comes first: it was "
+        "loaded with RTLD_DEEPBIND or linked with libc's symbols bound. Load it the usual way");
+  }
   return true;
 }
 

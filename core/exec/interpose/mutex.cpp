@@ -63,11 +63,10 @@ bool is_owned(const pthread_mutex_t& mutex) noexcept {
 // of mutexes that know one, which unlock_mutex() puts back first, and sets it to 0 when it unlocks.
 int try_lock(Fiber& fiber, pthread_mutex_t& mutex, bool blocking) {
   if (!is_plain(mutex)) return real_trylock(&mutex);
-  const OwnerTags& tags = world_of(fiber).tags;
-  const auto me = tags.of(fiber);
+  const auto me = fiber.owner_tag;
   if (is_owned(mutex)) {
     const auto owner = mutex.__data.__owner;
-    if (owner == tags.thread_id()) return EBUSY;  // taken on this thread outside of the world
+    if (owner == world_of(fiber).tags.thread_id()) return EBUSY;  // taken on this thread outside of the world
     if (owner == me) {
       if (type_of(mutex) == PTHREAD_MUTEX_ERRORCHECK) return blocking ? EDEADLK : EBUSY;
       if (mutex.__data.__count == std::numeric_limits<unsigned>::max()) return EAGAIN;
@@ -82,7 +81,7 @@ int try_lock(Fiber& fiber, pthread_mutex_t& mutex, bool blocking) {
 
 int lock_for_real(Fiber& fiber, pthread_mutex_t& mutex) {
   const int result = real_lock(&mutex);
-  if (result == 0 && is_plain(mutex)) mutex.__data.__owner = world_of(fiber).tags.of(fiber);
+  if (result == 0 && is_plain(mutex)) mutex.__data.__owner = fiber.owner_tag;
   return result;
 }
 
@@ -127,7 +126,7 @@ int lock_mutex(Fiber& fiber, pthread_mutex_t* mutex, std::optional<VirtualTime> 
 int unlock_mutex(Fiber& fiber, pthread_mutex_t* mutex) {
   WorldState& world = world_of(fiber);
   if (is_plain(*mutex) && is_owned(*mutex)) {
-    if (mutex->__data.__owner != world.tags.of(fiber)) return EPERM;
+    if (mutex->__data.__owner != fiber.owner_tag) return EPERM;
     if (mutex->__data.__count > 1) {
       --mutex->__data.__count;
       return 0;
@@ -160,13 +159,19 @@ std::string describe_owner(const Fiber& fiber, int owner) {
 int mutex_lock(pthread_mutex_t* mutex) {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) [[likely]] return real_lock(mutex);
+  if (mutex->__data.__kind == PTHREAD_MUTEX_NORMAL && real_trylock(mutex) == 0) [[likely]] {
+    mutex->__data.__owner = fiber->owner_tag;
+    return 0;
+  }
   return lock_mutex(*fiber, mutex);
 }
 
 int mutex_trylock(pthread_mutex_t* mutex) {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) [[likely]] return real_trylock(mutex);
-  return try_lock(*fiber, *mutex, false);
+  const int result = try_lock(*fiber, *mutex, false);
+  if (result == EBUSY) look_in_vain(*fiber);
+  return result;
 }
 
 int mutex_timedlock(pthread_mutex_t* mutex, const timespec* until) {

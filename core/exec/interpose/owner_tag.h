@@ -3,8 +3,6 @@
 
 #include <cstdint>
 
-#include "exec/fiber.h"
-
 namespace rehearse::exec::interpose {
 
 // What we write where libc keeps the thread id of a lock's owner: the world and the fiber. Always negative, so it is
@@ -16,8 +14,9 @@ class OwnerTags {
   OwnerTags& operator=(const OwnerTags&) = delete;
   ~OwnerTags();
 
-  std::int32_t of(const Fiber& fiber) const noexcept {
-    return base_ | static_cast<std::int32_t>(fiber.id & kFiberMask);
+  // Goes into Fiber::owner_tag.
+  std::int32_t of(std::uint32_t fiber_id) const noexcept {
+    return base_ | static_cast<std::int32_t>(fiber_id & kFiberMask);
   }
 
   enum class Holder { nobody, other_thread, this_thread, this_world, ended_world };

@@ -108,7 +108,9 @@ int lock_here(Rwlock* lock, Mode& mode) {
 int try_lock_here(Rwlock* lock, Mode& mode) {
   Fiber* const fiber = current_fiber();
   const int result = mode.try_lock(lock);
-  return fiber == nullptr ? result : noted(*fiber, lock, mode, result);
+  if (fiber == nullptr) return result;
+  if (result == EBUSY) look_in_vain(*fiber);
+  return noted(*fiber, lock, mode, result);
 }
 
 int timed_lock_here(Rwlock* lock, Mode& mode, const timespec* until) {

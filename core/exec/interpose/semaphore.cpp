@@ -12,6 +12,7 @@
 namespace rehearse::exec::interpose {
 
 int semaphore_wait(sem_t* semaphore) REHEARSE_INTERPOSES("sem_wait");
+int semaphore_trywait(sem_t* semaphore) REHEARSE_INTERPOSES("sem_trywait");
 int semaphore_timedwait(sem_t* semaphore, const timespec* until) REHEARSE_INTERPOSES("sem_timedwait");
 int semaphore_clockwait(sem_t* semaphore, clockid_t clock, const timespec* until)
     REHEARSE_INTERPOSES("sem_clockwait");
@@ -20,6 +21,7 @@ int semaphore_post(sem_t* semaphore) REHEARSE_INTERPOSES("sem_post");
 namespace {
 
 constinit Real<int (*)(sem_t*)> real_wait("sem_wait");
+constinit Real<int (*)(sem_t*)> real_trywait("sem_trywait");
 constinit Real<int (*)(sem_t*, const timespec*)> real_timedwait("sem_timedwait");
 constinit Real<int (*)(sem_t*, clockid_t, const timespec*)> real_clockwait("sem_clockwait");
 constinit Real<int (*)(sem_t*)> real_post("sem_post");
@@ -33,8 +35,7 @@ int wait_in_fiber(Fiber& fiber, sem_t* semaphore, std::optional<VirtualTime> dea
   WaitTable& waiters = world_of(fiber).semaphores;
   const FixedObserver observer("a semaphore");
   for (;;) {
-    // sem_trywait() is not ours: it never blocks.
-    if (::sem_trywait(semaphore) == 0) return 0;
+    if (real_trywait(semaphore) == 0) return 0;
     if (errno != EAGAIN) return -1;
     const auto result = waiters.wait_or_end(semaphore, observer, deadline);
     if (!result) {
@@ -46,7 +47,7 @@ int wait_in_fiber(Fiber& fiber, sem_t* semaphore, std::optional<VirtualTime> dea
 }
 
 int timed_wait(Fiber& fiber, sem_t* semaphore, clockid_t clock, const timespec& until) {
-  if (::sem_trywait(semaphore) == 0) return 0;
+  if (real_trywait(semaphore) == 0) return 0;
   const auto at_zero = clock_at_zero(clock);
   if (!at_zero || !valid(until)) return fail(EINVAL);
   return wait_in_fiber(fiber, semaphore, to_deadline(until, *at_zero));
@@ -58,6 +59,14 @@ int semaphore_wait(sem_t* semaphore) {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return real_wait(semaphore);
   return wait_in_fiber(*fiber, semaphore, std::nullopt);
+}
+
+int semaphore_trywait(sem_t* semaphore) {
+  Fiber* const fiber = current_fiber();
+  const int result = real_trywait(semaphore);
+  if (result == 0 || fiber == nullptr || errno != EAGAIN) return result;
+  look_in_vain(*fiber);
+  return fail(EAGAIN);
 }
 
 int semaphore_timedwait(sem_t* semaphore, const timespec* until) {
@@ -84,6 +93,7 @@ int semaphore_post(sem_t* semaphore) {
 std::span<const Interposed> semaphore_functions() {
   static const std::array functions = {
       Interposed{"sem_wait", reinterpret_cast<const void*>(semaphore_wait)},
+      Interposed{"sem_trywait", reinterpret_cast<const void*>(semaphore_trywait)},
       Interposed{"sem_timedwait", reinterpret_cast<const void*>(semaphore_timedwait)},
       Interposed{"sem_clockwait", reinterpret_cast<const void*>(semaphore_clockwait)},
       Interposed{"sem_post", reinterpret_cast<const void*>(semaphore_post)},

@@ -32,6 +32,13 @@ struct WorldState {
 
 inline WorldState& world_of(const Fiber& fiber) noexcept { return *fiber.executor->interposed; }
 
+// A try that failed is a look at what others do: a rank that tries again and again must let them run. One that unwinds
+// may try for a while.
+inline void look_in_vain(Fiber& fiber) {
+  constexpr std::uint32_t looks_at_the_end = 1'000;
+  if (!fiber.executor->must_end(fiber) || ++fiber.looks > looks_at_the_end) fiber.executor->poll(fiber, false);
+}
+
 // The world that is under way on this thread although no fiber runs (a timer fires); null when there is none.
 inline WorldState* world_of_host() noexcept {
   RankExecutor* const executor = RankExecutor::current();
