@@ -17,11 +17,14 @@ namespace rehearse::sim {
 //   reduce_scatter,
 //     allgather, alltoall   (n-1) a + (n-1)/n S_total / B                       (ring; S_total: all n pieces)
 //
-// A group of one takes no time.
+// S counts the bytes of an operation's tensors, padding left out; where ranks give different sizes, of the rank that
+// moves most. Latency and transfer are each whole nanoseconds, the transfer rounded to the nearest. A group of one takes
+// no time.
 struct NetworkModel {
   VirtualDuration latency = std::chrono::microseconds(5);
   double bytes_per_second = 50e9;
-  // Each operation takes up to this much longer, in 16 steps chosen by the oracle; 0: no choice is made.
+  // Each operation takes up to this fraction of its time longer, in 16 equal steps from none to all of it, chosen by
+  // the oracle; 0, or an operation that takes no time: no choice is made.
   double jitter = 0.0;
 };
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "network_cost.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::uint32_t kJitterSteps = 16;
+
+// About 73 years. Longer transfers (a bandwidth of a byte a century) are cut to this, so that sums stay in
+// range.
+constexpr double kNanosecondsMax = 0x1p61;
+
+std::uint64_t bytes_of(const at::Tensor& tensor) {
+  if (tensor.is_sparse()) return bytes_of(tensor._indices()) + bytes_of(tensor._values());
+  return static_cast<std::uint64_t>(tensor.numel()) * tensor.element_size();
+}
+
+std::uint64_t bytes_of(const comm::TensorList& tensors) {
+  std::uint64_t sum = 0;
+  for (const at::Tensor& tensor : tensors) sum += bytes_of(tensor);
+  return sum;
+}
+
+// The most that any one rank gives or takes.
+std::uint64_t bytes_of_busiest_rank(const comm::Transfer& transfer) {
+  std::uint64_t most = 0;
+  for (const comm::Operation* call : transfer.calls) {
+    most = std::max({most, bytes_of(call->inputs), bytes_of(call->outputs)});
+  }
+  return most;
+}
+
+std::uint64_t bytes_of_all_inputs(const comm::Transfer& transfer) {
+  std::uint64_t sum = 0;
+  for (const comm::Operation* call : transfer.calls) sum += bytes_of(call->inputs);
+  return sum;
+}
+
+std::uint64_t busiest_input(const comm::Transfer& transfer) {
+  std::uint64_t most = 0;
+  for (const comm::Operation* call : transfer.calls) most = std::max(most, bytes_of(call->inputs));
+  return most;
+}
+
+// Latencies one after the other, and bytes over one link: `bytes` times `numerator` / `denominator`.
+struct Cost {
+  std::uint64_t latencies = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t numerator = 1;
+  std::uint64_t denominator = 1;
+};
+
+Cost cost_of(const comm::Transfer& transfer) {
+  const std::uint64_t n = transfer.global_ranks.size();
+  if (n <= 1) return {};
+  const auto tree_depth = static_cast<std::uint64_t>(std::bit_width(n - 1));  // ceil(log2 n)
+  switch (transfer.type) {
+    case c10d::OpType::SEND:
+    case c10d::OpType::RECV:
+    case c10d::OpType::RECVANYSOURCE:
+      return {1, bytes_of(transfer.calls.front()->inputs)};
+    case c10d::OpType::BARRIER:
+      return {2 * tree_depth, 0};
+    case c10d::OpType::BROADCAST:
+    case c10d::OpType::REDUCE:
+    case c10d::OpType::SCATTER:
+    case c10d::OpType::GATHER:
+      // The root holds all n pieces of a scatter or gather, which makes it the busiest.
+      return {tree_depth, bytes_of_busiest_rank(transfer)};
+    case c10d::OpType::ALLREDUCE:
+    case c10d::OpType::ALLREDUCE_COALESCED:
+    case c10d::OpType::_ALLREDUCE_SPARSE:
+      return {2 * (n - 1), busiest_input(transfer), 2 * (n - 1), n};
+    case c10d::OpType::ALLGATHER:
+    case c10d::OpType::_ALLGATHER_BASE:
+    case c10d::OpType::ALLGATHER_COALESCED:
+      return {n - 1, bytes_of_all_inputs(transfer), n - 1, n};
+    case c10d::OpType::REDUCE_SCATTER:
+    case c10d::OpType::_REDUCE_SCATTER_BASE:
+    case c10d::OpType::ALLTOALL_BASE:
+    case c10d::OpType::ALLTOALL:
+      return {n - 1, bytes_of_busiest_rank(transfer), n - 1, n};
+    case c10d::OpType::COALESCED:
+    case c10d::OpType::UNKNOWN:
+      break;
+  }
+  throw std::logic_error(
+      fmt::format("the network model has no formula for {}", comm::name_of(transfer.type)));
+}
+
+VirtualDuration nanoseconds(double count) {
+  return VirtualDuration(static_cast<std::int64_t>(std::min(count, kNanosecondsMax)));
+}
+
+}  // namespace
+
+void require_valid(const NetworkModel& model) {
+  std::string problems;
+  const auto require = [&](bool holds, const std::string& problem) {
+    if (!holds) problems += (problems.empty() ? "" : "\n") + problem;
+  };
+  require(model.latency >= VirtualDuration::zero(),
+          fmt::format("WorldOptions::network.latency is {} ns; it is 0 or more", model.latency.count()));
+  require(
+      model.bytes_per_second > 0,
+      fmt::format("WorldOptions::network.bytes_per_second is {}; it is more than 0", model.bytes_per_second));
+  require(
+      model.jitter >= 0 && std::isfinite(model.jitter),
+      fmt::format("WorldOptions::network.jitter is {}; it is 0 (none) or more, and finite", model.jitter));
+  if (!problems.empty()) throw std::invalid_argument(problems);
+}
+
+NetworkCost::NetworkCost(const NetworkModel& model, Decisions& decisions)
+    : model_(model), decisions_(decisions) {
+  require_valid(model_);
+}
+
+VirtualDuration NetworkCost::duration(const comm::Transfer& transfer) const {
+  const Cost cost = cost_of(transfer);
+  const double bytes = static_cast<double>(cost.bytes) * static_cast<double>(cost.numerator) /
+                       static_cast<double>(cost.denominator);
+  const double latency = static_cast<double>(cost.latencies) * static_cast<double>(model_.latency.count());
+  return jittered(nanoseconds(latency + std::round(bytes / model_.bytes_per_second * 1e9)));
+}
+
+VirtualDuration NetworkCost::jittered(VirtualDuration base) const {
+  if (model_.jitter == 0 || base == VirtualDuration::zero()) return base;
+  std::array<std::uint32_t, kJitterSteps> steps;
+  std::iota(steps.begin(), steps.end(), 0u);
+  const std::uint32_t step = decisions_.choose(ChoiceKind::latency, steps);
+  const double most = static_cast<double>(base.count()) * model_.jitter;
+  return base + nanoseconds(std::round(most * step / (kJitterSteps - 1)));
+}
+
+}  // namespace rehearse::sim
