@@ -87,7 +87,7 @@ Fiber* RankExecutor::Impl::choose_next() noexcept {
     try {
       index = decisions.choose(ChoiceKind::next_fiber, runnable_.candidates());
     } catch (...) {
-      oracle_error_ = std::current_exception();
+      error_ = std::current_exception();
       stop(Ending::stopped, "the oracle failed");
       return nullptr;
     }
@@ -155,6 +155,18 @@ void RankExecutor::Impl::stop(Ending ending, std::string reason) noexcept {
   if (!progress_) outcome_.hang = std::move(hang_);
 }
 
+void RankExecutor::Impl::create_ranks(const std::function<void(int)>& body) {
+  try {
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      create(rank, [&body, rank] { body(rank); });
+      ++mains_alive_;
+    }
+  } catch (...) {
+    error_ = std::current_exception();
+    stop(Ending::stopped, "a rank could not be created");
+  }
+}
+
 RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   interpose::require_installed();
   StackOverflowGuard overflow_guard;
@@ -166,11 +178,8 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   outcome_.ranks.assign(ranks_.size(), RankEnd::aborted);
   outcome_.ended_at.assign(ranks_.size(), kTimeZero);
   fibers_.reserve(ranks_.size());
-  mains_alive_ = options.ranks;
   scheduler_->executor = this;
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    create(rank, [&body, rank] { body(rank); });
-  }
+  create_ranks(body);
   while (alive_ > 0) {
     if (mains_alive_ == 0) stop(Ending::all_returned, {});
     if (ending_) {
@@ -187,7 +196,7 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   std::stable_sort(outcome_.blocked.begin(), outcome_.blocked.end(), [](const BlockedFiber& a, const BlockedFiber& b) {
     return std::tie(a.rank, a.fiber_of_rank) < std::tie(b.rank, b.fiber_of_rank);
   });
-  if (oracle_error_) std::rethrow_exception(oracle_error_);
+  if (error_) std::rethrow_exception(error_);
   return std::move(outcome_);
 }
 

@@ -72,6 +72,7 @@ class RankExecutor::Impl {
 
   // fiber_life.cpp: how fibers begin and end
   Fiber& create(int rank, std::function<void()> work);
+  Fiber& new_fiber(int rank);
   void enter(Fiber& fiber) noexcept;
   void run_body(Fiber& fiber) noexcept;
   void record_failure(Fiber& fiber, std::exception_ptr error, std::string what);
@@ -81,6 +82,7 @@ class RankExecutor::Impl {
   [[noreturn]] void leave_behind(Fiber& fiber);
 
   // executor.cpp: switching
+  void create_ranks(const std::function<void(int)>& body);
   Fiber* choose_next() noexcept;
   void switch_state(Fiber* to) noexcept;
   void resume_fibers();
@@ -112,7 +114,7 @@ class RankExecutor::Impl {
   StackPool& stacks_;
 
   RunOutcome outcome_;
-  std::exception_ptr oracle_error_;
+  std::exception_ptr error_;  // what run() throws in the end
   int mains_alive_ = 0;
   std::size_t alive_ = 0;
   std::size_t ended_since_release_ = 0;

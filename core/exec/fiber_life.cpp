@@ -39,29 +39,42 @@ std::string text_of(const std::exception_ptr& error) {
 }  // namespace
 
 Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
-  std::uint32_t id = static_cast<std::uint32_t>(fibers_.size());
-  if (!free_ids_.empty()) {
-    id = free_ids_.back();
-    free_ids_.pop_back();
-  } else {
-    fibers_.emplace_back();
+  Fiber& fiber = new_fiber(rank);
+  try {
+    fiber.work = std::move(work);
+    fiber.image = std::make_unique<std::byte[]>(state.image_bytes());
+    state.create_image(fiber.image.get(), rank, fiber.fiber_of_rank);
+    fiber.state = Fiber::State::blocked;
+    scheduler_->expect(&fiber);
+    boost::fibers::fiber(boost::fibers::launch::post, std::allocator_arg, NotedStack{&stacks_, &fiber},
+                         [this, &fiber] { enter(fiber); })
+        .detach();
+  } catch (...) {
+    scheduler_->expect(nullptr);
+    fiber.state = Fiber::State::ended;
+    free_ids_.push_back(fiber.id);
+    throw;
   }
-  fibers_[id] = std::make_unique<Fiber>();
-  Fiber& fiber = *fibers_[id];
-  fiber.executor = this;
-  fiber.rank = rank;
-  fiber.id = id;
-  fiber.fiber_of_rank = ranks_[static_cast<std::size_t>(rank)].fibers++;
-  fiber.owner_tag = interposed->tags.of(id);
-  fiber.work = std::move(work);
-  fiber.image = std::make_unique<std::byte[]>(state.image_bytes());
-  state.create_image(fiber.image.get(), rank, fiber.fiber_of_rank);
-  scheduler_->expect(fiber);
-  boost::fibers::fiber(boost::fibers::launch::post, std::allocator_arg, NotedStack{&stacks_, &fiber}, [this, &fiber] {
-    enter(fiber);
-  }).detach();
   ++alive_;
   return fiber;
+}
+
+// In the table, but not alive yet.
+Fiber& RankExecutor::Impl::new_fiber(int rank) {
+  auto made = std::make_unique<Fiber>();
+  made->executor = this;
+  made->rank = rank;
+  made->state = Fiber::State::ended;
+  if (free_ids_.empty()) {
+    made->id = static_cast<std::uint32_t>(fibers_.size());
+    fibers_.emplace_back();
+  } else {
+    made->id = free_ids_.back();
+    free_ids_.pop_back();
+  }
+  made->fiber_of_rank = ranks_[static_cast<std::size_t>(rank)].fibers++;
+  made->owner_tag = interposed->tags.of(made->id);
+  return *(fibers_[made->id] = std::move(made));
 }
 
 void RankExecutor::Impl::enter(Fiber& fiber) noexcept {
@@ -94,12 +107,12 @@ void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error, 
   failure.thrown_at = last_throw();
   failure.at = clock.now();
   outcome_.failures.push_back(failure);
+  ranks_[static_cast<std::size_t>(fiber.rank)].failed = true;
   if (sink.on_rank_failure(failure) == FailureSink::Verdict::end_world) {
     stop(Ending::rank_failed, failure.what);
     return;
   }
   // An exception that leaves a thread ends its process.
-  ranks_[static_cast<std::size_t>(fiber.rank)].failed = true;
   abort_rank(fiber.rank);
 }
 

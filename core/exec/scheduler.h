@@ -35,8 +35,8 @@ class Scheduler final : public boost::fibers::algo::algorithm_with_properties<Fi
   void suspend_until(const std::chrono::steady_clock::time_point&) noexcept override {}
   void notify() noexcept override {}
 
-  // The next context that becomes ready is this fiber's.
-  void expect(Fiber& fiber) noexcept { expected_ = &fiber; }
+  // The next context that becomes ready is this fiber's (null: nobody's).
+  void expect(Fiber* fiber) noexcept { expected_ = fiber; }
 
   bool has_foreign() const noexcept { return !foreign_.empty(); }
 

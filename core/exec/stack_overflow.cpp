@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "fiber.h"
+#include "executor_impl.h"
 #include "stack_pool.h"
 
 namespace rehearse::exec {
@@ -23,7 +23,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     const auto end = fmt::format_to_n(line, sizeof line,
                                       "rehearse: stack overflow on rank {}: its fiber's stack has {} KiB; raise "
                                       "`stack_bytes` in the world's options\n",
-                                      fiber->rank, fiber->stack.size >> 10);
+                                      fiber->rank, fiber->executor->options.stack_bytes >> 10);
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, std::min(end.size, sizeof line));
   }
   if ((g_previous.sa_flags & SA_SIGINFO) != 0) {
