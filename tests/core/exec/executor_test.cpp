@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a world runs and ends, for many sizes and schedules.
+#include <rehearse/exec/executor.h>
+
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/exec/wait_queue.h>
+
+#include "world_fixture.h"
+
+namespace rehearse::exec::test {
+namespace {
+
+class Executor : public Worlds {};
+REHEARSE_IN_WORLDS(Executor);
+
+TEST_P(Executor, AllReturn_NothingElseIsReported) {
+  auto w = world();
+  std::vector<int> ran(static_cast<std::size_t>(ranks()));
+  const auto outcome = w.run([&](int rank) {
+    EXPECT_EQ(this_rank::rank(), rank);
+    EXPECT_EQ(this_rank::fiber_of_rank(), 0u);
+    this_rank::yield();
+    this_rank::sleep_for(1ms * rank);
+    ++ran[static_cast<std::size_t>(rank)];
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(ran, std::vector<int>(static_cast<std::size_t>(ranks()), 1));
+  EXPECT_EQ(outcome.ranks, std::vector<RankEnd>(static_cast<std::size_t>(ranks()), RankEnd::returned));
+  for (int rank = 0; rank < ranks(); ++rank) EXPECT_EQ(outcome.ended_at[static_cast<std::size_t>(rank)], at(1ms * rank));
+  EXPECT_EQ(outcome.end_time, at(1ms * (ranks() - 1)));
+  EXPECT_TRUE(outcome.failures.empty());
+  EXPECT_TRUE(outcome.blocked.empty());
+  EXPECT_FALSE(this_rank::is_fiber());
+}
+
+TEST_P(Executor, SameSeed_SameHash_OtherSeed_OtherHash) {
+  const auto hash = [&](World w) {
+    w.run([](int) {
+      for (int k = 0; k < 40; ++k) this_rank::yield();
+    });
+    return std::pair(w.log.hash(), w.log.steps());
+  };
+  EXPECT_EQ(hash(world()), hash(world()));
+  EXPECT_NE(hash(World(ranks(), 1)).first, hash(World(ranks(), 2)).first);
+}
+
+TEST_P(Executor, ExceptionInOneRank_GivesRankTextAndTime_OthersEndInOrder) {
+  auto w = world();
+  const int bad = ranks() - 1;
+  std::vector<int> unwound;
+  WaitQueue never;
+  const auto outcome = w.run([&](int rank) {
+    if (rank == bad) {
+      this_rank::sleep_for(5ms);
+      throw std::runtime_error("boom");
+    }
+    try {
+      never.wait(FixedObserver("something"));
+    } catch (const RankAborted& aborted) {
+      EXPECT_STREQ(aborted.what(), "boom");
+      unwound.push_back(rank);
+      throw;
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::rank_failed);
+  ASSERT_EQ(outcome.failures.size(), 1u);
+  EXPECT_EQ(outcome.failures[0].rank, bad);
+  EXPECT_EQ(outcome.failures[0].what, "boom");
+  EXPECT_EQ(outcome.failures[0].at, at(5ms));
+  EXPECT_THROW(std::rethrow_exception(outcome.failures[0].error), std::runtime_error);
+  EXPECT_EQ(w.sink.told, std::vector<std::string>{"rank " + std::to_string(bad) + ": boom"});
+  EXPECT_EQ(lines(outcome.blocked), same_line(0, bad - 1, "something"));
+  std::vector<int> in_order;
+  std::vector<RankEnd> ends(static_cast<std::size_t>(bad), RankEnd::aborted);
+  ends.push_back(RankEnd::failed);
+  for (int rank = 0; rank < bad; ++rank) in_order.push_back(rank);
+  EXPECT_EQ(unwound, in_order);
+  EXPECT_EQ(outcome.ranks, ends);
+}
+
+TEST_P(Executor, FailureWithKeepRunning_OthersGoOn) {
+  auto w = world();
+  w.sink.verdict = FailureSink::Verdict::keep_running;
+  const auto outcome = w.run([](int rank) {
+    if (rank == 1) throw 42;
+    this_rank::sleep_for(10ms);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.end_time, at(10ms));
+  ASSERT_EQ(outcome.failures.size(), 1u);
+  EXPECT_EQ(outcome.failures[0].what, "unknown exception");
+  EXPECT_EQ(outcome.ranks[0], RankEnd::returned);
+  EXPECT_EQ(outcome.ranks[1], RankEnd::failed);
+}
+
+TEST_P(Executor, Deadlock_NamesEveryBlockedRankAndItsCall) {
+  auto w = world();
+  WaitQueue never;
+  const auto outcome = w.run([&](int rank) {
+    if (rank != 0) never.wait(FixedObserver("the word of rank 0"));
+  });
+  EXPECT_EQ(outcome.ending, Ending::deadlock);
+  EXPECT_EQ(outcome.end_time, kTimeZero);
+  EXPECT_EQ(lines(outcome.blocked), same_line(1, ranks() - 1, "the word of rank 0"));
+  EXPECT_EQ(outcome.ranks[0], RankEnd::returned);
+  EXPECT_EQ(outcome.ranks[1], RankEnd::aborted);
+}
+
+TEST_P(Executor, PollsOfWhatNeverChanges_AreALivelock) {
+  auto w = world();
+  w.options.idle_looks_max = 10;
+  std::vector<int> looks(static_cast<std::size_t>(ranks()));
+  const auto outcome = w.run([&](int rank) {
+    for (;;) {
+      this_rank::poll();
+      ++looks[static_cast<std::size_t>(rank)];
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::livelock);
+  EXPECT_EQ(outcome.stop_reason, "10 looks at things that nobody is left to change");
+  EXPECT_EQ(lines(outcome.blocked),
+            same_line(0, ranks() - 1, "a poll (it looks again and again at something that does not change)"));
+  EXPECT_EQ(looks, std::vector<int>(static_cast<std::size_t>(ranks()), 11));
+}
+
+TEST_P(Executor, PollThatIsAnswered_SeesTheAnswer) {
+  auto w = world();
+  w.options.idle_looks_max = 10;
+  bool ready = false;
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 0) {
+      this_rank::sleep_for(3s);
+      ready = true;
+      return;
+    }
+    while (!ready) this_rank::poll();
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.end_time, at(3s));
+}
+
+TEST_P(Executor, StepBudget_EndsTheWorld) {
+  auto w = world();
+  w.options.steps_max = 500;
+  const auto outcome = w.run([](int) {
+    for (;;) this_rank::yield();
+  });
+  EXPECT_EQ(outcome.ending, Ending::step_budget);
+  EXPECT_EQ(outcome.stop_reason, "more than 500 switches");
+  EXPECT_EQ(outcome.switches, 501u);
+  EXPECT_EQ(w.log.steps(), 500u);
+}
+
+TEST_P(Executor, Stop_EndsTheWorldWithItsFirstReason) {
+  auto w = world();
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 1) {
+      this_rank::sleep_for(1ms);
+      RankExecutor::current()->stop("the sums differ");
+      RankExecutor::current()->stop("late");
+    }
+    this_rank::sleep_for(1h);
+  });
+  EXPECT_EQ(outcome.ending, Ending::stopped);
+  EXPECT_EQ(outcome.stop_reason, "the sums differ");
+  EXPECT_EQ(outcome.end_time, at(1ms));
+  EXPECT_EQ(lines(outcome.blocked), same_line(0, ranks() - 1, "a sleep"));
+}
+
+// Sleeping ranks that work in between are not idle: the limit counts rounds without progress, not rounds.
+TEST_P(Executor, SleepsWithProgressBetween_AreNoLivelock) {
+  auto w = world();
+  w.options.idle_timed_looks_max = 20;
+  const auto outcome = w.run([](int) {
+    for (int k = 0; k < 100; ++k) {
+      this_rank::sleep_for(1ms);
+      RankExecutor::current()->note_progress();
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.end_time, at(100ms));
+}
+
+TEST_P(Executor, SleepsAndNothingElse_AreALivelock) {
+  auto w = world();
+  w.options.idle_timed_looks_max = 20;
+  const auto outcome = w.run([](int) {
+    for (;;) this_rank::sleep_for(1ms);
+  });
+  EXPECT_EQ(outcome.ending, Ending::livelock);
+  EXPECT_EQ(outcome.end_time, at(21ms));
+}
+
+}  // namespace
+}  // namespace rehearse::exec::test

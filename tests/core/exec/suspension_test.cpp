@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A fiber may suspend wherever a thread may be preempted: what the C++ run-time keeps for a thread is each fiber's own.
+#include <cerrno>
+#include <exception>
+
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/exec/wait_queue.h>
+
+#include "world_fixture.h"
+
+namespace rehearse::exec::test {
+namespace {
+
+class Suspension : public Worlds {};
+REHEARSE_IN_WORLDS(Suspension);
+
+std::string text_of_current() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+TEST_P(Suspension, InACatchBlock_KeepsItsOwnException) {
+  auto w = world();
+  const auto outcome = w.run([](int rank) {
+    const auto mine = "rank " + std::to_string(rank);
+    try {
+      try {
+        throw std::runtime_error(mine);
+      } catch (...) {
+        for (int k = 0; k <= rank % 5; ++k) this_rank::yield();
+        try {
+          throw std::logic_error("inner " + mine);
+        } catch (const std::logic_error& inner) {
+          this_rank::yield();
+          EXPECT_EQ(inner.what(), "inner " + mine);
+        }
+        EXPECT_EQ(text_of_current(), mine);
+        throw;
+      }
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(error.what(), mine);
+    }
+    EXPECT_EQ(std::current_exception(), nullptr);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
+struct YieldsWhileUnwinding {
+  int times;
+  ~YieldsWhileUnwinding() {
+    for (int k = 0; k < times; ++k) {
+      EXPECT_EQ(std::uncaught_exceptions(), 1);
+      this_rank::yield();
+    }
+    EXPECT_EQ(std::uncaught_exceptions(), 1);
+  }
+};
+
+TEST_P(Suspension, InADestructorDuringUnwinding_KeepsItsOwnException) {
+  auto w = world();
+  const auto outcome = w.run([](int rank) {
+    EXPECT_EQ(std::uncaught_exceptions(), 0);
+    try {
+      YieldsWhileUnwinding outer{rank % 3};
+      YieldsWhileUnwinding inner{rank % 4 + 1};
+      throw std::runtime_error(std::to_string(rank));
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(error.what(), std::to_string(rank));
+    }
+    EXPECT_EQ(std::uncaught_exceptions(), 0);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
+TEST_P(Suspension, Errno_IsEachFibersOwn) {
+  auto w = world();
+  w.run([](int rank) {
+    EXPECT_EQ(errno, 0);
+    errno = rank + 1;
+    this_rank::yield();
+    EXPECT_EQ(errno, rank + 1);
+  });
+}
+
+// A second exception may not leave a destructor that runs because of a first: that rank stays where it is, the others
+// end as they should.
+TEST_P(Suspension, WorldEndsInADestructor_RankIsLeftBehindAndOthersUnwind) {
+  auto w = world();
+  WaitQueue never;
+  int unwound = 0;
+  struct WaitsWhileUnwinding {
+    WaitQueue& queue;
+    ~WaitsWhileUnwinding() { queue.wait(FixedObserver("a destructor's wait")); }
+  };
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 0) {
+      WaitsWhileUnwinding waits{never};
+      throw std::runtime_error("first");
+    }
+    try {
+      never.wait(FixedObserver("another wait"));
+    } catch (const RankAborted&) {
+      ++unwound;
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::deadlock);
+  EXPECT_EQ(unwound, ranks() - 1);
+  auto expected = same_line(1, ranks() - 1, "another wait");
+  expected.insert(expected.begin(), "rank 0: a destructor's wait");
+  EXPECT_EQ(lines(outcome.blocked), expected);
+  EXPECT_EQ(outcome.ranks[0], RankEnd::aborted);
+  EXPECT_TRUE(outcome.failures.empty());
+}
+
+void waits_and_must_not_throw(WaitQueue& queue) noexcept { queue.wait(FixedObserver("a noexcept wait")); }
+
+TEST_P(Suspension, WorldEndsInANoexceptFunction_ProcessLivesOn) {
+  auto w = world();
+  WaitQueue never;
+  const auto outcome = w.run([&](int) { waits_and_must_not_throw(never); });
+  EXPECT_EQ(outcome.ending, Ending::deadlock);
+  EXPECT_EQ(lines(outcome.blocked), same_line(0, ranks() - 1, "a noexcept wait"));
+  EXPECT_TRUE(outcome.failures.empty());
+}
+
+void fail() { throw std::runtime_error("out of a noexcept function"); }
+void throws_and_must_not() noexcept { fail(); }
+
+TEST_P(Suspension, StdTerminate_IsTheFailureOfItsRank) {
+  auto w = world();
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 1) throws_and_must_not();
+    this_rank::sleep_for(1ms);
+  });
+  EXPECT_EQ(outcome.ending, Ending::rank_failed);
+  EXPECT_EQ(w.sink.told, std::vector<std::string>{"rank 1: out of a noexcept function"});
+  EXPECT_EQ(outcome.ranks[1], RankEnd::failed);
+  EXPECT_EQ(outcome.ranks[0], RankEnd::aborted);
+}
+
+}  // namespace
+}  // namespace rehearse::exec::test
