@@ -27,7 +27,7 @@ struct WaitAnalysis {
   // edge k+1's `from`, and the last leads back to the first. Shortest first, each rank in at most one cycle.
   std::vector<std::vector<WaitEdge>> cycles;
 
-  // Waits for ranks that have ended, or that are not blocked in communication at all: no cycle, but no end either.
+  // Waits for ranks that have ended: no cycle, but no end either.
   std::vector<WaitEdge> on_ended;
 
   // The ranks that all others come down to: those in cycles, and those that have ended while others wait for them.

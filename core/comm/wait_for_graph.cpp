@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/comm/wait_for_graph.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace rehearse::comm {
+namespace {
+
+// Edges by the rank that waits, in order of rank; the first call wins where a rank waits twice for the same rank.
+using Graph = std::map<int, std::map<int, std::string>>;
+
+// The shortest ring through `start`, or nothing: breadth first, so the first way back is the shortest.
+std::vector<WaitEdge> cycle_through(const Graph& graph, int start) {
+  std::map<int, int> reached_from;
+  std::vector<int> front{start};
+  while (!front.empty()) {
+    std::vector<int> next;
+    for (const int rank : front) {
+      const auto edges = graph.find(rank);
+      if (edges == graph.end()) continue;
+      for (const auto& [to, call] : edges->second) {
+        if (to == start) {
+          std::vector<WaitEdge> cycle{{rank, start, call}};
+          for (int at = rank; at != start; at = reached_from.at(at)) {
+            const int from = reached_from.at(at);
+            cycle.insert(cycle.begin(), {from, at, graph.at(from).at(at)});
+          }
+          return cycle;
+        }
+        if (reached_from.try_emplace(to, rank).second) next.push_back(to);
+      }
+    }
+    front = std::move(next);
+  }
+  return {};
+}
+
+void remove(Graph& graph, const std::vector<WaitEdge>& cycle) {
+  for (const auto& edge : cycle) graph.erase(edge.from);
+  for (auto& [rank, edges] : graph) {
+    for (const auto& edge : cycle) edges.erase(edge.from);
+  }
+}
+
+}  // namespace
+
+WaitAnalysis analyse_waits(const std::vector<BlockedCall>& blocked, const std::vector<int>& ended) {
+  WaitAnalysis analysis;
+  const std::set<int> gone(ended.begin(), ended.end());
+  std::set<int> culprits;
+  Graph graph;
+  for (const auto& call : blocked) {
+    for (const int to : call.waits_for) {
+      if (gone.contains(to)) {
+        analysis.on_ended.push_back({call.rank, to, call.call});
+        culprits.insert(to);
+      } else {
+        graph[call.rank].try_emplace(to, call.call);
+      }
+    }
+  }
+  for (;;) {
+    std::vector<WaitEdge> shortest;
+    for (const auto& [rank, edges] : graph) {
+      auto cycle = cycle_through(graph, rank);
+      if (!cycle.empty() && (shortest.empty() || cycle.size() < shortest.size())) shortest = std::move(cycle);
+      if (shortest.size() == 1 || shortest.size() == 2) break;
+    }
+    if (shortest.empty()) break;
+    for (const auto& edge : shortest) culprits.insert(edge.from);
+    remove(graph, shortest);
+    analysis.cycles.push_back(std::move(shortest));
+  }
+  analysis.culprits.assign(culprits.begin(), culprits.end());
+  return analysis;
+}
+
+std::string to_string(const WaitEdge& edge) {
+  return fmt::format("rank {} waits for rank {} ({})", edge.from, edge.to, edge.call);
+}
+
+std::string to_string(const std::vector<WaitEdge>& cycle) {
+  std::string text;
+  for (const auto& edge : cycle) text += (text.empty() ? "" : " -> ") + to_string(edge);
+  return text;
+}
+
+}  // namespace rehearse::comm
