@@ -39,15 +39,6 @@ struct Mismatch {
 // they differ in reduce_op (sum, max)`.
 std::string to_string(const Mismatch& mismatch);
 
-// Waits that outlived their timeout at one point in virtual time, on one operation. Ranks are ranks of the world.
-struct Overdue {
-  std::string group;
-  std::uint64_t sequence = 0;
-  std::string call;          // as Observer::describe()
-  std::vector<int> waiting;  // who gives up now
-  std::vector<int> missing;  // who has not come; empty: all are there and the transfer takes longer
-};
-
 // Where the checks of communication report to: the world's report.
 class CheckerSink {
  public:
@@ -56,11 +47,6 @@ class CheckerSink {
   // Called in the fiber of the second side, before the world is stopped and MismatchError is thrown there. Must not
   // throw or block.
   virtual void on_mismatch(const Mismatch& mismatch) = 0;
-
-  // Called on the scheduler's own context while no fiber can run, before the waiting fibers meet TimeoutError: the
-  // last moment at which the wait-for graph can be seen as it was. Programs may catch the error, so it is no verdict
-  // by itself. Must not throw.
-  virtual void on_timeout(const Overdue& overdue) { static_cast<void>(overdue); }
 };
 
 }  // namespace rehearse::comm

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "fingerprint.h"
+
+#include <bit>
+#include <cctype>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <ATen/ops/item.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace rehearse::comm {
+namespace {
+
+using c10d::OpType;
+
+class Hash {
+ public:
+  explicit Hash(std::uint64_t start) : value_(start) {}
+  void add(std::uint64_t word) noexcept {
+    value_ = (value_ ^ word) * 0x9E3779B97F4A7C15ull;
+    value_ ^= value_ >> 32;
+  }
+  void add_kind(const at::Tensor& tensor) noexcept {
+    add((static_cast<std::uint64_t>(tensor.scalar_type()) << 8) | static_cast<std::uint64_t>(tensor.device().type()));
+  }
+  void add_sizes(const at::Tensor& tensor) noexcept {
+    add(static_cast<std::uint64_t>(tensor.dim()));
+    for (const auto size : tensor.sizes()) add(static_cast<std::uint64_t>(size));
+  }
+  std::uint64_t value() const noexcept { return value_; }
+
+ private:
+  std::uint64_t value_;
+};
+
+// The tensors of a call that must be alike on all ranks. Lists in which tensor j belongs to rank j count as a whole.
+std::span<const at::Tensor> shared_tensors(const Operation& call) noexcept {
+  switch (call.type) {
+    case OpType::BARRIER:
+      return {};
+    case OpType::ALLGATHER:
+    case OpType::SCATTER:
+    case OpType::_REDUCE_SCATTER_BASE:
+    case OpType::RECV:
+    case OpType::RECVANYSOURCE:
+      return {call.outputs.data(), call.outputs.size()};
+    case OpType::ALLTOALL:
+      return {call.inputs.data(), std::size_t{1}};
+    default:
+      return {call.inputs.data(), call.inputs.size()};
+  }
+}
+
+bool is_alltoall(OpType type) noexcept { return type == OpType::ALLTOALL || type == OpType::ALLTOALL_BASE; }
+
+// Sizes of an all-to-all are a matter of each edge.
+bool sizes_are_shared(OpType type) noexcept { return !is_alltoall(type); }
+
+// NaN: no factor. A factor on a device is not read: that would wait for the device.
+std::optional<double> premul_factor(const Operation& call) {
+  if (call.reduce_op != c10d::ReduceOp::PREMUL_SUM) return std::nullopt;
+  const auto* const supplement = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(call.reduce_supplement.get());
+  if (supplement == nullptr) return std::nullopt;
+  const auto& tensor = supplement->tensor_factor;
+  if (!tensor.defined()) return supplement->double_factor;
+  if (!tensor.device().is_cpu()) return std::nullopt;
+  return tensor.item().toDouble();
+}
+
+std::string shape_text(const at::Tensor& tensor) { return fmt::format("[{}]", fmt::join(tensor.sizes(), ", ")); }
+
+std::string shapes_text(std::span<const at::Tensor> tensors) {
+  if (tensors.size() == 1) return shape_text(tensors.front());
+  bool alike = true;
+  for (const auto& tensor : tensors) alike = alike && tensor.sizes() == tensors.front().sizes();
+  if (alike && !tensors.empty()) return fmt::format("{} x {}", tensors.size(), shape_text(tensors.front()));
+  std::string text = "(";
+  for (const auto& tensor : tensors) text += (text.size() > 1 ? ", " : "") + shape_text(tensor);
+  return text + ")";
+}
+
+std::string label_text(const Operation& call) {
+  return call.label != nullptr ? fmt::format("\"{}\"", *call.label) : std::string{};
+}
+
+std::string device_text(const at::Tensor& tensor) { return c10::DeviceTypeName(tensor.device().type(), true); }
+
+// Name and value of everything that two calls must agree on, the most telling first; no value: the call has no such
+// field.
+std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& call) {
+  const auto tensors = shared_tensors(call);
+  const bool sized = sizes_are_shared(call.type) && !tensors.empty();
+  const auto factor = premul_factor(call);
+  const bool reduces = call.reduce_op != c10d::ReduceOp::UNUSED;
+  return {{"op", std::string(name_of(call))},
+          {"shape", sized ? shapes_text(tensors) : ""},
+          {"dtype", tensors.empty() ? "" : dtype_text(tensors.front().scalar_type())},
+          {"device", tensors.empty() ? "" : device_text(tensors.front())},
+          {"root", call.root >= 0 ? std::to_string(call.root) : ""},
+          {"reduce_op", reduces ? std::string(name_of(call.reduce_op)) : ""},
+          {"factor", factor ? fmt::format("{}", *factor) : ""},
+          {"label", label_text(call)}};
+}
+
+std::string or_none(std::string value) { return value.empty() ? "none" : std::move(value); }
+
+std::vector<std::vector<std::int64_t>> sizes_of(const TensorList& tensors) {
+  std::vector<std::vector<std::int64_t>> sizes;
+  sizes.reserve(tensors.size());
+  for (const auto& tensor : tensors) sizes.push_back(tensor.sizes().vec());
+  return sizes;
+}
+
+std::vector<at::ScalarType> dtypes_of(const TensorList& tensors) {
+  std::vector<at::ScalarType> dtypes;
+  dtypes.reserve(tensors.size());
+  for (const auto& tensor : tensors) dtypes.push_back(tensor.scalar_type());
+  return dtypes;
+}
+
+}  // namespace
+
+std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash) noexcept {
+  Hash hash(label_hash);
+  hash.add(static_cast<std::uint64_t>(call.type) | (static_cast<std::uint64_t>(call.reduce_op) << 8) |
+           (static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root)) << 16));
+  if (call.type == OpType::BARRIER) hash.add(static_cast<std::uint64_t>(call.tag));
+  const bool sized = sizes_are_shared(call.type);
+  for (const auto& tensor : shared_tensors(call)) {
+    hash.add_kind(tensor);
+    if (sized) hash.add_sizes(tensor);
+  }
+  if (const auto factor = premul_factor(call)) hash.add(std::bit_cast<std::uint64_t>(*factor));
+  return hash.value();
+}
+
+std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement) noexcept {
+  switch (call.type) {
+    case OpType::ALLGATHER:
+    case OpType::GATHER:
+    case OpType::SCATTER:
+    case OpType::ALLTOALL:
+    case OpType::ALLTOALL_BASE:
+      break;
+    default:
+      return agreement;  // the rest follows from what is shared
+  }
+  Hash hash(agreement);
+  for (const auto* const list : {&call.inputs, &call.outputs}) {
+    hash.add(list->size());
+    for (const auto& tensor : *list) hash.add_sizes(tensor);
+  }
+  for (const auto split : call.input_splits) hash.add(static_cast<std::uint64_t>(split));
+  for (const auto split : call.output_splits) hash.add(static_cast<std::uint64_t>(split));
+  return hash.value();
+}
+
+std::uint64_t text_hash(std::string_view text) noexcept {
+  Hash hash(text.size());
+  for (const char letter : text) hash.add(static_cast<unsigned char>(letter));
+  return hash.value();
+}
+
+Signature signature_of(const Operation& call) {
+  Signature signature;
+  signature.type = call.type;
+  signature.name = name_of(call);
+  signature.fingerprint = fingerprint_text(call);
+  signature.input_sizes = sizes_of(call.inputs);
+  signature.output_sizes = sizes_of(call.outputs);
+  signature.input_dtypes = dtypes_of(call.inputs);
+  signature.output_dtypes = dtypes_of(call.outputs);
+  return signature;
+}
+
+std::string fingerprint_text(const Operation& call) {
+  std::vector<std::string> parts;
+  if (call.root >= 0) parts.push_back(fmt::format("root={}", call.root));
+  if (call.reduce_op != c10d::ReduceOp::UNUSED) {
+    const auto factor = premul_factor(call);
+    parts.push_back(fmt::format("{}{}", name_of(call.reduce_op), factor ? fmt::format(" {}", *factor) : ""));
+  }
+  if (const auto tensors = shared_tensors(call); !tensors.empty()) {
+    const auto dtype = dtype_text(tensors.front().scalar_type());
+    const bool list = tensors.size() > 1;
+    parts.push_back(fmt::format("{}{}{}", dtype, list ? " " : "", shapes_text(tensors)));
+    parts.push_back(device_text(tensors.front()));
+  }
+  if (is_alltoall(call.type)) {
+    std::vector<std::int64_t> to, from;
+    const auto peers = call.type == OpType::ALLTOALL ? call.inputs.size() : call.input_splits.size();
+    for (int peer = 0; peer < static_cast<int>(peers); ++peer) {
+      to.push_back(elements_to(call, peer));
+      from.push_back(elements_from(call, peer));
+    }
+    parts.push_back(fmt::format("send [{}], receive [{}]", fmt::join(to, ", "), fmt::join(from, ", ")));
+  }
+  const auto label = label_text(call);
+  return fmt::format("{}({}){}{}", name_of(call), fmt::join(parts, ", "), label.empty() ? "" : " label=", label);
+}
+
+std::vector<Mismatch::Field> differences(const Operation& first, const Operation& second) {
+  std::vector<Mismatch::Field> fields;
+  auto of_first = shared_fields(first);
+  auto of_second = shared_fields(second);
+  const bool same_op = of_first.front().second == of_second.front().second;
+  for (std::size_t i = 0; i < of_first.size(); ++i) {
+    auto& [name, value] = of_first[i];
+    auto& other = of_second[i].second;
+    if (value == other) continue;
+    // What only one of two different operations has tells nothing more.
+    if (!same_op && (value.empty() || other.empty()) && std::string_view(name) != "label") continue;
+    fields.push_back({name, or_none(std::move(value)), or_none(std::move(other))});
+  }
+  if (fields.empty()) fields.push_back({"call", fingerprint_text(first), fingerprint_text(second)});
+  return fields;
+}
+
+std::vector<Mismatch::Field> pair_differences(const Operation& send, const Operation& recv) {
+  std::vector<Mismatch::Field> fields;
+  const auto& sent = send.inputs[0];
+  const auto& received = recv.outputs[0];
+  const auto note = [&fields](const char* name, std::string first, std::string second) {
+    if (first != second) fields.push_back({name, std::move(first), std::move(second)});
+  };
+  note("elements", std::to_string(sent.numel()), std::to_string(received.numel()));
+  if (sent.scalar_type() != received.scalar_type()) {
+    note("dtype", dtype_text(sent.scalar_type()), dtype_text(received.scalar_type()));
+  }
+  return fields;
+}
+
+std::int64_t elements_to(const Operation& call, int peer) noexcept {
+  const auto index = static_cast<std::size_t>(peer);
+  return call.type == OpType::ALLTOALL ? call.inputs[index].numel() : call.input_splits[index];
+}
+
+std::int64_t elements_from(const Operation& call, int peer) noexcept {
+  const auto index = static_cast<std::size_t>(peer);
+  return call.type == OpType::ALLTOALL ? call.outputs[index].numel() : call.output_splits[index];
+}
+
+std::int64_t even_split(const Operation& call) noexcept {
+  const auto peers = call.type == OpType::ALLTOALL ? call.inputs.size() : call.input_splits.size();
+  const auto split = elements_to(call, 0);
+  for (int peer = 0; peer < static_cast<int>(peers); ++peer) {
+    if (elements_to(call, peer) != split || elements_from(call, peer) != split) return -1;
+  }
+  return split;
+}
+
+std::string dtype_text(at::ScalarType type) {
+  switch (type) {
+    case at::kByte:
+      return "uint8";
+    case at::kChar:
+      return "int8";
+    case at::kShort:
+      return "int16";
+    case at::kInt:
+      return "int32";
+    case at::kLong:
+      return "int64";
+    case at::kHalf:
+      return "float16";
+    case at::kFloat:
+      return "float32";
+    case at::kDouble:
+      return "float64";
+    case at::kComplexHalf:
+      return "complex32";
+    case at::kComplexFloat:
+      return "complex64";
+    case at::kComplexDouble:
+      return "complex128";
+    default: {
+      std::string text = c10::toString(type);
+      for (auto& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+      return text;
+    }
+  }
+}
+
+}  // namespace rehearse::comm

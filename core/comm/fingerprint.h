@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rehearse/comm/event_log.h>
+#include <rehearse/comm/mismatch.h>
+#include <rehearse/comm/operation.h>
+
+namespace rehearse::comm {
+
+// Hash of what all ranks of a collective must agree on. Does not depend on addresses: it is part of a run's identity.
+std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash) noexcept;
+
+// The same over everything a call is (sizes on this rank, splits): equal for calls with the same Signature.
+std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement) noexcept;
+
+std::uint64_t text_hash(std::string_view text) noexcept;
+
+Signature signature_of(const Operation& call);
+
+// `allreduce(sum, float32[3, 4], cpu) label="fc1.weight"`.
+std::string fingerprint_text(const Operation& call);
+
+// What differs between two calls that should agree; never empty for calls with different hashes.
+std::vector<Mismatch::Field> differences(const Operation& first, const Operation& second);
+
+// A send and the receive that it meets.
+std::vector<Mismatch::Field> pair_differences(const Operation& send, const Operation& recv);
+
+// How many elements an all-to-all sends to, or expects from, `peer`.
+std::int64_t elements_to(const Operation& call, int peer) noexcept;
+std::int64_t elements_from(const Operation& call, int peer) noexcept;
+
+// What every rank sends to and expects from every rank, when that is one number; else -1.
+std::int64_t even_split(const Operation& call) noexcept;
+
+// "float32": the name that Python users know.
+std::string dtype_text(at::ScalarType type);
+
+}  // namespace rehearse::comm
