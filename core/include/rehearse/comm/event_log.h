@@ -85,7 +85,7 @@ class EventLog {
   std::vector<Event> of_rank(int rank) const;
   const std::deque<Event>& all() const noexcept { return all_; }
 
-  // The last one of the rank that has completed; null: none, or no longer kept.
+  // The rank's last call that has completed; null: none, or no longer kept.
   const Event* last_completed(int rank) const;
 
   std::uint64_t size() const noexcept { return records_; }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/comm/event_log.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace rehearse::comm {
+namespace {
+
+// The flight recorder's names, which its analyzer looks up.
+std::string_view recorder_name(const Signature& signature) {
+  switch (signature.type) {
+    case c10d::OpType::ALLREDUCE:
+      return "all_reduce";
+    case c10d::OpType::ALLGATHER:
+      return "all_gather";
+    case c10d::OpType::_ALLGATHER_BASE:
+      return "_all_gather_base";
+    case c10d::OpType::ALLTOALL:
+    case c10d::OpType::ALLTOALL_BASE:
+      return "all_to_all";
+    case c10d::OpType::BARRIER:
+      return "all_reduce_barrier";
+    default:
+      return signature.name;
+  }
+}
+
+std::int64_t nanoseconds(VirtualTime time) {
+  return time == Event::kNever ? -1 : static_cast<std::int64_t>(time.time_since_epoch().count());
+}
+
+std::vector<std::string> texts(const std::vector<at::ScalarType>& types) {
+  std::vector<std::string> names;
+  names.reserve(types.size());
+  for (const auto type : types) names.emplace_back(c10::toString(type));
+  return names;
+}
+
+int position(const std::vector<int>& ranks, int rank) {
+  return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+}
+
+std::string profiling_name(const Event& event, const Signature& signature, const EventLog::Group& group) {
+  const int self = position(group.ranks, event.rank);
+  const int peer = event.peer >= 0 ? position(group.ranks, event.peer) : self;
+  if (signature.type == c10d::OpType::SEND) return fmt::format("nccl:send {}->{}", self, peer);
+  if (is_point_to_point(signature.type)) return fmt::format("nccl:recv {}<-{}", self, peer);
+  return fmt::format("nccl:{}", recorder_name(signature));
+}
+
+}  // namespace
+
+EventLog::EventLog(EventLogOptions options)
+    : options_(options), rank_events_(static_cast<std::size_t>(options.ranks)) {
+  options_.last_of_each_rank = std::max<std::size_t>(options_.last_of_each_rank, 1);
+  if (!options_.keep_all) rings_.resize(rank_events_.size() * options_.last_of_each_rank);
+}
+
+std::uint32_t EventLog::add_group(Group group) {
+  groups_.push_back(std::move(group));
+  return static_cast<std::uint32_t>(groups_.size() - 1);
+}
+
+Event& EventLog::record(Event event, std::uint64_t fingerprint, exec::CallSite where) {
+  event.record_id = records_++;
+  mix((static_cast<std::uint64_t>(static_cast<std::uint32_t>(event.rank)) << 32) | event.seq_id);
+  mix(fingerprint ^ event.pg_id);
+  mix(static_cast<std::uint64_t>(event.time_created.time_since_epoch().count()) ^
+      (static_cast<std::uint64_t>(static_cast<std::uint32_t>(event.peer)) << 32) ^
+      static_cast<std::uint32_t>(event.tag));
+  if (!where.empty()) {
+    event.frames = static_cast<std::uint32_t>(call_sites_.size());
+    call_sites_.push_back(std::move(where));
+  }
+  const auto rank = static_cast<std::size_t>(event.rank);
+  const auto count = rank_events_[rank]++;
+  if (options_.keep_all) return all_.emplace_back(event);
+  auto& slot = rings_[rank * options_.last_of_each_rank + count % options_.last_of_each_rank];
+  slot = event;
+  return slot;
+}
+
+std::vector<Event> EventLog::of_rank(int rank) const {
+  std::vector<Event> events;
+  if (options_.keep_all) {
+    std::copy_if(all_.begin(), all_.end(), std::back_inserter(events),
+                 [rank](const Event& event) { return event.rank == rank; });
+    return events;
+  }
+  const auto ring = options_.last_of_each_rank;
+  const auto count = rank_events_.at(static_cast<std::size_t>(rank));
+  for (auto i = count > ring ? count - ring : 0; i < count; ++i) {
+    events.push_back(rings_[static_cast<std::size_t>(rank) * ring + i % ring]);
+  }
+  return events;
+}
+
+const Event* EventLog::last_completed(int rank) const {
+  const auto matters = [rank](const Event& event) {
+    return event.rank == rank && event.time_completed != Event::kNever;
+  };
+  if (options_.keep_all) {
+    const auto last = std::find_if(all_.rbegin(), all_.rend(), matters);
+    return last != all_.rend() ? &*last : nullptr;
+  }
+  const auto ring = options_.last_of_each_rank;
+  const auto count = rank_events_.at(static_cast<std::size_t>(rank));
+  for (auto i = count; i > 0 && i + ring > count; --i) {
+    const auto& event = rings_[static_cast<std::size_t>(rank) * ring + (i - 1) % ring];
+    if (matters(event)) return &event;
+  }
+  return nullptr;
+}
+
+std::string EventLog::title(const Event& event) const {
+  return fmt::format("{} #{} on group \"{}\"", signature(event).name, event.seq_id, group(event).name);
+}
+
+FlightRecord EventLog::flight_record(const Event& event) const {
+  const auto& kind = signature(event);
+  const auto& pg = group(event);
+  const bool is_p2p = is_point_to_point(kind.type);
+  const bool completed = event.time_completed != Event::kNever;
+  const bool started = event.time_started != Event::kNever;
+  FlightRecord record;
+  record.record_id = event.record_id;
+  record.pg_id = event.pg_id;
+  record.process_group_name = pg.name;
+  record.process_group_desc = pg.description;
+  record.collective_seq_id = is_p2p ? event.op_id - event.seq_id : event.seq_id;
+  record.p2p_seq_id = is_p2p ? event.seq_id : event.op_id - event.seq_id;
+  record.op_id = event.op_id;
+  record.profiling_name = profiling_name(event, kind, pg);
+  record.time_created_ns = nanoseconds(event.time_created);
+  record.time_discovered_started_ns = nanoseconds(event.time_started);
+  record.time_discovered_completed_ns = nanoseconds(event.time_completed);
+  record.duration_ms =
+      completed ? std::chrono::duration<double, std::milli>(event.time_completed - event.time_started).count() : -1;
+  record.input_sizes = kind.input_sizes;
+  record.output_sizes = kind.output_sizes;
+  record.input_dtypes = texts(kind.input_dtypes);
+  record.output_dtypes = texts(kind.output_dtypes);
+  record.state = completed ? "completed" : started ? "started" : "scheduled";
+  record.retired = completed;
+  record.timeout_ms = event.timeout_ms;
+  record.is_p2p = is_p2p;
+  return record;
+}
+
+}  // namespace rehearse::comm
