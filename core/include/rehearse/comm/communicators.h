@@ -115,9 +115,8 @@ class Communicators {
     exec::CallSite where;
   };
 
-  Creation& start_creation(std::span<const int> ranks, std::string_view name, std::size_t index, int rank);
-  void check_creation(const Creation& creation, std::span<const int> ranks, std::string_view name, std::size_t index,
-                      int rank);
+  void start_creation(std::span<const int> ranks, std::string_view name, int rank);
+  void check_creation(std::span<const int> ranks, std::string_view name, std::size_t index, int rank);
 
   exec::RankExecutor& executor_;
   exec::Clock& clock_;

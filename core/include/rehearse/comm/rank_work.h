@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <string>
 #include <vector>
 
 #include <ATen/core/ivalue.h>
@@ -25,7 +26,7 @@ class Meeting {
   virtual ~Meeting() = default;
   virtual std::string describe(const RankWork& work) const = 0;
   virtual std::vector<int> waits_for(const RankWork& work) const = 0;  // ranks of the world
-  // Wakes the waiters of `work` (see RankWork::overdue) at `deadline`; false: the work must see to that itself.
+  // Calls work.time_out() at `deadline` if it is still awaited then; false: the work must see to that itself.
   virtual bool watch(RankWork& work, VirtualTime deadline) = 0;
 };
 
@@ -67,11 +68,9 @@ class RankWork final : public c10d::Work {
 
   // What follows is for the groups.
 
-  static void* operator new(std::size_t size);
-  static void operator delete(void* memory) noexcept;
-
   Operation operation;
   std::uint64_t fingerprint = 0;  // hash of what all ranks must agree on
+  std::uint64_t signature = 0;    // hash of all that the event log keeps of the call
 
   GroupState& group() const noexcept { return *group_; }
   int rank() const noexcept { return rank_; }
@@ -79,13 +78,16 @@ class RankWork final : public c10d::Work {
   bool awaited() const noexcept { return !waiters_.empty(); }
   VirtualTime deadline() const noexcept { return deadline_; }
 
+  // `event`: its record, written on as the operation goes on; null: not recorded.
   void enter(Meeting* meeting, std::uint64_t sequence, Event* event) noexcept;
+  void move_to(Meeting* meeting) noexcept { meeting_ = meeting; }
   void leave_meeting() noexcept { meeting_ = nullptr; }
+  const Event* event() const noexcept;  // null: no longer kept
   void set_source(int rank) noexcept { source_ = rank; }
   void start(VirtualTime now) noexcept;
   void complete(VirtualTime now);
   void fail(std::exception_ptr error);
-  void time_out();  // its waiters meet TimeoutError
+  void time_out();  // those that wait for as long as the operation's own timeout meet TimeoutError
 
  private:
   enum class State : std::uint8_t { pending, completed, failed };
@@ -96,6 +98,8 @@ class RankWork final : public c10d::Work {
   void finish(State state);
   void mark_future();
   [[noreturn]] void throw_timeout(std::chrono::milliseconds timeout) const;
+  std::string describe() const;
+  std::vector<int> waits_for() const;
 
   c10::intrusive_ptr<GroupState> group_;
   Meeting* meeting_ = nullptr;
@@ -110,7 +114,7 @@ class RankWork final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   int source_ = -1;
   State state_ = State::pending;
-  bool timed_out_ = false;
+  bool overdue_ = false;  // the operation's own timeout has passed
 };
 
 }  // namespace rehearse::comm

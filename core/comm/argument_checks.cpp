@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "argument_checks.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "fingerprint.h"
+
+namespace rehearse::comm {
+namespace {
+
+std::string type_text(const at::Tensor& tensor) {
+  return fmt::format("{} on {}", dtype_text(tensor.scalar_type()), tensor.device().str());
+}
+
+}  // namespace
+
+void ArgumentChecks::fail(const std::string& text) const { TORCH_CHECK(false, "rehearse::", op_, ": ", text); }
+
+void ArgumentChecks::root(std::int64_t root, std::int64_t root_tensor) const {
+  if (root < 0 || root >= size_) fail(fmt::format("invalid root rank: {}", root));
+  if (root_tensor != 0) fail(fmt::format("invalid root tensor: {}", root_tensor));
+}
+
+void ArgumentChecks::dense(const at::Tensor& tensor) const {
+  if (!tensor.defined()) fail("a tensor is undefined");
+  if (tensor.layout() != at::kStrided) fail("only supports dense tensors");
+}
+
+const at::Tensor& ArgumentChecks::single(const Tensors& tensors, const char* list) const {
+  if (tensors.size() != 1) fail(fmt::format("requires a single-element {}", list));
+  dense(tensors.front());
+  return tensors.front();
+}
+
+auto ArgumentChecks::one_for_each_rank(const std::vector<Tensors>& lists, bool is_output) const -> const Tensors& {
+  const char* const what = is_output ? "output" : "input";
+  if (lists.size() != 1) {
+    fail(fmt::format("requires a single-element {} list containing a list with {} tensors", what, size_));
+  }
+  const auto& list = lists.front();
+  if (list.size() != static_cast<std::size_t>(size_)) {
+    fail(fmt::format("Incorrect {} list size {}. {} list size should be {}, same as size of the process group.", what,
+                     list.size(), is_output ? "Output" : "Input", size_));
+  }
+  for (const auto& tensor : list) dense(tensor);
+  return list;
+}
+
+void ArgumentChecks::same_type(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const {
+  if (tensor.scalar_type() == expected.scalar_type() && tensor.device().type() == expected.device().type()) return;
+  fail(fmt::format("invalid tensor type at index {} (expected {}, got {})", index, type_text(expected),
+                   type_text(tensor)));
+}
+
+void ArgumentChecks::same_type(const at::Tensor& expected, const Tensors& tensors) const {
+  for (std::size_t i = 0; i < tensors.size(); ++i) same_type(expected, tensors[i], i);
+}
+
+void ArgumentChecks::same_sizes(const at::Tensor& expected, const Tensors& tensors) const {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].sizes() == expected.sizes()) continue;
+    fail(fmt::format("invalid tensor size at index {} (expected [{}], got [{}])", i,
+                     fmt::join(expected.sizes(), ", "), fmt::join(tensors[i].sizes(), ", ")));
+  }
+}
+
+void ArgumentChecks::base_pair(const at::Tensor& whole, const at::Tensor& part, const char* size_text,
+                               const char* type_text) const {
+  dense(whole);
+  dense(part);
+  if (whole.scalar_type() != part.scalar_type() || whole.device().type() != part.device().type()) fail(type_text);
+  if (whole.numel() != part.numel() * size_) fail(size_text);
+}
+
+}  // namespace rehearse::comm

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+// What a call's arguments must be on one rank, before the other ranks are asked. The texts after the op's name are
+// those of c10d's own back ends, which users know and search for.
+namespace rehearse::comm {
+
+class ArgumentChecks {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+
+  // `op` as users call it: "allreduce".
+  ArgumentChecks(const char* op, int size) : op_(op), size_(size) {}
+
+  [[noreturn]] void fail(const std::string& text) const;
+
+  void root(std::int64_t root, std::int64_t root_tensor = 0) const;
+  void dense(const at::Tensor& tensor) const;
+
+  // The only tensor of the list; dense.
+  const at::Tensor& single(const Tensors& tensors, const char* list = "tensor list") const;
+
+  // A list of lists whose only list has one tensor for each rank; `is_output` picks the wording.
+  const Tensors& one_for_each_rank(const std::vector<Tensors>& lists, bool is_output) const;
+
+  void same_type(const at::Tensor& expected, const Tensors& tensors) const;
+  void same_type(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const;
+  void same_sizes(const at::Tensor& expected, const Tensors& tensors) const;
+
+  // `whole` has `size` times the elements of `part`.
+  void base_pair(const at::Tensor& whole, const at::Tensor& part, const char* size_text, const char* type_text) const;
+
+ private:
+  const char* const op_;
+  const int size_;
+};
+
+}  // namespace rehearse::comm

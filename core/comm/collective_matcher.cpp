@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collective_matcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "group_state.h"
+
+namespace rehearse::comm {
+
+CollectiveMatcher::CollectiveMatcher(GroupState& group, std::size_t size) : group_(group), calls_(size) {}
+
+CollectiveSlot& CollectiveMatcher::slot_for(std::uint64_t index) {
+  const auto place = index - first_open_;
+  if (place < open_.size()) return *open_[place];
+  if (free_.empty()) {
+    slots_.push_back(std::make_unique<CollectiveSlot>(group_, *this));
+    free_.push_back(slots_.back().get());
+  }
+  CollectiveSlot& slot = *free_.back();
+  free_.pop_back();
+  open_.push_back(&slot);
+  slot.open(index + 1);
+  return slot;
+}
+
+void CollectiveMatcher::join(c10::intrusive_ptr<RankWork> work) {
+  CollectiveSlot& slot = slot_for(calls_[static_cast<std::size_t>(work->rank())]++);
+  slot.add(std::move(work));
+  if (!slot.full()) return;
+  open_.pop_front();
+  ++first_open_;
+  slot.launch();
+}
+
+void CollectiveMatcher::give_up_monitored_barrier(const RankWork& work, const TimeoutError& error, bool name_all) {
+  const auto place = work.getSequencenumber() - 1 - first_open_;
+  if (place < open_.size()) open_[place]->fail_monitored_barrier();
+  // Ranks of the group, as in c10d's text.
+  std::vector<int> missing;
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    const auto& gone = error.ranks();
+    if (std::find(gone.begin(), gone.end(), group_.global_rank(rank)) != gone.end()) missing.push_back(rank);
+  }
+  if (missing.empty()) throw error;
+  if (!name_all) missing.resize(1);
+  throw TimeoutError(fmt::format("[Rank 0]: Rank{} {} failed to pass monitoredBarrier in {} ms", name_all ? "s" : "",
+                                 fmt::join(missing, ", "), work.operation.timeout.count()),
+                     group_.name(), work.getSequencenumber(), error.ranks());
+}
+
+void CollectiveMatcher::list_pending(std::vector<PendingOperation>& pending) const {
+  for (const auto& slot : slots_) slot->list_pending(pending);
+}
+
+void CollectiveMatcher::close() noexcept {
+  for (const auto& slot : slots_) slot->close();
+  open_.clear();
+}
+
+}  // namespace rehearse::comm

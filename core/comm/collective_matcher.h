@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include <rehearse/comm/communicators.h>
+#include <rehearse/comm/errors.h>
+#include <rehearse/comm/fabric.h>
+#include <rehearse/comm/rank_work.h>
+#include <rehearse/exec/timer_queue.h>
+
+namespace rehearse::comm {
+
+class CollectiveMatcher;
+
+// One collective of a group, from the first rank's call to completion. Pooled: the same object serves again.
+class CollectiveSlot final : public Meeting, public Completion, public exec::Timer {
+ public:
+  CollectiveSlot(GroupState& group, CollectiveMatcher& matcher);
+
+  void open(std::uint64_t sequence) noexcept;
+
+  // Compares with the calls that are there. Throws MismatchError.
+  void add(c10::intrusive_ptr<RankWork> work);
+  bool full() const noexcept { return arrived_ == works_.size(); }
+  bool in_use() const noexcept { return state_ != State::free; }
+
+  // Precondition: full. May complete, and give the slot back, before it returns.
+  void launch();
+
+  // Rank 0 has given up on this monitored barrier: those that wait, and all that come later, meet CommError.
+  void fail_monitored_barrier();
+
+  void list_pending(std::vector<PendingOperation>& pending) const;
+  void close() noexcept;
+
+  std::string describe(const RankWork& work) const override;
+  std::vector<int> waits_for(const RankWork& work) const override;
+  bool watch(RankWork& work, VirtualTime deadline) override;
+  void on_complete() noexcept override;
+
+ private:
+  enum class State : std::uint8_t { free, open, launched };
+
+  void fire() override;
+  bool gives_up() const noexcept override { return true; }
+  void check(const RankWork& work);
+  void check_edges(const RankWork& work);
+  void check_edge(const RankWork& sender, const RankWork& receiver, const RankWork& caller);
+  [[noreturn]] void disagree(const RankWork& first, const RankWork& second, std::vector<Mismatch::Field> fields);
+  void fail(RankWork& work) const;
+  void let_go() noexcept;
+
+  GroupState& group_;
+  CollectiveMatcher& matcher_;
+  std::vector<c10::intrusive_ptr<RankWork>> works_;  // by rank; null: not there
+  std::vector<Operation*> calls_;
+  std::size_t arrived_ = 0;
+  const RankWork* first_ = nullptr;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t fingerprint_ = 0;
+  std::uint64_t signature_hash_ = 0;
+  std::uint32_t signature_ = 0;
+  std::int64_t even_split_ = -1;  // all-to-all: every split of every call so far; -1: they differ
+  Transfer transfer_;
+  bool failed_ = false;
+  State state_ = State::free;
+};
+
+// The collectives of a group that are under way. Each rank's n-th call belongs to the n-th collective.
+class CollectiveMatcher {
+ public:
+  CollectiveMatcher(GroupState& group, std::size_t size);
+
+  void join(c10::intrusive_ptr<RankWork> work);
+
+  std::uint64_t calls_of(int rank) const noexcept { return calls_[static_cast<std::size_t>(rank)]; }
+
+  // The monitored barrier in which rank 0 timed out fails for all ranks; those that come later fail at once.
+  // Throws TimeoutError with the text that rank 0 meets.
+  [[noreturn]] void give_up_monitored_barrier(const RankWork& work, const TimeoutError& error, bool name_all);
+
+  void list_pending(std::vector<PendingOperation>& pending) const;
+  void close() noexcept;
+
+ private:
+  friend class CollectiveSlot;
+  CollectiveSlot& slot_for(std::uint64_t index);
+  void give_back(CollectiveSlot& slot) { free_.push_back(&slot); }
+
+  GroupState& group_;
+  std::vector<std::uint64_t> calls_;  // by rank
+  // Calls of one rank come in order, so collectives become full in order: what is open is a queue.
+  std::deque<CollectiveSlot*> open_;
+  std::uint64_t first_open_ = 0;
+  std::vector<std::unique_ptr<CollectiveSlot>> slots_;
+  std::vector<CollectiveSlot*> free_;
+};
+
+}  // namespace rehearse::comm

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "collective_matcher.h"
+#include "fingerprint.h"
+#include "group_state.h"
+
+namespace rehearse::comm {
+
+CollectiveSlot::CollectiveSlot(GroupState& group, CollectiveMatcher& matcher)
+    : group_(group), matcher_(matcher), works_(group.ranks().size()), calls_(works_.size()) {}
+
+void CollectiveSlot::open(std::uint64_t sequence) noexcept {
+  state_ = State::open;
+  sequence_ = sequence;
+  arrived_ = 0;
+  first_ = nullptr;
+}
+
+void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
+  if (first_ == nullptr || signature_hash_ != work->signature) {
+    signature_hash_ = work->signature;
+    signature_ = group_.world().event_log().signature_of(signature_hash_,
+                                                         [&work] { return comm::signature_of(work->operation); });
+  }
+  Event& event = group_.record(*work, sequence_, signature_);
+  check(*work);
+  work->enter(this, sequence_, &event);
+  if (failed_) {
+    fail(*work);
+  } else if (first_ == nullptr) {
+    first_ = work.get();
+    fingerprint_ = work->fingerprint;
+  }
+  const auto rank = static_cast<std::size_t>(work->rank());
+  calls_[rank] = &work->operation;
+  works_[rank] = std::move(work);
+  ++arrived_;
+}
+
+void CollectiveSlot::check(const RankWork& work) {
+  if (first_ != nullptr && work.fingerprint != fingerprint_) {
+    disagree(*first_, work, differences(first_->operation, work.operation));
+  }
+  const auto type = work.operation.type;
+  if (type == c10d::OpType::ALLTOALL_BASE || type == c10d::OpType::ALLTOALL) check_edges(work);
+}
+
+// The usual all-to-all has equal splits everywhere, and needs no look at its n * n edges.
+void CollectiveSlot::check_edges(const RankWork& work) {
+  const auto split = even_split(work.operation);
+  if (first_ == nullptr) even_split_ = split;
+  if (split != even_split_) even_split_ = -1;
+  if (even_split_ >= 0) return;
+  for (const auto& other : works_) {
+    if (other == nullptr) continue;
+    check_edge(work, *other, work);
+    check_edge(*other, work, work);
+  }
+}
+
+void CollectiveSlot::check_edge(const RankWork& sender, const RankWork& receiver, const RankWork& caller) {
+  const auto sent = elements_to(sender.operation, receiver.rank());
+  const auto expected = elements_from(receiver.operation, sender.rank());
+  if (sent == expected) return;
+  const auto name = fmt::format("splits of rank {} to rank {}", group_.global_rank(sender.rank()),
+                                group_.global_rank(receiver.rank()));
+  auto sends = fmt::format("sends {}", sent);
+  auto expects = fmt::format("expects {}", expected);
+  const bool sender_calls = &sender == &caller;
+  const RankWork& first = sender_calls ? receiver : sender;
+  disagree(first, caller, {{name, sender_calls ? expects : sends, sender_calls ? sends : expects}});
+}
+
+void CollectiveSlot::disagree(const RankWork& first, const RankWork& second, std::vector<Mismatch::Field> fields) {
+  Mismatch mismatch;
+  mismatch.kind = Mismatch::Kind::collective;
+  mismatch.group = group_.name();
+  mismatch.sequence = sequence_;
+  mismatch.first = group_.side_of(first, false);
+  mismatch.second = group_.side_of(second, true);
+  mismatch.fields = std::move(fields);
+  if (first.fingerprint != second.fingerprint) {
+    mismatch.first.alike.clear();
+    for (const auto& work : works_) {
+      if (work != nullptr) mismatch.first.alike.push_back(group_.global_rank(work->rank()));
+    }
+  }
+  group_.world().fail(mismatch);
+}
+
+void CollectiveSlot::launch() {
+  auto& world = group_.world();
+  if (failed_) {
+    let_go();
+    return;
+  }
+  state_ = State::launched;
+  const auto now = world.now();
+  for (const auto& work : works_) work->start(now);
+  transfer_ = {first_->operation.type, sequence_, group_.name(), group_.ranks(), calls_};
+  world.fabric().launch(transfer_, *this);
+}
+
+void CollectiveSlot::on_complete() noexcept {
+  auto& world = group_.world();
+  const auto now = world.now();
+  world.executor().note_progress();
+  world.event_log().note_completion(group_.id(), static_cast<std::uint32_t>(sequence_), now);
+  for (const auto& work : works_) work->complete(now);
+  let_go();
+}
+
+void CollectiveSlot::let_go() noexcept {
+  group_.world().executor().timers().cancel(*this);
+  for (auto& work : works_) work.reset();
+  failed_ = false;
+  state_ = State::free;
+  matcher_.give_back(*this);
+}
+
+void CollectiveSlot::fail_monitored_barrier() {
+  failed_ = true;
+  for (const auto& work : works_) {
+    if (work != nullptr) fail(*work);
+  }
+}
+
+void CollectiveSlot::fail(RankWork& work) const {
+  work.fail(std::make_exception_ptr(CommError(
+      fmt::format("Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
+                  "rank 0. Please check rank 0 logs for faulty rank.",
+                  work.rank()),
+      group_.name(), sequence_, {group_.global_rank(0)})));
+}
+
+bool CollectiveSlot::watch(RankWork&, VirtualTime deadline) {
+  auto& timers = group_.world().executor().timers();
+  if (armed()) {
+    if (due() <= deadline) return true;
+    timers.cancel(*this);
+  }
+  timers.arm(*this, deadline);
+  return true;
+}
+
+void CollectiveSlot::fire() {
+  auto& world = group_.world();
+  const auto now = world.now();
+  VirtualTime next = VirtualTime::max();
+  for (const auto& work : works_) {
+    if (work == nullptr || !work->incomplete() || !work->awaited()) continue;
+    if (work->deadline() <= now) {
+      work->time_out();
+    } else {
+      next = std::min(next, work->deadline());
+    }
+  }
+  if (next != VirtualTime::max()) world.executor().timers().arm(*this, next);
+}
+
+std::string CollectiveSlot::describe(const RankWork& work) const {
+  const auto missing = waits_for(work);
+  if (missing.empty()) return fmt::format("{} (all ranks are here; the transfer is under way)", title_of(work));
+  return fmt::format("{} ({} of {} ranks are here; missing: {})", title_of(work), arrived_, works_.size(),
+                     fmt::join(missing, ", "));
+}
+
+std::vector<int> CollectiveSlot::waits_for(const RankWork&) const {
+  std::vector<int> missing;
+  for (std::size_t rank = 0; rank < works_.size(); ++rank) {
+    if (works_[rank] == nullptr) missing.push_back(group_.global_rank(static_cast<int>(rank)));
+  }
+  return missing;
+}
+
+void CollectiveSlot::list_pending(std::vector<PendingOperation>& pending) const {
+  for (const auto& work : works_) {
+    if (work == nullptr || !work->incomplete()) continue;
+    pending.push_back({group_.global_rank(work->rank()), group_.name(), sequence_, describe(*work), waits_for(*work)});
+  }
+}
+
+void CollectiveSlot::close() noexcept {
+  if (state_ == State::free) return;
+  auto& world = group_.world();
+  if (state_ == State::launched) world.fabric().cancel(*this);
+  world.executor().timers().cancel(*this);
+  for (auto& work : works_) {
+    if (work != nullptr) work->leave_meeting();
+    work.reset();
+  }
+  state_ = State::free;
+}
+
+}  // namespace rehearse::comm

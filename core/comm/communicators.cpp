@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/comm/communicators.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/comm/rank_backend.h>
+#include <rehearse/exec/this_rank.h>
+
+#include "fingerprint.h"
+#include "group_state.h"
+
+namespace rehearse::comm {
+namespace {
+
+std::string ranks_text(std::span<const int> ranks) { return fmt::format("{{{}}}", fmt::join(ranks, ", ")); }
+
+std::string creation_text(std::span<const int> ranks, std::string_view name) {
+  return name.empty() ? ranks_text(ranks) : fmt::format("{} \"{}\"", ranks_text(ranks), name);
+}
+
+void check_ranks(std::span<const int> ranks, int world_size) {
+  std::vector<int> sorted(ranks.begin(), ranks.end());
+  std::sort(sorted.begin(), sorted.end());
+  TORCH_CHECK_VALUE(!sorted.empty(), "new_group: the list of ranks is empty");
+  TORCH_CHECK_VALUE(sorted.front() >= 0 && sorted.back() < world_size, "new_group: the ranks are ", ranks_text(ranks),
+                    "; a world of ", world_size, " has ranks 0 to ", world_size - 1);
+  TORCH_CHECK_VALUE(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(),
+                    "new_group: a rank is named twice in ", ranks_text(ranks));
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const c10::intrusive_ptr<GroupState>& state, int rank,
+                                                          const c10::intrusive_ptr<c10d::Store>& store,
+                                                          const CommunicatorOptions& options) {
+  c10::intrusive_ptr<c10d::Store> prefixed;
+  if (store != nullptr) prefixed = c10::make_intrusive<c10d::PrefixStore>(state->name(), store);
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, rank, state->size());
+  c10::intrusive_ptr<c10d::Backend> backend = c10::make_intrusive<RankBackend>(state, rank, options.timeout);
+  group->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
+  group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
+  group->setGroupName(state->name());
+  group->setGroupDesc(state->name());
+  if (options.register_groups) c10d::register_process_group(state->name(), group);
+  return group;
+}
+
+}  // namespace
+
+Communicators::Communicators(exec::RankExecutor& executor, Fabric& fabric, EventLog& events, CheckerSink& sink,
+                             CommunicatorOptions options)
+    : executor_(executor),
+      clock_(executor.clock()),
+      fabric_(fabric),
+      events_(events),
+      sink_(sink),
+      options_(options),
+      labels_(static_cast<std::size_t>(executor.options().ranks)),
+      groups_made_(labels_.size()) {}
+
+Communicators::~Communicators() {
+  for (auto& creation : creations_) creation.group->close();
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_world_group(const c10::intrusive_ptr<c10d::Store>& store) {
+  std::vector<int> ranks(labels_.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return new_group(ranks, "world", store);
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_group(std::span<const int> ranks, std::string_view name,
+                                                                const c10::intrusive_ptr<c10d::Store>& store) {
+  const int rank = exec::this_rank::rank();
+  auto& made = groups_made_[static_cast<std::size_t>(rank)];
+  if (made < creations_.size()) {
+    check_creation(ranks, name, made, rank);
+  } else {
+    start_creation(ranks, name, rank);
+  }
+  Creation& creation = creations_[made++];
+  creation.called[static_cast<std::size_t>(rank)] = 1;
+  const auto place = std::find(ranks.begin(), ranks.end(), rank);
+  if (place == ranks.end()) return {};
+  return make_process_group(creation.group, static_cast<int>(place - ranks.begin()), store, options_);
+}
+
+void Communicators::start_creation(std::span<const int> ranks, std::string_view name, int rank) {
+  check_ranks(ranks, static_cast<int>(labels_.size()));
+  std::string unique(name);
+  if (unique.empty()) unique = fmt::format("group{}", creations_.size());
+  for (const auto& other : creations_) {
+    TORCH_CHECK_VALUE(other.group->name() != unique, "new_group: there is a group of the name \"", unique, "\" already");
+  }
+  Creation creation;
+  std::vector<int> members(ranks.begin(), ranks.end());
+  const auto id = events_.add_group({unique, unique, members});
+  creation.group = c10::make_intrusive<GroupState>(*this, id, unique, std::move(members));
+  creation.given_name = name;
+  creation.called.resize(labels_.size());
+  creation.first = rank;
+  if (options_.call_sites) creation.where = exec::CallSite::capture();
+  creations_.push_back(std::move(creation));
+}
+
+void Communicators::check_creation(std::span<const int> ranks, std::string_view name, std::size_t index, int rank) {
+  const Creation& creation = creations_[index];
+  const auto& members = creation.group->ranks();
+  const bool same_ranks = std::equal(ranks.begin(), ranks.end(), members.begin(), members.end());
+  if (same_ranks && name == creation.given_name) return;
+  Mismatch mismatch;
+  mismatch.kind = Mismatch::Kind::new_group;
+  mismatch.group = creation.group->name();
+  mismatch.sequence = index;
+  mismatch.first = {creation.first, creation_text(members, creation.given_name), creation.where, {}};
+  for (std::size_t other = 0; other < creation.called.size(); ++other) {
+    if (creation.called[other] != 0) mismatch.first.alike.push_back(static_cast<int>(other));
+  }
+  mismatch.second = {rank, creation_text(ranks, name), exec::CallSite::capture(), {rank}};
+  if (!same_ranks) mismatch.fields.push_back({"ranks", ranks_text(members), ranks_text(ranks)});
+  if (name != creation.given_name) {
+    const auto or_none = [](std::string_view text) { return std::string(text.empty() ? "none" : text); };
+    mismatch.fields.push_back({"name", or_none(creation.given_name), or_none(name)});
+  }
+  fail(mismatch);
+}
+
+void Communicators::set_label(int rank, const std::string* label) noexcept {
+  labels_[static_cast<std::size_t>(rank)] = {label, label != nullptr ? text_hash(*label) : 0};
+}
+
+void Communicators::fail(const Mismatch& mismatch) {
+  const auto text = to_string(mismatch);
+  sink_.on_mismatch(mismatch);
+  executor_.stop(text);
+  throw MismatchError(text, mismatch.group, mismatch.sequence, {mismatch.first.rank, mismatch.second.rank});
+}
+
+std::vector<PendingOperation> Communicators::pending() const {
+  std::vector<PendingOperation> pending;
+  for (const auto& creation : creations_) creation.group->list_pending(pending);
+  return pending;
+}
+
+std::vector<PendingGroup> Communicators::pending_groups() const {
+  std::vector<PendingGroup> pending;
+  for (std::size_t index = 0; index < creations_.size(); ++index) {
+    PendingGroup group{index, creations_[index].group->name(), {}, {}};
+    for (std::size_t rank = 0; rank < labels_.size(); ++rank) {
+      (creations_[index].called[rank] != 0 ? group.called_by : group.missing).push_back(static_cast<int>(rank));
+    }
+    if (!group.missing.empty()) pending.push_back(std::move(group));
+  }
+  return pending;
+}
+
+}  // namespace rehearse::comm

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group_state.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/exec/this_rank.h>
+
+#include "fingerprint.h"
+
+namespace rehearse::comm {
+namespace {
+
+// " to rank 3 with tag 5" for sends and receives, nothing for collectives.
+std::string peer_text(const RankWork& work) {
+  const auto& call = work.operation;
+  if (!is_point_to_point(call.type)) return {};
+  std::string text;
+  if (call.peer >= 0) {
+    const auto* const direction = call.type == c10d::OpType::SEND ? "to" : "from";
+    text = fmt::format(" {} rank {}", direction, work.group().global_rank(call.peer));
+  }
+  if (call.tag != 0) text += fmt::format(" with tag {}", call.tag);
+  return text;
+}
+
+}  // namespace
+
+GroupState::GroupState(Communicators& world, std::uint32_t id, std::string name, std::vector<int> ranks)
+    : world_(&world),
+      id_(id),
+      name_(std::move(name)),
+      ranks_(std::move(ranks)),
+      calls_(ranks_.size()),
+      collectives_(*this, ranks_.size()),
+      point_to_point_(*this, ranks_.size()) {}
+
+GroupState::~GroupState() = default;
+
+Communicators& GroupState::world() const {
+  if (world_ == nullptr) {
+    throw CommError(fmt::format("the world of group \"{}\" is over", name_), name_, 0, {});
+  }
+  return *world_;
+}
+
+void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
+  Communicators& world = this->world();
+  const int owner = global_rank(work->rank());
+  const int caller = exec::this_rank::rank();
+  if (caller != owner) {
+    throw CommError(fmt::format("rank {} used the process group \"{}\" of rank {}: each rank must use its own", caller,
+                                name_, owner),
+                    name_, 0, {caller});
+  }
+  if (world.executor().ending()) return;
+  auto& call = work->operation;
+  world.fabric().validate(call, size());
+  const auto& label = world.label(owner);
+  call.label = label.text;
+  work->fingerprint = agreement_hash(call, label.hash);
+  work->signature = signature_hash(call, work->fingerprint);
+  if (is_point_to_point(call.type)) {
+    point_to_point_.join(std::move(work));
+  } else {
+    collectives_.join(std::move(work));
+  }
+}
+
+Event& GroupState::record(RankWork& work, std::uint64_t sequence, std::uint32_t signature) {
+  const auto& call = work.operation;
+  Event event;
+  event.time_created = world_->now();
+  event.seq_id = static_cast<std::uint32_t>(sequence);
+  event.op_id = ++calls_[static_cast<std::size_t>(work.rank())];
+  event.pg_id = id_;
+  event.signature = signature;
+  event.timeout_ms = static_cast<std::uint32_t>(call.timeout.count());
+  event.rank = global_rank(work.rank());
+  if (call.peer >= 0) event.peer = global_rank(call.peer);
+  event.tag = call.tag;
+  auto& log = world_->event_log();
+  if (!world_->options().call_sites) return log.record(event, work.signature);
+  return log.record(event, work.signature, exec::CallSite::capture());
+}
+
+Mismatch::Side GroupState::side_of(const RankWork& work, bool is_caller) const {
+  Mismatch::Side side;
+  side.rank = global_rank(work.rank());
+  side.fingerprint = fingerprint_text(work.operation);
+  side.alike = {side.rank};
+  if (is_caller) {
+    side.where = exec::CallSite::capture();
+  } else if (const auto* const event = work.event(); event != nullptr) {
+    side.where = world_->event_log().call_site(*event);
+  }
+  side.fingerprint += peer_text(work);
+  return side;
+}
+
+void GroupState::list_pending(std::vector<PendingOperation>& pending) const {
+  collectives_.list_pending(pending);
+  point_to_point_.list_pending(pending);
+}
+
+void GroupState::close() noexcept {
+  if (closed()) return;
+  collectives_.close();
+  point_to_point_.close();
+  world_ = nullptr;
+}
+
+std::string title_of(const RankWork& work) {
+  return fmt::format("{} #{}{} on group \"{}\"", name_of(work.operation), work.getSequencenumber(), peer_text(work),
+                     work.group().name());
+}
+
+}  // namespace rehearse::comm

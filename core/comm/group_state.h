@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <rehearse/comm/communicators.h>
+#include <rehearse/comm/rank_work.h>
+
+#include "collective_matcher.h"
+#include "point_to_point_matcher.h"
+
+namespace rehearse::comm {
+
+// What the ranks of one process group share. Kept alive by its back ends and works; when the world is over it is
+// closed, and from then on only answers who it was.
+class GroupState final : public c10::intrusive_ptr_target {
+ public:
+  // `ranks`: of the world, by rank in the group.
+  GroupState(Communicators& world, std::uint32_t id, std::string name, std::vector<int> ranks);
+  ~GroupState() override;
+
+  const std::string& name() const noexcept { return name_; }
+  std::uint32_t id() const noexcept { return id_; }
+  const std::vector<int>& ranks() const noexcept { return ranks_; }
+  int size() const noexcept { return static_cast<int>(ranks_.size()); }
+  int global_rank(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
+
+  bool closed() const noexcept { return world_ == nullptr; }
+
+  // Throws CommError when the world is over.
+  Communicators& world() const;
+
+  // Checks, records and matches the call. Throws what the Fabric has against it, MismatchError, and CommError when
+  // the world is over or the calling fiber belongs to another rank. Does nothing while the world ends: the work then
+  // never completes, and waiting for it throws RankAborted.
+  void submit(c10::intrusive_ptr<RankWork> work);
+
+  CollectiveMatcher& collectives() noexcept { return collectives_; }
+
+  void list_pending(std::vector<PendingOperation>& pending) const;
+
+  // Lets go of everything in flight. Works stay as they are.
+  void close() noexcept;
+
+  // For the matchers: writes the call into the event log.
+  Event& record(RankWork& work, std::uint64_t sequence, std::uint32_t signature);
+  Mismatch::Side side_of(const RankWork& work, bool is_caller) const;
+
+ private:
+  Communicators* world_;
+  const std::uint32_t id_;
+  const std::string name_;
+  const std::vector<int> ranks_;
+  std::vector<std::uint32_t> calls_;  // by rank: collectives, sends and receives so far
+  CollectiveMatcher collectives_;
+  PointToPointMatcher point_to_point_;
+};
+
+// `allreduce #7 on group "world"`, `send #1 to rank 3 with tag 5 on group "world"`.
+std::string title_of(const RankWork& work);
+
+}  // namespace rehearse::comm

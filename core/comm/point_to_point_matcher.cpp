@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "point_to_point_matcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "fingerprint.h"
+#include "group_state.h"
+
+namespace rehearse::comm {
+
+PointToPointMatcher::PointToPointMatcher(GroupState& group, std::size_t size)
+    : group_(group), calls_(size), mailboxes_(size) {}
+
+void PointToPointMatcher::join(c10::intrusive_ptr<RankWork> work) {
+  const auto sequence = ++calls_[static_cast<std::size_t>(work->rank())];
+  auto& log = group_.world().event_log();
+  const auto signature = log.signature_of(work->signature, [&work] { return comm::signature_of(work->operation); });
+  work->enter(this, sequence, &group_.record(*work, sequence, signature));
+  if (work->operation.type == c10d::OpType::SEND) {
+    join_send(std::move(work));
+  } else {
+    join_receive(std::move(work));
+  }
+}
+
+void PointToPointMatcher::join_send(c10::intrusive_ptr<RankWork> send) {
+  if (group_.world().options().buffered_sends) send = buffer(*send);
+  const int source = send->rank();
+  const int tag = send->operation.tag;
+  auto& mailbox = mailboxes_[static_cast<std::size_t>(send->operation.peer)];
+  const auto fits = [source, tag](const Entry& recv) {
+    return recv.tag == tag && (recv.source == source || recv.source < 0);
+  };
+  const auto recv = std::find_if(mailbox.receives.begin(), mailbox.receives.end(), fits);
+  if (recv == mailbox.receives.end()) {
+    mailbox.sends.push_back({source, tag, std::move(send)});
+    return;
+  }
+  auto met = std::move(recv->work);
+  mailbox.receives.erase(recv);
+  match(std::move(send), std::move(met), true);
+}
+
+void PointToPointMatcher::join_receive(c10::intrusive_ptr<RankWork> recv) {
+  const auto& call = recv->operation;
+  auto& mailbox = mailboxes_[static_cast<std::size_t>(recv->rank())];
+  const auto send = choose_send(mailbox.sends, call);
+  if (send == mailbox.sends.end()) {
+    mailbox.receives.push_back({call.peer, call.tag, std::move(recv)});
+    return;
+  }
+  auto met = std::move(send->work);
+  mailbox.sends.erase(send);
+  match(std::move(met), std::move(recv), false);
+}
+
+auto PointToPointMatcher::choose_send(Entries& sends, const Operation& recv) -> Entries::iterator {
+  if (recv.peer >= 0) {
+    return std::find_if(sends.begin(), sends.end(),
+                        [&recv](const Entry& send) { return send.source == recv.peer && send.tag == recv.tag; });
+  }
+  std::vector<std::uint32_t> sources;
+  std::vector<Entries::iterator> oldest;
+  for (auto send = sends.begin(); send != sends.end(); ++send) {
+    const auto source = static_cast<std::uint32_t>(send->source);
+    if (send->tag != recv.tag || std::find(sources.begin(), sources.end(), source) != sources.end()) continue;
+    sources.push_back(source);
+    oldest.push_back(send);
+  }
+  if (sources.empty()) return sends.end();
+  return oldest[group_.world().executor().decisions().choose(ChoiceKind::receive_any_source, sources)];
+}
+
+// The send as far as the receiver is concerned: it carries a copy, and the sender may go on.
+c10::intrusive_ptr<RankWork> PointToPointMatcher::buffer(RankWork& send) {
+  auto copy = c10::make_intrusive<RankWork>(c10::intrusive_ptr<GroupState>::reclaim_copy(&group_), send.rank(),
+                                            send.operation.type);
+  copy->operation = send.operation;
+  copy->operation.inputs[0] = send.operation.inputs[0].detach().clone();
+  copy->fingerprint = send.fingerprint;
+  copy->signature = send.signature;
+  copy->enter(this, send.getSequencenumber(), nullptr);
+  const auto now = group_.world().now();
+  send.start(now);
+  send.complete(now);
+  return copy;
+}
+
+void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv,
+                                bool send_came_last) {
+  auto fields = pair_differences(send->operation, recv->operation);
+  if (!fields.empty()) {
+    Mismatch mismatch;
+    mismatch.kind = Mismatch::Kind::point_to_point;
+    mismatch.group = group_.name();
+    mismatch.sequence = (send_came_last ? send : recv)->getSequencenumber();
+    mismatch.first = group_.side_of(send_came_last ? *recv : *send, false);
+    mismatch.second = group_.side_of(send_came_last ? *send : *recv, true);
+    for (auto& field : fields) {
+      if (send_came_last) std::swap(field.first, field.second);
+    }
+    mismatch.fields = std::move(fields);
+    group_.world().fail(mismatch);
+  }
+  if (free_.empty()) {
+    pairs_.push_back(std::make_unique<MatchedPair>(group_, *this));
+    free_.push_back(pairs_.back().get());
+  }
+  MatchedPair& pair = *free_.back();
+  free_.pop_back();
+  pair.launch(std::move(send), std::move(recv));
+}
+
+// A near miss: the peer is there with another tag.
+std::string PointToPointMatcher::hint(const RankWork& work) const {
+  const auto& call = work.operation;
+  if (call.type == c10d::OpType::SEND) {
+    for (const auto& recv : mailboxes_[static_cast<std::size_t>(call.peer)].receives) {
+      if (recv.source != work.rank() && recv.source >= 0) continue;
+      return fmt::format("; rank {} receives with tag {}", group_.global_rank(call.peer), recv.tag);
+    }
+    return {};
+  }
+  for (const auto& send : mailboxes_[static_cast<std::size_t>(work.rank())].sends) {
+    if (send.source != call.peer && call.peer >= 0) continue;
+    return fmt::format("; rank {} has sent with tag {}", group_.global_rank(send.source), send.tag);
+  }
+  return {};
+}
+
+std::string PointToPointMatcher::describe(const RankWork& work) const {
+  const bool is_send = work.operation.type == c10d::OpType::SEND;
+  return fmt::format("{} ({}{})", title_of(work), is_send ? "no receive for it" : "nothing has been sent", hint(work));
+}
+
+std::vector<int> PointToPointMatcher::waits_for(const RankWork& work) const {
+  if (work.operation.peer >= 0) return {group_.global_rank(work.operation.peer)};
+  auto others = group_.ranks();
+  others.erase(others.begin() + work.rank());
+  return others;
+}
+
+void PointToPointMatcher::list_pending(std::vector<PendingOperation>& pending) const {
+  for (const auto& mailbox : mailboxes_) {
+    for (const auto* const entries : {&mailbox.sends, &mailbox.receives}) {
+      for (const auto& entry : *entries) {
+        pending.push_back({group_.global_rank(entry.work->rank()), group_.name(), entry.work->getSequencenumber(),
+                           describe(*entry.work), waits_for(*entry.work)});
+      }
+    }
+  }
+  for (const auto& pair : pairs_) pair->list_pending(pending);
+}
+
+void PointToPointMatcher::close() noexcept {
+  for (auto& mailbox : mailboxes_) {
+    for (auto* const entries : {&mailbox.sends, &mailbox.receives}) {
+      for (auto& entry : *entries) entry.work->leave_meeting();
+      entries->clear();
+    }
+  }
+  for (const auto& pair : pairs_) pair->close();
+}
+
+void MatchedPair::launch(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv) {
+  auto& world = group_.world();
+  const auto now = world.now();
+  calls_[0] = &send->operation;
+  calls_[1] = &recv->operation;
+  recv->set_source(send->rank());
+  for (auto* const work : {send.get(), recv.get()}) {
+    work->start(now);
+    work->move_to(this);
+  }
+  transfer_ = {c10d::OpType::SEND, send->getSequencenumber(), group_.name(), group_.ranks(), calls_};
+  send_ = std::move(send);
+  recv_ = std::move(recv);
+  world.fabric().launch(transfer_, *this);
+}
+
+void MatchedPair::on_complete() noexcept {
+  auto& world = group_.world();
+  const auto now = world.now();
+  world.executor().note_progress();
+  world.event_log().note_completion(group_.id(), static_cast<std::uint32_t>(recv_->getSequencenumber()), now);
+  send_->complete(now);
+  recv_->complete(now);
+  send_.reset();
+  recv_.reset();
+  matcher_.free_.push_back(this);
+}
+
+std::string MatchedPair::describe(const RankWork& work) const {
+  return fmt::format("{} (matched; the transfer is under way)", title_of(work));
+}
+
+void MatchedPair::list_pending(std::vector<PendingOperation>& pending) const {
+  for (const auto* const work : {send_.get(), recv_.get()}) {
+    if (work == nullptr || !work->incomplete()) continue;
+    pending.push_back(
+        {group_.global_rank(work->rank()), group_.name(), work->getSequencenumber(), describe(*work), {}});
+  }
+}
+
+void MatchedPair::close() noexcept {
+  if (send_ == nullptr) return;
+  group_.world().fabric().cancel(*this);
+  send_->leave_meeting();
+  recv_->leave_meeting();
+  send_.reset();
+  recv_.reset();
+}
+
+}  // namespace rehearse::comm

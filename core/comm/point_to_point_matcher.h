@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <rehearse/comm/communicators.h>
+#include <rehearse/comm/fabric.h>
+#include <rehearse/comm/rank_work.h>
+
+namespace rehearse::comm {
+
+class PointToPointMatcher;
+
+// A send and its receive, on their way. Pooled.
+class MatchedPair final : public Meeting, public Completion {
+ public:
+  MatchedPair(GroupState& group, PointToPointMatcher& matcher) : group_(group), matcher_(matcher) {}
+
+  // May complete, and give the pair back, before it returns.
+  void launch(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv);
+
+  void list_pending(std::vector<PendingOperation>& pending) const;
+  void close() noexcept;
+
+  std::string describe(const RankWork& work) const override;
+  std::vector<int> waits_for(const RankWork&) const override { return {}; }
+  bool watch(RankWork&, VirtualTime) override { return false; }
+  void on_complete() noexcept override;
+
+ private:
+  GroupState& group_;
+  PointToPointMatcher& matcher_;
+  c10::intrusive_ptr<RankWork> send_, recv_;
+  Operation* calls_[2] = {};
+  Transfer transfer_;
+};
+
+// The sends and receives of a group. A receive takes the oldest send of its peer with its tag; a receive from any
+// source takes the oldest of one of those that have sent, and the oracle says whose.
+class PointToPointMatcher final : public Meeting {
+ public:
+  PointToPointMatcher(GroupState& group, std::size_t size);
+
+  void join(c10::intrusive_ptr<RankWork> work);
+
+  void list_pending(std::vector<PendingOperation>& pending) const;
+  void close() noexcept;
+
+  std::string describe(const RankWork& work) const override;
+  std::vector<int> waits_for(const RankWork& work) const override;
+  bool watch(RankWork&, VirtualTime) override { return false; }
+
+ private:
+  friend class MatchedPair;
+
+  struct Entry {
+    int source = -1;  // -1: any
+    int tag = 0;
+    c10::intrusive_ptr<RankWork> work;
+  };
+  using Entries = std::vector<Entry>;  // oldest first
+
+  // Unmatched sends to, and receives of, one rank. Only one of the two holds entries that fit each other: none do.
+  struct Mailbox {
+    Entries sends, receives;
+  };
+
+  void join_send(c10::intrusive_ptr<RankWork> send);
+  void join_receive(c10::intrusive_ptr<RankWork> recv);
+  Entries::iterator choose_send(Entries& sends, const Operation& recv);
+  c10::intrusive_ptr<RankWork> buffer(RankWork& send);
+  void match(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv, bool send_came_last);
+  std::string hint(const RankWork& work) const;
+
+  GroupState& group_;
+  std::vector<std::uint64_t> calls_;  // by rank
+  std::vector<Mailbox> mailboxes_;    // by destination
+  std::vector<std::unique_ptr<MatchedPair>> pairs_;
+  std::vector<MatchedPair*> free_;
+};
+
+}  // namespace rehearse::comm

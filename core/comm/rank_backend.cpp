@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/comm/rank_backend.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/comm/rank_work.h>
+
+#include "argument_checks.h"
+#include "group_state.h"
+
+namespace rehearse::comm {
+namespace {
+
+using c10d::OpType;
+
+void set_reduce_op(Operation& call, const c10d::ReduceOp& op) {
+  call.reduce_op = op.op_;
+  call.reduce_supplement = op.supplement_;
+}
+
+}  // namespace
+
+RankBackend::RankBackend(c10::intrusive_ptr<GroupState> group, int rank, std::chrono::milliseconds timeout)
+    : c10d::Backend(rank, group->size()), group_(std::move(group)), timeout_(timeout) {}
+
+RankBackend::~RankBackend() = default;
+
+auto RankBackend::getBackendOptions() -> c10::intrusive_ptr<Options> {
+  auto options = c10::make_intrusive<Options>(getBackendName(), timeout_);
+  options->group_name = group_->name();
+  for (const int rank : group_->ranks()) options->global_ranks_in_group.push_back(static_cast<std::uint64_t>(rank));
+  return options;
+}
+
+void RankBackend::setTimeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
+
+std::uint64_t RankBackend::getSequenceNumberForGroup() { return group_->collectives().calls_of(rank_); }
+
+c10::intrusive_ptr<RankWork> RankBackend::make(OpType type, std::chrono::milliseconds timeout) const {
+  auto work = c10::make_intrusive<RankWork>(group_, rank_, type);
+  work->operation.timeout = timeout == c10d::kUnsetTimeout ? timeout_ : timeout;
+  return work;
+}
+
+auto RankBackend::submit(c10::intrusive_ptr<RankWork> work) const -> WorkPtr {
+  group_->submit(work);
+  return work;
+}
+
+auto RankBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) -> WorkPtr {
+  const ArgumentChecks check("broadcast", size_);
+  check.root(options.rootRank, options.rootTensor);
+  const auto& tensor = check.single(tensors);
+  auto work = make(OpType::BROADCAST, options.timeout);
+  auto& call = work->operation;
+  call.root = static_cast<int>(options.rootRank);
+  call.inputs.push_back(tensor);
+  call.outputs.push_back(tensor);
+  return submit(std::move(work));
+}
+
+auto RankBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) -> WorkPtr {
+  const auto& tensor = ArgumentChecks("allreduce", size_).single(tensors);
+  auto work = make(OpType::ALLREDUCE, options.timeout);
+  auto& call = work->operation;
+  set_reduce_op(call, options.reduceOp);
+  call.inputs.push_back(tensor);
+  call.outputs.push_back(tensor);
+  return submit(std::move(work));
+}
+
+auto RankBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) -> WorkPtr {
+  const ArgumentChecks check("reduce", size_);
+  check.root(options.rootRank, options.rootTensor);
+  const auto& tensor = check.single(tensors);
+  auto work = make(OpType::REDUCE, options.timeout);
+  auto& call = work->operation;
+  call.root = static_cast<int>(options.rootRank);
+  set_reduce_op(call, options.reduceOp);
+  call.inputs.push_back(tensor);
+  call.outputs.push_back(tensor);
+  return submit(std::move(work));
+}
+
+auto RankBackend::allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) -> WorkPtr {
+  const ArgumentChecks check("allgather", size_);
+  const auto& input = check.single(inputs, "input tensor list");
+  const auto& list = check.one_for_each_rank(outputs, true);
+  check.same_type(input, list);
+  const auto& own = list[static_cast<std::size_t>(rank_)];
+  if (own.numel() != input.numel()) {
+    check.fail(fmt::format("invalid tensor size at index {} (expected [{}], got [{}])", rank_,
+                           fmt::join(input.sizes(), ", "), fmt::join(own.sizes(), ", ")));
+  }
+  auto work = make(OpType::ALLGATHER, options.timeout);
+  auto& call = work->operation;
+  call.inputs.push_back(input);
+  call.outputs.assign(list.begin(), list.end());
+  return submit(std::move(work));
+}
+
+auto RankBackend::_allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options)
+    -> WorkPtr {
+  ArgumentChecks("_allgather_base", size_)
+      .base_pair(output, input, "output tensor size must be equal to world_size times input tensor size",
+                 "output tensor must have the same type as input tensor");
+  auto work = make(OpType::_ALLGATHER_BASE, options.timeout);
+  work->operation.inputs.push_back(input);
+  work->operation.outputs.push_back(output);
+  return submit(std::move(work));
+}
+
+auto RankBackend::gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) -> WorkPtr {
+  const ArgumentChecks check("gather", size_);
+  check.root(options.rootRank);
+  const auto& input = check.single(inputs, "input tensor list");
+  auto work = make(OpType::GATHER, options.timeout);
+  auto& call = work->operation;
+  call.root = static_cast<int>(options.rootRank);
+  call.inputs.push_back(input);
+  if (rank_ == call.root) {
+    const auto& list = check.one_for_each_rank(outputs, true);
+    check.same_type(input, list);
+    check.same_sizes(input, list);
+    call.outputs.assign(list.begin(), list.end());
+  } else if (!outputs.empty()) {
+    check.fail("requires empty output on non-root");
+  }
+  return submit(std::move(work));
+}
+
+auto RankBackend::scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) -> WorkPtr {
+  const ArgumentChecks check("scatter", size_);
+  check.root(options.rootRank);
+  const auto& output = check.single(outputs, "output tensor list");
+  auto work = make(OpType::SCATTER, options.timeout);
+  auto& call = work->operation;
+  call.root = static_cast<int>(options.rootRank);
+  call.outputs.push_back(output);
+  if (rank_ == call.root) {
+    const auto& list = check.one_for_each_rank(inputs, false);
+    check.same_type(output, list);
+    check.same_sizes(output, list);
+    call.inputs.assign(list.begin(), list.end());
+  } else if (!inputs.empty()) {
+    check.fail("requires empty input on non-root");
+  }
+  return submit(std::move(work));
+}
+
+auto RankBackend::reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions& options)
+    -> WorkPtr {
+  const ArgumentChecks check("reduce_scatter", size_);
+  const auto& output = check.single(outputs, "output tensor list");
+  const auto& list = check.one_for_each_rank(inputs, false);
+  check.same_type(output, list);
+  const auto& own = list[static_cast<std::size_t>(rank_)];
+  if (own.numel() != output.numel()) {
+    check.fail(fmt::format("invalid tensor size at index {} (expected [{}], got [{}])", rank_,
+                           fmt::join(output.sizes(), ", "), fmt::join(own.sizes(), ", ")));
+  }
+  auto work = make(OpType::REDUCE_SCATTER, options.timeout);
+  auto& call = work->operation;
+  set_reduce_op(call, options.reduceOp);
+  call.inputs.assign(list.begin(), list.end());
+  call.outputs.push_back(output);
+  return submit(std::move(work));
+}
+
+auto RankBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                       const c10d::ReduceScatterOptions& options) -> WorkPtr {
+  ArgumentChecks("_reduce_scatter_base", size_)
+      .base_pair(input, output, "input tensor must be the same size as output size times world size",
+                 "input tensor must be the same type as the output tensor.");
+  auto work = make(OpType::_REDUCE_SCATTER_BASE, options.timeout);
+  auto& call = work->operation;
+  set_reduce_op(call, options.reduceOp);
+  call.inputs.push_back(input);
+  call.outputs.push_back(output);
+  return submit(std::move(work));
+}
+
+auto RankBackend::barrier(const c10d::BarrierOptions& options) -> WorkPtr {
+  return submit(make(OpType::BARRIER, options.timeout));
+}
+
+}  // namespace rehearse::comm

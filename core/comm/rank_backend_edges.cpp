@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The operations of RankBackend in which each pair of ranks has its own part: all-to-all, sends and receives, and the
+// monitored barrier.
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/comm/rank_backend.h>
+#include <rehearse/comm/rank_work.h>
+
+#include "argument_checks.h"
+#include "fingerprint.h"
+#include "group_state.h"
+
+namespace rehearse::comm {
+namespace {
+
+using c10d::OpType;
+using Splits = c10::SmallVector<std::int64_t, 0>;
+
+// Splits along dimension 0 as elements; no splits: equal ones.
+void set_splits(const ArgumentChecks& check, const std::vector<std::int64_t>& rows, const at::Tensor& tensor, int size,
+                Splits& splits) {
+  const auto all_rows = tensor.dim() > 0 ? tensor.size(0) : 0;
+  const auto row = all_rows > 0 ? tensor.numel() / all_rows : 0;
+  if (rows.empty()) {
+    if (all_rows % size != 0) check.fail("Tensor's dim 0 does not divide equally across group size");
+    splits.assign(static_cast<std::size_t>(size), all_rows / size * row);
+    return;
+  }
+  if (rows.size() != static_cast<std::size_t>(size)) check.fail("Number of tensor splits not equal to group size");
+  std::int64_t sum = 0;
+  for (const auto count : rows) {
+    if (count < 0) check.fail(fmt::format("a split size is negative: {}", count));
+    sum += count;
+    splits.push_back(count * row);
+  }
+  if (sum != all_rows) check.fail("Split sizes doesn't match total dim 0 size");
+}
+
+// What a rank sends to itself it must also expect from itself.
+void check_own_edge(const ArgumentChecks& check, const Operation& call, int rank) {
+  const auto sent = elements_to(call, rank);
+  const auto expected = elements_from(call, rank);
+  if (sent == expected) return;
+  check.fail(fmt::format("this rank sends {} elements to itself but expects {}", sent, expected));
+}
+
+const at::Tensor& message(const ArgumentChecks& check, const std::vector<at::Tensor>& tensors) {
+  if (tensors.size() != 1) check.fail("takes a single tensor");
+  check.dense(tensors.front());
+  return tensors.front();
+}
+
+void check_peer(const ArgumentChecks& check, const char* kind, int peer, int rank, int size) {
+  if (peer < 0 || peer >= size) check.fail(fmt::format("invalid {} rank: {}", kind, peer));
+  if (peer == rank) {
+    check.fail(fmt::format("invalid {} rank: {} is the rank of the calling process itself", kind, peer));
+  }
+}
+
+void check_tag(const ArgumentChecks& check, int tag) {
+  if (tag < 0) check.fail("Tag must be nonnegative");
+}
+
+}  // namespace
+
+auto RankBackend::alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
+                                std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions& options)
+    -> WorkPtr {
+  const ArgumentChecks check("alltoall_base", size_);
+  check.dense(output);
+  check.dense(input);
+  if (output.device() != input.device()) {
+    check.fail("output tensor and input tensor must be on the same type of device");
+  }
+  check.same_type(input, output, 0);
+  auto work = make(OpType::ALLTOALL_BASE, options.timeout);
+  auto& call = work->operation;
+  set_splits(check, input_splits, input, size_, call.input_splits);
+  set_splits(check, output_splits, output, size_, call.output_splits);
+  check_own_edge(check, call, rank_);
+  call.inputs.push_back(input);
+  call.outputs.push_back(output);
+  return submit(std::move(work));
+}
+
+auto RankBackend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) -> WorkPtr {
+  const ArgumentChecks check("alltoall", size_);
+  for (const auto* const list : {&outputs, &inputs}) {
+    if (list->size() != static_cast<std::size_t>(size_)) {
+      check.fail(fmt::format("invalid {} tensor list (expected length {}, got {})",
+                             list == &outputs ? "output" : "input", size_, list->size()));
+    }
+    for (const auto& tensor : *list) check.dense(tensor);
+    check.same_type(inputs.front(), *list);
+  }
+  auto work = make(OpType::ALLTOALL, options.timeout);
+  auto& call = work->operation;
+  call.inputs.assign(inputs.begin(), inputs.end());
+  call.outputs.assign(outputs.begin(), outputs.end());
+  check_own_edge(check, call, rank_);
+  return submit(std::move(work));
+}
+
+auto RankBackend::send(Tensors& tensors, int destination, int tag) -> WorkPtr {
+  const ArgumentChecks check("send", size_);
+  const auto& tensor = message(check, tensors);
+  check_peer(check, "destination", destination, rank_, size_);
+  check_tag(check, tag);
+  auto work = make(OpType::SEND, c10d::kUnsetTimeout);
+  work->operation.peer = destination;
+  work->operation.tag = tag;
+  work->operation.inputs.push_back(tensor);
+  return submit(std::move(work));
+}
+
+auto RankBackend::recv(Tensors& tensors, int source, int tag) -> WorkPtr {
+  const ArgumentChecks check("recv", size_);
+  const auto& tensor = message(check, tensors);
+  check_peer(check, "source", source, rank_, size_);
+  check_tag(check, tag);
+  auto work = make(OpType::RECV, c10d::kUnsetTimeout);
+  work->operation.peer = source;
+  work->operation.tag = tag;
+  work->operation.outputs.push_back(tensor);
+  return submit(std::move(work));
+}
+
+auto RankBackend::recvAnysource(Tensors& tensors, int tag) -> WorkPtr {
+  const ArgumentChecks check("recv_any_source", size_);
+  const auto& tensor = message(check, tensors);
+  check_tag(check, tag);
+  auto work = make(OpType::RECVANYSOURCE, c10d::kUnsetTimeout);
+  work->operation.tag = tag;
+  work->operation.outputs.push_back(tensor);
+  return submit(std::move(work));
+}
+
+void RankBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
+  auto work = make(OpType::BARRIER, rank_ == 0 ? options.timeout : c10d::kUnsetTimeout);
+  work->operation.tag = Operation::kMonitoredBarrier;
+  group_->submit(work);
+  if (rank_ != 0) {
+    work->wait();
+    return;
+  }
+  try {
+    work->wait();
+  } catch (const TimeoutError& error) {
+    group_->collectives().give_up_monitored_barrier(*work, error, wait_all_ranks);
+  }
+}
+
+}  // namespace rehearse::comm

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/comm/rank_work.h>
+
+#include <new>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/exec/this_rank.h>
+
+#include "group_state.h"
+
+namespace rehearse::comm {
+
+class RankWork::Waiting final : public exec::Observer {
+ public:
+  explicit Waiting(const RankWork& work) : work_(work) {}
+  std::string describe() const override { return work_.describe(); }
+  bool is_enabled() const override { return !work_.incomplete(); }
+  std::vector<int> waits_for() const override { return work_.waits_for(); }
+  std::uint64_t fingerprint() const override { return work_.fingerprint; }
+
+ private:
+  const RankWork& work_;
+};
+
+// The timeout of one wait().
+class RankWork::Deadline final : public exec::Timer {
+ public:
+  Deadline(RankWork& work, Communicators& world, VirtualTime due) : work_(work), world_(world) {
+    world_.executor().timers().arm(*this, due);
+  }
+  ~Deadline() override { world_.executor().timers().cancel(*this); }
+  bool expired() const noexcept { return expired_; }
+
+ private:
+  void fire() override {
+    if (!work_.incomplete()) return;
+    expired_ = true;
+    work_.waiters_.notify_all();
+  }
+  bool gives_up() const noexcept override { return true; }
+
+  RankWork& work_;
+  Communicators& world_;
+  bool expired_ = false;
+};
+
+RankWork::RankWork(c10::intrusive_ptr<GroupState> group, int rank, c10d::OpType type)
+    : c10d::Work(rank, type), group_(std::move(group)) {
+  operation.type = type;
+}
+
+RankWork::~RankWork() = default;
+
+void RankWork::enter(Meeting* meeting, std::uint64_t sequence, Event* event) noexcept {
+  meeting_ = meeting;
+  sequence_ = sequence;
+  event_ = event;
+  if (event == nullptr) return;
+  record_id_ = event->record_id;
+  created_ = event->time_created;
+  if (operation.timeout.count() > 0) deadline_ = created_ + operation.timeout;
+}
+
+const Event* RankWork::event() const noexcept {
+  return event_ != nullptr && event_->record_id == record_id_ ? event_ : nullptr;
+}
+
+void RankWork::start(VirtualTime now) noexcept {
+  started_ = now;
+  if (event() != nullptr) event_->time_started = now;
+}
+
+void RankWork::complete(VirtualTime now) {
+  if (!incomplete()) return;
+  completed_at_ = now;
+  if (event() != nullptr) event_->time_completed = now;
+  finish(State::completed);
+}
+
+void RankWork::fail(std::exception_ptr error) {
+  if (!incomplete()) return;
+  exception_ = std::move(error);
+  finish(State::failed);
+}
+
+void RankWork::finish(State state) {
+  state_ = state;
+  meeting_ = nullptr;
+  waiters_.notify_all();
+  if (future_ == nullptr || group_->closed()) return;
+  auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);
+  group_->world().executor().post(group_->global_rank(rank_), [self] { self->mark_future(); });
+}
+
+void RankWork::time_out() {
+  overdue_ = true;
+  waiters_.notify_all();
+}
+
+bool RankWork::isCompleted() {
+  if (incomplete() && !group_->closed() && exec::this_rank::is_fiber()) exec::this_rank::poll();
+  return !incomplete();
+}
+
+bool RankWork::isSuccess() const { return state_ == State::completed; }
+std::exception_ptr RankWork::exception() const { return exception_; }
+
+int RankWork::sourceRank() const {
+  TORCH_CHECK(source_ >= 0,
+              "sourceRank() may only be called on work objects that correspond to a recv or recv-from-any call.");
+  return source_;
+}
+
+std::vector<at::Tensor> RankWork::result() { return {operation.outputs.begin(), operation.outputs.end()}; }
+void RankWork::synchronize() {}
+
+bool RankWork::wait(std::chrono::milliseconds timeout) {
+  if (incomplete()) block(timeout);
+  if (exception_ != nullptr) std::rethrow_exception(exception_);
+  return true;
+}
+
+void RankWork::block(std::chrono::milliseconds timeout) {
+  auto& world = group_->world();
+  const bool given = timeout.count() > 0;
+  const auto limit = given ? world.now() + timeout : deadline_;
+  std::optional<Deadline> own;
+  const bool watched = !given && meeting_ != nullptr && limit != VirtualTime::max() && meeting_->watch(*this, limit);
+  if (!watched && limit != VirtualTime::max()) own.emplace(*this, world, limit);
+  const Waiting observer(*this);
+  while (incomplete()) {
+    if (own ? own->expired() : overdue_) throw_timeout(given ? timeout : operation.timeout);
+    waiters_.wait(observer);
+  }
+}
+
+void RankWork::throw_timeout(std::chrono::milliseconds timeout) const {
+  const auto missing = waits_for();
+  const auto why = missing.empty() ? std::string("all ranks are there, the transfer takes longer")
+                                   : fmt::format("missing ranks: {}", fmt::join(missing, ", "));
+  throw TimeoutError(
+      fmt::format("{} timed out after {} ms of virtual time; {}", title_of(*this), timeout.count(), why),
+      group_->name(), sequence_, missing);
+}
+
+void RankWork::abort() {
+  fail(std::make_exception_ptr(CommError(fmt::format("{} was aborted", title_of(*this)), group_->name(), sequence_,
+                                         {group_->global_rank(rank_)})));
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFuture() {
+  if (future_ == nullptr) {
+    static const c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
+    future_ = c10::make_intrusive<c10::ivalue::Future>(type);
+    if (!incomplete()) mark_future();
+  }
+  return future_;
+}
+
+void RankWork::mark_future() {
+  if (exception_ != nullptr) {
+    future_->setErrorIfNeeded(exception_);
+  } else {
+    future_->markCompleted(c10::IValue(result()));
+  }
+}
+
+float RankWork::getDuration() const {
+  TORCH_CHECK(state_ == State::completed, "getDuration() may only be called when the work has completed");
+  return std::chrono::duration<float, std::milli>(completed_at_ - started_).count();
+}
+
+std::string RankWork::describe() const {
+  return meeting_ != nullptr ? meeting_->describe(*this) : title_of(*this) + " (the world is over)";
+}
+
+std::vector<int> RankWork::waits_for() const {
+  return meeting_ != nullptr ? meeting_->waits_for(*this) : std::vector<int>{};
+}
+
+}  // namespace rehearse::comm
