@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rehearse/job/report.h>
+
+// A report as text for people and as JSON for programs. Pure functions: equal reports give equal bytes.
+// Nothing blocks; no clock is read.
+namespace rehearse::sim {
+
+struct TextOptions {
+  // Lines are wrapped at this many bytes; a single longer word (a path) and the replay line are left whole.
+  std::size_t width = 120;
+  // The verdict in colour (ANSI codes). Whether the output is a terminal is for the caller to know.
+  bool colour = false;
+};
+
+// The report for people, a reader may stop after any part: the verdict and its headline; a line for each
+// rank, ranks that say the same on one line; calls that should have been the same, and what differs; who
+// waits for whom; the last events; what was checked; what ran; the files written; the command that runs it
+// again. Ends with a line end.
+//
+// Long parts are cut with a count of what is left out (the JSON report has all): at most 16 rank lines, the
+// rarest states first, and as many events as keep the report of 8 ranks near 25 lines.
+std::string to_text(const Report& report, const TextOptions& options = {});
+
+// The report as JSON, indented, keys in a fixed order, with a line end. Times are nanoseconds of virtual
+// time; seed and identity are texts ("0x7"), because many readers keep integers as doubles. Bytes that are
+// not UTF-8 are replaced.
+std::string to_json(const Report& report);
+
+// A text is not a report of this version, or a part of it is missing or of another type; what() names the
+// part.
+class ReportFormatError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The report that to_json() made `text` of. Unknown keys are ignored. Throws ReportFormatError.
+Report report_from_json(std::string_view text);
+
+// Ranks as people write them: "rank 2", "ranks 0-1,3"; of many separate ones the first: "ranks 0,2,4 and 509
+// more".
+std::string describe_ranks(const std::vector<int>& ranks);
+
+}  // namespace rehearse::sim

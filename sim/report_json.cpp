@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstdint>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <rehearse/sim/report_writers.h>
+
+namespace rehearse::sim {
+namespace {
+
+// Keeps the order in which keys are written.
+using Json = nlohmann::ordered_json;
+
+constexpr int kFormatVersion = 1;
+
+std::int64_t nanoseconds(VirtualTime time) {
+  return time.time_since_epoch().count();
+}
+VirtualTime time_at(std::int64_t nanoseconds) {
+  return kTimeZero + VirtualDuration(nanoseconds);
+}
+std::string hexadecimal(std::uint64_t number) {
+  return fmt::format("{:#x}", number);
+}
+
+Json json_of(const RankLine& line) {
+  return {
+      {"rank", line.rank}, {"state", line.state}, {"time_ns", nanoseconds(line.at)}, {"doing", line.doing},
+      {"last", line.last}, {"where", line.where}, {"waits_for", line.waits_for},
+  };
+}
+
+Json json_of(const Difference::Side& side) {
+  return {{"rank", side.rank}, {"fingerprint", side.fingerprint}, {"where", side.where}};
+}
+
+Json json_of(const Difference& difference) {
+  Json fields = Json::array();
+  for (const auto& field : difference.fields) {
+    fields.push_back({{"name", field.name}, {"first", field.first}, {"second", field.second}});
+  }
+  return {
+      {"process_group_name", difference.group},
+      {"seq_id", difference.sequence},
+      {"first", json_of(difference.first)},
+      {"second", json_of(difference.second)},
+      {"fields", std::move(fields)},
+  };
+}
+
+template <class Items>
+Json list_of(const Items& items) {
+  Json list = Json::array();
+  for (const auto& item : items) list.push_back(json_of(item));
+  return list;
+}
+
+// Reads one JSON object and knows where it stands, for errors.
+class Reader {
+ public:
+  Reader(const Json& object, std::string path) : object_(object), path_(std::move(path)) {
+    if (!object_.is_object()) fail(path_.empty() ? "the whole" : path_, "is not an object");
+  }
+
+  template <class T>
+  T get(const char* key) const {
+    try {
+      return member(key).get<T>();
+    } catch (const Json::exception&) {
+      fail(path_of(key), fmt::format("is {}, which is of the wrong type", member(key).dump().substr(0, 40)));
+    }
+  }
+
+  std::uint64_t get_hexadecimal(const char* key) const {
+    const auto text = get<std::string>(key);
+    std::size_t used = 0;
+    try {
+      if (text.starts_with("0x")) {
+        const std::uint64_t number = std::stoull(text, &used, 16);
+        if (used == text.size()) return number;
+      }
+    } catch (const std::exception&) {
+    }
+    fail(path_of(key), fmt::format("is \"{}\" and not a number as in \"0x7\"", text));
+  }
+
+  VirtualTime get_time(const char* key) const { return time_at(get<std::int64_t>(key)); }
+
+  Reader child(const char* key) const { return Reader(member(key), path_of(key)); }
+
+  template <class Read>
+  auto get_list(const char* key, const Read& read) const {
+    const Json& list = member(key);
+    if (!list.is_array()) fail(path_of(key), "is not a list");
+    std::vector<decltype(read(*this))> result;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      result.push_back(read(Reader(list[i], fmt::format("{}[{}]", path_of(key), i))));
+    }
+    return result;
+  }
+
+  [[noreturn]] static void fail(const std::string& path, const std::string& problem) {
+    throw ReportFormatError(fmt::format("not a report: {} {}", path, problem));
+  }
+
+ private:
+  const Json& member(const char* key) const {
+    const auto found = object_.find(key);
+    if (found == object_.end()) fail(path_of(key), "is missing");
+    return *found;
+  }
+
+  std::string path_of(const char* key) const {
+    return path_.empty() ? key : fmt::format("{}.{}", path_, key);
+  }
+
+  const Json& object_;
+  std::string path_;
+};
+
+RankLine rank_line_of(const Reader& reader) {
+  RankLine line;
+  line.rank = reader.get<int>("rank");
+  line.state = reader.get<std::string>("state");
+  line.at = reader.get_time("time_ns");
+  line.doing = reader.get<std::string>("doing");
+  line.last = reader.get<std::string>("last");
+  line.where = reader.get<std::string>("where");
+  line.waits_for = reader.get<std::vector<int>>("waits_for");
+  return line;
+}
+
+Difference::Side side_of(const Reader& reader) {
+  return {reader.get<int>("rank"), reader.get<std::string>("fingerprint"), reader.get<std::string>("where")};
+}
+
+Difference::Field field_of(const Reader& reader) {
+  return {reader.get<std::string>("name"), reader.get<std::string>("first"),
+          reader.get<std::string>("second")};
+}
+
+Difference difference_of(const Reader& reader) {
+  Difference difference;
+  difference.group = reader.get<std::string>("process_group_name");
+  difference.sequence = reader.get<std::uint64_t>("seq_id");
+  difference.first = side_of(reader.child("first"));
+  difference.second = side_of(reader.child("second"));
+  difference.fields = reader.get_list("fields", field_of);
+  return difference;
+}
+
+Verdict verdict_of(const Reader& reader) {
+  const auto name = reader.get<std::string>("verdict");
+  const auto verdict = verdict_from_string(name);
+  if (!verdict) Reader::fail("verdict", fmt::format("is \"{}\", which is no verdict", name));
+  return *verdict;
+}
+
+Json parse(std::string_view text) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    throw ReportFormatError(fmt::format("not a report: not JSON, see byte {}", error.byte));
+  }
+}
+
+}  // namespace
+
+std::string to_json(const Report& report) {
+  const Json json{
+      {"rehearse_report", kFormatVersion},
+      {"verdict", to_string(report.verdict)},
+      {"exit_code", exit_code(report.verdict)},
+      {"headline", report.headline},
+      {"program", report.program},
+      {"ranks", report.ranks},
+      {"seed", hexadecimal(report.seed)},
+      {"schedule", report.schedule},
+      {"version", report.version},
+      {"identity", hexadecimal(report.identity)},
+      {"decisions", report.decisions},
+      {"switches", report.switches},
+      {"operations", report.operations},
+      {"end_time_ns", nanoseconds(report.end_time)},
+      {"rank_lines", list_of(report.rank_lines)},
+      {"differences", list_of(report.differences)},
+      {"wait_cycle", report.wait_cycle},
+      {"last_events", report.last_events},
+      {"checks", report.checks},
+      {"replay", report.replay},
+      {"files", report.files},
+  };
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Report report_from_json(std::string_view text) {
+  const Json json = parse(text);
+  const Reader reader(json, "");
+  const auto version = reader.get<int>("rehearse_report");
+  if (version != kFormatVersion) {
+    Reader::fail("rehearse_report", fmt::format("is {}; this version reads {}", version, kFormatVersion));
+  }
+  Report report;
+  report.verdict = verdict_of(reader);
+  report.headline = reader.get<std::string>("headline");
+  report.program = reader.get<std::string>("program");
+  report.ranks = reader.get<int>("ranks");
+  report.seed = reader.get_hexadecimal("seed");
+  report.schedule = reader.get<std::string>("schedule");
+  report.version = reader.get<std::string>("version");
+  report.identity = reader.get_hexadecimal("identity");
+  report.decisions = reader.get<std::uint64_t>("decisions");
+  report.switches = reader.get<std::uint64_t>("switches");
+  report.operations = reader.get<std::uint64_t>("operations");
+  report.end_time = reader.get_time("end_time_ns");
+  report.rank_lines = reader.get_list("rank_lines", rank_line_of);
+  report.differences = reader.get_list("differences", difference_of);
+  report.wait_cycle = reader.get<std::vector<std::string>>("wait_cycle");
+  report.last_events = reader.get<std::vector<std::string>>("last_events");
+  report.checks = reader.get<std::map<std::string, std::uint64_t>>("checks");
+  report.replay = reader.get<std::string>("replay");
+  report.files = reader.get<std::vector<std::string>>("files");
+  return report;
+}
+
+}  // namespace rehearse::sim

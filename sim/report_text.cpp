@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/sim/format_time.h>
+#include <rehearse/sim/report_writers.h>
+
+#include "rank_lines.h"
+#include "text_lines.h"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kDifferencesShown = 3;
+constexpr std::size_t kEdgesShown = 8;
+constexpr std::size_t kEventsLeast = 3;  // shown however long the rest is
+constexpr std::size_t kLinesAimedAt = 25;
+constexpr std::uint64_t kDecimalSeedMax = 999'999;  // larger ones are easier to compare in hexadecimal
+
+class TextWriter {
+ public:
+  TextWriter(const Report& report, const TextOptions& options) : report_(report), options_(options) {}
+
+  std::string write() const {
+    const std::string above =
+        verdict_line() + rank_lines_text(report_.rank_lines, options_.width) + differences() + wait_cycle();
+    const std::string below = checks() + banner() + files() + replay();
+    return above + events(count_lines(above) + count_lines(below)) + below;
+  }
+
+ private:
+  std::string line(std::string_view text, std::size_t indent = 2) const {
+    const std::size_t words = std::min(text.find_first_not_of(' '), text.size());
+    return wrapped(text.substr(0, words), text.substr(words), options_.width, indent) + "\n";
+  }
+
+  std::string verdict_line() const {
+    const std::string name(to_string(report_.verdict));
+    std::string text = line(report_.headline.empty() ? name : fmt::format("{}: {}", name, report_.headline));
+    if (!options_.colour) return text;
+    const char* colour = report_.verdict == Verdict::ok ? "\x1b[1;32m" : "\x1b[1;31m";
+    return colour + name + "\x1b[0m" + text.substr(name.size());
+  }
+
+  // Both calls, and only the fields in which they differ.
+  std::string difference(const Difference& difference) const {
+    std::string text =
+        line(fmt::format("different calls, #{} on group \"{}\":", difference.sequence, difference.group));
+    for (const auto* side : {&difference.first, &difference.second}) {
+      const std::string where = side->where.empty() ? "" : "  at " + side->where;
+      text += line(fmt::format("  rank {}  {}{}", side->rank, side->fingerprint, where), 6);
+    }
+    std::vector<std::string> fields;
+    for (const auto& field : difference.fields) {
+      fields.push_back(fmt::format("{} ({}, {})", field.name, field.first, field.second));
+    }
+    if (!fields.empty()) text += line(fmt::format("  differ in {}", fmt::join(fields, ", ")), 6);
+    return text;
+  }
+
+  std::string differences() const {
+    std::string text;
+    const std::size_t shown = std::min(report_.differences.size(), kDifferencesShown);
+    for (std::size_t i = 0; i < shown; ++i) text += difference(report_.differences[i]);
+    if (shown < report_.differences.size())
+      text += more(report_.differences.size() - shown, "different calls");
+    return text;
+  }
+
+  std::string wait_cycle() const {
+    if (report_.wait_cycle.empty()) return "";
+    std::string text = "wait-for cycle:\n";
+    const std::size_t shown = std::min(report_.wait_cycle.size(), kEdgesShown);
+    for (std::size_t i = 0; i < shown; ++i) text += line("  " + report_.wait_cycle[i], 4);
+    if (shown < report_.wait_cycle.size()) text += more(report_.wait_cycle.size() - shown, "waits");
+    return text;
+  }
+
+  // The newest ones, as many as there is room for.
+  std::string events(std::size_t other_lines) const {
+    const std::size_t all = report_.last_events.size();
+    if (all == 0) return "";
+    const std::size_t taken = other_lines + 1;  // with the heading
+    const std::size_t room = taken < kLinesAimedAt ? kLinesAimedAt - taken : 0;
+    const std::size_t shown = std::min(all, std::max(kEventsLeast, room));
+    std::string text = shown == all ? "last events:\n" : fmt::format("last events ({} of {}):\n", shown, all);
+    for (std::size_t i = all - shown; i < all; ++i) text += line("  " + report_.last_events[i], 4);
+    return text;
+  }
+
+  std::string checks() const {
+    if (report_.checks.empty()) return "";
+    std::vector<std::string> held;
+    for (const auto& [what, times] : report_.checks)
+      held.push_back(fmt::format("{} (held {} times)", what, times));
+    return line(fmt::format("checks: {}", fmt::join(held, ", ")));
+  }
+
+  std::string banner() const {
+    const std::string program = report_.program.empty() ? "" : " program=" + report_.program;
+    const std::string seed = report_.seed <= kDecimalSeedMax ? fmt::format("{}", report_.seed)
+                                                             : fmt::format("{:#x}", report_.seed);
+    return line(fmt::format("rehearse {}{} ranks={} seed={} schedule={} identity={:016x}", report_.version,
+                            program, report_.ranks, seed, report_.schedule, report_.identity)) +
+           line(fmt::format("ran {} operations, {} decisions and {} switches in {} of virtual time",
+                            report_.operations, report_.decisions, report_.switches,
+                            format_time(report_.end_time)));
+  }
+
+  std::string files() const {
+    if (report_.files.empty()) return "";
+    return line(fmt::format("files: {}", fmt::join(report_.files, ", ")));
+  }
+
+  // Whole, however long: it is there to be pasted.
+  std::string replay() const { return report_.replay.empty() ? "" : "replay: " + report_.replay + "\n"; }
+
+  static std::string more(std::size_t count, std::string_view what) {
+    return fmt::format("  ... and {} more {}\n", count, what);
+  }
+
+  const Report& report_;
+  const TextOptions& options_;
+};
+
+}  // namespace
+
+std::string to_text(const Report& report, const TextOptions& options) {
+  return TextWriter(report, options).write();
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include <rehearse/sim/report_writers.h>
+
+#include "golden_file.h"
+#include "report_samples.h"
+
+namespace rehearse::golden {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The report is what users read: any change of it is meant, and seen in review.
+TEST(ReportText, EveryVerdict_AsInItsFile) {
+  for (const Sample& sample : samples()) {
+    expect_golden(sim::to_text(sample.report), std::string("report_") + sample.name + ".txt");
+  }
+}
+
+TEST(ReportText, ManyRanksAndEvents_PartsAreCutWithACount) {
+  expect_golden(sim::to_text(large_report()), "report_large.txt");
+}
+
+TEST(ReportJson, EveryVerdict_AsInItsFile) {
+  for (const Sample& sample : samples()) {
+    expect_golden(sim::to_json(sample.report), std::string("report_") + sample.name + ".json");
+  }
+}
+
+TEST(ReportSamples, All_CoverEveryVerdict) {
+  std::set<Verdict> covered;
+  for (const Sample& sample : samples()) covered.insert(sample.report.verdict);
+  EXPECT_EQ(covered.size(), 9u);
+}
+
+TEST(ReportText, EveryVerdict_StartsWithItAndEndsWithTheReplay) {
+  for (const Sample& sample : samples()) {
+    const auto lines = lines_of(sim::to_text(sample.report));
+    ASSERT_FALSE(lines.empty());
+    EXPECT_EQ(lines.front().rfind(std::string(to_string(sample.report.verdict)) + ": ", 0), 0u)
+        << lines.front();
+    EXPECT_EQ(lines.back(), "replay: ./lm_ddp replay rehearse-out/lm_ddp/run.rlog");
+    EXPECT_LE(lines.size(), 25u) << sample.name;
+    for (const auto& line : lines) EXPECT_LE(line.size(), 120u) << line;
+  }
+}
+
+TEST(ReportText, Colour_OnlyTheVerdict) {
+  const Report report = deadlock_report();
+  const std::string plain = sim::to_text(report);
+  const std::string coloured = sim::to_text(report, {.colour = true});
+  EXPECT_EQ(coloured, "\x1b[1;31mDEADLOCK\x1b[0m" + plain.substr(std::string("DEADLOCK").size()));
+  EXPECT_EQ(sim::to_text(ok_report(), {.colour = true}).substr(0, 16), "\x1b[1;32mOK\x1b[0m: 4");
+}
+
+TEST(ReportText, NarrowOutput_WrapsAtSpacesAndKeepsTheReplayLineWhole) {
+  const auto lines = lines_of(sim::to_text(deadlock_report(), {.width = 60}));
+  for (const auto& line : lines) {
+    if (line.rfind("replay: ", 0) == 0 || line.find(' ', 2) == std::string::npos) continue;
+    EXPECT_LE(line.size(), 60u) << line;
+  }
+  EXPECT_EQ(lines.back(), "replay: ./lm_ddp replay rehearse-out/lm_ddp/run.rlog");
+}
+
+TEST(RanksText, Ranks_RunsAreFolded) {
+  EXPECT_EQ(sim::describe_ranks({2}), "rank 2");
+  EXPECT_EQ(sim::describe_ranks({0, 1, 3}), "ranks 0-1,3");
+  EXPECT_EQ(sim::describe_ranks({0, 1, 2, 3}), "ranks 0-3");
+  EXPECT_EQ(sim::describe_ranks({5, 3}), "ranks 5,3");
+  std::vector<int> even;
+  for (int rank = 0; rank < 1024; rank += 2) even.push_back(rank);
+  EXPECT_EQ(sim::describe_ranks(even), "ranks 0,2,4,6,8,10,12,14 and 504 more");
+}
+
+TEST(ReportJson, EverySample_ReadsBackTheSame) {
+  auto all = samples();
+  all.push_back({"large", large_report()});
+  for (const Sample& sample : all) {
+    const std::string json = sim::to_json(sample.report);
+    const Report back = sim::report_from_json(json);
+    EXPECT_EQ(sim::to_json(back), json) << sample.name;
+    EXPECT_EQ(sim::to_text(back), sim::to_text(sample.report)) << sample.name;
+    EXPECT_EQ(back.seed, sample.report.seed);
+    EXPECT_EQ(back.checks, sample.report.checks);
+  }
+}
+
+TEST(ReportJson, BytesThatAreNotUtf8_AreReplacedNotRefused) {
+  Report report = ok_report();
+  report.headline = "bad \xff byte";
+  EXPECT_EQ(sim::report_from_json(sim::to_json(report)).headline, "bad \xEF\xBF\xBD byte");
+}
+
+std::string error_of(const std::string& json) {
+  try {
+    sim::report_from_json(json);
+  } catch (const sim::ReportFormatError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+TEST(ReportJson, Damaged_ErrorNamesThePart) {
+  const std::string json = sim::to_json(mismatch_report());
+  EXPECT_EQ(error_of("{\"a\": }"), "not a report: not JSON, see byte 7");
+  EXPECT_EQ(error_of("[]"), "not a report: the whole is not an object");
+  EXPECT_EQ(error_of("{}"), "not a report: rehearse_report is missing");
+  EXPECT_EQ(error_of(replaced(json, "\"rehearse_report\": 1", "\"rehearse_report\": 2")),
+            "not a report: rehearse_report is 2; this version reads 1");
+  EXPECT_EQ(error_of(replaced(json, "\"MISMATCH\"", "\"WEATHER\"")),
+            "not a report: verdict is \"WEATHER\", which is no verdict");
+  EXPECT_EQ(error_of(replaced(json, "\"ranks\": 4", "\"ranks\": \"four\"")),
+            "not a report: ranks is \"four\", which is of the wrong type");
+  EXPECT_EQ(error_of(replaced(json, "\"seed\": \"0x7\"", "\"seed\": \"7\"")),
+            "not a report: seed is \"7\" and not a number as in \"0x7\"");
+  EXPECT_EQ(error_of(replaced(json, "\"name\": \"reduce_op\"", "\"name\": 3")),
+            "not a report: differences[0].fields[0].name is 3, which is of the wrong type");
+  EXPECT_EQ(error_of(replaced(json, "\"fingerprint\"", "\"finger\"")),
+            "not a report: differences[0].first.fingerprint is missing");
+}
+
+}  // namespace
+}  // namespace rehearse::golden

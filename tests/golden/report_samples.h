@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <rehearse/job/report.h>
+
+// Reports made by hand, one for each verdict, as a run would fill them in.
+namespace rehearse::golden {
+
+inline VirtualTime at_us(std::int64_t microseconds) {
+  return kTimeZero + std::chrono::microseconds(microseconds);
+}
+
+inline Report base(Verdict verdict, std::string headline, int ranks) {
+  Report report;
+  report.verdict = verdict;
+  report.headline = std::move(headline);
+  report.program = "lm_ddp";
+  report.ranks = ranks;
+  report.seed = 7;
+  report.schedule = "random";
+  report.version = "0.1.0";
+  report.identity = 0x00c0ffee12345678;
+  report.decisions = 412;
+  report.switches = 1893;
+  report.operations = 56;
+  report.end_time = at_us(1203);
+  report.replay = "./lm_ddp replay rehearse-out/lm_ddp/run.rlog";
+  report.files = {"rehearse-out/lm_ddp/run.rlog", "rehearse-out/lm_ddp/report.json",
+                  "rehearse-out/lm_ddp/trace.json"};
+  return report;
+}
+
+inline RankLine line(int rank, std::string state, std::int64_t at, std::string doing = "",
+                     std::string last = "", std::string where = "", std::vector<int> waits_for = {}) {
+  return {rank,
+          std::move(state),
+          at_us(at),
+          std::move(doing),
+          std::move(last),
+          std::move(where),
+          std::move(waits_for)};
+}
+
+inline Report ok_report() {
+  Report report = base(Verdict::ok, "4 ranks returned after 1.203 ms of virtual time", 4);
+  for (int rank = 0; rank < 4; ++rank) report.rank_lines.push_back(line(rank, "returned", 1200 + rank));
+  report.checks = {{"loss is finite", 80}, {"replicas agree", 20}};
+  report.seed = 0x8f3a5566778899aa;
+  return report;
+}
+
+inline Report deadlock_report() {
+  Report report = base(Verdict::deadlock, "allreduce #7 on group \"world\": missing rank 2", 8);
+  for (int rank = 0; rank < 8; ++rank) {
+    if (rank == 2) {
+      report.rank_lines.push_back(line(rank, "returned", 903, "", "broadcast #6 on group \"world\""));
+    } else {
+      report.rank_lines.push_back(line(rank, "blocked", 1203, "allreduce #7 on group \"world\"",
+                                       "broadcast #6 on group \"world\"", "train.cpp:41 in train_step", {2}));
+    }
+  }
+  for (int rank = 0; rank < 8; ++rank) {
+    if (rank == 2) continue;
+    report.last_events.push_back(fmt::format(
+        "1.203 ms  rank {}  allreduce #7 on group \"world\"  (not complete)  at train.cpp:41 in train_step",
+        rank));
+  }
+  return report;
+}
+
+// Two groups entered in opposite order.
+inline Report cycle_report() {
+  Report report = base(Verdict::deadlock, "ranks 0 -> 1 -> 0 wait for each other", 2);
+  report.rank_lines = {
+      line(0, "blocked", 40, "allreduce #1 on group \"tensor_parallel\"", "", "model.cpp:118 in forward",
+           {1}),
+      line(1, "blocked", 40, "allreduce #1 on group \"data_parallel\"", "", "ddp.cpp:77 in backward", {0}),
+  };
+  report.wait_cycle = {"rank 0 waits for rank 1 (allreduce #1 on group \"tensor_parallel\")",
+                       "rank 1 waits for rank 0 (allreduce #1 on group \"data_parallel\")"};
+  report.last_events = {"40 us  rank 0  allreduce #1 on group \"tensor_parallel\"  (not complete)",
+                        "40 us  rank 1  allreduce #1 on group \"data_parallel\"  (not complete)"};
+  return report;
+}
+
+inline Report mismatch_report() {
+  Report report = base(
+      Verdict::mismatch,
+      "ranks 0 and 3 disagree at #7 of group \"world\": rank 0 called allreduce(sum, float32[3, 4], cpu) "
+      "label=\"fc1.weight\", rank 3 called allreduce(max, float32[3, 4], cpu) label=\"fc1.weight\"; they "
+      "differ in reduce_op (sum, max)",
+      4);
+  for (int rank = 0; rank < 3; ++rank) {
+    report.rank_lines.push_back(line(rank, "blocked", 700, "allreduce #7 on group \"world\"",
+                                     "broadcast #6 on group \"world\"", "train.cpp:41 in train_step", {3}));
+  }
+  report.rank_lines.push_back(line(3, "failed", 700, "MismatchError: reduce_op (sum, max)",
+                                   "broadcast #6 on group \"world\"", "train.cpp:44 in train_step"));
+  Difference difference;
+  difference.group = "world";
+  difference.sequence = 7;
+  difference.first = {0, "allreduce(sum, float32[3, 4], cpu) label=\"fc1.weight\"",
+                      "train.cpp:41 in train_step"};
+  difference.second = {3, "allreduce(max, float32[3, 4], cpu) label=\"fc1.weight\"",
+                       "train.cpp:44 in train_step"};
+  difference.fields = {{"reduce_op", "sum", "max"}};
+  report.differences = {difference};
+  return report;
+}
+
+inline Report rank_failed_report() {
+  Report report =
+      base(Verdict::rank_failed, "rank 1: The size of tensor a (3) must match the size of tensor b (4)", 3);
+  report.rank_lines = {
+      line(0, "stopped", 12),
+      line(1, "failed", 12,
+           "The size of tensor a (3) must match the size of tensor b (4)\n\nException raised from "
+           "infer_size_impl:\n"
+           "frame #0: one\nframe #1: two\nframe #2: three\nframe #3: four",
+           "", "model.cpp:118 in forward"),
+      line(2, "failed", 12, "unknown exception"),
+  };
+  return report;
+}
+
+inline Report nondeterminism_report() {
+  Report report =
+      base(Verdict::nondeterminism,
+           "decision 41 (next_fiber): first run chose 3 of 8, second run chose 5 of 8 at t=1.2 ms", 2);
+  report.rank_lines = {line(0, "returned", 1203), line(1, "returned", 1203)};
+  return report;
+}
+
+inline Report livelock_report() {
+  Report report = base(Verdict::livelock, "ranks 0 and 1 only look at works that nobody can complete", 2);
+  report.rank_lines = {line(0, "stopped", 1203, "", "", "train.cpp:60 in poll_until_done"),
+                       line(1, "stopped", 1203, "", "", "train.cpp:60 in poll_until_done")};
+  return report;
+}
+
+inline Report step_budget_report() {
+  Report report = base(Verdict::step_budget, "more than 1000000 switches (WorldOptions::steps_max)", 2);
+  report.rank_lines = {line(0, "stopped", 1203), line(1, "stopped", 1203)};
+  report.switches = 1'000'001;
+  return report;
+}
+
+inline Report check_failed_report() {
+  Report report =
+      base(Verdict::check_failed, "rank 0: check \"replicas agree\" did not hold: fc1.weight differs", 2);
+  report.rank_lines = {line(0, "failed", 900, "check \"replicas agree\" did not hold: fc1.weight differs", "",
+                            "train.cpp:90 in check_replicas"),
+                       line(1, "stopped", 900)};
+  report.checks = {{"loss is finite", 20}};
+  return report;
+}
+
+inline Report timeout_report() {
+  Report report =
+      base(Verdict::timeout, "rank 0: allreduce #2 on group \"world\" was not complete after 30 s", 2);
+  report.rank_lines = {
+      line(0, "failed", 30'000'000, "allreduce #2 on group \"world\" was not complete after 30 s"),
+      line(1, "stopped", 30'000'000)};
+  report.end_time = at_us(30'000'000);
+  return report;
+}
+
+// Where every part is long: 512 ranks that all say something else, many edges, events and differences.
+inline Report large_report() {
+  Report report = base(Verdict::deadlock, "ranks 0 -> 1 -> ... -> 0 wait for each other", 512);
+  for (int rank = 0; rank < 512; ++rank) {
+    report.rank_lines.push_back(line(rank, "blocked", rank,
+                                     fmt::format("send #1 on group \"world\" to rank {}", (rank + 1) % 512),
+                                     "", "ring.cpp:12 in step", {(rank + 1) % 512}));
+    report.wait_cycle.push_back(
+        fmt::format("rank {} waits for rank {} (send #1 on group \"world\")", rank, (rank + 1) % 512));
+  }
+  report.rank_lines[300] = line(300, "failed", 2, "out of memory", "", "ring.cpp:9 in step");
+  for (int event = 0; event < 10; ++event)
+    report.last_events.push_back(fmt::format("{} us  rank {}  send", event, event));
+  report.differences.assign(5, mismatch_report().differences.front());
+  return report;
+}
+
+struct Sample {
+  const char* name;
+  Report report;
+};
+
+inline std::vector<Sample> samples() {
+  return {
+      {"ok", ok_report()},
+      {"rank_failed", rank_failed_report()},
+      {"mismatch", mismatch_report()},
+      {"deadlock", deadlock_report()},
+      {"deadlock_cycle", cycle_report()},
+      {"nondeterminism", nondeterminism_report()},
+      {"livelock", livelock_report()},
+      {"step_budget", step_budget_report()},
+      {"check_failed", check_failed_report()},
+      {"timeout", timeout_report()},
+  };
+}
+
+}  // namespace rehearse::golden
