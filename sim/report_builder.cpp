@@ -172,7 +172,7 @@ class Builder {
       line.at = outcome().ended_at[static_cast<std::size_t>(rank)];
       line.state = outcome().ranks[static_cast<std::size_t>(rank)] == exec::RankEnd::returned ? "returned" : "stopped";
       if (report_.verdict == Verdict::ok) continue;
-      if (const auto* last = record_.events.last_completed(rank)) line.last = record_.events.title(*last);
+      if (const auto last = record_.events.last_completed(rank)) line.last = record_.events.title(*last);
     }
     // Backwards, so that a rank's main fiber has the last word over its helpers.
     for (auto fiber = outcome().blocked.rbegin(); fiber != outcome().blocked.rend(); ++fiber) blocked_line(*fiber);

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The bugs that people meet first, each on real c10d calls: the verdict, and what its report says about whom.
+#include <gtest/gtest.h>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/sim/world.h>
+
+namespace rehearse {
+namespace {
+
+Report run(int ranks, const World::Body& body, std::uint64_t seed = 1) {
+  WorldOptions options;
+  options.ranks = ranks;
+  options.seed = seed;
+  return World(options).run(body);
+}
+
+TEST(FirstCases, AllRanksAgree_IsSilent) {
+  const auto report = run(8, [](RankContext& ctx) {
+    auto sum = at::ones({3}) * ctx.rank();
+    ctx.group().allreduce(sum)->wait();
+    EXPECT_EQ(sum[0].item<int>(), 28);
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.operations, 8u);
+}
+
+TEST(FirstCases, MismatchedCollective_NamesBothCalls) {
+  const auto report = run(4, [](RankContext& ctx) {
+    auto tensor = at::ones({3});
+    if (ctx.rank() == 2) {
+      ctx.group().broadcast(tensor)->wait();
+    } else {
+      ctx.group().allreduce(tensor)->wait();
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::mismatch);
+  ASSERT_EQ(report.differences.size(), 1u);
+  const auto& difference = report.differences[0];
+  EXPECT_EQ(difference.sequence, 1u);
+  EXPECT_TRUE(difference.first.rank == 2 || difference.second.rank == 2);
+  ASSERT_FALSE(difference.fields.empty());
+  EXPECT_EQ(difference.fields[0].name, "op");
+}
+
+TEST(FirstCases, WrongRoot_NamesTheRoots) {
+  const auto report = run(4, [](RankContext& ctx) {
+    auto tensor = at::ones({3});
+    ctx.group().broadcast(tensor, ctx.rank() == 3 ? 1 : 0)->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::mismatch);
+  ASSERT_EQ(report.differences.size(), 1u);
+  ASSERT_EQ(report.differences[0].fields.size(), 1u);
+  EXPECT_EQ(report.differences[0].fields[0].name, "root");
+}
+
+TEST(FirstCases, UnevenAllToAll_NamesTheEdge) {
+  const auto report = run(2, [](RankContext& ctx) {
+    auto input = at::ones({4});
+    auto output = at::empty({ctx.rank() == 0 ? 5 : 4});
+    const std::vector<std::int64_t> sends{2, 2};
+    const auto receives = ctx.rank() == 0 ? std::vector<std::int64_t>{2, 3} : std::vector<std::int64_t>{2, 2};
+    ctx.group().alltoall(output, input, receives, sends)->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::mismatch);
+  ASSERT_EQ(report.differences.size(), 1u);
+  ASSERT_FALSE(report.differences[0].fields.empty());
+}
+
+TEST(FirstCases, RankReturnsEarly_IsADeadlockWithItsName) {
+  const auto report = run(4, [](RankContext& ctx) {
+    auto tensor = at::ones({3});
+    ctx.group().allreduce(tensor)->wait();
+    if (ctx.rank() == 2) return;
+    ctx.group().allreduce(tensor)->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_NE(report.headline.find("rank 2"), std::string::npos) << report.headline;
+  EXPECT_EQ(report.rank_lines[2].state, "returned");
+  EXPECT_EQ(report.rank_lines[0].state, "blocked");
+}
+
+TEST(FirstCases, LateRank_IsATimeoutAfterThirtyMinutes) {
+  const auto report = run(4, [](RankContext& ctx) {
+    if (ctx.rank() == 1) exec::this_rank::sleep_for(std::chrono::minutes(45));
+    auto tensor = at::ones({3});
+    ctx.group().allreduce(tensor)->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_EQ(report.end_time, kTimeZero + std::chrono::minutes(30));
+}
+
+TEST(FirstCases, SwappedOrderOnTwoGroups_ShowsTheCycle) {
+  const auto report = run(2, [](RankContext& ctx) {
+    const auto a = ctx.new_group({0, 1}, "a");
+    const auto b = ctx.new_group({0, 1}, "b");
+    auto tensor = at::ones({3});
+    const auto& first = ctx.rank() == 0 ? a : b;
+    const auto& second = ctx.rank() == 0 ? b : a;
+    first.allreduce(tensor)->wait();
+    second.allreduce(tensor)->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  ASSERT_EQ(report.wait_cycle.size(), 2u);
+  EXPECT_NE(report.wait_cycle[0].find("\"a\""), std::string::npos) << report.wait_cycle[0];
+  EXPECT_NE(report.wait_cycle[1].find("\"b\""), std::string::npos) << report.wait_cycle[1];
+}
+
+}  // namespace
+}  // namespace rehearse
