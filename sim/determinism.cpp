@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/sim/determinism.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <rehearse/exec/executor.h>
+#include <rehearse/sim/format_time.h>
+
+namespace rehearse::sim {
+namespace {
+
+// " at t=1.2 ms"; both times when the runs were at different ones.
+std::string when(const RunPath& first, const RunPath& second, std::size_t decision) {
+  const bool in_first = decision < first.places.size();
+  const bool in_second = decision < second.places.size();
+  if (!in_first && !in_second) return "";
+  if (!in_first) return " at t=" + format_time(second.places[decision].at);
+  const VirtualTime at = first.places[decision].at;
+  if (!in_second || second.places[decision].at == at) return " at t=" + format_time(at);
+  return fmt::format(" at t={} and t={}", format_time(at), format_time(second.places[decision].at));
+}
+
+std::string answer(const Decision& decision) {
+  return fmt::format("chose {} of {}", decision.answer, decision.options);
+}
+
+RunDifference decision_difference(const RunPath& first, const RunPath& second, std::size_t at) {
+  const std::string time = when(first, second, at);
+  if (at >= first.decisions.size() || at >= second.decisions.size()) {
+    const bool first_goes_on = at < first.decisions.size();
+    const Decision& taken = first_goes_on ? first.decisions[at] : second.decisions[at];
+    return {RunDifference::What::decision, at,
+            fmt::format("decision {} ({}): {} run {}, {} run took none{}", at, to_string(taken.kind),
+                        first_goes_on ? "first" : "second", answer(taken), first_goes_on ? "second" : "first",
+                        time)};
+  }
+  const Decision& one = first.decisions[at];
+  const Decision& two = second.decisions[at];
+  if (one.kind != two.kind) {
+    return {RunDifference::What::decision, at,
+            fmt::format("decision {}: first run {} ({}), second run {} ({}){}", at, answer(one),
+                        to_string(one.kind), answer(two), to_string(two.kind), time)};
+  }
+  return {RunDifference::What::decision, at,
+          fmt::format("decision {} ({}): first run {}, second {} of {}{}", at, to_string(one.kind),
+                      answer(one), two.answer, two.options, time)};
+}
+
+// Index of the first decision before which the runs had not taken the same steps; the number of decisions
+// when they part after the last one, or when the places are not known.
+std::size_t first_other_place(const RunPath& first, const RunPath& second) {
+  const std::size_t known = std::min(first.places.size(), second.places.size());
+  for (std::size_t at = 0; at < known; ++at) {
+    if (first.places[at].hash != second.places[at].hash) return at;
+  }
+  return first.decisions.size();
+}
+
+RunDifference schedule_difference(const RunPath& first, const RunPath& second) {
+  const bool places_known = !first.places.empty() && !second.places.empty();
+  const std::size_t at = first_other_place(first, second);
+  std::string text;
+  if (!places_known) {
+    text = fmt::format("all {} decisions are equal, but other fibers ran, or at other times", at);
+  } else if (at == first.decisions.size()) {
+    text = fmt::format(
+        "all {} decisions are equal, but after the last one other fibers ran, or at other times", at);
+  } else {
+    text = fmt::format("before decision {} ({}), other fibers ran, or at other times{}", at,
+                       to_string(first.decisions[at].kind), when(first, second, at));
+  }
+  return {RunDifference::What::schedule, at, std::move(text)};
+}
+
+}  // namespace
+
+RunPath path_of(const DecisionLog& decisions, std::uint64_t events_hash) {
+  const auto all = decisions.decisions();
+  return {{all.begin(), all.end()}, {}, decisions.hash(), events_hash};
+}
+
+std::uint32_t WitnessOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) {
+  if (auto* executor = exec::RankExecutor::current()) {
+    places_.push_back({executor->clock().now(), executor->decisions().log().hash()});
+  }
+  return answers_.choose(kind, candidates);
+}
+
+RunPath WitnessOracle::path(const DecisionLog& decisions, std::uint64_t events_hash) const {
+  RunPath path = path_of(decisions, events_hash);
+  // Asked outside of a run, or in another run: the places would stand beside the wrong decisions.
+  if (places_.size() == path.decisions.size()) path.places = places_;
+  return path;
+}
+
+std::optional<RunDifference> first_difference(const RunPath& first, const RunPath& second) {
+  const auto parted = std::mismatch(first.decisions.begin(), first.decisions.end(), second.decisions.begin(),
+                                    second.decisions.end());
+  const auto at = static_cast<std::size_t>(parted.first - first.decisions.begin());
+  const bool same_decisions =
+      parted.first == first.decisions.end() && parted.second == second.decisions.end();
+  // Steps that differ before the first differing decision are nearer to the cause.
+  if (first_other_place(first, second) < at ||
+      (same_decisions && first.decisions_hash != second.decisions_hash)) {
+    return schedule_difference(first, second);
+  }
+  if (!same_decisions) return decision_difference(first, second, at);
+  if (first.events_hash == second.events_hash) return std::nullopt;
+  return RunDifference{RunDifference::What::events, 0,
+                       fmt::format("all {} decisions and steps are equal, but the operations differ", at)};
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <rehearse/exec/decision_log.h>
+#include <rehearse/exec/oracle.h>
+#include <rehearse/exec/time.h>
+
+// Did two runs that should have been the same take the same way? Run twice, compare the hashes; when they
+// differ, name the first place where they part.
+//
+//   sim::RandomOracle oracle(seed);                      // a new one for each run
+//   sim::WitnessOracle witness(oracle);
+//   world.use_oracle(witness);
+//   world.run(body);
+//   sim::RunPath path = witness.path(world.decisions(), world.events().hash());
+namespace rehearse::sim {
+
+// The way that one run took.
+struct RunPath {
+  // Where the run stood when it took a decision.
+  struct Place {
+    VirtualTime at{};
+    std::uint64_t hash = 0;  // DecisionLog::hash() before the decision
+  };
+
+  std::vector<Decision> decisions;
+  std::vector<Place> places;  // one for each decision, or empty: not known
+  std::uint64_t decisions_hash = 0;
+  std::uint64_t events_hash = 0;
+};
+
+// From what a world keeps of its last run, without places: enough to name the decision, not the time.
+RunPath path_of(const DecisionLog& decisions, std::uint64_t events_hash);
+
+// Passes every question on and notes when it was asked.
+class WitnessOracle final : public Oracle {
+ public:
+  // Not owned; outlives this object.
+  explicit WitnessOracle(Oracle& answers) : answers_(answers) {}
+
+  // Throws what the other oracle throws.
+  std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) override;
+
+  RunPath path(const DecisionLog& decisions, std::uint64_t events_hash) const;
+
+ private:
+  Oracle& answers_;
+  std::vector<RunPath::Place> places_;
+};
+
+// Where two runs part.
+struct RunDifference {
+  enum class What {
+    decision,  // they asked or answered differently
+    schedule,  // the same questions and answers, but other fibers or other times in between
+    events,    // the same schedule, but the operations differ (in size, in order, in time)
+  };
+  What what = What::decision;
+  std::size_t decision =
+      0;  // index of the first that differs; for `schedule`, the first after it; 0 for `events`
+  // `decision 41 (next_fiber): first run chose 3 of 8, second 5 of 8 at t=1.2 ms`; answers count from 0.
+  std::string text;
+};
+
+// Nothing when the runs took the same way.
+std::optional<RunDifference> first_difference(const RunPath& first, const RunPath& second);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/sim/determinism.h>
+
+#include <gtest/gtest.h>
+
+#include <rehearse/exec/executor.h>
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/sim/oracles.h>
+#include <rehearse/sim/virtual_clock.h>
+
+namespace rehearse::sim {
+namespace {
+
+using What = RunDifference::What;
+
+const VirtualTime kLater = kTimeZero + std::chrono::microseconds(1200);
+
+// 43 decisions at t=1.2 ms, all alike.
+RunPath path() {
+  RunPath path;
+  path.decisions.assign(43, {ChoiceKind::next_fiber, 8, 3});
+  path.places.assign(43, {kLater, 99});
+  path.decisions_hash = 1;
+  path.events_hash = 2;
+  return path;
+}
+
+void expect_difference(const RunPath& first, const RunPath& second, What what, std::size_t decision,
+                       const char* text) {
+  const auto difference = first_difference(first, second);
+  ASSERT_TRUE(difference.has_value());
+  EXPECT_EQ(difference->what, what);
+  EXPECT_EQ(difference->decision, decision);
+  EXPECT_EQ(difference->text, text);
+}
+
+TEST(FirstDifference, EqualRuns_Nothing) {
+  EXPECT_FALSE(first_difference(path(), path()).has_value());
+}
+
+TEST(FirstDifference, OtherAnswer_NamesDecisionBothAnswersAndTime) {
+  RunPath second = path();
+  second.decisions[41].answer = 5;
+  expect_difference(path(), second, What::decision, 41,
+                    "decision 41 (next_fiber): first run chose 3 of 8, second 5 of 8 at t=1.2 ms");
+  second.places[41].at = kTimeZero;
+  expect_difference(path(), second, What::decision, 41,
+                    "decision 41 (next_fiber): first run chose 3 of 8, second 5 of 8 at t=1.2 ms and t=0 ns");
+  second.places.clear();
+  RunPath first = path();
+  first.places.clear();
+  expect_difference(first, second, What::decision, 41,
+                    "decision 41 (next_fiber): first run chose 3 of 8, second 5 of 8");
+}
+
+TEST(FirstDifference, OtherKindOfChoice_NamesBothKinds) {
+  RunPath second = path();
+  second.decisions[7] = {ChoiceKind::latency, 16, 0};
+  expect_difference(
+      path(), second, What::decision, 7,
+      "decision 7: first run chose 3 of 8 (next_fiber), second run chose 0 of 16 (latency) at t=1.2 ms");
+}
+
+TEST(FirstDifference, OneRunEndsEarlier_NamesTheDecisionThatTheOtherTook) {
+  RunPath shorter = path();
+  shorter.decisions.pop_back();
+  shorter.places.pop_back();
+  expect_difference(path(), shorter, What::decision, 42,
+                    "decision 42 (next_fiber): first run chose 3 of 8, second run took none at t=1.2 ms");
+  expect_difference(shorter, path(), What::decision, 42,
+                    "decision 42 (next_fiber): second run chose 3 of 8, first run took none at t=1.2 ms");
+}
+
+TEST(FirstDifference, SameAnswersOtherSteps_SchedulesDiffer) {
+  RunPath second = path();
+  second.decisions_hash = 77;
+  second.places[12].hash = 98;
+  second.decisions[20].answer = 0;  // a consequence
+  expect_difference(path(), second, What::schedule, 12,
+                    "before decision 12 (next_fiber), other fibers ran, or at other times at t=1.2 ms");
+  second = path();
+  second.decisions_hash = 77;
+  expect_difference(path(), second, What::schedule, 43,
+                    "all 43 decisions are equal, but after the last one other fibers ran, or at other times");
+  second.places.clear();
+  expect_difference(path(), second, What::schedule, 43,
+                    "all 43 decisions are equal, but other fibers ran, or at other times");
+}
+
+TEST(FirstDifference, OnlyEventsDiffer_SaysSo) {
+  RunPath second = path();
+  second.events_hash = 3;
+  expect_difference(path(), second, What::events, 0,
+                    "all 43 decisions and steps are equal, but the operations differ");
+}
+
+// Runs 4 ranks under a witness; rank 2 yields `extra` times more before it sleeps.
+RunPath witnessed(std::uint64_t seed, int extra) {
+  class EndWorld final : public exec::FailureSink {
+    Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }
+  };
+  RandomOracle answers(seed);
+  WitnessOracle witness(answers);
+  DecisionLog log;
+  Decisions decisions(witness, log);
+  VirtualClock clock;
+  exec::NoRankState state;
+  EndWorld sink;
+  exec::RankExecutor executor({.ranks = 4}, decisions, clock, state, sink);
+  executor.run([&](int rank) {
+    exec::this_rank::sleep_for(std::chrono::microseconds(100));
+    for (int i = 0; i < 5 + (rank == 2 ? extra : 0); ++i) exec::this_rank::yield();
+  });
+  return witness.path(log, 0);
+}
+
+TEST(WitnessOracle, SameSeedTwice_NoDifference) {
+  const RunPath first = witnessed(3, 0);
+  EXPECT_EQ(first.places.size(), first.decisions.size());
+  EXPECT_FALSE(first_difference(first, witnessed(3, 0)).has_value());
+}
+
+// A program that does not do the same twice (a global counter, say) is found, with the time.
+TEST(WitnessOracle, RankThatDoesMore_DifferenceAtItsTime) {
+  const auto difference = first_difference(witnessed(3, 0), witnessed(3, 1));
+  ASSERT_TRUE(difference.has_value());
+  EXPECT_NE(difference->text.find("at t=100 us"), std::string::npos) << difference->text;
+}
+
+}  // namespace
+}  // namespace rehearse::sim
