@@ -107,7 +107,7 @@ TEST(RunLog, CutOffAnywhere_SaysHowFarItGoes) {
   };
   EXPECT_EQ(cut_in("seed: "), "run.rlog: is cut off after 91 bytes, in its seed");
   EXPECT_EQ(cut_in("[world]"), "run.rlog: is cut off after 233 bytes, in its scenario text");
-  const std::size_t decisions = bytes.find("decisions: 3 7\n") + 16;  // one byte of them
+  const std::size_t decisions = bytes.find("decisions: 3 8\n") + 16;  // one byte of them
   EXPECT_EQ(error_of(std::string_view(bytes).substr(0, decisions)),
             "run.rlog: is cut off after " + std::to_string(decisions) + " bytes, in its decisions");
   EXPECT_EQ(cut_in("\"rank_lines\""), "run.rlog: is cut off after " +
