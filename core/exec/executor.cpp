@@ -129,6 +129,7 @@ void RankExecutor::Impl::yield(Fiber& fiber) {
   if (must_end(fiber)) meet_the_end(fiber, nullptr);
   fiber.looks = 0;
   fiber.clock_reads = 0;
+  note_step();
   fiber.state = Fiber::State::runnable;
   runnable_.push(fiber.id);
   Fiber* const next = choose_next();

@@ -53,6 +53,8 @@ class RankExecutor::Impl {
   bool ending() const noexcept { return ending_; }
   const Fiber& fiber(std::uint32_t id) const noexcept { return *fibers_[id]; }
   void note_progress() noexcept { progress_ = true; }
+  // A fiber has done something other than look; what it wrote may be what pollers look at.
+  void note_step() noexcept { stepped_ = true; }
 
   const ExecutorOptions options;
   Decisions& decisions;
@@ -120,6 +122,7 @@ class RankExecutor::Impl {
   std::size_t ended_since_release_ = 0;
   bool ending_ = false;
   bool progress_ = false;
+  bool stepped_ = false;
   bool clock_was_read_ = false;
   std::vector<BlockedFiber> hang_;  // since the last progress; see RunOutcome::hang
   std::uint64_t idle_looks_ = 0;

@@ -80,12 +80,15 @@ void RankExecutor::Impl::let_time_pass(VirtualTime to) {
 
 // Only pollers are left. Returns whether they are to look again.
 bool RankExecutor::Impl::idle_polls() {
+  const bool stepped = std::exchange(stepped_, false);
   if (std::exchange(progress_, false)) {
     idle_looks_ = 0;
     timed_looks_ = 0;
     clock_step_ = {};
     return true;
   }
+  // Before time passes, everybody has looked at what the others left behind.
+  if (stepped) return true;
   if (const auto due = timers.next_due()) {
     let_time_pass(*due);
   } else if (clock_was_read_) {

@@ -19,6 +19,7 @@ bool suspend_or_end(Fiber& fiber, const Observer& observer) {
   if (executor.must_end(fiber)) return false;
   fiber.looks = 0;
   fiber.clock_reads = 0;
+  if (!fiber.polling) executor.note_step();
   fiber.observer = &observer;
   fiber.state = Fiber::State::blocked;
   executor.suspend(fiber);

@@ -120,7 +120,7 @@ TEST_P(Executor, PollsOfWhatNeverChanges_AreALivelock) {
   EXPECT_EQ(outcome.stop_reason, "10 looks at things that nobody is left to change");
   EXPECT_EQ(lines(outcome.blocked),
             same_line(0, ranks() - 1, "a poll (it looks again and again at something that does not change)"));
-  EXPECT_EQ(looks, std::vector<int>(static_cast<std::size_t>(ranks()), 11));
+  EXPECT_EQ(looks, std::vector<int>(static_cast<std::size_t>(ranks()), 12));
 }
 
 TEST_P(Executor, PollThatIsAnswered_SeesTheAnswer) {
