@@ -82,8 +82,15 @@ int handle_getschedparam(pthread_t thread, int* policy, sched_param* parameters)
   return real_getschedparam(thread_behind(thread), policy, parameters);
 }
 
+// Who asks for its attributes wants to know where its stack ends.
 int handle_getattr(pthread_t thread, pthread_attr_t* attributes) {
-  return real_getattr(thread_behind(thread), attributes);
+  const Fiber* const fiber = current_fiber();
+  const bool asks_for_itself = fiber != nullptr && thread == ::pthread_self();
+  if (!asks_for_itself && !ThreadTable::is_handle(thread)) return real_getattr(thread, attributes);
+  if (const int error = ::pthread_attr_init(attributes)) return error;
+  if (!asks_for_itself) return 0;
+  const auto& stack = fiber->stack;
+  return ::pthread_attr_setstack(attributes, static_cast<char*>(stack.sp) - stack.size, stack.size);
 }
 
 int handle_getcpuclockid(pthread_t thread, clockid_t* clock) {
