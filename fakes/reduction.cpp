@@ -66,7 +66,8 @@ bool find_reduction(c10::ScalarType dtype, Op op, Reduction& reduction) {
   }
   if (reduction.components == 2 && fold != Fold::sum) return false;
   if (!find_kernel(element, fold, reduction.kernel)) return false;
-  return !reduction.scaled || reduction.kernel.load_scaled != nullptr;
+  const bool can_scale = reduction.kernel.load_scaled != nullptr && !c10::isFloat8Type(dtype);
+  return !reduction.scaled || can_scale;
 }
 
 }  // namespace rehearse::fakes

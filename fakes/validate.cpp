@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cctype>
+#include <string>
+
 #include <ATen/MemoryOverlap.h>
 #include <c10/util/Exception.h>
 
@@ -42,8 +46,15 @@ void check_tensor(const Operation& call, const at::Tensor& tensor) {
               ": the tensor is an unresolved conjugate or negative view; use resolve_conj() or resolve_neg()");
 }
 
+// As c10d spells them in its own messages.
+std::string name_in_messages(Op op) {
+  std::string name(comm::name_of(op));
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return name;
+}
+
 [[noreturn]] void refuse(const Operation& call, c10::ScalarType dtype) {
-  const auto op = comm::name_of(call.reduce_op);
+  const auto op = name_in_messages(call.reduce_op);
   const bool bitwise = call.reduce_op == Op::BAND || call.reduce_op == Op::BOR || call.reduce_op == Op::BXOR;
   Reduction sum;
   TORCH_CHECK(find_reduction(dtype, Op::SUM, sum), "Invalid scalar type");

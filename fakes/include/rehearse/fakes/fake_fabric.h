@@ -25,7 +25,7 @@ struct Workspace;
 //   reductions    float, double, half, bfloat16, int8, uint8, int32, int64, bool, float8_e4m3fn, float8_e5m2, and
 //                 complex64, complex128 for SUM, AVG and PREMUL_SUM: what Gloo or NCCL reduce. Others (int16 too) are
 //                 refused with Gloo's "Invalid scalar type".
-//   BAND BOR BXOR integers and bool. PREMUL_SUM: floating and complex. AVG: all but bool.
+//   BAND BOR BXOR integers and bool. PREMUL_SUM: floating (but float8) and complex. AVG: all but bool.
 //
 // How it reduces:
 //   - in the order rank 0, 1, 2, ..., whatever the schedule was: all ranks get equal bits, and so does every run, on

@@ -42,8 +42,9 @@ class StoreState {
 // exec::this_rank::poll().
 // Threads: one, that of the executor. Ownership: handles share the state.
 // Errors: c10::DistStoreError when the keys did not come in time, naming them and, of those, the ones that no rank
-// has set; the store is unchanged. RankAborted when the world ends during a wait. append(), multiGet(), multiSet(), the
-// queues and listKeys() throw c10::NotImplementedError, as for any store without them.
+// has set; the store is unchanged. RankAborted when the world ends during a wait. append(),
+// multiGet() and multiSet() are c10d's own, made of the calls below; the queues and listKeys() throw
+// c10::NotImplementedError, as for any store without them.
 class FakeStore final : public c10d::Store {
  public:
   explicit FakeStore(std::shared_ptr<StoreState> state, std::chrono::milliseconds timeout = kDefaultTimeout);

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group_fixture.h"
+
+#include <cstring>
+#include <limits>
+
+namespace rehearse::fakes::testing {
+
+using Op = c10d::ReduceOp::RedOpType;
+
+Calls::Calls(c10d::OpType type, int ranks) : operations(static_cast<std::size_t>(ranks)) {
+  for (int r = 0; r < ranks; ++r) {
+    operations[static_cast<std::size_t>(r)].type = type;
+    pointers.push_back(&operations[static_cast<std::size_t>(r)]);
+    global_ranks.push_back(r);
+  }
+  transfer.type = type;
+  transfer.group = "test";
+  transfer.global_ranks = global_ranks;
+  transfer.calls = pointers;
+}
+
+void FabricTest::run(Calls& calls) {
+  for (const comm::Operation& call : calls.operations) fabric.validate(call, calls.size());
+  CountingCompletion done;
+  fabric.launch(calls.transfer, done);
+  EXPECT_EQ(done.count, 1);
+}
+
+at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType dtype, int rank, bool special) {
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(rank) * 977 + 13);
+  if (dtype == at::kBool) return at::randint(0, 2, sizes, generator, at::kLong).to(dtype);
+  if (at::isIntegralType(dtype, false)) {
+    // Every bit pattern, so that sums and products wrap.
+    return at::randint(std::numeric_limits<std::int64_t>::min() / 2, std::numeric_limits<std::int64_t>::max() / 2, sizes,
+                       generator, at::kLong)
+        .to(dtype);
+  }
+  const auto real = at::isComplexType(dtype) ? at::toRealValueType(dtype) : dtype;
+  auto values = at::randn(sizes, generator, at::kDouble);
+  if (special && values.numel() >= 16) {
+    auto flat = values.view({-1});
+    flat[1 + rank % 5].fill_(std::numeric_limits<double>::quiet_NaN());
+    flat[7].fill_(rank % 2 == 0 ? std::numeric_limits<double>::infinity() : 1.0);
+    flat[8].fill_(-0.0);
+    flat[9].fill_(1e-7 * (rank + 1));  // subnormal in half
+    flat[10].fill_(6e4);               // overflows half when summed
+  }
+  if (real == dtype) return values.to(dtype);
+  return at::complex(values.to(real), at::randn(sizes, generator, at::kDouble).to(real));
+}
+
+::testing::AssertionResult same_values(const at::Tensor& actual, const at::Tensor& expected) {
+  if (actual.scalar_type() != expected.scalar_type() || actual.sizes() != expected.sizes()) {
+    return ::testing::AssertionFailure() << "different dtype or sizes: " << actual.toString() << actual.sizes() << " and "
+                                         << expected.toString() << expected.sizes();
+  }
+  if (actual.numel() == 0) return ::testing::AssertionSuccess();
+  auto a = actual.contiguous();
+  auto b = expected.contiguous();
+  if (a.is_complex()) {
+    a = at::view_as_real(a);
+    b = at::view_as_real(b);
+  }
+  if (a.is_floating_point()) {
+    a = a.to(at::kDouble);
+    b = b.to(at::kDouble);
+  }
+  const auto equal = a.eq(b).logical_or(a.ne(a).logical_and(b.ne(b)));
+  if (equal.all().item<bool>()) return ::testing::AssertionSuccess();
+  const auto at_index = equal.logical_not().flatten().nonzero()[0].item<std::int64_t>();
+  return ::testing::AssertionFailure() << "element " << at_index << " is " << a.flatten()[at_index].item()
+                                       << ", expected " << b.flatten()[at_index].item();
+}
+
+::testing::AssertionResult same_bytes(const at::Tensor& a, const at::Tensor& b) {
+  if (a.nbytes() == b.nbytes() && (a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0)) {
+    return ::testing::AssertionSuccess();
+  }
+  return ::testing::AssertionFailure() << "bytes differ";
+}
+
+namespace {
+
+at::Tensor fold(const at::Tensor& a, const at::Tensor& b, Op op) {
+  const bool is_bool = a.scalar_type() == at::kBool;
+  switch (op) {
+    case Op::PRODUCT: return is_bool ? at::logical_and(a, b) : at::mul(a, b);
+    case Op::MIN: return is_bool ? at::logical_and(a, b) : at::minimum(a, b);
+    case Op::MAX: return is_bool ? at::logical_or(a, b) : at::maximum(a, b);
+    case Op::BAND: return at::bitwise_and(a, b);
+    case Op::BOR: return at::bitwise_or(a, b);
+    case Op::BXOR: return at::bitwise_xor(a, b);
+    default: return is_bool ? at::logical_or(a, b) : at::add(a, b);
+  }
+}
+
+}  // namespace
+
+at::Tensor reduced(const std::vector<at::Tensor>& inputs, Op op, const std::vector<double>& factors) {
+  const auto dtype = inputs[0].scalar_type();
+  if (at::isComplexType(dtype)) {
+    std::vector<at::Tensor> parts;
+    for (const auto& input : inputs) parts.push_back(at::view_as_real(input));
+    return at::view_as_complex(reduced(parts, op, factors));
+  }
+  const bool narrow = at::isFloatingType(dtype) && dtype != at::kFloat && dtype != at::kDouble;
+  at::Tensor result;
+  for (std::size_t r = 0; r < inputs.size(); ++r) {
+    auto value = narrow ? inputs[r].to(at::kFloat) : inputs[r].clone();
+    if (!factors.empty()) value = value * at::scalar_tensor(factors[r], at::kDouble).to(dtype).to(value.scalar_type());
+    result = r == 0 ? value : fold(result, value, op);
+  }
+  if (op == Op::AVG) {
+    const auto n = static_cast<std::int64_t>(inputs.size());
+    result = result.is_floating_point() ? result / at::scalar_tensor(n, result.options())
+                                        : at::div(result.to(at::kLong), n, "trunc");
+  }
+  return result.to(dtype);
+}
+
+}  // namespace rehearse::fakes::testing

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/comm/fabric.h>
+#include <rehearse/fakes/fake_fabric.h>
+
+namespace rehearse::fakes::testing {
+
+// The calls of all ranks of one operation, made by hand: what the matcher would hand to the fabric.
+struct Calls {
+  Calls(c10d::OpType type, int ranks);
+
+  // The call of `rank`.
+  comm::Operation& operator[](int rank) { return operations[static_cast<std::size_t>(rank)]; }
+  int size() const { return static_cast<int>(operations.size()); }
+
+  std::vector<comm::Operation> operations;
+  std::vector<comm::Operation*> pointers;
+  std::vector<int> global_ranks;
+  comm::Transfer transfer;
+};
+
+struct TestClock final : exec::Clock {
+  VirtualTime now() const noexcept override { return time; }
+  void advance_to(VirtualTime to) noexcept override { time = std::max(time, to); }
+  VirtualTime time{};
+};
+
+struct CountingCompletion final : comm::Completion {
+  void on_complete() noexcept override {
+    ++count;
+    if (then) then();
+  }
+  int count = 0;
+  std::function<void()> then;
+};
+
+// A fabric without a world; transfers take no time.
+class FabricTest : public ::testing::Test {
+ protected:
+  // Validates each rank's call, launches, and expects one completion.
+  void run(Calls& calls);
+
+  exec::TimerQueue timers;
+  TestClock clock;
+  ZeroCost costs;
+  FakeFabric fabric{timers, clock, costs};
+};
+
+// Different values on every rank and of every sign, with NaN, infinities and -0 in floating types when `special`.
+at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType dtype, int rank, bool special = false);
+
+// Equal element by element, where NaN equals NaN; for any dtype.
+::testing::AssertionResult same_values(const at::Tensor& actual, const at::Tensor& expected);
+
+// Equal byte by byte; both contiguous.
+::testing::AssertionResult same_bytes(const at::Tensor& a, const at::Tensor& b);
+
+// What reducing `inputs` in order gives, computed by ATen one op at a time: half types in float, rounded at the end.
+at::Tensor reduced(const std::vector<at::Tensor>& inputs, c10d::ReduceOp::RedOpType op,
+                   const std::vector<double>& factors = {});
+
+inline const std::vector<int> kRanks{1, 2, 3, 4, 7, 8};
+inline const std::vector<std::int64_t> kSizes{0, 1, 17, 20'011};
+
+}  // namespace rehearse::fakes::testing
