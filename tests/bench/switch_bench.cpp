@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a switch between ranks costs, next to a plain Boost.Fiber yield in the same run.
+#include <thread>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+#include <boost/fiber/fiber.hpp>
+#include <boost/fiber/operations.hpp>
+
+#include <rehearse/exec/executor.h>
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/sim/oracles.h>
+#include <rehearse/sim/virtual_clock.h>
+#include <rehearse/torch_state/torch_state.h>
+
+#include "bench/cpu_time.h"
+
+namespace rehearse::bench {
+namespace {
+
+constexpr int kYields = 2'000;
+
+class IgnoreFailures final : public exec::FailureSink {
+ public:
+  Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }
+};
+
+// CPU seconds a switch, between the moments at which all fibers have started and the first one is done.
+double switches_of_ranks(int ranks, exec::RankState& state, Oracle& oracle) {
+  DecisionLog log;
+  Decisions decisions(oracle, log);
+  sim::VirtualClock clock;
+  IgnoreFailures sink;
+  exec::RankExecutor executor({.ranks = ranks}, decisions, clock, state, sink);
+  double start = 0;
+  double end = 0;
+  executor.run([&](int rank) {
+    exec::this_rank::yield();
+    if (rank == 0) start = cpu_seconds();
+    for (int i = 0; i < kYields; ++i) exec::this_rank::yield();
+    if (rank == 0) end = cpu_seconds();
+  });
+  return (end - start) / (static_cast<double>(kYields) * ranks);
+}
+
+double plain_yields(int fibers) {
+  double start = 0;
+  double end = 0;
+  // A thread of its own: Boost's own round robin, not our scheduler.
+  std::thread([&] {
+    std::vector<boost::fibers::fiber> running;
+    for (int id = 0; id < fibers; ++id) {
+      running.emplace_back([&, id] {
+        boost::this_fiber::yield();
+        if (id == 0) start = cpu_seconds();
+        for (int i = 0; i < kYields; ++i) boost::this_fiber::yield();
+        if (id == 0) end = cpu_seconds();
+      });
+    }
+    for (auto& fiber : running) fiber.join();
+  }).join();
+  return (end - start) / (static_cast<double>(kYields) * fibers);
+}
+
+void with_rank_state(benchmark::State& state) {
+  torch_state::TorchRankState rank_state;
+  for (auto _ : state) {
+    sim::RoundRobinOracle oracle;
+    state.SetIterationTime(switches_of_ranks(static_cast<int>(state.range(0)), rank_state, oracle));
+  }
+}
+
+void with_rank_state_random(benchmark::State& state) {
+  torch_state::TorchRankState rank_state;
+  for (auto _ : state) {
+    sim::RandomOracle oracle(1);
+    state.SetIterationTime(switches_of_ranks(static_cast<int>(state.range(0)), rank_state, oracle));
+  }
+}
+
+void without_state(benchmark::State& state) {
+  exec::NoRankState none;
+  for (auto _ : state) {
+    sim::RoundRobinOracle oracle;
+    state.SetIterationTime(switches_of_ranks(static_cast<int>(state.range(0)), none, oracle));
+  }
+}
+
+void plain(benchmark::State& state) {
+  for (auto _ : state) state.SetIterationTime(plain_yields(static_cast<int>(state.range(0))));
+}
+
+void arguments(benchmark::internal::Benchmark* bench) {
+  bench->Arg(2)->Arg(8)->Arg(64)->Arg(1024)->UseManualTime()->Iterations(20)->Unit(benchmark::kNanosecond);
+}
+
+BENCHMARK(plain)->Name("fiber_switch/plain")->Apply(arguments);
+BENCHMARK(without_state)->Name("fiber_switch/no_state")->Apply(arguments);
+BENCHMARK(with_rank_state)->Name("fiber_switch/rank_state")->Apply(arguments);
+BENCHMARK(with_rank_state_random)->Name("fiber_switch/rank_state_random")->Apply(arguments);
+
+}  // namespace
+}  // namespace rehearse::bench

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives through c10d::ProcessGroup in a simulated world: CPU time a rank, and bytes per second over all ranks.
+#include <vector>
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/ones.h>
+#include <benchmark/benchmark.h>
+
+#include <rehearse/sim/world.h>
+
+#include "bench/cpu_time.h"
+
+namespace rehearse::bench {
+namespace {
+
+WorldOptions options_for(int ranks) {
+  WorldOptions options;
+  options.ranks = ranks;
+  options.explain_failures = false;
+  return options;
+}
+
+// CPU seconds of `rounds` calls of `operation` by every rank, from when all are ready to when the last is done.
+template <class Operation>
+double timed(int ranks, int rounds, Operation operation) {
+  double start = 0;
+  double end = 0;
+  int done = 0;
+  World world(options_for(ranks));
+  const Report report = world.run([&](RankContext& ctx) {
+    auto call = operation(ctx);
+    call();
+    ctx.group().barrier()->wait();
+    if (start == 0) start = cpu_seconds();
+    for (int i = 0; i < rounds; ++i) call();
+    if (++done == ranks) end = cpu_seconds();
+  });
+  if (report.verdict != Verdict::ok) throw std::runtime_error(report.headline);
+  return end - start;
+}
+
+void barrier(benchmark::State& state) {
+  const int ranks = static_cast<int>(state.range(0));
+  const int rounds = 20'000 / ranks + 1;
+  for (auto _ : state) {
+    const double seconds = timed(ranks, rounds, [](RankContext& ctx) {
+      return [&ctx] { ctx.group()->barrier()->wait(); };
+    });
+    state.SetIterationTime(seconds / rounds / ranks);
+  }
+  state.SetLabel("time is CPU a rank");
+}
+
+void allreduce(benchmark::State& state) {
+  const int ranks = static_cast<int>(state.range(0));
+  const auto bytes = state.range(1);
+  const int rounds = bytes <= 4096 ? 20'000 / ranks + 1 : 4;
+  for (auto _ : state) {
+    const double seconds = timed(ranks, rounds, [bytes](RankContext& ctx) {
+      std::vector<at::Tensor> tensors{at::ones({bytes / 4})};
+      return [&ctx, tensors]() mutable { ctx.group()->allreduce(tensors)->wait(); };
+    });
+    state.SetIterationTime(seconds / rounds / ranks);
+  }
+  state.SetLabel("time is CPU a rank");
+  state.SetBytesProcessed(state.iterations() * bytes);
+}
+
+// What the same traffic costs at least: one add of every input into a running sum, one copy to every output.
+void traffic_bound(benchmark::State& state) {
+  const auto ranks = static_cast<std::size_t>(state.range(0));
+  const auto count = state.range(1) / 4;
+  std::vector<std::vector<float>> data(ranks, std::vector<float>(static_cast<std::size_t>(count), 1.0f));
+  for (auto _ : state) {
+    const double start = cpu_seconds();
+    constexpr std::int64_t kBlock = 4096;
+    float sum[kBlock];
+    for (std::int64_t at = 0; at < count; at += kBlock) {
+      const auto size = static_cast<std::size_t>(std::min(kBlock, count - at));
+      std::copy_n(data[0].data() + at, size, sum);
+      for (std::size_t rank = 1; rank < ranks; ++rank) {
+        const float* const input = data[rank].data() + at;
+        for (std::size_t i = 0; i < size; ++i) sum[i] += input[i];
+      }
+      for (auto& output : data) std::copy_n(sum, size, output.data() + at);
+      benchmark::ClobberMemory();
+    }
+    state.SetIterationTime((cpu_seconds() - start) / static_cast<double>(ranks));
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(1));
+}
+
+void start_up(benchmark::State& state) {
+  const int ranks = static_cast<int>(state.range(0));
+  for (auto _ : state) {
+    const double start = cpu_seconds();
+    World world(options_for(ranks));
+    world.run([](RankContext& ctx) { ctx.group()->barrier()->wait(); });
+    state.SetIterationTime(cpu_seconds() - start);
+  }
+}
+
+void large(benchmark::internal::Benchmark* bench) {
+  for (const int ranks : {8, 64}) {
+    for (const int megabytes : {1, 16}) bench->Args({ranks, megabytes << 20});
+  }
+  bench->UseManualTime()->Iterations(5)->Unit(benchmark::kMicrosecond);
+}
+
+BENCHMARK(barrier)->Arg(2)->Arg(8)->Arg(64)->Arg(1024)->UseManualTime()->Iterations(10);
+BENCHMARK(allreduce)->Args({8, 4})->Args({64, 4})->Args({1024, 4})->UseManualTime()->Iterations(10);
+BENCHMARK(traffic_bound)->Name("allreduce/traffic_bound")->Apply(large);
+BENCHMARK(allreduce)->Name("allreduce/large")->Apply(large);
+BENCHMARK(start_up)->Arg(8)->Arg(1024)->UseManualTime()->Iterations(5)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace rehearse::bench
