@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <torch/nn/module.h>
 
@@ -48,13 +49,13 @@ std::vector<std::vector<std::size_t>> initial_buckets(const ReducedParameters& p
   return buckets;
 }
 
-std::unique_ptr<c10d::Reducer> make_reducer(const ReducedParameters& parameters,
+std::shared_ptr<c10d::Reducer> make_reducer(const ReducedParameters& parameters,
                                             const c10::intrusive_ptr<c10d::ProcessGroup>& group,
                                             const DistributedDataParallelOptions& options) {
   const BucketLimits limits(options);
   std::unordered_map<std::size_t, std::string> names;
   for (std::size_t i = 0; i < parameters.names.size(); ++i) names.emplace(i, parameters.names[i]);
-  return std::make_unique<c10d::Reducer>(
+  return std::make_shared<c10d::Reducer>(
       parameters.tensors, initial_buckets(parameters, limits, options.find_unused_parameters), group,
       parameters.expect_sparse, limits.cap, options.find_unused_parameters, options.gradient_as_bucket_view,
       std::move(names), limits.first, /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
@@ -73,6 +74,9 @@ class ReducerSession::Impl {
     parameters_ = reduced_parameters(*module_);
     if (options_.init_sync) synchronize_replicas();
     reducer_ = make_reducer(parameters_, group_, options_);
+    // The reducer calls its logger unasked when it seeks unused parameters.
+    logger_ = std::make_shared<c10d::Logger>(reducer_);
+    reducer_->set_logger(logger_);
   }
 
   void before_forward() {
@@ -137,7 +141,8 @@ class ReducerSession::Impl {
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
   DistributedDataParallelOptions options_;
   ReducedParameters parameters_;
-  std::unique_ptr<c10d::Reducer> reducer_;
+  std::shared_ptr<c10d::Reducer> reducer_;
+  std::shared_ptr<c10d::Logger> logger_;
   // Was the last forward one with grad mode? PyTorch's require_forward_param_sync: evaluation moves no buffers, so the
   // forward after one needs no broadcast.
   bool trained_last_ = true;

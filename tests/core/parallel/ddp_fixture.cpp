@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/parallel/ddp_fixture.h"
+
+#include <set>
+
+namespace rehearse_test {
+
+at::Tensor values(at::IntArrayRef sizes, int salt, at::ScalarType dtype) {
+  const auto count = c10::multiply_integers(sizes);
+  const auto place = at::arange(count, at::kLong) + 31 * salt;
+  return (((place * 7919 + salt).remainder(17) - 8).to(dtype) / 16).view(sizes);
+}
+
+void fill(torch::nn::Module& module, int salt) {
+  const at::NoGradGuard no_grad;
+  for (auto& parameter : module.parameters()) {
+    parameter.copy_(values(parameter.sizes(), salt++, parameter.scalar_type()));
+  }
+}
+
+MlpImpl::MlpImpl(int inputs, int hidden, int outputs, at::ScalarType dtype)
+    : first(register_module("first", torch::nn::Linear(inputs, hidden))),
+      second(register_module("second", torch::nn::Linear(hidden, hidden))),
+      third(register_module("third", torch::nn::Linear(hidden, outputs))) {
+  to(dtype);
+}
+
+at::Tensor MlpImpl::forward(const at::Tensor& x) { return third(second(first(x).relu()).relu()); }
+
+at::Tensor batch_of(int rank, int step, int rows, int columns) {
+  return values({rows, columns}, 100 * step + rank + 1);
+}
+
+at::Tensor whole_batch(int ranks, int step, int rows, int columns) {
+  std::vector<at::Tensor> parts;
+  for (int rank = 0; rank < ranks; ++rank) parts.push_back(batch_of(rank, step, rows, columns));
+  return at::cat(parts);
+}
+
+void descend(const std::vector<at::Tensor>& parameters, double rate) {
+  const at::NoGradGuard no_grad;
+  std::set<const at::TensorImpl*> done;
+  for (auto parameter : parameters) {
+    if (done.insert(parameter.unsafeGetTensorImpl()).second && parameter.grad().defined()) parameter.sub_(parameter.grad(), rate);
+  }
+}
+
+std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> result;
+  for (const auto& tensor : tensors) result.push_back(tensor.defined() ? tensor.detach().clone() : at::Tensor());
+  return result;
+}
+
+std::vector<at::Tensor> gradient_copies(const std::vector<at::Tensor>& parameters) {
+  std::vector<at::Tensor> gradients;
+  for (const auto& parameter : parameters) gradients.push_back(parameter.grad());
+  return copies(gradients);
+}
+
+namespace {
+
+template <class Same>
+::testing::AssertionResult compare(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b, Same&& same) {
+  if (a.size() != b.size()) return ::testing::AssertionFailure() << a.size() << " tensors and " << b.size();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!a[i].defined() && !b[i].defined()) continue;
+    if (!a[i].defined() || !b[i].defined()) return ::testing::AssertionFailure() << "tensor " << i << " undefined";
+    if (a[i].sizes() == b[i].sizes() && a[i].scalar_type() == b[i].scalar_type() && same(a[i], b[i])) continue;
+    return ::testing::AssertionFailure() << "tensor " << i << " differs:\n" << a[i] << "\nand\n" << b[i];
+  }
+  return ::testing::AssertionSuccess();
+}
+
+}  // namespace
+
+::testing::AssertionResult same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  return compare(a, b, [](const at::Tensor& x, const at::Tensor& y) { return at::equal(x, y); });
+}
+
+::testing::AssertionResult close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b,
+                                 double tolerance) {
+  return compare(a, b, [&](const at::Tensor& x, const at::Tensor& y) {
+    return at::allclose(x, y, /*rtol=*/tolerance, /*atol=*/tolerance);
+  });
+}
+
+void run_ranks(const rehearse::WorldOptions& options, const rehearse::World::Body& body) {
+  rehearse::World world(options);
+  const auto report = world.run(body);
+  EXPECT_EQ(report.verdict, rehearse::Verdict::ok) << brief(report);
+}
+
+std::string brief(const rehearse::Report& report) {
+  std::string text = std::string(to_string(report.verdict)) + ": " + report.headline;
+  for (const auto& line : report.rank_lines) {
+    text += "\n  rank " + std::to_string(line.rank) + " " + line.state + " " + line.doing;
+  }
+  return text;
+}
+
+}  // namespace rehearse_test

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+
+#include <rehearse/parallel/distributed_data_parallel.h>
+#include <rehearse/sim/world.h>
+
+namespace rehearse_test {
+
+// Closed-form values, small multiples of 1/16: different for each `salt`, and sums of them are exact.
+at::Tensor values(at::IntArrayRef sizes, int salt, at::ScalarType dtype = at::kDouble);
+
+// Gives every parameter of the module values of its own; modules filled with the same salt are equal.
+void fill(torch::nn::Module& module, int salt = 0);
+
+struct MlpImpl : torch::nn::Module {
+  explicit MlpImpl(int inputs = 6, int hidden = 16, int outputs = 3, at::ScalarType dtype = at::kDouble);
+  at::Tensor forward(const at::Tensor& x);
+
+  torch::nn::Linear first, second, third;
+};
+TORCH_MODULE(Mlp);
+
+// The rows that `rank` of `ranks` trains on in `step`; the whole batch is all ranks' rows one after the other.
+at::Tensor batch_of(int rank, int step, int rows = 4, int columns = 6);
+at::Tensor whole_batch(int ranks, int step, int rows = 4, int columns = 6);
+
+// p -= rate * gradient, once for each parameter that has one.
+void descend(const std::vector<at::Tensor>& parameters, double rate);
+
+std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors);
+std::vector<at::Tensor> gradient_copies(const std::vector<at::Tensor>& parameters);  // undefined stays undefined
+
+// Same bits; both undefined counts as equal.
+::testing::AssertionResult same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b);
+::testing::AssertionResult close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b,
+                                 double tolerance = 1e-12);
+
+// Runs the body on all ranks and adds a test failure with the report when the verdict is not OK.
+void run_ranks(const rehearse::WorldOptions& options, const rehearse::World::Body& body);
+
+// A report's text for failure messages: verdict, headline, each rank's line.
+std::string brief(const rehearse::Report& report);
+
+}  // namespace rehearse_test
