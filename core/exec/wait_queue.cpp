@@ -23,6 +23,12 @@ struct WaitQueue::Waiter {
     queue.unlink(*this);
   }
 
+  void time_out() noexcept {
+    timed_out = true;
+    leave();
+    make_runnable(fiber);
+  }
+
   WaitQueue& queue;
   Fiber& fiber;
   Waiter* previous;
@@ -40,11 +46,7 @@ class WaitQueue::Deadline final : public Timer {
 
  private:
   bool gives_up() const noexcept override { return true; }
-  void fire() override {
-    waiter_.timed_out = true;
-    waiter_.leave();
-    make_runnable(waiter_.fiber);
-  }
+  void fire() override { waiter_.time_out(); }
 
   Waiter& waiter_;
   TimerQueue& timers_;
@@ -95,6 +97,10 @@ std::size_t WaitQueue::notify_all() {
   std::size_t count = 0;
   while (notify_one()) ++count;
   return count;
+}
+
+void WaitQueue::time_out_all() noexcept {
+  while (first_ != nullptr) first_->time_out();
 }
 
 }  // namespace rehearse::exec

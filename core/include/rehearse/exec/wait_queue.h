@@ -43,6 +43,10 @@ class WaitQueue {
   bool notify_one();
   std::size_t notify_all();
 
+  // As if the deadline of every waiter had come: for a timer that many waits share. Not progress: see
+  // RunOutcome::hang.
+  void time_out_all() noexcept;
+
   bool empty() const noexcept { return first_ == nullptr; }
 
  private:
