@@ -78,6 +78,8 @@ c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_group(std::span<const 
                                                                 const c10::intrusive_ptr<c10d::Store>& store) {
   const int rank = exec::this_rank::rank();
   auto& made = groups_made_[static_cast<std::size_t>(rank)];
+  check_ranks(ranks, static_cast<int>(labels_.size()));
+  if (!name.empty()) check_name_is_free(name, made);
   if (made < creations_.size()) {
     check_creation(ranks, name, made, rank);
   } else {
@@ -90,12 +92,18 @@ c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_group(std::span<const 
   return make_process_group(creation.group, static_cast<int>(place - ranks.begin()), store, options_);
 }
 
+void Communicators::check_name_is_free(std::string_view name, std::size_t groups) const {
+  for (std::size_t i = 0; i < groups; ++i) {
+    TORCH_CHECK_VALUE(creations_[i].group->name() != name, "new_group: there is a group of the name \"", name,
+                      "\" already");
+  }
+}
+
 void Communicators::start_creation(std::span<const int> ranks, std::string_view name, int rank) {
-  check_ranks(ranks, static_cast<int>(labels_.size()));
   std::string unique(name);
-  if (unique.empty()) unique = fmt::format("group{}", creations_.size());
-  for (const auto& other : creations_) {
-    TORCH_CHECK_VALUE(other.group->name() != unique, "new_group: there is a group of the name \"", unique, "\" already");
+  if (unique.empty()) {
+    unique = fmt::format("group{}", creations_.size());
+    check_name_is_free(unique, creations_.size());
   }
   Creation creation;
   std::vector<int> members(ranks.begin(), ranks.end());

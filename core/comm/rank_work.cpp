@@ -27,28 +27,6 @@ class RankWork::Waiting final : public exec::Observer {
   const RankWork& work_;
 };
 
-// The timeout of one wait().
-class RankWork::Deadline final : public exec::Timer {
- public:
-  Deadline(RankWork& work, Communicators& world, VirtualTime due) : work_(work), world_(world) {
-    world_.executor().timers().arm(*this, due);
-  }
-  ~Deadline() override { world_.executor().timers().cancel(*this); }
-  bool expired() const noexcept { return expired_; }
-
- private:
-  void fire() override {
-    if (!work_.incomplete()) return;
-    expired_ = true;
-    work_.waiters_.notify_all();
-  }
-  bool gives_up() const noexcept override { return true; }
-
-  RankWork& work_;
-  Communicators& world_;
-  bool expired_ = false;
-};
-
 RankWork::RankWork(c10::intrusive_ptr<GroupState> group, int rank, c10d::OpType type)
     : c10d::Work(rank, type), group_(std::move(group)) {
   operation.type = type;
@@ -97,11 +75,6 @@ void RankWork::finish(State state) {
   group_->world().executor().post(group_->global_rank(rank_), [self] { self->mark_future(); });
 }
 
-void RankWork::time_out() {
-  overdue_ = true;
-  waiters_.notify_all();
-}
-
 bool RankWork::isCompleted() {
   if (incomplete() && !group_->closed() && exec::this_rank::is_fiber()) exec::this_rank::poll();
   return !incomplete();
@@ -129,13 +102,14 @@ void RankWork::block(std::chrono::milliseconds timeout) {
   auto& world = group_->world();
   const bool given = timeout.count() > 0;
   const auto limit = given ? world.now() + timeout : deadline_;
-  std::optional<Deadline> own;
   const bool watched = !given && meeting_ != nullptr && limit != VirtualTime::max() && meeting_->watch(*this, limit);
-  if (!watched && limit != VirtualTime::max()) own.emplace(*this, world, limit);
+  std::optional<VirtualTime> own_limit;
+  if (!watched && limit != VirtualTime::max()) own_limit = limit;
   const Waiting observer(*this);
   while (incomplete()) {
-    if (own ? own->expired() : overdue_) throw_timeout(given ? timeout : operation.timeout);
-    waiters_.wait(observer);
+    const auto result = waiters_.wait(observer, own_limit);
+    if (result == exec::WaitResult::notified || !incomplete() || world.now() < limit) continue;
+    throw_timeout(given ? timeout : operation.timeout);
   }
 }
 

@@ -115,6 +115,7 @@ class Communicators {
     exec::CallSite where;
   };
 
+  void check_name_is_free(std::string_view name, std::size_t groups) const;  // among the first `groups`
   void start_creation(std::span<const int> ranks, std::string_view name, int rank);
   void check_creation(std::span<const int> ranks, std::string_view name, std::size_t index, int rank);
 

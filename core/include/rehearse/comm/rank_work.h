@@ -87,12 +87,11 @@ class RankWork final : public c10d::Work {
   void start(VirtualTime now) noexcept;
   void complete(VirtualTime now);
   void fail(std::exception_ptr error);
-  void time_out();  // those that wait for as long as the operation's own timeout meet TimeoutError
+  void time_out() noexcept { waiters_.time_out_all(); }  // those whose limit has come meet TimeoutError
 
  private:
   enum class State : std::uint8_t { pending, completed, failed };
   class Waiting;
-  class Deadline;
 
   void block(std::chrono::milliseconds timeout);
   void finish(State state);
@@ -114,7 +113,6 @@ class RankWork final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   int source_ = -1;
   State state_ = State::pending;
-  bool overdue_ = false;  // the operation's own timeout has passed
 };
 
 }  // namespace rehearse::comm
