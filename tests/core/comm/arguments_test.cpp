@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: arguments that make no sense on one rank fail there, before the others are asked, with texts that users of
+// c10d's own back ends know; the call does not count, so the rank may go on.
+#include <ostream>
+
+#include "test_world.h"
+
+namespace rehearse::comm {
+namespace {
+
+using testing::HasSubstr;
+using Lists = std::vector<std::vector<at::Tensor>>;
+using Tensors = std::vector<at::Tensor>;
+
+struct BadCall {
+  const char* name;
+  const char* text;
+  std::function<void(const ProcessGroup& group)> call;  // on rank 0 of 2
+};
+
+void PrintTo(const BadCall& example, std::ostream* out) { *out << example.name; }
+
+Tensors ones(int length) { return Tensors(static_cast<std::size_t>(length), at::ones({2})); }
+
+std::vector<BadCall> bad_calls() {
+  return {
+      {"TwoTensors", "allreduce: requires a single-element tensor list",
+       [](const ProcessGroup& group) {
+         auto tensors = ones(2);
+         group->allreduce(tensors);
+       }},
+      {"SparseTensor", "allreduce: only supports dense tensors",
+       [](const ProcessGroup& group) { allreduce(group, at::eye(2).to_sparse()); }},
+      {"RootOutOfRange", "broadcast: invalid root rank: 2",
+       [](const ProcessGroup& group) { broadcast(group, at::ones({1}), 2); }},
+      {"NegativeRoot", "reduce: invalid root rank: -1",
+       [](const ProcessGroup& group) {
+         auto tensors = ones(1);
+         c10d::ReduceOptions options;
+         options.rootRank = -1;
+         group->reduce(tensors, options);
+       }},
+      {"RootTensor", "broadcast: invalid root tensor: 1",
+       [](const ProcessGroup& group) {
+         auto tensors = ones(1);
+         c10d::BroadcastOptions options;
+         options.rootTensor = 1;
+         group->broadcast(tensors, options);
+       }},
+      {"AllgatherListLength", "allgather: Incorrect output list size 3. Output list size should be 2",
+       [](const ProcessGroup& group) {
+         auto inputs = ones(1);
+         Lists outputs{ones(3)};
+         group->allgather(outputs, inputs);
+       }},
+      {"AllgatherDtype", "allgather: invalid tensor type at index 1 (expected float32 on cpu, got float64 on cpu)",
+       [](const ProcessGroup& group) {
+         auto inputs = ones(1);
+         Lists outputs{{at::ones({2}), at::ones({2}, at::kDouble)}};
+         group->allgather(outputs, inputs);
+       }},
+      {"AllgatherOwnSize", "allgather: invalid tensor size at index 0 (expected [2], got [3])",
+       [](const ProcessGroup& group) {
+         auto inputs = ones(1);
+         Lists outputs{{at::ones({3}), at::ones({2})}};
+         group->allgather(outputs, inputs);
+       }},
+      {"AllgatherBaseSize", "output tensor size must be equal to world_size times input tensor size",
+       [](const ProcessGroup& group) {
+         auto output = at::ones({3}), input = at::ones({2});
+         group->_allgather_base(output, input);
+       }},
+      {"AllgatherBaseDtype", "output tensor must have the same type as input tensor",
+       [](const ProcessGroup& group) {
+         auto output = at::ones({4}, at::kDouble), input = at::ones({2});
+         group->_allgather_base(output, input);
+       }},
+      {"GatherNoOutputs", "gather: requires a single-element output list containing a list with 2 tensors",
+       [](const ProcessGroup& group) {
+         auto inputs = ones(1);
+         Lists outputs;
+         group->gather(outputs, inputs);
+       }},
+      {"GatherOutputsOnNonRoot", "gather: requires empty output on non-root",
+       [](const ProcessGroup& group) {
+         auto inputs = ones(1);
+         Lists outputs{ones(2)};
+         c10d::GatherOptions options;
+         options.rootRank = 1;
+         group->gather(outputs, inputs, options);
+       }},
+      {"ScatterInputsOnNonRoot", "scatter: requires empty input on non-root",
+       [](const ProcessGroup& group) {
+         auto outputs = ones(1);
+         Lists inputs{ones(2)};
+         c10d::ScatterOptions options;
+         options.rootRank = 1;
+         group->scatter(outputs, inputs, options);
+       }},
+      {"ScatterSizes", "scatter: invalid tensor size at index 1 (expected [2], got [3])",
+       [](const ProcessGroup& group) {
+         auto outputs = ones(1);
+         Lists inputs{{at::ones({2}), at::ones({3})}};
+         group->scatter(outputs, inputs);
+       }},
+      {"ReduceScatterBaseSize", "input tensor must be the same size as output size times world size",
+       [](const ProcessGroup& group) {
+         auto output = at::ones({2}), input = at::ones({2});
+         group->_reduce_scatter_base(output, input);
+       }},
+      {"AlltoallUnequal", "alltoall_base: Tensor's dim 0 does not divide equally across group size",
+       [](const ProcessGroup& group) { alltoall(group, at::ones({3}), at::ones({3})); }},
+      {"AlltoallSplitCount", "alltoall_base: Number of tensor splits not equal to group size",
+       [](const ProcessGroup& group) { alltoall(group, at::ones({3}), at::ones({3}), {3}, {1, 2}); }},
+      {"AlltoallSplitSum", "alltoall_base: Split sizes doesn't match total dim 0 size",
+       [](const ProcessGroup& group) { alltoall(group, at::ones({3}), at::ones({3}), {1, 2}, {1, 1}); }},
+      {"AlltoallToItself", "alltoall_base: this rank sends 2 elements to itself but expects 1",
+       [](const ProcessGroup& group) { alltoall(group, at::ones({3}), at::ones({3}), {1, 2}, {2, 1}); }},
+      {"AlltoallListLength", "alltoall: invalid input tensor list (expected length 2, got 1)",
+       [](const ProcessGroup& group) {
+         auto outputs = ones(2), inputs = ones(1);
+         group->alltoall(outputs, inputs);
+       }},
+      {"SendToNobody", "send: invalid destination rank: 2",
+       [](const ProcessGroup& group) { send(group, at::ones({1}), 2); }},
+      {"SendToItself", "send: invalid destination rank: 0 is the rank of the calling process itself",
+       [](const ProcessGroup& group) { send(group, at::ones({1}), 0); }},
+      {"NegativeTag", "recv: Tag must be nonnegative",
+       [](const ProcessGroup& group) { recv(group, at::ones({1}), 1, -1); }},
+  };
+}
+
+class BadArguments : public CommTest, public testing::WithParamInterface<BadCall> {};
+
+TEST_P(BadArguments, FailTheCallAndNothingElse) {
+  const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
+    if (rank == 0) {
+      try {
+        GetParam().call(group);
+        ADD_FAILURE() << "nothing was thrown";
+      } catch (const c10::Error& error) {
+        EXPECT_THAT(error.what_without_backtrace(), HasSubstr(GetParam().text));
+      }
+    }
+    EXPECT_TRUE(group->barrier()->wait());
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  EXPECT_TRUE(mismatches.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, BadArguments, testing::ValuesIn(bad_calls()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(CommTest, GroupOfAnotherRank_IsRefused) {
+  ProcessGroup of_rank_0;
+  const auto outcome = run(2, [&](int rank, const ProcessGroup& group) {
+    if (rank == 0) of_rank_0 = group;
+    exec::this_rank::yield();
+    if (rank == 1) allreduce(of_rank_0, at::ones({1}));
+  });
+  EXPECT_EQ(failure(outcome), "rank 1 used the process group \"world\" of rank 0: each rank must use its own");
+}
+
+}  // namespace
+}  // namespace rehearse::comm

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: one record for each call, with the flight recorder's fields; equal runs have equal hashes, and any
+// difference that a user could see gives another one.
+#include "test_world.h"
+
+namespace rehearse::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+
+class EventLogTest : public CommTest {
+ protected:
+  // Rank 0 broadcasts, all reduce, rank 0 sends to rank 1.
+  std::uint64_t run_example(std::int64_t size = 2, VirtualDuration pause = 0ns, int ranks = 2) {
+    fabric.takes = 2ms;
+    const auto outcome = run(ranks, [=](int rank, const ProcessGroup& group) {
+      if (rank == 1) exec::this_rank::sleep_for(pause);
+      broadcast(group, at::ones({3}))->wait();
+      allreduce(group, at::ones({size}))->wait();
+      if (rank == 0) send(group, at::ones({4}), 1, 7)->wait();
+      if (rank == 1) recv(group, at::ones({4}), 0, 7)->wait();
+    });
+    EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+    return events->hash();
+  }
+};
+
+TEST_F(EventLogTest, FlightRecord_HasTheRecordersFields) {
+  run_example(2, 1ms);
+  const auto of_rank_0 = events->of_rank(0);
+  ASSERT_EQ(of_rank_0.size(), 3u);
+  EXPECT_EQ(events->title(of_rank_0[1]), "allreduce #2 on group \"world\"");
+  EXPECT_EQ(events->signature(of_rank_0[1]).fingerprint, "allreduce(sum, float32[2], cpu)");
+
+  const auto first = events->flight_record(of_rank_0[0]);
+  EXPECT_EQ(first.record_id, 0u);
+  EXPECT_EQ(first.process_group_name, "world");
+  EXPECT_EQ(first.collective_seq_id, 1u);
+  EXPECT_EQ(first.p2p_seq_id, 0u);
+  EXPECT_EQ(first.op_id, 1u);
+  EXPECT_EQ(first.profiling_name, "nccl:broadcast");
+  EXPECT_EQ(first.time_created_ns, 0);
+  EXPECT_EQ(first.time_discovered_started_ns, 1'000'000);
+  EXPECT_EQ(first.time_discovered_completed_ns, 3'000'000);
+  EXPECT_EQ(first.duration_ms, 2.0);
+  EXPECT_THAT(first.input_sizes, ElementsAre(ElementsAre(3)));
+  EXPECT_THAT(first.output_sizes, ElementsAre(ElementsAre(3)));
+  EXPECT_THAT(first.input_dtypes, ElementsAre("Float"));
+  EXPECT_EQ(first.state, "completed");
+  EXPECT_TRUE(first.retired);
+  EXPECT_EQ(first.timeout_ms, 1'800'000u);
+  EXPECT_FALSE(first.is_p2p);
+
+  const auto sent = events->flight_record(of_rank_0[2]);
+  EXPECT_EQ(sent.profiling_name, "nccl:send 0->1");
+  EXPECT_EQ(sent.collective_seq_id, 2u);
+  EXPECT_EQ(sent.p2p_seq_id, 1u);
+  EXPECT_EQ(sent.op_id, 3u);
+  EXPECT_TRUE(sent.is_p2p);
+  EXPECT_THAT(sent.output_sizes, ElementsAre());
+  EXPECT_EQ(events->flight_record(events->of_rank(1)[2]).profiling_name, "nccl:recv 1<-0");
+}
+
+TEST_F(EventLogTest, State_GoesFromScheduledToStarted) {
+  fabric.takes = -1ns;
+  run(2, [](int rank, const ProcessGroup& group) {
+    broadcast(group, at::ones({1}));
+    if (rank == 0) group->barrier();
+  });
+  const auto events_of_0 = events->of_rank(0);
+  EXPECT_EQ(events->flight_record(events_of_0.at(0)).state, "started");
+  EXPECT_EQ(events->flight_record(events_of_0.at(1)).state, "scheduled");
+  EXPECT_EQ(events->flight_record(events_of_0.at(1)).profiling_name, "nccl:all_reduce_barrier");
+  EXPECT_EQ(events->last_completed(0), nullptr);
+}
+
+TEST_F(EventLogTest, Ring_KeepsTheLastOfEachRank) {
+  log_options.last_of_each_rank = 4;
+  run(2, [](int, const ProcessGroup& group) {
+    for (int i = 0; i < 10; ++i) allreduce(group, at::ones({1}))->wait();
+    group->barrier();
+  });
+  const auto kept = events->of_rank(1);
+  ASSERT_EQ(kept.size(), 4u);
+  EXPECT_EQ(kept.front().seq_id, 8u);
+  EXPECT_EQ(kept.back().seq_id, 11u);
+  EXPECT_EQ(events->size(), 22u);
+  ASSERT_NE(events->last_completed(0), nullptr);
+  EXPECT_EQ(events->title(*events->last_completed(0)), "barrier #11 on group \"world\"");
+}
+
+TEST_F(EventLogTest, KeepAll_KeepsAllInOrder) {
+  log_options.keep_all = true;
+  run_example();
+  ASSERT_EQ(events->all().size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(events->all()[i].record_id, i);
+  EXPECT_EQ(events->of_rank(1).size(), 3u);
+  EXPECT_EQ(events->last_completed(1)->seq_id, 1u);
+}
+
+TEST_F(EventLogTest, Hash_IsTheRunsIdentity) {
+  const auto hash = run_example();
+  clock = {};
+  EXPECT_EQ(run_example(), hash);
+  clock = {};
+  EXPECT_NE(run_example(3), hash);
+  clock = {};
+  EXPECT_NE(run_example(2, 1ns), hash);
+  clock = {};
+  log_options.keep_all = true;
+  EXPECT_EQ(run_example(), hash);
+}
+
+TEST_F(EventLogTest, SignaturesOfListOps_KeepEachRanksSizes) {
+  run(2, [](int rank, const ProcessGroup& group) {
+    const std::vector<std::int64_t> in = rank == 0 ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{3, 4};
+    const std::vector<std::int64_t> out = rank == 0 ? std::vector<std::int64_t>{1, 3} : std::vector<std::int64_t>{2, 4};
+    alltoall(group, at::ones({out[0] + out[1]}), at::ones({in[0] + in[1]}), out, in)->wait();
+  });
+  EXPECT_THAT(events->signature(events->of_rank(0)[0]).input_sizes, ElementsAre(ElementsAre(3)));
+  EXPECT_THAT(events->signature(events->of_rank(1)[0]).input_sizes, ElementsAre(ElementsAre(7)));
+  EXPECT_EQ(events->signature(events->of_rank(1)[0]).fingerprint,
+            "alltoall_base(float32[7], cpu, send [3, 4], receive [2, 4])");
+}
+
+TEST_F(EventLogTest, CallSites_AreKeptWhenAskedFor) {
+  run_example();
+  EXPECT_TRUE(events->call_site(events->of_rank(0)[0]).empty());
+  clock = {};
+  options.call_sites = true;
+  run_example();
+  EXPECT_FALSE(events->call_site(events->of_rank(0)[0]).empty());
+}
+
+}  // namespace
+}  // namespace rehearse::comm

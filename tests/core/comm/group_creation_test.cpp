@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: making a group is itself an operation that all ranks of the world make alike and in the same order; groups
+// keep their calls apart, and waits across groups show as cycles.
+#include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include <rehearse/comm/rank_backend.h>
+#include <rehearse/comm/wait_for_graph.h>
+#include <rehearse/torch_state/torch_state.h>
+
+#include "test_world.h"
+
+namespace rehearse::comm {
+namespace {
+
+using testing::ElementsAre;
+
+class GroupCreation : public CommTest {
+ protected:
+  ProcessGroup new_group(std::vector<int> ranks, std::string_view name = {}) {
+    return communicators->new_group(ranks, name);
+  }
+};
+
+TEST_F(GroupCreation, Members_GetTheirPlaceInTheList) {
+  const auto outcome = run(4, [&](int rank, const ProcessGroup&) {
+    const auto group = new_group({3, 1}, "odd");
+    if (rank % 2 == 0) {
+      EXPECT_EQ(group, nullptr);
+      return;
+    }
+    EXPECT_EQ(group->getRank(), rank == 3 ? 0 : 1);
+    EXPECT_EQ(group->getSize(), 2);
+    EXPECT_EQ(group->getGroupName(), "odd");
+    allreduce(group, at::ones({1}))->wait();
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  EXPECT_THAT(events->groups().at(1).ranks, ElementsAre(3, 1));
+  EXPECT_TRUE(pending_groups.empty());
+}
+
+// Row and column groups of a 2 x 2 mesh, used at once: each group counts its own calls.
+TEST_F(GroupCreation, OverlappingGroups_KeepTheirCallsApart) {
+  const auto outcome = run(4, [&](int rank, const ProcessGroup& world) {
+    std::vector<ProcessGroup> rows, columns;
+    for (const int i : {0, 1}) rows.push_back(new_group({2 * i, 2 * i + 1}));
+    for (const int i : {0, 1}) columns.push_back(new_group({i, i + 2}));
+    const auto row = rows[static_cast<std::size_t>(rank / 2)], column = columns[static_cast<std::size_t>(rank % 2)];
+    EXPECT_EQ(row->getGroupName(), rank < 2 ? "group1" : "group2");
+    std::vector<WorkPtr> works{allreduce(row, at::ones({1 + rank / 2})), broadcast(column, at::ones({1 + rank % 2})),
+                               world->barrier(), allreduce(row, at::ones({3}))};
+    EXPECT_EQ(works[1]->getSequencenumber(), 1u);
+    EXPECT_EQ(works[3]->getSequencenumber(), 2u);
+    for (const auto& work : works) work->wait();
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
+// Each rank makes only its own group: with torch the groups get each other's name and hang.
+TEST_F(GroupCreation, OtherRanksInTheSameCall_AreAMismatch) {
+  const auto outcome = run(4, [&](int rank, const ProcessGroup&) {
+    new_group(rank % 2 == 0 ? std::vector<int>{0, 2} : std::vector<int>{1, 3});
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::stopped);
+  ASSERT_EQ(mismatches.size(), 1u);
+  EXPECT_EQ(mismatches[0].kind, Mismatch::Kind::new_group);
+  EXPECT_EQ(mismatches[0].sequence, 1u);
+  EXPECT_EQ(to_string(mismatches[0]), "new_group #1: rank 1 passed {1, 3}, rank 0 passed {0, 2}");
+  EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"ranks", "{0, 2}", "{1, 3}"}}));
+}
+
+TEST_F(GroupCreation, OtherOrder_IsAMismatch) {
+  run(2, [&](int rank, const ProcessGroup&) {
+    for (const auto* name : rank == 0 ? std::vector{"dp", "tp"} : std::vector{"tp", "dp"}) new_group({0, 1}, name);
+  });
+  ASSERT_EQ(mismatches.size(), 1u);
+  EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"name", "dp", "tp"}}));
+}
+
+// Nobody waits in new_group here, but on a cluster the three would.
+TEST_F(GroupCreation, CallThatOneRankNeverMakes_IsLeftPending) {
+  run(3, [&](int rank, const ProcessGroup&) {
+    if (rank != 2) new_group({0, 1}, "pair");
+  });
+  ASSERT_EQ(pending_groups.size(), 1u);
+  EXPECT_EQ(pending_groups[0].name, "pair");
+  EXPECT_THAT(pending_groups[0].called_by, ElementsAre(0, 1));
+  EXPECT_THAT(pending_groups[0].missing, ElementsAre(2));
+}
+
+TEST_F(GroupCreation, SenselessLists_AreRefused) {
+  run(2, [&](int, const ProcessGroup&) {
+    EXPECT_THROW(new_group({}), c10::ValueError);
+    EXPECT_THROW(new_group({0, 2}), c10::ValueError);
+    EXPECT_THROW(new_group({1, 1}), c10::ValueError);
+    EXPECT_THROW(new_group({0, 1}, "world"), c10::ValueError);
+    EXPECT_NE(new_group({0, 1}), nullptr);
+  });
+  EXPECT_TRUE(mismatches.empty());
+}
+
+// Two groups of the same ranks in swapped order, each waited for at once.
+TEST_F(GroupCreation, SwappedOrderOnTwoGroups_IsACycle) {
+  const auto outcome = run(2, [&](int rank, const ProcessGroup&) {
+    auto first = new_group({0, 1}, "a"), second = new_group({0, 1}, "b");
+    if (rank == 1) std::swap(first, second);
+    allreduce(first, at::ones({1}))->wait();
+    allreduce(second, at::ones({1}))->wait();
+  });
+  std::vector<BlockedCall> calls;
+  for (const auto& fiber : outcome.hang) calls.push_back({fiber.rank, fiber.waits_on, fiber.waits_for});
+  const auto analysis = analyse_waits(calls, {});
+  ASSERT_EQ(analysis.cycles.size(), 1u);
+  EXPECT_EQ(to_string(analysis.cycles[0]),
+            "rank 0 waits for rank 1 (allreduce #1 on group \"a\" (1 of 2 ranks are here; missing: 1)) -> "
+            "rank 1 waits for rank 0 (allreduce #1 on group \"b\" (1 of 2 ranks are here; missing: 0))");
+  EXPECT_THAT(analysis.culprits, ElementsAre(0, 1));
+}
+
+// The same, but asynchronous: c10d allows it, so nothing may be said.
+TEST_F(GroupCreation, SwappedOrderOfAsyncCalls_IsFine) {
+  const auto outcome = run(2, [&](int rank, const ProcessGroup&) {
+    auto first = new_group({0, 1}, "a"), second = new_group({0, 1}, "b");
+    if (rank == 1) std::swap(first, second);
+    const auto one = allreduce(first, at::ones({1})), two = allreduce(second, at::ones({1}));
+    one->wait();
+    two->wait();
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
+TEST_F(GroupCreation, Store_IsPrefixedByTheGroup) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  run(2, [&](int rank, const ProcessGroup&) {
+    const auto group = communicators->new_group(std::vector{0, 1}, "dp", store);
+    if (rank == 0) group->getStore()->set("key", std::vector<std::uint8_t>{1});
+  });
+  EXPECT_TRUE(store->check({"dp/key"}));
+}
+
+// Each rank finds its own end of the group under the name.
+TEST_F(GroupCreation, Groups_AreRegisteredForEachRank) {
+  options.register_groups = true;
+  torch_state::TorchRankState state;
+  const auto outcome = run(3, state, [&](int rank, const ProcessGroup& world) {
+    const auto group = new_group({0, 2}, "even");
+    exec::this_rank::yield();
+    EXPECT_EQ(c10d::resolve_process_group("world"), world);
+    if (rank == 1) {
+      EXPECT_THROW(c10d::resolve_process_group("even"), c10::Error);
+    } else {
+      EXPECT_EQ(c10d::resolve_process_group("even"), group);
+    }
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
+}  // namespace
+}  // namespace rehearse::comm

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: the rings of ranks that wait for each other, shortest first, and the waits for ranks that have ended.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/comm/wait_for_graph.h>
+
+namespace rehearse::comm {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<std::string> texts(const std::vector<std::vector<WaitEdge>>& cycles) {
+  std::vector<std::string> all;
+  for (const auto& cycle : cycles) all.push_back(to_string(cycle));
+  return all;
+}
+
+TEST(WaitForGraph, NobodyBlocked_IsEmpty) {
+  const auto analysis = analyse_waits({}, {0, 1});
+  EXPECT_THAT(analysis.cycles, IsEmpty());
+  EXPECT_THAT(analysis.on_ended, IsEmpty());
+  EXPECT_THAT(analysis.culprits, IsEmpty());
+}
+
+TEST(WaitForGraph, Ring_IsFoundAcrossGroupsAndMessages) {
+  const auto analysis = analyse_waits(
+      {{0, "allreduce on a", {1}}, {1, "recv on b", {2}}, {2, "store key", {0}}, {3, "barrier", {0, 1, 2}}}, {});
+  EXPECT_THAT(texts(analysis.cycles),
+              ElementsAre("rank 0 waits for rank 1 (allreduce on a) -> rank 1 waits for rank 2 (recv on b) -> "
+                          "rank 2 waits for rank 0 (store key)"));
+  EXPECT_THAT(analysis.culprits, ElementsAre(0, 1, 2));
+}
+
+TEST(WaitForGraph, SeveralRings_ComeShortestFirst) {
+  const auto analysis = analyse_waits(
+      {{0, "a", {1}}, {1, "b", {2}}, {2, "c", {0}}, {3, "d", {4, 0}}, {4, "e", {3}}}, {});
+  EXPECT_THAT(texts(analysis.cycles),
+              ElementsAre("rank 3 waits for rank 4 (d) -> rank 4 waits for rank 3 (e)",
+                          "rank 0 waits for rank 1 (a) -> rank 1 waits for rank 2 (b) -> rank 2 waits for rank 0 (c)"));
+}
+
+TEST(WaitForGraph, EndedRanks_AreCulpritsWithoutARing) {
+  const auto analysis = analyse_waits({{0, "allreduce", {2}}, {1, "allreduce", {2}}}, {2});
+  EXPECT_THAT(analysis.cycles, IsEmpty());
+  ASSERT_EQ(analysis.on_ended.size(), 2u);
+  EXPECT_EQ(to_string(analysis.on_ended[1]), "rank 1 waits for rank 2 (allreduce)");
+  EXPECT_THAT(analysis.culprits, ElementsAre(2));
+}
+
+// Two fibers of rank 0 wait for different ranks: either may close a ring.
+TEST(WaitForGraph, ThreadsOfARank_AllCount) {
+  const auto analysis = analyse_waits({{0, "main", {1}}, {0, "helper", {2}}, {2, "other", {0}}}, {});
+  EXPECT_THAT(texts(analysis.cycles),
+              ElementsAre("rank 0 waits for rank 2 (helper) -> rank 2 waits for rank 0 (other)"));
+}
+
+TEST(WaitForGraph, UnknownWaits_AreLeftOut) {
+  EXPECT_THAT(analyse_waits({{0, "sleep", {}}, {1, "recv", {0}}}, {}).cycles, IsEmpty());
+}
+
+// A thousand ranks in one ring, and half of a group waiting for the other half.
+TEST(WaitForGraph, ManyRanks_StayAffordable) {
+  std::vector<BlockedCall> ring, halves;
+  std::vector<int> low, high;
+  for (int rank = 0; rank < 1024; ++rank) {
+    ring.push_back({rank, "recv", {(rank + 1) % 1024}});
+    (rank < 512 ? low : high).push_back(rank);
+  }
+  for (int rank = 0; rank < 1024; ++rank) halves.push_back({rank, "allreduce", rank < 512 ? high : low});
+  EXPECT_EQ(analyse_waits(ring, {}).cycles.front().size(), 1024u);
+  EXPECT_EQ(analyse_waits(halves, {}).cycles.front().size(), 2u);
+}
+
+}  // namespace
+}  // namespace rehearse::comm
