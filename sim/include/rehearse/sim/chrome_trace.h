@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <ostream>
+
+#include <rehearse/comm/event_log.h>
+#include <rehearse/job/report.h>
+
+namespace rehearse::sim {
+
+// Writes what the ranks did as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing, in JSON trace
+// events:
+//
+//   a process for each rank, a slice for each operation from its call to its completion (or to the end of the
+//   world); operations of one rank that overlap in time get a track each an arrow from the last rank to
+//   arrive to each other participant of a collective, and from a send to its receive; receives from any
+//   source have none an instant for each failed rank, and one over all for a verdict other than OK
+//
+// Times are microseconds of virtual time. A slice's arguments have the names of c10d's flight recorder;
+// `wait_us` is how long the call waited for other ranks. One event a line, so the whole is never in memory;
+// equal runs give equal bytes. Without EventLogOptions::keep_all the trace holds only the last events of each
+// rank.
+//
+// Does not throw by itself; look at the state of `out` afterwards.
+void write_chrome_trace(std::ostream& out, const comm::EventLog& events, const Report& report);
+
+}  // namespace rehearse::sim
