@@ -133,7 +133,12 @@ void RankExecutor::Impl::yield(Fiber& fiber) {
   fiber.state = Fiber::State::runnable;
   runnable_.push(fiber.id);
   Fiber* const next = choose_next();
-  if (next == &fiber) {
+  if (next == nullptr) {
+    // The choice ended the world (the oracle threw, or the step budget is spent): this fiber goes on, to meet the end.
+    // Suspended, it could be the one that pick_next() takes, and a context cannot be resumed from itself.
+    runnable_.take(runnable_.size() - 1);
+    fiber.state = Fiber::State::running;
+  } else if (next == &fiber) {
     fiber.state = Fiber::State::running;
   } else {
     chosen_ = next;
