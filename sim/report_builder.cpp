@@ -195,7 +195,9 @@ class Builder {
     RankLine& line = line_of(failure.rank);
     line.state = "failed";
     line.at = failure.at;
-    line.doing = failure.what;
+    // A mismatch is told in full below: here only what this rank called.
+    const bool mismatch = is_a<MismatchError>(failure.error) && !record_.mismatches.empty();
+    line.doing = mismatch ? "called " + record_.mismatches.front().second.fingerprint : failure.what;
     line.where = failure.thrown_at.describe();
   }
 
