@@ -246,7 +246,10 @@ TEST_F(StoreTest, PrefixStore_AndClone) {
 TEST_F(StoreTest, WorldEndsDuringAWait_WaitersUnwind) {
   int unwound = 0;
   const auto outcome = run(3, [&](int rank, FakeStore& store) {
-    if (rank == 2) throw std::runtime_error("boom");
+    if (rank == 2) {
+      exec::this_rank::sleep_for(1ms);
+      throw std::runtime_error("boom");
+    }
     try {
       store.get("never");
     } catch (const RankAborted&) {
@@ -255,7 +258,8 @@ TEST_F(StoreTest, WorldEndsDuringAWait_WaitersUnwind) {
     }
   });
   EXPECT_EQ(outcome.ending, Ending::rank_failed);
-  EXPECT_LE(unwound, 2);
+  EXPECT_EQ(unwound, 2);
+  EXPECT_EQ(outcome.blocked.size(), 2u);
   EXPECT_EQ(FakeStore(shared).getNumKeys(), 0);
 }
 
