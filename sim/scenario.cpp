@@ -103,7 +103,7 @@ std::optional<ParameterValue> parameter_value(const toml::node& node, const std:
   if (const auto number = node.value_exact<double>()) return *number;
   const auto text = node.value_exact<std::string>();
   if (!text) return std::nullopt;
-  const bool path = text->starts_with("./") || text->starts_with("../");
+  const bool path = *text == "." || *text == ".." || text->starts_with("./") || text->starts_with("../");
   return path ? (base / *text).lexically_normal().string() : *text;
 }
 

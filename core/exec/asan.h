@@ -6,6 +6,7 @@
 #if defined(REHEARSE_ASAN)
 #include <pthread.h>
 #include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
 #endif
 
 namespace rehearse::exec {
@@ -32,6 +33,8 @@ class AsanStack {
   }
   // On the new stack, as its first act.
   void enter() noexcept { __sanitizer_finish_switch_fiber(fake_, nullptr, nullptr); }
+  // The stack stays as it is for ever: what it points to is in use and not a leak.
+  void keep() noexcept { __lsan_register_root_region(bottom_, bytes_); }
 
  private:
   const void* bottom_ = nullptr;
@@ -42,6 +45,7 @@ class AsanStack {
   void set_bounds_of_this_thread() noexcept {}
   static void leave(AsanStack&, const AsanStack&, bool) noexcept {}
   void enter() noexcept {}
+  void keep() noexcept {}
 #endif
 };
 

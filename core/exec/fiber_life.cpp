@@ -213,6 +213,7 @@ void RankExecutor::Impl::leave_behind(Fiber& fiber) {
     outcome_.ended_at[static_cast<std::size_t>(fiber.rank)] = clock.now();
     abort_rank(fiber.rank);
   }
+  fiber.asan.keep();
   // Boost would wait for it at the end of the thread.
   fiber.context->worker_unlink();
   for (;;) fiber.context->suspend();

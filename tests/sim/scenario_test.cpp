@@ -234,6 +234,9 @@ TEST(Scenario, PathsInParameters_AreRelativeToTheFile) {
       parse_scenario("program = \"scenario_train\"\n[parameters]\ndata = \"../text.bin\"", "lm.toml", "a/b")
           .parameters.text("data"),
       "a/text.bin");
+  EXPECT_EQ(parse_scenario("program = \"scenario_train\"\n[parameters]\ndata = \"..\"", "lm.toml", "a/b")
+                .parameters.text("data"),
+            "a/");
   EXPECT_EQ(
       parse_scenario("program = \"scenario_train\"\n[parameters]\ndata = \"text.bin\"", "lm.toml", "a/b")
           .parameters.text("data"),

@@ -64,7 +64,7 @@ void run_world(std::uint64_t seed) {
 TEST(ManyWorlds, AThousand_DoNotGrow) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) run_world(seed);
   const std::size_t used = ::mallinfo2().uordblks;
-  const auto resident = resident_bytes();
+  [[maybe_unused]] const auto resident = resident_bytes();
   for (std::uint64_t seed = 100; seed < 1'100; ++seed) run_world(seed);
   // malloc counts what it keeps at hand as used; one object of the smallest size lost by each world would show.
   EXPECT_LT(::mallinfo2().uordblks, used + 16'000);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which parameters share a bucket, exactly as PyTorch 2.11 decides it; and what DDP says about models it cannot take.
+// Which parameters share a bucket, exactly as PyTorch 2.11 decides it; and what DDP says about models it
+// cannot take.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -78,12 +79,13 @@ TEST(DdpBuckets, NothingGiven_SmallModelIsOneBucket) {
 }
 
 TEST(DdpBuckets, FindUnused_LimitsFromTheStartAndNeverRebuilt) {
-  const auto [initial, later] = layouts({.bucket_cap_mb = 2.0 * kWeight / (1 << 20), .first_bucket_bytes = kWeight,
+  const auto [initial, later] = layouts({.bucket_cap_mb = 2.0 * kWeight / (1 << 20),
+                                         .first_bucket_bytes = kWeight,
                                          .find_unused_parameters = true});
-  EXPECT_THAT(initial.names, ElementsAre(ElementsAre("4.bias", "5.weight", "5.bias"),
-                                         ElementsAre("2.bias", "3.weight", "3.bias", "4.weight"),
-                                         ElementsAre("0.bias", "1.weight", "1.bias", "2.weight"),
-                                         ElementsAre("0.weight")));
+  EXPECT_THAT(initial.names,
+              ElementsAre(ElementsAre("4.bias", "5.weight", "5.bias"),
+                          ElementsAre("2.bias", "3.weight", "3.bias", "4.weight"),
+                          ElementsAre("0.bias", "1.weight", "1.bias", "2.weight"), ElementsAre("0.weight")));
   EXPECT_THAT(initial.bytes, ElementsAre(kLayer + kBias, 2 * kLayer, 2 * kLayer, kWeight));
   EXPECT_EQ(later.names, initial.names);
 }
@@ -109,11 +111,14 @@ TEST(DdpErrors, NoParameterNeedsAGradient_SaysSo) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     torch::nn::Linear frozen(3, 2);
     for (auto& parameter : frozen->parameters()) parameter.set_requires_grad(false);
-    EXPECT_THAT(error_of<c10::Error>([&] { DistributedDataParallel ddp(frozen, ctx.group()); }),
-                HasSubstr("DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
-                          "gradient."));
+    EXPECT_THAT(
+        error_of<c10::Error>([&] { DistributedDataParallel ddp(frozen, ctx.group()); }),
+        HasSubstr(
+            "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
+            "gradient."));
     EXPECT_THAT(error_of<c10::Error>([&] {
-                  DistributedDataParallel ddp(torch::nn::Linear(3, 2), c10::intrusive_ptr<c10d::ProcessGroup>());
+                  DistributedDataParallel ddp(torch::nn::Linear(3, 2),
+                                              c10::intrusive_ptr<c10d::ProcessGroup>());
                 }),
                 HasSubstr("empty process group"));
     EXPECT_THAT(error_of<c10::ValueError>([&] {

@@ -30,7 +30,8 @@ struct MlpImpl : torch::nn::Module {
 };
 TORCH_MODULE(Mlp);
 
-// The rows that `rank` of `ranks` trains on in `step`; the whole batch is all ranks' rows one after the other.
+// The rows that `rank` of `ranks` trains on in `step`; the whole batch is all ranks' rows one after the
+// other.
 at::Tensor batch_of(int rank, int step, int rows = 4, int columns = 6);
 at::Tensor whole_batch(int ranks, int step, int rows = 4, int columns = 6);
 
@@ -38,7 +39,8 @@ at::Tensor whole_batch(int ranks, int step, int rows = 4, int columns = 6);
 void descend(const std::vector<at::Tensor>& parameters, double rate);
 
 std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors);
-std::vector<at::Tensor> gradient_copies(const std::vector<at::Tensor>& parameters);  // undefined stays undefined
+std::vector<at::Tensor> gradient_copies(
+    const std::vector<at::Tensor>& parameters);  // undefined stays undefined
 
 // Same bits; both undefined counts as equal.
 ::testing::AssertionResult same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b);

@@ -51,7 +51,8 @@ Trajectory train(RankContext& ctx, const DistributedDataParallelOptions& options
   return result;
 }
 
-std::vector<Trajectory> train_ranks(const rehearse::WorldOptions& world, const DistributedDataParallelOptions& options) {
+std::vector<Trajectory> train_ranks(const rehearse::WorldOptions& world,
+                                    const DistributedDataParallelOptions& options) {
   std::vector<Trajectory> results(world.ranks);
   run_ranks(world, [&](RankContext& ctx) { results[ctx.rank()] = train(ctx, options); });
   return results;
@@ -79,8 +80,9 @@ TEST_P(DdpGradients, EachStep_EqualsOneProcessWithTheWholeBatch) {
   for (int ranks = 2; ranks <= 8; ++ranks) {
     for (const double cap_mb : {25.0, kOneParameterABucket, 0.001}) {
       SCOPED_TRACE(testing::Message() << ranks << " ranks, buckets of " << cap_mb << " MiB");
-      expect_whole_batch(ranks, {.bucket_cap_mb = cap_mb, .gradient_as_bucket_view = views,
-                                 .find_unused_parameters = find_unused});
+      expect_whole_batch(
+          ranks,
+          {.bucket_cap_mb = cap_mb, .gradient_as_bucket_view = views, .find_unused_parameters = find_unused});
     }
   }
 }
@@ -147,7 +149,8 @@ TEST(DdpSchedules, Ranks256_ReplicasStayEqual) {
   EXPECT_EQ(equal, kRanks);
 }
 
-// Backward suspends in the hook, in the middle of the engine's work, with the reducer's all-reduces under way.
+// Backward suspends in the hook, in the middle of the engine's work, with the reducer's all-reduces under
+// way.
 TEST(DdpHooks, CollectiveInsideBackward_SeesAllRanks) {
   run_ranks({.ranks = 4, .seed = 5}, [](RankContext& ctx) {
     Mlp net;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Models that ask more of DDP than a chain of layers: branches, shared and frozen parameters, buffers, layouts.
+// Models that ask more of DDP than a chain of layers: branches, shared and frozen parameters, buffers,
+// layouts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,8 +53,9 @@ TEST(DdpUnused, BranchByRank_GradientsOfOthersAndUndefinedWhereNobodyWent) {
       run_ranks({.ranks = kRanks, .seed = seed}, [&](RankContext& ctx) {
         Branches net;
         fill(*net, ctx.rank());
-        DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = 0.0001, .gradient_as_bucket_view = views,
-                                                       .find_unused_parameters = true});
+        DistributedDataParallel ddp(
+            net, ctx.group(),
+            {.bucket_cap_mb = 0.0001, .gradient_as_bucket_view = views, .find_unused_parameters = true});
         for (int step = 0; step < 4; ++step) {
           ddp.zero_grad();
           ddp(batch_of(ctx.rank(), step), (ctx.rank() + step) % 2 == 0).sum().backward();
@@ -201,7 +203,8 @@ TORCH_MODULE(Tied);
 
 // Trains `Net` on `ranks` ranks and in one process, and compares gradients after each of three steps.
 template <class Net>
-void expect_gradients_of_whole_batch(const rehearse::DistributedDataParallelOptions& options = {}, int ranks = 3) {
+void expect_gradients_of_whole_batch(const rehearse::DistributedDataParallelOptions& options = {},
+                                     int ranks = 3) {
   run_ranks({.ranks = ranks}, [&](RankContext& ctx) {
     Net net, alone;
     fill(*net, ctx.rank());
@@ -232,7 +235,9 @@ TEST(DdpParameters, SharedByTwoModules_ReducedOnce) {
 }
 
 struct MixedImpl : torch::nn::Module {
-  MixedImpl() : wide(register_module("wide", double_linear(6, 5))), narrow(register_module("narrow", torch::nn::Linear(5, 2))) {}
+  MixedImpl()
+      : wide(register_module("wide", double_linear(6, 5))),
+        narrow(register_module("narrow", torch::nn::Linear(5, 2))) {}
   at::Tensor forward(const at::Tensor& x) { return narrow(wide(x).to(at::kFloat)).to(at::kDouble); }
   torch::nn::Linear wide, narrow;
 };
@@ -258,7 +263,9 @@ TEST(DdpParameters, FloatAndDouble_BucketsOfTheirOwn) {
 }
 
 struct FrozenImpl : torch::nn::Module {
-  FrozenImpl() : base(register_module("base", double_linear(6, 5))), head(register_module("head", double_linear(5, 2))) {
+  FrozenImpl()
+      : base(register_module("base", double_linear(6, 5))),
+        head(register_module("head", double_linear(5, 2))) {
     for (auto& parameter : base->parameters()) parameter.set_requires_grad(false);
   }
   at::Tensor forward(const at::Tensor& x) { return head(base(x)); }
@@ -299,7 +306,8 @@ TEST(DdpParameters, NotContiguous_LayoutsKept) {
 
 struct SparseImpl : torch::nn::Module {
   SparseImpl()
-      : embedding(register_module("embedding", torch::nn::Embedding(torch::nn::EmbeddingOptions(10, 4).sparse(true)))),
+      : embedding(register_module("embedding",
+                                  torch::nn::Embedding(torch::nn::EmbeddingOptions(10, 4).sparse(true)))),
         head(register_module("head", torch::nn::Linear(4, 2))) {
     to(at::kDouble);
   }

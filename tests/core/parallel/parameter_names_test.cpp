@@ -11,14 +11,18 @@ const std::vector<std::string> kNames = {"embed.weight", "head.weight", "head.bi
 
 // The texts are those of LibTorch 2.11's reducer.cpp.
 TEST(ParameterNames, VerificationError_NamesTheOneParameter) {
-  EXPECT_EQ(named_parameters_in("[1]: params[2] in this process with sizes [3, 4] appears not to match sizes of the "
-                                "same param in process 0.", kNames),
+  EXPECT_EQ(named_parameters_in(
+                "[1]: params[2] in this process with sizes [3, 4] appears not to match sizes of the "
+                "same param in process 0.",
+                kNames),
             "parameters: head.bias");
 }
 
 TEST(ParameterNames, UnfinishedReduction_NamesAllAndIgnoresTheRank) {
-  EXPECT_EQ(named_parameters_in("...\nParameter indices which did not receive grad for rank 2: 0 1\n In addition, you "
-                                "can set 7 things", kNames),
+  EXPECT_EQ(named_parameters_in(
+                "...\nParameter indices which did not receive grad for rank 2: 0 1\n In addition, you "
+                "can set 7 things",
+                kNames),
             "parameters: embed.weight, head.weight");
 }
 

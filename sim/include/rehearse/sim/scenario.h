@@ -39,8 +39,8 @@
 //   trace = true                    # trace.json
 //
 // Durations take ns, us, ms, s, min, h; sizes B, KB, MB, GB, TB, KiB, MiB, GiB, TiB; bandwidths a size and
-// "/s", or Mbit/s, Gbit/s, Tbit/s. A parameter's text that begins with "./" or "../" is a path relative to
-// the scenario file.
+// "/s", or Mbit/s, Gbit/s, Tbit/s. A parameter's text that is "." or ".." or begins with "./" or "../" is a
+// path relative to the scenario file.
 namespace rehearse::sim {
 
 // What a run writes besides its decision log, which it always writes.

@@ -1,0 +1,29 @@
+# cmake -DPROGRAM=<command> -DSCENARIO=<file> -DEXIT_CODE=<n> -DEXPECTED=<file> -P expect_report.cmake
+#   Runs a scenario that is meant to fail, and checks its exit code and that each line of EXPECTED (but empty ones
+#   and those that begin with '#') is found in what it printed, in that order. In such a line <...> stands for
+#   anything but the end of the line.
+execute_process(COMMAND "${PROGRAM}" run "${SCENARIO}" RESULT_VARIABLE code OUTPUT_VARIABLE printed ERROR_VARIABLE errors)
+if(NOT code STREQUAL EXIT_CODE)
+  message(FATAL_ERROR "exit code ${code}, expected ${EXIT_CODE}\n${printed}${errors}")
+endif()
+# Not with foreach(): the lines have semicolons and brackets, which lists would take for their own.
+file(READ "${EXPECTED}" lines)
+set(rest "${printed}")
+while(lines MATCHES "^([^\n]*)\n")
+  set(line "${CMAKE_MATCH_1}")
+  string(LENGTH "${CMAKE_MATCH_0}" length)
+  string(SUBSTRING "${lines}" ${length} -1 lines)
+  if(line MATCHES "^(#.*)?$")
+    continue()
+  endif()
+  string(REGEX REPLACE "([][+.*()^$?|\\\\])" "\\\\\\1" pattern "${line}")
+  string(REGEX REPLACE "<[^<>]*>" "[^\n]*" pattern "${pattern}")
+  if(NOT rest MATCHES "${pattern}")
+    message(FATAL_ERROR "not printed (or not in this place): ${line}\n${printed}${errors}")
+  endif()
+  set(found "${CMAKE_MATCH_0}")
+  string(FIND "${rest}" "${found}" at)
+  string(LENGTH "${found}" length)
+  math(EXPR at "${at} + ${length}")
+  string(SUBSTRING "${rest}" ${at} -1 rest)
+endwhile()

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace rehearse::cli {
+
+enum class Command { run, replay, explain, list };
+
+// What the command line says. Options that a command does not have keep their defaults.
+struct Arguments {
+  std::string self;  // argv[0]
+  Command command = Command::run;
+  std::string file;  // the scenario or the decision log; empty for list
+  std::optional<std::uint64_t> seed;
+  std::optional<int> ranks;
+  std::string output;  // empty: as the scenario says
+  bool check_determinism = false;
+  bool json = false;
+  bool no_color = false;
+  bool quiet = false;
+};
+
+// --help or --version was asked for: the command prints the text and exits with 0.
+struct HelpAsked {
+  std::string text;
+};
+
+// Throws UsageError, or HelpAsked.
+Arguments parse_arguments(int argc, const char* const* argv);
+
+}  // namespace rehearse::cli

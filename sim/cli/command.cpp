@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "command.h"
+
+#include <exception>
+
+#include <fmt/format.h>
+#include <rehearse/sim/run_log.h>
+#include <rehearse/sim/scenario.h>
+
+#include "arguments.h"
+#include "commands.h"
+#include "console.h"
+
+namespace rehearse::cli {
+namespace {
+
+int dispatch(const Arguments& arguments) {
+  Console console({.color = !arguments.no_color, .quiet = arguments.quiet, .machine = arguments.json});
+  switch (arguments.command) {
+    case Command::run:
+      return run(arguments, console);
+    case Command::replay:
+      return replay(arguments, console);
+    case Command::explain:
+      return explain(arguments, console);
+    case Command::list:
+      return list(console);
+  }
+  return kExitInternal;
+}
+
+}  // namespace
+
+int command(int argc, const char* const* argv) {
+  try {
+    return dispatch(parse_arguments(argc, argv));
+  } catch (const HelpAsked& help) {
+    Console({}).result(help.text);
+    return 0;
+  } catch (const UsageError& error) {
+    Console::error(fmt::format("{}\n", error.what()));
+    return kExitUsage;
+  } catch (const sim::ScenarioError& error) {
+    Console::error(fmt::format("{}\n", error.what()));
+    return kExitUsage;
+  } catch (const sim::RunLogError& error) {
+    Console::error(fmt::format("{}\n", error.what()));
+    return kExitUsage;
+  } catch (const std::exception& error) {
+    Console::error(fmt::format("{}: internal error: {}\n", argv[0], error.what()));
+    return kExitInternal;
+  }
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "arguments.h"
+#include "console.h"
+
+// One function for each command; each returns the process's exit code. They throw UsageError and
+// ScenarioError for what the user has to put right.
+namespace rehearse::cli {
+
+int run(const Arguments& arguments, Console& console);
+int replay(const Arguments& arguments, Console& console);
+int explain(const Arguments& arguments, Console& console);
+int list(Console& console);
+
+}  // namespace rehearse::cli

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <stdexcept>
+#include <string_view>
+
+namespace rehearse::cli {
+
+inline constexpr int kExitUsage = 64;
+inline constexpr int kExitInternal = 70;
+
+// The user asked for something that cannot be done as it stands: an option, a file, a path. The text says
+// what and what would be right; the command exits with kExitUsage.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The command's two streams. Results go to stdout; what only people want (the banner, progress) goes there
+// too, or to stderr when stdout is for a machine.
+class Console {
+ public:
+  struct Options {
+    bool color = true;  // only ever used on a terminal, and not when the environment has NO_COLOR
+    bool quiet = false;
+    bool machine = false;  // stdout holds JSON and nothing else
+  };
+
+  explicit Console(Options options);
+
+  // As it is; the caller writes the line ends.
+  void result(std::string_view text);
+  void note(std::string_view text);
+  static void error(std::string_view text);
+
+  // May results be coloured?
+  bool color() const noexcept { return color_; }
+  bool quiet() const noexcept { return options_.quiet; }
+  // Does note() write to a terminal, where lines can be redrawn?
+  bool notes_on_terminal() const noexcept { return notes_on_terminal_; }
+
+ private:
+  Options options_;
+  bool notes_on_terminal_ = false;
+  bool color_ = false;
+};
+
+}  // namespace rehearse::cli

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job.h"
+
+#include <fmt/format.h>
+#include <rehearse/job/program.h>
+#include <rehearse/sim/oracles.h>
+
+#include "progress.h"
+
+namespace rehearse::cli {
+namespace {
+
+WorldOptions world_options(const sim::Scenario& scenario) {
+  WorldOptions options = scenario.world;
+  options.keep_all_events = scenario.output.trace;
+  return options;
+}
+
+// Takes the redrawn line away however the run ends.
+struct Cleared {
+  Progress& progress;
+  ~Cleared() { progress.clear(); }
+};
+
+}  // namespace
+
+std::string banner(const sim::Scenario& scenario) {
+  const auto& world = scenario.world;
+  return fmt::format("rehearse {} program={} seed={} schedule={} ranks={}\n", REHEARSE_VERSION,
+                     scenario.program, world.seed,
+                     world.schedule == Schedule::random ? "random" : "round_robin", world.ranks);
+}
+
+std::unique_ptr<Oracle> seeded_oracle(const WorldOptions& options) {
+  if (options.schedule == Schedule::round_robin) return std::make_unique<sim::RoundRobinOracle>();
+  return std::make_unique<sim::RandomOracle>(options.seed);
+}
+
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kSafe =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
+  if (!word.empty() && word.find_first_not_of(kSafe) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+Job::Job(const sim::Scenario& scenario, Console& console)
+    : scenario_(scenario), console_(console), world_(world_options(scenario)) {}
+
+Job::Outcome Job::run(Oracle& answers) {
+  const Program& program = *find_program(scenario_.program);
+  Progress progress(console_.notes_on_terminal(), [this](std::string_view text) { console_.note(text); });
+  const Cleared cleared{progress};
+  world_.on_progress([&](std::int64_t done, std::int64_t total, std::string_view text) {
+    progress.show(done, total, text);
+  });
+  sim::WitnessOracle witness(answers);
+  world_.use_oracle(witness);
+  Outcome outcome;
+  outcome.report =
+      world_.run([&](RankContext& context) { program.spec.body(context, scenario_.parameters); });
+  outcome.report.program = scenario_.program;
+  outcome.path = witness.path(world_.decisions(), world_.events().hash());
+  return outcome;
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+
+namespace rehearse::cli {
+
+// Where a run leaves its files. Making one makes the folder and takes away what an earlier run left there
+// under the same names, so that nothing in it belongs to another run. Errors are UsageErrors that name the
+// path and the reason.
+class OutputFolder {
+ public:
+  explicit OutputFolder(std::filesystem::path folder);
+
+  std::filesystem::path log() const { return folder_ / "run.rlog"; }
+  std::filesystem::path report() const { return folder_ / "report.txt"; }
+  std::filesystem::path json() const { return folder_ / "report.json"; }
+  std::filesystem::path trace() const { return folder_ / "trace.json"; }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+// `write` gets the opened file.
+void write_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& write);
+
+}  // namespace rehearse::cli

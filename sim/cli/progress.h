@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace rehearse::cli {
+
+// Real time since some moment. The standard clocks are of no use here: on a rank's fiber they show virtual
+// time, and reading them is a scheduling point, so that watching a run would change it.
+std::chrono::nanoseconds real_time() noexcept;
+
+// How far a run is, for people: "12/20 60%  3.1/s  3 s left  loss 2.31".
+//
+// On a terminal one line, redrawn at most ten times a second; elsewhere a line for each tenth of the work
+// (for each doubling when the total is unknown), so that a log stays short.
+class Progress {
+ public:
+  using Clock = std::function<std::chrono::nanoseconds()>;
+  using Write = std::function<void(std::string_view)>;
+
+  // The rate counts from here.
+  Progress(bool terminal, Write write, Clock clock = real_time);
+
+  void show(std::int64_t done, std::int64_t total, std::string_view text);
+
+  // Takes the redrawn line away.
+  void clear();
+
+ private:
+  bool is_due(std::int64_t done, std::int64_t total, std::chrono::nanoseconds now);
+  std::string line(std::int64_t done, std::int64_t total, std::string_view text,
+                   std::chrono::nanoseconds now) const;
+
+  bool terminal_;
+  Write write_;
+  Clock clock_;
+  std::chrono::nanoseconds start_;
+  std::chrono::nanoseconds redrawn_{-1};  // when; negative: never
+  std::int64_t next_ = 0;                 // elsewhere: the tenth, or the count, of the next line
+};
+
+}  // namespace rehearse::cli

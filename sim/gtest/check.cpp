@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/rehearse.h>
+#include <rehearse/sim/chrome_trace.h>
+#include <rehearse/sim/determinism.h>
+#include <rehearse/sim/oracles.h>
+#include <rehearse/sim/report_writers.h>
+#include <rehearse/sim/run_log.h>
+
+#include "environment.h"
+#include "rank_assertions.h"
+#include "test_identity.h"
+
+namespace rehearse {
+namespace {
+
+// One check() of one test.
+class Check {
+ public:
+  Check(WorldOptions options, World::Body body, std::source_location where)
+      : options_(std::move(options)), body_(std::move(body)), where_(where), identity_(next_check()) {}
+
+  void run(const Environment& environment) {
+    trace_directory_ = environment.trace_directory;
+    options_.keep_all_events = options_.keep_all_events || !trace_directory_.empty();
+    if (!environment.replay.empty()) {
+      auto log = sim::read_run_log(environment.replay);
+      if (log.program == identity_.name) return replay(log, environment.replay);
+    }
+    if (environment.seed) options_.seed = *environment.seed;
+    const std::uint64_t runs = environment.seed ? 1 : environment.runs;
+    for (std::uint64_t i = 0; i < runs; ++i, ++options_.seed) {
+      if (!run_seed(environment.check_determinism)) return;
+    }
+  }
+
+  // A failure at the line that called check().
+  void fail(const std::string& text) const {
+    GTEST_MESSAGE_AT_(where_.file_name(), static_cast<int>(where_.line()), text.c_str(),
+                      ::testing::TestPartResult::kNonFatalFailure);
+  }
+
+ private:
+  struct Outcome {
+    Report report;
+    sim::RunPath path;
+    RankAssertions assertions;
+  };
+
+  Outcome simulate(Oracle& oracle) {
+    Outcome outcome{{}, {}, RankAssertions(options_)};
+    World world(options_);
+    sim::WitnessOracle witness(oracle);
+    world.use_oracle(witness);
+    const RankAssertions::Capture capture(outcome.assertions);
+    outcome.report = world.run(outcome.assertions.wrap(body_));
+    outcome.report.program = identity_.name;
+    outcome.path = witness.path(world.decisions(), world.events().hash());
+    if (!trace_directory_.empty()) write_trace(world.events(), outcome.report);
+    return outcome;
+  }
+
+  Outcome simulate_seed() {
+    if (options_.schedule == Schedule::round_robin) {
+      sim::RoundRobinOracle oracle;
+      return simulate(oracle);
+    }
+    sim::RandomOracle oracle(options_.seed);
+    return simulate(oracle);
+  }
+
+  // Returns whether all is well.
+  bool run_seed(bool twice) {
+    auto outcome = simulate_seed();
+    const char* variables = "";
+    if (twice && compare(outcome)) variables = "REHEARSE_CHECK_DETERMINISM=1 ";
+    outcome.report.replay =
+        fmt::format("{}REHEARSE_SEED={:#x} {}", variables, options_.seed, identity_.command);
+    return conclude(outcome, true);
+  }
+
+  // Once more; does it take another way?
+  bool compare(Outcome& first) {
+    const auto difference = sim::first_difference(first.path, simulate_seed().path);
+    if (!difference) return false;
+    first.report.verdict = Verdict::nondeterminism;
+    first.report.headline =
+        fmt::format("two runs of seed {} took different ways: {}", options_.seed, difference->text);
+    return true;
+  }
+
+  void replay(const sim::RunLog& log, const std::string& file) {
+    if (!log.finished)
+      return fail(fmt::format("{}: its run did not end; use REHEARSE_SEED={:#x}", file, log.seed));
+    options_.seed = log.seed;
+    sim::ReplayOracle oracle(log.finished->decisions, sim::PastEnd::stop);
+    try {
+      auto outcome = simulate(oracle);
+      oracle.require_used_up();
+      outcome.report.replay = fmt::format("REHEARSE_REPLAY={} {}", file, identity_.command);
+      conclude(outcome, false);
+      if (outcome.report.identity != log.finished->report.identity) {
+        fail(
+            fmt::format("{}: the replay took another way than the log: the same decisions, but other steps, "
+                        "operations or times in between",
+                        file));
+      }
+    } catch (const sim::ReplayError& error) {
+      fail(fmt::format("{}: the replay took another way than the log: {}", file, error.what()));
+    }
+  }
+
+  bool conclude(Outcome& outcome, bool keep_files) {
+    Report& report = outcome.report;
+    if (report.verdict == Verdict::ok) {
+      outcome.assertions.forward("replay: " + report.replay);
+      return !outcome.assertions.failed();
+    }
+    outcome.assertions.forward();
+    const std::string trouble = keep_files ? write_files(outcome) : "";
+    fail(trouble + sim::to_text(report));
+    return false;
+  }
+
+  void write_trace(const comm::EventLog& events, const Report& report) const {
+    std::error_code ignored;  // then the file cannot be written either
+    std::filesystem::create_directories(trace_directory_, ignored);
+    const auto file = std::filesystem::path(trace_directory_) / (identity_.folder + ".json");
+    std::ofstream out(file, std::ios::binary);
+    sim::write_chrome_trace(out, events, report);
+    out.close();
+    if (!out) throw EnvironmentError(fmt::format("REHEARSE_TRACE: {} cannot be written", file.string()));
+  }
+
+  // Returns what went wrong with it, for the failure.
+  std::string write_files(Outcome& outcome) const {
+    Report& report = outcome.report;
+    const std::filesystem::path folder = std::filesystem::path("rehearse-out") / identity_.folder;
+    try {
+      std::filesystem::create_directories(folder);
+      report.files = {(folder / "run.rlog").string(), (folder / "report.txt").string()};
+      sim::RunLog log;
+      log.program = identity_.name;
+      log.seed = options_.seed;
+      log.build = sim::executable_build_id();
+      log.finished = {report, outcome.path.decisions};
+      sim::write_run_log(folder / "run.rlog", log);
+      std::ofstream out(folder / "report.txt", std::ios::binary);
+      out << sim::to_text(report);
+      return "";
+    } catch (const std::exception& error) {
+      report.files.clear();
+      return fmt::format("(its files could not be written: {})\n", error.what());
+    }
+  }
+
+  WorldOptions options_;
+  World::Body body_;
+  std::source_location where_;
+  CheckIdentity identity_;
+  std::string trace_directory_;
+};
+
+}  // namespace
+
+void check(WorldOptions options, World::Body body, std::source_location where) {
+  Check check(std::move(options), std::move(body), where);
+  try {
+    check.run(read_environment([](const char* name) -> const char* { return std::getenv(name); }));
+  } catch (const EnvironmentError& error) {
+    check.fail(error.what());
+  } catch (const sim::RunLogError& error) {
+    check.fail(error.what());
+  }
+}
+
+}  // namespace rehearse

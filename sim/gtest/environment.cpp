@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "environment.h"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <rehearse/sim/seed.h>
+
+namespace rehearse {
+namespace {
+
+[[noreturn]] void refuse(const char* name, std::string_view value, std::string_view takes) {
+  throw EnvironmentError(
+      fmt::format("the environment variable {} is \"{}\"; it takes {}", name, value, takes));
+}
+
+}  // namespace
+
+Environment read_environment(const std::function<const char*(const char* name)>& get) {
+  const auto value_of = [&](const char* name) {
+    const char* value = get(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  Environment environment;
+  if (const auto seed = value_of("REHEARSE_SEED"); !seed.empty()) {
+    environment.seed = sim::parse_seed(seed);
+    if (!environment.seed) refuse("REHEARSE_SEED", seed, sim::kSeedTakes);
+  }
+  if (const auto runs = value_of("REHEARSE_RUNS"); !runs.empty()) {
+    const auto count = sim::parse_seed(runs);
+    if (!count || *count == 0) refuse("REHEARSE_RUNS", runs, "a number of seeds, 1 or more");
+    environment.runs = *count;
+  }
+  if (const auto twice = value_of("REHEARSE_CHECK_DETERMINISM"); !twice.empty()) {
+    if (twice != "0" && twice != "1") refuse("REHEARSE_CHECK_DETERMINISM", twice, "0 or 1");
+    environment.check_determinism = twice == "1";
+  }
+  environment.replay = value_of("REHEARSE_REPLAY");
+  environment.trace_directory = value_of("REHEARSE_TRACE");
+  return environment;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest-spi.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/sim/world.h>
+
+namespace rehearse {
+
+// An ASSERT_* or GTEST_SKIP ended a rank's body early.
+class AssertionEndedRank : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Keeps what GoogleTest's assertions find while a world runs, and makes a rank's fatal failure end the world.
+// Made right before World::run() with the body from wrap(); call forward() when it is gone from GoogleTest's
+// way.
+//
+// World may run a body a second time to explain a failure: only what the first time found counts.
+class RankAssertions {
+ public:
+  explicit RankAssertions(const WorldOptions& options);
+
+  // Lives as long as the result is used.
+  World::Body wrap(World::Body body);
+
+  // Between these two, this thread's assertions come here.
+  class Capture : public ::testing::ScopedFakeTestPartResultReporter {
+   public:
+    explicit Capture(RankAssertions& assertions)
+        : ScopedFakeTestPartResultReporter(INTERCEPT_ONLY_CURRENT_THREAD, &unused_),
+          assertions_(assertions) {}
+    void ReportTestPartResult(const ::testing::TestPartResult& result) override { assertions_.take(result); }
+
+   private:
+    ::testing::TestPartResultArray unused_;
+    RankAssertions& assertions_;
+  };
+
+  bool failed() const noexcept;
+
+  // Hands on what was found, each with its own file and line; `footer` (if any) ends the last failure.
+  void forward(std::string_view footer = {}) const;
+
+ private:
+  struct Rank {
+    int runs = 0;            // times its body was entered
+    std::string left_early;  // the fatal failure of this run; empty: none
+  };
+
+  void take(const ::testing::TestPartResult& result);
+
+  std::uint64_t seed_;
+  std::vector<Rank> ranks_;
+  std::vector<::testing::TestPartResult> found_;
+};
+
+}  // namespace rehearse

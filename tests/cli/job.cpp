@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A user's executable, as small as it gets: programs, linked with rehearse::main.
+#include <fstream>
+#include <stdexcept>
+
+#include <ATen/ops/full.h>
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/job/program.h>
+#include <rehearse/job/rank_context.h>
+
+using rehearse::Parameters;
+using rehearse::RankContext;
+
+REHEARSE_PROGRAM(sum){.summary = "adds the ranks up, and checks the sum",
+                      .parameters = {{"steps", std::int64_t{4}, "all-reduces, one after the other", 1, 1000},
+                                     {"scale", 1.0, "what each rank's number is multiplied by"},
+                                     {"greeting", std::string("hello"), "shown with the progress"},
+                                     {"show", true, "show progress"}},
+                      .body = [](RankContext& ctx, const Parameters& parameters) {
+                        const auto steps = parameters.integer("steps");
+                        const double scale = parameters.number("scale");
+                        for (std::int64_t step = 1; step <= steps; ++step) {
+                          auto value = at::full({1}, scale * ctx.rank(), at::kDouble);
+                          ctx.group().allreduce(value)->wait();
+                          ctx.expect(value.item<double>() == scale * ctx.size() * (ctx.size() - 1) / 2,
+                                     "the sum is right");
+                          if (parameters.flag("show")) ctx.progress(step, steps, parameters.text("greeting"));
+                        }
+                      }};
+
+REHEARSE_PROGRAM(skip){.summary = "rank 1 leaves out one all-reduce",
+                       .body = [](RankContext& ctx, const Parameters&) {
+                         auto value = at::full({1}, 1.0);
+                         ctx.group().allreduce(value)->wait();
+                         if (ctx.rank() != 1) ctx.group().allreduce(value)->wait();
+                       }};
+
+REHEARSE_PROGRAM(swap){.summary = "rank 1 broadcasts where the others reduce",
+                       .body = [](RankContext& ctx, const Parameters&) {
+                         auto value = at::full({1}, 1.0);
+                         if (ctx.rank() == 1) {
+                           ctx.group().broadcast(value)->wait();
+                         } else {
+                           ctx.group().allreduce(value)->wait();
+                         }
+                       }};
+
+REHEARSE_PROGRAM(throws){.summary = "rank 1 throws", .body = [](RankContext& ctx, const Parameters&) {
+                           if (ctx.rank() == 1) throw std::runtime_error("the dataset is empty");
+                           ctx.group().barrier()->wait();
+                         }};
+
+REHEARSE_PROGRAM(wrong){.summary = "its own check does not hold",
+                        .body = [](RankContext& ctx, const Parameters&) {
+                          ctx.expect(ctx.rank() == 0, "the loss falls", "2.5 after 2.4");
+                        }};
+
+REHEARSE_PROGRAM(waits){.summary = "rank 0 polls for what never comes",
+                        .body = [](RankContext& ctx, const Parameters&) {
+                          if (ctx.rank() != 0) return;
+                          auto value = at::full({1}, 1.0);
+                          auto work = ctx.group().recv(value, 1);
+                          while (!work->isCompleted()) {
+                          }
+                        }};
+
+// On purpose: each rank lets the others run as often as the system's randomness says.
+REHEARSE_PROGRAM(moody){.summary = "takes another way each time",
+                        .body = [](RankContext& ctx, const Parameters&) {
+                          const int times = 1 + std::ifstream("/dev/urandom", std::ios::binary).get() % 64;
+                          for (int i = 0; i < times; ++i) rehearse::exec::this_rank::yield();
+                          ctx.group().barrier()->wait();
+                        }};

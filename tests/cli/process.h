@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace rehearse::test {
+
+// What a command left behind.
+struct Finished {
+  int exit_code = -1;  // negative: ended by that signal
+  std::string out, err;
+};
+
+// Runs `program` with argv[0] = "job" in `folder`, to its end. `environment` are additions, "NAME=value".
+Finished run_process(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                     const std::filesystem::path& folder, const std::vector<std::string>& environment = {});
+
+// An empty folder of the running test's own.
+std::filesystem::path fresh_folder();
+
+std::string read_file(const std::filesystem::path& file);
+void write_file(const std::filesystem::path& file, std::string_view text);
+
+}  // namespace rehearse::test

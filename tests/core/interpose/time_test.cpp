@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sleeps and clocks are virtual in a rank, and a loop that only reads the clock gets where it wants to.
+#include <thread>
+
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <rehearse/exec/this_rank.h>
+
+#include "core/exec/world_fixture.h"
+
+namespace rehearse::exec::test {
+namespace {
+
+class Time : public Worlds {};
+REHEARSE_IN_WORLDS(Time);
+
+TEST_P(Time, EverySleep_TakesVirtualTimeOnly) {
+  auto w = world();
+  const auto outcome = w.run([](int) {
+    std::this_thread::sleep_for(1h);
+    EXPECT_EQ(this_rank::now(), at(1h));
+    std::this_thread::sleep_until(std::chrono::steady_clock::now() + 1h);
+    EXPECT_EQ(this_rank::now(), at(2h));
+    std::this_thread::sleep_until(std::chrono::system_clock::now() + 1h);
+    EXPECT_EQ(this_rank::now(), at(3h));
+    EXPECT_EQ(::sleep(3'600), 0u);
+    EXPECT_EQ(this_rank::now(), at(4h));
+    EXPECT_EQ(::usleep(500'000), 0);
+    const timespec half{0, 500'000'000};
+    EXPECT_EQ(::nanosleep(&half, nullptr), 0);
+    EXPECT_EQ(this_rank::now(), at(4h + 1s));
+    timespec until{};
+    ::clock_gettime(CLOCK_MONOTONIC, &until);
+    ++until.tv_sec;
+    EXPECT_EQ(::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr), 0);
+    EXPECT_EQ(::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr), 0);
+    EXPECT_EQ(this_rank::now(), at(4h + 2s));
+    const timespec wrong{0, 1'000'000'000};
+    EXPECT_EQ(::nanosleep(&wrong, nullptr), -1);
+    EXPECT_EQ(errno, EINVAL);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
+TEST_P(Time, Clocks_StartAtTheirDocumentedPoints) {
+  auto w = world();
+  w.run([](int) {
+    constexpr time_t year_2020 = 1'577'836'800;
+    this_rank::sleep_for(1'500ms);
+    EXPECT_EQ(::time(nullptr), year_2020 + 1);
+    timeval day{};
+    EXPECT_EQ(::gettimeofday(&day, nullptr), 0);
+    EXPECT_EQ(day.tv_sec, year_2020 + 1);
+    EXPECT_EQ(day.tv_usec, 500'000);
+    EXPECT_EQ(std::chrono::system_clock::now().time_since_epoch(), std::chrono::seconds(year_2020) + 1'500ms);
+    EXPECT_EQ(std::chrono::steady_clock::now().time_since_epoch(), 1'001'500ms);
+    for (clockid_t clock : {CLOCK_MONOTONIC, CLOCK_MONOTONIC_COARSE, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME}) {
+      timespec time{};
+      EXPECT_EQ(::clock_gettime(clock, &time), 0);
+      EXPECT_EQ(time.tv_sec, 1'001);
+      EXPECT_EQ(time.tv_nsec, 500'000'000);
+    }
+  });
+}
+
+TEST_P(Time, CpuTime_IsReal) {
+  auto w = world();
+  w.run([](int) {
+    timespec before{}, after{};
+    EXPECT_EQ(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before), 0);
+    this_rank::sleep_for(1h);
+    EXPECT_EQ(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after), 0);
+    EXPECT_LT(after.tv_sec - before.tv_sec, 3'600);
+  });
+}
+
+TEST_P(Time, LoopOnTheClock_Ends) {
+  auto w = world();
+  const auto outcome = w.run([](int) {
+    const auto end = std::chrono::steady_clock::now() + 30min;
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    EXPECT_GE(this_rank::now(), at(30min));
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_LT(outcome.end_time, at(30min + 2s));
+}
+
+TEST_P(Time, LoopOnYield_SeesWhatOthersDo) {
+  auto w = world();
+  int ready = 0;
+  const auto outcome = w.run([&](int rank) {
+    while (ready != rank) std::this_thread::yield();
+    std::this_thread::sleep_for(1ms);
+    ++ready;
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.end_time, at(1ms * ranks()));
+}
+
+TEST_P(Time, LoopOnYieldForNothing_IsALivelock) {
+  auto w = world();
+  w.options.idle_looks_max = 20;
+  const auto outcome = w.run([](int) {
+    for (;;) std::this_thread::yield();
+  });
+  EXPECT_EQ(outcome.ending, Ending::livelock);
+  EXPECT_EQ(outcome.blocked.size(), static_cast<std::size_t>(ranks()));
+}
+
+// A rank that logs the time while it unwinds, or waits for some time to come, does not hold up the end of the world.
+TEST_P(Time, ClockReadsAtTheEnd_DoNotHang) {
+  auto w = world();
+  int unwound = 0;
+  const auto outcome = w.run([&](int rank) {
+    try {
+      if (rank == 0) throw std::runtime_error("boom");
+      for (;;) std::this_thread::sleep_for(1h);
+    } catch (const RankAborted&) {
+      for (int k = 0; k < 100; ++k) std::chrono::steady_clock::now();
+      ++unwound;
+      const auto end = std::chrono::steady_clock::now() + 1s;
+      while (std::chrono::steady_clock::now() < end) {
+      }
+      ADD_FAILURE() << "time passed in a world that has ended";
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::rank_failed);
+  EXPECT_LE(unwound, ranks() - 1);
+}
+
+}  // namespace
+}  // namespace rehearse::exec::test
