@@ -41,12 +41,12 @@ struct Product {
 // For floating types a NaN on either side stays: `b != b` brings a new one in, and no comparison lets an old one go.
 struct Min {
   template <class A>
-  static A apply(A a, A b) { return (b < a) | (b != b) ? b : a; }
+  static A apply(A a, A b) { return ((b < a) | (b != b)) ? b : a; }
 };
 
 struct Max {
   template <class A>
-  static A apply(A a, A b) { return (b > a) | (b != b) ? b : a; }
+  static A apply(A a, A b) { return ((b > a) | (b != b)) ? b : a; }
 };
 
 struct Band {
