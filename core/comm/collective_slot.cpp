@@ -181,7 +181,8 @@ std::vector<int> CollectiveSlot::waits_for(const RankWork&) const {
 void CollectiveSlot::list_pending(std::vector<PendingOperation>& pending) const {
   for (const auto& work : works_) {
     if (work == nullptr || !work->incomplete()) continue;
-    pending.push_back({group_.global_rank(work->rank()), group_.name(), sequence_, describe(*work), waits_for(*work)});
+    pending.push_back({group_.global_rank(work->rank()), group_.name(), sequence_, describe(*work), waits_for(*work),
+                       work->gave_up()});
   }
 }
 

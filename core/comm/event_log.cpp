@@ -64,23 +64,24 @@ std::uint32_t EventLog::add_group(Group group) {
   return static_cast<std::uint32_t>(groups_.size() - 1);
 }
 
-Event& EventLog::record(Event event, std::uint64_t fingerprint, exec::CallSite where) {
-  event.record_id = records_++;
+Event& EventLog::record(const Event& event, std::uint64_t fingerprint) {
   mix((static_cast<std::uint64_t>(static_cast<std::uint32_t>(event.rank)) << 32) | event.seq_id);
   mix(fingerprint ^ event.pg_id);
   mix(static_cast<std::uint64_t>(event.time_created.time_since_epoch().count()) ^
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(event.peer)) << 32) ^
       static_cast<std::uint32_t>(event.tag));
-  if (!where.empty()) {
-    event.frames = static_cast<std::uint32_t>(call_sites_.size());
-    call_sites_.push_back(std::move(where));
-  }
   const auto rank = static_cast<std::size_t>(event.rank);
   const auto count = rank_events_[rank]++;
-  if (options_.keep_all) return all_.emplace_back(event);
-  auto& slot = rings_[rank * options_.last_of_each_rank + count % options_.last_of_each_rank];
-  slot = event;
-  return slot;
+  const auto ring = options_.last_of_each_rank;
+  Event& stored = options_.keep_all ? all_.emplace_back() : rings_[rank * ring + count % ring];
+  stored = event;
+  stored.record_id = records_++;
+  return stored;
+}
+
+exec::CallSite EventLog::call_site(const Event& event) const {
+  const auto found = call_sites_.find(event.record_id);
+  return found != call_sites_.end() ? found->second : exec::CallSite{};
 }
 
 std::vector<Event> EventLog::of_rank(int rank) const {
@@ -145,7 +146,7 @@ FlightRecord EventLog::flight_record(const Event& event) const {
   record.output_dtypes = texts(kind.output_dtypes);
   record.state = completed ? "completed" : started ? "started" : "scheduled";
   record.retired = completed;
-  record.timeout_ms = event.timeout_ms;
+  record.timeout_ms = static_cast<std::uint64_t>(kind.timeout.count());
   record.is_p2p = is_p2p;
   return record;
 }

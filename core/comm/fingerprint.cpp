@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fingerprint.h"
 
-#include <bit>
 #include <cctype>
-#include <optional>
 #include <span>
 #include <utility>
 
-#include <ATen/ops/item.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,60 +12,6 @@ namespace rehearse::comm {
 namespace {
 
 using c10d::OpType;
-
-class Hash {
- public:
-  explicit Hash(std::uint64_t start) : value_(start) {}
-  void add(std::uint64_t word) noexcept {
-    value_ = (value_ ^ word) * 0x9E3779B97F4A7C15ull;
-    value_ ^= value_ >> 32;
-  }
-  void add_kind(const at::Tensor& tensor) noexcept {
-    add((static_cast<std::uint64_t>(tensor.scalar_type()) << 8) | static_cast<std::uint64_t>(tensor.device().type()));
-  }
-  void add_sizes(const at::Tensor& tensor) noexcept {
-    add(static_cast<std::uint64_t>(tensor.dim()));
-    for (const auto size : tensor.sizes()) add(static_cast<std::uint64_t>(size));
-  }
-  std::uint64_t value() const noexcept { return value_; }
-
- private:
-  std::uint64_t value_;
-};
-
-// The tensors of a call that must be alike on all ranks. Lists in which tensor j belongs to rank j count as a whole.
-std::span<const at::Tensor> shared_tensors(const Operation& call) noexcept {
-  switch (call.type) {
-    case OpType::BARRIER:
-      return {};
-    case OpType::ALLGATHER:
-    case OpType::SCATTER:
-    case OpType::_REDUCE_SCATTER_BASE:
-    case OpType::RECV:
-    case OpType::RECVANYSOURCE:
-      return {call.outputs.data(), call.outputs.size()};
-    case OpType::ALLTOALL:
-      return {call.inputs.data(), std::size_t{1}};
-    default:
-      return {call.inputs.data(), call.inputs.size()};
-  }
-}
-
-bool is_alltoall(OpType type) noexcept { return type == OpType::ALLTOALL || type == OpType::ALLTOALL_BASE; }
-
-// Sizes of an all-to-all are a matter of each edge.
-bool sizes_are_shared(OpType type) noexcept { return !is_alltoall(type); }
-
-// NaN: no factor. A factor on a device is not read: that would wait for the device.
-std::optional<double> premul_factor(const Operation& call) {
-  if (call.reduce_op != c10d::ReduceOp::PREMUL_SUM) return std::nullopt;
-  const auto* const supplement = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(call.reduce_supplement.get());
-  if (supplement == nullptr) return std::nullopt;
-  const auto& tensor = supplement->tensor_factor;
-  if (!tensor.defined()) return supplement->double_factor;
-  if (!tensor.device().is_cpu()) return std::nullopt;
-  return tensor.item().toDouble();
-}
 
 std::string shape_text(const at::Tensor& tensor) { return fmt::format("[{}]", fmt::join(tensor.sizes(), ", ")); }
 
@@ -92,7 +35,7 @@ std::string device_text(const at::Tensor& tensor) { return c10::DeviceTypeName(t
 // field.
 std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& call) {
   const auto tensors = shared_tensors(call);
-  const bool sized = sizes_are_shared(call.type) && !tensors.empty();
+  const bool sized = !is_alltoall(call.type) && !tensors.empty();
   const auto factor = premul_factor(call);
   const bool reduces = call.reduce_op != c10d::ReduceOp::UNUSED;
   return {{"op", std::string(name_of(call))},
@@ -123,47 +66,6 @@ std::vector<at::ScalarType> dtypes_of(const TensorList& tensors) {
 
 }  // namespace
 
-std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash) noexcept {
-  Hash hash(label_hash);
-  hash.add(static_cast<std::uint64_t>(call.type) | (static_cast<std::uint64_t>(call.reduce_op) << 8) |
-           (static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root)) << 16));
-  if (call.type == OpType::BARRIER) hash.add(static_cast<std::uint64_t>(call.tag));
-  const bool sized = sizes_are_shared(call.type);
-  for (const auto& tensor : shared_tensors(call)) {
-    hash.add_kind(tensor);
-    if (sized) hash.add_sizes(tensor);
-  }
-  if (const auto factor = premul_factor(call)) hash.add(std::bit_cast<std::uint64_t>(*factor));
-  return hash.value();
-}
-
-std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement) noexcept {
-  switch (call.type) {
-    case OpType::ALLGATHER:
-    case OpType::GATHER:
-    case OpType::SCATTER:
-    case OpType::ALLTOALL:
-    case OpType::ALLTOALL_BASE:
-      break;
-    default:
-      return agreement;  // the rest follows from what is shared
-  }
-  Hash hash(agreement);
-  for (const auto* const list : {&call.inputs, &call.outputs}) {
-    hash.add(list->size());
-    for (const auto& tensor : *list) hash.add_sizes(tensor);
-  }
-  for (const auto split : call.input_splits) hash.add(static_cast<std::uint64_t>(split));
-  for (const auto split : call.output_splits) hash.add(static_cast<std::uint64_t>(split));
-  return hash.value();
-}
-
-std::uint64_t text_hash(std::string_view text) noexcept {
-  Hash hash(text.size());
-  for (const char letter : text) hash.add(static_cast<unsigned char>(letter));
-  return hash.value();
-}
-
 Signature signature_of(const Operation& call) {
   Signature signature;
   signature.type = call.type;
@@ -173,6 +75,7 @@ Signature signature_of(const Operation& call) {
   signature.output_sizes = sizes_of(call.outputs);
   signature.input_dtypes = dtypes_of(call.inputs);
   signature.output_dtypes = dtypes_of(call.outputs);
+  signature.timeout = call.timeout;
   return signature;
 }
 
@@ -231,25 +134,6 @@ std::vector<Mismatch::Field> pair_differences(const Operation& send, const Opera
     note("dtype", dtype_text(sent.scalar_type()), dtype_text(received.scalar_type()));
   }
   return fields;
-}
-
-std::int64_t elements_to(const Operation& call, int peer) noexcept {
-  const auto index = static_cast<std::size_t>(peer);
-  return call.type == OpType::ALLTOALL ? call.inputs[index].numel() : call.input_splits[index];
-}
-
-std::int64_t elements_from(const Operation& call, int peer) noexcept {
-  const auto index = static_cast<std::size_t>(peer);
-  return call.type == OpType::ALLTOALL ? call.outputs[index].numel() : call.output_splits[index];
-}
-
-std::int64_t even_split(const Operation& call) noexcept {
-  const auto peers = call.type == OpType::ALLTOALL ? call.inputs.size() : call.input_splits.size();
-  const auto split = elements_to(call, 0);
-  for (int peer = 0; peer < static_cast<int>(peers); ++peer) {
-    if (elements_to(call, peer) != split || elements_from(call, peer) != split) return -1;
-  }
-  return split;
 }
 
 std::string dtype_text(at::ScalarType type) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +32,14 @@ std::vector<Mismatch::Field> differences(const Operation& first, const Operation
 
 // A send and the receive that it meets.
 std::vector<Mismatch::Field> pair_differences(const Operation& send, const Operation& recv);
+
+bool is_alltoall(c10d::OpType type) noexcept;
+
+// The tensors of a call that must be alike on all ranks. Lists in which tensor j belongs to rank j count as a whole.
+std::span<const at::Tensor> shared_tensors(const Operation& call) noexcept;
+
+// Empty: there is none, or it is on a device, where reading it would wait.
+std::optional<double> premul_factor(const Operation& call);
 
 // How many elements an all-to-all sends to, or expects from, `peer`.
 std::int64_t elements_to(const Operation& call, int peer) noexcept;

@@ -77,13 +77,13 @@ Event& GroupState::record(RankWork& work, std::uint64_t sequence, std::uint32_t 
   event.op_id = ++calls_[static_cast<std::size_t>(work.rank())];
   event.pg_id = id_;
   event.signature = signature;
-  event.timeout_ms = static_cast<std::uint32_t>(call.timeout.count());
   event.rank = global_rank(work.rank());
   if (call.peer >= 0) event.peer = global_rank(call.peer);
   event.tag = call.tag;
   auto& log = world_->event_log();
-  if (!world_->options().call_sites) return log.record(event, work.signature);
-  return log.record(event, work.signature, exec::CallSite::capture());
+  Event& stored = log.record(event, work.signature);
+  if (world_->options().call_sites) log.set_call_site(stored, exec::CallSite::capture());
+  return stored;
 }
 
 Mismatch::Side GroupState::side_of(const RankWork& work, bool is_caller) const {

@@ -148,7 +148,7 @@ void PointToPointMatcher::list_pending(std::vector<PendingOperation>& pending) c
     for (const auto* const entries : {&mailbox.sends, &mailbox.receives}) {
       for (const auto& entry : *entries) {
         pending.push_back({group_.global_rank(entry.work->rank()), group_.name(), entry.work->getSequencenumber(),
-                           describe(*entry.work), waits_for(*entry.work)});
+                           describe(*entry.work), waits_for(*entry.work), entry.work->gave_up()});
       }
     }
   }
@@ -163,55 +163,6 @@ void PointToPointMatcher::close() noexcept {
     }
   }
   for (const auto& pair : pairs_) pair->close();
-}
-
-void MatchedPair::launch(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv) {
-  auto& world = group_.world();
-  const auto now = world.now();
-  calls_[0] = &send->operation;
-  calls_[1] = &recv->operation;
-  recv->set_source(send->rank());
-  for (auto* const work : {send.get(), recv.get()}) {
-    work->start(now);
-    work->move_to(this);
-  }
-  transfer_ = {c10d::OpType::SEND, send->getSequencenumber(), group_.name(), group_.ranks(), calls_};
-  send_ = std::move(send);
-  recv_ = std::move(recv);
-  world.fabric().launch(transfer_, *this);
-}
-
-void MatchedPair::on_complete() noexcept {
-  auto& world = group_.world();
-  const auto now = world.now();
-  world.executor().note_progress();
-  world.event_log().note_completion(group_.id(), static_cast<std::uint32_t>(recv_->getSequencenumber()), now);
-  send_->complete(now);
-  recv_->complete(now);
-  send_.reset();
-  recv_.reset();
-  matcher_.free_.push_back(this);
-}
-
-std::string MatchedPair::describe(const RankWork& work) const {
-  return fmt::format("{} (matched; the transfer is under way)", title_of(work));
-}
-
-void MatchedPair::list_pending(std::vector<PendingOperation>& pending) const {
-  for (const auto* const work : {send_.get(), recv_.get()}) {
-    if (work == nullptr || !work->incomplete()) continue;
-    pending.push_back(
-        {group_.global_rank(work->rank()), group_.name(), work->getSequencenumber(), describe(*work), {}});
-  }
-}
-
-void MatchedPair::close() noexcept {
-  if (send_ == nullptr) return;
-  group_.world().fabric().cancel(*this);
-  send_->leave_meeting();
-  recv_->leave_meeting();
-  send_.reset();
-  recv_.reset();
 }
 
 }  // namespace rehearse::comm

@@ -113,7 +113,8 @@ void RankWork::block(std::chrono::milliseconds timeout) {
   }
 }
 
-void RankWork::throw_timeout(std::chrono::milliseconds timeout) const {
+void RankWork::throw_timeout(std::chrono::milliseconds timeout) {
+  gave_up_ = true;
   const auto missing = waits_for();
   const auto why = missing.empty() ? std::string("all ranks are there, the transfer takes longer")
                                    : fmt::format("missing ranks: {}", fmt::join(missing, ", "));
@@ -131,7 +132,12 @@ c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFuture() {
   if (future_ == nullptr) {
     static const c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
     future_ = c10::make_intrusive<c10::ivalue::Future>(type);
-    if (!incomplete()) mark_future();
+    if (incomplete() && group_->closed()) {
+      future_->setError(std::make_exception_ptr(
+          CommError(title_of(*this) + ": the world is over", group_->name(), sequence_, {})));
+    } else if (!incomplete()) {
+      mark_future();
+    }
   }
   return future_;
 }

@@ -62,6 +62,7 @@ TEST_F(WorkTest, OperationTimeout_CountsFromEachRanksCall) {
   });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
   EXPECT_TRUE(outcome.hang.empty());
+  EXPECT_THAT(pending, testing::Each(testing::Field(&PendingOperation::gave_up, true)));
 }
 
 // A given timeout counts from the wait, may be tried again, and changes nothing for the operation.
@@ -217,7 +218,6 @@ TEST_F(WorkTest, DroppedWork_TakesPartAllTheSame) {
 TEST_F(WorkTest, WorksAndGroups_AreHarmlessAfterTheirWorld) {
   std::vector<WorkPtr> works;
   std::vector<ProcessGroup> groups;
-  WorkPtr completed;
   fabric.takes = -1ns;
   EXPECT_CALL(fabric, cancel).Times(1);
   const auto outcome = run(2, [&](int rank, const ProcessGroup& group) {
@@ -232,7 +232,7 @@ TEST_F(WorkTest, WorksAndGroups_AreHarmlessAfterTheirWorld) {
   for (const auto& work : works) {
     EXPECT_FALSE(work->isCompleted());
     EXPECT_THROW(work->wait(), CommError);
-    work->getFuture();
+    EXPECT_TRUE(work->getFuture()->hasError());
     work->abort();
   }
   EXPECT_THROW(allreduce(groups[0], at::ones({1})), CommError);

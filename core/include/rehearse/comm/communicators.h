@@ -42,6 +42,7 @@ struct PendingOperation {
   std::uint64_t sequence = 0;
   std::string call;            // as Observer::describe()
   std::vector<int> waits_for;  // who is missing; empty: the transfer is under way
+  bool gave_up = false;        // a wait for it met TimeoutError, so the program knows
 };
 
 // A new_group() that not all ranks of the world have made.
@@ -99,7 +100,6 @@ class Communicators {
   exec::RankExecutor& executor() noexcept { return executor_; }
   Fabric& fabric() noexcept { return fabric_; }
   EventLog& event_log() noexcept { return events_; }
-  CheckerSink& sink() noexcept { return sink_; }
   VirtualTime now() const noexcept { return clock_.now(); }
 
   // Reports, stops the world, and throws MismatchError.

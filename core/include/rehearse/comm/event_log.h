@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <rehearse/comm/operation.h>
@@ -15,17 +17,18 @@
 
 namespace rehearse::comm {
 
-// What calls of one kind have in common (op, sizes, dtypes, label): stored once, named by number in events.
+// What calls of one kind have in common (op, sizes, dtypes, label, timeout): stored once, named by number in events.
 struct Signature {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   std::string name;         // "allreduce", "monitored_barrier", ...
   std::string fingerprint;  // as in Mismatch
   std::vector<std::vector<std::int64_t>> input_sizes, output_sizes;
   std::vector<at::ScalarType> input_dtypes, output_dtypes;
+  std::chrono::milliseconds timeout{0};
 };
 
-// One call of one rank. Names are those of c10d's flight recorder where it has one.
-struct Event {
+// One call of one rank: a cache line. Names are those of c10d's flight recorder where it has one.
+struct alignas(64) Event {
   static constexpr VirtualTime kNever = VirtualTime::min();
 
   std::uint64_t record_id = 0;        // over all ranks, from 0, in order of the calls
@@ -36,12 +39,11 @@ struct Event {
   std::uint32_t op_id = 0;   // counts both kinds, for this rank and group; from 1
   std::uint32_t pg_id = 0;
   std::uint32_t signature = 0;
-  std::uint32_t timeout_ms = 0;
   std::int32_t rank = -1;  // of the world
   std::int32_t peer = -1;  // of the world; sends and receives only, -1: any
   std::int32_t tag = 0;
-  std::uint32_t frames = 0;  // for EventLog::call_site(); 0: not captured
 };
+static_assert(sizeof(Event) == 64);
 
 // A record as c10d's flight recorder dumps it (fr_trace reads it once it is written as JSON), without the frames.
 struct FlightRecord {
@@ -94,7 +96,9 @@ class EventLog {
   const Signature& signature(const Event& event) const { return signatures_.at(event.signature); }
   const Group& group(const Event& event) const { return groups_.at(event.pg_id); }
   const std::vector<Group>& groups() const noexcept { return groups_; }
-  const exec::CallSite& call_site(const Event& event) const { return call_sites_.at(event.frames); }
+
+  // Where the call was made; empty unless captured.
+  exec::CallSite call_site(const Event& event) const;
 
   // `allreduce #7 on group "world"`.
   std::string title(const Event& event) const;
@@ -104,8 +108,9 @@ class EventLog {
 
   std::uint32_t add_group(Group group);
 
-  // Stores the event (record_id and, when `where` is not empty, frames are filled in).
-  Event& record(Event event, std::uint64_t fingerprint, exec::CallSite where = {});
+  // Stores the event and fills in its record_id.
+  Event& record(const Event& event, std::uint64_t fingerprint);
+  void set_call_site(const Event& event, exec::CallSite where) { call_sites_[event.record_id] = std::move(where); }
   void note_completion(std::uint32_t pg_id, std::uint32_t seq_id, VirtualTime now) noexcept {
     mix((std::uint64_t{pg_id} << 32) | seq_id);
     mix(static_cast<std::uint64_t>(now.time_since_epoch().count()));
@@ -133,7 +138,7 @@ class EventLog {
   std::vector<Signature> signatures_;
   std::unordered_map<std::uint64_t, std::uint32_t> signature_ids_;
   std::vector<Group> groups_;
-  std::vector<exec::CallSite> call_sites_{1};
+  std::unordered_map<std::uint64_t, exec::CallSite> call_sites_;  // by record_id
   std::uint64_t records_ = 0;
   std::uint64_t hash_ = 0x4556454E'544C4F47ull;
 };

@@ -75,6 +75,7 @@ class RankWork final : public c10d::Work {
   GroupState& group() const noexcept { return *group_; }
   int rank() const noexcept { return rank_; }
   bool incomplete() const noexcept { return state_ == State::pending; }
+  bool gave_up() const noexcept { return gave_up_; }  // a wait met TimeoutError
   bool awaited() const noexcept { return !waiters_.empty(); }
   VirtualTime deadline() const noexcept { return deadline_; }
 
@@ -96,7 +97,7 @@ class RankWork final : public c10d::Work {
   void block(std::chrono::milliseconds timeout);
   void finish(State state);
   void mark_future();
-  [[noreturn]] void throw_timeout(std::chrono::milliseconds timeout) const;
+  [[noreturn]] void throw_timeout(std::chrono::milliseconds timeout);
   std::string describe() const;
   std::vector<int> waits_for() const;
 
@@ -113,6 +114,7 @@ class RankWork final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   int source_ = -1;
   State state_ = State::pending;
+  bool gave_up_ = false;
 };
 
 }  // namespace rehearse::comm

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <bit>
+
+#include <ATen/ops/item.h>
+
+#include "fingerprint.h"
+
+namespace rehearse::comm {
+namespace {
+
+using c10d::OpType;
+
+class Hash {
+ public:
+  explicit Hash(std::uint64_t start) : value_(start) {}
+  void add(std::uint64_t word) noexcept {
+    value_ = (value_ ^ word) * 0x9E3779B97F4A7C15ull;
+    value_ ^= value_ >> 32;
+  }
+  void add_kind(const at::Tensor& tensor) noexcept {
+    add((static_cast<std::uint64_t>(tensor.scalar_type()) << 8) | static_cast<std::uint64_t>(tensor.device().type()));
+  }
+  void add_sizes(const at::Tensor& tensor) noexcept {
+    add(static_cast<std::uint64_t>(tensor.dim()));
+    for (const auto size : tensor.sizes()) add(static_cast<std::uint64_t>(size));
+  }
+  std::uint64_t value() const noexcept { return value_; }
+
+ private:
+  std::uint64_t value_;
+};
+
+}  // namespace
+
+bool is_alltoall(OpType type) noexcept { return type == OpType::ALLTOALL || type == OpType::ALLTOALL_BASE; }
+
+std::span<const at::Tensor> shared_tensors(const Operation& call) noexcept {
+  switch (call.type) {
+    case OpType::BARRIER:
+      return {};
+    case OpType::ALLGATHER:
+    case OpType::SCATTER:
+    case OpType::_REDUCE_SCATTER_BASE:
+    case OpType::RECV:
+    case OpType::RECVANYSOURCE:
+      return {call.outputs.data(), call.outputs.size()};
+    case OpType::ALLTOALL:
+      return {call.inputs.data(), std::size_t{1}};
+    default:
+      return {call.inputs.data(), call.inputs.size()};
+  }
+}
+
+std::optional<double> premul_factor(const Operation& call) {
+  if (call.reduce_op != c10d::ReduceOp::PREMUL_SUM) return std::nullopt;
+  const auto* const supplement = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(call.reduce_supplement.get());
+  if (supplement == nullptr) return std::nullopt;
+  const auto& tensor = supplement->tensor_factor;
+  if (!tensor.defined()) return supplement->double_factor;
+  if (!tensor.device().is_cpu() || tensor.is_complex()) return std::nullopt;
+  return tensor.item().toDouble();
+}
+
+std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash) noexcept {
+  Hash hash(label_hash);
+  hash.add(static_cast<std::uint64_t>(call.type) | (static_cast<std::uint64_t>(call.reduce_op) << 8) |
+           (static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root)) << 16));
+  if (call.type == OpType::BARRIER) hash.add(static_cast<std::uint64_t>(call.tag));
+  const bool sized = !is_alltoall(call.type);  // sizes of an all-to-all are a matter of each edge
+  for (const auto& tensor : shared_tensors(call)) {
+    hash.add_kind(tensor);
+    if (sized) hash.add_sizes(tensor);
+  }
+  if (const auto factor = premul_factor(call)) hash.add(std::bit_cast<std::uint64_t>(*factor));
+  return hash.value();
+}
+
+std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement) noexcept {
+  Hash hash(agreement);
+  hash.add(static_cast<std::uint64_t>(call.timeout.count()));
+  switch (call.type) {
+    case OpType::ALLGATHER:
+    case OpType::GATHER:
+    case OpType::SCATTER:
+    case OpType::ALLTOALL:
+    case OpType::ALLTOALL_BASE:
+      break;
+    default:
+      return hash.value();  // the rest follows from what is shared
+  }
+  for (const auto* const list : {&call.inputs, &call.outputs}) {
+    hash.add(list->size());
+    for (const auto& tensor : *list) hash.add_sizes(tensor);
+  }
+  for (const auto split : call.input_splits) hash.add(static_cast<std::uint64_t>(split));
+  for (const auto split : call.output_splits) hash.add(static_cast<std::uint64_t>(split));
+  return hash.value();
+}
+
+std::uint64_t text_hash(std::string_view text) noexcept {
+  Hash hash(text.size());
+  for (const char letter : text) hash.add(static_cast<unsigned char>(letter));
+  return hash.value();
+}
+
+std::int64_t elements_to(const Operation& call, int peer) noexcept {
+  const auto index = static_cast<std::size_t>(peer);
+  return call.type == OpType::ALLTOALL ? call.inputs[index].numel() : call.input_splits[index];
+}
+
+std::int64_t elements_from(const Operation& call, int peer) noexcept {
+  const auto index = static_cast<std::size_t>(peer);
+  return call.type == OpType::ALLTOALL ? call.outputs[index].numel() : call.output_splits[index];
+}
+
+std::int64_t even_split(const Operation& call) noexcept {
+  const auto peers = call.type == OpType::ALLTOALL ? call.inputs.size() : call.input_splits.size();
+  const auto split = elements_to(call, 0);
+  for (int peer = 0; peer < static_cast<int>(peers); ++peer) {
+    if (elements_to(call, peer) != split || elements_from(call, peer) != split) return -1;
+  }
+  return split;
+}
+
+}  // namespace rehearse::comm
