@@ -41,8 +41,12 @@ TEST_F(Arguments, UnknownOption_IsRefused) {
   refuses({"replay", "run.rlog", "--seed=3"},
           "job replay: there is no option \"--seed\"\nusage: job replay LOG [options]   (see job replay "
           "--help)\n");
+  refuses({"--verison"},
+          "job: there is no option \"--verison\" (did you mean \"--version\"?)\n"
+          "usage: job run|replay|explain|list ...   (see job --help)\n");
+  // Nothing is near enough to be meant.
   refuses({"--verbose"},
-          "job: there is no option \"--verbose\" (did you mean \"--version\"?)\n"
+          "job: there is no option \"--verbose\"\n"
           "usage: job run|replay|explain|list ...   (see job --help)\n");
 }
 

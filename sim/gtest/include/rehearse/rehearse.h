@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <torch/types.h>
+
 #include <rehearse/job/group.h>
 #include <rehearse/job/program.h>
 #include <rehearse/job/rank_context.h>
