@@ -58,11 +58,7 @@ function(rehearse_check_test_sources folder)
   foreach(source IN LISTS sources)
     file(RELATIVE_PATH name "${folder}" "${source}")
     if(NOT source IN_LIST registered AND NOT (arg_EXCEPT AND name MATCHES "${arg_EXCEPT}"))
-      set(severity FATAL_ERROR)
-      if(REHEARSE_WORK_IN_PROGRESS)
-        set(severity WARNING)
-      endif()
-      message(${severity}
+      message(FATAL_ERROR
               "${source} is not registered: name it in rehearse_add_test() in the CMakeLists.txt of its folder")
     endif()
   endforeach()
