@@ -1,1 +1,269 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <regex>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rehearse/sim/report_writers.h>
+#include <rehearse/sim/run_log.h>
+
+#include "cli/process.h"
+
+// Contract: a run says what it runs first and how to run it again last; it leaves its files whatever the
+// verdict; its exit code is the verdict's; replay and explain work from what it left.
+namespace rehearse::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// Without what differs between machines and versions: rates and hashes.
+std::string stable(const std::string& text) {
+  const auto no_rates = std::regex_replace(text, std::regex("  [0-9.]+/s(  [0-9.]+ s left)?"), "  RATE");
+  return std::regex_replace(no_rates, std::regex("identity=[0-9a-f]{16}"), "identity=HASH");
+}
+
+std::string line(const std::string& text, std::size_t number) {
+  std::istringstream lines(text);
+  std::string result;
+  for (std::size_t i = 0; i <= number; ++i) std::getline(lines, result);
+  return result;
+}
+
+std::string last_line(const std::string& text) {
+  return text.substr(text.rfind('\n', text.size() - 2) + 1);
+}
+
+class Command : public ::testing::Test {
+ protected:
+  // A scenario file that runs `program` on 4 ranks, with `more` at its end.
+  void scenario(const std::string& program, const std::string& more = "") const {
+    write_file(folder_ / (program + ".toml"), "program = \"" + program + "\"\n[world]\nranks = 4\n" + more);
+  }
+
+  Finished job(const std::vector<std::string>& arguments) const {
+    return run_process(CLI_JOB, arguments, folder_);
+  }
+
+  bool has(const std::string& file) const { return std::filesystem::exists(folder_ / file); }
+
+  const std::filesystem::path folder_ = fresh_folder();
+};
+
+class Run : public Command {};
+class Replay : public Command {};
+class Explain : public Command {};
+
+TEST_F(Run, GoodProgram_SaysWhatRanAndWhatWasChecked) {
+  scenario("sum");
+  const auto finished = job({"run", "sum.toml"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_EQ(finished.err, "");
+  EXPECT_EQ(
+      stable(finished.out),
+      "rehearse 0.1.0 program=sum seed=1 schedule=random ranks=4\n"
+      "1/4 25%  RATE  hello\n"
+      "2/4 50%  RATE  hello\n"
+      "3/4 75%  RATE  hello\n"
+      "4/4 100%  RATE  hello\n"
+      "OK: 4 ranks returned after 120 us of virtual time\n"
+      "ranks 0-3  returned  t=120 us\n"
+      "checks: the sum is right (held 16 times)\n"
+      "rehearse 0.1.0 program=sum ranks=4 seed=1 schedule=random identity=HASH\n"
+      "ran 16 operations, " +
+          line(finished.out, 9).substr(19) +
+          "\n"
+          "files: rehearse-out/sum/run.rlog, rehearse-out/sum/report.txt, rehearse-out/sum/report.json, "
+          "rehearse-out/sum/trace.json\n"
+          "replay: job replay rehearse-out/sum/run.rlog\n");
+  for (const char* file : {"run.rlog", "report.txt", "report.json", "trace.json"}) {
+    EXPECT_TRUE(has(std::string("rehearse-out/sum/") + file)) << file;
+  }
+}
+
+TEST_F(Run, EachVerdict_HasItsExitCodeAndLeavesAllFiles) {
+  const struct {
+    const char* program;
+    int exit_code;
+    const char* verdict;
+  } cases[] = {
+      {"skip", 3, "DEADLOCK: allreduce #2 on group \"world\""},
+      {"swap", 2, "MISMATCH: "},
+      {"throws", 1, "RANK FAILED: rank 1: the dataset is empty"},
+      {"wrong", 6, "CHECK FAILED: "},
+      {"waits", 5, "LIVELOCK: "},
+  };
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.program);
+    scenario(one.program);
+    const auto finished = job({"run", std::string(one.program) + ".toml"});
+    EXPECT_EQ(finished.exit_code, one.exit_code);
+    EXPECT_EQ(finished.err, "");
+    EXPECT_THAT(line(finished.out, 1), StartsWith(one.verdict));
+    const std::string folder = std::string("rehearse-out/") + one.program;
+    EXPECT_EQ(last_line(finished.out), "replay: job replay " + folder + "/run.rlog\n");
+    for (const char* file : {"/run.rlog", "/report.txt", "/report.json", "/trace.json"}) {
+      EXPECT_TRUE(has(folder + file)) << file;
+    }
+  }
+}
+
+TEST_F(Run, Options_GoBeforeTheScenario) {
+  scenario("sum", "seed = 5\n");
+  const auto finished =
+      job({"run", "sum.toml", "--seed=0x10", "--ranks", "2", "--output=else where", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.out, HasSubstr("program=sum ranks=2 seed=16 "));
+  EXPECT_EQ(last_line(finished.out), "replay: job replay 'else where/run.rlog'\n");
+  EXPECT_FALSE(has("rehearse-out"));
+}
+
+TEST_F(Run, Quiet_PrintsTheReportOnly) {
+  scenario("sum");
+  const auto finished = job({"run", "sum.toml", "--quiet"});
+  EXPECT_EQ(finished.out, read_file(folder_ / "rehearse-out/sum/report.txt"));
+}
+
+TEST_F(Run, Json_HasStdoutForItself) {
+  scenario("skip");
+  const auto finished = job({"run", "skip.toml", "--json"});
+  EXPECT_EQ(finished.exit_code, 3);
+  EXPECT_EQ(finished.err, "rehearse 0.1.0 program=skip seed=1 schedule=random ranks=4\n");
+  EXPECT_EQ(finished.out, read_file(folder_ / "rehearse-out/skip/report.json"));
+  EXPECT_EQ(sim::report_from_json(finished.out).verdict, Verdict::deadlock);
+}
+
+TEST_F(Run, OutputSwitches_LeaveFilesOutAndNoStaleOnes) {
+  scenario("sum");
+  ASSERT_EQ(job({"run", "sum.toml"}).exit_code, 0);
+  scenario("sum", "[output]\nreport = false\njson = false\ntrace = false\n");
+  const auto finished = job({"run", "sum.toml"});
+  EXPECT_THAT(finished.out, HasSubstr("\nfiles: rehearse-out/sum/run.rlog\n"));
+  EXPECT_TRUE(has("rehearse-out/sum/run.rlog"));
+  for (const char* file : {"report.txt", "report.json", "trace.json"}) {
+    EXPECT_FALSE(has(std::string("rehearse-out/sum/") + file)) << file;
+  }
+}
+
+TEST_F(Run, FolderThatCannotBeMade_IsRefused) {
+  scenario("sum");
+  write_file(folder_ / "blocked", "");
+  const auto finished = job({"run", "sum.toml", "--output=blocked/here"});
+  EXPECT_EQ(finished.exit_code, 64);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_EQ(finished.err,
+            "blocked/here: cannot be made: Not a directory; --output=DIR or the scenario's [output] "
+            "directory names "
+            "another folder\n");
+}
+
+TEST_F(Run, SameSeed_IsTheSameRun) {
+  scenario("sum");
+  const auto identity = [&](const char* seed) {
+    return sim::report_from_json(job({"run", "sum.toml", "--json", seed}).out).identity;
+  };
+  const auto first = identity("--seed=3");
+  EXPECT_EQ(identity("--seed=3"), first);
+  EXPECT_NE(identity("--seed=4"), first);
+}
+
+TEST_F(Run, CheckDeterminism_CountsAsACheck) {
+  scenario("sum");
+  const auto finished = job({"run", "sum.toml", "--check-determinism", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_EQ(line(finished.out, 2),
+            "checks: a second run took the same way (held 1 times), the sum is right (held 16 times)");
+}
+
+TEST_F(Run, CheckDeterminism_NamesTheFirstDecisionThatDiffers) {
+  scenario("moody");
+  const auto finished = job({"run", "moody.toml", "--check-determinism", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 4);
+  EXPECT_THAT(finished.out, StartsWith("NONDETERMINISM: two runs of seed 1 took different ways: decision "));
+  EXPECT_EQ(last_line(finished.out), "replay: job run moody.toml --check-determinism\n");
+}
+
+TEST_F(Replay, SameRun_IsConfirmed) {
+  scenario("skip");
+  const auto first = job({"run", "skip.toml", "--ranks=3", "--quiet"});
+  const auto again = job({"replay", "rehearse-out/skip/run.rlog"});
+  EXPECT_EQ(again.exit_code, 3);
+  EXPECT_EQ(again.err, "");
+  EXPECT_EQ(line(again.out, 0), "rehearse 0.1.0 program=skip seed=1 schedule=random ranks=3");
+  EXPECT_THAT(line(again.out, 1), StartsWith("the same run as in the log, identity="));
+  const auto report = again.out.substr(again.out.find("DEADLOCK"));
+  EXPECT_EQ(report, std::regex_replace(first.out, std::regex("files: [^\n]*(\n  [^\n]*)*\n"), ""));
+}
+
+TEST_F(Replay, OtherWay_SaysWhere) {
+  scenario("moody");
+  ASSERT_EQ(job({"run", "moody.toml"}).exit_code, 0);
+  const auto finished = job({"replay", "rehearse-out/moody/run.rlog", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 4);
+  EXPECT_EQ(finished.err, "");
+  EXPECT_THAT(finished.out, StartsWith("NONDETERMINISM: the replay took another way than the log: "));
+}
+
+// A process that is killed leaves the log that was written before the run.
+TEST_F(Replay, RunThatNeverEnded_StartsFromItsSeed) {
+  sim::RunLog log;
+  log.program = "sum";
+  log.seed = 9;
+  log.scenario_text = "program = \"sum\"\n[world]\nranks = 2\nseed = 9\n[parameters]\nshow = false\n";
+  sim::write_run_log(folder_ / "run.rlog", log);
+  const auto finished = job({"replay", "run.rlog"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_EQ(line(finished.out, 1), "another build of the program made this log: it may not fit");
+  EXPECT_EQ(line(finished.out, 2), "the run in the log did not end; this is its seed from the start");
+  EXPECT_THAT(line(finished.out, 3), StartsWith("OK: 2 ranks returned"));
+  const auto explained = job({"explain", "run.rlog"});
+  EXPECT_EQ(explained.exit_code, 64);
+  EXPECT_EQ(
+      explained.err,
+      "run.rlog: the run of sum with seed 9 did not end, so there is no report; run it again: job replay "
+      "run.rlog\n");
+}
+
+TEST_F(Replay, LogOfATest_SaysHowToReplayIt) {
+  sim::RunLog log;
+  log.program = "Suite.Test";
+  sim::write_run_log(folder_ / "run.rlog", log);
+  const auto finished = job({"replay", "run.rlog"});
+  EXPECT_EQ(finished.exit_code, 64);
+  EXPECT_EQ(finished.err,
+            "run.rlog: belongs to the test Suite.Test; run that with REHEARSE_REPLAY=run.rlog\n");
+}
+
+TEST_F(Replay, ProgramOfAnotherExecutable_IsRefused) {
+  sim::RunLog log;
+  log.program = "elsewhere";
+  log.scenario_text = "program = \"elsewhere\"\nexecutable = \"bin/other\"\n";
+  sim::write_run_log(folder_ / "run.rlog", log);
+  const auto finished = job({"replay", "run.rlog"});
+  EXPECT_EQ(finished.exit_code, 64);
+  EXPECT_EQ(
+      finished.err,
+      "run.rlog:1: program \"elsewhere\" is not in this executable; it is in \"bin/other\": run the scenario "
+      "with that one\n");
+}
+
+TEST_F(Replay, FileThatIsNoLog_IsRefused) {
+  write_file(folder_ / "a.txt", "hello\n");
+  EXPECT_EQ(job({"replay", "a.txt"}).err, "a.txt: is not a run log of rehearse\n");
+  EXPECT_EQ(job({"replay", "nothing.rlog"}).err, "nothing.rlog: cannot be read: No such file or directory\n");
+  EXPECT_EQ(job({"explain", "a.txt"}).exit_code, 64);
+}
+
+TEST_F(Explain, PrintsTheReportAgain) {
+  scenario("swap");
+  const auto first = job({"run", "swap.toml", "--quiet"});
+  const auto finished = job({"explain", "rehearse-out/swap/run.rlog"});
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_EQ(finished.err, "");
+  EXPECT_EQ(finished.out, first.out);
+  EXPECT_EQ(job({"explain", "rehearse-out/swap/run.rlog", "--json"}).out,
+            read_file(folder_ / "rehearse-out/swap/report.json"));
+}
+
+}  // namespace
+}  // namespace rehearse::test

@@ -31,7 +31,6 @@ class EventLogMaker {
     event.time_completed = at(completed);
     event.peer = peer;
     event.tag = tag;
-    event.timeout_ms = 1000;
     const auto fingerprint = static_cast<std::uint64_t>(type) + 1;
     event.signature = log.signature_of(fingerprint, [&] {
       comm::Signature signature;
@@ -40,6 +39,7 @@ class EventLogMaker {
       signature.fingerprint = signature.name + "(float32[2], cpu)";
       signature.input_sizes = {{2}};
       signature.input_dtypes = {at::kFloat};
+      signature.timeout = std::chrono::seconds(1);
       return signature;
     });
     return log.record(event, fingerprint);

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <ATen/ops/full.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest-spi.h>
+#include <gtest/gtest.h>
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/rehearse.h>
+#include <rehearse/sim/run_log.h>
+
+// Contract: check() fails the test at the caller's line unless all is well, says which rank and seed, and
+// ends with a line that runs the same again; what assertions find inside ranks is never lost and never a
+// puzzle.
+namespace rehearse {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// An environment variable for the time of a scope.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+// What GoogleTest would have been told.
+template <class Body>
+std::vector<::testing::TestPartResult> failures_of(const Body& body) {
+  ::testing::TestPartResultArray caught;
+  {
+    ::testing::ScopedFakeTestPartResultReporter reporter(
+        ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &caught);
+    body();
+  }
+  std::vector<::testing::TestPartResult> failures;
+  for (int i = 0; i < caught.size(); ++i) failures.push_back(caught.GetTestPartResult(i));
+  return failures;
+}
+
+std::string message(const ::testing::TestPartResult& result) {
+  return result.message();
+}
+
+void add_ranks(RankContext& ctx) {
+  auto value = at::full({1}, static_cast<double>(ctx.rank()));
+  ctx.group().allreduce(value)->wait();
+  EXPECT_EQ(value.item<double>(), ctx.size() * (ctx.size() - 1) / 2);
+}
+
+void skip_one(RankContext& ctx) {
+  if (ctx.rank() != 1) ctx.group().barrier()->wait();
+}
+
+TEST(Check, GoodBody_AddsNothing) {
+  check({.ranks = 4}, add_ranks);
+}
+
+TEST(Check, Deadlock_FailsAtTheCallersLine) {
+  std::filesystem::remove_all("rehearse-out/Check.Deadlock_FailsAtTheCallersLine");
+  const auto failures = failures_of([] { check({.ranks = 3, .seed = 26}, skip_one); });
+  const int line = __LINE__ - 1;
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_TRUE(failures[0].nonfatally_failed());
+  EXPECT_THAT(failures[0].file_name(), EndsWith("check_test.cpp"));
+  EXPECT_EQ(failures[0].line_number(), line);
+  EXPECT_THAT(message(failures[0]), StartsWith("DEADLOCK: barrier #1 on group \"world\""));
+  EXPECT_THAT(message(failures[0]), HasSubstr("\nreplay: REHEARSE_SEED=0x1a "));
+  EXPECT_THAT(message(failures[0]), EndsWith(" --gtest_filter=Check.Deadlock_FailsAtTheCallersLine\n"));
+  const auto log = sim::read_run_log("rehearse-out/Check.Deadlock_FailsAtTheCallersLine/run.rlog");
+  EXPECT_EQ(log.program, "Check.Deadlock_FailsAtTheCallersLine");
+  EXPECT_EQ(log.seed, 26u);
+  EXPECT_TRUE(std::filesystem::exists("rehearse-out/Check.Deadlock_FailsAtTheCallersLine/report.txt"));
+}
+
+TEST(Check, VerdictAsOneFailure_IsWhatSpiSees) {
+  EXPECT_NONFATAL_FAILURE(check({.ranks = 2}, skip_one), "DEADLOCK: barrier #1");
+}
+
+// World runs a failing body again to say where operations were called; the second time must not fail twice.
+TEST(Check, ExpectInARank_NamesRankAndSeedOnce) {
+  const auto failures = failures_of([] {
+    check({.ranks = 2, .seed = 5}, [](RankContext& ctx) {
+      ctx.group().barrier()->wait();
+      EXPECT_EQ(ctx.rank(), 0);
+    });
+  });
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_TRUE(failures[0].nonfatally_failed());
+  EXPECT_THAT(message(failures[0]), HasSubstr("Which is: 1"));
+  EXPECT_THAT(message(failures[0]), HasSubstr("\n[rank 1 at 10 us, seed 5]\nreplay: REHEARSE_SEED=0x5 "));
+}
+
+// ASSERT_* only returns from the body: the others must not be reported as waiting for a rank that left for no
+// reason.
+TEST(Check, AssertInARank_IsThatRanksFailure) {
+  const auto failures = failures_of([] {
+    check({.ranks = 3}, [](RankContext& ctx) {
+      ASSERT_NE(ctx.rank(), 1);
+      ctx.group().barrier()->wait();
+    });
+  });
+  ASSERT_EQ(failures.size(), 2u);
+  EXPECT_TRUE(failures[0].fatally_failed());
+  EXPECT_THAT(message(failures[0]), HasSubstr("[rank 1 at 0 ns, seed 1]"));
+  EXPECT_THAT(message(failures[1]), StartsWith("RANK FAILED: rank 1: a fatal assertion failed at "));
+}
+
+TEST(Check, SkipInARank_IsThatRanksFailure) {
+  const auto failures = failures_of([] {
+    check({.ranks = 2}, [](RankContext& ctx) {
+      if (ctx.rank() == 0) GTEST_SKIP();
+      ctx.group().barrier()->wait();
+    });
+  });
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_THAT(message(failures[0]), StartsWith("RANK FAILED: rank 0: GTEST_SKIP at "));
+  EXPECT_FALSE(::testing::Test::IsSkipped());
+}
+
+// EXPECT_NO_THROW swallows RankAborted: that it did is no news once the world has its verdict.
+TEST(Check, AssertionsWhileTheWorldEnds_AreNotReported) {
+  const auto failures = failures_of([] {
+    check({.ranks = 2}, [](RankContext& ctx) {
+      if (ctx.rank() == 1) throw std::runtime_error("disk full");
+      EXPECT_NO_THROW(ctx.group().barrier()->wait());
+    });
+  });
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_THAT(message(failures[0]), StartsWith("RANK FAILED: rank 1: disk full"));
+}
+
+TEST(Check, SecondCheckOfATest_HasItsOwnFiles) {
+  check({.ranks = 1}, [](RankContext&) {});
+  EXPECT_NONFATAL_FAILURE(check({.ranks = 2}, skip_one),
+                          "Check.SecondCheckOfATest_HasItsOwnFiles#2/run.rlog");
+}
+
+TEST(Check, OptionsWithoutSense_Throw) {
+  EXPECT_THROW(check({.ranks = 0}, add_ranks), std::invalid_argument);
+}
+
+TEST(Environment, Seed_IsTheOnlyOneRun) {
+  const Variable seed("REHEARSE_SEED", "0xabc");
+  const Variable runs("REHEARSE_RUNS", "5");
+  int worlds = 0;
+  const auto failures = failures_of([&] {
+    check({.ranks = 1}, [&](RankContext&) {
+      ++worlds;
+      EXPECT_TRUE(false);
+    });
+  });
+  EXPECT_EQ(worlds, 1);
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_THAT(message(failures[0]), HasSubstr("seed 2748]\nreplay: REHEARSE_SEED=0xabc "));
+}
+
+TEST(Environment, Runs_AreSeedsFromTheOptionsOn) {
+  const Variable runs("REHEARSE_RUNS", "3");
+  int worlds = 0;
+  check({.ranks = 1, .seed = 7}, [&](RankContext&) { ++worlds; });
+  EXPECT_EQ(worlds, 3);
+}
+
+TEST(Environment, Runs_StopAtTheFirstThatFails) {
+  const Variable runs("REHEARSE_RUNS", "10");
+  int worlds = 0;
+  const auto failures =
+      failures_of([&] { check({.ranks = 1, .seed = 7}, [&](RankContext&) { EXPECT_LT(++worlds, 3); }); });
+  EXPECT_EQ(worlds, 3);
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_THAT(message(failures[0]), HasSubstr("replay: REHEARSE_SEED=0x9 "));
+}
+
+// The body keeps state outside of the ranks: the second run finds it changed.
+TEST(Environment, CheckDeterminism_RunsTwice) {
+  const Variable twice("REHEARSE_CHECK_DETERMINISM", "1");
+  check({.ranks = 4}, add_ranks);
+  int entered = 0;
+  const auto failures = failures_of([&] {
+    check({.ranks = 4}, [&](RankContext& ctx) {
+      if (++entered > 4) exec::this_rank::yield();
+      ctx.group().barrier()->wait();
+    });
+  });
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_THAT(message(failures[0]), StartsWith("NONDETERMINISM: two runs of seed 1 took different ways: "));
+  EXPECT_THAT(message(failures[0]), HasSubstr("\nreplay: REHEARSE_CHECK_DETERMINISM=1 REHEARSE_SEED=0x1 "));
+}
+
+TEST(Environment, Replay_TakesTheLogOfThisCheckOnly) {
+  const std::string name = "Environment.Replay_TakesTheLogOfThisCheckOnly";
+  failures_of([] { check({.ranks = 3, .seed = 26}, skip_one); });
+  auto log = sim::read_run_log("rehearse-out/" + name + "/run.rlog");
+  log.program = name + "#3";
+  sim::write_run_log("rehearse-out/" + name + "/third.rlog", log);
+
+  const Variable replay("REHEARSE_REPLAY", "rehearse-out/" + name + "/third.rlog");
+  check({.ranks = 3}, add_ranks);  // the second check: not the log's
+  const auto failures = failures_of([] { check({.ranks = 3}, skip_one); });
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_THAT(message(failures[0]), StartsWith("DEADLOCK: barrier #1"));
+  EXPECT_THAT(message(failures[0]), HasSubstr(" seed=26 "));
+  EXPECT_THAT(message(failures[0]),
+              HasSubstr("\nreplay: REHEARSE_REPLAY=rehearse-out/" + name + "/third.rlog "));
+}
+
+TEST(Environment, ReplayOfAnotherBody_SaysWhere) {
+  const std::string name = "Environment.ReplayOfAnotherBody_SaysWhere";
+  failures_of([] { check({.ranks = 3}, skip_one); });
+  auto log = sim::read_run_log("rehearse-out/" + name + "/run.rlog");
+  log.program = name + "#2";
+  sim::write_run_log("rehearse-out/" + name + "/second.rlog", log);
+  const Variable replay("REHEARSE_REPLAY", "rehearse-out/" + name + "/second.rlog");
+  const auto failures = failures_of([] {
+    check({.ranks = 3}, [](RankContext& ctx) {
+      for (int i = 0; i < 9; ++i) ctx.group().barrier()->wait();
+    });
+  });
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_THAT(message(failures[0]), HasSubstr("second.rlog: the replay took another way than the log: "));
+}
+
+TEST(Environment, Trace_IsWritten) {
+  const auto folder = std::filesystem::path("rehearse-out") / "traces";
+  std::filesystem::remove_all(folder);
+  const Variable trace("REHEARSE_TRACE", folder.string());
+  check({.ranks = 2}, add_ranks);
+  EXPECT_TRUE(std::filesystem::exists(folder / "Environment.Trace_IsWritten.json"));
+}
+
+TEST(Environment, ValuesWithoutSense_FailTheCheck) {
+  const auto refused = [](const char* name, const char* value) {
+    const Variable variable(name, value);
+    const auto failures = failures_of([] { check({.ranks = 1}, [](RankContext&) {}); });
+    return failures.size() == 1 ? message(failures[0]) : "";
+  };
+  EXPECT_EQ(refused("REHEARSE_SEED", "seven"),
+            "the environment variable REHEARSE_SEED is \"seven\"; it takes an integer from 0 to 2^64 - 1, as "
+            "in 7 or "
+            "0x8f3a");
+  EXPECT_EQ(refused("REHEARSE_RUNS", "0"),
+            "the environment variable REHEARSE_RUNS is \"0\"; it takes a number of seeds, 1 or more");
+  EXPECT_EQ(refused("REHEARSE_CHECK_DETERMINISM", "yes"),
+            "the environment variable REHEARSE_CHECK_DETERMINISM is \"yes\"; it takes 0 or 1");
+  EXPECT_EQ(refused("REHEARSE_REPLAY", "no.rlog"), "no.rlog: cannot be read: No such file or directory");
+}
+
+TEST(Run, ExpectedVerdict_IsNoFailure) {
+  const auto report = run({.ranks = 3}, skip_one);
+  EXPECT_TRUE(has_verdict(report, Verdict::deadlock));
+  const auto other = has_verdict(report, Verdict::ok);
+  EXPECT_FALSE(other);
+  EXPECT_THAT(other.message(), StartsWith("expected the verdict OK; the run said\nDEADLOCK: barrier #1"));
+}
+
+TEST(Run, AssertionInARank_StillCounts) {
+  EXPECT_NONFATAL_FAILURE(run({.ranks = 2}, [](RankContext& ctx) { EXPECT_EQ(ctx.rank(), 0); }),
+                          "[rank 1 at 0 ns");
+}
+
+TEST(Verdict, Printed_IsItsName) {
+  EXPECT_EQ(::testing::PrintToString(Verdict::check_failed), "CHECK FAILED");
+}
+
+}  // namespace
+}  // namespace rehearse
