@@ -13,8 +13,8 @@
 namespace rehearse::parallel {
 namespace {
 
-// torch::autograd::Function takes no list of tensors, so the node is written out. Gradients that the loss did not
-// produce stay undefined: the reducer tells them from zeros.
+// torch::autograd::Function takes no list of tensors, so the node is written out. Gradients that the loss did
+// not produce stay undefined: the reducer tells them from zeros.
 class DdpSinkBackward : public torch::autograd::Node {
  public:
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {

@@ -34,14 +34,17 @@ void check_parameters(const torch::nn::Module& module) {
     any_gradient |= parameter.requires_grad();
     device_types.insert(c10::DeviceTypeName(parameter.device().type(), /*lower_case=*/true));
   }
-  TORCH_CHECK(any_gradient,
-              "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
-              "gradient.");
+  TORCH_CHECK(
+      any_gradient,
+      "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
+      "gradient.");
   std::ostringstream list;
   for (const auto& type : device_types) list << (list.tellp() > 0 ? ", " : "") << "'" << type << "'";
-  TORCH_CHECK_VALUE(device_types.size() == 1,
-                    "DistributedDataParallel's input module must be on the same type of devices, but input module "
-                    "parameters locate in {", list.str(), "}.");
+  TORCH_CHECK_VALUE(
+      device_types.size() == 1,
+      "DistributedDataParallel's input module must be on the same type of devices, but input module "
+      "parameters locate in {",
+      list.str(), "}.");
 }
 
 std::vector<at::Tensor> unique(const std::vector<at::Tensor>& tensors) {
@@ -63,7 +66,8 @@ ReducedParameters reduced_parameters(const torch::nn::Module& module) {
     const bool sparse = makes_sparse_gradients(owner);
     for (const auto& item : owner.named_parameters(/*recurse=*/false)) {
       if (!item.value().requires_grad()) continue;
-      const auto [place, is_new] = index_of.try_emplace(item.value().unsafeGetTensorImpl(), result.names.size());
+      const auto [place, is_new] =
+          index_of.try_emplace(item.value().unsafeGetTensorImpl(), result.names.size());
       if (is_new) {
         result.tensors.push_back(item.value());
         result.names.push_back(prefix + item.key());
@@ -76,8 +80,12 @@ ReducedParameters reduced_parameters(const torch::nn::Module& module) {
   return result;
 }
 
-std::vector<at::Tensor> module_parameters(const torch::nn::Module& module) { return unique(module.parameters()); }
+std::vector<at::Tensor> module_parameters(const torch::nn::Module& module) {
+  return unique(module.parameters());
+}
 
-std::vector<at::Tensor> module_buffers(const torch::nn::Module& module) { return unique(module.buffers()); }
+std::vector<at::Tensor> module_buffers(const torch::nn::Module& module) {
+  return unique(module.buffers());
+}
 
 }  // namespace rehearse::parallel

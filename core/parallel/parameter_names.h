@@ -10,8 +10,9 @@
 
 namespace rehearse::parallel {
 
-// Errors of c10d name parameters by index only. Returns "parameters: encoder.weight, head.bias" for the indices in
-// `message` (of "params[3] in this process" and of "did not receive grad for rank 0: 3 5"), empty when there are none.
+// Errors of c10d name parameters by index only. Returns "parameters: encoder.weight, head.bias" for the
+// indices in `message` (of "params[3] in this process" and of "did not receive grad for rank 0: 3 5"), empty
+// when there are none.
 std::string named_parameters_in(std::string_view message, const std::vector<std::string>& names);
 
 // Runs `body`; an error that leaves it carries the names of the parameters that it speaks of.
@@ -20,7 +21,8 @@ decltype(auto) with_parameter_names(const std::vector<std::string>& names, Body&
   try {
     return body();
   } catch (c10::Error& error) {
-    if (auto text = named_parameters_in(error.msg(), names); !text.empty()) error.add_context(std::move(text));
+    if (auto text = named_parameters_in(error.msg(), names); !text.empty())
+      error.add_context(std::move(text));
     throw;
   }
 }

@@ -6,10 +6,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include <torch/nn/module.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
-#include <torch/nn/module.h>
 
 #include "parallel/ddp_sink.h"
 #include "parallel/model_state.h"
@@ -29,15 +29,18 @@ struct BucketLimits {
   explicit BucketLimits(const DistributedDataParallelOptions& options) {
     if (options.bucket_cap_mb) cap = first = static_cast<std::int64_t>(*options.bucket_cap_mb * 1024 * 1024);
     if (options.first_bucket_bytes) first = *options.first_bucket_bytes;
-    TORCH_CHECK_VALUE(cap > 0 && first > 0, "DistributedDataParallel: buckets must hold at least one byte, but "
-                      "bucket_cap_mb gives ", cap, " and first_bucket_bytes ", first, ".");
+    TORCH_CHECK_VALUE(cap > 0 && first > 0,
+                      "DistributedDataParallel: buckets must hold at least one byte, but "
+                      "bucket_cap_mb gives ",
+                      cap, " and first_bucket_bytes ", first, ".");
   }
 };
 
-// Which parameters share a bucket in the first iteration, in the order in which buckets are reduced: gradients are
-// expected in reverse order of use. Without find_unused_parameters the order is only guessed once: all gradients wait
-// for the last one, and the reducer makes better buckets from the order that it saw.
-std::vector<std::vector<std::size_t>> initial_buckets(const ReducedParameters& parameters, const BucketLimits& limits,
+// Which parameters share a bucket in the first iteration, in the order in which buckets are reduced:
+// gradients are expected in reverse order of use. Without find_unused_parameters the order is only guessed
+// once: all gradients wait for the last one, and the reducer makes better buckets from the order that it saw.
+std::vector<std::vector<std::size_t>> initial_buckets(const ReducedParameters& parameters,
+                                                      const BucketLimits& limits,
                                                       bool find_unused_parameters) {
   std::vector<std::size_t> sizes = {std::numeric_limits<std::size_t>::max()};
   if (find_unused_parameters) {
@@ -88,7 +91,9 @@ class ReducerSession::Impl {
     if (trained_last_ && options_.broadcast_buffers) synchronize_buffers();
   }
 
-  bool wants_outputs() const noexcept { return options_.find_unused_parameters && at::GradMode::is_enabled(); }
+  bool wants_outputs() const noexcept {
+    return options_.find_unused_parameters && at::GradMode::is_enabled();
+  }
 
   void after_forward(std::vector<at::Tensor>& outputs) {
     trained_last_ = at::GradMode::is_enabled();
@@ -143,8 +148,8 @@ class ReducerSession::Impl {
   ReducedParameters parameters_;
   std::shared_ptr<c10d::Reducer> reducer_;
   std::shared_ptr<c10d::Logger> logger_;
-  // Was the last forward one with grad mode? PyTorch's require_forward_param_sync: evaluation moves no buffers, so the
-  // forward after one needs no broadcast.
+  // Was the last forward one with grad mode? PyTorch's require_forward_param_sync: evaluation moves no
+  // buffers, so the forward after one needs no broadcast.
   bool trained_last_ = true;
 };
 
@@ -154,10 +159,20 @@ ReducerSession::ReducerSession(std::shared_ptr<torch::nn::Module> module,
     : impl_(std::make_unique<Impl>(std::move(module), std::move(group), options)) {}
 ReducerSession::~ReducerSession() = default;
 
-void ReducerSession::before_forward() { impl_->before_forward(); }
-bool ReducerSession::wants_outputs() const noexcept { return impl_->wants_outputs(); }
-void ReducerSession::after_forward(std::vector<at::Tensor>& outputs) { impl_->after_forward(outputs); }
-std::vector<at::Tensor> ReducerSession::parameters() const { return impl_->parameters(); }
-std::vector<GradientBucket> ReducerSession::buckets() const { return impl_->buckets(); }
+void ReducerSession::before_forward() {
+  impl_->before_forward();
+}
+bool ReducerSession::wants_outputs() const noexcept {
+  return impl_->wants_outputs();
+}
+void ReducerSession::after_forward(std::vector<at::Tensor>& outputs) {
+  impl_->after_forward(outputs);
+}
+std::vector<at::Tensor> ReducerSession::parameters() const {
+  return impl_->parameters();
+}
+std::vector<GradientBucket> ReducerSession::buckets() const {
+  return impl_->buckets();
+}
 
 }  // namespace rehearse::parallel

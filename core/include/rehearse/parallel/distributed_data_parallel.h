@@ -27,9 +27,9 @@ struct ModuleTraits<std::shared_ptr<M>> {
 
 }  // namespace parallel
 
-// Data parallel training over LibTorch's own c10d::Reducer: torch.nn.parallel.DistributedDataParallel for C++.
-// Each rank holds a replica of `net` and runs its own part of the batch; after backward, every rank's gradients are
-// the mean over all ranks.
+// Data parallel training over LibTorch's own c10d::Reducer: torch.nn.parallel.DistributedDataParallel for
+// C++. Each rank holds a replica of `net` and runs its own part of the batch; after backward, every rank's
+// gradients are the mean over all ranks.
 //
 //   rehearse::DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = 1});
 //   torch::optim::SGD optimizer(ddp.parameters(), 0.1);
@@ -39,27 +39,31 @@ struct ModuleTraits<std::shared_ptr<M>> {
 //   optimizer.step();
 //
 // `Net` is a module holder (TORCH_MODULE, torch::nn::Linear) or a std::shared_ptr to a module: forward() of
-// torch::nn::Module is not virtual, so the type must be known. `group` is any c10d::ProcessGroup or a rehearse::Group;
-// nothing of the simulation is assumed.
+// torch::nn::Module is not virtual, so the type must be known. `group` is any c10d::ProcessGroup or a
+// rehearse::Group; nothing of the simulation is assumed.
 //
 // What it does, in the order in which collectives appear in the group (torch/nn/parallel/distributed.py and
 // torch/csrc/distributed/c10d/reducer.cpp of PyTorch):
-//   construction    all-gather of the number of parameters, broadcast of their sizes and strides, broadcast of rank
-//                   0's parameters and buffers (coalesced up to 250 MiB)
-//   forward         second iteration only: two broadcasts with rank 0's new buckets, which follow the order in which
-//                   gradients arrived in the first (never with find_unused_parameters); then rank 0's buffers;
-//                   then the module's forward
-//   backward        one all-reduce for each bucket, in order of buckets, launched by the gradient that completes it;
-//                   with find_unused_parameters one more of the map of used parameters; waited for at the end
+//   construction   all-gather of the number of parameters, broadcast of their sizes and strides, broadcast
+//                  of rank 0's parameters and buffers (coalesced up to 250 MiB)
+//   forward        in the second iteration: two broadcasts with rank 0's new buckets, which follow the order
+//                  in which gradients arrived in the first (never with find_unused_parameters);
+//                  rank 0's buffers; the module's forward
+//   backward       an all-reduce for each bucket, in order of buckets, launched by the gradient that
+//                  completes it; with find_unused_parameters one more, of the map of used parameters;
+//                  waited for at the end of backward
 // In the first iteration all gradients of one dtype make one bucket, unless find_unused_parameters is on.
 // As in PyTorch, buffers are not broadcast in a forward that follows one without grad mode.
 //
-// Blocking: the constructor, forward() and backward() of the loss block the rank until all ranks have made theirs.
-// Threads: as a module: one thread (one fiber) at a time. Ownership: shares the module, the group and its parameters;
-// hooks on the parameters are removed by the destructor. Neither copied nor moved.
-// Parameters and requires_grad are looked up at construction: later changes of the module's structure are not seen.
-// Errors: c10::Error in PyTorch's words, with names of parameters added; c10::ValueError for mixed device types;
-// errors of the group's collectives. After an error in backward the object is of no further use.
+// Blocking: the constructor, forward() and backward() of the loss block the rank until all ranks have made
+// theirs.
+// Threads: as a module: one thread (one fiber) at a time.
+// Ownership: shares the module, the group and the parameters, and hooks onto the parameters until destroyed.
+// Neither copied nor moved. Which parameters there are, and which require gradients, is looked up once, at
+// construction.
+// Errors: c10::Error in PyTorch's words, with names of parameters added; c10::ValueError for mixed device
+// types and sizes of buckets; errors of the group's collectives. After an error in backward the object is of
+// no further use.
 template <class Net>
 class DistributedDataParallel {
  public:
@@ -94,17 +98,18 @@ class DistributedDataParallel {
     return forward(std::forward<Args>(args)...);
   }
 
-  // Clears the gradients. Use this in place of torch::optim::Optimizer::zero_grad(), which calls detach_() and so
-  // throws on gradients that are views of buckets. Other than PyTorch's default, gradient_as_bucket_view pays off
-  // with set_to_none = false: gradients set to none are made anew and copied into the bucket.
+  // Clears the gradients. Use this in place of torch::optim::Optimizer::zero_grad(), which calls detach_()
+  // and so throws on gradients that are views of buckets. Other than PyTorch's default,
+  // gradient_as_bucket_view pays off with set_to_none = false: gradients set to none are made anew and copied
+  // into the bucket.
   void zero_grad(bool set_to_none = true) { module().zero_grad(set_to_none); }
 
   Net& net() noexcept { return net_; }
   Module& module() const { return *parallel::ModuleTraits<Net>::pointer(net_); }
   Module* operator->() const { return &module(); }
 
-  // Each parameter once, frozen ones too. Module::parameters() has a shared parameter as often as it is registered,
-  // and an optimizer would step it as often.
+  // Each parameter once, frozen ones too. Module::parameters() has a shared parameter as often as it is
+  // registered, and an optimizer would step it as often.
   std::vector<at::Tensor> parameters() const { return session_.parameters(); }
 
   // The buckets as they are now; they change in the second forward.

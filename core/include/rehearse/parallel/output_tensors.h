@@ -14,18 +14,19 @@
 
 namespace rehearse::parallel {
 
-// Calls `visit` for each tensor in an IValue: in tensors, tuples, lists and dict values, to any depth. Containers are
-// made anew around what `visit` leaves, so that others who hold them see no change.
+// Calls `visit` for each tensor in an IValue: in tensors, tuples, lists and dict values, to any depth.
+// Containers are made anew around what `visit` leaves, so that others who hold them see no change.
 void visit_ivalue_tensors(c10::IValue& value, const std::function<void(at::Tensor&)>& visit);
 
 // Finds the tensors in what a module's forward() returned, in order, as _find_tensors() of PyTorch's
-// torch/nn/parallel/distributed.py does: in tensors, ranges (vector, array, list, span), values of maps, pairs,
-// tuples, optionals, variants and c10::IValue, to any depth. Anything else holds no tensors.
+// torch/nn/parallel/distributed.py does: in tensors, ranges (vector, array, list, span), values of maps,
+// pairs, tuples, optionals, variants and c10::IValue, to any depth. Anything else holds no tensors.
 //
 // A struct of your own takes part through a function beside it:
 //
 //   struct Outputs { at::Tensor logits; std::vector<at::Tensor> hidden; };
-//   template <class Visit> void visit_tensors(Outputs& outputs, Visit&& visit) { visit(outputs.logits); visit(outputs.hidden); }
+//   template <class Visit>
+//   void visit_tensors(Outputs& outputs, Visit&& visit) { visit(outputs.logits); visit(outputs.hidden); }
 //
 // `Fn` is called with at::Tensor& and may put another tensor in its place.
 template <class Fn>

@@ -19,12 +19,12 @@ namespace rehearse {
 
 // The arguments of torch.nn.parallel.DistributedDataParallel, with its names and defaults.
 struct DistributedDataParallelOptions {
-  // Gradients are reduced in buckets of about this many MiB (a bucket is closed by the parameter that fills it).
-  // Not given: 25.
+  // Gradients are reduced in buckets of about this many MiB (a bucket is closed by the parameter that fills
+  // it). Not given: 25.
   std::optional<double> bucket_cap_mb = std::nullopt;
 
-  // The first bucket to be reduced is smaller, so that communication starts early. Not given: 1 MiB, and the size of
-  // all others when bucket_cap_mb is given, as in PyTorch.
+  // The first bucket to be reduced is smaller, so that communication starts early. Not given: 1 MiB, and the
+  // size of all others when bucket_cap_mb is given, as in PyTorch.
   std::optional<std::int64_t> first_bucket_bytes = std::nullopt;
 
   // Gradients are views of the buckets: saves one copy of them. See DistributedDataParallel::zero_grad().
@@ -33,7 +33,8 @@ struct DistributedDataParallelOptions {
   // Buffers follow those of rank 0: at construction and before each forward that trains.
   bool broadcast_buffers = true;
 
-  // Look for parameters that took no part in the outputs, on any rank, instead of waiting for their gradients.
+  // Look for parameters that took no part in the outputs, on any rank, instead of waiting for their
+  // gradients.
   bool find_unused_parameters = false;
 
   // At construction, verify that all ranks have the same parameters and take rank 0's values.
@@ -63,8 +64,8 @@ class ReducerSession {
   // Does after_forward() want the tensors of the output?
   bool wants_outputs() const noexcept;
 
-  // With find_unused_parameters, puts tensors of the same values into `outputs`, through which backward passes to the
-  // reducer even for those that the loss leaves out.
+  // With find_unused_parameters, puts tensors of the same values into `outputs`, through which backward
+  // passes to the reducer even for those that the loss leaves out.
   void after_forward(std::vector<at::Tensor>& outputs);
 
   // Those of the module, each once.
