@@ -33,7 +33,7 @@ void job(RankContext& ctx) {
     world.send(at::rand({4}), 0)->wait();
   }
   pending->wait();
-  ctx.store()->set("rank" + std::to_string(ctx.rank()), {1});
+  ctx.store()->set("rank" + std::to_string(ctx.rank()), std::vector<std::uint8_t>{1});
   ctx.store()->get("rank" + std::to_string((ctx.rank() + 1) % ranks));
   world.barrier()->wait();
 }
