@@ -32,6 +32,7 @@ bool is_known(c10d::OpType type) {
     case c10d::OpType::ALLTOALL:
     case c10d::OpType::SEND:
     case c10d::OpType::RECV:
+    case c10d::OpType::RECVANYSOURCE:
     case c10d::OpType::BARRIER: return true;
     default: return reduces(type);
   }

@@ -148,6 +148,9 @@ void RankExecutor::Impl::yield(Fiber& fiber) {
 }
 
 void RankExecutor::Impl::resume_fibers() {
+  // Chosen here: when the choice ends the world, the host stays, and a context cannot be resumed from itself.
+  chosen_ = choose_next();
+  if (chosen_ == nullptr) return;
   host_->suspend();
   host_asan_.enter();
 }

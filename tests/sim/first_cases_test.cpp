@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/world.h>
@@ -107,6 +109,39 @@ TEST(FirstCases, SwappedOrderOnTwoGroups_ShowsTheCycle) {
   ASSERT_EQ(report.wait_cycle.size(), 2u);
   EXPECT_NE(report.wait_cycle[0].find("\"a\""), std::string::npos) << report.wait_cycle[0];
   EXPECT_NE(report.wait_cycle[1].find("\"b\""), std::string::npos) << report.wait_cycle[1];
+}
+
+// A receive from any source takes what is there, in an order that the oracle chooses.
+TEST(FirstCases, ReceiveFromAnySource_GetsEachMessageOnce) {
+  const auto report = run(4, [](RankContext& ctx) {
+    if (ctx.rank() != 0) {
+      ctx.group().send(at::full({2}, ctx.rank()), 0)->wait();
+      return;
+    }
+    int sum = 0;
+    for (int i = 1; i < ctx.size(); ++i) {
+      std::vector<at::Tensor> piece{at::zeros({2}, at::kLong)};
+      auto work = ctx.group()->recvAnysource(piece, 0);
+      work->wait();
+      EXPECT_EQ(piece[0][1].item<int>(), work->sourceRank());
+      sum += work->sourceRank();
+    }
+    EXPECT_EQ(sum, 1 + 2 + 3);
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+// The budget is spent while the scheduler itself is about to pick: the world ends, nothing else does.
+TEST(FirstCases, StepBudget_EndsTheWorldWhereverItIsSpent) {
+  for (std::uint64_t budget = 1; budget <= 12; ++budget) {
+    WorldOptions options;
+    options.ranks = 3;
+    options.steps_max = budget;
+    const auto report = World(options).run([](RankContext& ctx) {
+      for (int i = 0; i < 10; ++i) ctx.group().barrier()->wait();
+    });
+    EXPECT_EQ(report.verdict, Verdict::step_budget) << budget;
+  }
 }
 
 }  // namespace
