@@ -22,13 +22,9 @@ constinit Real<int (*)(timeval*, void*)> real_gettimeofday("gettimeofday");
 constinit Real<time_t (*)(time_t*)> real_time("time");
 constinit Real<int (*)(timespec*, int)> real_timespec_get("timespec_get");
 
-// What a rank that is unwinding may read before it is taken for one that loops until some time has come.
-constexpr std::uint32_t kReadsAtTheEnd = 1'000;
-
 timespec read_in_fiber(Fiber& fiber, VirtualDuration at_zero) {
   auto& executor = *fiber.executor;
-  const bool unwinding = executor.must_end(fiber) && ++fiber.clock_reads <= kReadsAtTheEnd;
-  if (!unwinding) executor.poll(fiber, true);
+  executor.poll(fiber, true);
   return to_timespec(executor.clock.now().time_since_epoch() + at_zero);
 }
 
