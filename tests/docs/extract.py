@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""extract.py <root> <out>: writes the code blocks of README.md and docs/GUIDE.md into files that are built and run.
+
+README.md's C++ is a whole test file. GUIDE.md has that same test, then statements inside a rank's body, then a program,
+whose scenario is its only TOML block. A block more or less is an error: it would not be built.
+"""
+import pathlib
+import re
+import sys
+
+
+def blocks(path, language):
+    return re.findall(r"^```" + language + r"\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)
+
+
+DDP = """// SPDX-License-Identifier: BSD-3-Clause
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include <rehearse/parallel/distributed_data_parallel.h>
+#include <rehearse/rehearse.h>
+
+TEST(Guide, DistributedDataParallel) {
+  rehearse::check({.ranks = 2}, [](rehearse::RankContext& ctx) {
+    const auto x = at::ones({4, 8}), y = at::ones({4, 1}) * ctx.rank();
+%s  });
+}
+"""
+
+PROGRAM = """// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/job/program.h>
+#include <rehearse/job/rank_context.h>
+
+%s"""
+
+
+def main(root, out):
+    root, out = pathlib.Path(root), pathlib.Path(out)
+    (test,) = blocks(root / "README.md", "cpp")
+    guide_test, ddp, program = blocks(root / "docs/GUIDE.md", "cpp")
+    (scenario,) = blocks(root / "docs/GUIDE.md", "toml")
+    if guide_test != test:
+        sys.exit("the tests of README.md and docs/GUIDE.md differ")
+    files = {"readme_test.cpp": test, "guide_test.cpp": DDP % ddp, "guide_job.cpp": PROGRAM % program,
+             "my_job.toml": scenario}
+    out.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        path = out / name
+        if not path.exists() or path.read_text() != text:  # the same text must not cost a build
+            path.write_text(text)
+
+
+main(*sys.argv[1:])
