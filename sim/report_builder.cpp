@@ -101,7 +101,7 @@ class Builder {
   // All bodies are over; a call that some rank never made is a mismatch all the same: nobody waited for it.
   void returned() {
     for (const auto& call : record_.pending) {
-      if (call.waits_for.empty()) continue;
+      if (call.waits_for.empty() || call.gave_up) continue;
       return set(Verdict::mismatch, fmt::format("{} was called by rank {} and never by {}; nobody waited for it",
                                                 call.call, call.rank, ranks_text(call.waits_for)));
     }

@@ -7,6 +7,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
+#include <rehearse/comm/errors.h>
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/world.h>
 
@@ -93,6 +94,16 @@ TEST(FirstCases, LateRank_IsATimeoutAfterThirtyMinutes) {
   });
   EXPECT_EQ(report.verdict, Verdict::timeout);
   EXPECT_EQ(report.end_time, kTimeZero + std::chrono::minutes(30));
+}
+
+// A program that meets a timeout and gives up has dealt with it: that is no call that nobody waited for.
+TEST(FirstCases, CaughtTimeout_IsSilent) {
+  const auto report = run(2, [](RankContext& ctx) {
+    if (ctx.rank() == 1) return;
+    auto tensor = at::ones({3});
+    EXPECT_THROW(ctx.group().allreduce(tensor)->wait(), TimeoutError);
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
 TEST(FirstCases, SwappedOrderOnTwoGroups_ShowsTheCycle) {
