@@ -12,13 +12,19 @@ function(rehearse_add_rooms)
   endforeach()
 endfunction()
 
-# rehearse_room(<library> <source>...)
-#   The whole CMakeLists.txt of a room: its sources belong to <library>.
+# rehearse_room(<library> <source>... [TORCH_FREE <source>...])
+#   The whole CMakeLists.txt of a room: its sources belong to <library>. TORCH_FREE: sources that know nothing of
+#   LibTorch. Without its precompiled header their objects need no LibTorch symbol, so a program that uses nothing else
+#   of the library starts without loading it.
 function(rehearse_room library)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "TORCH_FREE")
   if(NOT TARGET ${library})
     message(FATAL_ERROR "rehearse_room: there is no target '${library}'")
   endif()
-  target_sources(${library} PRIVATE ${ARGN})
+  target_sources(${library} PRIVATE ${arg_UNPARSED_ARGUMENTS} ${arg_TORCH_FREE})
+  if(arg_TORCH_FREE)
+    set_source_files_properties(${arg_TORCH_FREE} TARGET_DIRECTORY ${library} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  endif()
 endfunction()
 
 # rehearse_target_options(<target> [TORCH])

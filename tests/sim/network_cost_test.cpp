@@ -8,7 +8,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "network_cost.h"
+#include "network/network_cost.h"
 
 namespace rehearse::sim {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <rehearse/sim/report_writers.h>
 
-#include "decision_codec.h"
+#include "record/decision_codec.h"
 
 namespace rehearse::sim {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "units.h"
+#include "scenario/units.h"
 
 #include <limits>
 

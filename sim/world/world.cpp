@@ -8,8 +8,8 @@
 
 #include <rehearse/sim/oracles.h>
 
-#include "network_cost.h"
-#include "report_builder.h"
+#include "network/network_cost.h"
+#include "report/report_builder.h"
 #include "simulation.h"
 
 namespace rehearse {

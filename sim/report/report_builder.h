@@ -3,7 +3,7 @@
 
 #include <rehearse/job/report.h>
 
-#include "simulation.h"
+#include "world/simulation.h"
 
 namespace rehearse::sim {
 

@@ -6,7 +6,7 @@
 #include <rehearse/sim/virtual_clock.h>
 #include <rehearse/torch_state/torch_state.h>
 
-#include "network_cost.h"
+#include "network/network_cost.h"
 #include "sim_rank_context.h"
 
 namespace rehearse::sim {
