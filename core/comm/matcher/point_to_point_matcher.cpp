@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "fingerprint.h"
-#include "group_state.h"
+#include "comm/call/fingerprint.h"
+#include "comm/group/group_state.h"
 
 namespace rehearse::comm {
 

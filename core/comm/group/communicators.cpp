@@ -14,7 +14,7 @@
 #include <rehearse/comm/rank_backend.h>
 #include <rehearse/exec/this_rank.h>
 
-#include "fingerprint.h"
+#include "comm/call/fingerprint.h"
 #include "group_state.h"
 
 namespace rehearse::comm {

@@ -11,7 +11,7 @@
 #include <rehearse/comm/errors.h>
 #include <rehearse/exec/this_rank.h>
 
-#include "group_state.h"
+#include "comm/group/group_state.h"
 
 namespace rehearse::comm {
 

@@ -8,7 +8,7 @@
 #include <rehearse/comm/errors.h>
 #include <rehearse/exec/this_rank.h>
 
-#include "fingerprint.h"
+#include "comm/call/fingerprint.h"
 
 namespace rehearse::comm {
 namespace {

@@ -10,7 +10,7 @@
 #include <rehearse/comm/rank_work.h>
 
 #include "argument_checks.h"
-#include "group_state.h"
+#include "comm/group/group_state.h"
 
 namespace rehearse::comm {
 namespace {

@@ -11,8 +11,8 @@
 #include <rehearse/comm/rank_work.h>
 
 #include "argument_checks.h"
-#include "fingerprint.h"
-#include "group_state.h"
+#include "comm/call/fingerprint.h"
+#include "comm/group/group_state.h"
 
 namespace rehearse::comm {
 namespace {

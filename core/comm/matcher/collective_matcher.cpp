@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "group_state.h"
+#include "comm/group/group_state.h"
 
 namespace rehearse::comm {
 

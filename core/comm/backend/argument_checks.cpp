@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "fingerprint.h"
+#include "comm/call/fingerprint.h"
 
 namespace rehearse::comm {
 namespace {

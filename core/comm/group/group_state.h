@@ -10,8 +10,8 @@
 #include <rehearse/comm/communicators.h>
 #include <rehearse/comm/rank_work.h>
 
-#include "collective_matcher.h"
-#include "point_to_point_matcher.h"
+#include "comm/matcher/collective_matcher.h"
+#include "comm/matcher/point_to_point_matcher.h"
 
 namespace rehearse::comm {
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "group_state.h"
+#include "comm/group/group_state.h"
 #include "point_to_point_matcher.h"
 
 namespace rehearse::comm {
