@@ -43,6 +43,12 @@ int exit_code(Verdict verdict) noexcept {
   return kTable[static_cast<std::size_t>(verdict)].exit_code;
 }
 
+std::vector<Verdict> all_verdicts() {
+  std::vector<Verdict> verdicts;
+  for (const Row& row : kTable) verdicts.push_back(row.verdict);
+  return verdicts;
+}
+
 std::optional<Verdict> verdict_from_string(std::string_view name) noexcept {
   for (const Row& row : kTable) {
     if (row.name == name) return row.verdict;

@@ -1,165 +1,149 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "arguments.h"
 
-#include <charconv>
+#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <rehearse/job/spelling.h>
-#include <rehearse/sim/seed.h>
 #include <CLI/CLI.hpp>
 
 #include "console.h"
+#include "help.h"
+#include "values.h"
 
 namespace rehearse::cli {
 namespace {
 
-constexpr int kRanksMost = 65'536;
+// A command of the grammar in CLI11's terms. Values are kept as they were typed: what is wrong with one is
+// said in our own words.
+class Parser {
+ public:
+  Parser(std::string name, const CommandSpec& command)
+      : name_(std::move(name)), command_(command), app_(std::string(command.name)) {
+    app_.set_help_flag();
+    app_.allow_extras();
+    app_.add_flag("-h,--help", help_)->disable_flag_override();
+    for (const auto& option : command.options) add(option);
+  }
 
-// Values as they were typed: what is wrong with one is said in our own words.
-struct Typed {
-  std::string seed, ranks;
+  Typed parse(std::vector<std::string> words) {
+    for (const auto& word : words) require_value(word);
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    try {
+      app_.parse(words);
+    } catch (const CLI::ParseError& error) {
+      refuse_value(error.what());
+    }
+    if (help_) throw HelpAsked{help(name_, &command_)};
+    for (const auto& extra : app_.remaining()) take(extra);
+    if (typed_.operand.empty() && !command_.operand.question.empty())
+      refuse(name_, &command_, command_.operand.question);
+    return std::move(typed_);
+  }
+
+ private:
+  void add(const OptionSpec& option) {
+    const std::string key(option.name);
+    if (option.value.empty()) {
+      app_.add_flag(key, typed_.flags[key])->disable_flag_override();
+    } else {
+      app_.add_option(key, typed_.values[key]);
+    }
+  }
+
+  // CLI11 takes the next word for the value of "--seed=".
+  void require_value(const std::string& word) const {
+    if (!word.ends_with('=')) return;
+    const auto* const option = find_option(command_, std::string_view(word).substr(0, word.size() - 1));
+    if (option != nullptr && !option->value.empty()) refuse_missing(*option);
+  }
+
+  [[noreturn]] void refuse_missing(const OptionSpec& option) const {
+    refuse(name_, &command_,
+           fmt::format("{} needs a value, as in {}={}", option.name, option.name, option.example));
+  }
+
+  // What CLI11 says begins with the option's name, of a flag without its dashes.
+  [[noreturn]] void refuse_value(const std::string& text) const {
+    const auto said = text.substr(0, text.find_first_of(": "));
+    for (const auto& option : command_.options) {
+      if (option.name != said && option.name != "--" + said) continue;
+      if (option.value.empty()) refuse(name_, &command_, fmt::format("{} takes no value", option.name));
+      if (app_.get_option(std::string(option.name))->results().size() > 1) {
+        refuse(name_, &command_, fmt::format("{} is given twice", option.name));
+      }
+      refuse_missing(option);
+    }
+    refuse(name_, &command_, text);
+  }
+
+  void take(const std::string& extra) {
+    if (extra.size() > 1 && extra.starts_with('-')) {
+      const auto option = extra.substr(0, extra.find('='));
+      std::vector<std::string> names = {"--help"};
+      for (const auto& each : command_.options) names.emplace_back(each.name);
+      refuse(name_, &command_,
+             fmt::format("there is no option \"{}\"{}", option, did_you_mean(option, names)));
+    }
+    if (command_.operand.name.empty() || !typed_.operand.empty()) {
+      refuse(name_, &command_, fmt::format("\"{}\" is one word too many", extra));
+    }
+    typed_.operand = extra;
+  }
+
+  const std::string name_;
+  const CommandSpec& command_;
+  CLI::App app_;
+  Typed typed_;
+  bool help_ = false;
 };
 
-void add_output_options(CLI::App& command, Arguments& arguments) {
-  command.add_flag("--json", arguments.json, "print the report as JSON, and nothing else on stdout");
-  command.add_flag("--no-color", arguments.no_color, "no colours, on a terminal too");
-}
-
-void add_run_options(CLI::App& command, Arguments& arguments, Typed& typed) {
-  command.add_option("SCENARIO", arguments.file, "a scenario file (TOML)");
-  command.add_option("--seed", typed.seed, "instead of the scenario's [world] seed")->type_name("N");
-  command.add_option("--ranks", typed.ranks, "instead of the scenario's [world] ranks")->type_name("N");
-  command.add_flag("--check-determinism", arguments.check_determinism, "run twice and compare");
-  command.add_option("--output", arguments.output, "instead of the scenario's [output] directory")
-      ->type_name("DIR");
-  command.add_flag("--quiet", arguments.quiet, "no banner and no progress");
-  add_output_options(command, arguments);
-}
-
-void add_commands(CLI::App& app, Arguments& arguments, Typed& typed) {
-  auto add = [&](const char* name, const char* summary, Command which) {
-    auto* command = app.add_subcommand(name, summary);
-    command->set_help_flag("--help", "print this and exit");
-    command->allow_extras();
-    command->callback([&arguments, which] { arguments.command = which; });
-    return command;
-  };
-  add_run_options(*add("run", "run a scenario; leaves report, trace and decision log", Command::run),
-                  arguments, typed);
-
-  auto* replay = add("replay", "run again what a decision log holds, decision by decision", Command::replay);
-  replay->add_option("LOG", arguments.file, "a decision log (run.rlog)");
-  replay->add_flag("--quiet", arguments.quiet, "no banner and no progress");
-  add_output_options(*replay, arguments);
-
-  auto* explain = add("explain", "print the report in a decision log, without running", Command::explain);
-  explain->add_option("LOG", arguments.file, "a decision log (run.rlog)");
-  add_output_options(*explain, arguments);
-
-  add("list", "print the programs of this executable and their parameters", Command::list);
-}
-
-std::string usage_line(const std::string& self, const CLI::App* command) {
-  if (command == nullptr)
-    return fmt::format("usage: {} run|replay|explain|list ...   (see {} --help)", self, self);
-  const auto name = command->get_name();
-  const auto* operand = name == "run" ? " SCENARIO" : name == "list" ? "" : " LOG";
-  return fmt::format("usage: {} {}{} [options]   (see {} {} --help)", self, name, operand, self, name);
-}
-
-[[noreturn]] void refuse(const std::string& self, const CLI::App* command, const std::string& what) {
-  const auto where = command == nullptr ? self : fmt::format("{} {}", self, command->get_name());
-  throw UsageError(fmt::format("{}: {}\n{}", where, what, usage_line(self, command)));
-}
-
-std::string hint(const std::string& word, const std::vector<std::string>& among) {
-  const auto nearest = nearest_spelling(word, among);
-  return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
-}
-
-std::vector<std::string> option_names(const CLI::App& command) {
+std::vector<std::string> command_names() {
   std::vector<std::string> names;
-  for (const auto* option : command.get_options()) {
-    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
-  }
+  for (const auto& command : grammar()) names.emplace_back(command.name);
   return names;
 }
 
-// What is left over once all known words are taken.
-void refuse_extras(const std::string& self, const CLI::App& app, const CLI::App* command) {
-  const auto& extras = command == nullptr ? app.remaining() : command->remaining();
-  if (extras.empty()) return;
-  for (const auto& extra : extras) {
-    if (!extra.starts_with("-")) continue;
-    const auto name = extra.substr(0, extra.find('='));
-    refuse(
-        self, command,
-        fmt::format("there is no option \"{}\"{}", name, hint(name, option_names(command ? *command : app))));
+// The first word is a command, or asks for a text.
+const CommandSpec& chosen(const std::string& name, std::vector<std::string>& words) {
+  if (words.empty()) refuse(name, nullptr, "which command?");
+  const std::string word = words.front();
+  words.erase(words.begin());
+  if (word == "--version") throw HelpAsked{"rehearse " REHEARSE_VERSION "\n"};
+  if (word == "--help" || word == "-h" || word == "help") {
+    const auto* const about = words.empty() ? nullptr : find_command(words.front());
+    throw HelpAsked{help(name, about)};
   }
-  if (command == nullptr) {
-    const auto close = hint(extras[0], {"run", "replay", "explain", "list"});
-    refuse(self, command, fmt::format("there is no command \"{}\"{}", extras[0], close));
+  if (const auto* const command = find_command(word)) return *command;
+  if (!word.starts_with('-')) {
+    refuse(name, nullptr,
+           fmt::format("there is no command \"{}\"{}", word, did_you_mean(word, command_names())));
   }
-  refuse(self, command, fmt::format("\"{}\" is one word too many", extras[0]));
-}
-
-void take_values(Arguments& arguments, const Typed& typed, const CLI::App* command) {
-  if (!typed.seed.empty()) {
-    arguments.seed = sim::parse_seed(typed.seed);
-    if (!arguments.seed) {
-      refuse(arguments.self, command,
-             fmt::format("--seed is \"{}\"; it takes {}", typed.seed, sim::kSeedTakes));
-    }
+  for (const auto& command : grammar()) {
+    if (find_option(command, word.substr(0, word.find('='))) == nullptr) continue;
+    refuse(name, nullptr,
+           fmt::format("{} goes after the command, as in {} {} {}", word, name, command.name, word));
   }
-  if (!typed.ranks.empty()) {
-    int ranks = 0;
-    const auto* end = typed.ranks.data() + typed.ranks.size();
-    const auto parsed = std::from_chars(typed.ranks.data(), end, ranks);
-    if (parsed.ec != std::errc() || parsed.ptr != end || ranks < 1 || ranks > kRanksMost) {
-      refuse(arguments.self, command,
-             fmt::format("--ranks is \"{}\"; it takes an integer from 1 to {}", typed.ranks, kRanksMost));
-    }
-    arguments.ranks = ranks;
-  }
+  refuse(name, nullptr,
+         fmt::format("there is no option \"{}\"{}", word, did_you_mean(word, {"--help", "--version"})));
 }
 
 }  // namespace
 
+std::string name_of(const std::string& self) {
+  return self.substr(self.rfind('/') + 1);
+}
+
 Arguments parse_arguments(int argc, const char* const* argv) {
   Arguments arguments;
-  Typed typed;
   arguments.self = argc > 0 ? argv[0] : "rehearse";
-  CLI::App app("Runs distributed training programs with every rank as a fiber of this process.",
-               arguments.self);
-  app.set_help_flag("--help", "print this and exit");
-  app.set_version_flag("--version", "rehearse " REHEARSE_VERSION, "print the version and exit");
-  app.require_subcommand(0, 1);
-  app.allow_extras();
-  add_commands(app, arguments, typed);
-
-  auto chosen = [&]() -> const CLI::App* {
-    const auto found = app.get_subcommands();
-    return found.empty() ? nullptr : found.front();
-  };
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    throw HelpAsked{app.help()};
-  } catch (const CLI::CallForVersion& version) {
-    throw HelpAsked{fmt::format("{}\n", version.what())};
-  } catch (const CLI::ParseError& error) {
-    refuse(arguments.self, chosen(), error.what());
-  }
-
-  const auto* command = chosen();
-  refuse_extras(arguments.self, app, command);
-  if (command == nullptr) refuse(arguments.self, nullptr, "which command?");
-  if (arguments.file.empty() && arguments.command != Command::list) {
-    refuse(arguments.self, command,
-           arguments.command == Command::run ? "which scenario?" : "which decision log?");
-  }
-  take_values(arguments, typed, command);
+  const auto name = name_of(arguments.self);
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const CommandSpec& command = chosen(name, words);
+  arguments.command = command.command;
+  take_values(name, command, Parser(name, command).parse(std::move(words)), arguments);
   return arguments;
 }
 

@@ -5,15 +5,15 @@
 #include <optional>
 #include <string>
 
-namespace rehearse::cli {
+#include "grammar.h"
 
-enum class Command { run, replay, explain, list };
+namespace rehearse::cli {
 
 // What the command line says. Options that a command does not have keep their defaults.
 struct Arguments {
   std::string self;  // argv[0]
   Command command = Command::run;
-  std::string file;  // the scenario or the decision log; empty for list
+  std::string operand;  // the scenario, the log, ...; empty: left out
   std::optional<std::uint64_t> seed;
   std::optional<int> ranks;
   std::string output;  // empty: as the scenario says
@@ -30,5 +30,8 @@ struct HelpAsked {
 
 // Throws UsageError, or HelpAsked.
 Arguments parse_arguments(int argc, const char* const* argv);
+
+// The last part of argv[0]: what the command is called in texts.
+std::string name_of(const std::string& self);
 
 }  // namespace rehearse::cli

@@ -24,7 +24,7 @@ int dispatch(const Arguments& arguments) {
     case Command::explain:
       return explain(arguments, console);
     case Command::list:
-      return list(console);
+      return list(arguments, console);
   }
   return kExitInternal;
 }
@@ -47,7 +47,7 @@ int command(int argc, const char* const* argv) {
     Console::error(fmt::format("{}\n", error.what()));
     return kExitUsage;
   } catch (const std::exception& error) {
-    Console::error(fmt::format("{}: internal error: {}\n", argv[0], error.what()));
+    Console::error(fmt::format("{}: internal error: {}\n", argc > 0 ? argv[0] : "rehearse", error.what()));
     return kExitInternal;
   }
 }

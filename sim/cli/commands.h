@@ -11,6 +11,6 @@ namespace rehearse::cli {
 int run(const Arguments& arguments, Console& console);
 int replay(const Arguments& arguments, Console& console);
 int explain(const Arguments& arguments, Console& console);
-int list(Console& console);
+int list(const Arguments& arguments, Console& console);
 
 }  // namespace rehearse::cli

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <rehearse/sim/report_writers.h>
 #include <unistd.h>
 
 namespace rehearse::cli {
@@ -18,14 +19,31 @@ void write(std::FILE* file, std::string_view text) {
 }  // namespace
 
 Console::Console(Options options) : options_(options) {
-  notes_on_terminal_ = isatty(options_.machine ? STDERR_FILENO : STDOUT_FILENO) != 0;
+  const char* term = std::getenv("TERM");
+  const bool able = term == nullptr || std::string_view(term) != "dumb";
+  notes_on_terminal_ = able && isatty(options_.machine ? STDERR_FILENO : STDOUT_FILENO) != 0;
   const char* no_color = std::getenv("NO_COLOR");
   color_ =
       options_.color && !options_.machine && notes_on_terminal_ && (no_color == nullptr || *no_color == '\0');
+  if (!options_.machine) return;
+  results_ = fdopen(dup(STDOUT_FILENO), "w");
+  if (results_ == nullptr) throw std::runtime_error("stdout cannot be duplicated");
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
+Console::~Console() {
+  if (results_ == stdout) return;
+  std::fflush(stdout);
+  dup2(fileno(results_), STDOUT_FILENO);
+  std::fclose(results_);
+}
+
+void Console::print(const Report& report) {
+  result(options_.machine ? sim::to_json(report) : sim::to_text(report, {.colour = color_}));
 }
 
 void Console::result(std::string_view text) {
-  write(stdout, text);
+  write(results_, text);
 }
 
 void Console::note(std::string_view text) {

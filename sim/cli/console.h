@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdio>
 #include <stdexcept>
 #include <string_view>
+
+#include <rehearse/job/report.h>
 
 namespace rehearse::cli {
 
@@ -17,17 +20,23 @@ class UsageError : public std::runtime_error {
 };
 
 // The command's two streams. Results go to stdout; what only people want (the banner, progress) goes there
-// too, or to stderr when stdout is for a machine.
+// too, or to stderr when stdout is for a machine. Then the process's own stdout is stderr as well from here
+// on: what a program prints must not come between the JSON.
 class Console {
  public:
   struct Options {
-    bool color = true;  // only ever used on a terminal, and not when the environment has NO_COLOR
+    bool color = true;  // only ever used on a terminal, and not with NO_COLOR or TERM=dumb in the environment
     bool quiet = false;
     bool machine = false;  // stdout holds JSON and nothing else
   };
 
   explicit Console(Options options);
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+  ~Console();
 
+  // The report: for people, or as JSON.
+  void print(const Report& report);
   // As it is; the caller writes the line ends.
   void result(std::string_view text);
   void note(std::string_view text);
@@ -36,11 +45,13 @@ class Console {
   // May results be coloured?
   bool color() const noexcept { return color_; }
   bool quiet() const noexcept { return options_.quiet; }
-  // Does note() write to a terminal, where lines can be redrawn?
+  bool machine() const noexcept { return options_.machine; }
+  // Does note() write to a terminal where lines can be redrawn?
   bool notes_on_terminal() const noexcept { return notes_on_terminal_; }
 
  private:
   Options options_;
+  std::FILE* results_ = stdout;
   bool notes_on_terminal_ = false;
   bool color_ = false;
 };

@@ -5,9 +5,12 @@
 #include <variant>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <rehearse/job/program.h>
+#include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "values.h"
 
 namespace rehearse::cli {
 namespace {
@@ -41,15 +44,43 @@ std::string described(const Program& program) {
   return text;
 }
 
+nlohmann::ordered_json as_json(const Program& program) {
+  auto parameters = nlohmann::ordered_json::array();
+  for (const auto& spec : program.spec.parameters) {
+    nlohmann::ordered_json parameter = {{"name", spec.name}, {"summary", spec.summary}};
+    std::visit([&](const auto& value) { parameter["default"] = value; }, spec.fallback);
+    if (spec.least != spec.most) {
+      if (std::isfinite(spec.least)) parameter["least"] = spec.least;
+      if (std::isfinite(spec.most)) parameter["most"] = spec.most;
+    }
+    parameters.push_back(std::move(parameter));
+  }
+  return {{"name", program.name}, {"summary", program.spec.summary}, {"parameters", std::move(parameters)}};
+}
+
+std::vector<const Program*> asked_for(const Arguments& arguments) {
+  if (arguments.operand.empty()) return programs();
+  if (const auto* program = find_program(arguments.operand)) return {program};
+  std::vector<std::string> names;
+  for (const auto* program : programs()) names.push_back(program->name);
+  throw UsageError(fmt::format("{} list: there is no program \"{}\" in this executable{}; it has {}",
+                               name_of(arguments.self), arguments.operand,
+                               did_you_mean(arguments.operand, names),
+                               names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+}
+
 }  // namespace
 
-int list(Console& console) {
-  const auto all = programs();
-  if (all.empty()) {
-    console.result("no programs: link object files that say REHEARSE_PROGRAM(name)\n");
+int list(const Arguments& arguments, Console& console) {
+  const auto shown_ones = asked_for(arguments);
+  if (arguments.json) {
+    auto json = nlohmann::ordered_json::array();
+    for (const auto* program : shown_ones) json.push_back(as_json(*program));
+    console.result(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
     return 0;
   }
-  for (const auto* program : all) console.result(described(*program));
+  if (shown_ones.empty()) console.result("no programs: link object files that say REHEARSE_PROGRAM(name)\n");
+  for (const auto* program : shown_ones) console.result(described(*program));
   return 0;
 }
 

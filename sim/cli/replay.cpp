@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <rehearse/sim/oracles.h>
-#include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/run_log.h>
 
 #include "commands.h"
@@ -11,10 +10,6 @@
 
 namespace rehearse::cli {
 namespace {
-
-void print(Console& console, const Arguments& arguments, const Report& report) {
-  console.result(arguments.json ? sim::to_json(report) : sim::to_text(report, {.colour = console.color()}));
-}
 
 // The report of a replay that went another way than the log.
 Report other_way(const sim::RunLog& log, const std::string& what) {
@@ -57,39 +52,24 @@ Report from_seed(const sim::Scenario& scenario, Console& console) {
   return job.run(*seeded_oracle(scenario.world)).report;
 }
 
-std::string replay_line(const Arguments& arguments) {
-  return fmt::format("{} replay {}", shell_word(arguments.self), shell_word(arguments.file));
-}
-
 }  // namespace
 
 int replay(const Arguments& arguments, Console& console) {
-  const auto log = sim::read_run_log(arguments.file);
+  const auto log = sim::read_run_log(arguments.operand);
   if (log.scenario_text.empty()) {
     throw UsageError(fmt::format("{}: belongs to the test {}; run that with REHEARSE_REPLAY={}",
-                                 arguments.file, log.program, shell_word(arguments.file)));
+                                 arguments.operand, log.program, shell_word(arguments.operand)));
   }
-  auto scenario = sim::parse_scenario(log.scenario_text, arguments.file);
+  auto scenario = sim::parse_scenario(log.scenario_text, arguments.operand);
   scenario.output.trace = false;
   console.note(banner(scenario));
   if (log.build != sim::executable_build_id()) {
     console.note("another build of the program made this log: it may not fit\n");
   }
   Report report = log.finished ? replayed(log, scenario, console) : from_seed(scenario, console);
-  report.replay = replay_line(arguments);
-  print(console, arguments, report);
+  report.replay = fmt::format("{} replay {}", shell_word(arguments.self), shell_word(arguments.operand));
+  console.print(report);
   return exit_code(report.verdict);
-}
-
-int explain(const Arguments& arguments, Console& console) {
-  const auto log = sim::read_run_log(arguments.file);
-  if (!log.finished) {
-    throw UsageError(
-        fmt::format("{}: the run of {} with seed {} did not end, so there is no report; run it again: {}",
-                    arguments.file, log.program, log.seed, replay_line(arguments)));
-  }
-  print(console, arguments, log.finished->report);
-  return exit_code(log.finished->report.verdict);
 }
 
 }  // namespace rehearse::cli

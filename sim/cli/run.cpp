@@ -14,7 +14,7 @@ namespace rehearse::cli {
 namespace {
 
 sim::Scenario scenario_of(const Arguments& arguments) {
-  auto scenario = sim::read_scenario(arguments.file);
+  auto scenario = sim::read_scenario(arguments.operand);
   if (arguments.seed) scenario.world.seed = *arguments.seed;
   if (arguments.ranks) scenario.world.ranks = *arguments.ranks;
   if (!arguments.output.empty()) scenario.output.directory = arguments.output;
@@ -35,7 +35,7 @@ sim::RunLog begun(const sim::Scenario& scenario, const Arguments& arguments) {
   log.program = scenario.program;
   log.seed = scenario.world.seed;
   log.build = sim::executable_build_id();
-  log.scenario_path = arguments.file;
+  log.scenario_path = arguments.operand;
   log.scenario_text = sim::to_toml(scenario);
   log.options = options_of(arguments);
   return log;
@@ -80,7 +80,7 @@ std::string replay_line(const Arguments& arguments, const OutputFolder& folder, 
     return fmt::format("{} replay {}", self, shell_word(folder.log().string()));
   }
   // A log of one of the two ways would not show that there are two.
-  std::string line = fmt::format("{} run {}", self, shell_word(arguments.file));
+  std::string line = fmt::format("{} run {}", self, shell_word(arguments.operand));
   for (const auto& option : options_of(arguments)) line += " " + option;
   return line;
 }
@@ -102,7 +102,7 @@ int run(const Arguments& arguments, Console& console) {
   Report& report = outcome.report;
   report.replay = replay_line(arguments, folder, report);
   write_files(folder, scenario, report, log, job.world());
-  console.result(arguments.json ? sim::to_json(report) : sim::to_text(report, {.colour = console.color()}));
+  console.print(report);
   return exit_code(report.verdict);
 }
 

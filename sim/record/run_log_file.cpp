@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cerrno>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 #include <system_error>
 
@@ -42,9 +42,10 @@ RunLog read_run_log(const std::filesystem::path& file) {
   errno = 0;
   std::ifstream in(file, std::ios::binary);
   if (!in) fail(file, "cannot be read", errno);
-  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  if (in.bad()) fail(file, "cannot be read", errno);
-  return parse_run_log(bytes, file.string());
+  std::ostringstream bytes;
+  if (in.peek() != std::ifstream::traits_type::eof()) bytes << in.rdbuf();
+  if (errno != 0) fail(file, "cannot be read", errno);  // a folder opens, but does not read
+  return parse_run_log(bytes.str(), file.string());
 }
 
 }  // namespace rehearse::sim

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/process.h"
 
@@ -8,6 +9,7 @@
 namespace rehearse::test {
 namespace {
 
+constexpr const char* kUsage = "usage: job run|replay|explain|list ...   (see job --help)\n";
 constexpr const char* kUsageRun = "usage: job run SCENARIO [options]   (see job run --help)\n";
 
 class Arguments : public ::testing::Test {
@@ -25,33 +27,37 @@ class Arguments : public ::testing::Test {
 };
 
 TEST_F(Arguments, NoCommand_IsRefused) {
-  refuses({}, "job: which command?\nusage: job run|replay|explain|list ...   (see job --help)\n");
+  refuses({}, std::string("job: which command?\n") + kUsage);
 }
 
 TEST_F(Arguments, UnknownCommand_IsRefused) {
   refuses({"rnu", "a.toml"},
-          "job: there is no command \"rnu\" (did you mean \"run\"?)\n"
-          "usage: job run|replay|explain|list ...   (see job --help)\n");
+          std::string("job: there is no command \"rnu\" (did you mean \"run\"?)\n") + kUsage);
+  refuses({"train"}, std::string("job: there is no command \"train\"\n") + kUsage);
 }
 
 TEST_F(Arguments, UnknownOption_IsRefused) {
   refuses({"run", "a.toml", "--sead=3"},
           std::string("job run: there is no option \"--sead\" (did you mean \"--seed\"?)\n") + kUsageRun);
   refuses({"run", "a.toml", "-q"}, std::string("job run: there is no option \"-q\"\n") + kUsageRun);
-  refuses({"replay", "run.rlog", "--seed=3"},
-          "job replay: there is no option \"--seed\"\nusage: job replay LOG [options]   (see job replay "
+  refuses({"run", "--", "a.toml"}, std::string("job run: there is no option \"--\"\n") + kUsageRun);
+  refuses({"explain", "run.rlog", "--seed=3"},
+          "job explain: there is no option \"--seed\"\nusage: job explain LOG [options]   (see job explain "
           "--help)\n");
   refuses({"--verison"},
-          "job: there is no option \"--verison\" (did you mean \"--version\"?)\n"
-          "usage: job run|replay|explain|list ...   (see job --help)\n");
+          std::string("job: there is no option \"--verison\" (did you mean \"--version\"?)\n") + kUsage);
   // Nothing is near enough to be meant.
-  refuses({"--verbose"},
-          "job: there is no option \"--verbose\"\n"
-          "usage: job run|replay|explain|list ...   (see job --help)\n");
+  refuses({"--verbose"}, std::string("job: there is no option \"--verbose\"\n") + kUsage);
+}
+
+TEST_F(Arguments, OptionBeforeTheCommand_SaysWhereItGoes) {
+  refuses({"--seed=3", "run", "a.toml"},
+          std::string("job: --seed=3 goes after the command, as in job run --seed=3\n") + kUsage);
 }
 
 TEST_F(Arguments, MissingFile_IsRefused) {
   refuses({"run"}, std::string("job run: which scenario?\n") + kUsageRun);
+  refuses({"run", ""}, std::string("job run: which scenario?\n") + kUsageRun);
   refuses({"replay"},
           "job replay: which decision log?\nusage: job replay LOG [options]   (see job replay --help)\n");
   refuses({"explain"},
@@ -60,22 +66,40 @@ TEST_F(Arguments, MissingFile_IsRefused) {
 
 TEST_F(Arguments, OneWordTooMany_IsRefused) {
   refuses({"run", "a.toml", "b.toml"}, std::string("job run: \"b.toml\" is one word too many\n") + kUsageRun);
-  refuses({"list", "sum"},
-          "job list: \"sum\" is one word too many\nusage: job list [options]   (see job list --help)\n");
+  refuses({"list", "sum", "swap"},
+          "job list: \"swap\" is one word too many\nusage: job list [PROGRAM] [options]   (see job list "
+          "--help)\n");
+}
+
+TEST_F(Arguments, MissingValue_IsRefused) {
+  refuses({"run", "a.toml", "--seed"},
+          std::string("job run: --seed needs a value, as in --seed=7\n") + kUsageRun);
+  refuses({"run", "--output=", "a.toml"},
+          std::string("job run: --output needs a value, as in --output=out\n") + kUsageRun);
+}
+
+TEST_F(Arguments, ValueOfAFlag_IsRefused) {
+  refuses({"run", "a.toml", "--json=yes"}, std::string("job run: --json takes no value\n") + kUsageRun);
+}
+
+TEST_F(Arguments, OptionGivenTwice_IsRefused) {
+  refuses({"run", "a.toml", "--seed=1", "--seed=2"},
+          std::string("job run: --seed is given twice\n") + kUsageRun);
 }
 
 TEST_F(Arguments, WrongSeed_IsRefused) {
-  refuses({"run", "a.toml", "--seed=seven"},
-          std::string(
-              "job run: --seed is \"seven\"; it takes an integer from 0 to 2^64 - 1, as in 7 or 0x8f3a\n") +
-              kUsageRun);
+  for (const std::string seed : {"seven", "-1", "1.5", "0x", "18446744073709551616"}) {
+    refuses({"run", "a.toml", "--seed=" + seed},
+            "job run: --seed is \"" + seed +
+                "\"; it takes an integer from 0 to 2^64 - 1, as in 7 or 0x8f3a\n" + kUsageRun);
+  }
 }
 
 TEST_F(Arguments, WrongRanks_IsRefused) {
-  refuses({"run", "a.toml", "--ranks=0"},
-          std::string("job run: --ranks is \"0\"; it takes an integer from 1 to 65536\n") + kUsageRun);
-  refuses({"run", "a.toml", "--ranks", "4.0"},
-          std::string("job run: --ranks is \"4.0\"; it takes an integer from 1 to 65536\n") + kUsageRun);
+  for (const std::string ranks : {"0", "-3", "4.0", "65537", "99999999999"}) {
+    refuses({"run", "a.toml", "--ranks", ranks},
+            "job run: --ranks is \"" + ranks + "\"; it takes an integer from 1 to 65536\n" + kUsageRun);
+  }
 }
 
 TEST_F(Arguments, ScenarioThatIsNotThere_IsRefused) {
@@ -86,12 +110,17 @@ TEST_F(Arguments, ScenarioWithMistakes_SaysAllOfThem) {
   write_file(folder_ / "a.toml", "program = \"sun\"\n[world]\nranks = 0\nsede = 3\n");
   refuses(
       {"run", "a.toml"},
-      "a.toml:1: program \"sun\" is not in this executable (did you mean \"sum\"?); it has moody, skip, sum, "
-      "swap, "
-      "throws, waits, wrong. Run the scenario with the executable whose source says REHEARSE_PROGRAM(sun)\n"
+      "a.toml:1: program \"sun\" is not in this executable (did you mean \"sum\"?); it has moody, prints, "
+      "skip, sum, swap, throws, waits, wrong. Run the scenario with the executable whose source says "
+      "REHEARSE_PROGRAM(sun)\n"
       "a.toml:3: [world] ranks is 0; it takes an integer from 1 to 65536\n"
       "a.toml:4: there is no key \"sede\" in [world] (did you mean \"seed\"?); it has ranks, seed, schedule, "
       "timeout, buffered_sends, stack, steps_max\n");
+}
+
+TEST_F(Arguments, PathThatIsAFolder_IsRefused) {
+  for (const char* command : {"run", "replay", "explain"})
+    refuses({command, "."}, ".: cannot be read: Is a directory\n");
 }
 
 TEST_F(Arguments, Version_IsPrinted) {
@@ -100,13 +129,47 @@ TEST_F(Arguments, Version_IsPrinted) {
   EXPECT_EQ(finished.out, "rehearse 0.1.0\n");
 }
 
-TEST_F(Arguments, Help_NamesEveryOption) {
-  const auto finished = run_process(CLI_JOB, {"run", "--help"}, folder_);
+TEST_F(Arguments, Help_ReadsWell) {
+  const auto help = run_process(CLI_JOB, {"--help"}, folder_);
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_EQ(help.err, "");
+  EXPECT_EQ(help.out, read_file(CLI_GOLDEN "/help.txt"));
+  EXPECT_EQ(run_process(CLI_JOB, {"-h"}, folder_).out, help.out);
+  EXPECT_EQ(run_process(CLI_JOB, {"help"}, folder_).out, help.out);
+}
+
+TEST_F(Arguments, HelpOfACommand_NamesItsOptions) {
+  const auto help = run_process(CLI_JOB, {"run", "--help"}, folder_);
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_EQ(help.out, read_file(CLI_GOLDEN "/help_run.txt"));
+  EXPECT_EQ(run_process(CLI_JOB, {"help", "run"}, folder_).out, help.out);
+}
+
+TEST_F(Arguments, ListOfAnUnknownProgram_IsRefused) {
+  refuses({"list", "sun"},
+          "job list: there is no program \"sun\" in this executable (did you mean \"sum\"?); it has moody, "
+          "prints, "
+          "skip, sum, swap, throws, waits, wrong\n");
+}
+
+TEST_F(Arguments, ListOfOneProgram_PrintsThatOne) {
+  const auto finished = run_process(CLI_JOB, {"list", "skip"}, folder_);
+  EXPECT_EQ(finished.out, "skip: rank 1 leaves out one all-reduce\n");
+}
+
+TEST_F(Arguments, ListAsJson_HasTypesAndBounds) {
+  const auto finished = run_process(CLI_JOB, {"list", "sum", "--json"}, folder_);
   EXPECT_EQ(finished.exit_code, 0);
-  for (const char* option : {"--help", "--seed", "--ranks", "--check-determinism", "--output", "--json",
-                             "--no-color", "--quiet"}) {
-    EXPECT_NE(finished.out.find(option), std::string::npos) << option << " in\n" << finished.out;
-  }
+  const auto json = nlohmann::json::parse(finished.out);
+  ASSERT_EQ(json.size(), 1u);
+  EXPECT_EQ(json[0]["name"], "sum");
+  EXPECT_EQ(json[0]["summary"], "adds the ranks up, and checks the sum");
+  ASSERT_EQ(json[0]["parameters"].size(), 4u);
+  const auto& steps = json[0]["parameters"][0];
+  EXPECT_EQ(steps, nlohmann::json::parse(R"({"name": "steps", "summary": "all-reduces, one after the other",
+                                             "default": 4, "least": 1.0, "most": 1000.0})"));
+  EXPECT_EQ(json[0]["parameters"][2]["default"], "hello");
+  EXPECT_EQ(json[0]["parameters"][3]["default"], true);
 }
 
 TEST_F(Arguments, List_PrintsProgramsAndParameters) {
@@ -115,6 +178,7 @@ TEST_F(Arguments, List_PrintsProgramsAndParameters) {
   EXPECT_EQ(finished.err, "");
   EXPECT_EQ(finished.out,
             "moody: takes another way each time\n"
+            "prints: each rank prints a line\n"
             "skip: rank 1 leaves out one all-reduce\n"
             "sum: adds the ranks up, and checks the sum\n"
             "  steps = 4           # all-reduces, one after the other; 1 to 1000\n"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A user's executable, as small as it gets: programs, linked with rehearse::main.
 #include <fstream>
+#include <iostream>
 #include <stdexcept>
 
 #include <ATen/ops/full.h>
@@ -34,6 +35,11 @@ REHEARSE_PROGRAM(skip){.summary = "rank 1 leaves out one all-reduce",
                          ctx.group().allreduce(value)->wait();
                          if (ctx.rank() != 1) ctx.group().allreduce(value)->wait();
                        }};
+
+REHEARSE_PROGRAM(prints){.summary = "each rank prints a line",
+                         .body = [](RankContext& ctx, const Parameters&) {
+                           std::cout << "rank " << ctx.rank() << " is here" << std::endl;
+                         }};
 
 REHEARSE_PROGRAM(swap){.summary = "rank 1 broadcasts where the others reduce",
                        .body = [](RankContext& ctx, const Parameters&) {

@@ -8,41 +8,86 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 namespace rehearse::test {
 namespace {
 
+// The words of a command line as execv() takes them.
+class Argv {
+ public:
+  explicit Argv(const std::vector<std::string>& arguments) : words_{"job"} {
+    words_.insert(words_.end(), arguments.begin(), arguments.end());
+    for (auto& word : words_) pointers_.push_back(word.data());
+    pointers_.push_back(nullptr);
+  }
+  char* const* get() const { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> words_;
+  std::vector<char*> pointers_;
+};
+
 // In the child, between fork and exec.
-[[noreturn]] void become(const std::filesystem::path& program, std::vector<char*> argv,
+[[noreturn]] void become(const std::filesystem::path& program, const Argv& argv,
                          const std::filesystem::path& folder, const std::vector<std::string>& environment) {
   for (const auto& variable : environment) putenv(const_cast<char*>(variable.c_str()));
-  const int out = open((folder / "stdout").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
-  const int err = open((folder / "stderr").c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
-  const bool ready =
-      dup2(out, STDOUT_FILENO) >= 0 && dup2(err, STDERR_FILENO) >= 0 && chdir(folder.c_str()) == 0;
-  if (ready) execv(program.c_str(), argv.data());
+  if (chdir(folder.c_str()) == 0) execv(program.c_str(), argv.get());
   _exit(127);
+}
+
+void redirect(const std::filesystem::path& file, int to) {
+  const int fd = open(file.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
+  if (fd < 0 || dup2(fd, to) < 0) _exit(127);
+}
+
+int exit_code_of(pid_t child) {
+  int status = 0;
+  if (waitpid(child, &status, 0) != child) throw std::runtime_error("waitpid failed");
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// Until the other side is closed, which a terminal tells by an error.
+std::string read_all(int fd) {
+  std::string text;
+  char buffer[4096];
+  for (ssize_t got = read(fd, buffer, sizeof buffer); got > 0; got = read(fd, buffer, sizeof buffer)) {
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+  return text;
 }
 
 }  // namespace
 
 Finished run_process(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                      const std::filesystem::path& folder, const std::vector<std::string>& environment) {
-  std::vector<std::string> words = {"job"};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (auto& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-
+  const Argv argv(arguments);
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("fork failed");
+  if (child == 0) {
+    redirect(folder / "stdout", STDOUT_FILENO);
+    redirect(folder / "stderr", STDERR_FILENO);
+    become(program, argv, folder, environment);
+  }
+  const int exit_code = exit_code_of(child);
+  return {exit_code, read_file(folder / "stdout"), read_file(folder / "stderr")};
+}
+
+Finished run_on_terminal(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                         const std::filesystem::path& folder, const std::vector<std::string>& environment) {
+  const Argv argv(arguments);
+  winsize size{};
+  size.ws_row = 24;
+  size.ws_col = 80;
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
+  if (child < 0) throw std::runtime_error("forkpty failed");
   if (child == 0) become(program, argv, folder, environment);
-  int status = 0;
-  if (waitpid(child, &status, 0) != child) throw std::runtime_error("waitpid failed");
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read_file(folder / "stdout"),
-          read_file(folder / "stderr")};
+  std::string text = read_all(terminal);
+  close(terminal);
+  return {exit_code_of(child), std::move(text), ""};
 }
 
 std::filesystem::path fresh_folder() {

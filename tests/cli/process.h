@@ -17,6 +17,12 @@ struct Finished {
 Finished run_process(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                      const std::filesystem::path& folder, const std::vector<std::string>& environment = {});
 
+// The same on a terminal of 80 columns: everything that is written to it comes back as `out`, line ends as
+// \r\n.
+Finished run_on_terminal(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                         const std::filesystem::path& folder,
+                         const std::vector<std::string>& environment = {});
+
 // An empty folder of the running test's own.
 std::filesystem::path fresh_folder();
 

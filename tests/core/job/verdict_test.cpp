@@ -29,6 +29,7 @@ TEST(Verdict, EachOne_HasItsNameAndExitCode) {
     EXPECT_EQ(exit_code(row.verdict), row.code) << row.name;
     EXPECT_EQ(verdict_from_string(row.name), row.verdict) << row.name;
   }
+  EXPECT_EQ(all_verdicts().size(), std::size(rows));
   EXPECT_EQ(verdict_from_string("ok"), std::nullopt);
   EXPECT_EQ(verdict_from_string(""), std::nullopt);
 }

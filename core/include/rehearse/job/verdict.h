@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace rehearse {
 
@@ -21,6 +22,9 @@ enum class Verdict {
 
 // "DEADLOCK", "OK", "RANK FAILED", ...
 std::string_view to_string(Verdict verdict) noexcept;
+
+// Every verdict once, in the order above.
+std::vector<Verdict> all_verdicts();
 
 // The other way round, for logs and JSON; nothing when no verdict has that name.
 std::optional<Verdict> verdict_from_string(std::string_view name) noexcept;

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "help.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <rehearse/job/verdict.h>
+
+#include "console.h"
+
+namespace rehearse::cli {
+namespace {
+
+constexpr std::size_t kWidth = 100;
+
+struct Row {
+  std::string left, right;
+};
+
+// `text` in lines of kWidth, all but the first indented.
+std::string wrapped(std::string_view text, std::size_t indent) {
+  std::string result;
+  std::size_t column = indent;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(' '), text.size());
+    if (column + end > kWidth && column > indent) {
+      result.back() = '\n';
+      result += std::string(indent, ' ');
+      column = indent;
+    }
+    result += text.substr(0, end);
+    result += ' ';
+    column += end + 1;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (!result.empty()) result.pop_back();
+  return result;
+}
+
+std::string table(std::string_view title, const std::vector<Row>& rows) {
+  std::size_t width = 0;
+  for (const auto& row : rows) width = std::max(width, row.left.size());
+  std::string text = fmt::format("\n{}:\n", title);
+  for (const auto& row : rows)
+    text += fmt::format("  {:<{}}  {}\n", row.left, width, wrapped(row.right, width + 4));
+  return text;
+}
+
+std::string examples(const std::string& name, const CommandSpec& command) {
+  std::string text = "\nexamples:\n";
+  for (const auto example : command.examples) text += fmt::format("  {} {}\n", name, example);
+  return text;
+}
+
+// Verdicts that share a code share a row.
+std::string exit_codes() {
+  std::map<int, std::string> meanings;
+  for (const auto verdict : all_verdicts()) {
+    auto& meaning = meanings[exit_code(verdict)];
+    meaning += (meaning.empty() ? "" : ", ") + std::string(to_string(verdict));
+  }
+  meanings[kExitUsage] = "wrong usage: an option, a file or a scenario has to be put right; nothing ran";
+  meanings[kExitInternal] = "internal error of rehearse";
+  std::vector<Row> rows;
+  for (const auto& [code, meaning] : meanings) rows.push_back({fmt::format("{}", code), meaning});
+  return table("exit codes", rows);
+}
+
+std::string help_of(const std::string& name, const CommandSpec& command) {
+  std::string text = usage(name, &command) + "\n\n" + wrapped(command.summary, 0) + "\n";
+  if (!command.operand.name.empty()) {
+    text += fmt::format("\n  {}  {}\n", command.operand.name, command.operand.summary);
+  }
+  std::vector<Row> rows;
+  for (const auto& option : command.options) {
+    const auto value = option.value.empty() ? "" : fmt::format("={}", option.value);
+    rows.push_back({fmt::format("{}{}", option.name, value), std::string(option.summary)});
+  }
+  rows.push_back({"--help", "print this"});
+  return text + table("options", rows) + examples(name, command);
+}
+
+}  // namespace
+
+std::string usage(const std::string& name, const CommandSpec* command) {
+  if (command == nullptr) {
+    std::vector<std::string_view> names;
+    for (const auto& each : grammar()) names.push_back(each.name);
+    return fmt::format("usage: {} {} ...", name, fmt::join(names, "|"));
+  }
+  std::string operand(command->operand.name);
+  if (!operand.empty()) operand = command->operand.question.empty() ? " [" + operand + "]" : " " + operand;
+  return fmt::format("usage: {} {}{} [options]", name, command->name, operand);
+}
+
+std::string help(const std::string& name, const CommandSpec* command) {
+  if (command != nullptr) return help_of(name, *command);
+  std::vector<Row> rows;
+  for (const auto& each : grammar()) {
+    const std::string summary(each.summary);
+    rows.push_back({std::string(each.name), summary.substr(0, summary.find(". ") + 1)});
+    if (rows.back().right.empty()) rows.back().right = summary;
+  }
+  return usage(name, nullptr) +
+         "\n\nRuns distributed LibTorch programs with every rank as a fiber of this process: real values, "
+         "virtual "
+         "time,\none seed is one run.\n" +
+         table("commands", rows) +
+         table("options", {{"--help", "print this; after a command, that command's"},
+                           {"--version", "print the version"}}) +
+         exit_codes();
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+#include "grammar.h"
+
+namespace rehearse::cli {
+
+// Texts for people, made from the grammar. `name` is what the command is called: argv[0] without its folder.
+
+// "usage: job run SCENARIO [options]"; without a command, that of the whole.
+std::string usage(const std::string& name, const CommandSpec* command);
+
+// What --help prints.
+std::string help(const std::string& name, const CommandSpec* command);
+
+}  // namespace rehearse::cli

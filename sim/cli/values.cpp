@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "values.h"
+
+#include <charconv>
+#include <optional>
+
+#include <fmt/format.h>
+#include <rehearse/job/spelling.h>
+#include <rehearse/sim/seed.h>
+
+#include "console.h"
+#include "help.h"
+
+namespace rehearse::cli {
+namespace {
+
+constexpr int kRanksMost = 65'536;
+
+std::optional<int> integer_in(std::string_view text, int least, int most) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+    return std::nullopt;
+  return value;
+}
+
+class Values {
+ public:
+  Values(const std::string& name, const CommandSpec& command, const Typed& typed)
+      : name_(name), command_(command), typed_(typed) {}
+
+  bool flag(std::string_view option) const {
+    const auto found = typed_.flags.find(option);
+    return found != typed_.flags.end() && found->second;
+  }
+
+  std::string text(std::string_view option) const {
+    const auto found = typed_.values.find(option);
+    return found == typed_.values.end() ? "" : found->second;
+  }
+
+  std::optional<std::uint64_t> seed(std::string_view option) const {
+    const auto typed = text(option);
+    if (typed.empty()) return std::nullopt;
+    const auto seed = sim::parse_seed(typed);
+    if (!seed) wrong(option, typed, sim::kSeedTakes);
+    return seed;
+  }
+
+  std::optional<int> integer(std::string_view option, int least, int most) const {
+    const auto typed = text(option);
+    if (typed.empty()) return std::nullopt;
+    const auto value = integer_in(typed, least, most);
+    if (!value) wrong(option, typed, fmt::format("an integer from {} to {}", least, most));
+    return value;
+  }
+
+ private:
+  [[noreturn]] void wrong(std::string_view option, std::string_view typed, std::string_view takes) const {
+    refuse(name_, &command_, fmt::format("{} is \"{}\"; it takes {}", option, typed, takes));
+  }
+
+  const std::string& name_;
+  const CommandSpec& command_;
+  const Typed& typed_;
+};
+
+}  // namespace
+
+void refuse(const std::string& name, const CommandSpec* command, std::string_view what) {
+  const auto where = command == nullptr ? name : fmt::format("{} {}", name, command->name);
+  throw UsageError(fmt::format("{}: {}\n{}   (see {} --help)", where, what, usage(name, command), where));
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& among) {
+  const auto nearest = nearest_spelling(word, among);
+  return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
+}
+
+void take_values(const std::string& name, const CommandSpec& command, const Typed& typed,
+                 Arguments& arguments) {
+  const Values values(name, command, typed);
+  arguments.operand = typed.operand;
+  arguments.seed = values.seed("--seed");
+  arguments.ranks = values.integer("--ranks", 1, kRanksMost);
+  arguments.output = values.text("--output");
+  arguments.check_determinism = values.flag("--check-determinism");
+  arguments.json = values.flag("--json");
+  arguments.no_color = values.flag("--no-color");
+  arguments.quiet = values.flag("--quiet");
+}
+
+}  // namespace rehearse::cli
