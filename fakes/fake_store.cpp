@@ -1,50 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/fakes/fake_store.h>
 
-#include <optional>
+#include <algorithm>
 #include <utility>
 
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <rehearse/exec/executor.h>
 #include <rehearse/exec/this_rank.h>
 
 namespace rehearse::fakes {
-namespace {
-
-std::string number(std::int64_t value) { return std::to_string(value); }
-
-// Timeouts beyond the end of virtual time (292 years) are none.
-std::optional<VirtualTime> deadline_of(std::chrono::milliseconds timeout) {
-  if (timeout == c10d::Store::kNoTimeout) return std::nullopt;
-  const VirtualTime now = exec::this_rank::now();
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(VirtualTime::max() - now);
-  if (timeout >= left) return std::nullopt;
-  return now + timeout;
-}
-
-}  // namespace
-
-class FakeStore::WaitObserver final : public exec::Observer {
- public:
-  WaitObserver(const FakeStore& store, const std::vector<std::string>& keys) : store_(store), keys_(keys) {}
-
-  std::string describe() const override {
-    std::vector<std::string> missing;
-    for (const std::string& key : keys_) {
-      if (!store_.state_->values_.contains(key)) missing.push_back('"' + key + '"');
-    }
-    return fmt::format("store wait for {} {}", missing.size() == 1 ? "key" : "keys", fmt::join(missing, ", "));
-  }
-
-  bool is_enabled() const override { return store_.first_missing(keys_) == nullptr; }
-
- private:
-  const FakeStore& store_;
-  const std::vector<std::string>& keys_;
-};
 
 FakeStore::FakeStore(std::shared_ptr<StoreState> state, std::chrono::milliseconds timeout)
     : Store(timeout), state_(std::move(state)) {}
@@ -64,11 +29,23 @@ void FakeStore::changed(const std::string& key) {
 void FakeStore::look() {
   if (!exec::this_rank::is_fiber()) return;
   if (std::exchange(looked_at_, state_->version_) != state_->version_) looks_ = 0;
-  if (++looks_ > state_->values_.size() + 1) exec::this_rank::poll();
+  if (++looks_ > state_->values_.size() + state_->queues_.size() + 1) exec::this_rank::poll();
 }
 
 void FakeStore::set(const std::string& key, const std::vector<std::uint8_t>& value) {
   state_->values_[key] = value;
+  changed(key);
+}
+
+void FakeStore::multiSet(const std::vector<std::string>& keys, const std::vector<std::vector<std::uint8_t>>& values) {
+  TORCH_CHECK_VALUE(keys.size() == values.size(), "multiSet: ", keys.size(), " keys and ", values.size(),
+                    " values; each key needs one value");
+  for (std::size_t i = 0; i < keys.size(); ++i) set(keys[i], values[i]);
+}
+
+void FakeStore::append(const std::string& key, const std::vector<std::uint8_t>& value) {
+  auto& held = state_->values_[key];
+  held.insert(held.end(), value.begin(), value.end());
   changed(key);
 }
 
@@ -87,22 +64,33 @@ std::vector<std::uint8_t> FakeStore::compareSet(const std::string& key, const st
   return found == state_->values_.end() ? expected : found->second;
 }
 
-std::vector<std::uint8_t> FakeStore::get(const std::string& key) {
-  if (state_->values_.contains(key)) look();
-  // The poll may have let somebody delete it, so wait in any case.
-  wait({key});
-  return state_->values_.at(key);
+std::vector<std::uint8_t> FakeStore::get(const std::string& key) { return std::move(multiGet({key}).front()); }
+
+std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std::string>& keys) {
+  const Wish wish{keys, false, "wait for"};
+  if (first_missing(wish) == nullptr) look();
+  // The look may have let somebody delete one, so wait in any case.
+  wait_until_there(wish, timeout_);
+  std::vector<std::vector<std::uint8_t>> values;
+  values.reserve(keys.size());
+  for (const std::string& key : keys) values.push_back(state_->values_.at(key));
+  return values;
 }
 
 std::int64_t FakeStore::add(const std::string& key, std::int64_t amount) {
   if (amount == 0) look();  // how c10d's own code polls a counter
-  const auto [found, is_new] = state_->values_.try_emplace(key);
-  std::int64_t sum = amount;
-  if (!found->second.empty()) sum += std::stoll(std::string(found->second.begin(), found->second.end()));
-  if (amount == 0 && !is_new) return sum;
-  const std::string text = number(sum);
-  found->second.assign(text.begin(), text.end());
-  changed(key);
+  std::int64_t held = 0;
+  const auto found = state_->values_.find(key);
+  if (found != state_->values_.end() && !found->second.empty()) {
+    held = std::stoll(std::string(found->second.begin(), found->second.end()));
+  }
+  // Unsigned, because c10d's counters wrap around.
+  const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(held) + static_cast<std::uint64_t>(amount));
+  const std::string text = std::to_string(sum);
+  std::vector<std::uint8_t> value(text.begin(), text.end());
+  if (found == state_->values_.end() || found->second != value) {
+    set(key, value);
+  }
   return sum;
 }
 
@@ -115,7 +103,7 @@ bool FakeStore::deleteKey(const std::string& key) {
 
 bool FakeStore::check(const std::vector<std::string>& keys) {
   if (exec::this_rank::is_fiber()) exec::this_rank::poll();
-  return first_missing(keys) == nullptr;
+  return first_missing({keys, true, ""}) == nullptr;
 }
 
 std::int64_t FakeStore::getNumKeys() {
@@ -123,48 +111,40 @@ std::int64_t FakeStore::getNumKeys() {
   return static_cast<std::int64_t>(state_->values_.size());
 }
 
-void FakeStore::wait(const std::vector<std::string>& keys) { wait(keys, timeout_); }
-
-void FakeStore::wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout_given) {
-  const std::chrono::milliseconds timeout = timeout_given;  // it may be a reference to what setTimeout() changes
-  const std::string* missing = first_missing(keys);
-  if (missing == nullptr) return;
-  if (!exec::this_rank::is_fiber()) time_out(keys, std::chrono::milliseconds::zero());
-  const auto deadline = deadline_of(timeout);
-  for (; missing != nullptr; missing = first_missing(keys)) wait_for(*missing, keys, timeout, deadline);
+std::vector<std::string> FakeStore::listKeys() {
+  look();
+  std::vector<std::string> keys;
+  keys.reserve(state_->values_.size());
+  for (const auto& [key, value] : state_->values_) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  return keys;
 }
 
-void FakeStore::wait_for(const std::string& missing, const std::vector<std::string>& keys,
-                         std::chrono::milliseconds timeout, std::optional<VirtualTime> deadline) {
-  struct Entry {
-    StoreState& state;
-    const std::string& key;
-    // Looked up again: other waiters of the key may have come and gone.
-    ~Entry() {
-      const auto found = state.waiting_.find(key);
-      if (found != state.waiting_.end() && found->second.empty()) state.waiting_.erase(found);
-    }
-  };
-  const WaitObserver observer(*this, keys);
-  const Entry entry{*state_, missing};
-  if (state_->waiting_[missing].wait(observer, deadline) == exec::WaitResult::notified) return;
-  if (first_missing(keys) != nullptr) time_out(keys, timeout);
+void FakeStore::queuePush(const std::string& key, const std::vector<std::uint8_t>& value) {
+  state_->queues_[key].push_back(value);
+  changed(key);
 }
 
-const std::string* FakeStore::first_missing(const std::vector<std::string>& keys) const {
-  for (const std::string& key : keys) {
-    if (!state_->values_.contains(key)) return &key;
+std::vector<std::uint8_t> FakeStore::queuePop(const std::string& key, bool block) {
+  if (block) {
+    const std::vector<std::string> keys{key};
+    wait_until_there({keys, true, "queue pop from"}, timeout_);
+  } else if (!state_->queues_.contains(key)) {
+    look();
   }
-  return nullptr;
+  const auto queue = state_->queues_.find(key);
+  TORCH_CHECK_WITH(DistQueueEmptyError, queue != state_->queues_.end(), "queue is empty: \"", key, '"');
+  std::vector<std::uint8_t> value = std::move(queue->second.front());
+  queue->second.pop_front();
+  if (queue->second.empty()) state_->queues_.erase(queue);
+  changed(key);
+  return value;
 }
 
-void FakeStore::time_out(const std::vector<std::string>& keys, std::chrono::milliseconds timeout) const {
-  std::vector<std::string> missing;
-  for (const std::string& key : keys) {
-    if (!state_->values_.contains(key)) missing.push_back(key);
-  }
-  C10_THROW_ERROR(DistStoreError, fmt::format("wait timeout after {}ms, keys: {} (no rank has set: {})",
-                                              timeout.count(), fmt::join(keys, ", "), fmt::join(missing, ", ")));
+std::int64_t FakeStore::queueLen(const std::string& key) {
+  look();
+  const auto queue = state_->queues_.find(key);
+  return queue == state_->queues_.end() ? 0 : static_cast<std::int64_t>(queue->second.size());
 }
 
 }  // namespace rehearse::fakes

@@ -4,62 +4,19 @@
 #include <functional>
 #include <set>
 
-#include <gmock/gmock.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include <rehearse/exec/executor.h>
 #include <rehearse/exec/this_rank.h>
-#include <rehearse/fakes/fake_store.h>
 
-namespace rehearse::fakes {
+#include "store_fixture.h"
+
+namespace rehearse::fakes::testing {
 namespace {
 
 using namespace std::chrono_literals;
 using exec::Ending;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// A small generator of schedules: enough to see other orders, the same ones in every run.
-struct ScrambledOracle final : Oracle {
-  explicit ScrambledOracle(std::uint64_t seed) : state(seed * 2 + 1) {}
-  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t> candidates) override {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<std::uint32_t>((state >> 33) % candidates.size());
-  }
-  std::uint64_t state;
-};
-
-struct JumpingClock final : exec::Clock {
-  VirtualTime now() const noexcept override { return time; }
-  void advance_to(VirtualTime to) noexcept override { time = std::max(time, to); }
-  VirtualTime time{};
-};
-
-struct EndWorld final : exec::FailureSink {
-  Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }
-};
-
-class StoreTest : public ::testing::Test {
- protected:
-  // Runs `body(rank, the rank's handle)` on every rank.
-  exec::RunOutcome run(int ranks, const std::function<void(int, FakeStore&)>& body, std::uint64_t seed = 1) {
-    ScrambledOracle oracle(seed);
-    DecisionLog log;
-    Decisions decisions(oracle, log);
-    JumpingClock clock;
-    exec::NoRankState state;
-    EndWorld sink;
-    exec::RankExecutor executor({.ranks = ranks}, decisions, clock, state, sink);
-    return executor.run([&](int rank) {
-      const auto handle = c10::make_intrusive<FakeStore>(shared);
-      body(rank, *handle);
-    });
-  }
-
-  static std::vector<std::uint8_t> bytes(std::string_view text) { return {text.begin(), text.end()}; }
-
-  std::shared_ptr<StoreState> shared = std::make_shared<StoreState>();
-};
 
 TEST_F(StoreTest, OutsideOfRanks_EverythingButWaitingWorks) {
   FakeStore store(shared);
@@ -88,16 +45,6 @@ TEST_F(StoreTest, CompareSet_AsHashStore) {
   EXPECT_EQ(store.compareSet("k", std::string("x"), std::string("z")), "y");
   EXPECT_EQ(store.compareSet("k", std::string("y"), std::string("z")), "z");
   EXPECT_EQ(store.get_to_str("k"), "z");
-}
-
-TEST_F(StoreTest, WhatTheBaseClassMakesOfOtherCalls) {
-  FakeStore store(shared);
-  EXPECT_FALSE(store.hasExtendedApi());
-  store.multiSet({"a", "b"}, {bytes("1"), bytes("2")});
-  store.append("a", bytes("3"));
-  EXPECT_THAT(store.multiGet({"a", "b"}), ElementsAre(bytes("13"), bytes("2")));
-  EXPECT_THROW(store.queuePush("k", {}), c10::NotImplementedError);
-  EXPECT_THROW(store.listKeys(), c10::NotImplementedError);
 }
 
 TEST_F(StoreTest, Get_WaitsForAnotherRank) {
@@ -276,4 +223,4 @@ TEST_F(StoreTest, Barrier_ByCounter) {
 }
 
 }  // namespace
-}  // namespace rehearse::fakes
+}  // namespace rehearse::fakes::testing

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,24 +28,28 @@ class StoreState {
   friend class FakeStore;
 
   std::unordered_map<std::string, std::vector<std::uint8_t>> values_;
+  std::unordered_map<std::string, std::deque<std::vector<std::uint8_t>>> queues_;  // none of them is empty
   // Fibers by the first key that they miss; entries go with their last waiter.
   std::unordered_map<std::string, exec::WaitQueue> waiting_;
   std::uint64_t version_ = 0;  // counts changes
 };
 
 // c10d's key-value store within the process: what TCPStore is to a real job, one handle for each rank. Works below
-// c10d::PrefixStore.
+// c10d::PrefixStore. Every call gives what c10d::HashStore gives; three are stricter: a multiSet() with more keys than
+// values is an error, multiGet() reads all keys at one moment, and listKeys() lists in order.
 //
-// Blocking: get() of a missing key and wait() suspend the calling fiber until the keys are there or the timeout, in
-// virtual time, is over; Store::kNoTimeout (zero) waits for ever. Outside of a fiber (before the world runs) nothing
-// can set a missing key, so that both throw at once. Everything else never suspends, except that looking (check(), and
-// any other call that finds nothing changed since this handle last looked) is a scheduling point:
-// exec::this_rank::poll().
-// Threads: one, that of the executor. Ownership: handles share the state.
+// Values and queues are apart: a key may have both. wait() and check() are content with either; get(), getNumKeys(),
+// listKeys() and deleteKey() know values only.
+//
+// Blocking: get() and multiGet() of missing keys, wait(), and queuePop() with `block` suspend the calling fiber until
+// the keys are there or the timeout, in virtual time, is over; Store::kNoTimeout (zero) waits for ever. Outside of a
+// fiber (before the world runs) nothing can set a missing key, so that they throw at once. Everything else never
+// suspends, except that looking (check(), and any other call that finds nothing changed since this handle last looked)
+// is a scheduling point: exec::this_rank::poll().
+// Threads: one, that of the executor. Ownership: handles share the state; each has a timeout of its own.
 // Errors: c10::DistStoreError when the keys did not come in time, naming them and, of those, the ones that no rank
-// has set; the store is unchanged. RankAborted when the world ends during a wait. append(),
-// multiGet() and multiSet() are c10d's own, made of the calls below; the queues and listKeys() throw
-// c10::NotImplementedError, as for any store without them.
+// has set; the store is unchanged. RankAborted when the world ends during a wait. watchKey() throws
+// c10::NotImplementedError, as c10d's stores do.
 class FakeStore final : public c10d::Store {
  public:
   explicit FakeStore(std::shared_ptr<StoreState> state, std::chrono::milliseconds timeout = kDefaultTimeout);
@@ -63,22 +68,48 @@ class FakeStore final : public c10d::Store {
 
   std::vector<std::uint8_t> get(const std::string& key) override;
 
-  // A missing key counts as 0. Returns the new value. Throws std::invalid_argument when the value is no number.
+  // A missing or empty key counts as 0. Returns the new value, which wraps around. Throws std::invalid_argument or
+  // std::out_of_range, as std::stoll does, when the value is no number.
   std::int64_t add(const std::string& key, std::int64_t amount) override;
 
   bool deleteKey(const std::string& key) override;
   bool check(const std::vector<std::string>& keys) override;
   std::int64_t getNumKeys() override;
 
+  // All at once: no other rank sees some of them only.
+  void multiSet(const std::vector<std::string>& keys, const std::vector<std::vector<std::uint8_t>>& values) override;
+  std::vector<std::vector<std::uint8_t>> multiGet(const std::vector<std::string>& keys) override;
+  void append(const std::string& key, const std::vector<std::uint8_t>& value) override;
+  bool hasExtendedApi() const override { return true; }  // multiSet(), multiGet(), append()
+
+  // In order of name, so that no decision can depend on a hash.
+  std::vector<std::string> listKeys() override;
+
+  // First in, first out. Of several ranks that wait for one element, the schedule picks who gets it.
+  void queuePush(const std::string& key, const std::vector<std::uint8_t>& value) override;
+  // Throws c10::DistQueueEmptyError when there is no element: without `block`, or when the key has a value, which ends
+  // the wait as it does in HashStore.
+  std::vector<std::uint8_t> queuePop(const std::string& key, bool block) override;
+  std::int64_t queueLen(const std::string& key) override;
+
   void wait(const std::vector<std::string>& keys) override;
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override;
 
  private:
   class WaitObserver;
-  const std::string* first_missing(const std::vector<std::string>& keys) const;
-  void wait_for(const std::string& missing, const std::vector<std::string>& keys, std::chrono::milliseconds timeout,
+  // What a rank waits for.
+  struct Wish {
+    const std::vector<std::string>& keys;
+    bool or_elements;  // an element of the key's queue will do as well as a value
+    const char* what;  // the call, for people
+  };
+  bool has(const std::string& key, bool or_elements) const;
+  const std::string* first_missing(const Wish& wish) const;
+  std::vector<std::string> all_missing(const Wish& wish) const;
+  void wait_until_there(const Wish& wish, std::chrono::milliseconds timeout);
+  void wait_for(const std::string& missing, const Wish& wish, std::chrono::milliseconds timeout,
                 std::optional<VirtualTime> deadline);
-  [[noreturn]] void time_out(const std::vector<std::string>& keys, std::chrono::milliseconds timeout) const;
+  [[noreturn]] void time_out(const Wish& wish, std::chrono::milliseconds timeout) const;
   void changed(const std::string& key);
   void look();
 

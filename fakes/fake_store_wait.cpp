@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a rank waits in a FakeStore.
+#include <rehearse/fakes/fake_store.h>
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/exec/this_rank.h>
+
+namespace rehearse::fakes {
+namespace {
+
+// Timeouts beyond the end of virtual time (292 years) are none.
+std::optional<VirtualTime> deadline_of(std::chrono::milliseconds timeout) {
+  if (timeout == c10d::Store::kNoTimeout) return std::nullopt;
+  const VirtualTime now = exec::this_rank::now();
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(VirtualTime::max() - now);
+  if (timeout >= left) return std::nullopt;
+  return now + timeout;
+}
+
+}  // namespace
+
+class FakeStore::WaitObserver final : public exec::Observer {
+ public:
+  WaitObserver(const FakeStore& store, const Wish& wish) : store_(store), wish_(wish) {}
+
+  std::string describe() const override {
+    std::vector<std::string> missing = store_.all_missing(wish_);
+    for (std::string& key : missing) key = '"' + key + '"';
+    return fmt::format("store {} {} {}", wish_.what, missing.size() == 1 ? "key" : "keys", fmt::join(missing, ", "));
+  }
+
+  bool is_enabled() const override { return store_.first_missing(wish_) == nullptr; }
+
+ private:
+  const FakeStore& store_;
+  const Wish& wish_;
+};
+
+void FakeStore::wait(const std::vector<std::string>& keys) { wait(keys, timeout_); }
+
+void FakeStore::wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) {
+  wait_until_there({keys, true, "wait for"}, timeout);
+}
+
+// By value: a timeout that setTimeout() changes meanwhile counts for later calls only.
+void FakeStore::wait_until_there(const Wish& wish, std::chrono::milliseconds timeout) {
+  const std::string* missing = first_missing(wish);
+  if (missing == nullptr) return;
+  if (!exec::this_rank::is_fiber()) time_out(wish, std::chrono::milliseconds::zero());
+  const auto deadline = deadline_of(timeout);
+  for (; missing != nullptr; missing = first_missing(wish)) wait_for(*missing, wish, timeout, deadline);
+}
+
+void FakeStore::wait_for(const std::string& missing, const Wish& wish, std::chrono::milliseconds timeout,
+                         std::optional<VirtualTime> deadline) {
+  struct Entry {
+    StoreState& state;
+    const std::string& key;
+    // Looked up again: other waiters of the key may have come and gone.
+    ~Entry() {
+      const auto found = state.waiting_.find(key);
+      if (found != state.waiting_.end() && found->second.empty()) state.waiting_.erase(found);
+    }
+  };
+  const WaitObserver observer(*this, wish);
+  const Entry entry{*state_, missing};
+  if (state_->waiting_[missing].wait(observer, deadline) == exec::WaitResult::notified) return;
+  if (first_missing(wish) != nullptr) time_out(wish, timeout);
+}
+
+bool FakeStore::has(const std::string& key, bool or_elements) const {
+  return state_->values_.contains(key) || (or_elements && state_->queues_.contains(key));
+}
+
+const std::string* FakeStore::first_missing(const Wish& wish) const {
+  for (const std::string& key : wish.keys) {
+    if (!has(key, wish.or_elements)) return &key;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> FakeStore::all_missing(const Wish& wish) const {
+  std::vector<std::string> missing;
+  for (const std::string& key : wish.keys) {
+    if (!has(key, wish.or_elements)) missing.push_back(key);
+  }
+  return missing;
+}
+
+void FakeStore::time_out(const Wish& wish, std::chrono::milliseconds timeout) const {
+  C10_THROW_ERROR(DistStoreError,
+                  fmt::format("wait timeout after {}ms, keys: {} (no rank has set: {})", timeout.count(),
+                              fmt::join(wish.keys, ", "), fmt::join(all_missing(wish), ", ")));
+}
+
+}  // namespace rehearse::fakes
