@@ -27,12 +27,6 @@ std::vector<std::size_t> leading_numbers(std::string_view text) {
 }
 
 std::vector<std::size_t> parameter_indices_in(std::string_view message) {
-  constexpr std::string_view kInVerification = "params[";
-  if (const auto at = message.find(kInVerification); at != message.npos) {
-    auto numbers = leading_numbers(message.substr(at + kInVerification.size()));
-    if (numbers.size() > 1) numbers.resize(1);
-    return numbers;
-  }
   constexpr std::string_view kInReduction = "Parameter indices which did not receive grad for rank ";
   if (const auto at = message.find(kInReduction); at != message.npos) {
     const auto tail = message.substr(at + kInReduction.size());

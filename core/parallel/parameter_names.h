@@ -10,9 +10,8 @@
 
 namespace rehearse::parallel {
 
-// Errors of c10d name parameters by index only. Returns "parameters: encoder.weight, head.bias" for the
-// indices in `message` (of "params[3] in this process" and of "did not receive grad for rank 0: 3 5"), empty
-// when there are none.
+// The reducer names parameters without gradients by index only. Returns "parameters: encoder.weight,
+// head.bias" for the indices in `message` ("did not receive grad for rank 0: 3 5"), empty when there are none.
 std::string named_parameters_in(std::string_view message, const std::vector<std::string>& names);
 
 // Runs `body`; an error that leaves it carries the names of the parameters that it speaks of.

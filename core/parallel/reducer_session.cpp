@@ -13,6 +13,7 @@
 
 #include "parallel/ddp_sink.h"
 #include "parallel/model_state.h"
+#include "parallel/parameter_agreement.h"
 #include "parallel/parameter_names.h"
 
 namespace rehearse::parallel {
@@ -123,9 +124,7 @@ class ReducerSession::Impl {
 
  private:
   void synchronize_replicas() {
-    with_parameter_names(parameters_.names, [&] {
-      c10d::verify_params_across_processes(group_, parameters_.tensors, /*logger=*/std::nullopt);
-    });
+    verify_same_parameters(group_, parameters_);
     auto states = module_parameters(*module_);
     if (options_.broadcast_buffers) {
       for (auto& buffer : module_buffers(*module_)) states.push_back(std::move(buffer));

@@ -44,8 +44,9 @@ struct ModuleTraits<std::shared_ptr<M>> {
 //
 // What it does, in the order in which collectives appear in the group (torch/nn/parallel/distributed.py and
 // torch/csrc/distributed/c10d/reducer.cpp of PyTorch):
-//   construction   all-gather of the number of parameters, broadcast of their sizes and strides, broadcast
-//                  of rank 0's parameters and buffers (coalesced up to 250 MiB)
+//   construction   an all-reduce that finds whether all ranks have the same parameters (PyTorch: an
+//                  all-gather of their number and a broadcast of their sizes), broadcast of rank 0's
+//                  parameters and buffers (coalesced up to 250 MiB)
 //   forward        in the second iteration: two broadcasts with rank 0's new buckets, which follow the order
 //                  in which gradients arrived in the first (never with find_unused_parameters);
 //                  rank 0's buffers; the module's forward

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "parallel/parameter_agreement.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+#include <c10/util/Exception.h>
+#include <c10/util/Type.h>
+
+namespace rehearse::parallel {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+// For each parameter: dtype, dimensions, sizes, strides.
+Numbers description_of(const std::vector<at::Tensor>& parameters) {
+  Numbers numbers;
+  for (const auto& parameter : parameters) {
+    numbers.push_back(static_cast<std::int64_t>(parameter.scalar_type()));
+    numbers.push_back(parameter.dim());
+    numbers.insert(numbers.end(), parameter.sizes().begin(), parameter.sizes().end());
+    numbers.insert(numbers.end(), parameter.strides().begin(), parameter.strides().end());
+  }
+  return numbers;
+}
+
+// FNV-1a over whole numbers, mixed downwards; one bit short, so that it can be negated.
+std::int64_t hash_of(const Numbers& numbers) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const auto number : numbers) {
+    hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x100000001b3U;
+    hash ^= hash >> 29;
+  }
+  return static_cast<std::int64_t>(hash >> 1);
+}
+
+struct Parameter {
+  at::ScalarType dtype;
+  std::vector<std::int64_t> sizes, strides;
+};
+
+std::vector<Parameter> parse(const Numbers& numbers) {
+  std::vector<Parameter> parameters;
+  for (auto at = numbers.begin(); at != numbers.end();) {
+    const auto dtype = static_cast<at::ScalarType>(*at++);
+    const auto dimensions = *at++;
+    parameters.push_back({dtype, {at, at + dimensions}, {at + dimensions, at + 2 * dimensions}});
+    at += 2 * dimensions;
+  }
+  return parameters;
+}
+
+// The collectives of the check, of numbers, on the device that the group serves.
+class Exchange {
+ public:
+  Exchange(const c10::intrusive_ptr<c10d::ProcessGroup>& group, at::Device device)
+      : group_(group), device_(device) {}
+
+  Numbers maxima(const Numbers& numbers) {
+    std::vector<at::Tensor> tensors = {at::tensor(numbers, at::kLong).to(device_)};
+    c10d::AllreduceOptions options;
+    options.reduceOp = c10d::ReduceOp::MAX;
+    group_->allreduce(tensors, options)->wait();
+    return values(tensors[0]);
+  }
+
+  Numbers broadcast(const Numbers& numbers, int root) {
+    const auto length = broadcast_equal({static_cast<std::int64_t>(numbers.size())}, root)[0];
+    auto sent = numbers;
+    sent.resize(static_cast<std::size_t>(length));
+    return broadcast_equal(sent, root);
+  }
+
+ private:
+  Numbers broadcast_equal(const Numbers& numbers, int root) {
+    std::vector<at::Tensor> tensors = {at::tensor(numbers, at::kLong).to(device_)};
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    group_->broadcast(tensors, options)->wait();
+    return values(tensors[0]);
+  }
+
+  static Numbers values(const at::Tensor& tensor) {
+    const auto host = tensor.cpu();
+    const auto* const data = host.const_data_ptr<std::int64_t>();
+    return {data, data + host.numel()};
+  }
+
+  const c10::intrusive_ptr<c10d::ProcessGroup>& group_;
+  at::Device device_;
+};
+
+// What rank `other` has differently from rank 0, as rank `rank` tells it.
+std::string difference(const Parameter& zero, const Parameter& theirs) {
+  if (theirs.sizes != zero.sizes) {
+    return c10::str("sizes ", at::IntArrayRef(theirs.sizes),
+                    " appears not to match sizes of the same param in process 0, ",
+                    at::IntArrayRef(zero.sizes), ".");
+  }
+  if (theirs.strides != zero.strides) {
+    return c10::str("strides ", at::IntArrayRef(theirs.strides),
+                    " appears not to match strides of the same param in process 0, ",
+                    at::IntArrayRef(zero.strides), ".");
+  }
+  return c10::str("dtype ", theirs.dtype, " appears not to match dtype of the same param in process 0, ",
+                  zero.dtype, ".");
+}
+
+[[noreturn]] void fail(int rank, int other, const Numbers& zero_numbers, const Numbers& other_numbers,
+                       const std::vector<std::string>& names) {
+  const auto zero = parse(zero_numbers);
+  const auto theirs = parse(other_numbers);
+  if (zero.size() != theirs.size()) {
+    const bool differs = rank == other;
+    TORCH_CHECK(false, "DDP expects same model across all ranks, but Rank ", rank, " has ",
+                (differs ? theirs : zero).size(), " params, while rank ", differs ? 0 : other,
+                " has inconsistent ", (differs ? zero : theirs).size(), " params.");
+  }
+  std::size_t at = 0;
+  const auto same = [](const Parameter& a, const Parameter& b) {
+    return a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides;
+  };
+  while (same(zero[at], theirs[at])) ++at;
+  TORCH_CHECK(false, "[", rank, "]: params[", at, "] in ",
+              rank == other ? std::string("this process") : c10::str("process ", other), " with ",
+              difference(zero[at], theirs[at]), " Its name here is ", names[at], ".");
+}
+
+}  // namespace
+
+void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group,
+                            const ReducedParameters& parameters) {
+  Exchange exchange(group, parameters.tensors.at(0).device());
+  const auto own = description_of(parameters.tensors);
+  const auto count = static_cast<std::int64_t>(parameters.tensors.size());
+  const auto hash = hash_of(own);
+  const auto maxima = exchange.maxima({count, hash, -count, -hash});
+  if (maxima[0] == -maxima[2] && maxima[1] == -maxima[3]) return;
+
+  const auto zero = exchange.broadcast(own, 0);
+  const int rank = group->getRank();
+  const int other = static_cast<int>(-exchange.maxima({own == zero ? -group->getSize() : -rank})[0]);
+  const auto theirs = exchange.broadcast(own, other);
+  // Every rank tells of itself when it differs, and of the first one that does otherwise.
+  if (own == zero) fail(rank, other, zero, theirs, parameters.names);
+  fail(rank, rank, zero, own, parameters.names);
+}
+
+}  // namespace rehearse::parallel
