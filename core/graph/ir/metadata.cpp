@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/graph/metadata.h>
+
+#include <cctype>
+#include <set>
+#include <string_view>
+
+namespace rehearse::graph {
+namespace {
+
+bool is_identifier_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+// Lower-case letters, then digits: s0, u12, zf3.
+bool is_symbol(std::string_view word) {
+  std::size_t letters = 0;
+  while (letters < word.size() && word[letters] >= 'a' && word[letters] <= 'z') ++letters;
+  std::size_t end = letters;
+  while (end < word.size() && word[end] >= '0' && word[end] <= '9') ++end;
+  return letters > 0 && end > letters && end == word.size();
+}
+
+void add_symbols(std::string_view text, std::set<std::string>& symbols) {
+  for (std::size_t at = 0; at < text.size();) {
+    if (!is_identifier_character(text[at])) {
+      ++at;
+      continue;
+    }
+    std::size_t end = at;
+    while (end < text.size() && is_identifier_character(text[end])) ++end;
+    const std::string_view word = text.substr(at, end - at);
+    const bool is_call = end < text.size() && text[end] == '(';
+    if (!is_call && is_symbol(word)) symbols.emplace(word);
+    at = end;
+  }
+}
+
+void add_symbols(const SymInt& value, std::set<std::string>& symbols) {
+  if (value.is_symbolic()) add_symbols(value.expression(), symbols);
+}
+
+void add_symbols(const ValueMeta& value, std::set<std::string>& symbols) {
+  if (const TensorMeta* tensor = value.tensor()) {
+    for (const SymInt& size : tensor->sizes) add_symbols(size, symbols);
+    for (const SymInt& stride : tensor->strides) add_symbols(stride, symbols);
+    add_symbols(tensor->storage_offset, symbols);
+  } else if (const SymScalarMeta* scalar = value.scalar()) {
+    add_symbols(scalar->expression.text, symbols);
+  } else if (const ValueMeta::List* items = value.list()) {
+    for (const ValueMeta& item : *items) add_symbols(item, symbols);
+  }
+}
+
+template <class T>
+bool same_value(const std::shared_ptr<const T>& left, const std::shared_ptr<const T>& right) {
+  return left == right || (left && right && *left == *right);
+}
+
+}  // namespace
+
+std::string to_string(const SymInt& value) {
+  return value.is_symbolic() ? value.expression() : std::to_string(value.number());
+}
+
+std::vector<std::string> free_symbols(const std::string& expression) {
+  std::set<std::string> symbols;
+  add_symbols(std::string_view(expression), symbols);
+  return {symbols.begin(), symbols.end()};
+}
+
+std::vector<std::string> free_symbols(const ValueMeta& value) {
+  std::set<std::string> symbols;
+  add_symbols(value, symbols);
+  return {symbols.begin(), symbols.end()};
+}
+
+std::string Origin::source_line() const {
+  // Frames are `File "<path>", line <n>, in <function>`; the last one is the innermost.
+  const std::size_t frame = stack_trace.rfind("File \"");
+  if (frame == std::string::npos) return "";
+  const std::size_t path = frame + 6;
+  const std::size_t path_end = stack_trace.find("\", line ", path);
+  if (path_end == std::string::npos) return "";
+  const std::size_t line = path_end + 8;
+  std::size_t line_end = line;
+  while (line_end < stack_trace.size() && std::isdigit(static_cast<unsigned char>(stack_trace[line_end])))
+    ++line_end;
+  return stack_trace.substr(path, path_end - path) + ":" + stack_trace.substr(line, line_end - line);
+}
+
+std::string Origin::module_path() const {
+  const std::size_t entry = nn_module_stack.rfind(';');
+  const std::size_t start = nn_module_stack.find(',', entry == std::string::npos ? 0 : entry);
+  if (start == std::string::npos) return "";
+  return nn_module_stack.substr(start + 1, nn_module_stack.find(',', start + 1) - start - 1);
+}
+
+bool operator==(const Metadata& left, const Metadata& right) {
+  return same_value(left.value, right.value) && same_value(left.origin, right.origin) &&
+         left.unbacked_bindings == right.unbacked_bindings && left.ddp_ignored == right.ddp_ignored;
+}
+
+}  // namespace rehearse::graph

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/graph/node.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+#include <utility>
+
+#include <rehearse/graph/errors.h>
+
+namespace rehearse::graph {
+namespace {
+
+constexpr std::array<std::string_view, 6> kOpNames = {"placeholder", "get_attr",    "call_function",
+                                                      "call_method", "call_module", "output"};
+
+void check_unique(const std::string& node, const Dict& kwargs) {
+  for (std::size_t i = 0; i < kwargs.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (kwargs[i].first == kwargs[j].first) {
+        throw GraphError(node, "kwargs." + kwargs[i].first, "the name is given twice");
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(Op op) noexcept {
+  return kOpNames[static_cast<std::size_t>(op)];
+}
+
+std::optional<Op> op_from_string(std::string_view text) noexcept {
+  for (std::size_t i = 0; i < kOpNames.size(); ++i) {
+    if (kOpNames[i] == text) return static_cast<Op>(i);
+  }
+  return std::nullopt;
+}
+
+Node::Node(Key, Graph& graph, Op op, std::string name, std::string target)
+    : graph_(&graph), op_(op), name_(std::move(name)), target_(std::move(target)) {}
+
+const Argument* Node::kwarg(std::string_view name) const noexcept {
+  for (const auto& [key, value] : kwargs_) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+void Node::set_args(List args) {
+  std::swap(args_, args);
+  try {
+    update_inputs();
+  } catch (...) {
+    std::swap(args_, args);
+    throw;
+  }
+}
+
+void Node::set_kwargs(Dict kwargs) {
+  check_unique(name_, kwargs);
+  std::swap(kwargs_, kwargs);
+  try {
+    update_inputs();
+  } catch (...) {
+    std::swap(kwargs_, kwargs);
+    throw;
+  }
+}
+
+void Node::set_arg(std::size_t index, Argument argument) {
+  if (index >= args_.size()) {
+    throw GraphError(name_, "args[" + std::to_string(index) + "]",
+                     "there are " + std::to_string(args_.size()) + " args");
+  }
+  List args = args_;
+  args[index] = std::move(argument);
+  set_args(std::move(args));
+}
+
+// Reads the inputs out of the arguments; changes nothing when one of them is of another graph.
+void Node::update_inputs() {
+  std::vector<Node*> inputs;
+  std::unordered_set<Node*> seen;  // only for long lists: most nodes have a few inputs
+  auto add = [&](Node& input) {
+    if (input.graph_ != graph_) {
+      throw GraphError(name_, "args", "'" + input.name_ + "' is a node of another graph");
+    }
+    const bool is_new = inputs.size() < 16 ? std::find(inputs.begin(), inputs.end(), &input) == inputs.end()
+                                           : !seen.contains(&input);
+    if (!is_new) return;
+    inputs.push_back(&input);
+    if (inputs.size() == 16) seen.insert(inputs.begin(), inputs.end());
+    if (inputs.size() > 16) seen.insert(&input);
+  };
+  for (const Argument& argument : args_) for_each_node(argument, add);
+  for (const auto& [key, argument] : kwargs_) for_each_node(argument, add);
+  for (Node* input : inputs_) input->drop_user(*this);
+  inputs_ = std::move(inputs);
+  for (Node* input : inputs_) input->users_.push_back(this);
+}
+
+void Node::drop_user(const Node& user) {
+  const auto at = std::find(users_.rbegin(), users_.rend(), &user);
+  if (at != users_.rend()) users_.erase(std::next(at).base());
+}
+
+void Node::replace_input_with(Node& old, Node& replacement) {
+  auto put = [&](Node& node) -> Argument { return &node == &old ? replacement : node; };
+  List args = map_nodes(Argument(args_), put).as<List>();
+  Dict kwargs = map_nodes(Argument(kwargs_), put).as<Dict>();
+  std::swap(args_, args);
+  std::swap(kwargs_, kwargs);
+  try {
+    update_inputs();
+  } catch (...) {
+    std::swap(args_, args);
+    std::swap(kwargs_, kwargs);
+    throw;
+  }
+}
+
+std::vector<Node*> Node::replace_all_uses_with(Node& replacement) {
+  if (&replacement == this) return {};
+  if (replacement.graph_ != graph_) {
+    throw GraphError(name_, "users", "'" + replacement.name_ + "' is a node of another graph");
+  }
+  // The list of users is taken away first: users that leave one by one would search it each time.
+  std::vector<Node*> changed = std::exchange(users_, {});
+  const auto self_use = std::find(changed.begin(), changed.end(), &replacement);
+  if (self_use != changed.end()) {
+    changed.erase(self_use);
+    users_.push_back(&replacement);
+  }
+  for (Node* user : changed) user->replace_input_with(*this, replacement);
+  return changed;
+}
+
+}  // namespace rehearse::graph

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <rehearse/graph/argument.h>
+
+namespace rehearse::graph {
+
+// A size, stride, offset or byte count: a number, or an expression over symbols.
+class SymInt {
+ public:
+  SymInt(std::int64_t value = 0) : value_(value) {}
+  SymInt(SymExpr expression) : value_(std::move(expression)) {}
+
+  bool is_symbolic() const noexcept { return std::holds_alternative<SymExpr>(value_); }
+  std::int64_t number() const { return std::get<std::int64_t>(value_); }            // throws when symbolic
+  const std::string& expression() const { return std::get<SymExpr>(value_).text; }  // throws when a number
+  bool operator==(const SymInt&) const = default;
+
+ private:
+  std::variant<std::int64_t, SymExpr> value_;
+};
+
+// "5000" or the expression.
+std::string to_string(const SymInt& value);
+
+// What is known about a tensor without its data.
+struct TensorMeta {
+  std::vector<SymInt> sizes = {};
+  std::vector<SymInt> strides = {};  // in elements; as many as sizes
+  SymInt storage_offset = 0;    // in elements
+  c10::ScalarType dtype = c10::ScalarType::Float;
+  c10::Device device = c10::Device(c10::DeviceType::CPU);
+  c10::Layout layout = c10::Layout::Strided;
+  bool requires_grad = false;
+  bool is_parameter = false;             // a parameter of the module, not an activation
+  std::optional<SymInt> storage_nbytes = {};  // bytes of the storage it views, where that is known
+  bool operator==(const TensorMeta&) const = default;
+};
+
+// What is known about a symbolic scalar: fx's SymInt, SymFloat and SymBool. The expression may be a number as
+// text.
+struct SymScalarMeta {
+  enum class Kind { Int, Float, Bool };
+  Kind kind = Kind::Int;
+  SymExpr expression;
+  bool operator==(const SymScalarMeta&) const = default;
+};
+
+// What is known about a node's value (fx's meta["val"], Dynamo's meta["example_value"]).
+class ValueMeta {
+ public:
+  using List = std::vector<ValueMeta>;
+  using Value = std::variant<std::monostate, TensorMeta, SymScalarMeta, List>;
+
+  ValueMeta() = default;  // none: an optional output that is not there
+  ValueMeta(TensorMeta tensor) : value_(std::move(tensor)) {}
+  ValueMeta(SymScalarMeta scalar) : value_(std::move(scalar)) {}
+  ValueMeta(List items) : value_(std::move(items)) {}
+
+  const Value& value() const noexcept { return value_; }
+  // Null when it is something else.
+  const TensorMeta* tensor() const noexcept { return std::get_if<TensorMeta>(&value_); }
+  const SymScalarMeta* scalar() const noexcept { return std::get_if<SymScalarMeta>(&value_); }
+  const List* list() const noexcept { return std::get_if<List>(&value_); }
+  friend bool operator==(const ValueMeta& left, const ValueMeta& right) {
+    return left.value_ == right.value_;
+  }
+
+ private:
+  Value value_;
+};
+
+// The symbols in an expression, sorted as text, each once: `s0*(u1//2)` has s0 and u1. A symbol is s or u and
+// digits.
+std::vector<std::string> free_symbols(const std::string& expression);
+
+// The symbols in sizes, strides and storage offset, or in the scalar, or in all items; sorted as text, each
+// once.
+std::vector<std::string> free_symbols(const ValueMeta& value);
+
+// Where in the user's program a node comes from.
+struct Origin {
+  std::string
+      stack_trace;  // Python's or ours, innermost frame last: `File "x.py", line 5, in forward\n    code`
+  std::string nn_module_stack;  // the modules around it, outermost first, `key,path,type` each, joined by ';'
+  std::string torch_fn;         // the function that was called there
+
+  std::string source_line() const;  // `x.py:5` of the innermost frame; empty when unknown
+  std::string module_path() const;  // `encoder.layer.0` of the innermost module; empty when unknown
+  bool operator==(const Origin&) const = default;
+};
+
+// What is known about a node. Copies share value and origin, which never change once set.
+struct Metadata {
+  std::shared_ptr<const ValueMeta> value;      // null: unknown
+  std::shared_ptr<const Origin> origin;        // null: unknown
+  std::vector<std::string> unbacked_bindings;  // the unbacked symbols that this node brings into being
+  bool ddp_ignored = false;                    // a parameter that DDP was told to ignore
+
+  void set_value(ValueMeta meta) { value = std::make_shared<const ValueMeta>(std::move(meta)); }
+  void set_origin(Origin from) { origin = std::make_shared<const Origin>(std::move(from)); }
+  const TensorMeta* tensor() const noexcept { return value ? value->tensor() : nullptr; }  // null: no tensor
+  friend bool operator==(const Metadata& left, const Metadata& right);  // by value, through the pointers
+};
+
+}  // namespace rehearse::graph
