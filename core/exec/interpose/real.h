@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <span>
+#include <utility>
 
 // Makes the function that is declared with it the process's `symbol`. Its C++ name stays our own, so that libc's
 // header and its noexcept do not apply: a rank may be unwound from here.
@@ -28,7 +29,7 @@ class Real {
       function = find_real(name_, version_);
       function_.store(function, std::memory_order_relaxed);
     }
-    return reinterpret_cast<Function>(function)(arguments...);
+    return reinterpret_cast<Function>(function)(std::forward<Arguments>(arguments)...);
   }
 
  private:

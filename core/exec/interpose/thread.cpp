@@ -2,8 +2,10 @@
 // Threads that a rank makes become fibers of that rank: std::thread, std::jthread and std::async stand on these.
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -23,6 +25,11 @@ int thread_detach(pthread_t thread) REHEARSE_INTERPOSES("pthread_detach");
 void thread_exit(void* result) REHEARSE_INTERPOSES("pthread_exit");
 pthread_t thread_self() REHEARSE_INTERPOSES("pthread_self");
 
+// libstdc++ hands what a std::thread runs to pthread_create() as a bare pointer that the thread is to free. A world may
+// end before the thread has begun; whoever holds the owner frees it then too.
+void std_thread_start(std::thread* thread, std::thread::_State_ptr state, void (*depend)())
+    REHEARSE_INTERPOSES("_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE");
+
 namespace {
 
 constinit Real<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)> real_create("pthread_create");
@@ -32,6 +39,11 @@ constinit Real<int (*)(pthread_t, void**, const timespec*)> real_timedjoin("pthr
 constinit Real<int (*)(pthread_t)> real_detach("pthread_detach");
 constinit Real<void (*)(void*)> real_exit("pthread_exit");
 constinit Real<pthread_t (*)()> real_self("pthread_self");
+constinit Real<void (*)(std::thread*, std::thread::_State_ptr, void (*)())> real_start(
+    "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE");
+
+// Called once. Gives what pthread_join() hands on.
+using Routine = std::function<void*()>;
 
 // pthread_exit() on its way to the start of the thread.
 struct ThreadExit {
@@ -51,7 +63,7 @@ class JoinObserver final : public Observer {
   pthread_t thread_;
 };
 
-void run_thread(MadeThread& made, void* (*start)(void*), void* argument) {
+void run_thread(MadeThread& made, const Routine& routine) {
   // An exception that leaves the thread is the failure of its rank, and nobody is to wait for the thread for ever.
   struct Finish {
     MadeThread& made;
@@ -61,7 +73,7 @@ void run_thread(MadeThread& made, void* (*start)(void*), void* argument) {
     }
   } at_exit{made};
   try {
-    made.result = start(argument);
+    made.result = routine();
   } catch (const ThreadExit& exit) {
     made.result = exit.result;
   }
@@ -73,18 +85,15 @@ bool asks_for_detached(const pthread_attr_t* attributes) {
   return state == PTHREAD_CREATE_DETACHED;
 }
 
-int create_in_fiber(Fiber& fiber, pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
-                    void* argument) {
+// Throws std::system_error when there is no stack for it.
+pthread_t create_in_fiber(Fiber& fiber, bool detached, Routine routine) {
   const auto made = std::make_shared<MadeThread>();
-  made->detached = asks_for_detached(attributes);
-  try {
-    const Fiber& helper = fiber.executor->spawn(fiber.rank, [made, start, argument] { run_thread(*made, start, argument); });
-    *thread = ThreadTable::handle_of(helper.rank, helper.fiber_of_rank);
-  } catch (const std::system_error&) {
-    return EAGAIN;
-  }
-  if (!made->detached) world_of(fiber).threads.add(*thread, made);
-  return 0;
+  made->detached = detached;
+  const Fiber& helper = fiber.executor->spawn(
+      fiber.rank, [made, routine = std::move(routine)] { run_thread(*made, routine); });
+  const pthread_t handle = ThreadTable::handle_of(helper.rank, helper.fiber_of_rank);
+  if (!detached) world_of(fiber).threads.add(handle, made);
+  return handle;
 }
 
 int join_in_fiber(Fiber& fiber, pthread_t thread, void** result, std::optional<VirtualTime> deadline) {
@@ -106,7 +115,29 @@ int join_in_fiber(Fiber& fiber, pthread_t thread, void** result, std::optional<V
 int thread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return real_create(thread, attributes, start, argument);
-  return create_in_fiber(*fiber, thread, attributes, start, argument);
+  try {
+    *thread = create_in_fiber(*fiber, asks_for_detached(attributes), [start, argument] { return start(argument); });
+  } catch (const std::system_error&) {
+    return EAGAIN;
+  }
+  return 0;
+}
+
+void std_thread_start(std::thread* thread, std::thread::_State_ptr state, void (*depend)()) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) return real_start(thread, std::move(state), depend);
+  // Freed when the routine returns: before join() does, as by libstdc++.
+  auto routine = [owner = std::shared_ptr<std::thread::_State>(std::move(state))]() mutable -> void* {
+    const auto running = std::move(owner);
+    running->_M_run();
+    return nullptr;
+  };
+  static_assert(sizeof *thread == sizeof(pthread_t), "a std::thread is its handle");
+  try {
+    *reinterpret_cast<pthread_t*>(thread) = create_in_fiber(*fiber, false, std::move(routine));
+  } catch (const std::system_error& error) {
+    throw std::system_error(EAGAIN, std::generic_category(), error.what());
+  }
 }
 
 int thread_join(pthread_t thread, void** result) {
@@ -170,6 +201,8 @@ std::span<const Interposed> thread_functions() {
       Interposed{"pthread_detach", reinterpret_cast<const void*>(thread_detach)},
       Interposed{"pthread_exit", reinterpret_cast<const void*>(thread_exit)},
       Interposed{"pthread_self", reinterpret_cast<const void*>(thread_self)},
+      Interposed{"_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
+                 reinterpret_cast<const void*>(std_thread_start)},
   };
   return functions;
 }

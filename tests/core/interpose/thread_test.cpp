@@ -136,6 +136,33 @@ TEST_P(Threads, Detached_EndsWithItsRank) {
   EXPECT_EQ(outcome.end_time, at(1s));
 }
 
+// The rank ends first, and its threads with it: what they were to run is freed all the same.
+TEST_P(Threads, NeverBegun_FreesWhatItCaptured) {
+  auto w = world();
+  const auto captured = std::make_shared<int>(0);
+  const auto outcome = w.run([&](int) {
+    std::thread([captured] { ++*captured; }).detach();
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(*captured, 0);
+  EXPECT_EQ(captured.use_count(), 1);
+}
+
+// Joined means that what the thread captured is gone, as with a thread of the system.
+TEST_P(Threads, Join_ComesAfterTheCapturedIsFreed) {
+  auto w = world();
+  const auto outcome = w.run([](int) {
+    const auto captured = std::make_shared<int>(0);
+    std::thread([captured] {
+      std::this_thread::sleep_for(1ms);
+      ++*captured;
+    }).join();
+    EXPECT_EQ(*captured, 1);
+    EXPECT_EQ(captured.use_count(), 1);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
 TEST_P(Threads, UncaughtException_FailsTheRank) {
   auto w = world();
   const auto outcome = w.run([](int rank) {
