@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a switch between ranks costs, next to a plain Boost.Fiber yield in the same run.
+#include <functional>
 #include <thread>
 #include <vector>
 
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ones.h>
 #include <benchmark/benchmark.h>
 #include <boost/fiber/fiber.hpp>
 #include <boost/fiber/operations.hpp>
+
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <rehearse/exec/executor.h>
 #include <rehearse/exec/this_rank.h>
@@ -25,8 +31,23 @@ class IgnoreFailures final : public exec::FailureSink {
   Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }
 };
 
+using Yields = std::function<void()>;
+
+void at_once(const Yields& yields) { yields(); }
+
+// Suspended inside a backward pass, a fiber has more state of its own than one that has touched nothing.
+void in_backward(const Yields& yields) {
+  const at::Tensor leaf = at::ones({2}).requires_grad_();
+  const at::Tensor product = at::mul(leaf, leaf);
+  product.register_hook([&](const at::Tensor&) {
+    const c10::AutoGradMode no_grad(false);
+    yields();
+  });
+  torch::autograd::backward({product.sum()}, {});
+}
+
 // CPU seconds a switch, between the moments at which all fibers have started and the first one is done.
-double switches_of_ranks(int ranks, exec::RankState& state, Oracle& oracle) {
+double switches_of_ranks(int ranks, exec::RankState& state, Oracle& oracle, void (*inside)(const Yields&) = at_once) {
   DecisionLog log;
   Decisions decisions(oracle, log);
   sim::VirtualClock clock;
@@ -35,10 +56,12 @@ double switches_of_ranks(int ranks, exec::RankState& state, Oracle& oracle) {
   double start = 0;
   double end = 0;
   executor.run([&](int rank) {
-    exec::this_rank::yield();
-    if (rank == 0) start = cpu_seconds();
-    for (int i = 0; i < kYields; ++i) exec::this_rank::yield();
-    if (rank == 0) end = cpu_seconds();
+    inside([&] {
+      exec::this_rank::yield();
+      if (rank == 0) start = cpu_seconds();
+      for (int i = 0; i < kYields; ++i) exec::this_rank::yield();
+      if (rank == 0) end = cpu_seconds();
+    });
   });
   return (end - start) / (static_cast<double>(kYields) * ranks);
 }
@@ -70,6 +93,14 @@ void with_rank_state(benchmark::State& state) {
   }
 }
 
+void with_rank_state_in_backward(benchmark::State& state) {
+  torch_state::TorchRankState rank_state;
+  for (auto _ : state) {
+    sim::RoundRobinOracle oracle;
+    state.SetIterationTime(switches_of_ranks(static_cast<int>(state.range(0)), rank_state, oracle, in_backward));
+  }
+}
+
 void with_rank_state_random(benchmark::State& state) {
   torch_state::TorchRankState rank_state;
   for (auto _ : state) {
@@ -97,6 +128,7 @@ void arguments(benchmark::internal::Benchmark* bench) {
 BENCHMARK(plain)->Name("fiber_switch/plain")->Apply(arguments);
 BENCHMARK(without_state)->Name("fiber_switch/no_state")->Apply(arguments);
 BENCHMARK(with_rank_state)->Name("fiber_switch/rank_state")->Apply(arguments);
+BENCHMARK(with_rank_state_in_backward)->Name("fiber_switch/rank_state_in_backward")->Apply(arguments);
 BENCHMARK(with_rank_state_random)->Name("fiber_switch/rank_state_random")->Apply(arguments);
 
 }  // namespace

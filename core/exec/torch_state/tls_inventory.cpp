@@ -8,7 +8,7 @@ namespace rehearse::torch_state {
 namespace {
 
 constexpr TlsScope per_fiber = TlsScope::per_fiber;
-constexpr TlsScope rare = TlsScope::per_fiber_rare;
+constexpr TlsScope optional = TlsScope::per_fiber_optional;
 constexpr TlsScope per_rank = TlsScope::per_rank;
 constexpr TlsScope shared = TlsScope::shared;
 
@@ -18,7 +18,7 @@ constexpr TlsEntry kEntries[] = {
     {"_ZN3c1012_GLOBAL__N_118autograd_state_tlsE", per_fiber, "grad, inference, forward-grad modes"},
     {"_ZN3c104implL22torchDispatchModeStateE", per_fiber, "stack of torch-dispatch modes"},
     {"_ZN3c104implL21pythonDispatcherStateE", per_fiber, "Python dispatcher"},
-    {"_ZN3c104implL21hermeticPyObjectStateE", rare, "hermetic Python object mode"},
+    {"_ZN3c104implL21hermeticPyObjectStateE", optional, "hermetic Python object mode"},
     {"_ZN3c10L29dispatch_trace_nesting_value_E", per_fiber, "nesting of dispatcher calls"},
     {"_ZN12_GLOBAL__N_112tls_on_entryE", per_fiber, "dispatch keys at entry of the Python fallback"},
     // c10: what guards set for the current thread
@@ -29,9 +29,9 @@ constexpr TlsEntry kEntries[] = {
     {"_ZN3c1012_GLOBAL__N_119profiling_allocatorE", per_fiber, "set by WithProfilingAllocatorGuard"},
     {"_ZN3c1012_GLOBAL__N_118allocation_plannerE", per_fiber, "set by the allocation plan guards"},
     {"_ZN3c10L14in_at_parallelE", per_fiber, "inside at::parallel_for"},
-    {"_ZN3c104impl12_GLOBAL__N_121tls_fake_device_guardE", rare, "device guard of fake tensors"},
-    {"_ZN3c104impl13FakeGuardImplILNS_10DeviceTypeE1EE16current_streams_E", rare, "fake CUDA streams"},
-    {"_ZN3c104impl13FakeGuardImplILNS_10DeviceTypeE1EE15current_device_E", rare, "fake CUDA device"},
+    {"_ZN3c104impl12_GLOBAL__N_121tls_fake_device_guardE", optional, "device guard of fake tensors"},
+    {"_ZN3c104impl13FakeGuardImplILNS_10DeviceTypeE1EE16current_streams_E", optional, "fake CUDA streams"},
+    {"_ZN3c104impl13FakeGuardImplILNS_10DeviceTypeE1EE15current_device_E", optional, "fake CUDA device"},
     // ATen: modes
     {"_ZN2at8autocast12_GLOBAL__N_113cache_enabledE", per_fiber, "autocast"},
     {"_ZN2at8autocast12_GLOBAL__N_114autocast_dtypeE", per_fiber, "autocast"},
@@ -72,26 +72,26 @@ constexpr TlsEntry kEntries[] = {
     {"_ZZNK5torch8autogradL22tls_current_graph_taskMUlvE_clEvE3var", per_fiber, "engine"},
     {"_ZZNK5torch8autogradL27tls_current_evaluating_nodeMUlvE_clEvE3var", per_fiber, "engine"},
     // TorchScript
-    {"_ZN5torch3jitL9kOptimizeE", rare, "executor settings"},
-    {"_ZN5torch3jitL26autodiff_subgraph_inliningE", rare, "executor settings"},
-    {"_ZN5torch3jitL29last_executed_optimized_graphE", rare, "executor"},
-    {"_ZN5torch3jitL18tls_int_state_ptr_E", rare, "interpreter that is running"},
-    {"_ZN5torch3jitL17inline_everythingE", rare, "compiler settings"},
+    {"_ZN5torch3jitL9kOptimizeE", optional, "executor settings"},
+    {"_ZN5torch3jitL26autodiff_subgraph_inliningE", optional, "executor settings"},
+    {"_ZN5torch3jitL29last_executed_optimized_graphE", optional, "executor"},
+    {"_ZN5torch3jitL18tls_int_state_ptr_E", optional, "interpreter that is running"},
+    {"_ZN5torch3jitL17inline_everythingE", optional, "compiler settings"},
     {"_ZN5torch3jitL5callsE", per_fiber, "call stack of error reports"},
-    {"_ZN5torch3jit6tracer6detailL13tracing_stateE", rare, "tracer"},
-    {"_ZN5torch3jit6tracer13ArgumentStash5stashE", rare, "tracer"},
-    {"_ZN5torch3jit12_GLOBAL__N_17kIgnoreE", rare, "set by ScriptTypeParser guards"},
-    {"_ZN5torch3jit6mobile12_GLOBAL__N_1L24exception_debug_handles_E", rare, "mobile interpreter"},
-    {"_ZN5torch3jitL21caughtPythonClassNameE", rare, "exception in flight"},
-    {"_ZN5torch3jitL17caughtOriginalMsgE", rare, "exception in flight"},
-    {"_ZN5torch3jitL36should_use_format_with_string_table_E", rare, "serializer settings"},
-    {"_ZN5torch3jitL26emitDefaultEmitPromotedOpsE", rare, "serializer settings"},
-    {"_ZN5torch3jitL26emitDefautlArgsWithOutArgsE", rare, "serializer settings"},
+    {"_ZN5torch3jit6tracer6detailL13tracing_stateE", optional, "tracer"},
+    {"_ZN5torch3jit6tracer13ArgumentStash5stashE", optional, "tracer"},
+    {"_ZN5torch3jit12_GLOBAL__N_17kIgnoreE", optional, "set by ScriptTypeParser guards"},
+    {"_ZN5torch3jit6mobile12_GLOBAL__N_1L24exception_debug_handles_E", optional, "mobile interpreter"},
+    {"_ZN5torch3jitL21caughtPythonClassNameE", optional, "exception in flight"},
+    {"_ZN5torch3jitL17caughtOriginalMsgE", optional, "exception in flight"},
+    {"_ZN5torch3jitL36should_use_format_with_string_table_E", optional, "serializer settings"},
+    {"_ZN5torch3jitL26emitDefaultEmitPromotedOpsE", optional, "serializer settings"},
+    {"_ZN5torch3jitL26emitDefautlArgsWithOutArgsE", optional, "serializer settings"},
     {"_ZN5torch3jitL25emitBytecodeDefaultInputsE", per_fiber, "serializer settings"},
     // lazy tensors, profiler, nativert
-    {"_ZN5torch4lazy12_GLOBAL__N_115g_scope_contextE", rare, "scope names"},
-    {"_ZN5torch4lazy12_GLOBAL__N_110g_tls_dataE", rare, "lazy tensors"},
-    {"_ZN5torch4lazy12_GLOBAL__N_18g_deviceE", rare, "lazy tensors"},
+    {"_ZN5torch4lazy12_GLOBAL__N_115g_scope_contextE", optional, "scope names"},
+    {"_ZN5torch4lazy12_GLOBAL__N_110g_tls_dataE", optional, "lazy tensors"},
+    {"_ZN5torch4lazy12_GLOBAL__N_18g_deviceE", optional, "lazy tensors"},
     {"_ZZN5torch4lazy9TrieCache3GetEvE4trie", shared, "cache of IR nodes"},
     {"_ZZN5torch4lazy8TrieNode15GetNextUniqueIdEvE12id_generator", shared, "ids within that cache"},
     {"_ZN5torch8profiler4impl12_GLOBAL__N_116sub_queue_cache_E", shared, "cache of the profiler's queue"},
@@ -103,12 +103,12 @@ constexpr TlsEntry kEntries[] = {
     {"_ZN4c10d9RankLocalIN12_GLOBAL__N_113GroupRegistryEE7cached_E", per_fiber, "group registry of the rank"},
     {"_ZN4c10d9RankLocalIN12_GLOBAL__N_112WorkRegistryEE7cached_E", per_fiber, "work registry of the rank"},
     {"_ZZN4c10d19currentProcessGroupEvE2pg", per_fiber, "current process group"},
-    {"_ZN5torch11distributed8autogradL19current_context_id_E", rare, "distributed autograd"},
-    {"_ZN5torch11distributed8autograd12_GLOBAL__N_114tl_context_ptrE", rare, "distributed autograd"},
-    {"_ZN5torch11distributed3rpc21RemoteProfilerManager22currentThreadLocalKey_B5cxx11E", rare, "rpc"},
-    {"_ZN5torch11distributed3rpc11RRefContext10recording_E", rare, "rpc"},
-    {"_ZN5torch11distributed3rpc11RRefContext10userTable_E", rare, "rpc"},
-    {"_ZN5torch11distributed3rpcL18allowJitRRefPickleE", rare, "rpc"},
+    {"_ZN5torch11distributed8autogradL19current_context_id_E", optional, "distributed autograd"},
+    {"_ZN5torch11distributed8autograd12_GLOBAL__N_114tl_context_ptrE", optional, "distributed autograd"},
+    {"_ZN5torch11distributed3rpc21RemoteProfilerManager22currentThreadLocalKey_B5cxx11E", optional, "rpc"},
+    {"_ZN5torch11distributed3rpc11RRefContext10recording_E", optional, "rpc"},
+    {"_ZN5torch11distributed3rpc11RRefContext10userTable_E", optional, "rpc"},
+    {"_ZN5torch11distributed3rpcL18allowJitRRefPickleE", optional, "rpc"},
 };
 
 constexpr TlsFamily kFamilies[] = {

@@ -12,10 +12,10 @@ namespace rehearse::torch_state {
 
 // Whom a thread-local variable of LibTorch belongs to when ranks share a thread.
 enum class TlsScope {
-  per_fiber,       // what a thread owns: every fiber has its own
-  per_fiber_rare,  // the same, but zero in nearly every program: copied only when it is not
-  per_rank,        // set by TorchRankState, the same for all fibers of a rank
-  shared,          // a cache, or scratch memory that no suspension interrupts: left alone
+  per_fiber,           // what a thread owns: every fiber has its own
+  per_fiber_optional,  // the same, of a feature that a build may leave out
+  per_rank,            // set by TorchRankState, the same for all fibers of a rank
+  shared,              // a cache, or scratch memory that no suspension interrupts: left alone
 };
 
 struct TlsEntry {

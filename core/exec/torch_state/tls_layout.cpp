@@ -28,18 +28,8 @@ std::string join(const std::vector<std::string>& names) {
   return text;
 }
 
-bool starts_as_zero(const TlsModule& module, const TlsSymbol& symbol) {
-  const auto begin = module.initial.begin() + static_cast<std::ptrdiff_t>(symbol.offset);
-  return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(symbol.bytes),
-                     [](std::byte byte) { return byte == std::byte{0}; });
-}
-
-// The ranges to which the variable belongs; null for a shared one.
-std::vector<TlsRange>* ranges_of(TlsLayout& layout, const TlsModule& module, const TlsSymbol& symbol,
-                                 TlsScope scope) {
-  if (scope == TlsScope::shared) return nullptr;
-  const bool rare = scope == TlsScope::per_fiber_rare && starts_as_zero(module, symbol);
-  return rare ? &layout.rare_ranges : &layout.ranges;
+bool is_per_fiber(TlsScope scope) {
+  return scope == TlsScope::per_fiber || scope == TlsScope::per_fiber_optional;
 }
 
 // Ranges reach to the next variable of another kind: what lies between two variables is padding, and whole
@@ -47,25 +37,22 @@ std::vector<TlsRange>* ranges_of(TlsLayout& layout, const TlsModule& module, con
 void add_ranges(TlsLayout& layout, const TlsModule& module, std::size_t index,
                 const ClassifiedTls& classified) {
   constexpr std::size_t kWord = 16;
-  std::vector<TlsRange>* open = nullptr;
+  bool open = false;
   for (std::size_t k = 0; k < module.symbols.size(); ++k) {
     const TlsSymbol& symbol = module.symbols[k];
-    std::vector<TlsRange>* const ranges = ranges_of(layout, module, symbol, classified.scopes[k]);
-    if (ranges != open) {
-      if (open != nullptr)
-        open->back().bytes = std::min(open->back().bytes, symbol.offset - open->back().offset);
-      if (ranges != nullptr) ranges->push_back({index, symbol.offset, 0});
-      open = ranges;
-    }
-    if (open == nullptr) continue;
+    TlsRange* last = layout.ranges.empty() ? nullptr : &layout.ranges.back();
+    const bool per_fiber = is_per_fiber(classified.scopes[k]);
+    if (open && !per_fiber) last->bytes = std::min(last->bytes, symbol.offset - last->offset);
+    if (!open && per_fiber) last = &layout.ranges.emplace_back(TlsRange{index, symbol.offset, 0});
+    open = per_fiber;
+    if (!open) continue;
     const std::size_t end =
         std::min((symbol.offset + symbol.bytes + kWord - 1) / kWord * kWord, module.block_bytes);
-    open->back().bytes = end - open->back().offset;
+    last->bytes = end - last->offset;
   }
 }
 
-// A file whose local symbols were stripped has nothing unknown in it, and nothing known either. Builds may
-// leave out features whose variables are rare.
+// A file whose local symbols were stripped has nothing unknown in it, and nothing known either.
 void check_complete(const TlsLayout& layout, const std::vector<const TlsEntry*>& used) {
   std::vector<std::string> missing;
   for (const TlsEntry& entry : tls_entries()) {

@@ -8,7 +8,7 @@
 
 namespace rehearse::torch_state {
 
-// A stretch of a library's thread-local block that is exchanged at a switch.
+// A stretch of a library's thread-local block.
 struct TlsRange {
   std::size_t module = 0;  // index into TlsLayout::modules
   std::size_t offset = 0;
@@ -17,9 +17,8 @@ struct TlsRange {
 
 struct TlsLayout {
   std::vector<TlsModule> modules;
-  std::vector<TlsRange> ranges;       // copied at every switch; by module, then offset
-  std::vector<TlsRange> rare_ranges;  // all zero in an initial image; copied only when they are not
-  TlsRange thread_id;                 // where the RecordFunction thread id is kept
+  std::vector<TlsRange> ranges;  // per fiber; by module, then offset
+  TlsRange thread_id;            // where the RecordFunction thread id is kept; in none of the ranges
 };
 
 // The layout of the loaded LibTorch; computed once in a process. Throws TorchStateError; then the next call

@@ -16,8 +16,8 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 
-#include "exec/torch_state/image_copy.h"
 #include "exec/torch_state/thread_exit.h"
+#include "exec/torch_state/tls_exchange.h"
 #include "exec/torch_state/tls_layout.h"
 
 namespace rehearse::torch_state {
@@ -41,20 +41,18 @@ std::uint64_t seed_of_rank(std::uint64_t seed, int rank) {
 
 // What is kept for each fiber outside of its image.
 struct FiberRecord {
-  FiberRecord(const std::vector<std::span<std::byte>>& owned, bool is_fiber)
-      : is_fiber(is_fiber), exits(owned) {}
+  explicit FiberRecord(const std::vector<std::span<std::byte>>& owned) : exits(owned) {}
 
-  const bool is_fiber;
   std::size_t slot = 0;  // in Impl::fibers_
   ThreadExitList exits;
   std::optional<at::RecordFunctionTLS> record_function;  // only while it is not the default and not live
 };
 
-// An image: this header, the packed ranges, then room for the rare ranges.
+// What an image starts with; an image of TlsExchange follows.
 struct ImageHeader {
   FiberRecord* record;
-  void* generator;
-  bool has_rare;
+  void* generator;  // the one pointer in LibTorch's default generator
+  std::uint64_t thread_id;
 };
 
 bool is_default(const at::RecordFunctionTLS& settings) {
@@ -73,9 +71,6 @@ class TorchRankState::Impl {
           "would outlive them. Link rehearse::core into the executable itself, with default "
           "symbol visibility and no version script that hides it.");
     }
-    initial_.reserve(layout_.modules.size());
-    for (const TlsModule& module : layout_.modules) initial_.push_back(module.initial);
-    initial_copy_ = ImageCopy(layout_.ranges, block_starts(initial_));
     resolve();
     if (an_object_exists.exchange(true))
       throw std::logic_error("rehearse: there already is a TorchRankState");
@@ -94,7 +89,7 @@ class TorchRankState::Impl {
     an_object_exists = false;
   }
 
-  std::size_t image_bytes() const noexcept { return rare_offset() + live_rare_copy_.image_bytes(); }
+  std::size_t image_bytes() const noexcept { return sizeof(ImageHeader) + variables_.image_bytes(); }
 
   void create_image(std::byte* image, int rank, std::uint32_t fiber) {
     if (thread_ != std::this_thread::get_id()) {
@@ -106,35 +101,31 @@ class TorchRankState::Impl {
       seed_generator(rank);
       main_alive_[static_cast<std::size_t>(rank)] = true;
     }
-    const std::uint64_t thread_id = kThreadIdBase + static_cast<std::uint64_t>(rank);
-    std::memcpy(initial_[layout_.thread_id.module].data() + layout_.thread_id.offset, &thread_id,
-                sizeof thread_id);
-
-    auto record = std::make_unique<FiberRecord>(owned_, true);
+    auto record = std::make_unique<FiberRecord>(owned_);
     record->slot = fibers_.size();
     const ImageHeader header{record.get(),
-                             generators_.at(static_cast<std::size_t>(rank)).unsafeGetGeneratorImpl(), false};
+                             generators_.at(static_cast<std::size_t>(rank)).unsafeGetGeneratorImpl(),
+                             kThreadIdBase + static_cast<std::uint64_t>(rank)};
     fibers_.push_back(std::move(record));
     std::memcpy(image, &header, sizeof header);
-    initial_copy_.save(image + sizeof header);
+    variables_.create(image + sizeof header);
   }
 
   void exchange(std::byte* out, const std::byte* in) noexcept {
     ImageHeader next;
     std::memcpy(&next, in, sizeof next);
-    if (!is_default(*record_function_) || next.record->record_function) [[unlikely]]
+    if (!is_default(*record_function_) || record_functions_kept_ > 0) [[unlikely]]
       exchange_record_function(*next.record);
 
-    ImageHeader now{current_, nullptr, live_rare_copy_.any_set()};
+    ImageHeader now{current_, nullptr, 0};
     std::memcpy(&now.generator, default_generator_, sizeof now.generator);
     std::memcpy(default_generator_, &next.generator, sizeof next.generator);
+    std::memcpy(&now.thread_id, thread_id_, sizeof now.thread_id);
+    std::memcpy(thread_id_, &next.thread_id, sizeof next.thread_id);
     std::memcpy(out, &now, sizeof now);
-    live_copy_.save(out + sizeof now);
-    live_copy_.load(in + sizeof next);
-    if (now.has_rare || next.has_rare) [[unlikely]]
-      exchange_rare(now.has_rare ? out : nullptr, next.has_rare ? in : nullptr);
+    variables_.exchange(out + sizeof now, in + sizeof next);
     current_ = next.record;
-    current_exit_list = next.record->is_fiber ? &next.record->exits : nullptr;
+    current_exit_list = current_ == &host_ ? nullptr : &current_->exits;
   }
 
   void end_fiber(int rank, std::uint32_t fiber) noexcept {
@@ -159,37 +150,22 @@ class TorchRankState::Impl {
   }
 
  private:
-  static std::vector<std::byte*> block_starts(std::vector<std::vector<std::byte>>& blocks) {
-    std::vector<std::byte*> starts;
-    for (auto& block : blocks) starts.push_back(block.data());
-    return starts;
-  }
-
-  std::size_t rare_offset() const noexcept { return sizeof(ImageHeader) + live_copy_.image_bytes(); }
-
-  // Either may be null: nothing to save, nothing but zeros to load.
-  void exchange_rare(std::byte* out, const std::byte* in) noexcept {
-    if (out != nullptr) live_rare_copy_.save(out + rare_offset());
-    if (in != nullptr)
-      live_rare_copy_.load(in + rare_offset());
-    else
-      live_rare_copy_.clear();
-  }
-
   // Finds this thread's variables. Their addresses never change during the life of a thread.
   void resolve() {
     // A library that was loaded with dlopen() gives a thread its block on first use.
     c10::GradMode::is_enabled();
     at::sequence_number::peek();
     std::vector<std::byte*> blocks;
-    for (const TlsModule& module : layout_.modules) blocks.push_back(tls_block_of_this_thread(module));
-    live_copy_ = ImageCopy(layout_.ranges, blocks);
-    live_rare_copy_ = ImageCopy(layout_.rare_ranges, blocks);
-    owned_.clear();
-    for (const auto* ranges : {&layout_.ranges, &layout_.rare_ranges}) {
-      for (const TlsRange& range : *ranges)
-        owned_.emplace_back(blocks[range.module] + range.offset, range.bytes);
+    std::vector<const std::byte*> initial;
+    for (const TlsModule& module : layout_.modules) {
+      blocks.push_back(tls_block_of_this_thread(module));
+      initial.push_back(module.initial.data());
     }
+    variables_ = TlsExchange(layout_.ranges, blocks, initial);
+    thread_id_ = blocks[layout_.thread_id.module] + layout_.thread_id.offset;
+    owned_.clear();
+    for (const TlsRange& range : layout_.ranges)
+      owned_.emplace_back(blocks[range.module] + range.offset, range.bytes);
     record_function_ = &at::get_record_function_tls_();
     default_generator_ = const_cast<at::Generator*>(&at::detail::getDefaultCPUGenerator());
     thread_ = std::this_thread::get_id();
@@ -224,12 +200,14 @@ class TorchRankState::Impl {
   }
 
   void exchange_record_function(FiberRecord& next) noexcept {
-    if (is_default(*record_function_))
-      current_->record_function.reset();
-    else
+    if (!is_default(*record_function_)) {
       current_->record_function = *record_function_;
+      ++record_functions_kept_;
+    }
     at::set_record_function_tls_(next.record_function.value_or(at::RecordFunctionTLS{}));
+    if (!next.record_function) return;
     next.record_function.reset();
+    --record_functions_kept_;
   }
 
   void forget(FiberRecord& record) noexcept {
@@ -243,21 +221,19 @@ class TorchRankState::Impl {
   const TlsLayout& layout_;
   int threads_before_ = 0;
 
-  std::vector<std::vector<std::byte>> initial_;  // per module, with the thread id of the last created image
-  ImageCopy initial_copy_;
-
   std::thread::id thread_;
-  ImageCopy live_copy_;
-  ImageCopy live_rare_copy_;
+  TlsExchange variables_;
+  std::byte* thread_id_ = nullptr;
   std::vector<std::span<std::byte>> owned_;
   const at::RecordFunctionTLS* record_function_ = nullptr;
-  void* default_generator_ = nullptr;  // the one pointer in LibTorch's default generator
+  void* default_generator_ = nullptr;
+  std::size_t record_functions_kept_ = 0;  // by the records of fibers that do not run
 
   std::vector<at::Generator> generators_;  // by rank
   std::vector<bool> main_alive_;           // by rank: from create_image() to end_fiber() of the main fiber
   std::vector<std::unique_ptr<FiberRecord>> fibers_;
-  FiberRecord host_{owned_, false};
-  FiberRecord ended_{owned_, true};
+  FiberRecord host_{owned_};
+  FiberRecord ended_{owned_};
   FiberRecord* current_ = &host_;
 };
 

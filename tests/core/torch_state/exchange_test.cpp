@@ -31,22 +31,17 @@ void run_backward() {
   EXPECT_TRUE(a.grad().equal(at::full({2, 2}, 2.0)));
 }
 
-// The per-fiber variables of this thread that are not what a new thread would find, the thread id left out.
+// The per-fiber variables of this thread that are not what a new thread would find.
 std::vector<std::string> changed_variables() {
   std::vector<std::string> changed;
   const TlsLayout& layout = tls_layout();
-  for (const auto* ranges : {&layout.ranges, &layout.rare_ranges}) {
-    for (const TlsRange& range : *ranges) {
-      const TlsModule& module = layout.modules[range.module];
-      const std::byte* live = tls_block_of_this_thread(module);
-      for (const TlsSymbol& symbol : module.symbols) {
-        const bool inside = symbol.offset >= range.offset && symbol.offset < range.offset + range.bytes;
-        const bool is_thread_id =
-            range.module == layout.thread_id.module && symbol.offset == layout.thread_id.offset;
-        if (!inside || is_thread_id) continue;
-        const std::byte* initial = module.initial.data() + symbol.offset;
-        if (std::memcmp(live + symbol.offset, initial, symbol.bytes) != 0) changed.push_back(symbol.name);
-      }
+  for (const TlsRange& range : layout.ranges) {
+    const TlsModule& module = layout.modules[range.module];
+    const std::byte* live = tls_block_of_this_thread(module);
+    for (const TlsSymbol& symbol : module.symbols) {
+      if (symbol.offset < range.offset || symbol.offset >= range.offset + range.bytes) continue;
+      const std::byte* initial = module.initial.data() + symbol.offset;
+      if (std::memcmp(live + symbol.offset, initial, symbol.bytes) != 0) changed.push_back(symbol.name);
     }
   }
   return changed;
@@ -179,24 +174,6 @@ TEST(TorchRankState, RecordFunctionSettings_AreEachFibersOwn) {
   fibers.run(0, [] { EXPECT_FALSE(at::isRecordFunctionEnabled()); });
   fibers.end(0);
   EXPECT_TRUE(at::isRecordFunctionEnabled());
-}
-
-// One of the variables that are copied only when they are in use.
-TEST(TorchRankState, RareVariables_AreEachFibersOwn) {
-  const TlsLayout& layout = tls_layout();
-  ASSERT_FALSE(layout.rare_ranges.empty());
-  const TlsRange& range = layout.rare_ranges.front();
-  std::byte* const byte =
-      tls_block_of_this_thread(layout.modules[range.module]) + range.offset + range.bytes - 1;
-  TorchRankState state;
-  HandFibers fibers(state, 3);
-  fibers.run(0, [&] { *byte = std::byte{1}; });
-  EXPECT_EQ(*byte, std::byte{0});
-  fibers.run(1, [&] { *byte = std::byte{2}; });
-  fibers.run(2, [&] { EXPECT_EQ(*byte, std::byte{0}); });
-  fibers.run(0, [&] { EXPECT_EQ(*byte, std::byte{1}); });
-  fibers.run(1, [&] { EXPECT_EQ(*byte, std::byte{2}); });
-  EXPECT_EQ(*byte, std::byte{0});
 }
 
 c10::intrusive_ptr<c10d::ProcessGroup> new_group(int rank) {
