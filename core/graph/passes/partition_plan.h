@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <rehearse/graph/graph.h>
+
+#include "graph/passes/ordered_set.h"
+
+namespace rehearse::graph {
+
+// Which node goes where and what each partition takes and gives: the first half of a split, which builds nothing.
+class PartitionPlan {
+ public:
+  struct Part {
+    int id = 0;
+    OrderedSet<const Node*> inputs;
+    OrderedSet<const Node*> outputs;
+    OrderedSet<std::size_t> dependencies;  // parts whose values it takes
+    OrderedSet<std::size_t> dependents;
+  };
+
+  // A state that stays on after its node: gradient mode or autocast.
+  struct Region {
+    const Node* enter = nullptr;
+    const Node* exit = nullptr;      // of autocast
+    std::vector<std::size_t> parts;  // where it holds, by rising id
+  };
+
+  PartitionPlan(const Graph& graph, const std::function<int(const Node&)>& partition_of);
+
+  const std::vector<Part>& parts() const noexcept { return parts_; }          // by first node
+  const std::vector<std::size_t>& order() const noexcept { return order_; }   // topological
+  const std::vector<Region>& autocast_regions() const noexcept { return autocast_; }
+  const std::vector<Region>& grad_regions() const noexcept { return grad_; }
+  // The part that a node was given to; null for placeholders, attributes and the output.
+  const std::size_t* part_of(const Node& node) const noexcept;
+
+ private:
+  using Visit = std::function<void(const Node&)>;
+
+  void assign(const Graph& graph, const std::function<int(const Node&)>& partition_of);
+  void note_state(const Node& node, std::size_t part);
+  void finish_regions();
+  void check_ids_rise(const Graph& graph) const;
+  void connect(const Graph& graph);
+  void record_use(const Node& value, const Node* user);
+  void record_symbols(const Node& value, const Node& user, std::size_t used_in);
+  void sort();
+
+  std::vector<Part> parts_;
+  std::unordered_map<int, std::size_t> part_of_id_;
+  std::unordered_map<const Node*, std::size_t> part_of_node_;
+  std::unordered_map<const Node*, std::size_t> position_;
+  std::unordered_map<std::string, const Node*> node_of_symbol_;
+  std::vector<std::size_t> order_;
+  std::vector<Region> autocast_;
+  std::vector<Region> grad_;
+  std::vector<std::size_t> open_autocasts_;  // indices into autocast_
+};
+
+// The nodes that change a state for those after them.
+bool sets_global_state(const Node& node) noexcept;
+
+}  // namespace rehearse::graph

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rehearse/graph/graph_module.h>
+
+namespace rehearse::graph {
+
+// One part of a split module.
+struct Partition {
+  int id = 0;                           // what partition_of() said
+  std::string name;                     // "submod_<id>", its name in the split module
+  std::shared_ptr<GraphModule> module;  // its placeholders are `inputs`, in order
+  std::vector<const Node*> inputs;      // nodes of the original graph
+  std::vector<const Node*> outputs;     // one: returned as it is; more: as a list
+};
+
+struct SplitModule {
+  std::shared_ptr<GraphModule> module;  // placeholders and attributes, then one call a partition, then the output
+  std::vector<Partition> partitions;    // in the order in which they are called
+};
+
+// Splits a module as torch.fx.passes.split_module does with its default options: placeholders and attributes stay
+// outside; each other node goes into partition partition_of(node), asked once for each node in order. Orders of
+// partitions, inputs and outputs, and all names, are fx's.
+// - A value that crosses a partition brings the symbols of its sizes with it as inputs, if a node before its use holds
+//   such a symbol alone (fx takes nodes after it as well, and then finds a cycle).
+// - `torch._C._set_grad_enabled`, `torch.amp.autocast_mode._enter_autocast` and `_exit_autocast` hold until they are
+//   undone: later partitions begin with them again. Partition ids must then not decrease.
+// - Attributes, submodules and metadata are shared with `module`, which stays as it is.
+// Throws GraphError when partitions depend on each other in a cycle. Cost: linear in nodes and arguments.
+SplitModule split_by(const GraphModule& module, const std::function<int(const Node&)>& partition_of);
+
+// A module of its own with the nodes `nodes` of `module` (no placeholder, no output), in the graph's order: values from
+// outside become placeholders in order of first use (attributes become attributes of the result), and those of `nodes`
+// that others use, or that nobody uses, its list of outputs. Names are kept.
+std::shared_ptr<GraphModule> extract_subgraph(const GraphModule& module, const std::vector<const Node*>& nodes);
+
+}  // namespace rehearse::graph

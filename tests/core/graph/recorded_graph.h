@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include <rehearse/graph/graph_module.h>
+
+namespace rehearse::graph {
+
+// The JSON in a gzip file of tests/data.
+nlohmann::json read_json_gz(const std::filesystem::path& file);
+
+// Adds recorded nodes to a module: [{name, op, target, args, kwargs, val, unbacked_bindings, ...}], in the form of
+// tests/data/make_fx_splits.py. Attributes and submodules that they name are set without data.
+void add_recorded_nodes(GraphModule& module, const nlohmann::json& nodes);
+
+// The nodes in the same form, without metadata.
+nlohmann::json record_nodes(const Graph& graph);
+
+}  // namespace rehearse::graph

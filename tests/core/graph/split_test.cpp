@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Splits are those of torch.fx.passes.split_module, node by node and name by name, on recorded random graphs; and what
+// an extracted subgraph takes and gives.
+#include <rehearse/graph/split.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/graph/recorded_graph.h"
+
+namespace rehearse::graph {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Example {
+  GraphModule module;
+  json partition;
+
+  explicit Example(const json& recorded) : partition(recorded.at("partition")) {
+    add_recorded_nodes(module, recorded.at("nodes"));
+  }
+  SplitModule split() const {
+    return split_by(module, [this](const Node& node) { return partition.at(node.name()).get<int>(); });
+  }
+};
+
+const json& recorded_splits() {
+  static const json cases = read_json_gz(std::filesystem::path(REHEARSE_TEST_DATA) / "fx_splits.json.gz");
+  return cases;
+}
+
+TEST(SplitBy, GivesFxsModulesOnRandomGraphs) {
+  int compared = 0;
+  for (std::size_t i = 0; i < recorded_splits().size(); ++i) {
+    const json& recorded = recorded_splits()[i];
+    SCOPED_TRACE("case " + std::to_string(i));
+    const Example example(recorded);
+    const json before = record_nodes(example.module.graph());
+    if (recorded.contains("error")) {
+      EXPECT_THROW(example.split(), GraphError);
+      continue;
+    }
+    const SplitModule split = example.split();
+    EXPECT_EQ(record_nodes(split.module->graph()), recorded.at("top"));
+    ASSERT_EQ(split.partitions.size(), recorded.at("submods").size());
+    for (const Partition& part : split.partitions) {
+      EXPECT_EQ(record_nodes(part.module->graph()), recorded.at("submods").at(part.name)) << part.name;
+      EXPECT_EQ(split.module->find_submodule(part.name), part.module);
+      ++compared;
+    }
+    EXPECT_EQ(record_nodes(example.module.graph()), before) << "the original changed";
+  }
+  EXPECT_EQ(recorded_splits().size(), 240u);
+  EXPECT_GT(compared, 400);
+}
+
+TEST(SplitBy, PartitionsSayWhatTheyTakeAndGive) {
+  GraphModule module;
+  Graph& graph = module.graph();
+  Node& x = graph.placeholder("x");
+  Node& w = graph.get_attr("layer.w");
+  module.set_attribute("layer.w", {});
+  Node& a = graph.call_function("_operator.mul", {x, w});
+  Node& b = graph.call_function("_operator.add", {a, x});
+  graph.output(List{a, b});
+  a.meta().set_value(TensorMeta{.sizes = {4}, .strides = {1}});
+  const SplitModule split = split_by(module, [&](const Node& node) { return &node == &a ? 3 : 7; });
+  ASSERT_EQ(split.partitions.size(), 2u);
+  EXPECT_EQ(split.partitions[0].name, "submod_3");
+  EXPECT_THAT(split.partitions[0].inputs, ElementsAre(&x, &w));
+  EXPECT_THAT(split.partitions[0].outputs, ElementsAre(&a));
+  EXPECT_EQ(split.partitions[1].id, 7);
+  EXPECT_THAT(split.partitions[1].inputs, ElementsAre(&a, &x));
+  EXPECT_EQ(split.module->graph().find("submod_3")->meta().value, a.meta().value);
+  EXPECT_NE(split.module->find_attribute("layer.w"), nullptr);
+}
+
+TEST(SplitBy, ACycleIsNamed) {
+  GraphModule module;
+  Graph& graph = module.graph();
+  Node& x = graph.placeholder("x");
+  Node& a = graph.call_function("f", {x});
+  Node& b = graph.call_function("f", {a});
+  Node& c = graph.call_function("f", {b});
+  graph.output(c);
+  try {
+    split_by(module, [&](const Node& node) { return &node == &b ? 1 : 0; });
+    FAIL();
+  } catch (const GraphError& error) {
+    EXPECT_STREQ(error.what(), "partition: there is a cycle among partitions 0, 1");
+  }
+}
+
+TEST(SplitBy, StatesThatCannotBeSetAgainAreRefused) {
+  const auto error_with = [](auto&& build) -> std::string {
+    GraphModule module;
+    Node& x = module.graph().placeholder("x");
+    build(module.graph(), x);
+    int next = 10;
+    try {
+      split_by(module, [&](const Node&) { return next--; });
+    } catch (const GraphError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const char* enter = "torch.amp.autocast_mode._enter_autocast";
+  const char* exit = "torch.amp.autocast_mode._exit_autocast";
+  const char* grad = "torch._C._set_grad_enabled";
+  EXPECT_THAT(error_with([&](Graph& g, Node&) { g.call_function(enter, {"cpu"}); }), HasSubstr("is never left"));
+  EXPECT_THAT(error_with([&](Graph& g, Node& x) { g.call_function(enter, {x}); }), HasSubstr("with constants"));
+  EXPECT_THAT(error_with([&](Graph& g, Node& x) { g.call_function(exit, {x}); }), HasSubstr("not the node of an autocast"));
+  EXPECT_THAT(error_with([&](Graph& g, Node& x) { g.call_function(grad, {x}); }), HasSubstr("set by one bool"));
+  EXPECT_THAT(error_with([&](Graph& g, Node& x) {
+                g.call_function(grad, {true});
+                g.call_function("f", {x});
+              }),
+              HasSubstr("node 'f', partition: is 9 after 10 of '_set_grad_enabled'"));
+}
+
+TEST(ExtractSubgraph, TakesWhatIsOutsideAndGivesWhatOthersUse) {
+  GraphModule module;
+  Graph& graph = module.graph();
+  Node& x = graph.placeholder("x");
+  Node& w = graph.get_attr("w");
+  module.set_attribute("w", {});
+  Node& a = graph.call_function("f", {x});
+  Node& b = graph.call_function("f", {x, w});
+  Node& c = graph.call_function("f", {b, a});
+  Node& d = graph.call_function("f", {c});
+  Node& unused = graph.call_function("f", {b});
+  graph.output(List{d, b});
+  const auto sub = extract_subgraph(module, {&unused, &c, &b});
+  const json expected = json::parse(R"([
+    {"name": "x", "op": "placeholder", "target": "x", "args": []},
+    {"name": "w", "op": "get_attr", "target": "w", "args": []},
+    {"name": "f", "op": "placeholder", "target": "f", "args": []},
+    {"name": "f_1", "op": "call_function", "target": "f", "args": [{"n": "x"}, {"n": "w"}]},
+    {"name": "f_2", "op": "call_function", "target": "f", "args": [{"n": "f_1"}, {"n": "f"}]},
+    {"name": "f_4", "op": "call_function", "target": "f", "args": [{"n": "f_1"}]},
+    {"name": "output", "op": "output", "target": "output", "args": [[{"n": "f_1"}, {"n": "f_2"}, {"n": "f_4"}]]}])");
+  EXPECT_EQ(record_nodes(sub->graph()), expected);
+  EXPECT_NE(sub->find_attribute("w"), nullptr);
+  EXPECT_THROW(extract_subgraph(module, {&x}), GraphError);
+}
+
+}  // namespace
+}  // namespace rehearse::graph
