@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What torch/csrc/distributed/c10d/ProcessGroupGloo.hpp names of gloo's header of this name; libtorch_cpu has the rest.
+#pragma once
+
+#include <chrono>
+
+namespace gloo {
+
+class Context {
+ public:
+  void setTimeout(std::chrono::milliseconds timeout);
+};
+
+}  // namespace gloo

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a program gives the same on fibers as on processes that talk through gloo: equal bits wherever the order
+// of additions cannot show, within rounding elsewhere, and an error where gloo has an error.
+#include <cstring>
+#include <iostream>
+
+#include <gtest/gtest.h>
+
+#include <rehearse/sim/world.h>
+
+#include "gloo_processes.h"
+
+namespace rehearse::parity {
+
+std::vector<Case> cases_of(const std::string& suite) {
+  if (suite == "reductions") return reduction_cases();
+  if (suite == "collectives") return collective_cases();
+  if (suite == "ddp") return ddp_cases();
+  return refusal_cases();
+}
+
+namespace {
+
+std::vector<std::vector<Result>> run_on_fibers(const std::string& suite, int ranks) {
+  std::vector<std::vector<Result>> results(static_cast<std::size_t>(ranks));
+  World world({.ranks = ranks});
+  const Report report = world.run([&](RankContext& ctx) {
+    results[static_cast<std::size_t>(ctx.rank())] = run_cases(cases_of(suite), ctx.group());
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  return results;
+}
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         (a.numel() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0);
+}
+
+// Folding n numbers between -1 and 1 rounds n-1 times, by half an epsilon of what is there, at most n. Means of the
+// small numbers of exact() round once.
+bool within_rounding(const at::Tensor& a, const at::Tensor& b, int ranks) {
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
+  double epsilon = 0;
+  switch (a.scalar_type()) {
+    case at::kHalf: epsilon = 0x1p-10; break;
+    case at::kBFloat16: epsilon = 0x1p-7; break;
+    case at::kFloat: epsilon = 0x1p-23; break;
+    default: epsilon = 0x1p-52;
+  }
+  if (a.is_complex()) return within_rounding(at::view_as_real(a), at::view_as_real(b), ranks);
+  const auto difference = (a.to(at::kDouble) - b.to(at::kDouble)).abs();
+  return difference.numel() == 0 || difference.max().item<double>() <= ranks * ranks * epsilon;
+}
+
+::testing::AssertionResult agree(const Case& each, const Result& fibers, const Result& gloo, int ranks) {
+  const bool one_refuses = each.expected == Expected::gloo_lacks || each.expected == Expected::gloo_is_lax;
+  const bool we_refuse = each.expected == Expected::gloo_is_lax || (!one_refuses && !gloo.refusal.empty());
+  const bool gloo_refuses = one_refuses ? !we_refuse : we_refuse;
+  if (fibers.refusal.empty() == we_refuse || gloo.refusal.empty() == gloo_refuses) {
+    return ::testing::AssertionFailure() << "gloo: '" << gloo.refusal << "', we: '" << fibers.refusal << '\'';
+  }
+  if (one_refuses) return ::testing::AssertionSuccess();
+  if (fibers.values.size() != gloo.values.size()) return ::testing::AssertionFailure() << "different numbers of values";
+  for (std::size_t i = 0; i < gloo.values.size(); ++i) {
+    const auto& ours = fibers.values[i];
+    const bool rounding = each.expected == Expected::rounding && ranks > 2;
+    const bool same = rounding ? within_rounding(ours, gloo.values[i], ranks) : same_bits(ours, gloo.values[i]);
+    if (!same) {
+      return ::testing::AssertionFailure() << "value " << i << ": gloo " << gloo.values[i] << "\nwe " << ours;
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+class GlooParity : public ::testing::TestWithParam<int> {
+ protected:
+  void compare(const std::string& suite) {
+    const int ranks = GetParam();
+    const auto cases = cases_of(suite);
+    const auto gloo = run_on_gloo(suite, ranks);
+    const auto fibers = run_on_fibers(suite, ranks);
+    std::size_t equal = 0;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      bool all = true;
+      for (std::size_t rank = 0; rank < gloo.size(); ++rank) {
+        ASSERT_EQ(gloo[rank].size(), cases.size());
+        ASSERT_EQ(fibers[rank].size(), cases.size());
+        const auto agreed = agree(cases[i], fibers[rank][i], gloo[rank][i], ranks);
+        EXPECT_TRUE(agreed) << cases[i].name << " on rank " << rank;
+        all = all && agreed;
+      }
+      if (all) ++equal;
+    }
+    EXPECT_EQ(equal, cases.size());
+    std::cout << "gloo parity, " << suite << ": " << equal << " cases x " << ranks << " ranks equal\n";
+    total_ += equal * gloo.size();
+  }
+
+  static void TearDownTestSuite() { std::cout << "gloo parity: " << total_ << " results of ranks equal in all\n"; }
+
+  inline static std::size_t total_ = 0;
+};
+
+TEST_P(GlooParity, Reductions) { compare("reductions"); }
+TEST_P(GlooParity, Collectives) { compare("collectives"); }
+TEST_P(GlooParity, Refusals) { compare("refusals"); }
+TEST_P(GlooParity, DistributedDataParallel) { compare("ddp"); }
+
+INSTANTIATE_TEST_SUITE_P(ranks, GlooParity, ::testing::Values(2, 3, 4, 5));
+
+}  // namespace
+}  // namespace rehearse::parity
+
+int main(int argc, char** argv) {
+  if (const auto exit_code = rehearse::parity::run_as_gloo_rank(argc, argv)) return *exit_code;
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

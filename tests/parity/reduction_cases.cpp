@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reductions: every op and dtype, lengths around gloo's segments, and sums whose order shows.
+#include <rehearse/comm/operation.h>
+
+#include "parity_case.h"
+
+namespace rehearse::parity {
+namespace {
+
+using Op = c10d::ReduceOp::RedOpType;
+
+constexpr at::ScalarType kGlooTypes[] = {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16,
+                                         at::kChar,  at::kByte,   at::kInt,  at::kLong};
+constexpr Op kArithmetic[] = {Op::SUM, Op::PRODUCT, Op::MIN, Op::MAX};
+constexpr Op kBitwise[] = {Op::BAND, Op::BOR, Op::BXOR};
+
+std::string name_of(std::string_view call, Op op, at::ScalarType dtype, std::int64_t size) {
+  return std::string(call) + ' ' + std::string(comm::name_of(op)) + ' ' + toString(dtype) + ' ' + std::to_string(size);
+}
+
+// Products of five numbers of exact() could leave int8.
+at::Tensor operand(Op op, std::int64_t size, at::ScalarType dtype, int rank) {
+  auto numbers = exact({size}, dtype, rank);
+  return op == Op::PRODUCT ? at::remainder(numbers, 2) + 1 : numbers;
+}
+
+Tensors allreduce(const ProcessGroup& group, at::Tensor tensor, Op op) {
+  Tensors tensors{std::move(tensor)};
+  c10d::AllreduceOptions options;
+  options.reduceOp = op;
+  group->allreduce(tensors, options)->wait();
+  return tensors;
+}
+
+// Only the root's tensor is of use afterwards; what the others hold is not defined (gloo keeps partial sums there).
+Tensors reduce(const ProcessGroup& group, at::Tensor tensor, Op op, int root) {
+  Tensors tensors{std::move(tensor)};
+  c10d::ReduceOptions options;
+  options.reduceOp = op;
+  options.rootRank = root;
+  group->reduce(tensors, options)->wait();
+  return group->getRank() == root ? tensors : Tensors{};
+}
+
+Tensors reduce_scatter(const ProcessGroup& group, const at::Tensor& input, Op op) {
+  Tensors outputs{at::zeros({input.size(0) / group->getSize()}, input.options())};
+  std::vector<Tensors> inputs{input.chunk(group->getSize())};
+  c10d::ReduceScatterOptions options;
+  options.reduceOp = op;
+  group->reduce_scatter(outputs, inputs, options)->wait();
+  return outputs;
+}
+
+Tensors reduce_scatter_base(const ProcessGroup& group, at::Tensor input, Op op) {
+  auto output = at::zeros({input.size(0) / group->getSize()}, input.options());
+  c10d::ReduceScatterOptions options;
+  options.reduceOp = op;
+  group->_reduce_scatter_base(output, input, options)->wait();
+  return {output};
+}
+
+void add_all_reduces(std::vector<Case>& cases, Op op, at::ScalarType dtype,
+                     Expected expected = Expected::equal_bits) {
+  for (const std::int64_t size : {0, 1, 5, 257, 5000}) {
+    cases.push_back({name_of("allreduce", op, dtype, size), [=](const ProcessGroup& group) {
+                       return allreduce(group, operand(op, size, dtype, group->getRank()), op);
+                     }, expected});
+  }
+}
+
+void add_rooted(std::vector<Case>& cases, Op op, at::ScalarType dtype) {
+  cases.push_back({name_of("reduce to each", op, dtype, 33), [=](const ProcessGroup& group) {
+                     Tensors all;
+                     for (int root = 0; root < group->getSize(); ++root) {
+                       for (auto& one : reduce(group, operand(op, 33, dtype, group->getRank()), op, root)) {
+                         all.push_back(one);
+                       }
+                     }
+                     return all;
+                   }});
+}
+
+void add_scattered(std::vector<Case>& cases, Op op, at::ScalarType dtype) {
+  for (const std::int64_t size : {1, 34}) {
+    const auto input = [=](const ProcessGroup& group) {
+      return operand(op, size * group->getSize(), dtype, group->getRank());
+    };
+    cases.push_back({name_of("reduce_scatter", op, dtype, size),
+                     [=](const ProcessGroup& group) { return reduce_scatter(group, input(group), op); }});
+    cases.push_back({name_of("_reduce_scatter_base", op, dtype, size),
+                     [=](const ProcessGroup& group) { return reduce_scatter_base(group, input(group), op); }});
+  }
+}
+
+void add_rough(std::vector<Case>& cases, at::ScalarType dtype) {
+  for (const Op op : {Op::SUM, Op::PRODUCT, Op::MIN, Op::MAX}) {
+    const auto expected = op == Op::SUM || op == Op::PRODUCT ? Expected::rounding : Expected::equal_bits;
+    for (const std::int64_t size : {3, 1000}) {
+      cases.push_back({name_of("allreduce rough", op, dtype, size), [=](const ProcessGroup& group) {
+                         return allreduce(group, rough({size}, dtype, group->getRank()), op);
+                       }, expected});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Case> reduction_cases() {
+  std::vector<Case> cases;
+  for (const auto dtype : kGlooTypes) {
+    std::vector<Op> ops(std::begin(kArithmetic), std::end(kArithmetic));
+    if (at::isIntegralType(dtype, false)) ops.insert(ops.end(), std::begin(kBitwise), std::end(kBitwise));
+    for (const Op op : ops) {
+      add_all_reduces(cases, op, dtype);
+      add_rooted(cases, op, dtype);
+      add_scattered(cases, op, dtype);
+    }
+    if (at::isFloatingType(dtype)) {
+      add_all_reduces(cases, Op::AVG, dtype);
+      add_rough(cases, dtype);
+    }
+  }
+  for (const auto dtype : {at::kComplexFloat, at::kComplexDouble}) {
+    add_all_reduces(cases, Op::SUM, dtype);
+    // gloo divides by a complex number, we by a real one.
+    add_all_reduces(cases, Op::AVG, dtype, Expected::rounding);
+  }
+  return cases;
+}
+
+}  // namespace rehearse::parity
