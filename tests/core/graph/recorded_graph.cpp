@@ -13,11 +13,10 @@ namespace {
 using nlohmann::json;
 using Nodes = std::map<std::string, Node*>;
 
-const std::map<std::string, c10::ScalarType> kDtypes = {{"float32", c10::kFloat},
-                                                        {"float64", c10::kDouble},
-                                                        {"bfloat16", c10::kBFloat16},
-                                                        {"int64", c10::kLong},
-                                                        {"bool", c10::kBool}};
+const std::map<std::string, c10::ScalarType> kDtypes = {
+    {"float32", c10::kFloat}, {"float64", c10::kDouble}, {"float16", c10::kHalf},  {"bfloat16", c10::kBFloat16},
+    {"int64", c10::kLong},    {"int32", c10::kInt},      {"int16", c10::kShort},   {"int8", c10::kChar},
+    {"uint8", c10::kByte},    {"bool", c10::kBool},      {"complex64", c10::kComplexFloat}};
 
 Argument argument_of(const json& recorded, const Nodes& nodes) {
   if (recorded.is_null()) return {};
@@ -41,9 +40,12 @@ Argument argument_of(const json& recorded, const Nodes& nodes) {
   return dict;
 }
 
+// A number, also as text (`"512"`), or an expression.
 SymInt size_of(const json& recorded) {
-  if (recorded.is_string()) return SymExpr{recorded.get<std::string>()};
-  return recorded.get<std::int64_t>();
+  if (recorded.is_number()) return recorded.get<std::int64_t>();
+  const auto text = recorded.get<std::string>();
+  const bool is_number = text.find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? SymInt(std::stoll(text)) : SymInt(SymExpr{text});
 }
 
 TensorMeta tensor_of(const json& recorded) {
@@ -58,6 +60,7 @@ TensorMeta tensor_of(const json& recorded) {
 }
 
 ValueMeta value_of(const json& recorded) {
+  if (recorded.is_null()) return {};
   const std::string kind = recorded.at("kind");
   if (kind == "tensor") return tensor_of(recorded);
   if (kind == "symint") return SymScalarMeta{SymScalarMeta::Kind::Int, {recorded.at("expr")}};
@@ -78,7 +81,28 @@ void add_attribute(GraphModule& module, const json& recorded) {
   }
   Attribute attribute;
   if (recorded.contains("val")) attribute.meta = tensor_of(recorded.at("val"));
+  attribute.ddp_ignored = recorded.value("ddp_ignored", false);
   module.set_attribute(target, attribute);
+}
+
+// A called module that was not traced through: {type, params: [[name, shape, dtype, bytes, requires_grad, ignored by
+// DDP]]}; without a record, just that it is there.
+void add_leaf(GraphModule& module, const json& recorded) {
+  const std::string target = recorded.at("target");
+  if (module.find_submodule(target) != nullptr) return;
+  const json facts = recorded.value("module", json::object());
+  auto leaf = std::make_shared<GraphModule>(facts.value("type", "Leaf"));
+  for (const json& parameter : facts.value("params", json::array())) {
+    Attribute attribute;
+    for (const json& size : parameter.at(1)) attribute.meta.sizes.push_back(size_of(size));
+    attribute.meta.dtype = kDtypes.at(parameter.at(2));
+    attribute.meta.storage_nbytes = size_of(parameter.at(3));
+    attribute.meta.requires_grad = parameter.at(4);
+    attribute.meta.is_parameter = true;
+    attribute.ddp_ignored = parameter.at(5);
+    leaf->set_attribute(parameter.at(0), attribute);
+  }
+  module.set_submodule(target, leaf);
 }
 
 json record(const Argument& argument) {
@@ -137,9 +161,7 @@ void add_recorded_nodes(GraphModule& module, const json& recorded_nodes) {
     node.meta().ddp_ignored = recorded.value("ddp_ignored", false);
     nodes[name] = &node;
     if (op == Op::GetAttr) add_attribute(module, recorded);
-    if (op == Op::CallModule && module.find_submodule(node.target()) == nullptr) {
-      module.set_submodule(node.target(), std::make_shared<GraphModule>("Leaf"));
-    }
+    if (op == Op::CallModule) add_leaf(module, recorded);
   }
 }
 

@@ -13,7 +13,7 @@ namespace rehearse::graph {
 nlohmann::json read_json_gz(const std::filesystem::path& file);
 
 // Adds recorded nodes to a module: [{name, op, target, args, kwargs, val, unbacked_bindings, ...}], in the form of
-// tests/data/make_fx_splits.py. Attributes and submodules that they name are set without data.
+// tests/data/make_fx_splits.py and tests/data/truth. Attributes and submodules that they name are set without data.
 void add_recorded_nodes(GraphModule& module, const nlohmann::json& nodes);
 
 // The nodes in the same form, without metadata.

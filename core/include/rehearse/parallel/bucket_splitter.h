@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rehearse/graph/graph_module.h>
+
+// Cuts a forward graph where DDP's gradient buckets end, so that a compiler that runs each piece as one step lets DDP
+// reduce a bucket while the backward of earlier pieces still runs. The algorithm is DDPOptimizer's
+// (torch/_dynamo/backends/distributed.py of PyTorch 2.11); docs/SPLITTING.md explains it and the differences.
+namespace rehearse::parallel {
+
+// What is counted towards a bucket where PyTorch's choice and DDP's buckets differ. The default follows PyTorch but
+// for parameters that DDP ignores.
+struct CountingRules {
+  // Counts a parameter that DDP was told to ignore when its module was inlined into the graph: the placeholder's fake
+  // tensor has lost the mark. Parameters of called modules and attributes are skipped in any case.
+  bool ignored_if_inlined = false;
+  // Counts a parameter each time it is used. Otherwise once, where backward completes its gradient: at its first use.
+  bool each_use = true;
+  // Counts parameters in keyword arguments, and in lists among the arguments, and those of a method that is called on
+  // the result of a function.
+  bool nested_arguments = false;
+
+  static CountingRules pytorch() { return {.ignored_if_inlined = true}; }
+  // As DDP itself fills its buckets: each parameter that it reduces once.
+  static CountingRules ddp() { return {.ignored_if_inlined = false, .each_use = false, .nested_arguments = true}; }
+};
+
+struct BucketSplitterOptions {
+  std::int64_t bucket_bytes_cap = 25 * 1024 * 1024;  // DDP's bucket_cap_mb
+  std::int64_t first_bucket_bytes_cap = 1024 * 1024;  // of the bucket that is reduced first, at the graph's end
+  CountingRules rules;
+};
+
+// The part of the graph whose parameters fill one of DDP's buckets.
+struct ForwardBucket {
+  std::int64_t bytes = 0;               // of the parameters' storages
+  std::vector<std::string> parameters;  // in the order in which they were met, from the graph's end
+  std::vector<graph::Node*> nodes;      // of the graph that was given, in its order; without placeholders and output
+  // A bucket without a value that others use cannot be cut off, and goes on growing.
+  std::int64_t extended_ops = 0;            // nodes taken in since it was full
+  std::int64_t bytes_before_extension = 0;  // 0 when it was not extended
+};
+
+// The buckets in the graph's order; DDP reduces the last one first. At least one, which may be empty.
+// Nodes belong to `module` and live as long as it does. Cost: linear in nodes and uses.
+// A cap of 0 cuts wherever it can. Throws c10::ValueError when the first cap is negative or larger than the other.
+std::vector<ForwardBucket> assign_buckets(const graph::GraphModule& module, const BucketSplitterOptions& options = {});
+
+struct BucketSplit {
+  std::vector<ForwardBucket> buckets;
+  // One call of a submodule submod_0, submod_1, ... for each bucket, in that order. `module` itself when there is only
+  // one bucket.
+  std::shared_ptr<graph::GraphModule> module;
+  bool was_split() const noexcept { return buckets.size() > 1; }
+  // Why there are fewer cuts than the caps ask for; empty when there is nothing to say.
+  std::vector<std::string> warnings;
+};
+
+// assign_buckets(), and the graph in pieces. `module` does not change; its tensors and submodules are shared.
+// Symbols that a piece needs become its inputs, also where it only uses a tensor with such a size.
+BucketSplit split_by_buckets(const std::shared_ptr<graph::GraphModule>& module,
+                             const BucketSplitterOptions& options = {});
+
+// For people: a row for each bucket with its bytes, extension and parameters.
+std::string bucket_table(const std::vector<ForwardBucket>& buckets);
+
+}  // namespace rehearse::parallel

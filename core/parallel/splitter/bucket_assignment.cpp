@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <iterator>
+#include <unordered_set>
+#include <utility>
+
+#include <c10/util/Exception.h>
+
+#include <rehearse/parallel/bucket_splitter.h>
+
+#include "parallel/splitter/parameter_uses.h"
+
+namespace rehearse::parallel {
+namespace {
+
+using graph::Node;
+using graph::Op;
+
+void check_caps(const BucketSplitterOptions& options) {
+  TORCH_CHECK_VALUE(options.first_bucket_bytes_cap >= 0, "first_bucket_bytes_cap must not be negative, but is ",
+                    options.first_bucket_bytes_cap);
+  TORCH_CHECK_VALUE(options.first_bucket_bytes_cap <= options.bucket_bytes_cap,
+                    "First bucket should be smaller/equal to other buckets to get comms warmed up ASAP, but "
+                    "first_bucket_bytes_cap is ",
+                    options.first_bucket_bytes_cap, " and bucket_bytes_cap ", options.bucket_bytes_cap);
+}
+
+// A bucket while it is filled, from the graph's end: nodes in reverse order.
+struct Filling {
+  ForwardBucket bucket;
+  // Users come later in the graph than what they use, so what is outside of the bucket now stays outside.
+  std::unordered_set<const Node*> members;
+  bool has_external_output = false;
+
+  void add(Node& node) {
+    members.insert(&node);
+    bucket.nodes.push_back(&node);
+    has_external_output = has_external_output || std::any_of(node.users().begin(), node.users().end(),
+                                                             [&](const Node* user) { return !members.contains(user); });
+  }
+};
+
+class BucketAssignment {
+ public:
+  BucketAssignment(const graph::GraphModule& module, const BucketSplitterOptions& options)
+      : uses_(module, options.rules), options_(options) {
+    filling_.emplace_back();
+  }
+
+  void take(Node& node) {
+    if (is_full()) close_or_extend();
+    ForwardBucket& bucket = filling_.back().bucket;
+    for (auto& [name, bytes] : uses_.of(node)) {
+      bucket.bytes += bytes;
+      bucket.parameters.push_back(std::move(name));
+    }
+    filling_.back().add(node);
+  }
+
+  std::vector<ForwardBucket> finish() {
+    merge_preamble();
+    std::vector<ForwardBucket> buckets;
+    for (auto filling = filling_.rbegin(); filling != filling_.rend(); ++filling) {
+      std::reverse(filling->bucket.nodes.begin(), filling->bucket.nodes.end());
+      buckets.push_back(std::move(filling->bucket));
+    }
+    return buckets;
+  }
+
+ private:
+  bool is_full() const {
+    const auto bytes = filling_.back().bucket.bytes;
+    return bytes >= options_.bucket_bytes_cap || (filling_.size() == 1 && bytes >= options_.first_bucket_bytes_cap);
+  }
+
+  void close_or_extend() {
+    Filling& current = filling_.back();
+    if (current.has_external_output) {
+      filling_.emplace_back();
+      return;
+    }
+    if (current.bucket.extended_ops == 0) current.bucket.bytes_before_extension = current.bucket.bytes;
+    ++current.bucket.extended_ops;
+  }
+
+  // What comes before the first parameter belongs to the bucket that follows.
+  void merge_preamble() {
+    if (filling_.size() < 2 || filling_.back().bucket.bytes != 0) return;
+    auto& nodes = filling_[filling_.size() - 2].bucket.nodes;
+    const auto& preamble = filling_.back().bucket.nodes;
+    nodes.insert(nodes.end(), preamble.begin(), preamble.end());
+    filling_.pop_back();
+  }
+
+  ParameterUses uses_;
+  BucketSplitterOptions options_;
+  std::vector<Filling> filling_;  // the last in the graph first
+};
+
+}  // namespace
+
+std::vector<ForwardBucket> assign_buckets(const graph::GraphModule& module, const BucketSplitterOptions& options) {
+  check_caps(options);
+  BucketAssignment assignment(module, options);
+  for (Node* node = module.graph().last(); node; node = node->prev()) {
+    if (node->op() != Op::Output && node->op() != Op::Placeholder) assignment.take(*node);
+  }
+  return assignment.finish();
+}
+
+}  // namespace rehearse::parallel

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <map>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace rehearse_test {
+
+// The folder with recorded data: the environment variable REHEARSE_TRUTH_DIR, else tests/data/truth.
+std::string truth_folder();
+
+// The cases of splits.json.gz. They are kept as text, and parsed one by one, because a test process wants just one.
+class RecordedSplits {
+ public:
+  // Of the folder; read once. Throws std::runtime_error that names the file when it cannot be read or is no such list.
+  static const RecordedSplits& load();
+
+  const std::map<std::string, std::string>& cases() const { return cases_; }  // name -> JSON
+  nlohmann::json parse(const std::string& name) const;
+
+ private:
+  std::map<std::string, std::string> cases_;
+};
+
+}  // namespace rehearse_test
