@@ -27,6 +27,7 @@ class SimRankContext final : public RankContext {
  public:
   SimRankContext(WorldServices& services, int rank, int size, c10::intrusive_ptr<c10d::Store> store,
                  at::Generator generator);
+  ~SimRankContext() override { services_.communicators.release_works(); }
 
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }

@@ -62,7 +62,8 @@ Communicators::Communicators(exec::RankExecutor& executor, Fabric& fabric, Event
       sink_(sink),
       options_(options),
       labels_(static_cast<std::size_t>(executor.options().ranks)),
-      groups_made_(labels_.size()) {}
+      groups_made_(labels_.size()),
+      works_(labels_.size()) {}
 
 Communicators::~Communicators() {
   for (auto& creation : creations_) creation.group->close();
@@ -136,6 +137,17 @@ void Communicators::check_creation(std::span<const int> ranks, std::string_view 
     mismatch.fields.push_back({"name", or_none(creation.given_name), or_none(name)});
   }
   fail(mismatch);
+}
+
+void Communicators::release_works() noexcept {
+  auto& works = works_[static_cast<std::size_t>(exec::this_rank::rank())];
+  while (!works.empty()) {
+    RankWork& work = works.front();
+    works.pop_front();
+    // The last owner may be the registry; a work that only weak pointers keep is in none.
+    if (c10::raw::intrusive_ptr::use_count(&work) == 0 || c10d::get_work_registry_size() == 0) continue;
+    c10d::unregister_work(c10::intrusive_ptr<c10d::Work>::reclaim_copy(&work));
+  }
 }
 
 void Communicators::set_label(int rank, const std::string* label) noexcept {

@@ -55,6 +55,7 @@ void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
                                 name_, owner),
                     name_, 0, {caller});
   }
+  world.note_work(caller, *work);
   if (world.executor().ending()) return;
   auto& call = work->operation;
   world.fabric().validate(call, size());

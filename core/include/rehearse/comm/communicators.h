@@ -15,6 +15,7 @@
 #include <rehearse/comm/event_log.h>
 #include <rehearse/comm/fabric.h>
 #include <rehearse/comm/mismatch.h>
+#include <rehearse/comm/rank_work.h>
 #include <rehearse/exec/executor.h>
 
 namespace rehearse::comm {
@@ -79,6 +80,11 @@ class Communicators {
   // The group of all ranks, "world": a new_group() as any other.
   c10::intrusive_ptr<c10d::ProcessGroup> new_world_group(const c10::intrusive_ptr<c10d::Store>& store = {});
 
+  // The end of the calling rank. c10d's registry of works, by which functional collectives find what to wait for, would
+  // keep each work that nobody waited for as long as the process lives: takes the rank's out. Works that the program
+  // still holds stay as they are. Time: works left behind, squared.
+  void release_works() noexcept;
+
   // What `rank` calls the payload of its next operations; null: nothing. The string must live as long as this object.
   void set_label(int rank, const std::string* label) noexcept;
 
@@ -101,6 +107,7 @@ class Communicators {
   Fabric& fabric() noexcept { return fabric_; }
   EventLog& event_log() noexcept { return events_; }
   VirtualTime now() const noexcept { return clock_.now(); }
+  void note_work(int rank, RankWork& work) noexcept { works_[static_cast<std::size_t>(rank)].push_back(work); }
 
   // Reports, stops the world, and throws MismatchError.
   [[noreturn]] void fail(const Mismatch& mismatch);
@@ -127,6 +134,7 @@ class Communicators {
   const CommunicatorOptions options_;
   std::vector<Label> labels_;              // by rank
   std::vector<std::size_t> groups_made_;  // by rank: how many new_group() calls
+  std::vector<RankWorks> works_;           // by rank: those that still exist
   std::vector<Creation> creations_;       // in order
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ATen/core/ivalue.h>
+#include <boost/intrusive/list.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <rehearse/comm/operation.h>
@@ -38,7 +39,9 @@ class Meeting {
 // outlive its world: wait() then throws CommError unless the operation had completed.
 // Errors: wait() throws TimeoutError (the operation stays in flight: its tensors may still be written), CommError
 // after abort() or a failed monitoredBarrier(), RankAborted when the world ends meanwhile.
-class RankWork final : public c10d::Work {
+class RankWork final : public c10d::Work,
+                       // Among the works of its rank, until it is gone; see Communicators::release_works().
+                       public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
  public:
   // `rank` within the group.
   RankWork(c10::intrusive_ptr<GroupState> group, int rank, c10d::OpType type);
@@ -116,5 +119,7 @@ class RankWork final : public c10d::Work {
   State state_ = State::pending;
   bool gave_up_ = false;
 };
+
+using RankWorks = boost::intrusive::list<RankWork, boost::intrusive::constant_time_size<false>>;
 
 }  // namespace rehearse::comm
