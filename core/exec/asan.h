@@ -11,6 +11,14 @@
 
 namespace rehearse::exec {
 
+// For a function that calls AsanStack::leave() and returns before the switch itself. When the stack that it leaves has
+// ended, the frames that AddressSanitizer keeps elsewhere to find uses after return are gone at once: it must have none.
+#if defined(REHEARSE_ASAN)
+#define REHEARSE_LEAVES_STACK [[gnu::no_sanitize_address]]
+#else
+#define REHEARSE_LEAVES_STACK
+#endif
+
 // Tells AddressSanitizer which stack is in use: Debian's and Ubuntu's Boost do not. Empty in other builds.
 class AsanStack {
  public:
@@ -53,6 +61,21 @@ class AsanStack {
   void enter() noexcept {}
   void keep() noexcept {}
 #endif
+};
+
+// To make a fiber, Boost runs its first function on the new stack as far as its first jump back. That function's frame
+// must lie there: not among those that AddressSanitizer keeps for the creator, which may end first.
+class AsanNewStack {
+ public:
+  explicit AsanNewStack(AsanStack& creator) noexcept : creator_(creator) {
+    AsanStack::leave(creator_, creator_, false);
+  }
+  AsanNewStack(const AsanNewStack&) = delete;
+  AsanNewStack& operator=(const AsanNewStack&) = delete;
+  ~AsanNewStack() { creator_.enter(); }
+
+ private:
+  AsanStack& creator_;
 };
 
 }  // namespace rehearse::exec

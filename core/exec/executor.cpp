@@ -97,7 +97,7 @@ Fiber* RankExecutor::Impl::choose_next() noexcept {
   return next;
 }
 
-boost::fibers::context* RankExecutor::Impl::pick_next() noexcept {
+REHEARSE_LEAVES_STACK boost::fibers::context* RankExecutor::Impl::pick_next() noexcept {
   Fiber* const from = current_;
   Fiber* const next = chosen_ != nullptr ? std::exchange(chosen_, nullptr) : choose_next();
   // A Boost.Fiber primitive of the user's suspends without telling us.

@@ -46,6 +46,7 @@ Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
     state.create_image(fiber.image.get(), rank, fiber.fiber_of_rank);
     fiber.state = Fiber::State::blocked;
     scheduler_->expect(&fiber);
+    const AsanNewStack asan(current_ != nullptr ? current_->asan : host_asan_);
     boost::fibers::fiber(boost::fibers::launch::post, std::allocator_arg, NotedStack{&stacks_, &fiber},
                          [this, &fiber] { enter(fiber); })
         .detach();

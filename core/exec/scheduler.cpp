@@ -40,7 +40,7 @@ boost::fibers::context* Scheduler::take_dispatcher() noexcept {
   return std::exchange(dispatcher_, nullptr);
 }
 
-boost::fibers::context* Scheduler::pick_next() noexcept {
+REHEARSE_LEAVES_STACK boost::fibers::context* Scheduler::pick_next() noexcept {
   if (dispatcher_due_) {
     dispatcher_due_ = false;
     return take_dispatcher();

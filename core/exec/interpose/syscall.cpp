@@ -3,7 +3,6 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstdarg>
 #include <cstdint>
 
 #include <linux/futex.h>
@@ -18,7 +17,9 @@
 
 namespace rehearse::exec::interpose {
 
-long syscall_here(long number, ...) REHEARSE_INTERPOSES("syscall");
+// libc's is variadic and takes six arguments whatever the call needs. Declared as six, those that a caller left out are
+// indeterminate, as in libc; reading them with va_arg() would be out of bounds of the caller's frame.
+long syscall_here(long number, long a1, long a2, long a3, long a4, long a5, long a6) REHEARSE_INTERPOSES("syscall");
 
 namespace {
 
@@ -101,18 +102,13 @@ void wake_threads(const void* word) noexcept {
   errno = error;
 }
 
-long syscall_here(long number, ...) {
-  std::va_list list;
-  va_start(list, number);
-  long argument[6];
-  for (long& value : argument) value = va_arg(list, long);
-  va_end(list);
+long syscall_here(long number, long a1, long a2, long a3, long a4, long a5, long a6) {
   if (number == SYS_futex && t_pass_through == 0) {
-    const FutexCall call{reinterpret_cast<int*>(argument[0]), static_cast<int>(argument[1]),
-                         static_cast<int>(argument[2]), reinterpret_cast<const timespec*>(argument[3])};
+    const FutexCall call{reinterpret_cast<int*>(a1), static_cast<int>(a2), static_cast<int>(a3),
+                         reinterpret_cast<const timespec*>(a4)};
     if (const auto result = futex(call)) return *result;
   }
-  return real_syscall(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
+  return real_syscall(number, a1, a2, a3, a4, a5, a6);
 }
 
 std::span<const Interposed> syscall_functions() {
