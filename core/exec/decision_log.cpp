@@ -33,6 +33,16 @@ std::uint32_t Decisions::choose(ChoiceKind kind, std::span<const std::uint32_t> 
     throw std::logic_error(fmt::format("choice '{}' has no candidates", to_string(kind)));
   }
   if (candidates.size() == 1) return 0;
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+  try {
+    return ask(kind, candidates);
+  } catch (...) {
+    failure_ = std::current_exception();
+    throw;
+  }
+}
+
+std::uint32_t Decisions::ask(ChoiceKind kind, std::span<const std::uint32_t> candidates) {
   const auto answer = oracle_.choose(kind, candidates);
   if (answer >= candidates.size()) {
     throw std::logic_error(fmt::format("the oracle answered {} to choice '{}', which has candidates 0..{}", answer,

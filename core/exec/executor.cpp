@@ -87,7 +87,6 @@ Fiber* RankExecutor::Impl::choose_next() noexcept {
     try {
       index = decisions.choose(ChoiceKind::next_fiber, runnable_.candidates());
     } catch (...) {
-      error_ = std::current_exception();
       stop(Ending::stopped, "the oracle failed");
       return nullptr;
     }
@@ -205,6 +204,7 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   std::stable_sort(outcome_.blocked.begin(), outcome_.blocked.end(), [](const BlockedFiber& a, const BlockedFiber& b) {
     return std::tie(a.rank, a.fiber_of_rank) < std::tie(b.rank, b.fiber_of_rank);
   });
+  if (decisions.failure()) std::rethrow_exception(decisions.failure());
   if (error_) std::rethrow_exception(error_);
   return std::move(outcome_);
 }
@@ -231,6 +231,7 @@ std::uint32_t RankExecutor::spawn(std::function<void()> work) {
 void RankExecutor::stop(std::string reason) { impl_->stop(Ending::stopped, std::move(reason)); }
 bool RankExecutor::ending() const noexcept { return impl_->ending(); }
 void RankExecutor::note_progress() noexcept { impl_->note_progress(); }
+void RankExecutor::explain_waits_by(const WaitExplainer* explainer) noexcept { impl_->explainer = explainer; }
 TimerQueue& RankExecutor::timers() noexcept { return impl_->timers; }
 Clock& RankExecutor::clock() noexcept { return impl_->clock; }
 Decisions& RankExecutor::decisions() noexcept { return impl_->decisions; }

@@ -63,6 +63,7 @@ class RankExecutor::Impl {
   FailureSink& sink;
   TimerQueue timers;
   const std::unique_ptr<interpose::WorldState> interposed;
+  const WaitExplainer* explainer = nullptr;
 
  private:
   struct Rank {
@@ -95,6 +96,7 @@ class RankExecutor::Impl {
   void let_time_pass(VirtualTime to);
   bool idle_polls();
   void finish_world();
+  BlockedFiber describe(const Fiber& fiber, const Observer* observer) const;
   void note_hang();
   void note_blocked(Fiber& fiber, const Observer* observer);
   void note_where(Fiber& fiber, const Observer* observer);

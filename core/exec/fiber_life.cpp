@@ -101,6 +101,8 @@ void RankExecutor::Impl::run_body(Fiber& fiber) noexcept {
 }
 
 void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error, std::string what) {
+  // A choice within the rank's call: not the rank's failure, whatever libraries made of the exception on its way.
+  if (decisions.failure()) return stop(Ending::stopped, "the oracle failed");
   RankFailure failure;
   failure.rank = fiber.rank;
   failure.error = std::move(error);

@@ -21,19 +21,8 @@ constexpr std::uint32_t kClockReadsFree = 10'000;
 class PollObserver final : public Observer {
  public:
   std::string describe() const override { return "a poll (it looks again and again at something that does not change)"; }
+  bool is_opaque() const override { return true; }
 };
-
-BlockedFiber describe(const Fiber& fiber, const Observer* observer) {
-  BlockedFiber entry;
-  entry.rank = fiber.rank;
-  entry.fiber_of_rank = fiber.fiber_of_rank;
-  if (observer != nullptr) {
-    entry.waits_on = observer->describe();
-    entry.waits_for = observer->waits_for();
-    entry.fingerprint = observer->fingerprint();
-  }
-  return entry;
-}
 
 }  // namespace
 
@@ -123,6 +112,24 @@ void RankExecutor::Impl::idle() {
   stop(Ending::deadlock, "no rank can go on and no timer is running");
 }
 
+BlockedFiber RankExecutor::Impl::describe(const Fiber& fiber, const Observer* observer) const {
+  BlockedFiber entry;
+  entry.rank = fiber.rank;
+  entry.fiber_of_rank = fiber.fiber_of_rank;
+  if (observer == nullptr) return entry;
+  entry.waits_on = observer->describe();
+  entry.call = observer->call();
+  entry.waits_for = observer->waits_for();
+  entry.fingerprint = observer->fingerprint();
+  if (!observer->is_opaque() || explainer == nullptr) return entry;
+  auto behind = explainer->explain_wait(fiber.rank);
+  if (behind.call.empty()) return entry;
+  entry.waits_on = fmt::format("{}, through {}", behind.description, entry.waits_on);
+  entry.call = std::move(behind.call);
+  entry.waits_for = std::move(behind.waits_for);
+  return entry;
+}
+
 void RankExecutor::Impl::note_hang() {
   if (!hang_.empty()) return;
   for (const auto& fiber : fibers_) {
@@ -134,6 +141,7 @@ void RankExecutor::Impl::note_blocked(Fiber& fiber, const Observer* observer) {
   if (fiber.blocked_entry >= 0) return;
   fiber.blocked_entry = static_cast<int>(outcome_.blocked.size());
   outcome_.blocked.push_back(describe(fiber, observer));
+  outcome_.blocked.back().was_blocked = fiber.state == Fiber::State::blocked;
 }
 
 void RankExecutor::Impl::finish_world() {

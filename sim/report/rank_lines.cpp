@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse/exec/rank_list.h>
 #include <rehearse/sim/format_time.h>
 #include <rehearse/sim/report_writers.h>
 
@@ -16,9 +17,8 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr std::size_t kRunsShown = 8;     // of consecutive ranks in one list
 constexpr std::size_t kGroupsShown = 16;  // lines for ranks
-constexpr std::size_t kFurtherLines = 3;  // of an exception's text after its first
+constexpr std::size_t kFurtherLines = 3;  // of an exception's text after its first, the last one among them
 constexpr std::size_t kLabelWidthMax = 24;
 
 // Ranks that ended alike.
@@ -72,40 +72,23 @@ std::string story(const Group& group) {
   return text;
 }
 
-// The lines of an exception's text after the first.
+// The lines of an exception's text after the first: the first few, and the last, which often says most.
 std::string further_lines(std::string_view text, std::size_t indent, std::size_t width) {
-  std::string result;
-  std::size_t shown = 0;
+  std::vector<std::string_view> lines;
   for (auto end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
     text.remove_prefix(end + 1);
-    const std::string_view line = first_line(text);
-    if (line.empty()) continue;
-    if (shown++ == kFurtherLines) return result + std::string(indent, ' ') + "...\n";
-    result += wrapped(std::string(indent, ' '), line, width, indent) + "\n";
+    if (const std::string_view line = first_line(text); !line.empty()) lines.push_back(line);
+  }
+  std::string result;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const bool shown = lines.size() <= kFurtherLines || i + 1 < kFurtherLines || i + 1 == lines.size();
+    if (shown) result += wrapped(std::string(indent, ' '), lines[i], width, indent) + "\n";
+    if (!shown && i + 1 == kFurtherLines) result += std::string(indent, ' ') + "...\n";
   }
   return result;
 }
 
 }  // namespace
-
-std::string rank_numbers(const std::vector<int>& ranks) {
-  std::vector<std::string> runs;
-  std::size_t listed = 0;
-  while (listed < ranks.size() && runs.size() < kRunsShown) {
-    std::size_t end = listed + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    const bool single = end == listed + 1;
-    runs.push_back(single ? fmt::format("{}", ranks[listed])
-                          : fmt::format("{}-{}", ranks[listed], ranks[end - 1]));
-    listed = end;
-  }
-  const std::string more = listed < ranks.size() ? fmt::format(" and {} more", ranks.size() - listed) : "";
-  return fmt::format("{}{}", fmt::join(runs, ","), more);
-}
-
-std::string describe_ranks(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + rank_numbers(ranks);
-}
 
 std::string rank_lines_text(const std::vector<RankLine>& lines, std::size_t width) {
   const auto groups = most_telling(grouped(lines));

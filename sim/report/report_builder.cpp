@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <set>
 
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <rehearse/comm/errors.h>
 #include <rehearse/comm/wait_for_graph.h>
+#include <rehearse/exec/rank_list.h>
 #include <rehearse/sim/format_time.h>
 
 namespace rehearse::sim {
@@ -27,8 +29,15 @@ bool is_a(const std::exception_ptr& error) {
   }
 }
 
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+// Without c10's own stack trace, whose addresses differ from process to process.
+std::string text_of(const exec::RankFailure& failure) {
+  try {
+    std::rethrow_exception(failure.error);
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  } catch (...) {
+    return failure.what;
+  }
 }
 
 Difference difference_of(const comm::Mismatch& mismatch) {
@@ -103,11 +112,11 @@ class Builder {
     for (const auto& call : record_.pending) {
       if (call.waits_for.empty() || call.gave_up) continue;
       return set(Verdict::mismatch, fmt::format("{} was called by rank {} and never by {}; nobody waited for it",
-                                                call.call, call.rank, ranks_text(call.waits_for)));
+                                                call.call, call.rank, describe_ranks(call.waits_for)));
     }
     for (const auto& group : record_.pending_groups) {
       return set(Verdict::mismatch, fmt::format("new_group #{} (\"{}\") was called by {} and never by {}", group.sequence,
-                                                group.name, ranks_text(group.called_by), ranks_text(group.missing)));
+                                                group.name, describe_ranks(group.called_by), describe_ranks(group.missing)));
     }
     set(Verdict::ok, fmt::format("{} rank{} returned after {} of virtual time", options_.ranks,
                                  options_.ranks == 1 ? "" : "s", format_time(outcome().end_time)));
@@ -117,19 +126,24 @@ class Builder {
     if (!record_.mismatches.empty()) return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
     if (is_a<TimeoutError>(failure.error) || is_a<c10::DistStoreError>(failure.error)) {
       if (!outcome().hang.empty()) return deadlock();
-      return set(Verdict::timeout, fmt::format("rank {}: {}", failure.rank, first_line(failure.what)));
+      return set(Verdict::timeout, fmt::format("rank {}: {}", failure.rank, gist(text_of(failure))));
     }
     const auto verdict = is_a<CheckError>(failure.error) ? Verdict::check_failed : Verdict::rank_failed;
-    set(verdict, fmt::format("rank {}: {}", failure.rank, first_line(failure.what)));
+    set(verdict, fmt::format("rank {}: {}", failure.rank, gist(text_of(failure))));
   }
 
-  static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+  // The first line of an exception's text; of a long one the first sentence. The rank's line has the whole.
+  static std::string gist(const std::string& text) {
+    constexpr std::size_t kLong = 160;
+    const std::string line = text.substr(0, text.find('\n'));
+    return line.size() > kLong ? line.substr(0, line.find(". ")) : line;
+  }
 
   void deadlock() {
     std::vector<comm::BlockedCall> blocked;
     std::set<int> waiting;
     for (const auto& fiber : standstill(outcome())) {
-      blocked.push_back({fiber.rank, fiber.waits_on, fiber.waits_for});
+      blocked.push_back({fiber.rank, fiber.call, fiber.waits_for});
       waiting.insert(fiber.rank);
     }
     std::vector<int> ended;
@@ -151,7 +165,7 @@ class Builder {
         if (other.call == edge.call) missing.insert(other.to);
       }
       const std::vector<int> ranks(missing.begin(), missing.end());
-      return fmt::format("{}: {} {} ended and will never come", edge.call, ranks_text(ranks),
+      return fmt::format("{}: {} {} ended and will never come", edge.call, describe_ranks(ranks),
                          ranks.size() == 1 ? "has" : "have");
     }
     if (!analysis.cycles.empty()) {
@@ -184,11 +198,12 @@ class Builder {
 
   void blocked_line(const exec::BlockedFiber& fiber) {
     RankLine& line = line_of(fiber.rank);
-    line.state = fiber.waits_on.empty() ? "stopped" : "blocked";
     line.at = outcome().end_time;
+    line.where = fiber.where.describe();
+    if (!fiber.was_blocked || fiber.waits_on.empty()) return;
+    line.state = "blocked";
     line.doing = fiber.waits_on;
     line.waits_for = fiber.waits_for;
-    line.where = fiber.where.describe();
   }
 
   void failed_line(const exec::RankFailure& failure) {
@@ -197,7 +212,7 @@ class Builder {
     line.at = failure.at;
     // A mismatch is told in full below: here only what this rank called.
     const bool mismatch = is_a<MismatchError>(failure.error) && !record_.mismatches.empty();
-    line.doing = mismatch ? "called " + record_.mismatches.front().second.fingerprint : failure.what;
+    line.doing = mismatch ? "called " + record_.mismatches.front().second.fingerprint : text_of(failure);
     line.where = failure.thrown_at.describe();
   }
 

@@ -70,16 +70,6 @@ TEST(ReportText, NarrowOutput_WrapsAtSpacesAndKeepsTheReplayLineWhole) {
   EXPECT_EQ(lines.back(), "replay: ./lm_ddp replay rehearse-out/lm_ddp/run.rlog");
 }
 
-TEST(RanksText, Ranks_RunsAreFolded) {
-  EXPECT_EQ(sim::describe_ranks({2}), "rank 2");
-  EXPECT_EQ(sim::describe_ranks({0, 1, 3}), "ranks 0-1,3");
-  EXPECT_EQ(sim::describe_ranks({0, 1, 2, 3}), "ranks 0-3");
-  EXPECT_EQ(sim::describe_ranks({5, 3}), "ranks 5,3");
-  std::vector<int> even;
-  for (int rank = 0; rank < 1024; rank += 2) even.push_back(rank);
-  EXPECT_EQ(sim::describe_ranks(even), "ranks 0,2,4,6,8,10,12,14 and 504 more");
-}
-
 TEST(ReportJson, EverySample_ReadsBackTheSame) {
   auto all = samples();
   all.push_back({"large", large_report()});

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse/exec/rank_list.h>
 #include <rehearse/exec/this_rank.h>
 
 #include "comm/group/group_state.h"
@@ -19,6 +19,7 @@ class RankWork::Waiting final : public exec::Observer {
  public:
   explicit Waiting(const RankWork& work) : work_(work) {}
   std::string describe() const override { return work_.describe(); }
+  std::string call() const override { return title_of(work_); }
   bool is_enabled() const override { return !work_.incomplete(); }
   std::vector<int> waits_for() const override { return work_.waits_for(); }
   std::uint64_t fingerprint() const override { return work_.fingerprint; }
@@ -117,7 +118,7 @@ void RankWork::throw_timeout(std::chrono::milliseconds timeout) {
   gave_up_ = true;
   const auto missing = waits_for();
   const auto why = missing.empty() ? std::string("all ranks are there, the transfer takes longer")
-                                   : fmt::format("missing ranks: {}", fmt::join(missing, ", "));
+                                   : "missing ranks: " + rank_numbers(missing);
   throw TimeoutError(
       fmt::format("{} timed out after {} ms of virtual time; {}", title_of(*this), timeout.count(), why),
       group_->name(), sequence_, missing);

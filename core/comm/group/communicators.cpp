@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -63,9 +64,12 @@ Communicators::Communicators(exec::RankExecutor& executor, Fabric& fabric, Event
       options_(options),
       labels_(static_cast<std::size_t>(executor.options().ranks)),
       groups_made_(labels_.size()),
-      works_(labels_.size()) {}
+      works_(labels_.size()) {
+  executor_.explain_waits_by(this);
+}
 
 Communicators::~Communicators() {
+  executor_.explain_waits_by(nullptr);
   for (auto& creation : creations_) creation.group->close();
 }
 
@@ -161,10 +165,21 @@ void Communicators::fail(const Mismatch& mismatch) {
   throw MismatchError(text, mismatch.group, mismatch.sequence, {mismatch.first.rank, mismatch.second.rank});
 }
 
-std::vector<PendingOperation> Communicators::pending() const {
+std::vector<PendingOperation> Communicators::pending(int only_of) const {
   std::vector<PendingOperation> pending;
-  for (const auto& creation : creations_) creation.group->list_pending(pending);
+  for (const auto& creation : creations_) creation.group->list_pending(pending, only_of);
+  std::sort(pending.begin(), pending.end(), [](const PendingOperation& a, const PendingOperation& b) {
+    return std::tie(a.record_id, a.rank) < std::tie(b.record_id, b.rank);
+  });
   return pending;
+}
+
+auto Communicators::explain_wait(int rank) const -> Explanation {
+  for (auto& call : pending(rank)) {
+    const bool could_be = !call.waits_for.empty() && !call.gave_up && call.record_id != RankWork::kNotRecorded;
+    if (could_be) return {std::move(call.description), std::move(call.call), std::move(call.waits_for)};
+  }
+  return {};
 }
 
 std::vector<PendingGroup> Communicators::pending_groups() const {

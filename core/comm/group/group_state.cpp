@@ -101,9 +101,9 @@ Mismatch::Side GroupState::side_of(const RankWork& work, bool is_caller) const {
   return side;
 }
 
-void GroupState::list_pending(std::vector<PendingOperation>& pending) const {
-  collectives_.list_pending(pending);
-  point_to_point_.list_pending(pending);
+void GroupState::list_pending(std::vector<PendingOperation>& pending, int only_of) const {
+  collectives_.list_pending(pending, only_of);
+  point_to_point_.list_pending(pending, only_of);
 }
 
 void GroupState::close() noexcept {

@@ -41,7 +41,8 @@ class GroupState final : public c10::intrusive_ptr_target {
 
   CollectiveMatcher& collectives() noexcept { return collectives_; }
 
-  void list_pending(std::vector<PendingOperation>& pending) const;
+  // `only_of`: of this rank (of the world) only; negative: of all.
+  void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
 
   // Lets go of everything in flight. Works stay as they are.
   void close() noexcept;

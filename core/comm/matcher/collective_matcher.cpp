@@ -52,8 +52,8 @@ void CollectiveMatcher::give_up_monitored_barrier(const RankWork& work, const Ti
                      group_.name(), work.getSequencenumber(), error.ranks());
 }
 
-void CollectiveMatcher::list_pending(std::vector<PendingOperation>& pending) const {
-  for (const auto& slot : slots_) slot->list_pending(pending);
+void CollectiveMatcher::list_pending(std::vector<PendingOperation>& pending, int only_of) const {
+  for (const auto& slot : slots_) slot->list_pending(pending, only_of);
 }
 
 void CollectiveMatcher::close() noexcept {

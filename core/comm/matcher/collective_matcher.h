@@ -34,7 +34,7 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   // Rank 0 has given up on this monitored barrier: those that wait, and all that come later, meet CommError.
   void fail_monitored_barrier();
 
-  void list_pending(std::vector<PendingOperation>& pending) const;
+  void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
   void close() noexcept;
 
   std::string describe(const RankWork& work) const override;
@@ -83,7 +83,7 @@ class CollectiveMatcher {
   // Throws TimeoutError with the text that rank 0 meets.
   [[noreturn]] void give_up_monitored_barrier(const RankWork& work, const TimeoutError& error, bool name_all);
 
-  void list_pending(std::vector<PendingOperation>& pending) const;
+  void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
   void close() noexcept;
 
  private:

@@ -164,10 +164,8 @@ void CollectiveSlot::fire() {
 }
 
 std::string CollectiveSlot::describe(const RankWork& work) const {
-  const auto missing = waits_for(work);
-  if (missing.empty()) return fmt::format("{} (all ranks are here; the transfer is under way)", title_of(work));
-  return fmt::format("{} ({} of {} ranks are here; missing: {})", title_of(work), arrived_, works_.size(),
-                     fmt::join(missing, ", "));
+  if (full()) return fmt::format("{} (all ranks are here; the transfer is under way)", title_of(work));
+  return fmt::format("{} ({} of {} ranks are here)", title_of(work), arrived_, works_.size());
 }
 
 std::vector<int> CollectiveSlot::waits_for(const RankWork&) const {
@@ -178,11 +176,13 @@ std::vector<int> CollectiveSlot::waits_for(const RankWork&) const {
   return missing;
 }
 
-void CollectiveSlot::list_pending(std::vector<PendingOperation>& pending) const {
+void CollectiveSlot::list_pending(std::vector<PendingOperation>& pending, int only_of) const {
   for (const auto& work : works_) {
     if (work == nullptr || !work->incomplete()) continue;
-    pending.push_back({group_.global_rank(work->rank()), group_.name(), sequence_, describe(*work), waits_for(*work),
-                       work->gave_up()});
+    const int rank = group_.global_rank(work->rank());
+    if (only_of >= 0 && rank != only_of) continue;
+    pending.push_back({rank, group_.name(), sequence_, title_of(*work), describe(*work), waits_for(*work),
+                       work->gave_up(), work->record_id()});
   }
 }
 

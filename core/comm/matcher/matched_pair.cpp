@@ -40,11 +40,13 @@ std::string MatchedPair::describe(const RankWork& work) const {
   return fmt::format("{} (matched; the transfer is under way)", title_of(work));
 }
 
-void MatchedPair::list_pending(std::vector<PendingOperation>& pending) const {
+void MatchedPair::list_pending(std::vector<PendingOperation>& pending, int only_of) const {
   for (const auto* const work : {send_.get(), recv_.get()}) {
     if (work == nullptr || !work->incomplete()) continue;
-    pending.push_back({group_.global_rank(work->rank()), group_.name(), work->getSequencenumber(), describe(*work),
-                       {}, work->gave_up()});
+    const int rank = group_.global_rank(work->rank());
+    if (only_of >= 0 && rank != only_of) continue;
+    pending.push_back({rank, group_.name(), work->getSequencenumber(), title_of(*work), describe(*work),
+                       {}, work->gave_up(), work->record_id()});
   }
 }
 

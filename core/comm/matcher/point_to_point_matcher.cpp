@@ -143,16 +143,19 @@ std::vector<int> PointToPointMatcher::waits_for(const RankWork& work) const {
   return others;
 }
 
-void PointToPointMatcher::list_pending(std::vector<PendingOperation>& pending) const {
+void PointToPointMatcher::list_pending(std::vector<PendingOperation>& pending, int only_of) const {
   for (const auto& mailbox : mailboxes_) {
     for (const auto* const entries : {&mailbox.sends, &mailbox.receives}) {
       for (const auto& entry : *entries) {
-        pending.push_back({group_.global_rank(entry.work->rank()), group_.name(), entry.work->getSequencenumber(),
-                           describe(*entry.work), waits_for(*entry.work), entry.work->gave_up()});
+        const int rank = group_.global_rank(entry.work->rank());
+        if (only_of >= 0 && rank != only_of) continue;
+        pending.push_back({rank, group_.name(), entry.work->getSequencenumber(),
+                           title_of(*entry.work), describe(*entry.work), waits_for(*entry.work), entry.work->gave_up(),
+                           entry.work->record_id()});
       }
     }
   }
-  for (const auto& pair : pairs_) pair->list_pending(pending);
+  for (const auto& pair : pairs_) pair->list_pending(pending, only_of);
 }
 
 void PointToPointMatcher::close() noexcept {

@@ -21,7 +21,7 @@ class MatchedPair final : public Meeting, public Completion {
   // May complete, and give the pair back, before it returns.
   void launch(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv);
 
-  void list_pending(std::vector<PendingOperation>& pending) const;
+  void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
   void close() noexcept;
 
   std::string describe(const RankWork& work) const override;
@@ -45,7 +45,7 @@ class PointToPointMatcher final : public Meeting {
 
   void join(c10::intrusive_ptr<RankWork> work);
 
-  void list_pending(std::vector<PendingOperation>& pending) const;
+  void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
   void close() noexcept;
 
   std::string describe(const RankWork& work) const override;

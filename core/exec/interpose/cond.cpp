@@ -40,7 +40,7 @@ constinit Real<int (*)(pthread_cond_t*)> real_signal("pthread_cond_signal", kVer
 constinit Real<int (*)(pthread_cond_t*)> real_broadcast("pthread_cond_broadcast", kVersion);
 
 int wait_in_fiber(Fiber& fiber, pthread_cond_t* cond, pthread_mutex_t* mutex, std::optional<VirtualTime> deadline) {
-  const FixedObserver observer("a condition variable");
+  const OpaqueObserver observer("a condition variable");
   if (fiber.executor->must_end(fiber)) meet_the_end(fiber, observer);
   if (const int error = unlock_mutex(fiber, mutex)) return error;
   WaitTable& waiters = world_of(fiber).conditions;

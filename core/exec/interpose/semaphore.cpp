@@ -33,7 +33,7 @@ int fail(int error) {
 
 int wait_in_fiber(Fiber& fiber, sem_t* semaphore, std::optional<VirtualTime> deadline) {
   WaitTable& waiters = world_of(fiber).semaphores;
-  const FixedObserver observer("a semaphore");
+  const OpaqueObserver observer("a semaphore");
   for (;;) {
     if (real_trywait(semaphore) == 0) return 0;
     if (errno != EAGAIN) return -1;

@@ -40,7 +40,7 @@ long fail(int error) {
 
 long wait_for_futex(Fiber& fiber, const FutexCall& call, std::optional<VirtualTime> deadline) {
   if (__atomic_load_n(call.word, __ATOMIC_ACQUIRE) != call.value) return fail(EAGAIN);
-  const FixedObserver observer("a future, latch or atomic variable (futex)");
+  const OpaqueObserver observer("a future, latch or atomic variable (futex)");
   const auto result = world_of(fiber).futexes.wait_or_end(call.word, observer, deadline);
   if (!result) meet_the_end(fiber, observer);
   return *result == WaitResult::timed_out ? fail(ETIMEDOUT) : 0;

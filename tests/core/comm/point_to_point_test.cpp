@@ -15,7 +15,7 @@ using testing::ElementsAre;
 
 std::string cycle_of(const std::vector<exec::BlockedFiber>& blocked) {
   std::vector<BlockedCall> calls;
-  for (const auto& fiber : blocked) calls.push_back({fiber.rank, fiber.waits_on, fiber.waits_for});
+  for (const auto& fiber : blocked) calls.push_back({fiber.rank, fiber.call, fiber.waits_for});
   const auto analysis = analyse_waits(calls, {});
   return analysis.cycles.empty() ? "" : to_string(analysis.cycles.front());
 }
@@ -193,6 +193,39 @@ TEST_F(PointToPoint, ReceiveFromAny_WaitsForAllOthers) {
   ASSERT_EQ(outcome.hang.size(), 1u);
   EXPECT_EQ(outcome.hang[0].waits_on, "recv_any_source #1 with tag 2 on group \"world\" (nothing has been sent)");
   EXPECT_THAT(outcome.hang[0].waits_for, ElementsAre(0, 2));
+}
+
+// The oracle's failure is the world's, wherever it was asked: no rank has failed, and run() throws what it threw. A
+// program that swallows it gets no further than its next switch.
+TEST_F(PointToPoint, OracleFailsInReceiveFromAny_ComesOutOfRun) {
+  for (const bool swallowed : {false, true}) {
+    bool went_on = false;
+    ON_CALL(oracle, choose(ChoiceKind::receive_any_source, _))
+        .WillByDefault(testing::Throw(std::out_of_range("no such decision")));
+    const auto body = [&](int rank, const ProcessGroup& group) {
+      if (rank > 0) {
+        send(group, at::ones({1}), 0)->wait();
+        return;
+      }
+      exec::this_rank::yield();
+      exec::this_rank::yield();
+      try {
+        recv_any(group, at::zeros({1}));
+        ADD_FAILURE() << "there was an answer";
+      } catch (const std::out_of_range&) {
+        if (!swallowed) throw;
+      }
+      exec::this_rank::yield();
+      went_on = true;
+    };
+    try {
+      run(3, body);
+      ADD_FAILURE() << "run() returned";
+    } catch (const std::out_of_range& error) {
+      EXPECT_STREQ(error.what(), "no such decision");
+    }
+    EXPECT_FALSE(went_on);
+  }
 }
 
 TEST_F(PointToPoint, ReceivesAndCollectives_CountApart) {

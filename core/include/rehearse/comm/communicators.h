@@ -41,9 +41,11 @@ struct PendingOperation {
   int rank = -1;  // who called it
   std::string group;
   std::uint64_t sequence = 0;
-  std::string call;            // as Observer::describe()
+  std::string call;            // as Observer::call()
+  std::string description;     // as Observer::describe()
   std::vector<int> waits_for;  // who is missing; empty: the transfer is under way
   bool gave_up = false;        // a wait for it met TimeoutError, so the program knows
+  std::uint64_t record_id = 0;  // Event::record_id of the call; RankWork::kNotRecorded for what a buffered send left
 };
 
 // A new_group() that not all ranks of the world have made.
@@ -60,13 +62,13 @@ struct PendingGroup {
 // then refuse with CommError. Destroy it when run() has returned: what is in flight is cancelled and let go.
 // Fibers: the calls without a `rank` belong in a rank's fiber, the others anywhere on the executor's thread. Nothing
 // here blocks. Errors: see each call; MismatchError also ends the world (RankExecutor::stop).
-class Communicators {
+class Communicators final : public exec::WaitExplainer {
  public:
   Communicators(exec::RankExecutor& executor, Fabric& fabric, EventLog& events, CheckerSink& sink,
                 CommunicatorOptions options = {});
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
-  ~Communicators();
+  ~Communicators() override;
 
   // The calling rank's end of a new group of `ranks` (of the world; position = rank in the group), null when it is
   // not among them. As torch.distributed.new_group: every rank of the world calls it, members or not, in the same
@@ -89,9 +91,14 @@ class Communicators {
   void set_label(int rank, const std::string* label) noexcept;
 
   // What is still in flight: for reports when the world has ended. After a run in which all ranks returned, anything
-  // left is a call that other ranks never made (its Work was dropped or never waited for).
-  std::vector<PendingOperation> pending() const;
+  // left is a call that other ranks never made (its Work was dropped or never waited for). In order of the calls.
+  // `only_of`: of this rank only; negative: of all.
+  std::vector<PendingOperation> pending(int only_of = -1) const;
   std::vector<PendingGroup> pending_groups() const;
+
+  // The rank's oldest call for which a rank is missing: what its waits for futures are for. Those come in the order of
+  // the calls, as those of DDP's reducer for its buckets do.
+  Explanation explain_wait(int rank) const override;
 
   const EventLog& events() const noexcept { return events_; }
   const CommunicatorOptions& options() const noexcept { return options_; }

@@ -82,6 +82,10 @@ class RankWork final : public c10d::Work,
   bool awaited() const noexcept { return !waiters_.empty(); }
   VirtualTime deadline() const noexcept { return deadline_; }
 
+  // Of the call's event.
+  static constexpr std::uint64_t kNotRecorded = ~std::uint64_t{0};
+  std::uint64_t record_id() const noexcept { return record_id_; }
+
   // `event`: its record, written on as the operation goes on; null: not recorded.
   void enter(Meeting* meeting, std::uint64_t sequence, Event* event) noexcept;
   void move_to(Meeting* meeting) noexcept { meeting_ = meeting; }
@@ -107,7 +111,7 @@ class RankWork final : public c10d::Work,
   c10::intrusive_ptr<GroupState> group_;
   Meeting* meeting_ = nullptr;
   Event* event_ = nullptr;
-  std::uint64_t record_id_ = 0;  // the event may have been overwritten by a later one
+  std::uint64_t record_id_ = kNotRecorded;  // the event may have been overwritten by a later one
   std::uint64_t sequence_ = 0;
   VirtualTime created_{};
   VirtualTime started_{};

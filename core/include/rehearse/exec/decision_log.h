@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <vector>
 
@@ -53,14 +54,21 @@ class Decisions {
   Decisions(Oracle& oracle, DecisionLog& log) : oracle_(oracle), log_(log) {}
 
   // Returns an index into `candidates`; with a single candidate it is 0 and nobody is asked.
-  // Throws std::logic_error when there is no candidate or the oracle answers out of range.
+  // Throws what the oracle throws, and std::logic_error when there is no candidate or the oracle answers out of range.
+  // Once the oracle has failed nobody asks it again: every later choice throws the same.
   std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates);
+
+  // What the oracle failed with; null: it has not.
+  const std::exception_ptr& failure() const noexcept { return failure_; }
 
   DecisionLog& log() noexcept { return log_; }
 
  private:
+  std::uint32_t ask(ChoiceKind kind, std::span<const std::uint32_t> candidates);
+
   Oracle& oracle_;
   DecisionLog& log_;
+  std::exception_ptr failure_;
 };
 
 }  // namespace rehearse

@@ -11,6 +11,7 @@
 #include <rehearse/exec/clock.h>
 #include <rehearse/exec/decision_log.h>
 #include <rehearse/exec/failure.h>
+#include <rehearse/exec/observer.h>
 #include <rehearse/exec/rank_state.h>
 #include <rehearse/exec/timer_queue.h>
 
@@ -43,11 +44,13 @@ enum class Ending {
 
 enum class RankEnd { returned, failed, aborted };
 
-// A fiber that was blocked when the world ended without it.
+// A fiber that had not ended when the world did.
 struct BlockedFiber {
   int rank = -1;
   std::uint32_t fiber_of_rank = 0;
+  bool was_blocked = true;     // false: it could have gone on, and met the end of the world in what follows
   std::string waits_on;        // Observer::describe()
+  std::string call;            // Observer::call()
   std::vector<int> waits_for;  // Observer::waits_for()
   std::uint64_t fingerprint = 0;
   CallSite where;
@@ -100,6 +103,9 @@ class RankExecutor {
 
   // Tells the livelock detector that something happened that a polling rank may see.
   void note_progress() noexcept;
+
+  // Who explains opaque waits (see Observer::is_opaque()); not owned, null: nobody.
+  void explain_waits_by(const WaitExplainer* explainer) noexcept;
 
   TimerQueue& timers() noexcept;
   Clock& clock() noexcept;

@@ -13,8 +13,11 @@ class Observer {
  public:
   virtual ~Observer() = default;
 
-  // One line without a full stop, e.g. `allreduce #7 on group "world"`.
+  // One line without a full stop, e.g. `allreduce #7 on group "world" (3 of 4 ranks are here)`.
   virtual std::string describe() const = 0;
+
+  // The call alone, e.g. `allreduce #7 on group "world"`.
+  virtual std::string call() const { return describe(); }
 
   // Could the call go on now? The executor wakes a call only when its condition may have changed; searching
   // schedulers use this to prune.
@@ -22,6 +25,10 @@ class Observer {
 
   // The ranks (of the world) without which the call cannot go on; empty when unknown. Edges of the wait-for graph.
   virtual std::vector<int> waits_for() const { return {}; }
+
+  // A primitive of libc that cannot say what it is there for, such as the condition variable inside a future: reports
+  // then ask the executor's WaitExplainer.
+  virtual bool is_opaque() const { return false; }
 
   // Equal for calls that are the same operation, whatever rank makes them; 0 when there is no such notion.
   virtual std::uint64_t fingerprint() const { return 0; }
@@ -35,6 +42,33 @@ class FixedObserver final : public Observer {
 
  private:
   const char* line_;
+};
+
+// A FixedObserver for primitives that code of any kind waits with.
+class OpaqueObserver final : public Observer {
+ public:
+  explicit OpaqueObserver(const char* line) : line_(line) {}
+  std::string describe() const override { return line_; }
+  bool is_opaque() const override { return true; }
+
+ private:
+  const char* line_;
+};
+
+// Knows what a rank has begun and not seen the end of. Asked when a report is made, never while ranks run.
+class WaitExplainer {
+ public:
+  struct Explanation {
+    // As in Observer; empty: the rank has nothing pending.
+    std::string description;
+    std::string call;
+    std::vector<int> waits_for;
+  };
+
+  virtual ~WaitExplainer() = default;
+
+  // What an opaque wait of `rank` must be for.
+  virtual Explanation explain_wait(int rank) const = 0;
 };
 
 }  // namespace rehearse::exec

@@ -44,8 +44,4 @@ class ReportFormatError : public std::runtime_error {
 // The report that to_json() made `text` of. Unknown keys are ignored. Throws ReportFormatError.
 Report report_from_json(std::string_view text);
 
-// Ranks as people write them: "rank 2", "ranks 0-1,3"; of many separate ones the first: "ranks 0,2,4 and 509
-// more".
-std::string describe_ranks(const std::vector<int>& ranks);
-
 }  // namespace rehearse::sim

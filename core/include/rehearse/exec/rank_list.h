@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace rehearse {
+
+// Ranks as people write them, in the order given, runs folded: "0-1,3"; of many separate ones the first:
+// "0,2,4,6,8,10,12,14 and 504 more".
+std::string rank_numbers(std::span<const int> ranks);
+
+// With the noun: "rank 2", "ranks 0-1,3".
+std::string describe_ranks(std::span<const int> ranks);
+
+}  // namespace rehearse
