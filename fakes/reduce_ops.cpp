@@ -183,6 +183,7 @@ void move_reduction(const comm::Transfer& transfer, Workspace& workspace) {
   const Calls calls = transfer.calls;
   switch (transfer.type) {
     case c10d::OpType::ALLREDUCE: return allreduce(calls, workspace);
+    case c10d::OpType::_ALLREDUCE_SPARSE: return allreduce_sparse(calls, workspace);
     case c10d::OpType::REDUCE: return reduce(*calls[0], calls, workspace);
     case c10d::OpType::REDUCE_SCATTER: return reduce_scatter(calls, workspace);
     case c10d::OpType::_REDUCE_SCATTER_BASE: return reduce_scatter_base(calls, workspace);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <ATen/MemoryOverlap.h>
+#include <ATen/SparseTensorImpl.h>
 #include <c10/util/Exception.h>
 
 #include <rehearse/fakes/fake_fabric.h>
@@ -54,6 +55,24 @@ std::string name_in_messages(Op op) {
   return name;
 }
 
+// What check_tensor() asks of dense tensors.
+void check_sparse(const Operation& call, const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.defined() && tensor.is_sparse(), comm::name_of(call.type), ": the tensor must be sparse COO");
+  TORCH_CHECK(tensor.device().is_cpu(), comm::name_of(call.type), ": unsupported device type ", tensor.device().type());
+  const auto& sparse = static_cast<const at::SparseTensorImpl&>(*tensor.unsafeGetTensorImpl());
+  TORCH_CHECK(!tensor.is_conj() && !sparse.values().is_conj() && !sparse.values().is_neg(), comm::name_of(call.type),
+              ": the tensor is an unresolved conjugate or negative view; use resolve_conj() or resolve_neg()");
+}
+
+void validate_sparse(const Operation& call) {
+  TORCH_CHECK(!call.inputs.empty(), comm::name_of(call.type), ": no tensor");
+  check_sparse(call, call.inputs[0]);
+  TORCH_CHECK(call.reduce_op == Op::SUM,
+              "unsupported reduction operation (allreduce of sparse tensors only works with ReduceOp.SUM)");
+  Reduction sum;
+  TORCH_CHECK(find_reduction(call.inputs[0].scalar_type(), Op::SUM, sum), "Invalid scalar type");
+}
+
 [[noreturn]] void refuse(const Operation& call, c10::ScalarType dtype) {
   const auto op = name_in_messages(call.reduce_op);
   const bool bitwise = call.reduce_op == Op::BAND || call.reduce_op == Op::BOR || call.reduce_op == Op::BXOR;
@@ -81,6 +100,7 @@ void check_factor(const Operation& call) {
 }  // namespace
 
 void FakeFabric::validate(const Operation& call, int /*group_size*/) const {
+  if (call.type == c10d::OpType::_ALLREDUCE_SPARSE) return validate_sparse(call);
   TORCH_CHECK(is_known(call.type), "unsupported operation ", comm::name_of(call.type));
   for (const at::Tensor& tensor : call.inputs) check_tensor(call, tensor);
   for (const at::Tensor& tensor : call.outputs) {

@@ -70,8 +70,11 @@ bool all_dense_alike(Calls calls, const TensorOf& tensor_of) {
   return true;
 }
 
-// Carry out one transfer: copies (every type but the reductions), and reductions.
+// Carry out one transfer: copies (every type but the reductions), or reductions.
 void move_copies(const comm::Transfer& transfer, Workspace& workspace);
 void move_reduction(const comm::Transfer& transfer, Workspace& workspace);
+
+// The sum of the ranks' sparse COO tensors, coalesced, in each of them.
+void allreduce_sparse(Calls calls, Workspace& workspace);
 
 }  // namespace rehearse::fakes

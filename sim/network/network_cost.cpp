@@ -81,11 +81,11 @@ Cost cost_of(const comm::Transfer& transfer) {
       return {tree_depth, bytes_of_busiest_rank(transfer)};
     case c10d::OpType::ALLREDUCE:
     case c10d::OpType::ALLREDUCE_COALESCED:
-    case c10d::OpType::_ALLREDUCE_SPARSE:
       return {2 * (n - 1), busiest_input(transfer), 2 * (n - 1), n};
     case c10d::OpType::ALLGATHER:
     case c10d::OpType::_ALLGATHER_BASE:
     case c10d::OpType::ALLGATHER_COALESCED:
+    case c10d::OpType::_ALLREDUCE_SPARSE:
       return {n - 1, bytes_of_all_inputs(transfer), n - 1, n};
     case c10d::OpType::REDUCE_SCATTER:
     case c10d::OpType::_REDUCE_SCATTER_BASE:

@@ -123,6 +123,15 @@ TEST(NetworkCost, AllGatherReduceScatterAllToAll_HalfARing) {
             3 * 3'000 + 300);
 }
 
+// Every rank gets all indices (8 bytes each) and values (4 bytes each).
+TEST(NetworkCost, SparseAllReduce_AsAllGather) {
+  Network network;
+  const auto sparse = [](std::int64_t count) {
+    return call({at::sparse_coo_tensor(at::zeros({1, count}, at::kLong), at::ones({count}), {100})});
+  };
+  EXPECT_EQ(network.duration(OpType::_ALLREDUCE_SPARSE, {sparse(10), sparse(0), sparse(30)}), 2 * 3'000 + 2 * 480 / 3);
+}
+
 TEST(NetworkCost, UnevenSizes_TheBusiestRankCounts) {
   Network network;
   EXPECT_EQ(network.duration(OpType::ALLTOALL_BASE,

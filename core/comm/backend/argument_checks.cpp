@@ -23,15 +23,25 @@ void ArgumentChecks::root(std::int64_t root, std::int64_t root_tensor) const {
   if (root_tensor != 0) fail(fmt::format("invalid root tensor: {}", root_tensor));
 }
 
-void ArgumentChecks::dense(const at::Tensor& tensor) const {
+void ArgumentChecks::defined(const at::Tensor& tensor) const {
   if (!tensor.defined()) fail("a tensor is undefined");
+}
+
+void ArgumentChecks::dense(const at::Tensor& tensor) const {
+  defined(tensor);
   if (tensor.layout() != at::kStrided) fail("only supports dense tensors");
 }
 
-const at::Tensor& ArgumentChecks::single(const Tensors& tensors, const char* list) const {
+const at::Tensor& ArgumentChecks::only(const Tensors& tensors, const char* list) const {
   if (tensors.size() != 1) fail(fmt::format("requires a single-element {}", list));
-  dense(tensors.front());
+  defined(tensors.front());
   return tensors.front();
+}
+
+const at::Tensor& ArgumentChecks::single(const Tensors& tensors, const char* list) const {
+  const auto& tensor = only(tensors, list);
+  dense(tensor);
+  return tensor;
 }
 
 auto ArgumentChecks::one_for_each_rank(const std::vector<Tensors>& lists, bool is_output) const -> const Tensors& {

@@ -22,7 +22,11 @@ class ArgumentChecks {
   [[noreturn]] void fail(const std::string& text) const;
 
   void root(std::int64_t root, std::int64_t root_tensor = 0) const;
+  void defined(const at::Tensor& tensor) const;
   void dense(const at::Tensor& tensor) const;
+
+  // The only tensor of the list, of any layout.
+  const at::Tensor& only(const Tensors& tensors, const char* list = "tensor list") const;
 
   // The only tensor of the list; dense.
   const at::Tensor& single(const Tensors& tensors, const char* list = "tensor list") const;

@@ -64,13 +64,19 @@ auto RankBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& opti
 }
 
 auto RankBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) -> WorkPtr {
-  const auto& tensor = ArgumentChecks("allreduce", size_).single(tensors);
-  auto work = make(OpType::ALLREDUCE, options.timeout);
+  const ArgumentChecks check("allreduce", size_);
+  const auto& tensor = check.only(tensors);
+  if (!tensor.is_sparse()) check.dense(tensor);
+  auto work = make(tensor.is_sparse() ? OpType::_ALLREDUCE_SPARSE : OpType::ALLREDUCE, options.timeout);
   auto& call = work->operation;
   set_reduce_op(call, options.reduceOp);
   call.inputs.push_back(tensor);
   call.outputs.push_back(tensor);
   return submit(std::move(work));
+}
+
+auto RankBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) -> WorkPtr {
+  return allreduce(tensors, options);
 }
 
 auto RankBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) -> WorkPtr {

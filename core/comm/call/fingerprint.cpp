@@ -31,6 +31,10 @@ std::string label_text(const Operation& call) {
 
 std::string device_text(const at::Tensor& tensor) { return c10::DeviceTypeName(tensor.device().type(), true); }
 
+std::string sparse_text(std::span<const at::Tensor> tensors) {
+  return !tensors.empty() && tensors.front().is_sparse() ? std::to_string(sparse_dims(tensors.front())) : "";
+}
+
 // Name and value of everything that two calls must agree on, the most telling first; no value: the call has no such
 // field.
 std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& call) {
@@ -40,6 +44,7 @@ std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& 
   const bool reduces = call.reduce_op != c10d::ReduceOp::UNUSED;
   return {{"op", std::string(name_of(call))},
           {"shape", sized ? shapes_text(tensors) : ""},
+          {"sparse_dim", sparse_text(tensors)},
           {"dtype", tensors.empty() ? "" : dtype_text(tensors.front().scalar_type())},
           {"device", tensors.empty() ? "" : device_text(tensors.front())},
           {"root", call.root >= 0 ? std::to_string(call.root) : ""},
@@ -89,7 +94,9 @@ std::string fingerprint_text(const Operation& call) {
   if (const auto tensors = shared_tensors(call); !tensors.empty()) {
     const auto dtype = dtype_text(tensors.front().scalar_type());
     const bool list = tensors.size() > 1;
-    parts.push_back(fmt::format("{}{}{}", dtype, list ? " " : "", shapes_text(tensors)));
+    const auto sparse = sparse_text(tensors);
+    parts.push_back(fmt::format("{}{}{}{}{}", dtype, list ? " " : "", shapes_text(tensors),
+                                sparse.empty() ? "" : " sparse_dim=", sparse));
     parts.push_back(device_text(tensors.front()));
   }
   if (is_alltoall(call.type)) {

@@ -38,6 +38,9 @@ bool is_alltoall(c10d::OpType type) noexcept;
 // The tensors of a call that must be alike on all ranks. Lists in which tensor j belongs to rank j count as a whole.
 std::span<const at::Tensor> shared_tensors(const Operation& call) noexcept;
 
+// How many of its dimensions have indices; 0: it is dense.
+std::int64_t sparse_dims(const at::Tensor& tensor) noexcept;
+
 // Empty: there is none, or it is on a device, where reading it would wait.
 std::optional<double> premul_factor(const Operation& call);
 

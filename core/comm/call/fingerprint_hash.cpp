@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <bit>
 
+#include <ATen/SparseTensorImpl.h>
 #include <ATen/ops/item.h>
 
 #include "fingerprint.h"
@@ -23,6 +24,7 @@ class Hash {
   void add_sizes(const at::Tensor& tensor) noexcept {
     add(static_cast<std::uint64_t>(tensor.dim()));
     for (const auto size : tensor.sizes()) add(static_cast<std::uint64_t>(size));
+    if (tensor.is_sparse()) add(static_cast<std::uint64_t>(sparse_dims(tensor)));
   }
   std::uint64_t value() const noexcept { return value_; }
 
@@ -49,6 +51,11 @@ std::span<const at::Tensor> shared_tensors(const Operation& call) noexcept {
     default:
       return {call.inputs.data(), call.inputs.size()};
   }
+}
+
+std::int64_t sparse_dims(const at::Tensor& tensor) noexcept {
+  // Not through the dispatcher: called for every rank's call.
+  return tensor.is_sparse() ? static_cast<const at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl())->sparse_dim() : 0;
 }
 
 std::optional<double> premul_factor(const Operation& call) {

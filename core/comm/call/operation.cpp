@@ -9,6 +9,8 @@ std::string_view name_of(c10d::OpType type) noexcept {
       return "broadcast";
     case c10d::OpType::ALLREDUCE:
       return "allreduce";
+    case c10d::OpType::_ALLREDUCE_SPARSE:
+      return "allreduce_sparse";
     case c10d::OpType::REDUCE:
       return "reduce";
     case c10d::OpType::ALLGATHER:

@@ -13,6 +13,7 @@ namespace {
 std::string_view recorder_name(const Signature& signature) {
   switch (signature.type) {
     case c10d::OpType::ALLREDUCE:
+    case c10d::OpType::_ALLREDUCE_SPARSE:
       return "all_reduce";
     case c10d::OpType::ALLGATHER:
       return "all_gather";

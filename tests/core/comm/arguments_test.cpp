@@ -29,8 +29,16 @@ std::vector<BadCall> bad_calls() {
          auto tensors = ones(2);
          group->allreduce(tensors);
        }},
-      {"SparseTensor", "allreduce: only supports dense tensors",
-       [](const ProcessGroup& group) { allreduce(group, at::eye(2).to_sparse()); }},
+      {"SparseTensor", "reduce: only supports dense tensors",
+       [](const ProcessGroup& group) {
+         Tensors tensors{at::eye(2).to_sparse()};
+         group->getDefaultBackend()->reduce(tensors);
+       }},
+      {"SparseCsrTensor", "allreduce: only supports dense tensors",
+       [](const ProcessGroup& group) {
+         Tensors tensors{at::eye(2).to_sparse_csr()};
+         group->getDefaultBackend()->allreduce(tensors);
+       }},
       {"RootOutOfRange", "broadcast: invalid root rank: 2",
        [](const ProcessGroup& group) { broadcast(group, at::ones({1}), 2); }},
       {"NegativeRoot", "reduce: invalid root rank: -1",

@@ -23,6 +23,7 @@ using TensorList = c10::SmallVector<at::Tensor, 1>;
 //   op                     inputs            outputs           more
 //   broadcast              1 (root's counts) the same tensor   root
 //   allreduce              1 (in place)      the same tensor   reduce_op
+//   allreduce_sparse       1 (in place)      the same tensor   reduce_op; sparse COO: how many values may differ between ranks
 //   reduce                 1                 the same (root)   reduce_op, root
 //   allgather              1                 n                 sizes may differ between ranks: outputs[j] is as rank j's input
 //   _allgather_base        1                 1 (n times)

@@ -19,7 +19,7 @@ class RankWork;
 // alike: it checks the arguments, describes the call as an Operation and hands it to the group, which matches it with
 // the other ranks' calls. Made by Communicators.
 //
-// Tensor lists hold one tensor a rank. NOT there (the base class's error): coalesced and sparse operations,
+// Tensor lists hold one tensor a rank. NOT there (the base class's error): coalesced operations,
 // splitting and shrinking.
 // Blocking: only monitoredBarrier(). Fibers: use it in the rank that it belongs to (checked).
 // Errors: c10::Error for arguments that make no sense, with the texts of c10d's own back ends; MismatchError when
@@ -39,7 +39,9 @@ class RankBackend final : public c10d::Backend {
   void setTimeout(std::chrono::milliseconds timeout) override;
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
+  // A sparse COO tensor too, on the CPU: the sum of all ranks' tensors, coalesced, takes the place of its values.
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override;  // the same, as Gloo's
   WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
   WorkPtr allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;
   WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override;

@@ -25,6 +25,8 @@ struct Workspace;
 //   reductions    float, double, half, bfloat16, int8, uint8, int32, int64, bool, float8_e4m3fn, float8_e5m2, and
 //                 complex64, complex128 for SUM, AVG and PREMUL_SUM: what Gloo or NCCL reduce. Others (int16 too) are
 //                 refused with Gloo's "Invalid scalar type".
+//   sparse        SUM of sparse COO tensors, of the dtypes that reductions have: the union of the ranks' indices, sorted,
+//                 each with the sum of its values; the result is coalesced, and its memory each rank's own
 //   BAND BOR BXOR integers and bool. PREMUL_SUM: floating (but float8) and complex. AVG: all but bool.
 //
 // How it reduces:
@@ -35,6 +37,8 @@ struct Workspace;
 //   - AVG divides the sum by the number of ranks: floating types exactly rounded (NCCL multiplies by 1/n first),
 //     integers towards zero, after a sum that wraps in their own width, as NCCL's does.
 //   - bool: SUM is or, PRODUCT is and.
+//   - sparse: values with one index on one rank are added first, in order of place (Gloo: in any
+//     order), then the ranks' as above.
 //   - MIN and MAX: a NaN on any rank gives NaN, as in torch.minimum. NCCL drops NaNs; Gloo drops or keeps them by place.
 //   - PREMUL_SUM: each rank's values are multiplied by its own factor (rounded to the dtype) and summed.
 //
@@ -51,7 +55,8 @@ class FakeFabric final : public comm::Fabric {
   FakeFabric& operator=(const FakeFabric&) = delete;
   ~FakeFabric() override;  // pending transfers are dropped
 
-  // Throws c10::Error for tensors that are undefined, not strided CPU tensors, or unresolved conjugate or negative
+  // Throws c10::Error for tensors that are undefined, not strided CPU tensors (sparse ones in a sparse
+  // all-reduce), or unresolved conjugate or negative
   // views; for outputs of which two elements share memory (expanded tensors); for a dtype or reduce op that is not in
   // the list above.
   void validate(const comm::Operation& call, int group_size) const override;

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a sparse COO tensor given to c10d's allreduce comes back as the coalesced sum on every rank, whatever each
+// rank's number of values and whatever the schedule.
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <rehearse/rehearse.h>
+
+namespace rehearse {
+namespace {
+
+// Rank r has r values; row 1 comes from every rank but 0, row r from rank r alone (rank 1: twice).
+at::Tensor of_rank(int rank) {
+  std::vector<std::int64_t> rows;
+  for (int i = 0; i < rank; ++i) rows.push_back(i % 2 == 0 ? rank : 1);
+  const auto count = static_cast<std::int64_t>(rows.size());
+  const auto index = at::tensor(rows, at::kLong).view({1, count});
+  return at::sparse_coo_tensor(index, at::full({count, 2}, static_cast<double>(rank)), {8, 2});
+}
+
+TEST(SparseAllReduce, SumsTheUnionOfIndices_OnEveryRank) {
+  for (const int ranks : {1, 2, 3, 5, 8}) {
+    auto dense = at::zeros({8, 2});
+    for (int r = 0; r < ranks; ++r) dense += of_rank(r).to_dense();
+    check({.ranks = ranks}, [&](RankContext& ctx) {
+      auto tensor = of_rank(ctx.rank());
+      ctx.group().allreduce(tensor)->wait();
+      EXPECT_TRUE(tensor.is_coalesced());
+      EXPECT_TRUE(at::equal(tensor.to_dense(), dense)) << "rank " << ctx.rank() << " of " << ranks;
+      EXPECT_EQ(tensor._nnz(), ranks - 1);
+    });
+  }
+}
+
+TEST(SparseAllReduce, BackendsOwnCall_IsTheSame) {
+  check({.ranks = 3}, [](RankContext& ctx) {
+    auto tensors = std::vector<at::Tensor>{of_rank(ctx.rank())};
+    const auto work = ctx.group()->getBackend(at::kCPU)->allreduce_sparse(tensors);
+    EXPECT_EQ(work->retrieveOpType(), c10d::OpType::_ALLREDUCE_SPARSE);
+    work->wait();
+    EXPECT_TRUE(work->result().at(0).is_same(tensors[0]));
+    EXPECT_EQ(tensors[0].to_dense()[2][0].item<double>(), 2);
+    EXPECT_EQ(tensors[0].to_dense()[1][0].item<double>(), 1 + 2);
+  });
+}
+
+}  // namespace
+}  // namespace rehearse
