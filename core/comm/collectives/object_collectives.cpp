@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/comm/object_collectives.h>
+
+#include <algorithm>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/jit/serialization/pickle.h>
+
+namespace rehearse::comm {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+void check_group(const ProcessGroupPtr& group, const char* call) {
+  TORCH_CHECK_VALUE(group != nullptr, call, ": the group is empty; is the calling rank a member?");
+}
+
+void check_root(const ProcessGroupPtr& group, int root, const char* call) {
+  check_group(group, call);
+  TORCH_CHECK_VALUE(root >= 0 && root < group->getSize(), call, ": root is ", root, "; the group has ranks 0 to ",
+                    group->getSize() - 1);
+}
+
+at::Tensor bytes_of(std::string_view payload, std::int64_t size) {
+  auto bytes = at::zeros({size}, at::kByte);
+  std::copy(payload.begin(), payload.end(), static_cast<char*>(bytes.mutable_data_ptr()));
+  return bytes;
+}
+
+std::string text_of(const at::Tensor& bytes, std::int64_t size) {
+  return {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(size)};
+}
+
+Tensors empties(std::int64_t size, int count, at::ScalarType dtype) {
+  Tensors tensors;
+  for (int i = 0; i < count; ++i) tensors.push_back(at::empty({size}, dtype));
+  return tensors;
+}
+
+Tensors all_gather(c10d::ProcessGroup& group, const at::Tensor& input) {
+  Tensors inputs{input};
+  std::vector<Tensors> outputs{empties(input.numel(), group.getSize(), input.scalar_type())};
+  group.allgather(outputs, inputs)->wait();
+  return std::move(outputs[0]);
+}
+
+void broadcast(c10d::ProcessGroup& group, const at::Tensor& tensor, int root) {
+  Tensors tensors{tensor};
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  group.broadcast(tensors, options)->wait();
+}
+
+std::vector<std::int64_t> all_sizes(c10d::ProcessGroup& group, std::string_view payload) {
+  std::vector<std::int64_t> sizes;
+  for (const at::Tensor& size : all_gather(group, at::full({1}, static_cast<std::int64_t>(payload.size()), at::kLong))) {
+    sizes.push_back(size.item<std::int64_t>());
+  }
+  return sizes;
+}
+
+std::int64_t largest(const std::vector<std::int64_t>& sizes) { return *std::max_element(sizes.begin(), sizes.end()); }
+
+std::vector<std::string> texts_of(const Tensors& payloads, const std::vector<std::int64_t>& sizes) {
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) texts.push_back(text_of(payloads[rank], sizes[rank]));
+  return texts;
+}
+
+}  // namespace
+
+std::vector<std::string> all_gather_object(const ProcessGroupPtr& group, std::string_view payload) {
+  check_group(group, "all_gather_object");
+  const auto sizes = all_sizes(*group, payload);
+  const auto most = largest(sizes);
+  // All ranks know that there is nothing to send.
+  if (most == 0) return std::vector<std::string>(sizes.size());
+  return texts_of(all_gather(*group, bytes_of(payload, most)), sizes);
+}
+
+std::string broadcast_object(const ProcessGroupPtr& group, std::string_view payload, int root) {
+  check_root(group, root, "broadcast_object");
+  const bool is_root = group->getRank() == root;
+  const auto size = at::full({1}, static_cast<std::int64_t>(is_root ? payload.size() : 0), at::kLong);
+  broadcast(*group, size, root);
+  const auto count = size.item<std::int64_t>();
+  if (count == 0) return {};
+  const auto bytes = is_root ? bytes_of(payload, count) : at::empty({count}, at::kByte);
+  broadcast(*group, bytes, root);
+  return text_of(bytes, count);
+}
+
+std::vector<std::string> gather_object(const ProcessGroupPtr& group, std::string_view payload, int root) {
+  check_root(group, root, "gather_object");
+  const bool is_root = group->getRank() == root;
+  const auto sizes = all_sizes(*group, payload);
+  const auto most = largest(sizes);
+  if (most == 0) return std::vector<std::string>(is_root ? sizes.size() : 0);
+  Tensors inputs{bytes_of(payload, most)};
+  std::vector<Tensors> outputs;
+  if (is_root) outputs.push_back(empties(most, group->getSize(), at::kByte));
+  c10d::GatherOptions options;
+  options.rootRank = root;
+  group->gather(outputs, inputs, options)->wait();
+  return is_root ? texts_of(outputs[0], sizes) : std::vector<std::string>();
+}
+
+std::string scatter_object(const ProcessGroupPtr& group, const std::vector<std::string>& payloads, int root) {
+  check_root(group, root, "scatter_object");
+  const int ranks = group->getSize();
+  const bool is_root = group->getRank() == root;
+  TORCH_CHECK_VALUE(!is_root || static_cast<int>(payloads.size()) == ranks, "scatter_object: the root gave ",
+                    payloads.size(), " payloads; a group of ", ranks, " needs one for each rank");
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(ranks));
+  if (is_root) std::transform(payloads.begin(), payloads.end(), sizes.begin(), [](const auto& p) { return p.size(); });
+  broadcast(*group, at::from_blob(sizes.data(), {ranks}, at::kLong), root);
+  const auto most = largest(sizes);
+  if (most == 0) return {};
+  Tensors outputs{at::empty({most}, at::kByte)};
+  std::vector<Tensors> inputs;
+  if (is_root) {
+    inputs.emplace_back();
+    for (const std::string& payload : payloads) inputs[0].push_back(bytes_of(payload, most));
+  }
+  c10d::ScatterOptions options;
+  options.rootRank = root;
+  group->scatter(outputs, inputs, options)->wait();
+  return text_of(outputs[0], sizes[static_cast<std::size_t>(group->getRank())]);
+}
+
+std::string to_bytes(const c10::IValue& value) {
+  const auto bytes = torch::jit::pickle_save(value);
+  return {bytes.begin(), bytes.end()};
+}
+
+c10::IValue from_bytes(std::string_view bytes) { return torch::jit::pickle_load({bytes.begin(), bytes.end()}); }
+
+}  // namespace rehearse::comm
