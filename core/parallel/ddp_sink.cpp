@@ -17,16 +17,22 @@ namespace {
 // not produce stay undefined: the reducer tells them from zeros.
 class DdpSinkBackward : public torch::autograd::Node {
  public:
+  explicit DdpSinkBackward(std::function<void()> on_backward) : on_backward_(std::move(on_backward)) {}
+
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    on_backward_();
     return std::move(gradients);
   }
   std::string name() const override { return "DDPSinkBackward"; }
+
+ private:
+  std::function<void()> on_backward_;
 };
 
 }  // namespace
 
-void pass_through_sink(std::vector<at::Tensor>& outputs) {
-  const auto sink = std::make_shared<DdpSinkBackward>();
+void pass_through_sink(std::vector<at::Tensor>& outputs, std::function<void()> on_backward) {
+  const auto sink = std::make_shared<DdpSinkBackward>(std::move(on_backward));
   for (auto& output : outputs) {
     if (!output.defined() || !output.grad_fn()) continue;
     at::Tensor passed;

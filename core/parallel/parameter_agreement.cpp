@@ -6,15 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/tensor.h>
 #include <c10/util/Exception.h>
 #include <c10/util/Type.h>
 
+#include "parallel/number_exchange.h"
+
 namespace rehearse::parallel {
 namespace {
-
-using Numbers = std::vector<std::int64_t>;
 
 // For each parameter: dtype, dimensions, sizes, strides.
 Numbers description_of(const std::vector<at::Tensor>& parameters) {
@@ -54,47 +52,7 @@ std::vector<Parameter> parse(const Numbers& numbers) {
   return parameters;
 }
 
-// The collectives of the check, of numbers, on the device that the group serves.
-class Exchange {
- public:
-  Exchange(const c10::intrusive_ptr<c10d::ProcessGroup>& group, at::Device device)
-      : group_(group), device_(device) {}
-
-  Numbers maxima(const Numbers& numbers) {
-    std::vector<at::Tensor> tensors = {at::tensor(numbers, at::kLong).to(device_)};
-    c10d::AllreduceOptions options;
-    options.reduceOp = c10d::ReduceOp::MAX;
-    group_->allreduce(tensors, options)->wait();
-    return values(tensors[0]);
-  }
-
-  Numbers broadcast(const Numbers& numbers, int root) {
-    const auto length = broadcast_equal({static_cast<std::int64_t>(numbers.size())}, root)[0];
-    auto sent = numbers;
-    sent.resize(static_cast<std::size_t>(length));
-    return broadcast_equal(sent, root);
-  }
-
- private:
-  Numbers broadcast_equal(const Numbers& numbers, int root) {
-    std::vector<at::Tensor> tensors = {at::tensor(numbers, at::kLong).to(device_)};
-    c10d::BroadcastOptions options;
-    options.rootRank = root;
-    group_->broadcast(tensors, options)->wait();
-    return values(tensors[0]);
-  }
-
-  static Numbers values(const at::Tensor& tensor) {
-    const auto host = tensor.cpu();
-    const auto* const data = host.const_data_ptr<std::int64_t>();
-    return {data, data + host.numel()};
-  }
-
-  const c10::intrusive_ptr<c10d::ProcessGroup>& group_;
-  at::Device device_;
-};
-
-// What rank `other` has differently from rank 0, as rank `rank` tells it.
+// Of the first thing that a parameter has differently from rank 0's.
 std::string difference(const Parameter& zero, const Parameter& theirs) {
   if (theirs.sizes != zero.sizes) {
     return c10::str("sizes ", at::IntArrayRef(theirs.sizes),
@@ -134,16 +92,16 @@ std::string difference(const Parameter& zero, const Parameter& theirs) {
 
 void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group,
                             const ReducedParameters& parameters) {
-  Exchange exchange(group, parameters.tensors.at(0).device());
+  const NumberExchange exchange(group, parameters.tensors.at(0).device());
   const auto own = description_of(parameters.tensors);
   const auto count = static_cast<std::int64_t>(parameters.tensors.size());
   const auto hash = hash_of(own);
-  const auto maxima = exchange.maxima({count, hash, -count, -hash});
+  const auto maxima = exchange.all_reduce({count, hash, -count, -hash}, c10d::ReduceOp::MAX);
   if (maxima[0] == -maxima[2] && maxima[1] == -maxima[3]) return;
 
   const auto zero = exchange.broadcast(own, 0);
   const int rank = group->getRank();
-  const int other = static_cast<int>(-exchange.maxima({own == zero ? -group->getSize() : -rank})[0]);
+  const int other = static_cast<int>(-exchange.max(own == zero ? -group->getSize() : -rank));
   const auto theirs = exchange.broadcast(own, other);
   // Every rank tells of itself when it differs, and of the first one that does otherwise.
   if (own == zero) fail(rank, other, zero, theirs, parameters.names);

@@ -11,7 +11,8 @@
 namespace rehearse::parallel {
 
 // The reducer names parameters without gradients by index only. Returns "parameters: encoder.weight,
-// head.bias" for the indices in `message` ("did not receive grad for rank 0: 3 5"), empty when there are none.
+// head.bias" for the indices in `message` ("did not receive grad for rank 0: 3 5"), empty when there are
+// none.
 std::string named_parameters_in(std::string_view message, const std::vector<std::string>& names);
 
 // Runs `body`; an error that leaves it carries the names of the parameters that it speaks of.

@@ -12,17 +12,6 @@ using rehearse::DistributedDataParallel;
 using rehearse::RankContext;
 using ::testing::HasSubstr;
 
-template <class Error, class Body>
-std::string error_of(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
-
 TEST(DdpErrors, NoParameterNeedsAGradient_SaysSo) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     torch::nn::Linear frozen(3, 2);

@@ -97,6 +97,15 @@ void run_ranks(const rehearse::WorldOptions& options, const rehearse::World::Bod
   EXPECT_EQ(report.verdict, rehearse::Verdict::ok) << brief(report);
 }
 
+void for_ranks_and_seeds(const rehearse::World::Body& body) {
+  for (const int ranks : {1, 2, 3, 5, 8}) {
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      SCOPED_TRACE(testing::Message() << ranks << " ranks, seed " << seed);
+      run_ranks({.ranks = ranks, .seed = seed}, body);
+    }
+  }
+}
+
 std::string brief(const rehearse::Report& report) {
   std::string text = std::string(to_string(report.verdict)) + ": " + report.headline;
   for (const auto& line : report.rank_lines) {

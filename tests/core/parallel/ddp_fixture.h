@@ -50,6 +50,21 @@ std::vector<at::Tensor> gradient_copies(
 // Runs the body on all ranks and adds a test failure with the report when the verdict is not OK.
 void run_ranks(const rehearse::WorldOptions& options, const rehearse::World::Body& body);
 
+// The same on 1, 2, 3, 5 and 8 ranks, with three seeds each.
+void for_ranks_and_seeds(const rehearse::World::Body& body);
+
+// The text of the Error that `body` throws; a test failure when it throws none.
+template <class Error, class Body>
+std::string error_of(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
 // A report's text for failure messages: verdict, headline, each rank's line.
 std::string brief(const rehearse::Report& report);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -23,6 +25,20 @@ template <class M>
 struct ModuleTraits<std::shared_ptr<M>> {
   using Module = M;
   static const std::shared_ptr<M>& pointer(const std::shared_ptr<M>& net) { return net; }
+};
+
+// See DistributedDataParallel::no_sync(). Guards may be nested; the inner ones end first.
+class NoSyncGuard {
+ public:
+  explicit NoSyncGuard(ReducerSession& session)
+      : session_(session), before_(session.set_gradient_sync(false)) {}
+  NoSyncGuard(const NoSyncGuard&) = delete;
+  NoSyncGuard& operator=(const NoSyncGuard&) = delete;
+  ~NoSyncGuard() { session_.set_gradient_sync(before_); }
+
+ private:
+  ReducerSession& session_;
+  bool before_;
 };
 
 }  // namespace parallel
@@ -53,8 +69,9 @@ struct ModuleTraits<std::shared_ptr<M>> {
 //   backward       an all-reduce for each bucket, in order of buckets, launched by the gradient that
 //                  completes it; with find_unused_parameters one more, of the map of used parameters;
 //                  waited for at the end of backward
-// In the first iteration all gradients of one dtype make one bucket, unless find_unused_parameters is on.
-// As in PyTorch, buffers are not broadcast in a forward that follows one without grad mode.
+// In the first iteration all gradients of one dtype make one bucket, unless find_unused_parameters is on;
+// with static_graph its all-reduces come at the end of backward. As in PyTorch, buffers are not broadcast in
+// a forward that follows one without grad mode or inside no_sync().
 //
 // Blocking: the constructor, forward() and backward() of the loss block the rank until all ranks have made
 // theirs.
@@ -79,8 +96,9 @@ class DistributedDataParallel {
   DistributedDataParallel(const DistributedDataParallel&) = delete;
   DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;
 
-  // The module's forward(). The output is returned as it is, but with find_unused_parameters its tensors (see
-  // TensorVisitor for where they are looked for) are copies through which unused outputs are noticed.
+  // The module's forward(). The output is returned as it is, but with find_unused_parameters, and in the
+  // first iteration with static_graph, its tensors (see TensorVisitor for where they are looked for) are
+  // copies through which unused outputs are noticed.
   template <class... Args>
   auto forward(Args&&... args) {
     session_.before_forward();
@@ -104,6 +122,40 @@ class DistributedDataParallel {
   // gradient_as_bucket_view pays off with set_to_none = false: gradients set to none are made anew and copied
   // into the bucket.
   void zero_grad(bool set_to_none = true) { module().zero_grad(set_to_none); }
+
+  // While the returned guard lives, gradients stay this rank's own and add up; the first backward of a
+  // forward made after it reduces what has come together. A forward inside it counts, wherever its backward
+  // is.
+  //
+  //   {
+  //     const auto guard = ddp.no_sync();
+  //     for (const auto& part : parts) loss_of(ddp.forward(part)).backward();
+  //   }
+  //   loss_of(ddp.forward(last)).backward();
+  [[nodiscard]] parallel::NoSyncGuard no_sync() { return parallel::NoSyncGuard(session_); }
+
+  // Trains on inputs of which ranks have different numbers: `body` makes the iterations of this rank. When it
+  // has returned, the rank answers the collectives of the others with zeros until all have returned, and then
+  // takes the parameters of the last one. PyTorch's `with ddp.join():`. All ranks of the group call it, with
+  // equal options. Blocks. `body` must make no other collectives that ranks without inputs do not make. Cost:
+  // two small all-reduces more in each forward. Errors: c10::Error, also inside of `body`, with
+  // throw_on_early_termination; what `body` throws, at once.
+  void join(const std::function<void()>& body, const parallel::JoinOptions& options = {}) {
+    session_.join(options, body);
+  }
+
+  // Takes the place of the all-reduce and division of each bucket. Once, and before the first backward;
+  // throws c10::Error otherwise. Hooks of rehearse: see comm_hooks.h. `name` is for logging_data().
+  void register_comm_hook(c10d::BuiltinCommHookType hook) { session_.register_comm_hook(hook); }
+  void register_comm_hook(std::unique_ptr<c10d::CommHookInterface> hook,
+                          const std::string& name = "comm_hook") {
+    session_.register_comm_hook(std::move(hook), name);
+  }
+
+  // What LibTorch's c10d::Logger knows of this object ("bucket_sizes", "has_rebuilt_buckets", "comm_hook",
+  // ...), with PyTorch's keys. Times are those of the clock that the ranks see. Statistics of iterations are
+  // those of the last but one forward, of the first ten iterations and then of every hundredth.
+  c10::DDPLoggingData logging_data() const { return session_.logging_data(); }
 
   Net& net() noexcept { return net_; }
   Module& module() const { return *parallel::ModuleTraits<Net>::pointer(net_); }

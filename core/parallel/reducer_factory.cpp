@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "parallel/reducer_factory.h"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+
+namespace rehearse::parallel {
+namespace {
+
+// The two limits of DDP's buckets.
+struct BucketLimits {
+  std::int64_t first = c10d::kDefaultFirstBucketBytes;
+  std::int64_t cap = c10d::kDefaultBucketBytesCap;
+
+  explicit BucketLimits(const DistributedDataParallelOptions& options) {
+    if (options.bucket_cap_mb) cap = first = static_cast<std::int64_t>(*options.bucket_cap_mb * 1024 * 1024);
+    if (options.first_bucket_bytes) first = *options.first_bucket_bytes;
+    TORCH_CHECK_VALUE(cap > 0 && first > 0,
+                      "DistributedDataParallel: buckets must hold at least one byte, but "
+                      "bucket_cap_mb gives ",
+                      cap, " and first_bucket_bytes ", first, ".");
+  }
+};
+
+// Which parameters share a bucket in the first iteration, in the order in which buckets are reduced:
+// gradients are expected in reverse order of use. Where buckets will be made anew from the order that the
+// reducer saw in the first iteration, all gradients of a kind wait for the last one till then.
+std::vector<std::vector<std::size_t>> initial_buckets(const ReducedParameters& parameters,
+                                                      const BucketLimits& limits, bool rebuilds) {
+  std::vector<std::size_t> sizes = {std::numeric_limits<std::size_t>::max()};
+  if (!rebuilds) sizes = {static_cast<std::size_t>(limits.first), static_cast<std::size_t>(limits.cap)};
+  auto buckets = std::get<0>(
+      c10d::compute_bucket_assignment_by_size(parameters.tensors, sizes, parameters.expect_sparse));
+  std::reverse(buckets.begin(), buckets.end());
+  return buckets;
+}
+
+}  // namespace
+
+std::shared_ptr<c10d::Reducer> make_reducer(const ReducedParameters& parameters,
+                                            const c10::intrusive_ptr<c10d::ProcessGroup>& group,
+                                            const DistributedDataParallelOptions& options) {
+  const BucketLimits limits(options);
+  const bool rebuilds = options.static_graph || !options.find_unused_parameters;
+  std::unordered_map<std::size_t, std::string> names;
+  for (std::size_t i = 0; i < parameters.names.size(); ++i) names.emplace(i, parameters.names[i]);
+  auto reducer = std::make_shared<c10d::Reducer>(
+      parameters.tensors, initial_buckets(parameters, limits, rebuilds), group, parameters.expect_sparse,
+      limits.cap, options.find_unused_parameters, options.gradient_as_bucket_view, std::move(names),
+      limits.first, options.skip_all_reduce_unused_params, /*use_python_reducer=*/false,
+      /*bucket_bytes_cap_list=*/std::vector<std::int64_t>{});
+  if (options.static_graph) reducer->set_static_graph();
+  return reducer;
+}
+
+}  // namespace rehearse::parallel

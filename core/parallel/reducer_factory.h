@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+
+#include <rehearse/parallel/ddp_options.h>
+
+#include "parallel/model_state.h"
+
+namespace rehearse::parallel {
+
+// LibTorch's reducer with the buckets of the first iteration, as _ddp_init_helper() of
+// torch/nn/parallel/distributed.py makes it. Throws c10::ValueError for sizes of buckets.
+std::shared_ptr<c10d::Reducer> make_reducer(const ReducedParameters& parameters,
+                                            const c10::intrusive_ptr<c10d::ProcessGroup>& group,
+                                            const DistributedDataParallelOptions& options);
+
+}  // namespace rehearse::parallel

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which iterations are reduced, over whom and how: no_sync(), join(), static graphs, ignored parameters,
+// hooks; each against one process that has all ranks' inputs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/parallel/ddp_fixture.h"
+
+namespace {
+
+using namespace rehearse_test;
+using rehearse::DistributedDataParallel;
+using rehearse::RankContext;
+using rehearse::Verdict;
+using ::testing::HasSubstr;
+using Options = rehearse::DistributedDataParallelOptions;
+
+constexpr double kRate = 1.0 / 256;
+
+TEST(DdpNoSync, MicroBatches_AddUpToTheWholeBatchOfAll) {
+  for (const bool views : {false, true}) {
+    for_ranks_and_seeds([&](RankContext& ctx) {
+      Mlp net, alone;
+      fill(*net);
+      fill(*alone);
+      DistributedDataParallel ddp(net, ctx.group(),
+                                  {.bucket_cap_mb = 0.001, .gradient_as_bucket_view = views});
+      for (int step = 0; step < 3; ++step) {
+        ddp.zero_grad(/*set_to_none=*/!views);
+        alone->zero_grad();
+        {
+          const auto guard = ddp.no_sync();
+          const auto nested = ddp.no_sync();
+          ddp(batch_of(ctx.rank(), 2 * step)).square().sum().backward();
+        }
+        ddp(batch_of(ctx.rank(), 2 * step + 1)).square().sum().backward();
+        for (const int part : {2 * step, 2 * step + 1}) {
+          (alone(whole_batch(ctx.size(), part)).square().sum() / ctx.size()).backward();
+        }
+        EXPECT_TRUE(close(gradient_copies(net->parameters()), gradient_copies(alone->parameters())));
+        descend(ddp.parameters(), kRate);
+        descend(alone->parameters(), kRate);
+      }
+    });
+  }
+}
+
+// The number of operations of a world in which ranks made `more` iterations without synchronization at the
+// end.
+std::uint64_t operations_with(int more) {
+  rehearse::World world({.ranks = 3});
+  const auto report = world.run([&](RankContext& ctx) {
+    Mlp net, alone;
+    fill(*net);
+    fill(*alone);
+    DistributedDataParallel ddp(net, ctx.group());
+    for (int step = 0; step < 2; ++step) ddp(batch_of(ctx.rank(), 0)).sum().backward();
+    ddp.zero_grad();
+    const auto guard = ddp.no_sync();
+    for (int step = 0; step < more; ++step) {
+      ddp(batch_of(ctx.rank(), step)).sum().backward();
+      alone(batch_of(ctx.rank(), step)).sum().backward();
+      EXPECT_TRUE(same_bits(gradient_copies(net->parameters()), gradient_copies(alone->parameters())));
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << brief(report);
+  return world.events().size();
+}
+
+TEST(DdpNoSync, Inside_GradientsAreTheRanksOwnAndNothingIsSent) {
+  const auto operations = operations_with(0);
+  EXPECT_GT(operations, 0u);
+  EXPECT_EQ(operations_with(3), operations);
+}
+
+// What join() is to give: step by step, the sum of the gradients of ranks that still have inputs, over all
+// ranks or over those. Rank r has `1 + 2 * r % 5` inputs.
+int inputs_of(int rank) {
+  return 1 + 2 * rank % 5;
+}
+
+std::vector<at::Tensor> joined_alone(int ranks, bool divide_by_initial) {
+  Mlp net;
+  fill(*net);
+  for (int step = 0; step < 5; ++step) {
+    net->zero_grad();
+    int active = 0;
+    for (int rank = 0; rank < ranks; ++rank) active += step < inputs_of(rank);
+    if (active == 0) break;
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (step >= inputs_of(rank)) continue;
+      (net(batch_of(rank, step)).square().sum() / (divide_by_initial ? ranks : active)).backward();
+    }
+    descend(net->parameters(), kRate);
+  }
+  return copies(net->parameters());
+}
+
+TEST(DdpJoin, UnevenInputs_GradientsOfThoseThatHaveSome) {
+  for (const bool initial : {true, false}) {
+    for (const Options& options :
+         {Options{}, Options{.bucket_cap_mb = 0.001}, Options{.find_unused_parameters = true},
+          Options{.gradient_as_bucket_view = true}}) {
+      for_ranks_and_seeds([&](RankContext& ctx) {
+        Mlp net;
+        fill(*net);
+        DistributedDataParallel ddp(net, ctx.group(), options);
+        ddp.join(
+            [&] {
+              for (int step = 0; step < inputs_of(ctx.rank()); ++step) {
+                ddp.zero_grad(!options.gradient_as_bucket_view);
+                ddp(batch_of(ctx.rank(), step)).square().sum().backward();
+                descend(ddp.parameters(), kRate);
+              }
+            },
+            {.divide_by_initial_world_size = initial});
+        EXPECT_TRUE(close(copies(net->parameters()), joined_alone(ctx.size(), initial)));
+        // Life goes on as before.
+        ddp.zero_grad();
+        ddp(batch_of(ctx.rank(), 9)).sum().backward();
+        Mlp alone;
+        {
+          const at::NoGradGuard no_grad;
+          for (std::size_t i = 0; i < alone->parameters().size(); ++i)
+            alone->parameters()[i].copy_(net->parameters()[i]);
+        }
+        (alone(whole_batch(ctx.size(), 9)).sum() / ctx.size()).backward();
+        EXPECT_TRUE(close(gradient_copies(net->parameters()), gradient_copies(alone->parameters())));
+      });
+    }
+  }
+}
+
+TEST(DdpJoin, EarlyTermination_EveryRankThrowsWhatPyTorchSays) {
+  run_ranks({.ranks = 4}, [](RankContext& ctx) {
+    Mlp net;
+    DistributedDataParallel ddp(net, ctx.group());
+    int steps = 0;
+    const auto error = error_of<c10::Error>([&] {
+      ddp.join(
+          [&] {
+            for (; steps < (ctx.rank() == 2 ? 3 : 7); ++steps) ddp(batch_of(0, steps)).sum().backward();
+          },
+          {.throw_on_early_termination = true});
+    });
+    EXPECT_EQ(steps, 3);
+    EXPECT_THAT(error,
+                HasSubstr(ctx.rank() == 2 ? "Rank 2 exhausted all inputs."
+                                          : "Detected at least one rank that exhausted inputs. Throwing "
+                                            "across all ranks."));
+  });
+}
+
+TEST(DdpJoin, BodyThrowsOrNests_ErrorPassesAndObjectRemains) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    Mlp net;
+    DistributedDataParallel ddp(net, ctx.group());
+    EXPECT_THROW(ddp.join([] { throw std::runtime_error("mine"); }), std::runtime_error);
+    EXPECT_THAT(error_of<c10::Error>([&] { ddp.join([&] { ddp.join([] {}); }); }),
+                HasSubstr("join() inside of join()"));
+    ddp(batch_of(ctx.rank(), 0)).sum().backward();
+  });
+}
+
+}  // namespace

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace rehearse_test {
+
+// What PyTorch's DistributedDataParallel did (tests/data/ddp/record_ddp.py makes it): the parameters and
+// buffers of a rank after a step. Values are flat, with the bits that they had.
+struct RecordedState {
+  int ranks = 0;
+  int rank = 0;
+  int step = 0;                             // counted from 0; -1: at the end of join()
+  std::map<std::string, std::string> bits;  // of each tensor by name, as bits_of() gives them
+};
+
+// Of a case, all that was recorded. Throws std::runtime_error for a case that was not.
+std::vector<RecordedState> recorded_states(const std::string& name);
+
+// The logging data of case "small_buckets": numbers as text.
+std::map<std::string, std::string> recorded_logging_data(int ranks, int rank);
+
+// Big-endian hexadecimal digits of each element's bits, one after the other, and back.
+std::string bits_of(const at::Tensor& tensor);
+at::Tensor tensor_of(const std::string& bits, at::ScalarType dtype);
+
+}  // namespace rehearse_test

@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Records what PyTorch's own DistributedDataParallel does, as data for tests/core/parallel/ddp_recorded_test.cpp.
+
+    python record_ddp.py > recorded.json      (torch 2.11 with gloo; numpy only for PowerSGD; processes on loopback)
+
+Each case trains a small model with closed-form weights and inputs (values() is that of ddp_fixture.cpp) on 1, 2, 3, 5
+and 8 ranks and writes the bits of the parameters, and of the buffers, of the first rank, and of the last one where it
+has others. Gloo adds in an order that depends on the number of ranks and on the place in the tensor; sums of the first two steps are exact for
+numbers of ranks that are powers of two, the rest is compared within rounding.
+"""
+import json
+import os
+import struct
+import sys
+import warnings
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+RANKS = (1, 2, 3, 5, 8)
+WORLD = max(RANKS)
+STEPS = 4
+
+
+def values(sizes, salt, dtype=torch.float64):
+    count = 1
+    for size in sizes:
+        count *= size
+    place = torch.arange(count) + 31 * salt
+    return (((place * 7919 + salt).remainder(17) - 8).to(dtype) / 16).view(sizes)
+
+
+def fill(module, salt=0):
+    with torch.no_grad():
+        for _, parameter in module.named_parameters(remove_duplicate=False):
+            parameter.copy_(values(parameter.shape, salt, parameter.dtype))
+            salt += 1
+
+
+def batch_of(rank, step):
+    return values((4, 6), 100 * step + rank + 1)
+
+
+def linear(inputs, outputs, dtype=torch.float64):
+    return nn.Linear(inputs, outputs, dtype=dtype)
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.third = linear(6, 5), linear(5, 5), linear(5, 3)
+
+    def forward(self, x):
+        return self.third(self.second(self.first(x).relu()).relu())
+
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left, self.right, self.never = linear(6, 3), linear(6, 3), linear(6, 3)
+
+    def forward(self, x, go_left):
+        return self.left(x) if go_left else self.right(x)
+
+
+class Reused(nn.Module):  # one layer used twice, another never
+    def __init__(self):
+        super().__init__()
+        self.twice, self.never = linear(6, 6), linear(6, 3)
+
+    def forward(self, x):
+        return self.twice(self.twice(x).relu())
+
+
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.last = nn.BatchNorm1d(6, dtype=torch.float64), linear(6, 3)
+
+    def forward(self, x):
+        return self.last(self.norm(x))
+
+
+class Mixed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wide, self.narrow = linear(6, 5), linear(5, 2, torch.float32)
+
+    def forward(self, x):
+        return self.narrow(self.wide(x).float()).double()
+
+
+class TiedLayer(nn.Module):
+    def __init__(self, shared):
+        super().__init__()
+        self.weight = shared
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encode = TiedLayer(nn.Parameter(torch.zeros(6, 6, dtype=torch.float64)))
+        self.decode = TiedLayer(self.encode.weight)
+
+    def forward(self, x):
+        return x.mm(self.encode.weight).relu().mm(self.decode.weight)
+
+
+class Sparse(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(10, 4, sparse=True, dtype=torch.float64)
+        self.head = linear(4, 2)
+
+    def forward(self, tokens):
+        return self.head(self.embedding(tokens))
+
+
+class Matrix(nn.Module):  # large enough for PowerSGD to compress
+    def __init__(self):
+        super().__init__()
+        self.wide, self.narrow = linear(6, 12), linear(12, 8)
+
+    def forward(self, x):
+        return self.narrow(self.wide(x).relu())
+
+
+def descend(module, rate=0.0625):
+    with torch.no_grad():
+        for parameter in module.parameters():
+            if parameter.grad is not None:
+                parameter.sub_(parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad, alpha=rate)
+
+
+def bits(tensor):
+    code, flat = {torch.float64: ("d", 1), torch.float32: ("f", 1), torch.int64: ("q", 1)}[tensor.dtype], tensor.detach()
+    return "".join(struct.pack(">" + code[0], value).hex() for value in flat.flatten().tolist())
+
+
+class Recorder:
+    def __init__(self, group, ranks):
+        self.group, self.ranks, self.rank, self.records = group, ranks, dist.get_rank(group), []
+
+    def note(self, case, step, module):
+        if self.rank not in (0, self.ranks - 1):
+            return
+        state = list(module.named_parameters()) + list(module.named_buffers())
+        self.records.append({"case": case, "ranks": self.ranks, "rank": self.rank, "step": step,
+                             "tensors": {name: bits(tensor) for name, tensor in state}})
+
+    def train(self, case, net, call=None, steps=STEPS, prepare=lambda ddp: None, rate=0.0625, **options):
+        fill(net, salt=7 * self.rank)
+        ddp = DDP(net, process_group=self.group, **options)
+        prepare(ddp)
+        call = call or (lambda ddp, step: ddp(batch_of(self.rank, step)).sum().backward())
+        for step in range(steps):
+            ddp.zero_grad()
+            call(ddp, step)
+            descend(net, rate)
+            if step in (1, steps - 1):
+                self.note(case, step, net)
+        return ddp
+
+    def join(self, case, net, divide, **options):
+        fill(net, salt=7 * self.rank)
+        ddp = DDP(net, process_group=self.group, **options)
+        with ddp.join(divide_by_initial_world_size=divide):
+            for step in range(2 + self.rank % 3):
+                ddp.zero_grad()
+                ddp(batch_of(self.rank, step)).sum().backward()
+                descend(net)
+        self.note(case, -1, net)
+
+
+def power_sgd(group, **options):
+    state = powerSGD_hook.PowerSGDState(group, start_powerSGD_iter=2, min_compression_rate=1, **options)
+    return lambda ddp: ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+
+
+LOGGED = ("world_size", "rank", "module_name", "bucket_cap_bytes", "find_unused_parameters", "gradient_as_bucket_view",
+          "static_graph", "broadcast_buffers", "num_parameter_tensors", "total_parameter_size_bytes", "dtypes",
+          "initial_bucket_sizes", "bucket_sizes", "rebuilt_bucket_sizes", "has_rebuilt_buckets", "comm_hook",
+          "iteration", "num_iterations", "unused_parameter_size", "has_sync_bn", "join_uneven_inputs",
+          "rebuilt_per_bucket_param_indices", "initial_per_bucket_param_indices", "num_buckets_reduced")
+
+
+def record(group, ranks):
+    to = Recorder(group, ranks)
+    rank = to.rank
+    small = 104 / (1 << 20)  # MiB: 13 doubles
+
+    def accumulate(ddp, step):
+        with ddp.no_sync():
+            for micro in range(2):
+                ddp(batch_of(rank, 10 * step + micro)).sum().backward()
+        ddp(batch_of(rank, 10 * step + 2)).sum().backward()
+
+    def tokens(ddp, step):
+        ddp((torch.arange(5) * (rank + 2) + step).remainder(10)).sum().backward()
+
+    plain = lambda ddp, step: ddp(batch_of(rank, step)).sum().backward()
+    branch = lambda ddp, step: ddp(batch_of(rank, step), (rank + step) % 2 == 0).sum().backward()
+    left = lambda ddp, step: ddp(batch_of(rank, step), True).sum().backward()
+    square = lambda ddp, step: ddp(batch_of(rank, step)).square().sum().backward()
+    ignoring = Mlp()
+    DDP._set_params_and_buffers_to_ignore_for_model(ignoring, ["second.weight", "third.bias"])
+
+    to.train("plain", Mlp())
+    logged = to.train("small_buckets", Mlp(), bucket_cap_mb=small)
+    to.train("bucket_views", Mlp(), gradient_as_bucket_view=True, bucket_cap_mb=small)
+    to.train("find_unused", Branches(), branch, find_unused_parameters=True, bucket_cap_mb=small)
+    to.train("skip_unused", Branches(), left, find_unused_parameters=True, skip_all_reduce_unused_params=True,
+             bucket_cap_mb=small)
+    to.train("static_graph", Reused(), static_graph=True, bucket_cap_mb=small)
+    # The first backward must reduce: PyTorch's own assertion fails otherwise.
+    to.train("static_graph_no_sync", Reused(), lambda ddp, step: (accumulate if step else plain)(ddp, step),
+             static_graph=True)
+    to.train("no_sync", Mlp(), accumulate)
+    to.train("no_sync_find_unused", Mlp(), accumulate, find_unused_parameters=True)
+    to.train("ignored", ignoring)
+    to.train("buffers", Norm(), square)
+    to.train("buffers_local", Norm(), square, broadcast_buffers=False)
+    to.train("mixed_dtypes", Mixed())
+    to.train("shared", Tied())
+    to.train("sparse", Sparse(), tokens)
+    to.join("join", Mlp(), True, bucket_cap_mb=small)
+    to.join("join_effective_size", Mlp(), False, bucket_cap_mb=small)
+    to.join("join_find_unused", Mlp(), True, find_unused_parameters=True)
+    to.join("join_buffers", Norm(), True)
+    to.train("hook_allreduce", Mlp(), prepare=lambda ddp: ddp._register_builtin_comm_hook(
+        dist.BuiltinCommHookType.ALLREDUCE))
+    to.train("hook_fp16", Mlp(), prepare=lambda ddp: ddp._register_builtin_comm_hook(
+        dist.BuiltinCommHookType.FP16_COMPRESS))
+    to.train("hook_bf16", Mlp(), prepare=lambda ddp: ddp.register_comm_hook(group, default_hooks.bf16_compress_hook))
+    for name, options in (("rank1", {}), ("rank2", {"matrix_approximation_rank": 2}),
+                          ("rank3_qr", {"matrix_approximation_rank": 3}),
+                          ("cold", {"warm_start": False, "random_seed": 5}),
+                          ("no_feedback", {"use_error_feedback": False}),
+                          ("batched", {"batch_tensors_with_same_shape": True}),
+                          ("epsilon", {"orthogonalization_epsilon": 0.125})):
+        to.train("power_sgd_" + name, Matrix(), square, steps=6, prepare=power_sgd(group, **options), rate=2.0**-9)
+    data = logged._get_ddp_logging_data()
+    logs = {"ranks": ranks, "rank": rank, "data": {key: data[key] for key in LOGGED if key in data}}
+    return to.records, [logs] if rank in (0, ranks - 1) else []
+
+
+def process(rank, path):
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=WORLD)
+    records, logs = [], []
+    for ranks in RANKS:
+        group = dist.new_group(list(range(ranks)))
+        if rank < ranks:
+            for mine, all_of in zip(record(group, ranks), (records, logs)):
+                all_of.extend(mine)
+        dist.barrier()
+    gathered = [None] * WORLD
+    dist.all_gather_object(gathered, (records, logs))
+    if rank == 0:
+        with open(path, "w") as file:
+            place = lambda item: (item["case"], item["ranks"], item["step"])
+            first = {place(item): item["tensors"] for item in gathered[0][0]}
+            for of in gathered[1:]:  # what is not there is as on rank 0
+                of[0][:] = [item for item in of[0] if item["tensors"] != first[place(item)]]
+            lines = lambda part: ",\n".join(json.dumps(item) for of in gathered for item in of[part])
+            file.write(f'{{"torch": "{torch.__version__.split("+")[0]}",\n"records": [\n{lines(0)}],\n'
+                       f'"logging": [\n{lines(1)}]}}\n')
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29517")
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    mp.start_processes(process, args=(sys.argv[1] if len(sys.argv) > 1 else "recorded.json",), nprocs=WORLD,
+                       start_method="fork")
