@@ -32,6 +32,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     g_previous.sa_handler(signal);
   } else {
     ::signal(signal, SIG_DFL);  // the fault repeats on return and ends the process
+    if (info->si_code <= 0) ::raise(signal);  // sent by somebody: that does not repeat
   }
 }
 

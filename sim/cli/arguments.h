@@ -6,6 +6,7 @@
 #include <string>
 
 #include "grammar.h"
+#include "sweep/seed_range.h"
 
 namespace rehearse::cli {
 
@@ -16,6 +17,11 @@ struct Arguments {
   std::string operand;  // the scenario, the log, ...; empty: left out
   std::optional<std::uint64_t> seed;
   std::optional<int> ranks;
+  std::optional<SeedRange> seeds;
+  std::optional<int> jobs;          // nothing: as many as there are processors
+  std::optional<int> max_failures;  // nothing: 1, or with keep_going any number
+  bool keep_going = false;
+  std::string junit;   // a file; empty: none
   std::string output;  // empty: as the scenario says
   bool check_determinism = false;
   bool json = false;

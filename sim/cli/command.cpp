@@ -19,6 +19,8 @@ int dispatch(const Arguments& arguments) {
   switch (arguments.command) {
     case Command::run:
       return run(arguments, console);
+    case Command::sweep:
+      return sweep(arguments, console);
     case Command::replay:
       return replay(arguments, console);
     case Command::explain:

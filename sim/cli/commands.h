@@ -9,6 +9,7 @@
 namespace rehearse::cli {
 
 int run(const Arguments& arguments, Console& console);
+int sweep(const Arguments& arguments, Console& console);
 int replay(const Arguments& arguments, Console& console);
 int explain(const Arguments& arguments, Console& console);
 int list(const Arguments& arguments, Console& console);

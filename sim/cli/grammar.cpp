@@ -9,6 +9,13 @@ namespace {
 constexpr OptionSpec kSeed{"--seed", "N", "7", "instead of the scenario's [world] seed"};
 constexpr OptionSpec kRanks{"--ranks", "N", "8", "instead of the scenario's [world] ranks"};
 constexpr OptionSpec kOutput{"--output", "DIR", "out", "instead of the scenario's [output] directory"};
+constexpr OptionSpec kSeeds{"--seeds", "A..B", "1..100", "the seeds to run, from A to B"};
+constexpr OptionSpec kJobs{"--jobs", "N", "2", "worker processes; as many as processors when left out"};
+constexpr OptionSpec kMaxFailures{"--max-failures", "K", "10",
+                                  "go on until K seeds have failed; 1 when left out"};
+constexpr OptionSpec kKeepGoing{"--keep-going", "", "", "run all seeds, however many fail"};
+constexpr OptionSpec kJunit{"--junit", "FILE", "sweep.xml", "write JUnit XML: a test case for each seed"};
+constexpr OptionSpec kReplaySeed{"--seed", "N", "7", "this seed, instead of the log's decisions"};
 constexpr OptionSpec kCheckDeterminism{"--check-determinism", "", "", "run twice and compare"};
 constexpr OptionSpec kQuiet{"--quiet", "", "", "no banner and no progress"};
 constexpr OptionSpec kJson{"--json", "", "",
@@ -27,14 +34,24 @@ std::vector<CommandSpec> all_commands() {
        {kSeed, kRanks, kCheckDeterminism, kOutput, kQuiet, kJson, kNoColor},
        {"run train.toml", "run train.toml --seed=7 --ranks=16 --output=out",
         "run train.toml --json | jq .verdict"}},
+      {Command::sweep,
+       "sweep",
+       "Runs a scenario with many seeds, in several processes, until one fails. A seed that fails leaves "
+       "report and "
+       "decision log in a folder of its own; failures with the same verdict and the same place in the source "
+       "are "
+       "counted as one bug. The exit code is that of the lowest failing seed.",
+       kScenario,
+       {kSeeds, kJobs, kMaxFailures, kKeepGoing, kJunit, kRanks, kOutput, kQuiet, kJson, kNoColor},
+       {"sweep train.toml --seeds=1..1000",
+        "sweep train.toml --seeds=1..1000 --keep-going --junit=sweep.xml"}},
       {Command::replay,
        "replay",
        "Runs again what a decision log holds, decision by decision, and says whether it is the same run. "
-       "Writes no "
-       "files.",
-       {"LOG", "which decision log?", "a decision log (run.rlog)"},
-       {kQuiet, kJson, kNoColor},
-       {"replay rehearse-out/train/run.rlog"}},
+       "With --seed, or given a scenario, it runs that seed from the start. Writes no files.",
+       {"LOG", "which decision log?", "a decision log (run.rlog), or a scenario file (.toml)"},
+       {kReplaySeed, kQuiet, kJson, kNoColor},
+       {"replay rehearse-out/train/run.rlog", "replay train.toml --seed=7"}},
       {Command::explain,
        "explain",
        "Prints a report again, without running anything.",

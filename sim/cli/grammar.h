@@ -8,7 +8,7 @@
 // they cannot disagree.
 namespace rehearse::cli {
 
-enum class Command { run, replay, explain, list };
+enum class Command { run, sweep, replay, explain, list };
 
 struct OptionSpec {
   std::string_view name;     // "--seed"

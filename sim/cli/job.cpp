@@ -24,6 +24,22 @@ struct Cleared {
 
 }  // namespace
 
+sim::Scenario scenario_of(const Arguments& arguments) {
+  auto scenario = sim::read_scenario(arguments.operand);
+  if (arguments.seed) scenario.world.seed = *arguments.seed;
+  if (arguments.ranks) scenario.world.ranks = *arguments.ranks;
+  if (!arguments.output.empty()) scenario.output.directory = arguments.output;
+  return scenario;
+}
+
+std::vector<std::string> options_given(const Arguments& arguments) {
+  std::vector<std::string> options;
+  if (arguments.seed) options.push_back(fmt::format("--seed={}", *arguments.seed));
+  if (arguments.ranks) options.push_back(fmt::format("--ranks={}", *arguments.ranks));
+  if (arguments.check_determinism) options.emplace_back("--check-determinism");
+  return options;
+}
+
 std::string banner(const sim::Scenario& scenario) {
   const auto& world = scenario.world;
   return fmt::format("rehearse {} program={} seed={} schedule={} ranks={}\n", REHEARSE_VERSION,

@@ -3,14 +3,22 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <rehearse/exec/oracle.h>
 #include <rehearse/sim/determinism.h>
 #include <rehearse/sim/scenario.h>
 
+#include "arguments.h"
 #include "console.h"
 
 namespace rehearse::cli {
+
+// The scenario that the command line names, with its options put over it. Throws ScenarioError.
+sim::Scenario scenario_of(const Arguments& arguments);
+
+// Those options as they are typed, for replay lines and logs.
+std::vector<std::string> options_given(const Arguments& arguments);
 
 // "rehearse 0.1.0 program=lm_ddp seed=7 schedule=random ranks=8": the first line of a run, so that a run that
 // dies has named its seed.

@@ -35,6 +35,28 @@ OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(fol
   }
 }
 
+void remove_seed_folder(const std::filesystem::path& folder) noexcept {
+  std::error_code ignored;
+  for (const char* file : {"run.rlog", "report.txt", "report.json", "trace.json", "output.txt"}) {
+    std::filesystem::remove(folder / file, ignored);
+  }
+  std::filesystem::remove(folder, ignored);
+}
+
+void prepare_sweep_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) refuse(folder, "made", error.message());
+  constexpr std::string_view kPrefix = "seed-";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const auto name = entry.path().filename().string();
+    const bool is_seed = name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
+                         name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
+    if (is_seed) remove_seed_folder(entry.path());
+  }
+  if (error) refuse(folder, "read", error.message());
+}
+
 void write_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& write) {
   std::ofstream out(file, std::ios::binary);
   write(out);

@@ -23,6 +23,13 @@ class OutputFolder {
   std::filesystem::path folder_;
 };
 
+// For a sweep: makes the folder, and takes away what an earlier sweep left in its folders seed-N. Throws
+// UsageError.
+void prepare_sweep_folder(const std::filesystem::path& folder);
+
+// Takes away the files of a run, and the folder if nothing else is in it. Does not throw.
+void remove_seed_folder(const std::filesystem::path& folder) noexcept;
+
 // `write` gets the opened file.
 void write_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& write);
 

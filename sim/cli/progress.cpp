@@ -13,6 +13,7 @@ namespace rehearse::cli {
 namespace {
 
 constexpr auto kRedrawEvery = std::chrono::milliseconds(100);
+constexpr auto kLineEvery = std::chrono::seconds(5);
 constexpr std::int64_t kLines = 10;
 
 // "0.8 s", "42 s", "3 min 20 s", "2 h 5 min"
@@ -36,19 +37,24 @@ std::chrono::nanoseconds real_time() noexcept {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-Progress::Progress(bool terminal, Write write, Clock clock)
-    : terminal_(terminal), write_(std::move(write)), clock_(std::move(clock)), start_(clock_()) {}
+Progress::Progress(bool terminal, Write write, Clock clock, Lines lines)
+    : terminal_(terminal),
+      write_(std::move(write)),
+      clock_(std::move(clock)),
+      lines_(lines),
+      start_(clock_()) {}
 
 void Progress::show(std::int64_t done, std::int64_t total, std::string_view text) {
   const auto now = clock_();
   if (!is_due(done, total, now)) return;
   const auto shown = line(done, total, text, now);
   write_(terminal_ ? fmt::format("\r\033[K{}", shown) : shown + "\n");
-  if (terminal_) redrawn_ = now;
+  shown_ = now;
 }
 
 bool Progress::is_due(std::int64_t done, std::int64_t total, std::chrono::nanoseconds now) {
-  if (terminal_) return redrawn_.count() < 0 || now - redrawn_ >= kRedrawEvery || done == total;
+  if (terminal_) return shown_.count() < 0 || now - shown_ >= kRedrawEvery || done == total;
+  if (lines_ == Lines::seconds) return now - (shown_.count() < 0 ? start_ : shown_) >= kLineEvery;
   const std::int64_t reached = total > 0 ? std::min(done, total) * kLines / total : done;
   if (reached < next_) return false;
   next_ = total > 0 ? reached + 1 : std::max<std::int64_t>(1, 2 * reached);
@@ -70,8 +76,8 @@ std::string Progress::line(std::int64_t done, std::int64_t total, std::string_vi
 }
 
 void Progress::clear() {
-  if (redrawn_.count() >= 0) write_("\r\033[K");
-  redrawn_ = std::chrono::nanoseconds(-1);
+  if (terminal_ && shown_.count() >= 0) write_("\r\033[K");
+  shown_ = std::chrono::nanoseconds(-1);
 }
 
 }  // namespace rehearse::cli

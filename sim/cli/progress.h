@@ -15,15 +15,17 @@ std::chrono::nanoseconds real_time() noexcept;
 
 // How far a run is, for people: "12/20 60%  3.1/s  3 s left  loss 2.31".
 //
-// On a terminal one line, redrawn at most ten times a second; elsewhere a line for each tenth of the work
-// (for each doubling when the total is unknown), so that a log stays short.
+// On a terminal one line, redrawn at most ten times a second; elsewhere lines of a log: one for each tenth of
+// the work (for each doubling when the total is unknown), or, for what takes long, one every few seconds.
 class Progress {
  public:
   using Clock = std::function<std::chrono::nanoseconds()>;
   using Write = std::function<void(std::string_view)>;
 
+  enum class Lines { tenths, seconds };
+
   // The rate counts from here.
-  Progress(bool terminal, Write write, Clock clock = real_time);
+  Progress(bool terminal, Write write, Clock clock = real_time, Lines lines = Lines::tenths);
 
   void show(std::int64_t done, std::int64_t total, std::string_view text);
 
@@ -38,9 +40,10 @@ class Progress {
   bool terminal_;
   Write write_;
   Clock clock_;
+  Lines lines_;
   std::chrono::nanoseconds start_;
-  std::chrono::nanoseconds redrawn_{-1};  // when; negative: never
-  std::int64_t next_ = 0;                 // elsewhere: the tenth, or the count, of the next line
+  std::chrono::nanoseconds shown_{-1};  // when; negative: never
+  std::int64_t next_ = 0;               // elsewhere: the tenth, or the count, of the next line
 };
 
 }  // namespace rehearse::cli

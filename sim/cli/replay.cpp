@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <optional>
+#include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 #include <rehearse/sim/oracles.h>
@@ -45,31 +46,57 @@ Report replayed(const sim::RunLog& log, const sim::Scenario& scenario, Console& 
   }
 }
 
-// The log was begun, but its run never ended: all there is to go by is the seed.
 Report from_seed(const sim::Scenario& scenario, Console& console) {
-  console.note("the run in the log did not end; this is its seed from the start\n");
   Job job(scenario, console);
   return job.run(*seeded_oracle(scenario.world)).report;
+}
+
+bool is_scenario(const std::string& file) {
+  return std::filesystem::path(file).extension() == ".toml";
+}
+
+std::string replay_line(const Arguments& arguments) {
+  return fmt::format("{} replay {}{}", shell_word(arguments.self), shell_word(arguments.operand),
+                     arguments.seed ? fmt::format(" --seed={}", *arguments.seed) : "");
+}
+
+int told(Report report, const Arguments& arguments, Console& console) {
+  report.replay = replay_line(arguments);
+  console.print(report);
+  return exit_code(report.verdict);
+}
+
+int run_seed(sim::Scenario scenario, const Arguments& arguments, Console& console) {
+  if (arguments.seed) scenario.world.seed = *arguments.seed;
+  scenario.output.trace = false;
+  console.note(banner(scenario));
+  return told(from_seed(scenario, console), arguments, console);
+}
+
+sim::Scenario scenario_in(const sim::RunLog& log, const std::string& file) {
+  if (!log.scenario_text.empty()) return sim::parse_scenario(log.scenario_text, file);
+  throw UsageError(fmt::format("{}: belongs to the test {}; run that with REHEARSE_REPLAY={}", file,
+                               log.program, shell_word(file)));
 }
 
 }  // namespace
 
 int replay(const Arguments& arguments, Console& console) {
-  const auto log = sim::read_run_log(arguments.operand);
-  if (log.scenario_text.empty()) {
-    throw UsageError(fmt::format("{}: belongs to the test {}; run that with REHEARSE_REPLAY={}",
-                                 arguments.operand, log.program, shell_word(arguments.operand)));
+  if (is_scenario(arguments.operand)) {
+    return run_seed(sim::read_scenario(arguments.operand), arguments, console);
   }
-  auto scenario = sim::parse_scenario(log.scenario_text, arguments.operand);
+  const auto log = sim::read_run_log(arguments.operand);
+  auto scenario = scenario_in(log, arguments.operand);
+  if (arguments.seed) return run_seed(std::move(scenario), arguments, console);
   scenario.output.trace = false;
   console.note(banner(scenario));
   if (log.build != sim::executable_build_id()) {
     console.note("another build of the program made this log: it may not fit\n");
   }
-  Report report = log.finished ? replayed(log, scenario, console) : from_seed(scenario, console);
-  report.replay = fmt::format("{} replay {}", shell_word(arguments.self), shell_word(arguments.operand));
-  console.print(report);
-  return exit_code(report.verdict);
+  if (log.finished) return told(replayed(log, scenario, console), arguments, console);
+  // All there is to go by is the seed.
+  console.note("the run in the log did not end; this is its seed from the start\n");
+  return told(from_seed(scenario, console), arguments, console);
 }
 
 }  // namespace rehearse::cli

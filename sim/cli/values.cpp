@@ -15,6 +15,8 @@ namespace rehearse::cli {
 namespace {
 
 constexpr int kRanksMost = 65'536;
+constexpr int kJobsMost = 1'024;
+constexpr int kFailuresMost = 1'000'000;
 
 std::optional<int> integer_in(std::string_view text, int least, int most) {
   int value = 0;
@@ -45,6 +47,14 @@ class Values {
     const auto seed = sim::parse_seed(typed);
     if (!seed) wrong(option, typed, sim::kSeedTakes);
     return seed;
+  }
+
+  std::optional<SeedRange> seeds(std::string_view option) const {
+    const auto typed = text(option);
+    if (typed.empty()) return std::nullopt;
+    const auto seeds = parse_seed_range(typed);
+    if (!seeds) wrong(option, typed, kSeedRangeTakes);
+    return seeds;
   }
 
   std::optional<int> integer(std::string_view option, int least, int most) const {
@@ -82,6 +92,17 @@ void take_values(const std::string& name, const CommandSpec& command, const Type
   const Values values(name, command, typed);
   arguments.operand = typed.operand;
   arguments.seed = values.seed("--seed");
+  arguments.seeds = values.seeds("--seeds");
+  arguments.jobs = values.integer("--jobs", 1, kJobsMost);
+  arguments.max_failures = values.integer("--max-failures", 1, kFailuresMost);
+  arguments.keep_going = values.flag("--keep-going");
+  if (arguments.keep_going && arguments.max_failures) {
+    refuse(name, &command, "--keep-going runs all seeds, --max-failures stops before: give one of them");
+  }
+  if (arguments.command == Command::sweep && !arguments.seeds) {
+    refuse(name, &command, fmt::format("which seeds? --seeds takes {}", kSeedRangeTakes));
+  }
+  arguments.junit = values.text("--junit");
   arguments.ranks = values.integer("--ranks", 1, kRanksMost);
   arguments.output = values.text("--output");
   arguments.check_determinism = values.flag("--check-determinism");

@@ -9,7 +9,7 @@
 namespace rehearse::test {
 namespace {
 
-constexpr const char* kUsage = "usage: job run|replay|explain|list ...   (see job --help)\n";
+constexpr const char* kUsage = "usage: job run|sweep|replay|explain|list ...   (see job --help)\n";
 constexpr const char* kUsageRun = "usage: job run SCENARIO [options]   (see job run --help)\n";
 
 class Arguments : public ::testing::Test {
@@ -111,6 +111,7 @@ TEST_F(Arguments, ScenarioWithMistakes_SaysAllOfThem) {
   refuses(
       {"run", "a.toml"},
       "a.toml:1: program \"sun\" is not in this executable (did you mean \"sum\"?); it has moody, prints, "
+      "races, "
       "skip, sum, swap, throws, waits, wrong. Run the scenario with the executable whose source says "
       "REHEARSE_PROGRAM(sun)\n"
       "a.toml:3: [world] ranks is 0; it takes an integer from 1 to 65536\n"
@@ -143,12 +144,13 @@ TEST_F(Arguments, HelpOfACommand_NamesItsOptions) {
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(help.out, read_file(CLI_GOLDEN "/help_run.txt"));
   EXPECT_EQ(run_process(CLI_JOB, {"help", "run"}, folder_).out, help.out);
+  EXPECT_EQ(run_process(CLI_JOB, {"sweep", "--help"}, folder_).out, read_file(CLI_GOLDEN "/help_sweep.txt"));
 }
 
 TEST_F(Arguments, ListOfAnUnknownProgram_IsRefused) {
   refuses({"list", "sun"},
           "job list: there is no program \"sun\" in this executable (did you mean \"sum\"?); it has moody, "
-          "prints, "
+          "prints, races, "
           "skip, sum, swap, throws, waits, wrong\n");
 }
 
@@ -179,6 +181,8 @@ TEST_F(Arguments, List_PrintsProgramsAndParameters) {
   EXPECT_EQ(finished.out,
             "moody: takes another way each time\n"
             "prints: each rank prints a line\n"
+            "races: throws when rank 1 is first, hangs when rank 2 is, dies when rank 3 is and may\n"
+            "  may_die = false  # end the process then\n"
             "skip: rank 1 leaves out one all-reduce\n"
             "sum: adds the ranks up, and checks the sum\n"
             "  steps = 4           # all-reduces, one after the other; 1 to 1000\n"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A user's executable, as small as it gets: programs, linked with rehearse::main.
+#include <csignal>
 #include <fstream>
 #include <iostream>
 #include <stdexcept>
@@ -40,6 +41,22 @@ REHEARSE_PROGRAM(prints){.summary = "each rank prints a line",
                          .body = [](RankContext& ctx, const Parameters&) {
                            std::cout << "rank " << ctx.rank() << " is here" << std::endl;
                          }};
+
+// Which rank comes first is the schedule's choice: two bugs that some seeds show.
+REHEARSE_PROGRAM(races){
+    .summary = "throws when rank 1 is first, hangs when rank 2 is, dies when rank 3 is and may",
+    .parameters = {{"may_die", false, "end the process then"}},
+    .body = [](RankContext& ctx, const Parameters& parameters) {
+      const auto place = ctx.store()->add("arrivals", 1);
+      if (place == 1 && ctx.rank() == 1)
+        throw std::runtime_error("too early by " + std::to_string(ctx.now().time_since_epoch().count()));
+      if (place == 1 && ctx.rank() == 2) return;
+      if (place == 1 && ctx.rank() == 3 && parameters.flag("may_die")) {
+        std::cerr << "something is null" << std::endl;
+        std::raise(SIGSEGV);
+      }
+      ctx.group().barrier()->wait();
+    }};
 
 REHEARSE_PROGRAM(swap){.summary = "rank 1 broadcasts where the others reduce",
                        .body = [](RankContext& ctx, const Parameters&) {

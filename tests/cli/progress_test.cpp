@@ -37,6 +37,21 @@ TEST(Progress, Log_GetsALineForEachTenth) {
   EXPECT_EQ(screen.written[10], "1000/1000 100%  10.0/s  loss 2.5\n");
 }
 
+// What takes long, a sweep, says something every five seconds.
+TEST(Progress, LogOfALongWork_GetsALineEveryFewSeconds) {
+  Screen screen;
+  Progress progress(
+      false, [&](std::string_view text) { screen.written.emplace_back(text); }, [&] { return screen.now; },
+      Progress::Lines::seconds);
+  for (int done = 1; done <= 12; ++done) {
+    screen.now += std::chrono::seconds(1);
+    progress.show(done, 100, "no failures");
+  }
+  progress.clear();
+  EXPECT_THAT(screen.written, ElementsAre("5/100 5%  1.0/s  1 min 35 s left  no failures\n",
+                                          "10/100 10%  1.0/s  1 min 30 s left  no failures\n"));
+}
+
 TEST(Progress, LogWithoutATotal_GetsALineForEachDoubling) {
   Screen screen;
   auto progress = screen.on(false);

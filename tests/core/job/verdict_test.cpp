@@ -23,6 +23,7 @@ TEST(Verdict, EachOne_HasItsNameAndExitCode) {
       {Verdict::step_budget, "STEP BUDGET", 5},
       {Verdict::check_failed, "CHECK FAILED", 6},
       {Verdict::timeout, "TIMEOUT", 8},
+      {Verdict::crashed, "CRASHED", 9},
   };
   for (const Row& row : rows) {
     EXPECT_EQ(to_string(row.verdict), row.name);

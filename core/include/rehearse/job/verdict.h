@@ -18,6 +18,7 @@ enum class Verdict {
   step_budget,     // more switches than allowed
   check_failed,    // a check of the program's own, or a checker of the simulation
   timeout,         // an operation outlived its timeout although the missing rank was still on its way
+  crashed,         // the process ended in the middle of the run; only a sweep, which survives it, says so
 };
 
 // "DEADLOCK", "OK", "RANK FAILED", ...
@@ -30,7 +31,7 @@ std::vector<Verdict> all_verdicts();
 std::optional<Verdict> verdict_from_string(std::string_view name) noexcept;
 
 // 0 ok, 1 rank failed, 2 mismatch, 3 deadlock, 4 nondeterminism, 5 livelock or step budget, 6 check failed,
-// 8 timeout. The command adds 64 (usage), 70 (internal error) and 130 (interrupted).
+// 8 timeout, 9 crashed. The command adds 64 (usage), 70 (internal error) and 130 (interrupted).
 int exit_code(Verdict verdict) noexcept;
 
 }  // namespace rehearse

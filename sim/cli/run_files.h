@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/sim/run_log.h>
+#include <rehearse/sim/scenario.h>
+
+#include "arguments.h"
+#include "output_folder.h"
+
+namespace rehearse::cli {
+
+// The log of a run that has not ended yet; it is on disk before the run is, for runs that never come back.
+sim::RunLog begun_log(const sim::Scenario& scenario, const Arguments& arguments);
+
+// Writes what the scenario's [output] asks for, and the log; names the files in the report first. `world` has
+// just made `report`.
+void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, Report& report,
+                     sim::RunLog log, const World& world);
+
+}  // namespace rehearse::cli

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bugs.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <regex>
+#include <set>
+#include <utility>
+
+namespace rehearse::cli {
+namespace {
+
+// Numbers, lists and ranges of them become "#"; the digits of a name (float32, fc1) stay.
+std::string without_numbers(const std::string& text) {
+  static const std::regex number(R"((^|[^A-Za-z0-9_])#?(0x[0-9a-fA-F]+|[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?))");
+  static const std::regex list(R"(#((, ?|-|->| -> )#)+)");
+  return std::regex_replace(std::regex_replace(text.substr(0, text.find('\n')), number, "$1#"), list, "#");
+}
+
+std::string placed(const std::string& call, const std::string& where) {
+  const auto text = without_numbers(call);
+  return where.empty() ? text : text + "  at " + where;
+}
+
+}  // namespace
+
+std::vector<std::string> culprit(const Report& report) {
+  std::set<std::string> parts;
+  if (!report.differences.empty()) {
+    const auto& difference = report.differences.front();
+    parts.insert(placed(difference.first.fingerprint, difference.first.where));
+    parts.insert(placed(difference.second.fingerprint, difference.second.where));
+  }
+  for (const auto* state : {"failed", "blocked"}) {
+    if (!parts.empty()) break;
+    for (const auto& line : report.rank_lines) {
+      if (line.state == state) parts.insert(placed(line.doing, line.where));
+    }
+  }
+  if (parts.empty()) parts.insert(without_numbers(report.headline));
+  return {parts.begin(), parts.end()};
+}
+
+std::vector<Bug> bugs_of(const SeedResults& results) {
+  std::vector<Bug> bugs;
+  std::map<std::pair<Verdict, std::vector<std::string>>, std::size_t> known;
+  for (const auto& [seed, result] : results) {
+    if (!result.failure) continue;
+    auto parts = culprit(*result.failure);
+    const auto [entry, is_new] = known.try_emplace({result.failure->verdict, parts}, bugs.size());
+    if (is_new) bugs.push_back({result.failure.get(), std::move(parts), {}});
+    bugs[entry->second].seeds.push_back(seed);
+  }
+  return bugs;
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "junit.h"
+
+#include <ostream>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <rehearse/sim/report_writers.h>
+#include <nlohmann/json.hpp>
+
+namespace rehearse::cli {
+namespace {
+
+// Bytes that are not UTF-8 become U+FFFD; a JSON library knows how.
+std::string utf8(std::string_view text) {
+  const auto dumped = nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json::parse(dumped).get<std::string>();
+}
+
+// For XML text and attributes; XML 1.0 has no control characters but tab and line ends.
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : utf8(text)) {
+    if (c == '&') {
+      result += "&amp;";
+    } else if (c == '<') {
+      result += "&lt;";
+    } else if (c == '>') {
+      result += "&gt;";
+    } else if (c == '"') {
+      result += "&quot;";
+    } else if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') {
+      result += "\xEF\xBF\xBD";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+struct Counts {
+  std::size_t failures = 0, errors = 0;
+  double seconds = 0;
+};
+
+Counts counts_of(const SeedResults& results) {
+  Counts counts;
+  for (const auto& [seed, result] : results) {
+    counts.seconds += result.seconds;
+    if (!result.failure) continue;
+    ++(result.failure->verdict == Verdict::crashed ? counts.errors : counts.failures);
+  }
+  return counts;
+}
+
+std::string failure_element(const Report& report) {
+  const auto* const kind = report.verdict == Verdict::crashed ? "error" : "failure";
+  return fmt::format("      <{} type=\"{}\" message=\"{}\">{}</{}>\n", kind, to_string(report.verdict),
+                     escaped(report.headline), escaped(sim::to_text(report)), kind);
+}
+
+}  // namespace
+
+void write_junit(std::ostream& out, const std::string& program, const SeedResults& results) {
+  const auto counts = counts_of(results);
+  const auto name = escaped(program);
+  const auto totals = fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3f}\"",
+                                  results.size(), counts.failures, counts.errors, counts.seconds);
+  out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+  out << fmt::format("<testsuites {}>\n  <testsuite name=\"{}\" {}>\n", totals, name, totals);
+  for (const auto& [seed, result] : results) {
+    const auto head = fmt::format("    <testcase classname=\"{}\" name=\"seed {}\" time=\"{:.3f}\"", name,
+                                  seed, result.seconds);
+    if (result.failure) {
+      out << head << ">\n" << failure_element(*result.failure) << "    </testcase>\n";
+    } else {
+      out << head << "/>\n";
+    }
+  }
+  out << "  </testsuite>\n</testsuites>\n";
+}
+
+}  // namespace rehearse::cli

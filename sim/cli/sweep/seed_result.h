@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include <rehearse/job/report.h>
+
+namespace rehearse::cli {
+
+// What became of one seed of a sweep.
+struct SeedResult {
+  std::uint64_t identity = 0;
+  double seconds = 0;               // real ones
+  std::unique_ptr<Report> failure;  // null: the verdict was OK
+};
+
+// By seed, so that what is printed does not depend on which worker was faster.
+using SeedResults = std::map<std::uint64_t, SeedResult>;
+
+}  // namespace rehearse::cli

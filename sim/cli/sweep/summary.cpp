@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "summary.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <rehearse/sim/report_writers.h>
+#include <nlohmann/json.hpp>
+
+#include "bugs.h"
+
+namespace rehearse::cli {
+namespace {
+
+constexpr std::size_t kSeedsShown = 8;
+
+std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
+  const auto shown = std::min(seeds.size(), kSeedsShown);
+  const std::vector<std::uint64_t> first(seeds.begin(), seeds.begin() + static_cast<std::ptrdiff_t>(shown));
+  const auto more = seeds.size() - shown;
+  return fmt::format("seed{} {}{}", seeds.size() == 1 ? "" : "s", fmt::join(first, ", "),
+                     more == 0 ? "" : fmt::format(" and {} more", more));
+}
+
+std::string count_text(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// Seeds that took the same way count once.
+std::size_t different_runs(const SeedResults& results) {
+  std::set<std::uint64_t> identities;
+  for (const auto& [seed, result] : results) {
+    if (!result.failure || result.failure->verdict != Verdict::crashed) identities.insert(result.identity);
+  }
+  return identities.size();
+}
+
+std::string coloured(std::string_view word, bool good, bool colour) {
+  return colour ? fmt::format("\x1b[1;{}m{}\x1b[0m", good ? 32 : 31, word) : std::string(word);
+}
+
+std::string bug_text(const Bug& bug, std::size_t number) {
+  auto text = fmt::format("{}. {}, {}: {}\n", number, to_string(bug.first->verdict), seeds_text(bug.seeds),
+                          bug.first->headline);
+  for (const auto& part : bug.culprit) text += fmt::format("     {}\n", part);
+  if (!bug.first->files.empty()) text += fmt::format("     files: {}\n", fmt::join(bug.first->files, ", "));
+  return text;
+}
+
+std::string stopped_text(const SweepOutcome& outcome) {
+  if (!outcome.stopped) return "";
+  const auto left = outcome.asked.last - outcome.results.rbegin()->first;
+  return left == 0 ? "" : fmt::format("; {} not run (--keep-going runs them)", count_text(left, "seed"));
+}
+
+}  // namespace
+
+std::string to_text(const SweepOutcome& outcome, bool colour) {
+  const auto bugs = bugs_of(outcome.results);
+  const auto ran = outcome.results.size();
+  const auto runs = fmt::format("{} different runs", different_runs(outcome.results));
+  if (bugs.empty()) {
+    return fmt::format("{}: {} of {} found nothing ({})\n", coloured("OK", true, colour),
+                       count_text(ran, "seed"), outcome.program, runs);
+  }
+  std::size_t failed = 0;
+  for (const auto& bug : bugs) failed += bug.seeds.size();
+  auto text =
+      fmt::format("{}: {} of {} ({}), {}{}\n", coloured("FAILED", false, colour), failed,
+                  count_text(ran, "seed"), runs, count_text(bugs.size(), "bug"), stopped_text(outcome));
+  if (failed == 1) return text + sim::to_text(*bugs.front().first, {.colour = colour});
+  for (std::size_t i = 0; i < bugs.size(); ++i) text += bug_text(bugs[i], i + 1);
+  return text + fmt::format("replay: {}\n", bugs.front().first->replay);
+}
+
+std::string to_json(const SweepOutcome& outcome) {
+  nlohmann::ordered_json json = {{"program", outcome.program},
+                                 {"seeds", to_string(outcome.asked)},
+                                 {"ran", outcome.results.size()},
+                                 {"different_runs", different_runs(outcome.results)},
+                                 {"stopped", outcome.stopped}};
+  auto& bugs = json["bugs"] = nlohmann::ordered_json::array();
+  for (const auto& bug : bugs_of(outcome.results)) {
+    bugs.push_back({{"verdict", to_string(bug.first->verdict)},
+                    {"culprit", bug.culprit},
+                    {"seeds", bug.seeds},
+                    {"first_report", nlohmann::ordered_json::parse(sim::to_json(*bug.first))}});
+  }
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+int exit_code(const SweepOutcome& outcome) {
+  for (const auto& [seed, result] : outcome.results) {
+    if (result.failure) return rehearse::exit_code(result.failure->verdict);
+  }
+  return 0;
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+#include "seed_range.h"
+#include "seed_result.h"
+
+namespace rehearse::cli {
+
+// What a sweep found.
+struct SweepOutcome {
+  std::string program;
+  SeedRange asked;
+  SeedResults results;
+  bool stopped = false;  // as many failures as were wanted: the seeds after them were not run
+};
+
+// For people: the verdict, each bug with its seeds, and last the line that replays the first failing seed. A
+// sweep that stopped at its first failure prints that one's whole report.
+std::string to_text(const SweepOutcome& outcome, bool colour);
+
+// The same for programs.
+std::string to_json(const SweepOutcome& outcome);
+
+// That of the lowest failing seed; 0 when none failed.
+int exit_code(const SweepOutcome& outcome);
+
+}  // namespace rehearse::cli

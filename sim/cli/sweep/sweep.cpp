@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <ostream>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "job.h"
+#include "junit.h"
+#include "output_folder.h"
+#include "progress.h"
+#include "summary.h"
+#include "workers.h"
+
+namespace rehearse::cli {
+namespace {
+
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+
+class Sweep {
+ public:
+  Sweep(const Arguments& arguments, const sim::Scenario& scenario, Console& console)
+      : scenario_(scenario),
+        console_(console),
+        setup_{arguments, scenario},
+        failures_wanted_(arguments.keep_going ? std::numeric_limits<std::size_t>::max()
+                                              : static_cast<std::size_t>(arguments.max_failures.value_or(1))),
+        bound_(arguments.seeds->last) {
+    outcome_.program = scenario.program;
+    outcome_.asked = *arguments.seeds;
+  }
+
+  SweepOutcome run(int jobs) {
+    Workers workers(setup_, jobs);
+    Progress progress(
+        console_.notes_on_terminal(), [this](std::string_view text) { console_.note(text); }, real_time,
+        Progress::Lines::seconds);
+    auto next = outcome_.asked.first;
+    bool all_started = false;
+    for (;;) {
+      while (!all_started && next <= bound_ && workers.has_idle()) {
+        all_started = next == outcome_.asked.last;
+        workers.start(next++);
+      }
+      if (!workers.has_busy()) break;
+      for (auto& done : workers.wait(kRedraw)) take(std::move(done), workers);
+      progress.show(static_cast<std::int64_t>(outcome_.results.size()),
+                    static_cast<std::int64_t>(outcome_.asked.count()), failures_text());
+    }
+    progress.clear();
+    forget_above_bound();
+    return std::move(outcome_);
+  }
+
+ private:
+  void take(Workers::Done done, Workers& workers) {
+    if (!done.error.empty()) Console::error(fmt::format("seed {}: {}\n", done.seed, done.error));
+    const bool failed = done.result.failure != nullptr;
+    outcome_.results.insert_or_assign(done.seed, std::move(done.result));
+    if (!failed) return;
+    failures_.insert(done.seed);
+    if (failures_.size() < failures_wanted_) return;
+    // Lower seeds that are still under way may fail too: those count, whoever is faster.
+    outcome_.stopped = true;
+    bound_ = *std::next(failures_.begin(), static_cast<std::ptrdiff_t>(failures_wanted_ - 1));
+    for (const auto seed : workers.abandon_above(bound_)) remove_seed_folder(seed_folder(scenario_, seed));
+  }
+
+  void forget_above_bound() {
+    auto& results = outcome_.results;
+    for (auto above = results.upper_bound(bound_); above != results.end(); above = results.erase(above)) {
+      if (above->second.failure) remove_seed_folder(seed_folder(scenario_, above->first));
+    }
+  }
+
+  std::string failures_text() const {
+    if (failures_.empty()) return "no failures";
+    return fmt::format("{} failure{}, the first with seed {}", failures_.size(),
+                       failures_.size() == 1 ? "" : "s", *failures_.begin());
+  }
+
+  const sim::Scenario& scenario_;
+  Console& console_;
+  const SweepSetup setup_;
+  const std::size_t failures_wanted_;
+  std::uint64_t bound_;  // seeds above are of no interest
+  std::set<std::uint64_t> failures_;
+  SweepOutcome outcome_;
+};
+
+int jobs_of(const Arguments& arguments) {
+  const auto processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const auto most = static_cast<int>(std::min<std::uint64_t>(arguments.seeds->count(), 1024));
+  return std::min(arguments.jobs.value_or(processors), most);
+}
+
+std::string banner(const sim::Scenario& scenario, const Arguments& arguments, int jobs) {
+  return fmt::format("rehearse {} program={} seeds={} schedule={} ranks={} jobs={}\n", REHEARSE_VERSION,
+                     scenario.program, to_string(*arguments.seeds),
+                     scenario.world.schedule == Schedule::random ? "random" : "round_robin",
+                     scenario.world.ranks, jobs);
+}
+
+}  // namespace
+
+int sweep(const Arguments& arguments, Console& console) {
+  const auto scenario = scenario_of(arguments);
+  if (scenario.world.schedule == Schedule::round_robin && arguments.seeds->count() > 1) {
+    throw UsageError(
+        fmt::format("{}: [world] schedule is \"round_robin\", which takes the same way whatever the seed; "
+                    "a sweep needs \"random\"",
+                    arguments.operand));
+  }
+  prepare_sweep_folder(scenario.output.directory);
+  // Opened before the sweep: a wrong path must not cost a night.
+  if (!arguments.junit.empty()) write_file(arguments.junit, [](std::ostream&) {});
+  const int jobs = jobs_of(arguments);
+  console.note(banner(scenario, arguments, jobs));
+  const auto outcome = Sweep(arguments, scenario, console).run(jobs);
+  if (!arguments.junit.empty()) {
+    write_file(arguments.junit,
+               [&](std::ostream& out) { write_junit(out, outcome.program, outcome.results); });
+  }
+  console.result(arguments.json ? to_json(outcome) : to_text(outcome, console.color()));
+  return exit_code(outcome);
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "worker.h"
+
+#include <cstdio>
+#include <exception>
+#include <iostream>
+
+#include <fmt/format.h>
+#include <rehearse/sim/report_writers.h>
+#include <unistd.h>
+
+#include "job.h"
+#include "pipe.h"
+#include "progress.h"
+#include "run_files.h"
+
+namespace rehearse::cli {
+namespace {
+
+class Worker {
+ public:
+  Worker(const SweepSetup& setup, WorkerFiles files)
+      : setup_(setup), files_(files), scenario_(setup.scenario) {
+    scenario_.output.trace = false;  // that of one seed is a run of its own
+  }
+
+  void run() {
+    std::uint64_t seed = 0;
+    while (read_whole(files_.seeds, &seed, sizeof seed)) answer(seed);
+  }
+
+ private:
+  void answer(std::uint64_t seed) {
+    forget_printed();
+    const auto start = real_time();
+    scenario_.world.seed = seed;
+    Job job(scenario_, console_);
+    const auto oracle = seeded_oracle(scenario_.world);
+    auto outcome = job.run(*oracle);
+    WorkerAnswer answer;
+    answer.seed = seed;
+    answer.identity = outcome.report.identity;
+    std::string report, error;
+    if (outcome.report.verdict != Verdict::ok) {
+      error = leave_files(outcome.report, job.world());
+      report = sim::to_json(outcome.report);
+    }
+    answer.seconds = std::chrono::duration<double>(real_time() - start).count();
+    answer.report_bytes = report.size();
+    answer.error_bytes = error.size();
+    write_whole(files_.answers, &answer, sizeof answer);
+    write_whole(files_.answers, report.data(), report.size());
+    write_whole(files_.answers, error.data(), error.size());
+  }
+
+  // Returns what went wrong; the report is worth having all the same.
+  std::string leave_files(Report& report, const World& world) {
+    const auto folder = seed_folder(scenario_, report.seed);
+    try {
+      const OutputFolder out(folder);
+      report.replay =
+          fmt::format("{} replay {}", shell_word(setup_.arguments.self), shell_word(out.log().string()));
+      keep_printed(files_.printed, folder, report);
+      write_run_files(out, scenario_, report, begun_log(scenario_, setup_.arguments), world);
+      return "";
+    } catch (const std::exception& failed) {
+      report.files.clear();
+      return failed.what();
+    }
+  }
+
+  void forget_printed() const {
+    std::cout.flush();
+    std::fflush(nullptr);
+    if (ftruncate(files_.printed, 0) != 0) throw std::runtime_error("what was printed cannot be forgotten");
+  }
+
+  const SweepSetup& setup_;
+  const WorkerFiles files_;
+  sim::Scenario scenario_;
+  Console console_{{.quiet = true}};
+};
+
+}  // namespace
+
+std::filesystem::path seed_folder(const sim::Scenario& scenario, std::uint64_t seed) {
+  return scenario.output.directory / fmt::format("seed-{}", seed);
+}
+
+void keep_printed(int printed, const std::filesystem::path& folder, Report& report) {
+  std::cout.flush();
+  std::fflush(nullptr);
+  const auto text = contents(printed);
+  if (text.empty()) return;
+  const auto file = folder / "output.txt";
+  write_file(file, [&](std::ostream& out) { out << text; });
+  report.files.push_back(file.string());
+}
+
+void work(const SweepSetup& setup, WorkerFiles files) {
+  int code = 0;
+  try {
+    Worker(setup, files).run();
+  } catch (const std::exception& error) {
+    std::cerr << "internal error: " << error.what() << std::endl;
+    code = kExitInternal;
+  }
+  // Without the destructors of statics: the process that it was forked from has them too.
+  _exit(code);
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "workers.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <system_error>
+
+#include <poll.h>
+#include <rehearse/sim/report_writers.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "crash.h"
+#include "progress.h"
+
+namespace rehearse::cli {
+namespace {
+
+Fd make_printed() {
+  const int fd = memfd_create("printed", MFD_CLOEXEC);
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), "a file for what a worker prints");
+  return Fd(fd);
+}
+
+// In the worker, before anything else.
+void become_worker(int printed) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  signal(SIGINT, SIG_IGN);  // Ctrl-C is for the sweep
+  dup2(printed, STDOUT_FILENO);
+  dup2(printed, STDERR_FILENO);
+}
+
+}  // namespace
+
+Workers::Workers(const SweepSetup& setup, int jobs) : setup_(setup) {
+  signal(SIGPIPE, SIG_IGN);
+  for (int i = 0; i < jobs; ++i) processes_.push_back(spawn());
+}
+
+bool Workers::is_idle(const Process& process) noexcept {
+  return process.pid >= 0 && !process.seed;
+}
+
+Workers::~Workers() {
+  for (auto& process : processes_) end(process, process.seed.has_value());
+}
+
+Workers::Process Workers::spawn() {
+  auto seeds = make_pipe();
+  auto answers = make_pipe();
+  auto printed = make_printed();
+  const pid_t pid = fork();
+  if (pid < 0) throw std::system_error(errno, std::generic_category(), "a worker process");
+  if (pid == 0) {
+    // The other workers' pipes are not this one's to keep open.
+    processes_.clear();
+    { const Fd theirs = std::move(seeds.write_end); }
+    { const Fd theirs = std::move(answers.read_end); }
+    become_worker(printed.get());
+    work(setup_, {seeds.read_end.get(), answers.write_end.get(), printed.get()});
+  }
+  Process process;
+  process.pid = pid;
+  process.seeds = std::move(seeds.write_end);
+  process.answers = std::move(answers.read_end);
+  process.printed = std::move(printed);
+  return process;
+}
+
+bool Workers::has_idle() const noexcept {
+  return std::any_of(processes_.begin(), processes_.end(), is_idle);
+}
+
+bool Workers::has_busy() const noexcept {
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [](const auto& process) { return process.seed.has_value(); });
+}
+
+std::vector<std::uint64_t> Workers::busy_seeds() const {
+  std::vector<std::uint64_t> seeds;
+  for (const auto& process : processes_) {
+    if (process.seed) seeds.push_back(*process.seed);
+  }
+  std::sort(seeds.begin(), seeds.end());
+  return seeds;
+}
+
+void Workers::start(std::uint64_t seed) {
+  const auto idle = std::find_if(processes_.begin(), processes_.end(), is_idle);
+  idle->seed = seed;
+  idle->since = real_time();
+  try {
+    write_whole(idle->seeds.get(), &seed, sizeof seed);
+  } catch (const std::system_error&) {
+    // It is dead; wait() finds out.
+  }
+}
+
+std::vector<Workers::Done> Workers::wait(std::chrono::milliseconds longest) {
+  std::vector<pollfd> waiting;
+  for (const auto& process : processes_)
+    waiting.push_back({process.seed ? process.answers.get() : -1, POLLIN, 0});
+  if (poll(waiting.data(), waiting.size(), static_cast<int>(longest.count())) < 0) {
+    if (errno == EINTR) return {};
+    throw std::system_error(errno, std::generic_category(), "waiting for workers");
+  }
+  std::vector<Done> done;
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    if (waiting[i].revents != 0) done.push_back(take(processes_[i]));
+  }
+  return done;
+}
+
+Workers::Done Workers::take(Process& process) {
+  WorkerAnswer answer;
+  if (!read_whole(process.answers.get(), &answer, sizeof answer)) return buried(process);
+  std::string report(answer.report_bytes, '\0'), error(answer.error_bytes, '\0');
+  if (!read_whole(process.answers.get(), report.data(), report.size())) return buried(process);
+  if (!read_whole(process.answers.get(), error.data(), error.size())) return buried(process);
+  process.seed.reset();
+  Done done{answer.seed, {answer.identity, answer.seconds, nullptr}, std::move(error)};
+  if (!report.empty()) done.result.failure = std::make_unique<Report>(sim::report_from_json(report));
+  return done;
+}
+
+// The process is dead. Its seed gets a report; another process takes its place.
+Workers::Done Workers::buried(Process& process) {
+  const int status = end(process, false);
+  const double seconds = std::chrono::duration<double>(real_time() - process.since).count();
+  Done done{*process.seed, {0, seconds, nullptr}, ""};
+  auto [report, error] = crash_report(setup_, *process.seed, status, process.printed.get());
+  done.result.failure = std::make_unique<Report>(std::move(report));
+  done.error = std::move(error);
+  process = spawn();
+  return done;
+}
+
+// Returns the status that the process ended with. An idle one ends by itself when it gets no more seeds.
+int Workers::end(Process& process, bool kill) {
+  if (process.pid < 0) return 0;
+  if (kill) ::kill(process.pid, SIGKILL);
+  { const Fd no_more_seeds = std::move(process.seeds); }
+  int status = 0;
+  while (waitpid(process.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  process.pid = -1;
+  return status;
+}
+
+std::vector<std::uint64_t> Workers::abandon_above(std::uint64_t bound) {
+  std::vector<std::uint64_t> abandoned;
+  for (auto& process : processes_) {
+    if (!process.seed || *process.seed <= bound) continue;
+    abandoned.push_back(*process.seed);
+    end(process, true);
+    process.seed.reset();
+  }
+  return abandoned;
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "pipe.h"
+#include "seed_result.h"
+#include "worker.h"
+
+namespace rehearse::cli {
+
+// The worker processes of a sweep. A worker is a fork of this process, which therefore must not have threads;
+// it runs one world after another, and one that dies is replaced: its seed is a result like any other
+// (Verdict::crashed).
+class Workers {
+ public:
+  // `setup` outlives it. Throws std::system_error when there are no processes or pipes to be had.
+  Workers(const SweepSetup& setup, int jobs);
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+  ~Workers();  // kills those that still run
+
+  bool has_idle() const noexcept;
+  bool has_busy() const noexcept;
+
+  // Needs an idle worker.
+  void start(std::uint64_t seed);
+
+  struct Done {
+    std::uint64_t seed = 0;
+    SeedResult result;
+    std::string error;  // its files could not be written
+  };
+  // Blocks until a seed is done, but not for longer than this; may return nothing earlier.
+  std::vector<Done> wait(std::chrono::milliseconds longest);
+
+  // Kills the workers whose seeds are above `bound`, for good; returns those seeds.
+  std::vector<std::uint64_t> abandon_above(std::uint64_t bound);
+
+  // Seeds under way, ascending.
+  std::vector<std::uint64_t> busy_seeds() const;
+
+ private:
+  struct Process {
+    pid_t pid = -1;
+    Fd seeds, answers, printed;
+    std::optional<std::uint64_t> seed;  // under way
+    std::chrono::nanoseconds since{};
+  };
+
+  static bool is_idle(const Process& process) noexcept;
+  Process spawn();
+  Done take(Process& process);
+  Done buried(Process& process);
+  static int end(Process& process, bool kill);
+
+  const SweepSetup& setup_;
+  std::vector<Process> processes_;
+};
+
+}  // namespace rehearse::cli

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/sweep/bugs.h"
+#include "cli/sweep/junit.h"
+#include "cli/sweep/seed_range.h"
+
+// Contract: seed ranges take what they say; one bug is one bug whatever the ranks and numbers in its report;
+// JUnit files are well-formed whatever a program says.
+namespace rehearse::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(SeedRange, TakesTwoSeedsOrOne) {
+  const auto range = parse_seed_range("3..0x10");
+  ASSERT_TRUE(range);
+  EXPECT_EQ(range->first, 3u);
+  EXPECT_EQ(range->last, 16u);
+  EXPECT_EQ(range->count(), 14u);
+  EXPECT_EQ(to_string(*range), "3..16");
+  EXPECT_EQ(to_string(parse_seed_range("7").value()), "7");
+  EXPECT_EQ(parse_seed_range("18446744073709551615..18446744073709551615")->count(), 1u);
+}
+
+TEST(SeedRange, RefusesEverythingElse) {
+  for (const char* text :
+       {"", "..", "1..", "..9", "9..1", "1...9", "1..2..3", "a..b", "-1..3", "1-9", "0..1000000000"}) {
+    EXPECT_FALSE(parse_seed_range(text)) << text;
+  }
+}
+
+Report deadlock(int missing, int step) {
+  Report report;
+  report.verdict = Verdict::deadlock;
+  report.headline = "allreduce #" + std::to_string(step) + ": rank " + std::to_string(missing) + " ended";
+  for (int rank = 0; rank < 4; ++rank) {
+    RankLine line;
+    line.rank = rank;
+    line.state = rank == missing ? "returned" : "blocked";
+    if (rank != missing) {
+      line.doing = "allreduce #" + std::to_string(step) +
+                   " on group \"fc1\" (3 of 4 ranks are here; missing: " + std::to_string(missing) + ", 9)";
+      line.where = "train.cpp:41 in step";
+    }
+    report.rank_lines.push_back(line);
+  }
+  return report;
+}
+
+TEST(Culprit, IsWithoutRanksAndNumbers) {
+  EXPECT_THAT(
+      culprit(deadlock(2, 7)),
+      ElementsAre(
+          "allreduce # on group \"fc1\" (# of # ranks are here; missing: #)  at train.cpp:41 in step"));
+  EXPECT_EQ(culprit(deadlock(2, 7)), culprit(deadlock(0, 1234)));
+}
+
+TEST(Culprit, OfAMismatch_IsBothCallsInEitherOrder) {
+  Report report;
+  report.verdict = Verdict::mismatch;
+  const Difference::Side left{1, "allreduce(sum, float32[9], cpu)", "a.cpp:1 in f"};
+  const Difference::Side right{3, "allreduce(sum, float32[], cpu)", "a.cpp:2 in f"};
+  report.differences.push_back({"world", 19, left, right, {}});
+  Report other = report;
+  std::swap(other.differences[0].first, other.differences[0].second);
+  EXPECT_EQ(culprit(report), culprit(other));
+  EXPECT_THAT(culprit(report), ElementsAre("allreduce(sum, float32[#], cpu)  at a.cpp:1 in f",
+                                           "allreduce(sum, float32[], cpu)  at a.cpp:2 in f"));
+}
+
+TEST(Culprit, WithoutRanks_IsTheHeadline) {
+  Report report;
+  report.verdict = Verdict::crashed;
+  report.headline = "ended after 3.5e-2 s at 0x7ffe12";
+  EXPECT_THAT(culprit(report), ElementsAre("ended after # s at #"));
+}
+
+TEST(Bugs, FortyFailuresOfTwoBugs_AreTwo) {
+  SeedResults results;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    auto& result = results[seed];
+    if (seed % 5 == 0) continue;
+    Report report = deadlock(static_cast<int>(seed % 4), static_cast<int>(seed));
+    if (seed % 2 == 0) report.verdict = Verdict::timeout;
+    result.failure = std::make_unique<Report>(report);
+  }
+  const auto bugs = bugs_of(results);
+  ASSERT_EQ(bugs.size(), 2u);
+  EXPECT_EQ(bugs[0].seeds.size() + bugs[1].seeds.size(), 40u);
+  EXPECT_EQ(bugs[0].first->verdict, Verdict::deadlock);
+  EXPECT_EQ(bugs[0].seeds.front(), 1u);
+  EXPECT_EQ(bugs[1].seeds.front(), 2u);
+}
+
+TEST(Junit, IsWellFormedWhateverAProgramSays) {
+  SeedResults results;
+  results[1].seconds = 0.25;
+  Report report;
+  report.verdict = Verdict::rank_failed;
+  report.headline = "rank 0: a < b && \"c\" \x01\xff>";
+  results[2].seconds = 1;
+  results[2].failure = std::make_unique<Report>(report);
+  std::ostringstream out;
+  write_junit(out, "job", results);
+  const std::string text = out.str();
+  EXPECT_THAT(text,
+              HasSubstr("<testsuite name=\"job\" tests=\"2\" failures=\"1\" errors=\"0\" time=\"1.250\">\n"
+                        "    <testcase classname=\"job\" name=\"seed 1\" time=\"0.250\"/>\n"
+                        "    <testcase classname=\"job\" name=\"seed 2\" time=\"1.000\">\n"
+                        "      <failure type=\"RANK FAILED\" message=\"rank 0: a &lt; b &amp;&amp; "
+                        "&quot;c&quot; \xEF\xBF\xBD\xEF\xBF\xBD&gt;\">RANK FAILED: rank 0: a &lt; b"));
+  EXPECT_THAT(text, HasSubstr("</failure>\n    </testcase>\n  </testsuite>\n</testsuites>\n"));
+}
+
+}  // namespace
+}  // namespace rehearse::cli

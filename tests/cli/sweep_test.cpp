@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <csignal>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/process.h"
+
+// Contract: a sweep says the same whatever the number of workers; it stops at the lowest seeds that fail;
+// failures of one bug are counted as one; a worker that dies costs its seed and no other; the last line
+// replays the first failure.
+namespace rehearse::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class Sweep : public ::testing::Test {
+ protected:
+  void scenario(const std::string& program, const std::string& more = "") const {
+    write_file(folder_ / (program + ".toml"), "program = \"" + program + "\"\n[world]\nranks = 4\n" + more);
+  }
+
+  Finished job(std::vector<std::string> arguments) const { return run_process(CLI_JOB, arguments, folder_); }
+
+  Finished sweep(const std::string& program, const std::vector<std::string>& options) const {
+    std::vector<std::string> arguments = {"sweep", program + ".toml", "--quiet"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return job(arguments);
+  }
+
+  // Runs the last line as a shell would (it has no quotes).
+  Finished replay(const std::string& output) const {
+    const auto line = output.substr(output.rfind("replay: job ") + 12);
+    const auto space = line.find(' ');
+    return job({line.substr(0, space), line.substr(space + 1, line.find('\n') - space - 1), "--quiet"});
+  }
+
+  std::set<std::string> seed_folders(const std::string& program) const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "rehearse-out" / program)) {
+      names.insert(entry.path().filename().string());
+    }
+    return names;
+  }
+
+  const std::filesystem::path folder_ = fresh_folder();
+};
+
+TEST_F(Sweep, GoodProgram_IsOk) {
+  scenario("sum");
+  const auto finished = job({"sweep", "sum.toml", "--seeds=1..20", "--jobs=2"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_EQ(finished.err, "");
+  EXPECT_EQ(finished.out,
+            "rehearse 0.1.0 program=sum seeds=1..20 schedule=random ranks=4 jobs=2\n"
+            "OK: 20 seeds of sum found nothing (20 different runs)\n");
+  EXPECT_EQ(seed_folders("sum"), std::set<std::string>{});
+}
+
+TEST_F(Sweep, FirstFailure_StopsIt) {
+  scenario("races");
+  const auto one = sweep("races", {"--seeds=1..100", "--jobs=1"});
+  EXPECT_THAT(one.exit_code, ::testing::AnyOf(1, 3));
+  EXPECT_EQ(one.err, "");
+  EXPECT_THAT(one.out, StartsWith("FAILED: 1 of "));
+  EXPECT_EQ(seed_folders("races").size(), 1u);
+  const auto again = replay(one.out);
+  EXPECT_EQ(again.exit_code, one.exit_code);
+  for (const char* jobs : {"--jobs=2", "--jobs=5"}) {
+    const auto more = sweep("races", {"--seeds=1..100", jobs});
+    EXPECT_EQ(more.out, one.out);
+    EXPECT_EQ(more.exit_code, one.exit_code);
+    EXPECT_EQ(seed_folders("races").size(), 1u);
+  }
+}
+
+TEST_F(Sweep, KeepGoing_CountsBugs) {
+  scenario("races");
+  const auto finished = sweep("races", {"--seeds=1..60", "--jobs=3", "--keep-going", "--json"});
+  const auto json = nlohmann::json::parse(finished.out);
+  EXPECT_EQ(json["ran"], 60);
+  EXPECT_EQ(json["stopped"], false);
+  ASSERT_EQ(json["bugs"].size(), 2u) << finished.out;
+  std::set<std::string> verdicts, folders;
+  std::uint64_t failures = 0;
+  for (const auto& bug : json["bugs"]) {
+    verdicts.insert(bug["verdict"].get<std::string>());
+    failures += bug["seeds"].size();
+    EXPECT_EQ(
+        bug["first_report"]["seed"], "0x" + [&] {
+          std::ostringstream text;
+          text << std::hex << bug["seeds"][0].get<std::uint64_t>();
+          return text.str();
+        }());
+    for (const auto& seed : bug["seeds"]) folders.insert("seed-" + std::to_string(seed.get<std::uint64_t>()));
+  }
+  EXPECT_EQ(verdicts, (std::set<std::string>{"DEADLOCK", "RANK FAILED"}));
+  EXPECT_EQ(folders.size(), failures);
+  EXPECT_GT(failures, 10u);
+  EXPECT_EQ(seed_folders("races"), folders);
+  // Both bugs and all seeds, whatever the number of workers.
+  EXPECT_EQ(sweep("races", {"--seeds=1..60", "--jobs=1", "--keep-going", "--json"}).out, finished.out);
+
+  const auto text = sweep("races", {"--seeds=1..60", "--keep-going"});
+  EXPECT_THAT(text.out, StartsWith("FAILED: " + std::to_string(failures) + " of 60 seeds ("));
+  EXPECT_THAT(text.out, HasSubstr(", 2 bugs\n1. "));
+  EXPECT_THAT(text.out, HasSubstr("\n2. "));
+  EXPECT_EQ(replay(text.out).exit_code, text.exit_code);
+}
+
+TEST_F(Sweep, MaxFailures_AreTheLowestSeeds) {
+  scenario("races");
+  const auto all = nlohmann::json::parse(sweep("races", {"--seeds=1..60", "--keep-going", "--json"}).out);
+  std::set<std::uint64_t> lowest;
+  for (const auto& bug : all["bugs"]) {
+    for (const auto& seed : bug["seeds"]) lowest.insert(seed.get<std::uint64_t>());
+  }
+  lowest.erase(std::next(lowest.begin(), 3), lowest.end());
+  const auto three = sweep("races", {"--seeds=1..60", "--max-failures=3", "--jobs=4", "--json"});
+  const auto json = nlohmann::json::parse(three.out);
+  std::set<std::uint64_t> found;
+  for (const auto& bug : json["bugs"]) {
+    for (const auto& seed : bug["seeds"]) found.insert(seed.get<std::uint64_t>());
+  }
+  EXPECT_EQ(found, lowest);
+  EXPECT_EQ(json["stopped"], true);
+  EXPECT_EQ(json["ran"], *lowest.rbegin());
+  EXPECT_EQ(seed_folders("races").size(), 3u);
+}
+
+TEST_F(Sweep, WorkerThatDies_IsAFailingSeed) {
+  scenario("races", "[parameters]\nmay_die = true\n");
+  const auto finished = sweep("races", {"--seeds=1..40", "--jobs=2", "--keep-going"});
+  EXPECT_THAT(finished.out, HasSubstr("FAILED: "));
+  EXPECT_THAT(finished.out, HasSubstr(" of 40 seeds ("));
+  EXPECT_THAT(finished.out, HasSubstr(", 3 bugs\n"));
+  EXPECT_THAT(
+      finished.out,
+      HasSubstr(
+          ": the process ended by SIGSEGV (Segmentation fault) in the middle of the run; its last words: "
+          "something is null\n"));
+  // Its folder has a log that dies again.
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(finished.out, match, std::regex("CRASHED, seeds? ([0-9]+)")));
+  const std::string seed = match[1];
+  EXPECT_EQ(read_file(folder_ / "rehearse-out/races" / ("seed-" + seed) / "output.txt"),
+            "something is null\n");
+  EXPECT_EQ(job({"replay", "rehearse-out/races/seed-" + seed + "/run.rlog"}).exit_code, -SIGSEGV);
+  const auto alone = sweep("races", {"--seeds=" + seed});
+  EXPECT_EQ(alone.exit_code, 9);
+  EXPECT_THAT(alone.out, HasSubstr("\nCRASHED: the process ended by SIGSEGV"));
+}
+
+TEST_F(Sweep, Junit_HasACaseForEachSeed) {
+  scenario("races", "[parameters]\nmay_die = true\n");
+  const auto finished = sweep("races", {"--seeds=1..40", "--keep-going", "--junit=out.xml"});
+  const auto xml = read_file(folder_ / "out.xml");
+  EXPECT_THAT(xml,
+              StartsWith("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"40\" failures=\""));
+  for (int seed = 1; seed <= 40; ++seed) {
+    EXPECT_THAT(
+        xml, HasSubstr("<testcase classname=\"races\" name=\"seed " + std::to_string(seed) + "\" time=\""));
+  }
+  EXPECT_THAT(xml, HasSubstr("<error type=\"CRASHED\" message=\"the process ended by SIGSEGV"));
+  EXPECT_THAT(xml, HasSubstr("<failure type=\"RANK FAILED\" message=\"rank 1: too early by "));
+}
+
+TEST_F(Sweep, EarlierSweepsFolders_AreTakenAway) {
+  scenario("sum");
+  std::filesystem::create_directories(folder_ / "rehearse-out/sum/seed-7");
+  std::filesystem::create_directories(folder_ / "rehearse-out/sum/seed-mine");
+  write_file(folder_ / "rehearse-out/sum/seed-7/run.rlog", "old");
+  write_file(folder_ / "rehearse-out/sum/seed-7/notes.txt", "a user's own");
+  write_file(folder_ / "rehearse-out/sum/seed-mine/run.rlog", "a user's own");
+  EXPECT_EQ(sweep("sum", {"--seeds=1..2"}).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/seed-7/run.rlog"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "rehearse-out/sum/seed-7/notes.txt"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "rehearse-out/sum/seed-mine/run.rlog"));
+}
+
+TEST_F(Sweep, Terminal_ShowsFailuresInPlace) {
+  scenario("races");
+  const auto finished =
+      run_on_terminal(CLI_JOB, {"sweep", "races.toml", "--seeds=1..40", "--keep-going"}, folder_);
+  EXPECT_THAT(finished.out, HasSubstr("\r\x1b[K40/40 100%"));
+  EXPECT_THAT(finished.out, HasSubstr(" failures, the first with seed "));
+  EXPECT_THAT(finished.out, HasSubstr("\x1b[1;31mFAILED\x1b[0m: "));
+}
+
+TEST_F(Sweep, WrongOptions_AreRefused) {
+  scenario("sum", "schedule = \"round_robin\"\n");
+  const std::string usage = "\nusage: job sweep SCENARIO [options]   (see job sweep --help)\n";
+  const std::string takes = "two seeds, the smaller first, as in 1..100, or one, as in 7";
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"sweep", "sum.toml"}, "job sweep: which seeds? --seeds takes " + takes + usage},
+      {{"sweep", "sum.toml", "--seeds=9..1"}, "job sweep: --seeds is \"9..1\"; it takes " + takes + usage},
+      {{"sweep", "sum.toml", "--seeds=1.."}, "job sweep: --seeds is \"1..\"; it takes " + takes + usage},
+      {{"sweep", "sum.toml", "--seeds=1-9"}, "job sweep: --seeds is \"1-9\"; it takes " + takes + usage},
+      {{"sweep", "sum.toml", "--seeds=1..9", "--jobs=0"},
+       "job sweep: --jobs is \"0\"; it takes an integer from 1 to 1024" + usage},
+      {{"sweep", "sum.toml", "--seeds=1..9", "--keep-going", "--max-failures=2"},
+       "job sweep: --keep-going runs all seeds, --max-failures stops before: give one of them" + usage},
+      {{"sweep", "sum.toml", "--seeds=1..9"},
+       "sum.toml: [world] schedule is \"round_robin\", which takes the same way whatever the seed; a sweep "
+       "needs "
+       "\"random\"\n"},
+  };
+  for (const auto& [arguments, text] : cases) {
+    const auto finished = job(arguments);
+    EXPECT_EQ(finished.exit_code, 64);
+    EXPECT_EQ(finished.err, text);
+    EXPECT_EQ(finished.out, "");
+  }
+}
+
+TEST_F(Sweep, ReplayOfASeed_NeedsNoLog) {
+  scenario("sum");
+  const auto ran = job({"run", "sum.toml", "--seed=5", "--quiet"});
+  const auto identity = [](const std::string& text) { return text.substr(text.find("identity="), 25); };
+  const auto of_scenario = job({"replay", "sum.toml", "--seed=5", "--quiet"});
+  EXPECT_EQ(of_scenario.exit_code, 0);
+  EXPECT_EQ(identity(of_scenario.out), identity(ran.out));
+  EXPECT_THAT(of_scenario.out, HasSubstr("\nreplay: job replay sum.toml --seed=5\n"));
+  const auto of_log = job({"replay", "rehearse-out/sum/run.rlog", "--seed=6", "--quiet"});
+  EXPECT_THAT(of_log.out, HasSubstr(" seed=6 "));
+  EXPECT_NE(identity(of_log.out), identity(ran.out));
+}
+
+}  // namespace
+}  // namespace rehearse::test
