@@ -91,8 +91,10 @@ TEST_F(PointToPoint, SendSendCycle_IsNamed) {
     recv(group, at::ones({1}), 1 - rank)->wait();
   });
   EXPECT_EQ(cycle_of(outcome.hang),
-            "rank 0 waits for rank 1 (send #1 to rank 1 on group \"world\" (no receive for it)) -> "
-            "rank 1 waits for rank 0 (send #1 to rank 0 on group \"world\" (no receive for it))");
+            "rank 0 waits for rank 1 (send #1 to rank 1 on group \"world\") -> "
+            "rank 1 waits for rank 0 (send #1 to rank 0 on group \"world\")");
+  ASSERT_EQ(outcome.hang.size(), 2u);
+  EXPECT_EQ(outcome.hang[0].waits_on, "send #1 to rank 1 on group \"world\" (no receive for it)");
 }
 
 TEST_F(PointToPoint, BufferedSends_HideTheCycleAndCopyTheData) {
@@ -115,9 +117,13 @@ TEST_F(PointToPoint, TagThatNobodyUses_IsHintedAt) {
     if (rank == 1) recv(group, at::ones({1}), 0, 4)->wait();
   });
   EXPECT_EQ(cycle_of(outcome.hang),
-            "rank 0 waits for rank 1 (send #1 to rank 1 with tag 3 on group \"world\" (no receive for it; rank 1 "
-            "receives with tag 4)) -> rank 1 waits for rank 0 (recv #1 from rank 0 with tag 4 on group \"world\" "
-            "(nothing has been sent; rank 0 has sent with tag 3))");
+            "rank 0 waits for rank 1 (send #1 to rank 1 with tag 3 on group \"world\") -> "
+            "rank 1 waits for rank 0 (recv #1 from rank 0 with tag 4 on group \"world\")");
+  ASSERT_EQ(outcome.hang.size(), 2u);
+  EXPECT_EQ(outcome.hang[0].waits_on,
+            "send #1 to rank 1 with tag 3 on group \"world\" (no receive for it; rank 1 receives with tag 4)");
+  EXPECT_EQ(outcome.hang[1].waits_on,
+            "recv #1 from rank 0 with tag 4 on group \"world\" (nothing has been sent; rank 0 has sent with tag 3)");
 }
 
 // A receive of 6 elements from a send of 4: silent with gloo.
