@@ -14,21 +14,18 @@
 
 #include "world_fixture.h"
 
-#if defined(REHEARSE_ASAN)
-extern "C" std::size_t __sanitizer_get_current_allocated_bytes();  // GCC ships no header for it
-#endif
+// AddressSanitizer's; GCC ships no header for it.
+extern "C" [[gnu::weak]] std::size_t __sanitizer_get_current_allocated_bytes();
 
 namespace rehearse::exec::test {
 namespace {
 
-#if defined(REHEARSE_ASAN)
-// AddressSanitizer's malloc gives no statistics to mallinfo2(), and holds back what was freed, so that resident memory grows.
-constexpr bool kFreedMemoryIsReused = false;
-std::size_t allocated_bytes() { return ::__sanitizer_get_current_allocated_bytes(); }
-#else
-constexpr bool kFreedMemoryIsReused = true;
-std::size_t allocated_bytes() { return ::mallinfo2().uordblks; }
-#endif
+// AddressSanitizer's malloc gives no statistics to mallinfo2(), and holds back what was freed: resident memory grows.
+const bool kFreedMemoryIsReused = __sanitizer_get_current_allocated_bytes == nullptr;
+
+std::size_t allocated_bytes() {
+  return kFreedMemoryIsReused ? ::mallinfo2().uordblks : __sanitizer_get_current_allocated_bytes();
+}
 
 std::size_t resident_bytes() {
   std::ifstream statm("/proc/self/statm");

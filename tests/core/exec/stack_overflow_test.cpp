@@ -2,19 +2,21 @@
 // A rank that runs out of stack says so, with the option to raise.
 #include <csignal>
 
+#include "exec/asan.h"
+
 #include "world_fixture.h"
 
 namespace rehearse::exec::test {
 namespace {
 
 // AddressSanitizer writes its own report after our line and exits.
-#if defined(REHEARSE_ASAN)
-const ::testing::ExitedWithCode kEndOfProcess(1);
-constexpr const char* kOfNullPointer = "^AddressSanitizer:DEADLYSIGNAL";
-#else
-const ::testing::KilledBySignal kEndOfProcess(SIGSEGV);
-constexpr const char* kOfNullPointer = "^$";
-#endif
+const bool kAsan = __sanitizer_start_switch_fiber != nullptr;
+const char* const kOfNullPointer = kAsan ? "^AddressSanitizer:DEADLYSIGNAL" : "^$";
+
+bool ended_by_the_fault(int status) {
+  if (kAsan) return ::testing::ExitedWithCode(1)(status);
+  return ::testing::KilledBySignal(SIGSEGV)(status);
+}
 
 [[gnu::noinline]] int dig(int depth) {
   volatile char frame[1024];
@@ -31,7 +33,7 @@ TEST(StackOverflowDeathTest, Recursion_NamesRankSizeAndOption) {
           if (rank == 1) dig(0);
         });
       },
-      kEndOfProcess,
+      ended_by_the_fault,
       "rehearse: stack overflow on rank 1: its fiber's stack has 256 KiB; raise `stack_bytes` in the world's options");
 }
 
@@ -45,7 +47,7 @@ TEST(StackOverflowDeathTest, NullPointer_IsNotCalledAnOverflow) {
           *nowhere = 1;
         });
       },
-      kEndOfProcess, kOfNullPointer);
+      ended_by_the_fault, kOfNullPointer);
 }
 
 }  // namespace
