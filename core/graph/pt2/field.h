@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <rehearse/graph/exported_program.h>
+
+namespace rehearse::graph {
+
+// A value in a JSON document that knows where it stands. Reading something else than what is there throws ImportError
+// with the path, the node, what was found and what would be right. The document must outlive it.
+class Field {
+ public:
+  Field(const nlohmann::json& value, std::string path, std::string node = "")
+      : value_(&value), path_(std::move(path)), node_(std::move(node)) {}
+
+  Field operator[](const char* key) const;                 // must be there
+  std::optional<Field> find(const std::string& key) const;  // none when absent or null
+  bool is_null() const { return value_->is_null(); }
+
+  std::vector<Field> items() const;                                // of an array
+  std::vector<std::pair<std::string, Field>> entries() const;      // of an object, sorted by key
+  std::pair<std::string, Field> variant() const;                   // an object with one key: the kind and its value
+  std::string text() const;
+  std::int64_t integer() const;
+  double number() const;  // "Infinity", "-Infinity" and "NaN" too
+  bool boolean() const;
+
+  Field in_node(const std::string& node) const { return Field(*value_, path_, node); }
+  [[noreturn]] void fail(const std::string& message) const { throw ImportError(node_, path_, message); }
+
+ private:
+  std::string found() const;
+
+  const nlohmann::json* value_;
+  std::string path_;
+  std::string node_;
+};
+
+}  // namespace rehearse::graph

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+
+#include <rehearse/graph/exported_program.h>
+
+namespace rehearse::graph {
+namespace {
+
+std::string sizes_of(const TensorMeta& tensor) {
+  std::string text;
+  for (const SymInt& size : tensor.sizes) text += (text.empty() ? "[" : ", ") + to_string(size);
+  return text.empty() ? "[]" : text + "]";
+}
+
+std::string sizes_of(const at::Tensor& tensor) {
+  std::string text;
+  for (const std::int64_t size : tensor.sizes()) text += (text.empty() ? "[" : ", ") + std::to_string(size);
+  return text.empty() ? "[]" : text + "]";
+}
+
+// Checks the user's inputs against what the program was exported for.
+class InputCheck {
+ public:
+  explicit InputCheck(const ExportedProgram& program) : program_(program) {}
+
+  void check(const InputSpec& input, const Node& placeholder, const c10::IValue& value) {
+    name_ = input.name;
+    if (input.kind == InputSpec::Kind::ConstantInput) return check_constant(input.constant, value);
+    if (placeholder.meta().value == nullptr) return;
+    if (const TensorMeta* tensor = placeholder.meta().tensor()) return check_tensor(*tensor, value);
+    if (const SymScalarMeta* scalar = placeholder.meta().value->scalar()) {
+      if (scalar->kind == SymScalarMeta::Kind::Int && !value.isInt()) fail("must be an int, and is " + value.tagKind());
+      if (value.isInt()) bind(scalar->expression.text, value.toInt(), "the value");
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& message) const { throw GraphError(name_, "input", message); }
+
+  void check_constant(const Argument& expected, const c10::IValue& value) const {
+    const bool same = (expected.is_none() && value.isNone()) ||
+                      (expected.is<bool>() && value.isBool() && value.toBool() == expected.as<bool>()) ||
+                      (expected.is<std::int64_t>() && value.isInt() && value.toInt() == expected.as<std::int64_t>()) ||
+                      (expected.is<double>() && value.isDouble() && value.toDouble() == expected.as<double>()) ||
+                      (expected.is<std::string>() && value.isString() && value.toStringRef() == expected.as<std::string>());
+    if (!same) fail("is a constant of the program, and was given another value than at export");
+  }
+
+  void check_tensor(const TensorMeta& expected, const c10::IValue& value) {
+    if (!value.isTensor()) fail("must be a tensor, and is " + value.tagKind());
+    const at::Tensor& tensor = value.toTensor();
+    if (tensor.scalar_type() != expected.dtype) {
+      fail(std::string("must be ") + c10::toString(expected.dtype) + ", and is " + c10::toString(tensor.scalar_type()));
+    }
+    const auto rank = static_cast<std::size_t>(tensor.dim());
+    bool fits = rank == expected.sizes.size();
+    for (std::size_t i = 0; fits && i < rank; ++i) {
+      fits = expected.sizes[i].is_symbolic() || expected.sizes[i].number() == tensor.size(static_cast<std::int64_t>(i));
+    }
+    if (!fits) fail("must have sizes " + sizes_of(expected) + ", and has " + sizes_of(tensor));
+    for (std::size_t i = 0; i < rank; ++i) {
+      if (expected.sizes[i].is_symbolic()) {
+        bind(expected.sizes[i].expression(), tensor.size(static_cast<std::int64_t>(i)), "size " + std::to_string(i));
+      }
+    }
+  }
+
+  // A symbol has one value, in its range; expressions over symbols are left to the program's own checks.
+  void bind(const std::string& expression, std::int64_t value, const std::string& what) {
+    const std::vector<std::string> symbols = free_symbols(expression);
+    if (symbols.size() != 1 || symbols[0] != expression) return;
+    const auto range = program_.ranges.find(expression);
+    if (range != program_.ranges.end() && ((range->second.min && value < *range->second.min) ||
+                                           (range->second.max && value > *range->second.max))) {
+      fail(what + " is " + std::to_string(value) + "; " + expression + " must be in " + text(range->second));
+    }
+    const auto [known, is_new] = symbols_.emplace(expression, std::pair(value, name_));
+    if (!is_new && known->second.first != value) {
+      fail(what + " is " + std::to_string(value) + "; it must be " + std::to_string(known->second.first) + ", as " +
+           expression + " of '" + known->second.second + "' is");
+    }
+  }
+
+  static std::string text(const SymbolRange& range) {
+    return "[" + (range.min ? std::to_string(*range.min) : "-inf") + ", " +
+           (range.max ? std::to_string(*range.max) : "inf") + "]";
+  }
+
+  const ExportedProgram& program_;
+  std::string name_;
+  std::map<std::string, std::pair<std::int64_t, std::string>> symbols_;
+};
+
+}  // namespace
+
+ProgramRunner::ProgramRunner(ExportedProgram program) : program_(std::move(program)), interpreter_(program_.module) {
+  for (const auto& [name, attribute] : program_.module->attributes()) {
+    if (!attribute.tensor.defined()) throw GraphError("", "attribute " + name, "has no data");
+  }
+}
+
+std::vector<c10::IValue> ProgramRunner::run(const std::vector<c10::IValue>& inputs) const {
+  std::size_t expected = 0;
+  for (const InputSpec& input : program_.inputs) expected += input.target.empty() ? 1 : 0;
+  if (inputs.size() != expected) {
+    throw GraphError("", "inputs", "there must be " + std::to_string(expected) + ", and there are " +
+                                       std::to_string(inputs.size()));
+  }
+  InputCheck check(program_);
+  std::map<std::string, at::Tensor> tensors;  // what outputs may change, by name
+  std::vector<c10::IValue> values;
+  auto given = inputs.begin();
+  const std::vector<Node*> placeholders = program_.module->graph().placeholders();
+  for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
+    const InputSpec& input = program_.inputs[i];
+    if (input.target.empty()) {
+      check.check(input, *placeholders[i], *given);
+      values.push_back(*given++);
+    } else {
+      values.emplace_back(program_.module->find_attribute(input.target)->tensor);
+    }
+    if (values.back().isTensor()) tensors[input.target.empty() ? input.name : input.target] = values.back().toTensor();
+  }
+  const std::vector<c10::IValue> results = interpreter_.run(std::move(values));
+  std::vector<c10::IValue> outputs;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const OutputSpec& output = program_.outputs.at(i);
+    using Kind = OutputSpec::Kind;
+    if (output.kind == Kind::BufferMutation || output.kind == Kind::ParameterMutation ||
+        output.kind == Kind::InputMutation) {
+      const at::NoGradGuard no_grad;
+      const auto changed = tensors.find(output.target);
+      if (changed == tensors.end()) throw GraphError("", "outputs", "there is no '" + output.target + "' to change");
+      changed->second.copy_(results[i].toTensor());
+    } else {
+      outputs.push_back(results[i]);
+    }
+  }
+  return outputs;
+}
+
+}  // namespace rehearse::graph

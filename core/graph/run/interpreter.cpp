@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/graph/interpreter.h>
+
+#include <unordered_map>
+#include <utility>
+
+#include <c10/util/Exception.h>
+
+#include "graph/run/step.h"
+
+namespace rehearse::graph {
+namespace {
+
+std::string describe(const Node& node) {
+  const std::string line = node.meta().origin ? node.meta().origin->source_line() : "";
+  return "in node '" + node.name() + "', " + node.target() + (line.empty() ? "" : ", from " + line);
+}
+
+}  // namespace
+
+class Interpreter::Program {
+ public:
+  explicit Program(std::shared_ptr<const GraphModule> module) : module_(std::move(module)) {
+    const Graph& graph = module_->graph();
+    for (const Node& node : graph) slots_.emplace(&node, slots_.size());
+    for (const Node& node : graph) {
+      Entry& entry = entries_.emplace_back(Entry{&node, nullptr, {}});
+      if (node.op() == Op::Placeholder) ++inputs_;
+      if (node.op() != Op::Placeholder && node.op() != Op::Output) entry.step = make_step(node, *module_);
+    }
+    output_ = graph.output_node();
+    if (output_ == nullptr) throw GraphError("", "graph", "has no output");
+    find_last_uses();
+  }
+
+  c10::IValue run(std::vector<c10::IValue> inputs) const {
+    if (inputs.size() != inputs_) {
+      throw GraphError("", "inputs", "there must be " + std::to_string(inputs_) + ", and there are " +
+                                         std::to_string(inputs.size()));
+    }
+    std::vector<c10::IValue> values(entries_.size());
+    const ValueOf value_of = [&](const Node& node) -> const c10::IValue& { return values[slots_.at(&node)]; };
+    auto next_input = inputs.begin();
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const Entry& entry = entries_[i];
+      if (entry.node == output_) return to_ivalue(output_->args().at(0), value_of, *output_, "args[0]");
+      values[i] = entry.step == nullptr ? std::move(*next_input++) : run_step(entry, value_of);
+      if (!observer_) {
+        for (const std::size_t slot : entry.last_uses) values[slot] = {};
+        continue;
+      }
+      const c10::IValue value = values[i];
+      for (const std::size_t slot : entry.last_uses) values[slot] = {};
+      observer_(*entry.node, value);
+    }
+    return {};
+  }
+
+  void set_observer(std::function<void(const Node&, const c10::IValue&)> observer) { observer_ = std::move(observer); }
+
+ private:
+  struct Entry {
+    const Node* node;
+    std::unique_ptr<Step> step;           // null: a placeholder or the output
+    std::vector<std::size_t> last_uses;  // slots that nobody reads after this node
+  };
+
+  static c10::IValue run_step(const Entry& entry, const ValueOf& value_of) {
+    try {
+      return entry.step->run(value_of);
+    } catch (c10::Error& error) {
+      error.add_context(describe(*entry.node));
+      throw;
+    }
+  }
+
+  void find_last_uses() {
+    std::vector<bool> used(entries_.size(), false);
+    for (std::size_t i = entries_.size(); i-- > 0;) {
+      Entry& entry = entries_[i];
+      if (entry.node->users().empty()) entry.last_uses.push_back(i);
+      for (const Node* input : entry.node->input_nodes()) {
+        const std::size_t slot = slots_.at(input);
+        if (!used[slot]) entry.last_uses.push_back(slot);
+        used[slot] = true;
+      }
+    }
+  }
+
+  std::shared_ptr<const GraphModule> module_;
+  std::unordered_map<const Node*, std::size_t> slots_;
+  std::vector<Entry> entries_;
+  const Node* output_ = nullptr;
+  std::size_t inputs_ = 0;
+  std::function<void(const Node&, const c10::IValue&)> observer_;
+};
+
+Interpreter::Interpreter(std::shared_ptr<const GraphModule> module)
+    : program_(std::make_unique<Program>(std::move(module))) {}
+Interpreter::~Interpreter() = default;
+Interpreter::Interpreter(Interpreter&&) noexcept = default;
+Interpreter& Interpreter::operator=(Interpreter&&) noexcept = default;
+
+std::vector<c10::IValue> Interpreter::run(std::vector<c10::IValue> inputs) const {
+  c10::IValue value = run_value(std::move(inputs));
+  if (!value.isTuple()) return {std::move(value)};
+  return value.toTupleRef().elements().vec();
+}
+
+c10::IValue Interpreter::run_value(std::vector<c10::IValue> inputs) const { return program_->run(std::move(inputs)); }
+
+void Interpreter::set_observer(std::function<void(const Node&, const c10::IValue&)> observer) {
+  program_->set_observer(std::move(observer));
+}
+
+}  // namespace rehearse::graph

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "graph/run/step.h"
+
+#include <stdexcept>
+
+#include <rehearse/graph/interpreter.h>
+
+#include "graph/run/python_functions.h"
+
+namespace rehearse::graph {
+namespace {
+
+class PythonStep : public Step {
+ public:
+  explicit PythonStep(const Node& node) : node_(node), function_(find_python_function(node.target())) {
+    const std::size_t expected = argument_count(node.target());
+    if (node.args().size() + node.kwargs().size() != expected) {
+      throw GraphError(node.name(), "args", "'" + node.target() + "' takes " + std::to_string(expected) + " arguments");
+    }
+  }
+
+  c10::IValue run(const ValueOf& value_of) const override {
+    std::vector<c10::IValue> arguments;
+    for (std::size_t i = 0; i < node_.args().size(); ++i) {
+      arguments.push_back(to_ivalue(node_.args()[i], value_of, node_, "args[" + std::to_string(i) + "]"));
+    }
+    for (const auto& [name, argument] : node_.kwargs()) {
+      arguments.push_back(to_ivalue(argument, value_of, node_, "kwargs." + name));
+    }
+    try {
+      return function_(arguments);
+    } catch (const std::invalid_argument& error) {
+      throw GraphError(node_.name(), "args", node_.target() + ": " + error.what());
+    }
+  }
+
+ private:
+  const Node& node_;
+  PythonFunction function_;
+};
+
+// An attribute's tensor; a submodule is no value: higher-order operators look it up themselves.
+class AttributeStep : public Step {
+ public:
+  AttributeStep(const Node& node, const GraphModule& module) {
+    if (module.find_submodule(node.target()) != nullptr) return;
+    const Attribute* attribute = module.find_attribute(node.target());
+    if (attribute == nullptr) throw GraphError(node.name(), "target", "there is no attribute '" + node.target() + "'");
+    if (!attribute->tensor.defined()) {
+      throw GraphError(node.name(), "target", "the attribute '" + node.target() + "' has no data");
+    }
+    value_ = attribute->tensor;
+  }
+  c10::IValue run(const ValueOf&) const override { return value_; }
+
+ private:
+  c10::IValue value_;
+};
+
+class ModuleStep : public Step {
+ public:
+  ModuleStep(const Node& node, const GraphModule& module) : node_(node), body_(body_of(node, module)) {
+    if (!node.kwargs().empty()) {
+      throw GraphError(node.name(), "kwargs", "a submodule is called with positional arguments only");
+    }
+  }
+
+  c10::IValue run(const ValueOf& value_of) const override {
+    std::vector<c10::IValue> inputs;
+    for (std::size_t i = 0; i < node_.args().size(); ++i) {
+      inputs.push_back(to_ivalue(node_.args()[i], value_of, node_, "args[" + std::to_string(i) + "]"));
+    }
+    return body_.run_value(std::move(inputs));
+  }
+
+ private:
+  static Interpreter body_of(const Node& node, const GraphModule& module) {
+    const auto body = module.find_submodule(node.target());
+    if (body == nullptr) throw GraphError(node.name(), "target", "there is no submodule '" + node.target() + "'");
+    if (body->is_leaf()) {
+      throw GraphError(node.name(), "target", "the submodule '" + node.target() + "' (" + body->type() + ") has no graph");
+    }
+    return Interpreter(body);
+  }
+
+  const Node& node_;
+  Interpreter body_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_python_step(const Node& node) {
+  return find_python_function(node.target()) != nullptr ? std::make_unique<PythonStep>(node) : nullptr;
+}
+
+std::unique_ptr<Step> make_step(const Node& node, const GraphModule& module) {
+  switch (node.op()) {
+    case Op::GetAttr:
+      return std::make_unique<AttributeStep>(node, module);
+    case Op::CallModule:
+      return std::make_unique<ModuleStep>(node, module);
+    case Op::CallFunction:
+      if (auto step = make_operator_step(node)) return step;
+      if (auto step = make_python_step(node)) return step;
+      if (auto step = make_higher_order_step(node, module)) return step;
+      throw GraphError(node.name(), "target", "'" + node.target() +
+                                                  "' is no operator of this LibTorch, and no function that the "
+                                                  "interpreter knows");
+    default:
+      throw GraphError(node.name(), "op", std::string(to_string(node.op())) + " '" + node.target() +
+                                              "' cannot be run; operators of the dispatcher can");
+  }
+}
+
+}  // namespace rehearse::graph

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rehearse/graph/interpreter.h>
+
+namespace rehearse::graph {
+
+// An archive or its model.json is not as it must be, or holds something that is not known here. field() is the path in
+// the JSON, or the record of the archive; node() the node, where it is in one.
+class ImportError : public GraphError {
+ public:
+  using GraphError::GraphError;
+};
+
+// What one placeholder is, in order.
+struct InputSpec {
+  enum class Kind { UserInput, Parameter, Buffer, TensorConstant, ConstantInput };
+  Kind kind = Kind::UserInput;
+  std::string name;         // of the placeholder
+  std::string target;       // parameter, buffer, constant: its qualified name, an attribute of the module
+  bool persistent = true;   // a buffer that is part of the state
+  Argument constant;        // ConstantInput: the value with which the program was exported
+};
+
+// What one item of the graph's output is, in order.
+struct OutputSpec {
+  enum class Kind { UserOutput, Loss, BufferMutation, ParameterMutation, InputMutation, ParameterGradient, InputGradient };
+  Kind kind = Kind::UserOutput;
+  std::string target;  // what is to be changed or what the gradient belongs to: attribute, or placeholder of a user input
+};
+
+struct SymbolRange {
+  std::optional<std::int64_t> min;
+  std::optional<std::int64_t> max;
+};
+
+// A program of torch.export. Parameters, buffers and constants are placeholders of the graph, as there, and attributes
+// of the module; the targets are fx's, sizes are text in the notation of Dynamo.
+struct ExportedProgram {
+  std::shared_ptr<GraphModule> module;
+  std::vector<InputSpec> inputs;
+  std::vector<OutputSpec> outputs;
+  std::map<std::string, SymbolRange> ranges;  // of the symbols
+  std::string torch_version;                  // that exported it
+};
+
+// From the text of a models/<name>.json, schema 8: attributes have no data. Throws ImportError.
+ExportedProgram parse_exported_program(std::string_view json);
+
+// From a .pt2 archive, with the data of weights and constants. `model`: which of its models; empty: the only one.
+// Throws ImportError.
+ExportedProgram load_pt2(const std::string& path, const std::string& model = "");
+
+// Runs an exported program. Buffers that it changes stay changed in its attributes.
+class ProgramRunner {
+ public:
+  // Throws GraphError for what the interpreter does not know, and for attributes without data.
+  explicit ProgramRunner(ExportedProgram program);
+
+  // `inputs`: the user's inputs, flat, constants among them. Returns the user's outputs, flat. Throws GraphError that
+  // names the input when number, dtype, sizes, symbols or constants do not fit.
+  std::vector<c10::IValue> run(const std::vector<c10::IValue>& inputs) const;
+
+  const ExportedProgram& program() const noexcept { return program_; }
+
+ private:
+  ExportedProgram program_;
+  Interpreter interpreter_;
+};
+
+}  // namespace rehearse::graph
