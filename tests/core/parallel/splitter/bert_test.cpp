@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Exported BERTs, where a parameter is a placeholder too: the pieces compute what the whole computes.
+#include <numeric>
+#include <string>
+
+#include <ATen/ops/arange.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/graph/exported_program.h>
+#include <rehearse/parallel/bucket_splitter.h>
+
+#include "core/graph/recorded_graph.h"
+
+namespace {
+
+namespace graph = rehearse::graph;
+namespace parallel = rehearse::parallel;
+
+std::string data_file(const std::string& name) { return std::string(REHEARSE_TEST_DATA) + "/truth/" + name; }
+
+// Of those that are used: a tied parameter is a placeholder under each of its names, and used under one.
+std::int64_t parameter_bytes(const graph::GraphModule& module) {
+  std::int64_t bytes = 0;
+  for (const graph::Node* input : module.graph().placeholders()) {
+    const auto* meta = input->meta().tensor();
+    if (!meta || !meta->is_parameter || !meta->requires_grad || input->users().empty()) continue;
+    std::int64_t elements = 1;
+    for (const auto& size : meta->sizes) elements *= size.number();
+    bytes += 4 * elements;
+  }
+  return bytes;
+}
+
+std::int64_t bucket_bytes(const std::vector<parallel::ForwardBucket>& buckets) {
+  return std::accumulate(buckets.begin(), buckets.end(), std::int64_t{0},
+                         [](std::int64_t sum, const auto& bucket) { return sum + bucket.bytes; });
+}
+
+TEST(SplitBert, BaseMaskedLm_BucketsHoldEveryParameterOnce) {
+  const auto document = graph::read_json_gz(data_file("bert_base_mlm_model.json.gz"));
+  const auto module = graph::parse_exported_program(document.dump()).module;
+  const auto split = parallel::split_by_buckets(module, {.rules = parallel::CountingRules::ddp()});
+  EXPECT_EQ(bucket_bytes(split.buckets), parameter_bytes(*module));
+  const parallel::BucketSplitterOptions caps;
+  for (std::size_t i = 1; i < split.buckets.size(); ++i) {
+    const bool first_reduced = i + 1 == split.buckets.size();
+    EXPECT_GE(split.buckets[i].bytes, first_reduced ? caps.first_bucket_bytes_cap : caps.bucket_bytes_cap) << i;
+  }
+  std::size_t calls = 0;
+  for (const auto& node : split.module->graph()) calls += node.op() == graph::Op::CallModule;
+  EXPECT_EQ(calls, split.buckets.size());
+  EXPECT_EQ(calls, 14u);
+  EXPECT_EQ(parallel::assign_buckets(*module).size(), 14u);  // as PyTorch cuts what Dynamo captures of this model
+  EXPECT_TRUE(split.warnings.empty());
+}
+
+TEST(SplitBert, Tiny_PiecesGiveTheSameBits) {
+  const auto whole = graph::load_pt2(data_file("bert_tiny.pt2"));
+  const auto ids = at::arange(64, at::kLong).reshape({2, 32});
+  const auto expected = graph::ProgramRunner(whole).run({ids});
+  for (const std::int64_t cap : {0, 1, 10'000, 100'000}) {
+    const auto split = parallel::split_by_buckets(whole.module, {cap, cap, {}});
+    ASSERT_TRUE(split.was_split()) << cap;
+    auto pieces = whole;
+    pieces.module = split.module;
+    for (const auto& [name, attribute] : whole.module->attributes()) pieces.module->set_attribute(name, attribute);
+    const auto found = graph::ProgramRunner(pieces).run({ids});
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      EXPECT_TRUE(found[i].toTensor().equal(expected[i].toTensor())) << "cap " << cap << ", output " << i;
+    }
+  }
+}
+
+}  // namespace
