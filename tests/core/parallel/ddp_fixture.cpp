@@ -43,8 +43,9 @@ void descend(const std::vector<at::Tensor>& parameters, double rate) {
   const at::NoGradGuard no_grad;
   std::set<const at::TensorImpl*> done;
   for (auto parameter : parameters) {
-    if (done.insert(parameter.unsafeGetTensorImpl()).second && parameter.grad().defined())
-      parameter.sub_(parameter.grad(), rate);
+    if (!done.insert(parameter.unsafeGetTensorImpl()).second || !parameter.grad().defined()) continue;
+    const auto& gradient = parameter.grad();
+    parameter.sub_(gradient.is_sparse() ? gradient.to_dense() : gradient, rate);
   }
 }
 

@@ -328,4 +328,36 @@ TEST(DdpParameters, SparseEmbedding_HasABucketOfItsOwn) {
   });
 }
 
+// Each rank touches other rows, some of them twice; rank 0 of five has no tokens at all.
+TEST(DdpParameters, SparseEmbedding_GradientsOfTheWholeBatch) {
+  const auto tokens_of = [](int rank, int step) {
+    return (at::arange(3 * rank) * (rank + 2) + step).remainder(10);
+  };
+  const auto dense = [](const torch::nn::Module& module) {
+    std::vector<at::Tensor> gradients;
+    for (const auto& parameter : module.parameters()) {
+      gradients.push_back(parameter.grad().is_sparse() ? parameter.grad().to_dense() : parameter.grad());
+    }
+    return gradients;
+  };
+  for_ranks_and_seeds([&](RankContext& ctx) {
+    Sparse net, alone;
+    fill(*net, ctx.rank());
+    fill(*alone);
+    DistributedDataParallel ddp(net, ctx.group());
+    for (int step = 0; step < 3; ++step) {
+      ddp.zero_grad();
+      alone->zero_grad();
+      ddp(tokens_of(ctx.rank(), step)).sum().backward();
+      for (int rank = 0; rank < ctx.size(); ++rank) {
+        (alone(tokens_of(rank, step)).sum() / ctx.size()).backward();
+      }
+      EXPECT_TRUE(net->embedding->weight.grad().is_sparse());
+      EXPECT_TRUE(close(dense(*net), dense(*alone)));
+      descend(ddp.parameters(), 0.125);
+      descend(alone->parameters(), 0.125);
+    }
+  });
+}
+
 }  // namespace

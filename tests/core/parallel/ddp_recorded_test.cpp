@@ -184,6 +184,12 @@ TEST(DdpRecorded, Shared) {
   expect_trained<Tied>("shared");
 }
 
+TEST(DdpRecorded, Sparse) {
+  expect_trained<Sparse>("sparse", {}, [](auto& ddp, int rank, int step) {
+    ddp((at::arange(5) * (rank + 2) + step).remainder(10)).sum().backward();
+  });
+}
+
 template <class Net>
 void expect_joined(const std::string& name, const Options& options, bool divide_by_initial_world_size) {
   expect_recorded(name, [=](RankContext& ctx, Notes& notes) {

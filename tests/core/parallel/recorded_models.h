@@ -64,6 +64,14 @@ struct Tied : torch::nn::Module {
   std::shared_ptr<TiedLayer> decode = register_module("decode", std::make_shared<TiedLayer>(encode->weight));
 };
 
+struct Sparse : torch::nn::Module {
+  Sparse() { embedding->to(at::kDouble); }
+  at::Tensor forward(const at::Tensor& tokens) { return head(embedding(tokens)); }
+  torch::nn::Embedding embedding =
+      register_module("embedding", torch::nn::Embedding(torch::nn::EmbeddingOptions(10, 4).sparse(true)));
+  torch::nn::Linear head = register_module("head", linear(4, 2));
+};
+
 struct Matrix : torch::nn::Module {  // large enough for PowerSGD to compress
   at::Tensor forward(const at::Tensor& x) { return narrow(wide(x).relu()); }
   torch::nn::Linear wide = register_module("wide", linear(6, 12));
