@@ -99,7 +99,9 @@ void check_factor(const Operation& call) {
 
 }  // namespace
 
-void FakeFabric::validate(const Operation& call, int /*group_size*/) const {
+void FakeFabric::validate(const Operation& call, int group_size) const {
+  for (const Operation& part : call.parts) validate(part, group_size);
+  if (!call.parts.empty()) return;
   if (call.type == c10d::OpType::_ALLREDUCE_SPARSE) return validate_sparse(call);
   TORCH_CHECK(is_known(call.type), "unsupported operation ", comm::name_of(call.type));
   for (const at::Tensor& tensor : call.inputs) check_tensor(call, tensor);

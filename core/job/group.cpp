@@ -3,6 +3,8 @@
 
 #include <stdexcept>
 
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
 namespace rehearse {
 
 c10d::ProcessGroup& Group::checked() const {
@@ -63,6 +65,19 @@ Work Group::recv(at::Tensor tensor, int from, int tag) const {
 
 Work Group::barrier() const {
   return checked().barrier();
+}
+
+Group Group::shrink(const std::vector<int>& ranks_to_exclude, bool abort) const {
+  auto& parent = checked();
+  const auto backend = parent.getDefaultBackend()->shrink({ranks_to_exclude.begin(), ranks_to_exclude.end()}, abort ? 1 : 0);
+  c10::intrusive_ptr<c10d::Store> store;
+  if (parent.getStore() != nullptr) store = c10::make_intrusive<c10d::PrefixStore>(backend->getGroupUid(), parent.getStore());
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, backend->getRank(), backend->getSize());
+  for (const auto& device : parent.getDeviceTypes()) group->setBackend(device.type(), parent.getBackendType(), backend);
+  group->setDefaultBackend(parent.getBackendType());
+  group->setGroupName(backend->getGroupUid());
+  group->setGroupDesc(backend->getGroupDesc());
+  return Group(std::move(group));
 }
 
 }  // namespace rehearse

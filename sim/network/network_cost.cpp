@@ -9,6 +9,8 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -60,6 +62,10 @@ struct Cost {
   std::uint64_t bytes = 0;
   std::uint64_t numerator = 1;
   std::uint64_t denominator = 1;
+
+  double link_bytes() const {
+    return static_cast<double>(bytes) * static_cast<double>(numerator) / static_cast<double>(denominator);
+  }
 };
 
 Cost cost_of(const comm::Transfer& transfer) {
@@ -80,11 +86,9 @@ Cost cost_of(const comm::Transfer& transfer) {
       // The root holds all n pieces of a scatter or gather, which makes it the busiest.
       return {tree_depth, bytes_of_busiest_rank(transfer)};
     case c10d::OpType::ALLREDUCE:
-    case c10d::OpType::ALLREDUCE_COALESCED:
       return {2 * (n - 1), busiest_input(transfer), 2 * (n - 1), n};
     case c10d::OpType::ALLGATHER:
     case c10d::OpType::_ALLGATHER_BASE:
-    case c10d::OpType::ALLGATHER_COALESCED:
     case c10d::OpType::_ALLREDUCE_SPARSE:
       return {n - 1, bytes_of_all_inputs(transfer), n - 1, n};
     case c10d::OpType::REDUCE_SCATTER:
@@ -92,12 +96,36 @@ Cost cost_of(const comm::Transfer& transfer) {
     case c10d::OpType::ALLTOALL_BASE:
     case c10d::OpType::ALLTOALL:
       return {n - 1, bytes_of_busiest_rank(transfer), n - 1, n};
-    case c10d::OpType::COALESCED:
+    case c10d::OpType::ALLREDUCE_COALESCED:
+    case c10d::OpType::ALLGATHER_COALESCED:
+    case c10d::OpType::COALESCED:  // their parts have formulas
     case c10d::OpType::UNKNOWN:
       break;
   }
   throw std::logic_error(
       fmt::format("the network model has no formula for {}", comm::name_of(transfer.type)));
+}
+
+// What the call costs, or all its parts in one go: they share their latencies.
+std::pair<std::uint64_t, double> latencies_and_bytes(const comm::Transfer& transfer) {
+  const auto parts = transfer.calls.front()->parts.size();
+  if (parts == 0) {
+    const Cost cost = cost_of(transfer);
+    return {cost.latencies, cost.link_bytes()};
+  }
+  std::uint64_t latencies = 0;
+  double bytes = 0;
+  std::vector<comm::Operation*> calls(transfer.calls.size());
+  for (std::size_t i = 0; i < parts; ++i) {
+    for (std::size_t r = 0; r < calls.size(); ++r) calls[r] = &transfer.calls[r]->parts[i];
+    comm::Transfer part = transfer;
+    part.type = calls.front()->type;
+    part.calls = calls;
+    const Cost cost = cost_of(part);
+    latencies = std::max(latencies, cost.latencies);
+    bytes += cost.link_bytes();
+  }
+  return {latencies, bytes};
 }
 
 VirtualDuration nanoseconds(double count) {
@@ -128,10 +156,8 @@ NetworkCost::NetworkCost(const NetworkModel& model, Decisions& decisions)
 }
 
 VirtualDuration NetworkCost::duration(const comm::Transfer& transfer) const {
-  const Cost cost = cost_of(transfer);
-  const double bytes = static_cast<double>(cost.bytes) * static_cast<double>(cost.numerator) /
-                       static_cast<double>(cost.denominator);
-  const double latency = static_cast<double>(cost.latencies) * static_cast<double>(model_.latency.count());
+  const auto [latencies, bytes] = latencies_and_bytes(transfer);
+  const double latency = static_cast<double>(latencies) * static_cast<double>(model_.latency.count());
   return jittered(nanoseconds(latency + std::round(bytes / model_.bytes_per_second * 1e9)));
 }
 

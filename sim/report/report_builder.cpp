@@ -115,8 +115,8 @@ class Builder {
                                                 call.call, call.rank, describe_ranks(call.waits_for)));
     }
     for (const auto& group : record_.pending_groups) {
-      return set(Verdict::mismatch, fmt::format("new_group #{} (\"{}\") was called by {} and never by {}", group.sequence,
-                                                group.name, describe_ranks(group.called_by), describe_ranks(group.missing)));
+      return set(Verdict::mismatch, fmt::format("{} (\"{}\") was called by {} and never by {}", group.call, group.name,
+                                                describe_ranks(group.called_by), describe_ranks(group.missing)));
     }
     set(Verdict::ok, fmt::format("{} rank{} returned after {} of virtual time", options_.ranks,
                                  options_.ranks == 1 ? "" : "s", format_time(outcome().end_time)));

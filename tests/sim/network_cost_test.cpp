@@ -123,6 +123,20 @@ TEST(NetworkCost, AllGatherReduceScatterAllToAll_HalfARing) {
             3 * 3'000 + 300);
 }
 
+TEST(NetworkCost, CoalescedCalls_ShareTheirLatencies) {
+  Network network;
+  const auto part = [](OpType type, comm::Operation operation) {
+    operation.type = type;
+    return operation;
+  };
+  comm::Operation coalesced;
+  coalesced.parts = {part(OpType::ALLREDUCE, call({bytes(1200)})), part(OpType::ALLREDUCE, call({bytes(600)})),
+                     part(OpType::_ALLGATHER_BASE, call({bytes(100)}, {bytes(400)}))};
+  // 6 latencies of the all-reduces; 2 * 3/4 of 1800 bytes, 3/4 of 400.
+  EXPECT_EQ(network.of_equal_calls(OpType::COALESCED, 4, coalesced), 6 * 3'000 + 2'700 + 300);
+  EXPECT_EQ(network.of_equal_calls(OpType::COALESCED, 1, coalesced), 0);
+}
+
 // Every rank gets all indices (8 bytes each) and values (4 bytes each).
 TEST(NetworkCost, SparseAllReduce_AsAllGather) {
   Network network;

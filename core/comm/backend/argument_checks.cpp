@@ -68,12 +68,19 @@ void ArgumentChecks::same_type(const at::Tensor& expected, const Tensors& tensor
   for (std::size_t i = 0; i < tensors.size(); ++i) same_type(expected, tensors[i], i);
 }
 
+void ArgumentChecks::wrong_size(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const {
+  fail(fmt::format("invalid tensor size at index {} (expected [{}], got [{}])", index,
+                   fmt::join(expected.sizes(), ", "), fmt::join(tensor.sizes(), ", ")));
+}
+
 void ArgumentChecks::same_sizes(const at::Tensor& expected, const Tensors& tensors) const {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (tensors[i].sizes() == expected.sizes()) continue;
-    fail(fmt::format("invalid tensor size at index {} (expected [{}], got [{}])", i,
-                     fmt::join(expected.sizes(), ", "), fmt::join(tensors[i].sizes(), ", ")));
+    if (tensors[i].sizes() != expected.sizes()) wrong_size(expected, tensors[i], i);
   }
+}
+
+void ArgumentChecks::same_count(const at::Tensor& expected, const at::Tensor& tensor, int index) const {
+  if (tensor.numel() != expected.numel()) wrong_size(expected, tensor, static_cast<std::size_t>(index));
 }
 
 void ArgumentChecks::base_pair(const at::Tensor& whole, const at::Tensor& part, const char* size_text,

@@ -38,10 +38,15 @@ class ArgumentChecks {
   void same_type(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const;
   void same_sizes(const at::Tensor& expected, const Tensors& tensors) const;
 
+  // `tensor`, at `index` of its list, has as many elements.
+  void same_count(const at::Tensor& expected, const at::Tensor& tensor, int index) const;
+
   // `whole` has `size` times the elements of `part`.
   void base_pair(const at::Tensor& whole, const at::Tensor& part, const char* size_text, const char* type_text) const;
 
  private:
+  [[noreturn]] void wrong_size(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const;
+
   const char* const op_;
   const int size_;
 };

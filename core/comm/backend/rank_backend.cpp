@@ -10,33 +10,18 @@
 #include <rehearse/comm/rank_work.h>
 
 #include "argument_checks.h"
+#include "coalesced_work.h"
 #include "comm/group/group_state.h"
+#include "describe.h"
 
 namespace rehearse::comm {
-namespace {
 
 using c10d::OpType;
-
-void set_reduce_op(Operation& call, const c10d::ReduceOp& op) {
-  call.reduce_op = op.op_;
-  call.reduce_supplement = op.supplement_;
-}
-
-}  // namespace
 
 RankBackend::RankBackend(c10::intrusive_ptr<GroupState> group, int rank, std::chrono::milliseconds timeout)
     : c10d::Backend(rank, group->size()), group_(std::move(group)), timeout_(timeout) {}
 
 RankBackend::~RankBackend() = default;
-
-auto RankBackend::getBackendOptions() -> c10::intrusive_ptr<Options> {
-  auto options = c10::make_intrusive<Options>(getBackendName(), timeout_);
-  options->group_name = group_->name();
-  for (const int rank : group_->ranks()) options->global_ranks_in_group.push_back(static_cast<std::uint64_t>(rank));
-  return options;
-}
-
-void RankBackend::setTimeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
 
 std::uint64_t RankBackend::getSequenceNumberForGroup() { return group_->collectives().calls_of(rank_); }
 
@@ -46,7 +31,12 @@ c10::intrusive_ptr<RankWork> RankBackend::make(OpType type, std::chrono::millise
   return work;
 }
 
-auto RankBackend::submit(c10::intrusive_ptr<RankWork> work) const -> WorkPtr {
+auto RankBackend::submit(c10::intrusive_ptr<RankWork> work) -> WorkPtr {
+  if (coalesced_ != nullptr) {
+    group_->check(*work);
+    coalesced_->add(std::move(work));
+    return coalesced_;
+  }
   group_->submit(work);
   return work;
 }
@@ -68,10 +58,7 @@ auto RankBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& opti
   const auto& tensor = check.only(tensors);
   if (!tensor.is_sparse()) check.dense(tensor);
   auto work = make(tensor.is_sparse() ? OpType::_ALLREDUCE_SPARSE : OpType::ALLREDUCE, options.timeout);
-  auto& call = work->operation;
-  set_reduce_op(call, options.reduceOp);
-  call.inputs.push_back(tensor);
-  call.outputs.push_back(tensor);
+  describe_allreduce(tensor, options.reduceOp, work->operation);
   return submit(std::move(work));
 }
 
@@ -86,7 +73,7 @@ auto RankBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) -
   auto work = make(OpType::REDUCE, options.timeout);
   auto& call = work->operation;
   call.root = static_cast<int>(options.rootRank);
-  set_reduce_op(call, options.reduceOp);
+  set_reduce_op(options.reduceOp, call);
   call.inputs.push_back(tensor);
   call.outputs.push_back(tensor);
   return submit(std::move(work));
@@ -95,28 +82,15 @@ auto RankBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) -
 auto RankBackend::allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) -> WorkPtr {
   const ArgumentChecks check("allgather", size_);
   const auto& input = check.single(inputs, "input tensor list");
-  const auto& list = check.one_for_each_rank(outputs, true);
-  check.same_type(input, list);
-  const auto& own = list[static_cast<std::size_t>(rank_)];
-  if (own.numel() != input.numel()) {
-    check.fail(fmt::format("invalid tensor size at index {} (expected [{}], got [{}])", rank_,
-                           fmt::join(input.sizes(), ", "), fmt::join(own.sizes(), ", ")));
-  }
   auto work = make(OpType::ALLGATHER, options.timeout);
-  auto& call = work->operation;
-  call.inputs.push_back(input);
-  call.outputs.assign(list.begin(), list.end());
+  describe_allgather(check, check.one_for_each_rank(outputs, true), input, rank_, work->operation);
   return submit(std::move(work));
 }
 
 auto RankBackend::_allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options)
     -> WorkPtr {
-  ArgumentChecks("_allgather_base", size_)
-      .base_pair(output, input, "output tensor size must be equal to world_size times input tensor size",
-                 "output tensor must have the same type as input tensor");
   auto work = make(OpType::_ALLGATHER_BASE, options.timeout);
-  work->operation.inputs.push_back(input);
-  work->operation.outputs.push_back(output);
+  describe_allgather_base({"_allgather_base", size_}, output, input, work->operation);
   return submit(std::move(work));
 }
 
@@ -164,14 +138,10 @@ auto RankBackend::reduce_scatter(Tensors& outputs, TensorLists& inputs, const c1
   const auto& output = check.single(outputs, "output tensor list");
   const auto& list = check.one_for_each_rank(inputs, false);
   check.same_type(output, list);
-  const auto& own = list[static_cast<std::size_t>(rank_)];
-  if (own.numel() != output.numel()) {
-    check.fail(fmt::format("invalid tensor size at index {} (expected [{}], got [{}])", rank_,
-                           fmt::join(output.sizes(), ", "), fmt::join(own.sizes(), ", ")));
-  }
+  check.same_count(output, list[static_cast<std::size_t>(rank_)], rank_);
   auto work = make(OpType::REDUCE_SCATTER, options.timeout);
   auto& call = work->operation;
-  set_reduce_op(call, options.reduceOp);
+  set_reduce_op(options.reduceOp, call);
   call.inputs.assign(list.begin(), list.end());
   call.outputs.push_back(output);
   return submit(std::move(work));
@@ -179,14 +149,8 @@ auto RankBackend::reduce_scatter(Tensors& outputs, TensorLists& inputs, const c1
 
 auto RankBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                        const c10d::ReduceScatterOptions& options) -> WorkPtr {
-  ArgumentChecks("_reduce_scatter_base", size_)
-      .base_pair(input, output, "input tensor must be the same size as output size times world size",
-                 "input tensor must be the same type as the output tensor.");
   auto work = make(OpType::_REDUCE_SCATTER_BASE, options.timeout);
-  auto& call = work->operation;
-  set_reduce_op(call, options.reduceOp);
-  call.inputs.push_back(input);
-  call.outputs.push_back(output);
+  describe_reduce_scatter_base({"_reduce_scatter_base", size_}, output, input, options.reduceOp, work->operation);
   return submit(std::move(work));
 }
 

@@ -11,6 +11,7 @@
 #include <rehearse/comm/rank_work.h>
 
 #include "argument_checks.h"
+#include "coalesced_work.h"
 #include "comm/call/fingerprint.h"
 #include "comm/group/group_state.h"
 
@@ -105,41 +106,33 @@ auto RankBackend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToA
   return submit(std::move(work));
 }
 
-auto RankBackend::send(Tensors& tensors, int destination, int tag) -> WorkPtr {
-  const ArgumentChecks check("send", size_);
+auto RankBackend::point_to_point(OpType type, const char* op, Tensors& tensors, int peer, int tag) -> WorkPtr {
+  const ArgumentChecks check(op, size_);
   const auto& tensor = message(check, tensors);
-  check_peer(check, "destination", destination, rank_, size_);
+  if (type != OpType::RECVANYSOURCE) check_peer(check, type == OpType::SEND ? "destination" : "source", peer, rank_, size_);
   check_tag(check, tag);
-  auto work = make(OpType::SEND, c10d::kUnsetTimeout);
-  work->operation.peer = destination;
-  work->operation.tag = tag;
-  work->operation.inputs.push_back(tensor);
+  auto work = make(type, c10d::kUnsetTimeout);
+  auto& call = work->operation;
+  call.peer = peer;
+  call.tag = tag;
+  (type == OpType::SEND ? call.inputs : call.outputs).push_back(tensor);
   return submit(std::move(work));
+}
+
+auto RankBackend::send(Tensors& tensors, int destination, int tag) -> WorkPtr {
+  return point_to_point(OpType::SEND, "send", tensors, destination, tag);
 }
 
 auto RankBackend::recv(Tensors& tensors, int source, int tag) -> WorkPtr {
-  const ArgumentChecks check("recv", size_);
-  const auto& tensor = message(check, tensors);
-  check_peer(check, "source", source, rank_, size_);
-  check_tag(check, tag);
-  auto work = make(OpType::RECV, c10d::kUnsetTimeout);
-  work->operation.peer = source;
-  work->operation.tag = tag;
-  work->operation.outputs.push_back(tensor);
-  return submit(std::move(work));
+  return point_to_point(OpType::RECV, "recv", tensors, source, tag);
 }
 
 auto RankBackend::recvAnysource(Tensors& tensors, int tag) -> WorkPtr {
-  const ArgumentChecks check("recv_any_source", size_);
-  const auto& tensor = message(check, tensors);
-  check_tag(check, tag);
-  auto work = make(OpType::RECVANYSOURCE, c10d::kUnsetTimeout);
-  work->operation.tag = tag;
-  work->operation.outputs.push_back(tensor);
-  return submit(std::move(work));
+  return point_to_point(OpType::RECVANYSOURCE, "recv_any_source", tensors, -1, tag);
 }
 
 void RankBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
+  TORCH_CHECK(coalesced_ == nullptr, "rehearse::monitoredBarrier: it blocks, so it cannot be coalesced");
   auto work = make(OpType::BARRIER, rank_ == 0 ? options.timeout : c10d::kUnsetTimeout);
   work->operation.tag = Operation::kMonitoredBarrier;
   group_->submit(work);

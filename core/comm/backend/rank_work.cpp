@@ -71,9 +71,13 @@ void RankWork::finish(State state) {
   state_ = state;
   meeting_ = nullptr;
   waiters_.notify_all();
-  if (future_ == nullptr || group_->closed()) return;
+  if (group_->closed()) return;
+  if (auto* const member = group_->find_member(rank_); member != nullptr && state == State::completed && !is_buffer()) {
+    member->completed(*this);
+  }
+  if (future_ == nullptr && result_future_ == nullptr) return;
   auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);
-  group_->world().executor().post(group_->global_rank(rank_), [self] { self->mark_future(); });
+  group_->world().executor().post(group_->global_rank(rank_), [self] { self->mark_futures(); });
 }
 
 bool RankWork::isCompleted() {
@@ -82,7 +86,7 @@ bool RankWork::isCompleted() {
 }
 
 bool RankWork::isSuccess() const { return state_ == State::completed; }
-std::exception_ptr RankWork::exception() const { return exception_; }
+std::exception_ptr RankWork::exception() const { return incomplete() ? timeout_ : exception_; }
 
 int RankWork::sourceRank() const {
   TORCH_CHECK(source_ >= 0,
@@ -90,16 +94,21 @@ int RankWork::sourceRank() const {
   return source_;
 }
 
-std::vector<at::Tensor> RankWork::result() { return {operation.outputs.begin(), operation.outputs.end()}; }
+std::vector<at::Tensor> RankWork::result() {
+  TORCH_CHECK(!incomplete(), "Work needs to be completed before calling result(). Should call wait() before result().");
+  return {operation.outputs.begin(), operation.outputs.end()};
+}
+
 void RankWork::synchronize() {}
 
 bool RankWork::wait(std::chrono::milliseconds timeout) {
-  if (incomplete()) block(timeout);
+  if (incomplete() && !block(timeout)) return false;
   if (exception_ != nullptr) std::rethrow_exception(exception_);
   return true;
 }
 
-void RankWork::block(std::chrono::milliseconds timeout) {
+// False: abort() ended the wait.
+bool RankWork::block(std::chrono::milliseconds timeout) {
   auto& world = group_->world();
   const bool given = timeout.count() > 0;
   const auto limit = given ? world.now() + timeout : deadline_;
@@ -108,23 +117,39 @@ void RankWork::block(std::chrono::milliseconds timeout) {
   if (!watched && limit != VirtualTime::max()) own_limit = limit;
   const Waiting observer(*this);
   while (incomplete()) {
+    if (std::exchange(wait_aborted_, false)) return false;
     const auto result = waiters_.wait(observer, own_limit);
     if (result == exec::WaitResult::notified || !incomplete() || world.now() < limit) continue;
     throw_timeout(given ? timeout : operation.timeout);
   }
+  return true;
 }
 
 void RankWork::throw_timeout(std::chrono::milliseconds timeout) {
   gave_up_ = true;
+  group_->member(rank_).note(c10d::ErrorType::TIMEOUT);
+  mark_result();
   const auto missing = waits_for();
   const auto why = missing.empty() ? std::string("all ranks are there, the transfer takes longer")
                                    : "missing ranks: " + rank_numbers(missing);
-  throw TimeoutError(
+  timeout_ = std::make_exception_ptr(TimeoutError(
       fmt::format("{} timed out after {} ms of virtual time; {}", title_of(*this), timeout.count(), why),
-      group_->name(), sequence_, missing);
+      group_->name(), sequence_, missing));
+  std::rethrow_exception(timeout_);
 }
 
 void RankWork::abort() {
+  if (!incomplete()) return;
+  if (!is_point_to_point(operation.type)) return cancel();
+  wait_aborted_ = true;
+  waiters_.notify_all();
+}
+
+void RankWork::cancel() {
+  if (!incomplete()) return;
+  const auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);  // the meeting may have held the last one
+  group_->member(rank_).note(c10d::ErrorType::COMM_ERROR);
+  if (meeting_ != nullptr) meeting_->withdraw(*this);
   fail(std::make_exception_ptr(CommError(fmt::format("{} was aborted", title_of(*this)), group_->name(), sequence_,
                                          {group_->global_rank(rank_)})));
 }
@@ -137,18 +162,45 @@ c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFuture() {
       future_->setError(std::make_exception_ptr(
           CommError(title_of(*this) + ": the world is over", group_->name(), sequence_, {})));
     } else if (!incomplete()) {
-      mark_future();
+      mark_futures();
     }
   }
   return future_;
 }
 
-void RankWork::mark_future() {
+c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFutureResult() {
+  if (result_future_ == nullptr) {
+    result_future_ = c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
+    if (!incomplete() || gave_up_) mark_result();
+  }
+  return result_future_;
+}
+
+void RankWork::mark_futures() {
+  mark_result();
+  if (future_ == nullptr || future_->completed()) return;
   if (exception_ != nullptr) {
-    future_->setErrorIfNeeded(exception_);
+    future_->setError(exception_);
   } else {
     future_->markCompleted(c10::IValue(result()));
   }
+}
+
+void RankWork::mark_result() {
+  if (result_future_ == nullptr || result_future_->completed()) return;
+  auto result = c10d::WorkResult::SUCCESS;
+  if (gave_up_) result = c10d::WorkResult::TIMEOUT;
+  if (exception_ != nullptr) result = c10d::WorkResult::COMM_ERROR;
+  result_future_->markCompleted(c10::IValue(static_cast<std::int64_t>(result)));
+}
+
+std::shared_ptr<c10d::WorkInfo> RankWork::info() const {
+  using Clock = std::chrono::steady_clock;
+  const auto at = [](VirtualTime time) {
+    return Clock::time_point(std::chrono::duration_cast<Clock::duration>(time.time_since_epoch()));
+  };
+  return std::make_shared<c10d::WorkInfo>(operation.type, sequence_, at(started_), at(completed_at_),
+                                          completed_at_ - started_);
 }
 
 float RankWork::getDuration() const {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fingerprint.h"
 
+#include <algorithm>
 #include <cctype>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,7 +44,10 @@ std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& 
   const bool sized = !is_alltoall(call.type) && !tensors.empty();
   const auto factor = premul_factor(call);
   const bool reduces = call.reduce_op != c10d::ReduceOp::UNUSED;
-  return {{"op", std::string(name_of(call))},
+  // Whoever coalesces by hand what another rank's call coalesces does the same.
+  const auto name = call.type == OpType::COALESCED ? name_of(call.type) : name_of(call);
+  return {{"op", std::string(name)},
+          {"operations", call.parts.empty() ? "" : std::to_string(call.parts.size())},
           {"shape", sized ? shapes_text(tensors) : ""},
           {"sparse_dim", sparse_text(tensors)},
           {"dtype", tensors.empty() ? "" : dtype_text(tensors.front().scalar_type())},
@@ -51,6 +56,20 @@ std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& 
           {"reduce_op", reduces ? std::string(name_of(call.reduce_op)) : ""},
           {"factor", factor ? fmt::format("{}", *factor) : ""},
           {"label", label_text(call)}};
+}
+
+constexpr std::size_t kPartsShown = 4;
+
+// `3 x allreduce(sum, float32[2], cpu)` when all are alike, else one after the other.
+std::string parts_text(const std::vector<Operation>& parts) {
+  std::vector<std::string> texts;
+  for (const auto& part : parts) texts.push_back(fingerprint_text(part));
+  if (std::all_of(texts.begin(), texts.end(), [&texts](const std::string& text) { return text == texts.front(); })) {
+    return fmt::format("{} x {}", texts.size(), texts.front());
+  }
+  const auto count = texts.size();
+  texts.resize(std::min(count, kPartsShown));
+  return fmt::format("{}{}", fmt::join(texts, ", "), count > kPartsShown ? fmt::format(", ... {} in all", count) : "");
 }
 
 std::string or_none(std::string value) { return value.empty() ? "none" : std::move(value); }
@@ -108,6 +127,7 @@ std::string fingerprint_text(const Operation& call) {
     }
     parts.push_back(fmt::format("send [{}], receive [{}]", fmt::join(to, ", "), fmt::join(from, ", ")));
   }
+  if (!call.parts.empty()) parts.push_back(parts_text(call.parts));
   const auto label = label_text(call);
   return fmt::format("{}({}){}{}", name_of(call), fmt::join(parts, ", "), label.empty() ? "" : " label=", label);
 }
@@ -124,6 +144,16 @@ std::vector<Mismatch::Field> differences(const Operation& first, const Operation
     // What only one of two different operations has tells nothing more.
     if (!same_op && (value.empty() || other.empty()) && std::string_view(name) != "label") continue;
     fields.push_back({name, or_none(std::move(value)), or_none(std::move(other))});
+  }
+  if (first.parts.size() == second.parts.size()) {
+    for (std::size_t i = 0; i < first.parts.size(); ++i) {
+      const auto& [part, other] = std::tie(first.parts[i], second.parts[i]);
+      if (agreement_hash(part, 0) == agreement_hash(other, 0)) continue;
+      for (auto& field : differences(part, other)) {
+        field.name += fmt::format(" of operation {}", i + 1);
+        fields.push_back(std::move(field));
+      }
+    }
   }
   if (fields.empty()) fields.push_back({"call", fingerprint_text(first), fingerprint_text(second)});
   return fields;

@@ -33,6 +33,9 @@ std::vector<Mismatch::Field> differences(const Operation& first, const Operation
 // A send and the receive that it meets.
 std::vector<Mismatch::Field> pair_differences(const Operation& send, const Operation& recv);
 
+// What the parts of a call and their tensors are, or the call itself where it has none.
+std::span<const Operation> parts_of(const Operation& call) noexcept;
+
 bool is_alltoall(c10d::OpType type) noexcept;
 
 // The tensors of a call that must be alike on all ranks. Lists in which tensor j belongs to rank j count as a whole.

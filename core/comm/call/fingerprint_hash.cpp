@@ -36,9 +36,16 @@ class Hash {
 
 bool is_alltoall(OpType type) noexcept { return type == OpType::ALLTOALL || type == OpType::ALLTOALL_BASE; }
 
+std::span<const Operation> parts_of(const Operation& call) noexcept {
+  return call.parts.empty() ? std::span(&call, 1) : std::span(call.parts);
+}
+
 std::span<const at::Tensor> shared_tensors(const Operation& call) noexcept {
   switch (call.type) {
     case OpType::BARRIER:
+    case OpType::ALLREDUCE_COALESCED:
+    case OpType::ALLGATHER_COALESCED:
+    case OpType::COALESCED:
       return {};
     case OpType::ALLGATHER:
     case OpType::SCATTER:
@@ -79,18 +86,23 @@ std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash) no
     if (sized) hash.add_sizes(tensor);
   }
   if (const auto factor = premul_factor(call)) hash.add(std::bit_cast<std::uint64_t>(*factor));
+  for (const auto& part : call.parts) hash.add(agreement_hash(part, 0));
   return hash.value();
 }
 
 std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement) noexcept {
   Hash hash(agreement);
   hash.add(static_cast<std::uint64_t>(call.timeout.count()));
+  if (call.type == OpType::COALESCED) hash.add(static_cast<std::uint64_t>(call.tag));
   switch (call.type) {
     case OpType::ALLGATHER:
     case OpType::GATHER:
     case OpType::SCATTER:
     case OpType::ALLTOALL:
     case OpType::ALLTOALL_BASE:
+      break;
+    case OpType::ALLGATHER_COALESCED:
+    case OpType::COALESCED:
       break;
     default:
       return hash.value();  // the rest follows from what is shared
@@ -101,6 +113,7 @@ std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement) noe
   }
   for (const auto split : call.input_splits) hash.add(static_cast<std::uint64_t>(split));
   for (const auto split : call.output_splits) hash.add(static_cast<std::uint64_t>(split));
+  for (const auto& part : call.parts) hash.add(signature_hash(part, 0));
   return hash.value();
 }
 

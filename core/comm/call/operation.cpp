@@ -11,6 +11,12 @@ std::string_view name_of(c10d::OpType type) noexcept {
       return "allreduce";
     case c10d::OpType::_ALLREDUCE_SPARSE:
       return "allreduce_sparse";
+    case c10d::OpType::ALLREDUCE_COALESCED:
+      return "allreduce_coalesced";
+    case c10d::OpType::ALLGATHER_COALESCED:
+      return "allgather_coalesced";
+    case c10d::OpType::COALESCED:
+      return "coalesced";
     case c10d::OpType::REDUCE:
       return "reduce";
     case c10d::OpType::ALLGATHER:
@@ -43,8 +49,14 @@ std::string_view name_of(c10d::OpType type) noexcept {
 }
 
 std::string_view name_of(const Operation& call) noexcept {
-  const bool monitored = call.type == c10d::OpType::BARRIER && call.tag == Operation::kMonitoredBarrier;
-  return monitored ? "monitored_barrier" : name_of(call.type);
+  if (call.type == c10d::OpType::BARRIER && call.tag == Operation::kMonitoredBarrier) return "monitored_barrier";
+  if (call.type == c10d::OpType::COALESCED && call.tag == Operation::kAllgatherIntoTensor) {
+    return "allgather_into_tensor_coalesced";
+  }
+  if (call.type == c10d::OpType::COALESCED && call.tag == Operation::kReduceScatterTensor) {
+    return "reduce_scatter_tensor_coalesced";
+  }
+  return name_of(call.type);
 }
 
 std::string_view name_of(c10d::ReduceOp::RedOpType op) noexcept {

@@ -71,6 +71,7 @@ Communicators::Communicators(exec::RankExecutor& executor, Fabric& fabric, Event
 Communicators::~Communicators() {
   executor_.explain_waits_by(nullptr);
   for (auto& creation : creations_) creation.group->close();
+  for (auto& derivation : derivations_) derivation.group->close();
 }
 
 c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_world_group(const c10::intrusive_ptr<c10d::Store>& store) {
@@ -154,6 +155,23 @@ void Communicators::release_works() noexcept {
   }
 }
 
+c10::intrusive_ptr<GroupState> Communicators::derive_group(const char* call, const std::string& name,
+                                                           const std::vector<int>& ranks, int rank) {
+  const auto place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  const auto is_next = [&](const Derivation& derivation) {
+    const auto& group = *derivation.group;
+    return group.ranks() == ranks && group.name() == name && derivation.taken[place] == 0;
+  };
+  auto found = std::find_if(derivations_.begin(), derivations_.end(), is_next);
+  if (found == derivations_.end()) {
+    auto group = c10::make_intrusive<GroupState>(*this, events_.add_group({name, name, ranks}), name, ranks);
+    derivations_.push_back({std::move(group), call, std::vector<char>(ranks.size())});
+    found = std::prev(derivations_.end());
+  }
+  found->taken[place] = 1;
+  return found->group;
+}
+
 void Communicators::set_label(int rank, const std::string* label) noexcept {
   labels_[static_cast<std::size_t>(rank)] = {label, label != nullptr ? text_hash(*label) : 0};
 }
@@ -168,6 +186,7 @@ void Communicators::fail(const Mismatch& mismatch) {
 std::vector<PendingOperation> Communicators::pending(int only_of) const {
   std::vector<PendingOperation> pending;
   for (const auto& creation : creations_) creation.group->list_pending(pending, only_of);
+  for (const auto& derivation : derivations_) derivation.group->list_pending(pending, only_of);
   std::sort(pending.begin(), pending.end(), [](const PendingOperation& a, const PendingOperation& b) {
     return std::tie(a.record_id, a.rank) < std::tie(b.record_id, b.rank);
   });
@@ -185,9 +204,17 @@ auto Communicators::explain_wait(int rank) const -> Explanation {
 std::vector<PendingGroup> Communicators::pending_groups() const {
   std::vector<PendingGroup> pending;
   for (std::size_t index = 0; index < creations_.size(); ++index) {
-    PendingGroup group{index, creations_[index].group->name(), {}, {}};
+    PendingGroup group{fmt::format("new_group #{}", index), creations_[index].group->name(), {}, {}};
     for (std::size_t rank = 0; rank < labels_.size(); ++rank) {
       (creations_[index].called[rank] != 0 ? group.called_by : group.missing).push_back(static_cast<int>(rank));
+    }
+    if (!group.missing.empty()) pending.push_back(std::move(group));
+  }
+  for (const auto& derivation : derivations_) {
+    PendingGroup group{derivation.call, derivation.group->name(), {}, {}};
+    for (std::size_t place = 0; place < derivation.taken.size(); ++place) {
+      (derivation.taken[place] != 0 ? group.called_by : group.missing)
+          .push_back(derivation.group->global_rank(static_cast<int>(place)));
     }
     if (!group.missing.empty()) pending.push_back(std::move(group));
   }

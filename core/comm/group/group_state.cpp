@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "group_state.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -46,20 +47,34 @@ Communicators& GroupState::world() const {
   return *world_;
 }
 
-void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
-  Communicators& world = this->world();
-  const int owner = global_rank(work->rank());
+void GroupState::check_caller(int rank) const {
+  world();
+  const int owner = global_rank(rank);
   const int caller = exec::this_rank::rank();
   if (caller != owner) {
     throw CommError(fmt::format("rank {} used the process group \"{}\" of rank {}: each rank must use its own", caller,
                                 name_, owner),
                     name_, 0, {caller});
   }
-  world.note_work(caller, *work);
+}
+
+void GroupState::check(const RankWork& work) const {
+  check_caller(work.rank());
+  if (!members_.empty()) {
+    const auto member = members_.find(work.rank());
+    if (member != members_.end()) member->second.check_open();
+  }
+  auto& world = this->world();
+  if (!world.executor().ending()) world.fabric().validate(work.operation, size());
+}
+
+void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
+  check(*work);
+  Communicators& world = this->world();
+  world.note_work(global_rank(work->rank()), *work);
   if (world.executor().ending()) return;
   auto& call = work->operation;
-  world.fabric().validate(call, size());
-  const auto& label = world.label(owner);
+  const auto& label = world.label(global_rank(work->rank()));
   call.label = label.text;
   work->fingerprint = agreement_hash(call, label.hash);
   work->signature = signature_hash(call, work->fingerprint);
@@ -99,6 +114,18 @@ Mismatch::Side GroupState::side_of(const RankWork& work, bool is_caller) const {
   }
   side.fingerprint += peer_text(work);
   return side;
+}
+
+Works GroupState::in_flight(int rank) const {
+  Works works;
+  collectives_.list_in_flight(rank, works);
+  const auto by_sequence = [](const auto& a, const auto& b) { return a->getSequencenumber() < b->getSequencenumber(); };
+  std::sort(works.begin(), works.end(), by_sequence);
+  Works sends_and_receives;
+  point_to_point_.list_in_flight(rank, sends_and_receives);
+  std::sort(sends_and_receives.begin(), sends_and_receives.end(), by_sequence);
+  works.insert(works.end(), sends_and_receives.begin(), sends_and_receives.end());
+  return works;
 }
 
 void GroupState::list_pending(std::vector<PendingOperation>& pending, int only_of) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 
 #include "comm/matcher/collective_matcher.h"
 #include "comm/matcher/point_to_point_matcher.h"
+#include "group_member.h"
 
 namespace rehearse::comm {
 
@@ -34,10 +36,27 @@ class GroupState final : public c10::intrusive_ptr_target {
   // Throws CommError when the world is over.
   Communicators& world() const;
 
-  // Checks, records and matches the call. Throws what the Fabric has against it, MismatchError, and CommError when
-  // the world is over or the calling fiber belongs to another rank. Does nothing while the world ends: the work then
-  // never completes, and waiting for it throws RankAborted.
+  // Throws CommError when the world is over, or when the calling fiber belongs to another rank than `rank`.
+  void check_caller(int rank) const;
+
+  // Throws what the Fabric has against the call, and CommError when the world is over, when the calling fiber belongs
+  // to another rank, or when that rank has aborted the group or shut it down.
+  void check(const RankWork& work) const;
+
+  // Checks, records and matches the call. Throws what check() does, and MismatchError. Does nothing while the world
+  // ends: the work then never completes, and waiting for it throws RankAborted.
   void submit(c10::intrusive_ptr<RankWork> work);
+
+  // What `rank` has asked of its end of the group; null: nothing yet.
+  GroupMember* find_member(int rank) noexcept {
+    if (members_.empty()) return nullptr;
+    const auto found = members_.find(rank);
+    return found != members_.end() ? &found->second : nullptr;
+  }
+  GroupMember& member(int rank) { return members_.try_emplace(rank, *this, rank).first->second; }
+
+  // The rank's calls that are not complete, collectives first, each kind oldest first.
+  Works in_flight(int rank) const;
 
   CollectiveMatcher& collectives() noexcept { return collectives_; }
 
@@ -57,6 +76,7 @@ class GroupState final : public c10::intrusive_ptr_target {
   const std::string name_;
   const std::vector<int> ranks_;
   std::vector<std::uint32_t> calls_;  // by rank: collectives, sends and receives so far
+  std::map<int, GroupMember> members_;  // by rank; most ranks never need one
   CollectiveMatcher collectives_;
   PointToPointMatcher point_to_point_;
 };

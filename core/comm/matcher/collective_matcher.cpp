@@ -56,6 +56,10 @@ void CollectiveMatcher::list_pending(std::vector<PendingOperation>& pending, int
   for (const auto& slot : slots_) slot->list_pending(pending, only_of);
 }
 
+void CollectiveMatcher::list_in_flight(int rank, Works& works) const {
+  for (const auto& slot : slots_) slot->list_in_flight(rank, works);
+}
+
 void CollectiveMatcher::close() noexcept {
   for (const auto& slot : slots_) slot->close();
   open_.clear();

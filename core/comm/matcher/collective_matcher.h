@@ -35,11 +35,13 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   void fail_monitored_barrier();
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
+  void list_in_flight(int rank, Works& works) const;
   void close() noexcept;
 
   std::string describe(const RankWork& work) const override;
   std::vector<int> waits_for(const RankWork& work) const override;
   bool watch(RankWork& work, VirtualTime deadline) override;
+  void withdraw(RankWork& work) override;
   void on_complete() noexcept override;
 
  private:
@@ -49,7 +51,8 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   bool gives_up() const noexcept override { return true; }
   void check(const RankWork& work);
   void check_edges(const RankWork& work);
-  void check_edge(const RankWork& sender, const RankWork& receiver, const RankWork& caller);
+  void check_all_edges(const RankWork& work, std::size_t part);
+  void check_edge(const RankWork& sender, const RankWork& receiver, const RankWork& caller, std::size_t part);
   [[noreturn]] void disagree(const RankWork& first, const RankWork& second, std::vector<Mismatch::Field> fields);
   void fail(RankWork& work) const;
   void let_go() noexcept;
@@ -84,6 +87,7 @@ class CollectiveMatcher {
   [[noreturn]] void give_up_monitored_barrier(const RankWork& work, const TimeoutError& error, bool name_all);
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
+  void list_in_flight(int rank, Works& works) const;
   void close() noexcept;
 
  private:

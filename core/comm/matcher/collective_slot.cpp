@@ -46,8 +46,10 @@ void CollectiveSlot::check(const RankWork& work) {
   if (first_ != nullptr && work.fingerprint != fingerprint_) {
     disagree(*first_, work, differences(first_->operation, work.operation));
   }
-  const auto type = work.operation.type;
-  if (type == c10d::OpType::ALLTOALL_BASE || type == c10d::OpType::ALLTOALL) check_edges(work);
+  if (is_alltoall(work.operation.type)) return check_edges(work);
+  for (std::size_t part = 0; part < work.operation.parts.size(); ++part) {
+    if (is_alltoall(work.operation.parts[part].type)) check_all_edges(work, part);
+  }
 }
 
 // The usual all-to-all has equal splits everywhere, and needs no look at its n * n edges.
@@ -55,17 +57,21 @@ void CollectiveSlot::check_edges(const RankWork& work) {
   const auto split = even_split(work.operation);
   if (first_ == nullptr) even_split_ = split;
   if (split != even_split_) even_split_ = -1;
-  if (even_split_ >= 0) return;
+  if (even_split_ < 0) check_all_edges(work, 0);
+}
+
+void CollectiveSlot::check_all_edges(const RankWork& work, std::size_t part) {
   for (const auto& other : works_) {
     if (other == nullptr) continue;
-    check_edge(work, *other, work);
-    check_edge(*other, work, work);
+    check_edge(work, *other, work, part);
+    check_edge(*other, work, work, part);
   }
 }
 
-void CollectiveSlot::check_edge(const RankWork& sender, const RankWork& receiver, const RankWork& caller) {
-  const auto sent = elements_to(sender.operation, receiver.rank());
-  const auto expected = elements_from(receiver.operation, sender.rank());
+void CollectiveSlot::check_edge(const RankWork& sender, const RankWork& receiver, const RankWork& caller,
+                                std::size_t part) {
+  const auto sent = elements_to(parts_of(sender.operation)[part], receiver.rank());
+  const auto expected = elements_from(parts_of(receiver.operation)[part], sender.rank());
   if (sent == expected) return;
   const auto name = fmt::format("splits of rank {} to rank {}", group_.global_rank(sender.rank()),
                                 group_.global_rank(receiver.rank()));
@@ -123,6 +129,16 @@ void CollectiveSlot::let_go() noexcept {
   matcher_.give_back(*this);
 }
 
+void CollectiveSlot::withdraw(RankWork& work) {
+  work.leave_meeting();
+  if (state_ != State::open) return;  // the data is on its way
+  works_[static_cast<std::size_t>(work.rank())].reset();
+  --arrived_;
+  if (first_ != &work) return;
+  const auto next = std::find_if(works_.begin(), works_.end(), [](const auto& other) { return other != nullptr; });
+  first_ = next != works_.end() ? next->get() : nullptr;
+}
+
 void CollectiveSlot::fail_monitored_barrier() {
   failed_ = true;
   for (const auto& work : works_) {
@@ -174,6 +190,11 @@ std::vector<int> CollectiveSlot::waits_for(const RankWork&) const {
     if (works_[rank] == nullptr) missing.push_back(group_.global_rank(static_cast<int>(rank)));
   }
   return missing;
+}
+
+void CollectiveSlot::list_in_flight(int rank, Works& works) const {
+  const auto& work = works_[static_cast<std::size_t>(rank)];
+  if (work != nullptr && work->incomplete()) works.push_back(work);
 }
 
 void CollectiveSlot::list_pending(std::vector<PendingOperation>& pending, int only_of) const {

@@ -40,6 +40,12 @@ std::string MatchedPair::describe(const RankWork& work) const {
   return fmt::format("{} (matched; the transfer is under way)", title_of(work));
 }
 
+void MatchedPair::list_in_flight(int rank, Works& works) const {
+  for (const auto& work : {send_, recv_}) {
+    if (work != nullptr && work->rank() == rank && work->incomplete() && !work->is_buffer()) works.push_back(work);
+  }
+}
+
 void MatchedPair::list_pending(std::vector<PendingOperation>& pending, int only_of) const {
   for (const auto* const work : {send_.get(), recv_.get()}) {
     if (work == nullptr || !work->incomplete()) continue;

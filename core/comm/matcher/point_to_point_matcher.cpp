@@ -143,6 +143,26 @@ std::vector<int> PointToPointMatcher::waits_for(const RankWork& work) const {
   return others;
 }
 
+void PointToPointMatcher::withdraw(RankWork& work) {
+  work.leave_meeting();
+  for (auto& mailbox : mailboxes_) {
+    for (auto* const entries : {&mailbox.sends, &mailbox.receives}) {
+      std::erase_if(*entries, [&work](const Entry& entry) { return entry.work.get() == &work; });
+    }
+  }
+}
+
+void PointToPointMatcher::list_in_flight(int rank, Works& works) const {
+  for (const auto& mailbox : mailboxes_) {
+    for (const auto* const entries : {&mailbox.sends, &mailbox.receives}) {
+      for (const auto& entry : *entries) {
+        if (entry.work->rank() == rank && !entry.work->is_buffer()) works.push_back(entry.work);
+      }
+    }
+  }
+  for (const auto& pair : pairs_) pair->list_in_flight(rank, works);
+}
+
 void PointToPointMatcher::list_pending(std::vector<PendingOperation>& pending, int only_of) const {
   for (const auto& mailbox : mailboxes_) {
     for (const auto* const entries : {&mailbox.sends, &mailbox.receives}) {

@@ -22,11 +22,13 @@ class MatchedPair final : public Meeting, public Completion {
   void launch(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv);
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
+  void list_in_flight(int rank, Works& works) const;
   void close() noexcept;
 
   std::string describe(const RankWork& work) const override;
   std::vector<int> waits_for(const RankWork&) const override { return {}; }
   bool watch(RankWork&, VirtualTime) override { return false; }
+  void withdraw(RankWork& work) override { work.leave_meeting(); }  // the data is on its way
   void on_complete() noexcept override;
 
  private:
@@ -46,11 +48,13 @@ class PointToPointMatcher final : public Meeting {
   void join(c10::intrusive_ptr<RankWork> work);
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
+  void list_in_flight(int rank, Works& works) const;
   void close() noexcept;
 
   std::string describe(const RankWork& work) const override;
   std::vector<int> waits_for(const RankWork& work) const override;
   bool watch(RankWork&, VirtualTime) override { return false; }
+  void withdraw(RankWork& work) override;
 
  private:
   friend class MatchedPair;

@@ -17,6 +17,8 @@ std::string_view recorder_name(const Signature& signature) {
       return "all_reduce";
     case c10d::OpType::ALLGATHER:
       return "all_gather";
+    case c10d::OpType::ALLGATHER_COALESCED:
+      return "all_gather_into_tensor_coalesced";
     case c10d::OpType::_ALLGATHER_BASE:
       return "_all_gather_base";
     case c10d::OpType::ALLTOALL:

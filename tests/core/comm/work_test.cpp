@@ -116,16 +116,73 @@ TEST_F(WorkTest, Receive_TimesOutToo) {
   EXPECT_EQ(outcome.end_time, kTimeZero + 20ms);
 }
 
-TEST_F(WorkTest, Abort_EndsTheWaitOfThatRank) {
+// The call no longer counts: with NCCL the others hang too, and the report must say for whom.
+TEST_F(WorkTest, AbortOfACollective_FailsItAndTheOthersMissThisRank) {
+  const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
+    const auto work = allreduce(group, at::ones({1}));
+    if (rank != 0) {
+      EXPECT_THROW(work->wait(5ms), TimeoutError);
+      return;
+    }
+    work->abort();
+    EXPECT_THROW(work->wait(), CommError);
+    EXPECT_FALSE(work->isSuccess());
+    EXPECT_TRUE(work->isCompleted());
+    EXPECT_NE(work->exception(), nullptr);
+    EXPECT_EQ(work->getFutureResult()->value().toInt(), static_cast<int>(c10d::WorkResult::COMM_ERROR));
+    EXPECT_EQ(group->getDefaultBackend()->getError(), c10d::ErrorType::COMM_ERROR);
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  ASSERT_EQ(pending.size(), 2u);
+  EXPECT_THAT(pending[0].waits_for, ElementsAre(0));
+}
+
+TEST_F(WorkTest, AbortWhenAllRanksAreThere_IsTheAbortingRanksOwnAffair) {
+  fabric.takes = 1ms;
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     const auto work = allreduce(group, at::ones({1}));
-    if (rank == 0) work->abort();
-    if (rank == 0) {
+    if (rank == 1) {
+      work->abort();
       EXPECT_THROW(work->wait(), CommError);
     } else {
       EXPECT_TRUE(work->wait());
     }
-    EXPECT_EQ(work->isSuccess(), rank == 1);
+    allreduce(group, at::ones({1}))->wait();
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
+TEST_F(WorkTest, FutureResult_SaysHowItWent) {
+  const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
+    const auto work = allreduce(group, at::ones({1}));
+    const auto before = work->getFutureResult();
+    work->wait();
+    before->wait();
+    EXPECT_EQ(before->value().toInt(), static_cast<int>(c10d::WorkResult::SUCCESS));
+    EXPECT_EQ(work->getFutureResult(), before);
+    if (rank == 1) return exec::this_rank::sleep_for(20ms);
+    const auto late = allreduce(group, at::ones({1}));
+    EXPECT_FALSE(late->getFutureResult()->completed());
+    EXPECT_THROW(late->wait(1ms), TimeoutError);
+    EXPECT_EQ(late->getFutureResult()->value().toInt(), static_cast<int>(c10d::WorkResult::TIMEOUT));
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
+TEST_F(WorkTest, Result_OnlyWhenComplete) {
+  const auto outcome = run(2, [](int, const ProcessGroup& group) {
+    const auto tensor = at::ones({1});
+    const auto work = broadcast(group, tensor);
+    if (!work->isSuccess()) {
+      EXPECT_THROW(work->result(), c10::Error);
+    }
+    work->wait();
+    ASSERT_EQ(work->result().size(), 1u);
+    EXPECT_TRUE(work->result()[0].is_same(tensor));
+    EXPECT_THROW(work->sourceRank(), c10::Error);
+    EXPECT_NO_THROW(work->synchronize());
+    EXPECT_EQ(work->retrieveOpType(), c10d::OpType::BROADCAST);
+    EXPECT_THROW(work->blockCurrentStream(), c10::Error);  // c10d's own: there is no stream
   });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }

@@ -48,9 +48,9 @@ struct PendingOperation {
   std::uint64_t record_id = 0;  // Event::record_id of the call; RankWork::kNotRecorded for what a buffered send left
 };
 
-// A new_group() that not all ranks of the world have made.
+// A new_group() that not all ranks of the world have made, or a split(), merge() or shrink() that not all members have.
 struct PendingGroup {
-  std::uint64_t sequence = 0;
+  std::string call;  // "new_group #3", "split"
   std::string name;
   std::vector<int> called_by, missing;
 };
@@ -86,6 +86,11 @@ class Communicators final : public exec::WaitExplainer {
   // keep each work that nobody waited for as long as the process lives: takes the rank's out. Works that the program
   // still holds stay as they are. Time: works left behind, squared.
   void release_works() noexcept;
+
+  // For split() and its like: the group of these ranks of the world under this name that `rank`, one of them, has not
+  // yet taken. Its n-th such call takes the n-th such group, whatever else it does in between.
+  c10::intrusive_ptr<GroupState> derive_group(const char* call, const std::string& name, const std::vector<int>& ranks,
+                                              int rank);
 
   // What `rank` calls the payload of its next operations; null: nothing. The string must live as long as this object.
   void set_label(int rank, const std::string* label) noexcept;
@@ -129,6 +134,13 @@ class Communicators final : public exec::WaitExplainer {
     exec::CallSite where;
   };
 
+  // A group made from others, by its members alone.
+  struct Derivation {
+    c10::intrusive_ptr<GroupState> group;
+    const char* call;
+    std::vector<char> taken;  // by rank in the group
+  };
+
   void check_name_is_free(std::string_view name, std::size_t groups) const;  // among the first `groups`
   void start_creation(std::span<const int> ranks, std::string_view name, int rank);
   void check_creation(std::span<const int> ranks, std::string_view name, std::size_t index, int rank);
@@ -143,6 +155,7 @@ class Communicators final : public exec::WaitExplainer {
   std::vector<std::size_t> groups_made_;  // by rank: how many new_group() calls
   std::vector<RankWorks> works_;           // by rank: those that still exist
   std::vector<Creation> creations_;       // in order
+  std::vector<Derivation> derivations_;   // in order of each one's first rank
 };
 
 }  // namespace rehearse::comm

@@ -9,7 +9,8 @@
 
 namespace rehearse::comm {
 
-// A collective whose ranks are all there and agree, or a matched send and receive.
+// A collective whose ranks are all there and agree, or a matched send and receive. Where the calls have parts, all have
+// as many: part i of all calls is a collective of its own, and the transfer is done when all of them are.
 struct Transfer {
   c10d::OpType type = c10d::OpType::UNKNOWN;  // SEND for a matched pair
   std::uint64_t sequence = 0;

@@ -33,11 +33,19 @@ using TensorList = c10::SmallVector<at::Tensor, 1>;
 //   _reduce_scatter_base   1 (n times)       1                 reduce_op
 //   alltoall_base          1                 1                 input_splits, output_splits in elements (always n)
 //   alltoall               n                 n                 inputs[j] has as many elements as rank j's outputs[this rank]
+//   allreduce_coalesced    all               all               parts: an allreduce each
+//   allgather_coalesced    all               all               parts: an allgather each
+//   coalesced              all               all               parts: the collectives between startCoalescing() and
+//                                                              endCoalescing(); tag: 0, kAllgatherIntoTensor or
+//                                                              kReduceScatterTensor
 //   send                   1                 -                 peer, tag
 //   recv                   -                 1                 peer (-1: any source), tag
 //   barrier                -                 -                 tag: kMonitoredBarrier for monitoredBarrier(), else 0
+// Inputs and outputs of a call with parts are those of its parts, one after the other.
 struct Operation {
   static constexpr int kMonitoredBarrier = 1;
+  static constexpr int kAllgatherIntoTensor = 1;
+  static constexpr int kReduceScatterTensor = 2;
 
   c10d::OpType type = c10d::OpType::UNKNOWN;
   c10d::ReduceOp::RedOpType reduce_op = c10d::ReduceOp::UNUSED;
@@ -49,13 +57,14 @@ struct Operation {
   c10::SmallVector<std::int64_t, 0> input_splits;
   c10::SmallVector<std::int64_t, 0> output_splits;
   c10::intrusive_ptr<c10d::_SupplementBase> reduce_supplement;  // PREMUL_SUM's factor
+  std::vector<Operation> parts;          // done as one, in any order; they have no parts, timeout or label of their own
   std::chrono::milliseconds timeout{0};  // 0: none
   const std::string* label = nullptr;   // what the user calls the payload; interned by the world, null: none
 };
 
 // "allreduce", "_allgather_base", ...: the names of c10d's profiling titles without the back end.
 std::string_view name_of(c10d::OpType type) noexcept;
-std::string_view name_of(const Operation& call) noexcept;  // knows "monitored_barrier"
+std::string_view name_of(const Operation& call) noexcept;  // knows "monitored_barrier" and its like
 std::string_view name_of(c10d::ReduceOp::RedOpType op) noexcept;
 
 bool is_point_to_point(c10d::OpType type) noexcept;

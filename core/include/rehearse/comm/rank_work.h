@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,11 @@ class Meeting {
   virtual std::vector<int> waits_for(const RankWork& work) const = 0;  // ranks of the world
   // Calls work.time_out() at `deadline` if it is still awaited then; false: the work must see to that itself.
   virtual bool watch(RankWork& work, VirtualTime deadline) = 0;
+  // The work is no longer part of it: unless its data is on its way, the others wait for its rank in vain.
+  virtual void withdraw(RankWork& work) = 0;
 };
+
+using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 
 // One rank's end of one operation.
 //
@@ -49,21 +54,28 @@ class RankWork final : public c10d::Work,
 
   bool isCompleted() override;
   bool isSuccess() const override;
-  std::exception_ptr exception() const override;
+  std::exception_ptr exception() const override;  // while incomplete: of the last wait() that timed out
 
   // The rank (within the group) that a receive got its data from; throws until that is known, and for other ops.
   int sourceRank() const override;
 
-  // The output tensors; call it after wait().
+  // The output tensors. Throws before the operation is complete.
   std::vector<at::Tensor> result() override;
 
   // No time limit given (kNoTimeout): that of the operation, from the call on. One given counts from now.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void synchronize() override;
+
+  // A collective fails with CommError and no longer counts as called: the other ranks miss this one. (NCCL aborts the
+  // whole communicator, Gloo has no such call.) Of a send or receive, as Gloo's: the wait() that is under way, or the
+  // next one, returns false; the operation stays, and may be waited for again.
   void abort() override;
 
   // Holds the list of output tensors, as NCCL's; it is marked, and its callbacks run, in this rank's context.
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+
+  // A c10d::WorkResult: SUCCESS, COMM_ERROR after a failure, TIMEOUT after a wait() that timed out, whichever is first.
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
 
   // Virtual milliseconds between "all ranks are there" and completion; throws while incomplete.
   float getDuration() const override;
@@ -95,15 +107,19 @@ class RankWork final : public c10d::Work,
   void start(VirtualTime now) noexcept;
   void complete(VirtualTime now);
   void fail(std::exception_ptr error);
+  void cancel();  // what abort() does to collectives, for any
+  bool is_buffer() const noexcept { return record_id_ == kNotRecorded; }  // nobody holds it: a buffered send's copy
+  std::shared_ptr<c10d::WorkInfo> info() const;
   void time_out() noexcept { waiters_.time_out_all(); }  // those whose limit has come meet TimeoutError
 
  private:
   enum class State : std::uint8_t { pending, completed, failed };
   class Waiting;
 
-  void block(std::chrono::milliseconds timeout);
+  bool block(std::chrono::milliseconds timeout);
   void finish(State state);
-  void mark_future();
+  void mark_futures();
+  void mark_result();
   [[noreturn]] void throw_timeout(std::chrono::milliseconds timeout);
   std::string describe() const;
   std::vector<int> waits_for() const;
@@ -119,9 +135,12 @@ class RankWork final : public c10d::Work,
   VirtualTime deadline_ = VirtualTime::max();
   exec::WaitQueue waiters_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
+  c10::intrusive_ptr<c10::ivalue::Future> result_future_;
+  std::exception_ptr timeout_;
   int source_ = -1;
   State state_ = State::pending;
   bool gave_up_ = false;
+  bool wait_aborted_ = false;
 };
 
 using RankWorks = boost::intrusive::list<RankWork, boost::intrusive::constant_time_size<false>>;

@@ -44,6 +44,11 @@ class Group {
   Work recv(at::Tensor tensor, int from, int tag = 0) const;
   Work barrier() const;
 
+  // A group of the ranks (of this group) that stay, which alone call it: c10d::Backend::shrink(), for which
+  // c10d::ProcessGroup has no call. `abort`: this rank's calls on this group that are under way fail first. The group's
+  // store, where it has one, gets the new name as prefix.
+  Group shrink(const std::vector<int>& ranks_to_exclude, bool abort = false) const;
+
  private:
   c10d::ProcessGroup& checked() const;
 

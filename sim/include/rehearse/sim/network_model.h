@@ -17,6 +17,7 @@ namespace rehearse::sim {
 //   reduce_scatter,
 //     allgather, alltoall   (n-1) a + (n-1)/n S_total / B                       (ring; S_total: all n pieces)
 //   sparse allreduce        as allgather: every rank gets all indices and values and adds them itself
+//   coalesced calls         the most latencies that one of them has, and the transfers of all of them
 //
 // S counts the bytes of an operation's tensors, padding left out; where ranks give different sizes, of the rank that
 // moves most. Latency and transfer are each whole nanoseconds, the transfer rounded to the nearest. A group of one takes

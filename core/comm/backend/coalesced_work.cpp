@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "coalesced_work.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
+
+#include <rehearse/exec/this_rank.h>
+
+#include "comm/group/group_state.h"
+
+namespace rehearse::comm {
+namespace {
+
+using Future = c10::ivalue::Future;
+using FuturePtr = c10::intrusive_ptr<Future>;
+
+// Complete when all are. Refers to none of the works: a future that never comes must not keep them.
+FuturePtr all_of(const std::vector<FuturePtr>& futures, const c10::TypePtr& type) {
+  c10::List<FuturePtr> list(c10::FutureType::create(type));
+  for (const auto& future : futures) list.push_back(future);
+  return c10::collectAll(list);
+}
+
+std::vector<FuturePtr> done(Future& all) {
+  std::vector<FuturePtr> futures;
+  for (const auto& future : all.value().toListRef()) futures.push_back(future.toFuture());
+  return futures;
+}
+
+template <class List>
+void append(List& to, const List& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+}  // namespace
+
+void CoalescedWork::launch(GroupState& group, c10::intrusive_ptr<RankWork> collective) {
+  Works gathered = std::exchange(works_, {});
+  auto& call = collective->operation;
+  for (const auto& work : gathered) {
+    auto& part = work->operation;
+    if (is_point_to_point(part.type)) continue;
+    append(call.inputs, part.inputs);
+    append(call.outputs, part.outputs);
+    if (part.parts.empty()) {
+      part.timeout = std::chrono::milliseconds(0);
+      call.parts.push_back(std::move(part));
+    } else {
+      append(call.parts, part.parts);
+    }
+  }
+  if (!call.parts.empty()) works_.push_back(std::move(collective));
+  for (auto& work : gathered) {
+    if (is_point_to_point(work->retrieveOpType())) works_.push_back(std::move(work));
+  }
+  launched_ = true;
+  for (const auto& work : works_) group.submit(work);
+}
+
+const Works& CoalescedWork::launched() const {
+  TORCH_CHECK(launched_, "this Work is of calls between startCoalescing() and endCoalescing(): nothing can be asked of it "
+                         "before endCoalescing() has launched them");
+  return works_;
+}
+
+bool CoalescedWork::isCompleted() {
+  const auto& works = launched();
+  return std::all_of(works.begin(), works.end(), [](const auto& work) { return work->isCompleted(); });
+}
+
+bool CoalescedWork::isSuccess() const {
+  const auto& works = launched();
+  return std::all_of(works.begin(), works.end(), [](const auto& work) { return work->isSuccess(); });
+}
+
+std::exception_ptr CoalescedWork::exception() const {
+  for (const auto& work : launched()) {
+    if (work->exception() != nullptr) return work->exception();
+  }
+  return nullptr;
+}
+
+std::vector<at::Tensor> CoalescedWork::result() {
+  std::vector<at::Tensor> tensors;
+  for (const auto& work : launched()) append(tensors, work->result());
+  return tensors;
+}
+
+bool CoalescedWork::wait(std::chrono::milliseconds timeout) {
+  const auto& works = launched();
+  const bool limited = timeout.count() > 0;
+  const auto until = limited ? exec::this_rank::now() + timeout : VirtualTime::max();
+  bool whole = true;
+  for (const auto& work : works) {
+    if (limited && work->incomplete()) {
+      timeout = std::max(std::chrono::ceil<std::chrono::milliseconds>(until - exec::this_rank::now()),
+                         std::chrono::milliseconds(1));
+    }
+    whole = work->wait(timeout) && whole;
+  }
+  return whole;
+}
+
+void CoalescedWork::abort() {
+  for (const auto& work : launched()) work->abort();
+}
+
+FuturePtr CoalescedWork::getFuture() {
+  std::vector<FuturePtr> futures;
+  for (const auto& work : launched()) futures.push_back(work->getFuture());
+  const auto tensors = c10::ListType::create(c10::TensorType::get());
+  return all_of(futures, tensors)->then(
+      [](Future& all) {
+        std::vector<at::Tensor> result;
+        for (const auto& future : done(all)) append(result, future->value().toTensorVector());
+        return c10::IValue(std::move(result));
+      },
+      tensors);
+}
+
+FuturePtr CoalescedWork::getFutureResult() {
+  std::vector<FuturePtr> futures;
+  for (const auto& work : launched()) futures.push_back(work->getFutureResult());
+  return all_of(futures, c10::IntType::get())
+      ->then(
+          [](Future& all) {
+            for (const auto& future : done(all)) {
+              if (future->value().toInt() != static_cast<std::int64_t>(c10d::WorkResult::SUCCESS)) return future->value();
+            }
+            return c10::IValue(static_cast<std::int64_t>(c10d::WorkResult::SUCCESS));
+          },
+          c10::IntType::get());
+}
+
+float CoalescedWork::getDuration() const {
+  float longest = 0;
+  for (const auto& work : launched()) longest = std::max(longest, work->getDuration());
+  return longest;
+}
+
+std::uint64_t CoalescedWork::getSequencenumber() const { return launched().front()->getSequencenumber(); }
+
+}  // namespace rehearse::comm

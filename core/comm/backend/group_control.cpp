@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls of RankBackend that are about the group: its options, its life, and the groups made from it.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/comm/communicators.h>
+#include <rehearse/comm/rank_backend.h>
+
+#include "coalesced_work.h"
+#include "comm/group/group_state.h"
+
+namespace rehearse::comm {
+namespace {
+
+void check_members(const char* call, const std::vector<int>& ranks, int size) {
+  TORCH_CHECK_VALUE(!ranks.empty(), "rehearse::", call, ": the list of ranks is empty");
+  for (const int rank : ranks) {
+    TORCH_CHECK_VALUE(rank >= 0 && rank < size, "rehearse::", call, ": rank ", rank, " is out of range; a group of ", size,
+                      " has ranks 0 to ", size - 1);
+    TORCH_CHECK_VALUE(std::count(ranks.begin(), ranks.end(), rank) == 1, "rehearse::", call, ": rank ", rank,
+                      " is named twice");
+  }
+}
+
+std::string name_of_split(const std::string& group, const char* how, const std::vector<int>& ranks) {
+  return fmt::format("{}:{}:[{}]", group, how, fmt::join(ranks, ", "));
+}
+
+}  // namespace
+
+auto RankBackend::getBackendOptions() -> c10::intrusive_ptr<Options> {
+  auto options = c10::make_intrusive<Options>(getBackendName(), timeout_);
+  options->group_name = group_->name();
+  options->group_desc = getGroupDesc();
+  for (const int rank : group_->ranks()) options->global_ranks_in_group.push_back(static_cast<std::uint64_t>(rank));
+  return options;
+}
+
+void RankBackend::setTimeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
+
+// `global_ranks`: of the world, this rank among them.
+auto RankBackend::derive(const char* call, const std::vector<int>& global_ranks, const Options& options) const
+    -> BackendPtr {
+  const int self = group_->global_rank(rank_);
+  auto state = group_->world().derive_group(call, options.group_name, global_ranks, self);
+  const auto place = std::find(global_ranks.begin(), global_ranks.end(), self) - global_ranks.begin();
+  auto backend = c10::make_intrusive<RankBackend>(std::move(state), static_cast<int>(place), options.timeout);
+  backend->setGroupUid(options.group_name);
+  backend->setGroupDesc(options.group_desc);
+  return backend;
+}
+
+auto RankBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::vector<int>& ranks,
+                        const c10::intrusive_ptr<Options>& options) -> BackendPtr {
+  group_->check_caller(rank_);
+  check_members("split", ranks, size_);
+  if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return {};
+  auto own_options = options != nullptr ? options : getBackendOptions();
+  if (options == nullptr || options->group_name.empty()) {
+    own_options->group_name = name_of_split(group_->name(), "split", ranks);
+  }
+  std::vector<int> global_ranks;
+  for (const int rank : ranks) global_ranks.push_back(group_->global_rank(rank));
+  return derive("split", global_ranks, *own_options);
+}
+
+auto RankBackend::merge(const c10::intrusive_ptr<c10d::Store>& store, const c10::intrusive_ptr<Options>& options,
+                        const int& rank, const int& size) -> BackendPtr {
+  group_->check_caller(rank_);
+  TORCH_CHECK_VALUE(store != nullptr, "rehearse::merge: it needs a store, through which the ranks find each other");
+  TORCH_CHECK_VALUE(rank >= 0 && rank < size, "rehearse::merge: rank ", rank, " is out of range; a group of ", size,
+                    " has ranks 0 to ", size - 1);
+  auto own_options = options != nullptr ? options : getBackendOptions();
+  if (options == nullptr || options->group_name.empty()) own_options->group_name = group_->name() + ":merge";
+  const auto key = [&](int member) { return fmt::format("merge/{}/{}", own_options->group_name, member); };
+  store->set(key(rank), std::to_string(group_->global_rank(rank_)));
+  std::vector<int> global_ranks;
+  for (int member = 0; member < size; ++member) {
+    const int global_rank = std::stoi(store->get_to_str(key(member)));
+    TORCH_CHECK_VALUE(std::find(global_ranks.begin(), global_ranks.end(), global_rank) == global_ranks.end(),
+                      "rehearse::merge: rank ", global_rank, " of the world is there twice, the second time as rank ",
+                      member, " of ", size);
+    global_ranks.push_back(global_rank);
+  }
+  return derive("merge", global_ranks, *own_options);
+}
+
+auto RankBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int flags,
+                         const c10::intrusive_ptr<Options>& options) -> BackendPtr {
+  group_->check_caller(rank_);
+  std::vector<int> excluded;
+  for (const auto rank : ranks_to_exclude) excluded.push_back(static_cast<int>(rank));
+  check_members("shrink", excluded, size_);
+  TORCH_CHECK_VALUE(flags == 0 || flags == kShrinkAbort, "rehearse::shrink: the flags are ", flags, "; they are 0 or ",
+                    kShrinkAbort, " (abort)");
+  std::vector<int> stay, global_ranks;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (std::find(excluded.begin(), excluded.end(), rank) != excluded.end()) continue;
+    stay.push_back(rank);
+    global_ranks.push_back(group_->global_rank(rank));
+  }
+  TORCH_CHECK_VALUE(std::find(stay.begin(), stay.end(), rank_) != stay.end(), "rehearse::shrink: rank ", rank_,
+                    " is one of those to exclude; only those that stay call it");
+  if (flags == kShrinkAbort) abort();
+  auto own_options = options != nullptr ? options : getBackendOptions();
+  if (options == nullptr || options->group_name.empty()) {
+    own_options->group_name = name_of_split(group_->name(), "shrink", stay);
+  }
+  return derive("shrink", global_ranks, *own_options);
+}
+
+void RankBackend::abort() {
+  coalesced_.reset();
+  group_->member(rank_).abort();
+}
+
+void RankBackend::shutdown() { group_->member(rank_).shut_down(); }
+
+c10d::ErrorType RankBackend::getError() {
+  const auto* const member = group_->find_member(rank_);
+  return member != nullptr ? member->error() : c10d::ErrorType::SUCCESS;
+}
+
+void RankBackend::registerOnCompletionHook(std::function<void(std::shared_ptr<c10d::WorkInfo>)>&& hook) {
+  TORCH_CHECK(onCompletionHook_ == nullptr, "rehearse OnCompletion hook already registered");
+  TORCH_CHECK(hook != nullptr, "rehearse::registerOnCompletionHook: the hook is empty");
+  onCompletionHook_ = hook;  // for hasHooks()
+  group_->member(rank_).set_hook(std::move(hook));
+}
+
+void RankBackend::waitForPendingWorks() {
+  group_->check_caller(rank_);
+  group_->member(rank_).wait_for_pending_works();
+}
+
+}  // namespace rehearse::comm

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <rehearse/comm/rank_work.h>
+#include <rehearse/exec/wait_queue.h>
+
+namespace rehearse::comm {
+
+// One rank's end of a group as far as it is more than calls: its errors, its completion hook, and whether it still
+// takes calls. Made when it is first needed. Owned by the group.
+class GroupMember {
+ public:
+  using Hook = std::function<void(std::shared_ptr<c10d::WorkInfo>)>;
+
+  GroupMember(GroupState& group, int rank) : group_(group), rank_(rank) {}
+
+  // The first error stays.
+  void note(c10d::ErrorType error) noexcept;
+  c10d::ErrorType error() const noexcept { return error_; }
+
+  // Fails what is in flight with CommError; later calls are refused.
+  void abort();
+
+  // Waits for what is in flight; later calls are refused.
+  void shut_down();
+
+  // Throws CommError after abort() and shut_down().
+  void check_open() const;
+
+  // Blocks until the rank's calls are complete and its hook has run for each. Throws TimeoutError when one is not
+  // complete in its time.
+  void wait_for_pending_works();
+
+  void set_hook(Hook hook) { hook_ = std::move(hook); }
+
+  // Runs the hook, if there is one, on a helper fiber of the rank.
+  void completed(const RankWork& work);
+
+ private:
+  GroupState& group_;
+  const int rank_;
+  c10d::ErrorType error_ = c10d::ErrorType::SUCCESS;
+  const char* refusal_ = nullptr;
+  Hook hook_;
+  std::size_t hooks_to_run_ = 0;
+  exec::WaitQueue hooks_done_;
+};
+
+}  // namespace rehearse::comm
