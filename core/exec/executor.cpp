@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "debugger.h"
 #include "executor_impl.h"
 #include "interpose/interpose.h"
 #include "interpose/world_state.h"
@@ -187,6 +188,7 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   outcome_.ended_at.assign(ranks_.size(), kTimeZero);
   fibers_.reserve(ranks_.size());
   scheduler_->executor = this;
+  const DebuggerView debugger(&fibers_, &current_);
   create_ranks(body);
   while (alive_ > 0) {
     if (mains_alive_ == 0) stop(Ending::all_returned, {});
