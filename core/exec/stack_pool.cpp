@@ -18,12 +18,14 @@ std::size_t page_bytes() noexcept {
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) noexcept { return (bytes + unit - 1) / unit * unit; }
 
-// Wide enough for a function with a large frame not to step over it.
-constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
+// Wide enough for a function with a large frame not to step over it. An odd number of pages: stacks then lie an odd
+// number of pages apart, and their addresses spread over all sets of the core's table of page addresses, where multiples
+// of 64 KiB would meet in a few.
+constexpr std::size_t kGuardBytes = std::size_t{68} << 10;
 constexpr std::size_t kStackBytesMin = std::size_t{64} << 10;
 
-// Stacks lie a multiple of 64 KiB apart, so their tops would all meet in the same few cache sets: a thousand fibers
-// then evict each other at every switch. Each stack therefore begins a little lower than the one before.
+// Stacks begin at pages, so their tops would all meet in the same few cache sets: a thousand fibers then evict each
+// other at every switch. Each stack therefore begins a little lower than the one before.
 constexpr std::size_t kStaggerStep = 17 * 64;
 constexpr std::size_t kStaggerSpan = std::size_t{32} << 10;
 
