@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The same DistributedDataParallel on either kind of group.
+#include <rehearse/parallel/comm_hooks.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
+#include <rehearse/parallel/power_sgd.h>
 
 #include "core/parallel/ddp_fixture.h"
 #include "parity_case.h"
@@ -8,21 +10,75 @@
 namespace rehearse::parity {
 namespace {
 
+using rehearse_test::batch_of;
 using rehearse_test::Mlp;
+using Ddp = DistributedDataParallel<Mlp>;
 
-// Parameters and gradients after four steps; all numbers stay below 1.
-Tensors train(const ProcessGroup& group, const DistributedDataParallelOptions& options) {
+void one_step(Ddp& ddp, int rank, int step) {
+  ddp.zero_grad();
+  ddp.forward(batch_of(rank, step)).square().mean().backward();
+  rehearse_test::descend(ddp.parameters(), 0.01);
+}
+
+void accumulate(Ddp& ddp, int rank, int step) {
+  ddp.zero_grad();
+  {
+    const auto guard = ddp.no_sync();
+    ddp.forward(batch_of(rank, 2 * step)).square().mean().backward();
+  }
+  ddp.forward(batch_of(rank, 2 * step + 1)).square().mean().backward();
+  rehearse_test::descend(ddp.parameters(), 0.01);
+}
+
+void four_steps(Ddp& ddp, int rank) {
+  for (int step = 0; step < 4; ++step) one_step(ddp, rank, step);
+}
+
+// Parameters and gradients after training; all numbers stay below 1.
+template <class Training>
+Tensors train(const ProcessGroup& group, const DistributedDataParallelOptions& options, const Training& training) {
   Mlp model(6, 16, 3);
   rehearse_test::fill(*model);
-  DistributedDataParallel ddp(model, group, options);
-  for (int step = 0; step < 4; ++step) {
-    ddp.zero_grad();
-    const auto loss = ddp.forward(rehearse_test::batch_of(group->getRank(), step)).square().mean();
-    loss.backward();
-    rehearse_test::descend(ddp.parameters(), 0.01);
-  }
+  Ddp ddp(model, group, options);
+  training(ddp, group);
   Tensors values = rehearse_test::copies(ddp.parameters());
   for (auto& gradient : rehearse_test::gradient_copies(ddp.parameters())) values.push_back(gradient);
+  return values;
+}
+
+// Each rank has one input more than the one before, in turns of three.
+Tensors join(const ProcessGroup& group, const parallel::JoinOptions& options) {
+  return train(group, {}, [&](Ddp& ddp, const ProcessGroup&) {
+    const int rank = group->getRank();
+    ddp.join(
+        [&] {
+          for (int step = 0; step < 2 + rank % 3; ++step) one_step(ddp, rank, step);
+        },
+        options);
+    ddp.zero_grad();  // ranks that joined early have other gradients
+    one_step(ddp, rank, 9);
+  });
+}
+
+// As bfloat16, which is what the sums were.
+Tensors compressed(const ProcessGroup& group) {
+  auto values = train(group, {}, [](Ddp& ddp, const ProcessGroup& group) {
+    ddp.register_comm_hook(parallel::bf16_compress_hook(group));
+    four_steps(ddp, group->getRank());
+  });
+  for (auto& value : values) value = value.to(at::kBFloat16);
+  return values;
+}
+
+Tensors power_sgd(const ProcessGroup& group) {
+  auto values = train(group, {.bucket_cap_mb = 0.001}, [](Ddp& ddp, const ProcessGroup& group) {
+    parallel::PowerSgdOptions options;
+    options.start_power_sgd_iter = 2;
+    options.min_compression_rate = 1;
+    ddp.register_comm_hook(parallel::power_sgd_hook(std::make_shared<parallel::PowerSgd>(group, options)));
+    four_steps(ddp, group->getRank());
+  });
+  for (auto& value : values) value = value.to(at::kFloat);  // factors carry roundings on
   return values;
 }
 
@@ -30,17 +86,33 @@ Tensors train(const ProcessGroup& group, const DistributedDataParallelOptions& o
 
 std::vector<Case> ddp_cases() {
   const auto with = [](DistributedDataParallelOptions options) {
-    return [=](const ProcessGroup& group) { return train(group, options); };
+    return [=](const ProcessGroup& group) {
+      return train(group, options, [](Ddp& ddp, const ProcessGroup& group) { four_steps(ddp, group->getRank()); });
+    };
   };
-  DistributedDataParallelOptions small, views, unused;
+  const auto accumulating = [](const ProcessGroup& group) {
+    return train(group, {}, [](Ddp& ddp, const ProcessGroup& group) {
+      for (int step = 0; step < 3; ++step) accumulate(ddp, group->getRank(), step);
+    });
+  };
+  DistributedDataParallelOptions small, views, unused, fixed;
   small.bucket_cap_mb = 0.001;
   views.gradient_as_bucket_view = true;
   unused.find_unused_parameters = true;
+  fixed.static_graph = true;
   return {
       {"defaults", with({}), Expected::rounding},
       {"small buckets", with(small), Expected::rounding},
       {"gradients as views", with(views), Expected::rounding},
       {"find unused parameters", with(unused), Expected::rounding},
+      {"static graph", with(fixed), Expected::rounding},
+      {"no_sync", accumulating, Expected::rounding},
+      {"join", [](const ProcessGroup& group) { return join(group, {}); }, Expected::rounding},
+      {"join, divided by ranks with inputs",
+       [](const ProcessGroup& group) { return join(group, {.divide_by_initial_world_size = false}); },
+       Expected::rounding},
+      {"bfloat16 hook", compressed, Expected::rounding},
+      {"PowerSGD hook", power_sgd, Expected::rounding},
   };
 }
 
