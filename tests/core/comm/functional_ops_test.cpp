@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: LibTorch's functional collectives work in ranks through the dispatcher, each rank with a registry of
+// groups and of works of its own.
+#include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
+
+#include "whole_world.h"
+
+namespace rehearse::comm {
+namespace {
+
+using at::Tensor;
+using Splits = c10::SymIntArrayRef;
+
+Tensor wait(const Tensor& tensor) { return op<Tensor(const Tensor&)>("_c10d_functional::wait_tensor").call(tensor); }
+
+class FunctionalOps : public ::testing::TestWithParam<int> {
+ protected:
+  const int ranks = GetParam();
+};
+
+TEST_P(FunctionalOps, AllReduce_NewAndInPlace) {
+  on_ranks(ranks, [this](RankContext& ctx) {
+    const auto fresh = op<Tensor(const Tensor&, std::string, std::string)>("_c10d_functional::all_reduce");
+    const auto in_place = op<Tensor&(Tensor&, std::string, std::string)>("_c10d_functional::all_reduce_");
+    const auto all = at::stack(values_of_all({5}, ranks));
+    const auto input = values({5}, ctx.rank());
+    EXPECT_TRUE(at::equal(wait(fresh.call(input, "sum", "world")), all.sum(0)));
+    EXPECT_TRUE(at::equal(wait(fresh.call(input, "max", "world")), std::get<0>(all.max(0))));
+    EXPECT_TRUE(at::equal(wait(fresh.call(input, "min", "world")), std::get<0>(all.min(0))));
+    EXPECT_TRUE(at::equal(wait(fresh.call(input, "avg", "world")), all.sum(0) / ranks));
+    EXPECT_TRUE(at::equal(input, values({5}, ctx.rank())));
+    auto changed = input.clone();
+    const auto& result = in_place.call(changed, "sum", "world");
+    EXPECT_TRUE(result.is_same(changed));
+    EXPECT_TRUE(at::equal(wait(changed), all.sum(0)));
+  });
+}
+
+TEST_P(FunctionalOps, AllGather_NewAndOut) {
+  on_ranks(ranks, [this](RankContext& ctx) {
+    const auto fresh = op<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::all_gather_into_tensor");
+    const auto into = op<Tensor&(Tensor&, std::int64_t, const std::string&, Tensor&)>(
+        "_c10d_functional::all_gather_into_tensor_out");
+    const auto expected = at::cat(values_of_all({2, 3}, ranks));
+    auto input = values({2, 3}, ctx.rank());
+    EXPECT_TRUE(at::equal(wait(fresh.call(input, ranks, "world")), expected));
+    auto output = at::zeros({2 * ranks, 3}, at::kDouble);
+    into.call(input, ranks, "world", output);
+    wait(output);  // not what the call returns: where LibTorch boxes it, that is the input
+    EXPECT_TRUE(at::equal(output, expected));
+  });
+}
+
+TEST_P(FunctionalOps, ReduceScatter_NewAndOut) {
+  on_ranks(ranks, [this](RankContext& ctx) {
+    const auto fresh = op<Tensor(const Tensor&, std::string, std::int64_t, std::string)>(
+        "_c10d_functional::reduce_scatter_tensor");
+    const auto into = op<Tensor(const Tensor&, std::string, std::int64_t, std::string, Tensor&)>(
+        "_c10d_functional::reduce_scatter_tensor_out");
+    const auto expected = sum_of(values_of_all({2 * ranks, 3}, ranks)).slice(0, 2 * ctx.rank(), 2 * ctx.rank() + 2);
+    const auto input = values({2 * ranks, 3}, ctx.rank());
+    EXPECT_TRUE(at::equal(wait(fresh.call(input, "sum", ranks, "world")), expected));
+    auto output = at::zeros({2, 3}, at::kDouble);
+    wait(into.call(input, "sum", ranks, "world", output));
+    EXPECT_TRUE(at::equal(output, expected));
+  });
+}
+
+// Rank r sends (r + to) % 3 rows to each rank.
+TEST_P(FunctionalOps, AllToAll_UnevenSplits) {
+  on_ranks(ranks, [this](RankContext& ctx) {
+    const auto call = op<Tensor(const Tensor&, Splits, Splits, std::string)>("_c10d_functional::all_to_all_single");
+    const auto rows = [](int from, int to) { return (from + to) % 3; };
+    std::vector<c10::SymInt> splits;  // symmetric: what is sent to a rank is as much as what comes from it
+    std::int64_t total = 0;
+    std::vector<Tensor> expected;
+    for (int other = 0; other < ranks; ++other) {
+      splits.emplace_back(rows(ctx.rank(), other));
+      total += rows(ctx.rank(), other);
+      expected.push_back(at::full({rows(other, ctx.rank()), 2}, 100 * other + ctx.rank(), at::kDouble));
+    }
+    std::vector<Tensor> sent;
+    for (int to = 0; to < ranks; ++to) sent.push_back(at::full({rows(ctx.rank(), to), 2}, 100 * ctx.rank() + to, at::kDouble));
+    EXPECT_TRUE(at::equal(wait(call.call(at::cat(sent), splits, splits, "world")), at::cat(expected)));
+  });
+}
+
+TEST_P(FunctionalOps, Broadcast_NewAndInPlace) {
+  on_ranks(ranks, [this](RankContext& ctx) {
+    const auto fresh = op<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::broadcast");
+    const auto in_place = op<Tensor&(Tensor&, std::int64_t, std::string)>("_c10d_functional::broadcast_");
+    auto input = values({3}, ctx.rank());
+    EXPECT_TRUE(at::equal(wait(fresh.call(input, ranks - 1, "world")), values({3}, ranks - 1)));
+    EXPECT_TRUE(at::equal(input, values({3}, ctx.rank())));
+    wait(in_place.call(input, 1, "world"));
+    EXPECT_TRUE(at::equal(input, values({3}, 1)));
+  });
+}
+
+// Launched together, waited for backwards, with work on the way.
+TEST_P(FunctionalOps, Overlapping_WaitedForInAnyOrder) {
+  on_ranks(ranks, [this](RankContext& ctx) {
+    const auto reduce = op<Tensor(const Tensor&, std::string, std::string)>("_c10d_functional::all_reduce");
+    const auto gather = op<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::all_gather_into_tensor");
+    const auto first = reduce.call(values({4}, ctx.rank()), "sum", "world");
+    const auto second = gather.call(values({1}, ctx.rank()), ranks, "world");
+    const auto third = reduce.call(values({2}, ctx.rank()), "sum", "world");
+    EXPECT_TRUE(at::equal(wait(third), sum_of(values_of_all({2}, ranks))));
+    EXPECT_TRUE(at::equal(wait(second), at::cat(values_of_all({1}, ranks))));
+    EXPECT_TRUE(at::equal(wait(first), sum_of(values_of_all({4}, ranks))));
+    EXPECT_TRUE(at::equal(wait(first), sum_of(values_of_all({4}, ranks))));  // again: nothing is left to wait for
+  });
+}
+
+// The same names stand for each rank's own end of a group; those of other ranks' groups stand for nothing.
+TEST_P(FunctionalOps, GroupsByName_AreTheRanksOwn) {
+  on_ranks(ranks, [this](RankContext& ctx) {
+    EXPECT_EQ(c10d::resolve_process_group("world")->getRank(), ctx.rank());
+    std::vector<int> even, odd;
+    for (int rank = 0; rank < ranks; ++rank) (rank % 2 == 0 ? even : odd).push_back(rank);
+    const Group evens = ctx.new_group(even, "even");
+    const Group odds = ctx.new_group(odd, "odd");
+    const bool is_even = ctx.rank() % 2 == 0;
+    const auto& mine = is_even ? evens : odds;
+    EXPECT_EQ(c10d::resolve_process_group(is_even ? "even" : "odd").get(), mine.get().get());
+    EXPECT_THROW(c10d::resolve_process_group(is_even ? "odd" : "even"), c10::Error);
+    const auto reduce = op<Tensor(const Tensor&, std::string, std::string)>("_c10d_functional::all_reduce");
+    const auto sum = wait(reduce.call(at::full({}, 1), "sum", is_even ? "even" : "odd"));
+    EXPECT_EQ(sum.item<int>(), static_cast<int>(is_even ? even.size() : odd.size()));
+  });
+  EXPECT_THROW(c10d::resolve_process_group("world"), c10::Error);  // the world is gone, its groups too
+}
+
+// Coalesced: several tensors of different sizes in one call, new and in place.
+TEST_P(FunctionalOps, Coalesced) {
+  using Tensors = std::vector<Tensor>;
+  on_ranks(ranks, [this](RankContext& ctx) {
+    const auto reduce = op<Tensors(Tensors, std::string, std::string)>("_c10d_functional::all_reduce_coalesced");
+    const auto reduce_in_place = op<Tensors(Tensors, std::string, std::string)>("_c10d_functional::all_reduce_coalesced_");
+    const auto gather = op<Tensors(Tensors, std::int64_t, std::string)>("_c10d_functional::all_gather_into_tensor_coalesced");
+    const auto scatter = op<Tensors(Tensors, std::string, std::int64_t, std::string)>(
+        "_c10d_functional::reduce_scatter_tensor_coalesced");
+    const std::vector<std::vector<std::int64_t>> sizes{{ranks, 2}, {3 * ranks}, {ranks, 1, 4}};
+    Tensors inputs;
+    for (const auto& size : sizes) inputs.push_back(values(size, ctx.rank()));
+    Tensors changed;
+    for (const Tensor& input : inputs) changed.push_back(input.clone());
+    const Tensors sums = reduce.call(inputs, "sum", "world"), gathered = gather.call(inputs, ranks, "world");
+    const Tensors parts = scatter.call(inputs, "sum", ranks, "world");
+    reduce_in_place.call(changed, "sum", "world");
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const auto all = values_of_all(sizes[i], ranks);
+      EXPECT_TRUE(at::equal(wait(parts[i]), sum_of(all).tensor_split(ranks)[static_cast<std::size_t>(ctx.rank())]));
+      EXPECT_TRUE(at::equal(wait(gathered[i]), at::cat(all)));
+      EXPECT_TRUE(at::equal(wait(sums[i]), sum_of(all)));
+      EXPECT_TRUE(at::equal(wait(changed[i]), sum_of(all)));
+      EXPECT_TRUE(at::equal(inputs[i], values(sizes[i], ctx.rank())));
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(ranks, FunctionalOps, ::testing::Values(2, 3, 8, 64));
+
+TEST(FunctionalOpErrors, UnknownNames_AreRefused) {
+  on_ranks(2, [](RankContext&) {
+    const auto reduce = op<Tensor(const Tensor&, std::string, std::string)>("_c10d_functional::all_reduce");
+    EXPECT_THROW(reduce.call(at::ones({1}), "sum", "nobody"), c10::Error);
+    EXPECT_THROW(reduce.call(at::ones({1}), "median", "world"), c10::Error);
+    const auto plain = at::ones({2});
+    EXPECT_TRUE(wait(plain).is_same(plain));
+  });
+}
+
+// A rank that reduces what nobody else does is reported like any other collective.
+TEST(FunctionalOpErrors, DifferentCalls_AreAMismatch) {
+  World world({.ranks = 3});
+  const Report report = world.run([](RankContext& ctx) {
+    const auto reduce = op<Tensor(const Tensor&, std::string, std::string)>("_c10d_functional::all_reduce");
+    wait(reduce.call(at::ones({ctx.rank() == 2 ? 3 : 2}), "sum", "world"));
+  });
+  EXPECT_EQ(report.verdict, Verdict::mismatch);
+}
+
+}  // namespace
+}  // namespace rehearse::comm
