@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/graph/structural_hash.h>
+
+#include <bit>
+#include <string_view>
+#include <unordered_map>
+
+namespace rehearse::graph {
+namespace {
+
+// FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/. Every piece is preceded by its kind or length, so that no two
+// different graphs give the same bytes.
+class Hasher {
+ public:
+  std::uint64_t value() const { return hash_; }
+
+  void add(const GraphModule& module) {
+    add_text(module.type());
+    std::unordered_map<const Node*, std::uint64_t> positions;
+    for (const Node& node : module.graph()) positions.emplace(&node, positions.size());
+    add_number(positions.size());
+    for (const Node& node : module.graph()) {
+      add_number(static_cast<std::uint64_t>(node.op()));
+      if (node.op() != Op::Placeholder) add_text(node.target());
+      add(node.args(), positions);
+      add(node.kwargs(), positions);
+      if (node.op() == Op::Placeholder && node.meta().tensor() != nullptr) add(*node.meta().tensor());
+    }
+    for (const auto& [name, attribute] : module.attributes()) {
+      add_text(name);
+      add(attribute.meta);
+    }
+    for (const auto& [name, submodule] : module.submodules()) {
+      add_text(name);
+      add(*submodule);
+    }
+  }
+
+ private:
+  using Positions = std::unordered_map<const Node*, std::uint64_t>;
+
+  void add_byte(unsigned char byte) {
+    hash_ ^= byte;
+    hash_ *= 0x100000001b3ULL;
+  }
+  void add_number(std::uint64_t number) {
+    for (int shift = 0; shift < 64; shift += 8) add_byte(static_cast<unsigned char>(number >> shift));
+  }
+  void add_text(std::string_view text) {
+    add_number(text.size());
+    for (const char c : text) add_byte(static_cast<unsigned char>(c));
+  }
+
+  void add(const TensorMeta& tensor) {
+    add_number(static_cast<std::uint64_t>(tensor.dtype));
+    for (const auto* list : {&tensor.sizes, &tensor.strides}) {
+      add_number(list->size());
+      for (const SymInt& size : *list) add_text(to_string(size));
+    }
+  }
+
+  void add(const List& list, const Positions& positions) {
+    add_number(list.size());
+    for (const Argument& item : list) add(item, positions);
+  }
+
+  void add(const Dict& dict, const Positions& positions) {
+    add_number(dict.size());
+    for (const auto& [key, item] : dict) {
+      add_text(key);
+      add(item, positions);
+    }
+  }
+
+  void add(const Argument& argument, const Positions& positions) {
+    add_byte(static_cast<unsigned char>(argument.value().index()));
+    std::visit(
+        [&]<class T>(const T& value) {
+          if constexpr (std::is_same_v<T, Node*>) {
+            add_number(positions.at(value));
+          } else if constexpr (std::is_same_v<T, double>) {
+            add_number(std::bit_cast<std::uint64_t>(value));
+          } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+            add_number(std::bit_cast<std::uint64_t>(value.real()));
+            add_number(std::bit_cast<std::uint64_t>(value.imag()));
+          } else if constexpr (std::is_same_v<T, std::string>) {
+            add_text(value);
+          } else if constexpr (std::is_same_v<T, SymExpr>) {
+            add_text(value.text);
+          } else if constexpr (std::is_same_v<T, c10::Device>) {
+            add_text(value.str());
+          } else if constexpr (std::is_same_v<T, List> || std::is_same_v<T, Dict>) {
+            add(value, positions);
+          } else if constexpr (std::is_same_v<T, Slice>) {
+            add(value.bounds(), positions);
+          } else if constexpr (!std::is_same_v<T, std::monostate> && !std::is_same_v<T, Ellipsis>) {
+            add_number(static_cast<std::uint64_t>(value));
+          }
+        },
+        argument.value());
+  }
+
+  std::uint64_t hash_ = 0xcbf29ce484222325ULL;
+};
+
+}  // namespace
+
+std::uint64_t structural_hash(const GraphModule& module) {
+  Hasher hasher;
+  hasher.add(module);
+  return hasher.value();
+}
+
+}  // namespace rehearse::graph

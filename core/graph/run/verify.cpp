@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/graph/verify.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <rehearse/graph/operators.h>
+
+#include "graph/run/bind_arguments.h"
+#include "graph/run/to_ivalue.h"
+
+namespace rehearse::graph {
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const GraphModule& module, std::string prefix, std::vector<Problem>& problems)
+      : module_(module), prefix_(std::move(prefix)), problems_(problems) {}
+
+  void run() {
+    const Graph& graph = module_.graph();
+    for (const Node& node : graph) binds_symbols_ |= !node.meta().unbacked_bindings.empty();
+    for (const Node& node : graph) {
+      node_ = &node;
+      if (!names_.insert(node.name()).second) add("name", "another node has it");
+      check_inputs();
+      check_users();
+      check_op();
+      check_schema();
+      check_metadata();
+      before_.insert(&node);
+    }
+    node_ = nullptr;
+    if (!graph.empty()) check_output(graph);
+    for (const auto& [name, submodule] : module_.submodules()) {
+      Verifier(*submodule, prefix_ + name + "/", problems_).run();
+    }
+  }
+
+ private:
+  void add(const std::string& field, const std::string& message) {
+    problems_.push_back({node_ == nullptr ? prefix_ : prefix_ + node_->name(), field, message});
+  }
+
+  void check_inputs() {
+    for (const Node* input : node_->input_nodes()) {
+      if (!before_.contains(input)) add("args", "'" + input->name() + "' does not stand before it");
+    }
+    edges_ += node_->input_nodes().size();
+  }
+
+  // With check_output()'s count of both sides: users and arguments agree.
+  void check_users() {
+    uses_ += node_->users().size();
+    for (const Node* user : node_->users()) {
+      const auto& inputs = user->input_nodes();
+      if (std::find(inputs.begin(), inputs.end(), node_) == inputs.end()) {
+        add("users", "'" + user->name() + "' does not use it");
+      }
+    }
+  }
+
+  void check_output(const Graph& graph) {
+    std::size_t outputs = 0;
+    for (const Node& node : graph) outputs += node.op() == Op::Output ? 1 : 0;
+    if (outputs != 1) add("output", "there must be one, and there are " + std::to_string(outputs));
+    if (edges_ != uses_) add("users", "there are " + std::to_string(uses_) + " of them for " + std::to_string(edges_) + " inputs");
+    if (outputs == 1 && graph.last()->op() != Op::Output) add("output", "must be the last node");
+  }
+
+  void check_op() {
+    const std::size_t count = node_->args().size();
+    const std::string& target = node_->target();
+    if (target.empty()) add("target", "is empty");
+    switch (node_->op()) {
+      case Op::Placeholder:
+        if (count > 1 || !node_->kwargs().empty()) add("args", "a placeholder has at most one, its default");
+        break;
+      case Op::GetAttr:
+        if (count != 0 || !node_->kwargs().empty()) add("args", "an attribute takes none");
+        if (module_.find_attribute(target) == nullptr && module_.find_submodule(target) == nullptr) {
+          add("target", "there is no attribute or submodule '" + target + "'");
+        }
+        break;
+      case Op::CallModule:
+        if (module_.find_submodule(target) == nullptr) add("target", "there is no submodule '" + target + "'");
+        break;
+      case Op::CallMethod:
+        if (count == 0) add("args", "a method needs a self");
+        break;
+      case Op::Output:
+        if (count != 1 || !node_->kwargs().empty()) add("args", "an output has exactly one");
+        if (!node_->users().empty()) add("users", "nobody can use the output");
+        break;
+      case Op::CallFunction:
+        break;
+    }
+  }
+
+  void check_schema() {
+    if (node_->op() != Op::CallFunction) return;
+    const auto op = find_operator(node_->target());
+    if (!op) return;
+    try {
+      const ValueOf none = [](const Node&) -> const c10::IValue& { throw std::logic_error("constants have no nodes"); };
+      for (const BoundArgument& bound : bind_arguments(*node_, op->schema())) {
+        if (bound.given == nullptr) continue;
+        bool is_constant = true;
+        for_each_node(*bound.given, [&](Node&) { is_constant = false; });
+        if (is_constant && !has_expression(*bound.given)) {
+          to_ivalue(*bound.given, *bound.formal->type(), bound.formal->N(), none, *node_, bound.field);
+        }
+      }
+    } catch (const GraphError& error) {
+      const std::string text = error.what();
+      add(error.field(), text.substr(text.find(error.field() + ": ") + error.field().size() + 2));
+    }
+  }
+
+  static bool has_expression(const Argument& argument) {
+    if (argument.is<SymExpr>()) return true;
+    const List* list = argument.get_if<List>();
+    return list != nullptr && std::any_of(list->begin(), list->end(), has_expression);
+  }
+
+  void check_metadata() {
+    const Metadata& meta = node_->meta();
+    for (const std::string& symbol : meta.unbacked_bindings) {
+      if (!bound_.insert(symbol).second) add("meta.unbacked_bindings", symbol + " is bound before");
+    }
+    if (meta.value == nullptr) return;
+    check_value(*meta.value, "meta.value");
+    check_symbols(*meta.value);
+    check_item(*meta.value);
+  }
+
+  void check_value(const ValueMeta& value, const std::string& field) {
+    if (const TensorMeta* tensor = value.tensor()) {
+      if (tensor->sizes.size() != tensor->strides.size() && tensor->layout == c10::Layout::Strided) {
+        add(field, "has " + std::to_string(tensor->sizes.size()) + " sizes and " + std::to_string(tensor->strides.size()) +
+                       " strides");
+      }
+      for (std::size_t i = 0; i < tensor->sizes.size(); ++i) check_size(tensor->sizes[i], field + ".sizes[" + std::to_string(i) + "]");
+    } else if (const ValueMeta::List* items = value.list()) {
+      for (std::size_t i = 0; i < items->size(); ++i) check_value((*items)[i], field + "[" + std::to_string(i) + "]");
+    }
+  }
+
+  void check_size(const SymInt& size, const std::string& field) {
+    if (!size.is_symbolic()) {
+      if (size.number() < 0) add(field, "is " + to_string(size) + ", less than 0");
+      return;
+    }
+    const std::string& text = size.expression();
+    const bool is_number = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
+    if (!is_number && free_symbols(text).empty()) add(field, "'" + text + "' is neither a number nor has it symbols");
+  }
+
+  // A placeholder brings the symbols of its own value.
+  void check_symbols(const ValueMeta& value) {
+    if (!binds_symbols_) return;
+    for (const std::string& symbol : free_symbols(value)) {
+      if (symbol.front() != 'u') continue;
+      if (node_->op() == Op::Placeholder) bound_.insert(symbol);
+      if (!bound_.contains(symbol)) add("meta.value", "no node before it binds " + symbol);
+    }
+  }
+
+  // An item of a list is what the list says that it is.
+  void check_item(const ValueMeta& value) {
+    if (node_->target() != "_operator.getitem" || node_->args().size() != 2) return;
+    const Node* source = node_->args()[0].node();
+    const auto* index = node_->args()[1].get_if<std::int64_t>();
+    const ValueMeta::List* items =
+        source != nullptr && source->meta().value ? source->meta().value->list() : nullptr;
+    if (items == nullptr || index == nullptr) return;
+    const std::int64_t count = static_cast<std::int64_t>(items->size());
+    if (*index >= count || *index < -count) {
+      add("args[1]", std::to_string(*index) + " is out of range: '" + source->name() + "' has " + std::to_string(count) + " items");
+    } else if (!((*items)[static_cast<std::size_t>(*index < 0 ? *index + count : *index)] == value)) {
+      add("meta.value", "is not what '" + source->name() + "' says of its item " + std::to_string(*index));
+    }
+  }
+
+  const GraphModule& module_;
+  std::string prefix_;
+  std::vector<Problem>& problems_;
+  const Node* node_ = nullptr;
+  std::unordered_set<std::string> names_;
+  std::unordered_set<const Node*> before_;
+  std::set<std::string> bound_;
+  bool binds_symbols_ = false;
+  std::size_t edges_ = 0;
+  std::size_t uses_ = 0;
+};
+
+}  // namespace
+
+std::string to_string(const Problem& problem) { return GraphError(problem.node, problem.field, problem.message).what(); }
+
+std::vector<Problem> verify(const GraphModule& module) {
+  std::vector<Problem> problems;
+  Verifier(module, "", problems).run();
+  return problems;
+}
+
+void check_well_formed(const GraphModule& module) {
+  const std::vector<Problem> problems = verify(module);
+  if (problems.empty()) return;
+  std::string message = problems[0].message;
+  for (std::size_t i = 1; i < problems.size(); ++i) message += "\n" + to_string(problems[i]);
+  throw GraphError(problems[0].node, problems[0].field, message);
+}
+
+}  // namespace rehearse::graph

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <rehearse/graph/argument.h>
+
+namespace rehearse::graph {
+
+// The names of c10's enums in the text form, both ways: Float, Strided, ChannelsLast.
+std::string name_of(c10::ScalarType dtype);
+std::string name_of(c10::Layout layout);
+std::string name_of(c10::MemoryFormat format);
+std::optional<c10::ScalarType> dtype_of(std::string_view name);
+std::optional<c10::Layout> layout_of(std::string_view name);
+std::optional<c10::MemoryFormat> memory_format_of(std::string_view name);
+
+}  // namespace rehearse::graph

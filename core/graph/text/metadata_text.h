@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/graph/metadata.h>
+
+namespace rehearse::graph {
+
+// Metadata as dicts of arguments, so that one grammar serves both; what has its default value is left out.
+Dict to_dict(const TensorMeta& tensor);
+Dict to_dict(const Metadata& meta);
+
+// The reverse. Throws std::invalid_argument that names the key at fault.
+TensorMeta tensor_from(const Dict& dict);
+Metadata metadata_from(const Dict& dict);
+
+}  // namespace rehearse::graph

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace rehearse::graph {
+
+// Reads the text form word by word and knows the place of each. Failures are GraphErrors with that place.
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : text_(text) {}
+
+  bool at_end();
+  bool next_is(std::string_view word);   // leaves it there
+  bool take(std::string_view word);      // takes it if it is there
+  void expect(std::string_view word);
+  std::string word();                    // letters, digits, '_', '+', '-' and '.': names and numbers; not empty
+  std::string quoted();                  // a string in double quotes
+  [[noreturn]] void fail(const std::string& message) const;  // at where the last word began
+
+ private:
+  void skip_spaces();
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::size_t last_ = 0;  // where the last word began
+};
+
+}  // namespace rehearse::graph

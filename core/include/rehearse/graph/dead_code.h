@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+
+#include <rehearse/graph/graph_module.h>
+
+namespace rehearse::graph {
+
+// Whether a node does nothing but give a value: attributes; Python's functions on numbers; operators that return
+// something, write to no argument and draw no random numbers; submodules and higher-order bodies of such nodes alone.
+// All else counts as having effects, methods and unknown functions too.
+bool is_pure(const Node& node, const GraphModule& module);
+
+// Erases pure nodes whose values nobody uses. Placeholders stay. Returns how many went.
+std::size_t eliminate_dead_code(GraphModule& module);
+
+}  // namespace rehearse::graph

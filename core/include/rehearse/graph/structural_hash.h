@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+#include <rehearse/graph/graph_module.h>
+
+namespace rehearse::graph {
+
+// A hash of what a module computes: ops, targets, arguments, order, attributes' dtypes and sizes, submodules, and the
+// dtypes, sizes and strides of placeholders; not of names, origins, other metadata or data. The same in every process.
+// Equal graphs have equal hashes; unequal ones almost surely not (64 bits, FNV-1a).
+std::uint64_t structural_hash(const GraphModule& module);
+
+}  // namespace rehearse::graph

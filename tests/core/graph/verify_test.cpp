@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The verifier is silent on real graphs and on splits of them, and names each thing that is wrong; dead code goes, and
+// nothing that has effects; the hash sees what is computed, and no names.
+#include <rehearse/graph/verify.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/graph/dead_code.h>
+#include <rehearse/graph/exported_program.h>
+#include <rehearse/graph/split.h>
+#include <rehearse/graph/structural_hash.h>
+#include <rehearse/graph/text.h>
+
+#include "core/graph/recorded_graph.h"
+
+namespace rehearse::graph {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<std::string> problems_of(const GraphModule& module) {
+  std::vector<std::string> texts;
+  for (const Problem& problem : verify(module)) texts.push_back(to_string(problem));
+  return texts;
+}
+
+std::vector<std::string> problems_of(const std::string& lines) {
+  return problems_of(*parse_graph_module("graph_module \"G\" {\n" + lines + "\n}"));
+}
+
+ExportedProgram bert_base() {
+  const auto file = std::filesystem::path(REHEARSE_TEST_DATA) / "truth/bert_base_mlm_model.json.gz";
+  return parse_exported_program(read_json_gz(file).dump());
+}
+
+TEST(Verify, RealProgramsAreWellFormed) {
+  for (const char* name : {"dynamic", "lists", "constants", "constants_functional", "mutation", "cond", "while_loop",
+                           "modes", "unbacked", "scalars"}) {
+    const ExportedProgram program = load_pt2(std::string(REHEARSE_TEST_DATA) + "/pt2/" + name + ".pt2");
+    EXPECT_THAT(problems_of(*program.module), IsEmpty()) << name;
+  }
+  const ExportedProgram bert = bert_base();
+  EXPECT_THAT(problems_of(*bert.module), IsEmpty());
+  int seen = 0;
+  const SplitModule split = split_by(*bert.module, [&](const Node&) { return seen++ / 25; });
+  EXPECT_THAT(problems_of(*split.module), IsEmpty());
+}
+
+TEST(Verify, TopologyIsNamed) {
+  GraphModule module;
+  Graph& graph = module.graph();
+  Node& x = graph.placeholder("x");
+  Node& y = graph.call_function("f", {x});
+  Node& out = graph.output(y);
+  EXPECT_THAT(problems_of(module), IsEmpty());
+  graph.move_before(y, x);
+  EXPECT_THAT(problems_of(module), ElementsAre("node 'f', args: 'x' does not stand before it"));
+  graph.move_before(x, y);
+  graph.move_before(out, x);
+  EXPECT_THAT(problems_of(module), ElementsAre("node 'output', args: 'f' does not stand before it",
+                                               "output: must be the last node"));
+  EXPECT_THAT(problems_of("%x = placeholder \"x\" []"), ElementsAre("output: there must be one, and there are 0"));
+}
+
+TEST(Verify, TargetsAndArgumentsAreNamed) {
+  EXPECT_THAT(problems_of(R"(%x = placeholder "x" [1, 2]
+    %a = get_attr "w" [1]
+    %b = call_module "m" [%x]
+    %c = call_method "t" []
+    %d = call_function "" [%x]
+    %output = output "output" [])"),
+              ElementsAre("node 'x', args: a placeholder has at most one, its default",
+                          "node 'a', args: an attribute takes none",
+                          "node 'a', target: there is no attribute or submodule 'w'",
+                          "node 'b', target: there is no submodule 'm'", "node 'c', args: a method needs a self",
+                          "node 'd', target: is empty", "node 'output', args: an output has exactly one"));
+}
+
+TEST(Verify, SchemasAreChecked) {
+  const std::vector<std::string> problems = problems_of(R"(%x = placeholder "x" []
+    %a = call_function "torch.ops.aten.add.Tensor" [%x]
+    %b = call_function "torch.ops.aten.relu.default" [%x, %x]
+    %c = call_function "torch.ops.aten.sum.dim_IntList" [%x, ["one"]] {"keepdim": true}
+    %d = call_function "torch.ops.aten.ones.default" [[sym("s0"), 2]]
+    %e = call_function "torch.ops.aten.relu.default" [%x] {"inplace": true}
+    %output = output "output" [%a])");
+  ASSERT_EQ(problems.size(), 4u);
+  EXPECT_THAT(problems[0], testing::StartsWith("node 'a', other: is missing; the operator is aten::add.Tensor("));
+  EXPECT_THAT(problems[1], testing::StartsWith("node 'b', args: has arguments that the operator does not take"));
+  EXPECT_EQ(problems[2], "node 'c', args[1] (dim): must be int, and is String");
+  EXPECT_THAT(problems[3], testing::StartsWith("node 'e', args: has arguments"));
+}
+
+TEST(Verify, MetadataIsChecked) {
+  EXPECT_THAT(problems_of(R"(%x = placeholder "x" [] ; {"value": {"sizes": [-1, sym("2"), sym("?")], "strides": [1]}, "unbacked_bindings": ["u0"]}
+    %a = call_method "t" [%x] ; {"value": {"sizes": [sym("u0*u1")], "strides": [1]}, "unbacked_bindings": ["u0"]}
+    %b = call_function "f" [%x] ; {"value": [{"sym_int": sym("s0")}]}
+    %c = call_function "_operator.getitem" [%b, 0] ; {"value": {"sym_int": sym("s1")}}
+    %d = call_function "_operator.getitem" [%b, 1] ; {"value": {"sym_int": sym("s0")}}
+    %output = output "output" [%a])"),
+              ElementsAre("node 'x', meta.value: has 3 sizes and 1 strides",
+                          "node 'x', meta.value.sizes[0]: is -1, less than 0",
+                          "node 'x', meta.value.sizes[2]: '?' is neither a number nor has it symbols",
+                          "node 'a', meta.unbacked_bindings: u0 is bound before",
+                          "node 'a', meta.value: no node before it binds u1",
+                          "node 'c', meta.value: is not what 'b' says of its item 0",
+                          "node 'd', args[1]: 1 is out of range: 'b' has 1 items"));
+}
+
+TEST(Verify, SubmodulesAreCheckedAndAllProblemsThrown) {
+  const auto module = parse_graph_module(R"(graph_module "G" {
+    submodule "m" graph_module "G" {
+      %a = get_attr "w" []
+    }
+    submodule "leaf" graph_module "Linear" {
+    }
+    %x = placeholder "x" []
+    %b = get_attr "v" []
+    %output = output "output" [%x]
+  })");
+  try {
+    check_well_formed(*module);
+    FAIL();
+  } catch (const GraphError& error) {
+    EXPECT_STREQ(error.what(),
+                 "node 'b', target: there is no attribute or submodule 'v'\n"
+                 "node 'm/a', target: there is no attribute or submodule 'w'\n"
+                 "node 'm/', output: there must be one, and there are 0");
+    EXPECT_EQ(error.node(), "b");
+  }
+}
+
+TEST(DeadCode, OnlyPureNodesGo) {
+  const auto module = parse_graph_module(R"(graph_module "G" {
+    submodule "pure" graph_module "G" {
+      %x = placeholder "x" []
+      %y = call_function "torch.ops.aten.neg.default" [%x]
+      %output = output "output" [%y]
+    }
+    submodule "impure" graph_module "G" {
+      %x = placeholder "x" []
+      %y = call_function "torch.ops.aten.neg_.default" [%x]
+      %output = output "output" [%y]
+    }
+    %x = placeholder "x" []
+    %unused_input = placeholder "z" []
+    %a = call_function "torch.ops.aten.relu.default" [%x]
+    %b = call_function "torch.ops.aten.add.Tensor" [%a, 1]
+    %random = call_function "torch.ops.aten.bernoulli.default" [%x]
+    %inplace = call_function "torch.ops.aten.relu_.default" [%x]
+    %size = call_function "torch.ops.aten.sym_size.int" [%x, 0]
+    %ge = call_function "_operator.ge" [%size, 2]
+    %check = call_function "torch.ops.aten._assert_scalar.default" [%ge, "too small"]
+    %le = call_function "_operator.le" [%size, 2]
+    %unknown = call_function "my.function" [%x]
+    %method = call_method "sin" [%x]
+    %pure = get_attr "pure" []
+    %impure = get_attr "impure" []
+    %cond = call_function "torch.ops.higher_order.cond" [%ge, %pure, %pure, [%x]]
+    %cond_1 = call_function "torch.ops.higher_order.cond" [%ge, %pure, %impure, [%x]]
+    %m = call_module "pure" [%x]
+    %n = call_module "impure" [%x]
+    %kept = call_function "torch.ops.aten.neg.default" [%x]
+    %output = output "output" [[%kept]]
+  })");
+  EXPECT_EQ(eliminate_dead_code(*module), 5u);
+  std::string left;
+  for (const Node& node : module->graph()) left += node.name() + " ";
+  EXPECT_EQ(left, "x unused_input random inplace size ge check unknown method pure impure cond_1 n kept output ");
+  EXPECT_EQ(eliminate_dead_code(*module), 0u);
+}
+
+TEST(StructuralHash, SeesWhatIsComputedAndNoNames) {
+  const auto hash = [](const std::string& lines) {
+    return structural_hash(*parse_graph_module("graph_module \"G\" {\n" + lines + "\n}"));
+  };
+  const std::string base = "%x = placeholder \"x\" []\n%y = call_function \"f\" [%x, 1]\n%output = output \"output\" [%y]";
+  EXPECT_EQ(hash(base), hash("%a = placeholder \"b\" []\n%c = call_function \"f\" [%a, 1] ; {\"ddp_ignored\": true}\n%output = output \"output\" [%c]"));
+  for (const char* other : {"%x = placeholder \"x\" []\n%y = call_function \"g\" [%x, 1]\n%output = output \"output\" [%y]",
+                            "%x = placeholder \"x\" []\n%y = call_function \"f\" [%x, 1.0]\n%output = output \"output\" [%y]",
+                            "%x = placeholder \"x\" []\n%y = call_function \"f\" [[%x, 1]]\n%output = output \"output\" [%y]",
+                            "%x = placeholder \"x\" []\n%y = call_method \"f\" [%x, 1]\n%output = output \"output\" [%y]",
+                            "%x = placeholder \"x\" []\n%y = call_function \"f\" [%x] {\"k\": 1}\n%output = output \"output\" [%y]",
+                            "%x = placeholder \"x\" []\n%y = call_function \"f\" [%x, 1]\n%output = output \"output\" [%x]",
+                            "attribute \"w\" {\"sizes\": [1]}\n%x = placeholder \"x\" []\n%y = call_function \"f\" [%x, 1]\n%output = output \"output\" [%y]"}) {
+    EXPECT_NE(hash(base), hash(other)) << other;
+  }
+  EXPECT_EQ(structural_hash(GraphModule()), structural_hash(GraphModule()));
+}
+
+}  // namespace
+}  // namespace rehearse::graph
