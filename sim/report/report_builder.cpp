@@ -13,10 +13,10 @@
 #include <rehearse/exec/rank_list.h>
 #include <rehearse/sim/format_time.h>
 
+#include "report/event_lines.h"
+
 namespace rehearse::sim {
 namespace {
-
-constexpr std::size_t kEventsShown = 10;
 
 template <class Error>
 bool is_a(const std::exception_ptr& error) {
@@ -64,7 +64,7 @@ class Builder {
     verdict();
     rank_lines();
     for (const auto& mismatch : record_.mismatches) report_.differences.push_back(difference_of(mismatch));
-    if (report_.verdict != Verdict::ok) last_events();
+    if (report_.verdict != Verdict::ok) report_.last_events = last_event_lines(record_.events, options_.ranks);
     return std::move(report_);
   }
 
@@ -96,7 +96,7 @@ class Builder {
       case exec::Ending::deadlock:
         return deadlock();
       case exec::Ending::livelock:
-        return set(Verdict::livelock, outcome().stop_reason);
+        return set(Verdict::livelock, livelock_headline());
       case exec::Ending::step_budget:
         return set(Verdict::step_budget, outcome().stop_reason);
     }
@@ -178,6 +178,16 @@ class Builder {
                            : fmt::format("rank {} waits for ever in {}", blocked.front().rank, blocked.front().call);
   }
 
+  // Who polls for what, if a call that nobody joins is behind it.
+  std::string livelock_headline() const {
+    for (const auto& fiber : outcome().blocked) {
+      if (fiber.waits_for.empty()) continue;
+      return fmt::format("rank {} looks for the end of {}, for which {} never came: {}", fiber.rank, fiber.call,
+                         describe_ranks(fiber.waits_for), outcome().stop_reason);
+    }
+    return outcome().stop_reason;
+  }
+
   void rank_lines() {
     report_.rank_lines.resize(static_cast<std::size_t>(options_.ranks));
     for (int rank = 0; rank < options_.ranks; ++rank) {
@@ -223,23 +233,6 @@ class Builder {
     line.state = "blocked";
     line.doing = fiber.waits_on;
     line.waits_for = fiber.waits_for;
-  }
-
-  void last_events() {
-    std::vector<comm::Event> events;
-    for (int rank = 0; rank < options_.ranks; ++rank) {
-      const auto of_rank = record_.events.of_rank(rank);
-      events.insert(events.end(), of_rank.begin(), of_rank.end());
-    }
-    std::sort(events.begin(), events.end(), [](const comm::Event& a, const comm::Event& b) { return a.record_id < b.record_id; });
-    if (events.size() > kEventsShown) events.erase(events.begin(), events.end() - kEventsShown);
-    for (const auto& event : events) {
-      const bool completed = event.time_completed != comm::Event::kNever;
-      std::string where = record_.events.call_site(event).describe();
-      report_.last_events.push_back(fmt::format("{}  rank {}  {}{}{}", format_time(event.time_created), event.rank,
-                                                record_.events.title(event), completed ? "" : "  (not complete)",
-                                                where.empty() ? "" : "  at " + where));
-    }
   }
 
   const WorldOptions& options_;

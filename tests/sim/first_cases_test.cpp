@@ -96,6 +96,25 @@ TEST(FirstCases, LateRank_IsATimeoutAfterThirtyMinutes) {
   EXPECT_EQ(report.end_time, kTimeZero + std::chrono::minutes(30));
 }
 
+// A loop around isCompleted() for a call that one rank never makes: nothing can change any more.
+TEST(FirstCases, PollForACallThatARankLeavesOut_NamesCallAndRank) {
+  const auto report = run(3, [](RankContext& ctx) {
+    if (ctx.rank() == 2) return;
+    auto tensor = at::ones({3});
+    const auto work = ctx.group().allreduce(tensor);
+    while (!work->isCompleted()) {
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::livelock);
+  EXPECT_EQ(report.headline.rfind("rank 0 looks for the end of allreduce #1 on group \"world\", for which rank 2 never "
+                                  "came: ",
+                                  0),
+            0u)
+      << report.headline;
+  EXPECT_EQ(report.rank_lines[1].waits_for, std::vector{2});
+  EXPECT_EQ(report.last_events.size(), 1u);
+}
+
 // A program that meets a timeout and gives up has dealt with it: that is no call that nobody waited for.
 TEST(FirstCases, CaughtTimeout_IsSilent) {
   const auto report = run(2, [](RankContext& ctx) {
