@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives through c10d::ProcessGroup in a simulated world: CPU time a rank, and bytes per second over all ranks.
+// `of_floor`: the time over that of c10d's own path, taken in turns with it: the same call on a ProcessGroup whose back
+// end does nothing, and one switch between ranks.
+#include <string>
 #include <vector>
 
 #include <ATen/ops/add.h>
 #include <ATen/ops/ones.h>
 #include <benchmark/benchmark.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/world.h>
 
 #include "bench/cpu_time.h"
@@ -39,28 +45,80 @@ double timed(int ranks, int rounds, Operation operation) {
   return end - start;
 }
 
-void barrier(benchmark::State& state) {
+class DoneWork final : public c10d::Work {
+ public:
+  bool isCompleted() override { return true; }
+  bool wait(std::chrono::milliseconds) override { return true; }
+};
+
+class EmptyBackend final : public c10d::Backend {
+ public:
+  using c10d::Backend::Backend;
+  const std::string getBackendName() const override { return "empty"; }
+  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>&, const c10d::AllreduceOptions&) override {
+    return c10::make_intrusive<DoneWork>();
+  }
+  c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions&) override {
+    return c10::make_intrusive<DoneWork>();
+  }
+};
+
+c10::intrusive_ptr<c10d::ProcessGroup> empty_group(const RankContext& ctx) {
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(nullptr, ctx.rank(), ctx.size());
+  group->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::CUSTOM,
+                    c10::make_intrusive<EmptyBackend>(ctx.rank(), ctx.size()));
+  group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
+  return group;
+}
+
+// `call(group)` in a loop, by all ranks of the world's group, in turns with the same on the empty group.
+template <class MakeCall>
+void with_floor(benchmark::State& state, MakeCall make_call) {
   const int ranks = static_cast<int>(state.range(0));
   const int rounds = 20'000 / ranks + 1;
+  double total = 0;
+  double floor = 0;
   for (auto _ : state) {
-    const double seconds = timed(ranks, rounds, [](RankContext& ctx) {
-      return [&ctx] { ctx.group()->barrier()->wait(); };
+    const double seconds = timed(ranks, rounds, [&](RankContext& ctx) {
+      const c10::intrusive_ptr<c10d::ProcessGroup> group = ctx.group();
+      return [group, call = make_call()]() mutable { call(*group); };
     });
+    floor += timed(ranks, rounds, [&](RankContext& ctx) {
+      return [group = empty_group(ctx), call = make_call()]() mutable {
+        call(*group);
+        exec::this_rank::yield();
+      };
+    });
+    total += seconds;
     state.SetIterationTime(seconds / rounds / ranks);
   }
+  state.counters["floor_ns"] = floor / static_cast<double>(state.iterations()) / rounds / ranks * 1e9;
+  state.counters["of_floor"] = total / floor;
   state.SetLabel("time is CPU a rank");
 }
 
+void barrier(benchmark::State& state) {
+  with_floor(state, [] { return [](c10d::ProcessGroup& group) { group.barrier()->wait(); }; });
+}
+
+void small_allreduce(benchmark::State& state) {
+  with_floor(state, [] {
+    return [tensors = std::vector<at::Tensor>{at::ones({1})}](c10d::ProcessGroup& group) mutable {
+      group.allreduce(tensors)->wait();
+    };
+  });
+}
+
 void allreduce(benchmark::State& state) {
+  constexpr int kRounds = 4;
   const int ranks = static_cast<int>(state.range(0));
   const auto bytes = state.range(1);
-  const int rounds = bytes <= 4096 ? 20'000 / ranks + 1 : 4;
   for (auto _ : state) {
-    const double seconds = timed(ranks, rounds, [bytes](RankContext& ctx) {
+    const double seconds = timed(ranks, kRounds, [bytes](RankContext& ctx) {
       std::vector<at::Tensor> tensors{at::ones({bytes / 4})};
       return [&ctx, tensors]() mutable { ctx.group()->allreduce(tensors)->wait(); };
     });
-    state.SetIterationTime(seconds / rounds / ranks);
+    state.SetIterationTime(seconds / kRounds / ranks);
   }
   state.SetLabel("time is CPU a rank");
   state.SetBytesProcessed(state.iterations() * bytes);
@@ -108,7 +166,7 @@ void large(benchmark::internal::Benchmark* bench) {
 }
 
 BENCHMARK(barrier)->Arg(2)->Arg(8)->Arg(64)->Arg(1024)->UseManualTime()->Iterations(10);
-BENCHMARK(allreduce)->Args({8, 4})->Args({64, 4})->Args({1024, 4})->UseManualTime()->Iterations(10);
+BENCHMARK(small_allreduce)->Name("allreduce/4_bytes")->Arg(8)->Arg(64)->Arg(1024)->UseManualTime()->Iterations(10);
 BENCHMARK(traffic_bound)->Name("allreduce/traffic_bound")->Apply(large);
 BENCHMARK(allreduce)->Name("allreduce/large")->Apply(large);
 BENCHMARK(start_up)->Arg(8)->Arg(1024)->UseManualTime()->Iterations(5)->Unit(benchmark::kMillisecond);
