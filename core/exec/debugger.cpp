@@ -9,7 +9,7 @@ using rehearse::exec::Fiber;
 
 extern "C" {
 
-RehearseDebuggerTable rehearse_debugger_table{.version = 1};
+RehearseDebuggerTable rehearse_debugger_table{1, nullptr, nullptr, 0, 0, 0, 0, 0, 0};
 
 [[gnu::used]] const char* rehearse_debugger_describe(const void* fiber) {
   static std::string text;
@@ -29,7 +29,8 @@ std::uint64_t offset(const Fiber& fiber, const void* member) {
 }  // namespace
 
 DebuggerView::DebuggerView(const void* fibers, const void* current) {
-  const Fiber fiber;
+  const Fiber::Owner made = Fiber::make(0);
+  const Fiber& fiber = *made;
   rehearse_debugger_table = {.version = 1,
                              .fibers = fibers,
                              .current = current,

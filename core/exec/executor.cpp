@@ -67,12 +67,12 @@ RankExecutor::Impl::~Impl() = default;
 
 void RankExecutor::Impl::switch_state(Fiber* to) noexcept {
   if (current_ == to) return;
-  auto* const from_image = current_ != nullptr ? current_->image.get() : host_image_.get();
-  auto* const to_image = to != nullptr ? to->image.get() : host_image_.get();
+  auto* const from_image = current_ != nullptr ? current_->image() : host_image_.get();
+  auto* const to_image = to != nullptr ? to->image() : host_image_.get();
   auto& from_native = current_ != nullptr ? current_->native : host_native_;
   auto& to_native = to != nullptr ? to->native : host_native_;
   state.exchange(from_image, to_image);
-  NativeState::exchange(from_native, to_native);
+  NativeState::exchange(native_, from_native, to_native);
   current_ = to;
   t_current_fiber = to;
 }
@@ -93,6 +93,7 @@ Fiber* RankExecutor::Impl::choose_next() noexcept {
     }
   }
   Fiber* const next = fibers_[runnable_.take(index)].get();
+  next->prefetch();
   if (!ending_) decisions.log().note_step(next->id, clock.now());
   return next;
 }
@@ -115,6 +116,7 @@ REHEARSE_LEAVES_STACK boost::fibers::context* RankExecutor::Impl::pick_next() no
 }
 
 void RankExecutor::Impl::suspend(Fiber& fiber) {
+  fiber.suspended_at = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   fiber.context->suspend();
   fiber.asan.enter();
 }
@@ -183,6 +185,7 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   if (host_ != nullptr) throw std::logic_error("RankExecutor::run() was called twice; make another executor");
   host_ = boost::fibers::context::active();
   host_asan_.set_bounds_of_this_thread();
+  native_ = NativeState::Place::of_this_thread();
   host_image_ = std::make_unique<std::byte[]>(state.image_bytes());
   outcome_.ranks.assign(ranks_.size(), RankEnd::aborted);
   outcome_.ended_at.assign(ranks_.size(), kTimeZero);

@@ -102,7 +102,7 @@ class RankExecutor::Impl {
   void note_where(Fiber& fiber, const Observer* observer);
 
   std::vector<Rank> ranks_;
-  std::vector<std::unique_ptr<Fiber>> fibers_;  // by Fiber::id
+  std::vector<Fiber::Owner> fibers_;  // by Fiber::id
   RunQueue runnable_;
   std::vector<std::uint32_t> free_ids_;  // of ended helpers
   std::vector<Fiber*> pollers_;
@@ -113,6 +113,7 @@ class RankExecutor::Impl {
   boost::fibers::context* host_ = nullptr;
   std::unique_ptr<std::byte[]> host_image_;
   NativeState host_native_;
+  NativeState::Place native_;  // of the thread that runs
   AsanStack host_asan_;
   Scheduler* scheduler_ = nullptr;
   StackPool& stacks_;

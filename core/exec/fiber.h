@@ -18,35 +18,65 @@
 namespace rehearse::exec {
 
 // One fiber of a rank: its main one or a helper (a thread that the rank made, a completion callback).
-// Owned by its executor from creation until the world is over.
-class Fiber {
+// Owned by its executor from creation until the world is over. A thousand of them do not fit the caches near the core,
+// so what a switch touches lies together: the first cache line of a fiber, and the image right behind it.
+class alignas(64) Fiber {
  public:
   enum class State : std::uint8_t { runnable, running, blocked, ended };
+  struct Delete {
+    void operator()(Fiber* fiber) const noexcept;
+  };
+  using Owner = std::unique_ptr<Fiber, Delete>;
+
+  // With room for an image of that size.
+  static Owner make(std::size_t image_bytes);
 
   RankExecutor::Impl* executor = nullptr;
   boost::fibers::context* context = nullptr;
+  const Observer* observer = nullptr;       // while blocked
+  std::uintptr_t suspended_at = 0;          // where in its stack; 0 before its first suspension
+  std::uint32_t id = 0;                     // within the world; a candidate of ChoiceKind::next_fiber
   int rank = -1;
-  std::uint32_t id = 0;             // within the world; a candidate of ChoiceKind::next_fiber
+  std::uint32_t looks = 0;        // looks in a row (see this_rank::poll)
+  std::uint32_t clock_reads = 0;  // clock reads in a row
+  State state = State::blocked;
+  bool abort = false;        // the world ended: the blocked call throws when it resumes
+  bool polling = false;      // suspended by poll(): it runs again when somebody did something
+  bool was_aborted = false;  // RankAborted has been thrown here
+  NativeState native;        // its first bytes end the line
+
   std::uint32_t fiber_of_rank = 0;  // 0: the rank's main fiber
   std::int32_t owner_tag = 0;       // what the locks that it holds call it (interpose/owner_tag.h)
-  State state = State::blocked;
-  bool abort = false;            // the world ended: the blocked call throws when it resumes
-  bool was_aborted = false;      // RankAborted has been thrown here
-  std::uint32_t end_calls = 0;   // how often the ended world has woken it to unwind
-  bool polling = false;          // suspended by poll(): it runs again when somebody did something
-  std::uint32_t looks = 0;       // looks in a row (see this_rank::poll)
-  std::uint32_t clock_reads = 0;  // clock reads in a row
-  int blocked_entry = -1;        // index into RunOutcome::blocked, to fill in the call site
-
-  const Observer* observer = nullptr;  // while blocked
-  std::unique_ptr<std::byte[]> image;  // the RankState image, valid while suspended
-  NativeState native;
+  std::uint32_t end_calls = 0;      // how often the ended world has woken it to unwind
+  int blocked_entry = -1;           // index into RunOutcome::blocked, to fill in the call site
   AsanStack asan;
   boost::context::stack_context stack;
   std::function<void()> work;
 
   bool is_main() const noexcept { return fiber_of_rank == 0; }
   bool active() const noexcept { return state != State::ended; }
+
+  // The RankState image, valid while suspended.
+  std::byte* image() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+
+  // Fetches what resuming this fiber will read: the sooner, the more of it is there when it is needed.
+  void prefetch() noexcept {
+    for (std::uintptr_t at = suspended_at - kBelow; at <= suspended_at + kAbove; at += kLine) {
+      __builtin_prefetch(reinterpret_cast<const void*>(at));
+    }
+    __builtin_prefetch(image());
+    __builtin_prefetch(image() + kLine);
+    __builtin_prefetch(reinterpret_cast<const std::byte*>(context) + kResumePoint);
+  }
+
+ private:
+  Fiber() = default;
+  ~Fiber() = default;
+
+  static constexpr std::size_t kLine = 64;
+  static constexpr std::size_t kBelow = 3 * kLine;  // frames of Boost.Fiber and the registers that it saves
+  static constexpr std::size_t kAbove = 2 * kLine;  // our callers
+  static constexpr std::size_t kResumePoint = 192;  // where a context keeps its stack pointer
 };
 
 // The fiber that runs on this thread; null outside (the scheduler's own context included). Every call of libc that we

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How fibers begin, end, and meet the end of the world.
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -38,12 +39,21 @@ std::string text_of(const std::exception_ptr& error) {
 
 }  // namespace
 
+Fiber::Owner Fiber::make(std::size_t image_bytes) {
+  void* const memory = ::operator new(sizeof(Fiber) + image_bytes, std::align_val_t{alignof(Fiber)});
+  return Owner(new (memory) Fiber);
+}
+
+void Fiber::Delete::operator()(Fiber* fiber) const noexcept {
+  fiber->~Fiber();
+  ::operator delete(fiber, std::align_val_t{alignof(Fiber)});
+}
+
 Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
   Fiber& fiber = new_fiber(rank);
   try {
     fiber.work = std::move(work);
-    fiber.image = std::make_unique<std::byte[]>(state.image_bytes());
-    state.create_image(fiber.image.get(), rank, fiber.fiber_of_rank);
+    state.create_image(fiber.image(), rank, fiber.fiber_of_rank);
     fiber.state = Fiber::State::blocked;
     scheduler_->expect(&fiber);
     const AsanNewStack asan(current_ != nullptr ? current_->asan : host_asan_);
@@ -62,7 +72,7 @@ Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
 
 // In the table, but not alive yet.
 Fiber& RankExecutor::Impl::new_fiber(int rank) {
-  auto made = std::make_unique<Fiber>();
+  auto made = Fiber::make(state.image_bytes());
   made->executor = this;
   made->rank = rank;
   made->state = Fiber::State::ended;

@@ -11,31 +11,51 @@ namespace rehearse::exec {
 // (without them a fiber that suspends inside a catch block rethrows another fiber's exception), errno, and what
 // std::call_once hands to pthread_once. A new fiber starts with all of it zero, as a new thread does.
 class NativeState {
- public:
-  // Saves the live state into `out` and makes `in` live.
-  static void exchange(NativeState& out, const NativeState& in) noexcept {
-    auto& live = *reinterpret_cast<ExceptionGlobals*>(abi::__cxa_get_globals());
-    out.exceptions_ = live;
-    live = in.exceptions_;
-    out.error_ = errno;
-    errno = in.error_;
-    out.once_callable_ = std::__once_callable;
-    std::__once_callable = in.once_callable_;
-    out.once_call_ = std::__once_call;
-    std::__once_call = in.once_call_;
-  }
-
- private:
   // The C++ ABI's __cxa_eh_globals, which <cxxabi.h> leaves incomplete.
   struct ExceptionGlobals {
     void* caught = nullptr;
     unsigned int uncaught = 0;
   };
 
-  ExceptionGlobals exceptions_;
+ public:
+  // Where a thread keeps it.
+  struct Place {
+    static Place of_this_thread() noexcept {
+      return {reinterpret_cast<ExceptionGlobals*>(abi::__cxa_get_globals()), &errno};
+    }
+    ExceptionGlobals* exceptions = nullptr;
+    int* error = nullptr;
+  };
+
+  // Saves the live state into `out` and makes `in` live. `live`: of the calling thread.
+  static void exchange(const Place& live, NativeState& out, const NativeState& in) noexcept {
+    out.error_ = *live.error;
+    *live.error = in.error_;
+    const bool any = live.exceptions->caught != nullptr || live.exceptions->uncaught != 0 ||
+                     std::__once_callable != nullptr || std::__once_call != nullptr;
+    out.has_more_ = any;
+    if (any || in.has_more_) [[unlikely]] exchange_more(live, out, in);
+  }
+
+ private:
+  // Seldom anything but zero; valid when has_more_.
+  struct More {
+    ExceptionGlobals exceptions;
+    void* once_callable = nullptr;
+    void (*once_call)() = nullptr;
+  };
+
+  static void exchange_more(const Place& live, NativeState& out, const NativeState& in) noexcept {
+    out.more_ = {*live.exceptions, std::__once_callable, std::__once_call};
+    const More next = in.has_more_ ? in.more_ : More{};
+    *live.exceptions = next.exceptions;
+    std::__once_callable = next.once_callable;
+    std::__once_call = next.once_call;
+  }
+
   int error_ = 0;
-  void* once_callable_ = nullptr;
-  void (*once_call_)() = nullptr;
+  bool has_more_ = false;
+  More more_;
 };
 
 }  // namespace rehearse::exec
