@@ -108,6 +108,11 @@ std::vector<Node*> Graph::placeholders() const {
   return found;
 }
 
+Node& Graph::own(Node& node) const {
+  if (&node.graph() != this) throw GraphError(node.name(), "", "is a node of another graph");
+  return node;
+}
+
 void Graph::link(Node& node, Node* before) {
   node.next_ = before;
   node.prev_ = before != nullptr ? before->prev_ : last_;

@@ -18,7 +18,8 @@ std::int64_t bytes_of(const TensorMeta& meta, const std::string& name) {
   for (const auto& size : meta.sizes) {
     TORCH_CHECK_VALUE(!size.is_symbolic(), "parameter ", name, " has the symbolic size ", graph::to_string(size),
                       "; the size of a parameter must be a number for its bucket");
-    bytes *= size.number();
+    TORCH_CHECK_VALUE(size.number() >= 0 && !__builtin_mul_overflow(bytes, size.number(), &bytes), "parameter ", name,
+                      " has a size of ", size.number(), "; its bytes must fit into 63 bits");
   }
   return bytes;
 }

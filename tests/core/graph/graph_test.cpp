@@ -187,5 +187,12 @@ TEST(Op, NamesAreFxs) {
   EXPECT_EQ(op_from_string("call"), std::nullopt);
 }
 
+TEST(Graph, InsertionPointInAnotherGraph_IsRefused) {
+  Graph graph, other;
+  Node& x = other.placeholder("x");
+  EXPECT_THROW((void)graph.inserting_before(x), GraphError);
+  EXPECT_THROW((void)graph.inserting_after(x), GraphError);
+}
+
 }  // namespace
 }  // namespace rehearse::graph

@@ -94,6 +94,23 @@ TEST(SplitBy, ACycleIsNamed) {
   }
 }
 
+TEST(SplitBy, AutocastIsEnteredAgainWithItsKeywordArguments) {
+  GraphModule module;
+  Graph& graph = module.graph();
+  Node& x = graph.placeholder("x");
+  Node& enter = graph.call_function("torch.amp.autocast_mode._enter_autocast", {"cpu"}, {{"enabled", false}});
+  Node& first = graph.call_function("f", {x});
+  Node& second = graph.call_function("f", {first});
+  graph.call_function("torch.amp.autocast_mode._exit_autocast", {enter});
+  graph.output(second);
+  int seen = 0;
+  const SplitModule split = split_by(module, [&](const Node&) { return seen++ / 2; });
+  ASSERT_EQ(split.partitions.size(), 2u);
+  const Node* again = split.partitions[1].module->graph().find("_enter_autocast");
+  ASSERT_NE(again, nullptr);
+  EXPECT_EQ(again->kwargs(), enter.kwargs());
+}
+
 TEST(SplitBy, StatesThatCannotBeSetAgainAreRefused) {
   const auto error_with = [](auto&& build) -> std::string {
     GraphModule module;

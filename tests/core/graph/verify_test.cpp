@@ -172,6 +172,19 @@ TEST(DeadCode, OnlyPureNodesGo) {
   EXPECT_EQ(eliminate_dead_code(*module), 0u);
 }
 
+TEST(DeadCode, EffectsThatNoSchemaMarks_Stay) {
+  const auto module = parse_graph_module(R"(graph_module "G" {
+    %x = placeholder "x" []
+    %reduced = call_function "torch.ops._c10d_functional.all_reduce.default" [%x, "sum", "world"]
+    %waited = call_function "torch.ops._c10d_functional.wait_tensor.default" [%x]
+    %norm = call_function "torch.ops.aten.batch_norm.default" [%x]
+    %printed = call_function "torch.ops.higher_order.print" ["text"]
+    %kernel = call_function "torch.ops.higher_order.triton_kernel_wrapper_mutation" [%x]
+    %output = output "output" [%x]
+  })");
+  EXPECT_EQ(eliminate_dead_code(*module), 0u);
+}
+
 TEST(StructuralHash, SeesWhatIsComputedAndNoNames) {
   const auto hash = [](const std::string& lines) {
     return structural_hash(*parse_graph_module("graph_module \"G\" {\n" + lines + "\n}"));

@@ -9,7 +9,7 @@ namespace rehearse::graph {
 
 // Whether a node does nothing but give a value: attributes; Python's functions on numbers; operators that return
 // something, write to no argument and draw no random numbers; submodules and higher-order bodies of such nodes alone.
-// All else counts as having effects, methods and unknown functions too.
+// All else counts as having effects: methods, unknown functions, communication, norms that keep running statistics.
 bool is_pure(const Node& node, const GraphModule& module);
 
 // Erases pure nodes whose values nobody uses. Placeholders stay. Returns how many went.

@@ -64,8 +64,9 @@ class Graph {
     Graph& graph_;
     Node* saved_;
   };
-  [[nodiscard]] InsertionPoint inserting_before(Node& node) { return {*this, &node}; }
-  [[nodiscard]] InsertionPoint inserting_after(Node& node) { return {*this, node.next()}; }
+  // Throws GraphError when `node` is of another graph.
+  [[nodiscard]] InsertionPoint inserting_before(Node& node) { return {*this, &own(node)}; }
+  [[nodiscard]] InsertionPoint inserting_after(Node& node) { return {*this, own(node).next()}; }
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
@@ -104,6 +105,7 @@ class Graph {
   Iterator end() const { return Iterator(nullptr); }
 
  private:
+  Node& own(Node& node) const;
   void link(Node& node, Node* before);
   void unlink(Node& node);
 

@@ -179,6 +179,18 @@ TEST_F(BucketSplitter, SymbolicParameter_IsRefusedByName) {
   }
 }
 
+TEST_F(BucketSplitter, ImpossibleSizes_AreRefusedByName) {
+  Node& x = input("x");
+  Node& w = parameter("w");
+  module->graph().output({List{mm(x, w)}});
+  for (const std::int64_t size : {std::int64_t{-1}, std::int64_t{1} << 62}) {
+    graph::TensorMeta meta = *w.meta().tensor();
+    meta.sizes[0] = size;
+    w.meta().set_value(meta);
+    EXPECT_THROW(assign_buckets(*module), c10::ValueError) << size;
+  }
+}
+
 TEST_F(BucketSplitter, ImpossibleCaps_AreRefused) {
   const auto error_of = [&](std::int64_t cap, std::int64_t first) -> std::string {
     try {
