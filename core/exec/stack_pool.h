@@ -39,15 +39,4 @@ class StackPool {
   std::vector<boost::context::stack_context> free_;
 };
 
-// The Boost stack allocator over a pool.
-class PooledStack {
- public:
-  explicit PooledStack(StackPool& pool) noexcept : pool_(&pool) {}
-  boost::context::stack_context allocate() { return pool_->take(); }
-  void deallocate(boost::context::stack_context& stack) noexcept { pool_->give_back(stack); }
-
- private:
-  StackPool* pool_;
-};
-
 }  // namespace rehearse::exec

@@ -13,10 +13,8 @@ namespace rehearse::bench {
 namespace {
 
 const std::shared_ptr<graph::GraphModule>& bert_base() {
-  static const auto module = [] {
-    const auto document = graph::read_json_gz(REHEARSE_TEST_DATA "/truth/bert_base_mlm_model.json.gz");
-    return graph::parse_exported_program(document.dump()).module;
-  }();
+  static const auto module =
+      graph::parse_exported_program(graph::read_gzip(REHEARSE_TEST_DATA "/truth/bert_base_mlm_model.json.gz")).module;
   return module;
 }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <numeric>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -9,11 +8,6 @@
 
 namespace rehearse::parallel {
 namespace {
-
-std::int64_t total_bytes(const std::vector<ForwardBucket>& buckets) {
-  return std::accumulate(buckets.begin(), buckets.end(), std::int64_t{0},
-                         [](std::int64_t sum, const ForwardBucket& bucket) { return sum + bucket.bytes; });
-}
 
 std::vector<std::string> warnings_of(const std::vector<ForwardBucket>& buckets, const BucketSplitterOptions& options) {
   std::vector<std::string> warnings;
@@ -25,7 +19,7 @@ std::vector<std::string> warnings_of(const std::vector<ForwardBucket>& buckets, 
         index, bucket.bytes_before_extension, bucket.extended_ops, bucket.bytes - bucket.bytes_before_extension));
   }
   if (buckets.size() > 1) return warnings;
-  const std::int64_t bytes = total_bytes(buckets);
+  const std::int64_t bytes = buckets.front().bytes;
   if (bytes == 0) {
     warnings.push_back("the graph was not split: it uses no parameters that DDP reduces");
   } else if (bytes >= options.first_bucket_bytes_cap && warnings.empty()) {

@@ -2,6 +2,7 @@
 #include "core/graph/recorded_graph.h"
 
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -133,17 +134,23 @@ json record(const Argument& argument) {
 
 }  // namespace
 
-json read_json_gz(const std::filesystem::path& file) {
-  gzFile in = gzopen(file.c_str(), "rb");
+std::string read_gzip(const std::filesystem::path& file) {
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> in(gzopen(file.c_str(), "rb"), gzclose);
   if (in == nullptr) throw std::runtime_error("cannot open " + file.string());
   std::string text;
   char buffer[1 << 16];
   int count = 0;
-  while ((count = gzread(in, buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(count));
-  const bool whole = count == 0 && gzclose(in) == Z_OK;
-  if (!whole) throw std::runtime_error("not a whole gzip file: " + file.string());
-  return json::parse(text);
+  while ((count = gzread(in.get(), buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(count));
+  // A file that was cut off reads as if it ended there; only its state tells.
+  int state = Z_OK;
+  gzerror(in.get(), &state);
+  if (count < 0 || (state != Z_OK && state != Z_STREAM_END)) {
+    throw std::runtime_error("not a whole gzip file: " + file.string());
+  }
+  return text;
 }
+
+json read_json_gz(const std::filesystem::path& file) { return json::parse(read_gzip(file)); }
 
 void add_recorded_nodes(GraphModule& module, const json& recorded_nodes) {
   Nodes nodes;

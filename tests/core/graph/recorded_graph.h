@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -9,7 +10,8 @@
 
 namespace rehearse::graph {
 
-// The JSON in a gzip file of tests/data.
+// The text, or the JSON, in a gzip file. Throws std::runtime_error that names the file when it cannot be read whole.
+std::string read_gzip(const std::filesystem::path& file);
 nlohmann::json read_json_gz(const std::filesystem::path& file);
 
 // Adds recorded nodes to a module: [{name, op, target, args, kwargs, val, unbacked_bindings, ...}], in the form of

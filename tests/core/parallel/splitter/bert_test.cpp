@@ -17,7 +17,7 @@ namespace {
 namespace graph = rehearse::graph;
 namespace parallel = rehearse::parallel;
 
-std::string data_file(const std::string& name) { return std::string(REHEARSE_TEST_DATA) + "/truth/" + name; }
+std::string data_file(const std::string& name) { return std::string(REHEARSE_TEST_DATA "/truth/") + name; }
 
 // Of those that are used: a tied parameter is a placeholder under each of its names, and used under one.
 std::int64_t parameter_bytes(const graph::GraphModule& module) {
@@ -38,8 +38,7 @@ std::int64_t bucket_bytes(const std::vector<parallel::ForwardBucket>& buckets) {
 }
 
 TEST(SplitBert, BaseMaskedLm_BucketsHoldEveryParameterOnce) {
-  const auto document = graph::read_json_gz(data_file("bert_base_mlm_model.json.gz"));
-  const auto module = graph::parse_exported_program(document.dump()).module;
+  const auto module = graph::parse_exported_program(graph::read_gzip(data_file("bert_base_mlm_model.json.gz"))).module;
   const auto split = parallel::split_by_buckets(module, {.rules = parallel::CountingRules::ddp()});
   EXPECT_EQ(bucket_bytes(split.buckets), parameter_bytes(*module));
   const parallel::BucketSplitterOptions caps;

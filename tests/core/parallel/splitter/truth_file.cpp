@@ -2,28 +2,13 @@
 #include "core/parallel/splitter/truth_file.h"
 
 #include <cstdlib>
-#include <memory>
 #include <stdexcept>
 #include <string_view>
-#include <vector>
 
-#include <zlib.h>
+#include "core/graph/recorded_graph.h"
 
 namespace rehearse_test {
 namespace {
-
-std::string read_gzip(const std::string& path) {
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
-  if (!file) throw std::runtime_error("cannot open " + path);
-  std::string text;
-  std::vector<char> block(1 << 16);
-  int got = 0;
-  while ((got = gzread(file.get(), block.data(), static_cast<unsigned>(block.size()))) > 0) {
-    text.append(block.data(), static_cast<std::size_t>(got));
-  }
-  if (got < 0) throw std::runtime_error("cannot read " + path + ": it is no gzip file, or damaged");
-  return text;
-}
 
 // The end of the object that starts at `from`, behind its brace; npos when it does not end.
 std::size_t end_of_object(std::string_view text, std::size_t from) {
@@ -65,7 +50,7 @@ const RecordedSplits& RecordedSplits::load() {
   static const RecordedSplits loaded = [] {
     RecordedSplits splits;
     const std::string path = truth_folder() + "/splits.json.gz";
-    const std::string text = read_gzip(path);
+    const std::string text = rehearse::graph::read_gzip(path);
     for (std::size_t from = text.find('{'); from != std::string::npos; from = text.find('{', from)) {
       const std::size_t end = end_of_object(text, from);
       if (end == std::string_view::npos) throw std::runtime_error(path + ": a case does not end");
