@@ -35,7 +35,7 @@ void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, 
     write_file(folder.trace(),
                [&](std::ostream& out) { sim::write_chrome_trace(out, world.events(), report); });
   }
-  const auto decisions = world.decisions().decisions();
+  const auto& decisions = world.decisions().decisions();
   log.finished = {report, {decisions.begin(), decisions.end()}};
   sim::write_run_log(folder.log(), log);
 }

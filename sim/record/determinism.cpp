@@ -77,7 +77,7 @@ RunDifference schedule_difference(const RunPath& first, const RunPath& second) {
 }  // namespace
 
 RunPath path_of(const DecisionLog& decisions, std::uint64_t events_hash) {
-  const auto all = decisions.decisions();
+  const auto& all = decisions.decisions();
   return {{all.begin(), all.end()}, {}, decisions.hash(), events_hash};
 }
 

@@ -8,8 +8,6 @@
 
 #include <rehearse/sim/report_writers.h>
 
-#include "decision_codec.h"
-
 namespace rehearse::sim {
 namespace {
 
@@ -98,11 +96,11 @@ class Parser {
     const std::size_t space = std::min(sizes.find(' '), sizes.size());
     const auto count = number("decisions", std::string_view(sizes).substr(0, space));
     const auto size = number("decisions", std::string_view(sizes).substr(std::min(space + 1, sizes.size())));
-    auto decisions = decoded(block("decisions", size), count);
+    const auto decisions = DecisionList::from_bytes(block("decisions", size), count);
     if (!decisions) throw Problem{"decisions"};
     const std::string json = block("report", number("report", value("report")));
     try {
-      return {report_from_json(json), std::move(*decisions)};
+      return {report_from_json(json), {decisions->begin(), decisions->end()}};
     } catch (const ReportFormatError&) {
       throw Problem{"report"};
     }
@@ -162,10 +160,9 @@ std::string run_log_bytes(const RunLog& log) {
   for (const auto& option : log.options) text += fmt::format("option: {}\n", escaped(option));
   text += fmt::format("scenario text: {}\n{}\n", log.scenario_text.size(), log.scenario_text);
   if (log.finished) {
-    const auto& decisions = log.finished->decisions;
-    const std::string bytes = encoded(decisions);
-    text += fmt::format("decisions: {} {}\n", decisions.size(), bytes.size());
-    text += bytes;
+    const DecisionList decisions(log.finished->decisions);
+    text += fmt::format("decisions: {} {}\n", decisions.size(), decisions.bytes().size());
+    text += decisions.bytes();
     const std::string json = to_json(log.finished->report);
     text += fmt::format("\nreport: {}\n{}\n", json.size(), json);
   }

@@ -56,7 +56,7 @@ class World::Impl {
   Report explained(Report report, const Body& body) const {
     WorldOptions again = options_;
     again.call_sites = true;
-    const auto decisions = record_->decisions.decisions();
+    const auto& decisions = record_->decisions.decisions();
     sim::ReplayOracle oracle({decisions.begin(), decisions.end()}, sim::PastEnd::random, options_.seed);
     const sim::ShowProgress silent;
     try {

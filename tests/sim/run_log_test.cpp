@@ -9,8 +9,6 @@
 
 #include <rehearse/sim/report_writers.h>
 
-#include "record/decision_codec.h"
-
 namespace rehearse::sim {
 namespace {
 
@@ -125,35 +123,6 @@ TEST(RunLog, AnyByteChanged_IsFound) {
   std::string damaged = bytes;
   damaged[100] = '!';
   EXPECT_EQ(error_of(damaged), "run.rlog: is damaged: its checksum does not fit its content");
-}
-
-TEST(DecisionCodec, Bytes_AreTwoForSmallNumbers) {
-  EXPECT_EQ(encoded(std::vector<Decision>{{ChoiceKind::next_fiber, 7, 6}}), std::string("\x70\x06"));
-  EXPECT_EQ(encoded(std::vector<Decision>{{ChoiceKind::latency, 16, 15}}), std::string("\x82\x02\x0f"));
-  EXPECT_EQ(encoded({}), "");
-}
-
-TEST(DecisionCodec, AnyDecision_ComesBack) {
-  constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
-  std::vector<Decision> decisions;
-  for (const std::uint32_t options : {2u, 7u, 8u, 127u, 128u, 65536u, kMost}) {
-    for (const std::uint32_t answer : {0u, 1u, options / 2, options - 1}) {
-      decisions.push_back({ChoiceKind::next_fiber, options, answer});
-      decisions.push_back({ChoiceKind::fault, options, answer});
-    }
-  }
-  EXPECT_EQ(decoded(encoded(decisions), decisions.size()), decisions);
-}
-
-TEST(DecisionCodec, WrongBytes_AreRefused) {
-  const std::string bytes = encoded(std::vector<Decision>{{ChoiceKind::next_fiber, 7, 6}});
-  EXPECT_EQ(decoded(bytes, 2), std::nullopt);                    // too few
-  EXPECT_EQ(decoded(bytes, 0), std::nullopt);                    // too many
-  EXPECT_EQ(decoded("\x70", 1), std::nullopt);                   // no answer
-  EXPECT_EQ(decoded("\x70\x07", 1), std::nullopt);               // 7 of 7
-  EXPECT_EQ(decoded("\x70\xff\xff", 1), std::nullopt);           // ends within a number
-  EXPECT_EQ(decoded(std::string(30, '\xff'), 1), std::nullopt);  // longer than 64 bits
-  EXPECT_EQ(decoded("", std::size_t{1} << 60), std::nullopt);    // a count is not trusted with memory
 }
 
 class RunLogFile : public testing::Test {

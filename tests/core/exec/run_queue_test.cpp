@@ -71,7 +71,7 @@ TEST(Decisions, Answer_IsRecorded) {
   const std::uint32_t candidates[] = {4, 5, 6};
   EXPECT_EQ(decisions.choose(ChoiceKind::latency, candidates), 1u);
   ASSERT_EQ(log.decisions().size(), 1u);
-  EXPECT_EQ(log.decisions()[0], (Decision{ChoiceKind::latency, 3, 1}));
+  EXPECT_EQ(*log.decisions().begin(), (Decision{ChoiceKind::latency, 3, 1}));
 }
 
 TEST(Decisions, OutOfRangeOrNoCandidates_Throws) {

@@ -4,20 +4,12 @@
 #include <cstdint>
 #include <exception>
 #include <span>
-#include <vector>
 
+#include <rehearse/exec/decision_list.h>
 #include <rehearse/exec/oracle.h>
 #include <rehearse/exec/time.h>
 
 namespace rehearse {
-
-// One answered choice.
-struct Decision {
-  ChoiceKind kind = ChoiceKind::next_fiber;
-  std::uint32_t options = 0;  // how many candidates there were
-  std::uint32_t answer = 0;   // the index taken
-  bool operator==(const Decision&) const = default;
-};
 
 // Every choice of a run in order, and the run's identity: a hash over the choices, what they chose, and the virtual
 // time and fiber of each step. Two runs of one binary with the same hash took the same way.
@@ -31,7 +23,7 @@ class DecisionLog {
     ++steps_;
   }
 
-  std::span<const Decision> decisions() const noexcept { return decisions_; }
+  const DecisionList& decisions() const noexcept { return decisions_; }
   std::uint64_t hash() const noexcept { return hash_; }
   std::uint64_t steps() const noexcept { return steps_; }
 
@@ -42,7 +34,7 @@ class DecisionLog {
     hash_ ^= hash_ >> 32;
   }
 
-  std::vector<Decision> decisions_;
+  DecisionList decisions_;
   std::uint64_t hash_ = 0x52454845'41525345ull;
   std::uint64_t steps_ = 0;
 };

@@ -29,8 +29,7 @@
 //   report: 2034                     finished only: JSON, see report_writers.h
 //   checksum: 0x0123456789abcdef     FNV-1a of all bytes before this line
 //
-// A decision is two varints (7 bits a byte, lowest first, the high bit set in all but the last): the number
-// of options times 16 plus the kind, then the answer.
+// The decisions' bytes are those of a DecisionList.
 namespace rehearse::sim {
 
 // A plain value.

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/exec/decision_list.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace rehearse {
+namespace {
+
+constexpr std::uint64_t kKinds = 16;  // room for kinds beside the number of options
+constexpr unsigned kPayloadBits = 7;
+constexpr std::uint8_t kMoreFollows = 0x80;
+constexpr std::size_t kLongest = 6 + 5;  // a 32-bit number of options with its kind, and a 32-bit answer
+
+char* put(char* at, std::uint64_t number) noexcept {
+  while (number >= kMoreFollows) {
+    *at++ = static_cast<char>((number & (kMoreFollows - 1)) | kMoreFollows);
+    number >>= kPayloadBits;
+  }
+  *at++ = static_cast<char>(number);
+  return at;
+}
+
+// Takes a number off the front of bytes that are known to hold one.
+std::uint64_t take(const char*& at) noexcept {
+  std::uint64_t number = 0;
+  for (unsigned shift = 0;; shift += kPayloadBits) {
+    const auto byte = static_cast<std::uint8_t>(*at++);
+    number |= static_cast<std::uint64_t>(byte & (kMoreFollows - 1)) << shift;
+    if ((byte & kMoreFollows) == 0) return number;
+  }
+}
+
+// The same for bytes that may be anything: nothing when they end within it or it is longer than 64 bits.
+std::optional<std::uint64_t> take_checked(std::string_view& bytes) noexcept {
+  const std::size_t longest = std::min<std::size_t>(bytes.size(), 64 / kPayloadBits + 1);
+  for (std::size_t length = 0; length < longest; ++length) {
+    if ((static_cast<std::uint8_t>(bytes[length]) & kMoreFollows) != 0) continue;
+    const char* at = bytes.data();
+    bytes.remove_prefix(length + 1);
+    return take(at);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+DecisionList::DecisionList(std::span<const Decision> decisions) {
+  for (const Decision& decision : decisions) push_back(decision);
+}
+
+void DecisionList::push_back(const Decision& decision) {
+  std::array<char, kLongest> coded;
+  char* end = put(coded.data(), decision.options * kKinds + static_cast<std::uint64_t>(decision.kind));
+  end = put(end, decision.answer);
+  bytes_.append(coded.data(), end);
+  ++size_;
+}
+
+Decision DecisionList::Iterator::operator*() const {
+  const char* at = at_;
+  const std::uint64_t question = take(at);
+  return {static_cast<ChoiceKind>(question % kKinds), static_cast<std::uint32_t>(question / kKinds),
+          static_cast<std::uint32_t>(take(at))};
+}
+
+DecisionList::Iterator& DecisionList::Iterator::operator++() {
+  take(at_);
+  take(at_);
+  return *this;
+}
+
+std::optional<DecisionList> DecisionList::from_bytes(std::string bytes, std::size_t count) {
+  std::size_t found = 0;
+  for (std::string_view rest = bytes; !rest.empty(); ++found) {
+    const auto question = take_checked(rest);
+    const auto answer = question ? take_checked(rest) : std::nullopt;
+    if (!answer) return std::nullopt;
+    const std::uint64_t options = *question / kKinds;
+    if (options > std::numeric_limits<std::uint32_t>::max() || *answer >= options) return std::nullopt;
+  }
+  if (found != count) return std::nullopt;
+  DecisionList list;
+  list.bytes_ = std::move(bytes);
+  list.size_ = count;
+  return list;
+}
+
+}  // namespace rehearse

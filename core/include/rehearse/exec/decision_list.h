@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <rehearse/exec/oracle.h>
+
+namespace rehearse {
+
+// One answered choice.
+struct Decision {
+  ChoiceKind kind = ChoiceKind::next_fiber;
+  std::uint32_t options = 0;  // how many candidates there were
+  std::uint32_t answer = 0;   // the index taken
+  bool operator==(const Decision&) const = default;
+};
+
+// Decisions in order, in 2 to 6 bytes each instead of a Decision's 12: every switch between ranks adds one, and a long
+// run makes hundreds of millions. The same bytes stand in a run log.
+//
+// A decision is two varints (7 bits a byte, lowest first, the high bit set in all but the last): the number of options
+// times 16 plus the kind, then the answer.
+class DecisionList {
+ public:
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = Decision;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Decision*;
+    using reference = Decision;
+
+    Iterator() = default;
+    Decision operator*() const;
+    Iterator& operator++();
+    Iterator operator++(int) {
+      Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    friend DecisionList;
+    explicit Iterator(const char* at) : at_(at) {}
+    const char* at_ = nullptr;
+  };
+
+  DecisionList() = default;
+  explicit DecisionList(std::span<const Decision> decisions);
+
+  // Nothing when `bytes` is not exactly `count` decisions whose answers are among their options.
+  static std::optional<DecisionList> from_bytes(std::string bytes, std::size_t count);
+
+  void push_back(const Decision& decision);
+
+  // Constant time. Iterators last until the next push_back(); one step decodes one decision.
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  Iterator begin() const noexcept { return Iterator(bytes_.data()); }
+  Iterator end() const noexcept { return Iterator(bytes_.data() + bytes_.size()); }
+  std::string_view bytes() const noexcept { return bytes_; }
+
+  bool operator==(const DecisionList&) const = default;
+
+ private:
+  std::string bytes_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace rehearse

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/exec/decision_list.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace rehearse {
+namespace {
+
+DecisionList list_of(const std::vector<Decision>& decisions) { return DecisionList(decisions); }
+
+TEST(DecisionList, Bytes_AreTwoForSmallNumbers) {
+  EXPECT_EQ(list_of({{ChoiceKind::next_fiber, 7, 6}}).bytes(), "\x70\x06");
+  EXPECT_EQ(list_of({{ChoiceKind::latency, 16, 15}}).bytes(), "\x82\x02\x0f");
+  EXPECT_EQ(list_of({}).bytes(), "");
+}
+
+TEST(DecisionList, AnyDecision_ComesBack) {
+  constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
+  std::vector<Decision> decisions;
+  for (const std::uint32_t options : {2u, 7u, 8u, 127u, 128u, 65536u, kMost}) {
+    for (const std::uint32_t answer : {0u, 1u, options / 2, options - 1}) {
+      decisions.push_back({ChoiceKind::next_fiber, options, answer});
+      decisions.push_back({ChoiceKind::fault, options, answer});
+    }
+  }
+  const DecisionList list(decisions);
+  EXPECT_EQ(list.size(), decisions.size());
+  EXPECT_EQ(std::vector<Decision>(list.begin(), list.end()), decisions);
+  EXPECT_EQ(DecisionList::from_bytes(std::string(list.bytes()), decisions.size()), list);
+}
+
+TEST(DecisionList, WrongBytes_AreRefused) {
+  const std::string bytes = "\x70\x06";
+  EXPECT_EQ(DecisionList::from_bytes(bytes, 2), std::nullopt);                    // too few
+  EXPECT_EQ(DecisionList::from_bytes(bytes, 0), std::nullopt);                    // too many
+  EXPECT_EQ(DecisionList::from_bytes("\x70", 1), std::nullopt);                   // no answer
+  EXPECT_EQ(DecisionList::from_bytes("\x70\x07", 1), std::nullopt);               // 7 of 7
+  EXPECT_EQ(DecisionList::from_bytes("\x70\xff\xff", 1), std::nullopt);           // ends within a number
+  EXPECT_EQ(DecisionList::from_bytes(std::string(30, '\xff'), 1), std::nullopt);  // longer than 64 bits
+  EXPECT_EQ(DecisionList::from_bytes("", std::size_t{1} << 60), std::nullopt);    // a count is not trusted with memory
+}
+
+}  // namespace
+}  // namespace rehearse
