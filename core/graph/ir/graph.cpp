@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/graph/graph.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace rehearse::graph {
@@ -20,7 +21,7 @@ Node& Graph::create_node(Op op, std::string target, List args, Dict kwargs, cons
     node->set_args({});
     throw;
   }
-  link(*node, before_);
+  link(*node, points_.empty() ? nullptr : points_.back());
   return *node.release();
 }
 
@@ -67,7 +68,7 @@ void Graph::erase_node(Node& node) {
   }
   node.set_args({});
   node.set_kwargs({});
-  if (before_ == &node) before_ = node.next_;
+  std::replace(points_.begin(), points_.end(), &node, node.next_);
   unlink(node);
   delete &node;
 }

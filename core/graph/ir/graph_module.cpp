@@ -1,9 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/graph/graph_module.h>
 
-#include <unordered_map>
+#include "graph/ir/node_map.h"
+#include "graph/ir/submodules.h"
 
 namespace rehearse::graph {
+
+// One after the other: a chain of modules must not become a chain of calls.
+GraphModule::~GraphModule() {
+  std::vector<std::shared_ptr<GraphModule>> last_owned;
+  const auto take = [&](auto& submodules) {
+    for (auto& [name, module] : submodules) {
+      if (module.use_count() == 1) last_owned.push_back(std::move(module));
+    }
+  };
+  take(submodules_);
+  while (!last_owned.empty()) {
+    const std::shared_ptr<GraphModule> module = std::move(last_owned.back());
+    last_owned.pop_back();
+    take(module->submodules_);
+  }
+}
 
 void GraphModule::set_attribute(const std::string& name, Attribute attribute) {
   if (name.empty()) throw GraphError("", "attribute", "the name is empty");
@@ -21,6 +38,10 @@ void GraphModule::set_submodule(const std::string& name, std::shared_ptr<GraphMo
   if (module == nullptr) throw GraphError("", "submodule " + name, "the module is null");
   if (attribute_index_.contains(name))
     throw GraphError("", "submodule " + name, "an attribute has this name");
+  if (const auto way = way_to(*module, *this)) {
+    throw GraphError("", "submodule " + name,
+                     way->empty() ? "a module cannot contain itself" : "it contains this module, as '" + *way + "'");
+  }
   const auto [at, is_new] = submodule_index_.emplace(name, submodules_.size());
   if (is_new) {
     submodules_.emplace_back(name, std::move(module));
@@ -62,9 +83,9 @@ std::shared_ptr<GraphModule> GraphModule::find_submodule(std::string_view name) 
 
 std::shared_ptr<GraphModule> copy_graph_module(const GraphModule& module) {
   auto copy = std::make_shared<GraphModule>(module.type());
-  std::unordered_map<const Node*, Node*> copies;
-  auto copy_of = [&](Node& node) -> Argument { return copies.at(&node); };
-  for (const Node& node : module.graph()) copies[&node] = &copy->graph().copy_node(node, copy_of);
+  NodeMap copies;
+  const auto map = [&](Node& node) -> Argument { return copy_of(copies, node); };
+  for (const Node& node : module.graph()) copies[&node] = &copy->graph().copy_node(node, map);
   for (const auto& [name, attribute] : module.attributes()) copy->set_attribute(name, attribute);
   for (const auto& [name, submodule] : module.submodules()) copy->set_submodule(name, submodule);
   return copy;

@@ -14,13 +14,31 @@ namespace {
 constexpr std::array<std::string_view, 6> kOpNames = {"placeholder", "get_attr",    "call_function",
                                                       "call_method", "call_module", "output"};
 
-void check_unique(const std::string& node, const Dict& kwargs) {
-  for (std::size_t i = 0; i < kwargs.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (kwargs[i].first == kwargs[j].first) {
-        throw GraphError(node, "kwargs." + kwargs[i].first, "the name is given twice");
-      }
+void check_unique(const std::string& node, const std::string& field, const Dict& dict) {
+  if (dict.size() < 2) return;
+  std::vector<std::string_view> names;
+  for (const auto& [name, value] : dict) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end()) throw GraphError(node, field + "." + std::string(*twice), "the name is given twice");
+}
+
+// Everything that walks over arguments is recursive and relies on the limit.
+void check_value(const std::string& node, const std::string& field, const Argument& value, int depth = 0) {
+  const auto check_items = [&](const auto& items, auto&& item_of) {
+    if (depth == kMaxNesting) {
+      throw GraphError(node, field, "is nested deeper than " + std::to_string(kMaxNesting));
     }
+    for (const auto& item : items) check_value(node, field, item_of(item), depth + 1);
+  };
+  const auto itself = [](const Argument& item) -> const Argument& { return item; };
+  if (const List* list = value.get_if<List>()) {
+    check_items(*list, itself);
+  } else if (const Slice* slice = value.get_if<Slice>()) {
+    check_items(slice->bounds(), itself);
+  } else if (const Dict* dict = value.get_if<Dict>()) {
+    check_unique(node, field, *dict);
+    check_items(*dict, [](const auto& entry) -> const Argument& { return entry.second; });
   }
 }
 
@@ -48,6 +66,7 @@ const Argument* Node::kwarg(std::string_view name) const noexcept {
 }
 
 void Node::set_args(List args) {
+  for (std::size_t i = 0; i < args.size(); ++i) check_value(name_, "args[" + std::to_string(i) + "]", args[i]);
   std::swap(args_, args);
   try {
     update_inputs();
@@ -58,7 +77,8 @@ void Node::set_args(List args) {
 }
 
 void Node::set_kwargs(Dict kwargs) {
-  check_unique(name_, kwargs);
+  check_unique(name_, "kwargs", kwargs);
+  for (const auto& [key, value] : kwargs) check_value(name_, "kwargs." + key, value);
   std::swap(kwargs_, kwargs);
   try {
     update_inputs();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <unordered_map>
 #include <unordered_set>
 
 #include <rehearse/graph/split.h>
+
+#include "graph/ir/node_map.h"
 
 namespace rehearse::graph {
 namespace {
@@ -46,7 +47,7 @@ class Extraction {
 
   void add(const Node& node) {
     copies_[&node] =
-        &result_->graph().copy_node(node, [this](Node& input) -> Argument { return copies_.at(&input); });
+        &result_->graph().copy_node(node, [this](Node& input) -> Argument { return copy_of(copies_, input); });
     if (node.op() != Op::GetAttr && node.op() != Op::CallModule) return;
     if (const auto body = module_.find_submodule(node.target())) {
       result_->set_submodule(node.target(), body);
@@ -67,7 +68,7 @@ class Extraction {
   const GraphModule& module_;
   std::unordered_set<const Node*> chosen_;
   std::shared_ptr<GraphModule> result_;
-  std::unordered_map<const Node*, Node*> copies_;
+  NodeMap copies_;
 };
 
 }  // namespace

@@ -5,14 +5,22 @@
 #include <unordered_map>
 #include <utility>
 
+#include "graph/ir/node_map.h"
 #include "graph/passes/partition_plan.h"
 
 namespace rehearse::graph {
 namespace {
 
-using NodeMap = std::unordered_map<const Node*, Node*>;
-
-Argument from(const NodeMap& copies, Node& node) { return copies.at(&node); }
+// `wanted`, with a number when something else in the module has this name; fx lets the later one win.
+std::string free_name(const GraphModule& module, const std::string& wanted, const GraphModule& submodule) {
+  std::string name = wanted;
+  for (int number = 1;; ++number) {
+    const auto other = module.find_submodule(name);
+    const bool is_free = other == nullptr && module.find_attribute(name) == nullptr;
+    if (is_free || other.get() == &submodule) return name;
+    name = wanted + "_" + std::to_string(number);
+  }
+}
 
 // Builds the parts' modules, in the steps of fx's split_module, so that names come out the same.
 class PartBuilder {
@@ -83,12 +91,13 @@ class PartBuilder {
   }
 
   void add_node(Building& part, const Node& node) {
-    auto mapped = [&](Node& input) { return from(part.copies, input); };
+    auto mapped = [&](Node& input) -> Argument { return copy_of(part.copies, input); };
     std::string target = node.target();
     if (node.op() == Op::CallModule) {
       const auto called = module_.find_submodule(target);
       if (called == nullptr) throw GraphError(node.name(), "target", "there is no submodule '" + target + "'");
       std::replace(target.begin(), target.end(), '.', '_');
+      target = free_name(*part.result.module, target, *called);
       part.result.module->set_submodule(target, called);
     }
     part.copies[&node] = &copy(part, node, map_nodes(Argument(node.args()), mapped).as<List>(),
@@ -100,7 +109,7 @@ class PartBuilder {
     for (auto region = regions.rbegin(); region != regions.rend(); ++region) {
       for (std::size_t i = 0; i + 1 < region->parts.size(); ++i) {
         Building& part = parts_[region->parts[i]];
-        copy(part, *region->exit, {part.copies.at(region->enter)}, {}, region->exit->target());
+        copy(part, *region->exit, {copy_of(part.copies, *region->enter)}, {}, region->exit->target());
       }
     }
   }
@@ -110,7 +119,7 @@ class PartBuilder {
     List values;
     for (const Node* output : plan_.parts()[index].outputs.items()) {
       part.result.outputs.push_back(output);
-      values.emplace_back(part.copies.at(output));
+      values.emplace_back(copy_of(part.copies, *output));
     }
     Argument result = values.size() == 1 ? values[0] : Argument(std::move(values));
     part.result.module->graph().output(std::move(result));
@@ -137,7 +146,7 @@ Metadata meta_of_call(const Partition& part) {
 // The node that calls the part, and one for each of its outputs.
 void call_part(Graph& graph, const Partition& part, NodeMap& copies) {
   List args;
-  for (const Node* input : part.inputs) args.emplace_back(copies.at(input));
+  for (const Node* input : part.inputs) args.emplace_back(copy_of(copies, *input));
   Node& call = graph.call_module(part.name, std::move(args));
   call.meta() = meta_of_call(part);
   if (part.outputs.size() == 1) {
@@ -172,12 +181,14 @@ SplitModule split_by(const GraphModule& module, const std::function<int(const No
       throw GraphError(node.name(), "target", "there is no attribute '" + node.target() + "'");
     }
   }
-  for (const Partition& part : split.partitions) {
+  for (Partition& part : split.partitions) {
+    part.name = free_name(*split.module, part.name, *part.module);
     split.module->set_submodule(part.name, part.module);
     call_part(graph, part, copies);
   }
   if (const Node* output = module.graph().output_node()) {
-    graph.output(map_nodes(output->args().at(0), [&](Node& node) { return from(copies, node); }));
+    if (output->args().size() != 1) throw GraphError(output->name(), "args", "an output has exactly one");
+    graph.output(map_nodes(output->args()[0], [&](Node& node) -> Argument { return copy_of(copies, node); }));
   }
   return split;
 }

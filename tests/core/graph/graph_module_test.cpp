@@ -78,5 +78,53 @@ TEST(GraphModule, ACopyHasItsOwnNodesAndSharesTheRest) {
   EXPECT_EQ(root.graph().size(), 4u);
 }
 
+TEST(GraphModule, CyclesOfSubmodulesAreRefused_SharingIsNot) {
+  auto root = std::make_shared<GraphModule>();
+  auto middle = std::make_shared<GraphModule>();
+  auto inner = std::make_shared<GraphModule>();
+  root->set_submodule("left", middle);
+  root->set_submodule("right", middle);
+  middle->set_submodule("layers.0", inner);
+  const auto refusal_of = [](GraphModule& module, const std::shared_ptr<GraphModule>& submodule) -> std::string {
+    try {
+      module.set_submodule("up", submodule);
+    } catch (const GraphError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(refusal_of(*inner, root), "submodule up: it contains this module, as 'left.layers.0'");
+  EXPECT_EQ(refusal_of(*inner, middle), "submodule up: it contains this module, as 'layers.0'");
+  EXPECT_EQ(refusal_of(*inner, inner), "submodule up: a module cannot contain itself");
+  EXPECT_TRUE(inner->submodules().empty());
+  EXPECT_EQ(refusal_of(*root, inner), "no error");
+}
+
+TEST(GraphModule, ALongChainOfModulesGoesWithoutAnOverflow) {
+  auto root = std::make_shared<GraphModule>();
+  GraphModule* last = root.get();
+  for (int i = 0; i < 200000; ++i) {
+    auto next = std::make_shared<GraphModule>();
+    last->set_submodule("next", next);
+    last = next.get();
+  }
+  std::weak_ptr<GraphModule> second = root->find_submodule("next");
+  root.reset();
+  EXPECT_TRUE(second.expired());
+}
+
+TEST(GraphModule, AGraphOutOfOrderIsNotCopied) {
+  GraphModule module;
+  Node& x = module.graph().placeholder("x");
+  Node& y = module.graph().call_function("f", {x});
+  module.graph().move_before(y, x);
+  try {
+    copy_graph_module(module);
+    FAIL();
+  } catch (const GraphError& error) {
+    EXPECT_STREQ(error.what(), "node 'x', users: a node that uses it stands before it");
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::graph

@@ -194,5 +194,48 @@ TEST(Graph, InsertionPointInAnotherGraph_IsRefused) {
   EXPECT_THROW((void)graph.inserting_after(x), GraphError);
 }
 
+TEST(Graph, ErasingANodeMovesAllInsertionPointsBeforeIt) {
+  Graph graph;
+  Node& a = graph.placeholder("a");
+  Node& b = graph.placeholder("b");
+  Node& c = graph.placeholder("c");
+  {
+    const auto outer = graph.inserting_before(b);
+    {
+      const auto inner = graph.inserting_before(a);
+      const auto same = graph.inserting_before(b);
+      graph.erase_node(b);
+      graph.placeholder("d");
+    }
+    graph.placeholder("e");
+    graph.erase_node(c);
+    graph.placeholder("f");
+  }
+  std::string names;
+  for (const Node& node : graph) names += node.name();
+  EXPECT_EQ(names, "adef");
+}
+
+Argument nested(int depth) {
+  Argument value = 1;
+  for (int i = 0; i < depth; ++i) {
+    value = i % 3 == 0 ? Argument(List{value}) : i % 3 == 1 ? Argument(Dict{{"key", value}}) : Argument(Slice({}, value, {}));
+  }
+  return value;
+}
+
+TEST(Graph, ValuesAreNestedAsDeepAsTheLimit) {
+  Graph graph;
+  Node& node = graph.call_function("f", {nested(kMaxNesting)}, {{"key", nested(kMaxNesting)}});
+  EXPECT_EQ(node.args()[0], nested(kMaxNesting));
+  EXPECT_STREQ(error_of([&] { graph.call_function("f", {1, nested(kMaxNesting + 1)}); }).what(),
+               "node 'f_1', args[1]: is nested deeper than 200");
+  EXPECT_STREQ(error_of([&] { node.set_kwargs({{"key", nested(5000)}}); }).what(),
+               "node 'f', kwargs.key: is nested deeper than 200");
+  EXPECT_EQ(node.kwargs().at(0).second, nested(kMaxNesting));
+  EXPECT_STREQ(error_of([&] { node.set_args({Dict{{"a", 1}, {"b", 2}, {"a", 3}}}); }).what(),
+               "node 'f', args[0].a: the name is given twice");
+}
+
 }  // namespace
 }  // namespace rehearse::graph

@@ -164,5 +164,67 @@ TEST(ExtractSubgraph, TakesWhatIsOutsideAndGivesWhatOthersUse) {
   EXPECT_THROW(extract_subgraph(module, {&x}), GraphError);
 }
 
+std::shared_ptr<GraphModule> leaf(const std::string& type) { return std::make_shared<GraphModule>(type); }
+
+// fx overwrites here, and calls the wrong module.
+TEST(SplitBy, NamesThatWouldClashAreKeptApart) {
+  GraphModule module;
+  for (const char* name : {"a.b", "a_b", "a_b_1", "body_x", "body.x", "submod_0"}) module.set_submodule(name, leaf(name));
+  module.set_submodule("alias.of", module.find_submodule("a.b"));
+  module.set_attribute("submod_1", {});
+  Graph& graph = module.graph();
+  Node* value = &graph.placeholder("x");
+  Node& body = graph.get_attr("body_x");
+  Node& taken = graph.get_attr("submod_0");
+  Node& weight = graph.get_attr("submod_1");
+  for (const char* name : {"a.b", "a_b", "a_b_1", "a.b", "a_b", "alias.of", "body.x"}) {
+    value = &graph.call_module(name, {*value, body});
+  }
+  value = &graph.call_function("f", {*value, weight, taken});
+  graph.output(*value);
+  const SplitModule split = split_by(module, [&](const Node& node) { return &node == value ? 1 : 0; });
+  ASSERT_EQ(split.partitions.size(), 2u);
+  EXPECT_EQ(split.partitions[0].name, "submod_0_1");
+  EXPECT_EQ(split.partitions[1].name, "submod_1_1");
+  EXPECT_EQ(split.module->find_submodule("submod_0"), module.find_submodule("submod_0"));
+  EXPECT_NE(split.module->find_attribute("submod_1"), nullptr);
+  std::vector<std::string> called;
+  for (const Node& node : split.module->graph()) {
+    if (node.op() == Op::CallModule) called.push_back(node.target());
+  }
+  EXPECT_THAT(called, ElementsAre("submod_0_1", "submod_1_1"));
+  const GraphModule& part = *split.partitions[0].module;
+  std::vector<std::string> types;
+  for (const Node& node : part.graph()) {
+    if (node.op() == Op::CallModule) types.push_back(node.target() + " " + part.find_submodule(node.target())->type());
+  }
+  EXPECT_THAT(types, ElementsAre("a_b a.b", "a_b_1 a_b", "a_b_1_1 a_b_1", "a_b a.b", "a_b_1 a_b", "alias_of a.b",
+                                 "body_x_1 body.x"));
+}
+
+TEST(SplitBy, MalformedGraphsAreRefused) {
+  const auto error_of = [](auto&& build) -> std::string {
+    GraphModule module;
+    build(module.graph(), module.graph().placeholder("x"));
+    try {
+      split_by(module, [](const Node&) { return 0; });
+    } catch (const GraphError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error_of([](Graph& g, Node& x) {
+              Node& a = g.call_function("f", {x});
+              g.move_before(g.call_function("f", {a}), a);
+            }),
+            "node 'f', users: a node that uses it stands before it");
+  EXPECT_EQ(error_of([](Graph& g, Node& x) { g.create_node(Op::Output, "output", {x, x}); }),
+            "node 'output', args: an output has exactly one");
+  EXPECT_EQ(error_of([](Graph& g, Node& x) { g.output(List{x, g.get_attr("w")}); }),
+            "node 'w', target: there is no attribute 'w'");
+  EXPECT_EQ(error_of([](Graph& g, Node& x) { g.output(g.call_module("m", {x})); }),
+            "node 'm', target: there is no submodule 'm'");
+}
+
 }  // namespace
 }  // namespace rehearse::graph

@@ -31,6 +31,10 @@ struct Ellipsis {
   bool operator==(const Ellipsis&) const = default;
 };
 
+// How deep lists, dicts and slices may stand in one another in a node's arguments, and submodules in a module. What is
+// deeper is refused with a GraphError.
+inline constexpr int kMaxNesting = 200;
+
 // A list. fx's tuples are lists here: no operator tells them apart.
 using List = std::vector<Argument>;
 

@@ -12,11 +12,17 @@
 
 namespace rehearse::graph {
 
-// An archive or its model.json is not as it must be, or holds something that is not known here. field() is the path in
-// the JSON, or the record of the archive; node() the node, where it is in one.
+// An archive or its model.json is not as it must be, or holds something that is not known here. node(): the node, where
+// it is in one, else empty. field(), by where the fault is:
+// - in the JSON: the path from its root on, `model.graph_module.graph.nodes[3].inputs[0].arg`; in a tensor's table the
+//   record's name stands first, `data/weights/model_weights_config.json.config.fc.weight`;
+// - in a record of the archive as a whole: the record's name, `byteorder`;
+// - in the archive as a whole: its path, as it was given;
+// - in what the JSON says about the graph taken together: "name", "args", "kwargs.dim" and the like, as in GraphError.
 class ImportError : public GraphError {
  public:
   using GraphError::GraphError;
+  explicit ImportError(const GraphError& error) : GraphError(error) {}
 };
 
 // What one placeholder is, in order.

@@ -50,19 +50,17 @@ class Graph {
   // A new name for it, by the rules of Namespace; the old one stays taken.
   void rename(Node& node, const std::string& name);
 
-  // While it lives, new nodes come before `node`, or after it, in order of creation.
+  // While it lives, new nodes come before `node`, or after it, in order of creation. The latest one counts; they end in
+  // reverse order. Where the node before which they go is erased, they go where it stood.
   class InsertionPoint {
    public:
-    InsertionPoint(Graph& graph, Node* before) : graph_(graph), saved_(graph.before_) {
-      graph.before_ = before;
-    }
-    ~InsertionPoint() { graph_.before_ = saved_; }
+    InsertionPoint(Graph& graph, Node* before) : graph_(graph) { graph.points_.push_back(before); }
+    ~InsertionPoint() { graph_.points_.pop_back(); }
     InsertionPoint(const InsertionPoint&) = delete;
     InsertionPoint& operator=(const InsertionPoint&) = delete;
 
    private:
     Graph& graph_;
-    Node* saved_;
   };
   // Throws GraphError when `node` is of another graph.
   [[nodiscard]] InsertionPoint inserting_before(Node& node) { return {*this, &own(node)}; }
@@ -112,7 +110,7 @@ class Graph {
   Namespace names_;
   Node* first_ = nullptr;
   Node* last_ = nullptr;
-  Node* before_ = nullptr;  // where new nodes go; null: the end
+  std::vector<Node*> points_;  // where new nodes go: before the last one; null or none: the end
   std::size_t size_ = 0;
 };
 

@@ -27,6 +27,9 @@ struct Attribute {
 class GraphModule {
  public:
   explicit GraphModule(std::string type = "GraphModule") : type_(std::move(type)) {}
+  ~GraphModule();
+  GraphModule(const GraphModule&) = delete;
+  GraphModule& operator=(const GraphModule&) = delete;
 
   const std::string& type() const noexcept { return type_; }  // "GraphModule", or a leaf's type: "Linear"
   Graph& graph() noexcept { return graph_; }
@@ -34,7 +37,7 @@ class GraphModule {
   bool is_leaf() const noexcept { return graph_.empty(); }
 
   // Names may contain dots. Setting a name again replaces what it held. Throws GraphError when the name is
-  // empty, or taken by the other kind.
+  // empty, or taken by the other kind, and when a submodule is this module or contains it: there are no cycles.
   void set_attribute(const std::string& name, Attribute attribute);
   void set_submodule(const std::string& name, std::shared_ptr<GraphModule> module);
   void remove_submodule(const std::string& name);  // nothing happens when there is none
@@ -59,7 +62,8 @@ class GraphModule {
   std::unordered_map<std::string, std::size_t> submodule_index_;
 };
 
-// The same graph with nodes of its own; metadata, tensors and submodules are shared with `module`.
+// The same graph with nodes of its own; metadata, tensors and submodules are shared with `module`. Throws GraphError
+// when a node stands before one that it uses.
 std::shared_ptr<GraphModule> copy_graph_module(const GraphModule& module);
 
 }  // namespace rehearse::graph

@@ -50,7 +50,8 @@ class Node {
   const Dict& kwargs() const noexcept { return kwargs_; }
   const Argument* kwarg(std::string_view name) const noexcept;  // null when there is none
 
-  // Nodes in the arguments must be of the same graph, else GraphError; kwargs' names must be unique.
+  // Throws GraphError, and changes nothing, when a node in the arguments is of another graph, when kwargs or the keys of
+  // a dict are not unique, and when values are nested deeper than kMaxNesting.
   void set_args(List args);
   void set_kwargs(Dict kwargs);
   void set_arg(std::size_t index, Argument argument);  // index < args().size()

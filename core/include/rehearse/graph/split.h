@@ -13,7 +13,7 @@ namespace rehearse::graph {
 // One part of a split module.
 struct Partition {
   int id = 0;                           // what partition_of() said
-  std::string name;                     // "submod_<id>", its name in the split module
+  std::string name;                     // its name in the split module: "submod_<id>", or "submod_<id>_<n>"
   std::shared_ptr<GraphModule> module;  // its placeholders are `inputs`, in order
   std::vector<const Node*> inputs;      // nodes of the original graph
   std::vector<const Node*> outputs;     // one: returned as it is; more: as a list
@@ -32,12 +32,16 @@ struct SplitModule {
 // - `torch._C._set_grad_enabled`, `torch.amp.autocast_mode._enter_autocast` and `_exit_autocast` hold until they are
 //   undone: later partitions begin with them again. Partition ids must then not decrease.
 // - Attributes, submodules and metadata are shared with `module`, which stays as it is.
-// Throws GraphError when partitions depend on each other in a cycle. Cost: linear in nodes and arguments.
+// - Names: the dots in a called submodule's name become '_' (`a.b` is `a_b` in its partition). Where that, or submod_<id>
+//   in the split module, is the name of something else, the latter one gets a number: `a_b_1`. fx overwrites instead.
+// Throws GraphError when partitions depend on each other in a cycle, when a node stands before one that it uses, and
+// when a target names nothing. Cost: linear in nodes and arguments.
 SplitModule split_by(const GraphModule& module, const std::function<int(const Node&)>& partition_of);
 
 // A module of its own with the nodes `nodes` of `module` (no placeholder, no output), in the graph's order: values from
 // outside become placeholders in order of first use (attributes become attributes of the result), and those of `nodes`
-// that others use, or that nobody uses, its list of outputs. Names are kept.
+// that others use, or that nobody uses, its list of outputs. Names are kept. Throws GraphError for nodes of another graph,
+// placeholders and outputs, for targets that name nothing, and when a node stands before one that it uses.
 std::shared_ptr<GraphModule> extract_subgraph(const GraphModule& module, const std::vector<const Node*>& nodes);
 
 }  // namespace rehearse::graph

@@ -42,8 +42,8 @@ struct ForwardBucket {
   std::vector<std::string> parameters;  // in the order in which they were met, from the graph's end
   std::vector<graph::Node*> nodes;      // of the graph that was given, in its order; without placeholders and output
   // A bucket without a value that others use cannot be cut off, and goes on growing.
-  std::int64_t extended_ops = 0;            // nodes taken in since it was full
-  std::int64_t bytes_before_extension = 0;  // 0 when it was not extended
+  std::int64_t extended_ops = 0;            // nodes taken in since it was full; 0: it was not extended
+  std::int64_t bytes_before_extension = 0;  // `bytes` when it was full; says nothing where extended_ops is 0
 };
 
 // The buckets in the graph's order; DDP reduces the last one first. At least one, which may be empty.
@@ -53,8 +53,8 @@ std::vector<ForwardBucket> assign_buckets(const graph::GraphModule& module, cons
 
 struct BucketSplit {
   std::vector<ForwardBucket> buckets;
-  // One call of a submodule submod_0, submod_1, ... for each bucket, in that order. `module` itself when there is only
-  // one bucket.
+  // One call of a submodule submod_0, submod_1, ... for each bucket, in that order; graph::split_by() says what happens
+  // where the graph has another thing of such a name. `module` itself when there is only one bucket.
   std::shared_ptr<graph::GraphModule> module;
   bool was_split() const noexcept { return buckets.size() > 1; }
   // Why there are fewer cuts than the caps ask for; empty when there is nothing to say.

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <unordered_map>
+
+#include <rehearse/graph/errors.h>
+#include <rehearse/graph/node.h>
+
+namespace rehearse::graph {
+
+using NodeMap = std::unordered_map<const Node*, Node*>;
+
+// What `node` became. Throws GraphError when it has become nothing yet, because a node before it uses it.
+inline Node& copy_of(const NodeMap& copies, const Node& node) {
+  const auto found = copies.find(&node);
+  if (found == copies.end()) throw GraphError(node.name(), "users", "a node that uses it stands before it");
+  return *found->second;
+}
+
+}  // namespace rehearse::graph
