@@ -166,6 +166,9 @@ std::vector<SourceFrame> LineTable::lookup(std::uintptr_t address) const {
     if (symbol != nullptr) current.mangled = symbol;
   }
   if (!current.mangled.empty() || !current.qualified.empty()) frames.push_back(current);
+  if (const char* name = unit != nullptr ? dwarf_diename(unit) : nullptr) {
+    for (SourceFrame& frame : frames) frame.unit = name;
+  }
   return frames;
 }
 

@@ -16,6 +16,7 @@ struct SourceFrame {
   std::string qualified;
   std::string file;  // empty without a line table
   int line = 0;
+  std::string unit;  // the source file that the compiler was given; empty without debug information
 };
 
 // Symbol and line tables of one loaded file, read with elfutils when first asked. Not thread safe.

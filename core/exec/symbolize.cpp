@@ -13,9 +13,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 
 #include "exec/line_table.h"
+#include "exec/own_sources.h"
 
 namespace rehearse::exec {
 namespace {
@@ -93,7 +95,33 @@ bool is_interposed(const std::string& name) {
   });
 }
 
+const LineTable& line_table_of(const Module& module) {
+  static std::map<std::string, LineTable> tables;
+  return tables.try_emplace(module.path, module.path, module.bias).first->second;
+}
+
+// Our own sources under the names that the compiler wrote down for them. Which folder those start with, if any, depends
+// on how the library was built; this file's own name tells. Nothing when the library has no debug information.
+std::set<std::string> find_own_units() {
+  constexpr std::string_view kThis = "core/exec/symbolize.cpp";
+  const auto address = reinterpret_cast<std::uintptr_t>(&find_own_units);
+  const auto frames = line_table_of(module_of(address)).lookup(address);
+  std::set<std::string> units;
+  if (frames.empty() || !frames.front().unit.ends_with(kThis)) return units;
+  const std::string& unit = frames.front().unit;
+  const std::string folder = unit.substr(0, unit.size() - kThis.size());
+  for (const std::string_view source : own_sources()) units.insert(folder + std::string(source));
+  return units;
+}
+
+// All that such a unit holds is ours; a function of internal linkage that was inlined tells in no other way.
+bool is_own_unit(const std::string& unit) {
+  static const std::set<std::string> units = find_own_units();
+  return units.contains(unit);
+}
+
 bool is_users_own(const SourceFrame& frame) {
+  if (is_own_unit(frame.unit)) return false;
   for (const std::string_view folder : kForeignFolders) {
     if (frame.file.find(folder) != std::string::npos) return false;
   }
@@ -106,11 +134,6 @@ bool is_users_own(const SourceFrame& frame) {
     return false;
   return std::find(std::begin(kForeignNamespaces), std::end(kForeignNamespaces), outermost) ==
          std::end(kForeignNamespaces);
-}
-
-const LineTable& line_table_of(const Module& module) {
-  static std::map<std::string, LineTable> tables;
-  return tables.try_emplace(module.path, module.path, module.bias).first->second;
 }
 
 std::vector<ResolvedFrame> look_up(std::uintptr_t address) {

@@ -61,8 +61,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle,
   const auto keys = std::make_shared<fakes::StoreState>();
   WorldServices services{communicators, *record, show, {}};
 
-  // Not inlined: a frame without a name would pass for the user's own in reports.
-  record->outcome = executor.run([&](int rank) __attribute__((noinline)) {
+  record->outcome = executor.run([&](int rank) {
     auto store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(options.timeout);
     SimRankContext context(services, rank, options.ranks, std::move(store), state.generator(rank));

@@ -6,10 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/sim/report_writers.h>
-
 #include "ddp_worlds.h"
-#include "golden_file.h"
+#include "world_report.h"
 
 namespace rehearse::golden {
 namespace {
@@ -18,25 +16,11 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using namespace golden_worlds;
 
-Report run(const World::Body& body, int ranks, std::uint64_t seed) {
-  WorldOptions options;
-  options.ranks = ranks;
-  options.seed = seed;
-  return World(options).run(body);
-}
-
-// The report of four ranks, without the figures that tell of the schedule and not of the bug.
-void expect_golden_report(const World::Body& body, const std::string& name) {
-  auto report = run(body, 4, 1);
-  report.identity = report.decisions = report.switches = 0;
-  expect_golden(sim::to_text(report), "world_" + name + ".txt");
-}
-
 // All ranks but the last stand in the same all-reduce of their backward, and wait for the last one.
 void expect_the_last_rank_missing(const World::Body& body, const std::string& function) {
   for (const int ranks : {2, 3, 8}) {
     for (const std::uint64_t seed : {1, 2, 3, 4}) {
-      const auto report = run(body, ranks, seed);
+      const auto report = run_world(body, ranks, seed);
       EXPECT_EQ(report.verdict, Verdict::deadlock) << report.headline;
       EXPECT_THAT(report.headline, HasSubstr("allreduce #"));
       EXPECT_THAT(report.headline, HasSubstr("rank " + std::to_string(ranks - 1)));
@@ -55,38 +39,38 @@ void expect_the_last_rank_missing(const World::Body& body, const std::string& fu
 
 TEST(DdpWorlds, RankReturnsEarly_IsTheOneMissing) {
   expect_the_last_rank_missing(returns_a_step_early, "returns_a_step_early");
-  expect_golden_report(returns_a_step_early, "ddp_returns_early");
+  expect_golden_report(run_world(returns_a_step_early, 4), "ddp_returns_early");
 }
 
 TEST(DdpWorlds, RankSkipsItsLastBackward_IsTheOneMissing) {
   expect_the_last_rank_missing(skips_the_last_backward, "train_without_backward_in");
-  expect_golden_report(skips_the_last_backward, "ddp_skips_last_backward");
+  expect_golden_report(run_world(skips_the_last_backward, 4), "ddp_skips_last_backward");
 }
 
 TEST(DdpWorlds, RankSkipsABackwardOnTheWay_IsTheOneMissingInTheEnd) {
   expect_the_last_rank_missing(skips_a_backward_on_the_way, "train_without_backward_in");
-  expect_golden_report(skips_a_backward_on_the_way, "ddp_skips_backward");
+  expect_golden_report(run_world(skips_a_backward_on_the_way, 4), "ddp_skips_backward");
 }
 
 TEST(DdpWorlds, RankLeavesALayerOut_IsTheOneMissing) {
   expect_the_last_rank_missing(leaves_a_layer_out, "train_leaving_out");
-  expect_golden_report(leaves_a_layer_out, "ddp_unused_parameter");
+  expect_golden_report(run_world(leaves_a_layer_out, 4), "ddp_unused_parameter");
 }
 
 TEST(DdpWorlds, RankLeavesALayerOutAndGoesOn_FailsInDdpWhileTheOthersWaitForIt) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
-    const auto report = run(leaves_a_layer_out_before_the_last_step, 3, seed);
+    const auto report = run_world(leaves_a_layer_out_before_the_last_step, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::rank_failed);
     EXPECT_THAT(report.headline, StartsWith("rank 2: Expected to have finished reduction in the prior iteration"));
     EXPECT_EQ(report.rank_lines[2].state, "failed");
   }
-  expect_golden_report(leaves_a_layer_out_before_the_last_step, "ddp_unused_parameter_next_step");
+  expect_golden_report(run_world(leaves_a_layer_out_before_the_last_step, 4), "ddp_unused_parameter_next_step");
 }
 
 TEST(DdpWorlds, CorrectWithUnusedParametersAndSubGroups_IsSilent) {
   for (const int ranks : {2, 5, 8}) {
     for (const std::uint64_t seed : {1, 2, 3, 4}) {
-      const auto report = run(leaves_a_layer_out_as_agreed, ranks, seed);
+      const auto report = run_world(leaves_a_layer_out_as_agreed, ranks, seed);
       EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
     }
   }

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace rehearse::exec {
+
+// The source files of which Rehearse's libraries are made, as "core/exec/symbolize.cpp": from the top of its tree,
+// wherever that lay. The build writes the list (core/cmake/RehearseOwnSources.cmake).
+std::span<const std::string_view> own_sources();
+
+}  // namespace rehearse::exec
