@@ -6,7 +6,6 @@
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <rehearse/comm/errors.h>
 #include <rehearse/comm/wait_for_graph.h>
@@ -14,6 +13,7 @@
 #include <rehearse/sim/format_time.h>
 
 #include "report/event_lines.h"
+#include "report/hang_headline.h"
 
 namespace rehearse::sim {
 namespace {
@@ -61,10 +61,10 @@ class Builder {
 
   Report build() {
     facts();
-    verdict();
     rank_lines();
+    verdict();
     for (const auto& mismatch : record_.mismatches) report_.differences.push_back(difference_of(mismatch));
-    if (report_.verdict != Verdict::ok) report_.last_events = last_event_lines(record_.events, options_.ranks);
+    if (report_.verdict != Verdict::ok) last_operations();
     return std::move(report_);
   }
 
@@ -154,28 +154,8 @@ class Builder {
     for (const auto& cycle : analysis.cycles) {
       for (const auto& edge : cycle) report_.wait_cycle.push_back(comm::to_string(edge));
     }
-    set(Verdict::deadlock, deadlock_headline(analysis, blocked));
-  }
-
-  std::string deadlock_headline(const comm::WaitAnalysis& analysis, const std::vector<comm::BlockedCall>& blocked) const {
-    if (!analysis.on_ended.empty()) {
-      const auto& edge = analysis.on_ended.front();
-      std::set<int> missing;
-      for (const auto& other : analysis.on_ended) {
-        if (other.call == edge.call) missing.insert(other.to);
-      }
-      const std::vector<int> ranks(missing.begin(), missing.end());
-      return fmt::format("{}: {} {} ended and will never come", edge.call, describe_ranks(ranks),
-                         ranks.size() == 1 ? "has" : "have");
-    }
-    if (!analysis.cycles.empty()) {
-      std::vector<int> ring;
-      for (const auto& edge : analysis.cycles.front()) ring.push_back(edge.from);
-      ring.push_back(ring.front());
-      return fmt::format("ranks {} wait for each other", fmt::join(ring, " -> "));
-    }
-    return blocked.empty() ? outcome().stop_reason
-                           : fmt::format("rank {} waits for ever in {}", blocked.front().rank, blocked.front().call);
+    const auto headline = hang_headline(analysis, report_.rank_lines);
+    set(Verdict::deadlock, headline.empty() ? outcome().stop_reason : headline);
   }
 
   // Who polls for what, if a call that nobody joins is behind it.
@@ -195,13 +175,18 @@ class Builder {
       line.rank = rank;
       line.at = outcome().ended_at[static_cast<std::size_t>(rank)];
       line.state = outcome().ranks[static_cast<std::size_t>(rank)] == exec::RankEnd::returned ? "returned" : "stopped";
-      if (report_.verdict == Verdict::ok) continue;
-      if (const auto last = record_.events.last_completed(rank)) line.last = record_.events.title(*last);
     }
     // Backwards, so that a rank's main fiber has the last word over its helpers.
     for (auto fiber = outcome().blocked.rbegin(); fiber != outcome().blocked.rend(); ++fiber) blocked_line(*fiber);
     for (const auto& failure : outcome().failures) failed_line(failure);
     for (const auto& fiber : outcome().hang) hang_line(fiber);
+  }
+
+  void last_operations() {
+    for (RankLine& line : report_.rank_lines) {
+      if (const auto* const last = record_.events.last_completed(line.rank)) line.last = record_.events.title(*last);
+    }
+    report_.last_events = last_event_lines(record_.events, options_.ranks);
   }
 
   RankLine& line_of(int rank) { return report_.rank_lines[static_cast<std::size_t>(rank)]; }

@@ -75,7 +75,10 @@ inline Report deadlock_report() {
 
 // Two groups entered in opposite order.
 inline Report cycle_report() {
-  Report report = base(Verdict::deadlock, "ranks 0 -> 1 -> 0 wait for each other", 2);
+  Report report = base(Verdict::deadlock,
+                       "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #1 on group \"tensor_parallel\", rank "
+                       "1 in allreduce #1 on group \"data_parallel\"",
+                       2);
   report.rank_lines = {
       line(0, "blocked", 40, "allreduce #1 on group \"tensor_parallel\"", "", "model.cpp:118 in forward",
            {1}),
@@ -172,7 +175,9 @@ inline Report timeout_report() {
 
 // Where every part is long: 512 ranks that all say something else, many edges, events and differences.
 inline Report large_report() {
-  Report report = base(Verdict::deadlock, "ranks 0 -> 1 -> ... -> 0 wait for each other", 512);
+  Report report = base(Verdict::deadlock,
+                       "ranks 0 -> 1 -> ... -> 0 wait for each other: rank 0 in send #1 on group \"world\" to rank 1, ...",
+                       512);
   for (int rank = 0; rank < 512; ++rank) {
     report.rank_lines.push_back(line(rank, "blocked", rank,
                                      fmt::format("send #1 on group \"world\" to rank {}", (rank + 1) % 512),

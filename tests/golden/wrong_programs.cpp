@@ -4,6 +4,10 @@
 #include <ATen/ops/ones.h>
 #include <unistd.h>
 
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
 namespace wrong_programs {
 
 void oversleeps(RankContext& ctx) {
@@ -15,6 +19,37 @@ void oversleeps(RankContext& ctx) {
 void sends_to_nobody(RankContext& ctx) {
   auto block = at::ones({4});
   if (ctx.rank() == 1) ctx.group().send(block, ctx.rank() + 1)->wait();
+}
+
+void waits_for_a_key_that_nobody_sets(RankContext& ctx) {
+  ctx.group().barrier()->wait();
+  if (ctx.rank() == 2) ctx.store()->get("weights_ready");
+  ctx.group().barrier()->wait();
+}
+
+void waits_in_a_chain(RankContext& ctx) {
+  auto block = at::ones({4});
+  if (ctx.rank() == 0) ctx.store()->wait({"block_received"});
+  if (ctx.rank() == 1) {
+    ctx.group().recv(block, 2)->wait();
+    ctx.store()->set("block_received", "yes");
+  }
+  if (ctx.rank() == 2) {
+    std::mutex mutex;
+    std::condition_variable loaded;
+    std::unique_lock lock(mutex);
+    loaded.wait(lock);
+  }
+  ctx.group().barrier()->wait();
+}
+
+void swaps_two_groups(RankContext& ctx) {
+  auto first = ctx.new_group({0, 1}, "tensor_parallel");
+  auto second = ctx.new_group({0, 1}, "data_parallel");
+  if (ctx.rank() == 1) std::swap(first, second);
+  auto gradient = at::ones({4});
+  first.allreduce(gradient)->wait();
+  second.allreduce(gradient)->wait();
 }
 
 }  // namespace wrong_programs

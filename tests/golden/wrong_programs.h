@@ -16,4 +16,13 @@ void oversleeps(RankContext& ctx);
 // Rank 1 sends to a rank that the group does not have.
 void sends_to_nobody(RankContext& ctx);
 
+// Rank 2 waits for a key that nobody sets, the others for rank 2.
+void waits_for_a_key_that_nobody_sets(RankContext& ctx);
+
+// Rank 2 waits for a condition; rank 1 receives from it, and rank 0 waits for what rank 1 would do then.
+void waits_in_a_chain(RankContext& ctx);
+
+// Two groups of the same ranks, used in opposite order.
+void swaps_two_groups(RankContext& ctx);
+
 }  // namespace wrong_programs

@@ -11,7 +11,9 @@
 namespace rehearse::golden {
 namespace {
 
+using testing::EndsWith;
 using testing::MatchesRegex;
+using testing::StartsWith;
 using namespace wrong_programs;
 
 TEST(WrongPrograms, RankOversleeps_ItsSleepIsWhereTheUserCalledIt) {
@@ -26,6 +28,32 @@ TEST(WrongPrograms, PeerThatDoesNotExist_TheErrorIsWhereTheUserCalled) {
   EXPECT_EQ(report.verdict, Verdict::rank_failed);
   EXPECT_THAT(report.rank_lines[1].where, MatchesRegex("wrong_programs.cpp:.* in wrong_programs::sends_to_nobody"));
   expect_golden_report(report, "sends_to_nobody");
+}
+
+TEST(WrongPrograms, KeyThatNobodySets_TheRankThatWaitsForItIsNamedFirst) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(waits_for_a_key_that_nobody_sets, 4, seed);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_THAT(report.headline, StartsWith("rank 2 waits for ever in store wait for key \"weights_ready\" at wrong_"));
+    EXPECT_THAT(report.headline, EndsWith("; ranks 0-1,3 wait for it in barrier #2 on group \"world\""));
+  }
+  expect_golden_report(run_world(waits_for_a_key_that_nobody_sets, 4), "waits_for_a_key");
+}
+
+TEST(WrongPrograms, ChainOfWaits_TheRankAtItsEndIsNamedFirst) {
+  const auto report = run_world(waits_in_a_chain, 4);
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.headline, StartsWith("rank 2 waits for ever in a condition variable at wrong_programs.cpp:"));
+  expect_golden_report(report, "waits_in_a_chain");
+}
+
+TEST(WrongPrograms, SwappedGroups_TheHeadlineNamesBothCalls) {
+  const auto report = run_world(swaps_two_groups, 2);
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.headline,
+            "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #1 on group \"tensor_parallel\", rank 1 in "
+            "allreduce #1 on group \"data_parallel\"");
+  expect_golden_report(report, "swaps_two_groups");
 }
 
 }  // namespace

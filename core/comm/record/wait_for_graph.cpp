@@ -39,6 +39,44 @@ std::vector<WaitEdge> cycle_through(const Graph& graph, int start) {
   return {};
 }
 
+bool waits_for_its_own(const BlockedCall& call) {
+  return std::find(call.waits_for.begin(), call.waits_for.end(), call.rank) != call.waits_for.end();
+}
+
+// Without the waits for another fiber of the same rank where that one's own wait is known.
+std::vector<BlockedCall> without_waits_within(const std::vector<BlockedCall>& blocked) {
+  std::set<int> others_known;
+  for (const auto& call : blocked) {
+    if (!waits_for_its_own(call)) others_known.insert(call.rank);
+  }
+  std::vector<BlockedCall> calls;
+  for (const auto& call : blocked) {
+    if (!waits_for_its_own(call) || !others_known.contains(call.rank)) calls.push_back(call);
+  }
+  return calls;
+}
+
+std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, const Graph& graph) {
+  std::set<int> go_on;  // to other ranks
+  for (const auto& call : blocked) {
+    if (!call.waits_for.empty()) go_on.insert(call.rank);
+  }
+  std::map<int, DeadEnd> ends;
+  for (const auto& call : blocked) {
+    if (!go_on.contains(call.rank)) ends.try_emplace(call.rank, DeadEnd{call.rank, call.call, {}});
+  }
+  for (const auto& [from, edges] : graph) {
+    for (const auto& [to, call] : edges) {
+      if (const auto end = ends.find(to); end != ends.end()) end->second.held_up.push_back({from, to, call});
+    }
+  }
+  std::vector<DeadEnd> sorted;
+  for (auto& [rank, end] : ends) sorted.push_back(std::move(end));
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const DeadEnd& a, const DeadEnd& b) { return a.held_up.size() > b.held_up.size(); });
+  return sorted;
+}
+
 void remove(Graph& graph, const std::vector<WaitEdge>& cycle) {
   for (const auto& edge : cycle) graph.erase(edge.from);
   for (auto& [rank, edges] : graph) {
@@ -48,7 +86,8 @@ void remove(Graph& graph, const std::vector<WaitEdge>& cycle) {
 
 }  // namespace
 
-WaitAnalysis analyse_waits(const std::vector<BlockedCall>& blocked, const std::vector<int>& ended) {
+WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vector<int>& ended) {
+  const auto blocked = without_waits_within(all);
   WaitAnalysis analysis;
   const std::set<int> gone(ended.begin(), ended.end());
   std::set<int> culprits;
@@ -63,6 +102,8 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& blocked, const std::v
       }
     }
   }
+  analysis.dead_ends = find_dead_ends(blocked, graph);
+  for (const auto& end : analysis.dead_ends) culprits.insert(end.rank);
   for (;;) {
     std::vector<WaitEdge> shortest;
     for (const auto& [rank, edges] : graph) {

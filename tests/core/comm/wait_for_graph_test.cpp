@@ -56,8 +56,36 @@ TEST(WaitForGraph, ThreadsOfARank_AllCount) {
               ElementsAre("rank 0 waits for rank 2 (helper) -> rank 2 waits for rank 0 (other)"));
 }
 
-TEST(WaitForGraph, UnknownWaits_AreLeftOut) {
-  EXPECT_THAT(analyse_waits({{0, "sleep", {}}, {1, "recv", {0}}}, {}).cycles, IsEmpty());
+// Rank 2 stands in something of its own: all chains lead there, and rank 0's to itself.
+TEST(WaitForGraph, UnknownWaits_AreWhereChainsEnd) {
+  const auto analysis = analyse_waits(
+      {{0, "store key", {}}, {1, "recv", {2}}, {2, "condition", {}}, {3, "barrier", {0, 1, 2}}, {4, "alone", {}}}, {});
+  EXPECT_THAT(analysis.cycles, IsEmpty());
+  ASSERT_EQ(analysis.dead_ends.size(), 3u);
+  EXPECT_EQ(analysis.dead_ends[0].rank, 2);
+  EXPECT_EQ(analysis.dead_ends[0].call, "condition");
+  EXPECT_EQ(to_string(analysis.dead_ends[0].held_up),
+            "rank 1 waits for rank 2 (recv) -> rank 3 waits for rank 2 (barrier)");
+  EXPECT_EQ(analysis.dead_ends[1].rank, 0);
+  EXPECT_EQ(analysis.dead_ends[1].held_up.size(), 1u);
+  EXPECT_EQ(analysis.dead_ends[2].rank, 4);
+  EXPECT_THAT(analysis.dead_ends[2].held_up, IsEmpty());
+  EXPECT_THAT(analysis.culprits, ElementsAre(0, 2, 4));
+}
+
+// A rank that locks twice waits for itself; one that joins its own thread waits for what that waits for.
+TEST(WaitForGraph, WaitsWithinARank_AreACycleOnlyWhenThereIsNoOtherWait) {
+  const auto locked = analyse_waits({{0, "mutex", {0}}}, {});
+  EXPECT_THAT(texts(locked.cycles), ElementsAre("rank 0 waits for rank 0 (mutex)"));
+  EXPECT_THAT(locked.dead_ends, IsEmpty());
+  const auto joined = analyse_waits({{0, "join", {0}}, {0, "condition", {}}, {1, "recv", {0}}}, {});
+  EXPECT_THAT(joined.cycles, IsEmpty());
+  ASSERT_EQ(joined.dead_ends.size(), 1u);
+  EXPECT_EQ(joined.dead_ends[0].call, "condition");
+  const auto through_thread = analyse_waits({{0, "join", {0}}, {0, "recv", {1}}, {1, "recv", {0}}}, {});
+  EXPECT_THAT(texts(through_thread.cycles),
+              ElementsAre("rank 0 waits for rank 1 (recv) -> rank 1 waits for rank 0 (recv)"));
+  EXPECT_THAT(through_thread.dead_ends, IsEmpty());
 }
 
 // A thousand ranks in one ring, and half of a group waiting for the other half.

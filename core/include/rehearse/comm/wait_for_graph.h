@@ -21,6 +21,13 @@ struct WaitEdge {
   std::string call;
 };
 
+// A rank that waits for no rank that we know of (but for a key, a condition, a computation), and those that wait for it.
+struct DeadEnd {
+  int rank = -1;
+  std::string call;               // the first one, of several fibers
+  std::vector<WaitEdge> held_up;  // one for each rank that waits for this one
+};
+
 // Why nobody can go on.
 struct WaitAnalysis {
   // Ranks that wait for each other in a ring, across groups, point-to-point operations and stores: edge k's `to` is
@@ -30,11 +37,16 @@ struct WaitAnalysis {
   // Waits for ranks that have ended: no cycle, but no end either.
   std::vector<WaitEdge> on_ended;
 
-  // The ranks that all others come down to: those in cycles, and those that have ended while others wait for them.
+  // Where other chains of waits lead. Those for which the most ranks wait first, then by rank.
+  std::vector<DeadEnd> dead_ends;
+
+  // The ranks that all others come down to: those in cycles, those that have ended while others wait for them, and dead
+  // ends.
   std::vector<int> culprits;
 };
 
-// `ended`: ranks whose body is over (returned or failed). Cost: linear in the edges for each cycle that is found.
+// `ended`: ranks whose body is over (returned or failed). A fiber that waits for another one of its rank (a thread, or
+// what that holds) is in no cycle: the other one's wait counts. Cost: linear in the edges for each cycle that is found.
 WaitAnalysis analyse_waits(const std::vector<BlockedCall>& blocked, const std::vector<int>& ended);
 
 // `rank 0 waits for rank 1 (allreduce #3 on group "a")`.
