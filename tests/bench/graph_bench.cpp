@@ -65,6 +65,31 @@ void graph_verify(benchmark::State& state) {
 }
 BENCHMARK(graph_verify)->Unit(benchmark::kMillisecond);
 
+// One node that takes in all others, and modules that share the next one twice.
+void graph_verify_wide(benchmark::State& state) {
+  GraphModule module;
+  List all;
+  Node& x = module.graph().placeholder("x");
+  for (int i = 0; i < state.range(0); ++i) all.push_back(module.graph().call_function("f", {x}));
+  module.graph().output(std::move(all));
+  for (auto _ : state) benchmark::DoNotOptimize(verify(module));
+}
+BENCHMARK(graph_verify_wide)->Arg(10000)->Arg(20000)->Unit(benchmark::kMillisecond);
+
+void graph_verify_shared(benchmark::State& state) {
+  auto module = std::make_shared<GraphModule>();
+  module->graph().output(module->graph().placeholder("x"));
+  for (int i = 0; i < state.range(0); ++i) {
+    auto outer = std::make_shared<GraphModule>();
+    outer->graph().output(outer->graph().placeholder("x"));
+    outer->set_submodule("left", module);
+    outer->set_submodule("right", module);
+    module = outer;
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(verify(*module));
+}
+BENCHMARK(graph_verify_shared)->Arg(8)->Arg(16)->Unit(benchmark::kMicrosecond);
+
 void graph_hash(benchmark::State& state) {
   GraphModule module;
   build(module, kNodes);

@@ -5,35 +5,23 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "graph/ir/submodules.h"
+
 namespace rehearse::graph {
 namespace {
 
-// FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/. Every piece is preceded by its kind or length, so that no two
-// different graphs give the same bytes.
+using Known = std::unordered_map<const GraphModule*, std::uint64_t>;  // hashes of modules that were met before
+
+// FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/. Every piece is preceded by its kind, length or number, so that no
+// two different graphs give the same bytes. A submodule goes in by its own hash: a shared one is walked once.
 class Hasher {
  public:
-  std::uint64_t value() const { return hash_; }
-
-  void add(const GraphModule& module) {
-    add_text(module.type());
-    std::unordered_map<const Node*, std::uint64_t> positions;
-    for (const Node& node : module.graph()) positions.emplace(&node, positions.size());
-    add_number(positions.size());
-    for (const Node& node : module.graph()) {
-      add_number(static_cast<std::uint64_t>(node.op()));
-      if (node.op() != Op::Placeholder) add_text(node.target());
-      add(node.args(), positions);
-      add(node.kwargs(), positions);
-      if (node.op() == Op::Placeholder && node.meta().tensor() != nullptr) add(*node.meta().tensor());
-    }
-    for (const auto& [name, attribute] : module.attributes()) {
-      add_text(name);
-      add(attribute.meta);
-    }
-    for (const auto& [name, submodule] : module.submodules()) {
-      add_text(name);
-      add(*submodule);
-    }
+  static std::uint64_t hash_of(const GraphModule& module, Known& known) {
+    const auto found = known.find(&module);
+    if (found != known.end()) return found->second;
+    Hasher hasher;
+    hasher.add(module, known);
+    return known[&module] = hasher.hash_;
   }
 
  private:
@@ -51,11 +39,42 @@ class Hasher {
     for (const char c : text) add_byte(static_cast<unsigned char>(c));
   }
 
+  void add(const GraphModule& module, Known& known) {
+    add_text(module.type());
+    Positions positions;
+    for (const Node& node : module.graph()) positions.emplace(&node, positions.size());
+    add_number(positions.size());
+    for (const Node& node : module.graph()) add(node, positions);
+    add_number(module.attributes().size());
+    for (const auto& [name, attribute] : module.attributes()) {
+      add_text(name);
+      add(attribute.meta);
+    }
+    add_number(module.submodules().size());
+    for (const auto& [name, submodule] : module.submodules()) {
+      add_text(name);
+      add_number(hash_of(*submodule, known));
+    }
+  }
+
+  void add(const Node& node, const Positions& positions) {
+    add_number(static_cast<std::uint64_t>(node.op()));
+    add(node.args(), positions);
+    add(node.kwargs(), positions);
+    if (node.op() != Op::Placeholder) return add_text(node.target());
+    const TensorMeta* tensor = node.meta().tensor();
+    add_byte(tensor != nullptr ? 1 : 0);
+    if (tensor != nullptr) add(*tensor);
+  }
+
   void add(const TensorMeta& tensor) {
     add_number(static_cast<std::uint64_t>(tensor.dtype));
     for (const auto* list : {&tensor.sizes, &tensor.strides}) {
       add_number(list->size());
-      for (const SymInt& size : *list) add_text(to_string(size));
+      for (const SymInt& size : *list) {
+        add_byte(size.is_symbolic() ? 1 : 0);
+        add_text(to_string(size));
+      }
     }
   }
 
@@ -106,9 +125,9 @@ class Hasher {
 }  // namespace
 
 std::uint64_t structural_hash(const GraphModule& module) {
-  Hasher hasher;
-  hasher.add(module);
-  return hasher.value();
+  check_nesting(module);
+  Known known;
+  return Hasher::hash_of(module, known);
 }
 
 }  // namespace rehearse::graph

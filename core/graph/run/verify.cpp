@@ -9,6 +9,7 @@
 
 #include <rehearse/graph/operators.h>
 
+#include "graph/ir/submodules.h"
 #include "graph/run/bind_arguments.h"
 #include "graph/run/to_ivalue.h"
 
@@ -17,8 +18,10 @@ namespace {
 
 class Verifier {
  public:
-  Verifier(const GraphModule& module, std::string prefix, std::vector<Problem>& problems)
-      : module_(module), prefix_(std::move(prefix)), problems_(problems) {}
+  using Seen = std::unordered_set<const GraphModule*>;  // each is checked once, where it is met first
+
+  Verifier(const GraphModule& module, std::string prefix, Seen& seen, std::vector<Problem>& problems)
+      : module_(module), prefix_(std::move(prefix)), seen_(seen), problems_(problems) {}
 
   void run() {
     const Graph& graph = module_.graph();
@@ -36,7 +39,7 @@ class Verifier {
     node_ = nullptr;
     if (!graph.empty()) check_output(graph);
     for (const auto& [name, submodule] : module_.submodules()) {
-      Verifier(*submodule, prefix_ + name + "/", problems_).run();
+      if (seen_.insert(submodule.get()).second) Verifier(*submodule, prefix_ + name + "/", seen_, problems_).run();
     }
   }
 
@@ -56,11 +59,17 @@ class Verifier {
   void check_users() {
     uses_ += node_->users().size();
     for (const Node* user : node_->users()) {
-      const auto& inputs = user->input_nodes();
-      if (std::find(inputs.begin(), inputs.end(), node_) == inputs.end()) {
-        add("users", "'" + user->name() + "' does not use it");
-      }
+      if (!uses(*user, *node_)) add("users", "'" + user->name() + "' does not use it");
     }
+  }
+
+  // A node with many inputs is asked about each of them.
+  bool uses(const Node& user, const Node& input) {
+    const std::vector<Node*>& inputs = user.input_nodes();
+    if (inputs.size() <= 16) return std::find(inputs.begin(), inputs.end(), &input) != inputs.end();
+    auto& known = wide_[&user];
+    if (known.empty()) known.insert(inputs.begin(), inputs.end());
+    return known.contains(&input);
   }
 
   void check_output(const Graph& graph) {
@@ -187,7 +196,9 @@ class Verifier {
 
   const GraphModule& module_;
   std::string prefix_;
+  Seen& seen_;
   std::vector<Problem>& problems_;
+  std::unordered_map<const Node*, std::unordered_set<const Node*>> wide_;  // inputs of nodes that have many
   const Node* node_ = nullptr;
   std::unordered_set<std::string> names_;
   std::unordered_set<const Node*> before_;
@@ -202,8 +213,14 @@ class Verifier {
 std::string to_string(const Problem& problem) { return GraphError(problem.node, problem.field, problem.message).what(); }
 
 std::vector<Problem> verify(const GraphModule& module) {
+  try {
+    check_nesting(module);
+  } catch (const GraphError&) {
+    return {{"", "submodule", "nested deeper than " + std::to_string(kMaxNesting) + "; nothing else was checked"}};
+  }
   std::vector<Problem> problems;
-  Verifier(module, "", problems).run();
+  Verifier::Seen seen = {&module};
+  Verifier(module, "", seen, problems).run();
   return problems;
 }
 

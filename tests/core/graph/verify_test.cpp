@@ -203,5 +203,69 @@ TEST(StructuralHash, SeesWhatIsComputedAndNoNames) {
   EXPECT_EQ(structural_hash(GraphModule()), structural_hash(GraphModule()));
 }
 
+TEST(StructuralHash, PiecesAreCountedAndKindsToldApart) {
+  const auto hash = [](const std::string& lines) {
+    return structural_hash(*parse_graph_module("graph_module \"G\" {\n" + lines + "\n}"));
+  };
+  EXPECT_NE(hash("attribute \"w\" {\"sizes\": [5]}"), hash("attribute \"w\" {\"sizes\": [sym(\"5\")]}"));
+  EXPECT_NE(hash("attribute \"a.w\" {}"), hash("submodule \"a\" graph_module \"G\" {attribute \"w\" {}}"));
+  EXPECT_NE(hash("submodule \"a\" graph_module \"G\" {attribute \"w\" {}}"),
+            hash("attribute \"w\" {} submodule \"a\" graph_module \"G\" {}"));
+  EXPECT_NE(hash("submodule \"a\" graph_module \"G\" {submodule \"b\" graph_module \"G\" {}}"),
+            hash("submodule \"a\" graph_module \"G\" {} submodule \"b\" graph_module \"G\" {}"));
+  EXPECT_NE(hash("submodule \"a\" graph_module \"G\" {attribute \"w\" {\"sizes\": [1]}}"),
+            hash("submodule \"a\" graph_module \"G\" {attribute \"w\" {\"sizes\": [2]}}"));
+  EXPECT_NE(hash("%x = placeholder \"x\" []"), hash("%x = placeholder \"x\" [] ; {\"value\": {\"sizes\": []}}"));
+}
+
+// Each of these took a time that grows with the square of the nodes, or doubles with each level.
+TEST(Verify, WideListsAndSharedSubmodulesAreWalkedOnce) {
+  GraphModule module;
+  List all;
+  Node& x = module.graph().placeholder("x");
+  for (int i = 0; i < 50000; ++i) all.push_back(module.graph().call_function("f", {x}));
+  module.graph().output(all);
+  EXPECT_THAT(problems_of(module), IsEmpty());
+
+  auto shared = std::make_shared<GraphModule>();
+  shared->graph().get_attr("w");
+  for (int i = 0; i < 60; ++i) {
+    auto outer = std::make_shared<GraphModule>();
+    outer->graph().output(outer->graph().call_module("left", {outer->graph().placeholder("x")}));
+    outer->set_submodule("left", shared);
+    outer->set_submodule("right", shared);
+    shared = outer;
+  }
+  const std::vector<Problem> problems = verify(*shared);
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_EQ(problems[0].message, "there is no attribute or submodule 'w'");
+  EXPECT_EQ(problems[1].message, "there must be one, and there are 0");
+  EXPECT_EQ(structural_hash(*shared), structural_hash(*copy_graph_module(*shared)));
+  shared->graph().erase_node(*shared->graph().output_node());
+  EXPECT_EQ(eliminate_dead_code(*shared), 1u) << "a call of a body that only fetches an attribute";
+}
+
+// A symbol in a size or an expression is no use of the node that binds it.
+TEST(DeadCode, BindersOfSymbolsThatAreStillNeeded_Stay) {
+  const auto left_of = [](const std::string& users) {
+    const auto module = parse_graph_module(R"(graph_module "G" {
+      %x = placeholder "x" []
+      %item = call_function "torch.ops.aten.item.default" [%x] ; {"value": {"sym_int": sym("u0")}, "unbacked_bindings": ["u0"]}
+      %item_1 = call_function "torch.ops.aten.item.default" [%x] ; {"value": {"sym_int": sym("u1")}, "unbacked_bindings": ["u1"]}
+      )" + users + R"(
+      %output = output "output" [[%x]]
+    })");
+    eliminate_dead_code(*module);
+    std::string left;
+    for (const Node& node : module->graph()) left += node.name() + " ";
+    return left;
+  };
+  EXPECT_EQ(left_of(""), "x output ");
+  EXPECT_EQ(left_of(R"(%k = call_method "f_" [%x, sym("u0*2")])"), "x item k output ");
+  EXPECT_EQ(left_of(R"(%k = call_method "f_" [%x] {"size": [slice(none, sym("u1"), none)]})"), "x item_1 k output ");
+  EXPECT_EQ(left_of(R"(%k = call_method "f_" [%x] ; {"value": {"sizes": [sym("u0 + u1")], "strides": [1]}})"), "x item item_1 k output ");
+  EXPECT_EQ(left_of(R"(%k = call_function "torch.ops.aten.neg.default" [%x] ; {"value": {"sizes": [sym("u0")], "strides": [1]}})"), "x output ");
+}
+
 }  // namespace
 }  // namespace rehearse::graph
