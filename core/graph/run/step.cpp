@@ -12,23 +12,16 @@ namespace {
 
 class PythonStep : public Step {
  public:
-  explicit PythonStep(const Node& node) : node_(node), function_(find_python_function(node.target())) {
-    const std::size_t expected = argument_count(node.target());
-    if (node.args().size() + node.kwargs().size() != expected) {
-      throw GraphError(node.name(), "args", "'" + node.target() + "' takes " + std::to_string(expected) + " arguments");
-    }
-  }
+  PythonStep(const Node& node, const PythonFunction& function)
+      : node_(node), function_(function), parameters_(bind_parameters(node, function)) {}
 
   c10::IValue run(const ValueOf& value_of) const override {
     std::vector<c10::IValue> arguments;
-    for (std::size_t i = 0; i < node_.args().size(); ++i) {
-      arguments.push_back(to_ivalue(node_.args()[i], value_of, node_, "args[" + std::to_string(i) + "]"));
-    }
-    for (const auto& [name, argument] : node_.kwargs()) {
-      arguments.push_back(to_ivalue(argument, value_of, node_, "kwargs." + name));
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      arguments.push_back(to_ivalue(*parameters_[i], value_of, node_, "args[" + std::to_string(i) + "]"));
     }
     try {
-      return function_(arguments);
+      return function_.call(arguments);
     } catch (const std::invalid_argument& error) {
       throw GraphError(node_.name(), "args", node_.target() + ": " + error.what());
     }
@@ -36,7 +29,8 @@ class PythonStep : public Step {
 
  private:
   const Node& node_;
-  PythonFunction function_;
+  const PythonFunction& function_;
+  std::vector<const Argument*> parameters_;
 };
 
 // An attribute's tensor; a submodule is no value: higher-order operators look it up themselves.
@@ -90,7 +84,8 @@ class ModuleStep : public Step {
 }  // namespace
 
 std::unique_ptr<Step> make_python_step(const Node& node) {
-  return find_python_function(node.target()) != nullptr ? std::make_unique<PythonStep>(node) : nullptr;
+  const PythonFunction* function = find_python_function(node.target());
+  return function != nullptr ? std::make_unique<PythonStep>(node, *function) : nullptr;
 }
 
 std::unique_ptr<Step> make_step(const Node& node, const GraphModule& module) {
