@@ -8,6 +8,8 @@
 
 #include <rehearse/graph/errors.h>
 
+#include "graph/ir/repeated_name.h"
+
 namespace rehearse::graph {
 namespace {
 
@@ -15,12 +17,7 @@ constexpr std::array<std::string_view, 6> kOpNames = {"placeholder", "get_attr",
                                                       "call_method", "call_module", "output"};
 
 void check_unique(const std::string& node, const std::string& field, const Dict& dict) {
-  if (dict.size() < 2) return;
-  std::vector<std::string_view> names;
-  for (const auto& [name, value] : dict) names.push_back(name);
-  std::sort(names.begin(), names.end());
-  const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) throw GraphError(node, field + "." + std::string(*twice), "the name is given twice");
+  if (const auto name = repeated_name(dict)) throw GraphError(node, field + "." + *name, "the name is given twice");
 }
 
 // Everything that walks over arguments is recursive and relies on the limit.

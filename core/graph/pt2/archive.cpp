@@ -19,7 +19,7 @@ using nlohmann::json;
 
 class Archive {
  public:
-  explicit Archive(const std::string& path) : path_(path), reader_(open(path)) {
+  explicit Archive(const std::string& path) : path_(path), reader_(path) {
     expect("archive_format", "pt2");
     expect("byteorder", "little");
   }
@@ -36,14 +36,6 @@ class Archive {
   }
 
  private:
-  static PyTorchStreamReader open(const std::string& path) {
-    try {
-      return PyTorchStreamReader(path);
-    } catch (const c10::Error& error) {
-      throw ImportError("", path, std::string("cannot be read as an archive: ") + error.what_without_backtrace());
-    }
-  }
-
   void expect(const std::string& record, const std::string& wanted) {
     const std::string found = text(record);
     if (found != wanted) throw ImportError("", record, "must be '" + wanted + "', and is '" + found + "'");
@@ -76,8 +68,7 @@ class Archive {
   // Tensors that share a record share its storage.
   void read_tensors(ExportedProgram& program, const std::string& folder, const std::string& config_name) {
     if (!reader_.hasRecord(config_name)) return;
-    const json config = json::parse(text(config_name), nullptr, false);
-    if (config.is_discarded()) throw ImportError("", config_name, "is no JSON");
+    const json config = parse_json(text(config_name), config_name);
     std::map<std::string, at::Tensor> storages;
     for (const auto& [name, entry] : Field(config, config_name)["config"].entries()) {
       const Attribute* declared = program.module->find_attribute(name);
@@ -86,7 +77,7 @@ class Archive {
       const std::string record = folder + entry["path_name"].text();
       if (!storages.contains(record)) storages[record] = read_storage(record);
       Attribute attribute = *declared;
-      attribute.tensor = view(storages[record], entry["tensor_meta"]);
+      attribute.tensor = view(storages[record], entry["tensor_meta"], attribute.meta);
       attribute.tensor.requires_grad_(attribute.meta.is_parameter && attribute.meta.requires_grad);
       program.module->set_attribute(name, std::move(attribute));
     }
@@ -97,8 +88,11 @@ class Archive {
     return at::from_blob(data->first.get(), {static_cast<std::int64_t>(data->second)}, [data](void*) {}, at::kByte);
   }
 
-  static at::Tensor view(const at::Tensor& storage, const Field& field) {
+  static at::Tensor view(const at::Tensor& storage, const Field& field, const TensorMeta& declared) {
     const TensorMeta meta = read_tensor_meta(field);
+    if (meta.dtype != declared.dtype || meta.sizes != declared.sizes) {
+      field.fail("has another dtype or other sizes than the program says");
+    }
     const std::optional<std::int64_t> needed = bytes_reached(meta);
     if (!needed) field.fail("a weight's sizes must be numbers");
     if (meta.layout != c10::Layout::Strided) field["layout"].fail("only strided tensors are read");
@@ -120,6 +114,13 @@ class Archive {
 
 }  // namespace
 
-ExportedProgram load_pt2(const std::string& path, const std::string& model) { return Archive(path).load(model); }
+// The reader of archives, and tensors that cannot be, speak in c10::Errors.
+ExportedProgram load_pt2(const std::string& path, const std::string& model) {
+  try {
+    return Archive(path).load(model);
+  } catch (const c10::Error& error) {
+    throw ImportError("", path, std::string("cannot be read as an archive of tensors: ") + error.what_without_backtrace());
+  }
+}
 
 }  // namespace rehearse::graph

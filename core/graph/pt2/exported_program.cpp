@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::int64_t kSchemaMajor = 8;
 
-using nlohmann::json;
-
 Argument constant_of(const Field& field) {
   const auto [kind, value] = field.variant();
   if (kind == "as_none") return {};
@@ -23,18 +21,24 @@ Argument constant_of(const Field& field) {
   field.fail("'" + kind + "' is no constant input that is known here");
 }
 
+std::string target_of(const Field& field) {
+  std::string target = field.text();
+  if (target.empty()) field.fail("is empty");
+  return target;
+}
+
 // `index`: names constants of a user input that have no name of their own.
 InputSpec read_input(const Field& field, std::size_t index) {
   using Kind = InputSpec::Kind;
   const auto [kind, value] = field.variant();
   if (kind == "parameter") {
-    return {Kind::Parameter, value["arg"]["name"].text(), value["parameter_name"].text(), true, {}};
+    return {Kind::Parameter, value["arg"]["name"].text(), target_of(value["parameter_name"]), true, {}};
   }
   if (kind == "buffer") {
-    return {Kind::Buffer, value["arg"]["name"].text(), value["buffer_name"].text(), value["persistent"].boolean(), {}};
+    return {Kind::Buffer, value["arg"]["name"].text(), target_of(value["buffer_name"]), value["persistent"].boolean(), {}};
   }
   if (kind == "tensor_constant") {
-    return {Kind::TensorConstant, value["arg"]["name"].text(), value["tensor_constant_name"].text(), true, {}};
+    return {Kind::TensorConstant, value["arg"]["name"].text(), target_of(value["tensor_constant_name"]), true, {}};
   }
   if (kind == "constant_input") {
     return {Kind::ConstantInput, value["name"].text(), "", true, constant_of(value["value"])};
@@ -105,6 +109,11 @@ ExportedProgram read_program(const Field& root) {
   }
   read_ranges(root["range_constraints"], program.ranges);
   GraphImporter(*program.module, graph_module["graph"], std::move(names)).run();
+  const std::size_t inputs = program.module->graph().placeholders().size();
+  if (inputs != program.inputs.size()) {
+    graph_module["signature"]["input_specs"].fail("has " + std::to_string(program.inputs.size()) +
+                                                  " inputs; the graph has " + std::to_string(inputs));
+  }
   const std::size_t results = graph_module["graph"]["outputs"].items().size();
   if (results != program.outputs.size()) {
     graph_module["signature"]["output_specs"].fail("has " + std::to_string(program.outputs.size()) +
@@ -117,13 +126,14 @@ ExportedProgram read_program(const Field& root) {
 }  // namespace
 
 ExportedProgram parse_exported_program(std::string_view text) {
-  json document;
+  const nlohmann::json document = parse_json(text, "model");
   try {
-    document = json::parse(text);
-  } catch (const json::parse_error& error) {
-    throw ImportError("", "", std::string("no JSON: ") + error.what());
+    return read_program(Field(document, "model"));
+  } catch (const ImportError&) {
+    throw;
+  } catch (const GraphError& error) {
+    throw ImportError(error);
   }
-  return read_program(Field(document, "model"));
 }
 
 }  // namespace rehearse::graph

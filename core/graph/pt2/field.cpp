@@ -4,6 +4,27 @@
 #include <limits>
 
 namespace rehearse::graph {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kMaxJsonNesting = 2000;
+
+}  // namespace
+
+json parse_json(std::string_view text, const std::string& field) {
+  const auto check_depth = [&](int depth, json::parse_event_t, const json&) {
+    if (depth > kMaxJsonNesting) {
+      throw ImportError("", field, "is nested deeper than " + std::to_string(kMaxJsonNesting));
+    }
+    return true;
+  };
+  try {
+    return json::parse(text, check_depth);
+  } catch (const json::exception& error) {
+    throw ImportError("", field, std::string("is no JSON: ") + error.what());
+  }
+}
 
 std::string Field::found() const {
   std::string text = value_->dump();

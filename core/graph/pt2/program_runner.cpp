@@ -96,6 +96,16 @@ class InputCheck {
 }  // namespace
 
 ProgramRunner::ProgramRunner(ExportedProgram program) : program_(std::move(program)), interpreter_(program_.module) {
+  const std::size_t placeholders = program_.module->graph().placeholders().size();
+  if (placeholders != program_.inputs.size()) {
+    throw GraphError("", "inputs", "there are " + std::to_string(program_.inputs.size()) + " for " +
+                                       std::to_string(placeholders) + " placeholders");
+  }
+  for (const InputSpec& input : program_.inputs) {
+    if (!input.target.empty() && program_.module->find_attribute(input.target) == nullptr) {
+      throw GraphError(input.name, "target", "there is no attribute '" + input.target + "'");
+    }
+  }
   for (const auto& [name, attribute] : program_.module->attributes()) {
     if (!attribute.tensor.defined()) throw GraphError("", "attribute " + name, "has no data");
   }
@@ -124,15 +134,20 @@ std::vector<c10::IValue> ProgramRunner::run(const std::vector<c10::IValue>& inpu
     if (values.back().isTensor()) tensors[input.target.empty() ? input.name : input.target] = values.back().toTensor();
   }
   const std::vector<c10::IValue> results = interpreter_.run(std::move(values));
+  if (results.size() != program_.outputs.size()) {
+    throw GraphError("", "outputs", "there are " + std::to_string(program_.outputs.size()) + " for " +
+                                        std::to_string(results.size()) + " results");
+  }
   std::vector<c10::IValue> outputs;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const OutputSpec& output = program_.outputs.at(i);
+    const OutputSpec& output = program_.outputs[i];
     using Kind = OutputSpec::Kind;
     if (output.kind == Kind::BufferMutation || output.kind == Kind::ParameterMutation ||
         output.kind == Kind::InputMutation) {
       const at::NoGradGuard no_grad;
       const auto changed = tensors.find(output.target);
       if (changed == tensors.end()) throw GraphError("", "outputs", "there is no '" + output.target + "' to change");
+      if (!results[i].isTensor()) throw GraphError("", "outputs", "'" + output.target + "' can be changed to a tensor only");
       changed->second.copy_(results[i].toTensor());
     } else {
       outputs.push_back(results[i]);

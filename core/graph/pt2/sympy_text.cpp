@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <rehearse/graph/argument.h>
+
 namespace rehearse::graph {
 namespace {
 
@@ -67,6 +69,14 @@ class Parser {
  private:
   // Name, Name(term, ..., key=term), 'text', or a number.
   std::optional<Text> term() {
+    if (depth_ == kMaxNesting) return std::nullopt;
+    ++depth_;
+    std::optional<Text> parsed = term_at_this_depth();
+    --depth_;
+    return parsed;
+  }
+
+  std::optional<Text> term_at_this_depth() {
     skip_spaces();
     if (rest_.empty()) return std::nullopt;
     if (rest_.front() == '\'' || rest_.front() == '"') return quoted();
@@ -118,6 +128,7 @@ class Parser {
   }
 
   std::string_view rest_;
+  int depth_ = 0;
 };
 
 }  // namespace

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "graph/pt2/values.h"
 
-#include <array>
+#include <limits>
 
 #include "graph/pt2/sympy_text.h"
+#include "graph/text/enum_names.h"
 
 namespace rehearse::graph {
 namespace {
@@ -49,11 +50,9 @@ c10::MemoryFormat read_memory_format(const Field& field) {
 c10::Device read_device(const Field& field) {
   std::string name = field["type"].text();
   if (const auto index = field.find("index")) name += ":" + std::to_string(index->integer());
-  try {
-    return c10::Device(name);
-  } catch (const c10::Error&) {
-    field.fail("'" + name + "' is no device");
-  }
+  const std::optional<c10::Device> device = device_of(name);
+  if (!device) field.fail("'" + name + "' is no device");
+  return *device;
 }
 
 SymInt read_sym_int(const Field& field) {
@@ -63,16 +62,27 @@ SymInt read_sym_int(const Field& field) {
   field.fail("'" + kind + "' is neither as_int nor as_expr");
 }
 
+namespace {
+
+SymInt read_extent(const Field& field) {
+  SymInt extent = read_sym_int(field);
+  if (!extent.is_symbolic() && extent.number() < 0) field.fail("must not be negative, and is " + to_string(extent));
+  return extent;
+}
+
+}  // namespace
+
 TensorMeta read_tensor_meta(const Field& field) {
   TensorMeta tensor;
-  for (const Field& size : field["sizes"].items()) tensor.sizes.push_back(read_sym_int(size));
-  for (const Field& stride : field["strides"].items()) tensor.strides.push_back(read_sym_int(stride));
+  for (const Field& size : field["sizes"].items()) tensor.sizes.push_back(read_extent(size));
+  for (const Field& stride : field["strides"].items()) tensor.strides.push_back(read_extent(stride));
   if (tensor.sizes.size() != tensor.strides.size()) field.fail("has not as many strides as sizes");
-  tensor.storage_offset = read_sym_int(field["storage_offset"]);
+  tensor.storage_offset = read_extent(field["storage_offset"]);
   tensor.dtype = read_dtype(field["dtype"]);
   tensor.device = read_device(field["device"]);
   tensor.layout = read_layout(field["layout"]);
   tensor.requires_grad = field["requires_grad"].boolean();
+  if (bytes_reached(tensor) == std::numeric_limits<std::int64_t>::max()) field.fail("reaches beyond 63 bits of bytes");
   return tensor;
 }
 
@@ -87,13 +97,22 @@ SymScalarMeta read_sym_scalar(const Field& field, SymScalarMeta::Kind kind) {
 
 std::optional<std::int64_t> bytes_reached(const TensorMeta& tensor) {
   if (tensor.storage_offset.is_symbolic()) return std::nullopt;
-  std::int64_t last = tensor.storage_offset.number();
+  std::int64_t elements = tensor.storage_offset.number();
+  bool is_empty = false;
+  bool overflows = false;
   for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
     if (tensor.sizes[i].is_symbolic() || tensor.strides[i].is_symbolic()) return std::nullopt;
-    if (tensor.sizes[i].number() == 0) return 0;
-    last += (tensor.sizes[i].number() - 1) * tensor.strides[i].number();
+    const std::int64_t size = tensor.sizes[i].number();
+    std::int64_t step = 0;
+    is_empty |= size == 0;
+    overflows |= size > 0 && (__builtin_mul_overflow(size - 1, tensor.strides[i].number(), &step) ||
+                              __builtin_add_overflow(elements, step, &elements));
   }
-  return (last + 1) * static_cast<std::int64_t>(c10::elementSize(tensor.dtype));
+  if (is_empty) return 0;
+  std::int64_t bytes = 0;
+  overflows |= __builtin_add_overflow(elements, 1, &elements) ||
+               __builtin_mul_overflow(elements, static_cast<std::int64_t>(c10::elementSize(tensor.dtype)), &bytes);
+  return overflows ? std::numeric_limits<std::int64_t>::max() : bytes;
 }
 
 }  // namespace rehearse::graph

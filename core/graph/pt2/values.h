@@ -16,7 +16,8 @@ TensorMeta read_tensor_meta(const Field& field);
 // {"as_expr": {"expr_str": ...}} or {"as_int"|"as_float"|"as_bool": ...}.
 SymScalarMeta read_sym_scalar(const Field& field, SymScalarMeta::Kind kind);
 
-// The bytes of storage that a tensor reaches, from the storage's first on; none when a size is symbolic.
+// The bytes of storage that a tensor without negative sizes, strides and offset reaches, from the storage's first on;
+// none when a size is symbolic, the largest number when 63 bits are too few.
 std::optional<std::int64_t> bytes_reached(const TensorMeta& tensor);
 
 }  // namespace rehearse::graph

@@ -7,6 +7,7 @@
 #include <rehearse/graph/interpreter.h>
 
 #include "graph/run/step.h"
+#include "graph/text/enum_names.h"
 
 namespace rehearse::graph {
 namespace {
@@ -142,8 +143,9 @@ Run make_set_grad(const HigherOrder& op) {
 // wrap_with_autocast(device type, dtype, enabled, cache enabled, body, operands...)
 Run make_autocast(const HigherOrder& op) {
   const auto* device = op.argument(0).get_if<std::string>();
-  if (device == nullptr) throw GraphError(op.node().name(), "args[0]", "must name a type of device");
-  return [op, device = c10::Device(*device).type(), body = shared_body(op, 4)](const ValueOf& value_of) {
+  const auto known = device != nullptr ? device_of(*device) : std::nullopt;
+  if (!known) throw GraphError(op.node().name(), "args[0]", "must name a type of device");
+  return [op, device = known->type(), body = shared_body(op, 4)](const ValueOf& value_of) {
     const auto* dtype = op.argument(1).get_if<c10::ScalarType>();
     const auto* cache = op.argument(3).get_if<bool>();
     const AutocastScope scope(device, op.truth(op.value(2, value_of), "args[2]"),

@@ -6,6 +6,7 @@
 
 #include <c10/util/Exception.h>
 
+#include "graph/ir/submodules.h"
 #include "graph/run/step.h"
 
 namespace rehearse::graph {
@@ -21,14 +22,16 @@ std::string describe(const Node& node) {
 class Interpreter::Program {
  public:
   explicit Program(std::shared_ptr<const GraphModule> module) : module_(std::move(module)) {
-    const Graph& graph = module_->graph();
-    for (const Node& node : graph) slots_.emplace(&node, slots_.size());
-    for (const Node& node : graph) {
+    if (module_ == nullptr) throw GraphError("", "module", "is null");
+    check_nesting(*module_);
+    for (const Node& node : module_->graph()) {
+      check_place(node);
+      slots_.emplace(&node, slots_.size());
       Entry& entry = entries_.emplace_back(Entry{&node, nullptr, {}});
       if (node.op() == Op::Placeholder) ++inputs_;
+      if (node.op() == Op::Output) output_ = &node;
       if (node.op() != Op::Placeholder && node.op() != Op::Output) entry.step = make_step(node, *module_);
     }
-    output_ = graph.output_node();
     if (output_ == nullptr) throw GraphError("", "graph", "has no output");
     find_last_uses();
   }
@@ -43,7 +46,7 @@ class Interpreter::Program {
     auto next_input = inputs.begin();
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       const Entry& entry = entries_[i];
-      if (entry.node == output_) return to_ivalue(output_->args().at(0), value_of, *output_, "args[0]");
+      if (entry.node == output_) return to_ivalue(output_->args()[0], value_of, *output_, "args[0]");
       values[i] = entry.step == nullptr ? std::move(*next_input++) : run_step(entry, value_of);
       if (!observer_) {
         for (const std::size_t slot : entry.last_uses) values[slot] = {};
@@ -64,6 +67,15 @@ class Interpreter::Program {
     std::unique_ptr<Step> step;           // null: a placeholder or the output
     std::vector<std::size_t> last_uses;  // slots that nobody reads after this node
   };
+
+  void check_place(const Node& node) const {
+    for (const Node* input : node.input_nodes()) {
+      if (!slots_.contains(input)) throw GraphError(node.name(), "args", "'" + input->name() + "' does not stand before it");
+    }
+    if (node.op() != Op::Output) return;
+    if (output_ != nullptr) throw GraphError(node.name(), "op", "there is another output, '" + output_->name() + "'");
+    if (node.args().size() != 1) throw GraphError(node.name(), "args", "an output has exactly one");
+  }
 
   static c10::IValue run_step(const Entry& entry, const ValueOf& value_of) {
     try {

@@ -9,12 +9,15 @@
 
 namespace rehearse::graph {
 
-// The names of c10's enums in the text form, both ways: Float, Strided, ChannelsLast.
+// The names of c10's enums and devices in the text form, both ways: Float, Strided, ChannelsLast, cuda:1. Every value
+// that c10 has comes back from its name; none for any other text.
 std::string name_of(c10::ScalarType dtype);
 std::string name_of(c10::Layout layout);
 std::string name_of(c10::MemoryFormat format);
+std::string name_of(c10::Device device);
 std::optional<c10::ScalarType> dtype_of(std::string_view name);
 std::optional<c10::Layout> layout_of(std::string_view name);
 std::optional<c10::MemoryFormat> memory_format_of(std::string_view name);
+std::optional<c10::Device> device_of(std::string_view name);
 
 }  // namespace rehearse::graph

@@ -5,6 +5,9 @@
 
 namespace rehearse::graph {
 
+// How deep values may be nested in the text: what metadata knows about a value stands in dicts of its own.
+inline constexpr int kMaxTextNesting = 2 * kMaxNesting;
+
 // Metadata as dicts of arguments, so that one grammar serves both; what has its default value is left out.
 Dict to_dict(const TensorMeta& tensor);
 Dict to_dict(const Metadata& meta);

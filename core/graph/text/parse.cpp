@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 #include <unordered_map>
 
 #include <rehearse/graph/text.h>
 
+#include "graph/ir/repeated_name.h"
 #include "graph/text/enum_names.h"
 #include "graph/text/metadata_text.h"
 #include "graph/text/scanner.h"
@@ -25,8 +27,25 @@ class Parser {
  private:
   using Nodes = std::unordered_map<std::string, Node*>;
 
+  // One level of what stands in one another; the text must not decide how deep the calls go.
+  class Level {
+   public:
+    Level(int& depth, int limit, const Scanner& scanner) : depth_(depth) {
+      if (++depth_ > limit) scanner.fail("is nested deeper than " + std::to_string(limit));
+    }
+    ~Level() { --depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    int& depth_;
+  };
+
   std::shared_ptr<GraphModule> parse_module() {
     scanner_.expect("graph_module");
+    const Level level(module_depth_, kMaxNesting + 1, scanner_);
+    const std::size_t number = modules_.size();
+    modules_.emplace_back();
     auto module = std::make_shared<GraphModule>(scanner_.quoted());
     scanner_.expect("{");
     Nodes nodes;
@@ -34,14 +53,30 @@ class Parser {
       if (scanner_.take("attribute")) {
         parse_attribute(*module);
       } else if (scanner_.take("submodule")) {
-        const std::string name = scanner_.quoted();
-        auto submodule = parse_module();
-        checked([&] { module->set_submodule(name, std::move(submodule)); });
+        parse_submodule(*module);
       } else {
         parse_node(*module, nodes);
       }
     }
+    modules_[number] = module;
     return module;
+  }
+
+  void parse_submodule(GraphModule& module) {
+    const std::string name = scanner_.quoted();
+    auto submodule = scanner_.take("shared") ? known_module() : parse_module();
+    const std::size_t before = module.submodules().size();
+    checked([&] { module.set_submodule(name, std::move(submodule)); });
+    if (module.submodules().size() == before) scanner_.fail("there are two submodules '" + name + "'");
+  }
+
+  // By its number among the modules of the text; one that is still open would contain itself.
+  std::shared_ptr<GraphModule> known_module() {
+    const Argument number = this->number(scanner_.word());
+    const auto* at = number.get_if<std::int64_t>();
+    const bool is_known = at != nullptr && *at >= 0 && *at < static_cast<std::int64_t>(modules_.size());
+    if (!is_known || modules_[static_cast<std::size_t>(*at)] == nullptr) scanner_.fail("no module of this number ends before this");
+    return modules_[static_cast<std::size_t>(*at)];
   }
 
   void parse_attribute(GraphModule& module) {
@@ -55,10 +90,12 @@ class Parser {
         fields.emplace_back(key, value);
       }
     }
+    const std::size_t before = module.attributes().size();
     checked([&] {
       attribute.meta = tensor_from(fields);
       module.set_attribute(name, std::move(attribute));
     });
+    if (module.attributes().size() == before) scanner_.fail("there are two attributes '" + name + "'");
   }
 
   void parse_node(GraphModule& module, Nodes& nodes) {
@@ -115,10 +152,12 @@ class Parser {
       scanner_.expect(":");
       dict.emplace_back(std::move(key), argument(nodes));
     }
+    if (const auto key = repeated_name(dict)) scanner_.fail("the key \"" + *key + "\" is given twice before this");
     return dict;
   }
 
   Argument argument(const Nodes& nodes) {
+    const Level level(value_depth_, kMaxTextNesting, scanner_);
     if (scanner_.take("%")) {
       const std::string name = scanner_.word();
       const auto found = nodes.find(name);
@@ -141,6 +180,10 @@ class Parser {
     const char* end = word.data() + word.size();
     std::int64_t whole = 0;
     if (const auto [at, error] = std::from_chars(word.data(), end, whole); error == std::errc() && at == end) return whole;
+    const std::size_t digits = word.starts_with('-') ? 1 : 0;
+    if (word.size() > digits && std::all_of(word.begin() + static_cast<std::ptrdiff_t>(digits), word.end(), is_digit)) {
+      scanner_.fail(word + " does not fit into 64 bits");
+    }
     double real = 0;
     const auto [at, error] = std::from_chars(word.data(), end, real);
     if (error != std::errc() || at != end) scanner_.fail("'" + word + "' is no value");
@@ -163,15 +206,7 @@ class Parser {
     const std::string content = scanner_.next_is("\"") ? scanner_.quoted() : scanner_.word();
     scanner_.expect(")");
     if (name == "sym") return SymExpr{content};
-    if (name == "device") {
-      Argument device;
-      try {
-        device = c10::Device(content);
-      } catch (const c10::Error&) {
-        scanner_.fail("'" + content + "' is no device");
-      }
-      return device;
-    }
+    if (name == "device") return known(device_of(content), name, content);
     if (name == "dtype") return known(dtype_of(content), name, content);
     if (name == "layout") return known(layout_of(content), name, content);
     if (name == "memory_format") return known(memory_format_of(content), name, content);
@@ -184,7 +219,12 @@ class Parser {
     return *value;
   }
 
+  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
   Scanner scanner_;
+  std::vector<std::shared_ptr<GraphModule>> modules_;  // in the order in which they begin; null until they end
+  int module_depth_ = 0;
+  int value_depth_ = 0;
 };
 
 }  // namespace

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <charconv>
 #include <cstdio>
+#include <unordered_map>
 
 #include <rehearse/graph/text.h>
 
+#include "graph/ir/submodules.h"
 #include "graph/text/enum_names.h"
 #include "graph/text/metadata_text.h"
 
@@ -44,6 +46,7 @@ class Printer {
   std::string take() { return std::move(out_); }
 
   void print(const GraphModule& module, const std::string& indent) {
+    numbers_.emplace(&module, numbers_.size());
     out_ += "graph_module " + json_string(module.type()) + " {\n";
     const std::string inner = indent + "  ";
     for (const auto& [name, attribute] : module.attributes()) {
@@ -55,14 +58,23 @@ class Printer {
     }
     for (const auto& [name, submodule] : module.submodules()) {
       out_ += inner + "submodule " + json_string(name) + ' ';
-      print(*submodule, inner);
+      const auto known = numbers_.find(submodule.get());
+      if (known == numbers_.end()) {
+        print(*submodule, inner);
+      } else {
+        out_ += "shared " + std::to_string(known->second) + '\n';
+      }
     }
     for (const Node& node : module.graph()) print(node, inner);
     out_ += indent + "}\n";
   }
 
   void print(const Argument& argument) {
+    if (++depth_ > kMaxTextNesting) {
+      throw GraphError("", "argument", "is nested deeper than " + std::to_string(kMaxTextNesting));
+    }
     std::visit([this](const auto& value) { put(value); }, argument.value());
+    --depth_;
   }
 
  private:
@@ -93,7 +105,7 @@ class Printer {
   void put(const SymExpr& expression) { out_ += "sym(" + json_string(expression.text) + ')'; }
   void put(Ellipsis) { out_ += "..."; }
   void put(c10::ScalarType dtype) { out_ += "dtype(" + name_of(dtype) + ')'; }
-  void put(c10::Device device) { out_ += "device(" + json_string(device.str()) + ')'; }
+  void put(c10::Device device) { out_ += "device(" + json_string(name_of(device)) + ')'; }
   void put(c10::Layout layout) { out_ += "layout(" + name_of(layout) + ')'; }
   void put(c10::MemoryFormat format) { out_ += "memory_format(" + name_of(format) + ')'; }
   void put(const Slice& slice) {
@@ -119,11 +131,14 @@ class Printer {
   }
 
   std::string out_;
+  std::unordered_map<const GraphModule*, std::size_t> numbers_;  // in the order in which they begin
+  int depth_ = 0;
 };
 
 }  // namespace
 
 std::string to_text(const GraphModule& module) {
+  check_nesting(module);
   Printer printer;
   printer.print(module, "");
   return printer.take();

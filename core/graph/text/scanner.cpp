@@ -19,11 +19,11 @@ void Scanner::fail(const std::string& message) const {
 
 void Scanner::skip_spaces() {
   while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
-  last_ = at_;
 }
 
 bool Scanner::at_end() {
   skip_spaces();
+  last_ = at_;
   return at_ == text_.size();
 }
 
@@ -34,16 +34,20 @@ bool Scanner::next_is(std::string_view word) {
 
 bool Scanner::take(std::string_view word) {
   if (!next_is(word)) return false;
+  last_ = at_;
   at_ += word.size();
   return true;
 }
 
 void Scanner::expect(std::string_view word) {
-  if (!take(word)) fail("there must be '" + std::string(word) + "' here");
+  if (take(word)) return;
+  last_ = at_;
+  fail("there must be '" + std::string(word) + "' here");
 }
 
 std::string Scanner::word() {
   skip_spaces();
+  last_ = at_;
   const std::size_t start = at_;
   while (at_ < text_.size()) {
     const char c = text_[at_];

@@ -195,6 +195,74 @@ TEST(Text, ErrorsNameThePlace) {
   EXPECT_THAT(error_of(head + "} x"), HasSubstr("nothing after the module"));
 }
 
+// Of an argument, by way of a node.
+Argument there_and_back(const Argument& argument) {
+  GraphModule module;
+  module.graph().call_function("f", {argument});
+  return parse_graph_module(to_text(module))->graph().first()->args()[0];
+}
+
+TEST(Text, EveryDtypeLayoutFormatAndDeviceComesBack) {
+  for (int i = 0; i < static_cast<int>(c10::ScalarType::NumOptions); ++i) {
+    const Argument dtype = static_cast<c10::ScalarType>(i);
+    EXPECT_EQ(there_and_back(dtype), dtype) << i;
+  }
+  for (int i = 0; i < static_cast<int>(c10::Layout::NumOptions); ++i) {
+    const Argument layout = static_cast<c10::Layout>(i);
+    EXPECT_EQ(there_and_back(layout), layout) << i;
+  }
+  for (int i = 0; i < static_cast<int>(c10::MemoryFormat::NumOptions); ++i) {
+    const Argument format = static_cast<c10::MemoryFormat>(i);
+    EXPECT_EQ(there_and_back(format), format) << i;
+  }
+  for (int i = 0; i < c10::COMPILE_TIME_MAX_DEVICE_TYPES; ++i) {
+    const auto type = static_cast<c10::DeviceType>(i);
+    for (const int index : {-1, 0, 1, 127}) {
+      if (type == c10::DeviceType::CPU && index > 0) continue;  // there is no such device
+      const Argument device = c10::Device(type, static_cast<c10::DeviceIndex>(index));
+      EXPECT_EQ(there_and_back(device), device) << i << ':' << index;
+    }
+  }
+}
+
+TEST(Text, NumbersAndNamesThatCannotBeAreRefused) {
+  const std::string head = "graph_module \"G\" {\n%x = placeholder \"x\" [";
+  EXPECT_EQ(error_of(head + "9223372036854775807, -9223372036854775808]}"), "no error");
+  EXPECT_EQ(error_of(head + "100000000000000000000]}"), "line 2, column 23: 100000000000000000000 does not fit into 64 bits");
+  EXPECT_EQ(error_of(head + "-9223372036854775809]}"), "line 2, column 23: -9223372036854775809 does not fit into 64 bits");
+  EXPECT_EQ(error_of(head + "1e999]}"), "line 2, column 23: '1e999' is no value");
+  EXPECT_THAT(error_of(head + "{\"a\": 1, \"b\": 2, \"a\": 3}]}"), HasSubstr("the key \"a\" is given twice before this"));
+  EXPECT_THAT(error_of(head + "] {\"a\": 1, \"a\": 1}}"), HasSubstr("the key \"a\" is given twice"));
+  EXPECT_THAT(error_of(head + "] ; {\"ddp_ignored\": true, \"ddp_ignored\": true}}"), HasSubstr("is given twice"));
+  EXPECT_THAT(error_of("graph_module \"G\" {attribute \"w\" {} attribute \"w\" {}}"), HasSubstr("there are two attributes 'w'"));
+  EXPECT_THAT(error_of("graph_module \"G\" {submodule \"m\" graph_module \"\" {} submodule \"m\" graph_module \"\" {}}"),
+              HasSubstr("there are two submodules 'm'"));
+  for (const char* device : {"cuda:128", "cuda:-1", "cuda:01x", "cuda:", "cpu:1", "CPU", ""}) {
+    EXPECT_THAT(error_of(head + "device(\"" + device + "\")]}"), HasSubstr("is no device")) << device;
+  }
+}
+
+TEST(Text, SharedSubmodulesAreWrittenOnceAndStaySharedAndNeverCycles) {
+  auto module = std::make_shared<GraphModule>("0");
+  for (int i = 1; i <= 40; ++i) {
+    auto outer = std::make_shared<GraphModule>(std::to_string(i));
+    outer->set_submodule("left", module);
+    outer->set_submodule("right", module);
+    module = outer;
+  }
+  const std::string text = to_text(*module);
+  EXPECT_LT(text.size(), 10000u);
+  const auto parsed = parse_graph_module(text);
+  EXPECT_EQ(to_text(*parsed), text);
+  EXPECT_EQ(parsed->find_submodule("left"), parsed->find_submodule("right"));
+  EXPECT_EQ(parsed->find_submodule("right.left.left")->type(), "37");
+  EXPECT_EQ(structural_hash(*parsed), structural_hash(*module));
+  for (const char* number : {"0", "1", "-1", "x", "99999999999"}) {
+    EXPECT_THAT(error_of(std::string("graph_module \"G\" {\nsubmodule \"m\" shared ") + number + "}"),
+                testing::StartsWith("line 2, column 22: "));
+  }
+}
+
 TEST(Dot, HasABoxANodeAndAnArrowAUse) {
   Graph graph;
   Node& x = graph.placeholder("L[\"x\"]", "x");

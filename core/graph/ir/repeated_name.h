@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rehearse/graph/argument.h>
+
+namespace rehearse::graph {
+
+// A name that a dict has more than once; the first one by alphabet.
+inline std::optional<std::string> repeated_name(const Dict& dict) {
+  if (dict.size() < 2) return std::nullopt;
+  std::vector<std::string_view> names;
+  names.reserve(dict.size());
+  for (const auto& [name, value] : dict) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return std::nullopt;
+  return std::string(*twice);
+}
+
+}  // namespace rehearse::graph

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whatever stands in a text, a JSON document or an archive: reading it and all that walks over a module end well or with
+// a GraphError, of imports with an ImportError. Mutations are drawn from a fixed seed.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include <caffe2/serialize/inline_container.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <rehearse/graph/dead_code.h>
+#include <rehearse/graph/exported_program.h>
+#include <rehearse/graph/split.h>
+#include <rehearse/graph/structural_hash.h>
+#include <rehearse/graph/text.h>
+#include <rehearse/graph/verify.h>
+
+namespace rehearse::graph {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+std::string archive_path(const std::string& name) { return std::string(REHEARSE_TEST_DATA) + "/pt2/" + name + ".pt2"; }
+
+std::string record_of(const std::string& archive, const std::string& record) {
+  caffe2::serialize::PyTorchStreamReader reader(archive_path(archive));
+  const auto [data, size] = reader.getRecord(record);
+  return {static_cast<const char*>(data.get()), size};
+}
+
+std::string model_of(const std::string& archive) { return record_of(archive, "models/model.json"); }
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+  // Below `count`, the same everywhere: distributions of the standard library are not.
+  std::size_t below(std::size_t count) { return static_cast<std::size_t>(engine_() % count); }
+  template <class Items>
+  auto& of(Items& items) {
+    return items[below(std::size(items))];
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+// Whether `action` ended well; anything but an Error fails the test.
+template <class Error, class Action>
+bool ends_well(const std::string& input, Action&& action) {
+  try {
+    action();
+    return true;
+  } catch (const Error&) {
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << typeid(error).name() << ": " << error.what() << "\nof\n" << input;
+  }
+  return false;
+}
+
+// Everything that walks over a module.
+void walk(const std::shared_ptr<GraphModule>& module, const std::string& input) {
+  ends_well<GraphError>(input, [&] { verify(*module); });
+  ends_well<GraphError>(input, [&] {
+    const std::string text = to_text(*module);
+    const auto again = parse_graph_module(text);
+    EXPECT_EQ(to_text(*again), text);
+    EXPECT_EQ(structural_hash(*again), structural_hash(*module));
+  });
+  ends_well<GraphError>(input, [&] { Interpreter interpreter(module); });
+  ends_well<GraphError>(input, [&] {
+    int seen = 0;
+    split_by(*module, [&](const Node&) { return seen++ / 4; });
+  });
+  ends_well<GraphError>(input, [&] { eliminate_dead_code(*copy_graph_module(*module)); });
+}
+
+const char* const kArchives[] = {"dynamic", "lists", "cond", "while_loop", "modes", "unbacked", "scalars", "constants"};
+
+std::string mutated(std::string text, Random& random) {
+  static const char* const pieces[] = {"-1", "99999999999999999999", "1e999", "nan", "[", "]", "{", "}", "\"", "\\u00", "%x",
+                                       "none", "sym(\"u0\")", "submodule \"a\" shared 0\n", "slice(", "dtype(Undefined)", "...",
+                                       "device(\"cuda:200\")", ",", ";", "\n", "true", "attribute \"w\" {}", "%output", "\x80"};
+  for (std::size_t count = 1 + random.below(3); count > 0; --count) {
+    const std::size_t at = random.below(text.size());
+    const std::size_t length = 1 + random.below(12);
+    switch (random.below(5)) {
+      case 0: text[at] = static_cast<char>(random.below(256)); break;
+      case 1: text.erase(at, length); break;
+      case 2: text.insert(at, random.of(pieces)); break;
+      case 3: text.insert(random.below(text.size()), text.substr(at, 5 * length)); break;
+      default: text.replace(at, length, random.of(pieces));
+    }
+    if (text.empty()) text = " ";
+  }
+  return text;
+}
+
+TEST(Malformed, TextsGiveGraphErrors) {
+  Random random(1);
+  std::vector<std::string> texts;
+  for (const char* name : kArchives) texts.push_back(to_text(*parse_exported_program(model_of(name)).module));
+  int whole = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string text = mutated(random.of(texts), random);
+    std::shared_ptr<GraphModule> module;
+    if (!ends_well<GraphError>(text, [&] { module = parse_graph_module(text); })) continue;
+    ++whole;
+    walk(module, text);
+  }
+  EXPECT_GT(whole, 100);
+  EXPECT_LT(whole, 900);
+}
+
+void collect(json& value, std::vector<json*>& places) {
+  places.push_back(&value);
+  for (json& item : value) {
+    if (value.is_structured()) collect(item, places);
+  }
+}
+
+// One or two values of a document put in place of others, or gone.
+void mutate(json& document, Random& random) {
+  const json replacements[] = {nullptr, -1, 0, 1, 9223372036854775807, std::int64_t{-9223372036854775807} - 1, 18446744073709551615ULL,
+                               1e308, 0.5, "", "x", "u0", "Symbol('s0'", json::array(), json::object(), true, json::array({1})};
+  for (std::size_t count = 1 + random.below(2); count > 0; --count) {
+    std::vector<json*> places;
+    collect(document, places);
+    json& place = *random.of(places);
+    const std::size_t choice = random.below(4);
+    if (choice == 0 && place.is_object() && !place.empty()) {
+      place.erase(std::next(place.begin(), static_cast<std::ptrdiff_t>(random.below(place.size()))));
+    } else if (choice == 0 && place.is_array() && !place.empty()) {
+      place.push_back(json(place[random.below(place.size())]));
+    } else if (choice == 1) {
+      place = json(*random.of(places));
+    } else {
+      place = random.of(replacements);
+    }
+  }
+}
+
+TEST(Malformed, DocumentsGiveImportErrors) {
+  Random random(2);
+  std::vector<json> documents;
+  for (const char* name : kArchives) documents.push_back(json::parse(model_of(name)));
+  int whole = 0;
+  for (int i = 0; i < 1000; ++i) {
+    json document = random.of(documents);
+    mutate(document, random);
+    const std::string text = document.dump();
+    ExportedProgram program;
+    if (!ends_well<ImportError>(text, [&] { program = parse_exported_program(text); })) continue;
+    ++whole;
+    walk(program.module, text);
+    ends_well<GraphError>(text, [&] { ProgramRunner runner(program); });
+  }
+  EXPECT_GT(whole, 50);
+  EXPECT_LT(whole, 950);
+}
+
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& name) : path_(testing::TempDir() + name) {}
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// The archive again, its record `changed` with this content.
+void write_archive(const std::string& path, const std::string& archive, const std::string& changed, const std::string& content) {
+  caffe2::serialize::PyTorchStreamReader reader(archive_path(archive));
+  caffe2::serialize::PyTorchStreamWriter writer(path);
+  for (const std::string& record : reader.getAllRecords()) {
+    if (record == "version" || record.starts_with(".data/")) continue;  // the writer makes its own
+    const auto [data, size] = reader.getRecord(record);
+    const void* bytes = record == changed ? content.data() : data.get();
+    writer.writeRecord(record, bytes, record == changed ? content.size() : size);
+  }
+  writer.writeEndOfFile();
+}
+
+constexpr const char* kWeights = "data/weights/model_weights_config.json";
+
+TEST(Malformed, TablesOfTensorsGiveImportErrors) {
+  Random random(3);
+  const json table = json::parse(record_of("dynamic", kWeights));
+  const TemporaryFile file("rehearse_malformed_table.pt2");
+  for (int i = 0; i < 150; ++i) {
+    json changed = table;
+    mutate(changed, random);
+    write_archive(file.path(), "dynamic", kWeights, changed.dump());
+    ends_well<ImportError>(changed.dump(), [&] { load_pt2(file.path()); });
+  }
+}
+
+TEST(Malformed, FilesThatAreDamagedGiveImportErrors) {
+  Random random(4);
+  std::ifstream in(archive_path("dynamic"), std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(in), {}};
+  const TemporaryFile file("rehearse_malformed_file.pt2");
+  for (int i = 0; i < 150; ++i) {
+    std::string bytes = whole;
+    for (std::size_t count = 1 + random.below(8); count > 0; --count) {
+      bytes[random.below(bytes.size())] = static_cast<char>(random.below(256));
+    }
+    if (i % 5 == 0) bytes.resize(random.below(bytes.size()));
+    std::ofstream(file.path(), std::ios::binary | std::ios::trunc) << bytes;
+    ends_well<ImportError>("damaged file " + std::to_string(i), [&] { load_pt2(file.path()); });
+  }
+}
+
+std::string import_error(const std::string& archive, const std::function<void(json&)>& change) {
+  json table = json::parse(record_of(archive, kWeights));
+  change(table);
+  const TemporaryFile file("rehearse_malformed_one.pt2");
+  write_archive(file.path(), archive, kWeights, table.dump());
+  try {
+    load_pt2(file.path());
+  } catch (const ImportError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Malformed, WhatIsWrongWithATensorIsNamed) {
+  const auto with = [](const char* field, const json& value) {
+    return import_error("dynamic", [&](json& table) { table["config"].begin()->at("tensor_meta")[field] = value; });
+  };
+  EXPECT_EQ(import_error("dynamic", [](json&) {}), "no error");
+  EXPECT_THAT(with("storage_offset", {{"as_int", -4}}), HasSubstr("tensor_meta.storage_offset: must not be negative, and is -4"));
+  EXPECT_THAT(with("storage_offset", {{"as_int", 1000000}}), HasSubstr("tensor_meta: reaches over"));
+  EXPECT_THAT(with("storage_offset", {{"as_int", 9223372036854775807}}), HasSubstr("tensor_meta: reaches beyond 63 bits of bytes"));
+  EXPECT_THAT(with("sizes", json::parse(R"([{"as_int": 1}, {"as_int": 1}])")), HasSubstr("tensor_meta: has not as many strides as sizes"));
+  EXPECT_THAT(with("dtype", 5), HasSubstr("tensor_meta: has another dtype or other sizes than the program says"));
+}
+
+std::string nested(const std::string& open, const std::string& close, int depth) {
+  std::string text;
+  for (int i = 0; i < depth; ++i) text += open;
+  for (int i = 0; i < depth; ++i) text += close;
+  return text;
+}
+
+template <class Error, class Action>
+std::string message_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Malformed, DeepNestingIsRefusedBeforeTheStackEnds) {
+  const auto parse_error = [](const std::string& text) { return message_of<GraphError>([&] { parse_graph_module(text); }); };
+  const std::string head = "graph_module \"G\" {\n%x = placeholder \"x\" [";
+  EXPECT_THAT(parse_error(head + nested("[", "]", 201) + "]\n}"), HasSubstr("args[0]: is nested deeper than 200"));
+  EXPECT_THAT(parse_error(head + nested("[", "]", 1000000) + "]\n}"), HasSubstr("is nested deeper than 400"));
+  EXPECT_THAT(parse_error(head + nested("slice(", ", 1, 1)", 1000000) + "]\n}"), HasSubstr("is nested deeper than 400"));
+  EXPECT_THAT(parse_error("graph_module \"G\" {" + nested("submodule \"m\" graph_module \"G\" {", "}", 500000) + "}"),
+              HasSubstr("is nested deeper than 201"));
+  EXPECT_EQ(parse_error(head + nested("[", "]", 200) + "]\n}"), "no error");
+  EXPECT_EQ(message_of<ImportError>([] { parse_exported_program(nested("[", "]", 1000000)); }),
+            "model: is nested deeper than 2000");
+  EXPECT_THAT(message_of<ImportError>([] { parse_exported_program("{\"schema_version\": 1e999}"); }), HasSubstr("model: is no JSON: "));
+}
+
+TEST(Malformed, ModulesThatAreNestedTooDeepAreRefusedByAllThatWalks) {
+  const auto root = std::make_shared<GraphModule>();
+  GraphModule* last = root.get();
+  for (int i = 0; i < 100000; ++i) {
+    const auto next = std::make_shared<GraphModule>();
+    last->set_submodule("next", next);
+    last = next.get();
+  }
+  root->graph().output(root->graph().placeholder("x"));
+  const std::string refusal = "submodule: submodules stand in one another deeper than 200";
+  EXPECT_EQ(message_of<GraphError>([&] { to_text(*root); }), refusal);
+  EXPECT_EQ(message_of<GraphError>([&] { structural_hash(*root); }), refusal);
+  EXPECT_EQ(message_of<GraphError>([&] { Interpreter interpreter(root); }), refusal);
+  EXPECT_EQ(message_of<GraphError>([&] { eliminate_dead_code(*root); }), refusal);
+  ASSERT_EQ(verify(*root).size(), 1u);
+  EXPECT_EQ(to_string(verify(*root)[0]), "submodule: nested deeper than 200; nothing else was checked");
+}
+
+TEST(Malformed, GraphsThatCannotRunAreRefusedByTheInterpreter) {
+  const auto error_of = [](const std::function<void(Graph&, Node&)>& build) {
+    const auto module = std::make_shared<GraphModule>();
+    build(module->graph(), module->graph().placeholder("x"));
+    return message_of<GraphError>([&] { Interpreter interpreter(module); });
+  };
+  EXPECT_EQ(error_of([](Graph& g, Node& x) {
+              Node& a = g.call_function("torch.ops.aten.neg.default", {x}, {}, "a");
+              g.move_before(g.call_function("torch.ops.aten.neg.default", {a}, {}, "b"), a);
+            }),
+            "node 'b', args: 'a' does not stand before it");
+  EXPECT_EQ(error_of([](Graph& g, Node& x) {
+              g.output(x);
+              g.output(x);
+            }),
+            "node 'output_1', op: there is another output, 'output'");
+  EXPECT_EQ(error_of([](Graph& g, Node&) { g.create_node(Op::Output, "output"); }), "node 'output', args: an output has exactly one");
+  EXPECT_EQ(message_of<GraphError>([] { Interpreter interpreter(nullptr); }), "module: is null");
+}
+
+}  // namespace
+}  // namespace rehearse::graph
