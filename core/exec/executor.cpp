@@ -163,7 +163,9 @@ void RankExecutor::Impl::stop(Ending ending, std::string reason) noexcept {
   outcome_.ending = ending;
   outcome_.stop_reason = std::move(reason);
   outcome_.end_time = clock.now();
-  if (!progress_) outcome_.hang = std::move(hang_);
+  if (progress_) return;
+  outcome_.hang = std::move(hang_);
+  outcome_.hang_began = hang_began_;
 }
 
 void RankExecutor::Impl::create_ranks(const std::function<void(int)>& body) {

@@ -128,6 +128,7 @@ class RankExecutor::Impl {
   bool stepped_ = false;
   bool clock_was_read_ = false;
   std::vector<BlockedFiber> hang_;  // since the last progress; see RunOutcome::hang
+  VirtualTime hang_began_{};
   std::uint64_t idle_looks_ = 0;
   std::uint64_t timed_looks_ = 0;
   VirtualDuration clock_step_{};

@@ -75,16 +75,25 @@ bool RankExecutor::Impl::idle_polls() {
     idle_looks_ = 0;
     timed_looks_ = 0;
     clock_step_ = {};
+    hang_.clear();
     return true;
   }
   // Before time passes, everybody has looked at what the others left behind.
   if (stepped) return true;
-  if (const auto due = timers.next_due()) {
-    let_time_pass(*due);
-  } else if (clock_was_read_) {
+  const auto due = timers.next_due();
+  if (clock_was_read_) {
+    // In steps, for a poller may have a time limit of its own, and that may come first.
     clock_step_ = std::clamp(clock_step_ * 2, kClockStepMin, kClockStepMax);
-    let_time_pass(clock.now() + clock_step_);
-  } else if (++idle_looks_ > options.idle_looks_max) {
+    const auto next = clock.now() + clock_step_;
+    let_time_pass(due ? std::min(*due, next) : next);
+  } else if (due && timers.any_moves_on()) {
+    let_time_pass(*due);
+  } else if (++idle_looks_ <= options.idle_looks_max) {
+    return true;  // it may be a loop that gives up after so many looks
+  } else if (due) {
+    note_hang();
+    let_time_pass(*due);
+  } else {
     stop(Ending::livelock, fmt::format("{} looks at things that nobody is left to change", options.idle_looks_max));
   }
   return !ending_;
@@ -116,6 +125,7 @@ BlockedFiber RankExecutor::Impl::describe(const Fiber& fiber, const Observer* ob
   BlockedFiber entry;
   entry.rank = fiber.rank;
   entry.fiber_of_rank = fiber.fiber_of_rank;
+  entry.polls = fiber.polling;
   if (observer == nullptr) return entry;
   entry.waits_on = observer->describe();
   entry.call = observer->call();
@@ -132,6 +142,7 @@ BlockedFiber RankExecutor::Impl::describe(const Fiber& fiber, const Observer* ob
 
 void RankExecutor::Impl::note_hang() {
   if (!hang_.empty()) return;
+  hang_began_ = clock.now();
   for (const auto& fiber : fibers_) {
     if (fiber->state == Fiber::State::blocked) hang_.push_back(describe(*fiber, fiber->observer));
   }

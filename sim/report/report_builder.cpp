@@ -2,18 +2,16 @@
 #include "report_builder.h"
 
 #include <algorithm>
-#include <set>
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/comm/wait_for_graph.h>
 #include <rehearse/exec/rank_list.h>
 #include <rehearse/sim/format_time.h>
 
 #include "report/event_lines.h"
-#include "report/hang_headline.h"
+#include "report/standstill.h"
 
 namespace rehearse::sim {
 namespace {
@@ -48,11 +46,6 @@ Difference difference_of(const comm::Mismatch& mismatch) {
   difference.second = {mismatch.second.rank, mismatch.second.fingerprint, mismatch.second.where.describe()};
   for (const auto& field : mismatch.fields) difference.fields.push_back({field.name, field.first, field.second});
   return difference;
-}
-
-// The picture of the standstill: who was blocked when nobody could go on.
-const std::vector<exec::BlockedFiber>& standstill(const exec::RunOutcome& outcome) {
-  return outcome.hang.empty() ? outcome.blocked : outcome.hang;
 }
 
 class Builder {
@@ -94,9 +87,9 @@ class Builder {
         if (record_.mismatches.empty()) return set(Verdict::check_failed, outcome().stop_reason);
         return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
       case exec::Ending::deadlock:
-        return deadlock();
+        return standstill();
       case exec::Ending::livelock:
-        return set(Verdict::livelock, livelock_headline());
+        return livelock();
       case exec::Ending::step_budget:
         return set(Verdict::step_budget, outcome().stop_reason);
     }
@@ -125,8 +118,7 @@ class Builder {
   void rank_failed(const exec::RankFailure& failure) {
     if (!record_.mismatches.empty()) return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
     if (is_a<TimeoutError>(failure.error) || is_a<c10::DistStoreError>(failure.error)) {
-      if (!outcome().hang.empty()) return deadlock();
-      return set(Verdict::timeout, fmt::format("rank {}: {}", failure.rank, gist(text_of(failure))));
+      return outcome().hang.empty() ? timed_out(failure) : standstill();
     }
     const auto verdict = is_a<CheckError>(failure.error) ? Verdict::check_failed : Verdict::rank_failed;
     set(verdict, fmt::format("rank {}: {}", failure.rank, gist(text_of(failure))));
@@ -139,33 +131,42 @@ class Builder {
     return line.size() > kLong ? line.substr(0, line.find(". ")) : line;
   }
 
-  void deadlock() {
-    std::vector<comm::BlockedCall> blocked;
-    std::set<int> waiting;
-    for (const auto& fiber : standstill(outcome())) {
-      blocked.push_back({fiber.rank, fiber.call, fiber.waits_for});
-      waiting.insert(fiber.rank);
+  // Nobody could go on. Where the culprit polls, the wait of the others is only what ended the world.
+  void standstill() {
+    Standstill all(options_.ranks);
+    for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang) all.add(fiber);
+    auto story = all.tell(report_.rank_lines);
+    report_.wait_cycle = std::move(story.wait_cycle);
+    const bool livelock = story.polled || outcome().ending == exec::Ending::livelock;
+    if (story.headline.empty()) story.headline = outcome().stop_reason;
+    set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(story.headline));
+  }
+
+  // A timeout fired while somebody could still have come.
+  void timed_out(const exec::RankFailure& failure) {
+    Standstill all(options_.ranks);
+    bool missing_ranks = false;
+    for (const auto& fiber : outcome().blocked) all.add(fiber);
+    for (const auto& call : record_.pending) {
+      if (!call.gave_up || report_.rank_lines[static_cast<std::size_t>(call.rank)].state != "failed") continue;
+      all.add({call.rank, call.call, call.waits_for});
+      missing_ranks |= call.rank == failure.rank && !call.waits_for.empty();
     }
-    std::vector<int> ended;
-    for (int rank = 0; rank < options_.ranks; ++rank) {
-      if (!waiting.contains(rank)) ended.push_back(rank);
-    }
-    const auto analysis = comm::analyse_waits(blocked, ended);
-    for (const auto& cycle : analysis.cycles) {
-      for (const auto& edge : cycle) report_.wait_cycle.push_back(comm::to_string(edge));
-    }
-    const auto headline = hang_headline(analysis, report_.rank_lines);
-    set(Verdict::deadlock, headline.empty() ? outcome().stop_reason : headline);
+    auto story = all.tell(report_.rank_lines, failure.at);
+    if (!missing_ranks) story.headline = fmt::format("rank {}: {}", failure.rank, gist(text_of(failure)));
+    report_.wait_cycle = std::move(story.wait_cycle);
+    set(Verdict::timeout, std::move(story.headline));
   }
 
   // Who polls for what, if a call that nobody joins is behind it.
-  std::string livelock_headline() const {
+  void livelock() {
     for (const auto& fiber : outcome().blocked) {
       if (fiber.waits_for.empty()) continue;
-      return fmt::format("rank {} looks for the end of {}, for which {} never came: {}", fiber.rank, fiber.call,
-                         describe_ranks(fiber.waits_for), outcome().stop_reason);
+      return set(Verdict::livelock, fmt::format("rank {} looks for the end of {}, for which {} never came: {}", fiber.rank,
+                                                fiber.call, describe_ranks(fiber.waits_for), outcome().stop_reason));
     }
-    return outcome().stop_reason;
+    standstill();
+    report_.headline += ": " + outcome().stop_reason;
   }
 
   void rank_lines() {
@@ -211,10 +212,11 @@ class Builder {
     line.where = failure.thrown_at.describe();
   }
 
-  // A rank whose timeout ended the hang was blocked as well: that is what the reader wants to know of it.
+  // A rank whose timeout ended the hang, or that was about to look again, was blocked as well: that is what the reader
+  // wants to know of it.
   void hang_line(const exec::BlockedFiber& fiber) {
     RankLine& line = line_of(fiber.rank);
-    if (fiber.fiber_of_rank != 0 || line.state != "failed") return;
+    if (fiber.fiber_of_rank != 0 || (line.state != "failed" && line.state != "stopped")) return;
     line.state = "blocked";
     line.doing = fiber.waits_on;
     line.waits_for = fiber.waits_for;

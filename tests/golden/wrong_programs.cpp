@@ -52,4 +52,15 @@ void swaps_two_groups(RankContext& ctx) {
   second.allreduce(gradient)->wait();
 }
 
+void polls_for_a_key(RankContext& ctx) {
+  while (ctx.rank() == 1 && !ctx.store()->check({"shard_written"})) {
+  }
+  ctx.group().barrier()->wait();
+}
+
+void polls_for_a_key_with_pauses(RankContext& ctx) {
+  while (ctx.rank() == 1 && !ctx.store()->check({"shard_written"})) sleep(1);
+  ctx.group().barrier()->wait();
+}
+
 }  // namespace wrong_programs

@@ -25,4 +25,10 @@ void waits_in_a_chain(RankContext& ctx);
 // Two groups of the same ranks, used in opposite order.
 void swaps_two_groups(RankContext& ctx);
 
+// Rank 1 looks for a key that nobody sets, the others wait for it in a barrier.
+void polls_for_a_key(RankContext& ctx);
+
+// The same, with a pause after each look.
+void polls_for_a_key_with_pauses(RankContext& ctx);
+
 }  // namespace wrong_programs

@@ -19,6 +19,9 @@ using namespace wrong_programs;
 TEST(WrongPrograms, RankOversleeps_ItsSleepIsWhereTheUserCalledIt) {
   const auto report = run_world(oversleeps, 2);
   EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_THAT(report.headline, StartsWith("rank 1 was still in a sleep at wrong_programs.cpp:"));
+  EXPECT_THAT(report.headline, EndsWith("rank 0 waited for it in allreduce #1 on group \"world\" until the timeout at "
+                                        "1800 s"));
   EXPECT_THAT(report.rank_lines[1].where, MatchesRegex("wrong_programs.cpp:.* in wrong_programs::oversleeps"));
   expect_golden_report(report, "oversleeps");
 }
@@ -54,6 +57,27 @@ TEST(WrongPrograms, SwappedGroups_TheHeadlineNamesBothCalls) {
             "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #1 on group \"tensor_parallel\", rank 1 in "
             "allreduce #1 on group \"data_parallel\"");
   expect_golden_report(report, "swaps_two_groups");
+}
+
+TEST(WrongPrograms, PollForWhatNeverComes_IsALivelockOfThePoller) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(polls_for_a_key, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::livelock);
+    EXPECT_THAT(report.headline, StartsWith("rank 1 polls for ever at wrong_programs.cpp:"));
+    EXPECT_THAT(report.headline, EndsWith("; ranks 0,2 wait for it in barrier #1 on group \"world\""));
+  }
+  expect_golden_report(run_world(polls_for_a_key, 3), "polls_for_a_key");
+}
+
+// Time passes for the poller, so that it might do something else later: the others' patience ends first.
+TEST(WrongPrograms, PollWithPauses_IsATimeoutThatNamesThePoller) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(polls_for_a_key_with_pauses, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::timeout);
+    EXPECT_THAT(report.headline, MatchesRegex("rank 1 was still .* at wrong_programs.cpp:.*; ranks 0,2 waited for it in "
+                                              "barrier #1 on group \"world\" until the timeout at 1800 s"));
+  }
+  expect_golden_report(run_world(polls_for_a_key_with_pauses, 3), "polls_for_a_key_with_pauses");
 }
 
 }  // namespace

@@ -139,6 +139,50 @@ TEST_P(Executor, PollThatIsAnswered_SeesTheAnswer) {
   EXPECT_EQ(outcome.end_time, at(3s));
 }
 
+// A wait with a timeout beside a poll for nothing: the timeout ends it, long after both have come to a standstill.
+TEST_P(Executor, PollBesideAWaitWithATimeout_IsAHangOfBoth) {
+  auto w = world();
+  w.options.idle_looks_max = 10;
+  WaitQueue never;
+  int looks = 0;
+  const auto outcome = w.run([&](int rank) {
+    this_rank::sleep_for(1s);
+    if (rank == 0) {
+      for (;; ++looks) this_rank::poll();
+    }
+    if (never.wait(FixedObserver("the word of rank 0"), at(1h)) == WaitResult::timed_out)
+      throw std::runtime_error("too late");
+  });
+  // As many as make a livelock; one more where rank 0 runs before the rank that fails.
+  EXPECT_GE(looks, 12);
+  EXPECT_LE(looks, 13);
+  ASSERT_EQ(outcome.ending, Ending::rank_failed);
+  EXPECT_EQ(outcome.end_time, at(1h));
+  EXPECT_EQ(outcome.hang_began, at(1s));
+  ASSERT_EQ(outcome.hang.size(), static_cast<std::size_t>(ranks()));
+  EXPECT_TRUE(outcome.hang[0].polls);
+  EXPECT_FALSE(outcome.hang[1].polls);
+  EXPECT_EQ(outcome.hang[1].waits_on, "the word of rank 0");
+}
+
+// A loop of so many looks, or until a time on the clock, goes on before another rank's timeout.
+TEST_P(Executor, PollThatGivesUp_ComesBeforeTheTimeoutOfOthers) {
+  auto w = world();
+  WaitQueue answer;
+  bool answered = false;
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 0) {
+      for (int look = 0; look < 900; ++look) this_rank::poll();
+      answered = true;
+      answer.notify_all();
+    }
+    while (!answered) EXPECT_EQ(answer.wait(FixedObserver("rank 0"), at(1h)), WaitResult::notified);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.end_time, kTimeZero);
+  EXPECT_TRUE(outcome.hang.empty());
+}
+
 TEST_P(Executor, StepBudget_EndsTheWorld) {
   auto w = world();
   w.options.steps_max = 500;

@@ -87,6 +87,24 @@ TEST_P(Time, LoopOnTheClock_Ends) {
   EXPECT_LT(outcome.end_time, at(30min + 2s));
 }
 
+// Rank 0 looks for an answer until its own limit, which comes before the limits of the others and of a sleep.
+TEST_P(Time, LoopWithATimeLimit_KeepsItBesideLaterTimers) {
+  auto w = world();
+  bool given_up = false;
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 0) {
+      const auto end = std::chrono::steady_clock::now() + 10s;
+      while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
+      EXPECT_LT(this_rank::now(), at(12s));
+      given_up = true;
+    } else {
+      std::this_thread::sleep_for(1h);
+      EXPECT_TRUE(given_up);
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
 TEST_P(Time, LoopOnYield_SeesWhatOthersDo) {
   auto w = world();
   int ready = 0;

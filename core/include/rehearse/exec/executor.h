@@ -49,6 +49,7 @@ struct BlockedFiber {
   int rank = -1;
   std::uint32_t fiber_of_rank = 0;
   bool was_blocked = true;     // false: it could have gone on, and met the end of the world in what follows
+  bool polls = false;          // it looks again and again (see this_rank::poll)
   std::string waits_on;        // Observer::describe()
   std::string call;            // Observer::call()
   std::vector<int> waits_for;  // Observer::waits_for()
@@ -65,8 +66,9 @@ struct RunOutcome {
   std::vector<BlockedFiber> blocked;  // by rank, then fiber
 
   // When the world ended because of a timeout that fired although nothing else could happen any more: who was blocked
-  // on what when the hang began (without call sites). Empty when somebody could still have come.
+  // on what when the hang began (without call sites), and when that was. Empty when somebody could still have come.
   std::vector<BlockedFiber> hang;
+  VirtualTime hang_began{};
   VirtualTime end_time{};
   std::uint64_t switches = 0;
 };

@@ -25,7 +25,8 @@ void yield();
 
 // A look at something that may or may not have changed (isCompleted(), Store::check(), a clock read in a loop). The
 // first look after the rank has done something else returns at once; further looks let the other ranks run, then
-// timers, then (if the rank reads the clock) the clock. When nothing can ever change, the world ends as a livelock.
+// timers and (if the rank reads the clock) the clock. When nothing can ever change, the world ends as a livelock; where
+// another rank's wait has a timeout, that fires first, and RunOutcome::hang tells of the poll.
 void poll();
 
 // Suspends until virtual time has moved on by `duration`.

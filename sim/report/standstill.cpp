@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/standstill.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/exec/rank_list.h>
+#include <rehearse/sim/format_time.h>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kCausesShown = 2;  // dead ends that differ; the ranks' lines have all
+constexpr std::size_t kCallsShown = 2;   // of ranks that wait
+constexpr std::size_t kRingShown = 8;    // ranks; all edges stand below
+constexpr std::size_t kEdgesShown = 4;
+
+using comm::WaitEdge;
+
+std::string gone(const std::vector<WaitEdge>& on_ended) {
+  const std::string& call = on_ended.front().call;
+  std::set<int> missing;
+  for (const WaitEdge& edge : on_ended) {
+    if (edge.call == call) missing.insert(edge.to);
+  }
+  const std::vector<int> ranks(missing.begin(), missing.end());
+  return fmt::format("{}: {} {} ended and will never come", call, describe_ranks(ranks),
+                     ranks.size() == 1 ? "has" : "have");
+}
+
+std::string ring(const std::vector<WaitEdge>& cycle) {
+  if (cycle.size() == 1) return fmt::format("rank {} waits for itself in {}", cycle.front().from, cycle.front().call);
+  std::vector<std::string> ranks, calls;
+  for (const WaitEdge& edge : cycle) {
+    if (ranks.size() < kRingShown) ranks.push_back(std::to_string(edge.from));
+    if (calls.size() < kEdgesShown) calls.push_back(fmt::format("rank {} in {}", edge.from, edge.call));
+  }
+  if (ranks.size() < cycle.size()) ranks.emplace_back("...");
+  if (calls.size() < cycle.size()) calls.emplace_back("...");
+  return fmt::format("ranks {} -> {} wait for each other: {}", fmt::join(ranks, " -> "), cycle.front().from,
+                     fmt::join(calls, ", "));
+}
+
+// Ranks that stand in the same place for the same reason are one cause.
+struct Cause {
+  std::vector<int> ranks;
+  std::string call, where;
+  bool polls = false;
+  std::vector<WaitEdge> held_up;
+};
+
+// The clauses about dead ends, in the present for ever or in the past until a timeout.
+class DeadEnds {
+ public:
+  DeadEnds(const std::set<int>& polling, const std::vector<RankLine>& lines, std::optional<VirtualTime> until)
+      : polling_(polling), lines_(lines), until_(until) {}
+
+  std::vector<std::string> texts(const std::vector<comm::DeadEnd>& ends) const {
+    const auto causes = causes_of(ends);
+    std::vector<std::string> texts;
+    for (const Cause& cause : causes) {
+      if (texts.size() == kCausesShown) break;
+      texts.push_back(text(cause));
+      if (texts.size() == 1 && !cause.held_up.empty()) texts.back() += "; " + held_up(cause);
+    }
+    if (texts.size() < causes.size()) texts.push_back(fmt::format("and {} more", causes.size() - texts.size()));
+    return texts;
+  }
+
+ private:
+  std::vector<Cause> causes_of(const std::vector<comm::DeadEnd>& ends) const {
+    std::vector<Cause> causes;
+    for (const auto& end : ends) {
+      const std::string& where = lines_[static_cast<std::size_t>(end.rank)].where;
+      const auto same = [&](const Cause& other) { return other.call == end.call && other.where == where; };
+      auto cause = std::find_if(causes.begin(), causes.end(), same);
+      if (cause == causes.end()) cause = causes.insert(cause, {{}, end.call, where, polling_.contains(end.rank), {}});
+      cause->ranks.push_back(end.rank);
+      cause->held_up.insert(cause->held_up.end(), end.held_up.begin(), end.held_up.end());
+    }
+    for (Cause& cause : causes) std::sort(cause.ranks.begin(), cause.ranks.end());
+    return causes;
+  }
+
+  std::string text(const Cause& cause) const {
+    const bool one = cause.ranks.size() == 1;
+    std::string doing;
+    if (until_) {
+      doing = one ? "was still " : "were still ";
+      doing += cause.polls ? "polling" : cause.call.empty() ? "on the way" : "in " + cause.call;
+    } else {
+      doing = cause.polls ? "poll" : "wait";
+      doing += one ? "s for ever" : " for ever";
+      if (!cause.polls) doing += " in " + cause.call;
+    }
+    if (!cause.where.empty()) doing += " at " + cause.where;
+    return describe_ranks(cause.ranks) + " " + doing;
+  }
+
+  // "ranks 0-1 wait for it in barrier #2".
+  std::string held_up(const Cause& cause) const {
+    std::set<int> waiting;
+    std::vector<std::string> calls;
+    for (const WaitEdge& edge : cause.held_up) {
+      waiting.insert(edge.from);
+      if (std::find(calls.begin(), calls.end(), edge.call) == calls.end()) calls.push_back(edge.call);
+    }
+    if (calls.size() > kCallsShown) {
+      calls.resize(kCallsShown);
+      calls.emplace_back("others");
+    }
+    const std::vector<int> ranks(waiting.begin(), waiting.end());
+    const auto* const whom = cause.ranks.size() == 1 ? "it" : "them";
+    const auto where = fmt::format("for {} in {}", whom, fmt::join(calls, " and "));
+    if (until_) return fmt::format("{} waited {} until the timeout at {}", describe_ranks(ranks), where, format_time(*until_));
+    return fmt::format("{} wait{} {}", describe_ranks(ranks), ranks.size() == 1 ? "s" : "", where);
+  }
+
+  const std::set<int>& polling_;
+  const std::vector<RankLine>& lines_;
+  const std::optional<VirtualTime> until_;
+};
+
+}  // namespace
+
+Standstill::Standstill(int ranks) {
+  for (int rank = 0; rank < ranks; ++rank) ended_.insert(ended_.end(), rank);
+}
+
+void Standstill::add(const exec::BlockedFiber& fiber) {
+  if (fiber.polls && fiber.waits_for.empty()) polling_.insert(fiber.rank);
+  add({fiber.rank, fiber.was_blocked ? fiber.call : std::string(), fiber.waits_for});
+}
+
+void Standstill::add(comm::BlockedCall call) {
+  ended_.erase(call.rank);
+  calls_.push_back(std::move(call));
+}
+
+Standstill::Story Standstill::tell(const std::vector<RankLine>& lines, std::optional<VirtualTime> until) const {
+  const auto analysis = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()});
+  Story story;
+  std::vector<std::string> causes;
+  if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended));
+  if (!analysis.cycles.empty()) causes.push_back(ring(analysis.cycles.front()));
+  for (const auto& cycle : analysis.cycles) {
+    for (const auto& edge : cycle) story.wait_cycle.push_back(comm::to_string(edge));
+  }
+  // A wait that holds nobody up is what led here only when nothing else is.
+  std::vector<comm::DeadEnd> ends = analysis.dead_ends;
+  const bool in_the_way = !causes.empty() || (!ends.empty() && !ends.front().held_up.empty());
+  if (in_the_way) std::erase_if(ends, [](const comm::DeadEnd& end) { return end.held_up.empty(); });
+  story.polled = causes.empty() && !ends.empty() && polling_.contains(ends.front().rank);
+  for (auto& text : DeadEnds(polling_, lines, until).texts(ends)) causes.push_back(std::move(text));
+  story.headline = fmt::format("{}", fmt::join(causes, "; "));
+  return story;
+}
+
+}  // namespace rehearse::sim
