@@ -2,6 +2,8 @@
 #include "coalesced_work.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include <ATen/core/ivalue.h>
@@ -36,6 +38,42 @@ void append(List& to, const List& from) {
 }
 
 }  // namespace
+
+// What is blocked in a wait for all of it: whatever is not there yet, not only the part whose turn it is.
+class CoalescedWork::Waiting final : public exec::Observer {
+ public:
+  Waiting(const Works& works, const RankWork& awaited) : works_(works), awaited_(awaited) {}
+
+  std::string describe() const override {
+    return join([](const RankWork& work) { return work.describe(); });
+  }
+  std::string call() const override { return join(title_of); }
+  bool is_enabled() const override { return !awaited_.incomplete(); }
+  std::uint64_t fingerprint() const override { return awaited_.fingerprint; }
+
+  std::vector<int> waits_for() const override {
+    std::set<int> ranks;
+    for (const auto& work : works_) {
+      if (!work->incomplete()) continue;
+      const auto missing = work->waits_for();
+      ranks.insert(missing.begin(), missing.end());
+    }
+    return {ranks.begin(), ranks.end()};
+  }
+
+ private:
+  template <class TextOf>
+  std::string join(TextOf&& text_of) const {
+    std::string text;
+    for (const auto& work : works_) {
+      if (work->incomplete()) text += (text.empty() ? "" : " and ") + text_of(*work);
+    }
+    return text;
+  }
+
+  const Works& works_;
+  const RankWork& awaited_;
+};
 
 void CoalescedWork::launch(GroupState& group, c10::intrusive_ptr<RankWork> collective) {
   Works gathered = std::exchange(works_, {});
@@ -99,7 +137,7 @@ bool CoalescedWork::wait(std::chrono::milliseconds timeout) {
       timeout = std::max(std::chrono::ceil<std::chrono::milliseconds>(until - exec::this_rank::now()),
                          std::chrono::milliseconds(1));
     }
-    whole = work->wait(timeout) && whole;
+    whole = work->wait_as_part(timeout, Waiting(works, *work)) && whole;
   }
   return whole;
 }

@@ -40,6 +40,8 @@ class CoalescedWork final : public c10d::Work {
   std::uint64_t getSequencenumber() const override;  // of the collective, or of the first send or receive
 
  private:
+  class Waiting;
+
   const Works& launched() const;
 
   Works works_;  // as they were called; once launched, what they became

@@ -102,38 +102,41 @@ std::vector<at::Tensor> RankWork::result() {
 void RankWork::synchronize() {}
 
 bool RankWork::wait(std::chrono::milliseconds timeout) {
-  if (incomplete() && !block(timeout)) return false;
+  return wait_as_part(timeout, Waiting(*this));
+}
+
+bool RankWork::wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
+  if (incomplete() && !block(timeout, waiting)) return false;
   if (exception_ != nullptr) std::rethrow_exception(exception_);
   return true;
 }
 
 // False: abort() ended the wait.
-bool RankWork::block(std::chrono::milliseconds timeout) {
+bool RankWork::block(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
   auto& world = group_->world();
   const bool given = timeout.count() > 0;
   const auto limit = given ? world.now() + timeout : deadline_;
   const bool watched = !given && meeting_ != nullptr && limit != VirtualTime::max() && meeting_->watch(*this, limit);
   std::optional<VirtualTime> own_limit;
   if (!watched && limit != VirtualTime::max()) own_limit = limit;
-  const Waiting observer(*this);
   while (incomplete()) {
     if (std::exchange(wait_aborted_, false)) return false;
-    const auto result = waiters_.wait(observer, own_limit);
+    const auto result = waiters_.wait(waiting, own_limit);
     if (result == exec::WaitResult::notified || !incomplete() || world.now() < limit) continue;
-    throw_timeout(given ? timeout : operation.timeout);
+    throw_timeout(given ? timeout : operation.timeout, waiting);
   }
   return true;
 }
 
-void RankWork::throw_timeout(std::chrono::milliseconds timeout) {
+void RankWork::throw_timeout(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
   gave_up_ = true;
   group_->member(rank_).note(c10d::ErrorType::TIMEOUT);
   mark_result();
-  const auto missing = waits_for();
+  const auto missing = waiting.waits_for();
   const auto why = missing.empty() ? std::string("all ranks are there, the transfer takes longer")
                                    : "missing ranks: " + rank_numbers(missing);
   timeout_ = std::make_exception_ptr(TimeoutError(
-      fmt::format("{} timed out after {} ms of virtual time; {}", title_of(*this), timeout.count(), why),
+      fmt::format("{} timed out after {} ms of virtual time; {}", waiting.call(), timeout.count(), why),
       group_->name(), sequence_, missing));
   std::rethrow_exception(timeout_);
 }

@@ -158,6 +158,29 @@ TEST_F(Coalescing, GivenTimeout_IsForAllOfIt) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
+// Whoever is missing from any part is waited for, whichever part the wait has come to.
+TEST_F(Coalescing, Wait_NamesTheMissingRanksOfAllParts) {
+  options.timeout = 0ms;
+  const auto outcome = run(4, [&](int rank, const ProcessGroup& group) {
+    if (rank == 2) send(group, at::ones({1}), 0)->wait();
+    if (rank != 0) return;
+    group->startCoalescing(at::kCPU);
+    for (const int from : {3, 2, 1}) recv(group, at::zeros({1}), from);
+    const auto work = group->endCoalescing(at::kCPU);
+    try {
+      work->wait(20ms);
+      ADD_FAILURE() << "no timeout";
+    } catch (const TimeoutError& error) {
+      EXPECT_THAT(error.ranks(), ElementsAre(1, 3));
+      EXPECT_THAT(error.what(), HasSubstr("missing ranks: 1,3"));
+    }
+    work->wait();
+  });
+  ASSERT_EQ(outcome.blocked.size(), 1u) << failure(outcome);
+  EXPECT_THAT(outcome.blocked[0].waits_for, ElementsAre(1, 3));
+  EXPECT_EQ(outcome.blocked[0].call, "recv #1 from rank 3 on group \"world\" and recv #3 from rank 1 on group \"world\"");
+}
+
 // Sends that everybody launches before anybody waits cannot lock up, in a ring or otherwise.
 TEST_F(Coalescing, RingOfSendsAndReceives_Completes) {
   const auto outcome = run(5, [](int rank, const ProcessGroup& group) {

@@ -112,17 +112,20 @@ class RankWork final : public c10d::Work,
   std::shared_ptr<c10d::WorkInfo> info() const;
   void time_out() noexcept { waiters_.time_out_all(); }  // those whose limit has come meet TimeoutError
 
+  // wait() for a Work that this one is a part of: `waiting` says what is blocked, and for whom.
+  bool wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting);
+  std::string describe() const;
+  std::vector<int> waits_for() const;  // ranks of the world; empty: nobody, or unknown
+
  private:
   enum class State : std::uint8_t { pending, completed, failed };
   class Waiting;
 
-  bool block(std::chrono::milliseconds timeout);
+  bool block(std::chrono::milliseconds timeout, const exec::Observer& waiting);
   void finish(State state);
   void mark_futures();
   void mark_result();
-  [[noreturn]] void throw_timeout(std::chrono::milliseconds timeout);
-  std::string describe() const;
-  std::vector<int> waits_for() const;
+  [[noreturn]] void throw_timeout(std::chrono::milliseconds timeout, const exec::Observer& waiting);
 
   c10::intrusive_ptr<GroupState> group_;
   Meeting* meeting_ = nullptr;
