@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several tensors in one call, sparse tensors, and what is made of c10d's calls: payloads of different sizes,
-// functional collectives with their gradients.
+// Several tensors in one call, and what is made of c10d's calls: payloads of different sizes, functional collectives with
+// their gradients.
 #include <rehearse/comm/functional.h>
 #include <rehearse/comm/object_collectives.h>
 
@@ -44,16 +44,6 @@ Tensors reduce_scatter_coalesced(Group group, Tensors inputs, Op op) {
   options.reduceOp = op;
   group->reduce_scatter_tensor_coalesced(outputs, inputs, options)->wait();
   return outputs;
-}
-
-// Rank r has the rows r, r + 1 and, twice, 2r; the sum has them in order.
-Tensors sparse_allreduce(Group group, at::ScalarType dtype) {
-  const int rank = group->getRank();
-  const auto rows = at::tensor({rank, rank + 1, 2 * rank, 2 * rank}, at::kLong).unsqueeze(0);
-  Tensors tensors{at::sparse_coo_tensor(rows, exact({4, 3}, dtype, rank), {12, 3})};
-  group->allreduce(tensors)->wait();
-  const auto sum = tensors[0].coalesce();
-  return {sum.indices(), sum.values(), sum.to_dense()};
 }
 
 at::Tensor bytes_of(const std::string& text) {
@@ -117,10 +107,7 @@ std::vector<Case> composed_cases() {
     cases.push_back({"allgather_into_tensor_coalesced" + of,
                      [=](Group g) { return allgather_into_coalesced(g, several(g, dtype, 3)); }});
   }
-  for (const auto dtype : {at::kFloat, at::kDouble, at::kLong}) {
-    cases.push_back({std::string("allreduce of sparse ") + toString(dtype),
-                     [=](Group g) { return sparse_allreduce(g, dtype); }});
-  }
+  for (auto& each : sparse_cases()) cases.push_back(std::move(each));
   for (const std::size_t step : {0, 1, 100'000}) {
     cases.push_back({"objects growing by " + std::to_string(step), [=](Group g) { return objects(g, step); }});
   }

@@ -38,7 +38,8 @@ struct Result {
 std::vector<Case> collective_cases();
 std::vector<Case> reduction_cases();
 std::vector<Case> refusal_cases();
-std::vector<Case> composed_cases();
+std::vector<Case> composed_cases();  // sparse ones among them
+std::vector<Case> sparse_cases();
 std::vector<Case> ddp_cases();
 
 // Runs all cases one after the other. Ranks that unwind with their world do so.
