@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/exec/interrupt.h>
+
 #include "debugger.h"
 #include "executor_impl.h"
 #include "interpose/interpose.h"
@@ -42,6 +44,7 @@ ExecutorOptions checked(ExecutorOptions options) {
 
 }  // namespace
 
+constinit std::atomic<bool> interrupt_flag{false};
 constinit thread_local Fiber* t_current_fiber = nullptr;
 
 Fiber& require_fiber(const char* caller) {
@@ -83,6 +86,10 @@ Fiber* RankExecutor::Impl::choose_next() noexcept {
   if (!ending_) {
     if (++outcome_.switches > options.steps_max) {
       stop(Ending::step_budget, fmt::format("more than {} switches", options.steps_max));
+      return nullptr;
+    }
+    if (interrupt_requested()) {
+      stop(Ending::interrupted, "interrupted");
       return nullptr;
     }
     try {
@@ -197,6 +204,7 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   create_ranks(body);
   while (alive_ > 0) {
     if (mains_alive_ == 0) stop(Ending::all_returned, {});
+    if (interrupt_requested()) stop(Ending::interrupted, "interrupted");
     if (ending_) {
       finish_world();
     } else if (!runnable_.empty()) {

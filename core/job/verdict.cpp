@@ -23,6 +23,7 @@ constexpr std::array kTable{
     Row{Verdict::step_budget, "STEP BUDGET", 5},
     Row{Verdict::check_failed, "CHECK FAILED", 6},
     Row{Verdict::timeout, "TIMEOUT", 8},
+    Row{Verdict::interrupted, "INTERRUPTED", 130},
     Row{Verdict::crashed, "CRASHED", 9},
 };
 

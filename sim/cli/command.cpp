@@ -10,6 +10,7 @@
 #include "arguments.h"
 #include "commands.h"
 #include "console.h"
+#include "signals.h"
 
 namespace rehearse::cli {
 namespace {
@@ -34,14 +35,17 @@ int dispatch(const Arguments& arguments) {
 }  // namespace
 
 int command(int argc, const char* const* argv) {
+  expect_lost_readers();
   try {
     return dispatch(parse_arguments(argc, argv));
   } catch (const HelpAsked& help) {
-    Console({}).result(help.text);
-    return 0;
+    return Console({}).conclude(help.text, 0);
   } catch (const UsageError& error) {
     Console::error(fmt::format("{}\n", error.what()));
     return kExitUsage;
+  } catch (const OutputError& error) {
+    Console::error(fmt::format("{}\n", error.what()));
+    return kExitOutput;
   } catch (const sim::ScenarioError& error) {
     Console::error(fmt::format("{}\n", error.what()));
     return kExitUsage;

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "console.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <string>
 
+#include <fmt/format.h>
 #include <rehearse/sim/report_writers.h>
 #include <unistd.h>
 
 namespace rehearse::cli {
 namespace {
 
-// Flushed at once, so that stdout and stderr into one file keep their order.
-void write(std::FILE* file, std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), file);
-  std::fflush(file);
+// Flushed at once, so that stdout and stderr into one file keep their order. Returns whether it went well.
+bool write(std::FILE* file, std::string_view text) {
+  const bool taken = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  return std::fflush(file) == 0 && taken;
 }
 
 }  // namespace
@@ -27,7 +31,7 @@ Console::Console(Options options) : options_(options) {
       options_.color && !options_.machine && notes_on_terminal_ && (no_color == nullptr || *no_color == '\0');
   if (!options_.machine) return;
   results_ = fdopen(dup(STDOUT_FILENO), "w");
-  if (results_ == nullptr) throw std::runtime_error("stdout cannot be duplicated");
+  if (results_ == nullptr) throw OutputError("stdout: cannot be written");
   dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
@@ -38,12 +42,24 @@ Console::~Console() {
   std::fclose(results_);
 }
 
-void Console::print(const Report& report) {
-  result(options_.machine ? sim::to_json(report) : sim::to_text(report, {.colour = color_}));
+void Console::result(std::string_view text) {
+  if (write(results_, text) || errno == EPIPE) return;
+  throw OutputError(fmt::format("stdout: cannot be written: {}", std::strerror(errno)));
 }
 
-void Console::result(std::string_view text) {
-  write(results_, text);
+int Console::conclude(std::string_view text, int exit_code) {
+  try {
+    result(text);
+    return exit_code;
+  } catch (const OutputError& failed) {
+    error(fmt::format("{}\n", failed.what()));
+    return exit_code == 0 ? kExitOutput : exit_code;
+  }
+}
+
+int Console::conclude(const Report& report) {
+  const auto text = options_.machine ? sim::to_json(report) : sim::to_text(report, {.colour = color_});
+  return conclude(text, exit_code(report.verdict));
 }
 
 void Console::note(std::string_view text) {

@@ -11,10 +11,18 @@ namespace rehearse::cli {
 
 inline constexpr int kExitUsage = 64;
 inline constexpr int kExitInternal = 70;
+inline constexpr int kExitOutput = 74;
 
 // The user asked for something that cannot be done as it stands: an option, a file, a path. The text says
 // what and what would be right; the command exits with kExitUsage.
 class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A file, or stdout, cannot be written: a full disk. The text names it and the reason; the command exits with
+// kExitOutput where the verdict was OK.
+class OutputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
@@ -35,12 +43,17 @@ class Console {
   Console& operator=(const Console&) = delete;
   ~Console();
 
-  // The report: for people, or as JSON.
-  void print(const Report& report);
-  // As it is; the caller writes the line ends.
+  // As they are; the caller writes the line ends. Results that cannot be written throw OutputError, unless
+  // their reader has gone away (`| head`): that is the reader's choice.
   void result(std::string_view text);
   void note(std::string_view text);
   static void error(std::string_view text);
+
+  // A result that comes last; returns what the process exits with: `exit_code`, or kExitOutput where that is
+  // 0 and the result cannot be written (which is said on stderr).
+  int conclude(std::string_view text, int exit_code);
+  // The report, for people or as JSON, and its verdict.
+  int conclude(const Report& report);
 
   // May results be coloured?
   bool color() const noexcept { return color_; }

@@ -40,8 +40,7 @@ Report report_in_log(const Arguments& arguments) {
 int explain(const Arguments& arguments, Console& console) {
   const auto report =
       is_json(arguments.operand) ? report_in_json(arguments.operand) : report_in_log(arguments);
-  console.print(report);
-  return exit_code(report.verdict);
+  return console.conclude(report);
 }
 
 }  // namespace rehearse::cli

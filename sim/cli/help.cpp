@@ -64,6 +64,7 @@ std::string exit_codes() {
     meaning += (meaning.empty() ? "" : ", ") + std::string(to_string(verdict));
   }
   meanings[kExitUsage] = "wrong usage: an option, a file or a scenario has to be put right; nothing ran";
+  meanings[kExitOutput] = "the verdict was OK, but a file or stdout could not be written";
   meanings[kExitInternal] = "internal error of rehearse";
   std::vector<Row> rows;
   for (const auto& [code, meaning] : meanings) rows.push_back({fmt::format("{}", code), meaning});

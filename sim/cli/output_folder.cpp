@@ -10,17 +10,22 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "console.h"
 
 namespace rehearse::cli {
 namespace {
 
-[[noreturn]] void refuse(const std::filesystem::path& path, std::string_view what, const std::string& why) {
-  throw UsageError(
-      fmt::format("{}: cannot be {}: {}; --output=DIR or the scenario's [output] directory names another "
-                  "folder",
-                  path.string(), what, why));
+std::string cannot_be(const std::filesystem::path& path, std::string_view what, const std::string& why) {
+  return fmt::format(
+      "{}: cannot be {}: {}; --output=DIR or the scenario's [output] directory names another folder",
+      path.string(), what, why);
+}
+
+void require_writable(const std::filesystem::path& folder) {
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    throw UsageError(cannot_be(folder, "written to", std::strerror(errno)));
 }
 
 }  // namespace
@@ -28,11 +33,12 @@ namespace {
 OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
-  if (error) refuse(folder_, "made", error.message());
+  if (error) throw UsageError(cannot_be(folder_, "made", error.message()));
   for (const auto& file : {log(), report(), json(), trace()}) {
     std::filesystem::remove(file, error);
-    if (error) refuse(file, "removed", error.message());
+    if (error) throw UsageError(cannot_be(file, "removed", error.message()));
   }
+  require_writable(folder_);
 }
 
 void remove_seed_folder(const std::filesystem::path& folder) noexcept {
@@ -46,7 +52,7 @@ void remove_seed_folder(const std::filesystem::path& folder) noexcept {
 void prepare_sweep_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) refuse(folder, "made", error.message());
+  if (error) throw UsageError(cannot_be(folder, "made", error.message()));
   constexpr std::string_view kPrefix = "seed-";
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const auto name = entry.path().filename().string();
@@ -54,14 +60,16 @@ void prepare_sweep_folder(const std::filesystem::path& folder) {
                          name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
     if (is_seed) remove_seed_folder(entry.path());
   }
-  if (error) refuse(folder, "read", error.message());
+  if (error) throw UsageError(cannot_be(folder, "read", error.message()));
+  require_writable(folder);
 }
 
 void write_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& write) {
+  errno = 0;
   std::ofstream out(file, std::ios::binary);
-  write(out);
+  if (out) write(out);
   out.close();
-  if (!out) refuse(file, "written", std::strerror(errno));
+  if (!out) throw OutputError(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno)));
 }
 
 }  // namespace rehearse::cli

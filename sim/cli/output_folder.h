@@ -8,8 +8,8 @@
 namespace rehearse::cli {
 
 // Where a run leaves its files. Making one makes the folder and takes away what an earlier run left there
-// under the same names, so that nothing in it belongs to another run. Errors are UsageErrors that name the
-// path and the reason.
+// under the same names, so that nothing in it belongs to another run. What stands in the way, a folder
+// that cannot be written to among it, is a UsageError that names the path and the reason.
 class OutputFolder {
  public:
   explicit OutputFolder(std::filesystem::path folder);
@@ -30,7 +30,7 @@ void prepare_sweep_folder(const std::filesystem::path& folder);
 // Takes away the files of a run, and the folder if nothing else is in it. Does not throw.
 void remove_seed_folder(const std::filesystem::path& folder) noexcept;
 
-// `write` gets the opened file.
+// `write` gets the opened file. Throws OutputError.
 void write_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& write);
 
 }  // namespace rehearse::cli

@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "job.h"
+#include "signals.h"
 
 namespace rehearse::cli {
 namespace {
@@ -28,10 +29,12 @@ Report other_way(const sim::RunLog& log, const std::string& what) {
 
 Report replayed(const sim::RunLog& log, const sim::Scenario& scenario, Console& console) {
   const auto& finished = *log.finished;
+  const InterruptibleScope interruptible;
   sim::ReplayOracle oracle(finished.decisions, sim::PastEnd::stop);
   Job job(scenario, console);
   try {
     auto outcome = job.run(oracle);
+    if (outcome.report.verdict == Verdict::interrupted) return outcome.report;
     oracle.require_used_up();
     if (outcome.report.identity == finished.report.identity) {
       console.note(fmt::format("the same run as in the log, identity={:016x}\n", outcome.report.identity));
@@ -47,6 +50,7 @@ Report replayed(const sim::RunLog& log, const sim::Scenario& scenario, Console& 
 }
 
 Report from_seed(const sim::Scenario& scenario, Console& console) {
+  const InterruptibleScope interruptible;
   Job job(scenario, console);
   return job.run(*seeded_oracle(scenario.world)).report;
 }
@@ -62,8 +66,7 @@ std::string replay_line(const Arguments& arguments) {
 
 int told(Report report, const Arguments& arguments, Console& console) {
   report.replay = replay_line(arguments);
-  console.print(report);
-  return exit_code(report.verdict);
+  return console.conclude(report);
 }
 
 int run_seed(sim::Scenario scenario, const Arguments& arguments, Console& console) {
@@ -93,9 +96,11 @@ int replay(const Arguments& arguments, Console& console) {
   if (log.build != sim::executable_build_id()) {
     console.note("another build of the program made this log: it may not fit\n");
   }
-  if (log.finished) return told(replayed(log, scenario, console), arguments, console);
-  // All there is to go by is the seed.
-  console.note("the run in the log did not end; this is its seed from the start\n");
+  const bool interrupted = log.finished && log.finished->report.verdict == Verdict::interrupted;
+  if (log.finished && !interrupted) return told(replayed(log, scenario, console), arguments, console);
+  // Where it ended was no choice of the run's: all there is to go by is the seed.
+  console.note(fmt::format("the run in the log {}; this is its seed from the start\n",
+                           interrupted ? "was interrupted" : "did not end"));
   return told(from_seed(scenario, console), arguments, console);
 }
 

@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "job.h"
 #include "run_files.h"
+#include "signals.h"
 
 namespace rehearse::cli {
 namespace {
@@ -14,7 +15,10 @@ void check_determinism(const sim::Scenario& scenario, Console& console, Job::Out
   Job again(scenario, console);
   const auto oracle = seeded_oracle(scenario.world);
   const auto second = again.run(*oracle);
-  if (const auto difference = sim::first_difference(first.path, second.path)) {
+  if (second.report.verdict == Verdict::interrupted) {
+    first.report.verdict = Verdict::interrupted;
+    first.report.headline = "in the second run, before it could be compared with the first";
+  } else if (const auto difference = sim::first_difference(first.path, second.path)) {
     first.report.verdict = Verdict::nondeterminism;
     first.report.headline =
         fmt::format("two runs of seed {} took different ways: {}", scenario.world.seed, difference->text);
@@ -25,13 +29,26 @@ void check_determinism(const sim::Scenario& scenario, Console& console, Job::Out
 
 std::string replay_line(const Arguments& arguments, const OutputFolder& folder, const Report& report) {
   const auto self = shell_word(arguments.self);
-  if (report.verdict != Verdict::nondeterminism) {
+  if (report.verdict != Verdict::nondeterminism && !report.files.empty()) {
     return fmt::format("{} replay {}", self, shell_word(folder.log().string()));
   }
-  // A log of one of the two ways would not show that there are two.
+  // There is no log, or it holds one of the two ways, which alone does not show that there are two.
   std::string line = fmt::format("{} run {}", self, shell_word(arguments.operand));
   for (const auto& option : options_given(arguments)) line += " " + option;
   return line;
+}
+
+// Why `write` could not, or nothing.
+template <class Write>
+std::string problem_of(const Write& write) {
+  try {
+    write();
+    return "";
+  } catch (const OutputError& error) {
+    return error.what();
+  } catch (const sim::RunLogError& error) {
+    return error.what();
+  }
 }
 
 }  // namespace
@@ -39,20 +56,29 @@ std::string replay_line(const Arguments& arguments, const OutputFolder& folder, 
 int run(const Arguments& arguments, Console& console) {
   const auto scenario = scenario_of(arguments);
   const OutputFolder folder(scenario.output.directory);
+  const InterruptibleScope interruptible;
   console.note(banner(scenario));
+  // A full disk costs the files, not the run and its report.
   const auto log = begun_log(scenario, arguments);
-  sim::write_run_log(folder.log(), log);
+  auto problem = problem_of([&] { sim::write_run_log(folder.log(), log); });
 
   Job job(scenario, console);
-  const auto oracle = seeded_oracle(scenario.world);
-  auto outcome = job.run(*oracle);
-  if (arguments.check_determinism) check_determinism(scenario, console, outcome);
+  auto outcome = job.run(*seeded_oracle(scenario.world));
+  if (arguments.check_determinism && outcome.report.verdict != Verdict::interrupted)
+    check_determinism(scenario, console, outcome);
 
   Report& report = outcome.report;
+  if (problem.empty()) {
+    report.files = files_of(folder, scenario);
+    report.replay = replay_line(arguments, folder, report);
+    problem = problem_of([&] { write_run_files(folder, scenario, report, log, job.world()); });
+  }
+  if (problem.empty()) return console.conclude(report);
+  report.files.clear();
   report.replay = replay_line(arguments, folder, report);
-  write_run_files(folder, scenario, report, log, job.world());
-  console.print(report);
-  return exit_code(report.verdict);
+  const int code = console.conclude(report);
+  Console::error(fmt::format("{}; the files of this run are missing or incomplete\n", problem));
+  return code == 0 ? kExitOutput : code;
 }
 
 }  // namespace rehearse::cli

@@ -22,13 +22,18 @@ sim::RunLog begun_log(const sim::Scenario& scenario, const Arguments& arguments)
   return log;
 }
 
-void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, Report& report,
+std::vector<std::string> files_of(const OutputFolder& folder, const sim::Scenario& scenario) {
+  const auto& output = scenario.output;
+  std::vector<std::string> files = {folder.log().string()};
+  if (output.report) files.push_back(folder.report().string());
+  if (output.json) files.push_back(folder.json().string());
+  if (output.trace) files.push_back(folder.trace().string());
+  return files;
+}
+
+void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, const Report& report,
                      sim::RunLog log, const World& world) {
   const auto& output = scenario.output;
-  report.files.push_back(folder.log().string());
-  if (output.report) report.files.push_back(folder.report().string());
-  if (output.json) report.files.push_back(folder.json().string());
-  if (output.trace) report.files.push_back(folder.trace().string());
   if (output.report) write_file(folder.report(), [&](std::ostream& out) { out << sim::to_text(report); });
   if (output.json) write_file(folder.json(), [&](std::ostream& out) { out << sim::to_json(report); });
   if (output.trace) {

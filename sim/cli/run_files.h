@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <rehearse/sim/run_log.h>
 #include <rehearse/sim/scenario.h>
 
@@ -12,9 +15,12 @@ namespace rehearse::cli {
 // The log of a run that has not ended yet; it is on disk before the run is, for runs that never come back.
 sim::RunLog begun_log(const sim::Scenario& scenario, const Arguments& arguments);
 
-// Writes what the scenario's [output] asks for, and the log; names the files in the report first. `world` has
-// just made `report`.
-void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, Report& report,
+// What write_run_files() will write, for Report::files.
+std::vector<std::string> files_of(const OutputFolder& folder, const sim::Scenario& scenario);
+
+// Writes what the scenario's [output] asks for, and the log. `world` has just made `report`. Throws
+// OutputError and RunLogError.
+void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, const Report& report,
                      sim::RunLog log, const World& world);
 
 }  // namespace rehearse::cli

@@ -92,12 +92,20 @@ class Builder {
         return livelock();
       case exec::Ending::step_budget:
         return set(Verdict::step_budget, outcome().stop_reason);
+      case exec::Ending::interrupted:
+        return interrupted();
     }
   }
 
   void set(Verdict verdict, std::string headline) {
     report_.verdict = verdict;
     report_.headline = std::move(headline);
+  }
+
+  void interrupted() {
+    const auto returned = std::count(outcome().ranks.begin(), outcome().ranks.end(), exec::RankEnd::returned);
+    set(Verdict::interrupted, fmt::format("after {} switches, at {} of virtual time; {} of {} ranks had returned",
+                                          outcome().switches, format_time(outcome().end_time), returned, options_.ranks));
   }
 
   // All bodies are over; a call that some rank never made is a mismatch all the same: nobody waited for it.

@@ -48,7 +48,9 @@ class World::Impl {
     if (oracle_ == nullptr) seeded = make_oracle(options_);
     record_ = sim::simulate(options_, seeded ? *seeded : *oracle_, body, show_);
     Report report = sim::build_report(options_, *record_);
-    if (report.verdict == Verdict::ok || !options_.explain_failures || options_.call_sites) return report;
+    // Nobody who interrupts a run wants to wait as long again; where its ranks stood is known without.
+    const bool failed = report.verdict != Verdict::ok && report.verdict != Verdict::interrupted;
+    if (!failed || !options_.explain_failures || options_.call_sites) return report;
     return explained(std::move(report), body);
   }
 
@@ -63,6 +65,8 @@ class World::Impl {
       const auto record = sim::simulate(again, oracle, body, silent);
       // A body that keeps state outside of its ranks may not take the same way twice: then the first run stands.
       if (record->decisions.hash() != record_->decisions.hash()) return report;
+      // Interrupted behind the last decision.
+      if (record->outcome.ending != record_->outcome.ending) return report;
       return sim::build_report(again, *record);
     } catch (const sim::ReplayError&) {
       return report;

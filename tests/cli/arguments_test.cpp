@@ -110,7 +110,8 @@ TEST_F(Arguments, ScenarioWithMistakes_SaysAllOfThem) {
   write_file(folder_ / "a.toml", "program = \"sun\"\n[world]\nranks = 0\nsede = 3\n");
   refuses(
       {"run", "a.toml"},
-      "a.toml:1: program \"sun\" is not in this executable (did you mean \"sum\"?); it has moody, prints, "
+      "a.toml:1: program \"sun\" is not in this executable (did you mean \"sum\"?); it has forever, moody, "
+      "prints, "
       "races, "
       "skip, sum, swap, throws, waits, wrong. Run the scenario with the executable whose source says "
       "REHEARSE_PROGRAM(sun)\n"
@@ -149,7 +150,8 @@ TEST_F(Arguments, HelpOfACommand_NamesItsOptions) {
 
 TEST_F(Arguments, ListOfAnUnknownProgram_IsRefused) {
   refuses({"list", "sun"},
-          "job list: there is no program \"sun\" in this executable (did you mean \"sum\"?); it has moody, "
+          "job list: there is no program \"sun\" in this executable (did you mean \"sum\"?); it has forever, "
+          "moody, "
           "prints, races, "
           "skip, sum, swap, throws, waits, wrong\n");
 }
@@ -179,6 +181,8 @@ TEST_F(Arguments, List_PrintsProgramsAndParameters) {
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_EQ(finished.err, "");
   EXPECT_EQ(finished.out,
+            "forever: all-reduces until somebody stops it\n"
+            "  compute = false  # rank 2 computes, and never switches\n"
             "moody: takes another way each time\n"
             "prints: each rank prints a line\n"
             "races: throws when rank 1 is first, hangs when rank 2 is, dies when rank 3 is and may\n"

@@ -37,6 +37,22 @@ REHEARSE_PROGRAM(skip){.summary = "rank 1 leaves out one all-reduce",
                          if (ctx.rank() != 1) ctx.group().allreduce(value)->wait();
                        }};
 
+[[noreturn]] void compute_for_ever() {
+  std::cout << "computing" << std::endl;
+  for (volatile int value = 0;;) value = value + 1;
+}
+
+REHEARSE_PROGRAM(forever){.summary = "all-reduces until somebody stops it",
+                          .parameters = {{"compute", false, "rank 2 computes, and never switches"}},
+                          .body = [](RankContext& ctx, const Parameters& parameters) {
+                            if (ctx.rank() == 2 && parameters.flag("compute")) compute_for_ever();
+                            auto value = at::full({1}, 1.0);
+                            for (std::int64_t step = 1;; ++step) {
+                              ctx.group().allreduce(value)->wait();
+                              ctx.progress(step, 0, "");
+                            }
+                          }};
+
 REHEARSE_PROGRAM(prints){.summary = "each rank prints a line",
                          .body = [](RankContext& ctx, const Parameters&) {
                            std::cout << "rank " << ctx.rank() << " is here" << std::endl;

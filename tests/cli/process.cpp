@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "process.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -34,6 +35,8 @@ class Argv {
 [[noreturn]] void become(const std::filesystem::path& program, const Argv& argv,
                          const std::filesystem::path& folder, const std::vector<std::string>& environment) {
   for (const auto& variable : environment) putenv(const_cast<char*>(variable.c_str()));
+  // What runs in the background of a script has it ignored, and the tests may.
+  signal(SIGINT, SIG_DFL);
   if (chdir(folder.c_str()) == 0) execv(program.c_str(), argv.get());
   _exit(127);
 }
@@ -59,20 +62,56 @@ std::string read_all(int fd) {
   return text;
 }
 
+pid_t start_process(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                    const std::filesystem::path& folder, const std::vector<std::string>& environment) {
+  const Argv argv(arguments);
+  write_file(folder / "stdout", "");
+  write_file(folder / "stderr", "");
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("fork failed");
+  if (child > 0) {
+    setpgid(child, child);  // the child does too: whoever comes first
+    return child;
+  }
+  setpgid(0, 0);
+  redirect(folder / "stdout", STDOUT_FILENO);
+  redirect(folder / "stderr", STDERR_FILENO);
+  become(program, argv, folder, environment);
+}
+
+Finished finished(pid_t child, const std::filesystem::path& folder) {
+  const int exit_code = exit_code_of(child);
+  return {exit_code, read_file(folder / "stdout"), read_file(folder / "stderr")};
+}
+
+// Until `file` has the text, or the child has ended without it.
+void wait_for_text(pid_t child, const std::filesystem::path& file, const std::string& text) {
+  const auto has_ended = [child] {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == child;
+  };
+  while (read_file(file).find(text) == std::string::npos && !has_ended()) usleep(10'000);
+}
+
 }  // namespace
 
 Finished run_process(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                      const std::filesystem::path& folder, const std::vector<std::string>& environment) {
-  const Argv argv(arguments);
-  const pid_t child = fork();
-  if (child < 0) throw std::runtime_error("fork failed");
-  if (child == 0) {
-    redirect(folder / "stdout", STDOUT_FILENO);
-    redirect(folder / "stderr", STDERR_FILENO);
-    become(program, argv, folder, environment);
+  return finished(start_process(program, arguments, folder, environment), folder);
+}
+
+Finished run_and_signal(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                        const std::filesystem::path& folder, const std::string& ready, int signal,
+                        int times) {
+  const pid_t child = start_process(program, arguments, folder, {});
+  wait_for_text(child, folder / "stdout", ready);
+  kill(-child, signal);
+  if (times > 1) {
+    wait_for_text(child, folder / "stderr", "interrupted");
+    kill(-child, signal);
   }
-  const int exit_code = exit_code_of(child);
-  return {exit_code, read_file(folder / "stdout"), read_file(folder / "stderr")};
+  return finished(child, folder);
 }
 
 Finished run_on_terminal(const std::filesystem::path& program, const std::vector<std::string>& arguments,

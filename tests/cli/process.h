@@ -17,6 +17,13 @@ struct Finished {
 Finished run_process(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                      const std::filesystem::path& folder, const std::vector<std::string>& environment = {});
 
+// Runs it, waits until it has printed `ready`, sends `signal` to it and to the processes that it started, as
+// a terminal's Ctrl-C does (`times` 2: once more when it has said something about the first), and waits for
+// the end.
+Finished run_and_signal(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                        const std::filesystem::path& folder, const std::string& ready, int signal,
+                        int times = 1);
+
 // The same on a terminal of 80 columns: everything that is written to it comes back as `out`, line ends as
 // \r\n.
 Finished run_on_terminal(const std::filesystem::path& program, const std::vector<std::string>& arguments,

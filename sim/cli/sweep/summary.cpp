@@ -51,17 +51,15 @@ std::string bug_text(const Bug& bug, std::size_t number) {
 }
 
 std::string stopped_text(const SweepOutcome& outcome) {
-  if (!outcome.stopped) return "";
+  if (!outcome.stopped || outcome.interrupted) return "";
   const auto left = outcome.asked.last - outcome.results.rbegin()->first;
   return left == 0 ? "" : fmt::format("; {} not run (--keep-going runs them)", count_text(left, "seed"));
 }
 
-}  // namespace
-
-std::string to_text(const SweepOutcome& outcome, bool colour) {
+std::string found_text(const SweepOutcome& outcome, bool colour) {
   const auto bugs = bugs_of(outcome.results);
   const auto ran = outcome.results.size();
-  const auto runs = fmt::format("{} different runs", different_runs(outcome.results));
+  const auto runs = count_text(different_runs(outcome.results), "different run");
   if (bugs.empty()) {
     return fmt::format("{}: {} of {} found nothing ({})\n", coloured("OK", true, colour),
                        count_text(ran, "seed"), outcome.program, runs);
@@ -76,12 +74,21 @@ std::string to_text(const SweepOutcome& outcome, bool colour) {
   return text + fmt::format("replay: {}\n", bugs.front().first->replay);
 }
 
+}  // namespace
+
+std::string to_text(const SweepOutcome& outcome, bool colour) {
+  if (!outcome.interrupted) return found_text(outcome, colour);
+  const auto left = outcome.asked.count() - outcome.results.size();
+  const auto text = fmt::format("{}: {} not run\n", coloured(to_string(Verdict::interrupted), false, colour),
+                                count_text(left, "seed"));
+  return outcome.results.empty() ? text : text + found_text(outcome, colour);
+}
+
 std::string to_json(const SweepOutcome& outcome) {
-  nlohmann::ordered_json json = {{"program", outcome.program},
-                                 {"seeds", to_string(outcome.asked)},
-                                 {"ran", outcome.results.size()},
-                                 {"different_runs", different_runs(outcome.results)},
-                                 {"stopped", outcome.stopped}};
+  nlohmann::ordered_json json = {
+      {"program", outcome.program},    {"seeds", to_string(outcome.asked)},
+      {"ran", outcome.results.size()}, {"different_runs", different_runs(outcome.results)},
+      {"stopped", outcome.stopped},    {"interrupted", outcome.interrupted}};
   auto& bugs = json["bugs"] = nlohmann::ordered_json::array();
   for (const auto& bug : bugs_of(outcome.results)) {
     bugs.push_back({{"verdict", to_string(bug.first->verdict)},
@@ -93,6 +100,7 @@ std::string to_json(const SweepOutcome& outcome) {
 }
 
 int exit_code(const SweepOutcome& outcome) {
+  if (outcome.interrupted) return rehearse::exit_code(Verdict::interrupted);
   for (const auto& [seed, result] : outcome.results) {
     if (result.failure) return rehearse::exit_code(result.failure->verdict);
   }

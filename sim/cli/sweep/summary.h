@@ -13,6 +13,7 @@ struct SweepOutcome {
   std::string program;
   SeedRange asked;
   SeedResults results;
+  bool interrupted = false;
   bool stopped = false;  // as many failures as were wanted: the seeds after them were not run
 };
 
@@ -23,7 +24,7 @@ std::string to_text(const SweepOutcome& outcome, bool colour);
 // The same for programs.
 std::string to_json(const SweepOutcome& outcome);
 
-// That of the lowest failing seed; 0 when none failed.
+// That of an interrupted sweep; else that of the lowest failing seed; 0 when none failed.
 int exit_code(const SweepOutcome& outcome);
 
 }  // namespace rehearse::cli

@@ -7,12 +7,14 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <rehearse/exec/interrupt.h>
 
 #include "commands.h"
 #include "job.h"
 #include "junit.h"
 #include "output_folder.h"
 #include "progress.h"
+#include "signals.h"
 #include "summary.h"
 #include "workers.h"
 
@@ -47,11 +49,13 @@ class Sweep {
         workers.start(next++);
       }
       if (!workers.has_busy()) break;
+      if ((outcome_.interrupted = exec::interrupt_requested())) break;
       for (auto& done : workers.wait(kRedraw)) take(std::move(done), workers);
       progress.show(static_cast<std::int64_t>(outcome_.results.size()),
                     static_cast<std::int64_t>(outcome_.asked.count()), failures_text());
     }
     progress.clear();
+    for (const auto seed : workers.abandon()) remove_seed_folder(seed_folder(scenario_, seed));
     forget_above_bound();
     return std::move(outcome_);
   }
@@ -67,7 +71,7 @@ class Sweep {
     // Lower seeds that are still under way may fail too: those count, whoever is faster.
     outcome_.stopped = true;
     bound_ = *std::next(failures_.begin(), static_cast<std::ptrdiff_t>(failures_wanted_ - 1));
-    for (const auto seed : workers.abandon_above(bound_)) remove_seed_folder(seed_folder(scenario_, seed));
+    for (const auto seed : workers.abandon(bound_)) remove_seed_folder(seed_folder(scenario_, seed));
   }
 
   void forget_above_bound() {
@@ -105,6 +109,28 @@ std::string banner(const sim::Scenario& scenario, const Arguments& arguments, in
                      scenario.world.ranks, jobs);
 }
 
+// Opened before the sweep: a wrong path must not cost a night.
+void require_junit(const std::string& file) {
+  if (file.empty()) return;
+  try {
+    write_file(file, [](std::ostream&) {});
+  } catch (const OutputError& error) {
+    throw UsageError(fmt::format("{}; --junit=FILE names another", error.what()));
+  }
+}
+
+// Returns false, and says why, when it cannot be written.
+bool leave_junit(const std::string& file, const SweepOutcome& outcome) {
+  if (file.empty()) return true;
+  try {
+    write_file(file, [&](std::ostream& out) { write_junit(out, outcome.program, outcome.results); });
+    return true;
+  } catch (const OutputError& error) {
+    Console::error(fmt::format("{}\n", error.what()));
+    return false;
+  }
+}
+
 }  // namespace
 
 int sweep(const Arguments& arguments, Console& console) {
@@ -116,17 +142,14 @@ int sweep(const Arguments& arguments, Console& console) {
                     arguments.operand));
   }
   prepare_sweep_folder(scenario.output.directory);
-  // Opened before the sweep: a wrong path must not cost a night.
-  if (!arguments.junit.empty()) write_file(arguments.junit, [](std::ostream&) {});
+  require_junit(arguments.junit);
   const int jobs = jobs_of(arguments);
+  const InterruptibleScope interruptible(kSweepInterrupted);
   console.note(banner(scenario, arguments, jobs));
   const auto outcome = Sweep(arguments, scenario, console).run(jobs);
-  if (!arguments.junit.empty()) {
-    write_file(arguments.junit,
-               [&](std::ostream& out) { write_junit(out, outcome.program, outcome.results); });
-  }
-  console.result(arguments.json ? to_json(outcome) : to_text(outcome, console.color()));
-  return exit_code(outcome);
+  const auto text = arguments.json ? to_json(outcome) : to_text(outcome, console.color());
+  const int code = console.conclude(text, exit_code(outcome));
+  return leave_junit(arguments.junit, outcome) || code != 0 ? code : kExitOutput;
 }
 
 }  // namespace rehearse::cli

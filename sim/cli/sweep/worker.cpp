@@ -60,6 +60,7 @@ class Worker {
       const OutputFolder out(folder);
       report.replay =
           fmt::format("{} replay {}", shell_word(setup_.arguments.self), shell_word(out.log().string()));
+      report.files = files_of(out, scenario_);
       keep_printed(files_.printed, folder, report);
       write_run_files(out, scenario_, report, begun_log(scenario_, setup_.arguments), world);
       return "";

@@ -25,10 +25,31 @@ Fd make_printed() {
   return Fd(fd);
 }
 
+// Signals that arrive between fork() and become_worker() would run the sweep's handlers in the worker.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t held;
+    sigemptyset(&held);
+    sigaddset(&held, SIGINT);
+    sigaddset(&held, SIGTERM);
+    sigprocmask(SIG_BLOCK, &held, &before_);
+  }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+  ~SignalsHeld() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
 // In the worker, before anything else.
-void become_worker(int printed) {
+void become_worker(pid_t sweep, int printed) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  signal(SIGINT, SIG_IGN);  // Ctrl-C is for the sweep
+  if (getppid() != sweep) _exit(0);  // it died before that was said
+  // Ctrl-C and what else goes to all processes of a job are for the sweep, which ends its workers.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
   dup2(printed, STDOUT_FILENO);
   dup2(printed, STDERR_FILENO);
 }
@@ -36,7 +57,6 @@ void become_worker(int printed) {
 }  // namespace
 
 Workers::Workers(const SweepSetup& setup, int jobs) : setup_(setup) {
-  signal(SIGPIPE, SIG_IGN);
   for (int i = 0; i < jobs; ++i) processes_.push_back(spawn());
 }
 
@@ -52,14 +72,19 @@ Workers::Process Workers::spawn() {
   auto seeds = make_pipe();
   auto answers = make_pipe();
   auto printed = make_printed();
-  const pid_t pid = fork();
+  const pid_t sweep = getpid();
+  pid_t pid = -1;
+  {
+    const SignalsHeld held;
+    pid = fork();
+    if (pid == 0) become_worker(sweep, printed.get());
+  }
   if (pid < 0) throw std::system_error(errno, std::generic_category(), "a worker process");
   if (pid == 0) {
     // The other workers' pipes are not this one's to keep open.
     processes_.clear();
     { const Fd theirs = std::move(seeds.write_end); }
     { const Fd theirs = std::move(answers.read_end); }
-    become_worker(printed.get());
     work(setup_, {seeds.read_end.get(), answers.write_end.get(), printed.get()});
   }
   Process process;
@@ -77,15 +102,6 @@ bool Workers::has_idle() const noexcept {
 bool Workers::has_busy() const noexcept {
   return std::any_of(processes_.begin(), processes_.end(),
                      [](const auto& process) { return process.seed.has_value(); });
-}
-
-std::vector<std::uint64_t> Workers::busy_seeds() const {
-  std::vector<std::uint64_t> seeds;
-  for (const auto& process : processes_) {
-    if (process.seed) seeds.push_back(*process.seed);
-  }
-  std::sort(seeds.begin(), seeds.end());
-  return seeds;
 }
 
 void Workers::start(std::uint64_t seed) {
@@ -150,10 +166,10 @@ int Workers::end(Process& process, bool kill) {
   return status;
 }
 
-std::vector<std::uint64_t> Workers::abandon_above(std::uint64_t bound) {
+std::vector<std::uint64_t> Workers::abandon(std::optional<std::uint64_t> bound) {
   std::vector<std::uint64_t> abandoned;
   for (auto& process : processes_) {
-    if (!process.seed || *process.seed <= bound) continue;
+    if (!process.seed || (bound && *process.seed <= *bound)) continue;
     abandoned.push_back(*process.seed);
     end(process, true);
     process.seed.reset();

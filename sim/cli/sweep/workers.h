@@ -41,11 +41,8 @@ class Workers {
   // Blocks until a seed is done, but not for longer than this; may return nothing earlier.
   std::vector<Done> wait(std::chrono::milliseconds longest);
 
-  // Kills the workers whose seeds are above `bound`, for good; returns those seeds.
-  std::vector<std::uint64_t> abandon_above(std::uint64_t bound);
-
-  // Seeds under way, ascending.
-  std::vector<std::uint64_t> busy_seeds() const;
+  // Kills, for good, the workers whose seeds are above `bound`, all busy ones without; returns those seeds.
+  std::vector<std::uint64_t> abandon(std::optional<std::uint64_t> bound = std::nullopt);
 
  private:
   struct Process {

@@ -23,6 +23,7 @@ TEST(Verdict, EachOne_HasItsNameAndExitCode) {
       {Verdict::step_budget, "STEP BUDGET", 5},
       {Verdict::check_failed, "CHECK FAILED", 6},
       {Verdict::timeout, "TIMEOUT", 8},
+      {Verdict::interrupted, "INTERRUPTED", 130},
       {Verdict::crashed, "CRASHED", 9},
   };
   for (const Row& row : rows) {

@@ -40,6 +40,7 @@ enum class Ending {
   livelock,      // fibers only look at things that can no longer change
   step_budget,   // ExecutorOptions::steps_max
   stopped,       // stop() was called (a checker found an error)
+  interrupted,   // from outside of the world: interrupt.h
 };
 
 enum class RankEnd { returned, failed, aborted };

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <csignal>
+#include <string_view>
+
+namespace rehearse::cli {
+
+// What the first signal says on stderr.
+inline constexpr std::string_view kRunInterrupted =
+    "interrupted: the run ends at its next switch, and its report follows; a rank that computes without end "
+    "is "
+    "stopped by a second Ctrl-C, which ends the process at once\n";
+inline constexpr std::string_view kSweepInterrupted =
+    "interrupted: what the sweep found so far follows; a second Ctrl-C ends the process at once\n";
+
+// While it lives, the first SIGINT or SIGTERM says `note` and asks the run to end
+// (rehearse/exec/interrupt.h), so that report, log and trace are still written; the second one ends the
+// process at once. One at a time.
+class InterruptibleScope {
+ public:
+  explicit InterruptibleScope(std::string_view note = kRunInterrupted);
+  InterruptibleScope(const InterruptibleScope&) = delete;
+  InterruptibleScope& operator=(const InterruptibleScope&) = delete;
+  ~InterruptibleScope();
+
+ private:
+  struct sigaction interrupt_before_ {};
+  struct sigaction terminate_before_ {};
+};
+
+// For the whole process: a reader that goes away (`| head`) costs what is still printed, not the run and its
+// files; and a standard stream that was closed stays so, whatever files are opened later.
+void expect_lost_readers();
+
+}  // namespace rehearse::cli

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A request from outside ends a world at its next switch, whatever its ranks are at, and every rank is unwound.
+#include <rehearse/exec/interrupt.h>
+
+#include <rehearse/exec/executor.h>
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/exec/wait_queue.h>
+
+#include "world_fixture.h"
+
+namespace rehearse::exec::test {
+namespace {
+
+class Interrupt : public Worlds {
+ protected:
+  void SetUp() override { clear_interrupt(); }
+  void TearDown() override { clear_interrupt(); }
+
+  // Rank 0 asks, as a signal handler would in the midst of its body; the others are at `meanwhile` for ever.
+  RunOutcome interrupted(const std::function<void()>& meanwhile) {
+    auto w = world();
+    unwound_ = 0;
+    return w.run([&](int rank) {
+      struct Unwound {
+        int& count;
+        ~Unwound() { ++count; }
+      } unwound{unwound_};
+      if (rank != 0) {
+        for (;;) meanwhile();
+      }
+      this_rank::sleep_for(3ms);
+      request_interrupt();
+      for (;;) meanwhile();
+    });
+  }
+
+  int unwound_ = 0;
+};
+REHEARSE_IN_WORLDS(Interrupt);
+
+TEST_P(Interrupt, OfRanksThatSwitch_EndsAtTheNextSwitch) {
+  auto w = world();
+  std::uint64_t steps = 0;
+  const auto outcome = w.run([&](int) {
+    for (int k = 0;; ++k) {
+      if (k == 5 && !interrupt_requested()) {
+        request_interrupt();
+        steps = w.log.steps();
+      }
+      this_rank::yield();
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::interrupted);
+  EXPECT_EQ(outcome.stop_reason, "interrupted");
+  EXPECT_EQ(w.log.steps(), steps);
+  EXPECT_EQ(outcome.ranks, std::vector<RankEnd>(static_cast<std::size_t>(ranks()), RankEnd::aborted));
+}
+
+TEST_P(Interrupt, OfRanksThatSleep_EndsBeforeTimePasses) {
+  const auto outcome = interrupted([] { this_rank::sleep_for(1h); });
+  EXPECT_EQ(outcome.ending, Ending::interrupted);
+  EXPECT_EQ(outcome.end_time, at(3ms));
+  EXPECT_EQ(lines(outcome.blocked), same_line(0, ranks() - 1, "a sleep"));
+  EXPECT_EQ(unwound_, ranks());
+}
+
+TEST_P(Interrupt, OfRanksThatWait_IsNoDeadlock) {
+  WaitQueue never;
+  const auto outcome = interrupted([&] { never.wait(FixedObserver("something")); });
+  EXPECT_EQ(outcome.ending, Ending::interrupted);
+  EXPECT_EQ(lines(outcome.blocked), same_line(0, ranks() - 1, "something"));
+  EXPECT_EQ(unwound_, ranks());
+}
+
+TEST_P(Interrupt, OfRanksThatPoll_IsNoLivelock) {
+  auto w = world();
+  const auto outcome = w.run([](int rank) {
+    for (int k = 0;; ++k) {
+      if (rank == 0 && k == 3) request_interrupt();
+      this_rank::poll();
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::interrupted);
+}
+
+// What is asked between worlds holds for the next one; taken back, for none.
+TEST_P(Interrupt, BeforeTheRun_StartsNobody) {
+  bool started = false;
+  request_interrupt();
+  EXPECT_EQ(world().run([&](int) { started = true; }).ending, Ending::interrupted);
+  EXPECT_FALSE(started);
+  clear_interrupt();
+  EXPECT_EQ(world().run([&](int) { started = true; }).ending, Ending::all_returned);
+  EXPECT_TRUE(started);
+}
+
+TEST_P(Interrupt, AfterTheLastRankReturned_ChangesNothing) {
+  int returned = 0;
+  auto w = world();
+  const auto outcome = w.run([&](int) {
+    this_rank::yield();
+    if (++returned == ranks()) request_interrupt();
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
+}  // namespace
+}  // namespace rehearse::exec::test
