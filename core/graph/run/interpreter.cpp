@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
 #include "graph/ir/submodules.h"
@@ -16,6 +17,17 @@ std::string describe(const Node& node) {
   const std::string line = node.meta().origin ? node.meta().origin->source_line() : "";
   return "in node '" + node.name() + "', " + node.target() + (line.empty() ? "" : ", from " + line);
 }
+
+// What was entered last ends first, also when a node throws.
+class Values : public std::vector<c10::IValue> {
+ public:
+  using std::vector<c10::IValue>::vector;
+  Values(const Values&) = delete;
+  Values& operator=(const Values&) = delete;
+  ~Values() {
+    while (!empty()) pop_back();
+  }
+};
 
 }  // namespace
 
@@ -41,7 +53,8 @@ class Interpreter::Program {
       throw GraphError("", "inputs", "there must be " + std::to_string(inputs_) + ", and there are " +
                                          std::to_string(inputs.size()));
     }
-    std::vector<c10::IValue> values(entries_.size());
+    const at::AutoGradMode mode_of_caller(at::GradMode::is_enabled());  // the graph may set another
+    Values values(entries_.size());
     const ValueOf value_of = [&](const Node& node) -> const c10::IValue& { return values[slots_.at(&node)]; };
     auto next_input = inputs.begin();
     for (std::size_t i = 0; i < entries_.size(); ++i) {

@@ -1,37 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "graph/run/step.h"
 
-#include <stdexcept>
-
 #include <rehearse/graph/interpreter.h>
-
-#include "graph/run/python_functions.h"
 
 namespace rehearse::graph {
 namespace {
-
-class PythonStep : public Step {
- public:
-  PythonStep(const Node& node, const PythonFunction& function)
-      : node_(node), function_(function), parameters_(bind_parameters(node, function)) {}
-
-  c10::IValue run(const ValueOf& value_of) const override {
-    std::vector<c10::IValue> arguments;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      arguments.push_back(to_ivalue(*parameters_[i], value_of, node_, "args[" + std::to_string(i) + "]"));
-    }
-    try {
-      return function_.call(arguments);
-    } catch (const std::invalid_argument& error) {
-      throw GraphError(node_.name(), "args", node_.target() + ": " + error.what());
-    }
-  }
-
- private:
-  const Node& node_;
-  const PythonFunction& function_;
-  std::vector<const Argument*> parameters_;
-};
 
 // An attribute's tensor; a submodule is no value: higher-order operators look it up themselves.
 class AttributeStep : public Step {
@@ -71,9 +44,6 @@ class ModuleStep : public Step {
   static Interpreter body_of(const Node& node, const GraphModule& module) {
     const auto body = module.find_submodule(node.target());
     if (body == nullptr) throw GraphError(node.name(), "target", "there is no submodule '" + node.target() + "'");
-    if (body->is_leaf()) {
-      throw GraphError(node.name(), "target", "the submodule '" + node.target() + "' (" + body->type() + ") has no graph");
-    }
     return Interpreter(body);
   }
 
@@ -83,21 +53,21 @@ class ModuleStep : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_python_step(const Node& node) {
-  const PythonFunction* function = find_python_function(node.target());
-  return function != nullptr ? std::make_unique<PythonStep>(node, *function) : nullptr;
-}
-
 std::unique_ptr<Step> make_step(const Node& node, const GraphModule& module) {
   switch (node.op()) {
     case Op::GetAttr:
       return std::make_unique<AttributeStep>(node, module);
     case Op::CallModule:
+      if (auto step = make_leaf_step(node, module)) return step;
       return std::make_unique<ModuleStep>(node, module);
+    case Op::CallMethod:
+      return make_method_step(node);
     case Op::CallFunction:
       if (auto step = make_operator_step(node)) return step;
       if (auto step = make_python_step(node)) return step;
       if (auto step = make_higher_order_step(node, module)) return step;
+      if (auto step = make_mode_step(node)) return step;
+      if (auto step = make_torch_step(node)) return step;
       throw GraphError(node.name(), "target", "'" + node.target() +
                                                   "' is no operator of this LibTorch, and no function that the "
                                                   "interpreter knows");

@@ -25,5 +25,9 @@ std::unique_ptr<Step> make_step(const Node& node, const GraphModule& module);
 std::unique_ptr<Step> make_operator_step(const Node& node);                                   // null: no operator
 std::unique_ptr<Step> make_python_step(const Node& node);                                     // null: no such function
 std::unique_ptr<Step> make_higher_order_step(const Node& node, const GraphModule& module);  // null: no such operator
+std::unique_ptr<Step> make_mode_step(const Node& node);                                       // null: sets no mode
+std::unique_ptr<Step> make_torch_step(const Node& node);                                      // null: no such function
+std::unique_ptr<Step> make_leaf_step(const Node& node, const GraphModule& module);            // null: has a graph
+std::unique_ptr<Step> make_method_step(const Node& node);
 
 }  // namespace rehearse::graph

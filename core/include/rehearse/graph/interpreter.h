@@ -15,10 +15,16 @@ namespace rehearse::graph {
 // looked up once, when it is made. A value is dropped after its last use, so that memory peaks as it would in the
 // program; a placeholder's value lives on only if the caller keeps it.
 //
-// It knows: operators of the dispatcher (torch.ops.*); Python's arithmetic and comparisons on numbers (_operator.*,
-// math.*, torch.sym_*), _operator.getitem; submodules that have graphs; attributes that have tensors; and the
-// higher-order operators cond, while_loop, wrap_with_set_grad_enabled, wrap_with_autocast, tag_activation_checkpoint,
-// invoke_subgraph and wrap. Gradient mode is the caller's, and must be off where a graph changes a leaf in place.
+// It knows, of graphs as torch.export and as Dynamo make them:
+// - operators of the dispatcher (torch.ops.*), and the higher-order operators cond, while_loop, invoke_subgraph,
+//   wrap_with_set_grad_enabled, wrap_with_autocast, tag_activation_checkpoint and wrap;
+// - Python's arithmetic, comparisons and items, of numbers (_operator.*, math.*, torch.sym_*) and of tensors;
+// - methods of tensors, torch.* and torch._C._nn.* that are operators of ATen: the overload is chosen at each call by the
+//   kinds of the arguments; of torch.nn.functional relu, dropout, layer_norm, group_norm, batch_norm and embedding;
+// - torch._check, torch._C._set_grad_enabled (until the graph's end at most), torch.amp's _enter_ and _exit_autocast;
+// - submodules that have graphs, and without one Linear, Embedding and ReLU (as if not in place); attributes that have
+//   tensors.
+// Gradient mode is the caller's at first, and must be off where a graph changes a leaf in place.
 //
 // Reads the module when made and keeps it; the module must not change while the interpreter lives. May be used by
 // several fibers at once, also when one is suspended in a node.

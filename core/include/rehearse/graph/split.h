@@ -31,6 +31,8 @@ struct SplitModule {
 //   such a symbol alone (fx takes nodes after it as well, and then finds a cycle).
 // - `torch._C._set_grad_enabled`, `torch.amp.autocast_mode._enter_autocast` and `_exit_autocast` hold until they are
 //   undone: later partitions begin with them again. Partition ids must then not decrease.
+// - Partitions are called as soon as their inputs are there. In-place changes are no inputs: where partitions do not rise in
+//   the order of calls, one that changes a value may be called after another that reads it, as in fx.
 // - Attributes, submodules and metadata are shared with `module`, which stays as it is.
 // - Names: the dots in a called submodule's name become '_' (`a.b` is `a_b` in its partition). Where that, or submod_<id>
 //   in the split module, is the name of something else, the latter one gets a number: `a_b_1`. fx overwrites instead.
