@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How fibers begin, end, and meet the end of the world.
+#include <cxxabi.h>
+
 #include <new>
 #include <stdexcept>
+#include <typeinfo>
 #include <utility>
 
 #include <boost/fiber/fiber.hpp>
 
 #include <rehearse/exec/throw_site.h>
 
+#include "exec/symbolize.h"
 #include "executor_impl.h"
 #include "interpose/world_state.h"
 
@@ -27,13 +31,21 @@ struct NotedStack {
   void deallocate(boost::context::stack_context& stack) noexcept { pool->give_back(stack); }
 };
 
+// Whatever may be thrown: for a type that has no text, its name.
 std::string text_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& exception) {
     return exception.what();
+  } catch (const char* text) {
+    return text;
+  } catch (const std::string& text) {
+    return text;
+  } catch (int number) {
+    return "an exception of type int: " + std::to_string(number);
   } catch (...) {
-    return "unknown exception";
+    const std::type_info* const type = abi::__cxa_current_exception_type();
+    return type != nullptr ? "an exception of type " + demangled(type->name()) : "an exception of another language";
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "exec/symbolize.h"
 
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <link.h>
 #include <unistd.h>
@@ -9,9 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <unordered_map>
@@ -77,13 +74,6 @@ bool is_foreign(const Module& module) {
   const std::string_view name = std::string_view(module.path).substr(module.path.rfind('/') + 1);
   return std::any_of(std::begin(kForeignLibraries), std::end(kForeignLibraries),
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
-
-std::string demangled(const std::string& name) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
-  return status == 0 ? text.get() : name;
 }
 
 // A C function of the executable with the name of one of the C or C++ library stands in for it.

@@ -26,6 +26,9 @@ const std::vector<ResolvedFrame>& resolve(void* return_address);
 // libraries.
 bool in_foreign_library(void* address);
 
+// A function or type as C++ writes it; the name itself when it is not mangled.
+std::string demangled(const std::string& name);
+
 // "main::step" for "void main::step<float>(at::Tensor const&) [clone .isra.0]": what a reader recognises in a
 // report.
 std::string short_name(std::string_view function);

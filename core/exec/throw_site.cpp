@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cstddef>
 #include <exception>
 #include <typeinfo>
 
@@ -35,6 +36,14 @@ constinit thread_local Throws throws;
   entry.frames = CallSite::capture_to(entry.addresses, 2);
 }
 
+// Another exception will have this address: what was thrown there is over, and what comes may be no throw (but
+// std::make_exception_ptr()).
+void forget(const void* exception) noexcept {
+  for (Throw& entry : throws.ring) {
+    if (entry.exception == exception) entry.exception = nullptr;
+  }
+}
+
 }  // namespace
 
 CallSite last_throw() {
@@ -64,4 +73,12 @@ extern "C" [[gnu::visibility("default")]] [[noreturn]] void __cxa_throw(void* ex
   if (rehearse::exec::this_rank::is_fiber()) rehearse::exec::remember(exception);
   next(exception, type, destroy);
   __builtin_unreachable();
+}
+
+extern "C" [[gnu::visibility("default")]] void* __cxa_allocate_exception(std::size_t bytes) noexcept {
+  using Function = void* (*)(std::size_t);
+  static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "__cxa_allocate_exception"));
+  void* const exception = next(bytes);
+  if (rehearse::exec::this_rank::is_fiber()) rehearse::exec::forget(exception);
+  return exception;
 }

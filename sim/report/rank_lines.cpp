@@ -59,16 +59,21 @@ std::vector<Group> most_telling(std::vector<Group> groups) {
   return groups;
 }
 
-std::string story(const Group& group) {
-  const RankLine& line = *group.line;
+std::string story(const RankLine& line) {
   std::string text = line.state;
   if (!line.doing.empty())
     text += (line.state == "blocked" ? " in " : ": ") + std::string(first_line(line.doing));
   if (!line.waits_for.empty()) text += "  waits for " + describe_ranks(line.waits_for);
-  text += "  t=" + format_time(group.earliest);
+  return text;
+}
+
+// Where and when; what the rank had completed comes last, lest the place seem to be that call's.
+std::string circumstances(const Group& group) {
+  const RankLine& line = *group.line;
+  std::string text = line.where.empty() ? "" : "at " + line.where + "  ";
+  text += "t=" + format_time(group.earliest);
   if (group.latest != group.earliest) text += " to " + format_time(group.latest);
-  if (!line.last.empty()) text += "  last: " + line.last;
-  if (!line.where.empty()) text += "  at " + line.where;
+  if (!line.last.empty()) text += "  completed last: " + line.last;
   return text;
 }
 
@@ -101,8 +106,13 @@ std::string rank_lines_text(const std::vector<RankLine>& lines, std::size_t widt
   std::size_t ranks_shown = 0;
   for (const Group& group : groups) {
     const std::string label = fmt::format("{:{}}  ", describe_ranks(group.ranks), label_width);
-    text += wrapped(label, story(group), width, indent) + "\n";
-    text += further_lines(group.line->doing, indent, width);
+    const std::string further = further_lines(group.line->doing, indent + 2, width);
+    if (further.empty()) {
+      text += wrapped(label, story(*group.line) + "  " + circumstances(group), width, indent) + "\n";
+    } else {
+      text += wrapped(label, story(*group.line), width, indent) + "\n" + further;
+      text += wrapped(std::string(indent, ' '), circumstances(group), width, indent) + "\n";
+    }
     ranks_shown += group.ranks.size();
   }
   if (ranks_shown < lines.size()) text += fmt::format("... and {} more ranks\n", lines.size() - ranks_shown);

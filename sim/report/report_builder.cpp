@@ -224,8 +224,10 @@ class Builder {
   // wants to know of it.
   void hang_line(const exec::BlockedFiber& fiber) {
     RankLine& line = line_of(fiber.rank);
-    if (fiber.fiber_of_rank != 0 || (line.state != "failed" && line.state != "stopped")) return;
+    const bool still = line.state == "blocked" && line.doing == fiber.waits_on;
+    if (fiber.fiber_of_rank != 0 || (line.state != "failed" && line.state != "stopped" && !still)) return;
     line.state = "blocked";
+    line.at = outcome().hang_began;
     line.doing = fiber.waits_on;
     line.waits_for = fiber.waits_for;
   }

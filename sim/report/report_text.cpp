@@ -104,9 +104,18 @@ class TextWriter {
                                                              : fmt::format("{:#x}", report_.seed);
     return line(fmt::format("rehearse {}{} ranks={} seed={} schedule={} identity={:016x}", report_.version,
                             program, report_.ranks, seed, report_.schedule, report_.identity)) +
-           line(fmt::format("ran {} operations, {} decisions and {} switches in {} of virtual time",
+           line(fmt::format("ran {} operations, {} decisions and {} switches in {} of virtual time{}",
                             report_.operations, report_.decisions, report_.switches,
-                            format_time(report_.end_time)));
+                            format_time(report_.end_time), after_the_standstill()));
+  }
+
+  // A hang that a timeout ended took longer than anything went on.
+  std::string after_the_standstill() const {
+    if (report_.verdict != Verdict::deadlock && report_.verdict != Verdict::livelock) return "";
+    VirtualTime last{};
+    for (const RankLine& rank : report_.rank_lines) last = std::max(last, rank.at);
+    if (last == report_.end_time) return "";
+    return fmt::format(", at a standstill from {} on", format_time(last));
   }
 
   std::string files() const {

@@ -126,7 +126,7 @@ inline Report rank_failed_report() {
            "infer_size_impl:\n"
            "frame #0: one\nframe #1: two\nframe #2: three\nframe #3: four",
            "", "model.cpp:118 in forward"),
-      line(2, "failed", 12, "unknown exception"),
+      line(2, "failed", 12, "an exception of type int: 42"),
   };
   return report;
 }

@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 
 namespace wrong_programs {
@@ -60,6 +61,12 @@ void polls_for_a_key(RankContext& ctx) {
 
 void polls_for_a_key_with_pauses(RankContext& ctx) {
   while (ctx.rank() == 1 && !ctx.store()->check({"shard_written"})) sleep(1);
+  ctx.group().barrier()->wait();
+}
+
+void throws_three_lines(RankContext& ctx) {
+  ctx.group().barrier()->wait();
+  if (ctx.rank() == 1) throw std::runtime_error("cannot read shard 1\ncaused by: no such file: shards/1\nrun prepare.sh first");
   ctx.group().barrier()->wait();
 }
 

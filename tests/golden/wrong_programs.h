@@ -31,4 +31,7 @@ void polls_for_a_key(RankContext& ctx);
 // The same, with a pause after each look.
 void polls_for_a_key_with_pauses(RankContext& ctx);
 
+// Rank 1 cannot go on, and says why in three lines.
+void throws_three_lines(RankContext& ctx);
+
 }  // namespace wrong_programs

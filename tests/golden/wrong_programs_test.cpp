@@ -40,7 +40,12 @@ TEST(WrongPrograms, KeyThatNobodySets_TheRankThatWaitsForItIsNamedFirst) {
     EXPECT_THAT(report.headline, StartsWith("rank 2 waits for ever in store wait for key \"weights_ready\" at wrong_"));
     EXPECT_THAT(report.headline, EndsWith("; ranks 0-1,3 wait for it in barrier #2 on group \"world\""));
   }
-  expect_golden_report(run_world(waits_for_a_key_that_nobody_sets, 4), "waits_for_a_key");
+  const auto at_rest = run_world(waits_for_a_key_that_nobody_sets, 4);
+  for (const auto& line : at_rest.rank_lines) {
+    EXPECT_EQ(line.at, kTimeZero + std::chrono::microseconds(20)) << "rank " << line.rank;
+    EXPECT_THAT(line.where, MatchesRegex("wrong_programs.cpp:.*")) << "rank " << line.rank;
+  }
+  expect_golden_report(at_rest, "waits_for_a_key");
 }
 
 TEST(WrongPrograms, ChainOfWaits_TheRankAtItsEndIsNamedFirst) {
@@ -78,6 +83,13 @@ TEST(WrongPrograms, PollWithPauses_IsATimeoutThatNamesThePoller) {
                                               "barrier #1 on group \"world\" until the timeout at 1800 s"));
   }
   expect_golden_report(run_world(polls_for_a_key_with_pauses, 3), "polls_for_a_key_with_pauses");
+}
+
+TEST(WrongPrograms, ExceptionOfThreeLines_StaysInOnePiece) {
+  const auto report = run_world(throws_three_lines, 2);
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  EXPECT_EQ(report.headline, "rank 1: cannot read shard 1");
+  expect_golden_report(report, "throws_three_lines");
 }
 
 }  // namespace

@@ -135,10 +135,14 @@ void RankWork::throw_timeout(std::chrono::milliseconds timeout, const exec::Obse
   const auto missing = waiting.waits_for();
   const auto why = missing.empty() ? std::string("all ranks are there, the transfer takes longer")
                                    : "missing ranks: " + rank_numbers(missing);
-  timeout_ = std::make_exception_ptr(TimeoutError(
-      fmt::format("{} timed out after {} ms of virtual time; {}", waiting.call(), timeout.count(), why),
-      group_->name(), sequence_, missing));
-  std::rethrow_exception(timeout_);
+  // Thrown here, so that reports know where the rank waited.
+  try {
+    throw TimeoutError(fmt::format("{} timed out after {} ms of virtual time; {}", waiting.call(), timeout.count(), why),
+                       group_->name(), sequence_, missing);
+  } catch (...) {
+    timeout_ = std::current_exception();
+    throw;
+  }
 }
 
 void RankWork::abort() {

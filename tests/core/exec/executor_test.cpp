@@ -88,7 +88,7 @@ TEST_P(Executor, FailureWithKeepRunning_OthersGoOn) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_EQ(outcome.end_time, at(10ms));
   ASSERT_EQ(outcome.failures.size(), 1u);
-  EXPECT_EQ(outcome.failures[0].what, "unknown exception");
+  EXPECT_EQ(outcome.failures[0].what, "an exception of type int: 42");
   EXPECT_EQ(outcome.ranks[0], RankEnd::returned);
   EXPECT_EQ(outcome.ranks[1], RankEnd::failed);
 }
@@ -181,6 +181,22 @@ TEST_P(Executor, PollThatGivesUp_ComesBeforeTheTimeoutOfOthers) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_EQ(outcome.end_time, kTimeZero);
   EXPECT_TRUE(outcome.hang.empty());
+}
+
+struct OutOfShards {};
+
+TEST_P(Executor, ExceptionsThatAreNoStdException_TellTheirTextOrType) {
+  const auto what = [&](auto thrown) {
+    auto w = world();
+    return w.run([&](int rank) {
+              if (rank == 0) throw thrown;
+            }).failures.at(0).what;
+  };
+  EXPECT_EQ(what("no more shards"), "no more shards");
+  EXPECT_EQ(what(std::string("no shards")), "no shards");
+  EXPECT_EQ(what(-7), "an exception of type int: -7");
+  EXPECT_EQ(what(2.5), "an exception of type double");
+  EXPECT_EQ(what(OutOfShards()), "an exception of type rehearse::exec::test::(anonymous namespace)::OutOfShards");
 }
 
 TEST_P(Executor, StepBudget_EndsTheWorld) {

@@ -122,6 +122,16 @@ TEST(ThrowSite, Rethrow_DoesNotChangeIt) {
   });
 }
 
+// Its exception may well have the address of one that was thrown before.
+TEST(ThrowSite, RethrowOfWhatWasNeverThrown_IsNotWhereAnotherWas) {
+  run(1, [](int) {
+    for (int k = 0; k < 10; ++k) {
+      EXPECT_THAT(where_thrown(throws_here), HasSubstr("throws_here"));
+      EXPECT_EQ(where_thrown([] { std::rethrow_exception(std::make_exception_ptr(std::runtime_error("no"))); }), "");
+    }
+  });
+}
+
 TEST(ThrowSite, ThrowDuringUnwinding_DoesNotChangeIt) {
   run(1, [](int) {
     EXPECT_THAT(where_thrown([] {

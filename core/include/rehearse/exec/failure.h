@@ -26,7 +26,7 @@ namespace rehearse::exec {
 struct RankFailure {
   int rank = -1;
   std::exception_ptr error;
-  std::string what;   // the exception's text, "unknown exception" when it has none
+  std::string what;   // the exception's text; its type when it has none
   CallSite thrown_at;  // innermost frames of the throw; empty when not known
   VirtualTime at{};
 };
