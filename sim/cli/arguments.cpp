@@ -100,12 +100,6 @@ class Parser {
   bool help_ = false;
 };
 
-std::vector<std::string> command_names() {
-  std::vector<std::string> names;
-  for (const auto& command : grammar()) names.emplace_back(command.name);
-  return names;
-}
-
 // The first word is a command, or asks for a text.
 const CommandSpec& chosen(const std::string& name, std::vector<std::string>& words) {
   if (words.empty()) refuse(name, nullptr, "which command?");

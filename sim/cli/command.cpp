@@ -28,6 +28,8 @@ int dispatch(const Arguments& arguments) {
       return explain(arguments, console);
     case Command::list:
       return list(arguments, console);
+    case Command::completion:
+      return completion(arguments, console);
   }
   return kExitInternal;
 }

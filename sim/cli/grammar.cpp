@@ -8,13 +8,15 @@ namespace {
 
 constexpr OptionSpec kSeed{"--seed", "N", "7", "instead of the scenario's [world] seed"};
 constexpr OptionSpec kRanks{"--ranks", "N", "8", "instead of the scenario's [world] ranks"};
-constexpr OptionSpec kOutput{"--output", "DIR", "out", "instead of the scenario's [output] directory"};
+constexpr OptionSpec kOutput{"--output", "DIR", "out", "instead of the scenario's [output] directory",
+                             Takes::folder};
 constexpr OptionSpec kSeeds{"--seeds", "A..B", "1..100", "the seeds to run, from A to B"};
 constexpr OptionSpec kJobs{"--jobs", "N", "2", "worker processes; as many as processors when left out"};
 constexpr OptionSpec kMaxFailures{"--max-failures", "K", "10",
                                   "go on until K seeds have failed; 1 when left out"};
 constexpr OptionSpec kKeepGoing{"--keep-going", "", "", "run all seeds, however many fail"};
-constexpr OptionSpec kJunit{"--junit", "FILE", "sweep.xml", "write JUnit XML: a test case for each seed"};
+constexpr OptionSpec kJunit{"--junit", "FILE", "sweep.xml", "write JUnit XML: a test case for each seed",
+                            Takes::file};
 constexpr OptionSpec kReplaySeed{"--seed", "N", "7", "this seed, instead of the log's decisions"};
 constexpr OptionSpec kCheckDeterminism{"--check-determinism", "", "", "run twice and compare"};
 constexpr OptionSpec kQuiet{"--quiet", "", "", "no banner and no progress"};
@@ -23,7 +25,7 @@ constexpr OptionSpec kJson{"--json", "", "",
 constexpr OptionSpec kNoColor{"--no-color", "", "",
                               "no colours on a terminal; so does the environment's NO_COLOR"};
 
-constexpr OperandSpec kScenario{"SCENARIO", "which scenario?", "a scenario file (TOML)"};
+constexpr OperandSpec kScenario{"SCENARIO", "which scenario?", "a scenario file (TOML)", Takes::scenario};
 
 std::vector<CommandSpec> all_commands() {
   return {
@@ -49,21 +51,29 @@ std::vector<CommandSpec> all_commands() {
        "replay",
        "Runs again what a decision log holds, decision by decision, and says whether it is the same run. "
        "With --seed, or given a scenario, it runs that seed from the start. Writes no files.",
-       {"LOG", "which decision log?", "a decision log (run.rlog), or a scenario file (.toml)"},
+       {"LOG", "which decision log?", "a decision log (run.rlog), or a scenario file (.toml)", Takes::log},
        {kReplaySeed, kQuiet, kJson, kNoColor},
        {"replay rehearse-out/train/run.rlog", "replay train.toml --seed=7"}},
       {Command::explain,
        "explain",
        "Prints a report again, without running anything.",
-       {"LOG", "which decision log?", "a decision log (run.rlog), or a report.json"},
+       {"LOG", "which decision log?", "a decision log (run.rlog), or a report.json", Takes::report},
        {kJson, kNoColor},
        {"explain rehearse-out/train/run.rlog", "explain rehearse-out/train/report.json"}},
       {Command::list,
        "list",
        "Prints the programs of this executable and what a scenario's [parameters] may say for each.",
-       {"PROGRAM", "", "this one only"},
+       {"PROGRAM", "", "this one only", Takes::program},
        {kJson},
        {"list", "list train"}},
+      {Command::completion,
+       "completion",
+       "Prints a script that makes the shell complete commands, options, files and this executable's "
+       "programs.",
+       {"SHELL", "which shell?", "bash, fish or zsh", Takes::shell},
+       {},
+       {"completion bash > ~/.local/share/bash-completion/completions/train",
+        "completion fish > ~/.config/fish/completions/train.fish"}},
   };
 }
 
@@ -72,6 +82,12 @@ std::vector<CommandSpec> all_commands() {
 const std::vector<CommandSpec>& grammar() {
   static const std::vector<CommandSpec> commands = all_commands();
   return commands;
+}
+
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const auto& command : grammar()) names.emplace_back(command.name);
+  return names;
 }
 
 const CommandSpec* find_command(std::string_view name) {

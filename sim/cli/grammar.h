@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -8,13 +9,17 @@
 // they cannot disagree.
 namespace rehearse::cli {
 
-enum class Command { run, sweep, replay, explain, list };
+enum class Command { run, sweep, replay, explain, list, completion };
+
+// What a word stands for; shell completion offers such words.
+enum class Takes { anything, scenario, log, report, program, shell, folder, file };
 
 struct OptionSpec {
   std::string_view name;     // "--seed"
   std::string_view value;    // "N"; empty: a flag, which takes none
   std::string_view example;  // of a value: "7"
   std::string_view summary;
+  Takes takes = Takes::anything;
 };
 
 // The word of a command that is no option.
@@ -22,6 +27,7 @@ struct OperandSpec {
   std::string_view name;      // "SCENARIO"
   std::string_view question;  // "which scenario?", when it is missing; empty: it may be left out
   std::string_view summary;
+  Takes takes = Takes::anything;
 };
 
 struct CommandSpec {
@@ -35,6 +41,8 @@ struct CommandSpec {
 
 // In the order in which --help lists them.
 const std::vector<CommandSpec>& grammar();
+
+std::vector<std::string> command_names();
 
 // Null when there is no such command.
 const CommandSpec* find_command(std::string_view name);

@@ -9,7 +9,7 @@
 namespace rehearse::test {
 namespace {
 
-constexpr const char* kUsage = "usage: job run|sweep|replay|explain|list ...   (see job --help)\n";
+constexpr const char* kUsage = "usage: job run|sweep|replay|explain|list|completion ...   (see job --help)\n";
 constexpr const char* kUsageRun = "usage: job run SCENARIO [options]   (see job run --help)\n";
 
 class Arguments : public ::testing::Test {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "completion.h"
+#include "job.h"
+
+namespace rehearse::cli {
+namespace {
+
+// Sourced, it registers the function; as a file of that name in $fpath, it is the function.
+constexpr auto kScript = R"(#compdef {word}
+# zsh completion of {name}; made by `{name} completion zsh`
+{function}() {{
+  local -a commands=(
+{commands}  )
+  if ((CURRENT == 2)); then _describe command commands; return; fi
+  local command=${{words[2]}}
+  shift words
+  ((CURRENT--))
+  case $command in
+{cases}    help) _describe command commands ;;
+  esac
+}}
+if [[ ${{funcstack[1]-}} == {function} ]]; then {function} "$@"; else compdef {function} {word}; fi
+)";
+
+std::string taking(Takes takes, const Completed& completed) {
+  const auto words = words_for(takes, completed);
+  if (!words.empty()) return fmt::format("({})", fmt::join(words, " "));
+  if (takes == Takes::folder) return "_files -/";
+  if (takes == Takes::file) return "_files";
+  const auto ends = suffixes_for(takes);
+  return ends.empty() ? " " : fmt::format("_files -g \"*.({})\"", fmt::join(ends, "|"));
+}
+
+// _arguments takes its descriptions in brackets and its parts between colons.
+std::string description(std::string_view text) {
+  std::string result;
+  for (const char c : inside_quotes(text)) {
+    if (c == '[' || c == ']' || c == ':') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+// One command's call of _arguments.
+std::string arguments_of(const CommandSpec& command, const Completed& completed) {
+  std::string text = "_arguments '--help[print the options]'";
+  for (const auto& option : command.options) {
+    const auto value =
+        option.value.empty() ? "" : fmt::format(":{}:{}", option.value, taking(option.takes, completed));
+    text += fmt::format(" \\\n        '{}{}[{}]{}'", option.name, option.value.empty() ? "" : "=",
+                        description(option.summary), value);
+  }
+  return text + fmt::format(" \\\n        '1:{}:{}'", command.operand.name,
+                            taking(command.operand.takes, completed));
+}
+
+}  // namespace
+
+std::string zsh_completion(const Completed& completed) {
+  std::string commands, cases;
+  for (const auto& command : grammar()) {
+    commands += fmt::format("    '{}:{}'\n", command.name, description(headline(command)));
+    cases += fmt::format("    {}) {} ;;\n", command.name, arguments_of(command, completed));
+  }
+  return fmt::format(kScript, fmt::arg("name", completed.name), fmt::arg("word", shell_word(completed.name)),
+                     fmt::arg("function", function_name(completed.name)), fmt::arg("commands", commands),
+                     fmt::arg("cases", cases));
+}
+
+}  // namespace rehearse::cli

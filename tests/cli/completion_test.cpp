@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/process.h"
+
+// Contract: in bash, Tab offers commands, the options of a command, files that fit, programs. The scripts of
+// the other shells are tried where those shells are installed, and the test says so where they are not.
+namespace rehearse::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class Completion : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_file(folder_ / "train.toml", "");
+    write_file(folder_ / "trace.json", "");
+    write_file(folder_ / "run.rlog", "");
+    std::filesystem::create_directories(folder_ / "traces");
+    for (const char* shell : {"bash", "zsh", "fish"}) {
+      const auto script = run_process(CLI_JOB, {"completion", shell}, folder_);
+      ASSERT_EQ(script.exit_code, 0) << script.err;
+      write_file(folder_ / (std::string("complete.") + shell), script.out);
+    }
+  }
+
+  Finished shell(const std::string& program, const std::string& line) const {
+    return run_process("/usr/bin/env", {program, "-c", line}, folder_);
+  }
+
+  // What bash offers for these words, the last of which is being typed; one a line.
+  std::string offered(const std::string& words) const {
+    return shell("bash",
+                 "compopt() { :; }; source complete.bash; COMP_WORDS=(job " + words +
+                     "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _job; printf '%s\\n' \"${COMPREPLY[@]}\"")
+        .out;
+  }
+
+  bool has(const std::string& program) const { return shell("sh", "command -v " + program).exit_code == 0; }
+
+  const std::filesystem::path folder_ = fresh_folder();
+};
+
+TEST_F(Completion, Bash_OffersCommands) {
+  EXPECT_EQ(offered("re"), "replay\n");
+  EXPECT_EQ(offered("s"), "sweep\n");
+  EXPECT_EQ(offered("''"), "run\nsweep\nreplay\nexplain\nlist\ncompletion\nhelp\n--help\n--version\n");
+}
+
+TEST_F(Completion, Bash_OffersOptionsOfTheCommand) {
+  EXPECT_EQ(offered("run train.toml --se"), "--seed=\n");
+  EXPECT_EQ(offered("sweep --se"), "--seeds=\n");
+  EXPECT_EQ(offered("explain --"), "--help\n--json\n--no-color\n");
+}
+
+TEST_F(Completion, Bash_OffersFilesThatFit) {
+  EXPECT_EQ(offered("run tra"), "traces\ntrain.toml\n");
+  EXPECT_EQ(offered("replay ''"), "traces\nrun.rlog\ntrain.toml\n");
+  EXPECT_EQ(offered("explain t"), "traces\ntrace.json\n");
+  // --output=tra, as bash splits it
+  EXPECT_EQ(offered("run train.toml --output = tra"), "traces\n");
+  EXPECT_EQ(offered("run train.toml --seed = 1"), "\n");
+}
+
+TEST_F(Completion, Bash_OffersProgramsShellsAndTopics) {
+  EXPECT_EQ(offered("list s"), "skip\nsum\nswap\n");
+  EXPECT_EQ(offered("completion ''"), "bash\nfish\nzsh\n");
+  EXPECT_EQ(offered("help ru"), "run\n");
+}
+
+TEST_F(Completion, Fish_OffersTheSame) {
+  if (!has("fish")) GTEST_SKIP() << "fish is not installed: its script was made, not tried";
+  const auto offers = [&](const std::string& line) {
+    return shell("fish", "source complete.fish; complete -C '" + line + "'").out;
+  };
+  EXPECT_THAT(offers("job re"), HasSubstr("replay\t"));
+  EXPECT_THAT(offers("job run --se"), HasSubstr("--seed"));
+  EXPECT_THAT(offers("job run tra"), HasSubstr("train.toml"));
+  EXPECT_THAT(offers("job replay r"), HasSubstr("run.rlog"));
+  EXPECT_THAT(offers("job run t"), StartsWith("train.toml\n"));  // then what fits less
+  EXPECT_THAT(offers("job list s"), HasSubstr("skip"));
+  EXPECT_THAT(offers("job help re"), HasSubstr("replay"));
+}
+
+// Sourced, and as a file of $fpath; what it would offer is what it tells _arguments.
+TEST_F(Completion, Zsh_OffersTheSame) {
+  if (!has("zsh")) GTEST_SKIP() << "zsh is not installed: its script was made, not tried";
+  const auto sourced =
+      shell("zsh", "autoload -U compinit && compinit -D -u && source ./complete.zsh && print $_comps[job]");
+  EXPECT_EQ(sourced.err, "");
+  EXPECT_EQ(sourced.out, "_job\n");
+  std::filesystem::copy_file(folder_ / "complete.zsh", folder_ / "_job");
+  const auto found = [&](const std::string& words) {
+    return shell("zsh",
+                 "fpath=(. $fpath); autoload -U _job; _arguments() { print -rl -- \"$@\"; }; "
+                 "_describe() { print -rl -- \"$commands[@]\"; }; words=(job " +
+                     words + "); CURRENT=${#words}; _job")
+        .out;
+  };
+  EXPECT_THAT(found("''"), HasSubstr("\nreplay:Runs again what a decision log holds"));
+  EXPECT_THAT(found("run ''"), HasSubstr("\n--seed=[instead of the scenario's \\[world\\] seed]:N: \n"));
+  EXPECT_THAT(found("run ''"), HasSubstr("\n1:SCENARIO:_files -g \"*.(toml)\"\n"));
+  EXPECT_THAT(found("list ''"), HasSubstr("\n1:PROGRAM:(forever moody "));
+}
+
+TEST_F(Completion, UnknownShell_IsRefused) {
+  const auto finished = run_process(CLI_JOB, {"completion", "fisch"}, folder_);
+  EXPECT_EQ(finished.exit_code, 64);
+  EXPECT_EQ(
+      finished.err,
+      "job completion: there is no script for the shell \"fisch\" (did you mean \"fish\"?); there is one "
+      "for bash, fish, zsh\n"
+      "usage: job completion SHELL [options]   (see job completion --help)\n");
+}
+
+}  // namespace
+}  // namespace rehearse::test
