@@ -2,39 +2,16 @@
 #include <rehearse/job/parameters.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse/job/parameter_text.h>
 #include <rehearse/job/spelling.h>
 
 namespace rehearse {
 namespace {
-
-std::string shown(const ParameterValue& value) {
-  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
-  if (const auto* text = std::get_if<std::string>(&value)) return fmt::format("\"{}\"", *text);
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *integer);
-  return fmt::format("{}", std::get<double>(value));
-}
-
-const char* type_of(const ParameterValue& value) {
-  constexpr const char* kNames[] = {"true or false", "an integer", "a number", "a text"};
-  return kNames[value.index()];
-}
-
-// "an integer from 1 to 100000"
-std::string what_it_takes(const ParameterSpec& spec) {
-  const std::string type = type_of(spec.fallback);
-  const bool number =
-      std::holds_alternative<std::int64_t>(spec.fallback) || std::holds_alternative<double>(spec.fallback);
-  if (!number || spec.least == spec.most) return type;
-  if (std::isinf(spec.most)) return fmt::format("{} of {} or more", type, spec.least);
-  if (std::isinf(spec.least)) return fmt::format("{} of {} or less", type, spec.most);
-  return fmt::format("{} from {} to {}", type, spec.least, spec.most);
-}
 
 bool in_bounds(const ParameterSpec& spec, double number) {
   return spec.least == spec.most || (number >= spec.least && number <= spec.most);
@@ -62,13 +39,13 @@ std::optional<ParameterValue> converted(const ParameterSpec& spec, const Paramet
 }
 
 std::string unknown_name(const std::string& name, const std::vector<ParameterSpec>& specs) {
-  if (specs.empty()) return fmt::format("there is no parameter \"{}\"; the program takes none", name);
+  if (specs.empty()) return fmt::format("there is no parameter {}; the program takes none", in_quotes(name));
   std::vector<std::string> names;
   for (const ParameterSpec& spec : specs) names.push_back(spec.name);
   std::sort(names.begin(), names.end());
   const std::string nearest = nearest_spelling(name, names);
   const std::string hint = nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
-  return fmt::format("there is no parameter \"{}\"{}; the program takes {}", name, hint,
+  return fmt::format("there is no parameter {}{}; the program takes {}", in_quotes(name), hint,
                      fmt::join(names, ", "));
 }
 
@@ -111,7 +88,7 @@ const T& Parameters::get(std::string_view name, const char* type) const {
   const T* value = std::get_if<T>(&found->second);
   if (value == nullptr) {
     throw std::logic_error(fmt::format("the program reads parameter \"{}\" as {} but declared it as {}", name,
-                                       type, type_of(found->second)));
+                                       type, type_name(found->second)));
   }
   return *value;
 }

@@ -2,6 +2,8 @@
 #include "command.h"
 
 #include <exception>
+#include <new>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <rehearse/sim/run_log.h>
@@ -54,6 +56,12 @@ int command(int argc, const char* const* argv) {
   } catch (const sim::RunLogError& error) {
     Console::error(fmt::format("{}\n", error.what()));
     return kExitUsage;
+  } catch (const std::system_error& error) {
+    Console::error(fmt::format("{}\n", error.what()));
+    return kExitSystem;
+  } catch (const std::bad_alloc&) {
+    Console::error("no more memory\n");
+    return kExitSystem;
   } catch (const std::exception& error) {
     Console::error(fmt::format("{}: internal error: {}\n", argc > 0 ? argv[0] : "rehearse", error.what()));
     return kExitInternal;

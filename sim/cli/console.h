@@ -11,6 +11,7 @@ namespace rehearse::cli {
 
 inline constexpr int kExitUsage = 64;
 inline constexpr int kExitInternal = 70;
+inline constexpr int kExitSystem = 71;
 inline constexpr int kExitOutput = 74;
 
 // The user asked for something that cannot be done as it stands: an option, a file, a path. The text says

@@ -66,6 +66,7 @@ std::string exit_codes() {
   meanings[kExitUsage] = "wrong usage: an option, a file or a scenario has to be put right; nothing ran";
   meanings[kExitOutput] = "the verdict was OK, but a file or stdout could not be written";
   meanings[kExitInternal] = "internal error of rehearse";
+  meanings[kExitSystem] = "the system had no more memory, processes or files to give";
   std::vector<Row> rows;
   for (const auto& [code, meaning] : meanings) rows.push_back({fmt::format("{}", code), meaning});
   return table("exit codes", rows);
@@ -89,9 +90,7 @@ std::string help_of(const std::string& name, const CommandSpec& command) {
 
 std::string usage(const std::string& name, const CommandSpec* command) {
   if (command == nullptr) {
-    std::vector<std::string_view> names;
-    for (const auto& each : grammar()) names.push_back(each.name);
-    return fmt::format("usage: {} {} ...", name, fmt::join(names, "|"));
+    return fmt::format("usage: {} {} ...", name, fmt::join(command_names(), "|"));
   }
   std::string operand(command->operand.name);
   if (!operand.empty()) operand = command->operand.question.empty() ? " [" + operand + "]" : " " + operand;

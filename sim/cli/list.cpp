@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <rehearse/job/parameter_text.h>
 #include <rehearse/job/program.h>
 #include <nlohmann/json.hpp>
 
@@ -14,14 +15,6 @@
 
 namespace rehearse::cli {
 namespace {
-
-std::string shown(const ParameterValue& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return fmt::format("\"{}\"", *text);
-  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *integer);
-  const auto text = fmt::format("{}", std::get<double>(value));
-  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
-}
 
 std::string bounds(const ParameterSpec& spec) {
   if (spec.least == spec.most) return "";

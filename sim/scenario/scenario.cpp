@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/sim/scenario.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <limits>
 #include <optional>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <rehearse/job/parameter_text.h>
 #include <rehearse/job/program.h>
 #include <rehearse/job/spelling.h>
 #include <rehearse/sim/seed.h>
 
+#include "scenario_parameters.h"
 #include "scenario_reader.h"
 #include "units.h"
 
@@ -46,7 +48,7 @@ void read_seed(Section& section, std::uint64_t& seed) {
   }
 }
 
-void read_world(Section section, WorldOptions& world) {
+void read_world(Section& section, WorldOptions& world) {
   world.ranks = static_cast<int>(section.integer("ranks", world.ranks, 1, kRanksMost));
   read_seed(section, world.seed);
   world.schedule = section.choice("schedule", {"random", "round_robin"}, 0) == 0 ? Schedule::random
@@ -69,11 +71,10 @@ void read_world(Section section, WorldOptions& world) {
   });
   world.steps_max = static_cast<std::uint64_t>(
       section.integer("steps_max", static_cast<std::int64_t>(world.steps_max), 1, kIntegerMost));
-  section.finish();
 }
 
-void read_network(Section section, NetworkModel& network) {
-  section.quantity("latency", "a duration, as in \"5us\"", [&](auto text) {
+void read_network(Section& section, NetworkModel& network) {
+  section.quantity("latency", "a duration in ns, us, ms, s, min or h, as in \"5us\"", [&](auto text) {
     const auto parsed = units::parse_duration(text);
     if (parsed) network.latency = *parsed;
     return parsed.has_value();
@@ -84,51 +85,15 @@ void read_network(Section section, NetworkModel& network) {
     return parsed.has_value();
   });
   network.jitter = section.number("jitter", network.jitter, 0, 100);
-  section.finish();
 }
 
-void read_output(Section section, OutputOptions& output) {
+void read_output(Section& section, OutputOptions& output) {
   std::string directory = output.directory.string();
   section.text("directory", directory);
   output.directory = directory;
   section.flag("report", output.report);
   section.flag("json", output.json);
   section.flag("trace", output.trace);
-  section.finish();
-}
-
-std::optional<ParameterValue> parameter_value(const toml::node& node, const std::filesystem::path& base) {
-  if (const auto flag = node.value_exact<bool>()) return *flag;
-  if (const auto integer = node.value_exact<std::int64_t>()) return *integer;
-  if (const auto number = node.value_exact<double>()) return *number;
-  const auto text = node.value_exact<std::string>();
-  if (!text) return std::nullopt;
-  const bool path = *text == "." || *text == ".." || text->starts_with("./") || text->starts_with("../");
-  return path ? (base / *text).lexically_normal().string() : *text;
-}
-
-Parameters read_parameters(Problems& problems, const toml::table* table, const std::filesystem::path& base,
-                           const Program& program) {
-  std::map<std::string, Parameters::Given> good;
-  if (table == nullptr) return Parameters(program.spec.parameters, good);
-  for (const auto& [key, node] : *table) {
-    const auto line = key.source().begin.line;
-    const std::string name(key.str());
-    const auto value = parameter_value(node, base);
-    if (!value) {
-      problems.add(line, fmt::format("parameter \"{}\" is {}; it takes a text, a number, true or false", name,
-                                     shown(node)));
-      continue;
-    }
-    const Parameters::Given given{*value, fmt::format("{}:{}", problems.origin(), line)};
-    try {
-      Parameters(program.spec.parameters, {{name, given}});  // alone, for an error of its own, with its line
-      good.emplace(name, given);
-    } catch (const ParameterError& error) {
-      problems.add_located(line, error.what());
-    }
-  }
-  return Parameters(program.spec.parameters, good);
 }
 
 // Why there is no such program, and what to do about it.
@@ -136,16 +101,15 @@ std::string unknown_program(const std::string& name, const std::string& executab
   std::vector<std::string> names;
   for (const auto* program : programs()) names.push_back(program->name);
   if (!executable.empty()) {
-    return fmt::format(
-        "program \"{}\" is not in this executable; it is in \"{}\": run the scenario with that one", name,
-        executable);
+    return fmt::format("program {} is not in this executable; it is in {}: run the scenario with that one",
+                       in_quotes(name), in_quotes(executable));
   }
   const auto nearest = nearest_spelling(name, names);
   return fmt::format(
-      "program \"{}\" is not in this executable{}; it has {}. Run the scenario with the executable whose "
+      "program {} is not in this executable{}; it has {}. Run the scenario with the executable whose "
       "source says "
       "REHEARSE_PROGRAM({})",
-      name, nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest),
+      in_quotes(name), nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest),
       names.empty() ? "no programs" : fmt::format("{}", fmt::join(names, ", ")), name);
 }
 
@@ -185,25 +149,40 @@ Scenario parse_scenario(std::string_view text, const std::string& origin, const 
 
   Section top(problems, "", &file);
   const Program* program = read_program(problems, top, file, scenario);
-  read_world(Section(problems, "world", subtable(top, file, "world")), scenario.world);
-  read_network(Section(problems, "network", subtable(top, file, "network")), scenario.world.network);
+  Section world(problems, "world", subtable(top, file, "world"));
+  read_world(world, scenario.world);
+  Section network(problems, "network", subtable(top, file, "network"));
+  read_network(network, scenario.world.network);
   const auto* parameters = subtable(top, file, "parameters");
-  if (program != nullptr) scenario.parameters = read_parameters(problems, parameters, base, *program);
-  read_output(Section(problems, "output", subtable(top, file, "output")), scenario.output);
-  top.finish();
+  Section output(problems, "output", subtable(top, file, "output"));
+  read_output(output, scenario.output);
+  if (program != nullptr) {
+    const auto& specs = program->spec.parameters;
+    scenario.parameters = read_parameters(problems, parameters, base, specs);
+    for (const auto& spec : specs) problems.note_home(spec.name, "parameters");
+  }
+  for (auto* section : {&top, &world, &network, &output}) section->finish();
 
   if (!problems.empty()) throw ScenarioError(problems.sorted());
   return scenario;
 }
 
 Scenario read_scenario(const std::filesystem::path& file) {
+  constexpr std::size_t kBytesMost = std::size_t{16} << 20;
+  errno = 0;
   std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  // A directory opens but does not read.
-  if (!in || !(text << in.rdbuf())) {
-    throw ScenarioError({fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno))});
+  std::string text;
+  std::array<char, 4096> chunk;
+  while (in && text.size() <= kBytesMost) {
+    in.read(chunk.data(), chunk.size());
+    text.append(chunk.data(), static_cast<std::size_t>(in.gcount()));
   }
-  return parse_scenario(text.str(), file.string(), file.parent_path());
+  // A folder opens, but does not read.
+  if (!in.eof() && errno != 0)
+    throw ScenarioError({fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno))});
+  if (text.size() > kBytesMost)
+    throw ScenarioError({fmt::format("{}: is larger than 16 MiB, which no scenario is", file.string())});
+  return parse_scenario(text, file.string(), file.parent_path());
 }
 
 }  // namespace rehearse::sim

@@ -5,9 +5,27 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <rehearse/job/parameter_text.h>
 #include <rehearse/job/spelling.h>
 
 namespace rehearse::sim {
+
+namespace {
+
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+}
+
+}  // namespace
+
+void Problems::note_home(std::string_view key, const std::string& section) {
+  if (!section.empty()) homes_.try_emplace(std::string(key), section);
+}
+
+std::string Problems::home_hint(const std::string& key) const {
+  const auto home = homes_.find(key);
+  return home == homes_.end() ? "" : fmt::format(" ({} goes into [{}])", key, home->second);
+}
 
 void Problems::add(std::uint32_t line, std::string text) {
   add_located(
@@ -34,15 +52,21 @@ std::uint32_t line_of(const toml::node& node) {
 std::string shown(const toml::node& node) {
   if (node.is_table()) return "a table";
   if (node.is_array()) return "an array";
-  if (const auto text = node.value_exact<std::string>()) return fmt::format("\"{}\"", *text);
-  if (const auto flag = node.value_exact<bool>()) return fmt::format("{}", *flag);
-  if (const auto integer = node.value_exact<std::int64_t>()) return fmt::format("{}", *integer);
-  if (const auto number = node.value_exact<double>()) return fmt::format("{}", *number);
-  return "a date or time";
+  const auto value = value_of(node);
+  return value ? rehearse::shown(*value) : "a date or time";
+}
+
+std::optional<ParameterValue> value_of(const toml::node& node) {
+  if (const auto text = node.value_exact<std::string>()) return *text;
+  if (const auto flag = node.value_exact<bool>()) return *flag;
+  if (const auto integer = node.value_exact<std::int64_t>()) return *integer;
+  if (const auto number = node.value_exact<double>()) return *number;
+  return std::nullopt;
 }
 
 const toml::node* Section::find(std::string_view key) {
   known_.emplace_back(key);
+  problems_.note_home(key, name_);
   return table_ == nullptr ? nullptr : table_->get(key);
 }
 
@@ -65,10 +89,12 @@ void Section::text(std::string_view key, std::string& out) {
   const auto* node = find(key);
   if (node == nullptr) return;
   const auto value = node->value_exact<std::string>();
-  if (value && !value->empty()) {
-    out = *value;
-  } else {
+  if (!value || value->empty()) {
     refuse(key, *node, "a text that is not empty");
+  } else if (std::any_of(value->begin(), value->end(), is_control)) {
+    refuse(key, *node, "a text without line ends and other control characters");
+  } else {
+    out = *value;
   }
 }
 
@@ -116,10 +142,11 @@ void Section::finish() {
     const std::string name(key.str());
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
     const std::string place = name_.empty() ? "at the top level" : fmt::format("in [{}]", name_);
+    auto hint = problems_.home_hint(name);
     const auto nearest = nearest_spelling(name, known_);
-    const auto hint = nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
-    problems_.add(key.source().begin.line, fmt::format("there is no key \"{}\" {}{}; it has {}", name, place,
-                                                       hint, fmt::join(known_, ", ")));
+    if (hint.empty() && !nearest.empty()) hint = fmt::format(" (did you mean \"{}\"?)", nearest);
+    problems_.add(key.source().begin.line, fmt::format("there is no key {} {}{}; it has {}", in_quotes(name),
+                                                       place, hint, fmt::join(known_, ", ")));
   }
 }
 

@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <rehearse/job/parameters.h>
 #include <toml++/toml.h>
 
 namespace rehearse::sim {
@@ -22,6 +25,11 @@ class Problems {
   // A finished text that already says where it stands.
   void add_located(std::uint32_t line, std::string text);
 
+  // Each key is noted with its section when it is read, so that one in the wrong section can be told where it
+  // belongs: " (ranks goes into [world])", or nothing.
+  void note_home(std::string_view key, const std::string& section);
+  std::string home_hint(const std::string& key) const;
+
   const std::string& origin() const noexcept { return origin_; }
   bool empty() const noexcept { return found_.empty(); }
 
@@ -31,6 +39,7 @@ class Problems {
  private:
   std::string origin_;
   std::vector<std::pair<std::uint32_t, std::string>> found_;
+  std::map<std::string, std::string> homes_;
 };
 
 std::uint32_t line_of(const toml::node& node);
@@ -38,8 +47,11 @@ std::uint32_t line_of(const toml::node& node);
 // A value as an error shows it: `"eight"`, `3`, `an array`.
 std::string shown(const toml::node& node);
 
+// Nothing for tables, arrays, dates and times.
+std::optional<ParameterValue> value_of(const toml::node& node);
+
 // Reads the keys of one table; each read leaves its output alone when the key is missing or wrong, and notes
-// what is wrong. finish() notes the keys that nobody asked for.
+// what is wrong. finish(), after the keys of all sections were read, notes those that nobody asked for.
 class Section {
  public:
   // `table` null: the file does not have it. Borrows both.

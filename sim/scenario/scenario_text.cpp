@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
+#include <rehearse/job/parameter_text.h>
 #include <rehearse/sim/scenario.h>
 
 #include "units.h"
@@ -25,24 +25,14 @@ std::string toml_text(std::string_view text) {
   return result + '"';
 }
 
-// TOML reads "5" as an integer, so a number needs its point.
-std::string number(double value) {
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  if (std::isnan(value)) return "nan";
-  const auto text = fmt::format("{}", value);
-  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
-}
-
 std::string seed(std::uint64_t value) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   return value <= kMost ? fmt::format("{}", value) : fmt::format("\"{:#x}\"", value);
 }
 
-std::string shown(const ParameterValue& value) {
-  if (const auto* flag = std::get_if<bool>(&value)) return fmt::format("{}", *flag);
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *integer);
-  if (const auto* real = std::get_if<double>(&value)) return number(*real);
-  return toml_text(std::get<std::string>(value));
+std::string value_text(const ParameterValue& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text != nullptr ? toml_text(*text) : shown(value);
 }
 
 std::string world_table(const WorldOptions& world) {
@@ -58,7 +48,7 @@ std::string world_table(const WorldOptions& world) {
 std::string network_table(const NetworkModel& network) {
   return fmt::format("\n[network]\nlatency = \"{}\"\nbandwidth = \"{}\"\njitter = {}\n",
                      units::print_duration(network.latency), units::print_bandwidth(network.bytes_per_second),
-                     number(network.jitter));
+                     with_point(network.jitter));
 }
 
 }  // namespace
@@ -70,7 +60,7 @@ std::string to_toml(const Scenario& scenario) {
   text += network_table(scenario.world.network);
   if (!scenario.parameters.all().empty()) text += "\n[parameters]\n";
   for (const auto& [name, value] : scenario.parameters.all()) {
-    text += fmt::format("{} = {}\n", toml_text(name), shown(value));
+    text += fmt::format("{} = {}\n", toml_text(name), value_text(value));
   }
   text += fmt::format("\n[output]\ndirectory = {}\nreport = {}\njson = {}\ntrace = {}\n",
                       toml_text(scenario.output.directory.string()), scenario.output.report,

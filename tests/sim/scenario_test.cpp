@@ -173,7 +173,8 @@ trace = "yes"
           "lm.toml:10: [world] steps_max is 0; it takes an integer from 1 to 9223372036854775807",
           "lm.toml:11: there is no key \"rank\" in [world] (did you mean \"ranks\"?); it has ranks, seed, "
           "schedule, timeout, buffered_sends, stack, steps_max",
-          "lm.toml:13: [network] latency is \"5\"; it takes a duration, as in \"5us\"",
+          "lm.toml:13: [network] latency is \"5\"; it takes a duration in ns, us, ms, s, min or h, as in "
+          "\"5us\"",
           "lm.toml:14: [network] bandwidth is \"fast\"; it takes a bandwidth, as in \"50GB/s\" or "
           "\"400Gbit/s\"",
           "lm.toml:15: [network] jitter is -0.5; it takes a number from 0 to 100",
@@ -182,7 +183,7 @@ trace = "yes"
           "lm.toml:19: there is no parameter \"stepz\" (did you mean \"steps\"?); the program takes data, "
           "rate, "
           "shuffle, steps",
-          "lm.toml:20: parameter \"data\" is an array; it takes a text, a number, true or false",
+          "lm.toml:20: parameter \"data\" is an array; it takes a text",
           "lm.toml:22: [output] directory is \"\"; it takes a text that is not empty",
           "lm.toml:23: [output] trace is \"yes\"; it takes true or false"));
 }
@@ -196,11 +197,11 @@ TEST(Scenario, NoProgram_SaysHowToNameOne) {
 }
 
 TEST(Scenario, UnknownProgram_SaysWhatThereIs) {
-  EXPECT_THAT(
-      problems_of("program = \"scenario_trian\""),
-      ElementsAre("lm.toml:1: program \"scenario_trian\" is not in this executable (did you mean "
-                  "\"scenario_train\"?); it has scenario_plain, scenario_train. Run the scenario with the "
-                  "executable whose source says REHEARSE_PROGRAM(scenario_trian)"));
+  EXPECT_THAT(problems_of("program = \"scenario_trian\""),
+              ElementsAre("lm.toml:1: program \"scenario_trian\" is not in this executable (did you mean "
+                          "\"scenario_train\"?); it has filed, mistaken, scenario_plain, scenario_train. Run "
+                          "the scenario with the "
+                          "executable whose source says REHEARSE_PROGRAM(scenario_trian)"));
   EXPECT_THAT(
       problems_of("program = \"other\"\nexecutable = \"bin/other_job\""),
       ElementsAre(

@@ -95,7 +95,7 @@ TEST(Parameters, SeveralProblems_AllAreListedByName) {
   EXPECT_EQ(
       error_of(
           {{"verbose", {std::int64_t{1}, "a.toml:9"}}, {"rate", {2.0, "a.toml:3"}}, {"steps", {true, ""}}}),
-      "a.toml:3: parameter \"rate\" is 2; it takes a number from 0 to 1\n"
+      "a.toml:3: parameter \"rate\" is 2.0; it takes a number from 0 to 1\n"
       "parameter \"steps\" is true; it takes an integer from 1 to 100000\n"
       "a.toml:9: parameter \"verbose\" is 1; it takes true or false");
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <rehearse/job/parameters.h>
+
+// What users wrote, and what they may write, as errors and listings show it: on one line, whatever the text holds.
+namespace rehearse {
+
+// In quotes, as TOML would take it; of a long text the beginning and "...".
+std::string in_quotes(std::string_view text);
+
+// 4.0, 0.5, 1e+300, inf: a number that TOML takes for one with a fraction.
+std::string with_point(double number);
+
+std::string shown(const ParameterValue& value);
+
+// "an integer", "a text"
+std::string type_name(const ParameterValue& value);
+
+// To complete "it takes ...": "an integer from 1 to 100000".
+std::string what_it_takes(const ParameterSpec& spec);
+
+}  // namespace rehearse
