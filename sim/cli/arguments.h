@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,8 +19,9 @@ struct Arguments {
   std::optional<std::uint64_t> seed;
   std::optional<int> ranks;
   std::optional<SeedRange> seeds;
-  std::optional<int> jobs;          // nothing: as many as there are processors
-  std::optional<int> max_failures;  // nothing: 1, or with keep_going any number
+  std::optional<int> jobs;                         // nothing: as many as there are processors
+  std::optional<int> max_failures;                 // nothing: 1, or with keep_going any number
+  std::optional<std::chrono::seconds> time_limit;  // of one seed, real time; nothing: none
   bool keep_going = false;
   std::string junit;   // a file; empty: none
   std::string output;  // empty: as the scenario says

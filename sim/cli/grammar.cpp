@@ -14,6 +14,9 @@ constexpr OptionSpec kSeeds{"--seeds", "A..B", "1..100", "the seeds to run, from
 constexpr OptionSpec kJobs{"--jobs", "N", "2", "worker processes; as many as processors when left out"};
 constexpr OptionSpec kMaxFailures{"--max-failures", "K", "10",
                                   "go on until K seeds have failed; 1 when left out"};
+constexpr OptionSpec kTimeLimit{
+    "--time-limit", "SECONDS", "60",
+    "a seed that takes longer (real time) is stopped and has failed; none when left out"};
 constexpr OptionSpec kKeepGoing{"--keep-going", "", "", "run all seeds, however many fail"};
 constexpr OptionSpec kJunit{"--junit", "FILE", "sweep.xml", "write JUnit XML: a test case for each seed",
                             Takes::file};
@@ -44,7 +47,8 @@ std::vector<CommandSpec> all_commands() {
        "are "
        "counted as one bug. The exit code is that of the lowest failing seed.",
        kScenario,
-       {kSeeds, kJobs, kMaxFailures, kKeepGoing, kJunit, kRanks, kOutput, kQuiet, kJson, kNoColor},
+       {kSeeds, kJobs, kMaxFailures, kKeepGoing, kTimeLimit, kJunit, kRanks, kOutput, kQuiet, kJson,
+        kNoColor},
        {"sweep train.toml --seeds=1..1000",
         "sweep train.toml --seeds=1..1000 --keep-going --junit=sweep.xml"}},
       {Command::replay,

@@ -4,7 +4,10 @@
 #include <cerrno>
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <rehearse/exec/call_site.h>
 #include <rehearse/exec/interrupt.h>
+#include <rehearse/exec/this_rank.h>
 #include <unistd.h>
 
 namespace rehearse::cli {
@@ -25,6 +28,22 @@ void on_signal(int) {
   ::signal(SIGTERM, SIG_DFL);
   if (g_on_terminal_line) write_note("\n");
   write_note(g_note);
+  errno = error;
+}
+
+void say_where() {
+  if (!exec::this_rank::is_fiber()) return;
+  const auto where = exec::CallSite::capture().describe();
+  write_note(
+      fmt::format("rank {} computes{}{}\n", exec::this_rank::rank(), where.empty() ? "" : " at ", where));
+}
+
+// The second time round nothing is left to lose: looking up names may wait for ever for what the rank holds,
+// and the process is about to be killed.
+void on_time_limit(int) {
+  const int error = errno;
+  if (exec::interrupt_requested()) say_where();
+  exec::request_interrupt();
   errno = error;
 }
 
@@ -51,6 +70,15 @@ InterruptibleScope::~InterruptibleScope() {
   sigaction(SIGINT, &interrupt_before_, nullptr);
   sigaction(SIGTERM, &terminate_before_, nullptr);
   exec::clear_interrupt();
+}
+
+void obey_the_sweep() {
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGTERM, SIG_IGN);
+  struct sigaction action {};
+  action.sa_handler = on_time_limit;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGXCPU, &action, nullptr);
 }
 
 void expect_lost_readers() {

@@ -29,6 +29,12 @@ class InterruptibleScope {
   struct sigaction terminate_before_ {};
 };
 
+// In a worker, for the rest of its life: the sweep asks by SIGXCPU that the run under way ends (it then ends
+// as Ending::interrupted), and when that does not help once more, which makes the rank that computes say
+// where. Other signals that go to all processes of a job are ignored: they are for the sweep, which ends its
+// workers.
+void obey_the_sweep();
+
 // For the whole process: a reader that goes away (`| head`) costs what is still printed, not the run and its
 // files; and a standard stream that was closed stays so, whatever files are opened later.
 void expect_lost_readers();

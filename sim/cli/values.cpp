@@ -17,6 +17,7 @@ namespace {
 constexpr int kRanksMost = 65'536;
 constexpr int kJobsMost = 1'024;
 constexpr int kFailuresMost = 1'000'000;
+constexpr int kSecondsMost = 1'000'000;
 
 std::optional<int> integer_in(std::string_view text, int least, int most) {
   int value = 0;
@@ -101,6 +102,9 @@ void take_values(const std::string& name, const CommandSpec& command, const Type
   }
   if (arguments.command == Command::sweep && !arguments.seeds) {
     refuse(name, &command, fmt::format("which seeds? --seeds takes {}", kSeedRangeTakes));
+  }
+  if (const auto seconds = values.integer("--time-limit", 1, kSecondsMost)) {
+    arguments.time_limit = std::chrono::seconds(*seconds);
   }
   arguments.junit = values.text("--junit");
   arguments.ranks = values.integer("--ranks", 1, kRanksMost);

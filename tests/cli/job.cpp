@@ -61,11 +61,13 @@ REHEARSE_PROGRAM(prints){.summary = "each rank prints a line",
 // Which rank comes first is the schedule's choice: two bugs that some seeds show.
 REHEARSE_PROGRAM(races){
     .summary = "throws when rank 1 is first, hangs when rank 2 is, dies when rank 3 is and may",
-    .parameters = {{"may_die", false, "end the process then"}},
+    .parameters = {{"may_die", false, "end the process then"},
+                   {"may_compute", false, "rank 2 computes for ever, instead of the hang"}},
     .body = [](RankContext& ctx, const Parameters& parameters) {
       const auto place = ctx.store()->add("arrivals", 1);
       if (place == 1 && ctx.rank() == 1)
         throw std::runtime_error("too early by " + std::to_string(ctx.now().time_since_epoch().count()));
+      if (place == 1 && ctx.rank() == 2 && parameters.flag("may_compute")) compute_for_ever();
       if (place == 1 && ctx.rank() == 2) return;
       if (place == 1 && ctx.rank() == 3 && parameters.flag("may_die")) {
         std::cerr << "something is null" << std::endl;

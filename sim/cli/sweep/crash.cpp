@@ -32,15 +32,21 @@ std::string last_line(const std::string& text) {
 
 }  // namespace
 
-std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64_t seed, int status,
-                                            int printed) {
+std::string past_its_time(const SweepSetup& setup) {
+  return fmt::format("did not end within {} s (--time-limit)", setup.arguments.time_limit->count());
+}
+
+std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64_t seed,
+                                            std::optional<int> status, int printed) {
   auto scenario = setup.scenario;
   scenario.world.seed = seed;
+  scenario.output.trace = false;
   const auto said = last_line(contents(printed));
   Report report;
-  report.verdict = Verdict::crashed;
-  report.headline = fmt::format("the process ended {} in the middle of the run{}{}", manner(status),
-                                said.empty() ? "" : "; its last words: ", said);
+  report.verdict = status ? Verdict::crashed : Verdict::interrupted;
+  report.headline = status ? fmt::format("the process ended {} in the middle of the run", manner(*status))
+                           : past_its_time(setup) + " and had to be killed";
+  if (!said.empty()) report.headline += "; its last words: " + said;
   report.program = scenario.program;
   report.ranks = scenario.world.ranks;
   report.seed = seed;
@@ -51,13 +57,13 @@ std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64
     const OutputFolder out(folder);
     report.replay =
         fmt::format("{} replay {}", shell_word(setup.arguments.self), shell_word(out.log().string()));
+    report.files = files_of(out, scenario);
     keep_printed(printed, folder, report);
-    report.files.push_back(out.log().string());
     sim::write_run_log(out.log(), begun_log(scenario, setup.arguments));
-    if (scenario.output.report) {
-      report.files.push_back(out.report().string());
+    if (scenario.output.report)
       write_file(out.report(), [&](std::ostream& file) { file << sim::to_text(report); });
-    }
+    if (scenario.output.json)
+      write_file(out.json(), [&](std::ostream& file) { file << sim::to_json(report); });
     return {std::move(report), ""};
   } catch (const std::exception& error) {
     report.files.clear();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,9 +12,13 @@
 
 namespace rehearse::cli {
 
-// The report on a seed whose worker died with `status` (as from waitpid), written beside a log that replays
-// the seed; and what went wrong while they were written. `printed` is what the worker had printed.
-std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64_t seed, int status,
-                                            int printed);
+// "did not end within 10 s (--time-limit)"
+std::string past_its_time(const SweepSetup& setup);
+
+// The report on a seed whose worker died with `status` (as from waitpid), or (nothing) was killed because it
+// was past its time; written beside a log that replays the seed. And what went wrong while they were written.
+// `printed` is what the worker had printed.
+std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64_t seed,
+                                            std::optional<int> status, int printed);
 
 }  // namespace rehearse::cli

@@ -29,11 +29,18 @@ std::string count_text(std::size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
+// A run that was cut short has no identity.
+bool came_to_its_end(const SeedResult& result) {
+  if (!result.failure) return true;
+  const auto verdict = result.failure->verdict;
+  return verdict != Verdict::crashed && verdict != Verdict::interrupted;
+}
+
 // Seeds that took the same way count once.
 std::size_t different_runs(const SeedResults& results) {
   std::set<std::uint64_t> identities;
   for (const auto& [seed, result] : results) {
-    if (!result.failure || result.failure->verdict != Verdict::crashed) identities.insert(result.identity);
+    if (came_to_its_end(result)) identities.insert(result.identity);
   }
   return identities.size();
 }

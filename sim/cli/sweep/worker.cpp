@@ -6,9 +6,11 @@
 #include <iostream>
 
 #include <fmt/format.h>
+#include <rehearse/exec/interrupt.h>
 #include <rehearse/sim/report_writers.h>
 #include <unistd.h>
 
+#include "crash.h"
 #include "job.h"
 #include "pipe.h"
 #include "progress.h"
@@ -31,12 +33,17 @@ class Worker {
 
  private:
   void answer(std::uint64_t seed) {
+    // What was asked while the seed before came to its end.
+    exec::clear_interrupt();
     forget_printed();
     const auto start = real_time();
     scenario_.world.seed = seed;
     Job job(scenario_, console_);
     const auto oracle = seeded_oracle(scenario_.world);
     auto outcome = job.run(*oracle);
+    // Only the sweep interrupts a worker's run.
+    if (outcome.report.verdict == Verdict::interrupted)
+      outcome.report.headline = past_its_time(setup_) + ": " + outcome.report.headline;
     WorkerAnswer answer;
     answer.seed = seed;
     answer.identity = outcome.report.identity;

@@ -15,9 +15,13 @@
 
 #include "crash.h"
 #include "progress.h"
+#include "signals.h"
 
 namespace rehearse::cli {
 namespace {
+
+// Between asking a run to end, asking again, and killing it.
+constexpr auto kGrace = std::chrono::seconds(1);
 
 Fd make_printed() {
   const int fd = memfd_create("printed", MFD_CLOEXEC);
@@ -47,9 +51,7 @@ class SignalsHeld {
 void become_worker(pid_t sweep, int printed) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != sweep) _exit(0);  // it died before that was said
-  // Ctrl-C and what else goes to all processes of a job are for the sweep, which ends its workers.
-  signal(SIGINT, SIG_IGN);
-  signal(SIGTERM, SIG_IGN);
+  obey_the_sweep();
   dup2(printed, STDOUT_FILENO);
   dup2(printed, STDERR_FILENO);
 }
@@ -108,6 +110,7 @@ void Workers::start(std::uint64_t seed) {
   const auto idle = std::find_if(processes_.begin(), processes_.end(), is_idle);
   idle->seed = seed;
   idle->since = real_time();
+  idle->asked = 0;
   try {
     write_whole(idle->seeds.get(), &seed, sizeof seed);
   } catch (const std::system_error&) {
@@ -125,29 +128,46 @@ std::vector<Workers::Done> Workers::wait(std::chrono::milliseconds longest) {
   }
   std::vector<Done> done;
   for (std::size_t i = 0; i < waiting.size(); ++i) {
-    if (waiting[i].revents != 0) done.push_back(take(processes_[i]));
+    if (waiting[i].revents != 0) {
+      done.push_back(take(processes_[i]));
+    } else if (is_overdue(processes_[i])) {
+      done.push_back(buried(processes_[i], true));
+    }
   }
   return done;
 }
 
+// Asks a run that is past its time to end, and once more; later there is nothing left but to kill it.
+bool Workers::is_overdue(Process& process) const {
+  const auto limit = setup_.arguments.time_limit;
+  if (!limit || !process.seed) return false;
+  const auto late = real_time() - process.since - *limit;
+  if (late >= process.asked * kGrace && process.asked < 2) {
+    kill(process.pid, SIGXCPU);
+    ++process.asked;
+  }
+  return late >= 2 * kGrace;
+}
+
 Workers::Done Workers::take(Process& process) {
   WorkerAnswer answer;
-  if (!read_whole(process.answers.get(), &answer, sizeof answer)) return buried(process);
+  if (!read_whole(process.answers.get(), &answer, sizeof answer)) return buried(process, false);
   std::string report(answer.report_bytes, '\0'), error(answer.error_bytes, '\0');
-  if (!read_whole(process.answers.get(), report.data(), report.size())) return buried(process);
-  if (!read_whole(process.answers.get(), error.data(), error.size())) return buried(process);
+  if (!read_whole(process.answers.get(), report.data(), report.size())) return buried(process, false);
+  if (!read_whole(process.answers.get(), error.data(), error.size())) return buried(process, false);
   process.seed.reset();
   Done done{answer.seed, {answer.identity, answer.seconds, nullptr}, std::move(error)};
   if (!report.empty()) done.result.failure = std::make_unique<Report>(sim::report_from_json(report));
   return done;
 }
 
-// The process is dead. Its seed gets a report; another process takes its place.
-Workers::Done Workers::buried(Process& process) {
-  const int status = end(process, false);
+// The process is dead, or overdue and killed. Its seed gets a report; another process takes its place.
+Workers::Done Workers::buried(Process& process, bool overdue) {
+  const int status = end(process, overdue);
   const double seconds = std::chrono::duration<double>(real_time() - process.since).count();
   Done done{*process.seed, {0, seconds, nullptr}, ""};
-  auto [report, error] = crash_report(setup_, *process.seed, status, process.printed.get());
+  const std::optional<int> died = overdue ? std::nullopt : std::optional(status);
+  auto [report, error] = crash_report(setup_, *process.seed, died, process.printed.get());
   done.result.failure = std::make_unique<Report>(std::move(report));
   done.error = std::move(error);
   process = spawn();

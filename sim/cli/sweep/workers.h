@@ -18,7 +18,7 @@ namespace rehearse::cli {
 
 // The worker processes of a sweep. A worker is a fork of this process, which therefore must not have threads;
 // it runs one world after another, and one that dies is replaced: its seed is a result like any other
-// (Verdict::crashed).
+// (Verdict::crashed). So is one that does not end within Arguments::time_limit (Verdict::interrupted).
 class Workers {
  public:
   // `setup` outlives it. Throws std::system_error when there are no processes or pipes to be had.
@@ -50,12 +50,14 @@ class Workers {
     Fd seeds, answers, printed;
     std::optional<std::uint64_t> seed;  // under way
     std::chrono::nanoseconds since{};
+    int asked = 0;  // how often it was asked to end, being past its time
   };
 
   static bool is_idle(const Process& process) noexcept;
   Process spawn();
   Done take(Process& process);
-  Done buried(Process& process);
+  Done buried(Process& process, bool overdue);
+  bool is_overdue(Process& process) const;
   static int end(Process& process, bool kill);
 
   const SweepSetup& setup_;

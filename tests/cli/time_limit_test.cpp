@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <csignal>
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rehearse/sim/report_writers.h>
+#include <rehearse/sim/run_log.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/process.h"
+
+// Contract: a seed that does not end is a failing seed that says where its ranks were, and the sweep goes on;
+// seeds that end are what they are without a limit.
+namespace rehearse::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class TimeLimit : public ::testing::Test {
+ protected:
+  void scenario(const std::string& program, const std::string& more = "") const {
+    write_file(folder_ / (program + ".toml"), "program = \"" + program + "\"\n[world]\nranks = 4\n" + more);
+  }
+
+  Finished sweep(const std::string& program, const std::vector<std::string>& options) const {
+    std::vector<std::string> arguments = {"sweep", program + ".toml", "--quiet", "--keep-going"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return run_process(CLI_JOB, arguments, folder_);
+  }
+
+  Report report_of(const std::string& program, std::uint64_t seed) const {
+    return sim::report_from_json(
+        read_file(folder_ / "rehearse-out" / program / ("seed-" + std::to_string(seed)) / "report.json"));
+  }
+
+  static std::map<std::string, nlohmann::json> bugs_by_verdict(const std::string& json) {
+    std::map<std::string, nlohmann::json> bugs;
+    const auto parsed = nlohmann::json::parse(json);
+    for (const auto& bug : parsed["bugs"]) bugs[bug["verdict"].get<std::string>()] = bug;
+    return bugs;
+  }
+
+  const std::filesystem::path folder_ = fresh_folder();
+};
+
+// The rank that computes says where; the other seeds' bugs are those of a sweep in which nobody does.
+TEST_F(TimeLimit, SeedThatComputesForEver_FailsAndTheOthersGoOn) {
+  scenario("races");
+  const auto before = bugs_by_verdict(sweep("races", {"--seeds=3..7", "--json"}).out);
+  ASSERT_TRUE(before.contains("DEADLOCK") && before.contains("RANK FAILED"));
+  scenario("races", "[parameters]\nmay_compute = true\n");
+  const auto finished =
+      sweep("races", {"--seeds=3..7", "--json", "--time-limit=1", "--junit=out.xml", "--jobs=2"});
+  const auto after = bugs_by_verdict(finished.out);
+  EXPECT_EQ(after.size(), 2u);
+  EXPECT_EQ(after.at("RANK FAILED")["seeds"], before.at("RANK FAILED")["seeds"]);
+  EXPECT_EQ(after.at("RANK FAILED")["first_report"]["identity"],
+            before.at("RANK FAILED")["first_report"]["identity"]);
+  const auto& endless = after.at("INTERRUPTED");
+  EXPECT_EQ(endless["seeds"], before.at("DEADLOCK")["seeds"]);
+  const std::string headline = endless["first_report"]["headline"];
+  EXPECT_THAT(headline,
+              StartsWith("did not end within 1 s (--time-limit) and had to be killed; its last words: rank 2 "
+                         "computes at job.cpp:"));
+  EXPECT_THAT(headline, HasSubstr(" in compute_for_ever"));
+  EXPECT_THAT(read_file(folder_ / "out.xml"),
+              HasSubstr("<failure type=\"INTERRUPTED\" message=\"did not end within 1 s (--time-limit)"));
+
+  // Its log runs the seed, which does not end then either.
+  const auto seed = endless["seeds"][0].get<std::uint64_t>();
+  const auto log = "rehearse-out/races/seed-" + std::to_string(seed) + "/run.rlog";
+  EXPECT_EQ(sim::read_run_log(folder_ / log).seed, seed);
+  EXPECT_THAT(endless["first_report"]["replay"], "job replay " + log);
+  EXPECT_EQ(run_and_signal(CLI_JOB, {"replay", log}, folder_, "computing", SIGINT, 2).exit_code, -SIGINT);
+}
+
+// A run that switches is asked to end, and leaves a whole report.
+TEST_F(TimeLimit, SeedThatSwitchesForEver_SaysWhereItsRanksAre) {
+  scenario("forever");
+  const auto finished = sweep("forever", {"--seeds=1..3", "--time-limit=1", "--jobs=3"});
+  EXPECT_EQ(finished.exit_code, 130);
+  EXPECT_THAT(finished.out, StartsWith("FAILED: 3 of 3 seeds (0 different runs), "));
+  EXPECT_THAT(finished.out, HasSubstr("did not end within 1 s (--time-limit): after "));
+  EXPECT_THAT(finished.out, HasSubstr("\nreplay: job replay rehearse-out/forever/seed-1/run.rlog\n"));
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const auto report = report_of("forever", seed);
+    EXPECT_EQ(report.verdict, Verdict::interrupted);
+    ASSERT_EQ(report.rank_lines.size(), 4u);
+    for (const auto& line : report.rank_lines) EXPECT_THAT(line.where, HasSubstr("job.cpp:"));
+  }
+}
+
+TEST_F(TimeLimit, WhereEverySeedEnds_ChangesNothing) {
+  scenario("races");
+  const auto without = sweep("races", {"--seeds=1..20", "--json"});
+  const auto with = sweep("races", {"--seeds=1..20", "--json", "--time-limit=1000"});
+  EXPECT_EQ(with.out, without.out);
+  EXPECT_EQ(with.exit_code, without.exit_code);
+}
+
+TEST_F(TimeLimit, WrongValue_IsRefused) {
+  scenario("sum");
+  for (const std::string value : {"0", "-1", "1.5", "10s", "1000001"}) {
+    const auto finished = sweep("sum", {"--seeds=1..2", "--time-limit=" + value});
+    EXPECT_EQ(finished.exit_code, 64);
+    EXPECT_EQ(finished.err,
+              "job sweep: --time-limit is \"" + value +
+                  "\"; it takes an integer from 1 to 1000000\nusage: job sweep SCENARIO [options]   (see "
+                  "job sweep --help)\n");
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::test
