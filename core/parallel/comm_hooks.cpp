@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include <c10/core/GradMode.h>
-
 #include <rehearse/parallel/power_sgd.h>
+
+#include "parallel/completed_future.h"
 
 namespace rehearse::parallel {
 namespace {
@@ -19,11 +19,24 @@ class FunctionHook : public c10d::CppCommHookInterface<CommHook> {
   }
 };
 
-c10::intrusive_ptr<c10::ivalue::Future> completed(at::Tensor tensor) {
-  auto future = c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get());
-  future->markCompleted(std::move(tensor));
-  return future;
-}
+// The reducer copies what the future holds into the gradients, and thereby casts it back.
+class CastingHook : public c10d::CommHookInterface {
+ public:
+  CastingHook(std::unique_ptr<c10d::CommHookInterface> hook, at::ScalarType dtype)
+      : hook_(std::move(hook)), dtype_(dtype) {
+    TORCH_CHECK(hook_, "a compressing wrapper was given an empty hook");
+  }
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    at::Tensor cast = bucket.getBuffer().to(dtype_);
+    bucket.setBuffer(cast);
+    return hook_->runHook(bucket);
+  }
+  at::Tensor parseHookResult(const c10::IValue& result) override { return hook_->parseHookResult(result); }
+
+ private:
+  std::unique_ptr<c10d::CommHookInterface> hook_;
+  at::ScalarType dtype_;
+};
 
 }  // namespace
 
@@ -32,26 +45,33 @@ std::unique_ptr<c10d::CommHookInterface> comm_hook(CommHook hook) {
   return std::make_unique<FunctionHook>(std::move(hook));
 }
 
-std::unique_ptr<c10d::CommHookInterface> bf16_compress_hook(c10::intrusive_ptr<c10d::ProcessGroup> group) {
-  TORCH_CHECK(group, "bf16_compress_hook() was given an empty process group");
+std::unique_ptr<c10d::CommHookInterface> allreduce_hook(c10::intrusive_ptr<c10d::ProcessGroup> group) {
+  TORCH_CHECK(group, "allreduce_hook() was given an empty process group");
   return comm_hook([group = std::move(group)](c10d::GradBucket& bucket) {
-    const at::Tensor buffer = bucket.getBuffer();
-    std::vector<at::Tensor> compressed = {buffer.to(at::kBFloat16).div_(group->getSize())};
-    const auto work = group->allreduce(compressed);
-    return work->getFuture()->then(
-        [buffer, sum = compressed[0]](c10::ivalue::Future& reduced) {
-          reduced.value();  // throws what the all-reduce threw
-          const at::NoGradGuard no_grad;
-          return c10::IValue(buffer.copy_(sum));
-        },
-        c10::TensorType::get());
+    std::vector<at::Tensor> gradients = {bucket.getBuffer()};
+    gradients[0].div_(group->getSize());  // before the sum, which short floats might not hold
+    return group->allreduce(gradients)->getFuture();
   });
+}
+
+std::unique_ptr<c10d::CommHookInterface> bf16_compress_hook(c10::intrusive_ptr<c10d::ProcessGroup> group) {
+  return bf16_compress_wrapper(allreduce_hook(std::move(group)));
+}
+
+std::unique_ptr<c10d::CommHookInterface> fp16_compress_wrapper(
+    std::unique_ptr<c10d::CommHookInterface> hook) {
+  return std::make_unique<CastingHook>(std::move(hook), at::kHalf);
+}
+
+std::unique_ptr<c10d::CommHookInterface> bf16_compress_wrapper(
+    std::unique_ptr<c10d::CommHookInterface> hook) {
+  return std::make_unique<CastingHook>(std::move(hook), at::kBFloat16);
 }
 
 std::unique_ptr<c10d::CommHookInterface> power_sgd_hook(std::shared_ptr<PowerSgd> power_sgd) {
   TORCH_CHECK(power_sgd, "power_sgd_hook() was given no PowerSgd");
   return comm_hook([power_sgd = std::move(power_sgd)](c10d::GradBucket& bucket) {
-    return completed(power_sgd->reduce(bucket));
+    return completed_future(power_sgd->reduce(bucket));
   });
 }
 

@@ -9,14 +9,27 @@
 namespace rehearse::parallel {
 namespace {
 
-// The two limits of DDP's buckets.
+std::int64_t bytes_of(double mebibytes) {
+  return static_cast<std::int64_t>(mebibytes * 1024 * 1024);
+}
+
+// The limits of DDP's buckets in bytes: those of the list, if there is one, else the two others.
 struct BucketLimits {
   std::int64_t first = c10d::kDefaultFirstBucketBytes;
   std::int64_t cap = c10d::kDefaultBucketBytesCap;
+  std::vector<std::int64_t> list;
 
   explicit BucketLimits(const DistributedDataParallelOptions& options) {
-    if (options.bucket_cap_mb) cap = first = static_cast<std::int64_t>(*options.bucket_cap_mb * 1024 * 1024);
+    for (const double limit : options.bucket_cap_mb_list) {
+      list.push_back(bytes_of(limit));
+      TORCH_CHECK_VALUE(list.back() > 0,
+                        "DistributedDataParallel: buckets must hold at least one byte, but "
+                        "bucket_cap_mb_list has a limit of ",
+                        limit, " MiB.");
+    }
+    if (options.bucket_cap_mb) cap = first = bytes_of(*options.bucket_cap_mb);
     if (options.first_bucket_bytes) first = *options.first_bucket_bytes;
+    if (!list.empty()) cap = first = *std::max_element(list.begin(), list.end());
     TORCH_CHECK_VALUE(cap > 0 && first > 0,
                       "DistributedDataParallel: buckets must hold at least one byte, but "
                       "bucket_cap_mb gives ",
@@ -31,6 +44,7 @@ std::vector<std::vector<std::size_t>> initial_buckets(const ReducedParameters& p
                                                       const BucketLimits& limits, bool rebuilds) {
   std::vector<std::size_t> sizes = {std::numeric_limits<std::size_t>::max()};
   if (!rebuilds) sizes = {static_cast<std::size_t>(limits.first), static_cast<std::size_t>(limits.cap)};
+  if (!limits.list.empty()) sizes.assign(limits.list.begin(), limits.list.end());
   auto buckets = std::get<0>(
       c10d::compute_bucket_assignment_by_size(parameters.tensors, sizes, parameters.expect_sparse));
   std::reverse(buckets.begin(), buckets.end());
@@ -44,14 +58,21 @@ std::shared_ptr<c10d::Reducer> make_reducer(const ReducedParameters& parameters,
                                             const DistributedDataParallelOptions& options) {
   const BucketLimits limits(options);
   const bool rebuilds = options.static_graph || !options.find_unused_parameters;
+  const bool lowered = options.mixed_precision && options.mixed_precision->param_dtype;
   std::unordered_map<std::size_t, std::string> names;
   for (std::size_t i = 0; i < parameters.names.size(); ++i) names.emplace(i, parameters.names[i]);
+  const auto buckets = initial_buckets(parameters, limits, rebuilds);
   auto reducer = std::make_shared<c10d::Reducer>(
-      parameters.tensors, initial_buckets(parameters, limits, rebuilds), group, parameters.expect_sparse,
-      limits.cap, options.find_unused_parameters, options.gradient_as_bucket_view, std::move(names),
-      limits.first, options.skip_all_reduce_unused_params, /*use_python_reducer=*/false,
-      /*bucket_bytes_cap_list=*/std::vector<std::int64_t>{});
+      parameters.tensors, buckets, group, parameters.expect_sparse, limits.cap,
+      options.find_unused_parameters, options.gradient_as_bucket_view && !lowered, std::move(names),
+      limits.first, options.skip_all_reduce_unused_params, /*use_python_reducer=*/false, limits.list);
   if (options.static_graph) reducer->set_static_graph();
+  if (lowered) {
+    reducer->set_mixed_precision_param_dtype(*options.mixed_precision->param_dtype);
+    // It gives the buckets other memory, into which no gradient comes: the views are of the old. PyTorch
+    // leaves it at that, and reduces what happens to be there in the first iteration.
+    reducer->initialize_buckets(buckets);
+  }
   return reducer;
 }
 

@@ -41,14 +41,21 @@ std::vector<RecordedState> recorded_states(const std::string& name) {
   return states;
 }
 
-std::map<std::string, std::string> recorded_logging_data(int ranks, int rank) {
+std::map<std::string, std::string> recorded_logging_data(const std::string& name, int ranks, int rank) {
   for (const auto& record : recorded().at("logging")) {
-    if (record.at("ranks") != ranks || record.at("rank") != rank) continue;
+    if (record.at("case") != name || record.at("ranks") != ranks || record.at("rank") != rank) continue;
     std::map<std::string, std::string> data;
     for (const auto& [key, value] : record.at("data").items()) data.emplace(key, text_of(value));
     return data;
   }
-  throw std::runtime_error("logging data not recorded");
+  throw std::runtime_error("logging data not recorded: " + name);
+}
+
+std::string recorded_error(const std::string& name, int rank) {
+  for (const auto& record : recorded().at("errors")) {
+    if (record.at("case") == name && record.at("rank") == rank) return record.at("text");
+  }
+  throw std::runtime_error("error not recorded: " + name);
 }
 
 std::string bits_of(const at::Tensor& tensor) {

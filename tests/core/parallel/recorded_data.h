@@ -21,8 +21,11 @@ struct RecordedState {
 // Of a case, all that was recorded. Throws std::runtime_error for a case that was not.
 std::vector<RecordedState> recorded_states(const std::string& name);
 
-// The logging data of case "small_buckets": numbers as text.
-std::map<std::string, std::string> recorded_logging_data(int ranks, int rank);
+// Numbers as text.
+std::map<std::string, std::string> recorded_logging_data(const std::string& name, int ranks, int rank);
+
+// What was thrown on a rank of two.
+std::string recorded_error(const std::string& name, int rank);
 
 // Big-endian hexadecimal digits of each element's bits, one after the other, and back.
 std::string bits_of(const at::Tensor& tensor);

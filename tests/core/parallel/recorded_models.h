@@ -46,6 +46,19 @@ struct Norm : torch::nn::Module {
   torch::nn::Linear last = register_module("last", linear(6, 3));
 };
 
+struct NormUnused : Norm {  // with a layer that nobody uses
+  torch::nn::Linear never = register_module("never", linear(6, 3));
+};
+
+struct Frozen : torch::nn::Module {  // a layer that takes no gradient
+  Frozen() {
+    for (auto& parameter : base->parameters()) parameter.set_requires_grad(false);
+  }
+  at::Tensor forward(const at::Tensor& x) { return head(base(x)); }
+  torch::nn::Linear base = register_module("base", linear(6, 5));
+  torch::nn::Linear head = register_module("head", linear(5, 2));
+};
+
 struct Mixed : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) { return narrow(wide(x).to(at::kFloat)).to(at::kDouble); }
   torch::nn::Linear wide = register_module("wide", linear(6, 5));

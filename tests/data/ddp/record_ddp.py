@@ -2,25 +2,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Records what PyTorch's own DistributedDataParallel does, as data for tests/core/parallel/ddp_recorded_test.cpp.
 
-    python record_ddp.py > recorded.json      (torch 2.11 with gloo; numpy only for PowerSGD; processes on loopback)
+    python record_ddp.py recorded.json      (torch 2.11 with gloo; numpy only for PowerSGD; processes on loopback)
 
 Each case trains a small model with closed-form weights and inputs (values() is that of ddp_fixture.cpp) on 1, 2, 3, 5
 and 8 ranks and writes the bits of the parameters, and of the buffers, of the first rank, and of the last one where it
-has others. Gloo adds in an order that depends on the number of ranks and on the place in the tensor; sums of the first two steps are exact for
-numbers of ranks that are powers of two, the rest is compared within rounding.
+has others; and what the logger and errors say. Gloo adds in an order that depends on the number of ranks and on the
+place in the tensor; sums of the first two steps are exact for numbers of ranks that are powers of two, the rest is
+compared within rounding.
 """
 import json
+import logging
 import os
-import struct
 import sys
 import warnings
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.nn.parallel.distributed import _MixedPrecision
+
+from models import Branches, Frozen, Matrix, Mixed, Mlp, Norm, NormUnused, Reused, Sparse, Tied, linear
 
 RANKS = (1, 2, 3, 5, 8)
 WORLD = max(RANKS)
@@ -46,90 +49,6 @@ def batch_of(rank, step):
     return values((4, 6), 100 * step + rank + 1)
 
 
-def linear(inputs, outputs, dtype=torch.float64):
-    return nn.Linear(inputs, outputs, dtype=dtype)
-
-
-class Mlp(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second, self.third = linear(6, 5), linear(5, 5), linear(5, 3)
-
-    def forward(self, x):
-        return self.third(self.second(self.first(x).relu()).relu())
-
-
-class Branches(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.left, self.right, self.never = linear(6, 3), linear(6, 3), linear(6, 3)
-
-    def forward(self, x, go_left):
-        return self.left(x) if go_left else self.right(x)
-
-
-class Reused(nn.Module):  # one layer used twice, another never
-    def __init__(self):
-        super().__init__()
-        self.twice, self.never = linear(6, 6), linear(6, 3)
-
-    def forward(self, x):
-        return self.twice(self.twice(x).relu())
-
-
-class Norm(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm, self.last = nn.BatchNorm1d(6, dtype=torch.float64), linear(6, 3)
-
-    def forward(self, x):
-        return self.last(self.norm(x))
-
-
-class Mixed(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.wide, self.narrow = linear(6, 5), linear(5, 2, torch.float32)
-
-    def forward(self, x):
-        return self.narrow(self.wide(x).float()).double()
-
-
-class TiedLayer(nn.Module):
-    def __init__(self, shared):
-        super().__init__()
-        self.weight = shared
-
-
-class Tied(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.encode = TiedLayer(nn.Parameter(torch.zeros(6, 6, dtype=torch.float64)))
-        self.decode = TiedLayer(self.encode.weight)
-
-    def forward(self, x):
-        return x.mm(self.encode.weight).relu().mm(self.decode.weight)
-
-
-class Sparse(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(10, 4, sparse=True, dtype=torch.float64)
-        self.head = linear(4, 2)
-
-    def forward(self, tokens):
-        return self.head(self.embedding(tokens))
-
-
-class Matrix(nn.Module):  # large enough for PowerSGD to compress
-    def __init__(self):
-        super().__init__()
-        self.wide, self.narrow = linear(6, 12), linear(12, 8)
-
-    def forward(self, x):
-        return self.narrow(self.wide(x).relu())
-
-
 def descend(module, rate=0.0625):
     with torch.no_grad():
         for parameter in module.parameters():
@@ -137,14 +56,34 @@ def descend(module, rate=0.0625):
                 parameter.sub_(parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad, alpha=rate)
 
 
+class NoStream:
+    """Mixed precision asks for streams and events, of which the CPU has none: everything is done in order."""
+
+    def __init__(self, *_):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def record(self, *_, **__):
+        pass
+
+    wait = wait_stream = record
+
+
 def bits(tensor):
-    code, flat = {torch.float64: ("d", 1), torch.float32: ("f", 1), torch.int64: ("q", 1)}[tensor.dtype], tensor.detach()
-    return "".join(struct.pack(">" + code[0], value).hex() for value in flat.flatten().tolist())
+    size = tensor.element_size()
+    whole = tensor.detach().contiguous().flatten().view({2: torch.int16, 4: torch.int32, 8: torch.int64}[size])
+    return "".join(format(value % (1 << 8 * size), f"0{2 * size}x") for value in whole.tolist())
 
 
 class Recorder:
     def __init__(self, group, ranks):
         self.group, self.ranks, self.rank, self.records = group, ranks, dist.get_rank(group), []
+        self.logs, self.errors = [], []
 
     def note(self, case, step, module):
         if self.rank not in (0, self.ranks - 1):
@@ -153,33 +92,84 @@ class Recorder:
         self.records.append({"case": case, "ranks": self.ranks, "rank": self.rank, "step": step,
                              "tensors": {name: bits(tensor) for name, tensor in state}})
 
-    def train(self, case, net, call=None, steps=STEPS, prepare=lambda ddp: None, rate=0.0625, **options):
+    def train(self, case, net, call=None, steps=STEPS, prepare=lambda ddp: None, rate=0.0625, idle=0,
+              **options):
         fill(net, salt=7 * self.rank)
         ddp = DDP(net, process_group=self.group, **options)
         prepare(ddp)
-        call = call or (lambda ddp, step: ddp(batch_of(self.rank, step)).sum().backward())
+        call = call or (lambda ddp, step: ddp(batch_of(self.rank, step)).double().sum().backward())
         for step in range(steps):
             ddp.zero_grad()
             call(ddp, step)
-            descend(net, rate)
+            if step >= idle:
+                descend(net, rate)
             if step in (1, steps - 1):
                 self.note(case, step, net)
         return ddp
 
-    def join(self, case, net, divide, **options):
+    def join(self, case, net, divide, call=None, fewest=2, **options):
         fill(net, salt=7 * self.rank)
         ddp = DDP(net, process_group=self.group, **options)
+        call = call or (lambda ddp, step: ddp(batch_of(self.rank, step)).sum().backward())
         with ddp.join(divide_by_initial_world_size=divide):
-            for step in range(2 + self.rank % 3):
+            for step in range(fewest + self.rank % 3):
                 ddp.zero_grad()
-                ddp(batch_of(self.rank, step)).sum().backward()
+                call(ddp, step)
                 descend(net)
         self.note(case, -1, net)
 
+    def log(self, case, ddp):
+        if self.rank in (0, self.ranks - 1):
+            data = ddp._get_ddp_logging_data()
+            self.logs.append({"case": case, "ranks": self.ranks, "rank": self.rank,
+                              "data": {key: data[key] for key in LOGGED if key in data}})
 
-def power_sgd(group, **options):
-    state = powerSGD_hook.PowerSGDState(group, start_powerSGD_iter=2, min_compression_rate=1, **options)
-    return lambda ddp: ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    def error(self, case, body):
+        try:
+            body()
+            raise AssertionError(f"{case}: no error")
+        except (RuntimeError, ValueError) as error:
+            self.errors.append({"case": case, "ranks": self.ranks, "rank": self.rank, "text": str(error)})
+
+
+def power_sgd(group, wrapper=lambda hook: hook, **options):
+    state = powerSGD_hook.PowerSGDState(group, **{"start_powerSGD_iter": 2, "min_compression_rate": 1, **options})
+    return lambda ddp: ddp.register_comm_hook(state, wrapper(powerSGD_hook.powerSGD_hook))
+
+
+def record_errors(to):
+    rank = to.rank
+    ddp_of = lambda net, **options: DDP(net, process_group=to.group, **options)
+    frozen = linear(6, 3).requires_grad_(False)
+    to.error("no_gradient", lambda: ddp_of(frozen))
+
+    def unused():
+        ddp = ddp_of(Branches())
+        for step in range(2):
+            ddp(batch_of(rank, step), True).sum().backward()
+
+    def ready_twice():
+        ddp = ddp_of(Branches(), find_unused_parameters=True)
+        (ddp(batch_of(rank, 0), True).sum() + ddp.module.never.weight.sum()).backward()
+
+    def graph_changes():
+        ddp = ddp_of(Branches(), static_graph=True)
+        for step in range(2):
+            ddp(batch_of(rank, step), step == 0).sum().backward()
+
+    def two_hooks():
+        ddp = ddp_of(Mlp())
+        for _ in range(2):
+            ddp.register_comm_hook(to.group, default_hooks.allreduce_hook)
+
+    def early_end():
+        ddp = ddp_of(Mlp())
+        with ddp.join(throw_on_early_termination=True):
+            for step in range(1 + rank):
+                ddp(batch_of(rank, step)).sum().backward()
+
+    for body in (unused, ready_twice, graph_changes, two_hooks, early_end):
+        to.error(body.__name__, body)
 
 
 LOGGED = ("world_size", "rank", "module_name", "bucket_cap_bytes", "find_unused_parameters", "gradient_as_bucket_view",
@@ -211,7 +201,11 @@ def record(group, ranks):
     DDP._set_params_and_buffers_to_ignore_for_model(ignoring, ["second.weight", "third.bias"])
 
     to.train("plain", Mlp())
-    logged = to.train("small_buckets", Mlp(), bucket_cap_mb=small)
+    to.log("small_buckets", to.train("small_buckets", Mlp(), bucket_cap_mb=small))
+    listed = [small, 3 * small, 2 * small]
+    to.log("bucket_list", to.train("bucket_list", Mlp(), bucket_cap_mb_list=listed))
+    to.log("bucket_list_find_unused", to.train("bucket_list_find_unused", Mlp(), bucket_cap_mb_list=listed,
+                                               bucket_cap_mb=25, find_unused_parameters=True))
     to.train("bucket_views", Mlp(), gradient_as_bucket_view=True, bucket_cap_mb=small)
     to.train("find_unused", Branches(), branch, find_unused_parameters=True, bucket_cap_mb=small)
     to.train("skip_unused", Branches(), left, find_unused_parameters=True, skip_all_reduce_unused_params=True,
@@ -232,6 +226,12 @@ def record(group, ranks):
     to.join("join_effective_size", Mlp(), False, bucket_cap_mb=small)
     to.join("join_find_unused", Mlp(), True, find_unused_parameters=True)
     to.join("join_buffers", Norm(), True)
+    to.join("join_buffers_effective_size", Norm(), False, fewest=1)
+    to.join("join_buffers_unused", NormUnused(), False, find_unused_parameters=True)
+    to.join("join_unused", Branches(), True, branch, find_unused_parameters=True, bucket_cap_mb=small)
+    to.join("join_views", Mlp(), False, gradient_as_bucket_view=True, bucket_cap_mb=small)
+    to.join("join_without_inputs", Mlp(), True, fewest=0, bucket_cap_mb=small)
+    to.join("join_without_inputs_effective_size", Mlp(), False, fewest=0)
     to.train("hook_allreduce", Mlp(), prepare=lambda ddp: ddp._register_builtin_comm_hook(
         dist.BuiltinCommHookType.ALLREDUCE))
     to.train("hook_fp16", Mlp(), prepare=lambda ddp: ddp._register_builtin_comm_hook(
@@ -242,26 +242,46 @@ def record(group, ranks):
                           ("cold", {"warm_start": False, "random_seed": 5}),
                           ("no_feedback", {"use_error_feedback": False}),
                           ("batched", {"batch_tensors_with_same_shape": True}),
-                          ("epsilon", {"orthogonalization_epsilon": 0.125})):
+                          ("epsilon", {"orthogonalization_epsilon": 0.125}),
+                          ("late", {"start_powerSGD_iter": 4}),
+                          ("rate2", {"min_compression_rate": 2}),
+                          ("fp16", {"wrapper": default_hooks.fp16_compress_wrapper}),
+                          ("bf16", {"wrapper": default_hooks.bf16_compress_wrapper})):
         to.train("power_sgd_" + name, Matrix(), square, steps=6, prepare=power_sgd(group, **options), rate=2.0**-9)
-    data = logged._get_ddp_logging_data()
-    logs = {"ranks": ranks, "rank": rank, "data": {key: data[key] for key in LOGGED if key in data}}
-    return to.records, [logs] if rank in (0, ranks - 1) else []
+    for name, wrapper in (("fp16", default_hooks.fp16_compress_wrapper), ("bf16", default_hooks.bf16_compress_wrapper)):
+        to.train("wrapper_" + name, Mlp(), prepare=lambda ddp: ddp.register_comm_hook(
+            group, wrapper(default_hooks.allreduce_hook)))
+    single, half, brain = torch.float32, torch.float16, torch.bfloat16
+    for name, net, dtypes, options in (
+            ("single", Mlp(), (single, single, single), {"bucket_cap_mb": small}),
+            ("half", Mlp(), (half, half, half), {}),
+            ("wide_reduction", Mlp(), (brain, torch.float64, None), {"bucket_cap_mb": small}),
+            ("parameters_alone", Mlp(), (brain, None, None), {}),
+            ("buffers", Norm(), (single, single, single), {}),
+            ("frozen", Frozen(), (single, single, None), {})):
+        # Idle at first: the reducer then has views of other buckets than it reduces, and gives what is in memory. With
+        # static_graph and gradient_as_bucket_view it does so later too.
+        to.train("mixed_precision_" + name, net, mixed_precision=_MixedPrecision(*dtypes), idle=1, **options)
+    if ranks == 2:
+        record_errors(to)
+    return to.records, to.logs, to.errors
 
 
 def process(rank, path):
     warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    torch.Stream = torch.Event = torch.accelerator.current_stream = NoStream
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=WORLD)
-    records, logs = [], []
+    records, logs, errors = [], [], []
     for ranks in RANKS:
         group = dist.new_group(list(range(ranks)))
         if rank < ranks:
-            for mine, all_of in zip(record(group, ranks), (records, logs)):
+            for mine, all_of in zip(record(group, ranks), (records, logs, errors)):
                 all_of.extend(mine)
         dist.barrier()
     gathered = [None] * WORLD
-    dist.all_gather_object(gathered, (records, logs))
+    dist.all_gather_object(gathered, (records, logs, errors))
     if rank == 0:
         with open(path, "w") as file:
             place = lambda item: (item["case"], item["ranks"], item["step"])
@@ -270,7 +290,7 @@ def process(rank, path):
                 of[0][:] = [item for item in of[0] if item["tensors"] != first[place(item)]]
             lines = lambda part: ",\n".join(json.dumps(item) for of in gathered for item in of[part])
             file.write(f'{{"torch": "{torch.__version__.split("+")[0]}",\n"records": [\n{lines(0)}],\n'
-                       f'"logging": [\n{lines(1)}]}}\n')
+                       f'"logging": [\n{lines(1)}],\n"errors": [\n{lines(2)}]}}\n')
     dist.destroy_process_group()
 
 

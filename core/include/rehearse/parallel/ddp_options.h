@@ -6,7 +6,28 @@
 #include <string>
 #include <vector>
 
+#include <c10/core/ScalarType.h>
+
 namespace rehearse {
+
+// PyTorch's _MixedPrecision. What is not given stays as it is. The full values of parameters are kept beside
+// those of param_dtype, which take their places from the start of forward until the bucket of gradients that
+// they are in has been reduced; in a forward without grad mode until its end, and inside no_sync() on into
+// the next iteration.
+struct MixedPrecision {
+  // Of parameters, and of floating-point tensors among forward()'s arguments, hence of what is computed.
+  // Gradients, in full precision in the end, are then no views of buckets, whatever gradient_as_bucket_view
+  // says. (PyTorch leaves views behind that no bucket has, and reduces old gradients from the third
+  // iteration.)
+  std::optional<at::ScalarType> param_dtype = std::nullopt;
+
+  // In which gradients are added up. Not given: param_dtype. (PyTorch reduces memory that nobody has written
+  // in the first iteration.)
+  std::optional<at::ScalarType> reduce_dtype = std::nullopt;
+
+  // Of all buffers, counters too, from construction on.
+  std::optional<at::ScalarType> buffer_dtype = std::nullopt;
+};
 
 // The arguments of torch.nn.parallel.DistributedDataParallel, with its names and defaults.
 struct DistributedDataParallelOptions {
@@ -17,6 +38,11 @@ struct DistributedDataParallelOptions {
   // The first bucket to be reduced is smaller, so that communication starts early. Not given: 1 MiB, and the
   // size of all others when bucket_cap_mb is given, as in PyTorch.
   std::optional<std::int64_t> first_bucket_bytes = std::nullopt;
+
+  // MiB of each bucket, the last one for all that follow; takes the place of the two above. In the first
+  // iteration the list begins at the first parameter, which is reduced last, and later at the first gradient
+  // to arrive, as in PyTorch.
+  std::vector<double> bucket_cap_mb_list = {};
 
   // Gradients are views of the buckets: saves one copy of them. See DistributedDataParallel::zero_grad().
   bool gradient_as_bucket_view = false;
@@ -41,6 +67,12 @@ struct DistributedDataParallelOptions {
   // broadcast, nor reduced. PyTorch's _set_params_and_buffers_to_ignore_for_model(), which it forgets to
   // honour for parameters of the outermost module itself.
   std::vector<std::string> parameters_to_ignore = {};
+
+  // Parameters, buffers and reductions in other dtypes. Takes the place of a communication hook, and does not
+  // go with find_unused_parameters: the reducer does not find lowered parameters in the graph. (PyTorch fails
+  // then in the first backward, as it does without param_dtype, with shared parameters, and after no_sync()
+  // or a first forward without grad mode, all of which work here.)
+  std::optional<MixedPrecision> mixed_precision = std::nullopt;
 
   // At construction, verify that all ranks have the same parameters and take rank 0's values.
   bool init_sync = true;

@@ -10,6 +10,7 @@
 
 #include <torch/nn/module.h>
 
+#include <rehearse/parallel/cast_inputs.h>
 #include <rehearse/parallel/output_tensors.h>
 #include <rehearse/parallel/reducer_session.h>
 
@@ -98,19 +99,16 @@ class DistributedDataParallel {
 
   // The module's forward(). The output is returned as it is, but with find_unused_parameters, and in the
   // first iteration with static_graph, its tensors (see TensorVisitor for where they are looked for) are
-  // copies through which unused outputs are noticed.
+  // copies through which unused outputs are noticed. With mixed_precision, the module gets copies of
+  // arguments that hold floating-point tensors, in param_dtype, and the output is what it computes from them.
   template <class... Args>
   auto forward(Args&&... args) {
     session_.before_forward();
-    Module& module = *parallel::ModuleTraits<Net>::pointer(net_);
-    if constexpr (std::is_void_v<decltype(module.forward(std::forward<Args>(args)...))>) {
-      module.forward(std::forward<Args>(args)...);
-      finish_without_outputs();
-    } else {
-      auto output = module.forward(std::forward<Args>(args)...);
-      finish(output);
-      return output;
-    }
+    const auto dtype = session_.input_dtype();
+    if (!dtype) return run(std::forward<Args>(args)...);
+    return parallel::with_cast_inputs(
+        *dtype, [this]<class... Cast>(Cast&&... cast) { return run(std::forward<Cast>(cast)...); },
+        std::forward<Args>(args)...);
   }
   template <class... Args>
   auto operator()(Args&&... args) {
@@ -169,6 +167,18 @@ class DistributedDataParallel {
   std::vector<parallel::GradientBucket> buckets() const { return session_.buckets(); }
 
  private:
+  template <class... Args>
+  auto run(Args&&... args) {
+    if constexpr (std::is_void_v<decltype(module().forward(std::forward<Args>(args)...))>) {
+      module().forward(std::forward<Args>(args)...);
+      finish_without_outputs();
+    } else {
+      auto output = module().forward(std::forward<Args>(args)...);
+      finish(output);
+      return output;
+    }
+  }
+
   template <class Output>
   void finish(Output& output) {
     if (!session_.wants_outputs()) return finish_without_outputs();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <ranges>
@@ -74,6 +75,34 @@ class TensorVisitor {
 
   Fn& fn_;
 };
+
+// Would for_each_tensor() look for tensors in a T that is not const?
+template <class T>
+consteval bool holds_tensors() {
+  if constexpr (std::is_base_of_v<at::Tensor, T> || std::is_same_v<T, c10::IValue>) {
+    return true;
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::ranges::view<T>) {
+    return false;
+  } else if constexpr (requires(T& value, void (&fn)(at::Tensor&)) { visit_tensors(value, fn); }) {
+    return true;
+  } else if constexpr (requires { std::tuple_size<T>::value; }) {
+    return []<std::size_t... i>(std::index_sequence<i...>) {
+      return (holds_tensors<std::remove_cvref_t<std::tuple_element_t<i, T>>>() || ...);
+    }(std::make_index_sequence<std::tuple_size_v<T>>());
+  } else if constexpr (requires { std::variant_size<T>::value; }) {
+    return []<std::size_t... i>(std::index_sequence<i...>) {
+      return (holds_tensors<std::variant_alternative_t<i, T>>() || ...);
+    }(std::make_index_sequence<std::variant_size_v<T>>());
+  } else if constexpr (requires(T& value) { value.has_value(), *value; }) {
+    return holds_tensors<std::remove_cvref_t<decltype(*std::declval<T&>())>>();
+  } else if constexpr (std::ranges::range<T>) {
+    using Part = std::remove_cvref_t<std::ranges::range_reference_t<T>>;
+    if constexpr (!std::is_same_v<Part, T>) return holds_tensors<Part>();
+    return false;
+  } else {
+    return false;
+  }
+}
 
 template <class T, class Fn>
 void for_each_tensor(T& value, Fn&& fn) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ class ReducerSession {
 
   // Blocks for the collectives of join(), of bucket rebuilding (second iteration) and of buffers.
   void before_forward();
+
+  // The dtype that floating-point inputs of the module are to have. None: whatever they have.
+  std::optional<at::ScalarType> input_dtype() const noexcept;
 
   // Does after_forward() want the tensors of the output?
   bool wants_outputs() const noexcept;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <utility>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
+
+namespace rehearse::parallel {
+
+// What a communication hook gives that has blocked until its tensor was there.
+inline c10::intrusive_ptr<c10::ivalue::Future> completed_future(at::Tensor tensor) {
+  auto future = c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get());
+  future->markCompleted(std::move(tensor));
+  return future;
+}
+
+}  // namespace rehearse::parallel

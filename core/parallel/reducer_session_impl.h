@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/logger.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+
+#include <rehearse/parallel/reducer_session.h>
+
+#include "parallel/lowered_parameters.h"
+#include "parallel/model_state.h"
+#include "parallel/number_exchange.h"
+
+namespace rehearse::parallel {
+
+// reducer_session.cpp has the iterations, uneven_inputs.cpp what join() makes of them.
+class ReducerSession::Impl {
+ public:
+  Impl(std::shared_ptr<torch::nn::Module> module, c10::intrusive_ptr<c10d::ProcessGroup> group,
+       DistributedDataParallelOptions options);
+
+  void before_forward();
+  std::optional<at::ScalarType> input_dtype() const noexcept;
+  bool wants_outputs() const noexcept;
+  void after_forward(std::vector<at::Tensor>& outputs);
+  bool set_gradient_sync(bool on) noexcept { return std::exchange(reduces_, on); }
+  void join(const JoinOptions& options, const std::function<void()>& body);
+  void register_comm_hook(c10d::BuiltinCommHookType hook);
+  void register_comm_hook(std::unique_ptr<c10d::CommHookInterface> hook, const std::string& name);
+  std::vector<at::Tensor> parameters() const { return module_parameters(*module_); }
+  std::vector<GradientBucket> buckets() const;
+  c10::DDPLoggingData logging_data() const { return logger_->get_ddp_logging_data(); }
+
+ private:
+  void set_up_reducer();
+  void tell_joined_ranks();
+  void shadow_iteration();
+  void warn_of_skew() const;
+  int common_rank(bool candidate) const;
+  std::vector<at::Tensor> state() const;
+  std::vector<at::Tensor> buffers_to_synchronize() const;
+
+  std::shared_ptr<torch::nn::Module> module_;
+  c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  DistributedDataParallelOptions options_;
+  IgnoredNames ignored_;
+  ReducedParameters parameters_;
+  std::optional<NumberExchange> exchange_;
+  std::shared_ptr<c10d::Reducer> reducer_;
+  std::shared_ptr<c10d::Logger> logger_;
+  std::optional<LoweredParameters> lowered_;  // with mixed_precision
+
+  // PyTorch's require_backward_grad_sync, require_forward_param_sync: only an iteration whose gradients were
+  // reduced makes the next forward broadcast buffers.
+  bool reduces_ = true;
+  bool broadcasts_buffers_ = true;
+  // static_graph: has the first backward been told to reduce at its end? Shared with nodes of graphs.
+  std::shared_ptr<bool> delayed_reduction_ = std::make_shared<bool>(false);
+  bool lowered_by_forward_ = false;  // by the one that is under way
+  std::optional<JoinOptions> joining_;
+};
+
+}  // namespace rehearse::parallel

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The same small trainings as PyTorch's own DistributedDataParallel made over gloo: parameters and buffers of
+// ranks are those that it recorded. Where every sum is exact (two steps, numbers of ranks that are powers of
+// two) to the bit; elsewhere gloo adds in another order, and within rounding.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/parallel/recorded_data.h"
+#include "core/parallel/recorded_models.h"
+
+namespace rehearse_test::recorded {
+
+using rehearse::DistributedDataParallel;
+using rehearse::RankContext;
+using Options = rehearse::DistributedDataParallelOptions;
+
+constexpr double kSmall = 104.0 / (1 << 20);  // MiB: 13 doubles
+constexpr int kSteps = 4;
+
+// The states that one case passes through in one world.
+class Notes {
+ public:
+  void note(const RankContext& ctx, int step, const torch::nn::Module& module);
+  void expect(const RecordedState& state, int rank, double tolerance) const;  // 0: to the bit
+
+ private:
+  std::map<std::pair<int, int>, std::map<std::string, at::Tensor>> states_;
+};
+
+using Body = std::function<void(RankContext&, Notes&)>;
+
+struct Rounding {
+  double relative = 1e-12;
+  bool exact_at_first = true;  // steps 0 and 1 on powers of two
+};
+
+// Runs the body on all recorded numbers of ranks, and compares what it noted with the case.
+void expect_recorded(const std::string& name, const Body& body, Rounding rounding = {});
+
+struct Training {
+  Options options = {};
+  int steps = kSteps;
+  double rate = 0.0625;
+  int idle = 0;  // so many steps at first change no parameter
+};
+
+template <class Net>
+using Ddp = DistributedDataParallel<std::shared_ptr<Net>>;
+
+template <class Net, class Step, class Prepare>
+Body training(const Training& training, Step step_of, Prepare prepare) {
+  return [=](RankContext& ctx, Notes& notes) {
+    auto net = std::make_shared<Net>();
+    fill(*net, 7 * ctx.rank());
+    Ddp<Net> ddp(net, ctx.group(), training.options);
+    prepare(ddp, ctx);
+    for (int step = 0; step < training.steps; ++step) {
+      ddp.zero_grad(/*set_to_none=*/!training.options.gradient_as_bucket_view);
+      step_of(ddp, ctx.rank(), step);
+      if (step >= training.idle) descend(ddp.parameters(), training.rate);
+      if (step == 1 || step == training.steps - 1) notes.note(ctx, step, *net);
+    }
+  };
+}
+
+inline constexpr auto kSum = [](auto& ddp, int rank, int step) {
+  ddp(batch_of(rank, step)).to(at::kDouble).sum().backward();
+};
+inline constexpr auto kSquares = [](auto& ddp, int rank, int step) {
+  ddp(batch_of(rank, step)).square().sum().backward();
+};
+inline constexpr auto kBranch = [](auto& ddp, int rank, int step) {
+  ddp(batch_of(rank, step), (rank + step) % 2 == 0).sum().backward();
+};
+inline constexpr auto kNothing = [](auto&, RankContext&) {};
+
+inline constexpr auto kAccumulate = [](auto& ddp, int rank, int step) {
+  {
+    const auto guard = ddp.no_sync();
+    for (int micro = 0; micro < 2; ++micro) ddp(batch_of(rank, 10 * step + micro)).sum().backward();
+  }
+  ddp(batch_of(rank, 10 * step + 2)).sum().backward();
+};
+
+template <class Net, class Step = decltype(kSum)>
+void expect_trained(const std::string& name, const Options& options = {}, Step step = kSum,
+                    Rounding rounding = {}) {
+  expect_recorded(name, training<Net>({.options = options}, step, kNothing), rounding);
+}
+
+}  // namespace rehearse_test::recorded
