@@ -70,6 +70,15 @@ Tensors compressed(const ProcessGroup& group) {
   return values;
 }
 
+// As float, in which it was computed and added up.
+Tensors mixed_precision(const ProcessGroup& group) {
+  DistributedDataParallelOptions options;
+  options.mixed_precision = MixedPrecision{.param_dtype = at::kFloat};
+  auto values = train(group, options, [](Ddp& ddp, const ProcessGroup& group) { four_steps(ddp, group->getRank()); });
+  for (auto& value : values) value = value.to(at::kFloat);
+  return values;
+}
+
 Tensors power_sgd(const ProcessGroup& group) {
   auto values = train(group, {.bucket_cap_mb = 0.001}, [](Ddp& ddp, const ProcessGroup& group) {
     parallel::PowerSgdOptions options;
@@ -95,11 +104,12 @@ std::vector<Case> ddp_cases() {
       for (int step = 0; step < 3; ++step) accumulate(ddp, group->getRank(), step);
     });
   };
-  DistributedDataParallelOptions small, views, unused, fixed;
+  DistributedDataParallelOptions small, views, unused, fixed, listed;
   small.bucket_cap_mb = 0.001;
   views.gradient_as_bucket_view = true;
   unused.find_unused_parameters = true;
   fixed.static_graph = true;
+  listed.bucket_cap_mb_list = {0.0002, 0.001};
   return {
       {"defaults", with({}), Expected::rounding},
       {"small buckets", with(small), Expected::rounding},
@@ -111,6 +121,8 @@ std::vector<Case> ddp_cases() {
       {"join, divided by ranks with inputs",
        [](const ProcessGroup& group) { return join(group, {.divide_by_initial_world_size = false}); },
        Expected::rounding},
+      {"list of bucket limits", with(listed), Expected::rounding},
+      {"mixed precision", mixed_precision, Expected::rounding},
       {"bfloat16 hook", compressed, Expected::rounding},
       {"PowerSGD hook", power_sgd, Expected::rounding},
   };
