@@ -39,6 +39,8 @@ ReducerSession::Impl::Impl(std::shared_ptr<torch::nn::Module> module,
 
 void ReducerSession::Impl::set_up_reducer() {
   reducer_ = make_reducer(parameters_, group_, options_);
+  bucket_names_.emplace(*group_);
+  bucket_names_->set(*reducer_, parameters_);
   logger_ = std::make_shared<c10d::Logger>(reducer_);
   reducer_->set_logger(logger_);
   logger_->set_construction_data_and_log(module_->name(), /*device_ids=*/{}, /*output_device=*/-1,
@@ -58,12 +60,17 @@ void ReducerSession::Impl::before_forward() {
   }
   if (joining_) tell_joined_ranks();
   // Also where an unfinished reduction of the iteration before is found, so called in every iteration.
-  if (trains) with_parameter_names(parameters_.names, [&] { return reducer_->rebuild_buckets(); });
+  if (trains) rebuild_buckets();
   if (auto buffers = buffers_to_synchronize(); !buffers.empty()) {
     broadcast_state(group_, std::move(buffers), joining_ ? common_rank(true) : kAuthoritativeRank);
   }
   if (joining_) exchange_->sum(reduces_ ? 1 : 0);
   lowered_by_forward_ = lowered_ && lowered_->lower();
+}
+
+void ReducerSession::Impl::rebuild_buckets() {
+  const bool rebuilt = with_parameter_names(parameters_.names, [&] { return reducer_->rebuild_buckets(); });
+  if (rebuilt) bucket_names_->set(*reducer_, parameters_);
 }
 
 std::optional<at::ScalarType> ReducerSession::Impl::input_dtype() const noexcept {

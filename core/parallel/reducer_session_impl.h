@@ -11,6 +11,7 @@
 
 #include <rehearse/parallel/reducer_session.h>
 
+#include "parallel/bucket_names.h"
 #include "parallel/lowered_parameters.h"
 #include "parallel/model_state.h"
 #include "parallel/number_exchange.h"
@@ -37,6 +38,7 @@ class ReducerSession::Impl {
 
  private:
   void set_up_reducer();
+  void rebuild_buckets();
   void tell_joined_ranks();
   void shadow_iteration();
   void warn_of_skew() const;
@@ -52,6 +54,7 @@ class ReducerSession::Impl {
   std::optional<NumberExchange> exchange_;
   std::shared_ptr<c10d::Reducer> reducer_;
   std::shared_ptr<c10d::Logger> logger_;
+  std::optional<BucketNames> bucket_names_;
   std::optional<LoweredParameters> lowered_;  // with mixed_precision
 
   // PyTorch's require_backward_grad_sync, require_forward_param_sync: only an iteration whose gradients were

@@ -50,7 +50,7 @@ void ReducerSession::Impl::tell_joined_ranks() {
 
 // _DDPJoinHook.main_hook(): the collectives of an iteration of the ranks that still have inputs.
 void ReducerSession::Impl::shadow_iteration() {
-  reducer_->rebuild_buckets();
+  rebuild_buckets();
   if (auto buffers = buffers_to_synchronize(); !buffers.empty()) {
     broadcast_state(group_, std::move(buffers), common_rank(false));
   }

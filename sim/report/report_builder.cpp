@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
@@ -11,39 +10,23 @@
 #include <rehearse/sim/format_time.h>
 
 #include "report/event_lines.h"
+#include "report/failure_text.h"
 #include "report/standstill.h"
 
 namespace rehearse::sim {
 namespace {
 
-template <class Error>
-bool is_a(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
-// Without c10's own stack trace, whose addresses differ from process to process.
-std::string text_of(const exec::RankFailure& failure) {
-  try {
-    std::rethrow_exception(failure.error);
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  } catch (...) {
-    return failure.what;
-  }
+Difference::Side side_of(const comm::Mismatch::Side& side) {
+  return {side.alike, side.fingerprint, side.where.describe()};
 }
 
 Difference difference_of(const comm::Mismatch& mismatch) {
   Difference difference;
   difference.group = mismatch.group;
   difference.sequence = mismatch.sequence;
-  difference.first = {mismatch.first.rank, mismatch.first.fingerprint, mismatch.first.where.describe()};
-  difference.second = {mismatch.second.rank, mismatch.second.fingerprint, mismatch.second.where.describe()};
+  difference.first = side_of(mismatch.first);
+  difference.second = side_of(mismatch.second);
+  for (const auto& side : mismatch.others) difference.others.push_back(side_of(side));
   for (const auto& field : mismatch.fields) difference.fields.push_back({field.name, field.first, field.second});
   return difference;
 }
@@ -125,18 +108,11 @@ class Builder {
 
   void rank_failed(const exec::RankFailure& failure) {
     if (!record_.mismatches.empty()) return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
-    if (is_a<TimeoutError>(failure.error) || is_a<c10::DistStoreError>(failure.error)) {
+    if (is_a<TimeoutError>(failure) || is_a<c10::DistStoreError>(failure)) {
       return outcome().hang.empty() ? timed_out(failure) : standstill();
     }
-    const auto verdict = is_a<CheckError>(failure.error) ? Verdict::check_failed : Verdict::rank_failed;
-    set(verdict, fmt::format("rank {}: {}", failure.rank, gist(text_of(failure))));
-  }
-
-  // The first line of an exception's text; of a long one the first sentence. The rank's line has the whole.
-  static std::string gist(const std::string& text) {
-    constexpr std::size_t kLong = 160;
-    const std::string line = text.substr(0, text.find('\n'));
-    return line.size() > kLong ? line.substr(0, line.find(". ")) : line;
+    const auto verdict = is_a<CheckError>(failure) ? Verdict::check_failed : Verdict::rank_failed;
+    set(verdict, fmt::format("rank {}: {}", failure.rank, gist_of(failure)));
   }
 
   // Nobody could go on. Where the culprit polls, the wait of the others is only what ended the world.
@@ -161,7 +137,7 @@ class Builder {
       missing_ranks |= call.rank == failure.rank && !call.waits_for.empty();
     }
     auto story = all.tell(report_.rank_lines, failure.at);
-    if (!missing_ranks) story.headline = fmt::format("rank {}: {}", failure.rank, gist(text_of(failure)));
+    if (!missing_ranks) story.headline = fmt::format("rank {}: {}", failure.rank, gist_of(failure));
     report_.wait_cycle = std::move(story.wait_cycle);
     set(Verdict::timeout, std::move(story.headline));
   }
@@ -198,6 +174,13 @@ class Builder {
     report_.last_events = last_event_lines(record_.events, options_.ranks);
   }
 
+  // Ranks that meet in different calls all stand in them; what is told below is not repeated here.
+  void disagreeing_line(const exec::RankFailure& failure) {
+    RankLine& line = line_of(failure.rank);
+    line.state = "blocked";
+    line.doing = record_.events.title(record_.events.of_rank(failure.rank).back()) + " (its ranks disagree)";
+  }
+
   RankLine& line_of(int rank) { return report_.rank_lines[static_cast<std::size_t>(rank)]; }
 
   void blocked_line(const exec::BlockedFiber& fiber) {
@@ -214,10 +197,12 @@ class Builder {
     RankLine& line = line_of(failure.rank);
     line.state = "failed";
     line.at = failure.at;
-    // A mismatch is told in full below: here only what this rank called.
-    const bool mismatch = is_a<MismatchError>(failure.error) && !record_.mismatches.empty();
-    line.doing = mismatch ? "called " + record_.mismatches.front().second.fingerprint : text_of(failure);
+    line.doing = text_of(failure);
     line.where = failure.thrown_at.describe();
+    if (!is_a<MismatchError>(failure) || record_.mismatches.empty()) return;
+    if (record_.mismatches.front().kind != comm::Mismatch::Kind::new_group) return disagreeing_line(failure);
+    // Told in full below: here only what this rank called.
+    line.doing = "called new_group with " + record_.mismatches.front().second.fingerprint;
   }
 
   // A rank whose timeout ended the hang, or that was about to look again, was blocked as well: that is what the reader

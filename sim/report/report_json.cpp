@@ -32,10 +32,12 @@ Json json_of(const RankLine& line) {
 }
 
 Json json_of(const Difference::Side& side) {
-  return {{"rank", side.rank}, {"fingerprint", side.fingerprint}, {"where", side.where}};
+  return {{"ranks", side.ranks}, {"fingerprint", side.fingerprint}, {"where", side.where}};
 }
 
 Json json_of(const Difference& difference) {
+  Json others = Json::array();
+  for (const auto& side : difference.others) others.push_back(json_of(side));
   Json fields = Json::array();
   for (const auto& field : difference.fields) {
     fields.push_back({{"name", field.name}, {"first", field.first}, {"second", field.second}});
@@ -45,6 +47,7 @@ Json json_of(const Difference& difference) {
       {"seq_id", difference.sequence},
       {"first", json_of(difference.first)},
       {"second", json_of(difference.second)},
+      {"others", std::move(others)},
       {"fields", std::move(fields)},
   };
 }
@@ -132,7 +135,7 @@ RankLine rank_line_of(const Reader& reader) {
 }
 
 Difference::Side side_of(const Reader& reader) {
-  return {reader.get<int>("rank"), reader.get<std::string>("fingerprint"), reader.get<std::string>("where")};
+  return {reader.get<std::vector<int>>("ranks"), reader.get<std::string>("fingerprint"), reader.get<std::string>("where")};
 }
 
 Difference::Field field_of(const Reader& reader) {
@@ -146,6 +149,7 @@ Difference difference_of(const Reader& reader) {
   difference.sequence = reader.get<std::uint64_t>("seq_id");
   difference.first = side_of(reader.child("first"));
   difference.second = side_of(reader.child("second"));
+  difference.others = reader.get_list("others", side_of);
   difference.fields = reader.get_list("fields", field_of);
   return difference;
 }

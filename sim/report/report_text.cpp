@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse/exec/rank_list.h>
 #include <rehearse/sim/format_time.h>
 #include <rehearse/sim/report_writers.h>
 
@@ -14,6 +15,7 @@ namespace rehearse::sim {
 namespace {
 
 constexpr std::size_t kDifferencesShown = 3;
+constexpr std::size_t kSidesShown = 6;  // of one difference
 constexpr std::size_t kEdgesShown = 8;
 constexpr std::size_t kEventsLeast = 3;  // shown however long the rest is
 constexpr std::size_t kLinesAimedAt = 25;
@@ -44,14 +46,21 @@ class TextWriter {
     return colour + name + "\x1b[0m" + text.substr(name.size());
   }
 
-  // Both calls, and only the fields in which they differ.
+  // All calls, and only the fields in which the first two differ.
   std::string difference(const Difference& difference) const {
     std::string text =
         line(fmt::format("different calls, #{} on group \"{}\":", difference.sequence, difference.group));
-    for (const auto* side : {&difference.first, &difference.second}) {
-      const std::string where = side->where.empty() ? "" : "  at " + side->where;
-      text += line(fmt::format("  rank {}  {}{}", side->rank, side->fingerprint, where), 6);
+    std::vector<const Difference::Side*> sides{&difference.first, &difference.second};
+    for (const auto& side : difference.others) sides.push_back(&side);
+    const std::size_t shown = std::min(sides.size(), kSidesShown);
+    std::size_t width = 0;
+    for (std::size_t i = 0; i < shown; ++i) width = std::max(width, describe_ranks(sides[i]->ranks).size());
+    for (std::size_t i = 0; i < shown; ++i) {
+      const std::string where = sides[i]->where.empty() ? "" : "  at " + sides[i]->where;
+      const std::string label = fmt::format("  {:{}}  ", describe_ranks(sides[i]->ranks), width);
+      text += wrapped(label, sides[i]->fingerprint + where, options_.width, 6) + "\n";
     }
+    if (shown < sides.size()) text += more(sides.size() - shown, "calls");
     std::vector<std::string> fields;
     for (const auto& field : difference.fields) {
       fields.push_back(fmt::format("{} ({}, {})", field.name, field.first, field.second));

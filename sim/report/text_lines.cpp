@@ -62,7 +62,9 @@ std::string wrapped(std::string_view prefix, std::string_view text, std::size_t 
     const std::string_view part = text.substr(0, end);
     text.remove_prefix(std::min(end + kBetween.size(), text.size()));
     const std::size_t gap = lines.line_is_fresh() ? 0 : kBetween.size();
-    if (gap != 0 && !lines.has_room_for(gap + part.size()) && lines.fits_on_a_line(part.size())) {
+    // What is longer than a line begins where there is room for its first word.
+    const std::size_t unbroken = lines.fits_on_a_line(part.size()) ? part.size() : std::min(part.find(' ', 1), part.size());
+    if (gap != 0 && !lines.has_room_for(gap + unbroken)) {
       lines.next_line();
     } else if (gap != 0) {
       lines.add(kBetween);

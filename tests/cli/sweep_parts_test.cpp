@@ -63,9 +63,9 @@ TEST(Culprit, IsWithoutRanksAndNumbers) {
 TEST(Culprit, OfAMismatch_IsBothCallsInEitherOrder) {
   Report report;
   report.verdict = Verdict::mismatch;
-  const Difference::Side left{1, "allreduce(sum, float32[9], cpu)", "a.cpp:1 in f"};
-  const Difference::Side right{3, "allreduce(sum, float32[], cpu)", "a.cpp:2 in f"};
-  report.differences.push_back({"world", 19, left, right, {}});
+  const Difference::Side left{{1}, "allreduce(sum, float32[9], cpu)", "a.cpp:1 in f"};
+  const Difference::Side right{{3}, "allreduce(sum, float32[], cpu)", "a.cpp:2 in f"};
+  report.differences.push_back({"world", 19, left, right, {}, {}});
   Report other = report;
   std::swap(other.differences[0].first, other.differences[0].second);
   EXPECT_EQ(culprit(report), culprit(other));

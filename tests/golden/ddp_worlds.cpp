@@ -91,4 +91,18 @@ void leaves_a_layer_out_as_agreed(RankContext& ctx) {
   }
 }
 
+void registers_layers_in_another_order(RankContext& ctx) {
+  struct Pair : torch::nn::Module {
+    explicit Pair(bool swapped) {
+      if (swapped) register_module("right", right);
+      register_module("left", left);
+      if (!swapped) register_module("right", right);
+    }
+    at::Tensor forward(const at::Tensor& x) { return right(left(x)); }
+    torch::nn::Linear left{4, 4}, right{4, 4};
+  };
+  DistributedDataParallel ddp(std::make_shared<Pair>(is_last(ctx)), ctx.group());
+  ddp.forward(batch(ctx, 0)).sum().backward();
+}
+
 }  // namespace golden_worlds

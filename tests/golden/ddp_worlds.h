@@ -28,4 +28,8 @@ void leaves_a_layer_out_before_the_last_step(RankContext& ctx);
 // Correct: the same, and DDP was told. A second model trains on sub-groups meanwhile.
 void leaves_a_layer_out_as_agreed(RankContext& ctx);
 
+// The last rank registers two layers of the same shape in another order, so that its buckets hold other parameters.
+// PyTorch adds up the gradients of different layers and says nothing.
+void registers_layers_in_another_order(RankContext& ctx);
+
 }  // namespace golden_worlds

@@ -67,6 +67,16 @@ TEST(DdpWorlds, RankLeavesALayerOutAndGoesOn_FailsInDdpWhileTheOthersWaitForIt) 
   expect_golden_report(run_world(leaves_a_layer_out_before_the_last_step, 4), "ddp_unused_parameter_next_step");
 }
 
+TEST(DdpWorlds, BucketsOfOtherParameters_AreAMismatchThatNamesThem) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(registers_layers_in_another_order, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::mismatch) << report.headline;
+    EXPECT_THAT(report.headline, StartsWith("rank 2 called allreduce"));
+    EXPECT_THAT(report.headline, HasSubstr("label"));
+  }
+  expect_golden_report(run_world(registers_layers_in_another_order, 4), "ddp_other_buckets");
+}
+
 TEST(DdpWorlds, CorrectWithUnusedParametersAndSubGroups_IsSilent) {
   for (const int ranks : {2, 5, 8}) {
     for (const std::uint64_t seed : {1, 2, 3, 4}) {

@@ -94,22 +94,23 @@ inline Report cycle_report() {
 inline Report mismatch_report() {
   Report report = base(
       Verdict::mismatch,
-      "ranks 0 and 3 disagree at #7 of group \"world\": rank 0 called allreduce(sum, float32[3, 4], cpu) "
-      "label=\"fc1.weight\", rank 3 called allreduce(max, float32[3, 4], cpu) label=\"fc1.weight\"; they "
-      "differ in reduce_op (sum, max)",
+      "rank 3 called allreduce(max, float32[3, 4], cpu) label=\"fc1.weight\" where ranks 0-2 called "
+      "allreduce(sum, float32[3, 4], cpu) label=\"fc1.weight\" as #7 of group \"world\": reduce_op max, not sum",
       4);
   for (int rank = 0; rank < 3; ++rank) {
-    report.rank_lines.push_back(line(rank, "blocked", 700, "allreduce #7 on group \"world\"",
-                                     "broadcast #6 on group \"world\"", "train.cpp:41 in train_step", {3}));
+    report.rank_lines.push_back(line(rank, "blocked", 700,
+                                     "allreduce #7 of \"fc1.weight\" on group \"world\" (its ranks disagree)",
+                                     "broadcast #6 on group \"world\"", "train.cpp:41 in train_step"));
   }
-  report.rank_lines.push_back(line(3, "failed", 700, "MismatchError: reduce_op (sum, max)",
+  report.rank_lines.push_back(line(3, "blocked", 700,
+                                   "allreduce #7 of \"fc1.weight\" on group \"world\" (its ranks disagree)",
                                    "broadcast #6 on group \"world\"", "train.cpp:44 in train_step"));
   Difference difference;
   difference.group = "world";
   difference.sequence = 7;
-  difference.first = {0, "allreduce(sum, float32[3, 4], cpu) label=\"fc1.weight\"",
+  difference.first = {{0, 1, 2}, "allreduce(sum, float32[3, 4], cpu) label=\"fc1.weight\"",
                       "train.cpp:41 in train_step"};
-  difference.second = {3, "allreduce(max, float32[3, 4], cpu) label=\"fc1.weight\"",
+  difference.second = {{3}, "allreduce(max, float32[3, 4], cpu) label=\"fc1.weight\"",
                        "train.cpp:44 in train_step"};
   difference.fields = {{"reduce_op", "sum", "max"}};
   report.differences = {difference};

@@ -44,7 +44,12 @@ TEST(FirstCases, MismatchedCollective_NamesBothCalls) {
   ASSERT_EQ(report.differences.size(), 1u);
   const auto& difference = report.differences[0];
   EXPECT_EQ(difference.sequence, 1u);
-  EXPECT_TRUE(difference.first.rank == 2 || difference.second.rank == 2);
+  EXPECT_EQ(difference.first.ranks, (std::vector{0, 1, 3}));
+  EXPECT_EQ(difference.second.ranks, std::vector{2});
+  EXPECT_EQ(report.headline,
+            "rank 2 called broadcast(root=0, float32[3], cpu) where ranks 0-1,3 called allreduce(sum, float32[3], cpu) "
+            "as #1 of group \"world\": op broadcast, not allreduce");
+  for (const auto& line : report.rank_lines) EXPECT_EQ(line.state, "blocked");
   ASSERT_FALSE(difference.fields.empty());
   EXPECT_EQ(difference.fields[0].name, "op");
 }
@@ -58,6 +63,7 @@ TEST(FirstCases, WrongRoot_NamesTheRoots) {
   ASSERT_EQ(report.differences.size(), 1u);
   ASSERT_EQ(report.differences[0].fields.size(), 1u);
   EXPECT_EQ(report.differences[0].fields[0].name, "root");
+  EXPECT_EQ(report.differences[0].second.ranks, std::vector{3});
 }
 
 TEST(FirstCases, UnevenAllToAll_NamesTheEdge) {

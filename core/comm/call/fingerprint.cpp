@@ -27,8 +27,38 @@ std::string shapes_text(std::span<const at::Tensor> tensors) {
   return text + ")";
 }
 
+constexpr std::size_t kLabelShown = 48;
+constexpr std::size_t kLabelTail = 16;
+
+std::string full_label(const Operation& call) {
+  if (call.payload == nullptr) return call.label != nullptr ? *call.label : std::string{};
+  return call.label != nullptr ? *call.label + ": " + call.payload->text : call.payload->text;
+}
+
+std::string shortened(const std::string& text) {
+  if (text.size() <= kLabelShown) return text;
+  auto head = text.substr(0, kLabelShown - kLabelTail);
+  auto tail = text.substr(text.size() - kLabelTail);
+  // Between words, if there are any near the cut.
+  const auto space = text[head.size()] == ' ' ? std::string::npos : head.rfind(' ');
+  if (space != std::string::npos && space > head.size() / 2) head.resize(space);
+  if (const auto start = tail.find(' '); start < tail.size() / 2) tail.erase(0, start + 1);
+  return head + " ... " + tail;
+}
+
 std::string label_text(const Operation& call) {
-  return call.label != nullptr ? fmt::format("\"{}\"", *call.label) : std::string{};
+  const auto label = label_of(call);
+  return label.empty() ? label : fmt::format("\"{}\"", label);
+}
+
+// Two labels that look alike when shortened: what follows their common start.
+Mismatch::Field label_difference(const Operation& first, const Operation& second) {
+  const auto a = full_label(first), b = full_label(second);
+  const auto common = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+  const auto from = [common](const std::string& text) {
+    return fmt::format("\"... {}\"", shortened(text.substr(static_cast<std::size_t>(common))));
+  };
+  return {"label", from(a), from(b)};
 }
 
 std::string device_text(const at::Tensor& tensor) { return c10::DeviceTypeName(tensor.device().type(), true); }
@@ -90,11 +120,14 @@ std::vector<at::ScalarType> dtypes_of(const TensorList& tensors) {
 
 }  // namespace
 
+std::string label_of(const Operation& call) { return shortened(full_label(call)); }
+
 Signature signature_of(const Operation& call) {
   Signature signature;
   signature.type = call.type;
   signature.name = name_of(call);
   signature.fingerprint = fingerprint_text(call);
+  signature.label = label_of(call);
   signature.input_sizes = sizes_of(call.inputs);
   signature.output_sizes = sizes_of(call.outputs);
   signature.input_dtypes = dtypes_of(call.inputs);
@@ -155,6 +188,7 @@ std::vector<Mismatch::Field> differences(const Operation& first, const Operation
       }
     }
   }
+  if (fields.empty() && full_label(first) != full_label(second)) fields.push_back(label_difference(first, second));
   if (fields.empty()) fields.push_back({"call", fingerprint_text(first), fingerprint_text(second)});
   return fields;
 }

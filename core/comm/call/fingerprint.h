@@ -24,6 +24,14 @@ std::uint64_t text_hash(std::string_view text) noexcept;
 
 Signature signature_of(const Operation& call);
 
+// Do the tensors go by the same name? One without a name fits all.
+inline bool same_payload(const Operation& a, const Operation& b) noexcept {
+  return a.payload == b.payload || a.payload == nullptr || b.payload == nullptr;
+}
+
+// What the user and the library call the payload, cut in the middle when it is long: `fc1.weight`; empty: nothing.
+std::string label_of(const Operation& call);
+
 // `allreduce(sum, float32[3, 4], cpu) label="fc1.weight"`.
 std::string fingerprint_text(const Operation& call);
 

@@ -94,6 +94,7 @@ std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement) noe
   Hash hash(agreement);
   hash.add(static_cast<std::uint64_t>(call.timeout.count()));
   if (call.type == OpType::COALESCED) hash.add(static_cast<std::uint64_t>(call.tag));
+  if (call.payload != nullptr) hash.add(call.payload->hash);
   switch (call.type) {
     case OpType::ALLGATHER:
     case OpType::GATHER:

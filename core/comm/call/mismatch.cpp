@@ -4,15 +4,46 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse/exec/rank_list.h>
+
 namespace rehearse::comm {
 namespace {
 
-std::string fields_text(const Mismatch& mismatch) {
+constexpr std::size_t kOthersShown = 1;
+
+template <class Text>
+std::string fields_text(const Mismatch& mismatch, const Text& text) {
   std::vector<std::string> parts;
-  for (const auto& field : mismatch.fields) {
-    parts.push_back(fmt::format("{} ({}, {})", field.name, field.first, field.second));
-  }
+  for (const auto& field : mismatch.fields) parts.push_back(text(field));
   return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string both_values(const Mismatch& mismatch) {
+  return fields_text(mismatch, [](const Mismatch::Field& field) {
+    return fmt::format("{} ({}, {})", field.name, field.first, field.second);
+  });
+}
+
+std::string called(const Mismatch::Side& side) {
+  return fmt::format("{} called {}", describe_ranks(side.alike), side.fingerprint);
+}
+
+// `rank 3 called ... where ranks 0-2 called ... as #7 of group "world": reduce_op max, not sum`.
+std::string odd_ones_out(const Mismatch& mismatch) {
+  std::string odd = called(mismatch.second);
+  for (std::size_t i = 0; i < mismatch.others.size(); ++i) {
+    if (i < kOthersShown) odd += " and " + called(mismatch.others[i]);
+  }
+  if (mismatch.others.size() > kOthersShown) {
+    const auto more = mismatch.others.size() - kOthersShown;
+    odd += fmt::format(" and {} more call{}", more, more == 1 ? "" : "s");
+  }
+  const auto fields = fields_text(mismatch, [](const Mismatch::Field& field) {
+    // Both labels stand in the calls, and may be long.
+    return field.name == "label" ? "other label" : fmt::format("{} {}, not {}", field.name, field.second, field.first);
+  });
+  return fmt::format("{} where {} as #{} of group \"{}\": {}", odd, called(mismatch.first), mismatch.sequence,
+                     mismatch.group, fields);
 }
 
 }  // namespace
@@ -20,20 +51,17 @@ std::string fields_text(const Mismatch& mismatch) {
 std::string to_string(const Mismatch& mismatch) {
   const auto& first = mismatch.first;
   const auto& second = mismatch.second;
-  switch (mismatch.kind) {
-    case Mismatch::Kind::new_group:
-      return fmt::format("new_group #{}: rank {} passed {}, rank {} passed {}", mismatch.sequence, second.rank,
-                         second.fingerprint, first.rank, first.fingerprint);
-    case Mismatch::Kind::point_to_point:
-      return fmt::format("ranks {} and {} disagree on group \"{}\": rank {} called {}, rank {} called {}; they differ in {}",
-                         first.rank, second.rank, mismatch.group, first.rank, first.fingerprint, second.rank,
-                         second.fingerprint, fields_text(mismatch));
-    case Mismatch::Kind::collective:
-      break;
+  if (mismatch.kind == Mismatch::Kind::new_group) {
+    return fmt::format("new_group #{}: {} passed {}, {} passed {}", mismatch.sequence, describe_ranks(second.alike),
+                       second.fingerprint, describe_ranks(first.alike), first.fingerprint);
   }
-  return fmt::format("ranks {} and {} disagree at #{} of group \"{}\": rank {} called {}, rank {} called {}; they differ in {}",
-                     first.rank, second.rank, mismatch.sequence, mismatch.group, first.rank, first.fingerprint,
-                     second.rank, second.fingerprint, fields_text(mismatch));
+  if (mismatch.has_majority) return odd_ones_out(mismatch);
+  const auto ranks = fmt::format("ranks {} and {} disagree", rank_numbers(first.alike), rank_numbers(second.alike));
+  const auto calls = fmt::format("{}, {}; they differ in {}", called(first), called(second), both_values(mismatch));
+  if (mismatch.kind == Mismatch::Kind::point_to_point) {
+    return fmt::format("{} on group \"{}\": {}", ranks, mismatch.group, calls);
+  }
+  return fmt::format("{} at #{} of group \"{}\": {}", ranks, mismatch.sequence, mismatch.group, calls);
 }
 
 }  // namespace rehearse::comm

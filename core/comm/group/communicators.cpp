@@ -63,6 +63,7 @@ Communicators::Communicators(exec::RankExecutor& executor, Fabric& fabric, Event
       sink_(sink),
       options_(options),
       labels_(static_cast<std::size_t>(executor.options().ranks)),
+      payloads_(labels_.size()),
       groups_made_(labels_.size()),
       works_(labels_.size()) {
   executor_.explain_waits_by(this);
@@ -176,9 +177,26 @@ void Communicators::set_label(int rank, const std::string* label) noexcept {
   labels_[static_cast<std::size_t>(rank)] = {label, label != nullptr ? text_hash(*label) : 0};
 }
 
+void Communicators::name_payload(int rank, const at::Tensor& tensor, const std::string& name) {
+  const auto [entry, is_new] = payload_names_.try_emplace(name);
+  if (is_new) entry->second = {name, text_hash(name)};
+  const NamedTensor named{decltype(NamedTensor::tensor)(tensor.getIntrusivePtr()), &entry->second};
+  payloads_[static_cast<std::size_t>(rank)].insert_or_assign(tensor.unsafeGetTensorImpl(), named);
+}
+
+void Communicators::forget_payload(int rank, const c10::TensorImpl* tensor) noexcept {
+  payloads_[static_cast<std::size_t>(rank)].erase(tensor);
+}
+
+const PayloadName* Communicators::find_payload(const NamedTensors& names, const Operation& call) noexcept {
+  if (call.inputs.size() != 1) return nullptr;
+  const auto found = names.find(call.inputs.front().unsafeGetTensorImpl());
+  return found != names.end() ? found->second.name : nullptr;
+}
+
 void Communicators::fail(const Mismatch& mismatch) {
   const auto text = to_string(mismatch);
-  sink_.on_mismatch(mismatch);
+  report(mismatch);
   executor_.stop(text);
   throw MismatchError(text, mismatch.group, mismatch.sequence, {mismatch.first.rank, mismatch.second.rank});
 }

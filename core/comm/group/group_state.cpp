@@ -74,8 +74,10 @@ void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
   world.note_work(global_rank(work->rank()), *work);
   if (world.executor().ending()) return;
   auto& call = work->operation;
-  const auto& label = world.label(global_rank(work->rank()));
+  const int owner = global_rank(work->rank());
+  const auto& label = world.label(owner);
   call.label = label.text;
+  call.payload = world.payload(owner, call);
   work->fingerprint = agreement_hash(call, label.hash);
   work->signature = signature_hash(call, work->fingerprint);
   if (is_point_to_point(call.type)) {
@@ -102,17 +104,17 @@ Event& GroupState::record(RankWork& work, std::uint64_t sequence, std::uint32_t 
   return stored;
 }
 
-Mismatch::Side GroupState::side_of(const RankWork& work, bool is_caller) const {
+exec::CallSite GroupState::call_site(const RankWork& work) const {
+  const auto* const event = work.event();
+  return event != nullptr ? world_->event_log().call_site(*event) : exec::CallSite{};
+}
+
+Mismatch::Side GroupState::side_of(const RankWork& work, exec::CallSite where) const {
   Mismatch::Side side;
   side.rank = global_rank(work.rank());
-  side.fingerprint = fingerprint_text(work.operation);
+  side.fingerprint = fingerprint_text(work.operation) + peer_text(work);
+  side.where = std::move(where);
   side.alike = {side.rank};
-  if (is_caller) {
-    side.where = exec::CallSite::capture();
-  } else if (const auto* const event = work.event(); event != nullptr) {
-    side.where = world_->event_log().call_site(*event);
-  }
-  side.fingerprint += peer_text(work);
   return side;
 }
 
@@ -141,8 +143,9 @@ void GroupState::close() noexcept {
 }
 
 std::string title_of(const RankWork& work) {
-  return fmt::format("{} #{}{} on group \"{}\"", name_of(work.operation), work.getSequencenumber(), peer_text(work),
-                     work.group().name());
+  const auto label = label_of(work.operation);
+  return fmt::format("{} #{}{}{} on group \"{}\"", name_of(work.operation), work.getSequencenumber(), peer_text(work),
+                     label.empty() ? "" : fmt::format(" of \"{}\"", label), work.group().name());
 }
 
 }  // namespace rehearse::comm

@@ -68,7 +68,8 @@ class GroupState final : public c10::intrusive_ptr_target {
 
   // For the matchers: writes the call into the event log.
   Event& record(RankWork& work, std::uint64_t sequence, std::uint32_t signature);
-  Mismatch::Side side_of(const RankWork& work, bool is_caller) const;
+  exec::CallSite call_site(const RankWork& work) const;  // empty unless captured
+  Mismatch::Side side_of(const RankWork& work, exec::CallSite where) const;
 
  private:
   Communicators* world_;

@@ -12,6 +12,8 @@
 #include <rehearse/comm/rank_work.h>
 #include <rehearse/exec/timer_queue.h>
 
+#include "comm/matcher/dispute.h"
+
 namespace rehearse::comm {
 
 class CollectiveMatcher;
@@ -49,7 +51,9 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
 
   void fire() override;
   bool gives_up() const noexcept override { return true; }
-  void check(const RankWork& work);
+  // For a call that does not fit, and every later one: waits for the end of the world, which the first one brings.
+  [[noreturn]] void dispute(c10::intrusive_ptr<RankWork> work);
+  void check_splits(const RankWork& work);
   void check_edges(const RankWork& work);
   void check_all_edges(const RankWork& work, std::size_t part);
   void check_edge(const RankWork& sender, const RankWork& receiver, const RankWork& caller, std::size_t part);
@@ -69,6 +73,7 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   std::uint32_t signature_ = 0;
   std::int64_t even_split_ = -1;  // all-to-all: every split of every call so far; -1: they differ
   Transfer transfer_;
+  std::unique_ptr<Dispute> dispute_;  // null: all calls so far agree
   bool failed_ = false;
   State state_ = State::free;
 };

@@ -27,9 +27,11 @@ void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
     signature_ = group_.world().event_log().signature_of(signature_hash_,
                                                          [&work] { return comm::signature_of(work->operation); });
   }
-  Event& event = group_.record(*work, sequence_, signature_);
-  check(*work);
-  work->enter(this, sequence_, &event);
+  work->enter(this, sequence_, &group_.record(*work, sequence_, signature_));
+  const bool agrees = first_ == nullptr || (work->fingerprint == fingerprint_ &&
+                                            same_payload(work->operation, first_->operation));
+  if (!agrees || dispute_ != nullptr) [[unlikely]] dispute(std::move(work));
+  check_splits(*work);
   if (failed_) {
     fail(*work);
   } else if (first_ == nullptr) {
@@ -42,10 +44,35 @@ void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
   ++arrived_;
 }
 
-void CollectiveSlot::check(const RankWork& work) {
-  if (first_ != nullptr && work.fingerprint != fingerprint_) {
-    disagree(*first_, work, differences(first_->operation, work.operation));
+void CollectiveSlot::dispute(c10::intrusive_ptr<RankWork> work) {
+  auto& world = group_.world();
+  const bool opens = dispute_ == nullptr;
+  if (opens) {
+    dispute_ = std::make_unique<Dispute>(group_, sequence_);
+    const auto came_first = works_[static_cast<std::size_t>(first_->rank())];
+    dispute_->add(came_first, group_.call_site(*came_first));
+    for (const auto& other : works_) {
+      if (other != nullptr && other != came_first) dispute_->add(other, group_.call_site(*other));
+    }
   }
+  RankWork& own = *work;
+  works_[static_cast<std::size_t>(own.rank())] = work;
+  ++arrived_;
+  dispute_->add(std::move(work), exec::CallSite::capture());
+  if (opens && world.begin_dispute()) {
+    try {
+      dispute_->wait_for_the_others(*this, own);
+    } catch (...) {
+      world.report(dispute_->mismatch());
+      throw;
+    }
+    world.fail(dispute_->mismatch());
+  }
+  own.wait();
+  throw CommError(title_of(own) + ": its ranks disagree", group_.name(), sequence_, {});
+}
+
+void CollectiveSlot::check_splits(const RankWork& work) {
   if (is_alltoall(work.operation.type)) return check_edges(work);
   for (std::size_t part = 0; part < work.operation.parts.size(); ++part) {
     if (is_alltoall(work.operation.parts[part].type)) check_all_edges(work, part);
@@ -87,15 +114,9 @@ void CollectiveSlot::disagree(const RankWork& first, const RankWork& second, std
   mismatch.kind = Mismatch::Kind::collective;
   mismatch.group = group_.name();
   mismatch.sequence = sequence_;
-  mismatch.first = group_.side_of(first, false);
-  mismatch.second = group_.side_of(second, true);
+  mismatch.first = group_.side_of(first, group_.call_site(first));
+  mismatch.second = group_.side_of(second, exec::CallSite::capture());
   mismatch.fields = std::move(fields);
-  if (first.fingerprint != second.fingerprint) {
-    mismatch.first.alike.clear();
-    for (const auto& work : works_) {
-      if (work != nullptr) mismatch.first.alike.push_back(group_.global_rank(work->rank()));
-    }
-  }
   group_.world().fail(mismatch);
 }
 
@@ -180,11 +201,13 @@ void CollectiveSlot::fire() {
 }
 
 std::string CollectiveSlot::describe(const RankWork& work) const {
+  if (dispute_ != nullptr) return title_of(work) + " (its ranks disagree)";
   if (full()) return fmt::format("{} (all ranks are here; the transfer is under way)", title_of(work));
   return fmt::format("{} ({} of {} ranks are here)", title_of(work), arrived_, works_.size());
 }
 
-std::vector<int> CollectiveSlot::waits_for(const RankWork&) const {
+std::vector<int> CollectiveSlot::waits_for(const RankWork& work) const {
+  if (dispute_ != nullptr) return dispute_->opponents(work);
   std::vector<int> missing;
   for (std::size_t rank = 0; rank < works_.size(); ++rank) {
     if (works_[rank] == nullptr) missing.push_back(group_.global_rank(static_cast<int>(rank)));
@@ -216,6 +239,7 @@ void CollectiveSlot::close() noexcept {
     if (work != nullptr) work->leave_meeting();
     work.reset();
   }
+  dispute_.reset();
   state_ = State::free;
 }
 

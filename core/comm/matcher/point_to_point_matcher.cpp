@@ -97,8 +97,9 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
     mismatch.kind = Mismatch::Kind::point_to_point;
     mismatch.group = group_.name();
     mismatch.sequence = (send_came_last ? send : recv)->getSequencenumber();
-    mismatch.first = group_.side_of(send_came_last ? *recv : *send, false);
-    mismatch.second = group_.side_of(send_came_last ? *send : *recv, true);
+    const RankWork& met = send_came_last ? *recv : *send;
+    mismatch.first = group_.side_of(met, group_.call_site(met));
+    mismatch.second = group_.side_of(send_came_last ? *send : *recv, exec::CallSite::capture());
     for (auto& field : fields) {
       if (send_came_last) std::swap(field.first, field.second);
     }

@@ -120,7 +120,9 @@ const Event* EventLog::last_completed(int rank) const {
 }
 
 std::string EventLog::title(const Event& event) const {
-  return fmt::format("{} #{} on group \"{}\"", signature(event).name, event.seq_id, group(event).name);
+  const auto& kind = signature(event);
+  const auto of = kind.label.empty() ? std::string{} : fmt::format(" of \"{}\"", kind.label);
+  return fmt::format("{} #{}{} on group \"{}\"", kind.name, event.seq_id, of, group(event).name);
 }
 
 FlightRecord EventLog::flight_record(const Event& event) const {

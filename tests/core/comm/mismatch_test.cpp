@@ -191,8 +191,8 @@ TEST_F(CommTest, Mismatch_ThrowsInTheRankThatCameSecondAndStopsTheOthers) {
         EXPECT_EQ(error.sequence(), 1u);
         EXPECT_THAT(error.ranks(), ElementsAre(0, 2));
         EXPECT_STREQ(error.what(),
-                     "ranks 0 and 2 disagree at #1 of group \"world\": rank 0 called allreduce(sum, float32[2], cpu), "
-                     "rank 2 called allreduce(max, float32[2], cpu); they differ in reduce_op (sum, max)");
+                     "rank 2 called allreduce(max, float32[2], cpu) where ranks 0-1 called allreduce(sum, float32[2], "
+                     "cpu) as #1 of group \"world\": reduce_op max, not sum");
         throw;
       }
     }
@@ -214,6 +214,43 @@ TEST_F(CommTest, SwappedCallsOfEqualShape_AreToldApartByLabels) {
   ASSERT_EQ(mismatches.size(), 1u);
   EXPECT_EQ(mismatches[0].first.fingerprint, "allreduce(sum, float32[2], cpu) label=\"fc1.weight\"");
   EXPECT_EQ(mismatches[0].fields, (Fields{{"label", "\"fc1.weight\"", "\"fc2.weight\""}}));
+}
+
+// A tensor may go by a name of its own (a bucket of DDP): other names do not fit, no name does.
+TEST_F(CommTest, NamedPayloads_FitTheirLikeAndTheNameless) {
+  const auto meet = [&](const char* name_of_rank_1) {
+    mismatches.clear();
+    return run(3, [&](int rank, const ProcessGroup& group) {
+      const auto tensor = at::ones({2});
+      if (rank == 0) communicators->name_payload(rank, tensor, "bucket 0: weight");
+      if (rank == 1) communicators->name_payload(rank, tensor, name_of_rank_1);
+      allreduce(group, tensor)->wait();
+      communicators->forget_payload(rank, tensor.unsafeGetTensorImpl());
+      allreduce(group, rank == 0 ? tensor : at::ones({2}))->wait();
+    });
+  };
+  EXPECT_EQ(meet("bucket 0: weight").ending, exec::Ending::all_returned);
+  EXPECT_EQ(events->title(events->of_rank(1)[0]), "allreduce #1 of \"bucket 0: weight\" on group \"world\"");
+  EXPECT_EQ(events->title(events->of_rank(2)[0]), "allreduce #1 on group \"world\"");
+  EXPECT_EQ(events->title(events->of_rank(0)[1]), "allreduce #2 on group \"world\"");
+  EXPECT_EQ(meet("bucket 0: bias").ending, exec::Ending::stopped);
+  ASSERT_EQ(mismatches.size(), 1u);
+  EXPECT_EQ(mismatches[0].fields, (Fields{{"label", "\"bucket 0: weight\"", "\"bucket 0: bias\""}}));
+}
+
+// Names too long to be shown: reports cut them in the middle, and show where they begin to differ.
+TEST_F(CommTest, LongNames_AreCutButStillToldApart) {
+  const std::string common(200, 'a');
+  run(2, [&](int rank, const ProcessGroup& group) {
+    const auto tensor = at::ones({2});
+    communicators->name_payload(rank, tensor, common + (rank == 0 ? "x" : "y") + common);
+    allreduce(group, tensor)->wait();
+  });
+  ASSERT_EQ(mismatches.size(), 1u);
+  const std::string head(32, 'a'), tail(16, 'a');
+  EXPECT_EQ(mismatches[0].first.fingerprint, "allreduce(sum, float32[2], cpu) label=\"" + head + " ... " + tail + "\"");
+  EXPECT_EQ(mismatches[0].fields, (Fields{{"label", "\"... x" + head.substr(1) + " ... " + tail + "\"",
+                                           "\"... y" + head.substr(1) + " ... " + tail + "\""}}));
 }
 
 TEST_F(CommTest, LabelOnOneRankOnly_IsADifference) {

@@ -3,10 +3,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -95,6 +98,12 @@ class Communicators final : public exec::WaitExplainer {
   // What `rank` calls the payload of its next operations; null: nothing. The string must live as long as this object.
   void set_label(int rank, const std::string* label) noexcept;
 
+  // Names what `rank`'s calls with exactly this tensor bring: reports show it, and ranks that meet in a collective with
+  // different names are a mismatch (one without a name fits all). The tensor is not kept alive. A rank without names
+  // pays nothing for them, one with names a look into a hash table for each call.
+  void name_payload(int rank, const at::Tensor& tensor, const std::string& name);
+  void forget_payload(int rank, const c10::TensorImpl* tensor) noexcept;
+
   // What is still in flight: for reports when the world has ended. After a run in which all ranks returned, anything
   // left is a call that other ranks never made (its Work was dropped or never waited for). In order of the calls.
   // `only_of`: of this rank only; negative: of all.
@@ -115,16 +124,32 @@ class Communicators final : public exec::WaitExplainer {
     std::uint64_t hash = 0;  // of the text
   };
   const Label& label(int rank) const noexcept { return labels_[static_cast<std::size_t>(rank)]; }
+  const PayloadName* payload(int rank, const Operation& call) const noexcept {
+    const auto& names = payloads_[static_cast<std::size_t>(rank)];
+    return names.empty() ? nullptr : find_payload(names, call);
+  }
   exec::RankExecutor& executor() noexcept { return executor_; }
   Fabric& fabric() noexcept { return fabric_; }
   EventLog& event_log() noexcept { return events_; }
   VirtualTime now() const noexcept { return clock_.now(); }
   void note_work(int rank, RankWork& work) noexcept { works_[static_cast<std::size_t>(rank)].push_back(work); }
 
+  // One mismatch ends the world: whoever begins a dispute while another goes on has nothing to add.
+  bool begin_dispute() noexcept { return !std::exchange(in_dispute_, true); }
+  void report(const Mismatch& mismatch) { sink_.on_mismatch(mismatch); }
+
   // Reports, stops the world, and throws MismatchError.
   [[noreturn]] void fail(const Mismatch& mismatch);
 
  private:
+  // A weak reference: as long as it is there, no other tensor can have the address.
+  struct NamedTensor {
+    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;
+    const PayloadName* name;
+  };
+  using NamedTensors = std::unordered_map<const c10::TensorImpl*, NamedTensor>;  // looked up, never walked
+  static const PayloadName* find_payload(const NamedTensors& names, const Operation& call) noexcept;
+
   // One new_group() of the world: made by the first rank that calls it.
   struct Creation {
     c10::intrusive_ptr<GroupState> group;
@@ -152,10 +177,13 @@ class Communicators final : public exec::WaitExplainer {
   CheckerSink& sink_;
   const CommunicatorOptions options_;
   std::vector<Label> labels_;              // by rank
+  std::vector<NamedTensors> payloads_;     // by rank
+  std::map<std::string, PayloadName> payload_names_;
   std::vector<std::size_t> groups_made_;  // by rank: how many new_group() calls
   std::vector<RankWorks> works_;           // by rank: those that still exist
   std::vector<Creation> creations_;       // in order
   std::vector<Derivation> derivations_;   // in order of each one's first rank
+  bool in_dispute_ = false;
 };
 
 }  // namespace rehearse::comm

@@ -22,6 +22,7 @@ struct Signature {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   std::string name;         // "allreduce", "monitored_barrier", ...
   std::string fingerprint;  // as in Mismatch
+  std::string label;        // what the payload is called; empty: nothing
   std::vector<std::vector<std::int64_t>> input_sizes, output_sizes;
   std::vector<at::ScalarType> input_dtypes, output_dtypes;
   std::chrono::milliseconds timeout{0};
@@ -100,7 +101,7 @@ class EventLog {
   // Where the call was made; empty unless captured.
   exec::CallSite call_site(const Event& event) const;
 
-  // `allreduce #7 on group "world"`.
+  // `allreduce #7 on group "world"`; with a label `allreduce #7 of "fc1.weight" on group "world"`.
   std::string title(const Event& event) const;
   FlightRecord flight_record(const Event& event) const;
 

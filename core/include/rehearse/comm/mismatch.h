@@ -30,12 +30,15 @@ struct Mismatch {
   Kind kind = Kind::collective;
   std::string group;           // its name; for new_group the name that the first side gave
   std::uint64_t sequence = 0;  // within the group, from 1; for new_group: which new_group of the world, from 0
-  Side first;                  // the call that was there first
-  Side second;                 // the call that came and did not fit
-  std::vector<Field> fields;   // only those that differ, the most telling first
+  bool has_majority = false;   // more than half of the group's ranks made the first call
+  Side first;                  // the call of the majority; without one, the call that was there first
+  Side second;                 // the first call that does not fit it
+  std::vector<Side> others;    // calls that fit neither, in order of arrival
+  std::vector<Field> fields;   // of first and second, only those that differ, the most telling first
 };
 
-// One line, as in MismatchError: `ranks 0 and 3 disagree at #7 of group "world": rank 0 called ..., rank 3 called ...;
+// One line, as in MismatchError: `rank 3 called ... where ranks 0-2 called ... as #7 of group "world": reduce_op max,
+// not sum`; without a majority `ranks 0 and 3 disagree at #7 of group "world": rank 0 called ..., rank 3 called ...;
 // they differ in reduce_op (sum, max)`.
 std::string to_string(const Mismatch& mismatch);
 

@@ -16,6 +16,12 @@ namespace rehearse::comm {
 
 using TensorList = c10::SmallVector<at::Tensor, 1>;
 
+// What a tensor is known as, e.g. a bucket of DDP: see Communicators::name_payload().
+struct PayloadName {
+  std::string text;
+  std::uint64_t hash = 0;  // of the text
+};
+
 // One rank's call of one collective or point-to-point operation, as the user made it. It owns references to the
 // tensors, so that they live until the operation is complete. Ranks are ranks within the group.
 //
@@ -60,6 +66,7 @@ struct Operation {
   std::vector<Operation> parts;          // done as one, in any order; they have no parts, timeout or label of their own
   std::chrono::milliseconds timeout{0};  // 0: none
   const std::string* label = nullptr;   // what the user calls the payload; interned by the world, null: none
+  const PayloadName* payload = nullptr;  // what the tensor is known as; interned by the world, null: nothing
 };
 
 // "allreduce", "_allgather_base", ...: the names of c10d's profiling titles without the back end.

@@ -22,20 +22,21 @@ struct RankLine {
   std::vector<int> waits_for;
 };
 
-// Two calls that should have been the same.
+// Calls that should have been the same.
 struct Difference {
   std::string group;
   std::uint64_t sequence = 0;
   struct Side {
-    int rank = -1;
+    std::vector<int> ranks;  // all that are known to have made this call
     std::string fingerprint;
-    std::string where;
+    std::string where;       // of one of them
   };
-  Side first, second;
+  Side first, second;        // where more than half of the ranks agree, first is theirs
+  std::vector<Side> others;  // that fit neither
   struct Field {
     std::string name, first, second;
   };
-  std::vector<Field> fields;
+  std::vector<Field> fields;  // of first and second
 };
 
 // All that a run has to say, as data; writers make text, JSON and JUnit of it.

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "parallel/bucket_names.h"
+
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include <rehearse/comm/rank_backend.h>
+
+#include "comm/group/group_state.h"
+
+namespace rehearse::parallel {
+namespace {
+
+comm::GroupState& group_of(c10d::Backend& backend) { return static_cast<comm::RankBackend&>(backend).group(); }
+
+}  // namespace
+
+BucketNames::BucketNames(const c10d::ProcessGroup& group) {
+  auto backend = group.getDefaultBackend();
+  if (dynamic_cast<comm::RankBackend*>(backend.get()) != nullptr) backend_ = std::move(backend);
+}
+
+void BucketNames::set(const c10d::Reducer& reducer, const ReducedParameters& parameters) {
+  forget();
+  if (backend_ == nullptr) return;
+  auto& group = group_of(*backend_);
+  std::unordered_map<const c10::TensorImpl*, const std::string*> name_of;
+  for (std::size_t i = 0; i < parameters.names.size(); ++i) {
+    name_of.emplace(parameters.tensors[i].unsafeGetTensorImpl(), &parameters.names[i]);
+  }
+  const auto buckets = reducer.get_grad_buckets(/*return_zero_tensors=*/false);
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    const auto& buffer = buckets[i].getBuffer();
+    if (!buffer.defined()) continue;  // sparse: made anew in each backward
+    std::string text = fmt::format("DDP bucket {} of {}: ", i, buckets.size());
+    const char* between = "";
+    for (const auto& tensor : buckets[i].getParameters()) {
+      text += between + *name_of.at(tensor.unsafeGetTensorImpl());
+      between = ", ";
+    }
+    group.world().name_payload(group.global_rank(backend_->getRank()), buffer, text);
+    named_.push_back(buffer.unsafeGetTensorImpl());
+  }
+}
+
+void BucketNames::forget() noexcept {
+  if (backend_ == nullptr) return;
+  auto& group = group_of(*backend_);
+  for (const auto* const tensor : named_) {
+    if (!group.closed()) group.world().forget_payload(group.global_rank(backend_->getRank()), tensor);
+  }
+  named_.clear();
+}
+
+}  // namespace rehearse::parallel

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: before a world ends with a mismatch, the ranks on their way take a side, so that a majority shows and the
+// report names the odd one out, whoever came first. Nothing is launched meanwhile.
+#include "test_world.h"
+
+namespace rehearse::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using c10d::ReduceOp;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class Disputes : public CommTest {
+ protected:
+  // Each rank sums, or whatever else its letter says; '-': it never comes.
+  exec::RunOutcome run_calls(const std::string& calls) {
+    EXPECT_CALL(fabric, launch).Times(0);
+    return run(static_cast<int>(calls.size()), [&](int rank, const ProcessGroup& group) {
+      const char call = calls[static_cast<std::size_t>(rank)];
+      if (call == '-') return;
+      const auto op = call == 'm' ? ReduceOp::MAX : call == 'p' ? ReduceOp::PRODUCT : ReduceOp::SUM;
+      if (call == 'b') broadcast(group, at::ones({2}))->wait();
+      allreduce(group, at::ones({2}), op)->wait();
+      ADD_FAILURE() << "rank " << rank << " went on";
+    });
+  }
+};
+
+TEST_F(Disputes, OddOneOut_IsNamedWhereverItComes) {
+  for (const std::string calls : {"mssss", "smsss", "ssssm"}) {
+    mismatches.clear();
+    const auto outcome = run_calls(calls);
+    EXPECT_EQ(outcome.ending, exec::Ending::stopped);
+    ASSERT_EQ(mismatches.size(), 1u) << calls;
+    const auto& mismatch = mismatches[0];
+    const auto odd = static_cast<int>(calls.find('m'));
+    EXPECT_TRUE(mismatch.has_majority);
+    EXPECT_EQ(mismatch.first.alike.size(), 4u);
+    EXPECT_EQ(mismatch.first.fingerprint, "allreduce(sum, float32[2], cpu)");
+    EXPECT_THAT(mismatch.second.alike, ElementsAre(odd));
+    EXPECT_EQ(mismatch.second.rank, odd);
+    EXPECT_THAT(mismatch.others, IsEmpty());
+    EXPECT_EQ(mismatch.fields, (std::vector<Mismatch::Field>{{"reduce_op", "sum", "max"}}));
+    EXPECT_EQ(outcome.stop_reason, to_string(mismatch));
+  }
+  EXPECT_EQ(to_string(mismatches[0]),
+            "rank 4 called allreduce(max, float32[2], cpu) where ranks 0-3 called allreduce(sum, float32[2], cpu) as #1 "
+            "of group \"world\": reduce_op max, not sum");
+}
+
+TEST_F(Disputes, TwoAgainstTwo_NamesBothSides) {
+  run_calls("smms");
+  ASSERT_EQ(mismatches.size(), 1u);
+  EXPECT_FALSE(mismatches[0].has_majority);
+  EXPECT_EQ(to_string(mismatches[0]),
+            "ranks 0,3 and 1-2 disagree at #1 of group \"world\": ranks 0,3 called allreduce(sum, float32[2], cpu), "
+            "ranks 1-2 called allreduce(max, float32[2], cpu); they differ in reduce_op (sum, max)");
+}
+
+TEST_F(Disputes, SeveralOddOnes_AreAllKept) {
+  run_calls("bssmssp");
+  ASSERT_EQ(mismatches.size(), 1u);
+  const auto& mismatch = mismatches[0];
+  EXPECT_THAT(mismatch.first.alike, ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(mismatch.second.alike, ElementsAre(0));
+  ASSERT_EQ(mismatch.others.size(), 2u);
+  EXPECT_THAT(mismatch.others[0].alike, ElementsAre(3));
+  EXPECT_THAT(mismatch.others[1].alike, ElementsAre(6));
+  EXPECT_EQ(to_string(mismatch),
+            "rank 0 called broadcast(root=0, float32[2], cpu) and rank 3 called allreduce(max, float32[2], cpu) and 1 "
+            "more call where ranks 1-2,4-5 called allreduce(sum, float32[2], cpu) as #1 of group \"world\": op "
+            "broadcast, not allreduce");
+}
+
+// More than half of those that came, but not of the group: the others might have seen it otherwise.
+TEST_F(Disputes, RanksThatNeverCome_TakeNoSide) {
+  run_calls("ssm--");
+  ASSERT_EQ(mismatches.size(), 1u);
+  EXPECT_FALSE(mismatches[0].has_majority);
+  EXPECT_THAT(mismatches[0].first.alike, ElementsAre(0, 1));
+}
+
+TEST_F(Disputes, LateRanks_AreWaitedForASecond) {
+  const auto start = clock.now();
+  run(4, [&](int rank, const ProcessGroup& group) {
+    if (rank == 2) exec::this_rank::sleep_for(1ms);
+    if (rank == 3) exec::this_rank::sleep_for(1h);
+    allreduce(group, at::ones({2}), rank == 0 ? ReduceOp::MAX : ReduceOp::SUM)->wait();
+  });
+  EXPECT_EQ(clock.now() - start, 1s);
+  ASSERT_EQ(mismatches.size(), 1u);
+  EXPECT_THAT(mismatches[0].first.alike, ElementsAre(0));
+  EXPECT_THAT(mismatches[0].second.alike, ElementsAre(1, 2));
+}
+
+TEST_F(Disputes, WorldEndsMeanwhile_TheMismatchIsToldAllTheSame) {
+  const auto outcome = run(4, [&](int rank, const ProcessGroup& group) {
+    if (rank == 3) {
+      exec::this_rank::sleep_for(1ms);
+      throw std::runtime_error("out of memory");
+    }
+    allreduce(group, at::ones({2}), rank == 0 ? ReduceOp::MAX : ReduceOp::SUM)->wait();
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::rank_failed);
+  ASSERT_EQ(mismatches.size(), 1u);
+  EXPECT_THAT(mismatches[0].second.alike, ElementsAre(1, 2));
+}
+
+// What goes wrong elsewhere while the ranks of one collective take sides is not told: one mismatch ends the world.
+TEST_F(Disputes, SecondDispute_IsNotTold) {
+  run(4, [&](int rank, const ProcessGroup& world) {
+    const auto left = communicators->new_group(std::vector{0, 1, 3}, "left", {});
+    const auto right = communicators->new_group(std::vector{2, 3}, "right", {});
+    if (rank == 0 || rank == 1) allreduce(left, at::ones({2}), rank == 0 ? ReduceOp::MAX : ReduceOp::SUM)->wait();
+    if (rank >= 2) allreduce(right, at::ones({2}), rank == 2 ? ReduceOp::MAX : ReduceOp::SUM)->wait();
+    world->barrier()->wait();
+  });
+  ASSERT_EQ(mismatches.size(), 1u);
+  EXPECT_EQ(mismatches[0].group, "left");
+}
+
+}  // namespace
+}  // namespace rehearse::comm
