@@ -37,6 +37,11 @@ class Parser {
       refuse_value(error.what());
     }
     if (help_) throw HelpAsked{help(name_, &command_)};
+    for (const auto& option : command_.options) {
+      const bool given = app_.get_option(std::string(option.name))->count() > 0;
+      if (given && !option.value.empty() && typed_.values[std::string(option.name)].empty())
+        refuse_missing(option);
+    }
     for (const auto& extra : app_.remaining()) take(extra);
     if (typed_.operand.empty() && !command_.operand.question.empty())
       refuse(name_, &command_, command_.operand.question);
@@ -68,6 +73,7 @@ class Parser {
   // What CLI11 says begins with the option's name, of a flag without its dashes.
   [[noreturn]] void refuse_value(const std::string& text) const {
     const auto said = text.substr(0, text.find_first_of(": "));
+    if (said == "help") refuse(name_, &command_, "--help takes no value");
     for (const auto& option : command_.options) {
       if (option.name != said && option.name != "--" + said) continue;
       if (option.value.empty()) refuse(name_, &command_, fmt::format("{} takes no value", option.name));
@@ -100,6 +106,12 @@ class Parser {
   bool help_ = false;
 };
 
+const CommandSpec& command_called(const std::string& name, const std::string& word) {
+  if (const auto* const command = find_command(word)) return *command;
+  refuse(name, nullptr,
+         fmt::format("there is no command \"{}\"{}", word, did_you_mean(word, command_names())));
+}
+
 // The first word is a command, or asks for a text.
 const CommandSpec& chosen(const std::string& name, std::vector<std::string>& words) {
   if (words.empty()) refuse(name, nullptr, "which command?");
@@ -107,14 +119,10 @@ const CommandSpec& chosen(const std::string& name, std::vector<std::string>& wor
   words.erase(words.begin());
   if (word == "--version") throw HelpAsked{"rehearse " REHEARSE_VERSION "\n"};
   if (word == "--help" || word == "-h" || word == "help") {
-    const auto* const about = words.empty() ? nullptr : find_command(words.front());
-    throw HelpAsked{help(name, about)};
+    if (words.size() > 1) refuse(name, nullptr, fmt::format("\"{}\" is one word too many", words[1]));
+    throw HelpAsked{help(name, words.empty() ? nullptr : &command_called(name, words.front()))};
   }
-  if (const auto* const command = find_command(word)) return *command;
-  if (!word.starts_with('-')) {
-    refuse(name, nullptr,
-           fmt::format("there is no command \"{}\"{}", word, did_you_mean(word, command_names())));
-  }
+  if (!word.starts_with('-')) return command_called(name, word);
   for (const auto& command : grammar()) {
     if (find_option(command, word.substr(0, word.find('='))) == nullptr) continue;
     refuse(name, nullptr,

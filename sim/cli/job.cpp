@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "job.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 #include <rehearse/job/program.h>
 #include <rehearse/sim/oracles.h>
@@ -25,6 +27,10 @@ struct Cleared {
 }  // namespace
 
 sim::Scenario scenario_of(const Arguments& arguments) {
+  if (std::filesystem::path(arguments.operand).extension() == ".rlog") {
+    throw UsageError(fmt::format("{}: is a decision log, not a scenario; run it again with {} replay {}",
+                                 arguments.operand, name_of(arguments.self), shell_word(arguments.operand)));
+  }
   auto scenario = sim::read_scenario(arguments.operand);
   if (arguments.seed) scenario.world.seed = *arguments.seed;
   if (arguments.ranks) scenario.world.ranks = *arguments.ranks;

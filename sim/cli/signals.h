@@ -29,6 +29,19 @@ class InterruptibleScope {
   struct sigaction terminate_before_ {};
 };
 
+// While it lives, SIGINT and SIGTERM wait: between fork() and obey_the_sweep() they would run the sweep's
+// handlers in the worker.
+class SignalsHeld {
+ public:
+  SignalsHeld();
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+  ~SignalsHeld();
+
+ private:
+  sigset_t before_;
+};
+
 // In a worker, for the rest of its life: the sweep asks by SIGXCPU that the run under way ends (it then ends
 // as Ending::interrupted), and when that does not help once more, which makes the rank that computes say
 // where. Other signals that go to all processes of a job are ignored: they are for the sweep, which ends its

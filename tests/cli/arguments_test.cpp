@@ -76,10 +76,13 @@ TEST_F(Arguments, MissingValue_IsRefused) {
           std::string("job run: --seed needs a value, as in --seed=7\n") + kUsageRun);
   refuses({"run", "--output=", "a.toml"},
           std::string("job run: --output needs a value, as in --output=out\n") + kUsageRun);
+  refuses({"run", "a.toml", "--seed", ""},
+          std::string("job run: --seed needs a value, as in --seed=7\n") + kUsageRun);
 }
 
 TEST_F(Arguments, ValueOfAFlag_IsRefused) {
   refuses({"run", "a.toml", "--json=yes"}, std::string("job run: --json takes no value\n") + kUsageRun);
+  refuses({"run", "--help=me"}, std::string("job run: --help takes no value\n") + kUsageRun);
 }
 
 TEST_F(Arguments, OptionGivenTwice_IsRefused) {
@@ -118,6 +121,19 @@ TEST_F(Arguments, ScenarioWithMistakes_SaysAllOfThem) {
       "a.toml:3: [world] ranks is 0; it takes an integer from 1 to 65536\n"
       "a.toml:4: there is no key \"sede\" in [world] (did you mean \"seed\"?); it has ranks, seed, schedule, "
       "timeout, buffered_sends, stack, steps_max\n");
+}
+
+TEST_F(Arguments, HelpAboutNothing_IsRefused) {
+  refuses({"help", "replya"},
+          std::string("job: there is no command \"replya\" (did you mean \"replay\"?)\n") + kUsage);
+  refuses({"help", "run", "sweep"}, std::string("job: \"sweep\" is one word too many\n") + kUsage);
+}
+
+TEST_F(Arguments, LogInTheScenariosPlace_IsToldWhatItIs) {
+  for (const char* command : {"run", "sweep"}) {
+    refuses({command, "out/run.rlog", command[0] == 's' ? "--seeds=1..2" : "--seed=1"},
+            "out/run.rlog: is a decision log, not a scenario; run it again with job replay out/run.rlog\n");
+  }
 }
 
 TEST_F(Arguments, PathThatIsAFolder_IsRefused) {

@@ -195,7 +195,8 @@ TEST_F(Sweep, Terminal_ShowsFailuresInPlace) {
 TEST_F(Sweep, WrongOptions_AreRefused) {
   scenario("sum", "schedule = \"round_robin\"\n");
   const std::string usage = "\nusage: job sweep SCENARIO [options]   (see job sweep --help)\n";
-  const std::string takes = "two seeds, the smaller first, as in 1..100, or one, as in 7";
+  const std::string takes =
+      "two seeds, the smaller first, as in 1..100, or one, as in 7; at most 10^9 in all";
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{"sweep", "sum.toml"}, "job sweep: which seeds? --seeds takes " + takes + usage},
       {{"sweep", "sum.toml", "--seeds=9..1"}, "job sweep: --seeds is \"9..1\"; it takes " + takes + usage},

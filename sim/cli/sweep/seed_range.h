@@ -24,6 +24,6 @@ std::string to_string(const SeedRange& range);
 
 // What such an option takes, to complete "it takes ...".
 inline constexpr std::string_view kSeedRangeTakes =
-    "two seeds, the smaller first, as in 1..100, or one, as in 7";
+    "two seeds, the smaller first, as in 1..100, or one, as in 7; at most 10^9 in all";
 
 }  // namespace rehearse::cli

@@ -29,24 +29,6 @@ Fd make_printed() {
   return Fd(fd);
 }
 
-// Signals that arrive between fork() and become_worker() would run the sweep's handlers in the worker.
-class SignalsHeld {
- public:
-  SignalsHeld() {
-    sigset_t held;
-    sigemptyset(&held);
-    sigaddset(&held, SIGINT);
-    sigaddset(&held, SIGTERM);
-    sigprocmask(SIG_BLOCK, &held, &before_);
-  }
-  SignalsHeld(const SignalsHeld&) = delete;
-  SignalsHeld& operator=(const SignalsHeld&) = delete;
-  ~SignalsHeld() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
-
 // In the worker, before anything else.
 void become_worker(pid_t sweep, int printed) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -131,7 +113,7 @@ std::vector<Workers::Done> Workers::wait(std::chrono::milliseconds longest) {
     if (waiting[i].revents != 0) {
       done.push_back(take(processes_[i]));
     } else if (is_overdue(processes_[i])) {
-      done.push_back(buried(processes_[i], true));
+      done.push_back(buried(processes_[i]));
     }
   }
   return done;
@@ -151,10 +133,10 @@ bool Workers::is_overdue(Process& process) const {
 
 Workers::Done Workers::take(Process& process) {
   WorkerAnswer answer;
-  if (!read_whole(process.answers.get(), &answer, sizeof answer)) return buried(process, false);
+  if (!read_whole(process.answers.get(), &answer, sizeof answer)) return buried(process);
   std::string report(answer.report_bytes, '\0'), error(answer.error_bytes, '\0');
-  if (!read_whole(process.answers.get(), report.data(), report.size())) return buried(process, false);
-  if (!read_whole(process.answers.get(), error.data(), error.size())) return buried(process, false);
+  if (!read_whole(process.answers.get(), report.data(), report.size())) return buried(process);
+  if (!read_whole(process.answers.get(), error.data(), error.size())) return buried(process);
   process.seed.reset();
   Done done{answer.seed, {answer.identity, answer.seconds, nullptr}, std::move(error)};
   if (!report.empty()) done.result.failure = std::make_unique<Report>(sim::report_from_json(report));
@@ -162,7 +144,10 @@ Workers::Done Workers::take(Process& process) {
 }
 
 // The process is dead, or overdue and killed. Its seed gets a report; another process takes its place.
-Workers::Done Workers::buried(Process& process, bool overdue) {
+Workers::Done Workers::buried(Process& process) {
+  // Asked twice, it was to be killed: should it have died of looking up names before, that is no crash of the
+  // user's.
+  const bool overdue = process.asked == 2;
   const int status = end(process, overdue);
   const double seconds = std::chrono::duration<double>(real_time() - process.since).count();
   Done done{*process.seed, {0, seconds, nullptr}, ""};

@@ -56,7 +56,7 @@ class Workers {
   static bool is_idle(const Process& process) noexcept;
   Process spawn();
   Done take(Process& process);
-  Done buried(Process& process, bool overdue);
+  Done buried(Process& process);
   bool is_overdue(Process& process) const;
   static int end(Process& process, bool kill);
 
