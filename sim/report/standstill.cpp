@@ -20,13 +20,23 @@ constexpr std::size_t kEdgesShown = 4;
 
 using comm::WaitEdge;
 
-std::string gone(const std::vector<WaitEdge>& on_ended) {
+// The fewer ranks are the suspects: those that have ended without a call, or those that made a call too many.
+std::string gone(const std::vector<WaitEdge>& on_ended, const std::vector<RankLine>& lines) {
   const std::string& call = on_ended.front().call;
-  std::set<int> missing;
+  std::set<int> missing, waiting;
   for (const WaitEdge& edge : on_ended) {
-    if (edge.call == call) missing.insert(edge.to);
+    if (edge.call != call) continue;
+    missing.insert(edge.to);
+    waiting.insert(edge.from);
   }
   const std::vector<int> ranks(missing.begin(), missing.end());
+  if (waiting.size() < missing.size()) {
+    const std::vector<int> callers(waiting.begin(), waiting.end());
+    const std::string& where = lines[static_cast<std::size_t>(callers.front())].where;
+    return fmt::format("{} wait{} in {}{} for {}, which have ended and will never come",
+                       describe_ranks(callers), callers.size() == 1 ? "s" : "", call,
+                       where.empty() ? "" : " at " + where, describe_ranks(ranks));
+  }
   return fmt::format("{}: {} {} ended and will never come", call, describe_ranks(ranks),
                      ranks.size() == 1 ? "has" : "have");
 }
@@ -144,7 +154,7 @@ Standstill::Story Standstill::tell(const std::vector<RankLine>& lines, std::opti
   const auto analysis = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()});
   Story story;
   std::vector<std::string> causes;
-  if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended));
+  if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended, lines));
   if (!analysis.cycles.empty()) causes.push_back(ring(analysis.cycles.front()));
   for (const auto& cycle : analysis.cycles) {
     for (const auto& edge : cycle) story.wait_cycle.push_back(comm::to_string(edge));

@@ -70,4 +70,10 @@ void throws_three_lines(RankContext& ctx) {
   ctx.group().barrier()->wait();
 }
 
+void makes_a_call_too_many(RankContext& ctx) {
+  auto loss = at::ones({1});
+  ctx.group().allreduce(loss)->wait();
+  if (ctx.rank() == 0) ctx.group().allreduce(loss)->wait();
+}
+
 }  // namespace wrong_programs

@@ -22,6 +22,9 @@ void waits_for_a_key_that_nobody_sets(RankContext& ctx);
 // Rank 2 waits for a condition; rank 1 receives from it, and rank 0 waits for what rank 1 would do then.
 void waits_in_a_chain(RankContext& ctx);
 
+// Rank 0 makes a call that no other rank makes.
+void makes_a_call_too_many(RankContext& ctx);
+
 // Two groups of the same ranks, used in opposite order.
 void swaps_two_groups(RankContext& ctx);
 

@@ -92,5 +92,13 @@ TEST(WrongPrograms, ExceptionOfThreeLines_StaysInOnePiece) {
   expect_golden_report(report, "throws_three_lines");
 }
 
+TEST(WrongPrograms, OneCallTooMany_NamesTheRankThatMadeIt) {
+  const auto report = run_world(makes_a_call_too_many, 4);
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.headline, StartsWith("rank 0 waits in allreduce #2 on group \"world\" at wrong_programs.cpp:"));
+  EXPECT_THAT(report.headline, EndsWith(" for ranks 1-3, which have ended and will never come"));
+  expect_golden_report(report, "makes_a_call_too_many");
+}
+
 }  // namespace
 }  // namespace rehearse::golden
