@@ -44,8 +44,10 @@ class ScenarioFile : public ::testing::Test {
     return text.starts_with(folder_.string() + "/") ? text.substr(folder_.string().size() + 1) : text;
   }
 
+  // A folder of this test alone: tests run side by side.
   const std::filesystem::path folder_ =
-      std::filesystem::path(::testing::TempDir()) / "rehearse_scenario_file";
+      std::filesystem::path(::testing::TempDir()) /
+      ("rehearse_scenario_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
 };
 
 TEST_F(ScenarioFile, Empty_LacksAProgram) {

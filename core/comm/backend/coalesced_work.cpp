@@ -2,6 +2,7 @@
 #include "coalesced_work.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -19,11 +20,33 @@ namespace {
 using Future = c10::ivalue::Future;
 using FuturePtr = c10::intrusive_ptr<Future>;
 
-// Complete when all are. Refers to none of the works: a future that never comes must not keep them.
+// What all_of() has seen. Of futures that have not come it holds none: they hold this, and where the world ends before
+// them, neither would ever be freed (c10::collectAll holds all of its futures from the start).
+struct Gathering {
+  FuturePtr all;
+  std::vector<FuturePtr> came;
+  std::size_t missing = 0;
+
+  void complete(const c10::TypePtr& type) const {
+    c10::List<FuturePtr> list(c10::FutureType::create(type));
+    for (const auto& future : came) list.push_back(future);
+    all->markCompleted(c10::IValue(std::move(list)));
+  }
+};
+
+// Complete when all are, with a list of them. Refers to none of the works: a future that never comes must not keep them.
 FuturePtr all_of(const std::vector<FuturePtr>& futures, const c10::TypePtr& type) {
-  c10::List<FuturePtr> list(c10::FutureType::create(type));
-  for (const auto& future : futures) list.push_back(future);
-  return c10::collectAll(list);
+  auto all = c10::make_intrusive<Future>(c10::ListType::create(c10::FutureType::create(type)));
+  const auto gathering =
+      std::make_shared<Gathering>(Gathering{all, std::vector<FuturePtr>(futures.size()), futures.size()});
+  if (futures.empty()) gathering->complete(type);
+  for (std::size_t i = 0; i < futures.size(); ++i) {
+    futures[i]->addCallback([gathering, type, i](Future& future) {
+      gathering->came[i] = FuturePtr::reclaim_copy(&future);
+      if (--gathering->missing == 0) gathering->complete(type);
+    });
+  }
+  return all;
 }
 
 std::vector<FuturePtr> done(Future& all) {

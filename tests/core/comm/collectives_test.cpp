@@ -98,11 +98,10 @@ TEST_F(Collectives, Reduce_HasRootAndReduceOp) {
 }
 
 TEST_F(Collectives, Allgather_TakesUnevenSizesAndReturnsAllOutputs) {
-  WorkPtr work;
-  const auto seen = launch([&](int rank, const ProcessGroup& group) {
+  const auto seen = launch([](int rank, const ProcessGroup& group) {
     std::vector<at::Tensor> inputs{of(rank, {rank + 1})};
     std::vector<std::vector<at::Tensor>> outputs{{of(7, {1}), of(8, {2})}};
-    work = group->allgather(outputs, inputs);
+    const WorkPtr work = group->allgather(outputs, inputs);
     work->wait();
     EXPECT_EQ(work->result().size(), 2u);
     return work;
