@@ -170,7 +170,8 @@ void RankExecutor::Impl::stop(Ending ending, std::string reason) noexcept {
   outcome_.ending = ending;
   outcome_.stop_reason = std::move(reason);
   outcome_.end_time = clock.now();
-  if (progress_) return;
+  // Cleared at the first rest after progress: what is left led to this, also where unwinding has done things since.
+  if (hang_.empty()) return;
   outcome_.hang = std::move(hang_);
   outcome_.hang_began = hang_began_;
 }

@@ -106,9 +106,13 @@ class Builder {
                                  options_.ranks == 1 ? "" : "s", format_time(outcome().end_time)));
   }
 
+  static bool is_timeout(const exec::RankFailure& failure) {
+    return is_a<TimeoutError>(failure) || is_a<c10::DistStoreError>(failure);
+  }
+
   void rank_failed(const exec::RankFailure& failure) {
     if (!record_.mismatches.empty()) return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
-    if (is_a<TimeoutError>(failure) || is_a<c10::DistStoreError>(failure)) {
+    if (is_timeout(failure)) {
       return outcome().hang.empty() ? timed_out(failure) : standstill();
     }
     const auto verdict = is_a<CheckError>(failure) ? Verdict::check_failed : Verdict::rank_failed;
@@ -164,6 +168,8 @@ class Builder {
     // Backwards, so that a rank's main fiber has the last word over its helpers.
     for (auto fiber = outcome().blocked.rbegin(); fiber != outcome().blocked.rend(); ++fiber) blocked_line(*fiber);
     for (const auto& failure : outcome().failures) failed_line(failure);
+    // A failure of another kind has its own story.
+    if (!outcome().failures.empty() && !is_timeout(outcome().failures.front())) return;
     for (const auto& fiber : outcome().hang) hang_line(fiber);
   }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "simulation.h"
 
+#include <algorithm>
+
 #include <rehearse/fakes/fake_fabric.h>
 #include <rehearse/fakes/fake_store.h>
 #include <rehearse/sim/virtual_clock.h>
@@ -11,6 +13,14 @@
 
 namespace rehearse::sim {
 namespace {
+
+// A loop that looks so often is taken for one without end. A million looks take a fraction of a second; where many ranks
+// look, each has fewer.
+std::uint64_t looks_of_a_livelock(int ranks) {
+  constexpr std::uint64_t kOfAllRanks = 1'000'000;
+  constexpr std::uint64_t kOfEachRank = 1'000;
+  return std::max(kOfAllRanks / static_cast<std::uint64_t>(ranks), kOfEachRank);
+}
 
 // A rank's exception ends the world: its peers would only wait for it.
 class EndOnFailure final : public exec::FailureSink {
@@ -52,8 +62,10 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle,
   torch_state::TorchRankState state({.seed = options.seed});
   EndOnFailure failures;
   KeepMismatches mismatches(record->mismatches);
-  const exec::ExecutorOptions execution{
-      .ranks = options.ranks, .stack_bytes = options.stack_bytes, .steps_max = options.steps_max};
+  const exec::ExecutorOptions execution{.ranks = options.ranks,
+                                        .stack_bytes = options.stack_bytes,
+                                        .steps_max = options.steps_max,
+                                        .idle_looks_max = looks_of_a_livelock(options.ranks)};
   exec::RankExecutor executor(execution, decisions, clock, state, failures);
   NetworkCost costs(options.network, decisions);
   fakes::FakeFabric fabric(executor.timers(), clock, costs);

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 namespace wrong_programs {
@@ -74,6 +75,28 @@ void makes_a_call_too_many(RankContext& ctx) {
   auto loss = at::ones({1});
   ctx.group().allreduce(loss)->wait();
   if (ctx.rank() == 0) ctx.group().allreduce(loss)->wait();
+}
+
+void cleans_up_after_a_hang(RankContext& ctx) {
+  struct Loader {
+    std::mutex mutex;
+    std::condition_variable told;
+    bool stop = false;
+    std::thread thread{[this] {
+      std::unique_lock lock(mutex);
+      told.wait(lock, [this] { return stop; });
+    }};
+    ~Loader() {
+      {
+        const std::lock_guard lock(mutex);
+        stop = true;
+      }
+      told.notify_all();
+      thread.join();
+    }
+  } loader;
+  if (ctx.rank() == 0) return;
+  ctx.group().barrier()->wait();
 }
 
 }  // namespace wrong_programs

@@ -25,6 +25,9 @@ void waits_in_a_chain(RankContext& ctx);
 // Rank 0 makes a call that no other rank makes.
 void makes_a_call_too_many(RankContext& ctx);
 
+// Rank 0 returns early; what the others clean up while they fail lets a thread of theirs go on.
+void cleans_up_after_a_hang(RankContext& ctx);
+
 // Two groups of the same ranks, used in opposite order.
 void swaps_two_groups(RankContext& ctx);
 

@@ -100,5 +100,14 @@ TEST(WrongPrograms, OneCallTooMany_NamesTheRankThatMadeIt) {
   expect_golden_report(report, "makes_a_call_too_many");
 }
 
+// What destructors do while a rank fails is no progress of the job.
+TEST(WrongPrograms, CleanUpAfterAHang_IsStillADeadlock) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(cleans_up_after_a_hang, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_EQ(report.headline, "barrier #1 on group \"world\": rank 0 has ended and will never come");
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::golden

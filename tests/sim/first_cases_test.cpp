@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The bugs that people meet first, each on real c10d calls: the verdict, and what its report says about whom.
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include <ATen/ops/empty.h>
@@ -29,6 +31,22 @@ TEST(FirstCases, AllRanksAgree_IsSilent) {
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   EXPECT_EQ(report.operations, 8u);
+}
+
+// Slow, but not for ever.
+TEST(FirstCases, LoopsThatEndByThemselves_AreNoLivelock) {
+  for (const bool all : {false, true}) {
+    const auto report = run(4, [all](RankContext& ctx) {
+      if (all || ctx.rank() == 0) {
+        for (int look = 0; look < 20'000; ++look) {
+          if (ctx.store()->check({"never"})) break;
+          std::this_thread::yield();
+        }
+      }
+      ctx.group().barrier()->wait();
+    });
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  }
 }
 
 TEST(FirstCases, MismatchedCollective_NamesBothCalls) {
