@@ -86,6 +86,7 @@ class PartBuilder {
         part.result.inputs.push_back(input);
       }
       inside->meta() = input->meta();
+      inside->meta().unbacked_bindings.clear();  // the symbol is brought in, not into being
       part.copies[input] = inside;
     }
   }

@@ -22,9 +22,10 @@ constexpr std::array<std::string_view, 7> kDoWhatBodiesDo = {
     "cond", "invoke_subgraph", "tag_activation_checkpoint", "while_loop", "wrap", "wrap_with_autocast",
     "wrap_with_set_grad_enabled"};
 
-// Effects that a schema does not mark: communication, running statistics, the profiler.
+// Effects that a schema does not mark: communication, assertions, running statistics, the profiler.
 bool has_unmarked_effects(std::string_view name) {
-  for (const std::string_view prefix : {"_c10d_functional", "c10d::", "profiler::"}) {
+  for (const std::string_view prefix : {"_c10d_functional", "c10d::", "symm_mem::", "profiler::", "aten::_functional_assert",
+                                        "aten::_functional_sym_constrain"}) {
     if (name.starts_with(prefix)) return true;
   }
   return name.find("batch_norm") != std::string_view::npos || name.find("instance_norm") != std::string_view::npos;

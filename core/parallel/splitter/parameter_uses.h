@@ -25,10 +25,13 @@ class ParameterUses {
   std::vector<CountedParameter> of(const graph::Node& node);
 
  private:
+  std::vector<const graph::Node*> counted_inputs(const graph::Node& node) const;
   void add_arguments(const graph::Node& node, std::vector<CountedParameter>& counted) const;
   void add_placeholder(const graph::Node& input, const graph::Node& user, std::vector<CountedParameter>& counted) const;
   void add_attribute(const graph::Node& node, std::vector<CountedParameter>& counted) const;
   void add_module(const std::string& target, const std::string& prefix, std::vector<CountedParameter>& counted);
+  void add_parameters_of(const graph::GraphModule& module, const std::string& prefix,
+                         std::vector<CountedParameter>& counted);
 
   const graph::GraphModule& module_;
   CountingRules rules_;

@@ -88,6 +88,38 @@ TEST_F(BucketSplitter, NestedArguments_CountForDdp) {
   EXPECT_THAT(bytes(CountingRules::ddp()), ElementsAre(64, 64, 64));
 }
 
+// A use that does not count is no first use either.
+TEST_F(BucketSplitter, KeywordThenPositionalUse_CountsAtTheOneThatCounts) {
+  Node& x = input("x");
+  Node& w = parameter("w");
+  Node& first = module->graph().call_function("torch.mm", {x}, {{"mat2", w}});
+  module->graph().output({List{mm(first, w)}});
+  EXPECT_THAT(bytes({.ignored_if_inlined = false, .each_use = false, .nested_arguments = false}), ElementsAre(64));
+}
+
+TEST_F(BucketSplitter, CalledModule_CountsParametersOfItsSubmodulesOnce) {
+  graph::TensorMeta meta;
+  meta.sizes = {4, 4};
+  meta.strides = {4, 1};
+  meta.requires_grad = true;
+  meta.is_parameter = true;
+  const auto linear = std::make_shared<graph::GraphModule>();
+  graph::Attribute weight;
+  weight.meta = meta;
+  linear->set_attribute("weight", weight);
+  const auto block = std::make_shared<graph::GraphModule>();
+  block->set_submodule("lin", linear);
+  block->set_submodule("tied", linear);
+  module->set_submodule("blk", block);
+  module->graph().output({List{module->graph().call_module("blk", {input("x")})}});
+  for (const auto& rules : {CountingRules::pytorch(), CountingRules{}, CountingRules::ddp()}) {
+    const auto buckets = assign_buckets(*module, {1, 1, rules});
+    ASSERT_EQ(buckets.size(), 1u);
+    EXPECT_EQ(buckets[0].bytes, 64);
+    EXPECT_THAT(buckets[0].parameters, ElementsAre("blk_lin.weight"));
+  }
+}
+
 TEST_F(BucketSplitter, FrozenParameter_NeverCounts) {
   Node& x = input("x");
   Node& frozen = parameter("frozen");
@@ -189,6 +221,23 @@ TEST_F(BucketSplitter, ImpossibleSizes_AreRefusedByName) {
     w.meta().set_value(meta);
     EXPECT_THROW(assign_buckets(*module), c10::ValueError) << size;
   }
+  graph::TensorMeta stored = *w.meta().tensor();
+  stored.storage_nbytes = -5;
+  w.meta().set_value(stored);
+  EXPECT_THROW(assign_buckets(*module), c10::ValueError);
+}
+
+TEST_F(BucketSplitter, SumBeyond63Bits_IsRefused) {
+  Node& x = input("x");
+  Node& w = parameter("w");
+  Node& v = parameter("v");
+  for (Node* node : {&w, &v}) {
+    graph::TensorMeta meta = *node->meta().tensor();
+    meta.storage_nbytes = std::int64_t{1} << 62;
+    node->meta().set_value(meta);
+  }
+  module->graph().output({List{module->graph().call_function("torch.addmm", {x, w, v})}});
+  EXPECT_THROW(assign_buckets(*module), c10::ValueError);
 }
 
 TEST_F(BucketSplitter, ImpossibleCaps_AreRefused) {
