@@ -101,7 +101,10 @@ std::string Namespace::create_name(std::string_view wanted) {
     number = last == last_number_.end() ? 0 : last->second;
     if (reserved_names().contains(candidate)) candidate = base + "_" + std::to_string(++number);
   }
+  const bool from_the_start = number == 0 && taken_.contains(candidate);
+  if (from_the_start) number = taken_up_to_[base];
   while (taken_.contains(candidate)) candidate = base + "_" + std::to_string(++number);
+  if (from_the_start) taken_up_to_[base] = number;
   taken_.insert(candidate);
   last_number_[base] = number;
   return candidate;

@@ -55,6 +55,8 @@ TEST(DeadCode, EffectsThatNoSchemaMarks_Stay) {
     %reduced = call_function "torch.ops._c10d_functional.all_reduce.default" [%x, "sum", "world"]
     %waited = call_function "torch.ops._c10d_functional.wait_tensor.default" [%x]
     %norm = call_function "torch.ops.aten.batch_norm.default" [%x]
+    %checked = call_function "torch.ops.aten._functional_assert_scalar.default" [%x, "must hold", %x]
+    %shared = call_function "torch.ops.symm_mem.one_shot_all_reduce.default" [%x, "sum", "world"]
     %printed = call_function "torch.ops.higher_order.print" ["text"]
     %kernel = call_function "torch.ops.higher_order.triton_kernel_wrapper_mutation" [%x]
     %output = output "output" [%x]

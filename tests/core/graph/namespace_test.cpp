@@ -2,6 +2,7 @@
 // Names are those that torch.fx gives: recorded from fx.graph._Namespace and Graph._target_to_str of PyTorch 2.11.
 #include <rehearse/graph/namespace.h>
 
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -35,6 +36,16 @@ TEST(Namespace, ANumberTooLargeToCountOnIsPartOfTheName) {
   Namespace names;
   EXPECT_EQ(names.create_name("x_99999999999999999999"), "x_99999999999999999999");
   EXPECT_EQ(names.create_name("x_99999999999999999999"), "x_99999999999999999999_1");
+}
+
+// 20,000 layers that all ask for the same numbered name: tried one after the other, that would be 200 million names.
+TEST(Namespace, ManyOfOneNumberedName_GoOnWhereTheLastOneStood) {
+  Namespace names;
+  EXPECT_EQ(names.create_name("layers_0"), "layers_0");
+  EXPECT_EQ(names.create_name("layers_7"), "layers_7");
+  for (int i = 1; i <= 20'000; ++i) {
+    EXPECT_EQ(names.create_name("layers_0"), "layers_" + std::to_string(i < 7 ? i : i + 1));
+  }
 }
 
 TEST(NameFromTarget, IsFxs) {

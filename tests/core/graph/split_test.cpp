@@ -2,6 +2,8 @@
 // Splits are those of torch.fx.passes.split_module, node by node and name by name, on recorded random graphs; and what
 // an extracted subgraph takes and gives.
 #include <rehearse/graph/split.h>
+#include <rehearse/graph/text.h>
+#include <rehearse/graph/verify.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -200,6 +202,23 @@ TEST(SplitBy, NamesThatWouldClashAreKeptApart) {
   }
   EXPECT_THAT(types, ElementsAre("a_b a.b", "a_b_1 a_b", "a_b_1_1 a_b_1", "a_b a.b", "a_b_1 a_b", "alias_of a.b",
                                  "body_x_1 body.x"));
+}
+
+// Two inputs of a piece bring the same symbol, one as a number and one as a size.
+TEST(SplitBy, SymbolOfAnotherPiece_IsNotBoundAgain) {
+  const auto module = parse_graph_module(R"(graph_module "G" {
+    %x = placeholder "x" []
+    %item = call_function "torch.ops.aten.item.default" [%x] ; {"value": {"sym_int": sym("u0")}, "unbacked_bindings": ["u0"]}
+    %zeros = call_function "torch.ops.aten.zeros.default" [[%item]] ; {"value": {"sizes": [sym("u0")], "strides": [1]}}
+    %y = call_function "torch.ops.aten.add.Tensor" [%zeros, %item] ; {"value": {"sizes": [sym("u0")], "strides": [1]}}
+    %output = output "output" [%y]
+  })");
+  EXPECT_NO_THROW(check_well_formed(*module));
+  int piece = 0;
+  const auto split = split_by(*module, [&](const Node&) { return piece++; });
+  ASSERT_EQ(split.partitions.size(), 3u);
+  for (const auto& partition : split.partitions) EXPECT_NO_THROW(check_well_formed(*partition.module));
+  EXPECT_NO_THROW(check_well_formed(*split.module));
 }
 
 TEST(SplitBy, MalformedGraphsAreRefused) {

@@ -22,6 +22,8 @@ class Namespace {
  private:
   std::unordered_set<std::string> taken_;
   std::unordered_map<std::string, std::int64_t> last_number_;
+  // base: every number from 1 to this one is taken. Where fx tries them all again, we go on behind them.
+  std::unordered_map<std::string, std::int64_t> taken_up_to_;
 };
 
 // What fx calls a node before it is made unique: the last part of a function's name, in snake case, lower
