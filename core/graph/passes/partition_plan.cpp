@@ -124,7 +124,12 @@ void PartitionPlan::connect(const Graph& graph) {
   for (const Node& node : graph) {
     if (node.op() == Op::Placeholder || node.op() == Op::GetAttr || sets_global_state(node)) continue;
     const Node* user = node.op() == Op::Output ? nullptr : &node;
-    for (const Node* input : node.input_nodes()) record_use(*input, user);
+    for (const Node* input : node.input_nodes()) {
+      if (position_.at(input) > position_.at(&node)) {
+        throw GraphError(node.name(), "args", "it uses '" + input->name() + "', which stands after it");
+      }
+      record_use(*input, user);
+    }
   }
 }
 

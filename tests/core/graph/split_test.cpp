@@ -236,7 +236,12 @@ TEST(SplitBy, MalformedGraphsAreRefused) {
               Node& a = g.call_function("f", {x});
               g.move_before(g.call_function("f", {a}), a);
             }),
-            "node 'f', users: a node that uses it stands before it");
+            "node 'f_1', args: it uses 'f', which stands after it");
+  EXPECT_EQ(error_of([](Graph& g, Node& x) {
+              Node& late = g.placeholder("late");
+              g.move_before(g.call_function("f", {x, late}), late);
+            }),
+            "node 'f', args: it uses 'late', which stands after it");
   EXPECT_EQ(error_of([](Graph& g, Node& x) { g.create_node(Op::Output, "output", {x, x}); }),
             "node 'output', args: an output has exactly one");
   EXPECT_EQ(error_of([](Graph& g, Node& x) { g.output(List{x, g.get_attr("w")}); }),
