@@ -7,7 +7,8 @@
     (gdb) rank 2.1 bt         that of its helper fiber 1 (a thread that it made, a callback)
 
 Works in a stopped process and on a core file; x86-64. A suspended fiber's frames follow frame 0, which stays the
-thread's own. In a core file nothing can be called, so `info ranks` cannot say what a rank waits for.
+thread's own. What a rank waits for is asked of the program by a call, which gdb cannot make in a core file, nor (up to
+version 13) on processors with AMX: `info ranks` then says so.
 """
 import gdb
 import gdb.unwinder
@@ -76,13 +77,11 @@ class Fiber:
         raise gdb.GdbError(f"rank {self.rank} has no saved stack pointer")
 
     def waits_for(self):
+        """May throw gdb.error: the program tells it, and gdb cannot call into every program."""
         if self.state != "blocked":
             return ""
-        try:
-            call = f"((const char*(*)(const void*))rehearse_debugger_describe)((const void*){self.address})"
-            return gdb.parse_and_eval(call).string()
-        except (gdb.error, UnicodeDecodeError):  # a core file
-            return ""
+        call = f"((const char*(*)(const void*))rehearse_debugger_describe)((const void*){self.address})"
+        return gdb.parse_and_eval(call).string(errors="replace")
 
 
 def layout(stack_pointer):
@@ -161,13 +160,21 @@ class InfoRanks(gdb.Command):
         super().__init__("info ranks", gdb.COMMAND_STATUS)
 
     def invoke(self, argument, from_tty):
+        refusal = None
         for fiber in Table().all_fibers():
             name = f"{fiber.rank}" if fiber.number == 0 else f"{fiber.rank}.{fiber.number}"
             if fiber.runs():
                 print(f"* rank {name:<6} running   this thread's own stack: bt")
                 continue
-            waits, place = fiber.waits_for(), view.place(fiber)
+            waits = ""
+            try:
+                waits = fiber.waits_for() if refusal is None else ""
+            except gdb.error as error:
+                refusal = error
+            place = view.place(fiber)
             print(f"  rank {name:<6} {fiber.state:<9} {waits}{'  in ' if waits and place else ''}{place}")
+        if refusal is not None:
+            print(f"What the blocked ranks wait for is not known, for gdb cannot call the program: {refusal}")
 
 
 class Rank(gdb.Command):

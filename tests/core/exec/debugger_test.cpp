@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 // Contract: in gdb, `info ranks` says what every rank waits for and where, and `rank N bt` shows the stack of
-// a rank that does not run. Skipped, and says so, where gdb is not installed (./dev installs it) or may start
-// no process.
+// a rank that does not run. Where gdb cannot call functions of the program, it says so instead of what a rank waits for.
+// Skipped, and says so, where gdb is not installed (./dev installs it) or may start no process.
 namespace rehearse::exec {
 namespace {
 
@@ -30,6 +30,12 @@ std::string printed_by(const std::string& command) {
   return text;
 }
 
+// gdb 13 calls no function where the processor has AMX: it cannot write back the registers.
+bool gdb_can_call() {
+  return printed_by("gdb -batch -nx -ex run -ex 'print (int)getpid() > 0' " DEBUGGER_TARGET).find("$1 = 1") !=
+         std::string::npos;
+}
+
 TEST(Debugger, Ranks_HaveTheirStacks) {
   if (printed_by("gdb -batch -nx -ex run /bin/true").find("exited normally") == std::string::npos) {
     GTEST_SKIP() << "gdb is not installed, or may not start a process: its script was not tried";
@@ -43,12 +49,12 @@ TEST(Debugger, Ranks_HaveTheirStacks) {
     return from == std::string::npos ? "" : text.substr(from, text.find("\n-- ", from) - from);
   };
   EXPECT_THAT(text, HasSubstr("* rank 0      running "));
-  EXPECT_THAT(text,
-              ContainsRegex(
-                  "  rank 1      blocked   rank 0's word  in .*wait_for_rank_0.*debugger_target.cpp:[0-9]+"));
-  EXPECT_THAT(text,
-              ContainsRegex(
-                  "  rank 2      blocked   rank 0's word  in .*wait_for_rank_0.*debugger_target.cpp:[0-9]+"));
+  const bool calls = gdb_can_call();
+  const std::string waits = calls ? "rank 0's word  in " : "";
+  EXPECT_THAT(text, ContainsRegex("  rank 1      blocked   " + waits + "wait_for_rank_0.*debugger_target.cpp:[0-9]+"));
+  EXPECT_THAT(text, ContainsRegex("  rank 2      blocked   " + waits + "wait_for_rank_0.*debugger_target.cpp:[0-9]+"));
+  const std::string note = "What the blocked ranks wait for is not known, for gdb cannot call the program: ";
+  EXPECT_EQ(text.find(note) == std::string::npos, calls) << text;
   EXPECT_THAT(section("rank 2"), HasSubstr("\n#1 "));
   EXPECT_THAT(section("rank 2"), HasSubstr("wait_for_rank_0"));
   EXPECT_THAT(section("rank 2"), Not(HasSubstr("stop_in_the_debugger")));
