@@ -13,8 +13,8 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CMAKE_JOB_POOL_PRECOMPILE_HEADER rehearse_compile)
 endif()
 
-if(NOT REHEARSE_SANITIZE MATCHES "^(|address|undefined)$")
-  message(FATAL_ERROR "REHEARSE_SANITIZE is '${REHEARSE_SANITIZE}'; it must be address, undefined, or empty")
+if(NOT REHEARSE_SANITIZE MATCHES "^(|address|undefined|address,undefined)$")
+  message(FATAL_ERROR "REHEARSE_SANITIZE is '${REHEARSE_SANITIZE}'; it must be address, undefined, address,undefined, or empty")
 endif()
 
 if(REHEARSE_USE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

@@ -92,7 +92,7 @@ endfunction()
 
 function(case_bad_sanitizer)
   configure("${SOURCE_DIR}" -DREHEARSE_SANITIZE=adress)
-  expect_failure("REHEARSE_SANITIZE is 'adress'; it must be address, undefined, or empty")
+  expect_failure("REHEARSE_SANITIZE is 'adress'; it must be address, undefined, address,undefined, or empty")
 endfunction()
 
 cmake_language(CALL case_${CASE})
