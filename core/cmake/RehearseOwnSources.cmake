@@ -17,7 +17,7 @@ function(rehearse_write_own_sources)
   set(file "${PROJECT_BINARY_DIR}/own_sources.cpp")
   file(CONFIGURE OUTPUT "${file}" @ONLY CONTENT [=[
 // SPDX-License-Identifier: BSD-3-Clause
-#include "exec/own_sources.h"
+#include "exec/call_site/own_sources.h"
 
 namespace rehearse::exec {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <rehearse/exec/throw_site.h>
 
-#include "exec/symbolize.h"
+#include "exec/call_site/symbolize.h"
 #include "executor_impl.h"
 #include "interpose/world_state.h"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "exec/symbolize.h"
+#include "exec/call_site/symbolize.h"
 
 namespace rehearse::exec {
 namespace {

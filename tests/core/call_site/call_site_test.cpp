@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "exec/symbolize.h"
+#include "exec/call_site/symbolize.h"
 
 // User code is in no namespace of ours: those are left out of user_frame().
 using rehearse::exec::CallSite;

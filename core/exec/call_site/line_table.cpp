@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "exec/line_table.h"
+#include "exec/call_site/line_table.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "exec/symbolize.h"
+#include "exec/call_site/symbolize.h"
 
 namespace rehearse::exec {
 namespace {

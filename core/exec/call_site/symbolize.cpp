@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "exec/symbolize.h"
+#include "exec/call_site/symbolize.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -13,8 +13,8 @@
 #include <set>
 #include <unordered_map>
 
-#include "exec/line_table.h"
-#include "exec/own_sources.h"
+#include "exec/call_site/line_table.h"
+#include "exec/call_site/own_sources.h"
 
 namespace rehearse::exec {
 namespace {
