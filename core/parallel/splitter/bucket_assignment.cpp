@@ -32,11 +32,12 @@ struct Filling {
   std::unordered_set<const Node*> members;
   bool has_external_output = false;
 
-  void add(Node& node) {
+  void add(Node& node, bool can_be_output) {
     members.insert(&node);
     bucket.nodes.push_back(&node);
-    has_external_output = has_external_output || std::any_of(node.users().begin(), node.users().end(),
-                                                             [&](const Node* user) { return !members.contains(user); });
+    has_external_output = has_external_output ||
+                          (can_be_output && std::any_of(node.users().begin(), node.users().end(),
+                                                        [&](const Node* user) { return !members.contains(user); }));
   }
 };
 
@@ -55,7 +56,8 @@ class BucketAssignment {
                         name, " do not fit into 63 bits");
       bucket.parameters.push_back(std::move(name));
     }
-    filling_.back().add(node);
+    // An attribute is fetched outside of all pieces; PyTorch takes it for a value of its piece nevertheless.
+    filling_.back().add(node, options_.rules.each_use || node.op() != Op::GetAttr);
   }
 
   std::vector<ForwardBucket> finish() {
@@ -84,13 +86,14 @@ class BucketAssignment {
     ++current.bucket.extended_ops;
   }
 
-  // What comes before the first parameter belongs to the bucket that follows.
+  // What comes before the first parameter with bytes belongs to the bucket that follows.
   void merge_preamble() {
     if (filling_.size() < 2 || filling_.back().bucket.bytes != 0) return;
-    auto& nodes = filling_[filling_.size() - 2].bucket.nodes;
-    const auto& preamble = filling_.back().bucket.nodes;
-    nodes.insert(nodes.end(), preamble.begin(), preamble.end());
+    const ForwardBucket preamble = std::move(filling_.back().bucket);
     filling_.pop_back();
+    ForwardBucket& following = filling_.back().bucket;
+    following.nodes.insert(following.nodes.end(), preamble.nodes.begin(), preamble.nodes.end());
+    following.parameters.insert(following.parameters.end(), preamble.parameters.begin(), preamble.parameters.end());
   }
 
   ParameterUses uses_;

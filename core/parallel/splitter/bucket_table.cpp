@@ -5,6 +5,8 @@
 
 #include <rehearse/parallel/bucket_splitter.h>
 
+#include "parallel/splitter/extension.h"
+
 namespace rehearse::parallel {
 
 std::string bucket_table(const std::vector<ForwardBucket>& buckets) {
@@ -19,9 +21,10 @@ std::string bucket_table(const std::vector<ForwardBucket>& buckets) {
     for (std::size_t k = 1; k < bucket.parameters.size(); ++k) {
       table += fmt::format("{:{}}{}\n", "", indent, bucket.parameters[k]);
     }
-    if (bucket.extended_ops > 0) {
-      table += fmt::format("{:{}}extended by {} nodes and {} bytes: until then nothing in it was used outside\n", "",
-                           indent, bucket.extended_ops, bucket.bytes - bucket.bytes_before_extension);
+    if (const Extension extension = extension_of(buckets, index); extension.nodes > 0) {
+      const std::string bytes = extension.bytes ? fmt::format(" and {} bytes", *extension.bytes) : "";
+      table += fmt::format("{:{}}extended by {} nodes{}: until then nothing in it was used outside\n", "", indent,
+                           extension.nodes, bytes);
     }
   }
   return table;

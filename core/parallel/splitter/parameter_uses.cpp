@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "parallel/splitter/parameter_uses.h"
 
+#include <unordered_set>
+#include <utility>
+
 #include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
 
@@ -29,6 +32,13 @@ std::int64_t bytes_of(const TensorMeta& meta, const std::string& name) {
 }
 
 bool is_trained(const TensorMeta* meta) { return meta && meta->is_parameter && meta->requires_grad; }
+bool is_trained(const graph::Attribute& attribute) { return is_trained(&attribute.meta) && !attribute.ddp_ignored; }
+
+// Tied parameters are one tensor under several names.
+const void* identity_of(const graph::Attribute& attribute) {
+  if (attribute.tensor.defined()) return attribute.tensor.unsafeGetTensorImpl();
+  return &attribute;
+}
 
 // Python sees a name in the target of every node but a function's, whose target is the function.
 bool has_name_as_target(const Node& node) { return node.op() != Op::CallFunction; }
@@ -45,83 +55,90 @@ ParameterUses::ParameterUses(const graph::GraphModule& module, const CountingRul
     : module_(module), rules_(rules) {
   if (rules_.each_use) return;
   for (const Node& node : module.graph()) {
-    for (const Node* input : counted_inputs(node)) first_use_.try_emplace(input, &node);
+    for (const Use& use : uses_by(node)) first_use_.try_emplace(use.parameter, &node);
   }
 }
 
 std::vector<CountedParameter> ParameterUses::of(const Node& node) {
   std::vector<CountedParameter> counted;
-  switch (node.op()) {
-    case Op::CallFunction:
-      add_arguments(node, counted);
-      break;
-    case Op::CallMethod:
-      if (const Node* self = named_self(node)) add_module(self->target(), node.target(), counted);
-      add_arguments(node, counted);
-      break;
-    case Op::CallModule:
-      add_module(node.target(), node.target(), counted);
-      add_arguments(node, counted);
-      break;
-    case Op::GetAttr:
-      add_attribute(node, counted);
-      break;
-    case Op::Placeholder:
-    case Op::Output:
-      break;
+  for (Use& use : uses_by(node)) {
+    if (!counts(use, node)) continue;
+    const std::int64_t bytes = bytes_of(*use.meta, use.name);
+    counted.push_back({std::move(use.name), bytes});
   }
   return counted;
 }
 
+// A parameter that counts once is forgotten when it has: the node at which it does may use it twice.
+bool ParameterUses::counts(const Use& use, const Node& node) {
+  if (rules_.each_use) return true;
+  const auto first = first_use_.find(use.parameter);
+  if (first == first_use_.end() || first->second != &node) return false;
+  first_use_.erase(first);
+  return true;
+}
+
+// In PyTorch a fetch is itself the use of an attribute. Where gradients are complete, it is what takes the value.
+ParameterUses::Uses ParameterUses::uses_by(const Node& node) {
+  Uses uses;
+  if (node.op() == Op::Placeholder || node.op() == Op::Output) return uses;
+  if (node.op() == Op::GetAttr) {
+    if (rules_.each_use) add_attribute(node, uses);
+    return uses;
+  }
+  if (node.op() == Op::CallModule) add_module(node.target(), node.target(), node, uses);
+  if (const Node* self = named_self(node)) add_module(self->target(), node.target(), node, uses);
+  for (const Node* input : counted_inputs(node)) add_placeholder(*input, uses);
+  if (rules_.each_use) return uses;
+  for (const Node* input : node.input_nodes()) {
+    if (input->op() == Op::GetAttr) add_attribute(*input, uses);
+  }
+  return uses;
+}
+
 // The inputs among which placeholders of parameters count.
 std::vector<const Node*> ParameterUses::counted_inputs(const Node& node) const {
+  if (rules_.nested_arguments) return {node.input_nodes().begin(), node.input_nodes().end()};
   std::vector<const Node*> inputs;
-  if (node.op() != Op::CallFunction && node.op() != Op::CallMethod && node.op() != Op::CallModule) return inputs;
-  if (rules_.nested_arguments) {
-    for (const Node* input : node.input_nodes()) inputs.push_back(input);
-  } else if (node.op() == Op::CallFunction || named_self(node)) {
-    for (const auto& argument : node.args()) {
-      if (const Node* input = argument.node()) inputs.push_back(input);
-    }
+  if (node.op() != Op::CallFunction && !named_self(node)) return inputs;
+  for (const auto& argument : node.args()) {
+    if (const Node* input = argument.node()) inputs.push_back(input);
   }
   return inputs;
 }
 
-void ParameterUses::add_arguments(const Node& node, std::vector<CountedParameter>& counted) const {
-  for (const Node* input : counted_inputs(node)) add_placeholder(*input, node, counted);
-}
-
-void ParameterUses::add_placeholder(const Node& input, const Node& user,
-                                    std::vector<CountedParameter>& counted) const {
+void ParameterUses::add_placeholder(const Node& input, Uses& uses) const {
   if (input.op() != Op::Placeholder) return;
   const TensorMeta* meta = input.meta().tensor();
   if (!is_trained(meta) || (input.meta().ddp_ignored && !rules_.ignored_if_inlined)) return;
-  if (!rules_.each_use && first_use_.at(&input) != &user) return;
-  counted.push_back({input.target(), bytes_of(*meta, input.target())});
+  uses.push_back({&input, input.target(), meta});
 }
 
-void ParameterUses::add_attribute(const Node& node, std::vector<CountedParameter>& counted) const {
-  const graph::Attribute* attribute = module_.find_attribute(node.target());
-  if (!attribute || !is_trained(&attribute->meta) || attribute->ddp_ignored) return;
-  counted.push_back({node.target(), bytes_of(attribute->meta, node.target())});
+void ParameterUses::add_attribute(const Node& fetch, Uses& uses) const {
+  const graph::Attribute* attribute = module_.find_attribute(fetch.target());
+  if (!attribute || !is_trained(*attribute)) return;
+  uses.push_back({identity_of(*attribute), fetch.target(), &attribute->meta});
 }
 
-// A module's parameters count where it is last called, once.
-void ParameterUses::add_module(const std::string& target, const std::string& prefix,
-                               std::vector<CountedParameter>& counted) {
+// A called module counts at the call that is asked about first. As torch.nn.Module.named_parameters(): its own, then
+// those of its submodules, each module and each parameter once.
+void ParameterUses::add_module(const std::string& target, const std::string& prefix, const Node& node, Uses& uses) {
   const auto called = module_.find_submodule(target);
-  if (called) add_parameters_of(*called, prefix + "_", counted);
-}
-
-// As torch.nn.Module.named_parameters(): its own, then those of its submodules, each module once.
-void ParameterUses::add_parameters_of(const graph::GraphModule& module, const std::string& prefix,
-                                      std::vector<CountedParameter>& counted) {
-  if (!counted_modules_.insert(&module).second) return;
-  for (const auto& [name, attribute] : module.attributes()) {
-    if (!is_trained(&attribute.meta) || attribute.ddp_ignored) continue;
-    counted.push_back({prefix + name, bytes_of(attribute.meta, name)});
+  if (!called || counted_at_.try_emplace(called.get(), &node).first->second != &node) return;
+  std::unordered_set<const graph::GraphModule*> modules;
+  std::unordered_set<Identity> parameters;
+  std::vector<std::pair<const graph::GraphModule*, std::string>> waiting = {{called.get(), prefix + "_"}};
+  while (!waiting.empty()) {
+    const auto [module, path] = std::move(waiting.back());
+    waiting.pop_back();
+    if (!modules.insert(module).second) continue;
+    for (const auto& [name, attribute] : module->attributes()) {
+      if (!is_trained(attribute) || !parameters.insert(identity_of(attribute)).second) continue;
+      uses.push_back({identity_of(attribute), path + name, &attribute.meta});
+    }
+    const auto& below = module->submodules();
+    for (auto sub = below.rbegin(); sub != below.rend(); ++sub) waiting.emplace_back(sub->second.get(), path + sub->first + ".");
   }
-  for (const auto& [name, submodule] : module.submodules()) add_parameters_of(*submodule, prefix + name + ".", counted);
 }
 
 }  // namespace rehearse::parallel

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include <rehearse/graph/graph_module.h>
@@ -25,18 +24,26 @@ class ParameterUses {
   std::vector<CountedParameter> of(const graph::Node& node);
 
  private:
+  // Which parameter it is: a placeholder, a tensor, or where only metadata is known the attribute.
+  using Identity = const void*;
+  struct Use {
+    Identity parameter;
+    std::string name;
+    const graph::TensorMeta* meta;
+  };
+  using Uses = std::vector<Use>;
+
+  Uses uses_by(const graph::Node& node);
+  bool counts(const Use& use, const graph::Node& node);
   std::vector<const graph::Node*> counted_inputs(const graph::Node& node) const;
-  void add_arguments(const graph::Node& node, std::vector<CountedParameter>& counted) const;
-  void add_placeholder(const graph::Node& input, const graph::Node& user, std::vector<CountedParameter>& counted) const;
-  void add_attribute(const graph::Node& node, std::vector<CountedParameter>& counted) const;
-  void add_module(const std::string& target, const std::string& prefix, std::vector<CountedParameter>& counted);
-  void add_parameters_of(const graph::GraphModule& module, const std::string& prefix,
-                         std::vector<CountedParameter>& counted);
+  void add_placeholder(const graph::Node& input, Uses& uses) const;
+  void add_attribute(const graph::Node& fetch, Uses& uses) const;
+  void add_module(const std::string& target, const std::string& prefix, const graph::Node& node, Uses& uses);
 
   const graph::GraphModule& module_;
   CountingRules rules_;
-  std::unordered_set<const graph::GraphModule*> counted_modules_;
-  std::unordered_map<const graph::Node*, const graph::Node*> first_use_;  // of placeholders; only without each_use
+  std::unordered_map<const graph::GraphModule*, const graph::Node*> counted_at_;  // a called module
+  std::unordered_map<Identity, const graph::Node*> first_use_;                    // only without each_use
 };
 
 }  // namespace rehearse::parallel

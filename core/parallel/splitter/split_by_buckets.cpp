@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -6,33 +7,59 @@
 #include <rehearse/graph/split.h>
 #include <rehearse/parallel/bucket_splitter.h>
 
+#include "parallel/splitter/extension.h"
+
 namespace rehearse::parallel {
 namespace {
 
-std::vector<std::string> warnings_of(const std::vector<ForwardBucket>& buckets, const BucketSplitterOptions& options) {
-  std::vector<std::string> warnings;
-  for (std::size_t index = 0; index < buckets.size(); ++index) {
-    const ForwardBucket& bucket = buckets[index];
-    if (bucket.extended_ops == 0) continue;
-    warnings.push_back(fmt::format(
-        "bucket {} was full with {} bytes, but nothing in it was used outside, so it took in {} more nodes and {} bytes",
-        index, bucket.bytes_before_extension, bucket.extended_ops, bucket.bytes - bucket.bytes_before_extension));
-  }
-  if (buckets.size() > 1) return warnings;
-  const std::int64_t bytes = buckets.front().bytes;
-  if (bytes == 0) {
+using Texts = std::vector<std::string>;
+
+void warn_of_extension(const std::vector<ForwardBucket>& buckets, std::size_t index, Texts& warnings) {
+  const Extension extension = extension_of(buckets, index);
+  if (extension.nodes == 0) return;
+  warnings.push_back(
+      extension.bytes
+          ? fmt::format("bucket {} was full with {} bytes, but nothing in it was used outside, so it took in {} more "
+                        "nodes and {} bytes",
+                        index, buckets[index].bytes_before_extension, extension.nodes, *extension.bytes)
+          : fmt::format("bucket {} was full with its first node (the cap is 0), but nothing in it was used outside, so "
+                        "it took in {} more nodes",
+                        index, extension.nodes));
+}
+
+bool only_fetches(const ForwardBucket& bucket) {
+  return std::all_of(bucket.nodes.begin(), bucket.nodes.end(),
+                     [](const graph::Node* node) { return node->op() == graph::Op::GetAttr; });
+}
+
+void warn_of_no_split(const ForwardBucket& bucket, const BucketSplitterOptions& options, Texts& warnings) {
+  if (bucket.parameters.empty()) {
     warnings.push_back("the graph was not split: it uses no parameters that DDP reduces");
-  } else if (bytes >= options.first_bucket_bytes_cap && warnings.empty()) {
-    warnings.push_back(fmt::format("the graph was not split: nothing comes before the node that fills the first bucket "
-                                   "({} of {} bytes), but operations without parameters",
-                                   bytes, options.first_bucket_bytes_cap));
+  } else if (bucket.bytes == 0) {
+    warnings.push_back("the graph was not split: the parameters that it uses have no bytes");
+  } else if (bucket.bytes >= options.first_bucket_bytes_cap && warnings.empty()) {
+    warnings.push_back(fmt::format("the graph was not split: no bytes of parameters come before the node that fills the "
+                                   "first bucket ({} of {} bytes)",
+                                   bucket.bytes, options.first_bucket_bytes_cap));
   }
+}
+
+Texts warnings_of(const std::vector<ForwardBucket>& buckets, const BucketSplitterOptions& options) {
+  Texts warnings;
+  for (std::size_t index = 0; index < buckets.size(); ++index) {
+    warn_of_extension(buckets, index, warnings);
+    if (buckets.size() > 1 && only_fetches(buckets[index])) {
+      warnings.push_back(fmt::format("bucket {} has no piece: it only fetches attributes", index));
+    }
+  }
+  if (buckets.size() == 1) warn_of_no_split(buckets.front(), options, warnings);
   return warnings;
 }
 
 }  // namespace
 
 BucketSplit split_by_buckets(const std::shared_ptr<graph::GraphModule>& module, const BucketSplitterOptions& options) {
+  if (!module) throw graph::GraphError("", "module", "is null");
   BucketSplit split{assign_buckets(*module, options), module, {}};
   split.warnings = warnings_of(split.buckets, options);
   if (!split.was_split()) return split;

@@ -19,7 +19,12 @@ struct CountingRules {
   // Counts a parameter that DDP was told to ignore when its module was inlined into the graph: the placeholder's fake
   // tensor has lost the mark. Parameters of called modules and attributes are skipped in any case.
   bool ignored_if_inlined = false;
-  // Counts a parameter each time it is used. Otherwise once, where backward completes its gradient: at its first use.
+  // PyTorch's way: counts a parameter each time it is used, an attribute each time it is fetched, and a called module
+  // once, at its last call, with all its parameters, also where another module has or shares them. A fetch passes for a
+  // value of its bucket, so that a bucket may have nothing but fetches, and then no piece.
+  // Otherwise each parameter once, where backward completes its gradient: at its first use in the graph, be it as an
+  // input, as a fetched attribute that something takes (in whatever argument) or in a called module. Attributes that
+  // are one tensor are one parameter. Fetches end no bucket: each bucket has a piece.
   bool each_use = true;
   // Counts parameters in keyword arguments, and in lists among the arguments, and those of a method that is called on
   // the result of a function.
@@ -42,27 +47,31 @@ struct ForwardBucket {
   std::vector<std::string> parameters;  // in the order in which they were met, from the graph's end
   std::vector<graph::Node*> nodes;      // of the graph that was given, in its order; without placeholders and output
   // A bucket without a value that others use cannot be cut off, and goes on growing.
-  std::int64_t extended_ops = 0;            // nodes taken in since it was full; 0: it was not extended
+  std::int64_t extended_ops = 0;  // nodes taken in since it was full, at a cap of 0 the first too; 0: it was not extended
   std::int64_t bytes_before_extension = 0;  // `bytes` when it was full; says nothing where extended_ops is 0
 };
 
 // The buckets in the graph's order; DDP reduces the last one first. At least one, which may be empty.
 // Nodes belong to `module` and live as long as it does. Cost: linear in nodes and uses.
-// A cap of 0 cuts wherever it can. Throws c10::ValueError when the first cap is negative or larger than the other.
+// A cap of 0 cuts wherever it can. Throws c10::ValueError when the first cap is negative or larger than the other; for a
+// parameter that counts with a symbolic size where its storage is not known, with a negative size or storage, or with
+// more than 63 bits of bytes; and for a bucket with as many.
 std::vector<ForwardBucket> assign_buckets(const graph::GraphModule& module, const BucketSplitterOptions& options = {});
 
 struct BucketSplit {
   std::vector<ForwardBucket> buckets;
-  // One call of a submodule submod_0, submod_1, ... for each bucket, in that order; graph::split_by() says what happens
-  // where the graph has another thing of such a name. `module` itself when there is only one bucket.
+  // One call of a submodule submod_<index> for each bucket, but for those that only fetch attributes (only with
+  // each_use); graph::split_by() says in which order, and what happens where the graph has another thing of such a name.
+  // `module` itself when there is only one bucket.
   std::shared_ptr<graph::GraphModule> module;
   bool was_split() const noexcept { return buckets.size() > 1; }
-  // Why there are fewer cuts than the caps ask for; empty when there is nothing to say.
+  // Why there are fewer cuts than the caps ask for, or fewer pieces than buckets; empty when there is nothing to say.
   std::vector<std::string> warnings;
 };
 
 // assign_buckets(), and the graph in pieces. `module` does not change; its tensors and submodules are shared.
-// Symbols that a piece needs become its inputs, also where it only uses a tensor with such a size.
+// Symbols that a piece needs become its inputs, also where it only uses a tensor with such a size. Throws what
+// assign_buckets() throws, and graph::GraphError when `module` is null and as graph::split_by() does.
 BucketSplit split_by_buckets(const std::shared_ptr<graph::GraphModule>& module,
                              const BucketSplitterOptions& options = {});
 

@@ -1,135 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the recorded cases do not say: other rules of counting, the table, warnings, errors.
+// What the recorded cases do not say: caps, extensions, the table, warnings, errors.
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <rehearse/parallel/bucket_splitter.h>
+#include "core/parallel/splitter/splitter_fixture.h"
 
+namespace rehearse::parallel {
 namespace {
 
-namespace graph = rehearse::graph;
-using graph::Argument;
 using graph::List;
 using graph::Node;
-using rehearse::parallel::assign_buckets;
-using rehearse::parallel::bucket_table;
-using rehearse::parallel::BucketSplitterOptions;
-using rehearse::parallel::CountingRules;
-using rehearse::parallel::ForwardBucket;
-using rehearse::parallel::split_by_buckets;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A chain of matrix products, one parameter of 64 bytes each.
-class BucketSplitter : public testing::Test {
- protected:
-  Node& input(const std::string& name) { return module->graph().placeholder(name); }
-
-  Node& parameter(const std::string& name, bool ignored = false) {
-    graph::TensorMeta meta;
-    meta.sizes = {4, 4};
-    meta.strides = {4, 1};
-    meta.requires_grad = true;
-    meta.is_parameter = true;
-    Node& node = module->graph().placeholder(name);
-    node.meta().set_value(meta);
-    node.meta().ddp_ignored = ignored;
-    return node;
-  }
-
-  Node& mm(Node& x, Node& w) { return module->graph().call_function("torch.mm", {x, w}); }
-
-  std::vector<std::int64_t> bytes(const CountingRules& rules, std::int64_t cap = 1) {
-    std::vector<std::int64_t> all;
-    for (const auto& bucket : assign_buckets(*module, {cap, cap, rules})) all.push_back(bucket.bytes);
-    return all;
-  }
-
-  std::shared_ptr<graph::GraphModule> module = std::make_shared<graph::GraphModule>();
-};
-
-TEST_F(BucketSplitter, IgnoredParameter_CountsWithPyTorchsRulesOnly) {
-  Node& x = input("x");
-  Node& first = parameter("first", /*ignored=*/true);
-  Node& second = parameter("second");
-  module->graph().output({List{mm(mm(x, first), second)}});
-  EXPECT_THAT(bytes(CountingRules::pytorch()), ElementsAre(64, 64));
-  EXPECT_THAT(bytes({}), ElementsAre(64));
-  EXPECT_THAT(bytes(CountingRules::ddp()), ElementsAre(64));
-}
-
-TEST_F(BucketSplitter, ParameterUsedTwice_CountsOnceAtItsFirstUseForDdp) {
-  Node& x = input("x");
-  Node& shared = parameter("shared");
-  Node& other = parameter("other");
-  module->graph().output({List{mm(mm(mm(x, shared), other), shared)}});
-  EXPECT_THAT(bytes({}), ElementsAre(64, 64, 64));
-  const auto buckets = assign_buckets(*module, {1, 1, CountingRules::ddp()});
-  ASSERT_EQ(buckets.size(), 2u);
-  EXPECT_THAT(buckets[0].parameters, ElementsAre("shared"));
-  EXPECT_THAT(buckets[1].parameters, ElementsAre("other"));
-}
-
-TEST_F(BucketSplitter, NestedArguments_CountForDdp) {
-  Node& x = input("x");
-  Node& in_list = parameter("in_list");
-  Node& in_kwargs = parameter("in_kwargs");
-  Node& of_method = parameter("of_method");
-  auto& g = module->graph();
-  Node& cat = g.call_function("torch.cat", {List{x, in_list}});
-  Node& add = g.call_function("torch.add", {cat}, {{"other", in_kwargs}});
-  g.output({List{g.call_method("mm", {add, of_method})}});
-  EXPECT_THAT(bytes({}), ElementsAre(0));
-  EXPECT_THAT(bytes(CountingRules::ddp()), ElementsAre(64, 64, 64));
-}
-
-// A use that does not count is no first use either.
-TEST_F(BucketSplitter, KeywordThenPositionalUse_CountsAtTheOneThatCounts) {
-  Node& x = input("x");
-  Node& w = parameter("w");
-  Node& first = module->graph().call_function("torch.mm", {x}, {{"mat2", w}});
-  module->graph().output({List{mm(first, w)}});
-  EXPECT_THAT(bytes({.ignored_if_inlined = false, .each_use = false, .nested_arguments = false}), ElementsAre(64));
-}
-
-TEST_F(BucketSplitter, CalledModule_CountsParametersOfItsSubmodulesOnce) {
-  graph::TensorMeta meta;
-  meta.sizes = {4, 4};
-  meta.strides = {4, 1};
-  meta.requires_grad = true;
-  meta.is_parameter = true;
-  const auto linear = std::make_shared<graph::GraphModule>();
-  graph::Attribute weight;
-  weight.meta = meta;
-  linear->set_attribute("weight", weight);
-  const auto block = std::make_shared<graph::GraphModule>();
-  block->set_submodule("lin", linear);
-  block->set_submodule("tied", linear);
-  module->set_submodule("blk", block);
-  module->graph().output({List{module->graph().call_module("blk", {input("x")})}});
-  for (const auto& rules : {CountingRules::pytorch(), CountingRules{}, CountingRules::ddp()}) {
-    const auto buckets = assign_buckets(*module, {1, 1, rules});
-    ASSERT_EQ(buckets.size(), 1u);
-    EXPECT_EQ(buckets[0].bytes, 64);
-    EXPECT_THAT(buckets[0].parameters, ElementsAre("blk_lin.weight"));
-  }
-}
-
-TEST_F(BucketSplitter, FrozenParameter_NeverCounts) {
-  Node& x = input("x");
-  Node& frozen = parameter("frozen");
-  graph::TensorMeta meta = *frozen.meta().tensor();
-  meta.requires_grad = false;
-  frozen.meta().set_value(meta);
-  module->graph().output({List{mm(x, frozen)}});
-  EXPECT_THAT(bytes({}), ElementsAre(0));
-  EXPECT_THAT(bytes(CountingRules::ddp()), ElementsAre(0));
-}
+using BucketSplitter = SplitterFixture;
 
 TEST_F(BucketSplitter, ExactlyTheCap_IsFull) {
   Node& x = input("x");
@@ -194,6 +83,99 @@ TEST_F(BucketSplitter, FullBucketWithoutAValue_IsExtended) {
   EXPECT_EQ(split.buckets[0].extended_ops, 1);
   EXPECT_EQ(split.buckets[0].bytes_before_extension, 64);
   EXPECT_THAT(split.warnings, ElementsAre(HasSubstr("took in 1 more nodes and 64 bytes")));
+}
+
+TEST_F(BucketSplitter, BucketOfFetches_HasNoPieceInPyTorchAndDoesNotAriseForDdp) {
+  for (const char* name : {"v", "w"}) module->set_attribute(name, {parameter_meta(), {}, false});
+  Node& x = input("x");
+  auto& g = module->graph();
+  Node& v = g.get_attr("v");
+  Node& w = g.get_attr("w");
+  Node& relu = g.call_function("torch.relu", {x});
+  Node& product = mm(v, w);
+  g.output({List{mm(relu, product)}});
+  const auto calls = [&](const CountingRules& rules, std::size_t buckets, std::int64_t cap) {
+    const auto split = split_by_buckets(module, {cap, cap, rules});
+    EXPECT_EQ(split.buckets.size(), buckets);
+    std::vector<std::string> called;
+    for (const Node& node : split.module->graph()) {
+      if (node.op() == graph::Op::CallModule) called.push_back(node.target());
+    }
+    return std::pair(called, split.warnings);
+  };
+  const auto [called, warnings] = calls({}, 2, 1);
+  EXPECT_THAT(called, ElementsAre("submod_1"));
+  EXPECT_THAT(warnings, ElementsAre("bucket 0 has no piece: it only fetches attributes"));
+  EXPECT_THAT(calls(CountingRules::ddp(), 1, 1).first, IsEmpty());
+  EXPECT_THAT(calls(CountingRules::ddp(), 3, 0).first, testing::UnorderedElementsAre("submod_0", "submod_1", "submod_2"));
+}
+
+// What changes a value in place and gives nothing is no piece for DDP, though a fetch stands beside it.
+TEST_F(BucketSplitter, FetchBesideAChangeInPlace_EndsNoBucketForDdp) {
+  module->set_attribute("w", {parameter_meta(), {}, false});
+  Node& x = input("x");
+  Node& a = parameter("a");
+  auto& g = module->graph();
+  Node& first = mm(x, a);
+  Node& w = g.get_attr("w");
+  g.call_method("add_", {parameter("b"), 1});
+  g.output({List{first, w}});
+  const auto split = split_by_buckets(module, {64, 64, CountingRules::ddp()});
+  ASSERT_EQ(split.buckets.size(), 1u);
+  EXPECT_EQ(split.buckets[0].extended_ops, 2);
+  EXPECT_EQ(split_by_buckets(module, {64, 64, CountingRules::pytorch()}).buckets.size(), 2u);
+}
+
+TEST_F(BucketSplitter, ParameterWithoutBytes_StaysInTheListOfItsBucket) {
+  Node& x = input("x");
+  Node& empty = parameter("empty");
+  empty.meta().set_value(parameter_meta(0));
+  Node& a = parameter("a");
+  Node& first = mm(x, empty);
+  module->graph().output({List{mm(first, a)}});
+  const auto split = split_by_buckets(module, {64, 64, {}});
+  ASSERT_EQ(split.buckets.size(), 1u);
+  EXPECT_THAT(split.buckets[0].parameters, ElementsAre("a", "empty"));
+  EXPECT_THAT(split.buckets[0].nodes, ElementsAre(&first, first.next()));
+  EXPECT_THAT(split.warnings, ElementsAre("the graph was not split: no bytes of parameters come before the node that fills "
+                                          "the first bucket (64 of 64 bytes)"));
+}
+
+TEST_F(BucketSplitter, OnlyParametersWithoutBytes_AreNotSaidNotToBe) {
+  Node& x = input("x");
+  Node& empty = parameter("empty");
+  empty.meta().set_value(parameter_meta(0));
+  module->graph().output({List{mm(x, empty)}});
+  EXPECT_THAT(split_by_buckets(module).warnings, ElementsAre("the graph was not split: the parameters that it uses have no bytes"));
+}
+
+// Full before it has a node, which PyTorch counts as an extension; nobody is told of it.
+TEST_F(BucketSplitter, CapOf0_ExtendsNothingThatHasNoNode) {
+  Node& x = input("x");
+  Node& a = parameter("a");
+  Node& b = parameter("b");
+  module->graph().output({List{mm(mm(x, a), b)}});
+  const auto split = split_by_buckets(module, {0, 0, {}});
+  EXPECT_EQ(split.buckets.back().extended_ops, 1);
+  EXPECT_THAT(split.warnings, IsEmpty());
+  EXPECT_THAT(bucket_table(split.buckets), testing::Not(HasSubstr("extended")));
+}
+
+TEST_F(BucketSplitter, CapOf0_SaysWhatComesAfterTheFirstNode) {
+  Node& x = input("x");
+  Node& a = parameter("a");
+  Node& first = mm(x, a);
+  for (int i = 0; i < 3; ++i) module->graph().call_method("add_", {first, 1});
+  module->graph().output({List{first}});
+  const auto split = split_by_buckets(module, {1, 0, {}});
+  EXPECT_EQ(split.buckets.back().extended_ops, 4);
+  EXPECT_THAT(split.warnings, ElementsAre("bucket 0 was full with its first node (the cap is 0), but nothing in it was used "
+                                          "outside, so it took in 3 more nodes"));
+  EXPECT_THAT(bucket_table(split.buckets), HasSubstr("extended by 3 nodes: until then nothing in it was used outside\n"));
+}
+
+TEST_F(BucketSplitter, NullModule_IsRefused) {
+  EXPECT_THROW(split_by_buckets(nullptr), graph::GraphError);
 }
 
 TEST_F(BucketSplitter, SymbolicParameter_IsRefusedByName) {
@@ -275,3 +257,4 @@ TEST(BucketTable, RowsSayBytesNodesAndParameters) {
 }
 
 }  // namespace
+}  // namespace rehearse::parallel

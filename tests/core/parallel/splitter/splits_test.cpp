@@ -299,4 +299,23 @@ TEST(SplitsFolder, EveryCase_EqualsPyTorchs) {
   std::cout << case_names().size() << " cases, " << compared << " graphs at a cap compared\n";
 }
 
+// Where attributes are fetched PyTorch's buckets may have no piece; those of each parameter once have.
+TEST(SplitsFolder, EveryCase_HasAPieceForEachBucketByDdpsRules) {
+  int split_graphs = 0;
+  for (const auto& name : case_names()) {
+    SCOPED_TRACE(name);
+    const json record = RecordedSplits::load().parse(name);
+    for (const auto& nodes : record.at("graphs")) {
+      const auto module = recorded_module(nodes);
+      for (const std::int64_t cap : {0, 1, 4096}) {
+        const auto split = parallel::split_by_buckets(module, {cap, cap, parallel::CountingRules::ddp()});
+        if (!split.was_split()) continue;
+        EXPECT_EQ(our_pieces(*split.module).size(), split.buckets.size()) << cap;
+        ++split_graphs;
+      }
+    }
+  }
+  EXPECT_GT(split_graphs, 0);
+}
+
 }  // namespace
