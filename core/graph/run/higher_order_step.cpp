@@ -3,16 +3,13 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include <rehearse/graph/interpreter.h>
-
+#include "graph/ir/targets.h"
 #include "graph/run/autocast_scope.h"
-#include "graph/run/step.h"
+#include "graph/run/program.h"
 #include "graph/text/enum_names.h"
 
 namespace rehearse::graph {
 namespace {
-
-constexpr std::string_view kPrefix = "torch.ops.higher_order.";
 
 // What all higher-order operators share: bodies that are attributes of the module, and operands.
 class HigherOrder {
@@ -21,13 +18,13 @@ class HigherOrder {
 
   const Node& node() const { return node_; }
 
-  Interpreter body(std::size_t index) const {
+  std::shared_ptr<const Program> body(std::size_t index, Bodies& bodies) const {
     const Node* attribute = argument(index).node();
     const auto found = attribute != nullptr && attribute->op() == Op::GetAttr
                            ? module_.find_submodule(attribute->target())
                            : nullptr;
     if (found == nullptr) throw GraphError(node_.name(), field(index), "must be an attribute that is a submodule");
-    return Interpreter(found);
+    return bodies.of(found);
   }
 
   const Argument& argument(std::size_t index) const {
@@ -69,21 +66,18 @@ class HigherOrder {
 };
 
 using Run = std::function<c10::IValue(const ValueOf&)>;
-using Shared = std::shared_ptr<const Interpreter>;
-
-Shared shared_body(const HigherOrder& op, std::size_t index) { return std::make_shared<Interpreter>(op.body(index)); }
 
 // cond(predicate, true body, false body, operands)
-Run make_cond(const HigherOrder& op) {
-  return [op, yes = shared_body(op, 1), no = shared_body(op, 2)](const ValueOf& value_of) {
+Run make_cond(const HigherOrder& op, Bodies& bodies) {
+  return [op, yes = op.body(1, bodies), no = op.body(2, bodies)](const ValueOf& value_of) {
     const bool predicate = op.truth(op.value(0, value_of), "args[0]");
-    return (predicate ? yes : no)->run_value(op.items(3, value_of));
+    return (predicate ? yes : no)->run(op.items(3, value_of));
   };
 }
 
 // while_loop(condition body, loop body, carried, additional)
-Run make_while_loop(const HigherOrder& op) {
-  return [op, condition = shared_body(op, 0), body = shared_body(op, 1)](const ValueOf& value_of) {
+Run make_while_loop(const HigherOrder& op, Bodies& bodies) {
+  return [op, condition = op.body(0, bodies), body = op.body(1, bodies)](const ValueOf& value_of) {
     std::vector<c10::IValue> carried = op.items(2, value_of);
     const std::vector<c10::IValue> additional = op.items(3, value_of);
     const std::size_t count = carried.size();
@@ -92,8 +86,8 @@ Run make_while_loop(const HigherOrder& op) {
       all.insert(all.end(), additional.begin(), additional.end());
       return all;
     };
-    while (op.truth(condition->run_value(operands()), "the condition")) {
-      carried = body->run(operands());
+    while (op.truth(condition->run(operands()), "the condition")) {
+      carried = items_of(body->run(operands()));
       if (carried.size() != count) {
         throw GraphError(op.node().name(), "args[1]", "the body must return " + std::to_string(count) + " values, and returns " +
                                                 std::to_string(carried.size()));
@@ -104,31 +98,31 @@ Run make_while_loop(const HigherOrder& op) {
 }
 
 // wrap_with_set_grad_enabled(enabled, body, operands...)
-Run make_set_grad(const HigherOrder& op) {
-  return [op, body = shared_body(op, 1)](const ValueOf& value_of) {
+Run make_set_grad(const HigherOrder& op, Bodies& bodies) {
+  return [op, body = op.body(1, bodies)](const ValueOf& value_of) {
     const at::AutoGradMode mode(op.truth(op.value(0, value_of), "args[0]"));
-    return body->run_value(op.rest(2, value_of));
+    return body->run(op.rest(2, value_of));
   };
 }
 
 // wrap_with_autocast(device type, dtype, enabled, cache enabled, body, operands...)
-Run make_autocast(const HigherOrder& op) {
+Run make_autocast(const HigherOrder& op, Bodies& bodies) {
   const auto* device = op.argument(0).get_if<std::string>();
   const auto known = device != nullptr ? device_of(*device) : std::nullopt;
   if (!known) throw GraphError(op.node().name(), "args[0]", "must name a type of device");
-  return [op, device = known->type(), body = shared_body(op, 4)](const ValueOf& value_of) {
+  return [op, device = known->type(), body = op.body(4, bodies)](const ValueOf& value_of) {
     const auto* dtype = op.argument(1).get_if<c10::ScalarType>();
     const auto* cache = op.argument(3).get_if<bool>();
     const AutocastScope scope(device, op.truth(op.value(2, value_of), "args[2]"),
                               dtype ? std::optional(*dtype) : std::nullopt, cache ? std::optional(*cache) : std::nullopt);
-    return body->run_value(op.rest(5, value_of));
+    return body->run(op.rest(5, value_of));
   };
 }
 
 // wrap(body, operands...), tag_activation_checkpoint(body, operands...), invoke_subgraph(body, name, operands...)
-Run make_plain(const HigherOrder& op, std::size_t first_operand) {
-  return [op, first_operand, body = shared_body(op, 0)](const ValueOf& value_of) {
-    return body->run_value(op.rest(first_operand, value_of));
+Run make_plain(const HigherOrder& op, Bodies& bodies, std::size_t first_operand) {
+  return [op, first_operand, body = op.body(0, bodies)](const ValueOf& value_of) {
+    return body->run(op.rest(first_operand, value_of));
   };
 }
 
@@ -143,17 +137,17 @@ class HigherOrderStep : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_higher_order_step(const Node& node, const GraphModule& module) {
-  if (!node.target().starts_with(kPrefix)) return nullptr;
-  const std::string_view name = std::string_view(node.target()).substr(kPrefix.size());
+std::unique_ptr<Step> make_higher_order_step(const Node& node, const GraphModule& module, Bodies& bodies) {
+  if (!node.target().starts_with(kHigherOrder)) return nullptr;
+  const std::string_view name = std::string_view(node.target()).substr(kHigherOrder.size());
   const HigherOrder op(node, module);
   Run run;
-  if (name == "cond") run = make_cond(op);
-  if (name == "while_loop") run = make_while_loop(op);
-  if (name == "wrap_with_set_grad_enabled") run = make_set_grad(op);
-  if (name == "wrap_with_autocast") run = make_autocast(op);
-  if (name == "wrap" || name == "tag_activation_checkpoint") run = make_plain(op, 1);
-  if (name == "invoke_subgraph") run = make_plain(op, 2);
+  if (name == "cond") run = make_cond(op, bodies);
+  if (name == "while_loop") run = make_while_loop(op, bodies);
+  if (name == "wrap_with_set_grad_enabled") run = make_set_grad(op, bodies);
+  if (name == "wrap_with_autocast") run = make_autocast(op, bodies);
+  if (name == "wrap" || name == "tag_activation_checkpoint") run = make_plain(op, bodies, 1);
+  if (name == "invoke_subgraph") run = make_plain(op, bodies, 2);
   return run ? std::make_unique<HigherOrderStep>(std::move(run)) : nullptr;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "graph/run/step.h"
 
-#include <rehearse/graph/interpreter.h>
+#include "graph/run/program.h"
 
 namespace rehearse::graph {
 namespace {
@@ -26,7 +26,10 @@ class AttributeStep : public Step {
 
 class ModuleStep : public Step {
  public:
-  ModuleStep(const Node& node, const GraphModule& module) : node_(node), body_(body_of(node, module)) {
+  ModuleStep(const Node& node, const GraphModule& module, Bodies& bodies) : node_(node) {
+    const auto called = module.find_submodule(node.target());
+    if (called == nullptr) throw GraphError(node.name(), "target", "there is no submodule '" + node.target() + "'");
+    body_ = bodies.of(called);
     if (!node.kwargs().empty()) {
       throw GraphError(node.name(), "kwargs", "a submodule is called with positional arguments only");
     }
@@ -37,35 +40,35 @@ class ModuleStep : public Step {
     for (std::size_t i = 0; i < node_.args().size(); ++i) {
       inputs.push_back(to_ivalue(node_.args()[i], value_of, node_, "args[" + std::to_string(i) + "]"));
     }
-    return body_.run_value(std::move(inputs));
+    return body_->run(std::move(inputs));
   }
 
  private:
-  static Interpreter body_of(const Node& node, const GraphModule& module) {
-    const auto body = module.find_submodule(node.target());
-    if (body == nullptr) throw GraphError(node.name(), "target", "there is no submodule '" + node.target() + "'");
-    return Interpreter(body);
-  }
-
   const Node& node_;
-  Interpreter body_;
+  std::shared_ptr<const Program> body_;
 };
 
 }  // namespace
 
-std::unique_ptr<Step> make_step(const Node& node, const GraphModule& module) {
+std::shared_ptr<const Program> Bodies::of(const std::shared_ptr<const GraphModule>& module) {
+  const auto known = made_.find(module.get());
+  if (known != made_.end()) return known->second;
+  return made_[module.get()] = std::make_shared<const Program>(module, *this);
+}
+
+std::unique_ptr<Step> make_step(const Node& node, const GraphModule& module, Bodies& bodies) {
   switch (node.op()) {
     case Op::GetAttr:
       return std::make_unique<AttributeStep>(node, module);
     case Op::CallModule:
       if (auto step = make_leaf_step(node, module)) return step;
-      return std::make_unique<ModuleStep>(node, module);
+      return std::make_unique<ModuleStep>(node, module, bodies);
     case Op::CallMethod:
       return make_method_step(node);
     case Op::CallFunction:
       if (auto step = make_operator_step(node)) return step;
       if (auto step = make_python_step(node)) return step;
-      if (auto step = make_higher_order_step(node, module)) return step;
+      if (auto step = make_higher_order_step(node, module, bodies)) return step;
       if (auto step = make_mode_step(node)) return step;
       if (auto step = make_torch_step(node)) return step;
       throw GraphError(node.name(), "target", "'" + node.target() +

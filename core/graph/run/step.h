@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 
 #include <ATen/core/ivalue.h>
 
@@ -18,16 +19,27 @@ class Step {
   virtual c10::IValue run(const ValueOf& value_of) const = 0;
 };
 
-// The step of a node that is neither placeholder nor output. Throws GraphError for what the interpreter does not know.
-std::unique_ptr<Step> make_step(const Node& node, const GraphModule& module);
+class Program;
 
-// The parts of make_step().
-std::unique_ptr<Step> make_operator_step(const Node& node);                                   // null: no operator
-std::unique_ptr<Step> make_python_step(const Node& node);                                     // null: no such function
-std::unique_ptr<Step> make_higher_order_step(const Node& node, const GraphModule& module);  // null: no such operator
-std::unique_ptr<Step> make_mode_step(const Node& node);                                       // null: sets no mode
-std::unique_ptr<Step> make_torch_step(const Node& node);                                      // null: no such function
-std::unique_ptr<Step> make_leaf_step(const Node& node, const GraphModule& module);            // null: has a graph
-std::unique_ptr<Step> make_method_step(const Node& node);
+// The programs of modules that others call: one each, however many nodes call it.
+class Bodies {
+ public:
+  std::shared_ptr<const Program> of(const std::shared_ptr<const GraphModule>& module);
+
+ private:
+  std::unordered_map<const GraphModule*, std::shared_ptr<const Program>> made_;
+};
+
+// The step of a node that is neither placeholder nor output. Throws GraphError for what the interpreter does not know.
+std::unique_ptr<Step> make_step(const Node& node, const GraphModule& module, Bodies& bodies);
+
+// The parts of make_step(); null: it is no such node.
+std::unique_ptr<Step> make_operator_step(const Node& node);
+std::unique_ptr<Step> make_python_step(const Node& node);
+std::unique_ptr<Step> make_higher_order_step(const Node& node, const GraphModule& module, Bodies& bodies);
+std::unique_ptr<Step> make_mode_step(const Node& node);
+std::unique_ptr<Step> make_torch_step(const Node& node);
+std::unique_ptr<Step> make_leaf_step(const Node& node, const GraphModule& module);  // null: the module has a graph
+std::unique_ptr<Step> make_method_step(const Node& node);                           // never null
 
 }  // namespace rehearse::graph

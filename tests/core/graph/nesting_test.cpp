@@ -65,6 +65,27 @@ TEST(Malformed, ModulesThatAreNestedTooDeepAreRefusedByAllThatWalks) {
   EXPECT_EQ(to_string(verify(*root)[0]), "submodule: nested deeper than 200; nothing else was checked");
 }
 
+// x + 1, below so many modules each of which has the next one run three times, the last time as a body.
+std::shared_ptr<GraphModule> tripled(int levels) {
+  auto module = std::make_shared<GraphModule>();
+  module->graph().output(module->graph().call_function("_operator.add", {module->graph().placeholder("x"), 1}));
+  for (int i = 0; i < levels; ++i) {
+    const auto outer = std::make_shared<GraphModule>();
+    outer->set_submodule("inner", module);
+    Graph& graph = outer->graph();
+    Node& twice = graph.call_module("inner", {graph.call_module("inner", {graph.placeholder("x")})});
+    Node& body = graph.get_attr("inner");
+    graph.output(graph.call_function("torch.ops.higher_order.cond", {true, body, body, List{twice}}));
+    module = outer;
+  }
+  return module;
+}
+
+TEST(Malformed, SharedModulesAreReadOnceByTheInterpreter) {
+  EXPECT_EQ(Interpreter(tripled(3)).run_value({0}).toInt(), 27);
+  const Interpreter deep(tripled(40));  // it would read 4 to the power of 40 modules
+}
+
 TEST(Malformed, GraphsThatCannotRunAreRefusedByTheInterpreter) {
   const auto error_of = [](const std::function<void(Graph&, Node&)>& build) {
     const auto module = std::make_shared<GraphModule>();

@@ -11,6 +11,8 @@
 
 namespace rehearse::graph {
 
+class Program;
+
 // Runs a graph node by node: operators through LibTorch's dispatcher, boxed. Everything that can be known before is
 // looked up once, when it is made. A value is dropped after its last use, so that memory peaks as it would in the
 // program; a placeholder's value lives on only if the caller keeps it.
@@ -26,7 +28,7 @@ namespace rehearse::graph {
 //   tensors.
 // Gradient mode is the caller's at first, and must be off where a graph changes a leaf in place.
 //
-// Reads the module when made and keeps it; the module must not change while the interpreter lives. May be used by
+// Reads the module when made, a shared submodule once, and keeps it; the module must not change while the interpreter lives. May be used by
 // several fibers at once, also when one is suspended in a node.
 class Interpreter {
  public:
@@ -49,7 +51,6 @@ class Interpreter {
   void set_observer(std::function<void(const Node&, const c10::IValue&)> observer);
 
  private:
-  class Program;
   std::unique_ptr<Program> program_;
 };
 

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string_view>
+
+namespace rehearse::graph {
+
+// Targets that more than one part of this room knows, as fx spells them.
+inline constexpr std::string_view kGetItem = "_operator.getitem";
+inline constexpr std::string_view kSetGradEnabled = "torch._C._set_grad_enabled";
+inline constexpr std::string_view kEnterAutocast = "torch.amp.autocast_mode._enter_autocast";
+inline constexpr std::string_view kExitAutocast = "torch.amp.autocast_mode._exit_autocast";
+inline constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";  // what their targets begin with
+
+}  // namespace rehearse::graph
