@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/graph/metadata.h>
 
+#include <algorithm>
 #include <cctype>
 #include <set>
 #include <string_view>
+
+#include <rehearse/graph/errors.h>
 
 namespace rehearse::graph {
 namespace {
@@ -58,6 +61,12 @@ bool same_value(const std::shared_ptr<const T>& left, const std::shared_ptr<cons
 }
 
 }  // namespace
+
+// Everything that walks over values, to destroy them too, is recursive and relies on the limit.
+ValueMeta::ValueMeta(List items) : value_(std::move(items)) {
+  for (const ValueMeta& item : *list()) depth_ = std::max(depth_, item.depth_);
+  if (++depth_ > kMaxNesting) throw GraphError("", "value", "lists stand in one another deeper than " + std::to_string(kMaxNesting));
+}
 
 std::string to_string(const SymInt& value) {
   return value.is_symbolic() ? value.expression() : std::to_string(value.number());

@@ -21,9 +21,14 @@ class Extraction {
   }
 
   std::shared_ptr<GraphModule> run() {
+    std::unordered_set<const Node*> before;
     for (const Node& node : module_.graph()) {
+      before.insert(&node);
       if (!chosen_.contains(&node)) continue;
-      for (const Node* input : node.input_nodes()) add_input(*input);
+      for (const Node* input : node.input_nodes()) {
+        if (!before.contains(input)) throw GraphError(node.name(), "args", "it uses '" + input->name() + "', which stands after it");
+        add_input(*input);
+      }
     }
     List outputs;
     for (const Node& node : module_.graph()) {

@@ -7,12 +7,10 @@
 
 #include <rehearse/graph/metadata.h>
 
+#include "graph/ir/targets.h"
+
 namespace rehearse::graph {
 namespace {
-
-constexpr std::string_view kSetGrad = "torch._C._set_grad_enabled";
-constexpr std::string_view kEnterAutocast = "torch.amp.autocast_mode._enter_autocast";
-constexpr std::string_view kExitAutocast = "torch.amp.autocast_mode._exit_autocast";
 
 bool calls(const Node& node, std::string_view target) {
   return node.op() == Op::CallFunction && node.target() == target;
@@ -33,7 +31,7 @@ bool has_part(const Node& node) {
 }  // namespace
 
 bool sets_global_state(const Node& node) noexcept {
-  return calls(node, kSetGrad) || calls(node, kEnterAutocast) || calls(node, kExitAutocast);
+  return calls(node, kSetGradEnabled) || calls(node, kEnterAutocast) || calls(node, kExitAutocast);
 }
 
 PartitionPlan::PartitionPlan(const Graph& graph, const std::function<int(const Node&)>& partition_of) {
@@ -66,7 +64,7 @@ void PartitionPlan::assign(const Graph& graph, const std::function<int(const Nod
 
 // Follows the states that are on at this node, and where they hold.
 void PartitionPlan::note_state(const Node& node, std::size_t part) {
-  if (calls(node, kSetGrad)) {
+  if (calls(node, kSetGradEnabled)) {
     if (node.args().size() != 1 || !node.args()[0].is<bool>()) {
       throw GraphError(node.name(), "args", "a gradient mode is set by one bool, so that it can be set again");
     }
@@ -121,8 +119,12 @@ void PartitionPlan::check_ids_rise(const Graph& graph) const {
 }
 
 void PartitionPlan::connect(const Graph& graph) {
+  const Node* const output = graph.output_node();
   for (const Node& node : graph) {
     if (node.op() == Op::Placeholder || node.op() == Op::GetAttr || sets_global_state(node)) continue;
+    if (node.op() == Op::Output && &node != output) {
+      throw GraphError(node.name(), "op", "there is another output, '" + output->name() + "'");
+    }
     const Node* user = node.op() == Op::Output ? nullptr : &node;
     for (const Node* input : node.input_nodes()) {
       if (position_.at(input) > position_.at(&node)) {

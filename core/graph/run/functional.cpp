@@ -2,7 +2,7 @@
 #include "graph/run/functional.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <map>
 
 #include <rehearse/graph/errors.h>
 
@@ -35,9 +35,9 @@ AtenCall embedding(const Node& node, const List& a) {
   return {"embedding", {a[1], a[0], padding, a[5], a[6]}};
 }
 
-const std::unordered_map<std::string_view, Function>& functions() {
+const std::map<std::string_view, Function>& functions() {
   const Argument none;
-  static const std::unordered_map<std::string_view, Function> known = {
+  static const std::map<std::string_view, Function> known = {
       {"relu", {{{"input", {}}, {"inplace", false}}, relu}},
       {"dropout", {{{"input", {}}, {"p", 0.5}, {"training", true}, {"inplace", false}}, dropout}},
       {"layer_norm",
@@ -95,7 +95,11 @@ std::optional<AtenCall> functional_call(const Node& node) {
   const std::string_view target = node.target();
   if (!target.starts_with(prefix)) return std::nullopt;
   const auto found = functions().find(target.substr(prefix.size()));
-  if (found == functions().end()) return std::nullopt;
+  if (found == functions().end()) {
+    std::string known;
+    for (const auto& [name, function] : functions()) known += (known.empty() ? "" : ", ") + std::string(name);
+    throw GraphError(node.name(), "target", "'" + node.target() + "' cannot be run; of torch.nn.functional these can: " + known);
+  }
   return found->second.call(node, bound(node, found->second.parameters));
 }
 

@@ -14,8 +14,9 @@ struct AtenCall {
   List args;
 };
 
-// What a function of torch.nn.functional comes to (torch/nn/functional.py of PyTorch 2.11); none when it is not known.
-// Throws GraphError for arguments that it does not take, and for max_norm of an embedding, which changes the weight.
+// What a function of torch.nn.functional comes to (torch/nn/functional.py of PyTorch 2.11); none for other targets.
+// Throws GraphError for a function that is not known here, for arguments that it does not take, and for max_norm of an
+// embedding, which changes the weight.
 std::optional<AtenCall> functional_call(const Node& node);
 
 }  // namespace rehearse::graph

@@ -67,7 +67,8 @@ std::unique_ptr<Step> make_leaf_step(const Node& node, const GraphModule& module
     types += (types.empty() ? "" : ", ") + std::string(leaf.type);
   }
   throw GraphError(node.name(), "target", "the submodule '" + node.target() + "' (" + called->type() +
-                                              ") has no graph; without one these can be run: " + types);
+                                              ") has no graph, and its settings (a stride, a momentum) are no part of this "
+                                              "one; by their parameters alone these can be run: " + types);
 }
 
 }  // namespace rehearse::graph

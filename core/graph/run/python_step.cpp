@@ -4,6 +4,7 @@
 
 #include <ATen/TensorIndexing.h>
 
+#include "graph/ir/targets.h"
 #include "graph/run/overloads.h"
 #include "graph/run/python_functions.h"
 #include "graph/run/step.h"
@@ -56,7 +57,8 @@ class PythonStep : public Step {
   Overloads on_tensors_;
 };
 
-// An item of a list, or a part of a tensor. fx's tuples are lists here: a list is an index for each dimension.
+// An item of a list, or a part of a tensor. fx's tuples are lists here, but x[0, 1] and x[[0, 1]] differ: a list is an
+// index for each dimension where only a tuple can be one, and else refused.
 class GetItemStep : public Step {
  public:
   GetItemStep(const Node& node, const PythonFunction& function) : node_(node), on_lists_(node, function) {}
@@ -65,17 +67,24 @@ class GetItemStep : public Step {
     const Node* source = node_.args()[0].node();
     if (source == nullptr || !value_of(*source).isTensor()) return on_lists_.run(value_of);
     const at::Tensor& tensor = value_of(*source).toTensor();
+    const List* list = node_.args()[1].get_if<List>();
+    if (list == nullptr) return tensor.index({index_of(node_.args()[1], value_of)});
     std::vector<at::indexing::TensorIndex> indices;
-    if (const List* list = node_.args()[1].get_if<List>()) {
-      for (const Argument& item : *list) indices.push_back(index_of(item, value_of));
-    } else {
-      indices.push_back(index_of(node_.args()[1], value_of));
+    for (const Argument& item : *list) indices.push_back(index_of(item, value_of));
+    if (std::none_of(indices.begin(), indices.end(), is_of_a_tuple)) {
+      fail("is a list of numbers, which as a tuple would index one dimension each and as a list one dimension with all; "
+           "a graph does not tell them apart: use select() or pass a tensor");
     }
     return tensor.index(indices);
   }
 
  private:
   [[noreturn]] void fail(const std::string& message) const { throw GraphError(node_.name(), field_of(1), message); }
+
+  // What no tensor can be made of with the other items.
+  static bool is_of_a_tuple(const at::indexing::TensorIndex& index) {
+    return index.is_none() || index.is_ellipsis() || index.is_slice() || (index.is_tensor() && index.tensor().dim() > 0);
+  }
 
   at::indexing::TensorIndex index_of(const Argument& index, const ValueOf& value_of) const {
     if (index.is<Ellipsis>()) return at::indexing::Ellipsis;
@@ -120,7 +129,7 @@ std::unique_ptr<Step> make_python_step(const Node& node) {
   if (node.target() == "_operator.matmul") return std::make_unique<MatmulStep>(node);
   const PythonFunction* function = find_python_function(node.target());
   if (function == nullptr) return nullptr;
-  if (node.target() == "_operator.getitem") return std::make_unique<GetItemStep>(node, *function);
+  if (node.target() == kGetItem) return std::make_unique<GetItemStep>(node, *function);
   return std::make_unique<PythonStep>(node, *function);
 }
 

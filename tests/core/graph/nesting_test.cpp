@@ -65,6 +65,23 @@ TEST(Malformed, ModulesThatAreNestedTooDeepAreRefusedByAllThatWalks) {
   EXPECT_EQ(to_string(verify(*root)[0]), "submodule: nested deeper than 200; nothing else was checked");
 }
 
+TEST(Malformed, ListsOfValuesAreRefusedBeforeTheyAreTooDeepToWalk) {
+  ValueMeta value;
+  const auto wrap = [&] {
+    ValueMeta::List list;
+    list.push_back(std::move(value));
+    value = ValueMeta(std::move(list));
+  };
+  for (int i = 0; i < kMaxNesting; ++i) wrap();
+  Graph graph;
+  graph.placeholder("x").meta().set_value(value);
+  EXPECT_EQ(message_of<GraphError>(wrap), "value: lists stand in one another deeper than 200");
+  const std::string head = "graph_module \"G\" {\n%x = placeholder \"x\" [] ; {\"value\": ";
+  EXPECT_NO_THROW(to_text(*parse_graph_module(head + nested("[", "]", 200) + "}\n}")));
+  EXPECT_THAT(message_of<GraphError>([&] { parse_graph_module(head + nested("[", "]", 201) + "}\n}"); }),
+              HasSubstr("value: lists stand in one another deeper than 200"));
+}
+
 // x + 1, below so many modules each of which has the next one run three times, the last time as a body.
 std::shared_ptr<GraphModule> tripled(int levels) {
   auto module = std::make_shared<GraphModule>();

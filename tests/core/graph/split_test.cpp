@@ -166,6 +166,23 @@ TEST(ExtractSubgraph, TakesWhatIsOutsideAndGivesWhatOthersUse) {
   EXPECT_THROW(extract_subgraph(module, {&x}), GraphError);
 }
 
+TEST(ExtractSubgraph, UseBeforeTheValueIsRefused) {
+  GraphModule module;
+  Graph& graph = module.graph();
+  Node& late = graph.call_function("f", {graph.placeholder("x")});
+  Node& early = graph.call_function("g", {late});
+  graph.move_before(early, late);
+  graph.output(early);
+  for (const std::vector<const Node*>& chosen : {std::vector<const Node*>{&early}, {&early, &late}}) {
+    try {
+      extract_subgraph(module, chosen);
+      FAIL() << "accepted";
+    } catch (const GraphError& error) {
+      EXPECT_STREQ(error.what(), "node 'g', args: it uses 'f', which stands after it");
+    }
+  }
+}
+
 std::shared_ptr<GraphModule> leaf(const std::string& type) { return std::make_shared<GraphModule>(type); }
 
 // fx overwrites here, and calls the wrong module.
@@ -244,6 +261,11 @@ TEST(SplitBy, MalformedGraphsAreRefused) {
             "node 'f', args: it uses 'late', which stands after it");
   EXPECT_EQ(error_of([](Graph& g, Node& x) { g.create_node(Op::Output, "output", {x, x}); }),
             "node 'output', args: an output has exactly one");
+  EXPECT_EQ(error_of([](Graph& g, Node& x) {
+              g.output(x);
+              g.output(g.call_function("f", {x}));
+            }),
+            "node 'output', op: there is another output, 'output_1'");
   EXPECT_EQ(error_of([](Graph& g, Node& x) { g.output(List{x, g.get_attr("w")}); }),
             "node 'w', target: there is no attribute 'w'");
   EXPECT_EQ(error_of([](Graph& g, Node& x) { g.output(g.call_module("m", {x})); }),

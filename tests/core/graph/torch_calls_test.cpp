@@ -91,6 +91,19 @@ TEST(TorchCalls, ChooseTheOverloadThatPythonChooses) {
   }
 }
 
+// x[0, 1] is a number, x[[0, 1]] two rows, and a graph has a list for both.
+TEST(TorchCalls, IndicesThatMayBeATupleOrAListAreRefused) {
+  const std::string item = R"(%i = call_function "torch.full" [[], 1] {"dtype": dtype(Long)} %r = call_function "_operator.getitem" )";
+  for (const char* index : {"[0, 1]", "[0]", "[]", "[%n, 0]", "[true]", "[%i, 0]"}) {
+    EXPECT_THAT(error_of(item + "[%x, " + index + "]"), StartsWith("node 'r', args[1]: is a list of numbers, which as a tuple would"))
+        << index;
+  }
+  const std::string rows = R"(%i = call_function "torch.ones" [1] {"dtype": dtype(Long)} %r = call_function "_operator.getitem" )";
+  EXPECT_TRUE(at::equal(run(rows + "[%x, [%i, 0]]").toTensor(), kX.select(1, 0).slice(0, 1)));
+  EXPECT_TRUE(at::equal(run(rows + "[%x, [0, ...]]").toTensor(), kX[0]));
+  EXPECT_TRUE(at::equal(run(rows + "[%x, [0, none]]").toTensor(), kX[0].unsqueeze(0)));
+}
+
 TEST(TorchCalls, MethodsThatGiveNumbers) {
   EXPECT_EQ(run(R"(%r = call_method "size" [%x, 1])").toInt(), 3);
   EXPECT_EQ(run(R"(%r = call_method "size" [%x] {"dim": -2})").toInt(), 2);
@@ -111,7 +124,8 @@ TEST(TorchCalls, WhatThereIsNotIsNamed) {
   EXPECT_EQ(error_of(R"(%r = call_method "dim" [%n])"), "node 'r', args[0]: must be a tensor, and is Int");
   EXPECT_THAT(error_of(R"(%r = call_function "torch.frobnicate" [%x])"), HasSubstr("'torch.frobnicate' is no operator"));
   EXPECT_THAT(error_of(R"(%r = call_function "torch.nn.functional.multi_head_attention_forward" [%x])"),
-              HasSubstr("is no operator of this LibTorch, and no function that the interpreter knows"));
+              HasSubstr("'torch.nn.functional.multi_head_attention_forward' cannot be run; of torch.nn.functional these can: "
+                        "batch_norm, dropout, embedding, group_norm, layer_norm, relu"));
   EXPECT_EQ(error_of(R"(%r = call_function "torch.nn.functional.relu" [%x] {"input": %x})"),
             "node 'r', kwargs.input: is given by position too");
   EXPECT_EQ(error_of(R"(%r = call_function "torch.nn.functional.relu" [%x] {"in": 1})"),
@@ -194,7 +208,8 @@ TEST(TorchCalls, LeafModulesRunFromTheirParameters) {
   EXPECT_TRUE(at::equal(Interpreter(module).run({kX})[0].toTensor(), at::matmul(kX, weight.t()).clamp_min(0)));
   module->set_submodule("act", std::make_shared<GraphModule>("Conv2d"));
   EXPECT_EQ(error(),
-            "node 'z', target: the submodule 'act' (Conv2d) has no graph; without one these can be run: Linear, Embedding, ReLU");
+            "node 'z', target: the submodule 'act' (Conv2d) has no graph, and its settings (a stride, a momentum) are no part of "
+            "this one; by their parameters alone these can be run: Linear, Embedding, ReLU");
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ struct SymScalarMeta {
   bool operator==(const SymScalarMeta&) const = default;
 };
 
-// What is known about a node's value (fx's meta["val"], Dynamo's meta["example_value"]).
+// What is known about a node's value (fx's meta["val"], Dynamo's meta["example_value"]). Lists stand in one another at
+// most kMaxNesting deep.
 class ValueMeta {
  public:
   using List = std::vector<ValueMeta>;
@@ -63,7 +64,7 @@ class ValueMeta {
   ValueMeta() = default;  // none: an optional output that is not there
   ValueMeta(TensorMeta tensor) : value_(std::move(tensor)) {}
   ValueMeta(SymScalarMeta scalar) : value_(std::move(scalar)) {}
-  ValueMeta(List items) : value_(std::move(items)) {}
+  ValueMeta(List items);  // throws GraphError when that is too deep
 
   const Value& value() const noexcept { return value_; }
   // Null when it is something else.
@@ -76,10 +77,11 @@ class ValueMeta {
 
  private:
   Value value_;
+  int depth_ = 0;  // of lists in one another
 };
 
-// The symbols in an expression, sorted as text, each once: `s0*(u1//2)` has s0 and u1. A symbol is s or u and
-// digits.
+// The symbols in an expression, sorted as text, each once: `s0*(u1//2)` has s0 and u1. A symbol is lower-case letters and
+// then digits (s0, u1, zf3), and no function's name: `log2(s0)` has s0.
 std::vector<std::string> free_symbols(const std::string& expression);
 
 // The symbols in sizes, strides and storage offset, or in the scalar, or in all items; sorted as text, each

@@ -36,8 +36,8 @@ struct SplitModule {
 // - Attributes, submodules and metadata are shared with `module`, which stays as it is.
 // - Names: the dots in a called submodule's name become '_' (`a.b` is `a_b` in its partition). Where that, or submod_<id>
 //   in the split module, is the name of something else, the latter one gets a number: `a_b_1`. fx overwrites instead.
-// Throws GraphError when partitions depend on each other in a cycle, when a node stands before one that it uses, and
-// when a target names nothing. Cost: linear in nodes and arguments.
+// Throws GraphError when partitions depend on each other in a cycle, when a node stands before one that it uses, when
+// there are two outputs, and when a target names nothing. Cost: linear in nodes and arguments.
 SplitModule split_by(const GraphModule& module, const std::function<int(const Node&)>& partition_of);
 
 // A module of its own with the nodes `nodes` of `module` (no placeholder, no output), in the graph's order: values from
