@@ -2,6 +2,7 @@
 #include "graph/pt2/field.h"
 
 #include <limits>
+#include <unordered_set>
 
 namespace rehearse::graph {
 namespace {
@@ -10,17 +11,64 @@ using nlohmann::json;
 
 constexpr int kMaxJsonNesting = 2000;
 
+// Sees a document while it is read: how deep it is, and keys that an object has twice, of which a json keeps one.
+class DocumentCheck {
+ public:
+  explicit DocumentCheck(const std::string& root) : root_(root) {}
+
+  void see(int depth, json::parse_event_t event, const json& parsed) {
+    using Event = json::parse_event_t;
+    if (depth > kMaxJsonNesting) throw ImportError("", root_, "is nested deeper than " + std::to_string(kMaxJsonNesting));
+    switch (event) {
+      case Event::object_end:
+      case Event::array_end:
+        levels_.pop_back();
+        break;
+      case Event::key:
+        levels_.back().key = parsed.get<std::string>();
+        if (!levels_.back().keys.insert(levels_.back().key).second) throw ImportError("", path(), "the key is given twice");
+        break;
+      case Event::object_start:
+      case Event::array_start:
+        count_item();
+        levels_.push_back({event == Event::array_start, 0, "", {}});
+        break;
+      case Event::value:
+        count_item();
+    }
+  }
+
+ private:
+  struct Level {
+    bool is_array;
+    std::size_t items;
+    std::string key;  // the last one
+    std::unordered_set<std::string> keys;
+  };
+
+  void count_item() {
+    if (!levels_.empty()) ++levels_.back().items;
+  }
+
+  std::string path() const {
+    std::string path = root_;
+    for (const Level& level : levels_) path += level.is_array ? "[" + std::to_string(level.items - 1) + "]" : "." + level.key;
+    return path;
+  }
+
+  const std::string& root_;
+  std::vector<Level> levels_;  // those that are open
+};
+
 }  // namespace
 
 json parse_json(std::string_view text, const std::string& field) {
-  const auto check_depth = [&](int depth, json::parse_event_t, const json&) {
-    if (depth > kMaxJsonNesting) {
-      throw ImportError("", field, "is nested deeper than " + std::to_string(kMaxJsonNesting));
-    }
-    return true;
-  };
+  DocumentCheck check(field);
   try {
-    return json::parse(text, check_depth);
+    return json::parse(text, [&](int depth, json::parse_event_t event, const json& parsed) {
+      check.see(depth, event, parsed);
+      return true;
+    });
   } catch (const json::exception& error) {
     throw ImportError("", field, std::string("is no JSON: ") + error.what());
   }

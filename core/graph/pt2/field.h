@@ -45,7 +45,8 @@ class Field {
 };
 
 // Parses JSON. Throws ImportError, with `field` as its field, for what is no JSON and for what is nested so deep that
-// reading it could use up the stack. A body in a body takes 13 levels of the 2,000.
+// reading it could use up the stack (a body in a body takes 13 levels of the 2,000); and with its path from `field` on for
+// a key that an object has twice.
 nlohmann::json parse_json(std::string_view text, const std::string& field);
 
 }  // namespace rehearse::graph

@@ -3,6 +3,8 @@
 
 #include <limits>
 
+#include <rehearse/graph/text.h>
+
 #include "graph/pt2/sympy_text.h"
 #include "graph/text/enum_names.h"
 
@@ -91,7 +93,7 @@ SymScalarMeta read_sym_scalar(const Field& field, SymScalarMeta::Kind kind) {
   if (form == "as_expr") return {kind, {sympy_text(value["expr_str"].text())}};
   if (form == "as_int") return {kind, {std::to_string(value.integer())}};
   if (form == "as_bool") return {kind, {value.boolean() ? "True" : "False"}};
-  if (form == "as_float") return {kind, {std::to_string(value.number())}};
+  if (form == "as_float") return {kind, {to_text(value.number())}};
   field.fail("'" + form + "' is no form of a symbolic number that is known here");
 }
 

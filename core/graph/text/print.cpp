@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <bit>
 #include <charconv>
+#include <cinttypes>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <unordered_map>
 
 #include <rehearse/graph/text.h>
@@ -32,9 +36,16 @@ std::string json_string(std::string_view text) {
   return out + '"';
 }
 
-// The shortest text that reads back as the same number, and that no integer looks like.
+// The shortest text that reads back as the same number, and that no integer looks like; a NaN with bits of its own by
+// these.
 std::string number(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  constexpr std::uint64_t sign = std::uint64_t{1} << 63;
   char digits[32];
+  if (std::isnan(value) && (bits & ~sign) != std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN())) {
+    std::snprintf(digits, sizeof digits, "nan(0x%016" PRIx64 ")", bits);
+    return digits;
+  }
   const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value);
   std::string text(digits, end);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";

@@ -27,4 +27,18 @@ class Scanner {
   std::size_t last_ = 0;  // where the last word began
 };
 
+// One level of what stands in one another, for as long as it lives; the text must not decide how deep the calls go.
+class Nesting {
+ public:
+  Nesting(int& depth, int limit, const Scanner& scanner) : depth_(depth) {
+    if (++depth_ > limit) scanner.fail("is nested deeper than " + std::to_string(limit));
+  }
+  ~Nesting() { --depth_; }
+  Nesting(const Nesting&) = delete;
+  Nesting& operator=(const Nesting&) = delete;
+
+ private:
+  int& depth_;
+};
+
 }  // namespace rehearse::graph

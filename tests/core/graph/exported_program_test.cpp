@@ -14,6 +14,7 @@
 #include <rehearse/graph/split.h>
 
 #include "core/graph/recorded_graph.h"
+#include "graph/pt2/values.h"
 
 namespace rehearse::graph {
 namespace {
@@ -163,6 +164,17 @@ TEST(ExportedProgram, SymbolsAndRangesAreRead) {
   const ExportedProgram unbacked = load_pt2(data_file("pt2/unbacked.pt2"));
   EXPECT_THAT(unbacked.module->graph().find("nonzero")->meta().unbacked_bindings, testing::ElementsAre("u0"));
   EXPECT_THAT(unbacked.module->graph().find("item")->meta().unbacked_bindings, testing::ElementsAre("u1"));
+}
+
+TEST(ExportedProgram, FloatsAreReadWithAllTheirDigits) {
+  const auto text_of = [](double value) {
+    const json recorded = {{"as_float", value}};
+    return read_sym_scalar(Field(recorded, "value"), SymScalarMeta::Kind::Float).expression.text;
+  };
+  EXPECT_EQ(text_of(0.1), "0.1");
+  EXPECT_EQ(text_of(2.0), "2.0");
+  EXPECT_EQ(text_of(1e-7), "1e-07");
+  EXPECT_EQ(text_of(0.1234567890123), "0.1234567890123");
 }
 
 std::string error_of(const ProgramRunner& runner, const std::vector<c10::IValue>& inputs) {

@@ -246,5 +246,27 @@ TEST(Malformed, WhatIsWrongWithATensorIsNamed) {
   EXPECT_THAT(with("dtype", 5), HasSubstr("tensor_meta: has another dtype or other sizes than the program says"));
 }
 
+// A reader of JSON keeps one of them, and says nothing.
+TEST(Malformed, KeysThatAreGivenTwiceAreRefusedWithTheirPath) {
+  const auto error_of = [](const std::string& text) -> std::string {
+    try {
+      parse_exported_program(text);
+    } catch (const ImportError& error) {
+      return error.field() + " | " + error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error_of(R"({"a": 1, "a": 1})"), "model.a | model.a: the key is given twice");
+  EXPECT_EQ(error_of(R"({"a": {"x": 1}, "b": [0, [], {"x": [{}, {"y": 1, "z": {"y": 2}, "y": 3}]}]})"),
+            "model.b[2].x[1].y | model.b[2].x[1].y: the key is given twice");
+  EXPECT_THAT(error_of(R"({"a": [{"x": 1}, {"x": 1}], "x": {"a": 1}})"), HasSubstr("model: has no 'schema_version'"));
+  std::string model = model_of("dynamic");
+  const std::string key = "\"target\":";
+  const std::size_t at = model.find(key);
+  ASSERT_NE(at, std::string::npos);
+  model.insert(at, key + " \"torch.ops.aten.neg.default\", ");
+  EXPECT_THAT(error_of(model), HasSubstr("model.graph_module.graph.nodes[0].target: the key is given twice"));
+}
+
 }  // namespace
 }  // namespace rehearse::graph

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every form of value reads back, texts that are wrong say where, and what is shared is written once.
+#include <bit>
+#include <cstdint>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,6 +70,22 @@ TEST(Text, EveryDtypeLayoutFormatAndDeviceComesBack) {
       const Argument device = c10::Device(type, static_cast<c10::DeviceIndex>(index));
       EXPECT_EQ(there_and_back(device), device) << i << ':' << index;
     }
+  }
+}
+
+TEST(Text, NansComeBackWithTheirBits) {
+  for (const std::uint64_t bits : {0x7ff8000000000000u, 0xfff8000000000000u, 0x7ff8000000000001u, 0xfff8000000000001u,
+                                   0x7ff0000000000001u, 0xffffffffffffffffu}) {
+    const auto value = std::bit_cast<double>(std::uint64_t{bits});
+    EXPECT_EQ(there_and_back(value), Argument(value)) << std::hex << bits;
+    EXPECT_EQ(there_and_back(std::complex<double>(1.0, value)), Argument(std::complex<double>(1.0, value))) << std::hex << bits;
+  }
+  EXPECT_EQ(to_text(Argument(std::bit_cast<double>(0x7ff8000000000000u))), "nan");
+  EXPECT_EQ(to_text(Argument(std::bit_cast<double>(0xfff8000000000000u))), "-nan");
+  EXPECT_EQ(to_text(Argument(std::bit_cast<double>(0x7ff8000000000001u))), "nan(0x7ff8000000000001)");
+  const std::string head = "graph_module \"G\" {\n%x = placeholder \"x\" [nan(";
+  for (const char* bits : {"0x3ff0000000000000", "0x", "7ff8000000000001", "0x7ff80000000000010", "0x-1", "x"}) {
+    EXPECT_THAT(error_of(head + bits + ")]}"), HasSubstr("is no NaN's bits")) << bits;
   }
 }
 

@@ -22,9 +22,9 @@ namespace rehearse::graph {
 //     %output = output "output" [[%mul]]
 //   }
 //
-// A node: name, op, target, args, and where there are any, kwargs and `; metadata`. Values: none, true, 3, 2.5,
-// complex(1.0, 2.0), "text", %node, sym("s0*2"), ..., dtype(Float), device("cpu"), layout(Strided),
-// memory_format(Contiguous), [list], {"key": value}, slice(none, 8, none).
+// A node: name, op, target, args, and where there are any, kwargs and `; metadata`. Values: none, true, 3, 2.5, nan,
+// nan(0x7ff8000000000001) (a NaN with other bits), complex(1.0, 2.0), "text", %node, sym("s0*2"), ..., dtype(Float),
+// device("cpu"), layout(Strided), memory_format(Contiguous), [list], {"key": value}, slice(none, 8, none).
 // Throws GraphError for what is nested too deep (kMaxNesting).
 std::string to_text(const GraphModule& module);
 std::string to_text(const Argument& argument);

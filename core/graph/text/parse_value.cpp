@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "graph/text/parse_value.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "graph/ir/repeated_name.h"
+#include "graph/text/enum_names.h"
+#include "graph/text/metadata_text.h"
+
+namespace rehearse::graph {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+}  // namespace
+
+List ValueParser::list(const NodesByName& nodes) {
+  scanner_.expect("[");
+  return items("]", nodes);
+}
+
+List ValueParser::items(std::string_view close, const NodesByName& nodes) {
+  List list;
+  while (!scanner_.take(close)) {
+    if (!list.empty()) scanner_.expect(",");
+    list.push_back(value(nodes));
+  }
+  return list;
+}
+
+Dict ValueParser::dict(const NodesByName& nodes) {
+  Dict dict;
+  scanner_.expect("{");
+  while (!scanner_.take("}")) {
+    if (!dict.empty()) scanner_.expect(",");
+    std::string key = scanner_.quoted();
+    scanner_.expect(":");
+    dict.emplace_back(std::move(key), value(nodes));
+  }
+  if (const auto key = repeated_name(dict)) scanner_.fail("the key \"" + *key + "\" is given twice before this");
+  return dict;
+}
+
+Argument ValueParser::value(const NodesByName& nodes) {
+  const Nesting nesting(depth_, kMaxTextNesting, scanner_);
+  if (scanner_.take("%")) {
+    const std::string name = scanner_.word();
+    const auto found = nodes.find(name);
+    if (found == nodes.end()) scanner_.fail("there is no node '" + name + "' before this");
+    return found->second;
+  }
+  if (scanner_.next_is("\"")) return scanner_.quoted();
+  if (scanner_.next_is("[")) return list(nodes);
+  if (scanner_.next_is("{")) return dict(nodes);
+  const std::string word = scanner_.word();
+  if (scanner_.take("(")) return call(word, nodes);
+  if (word == "none") return {};
+  if (word == "true") return true;
+  if (word == "false") return false;
+  if (word == "...") return Ellipsis{};
+  return number(word);
+}
+
+Argument ValueParser::number(const std::string& word) {
+  if (word == "nan" || word == "-nan") return std::copysign(std::numeric_limits<double>::quiet_NaN(), word == "nan" ? 1.0 : -1.0);
+  const char* end = word.data() + word.size();
+  std::int64_t whole = 0;
+  if (const auto [at, error] = std::from_chars(word.data(), end, whole); error == std::errc() && at == end) return whole;
+  const std::size_t digits = word.starts_with('-') ? 1 : 0;
+  if (word.size() > digits && std::all_of(word.begin() + static_cast<std::ptrdiff_t>(digits), word.end(), is_digit)) {
+    scanner_.fail(word + " does not fit into 64 bits");
+  }
+  double real = 0;
+  const auto [at, error] = std::from_chars(word.data(), end, real);
+  if (error != std::errc() || at != end) scanner_.fail("'" + word + "' is no value");
+  return real;
+}
+
+// All 64 bits: 0x7ff8000000000001.
+double ValueParser::nan_of(const std::string& word) {
+  std::uint64_t bits = 0;
+  const char* end = word.data() + word.size();
+  const auto [at, error] = word.starts_with("0x") ? std::from_chars(word.data() + 2, end, bits, 16)
+                                                  : std::from_chars_result{end, std::errc::invalid_argument};
+  const auto value = std::bit_cast<double>(bits);
+  if (error != std::errc() || at != end || !std::isnan(value)) scanner_.fail("'" + word + "' is no NaN's bits");
+  return value;
+}
+
+double ValueParser::real(const Argument& value) {
+  if (!value.is<double>()) scanner_.fail("there must be a number with a point here");
+  return value.as<double>();
+}
+
+template <class T>
+Argument ValueParser::known(const std::optional<T>& value, const std::string& kind, const std::string& content) {
+  if (!value) scanner_.fail("'" + content + "' is no " + kind);
+  return *value;
+}
+
+// What follows `name(`.
+Argument ValueParser::call(const std::string& name, const NodesByName& nodes) {
+  if (name == "slice" || name == "complex") {
+    const List parts = items(")", nodes);
+    if (name == "slice" && parts.size() == 3) return Slice(parts[0], parts[1], parts[2]);
+    if (name == "complex" && parts.size() == 2) return std::complex<double>(real(parts[0]), real(parts[1]));
+    scanner_.fail(name + " has not so many parts");
+  }
+  const std::string content = scanner_.next_is("\"") ? scanner_.quoted() : scanner_.word();
+  scanner_.expect(")");
+  if (name == "sym") return SymExpr{content};
+  if (name == "nan") return nan_of(content);
+  if (name == "device") return known(device_of(content), name, content);
+  if (name == "dtype") return known(dtype_of(content), name, content);
+  if (name == "layout") return known(layout_of(content), name, content);
+  if (name == "memory_format") return known(memory_format_of(content), name, content);
+  scanner_.fail("'" + name + "' is no kind of value");
+}
+
+}  // namespace rehearse::graph
