@@ -3,12 +3,11 @@
 
 #include <utility>
 
+#include "graph/ir/targets.h"
 #include "graph/pt2/values.h"
 
 namespace rehearse::graph {
 namespace {
-
-constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
 
 Origin origin_of(const Field& metadata) {
   auto text = [&](const char* key) { return metadata.find(key) ? metadata[key].text() : std::string(); };
@@ -121,7 +120,7 @@ void GraphImporter::bind_items(Node& node, const std::vector<Field>& items) {
     } else if (kind == "as_sym_int" || kind == "as_sym_bool" || kind == "as_sym_float") {
       bind_item(node, value["as_name"], i);
     } else if (kind == "as_tensors") {
-      Node& list = module_.graph().call_function("_operator.getitem", {node, i});
+      Node& list = module_.graph().call_function(std::string(kGetItem), {node, i});
       list.meta().origin = node.meta().origin;
       bind_items(list, value.items());
     } else {
@@ -137,7 +136,7 @@ void GraphImporter::bind_item(Node& node, const Field& field, std::size_t index)
     unused_[name] = {&node, index};
     return;
   }
-  Node& item = module_.graph().call_function("_operator.getitem", {node, index}, {}, name);
+  Node& item = module_.graph().call_function(std::string(kGetItem), {node, index}, {}, name);
   item.meta().origin = node.meta().origin;
   set_value(item, meta_of(name));
   values_[name] = &item;
@@ -150,7 +149,7 @@ Node& GraphImporter::value(const Field& field) {
   const auto unused = unused_.find(name);
   if (unused == unused_.end()) field.fail("there is no value '" + name + "' before this");
   const auto [node, index] = unused->second;
-  Node& item = module_.graph().call_function("_operator.getitem", {*node, index}, {}, name);
+  Node& item = module_.graph().call_function(std::string(kGetItem), {*node, index}, {}, name);
   set_value(item, meta_of(name));
   values_[name] = &item;
   return item;

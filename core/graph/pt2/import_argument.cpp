@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <functional>
 
+#include "graph/ir/free_name.h"
 #include "graph/pt2/graph_importer.h"
 #include "graph/pt2/values.h"
 
@@ -83,10 +84,7 @@ Argument GraphImporter::body(const Field& field) {
   const std::string name = field["name"].text();
   auto submodule = std::make_shared<GraphModule>();
   GraphImporter(*submodule, field["graph"], {}).run();
-  std::string target = name;
-  for (int i = 1; module_.find_submodule(target) != nullptr || module_.find_attribute(target) != nullptr; ++i) {
-    target = name + "_" + std::to_string(i);
-  }
+  const std::string target = free_name(module_, name);
   module_.set_submodule(target, std::move(submodule));
   return module_.graph().get_attr(target, target);
 }

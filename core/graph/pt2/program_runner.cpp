@@ -8,15 +8,9 @@
 namespace rehearse::graph {
 namespace {
 
-std::string sizes_of(const TensorMeta& tensor) {
+std::string list_of(const std::vector<SymInt>& sizes) {
   std::string text;
-  for (const SymInt& size : tensor.sizes) text += (text.empty() ? "[" : ", ") + to_string(size);
-  return text.empty() ? "[]" : text + "]";
-}
-
-std::string sizes_of(const at::Tensor& tensor) {
-  std::string text;
-  for (const std::int64_t size : tensor.sizes()) text += (text.empty() ? "[" : ", ") + std::to_string(size);
+  for (const SymInt& size : sizes) text += (text.empty() ? "[" : ", ") + to_string(size);
   return text.empty() ? "[]" : text + "]";
 }
 
@@ -59,7 +53,9 @@ class InputCheck {
     for (std::size_t i = 0; fits && i < rank; ++i) {
       fits = expected.sizes[i].is_symbolic() || expected.sizes[i].number() == tensor.size(static_cast<std::int64_t>(i));
     }
-    if (!fits) fail("must have sizes " + sizes_of(expected) + ", and has " + sizes_of(tensor));
+    if (!fits) {
+      fail("must have sizes " + list_of(expected.sizes) + ", and has " + list_of({tensor.sizes().begin(), tensor.sizes().end()}));
+    }
     for (std::size_t i = 0; i < rank; ++i) {
       if (expected.sizes[i].is_symbolic()) {
         bind(expected.sizes[i].expression(), tensor.size(static_cast<std::int64_t>(i)), "size " + std::to_string(i));
@@ -93,6 +89,36 @@ class InputCheck {
   std::map<std::string, std::pair<std::int64_t, std::string>> symbols_;
 };
 
+using Tensors = std::map<std::string, at::Tensor>;  // what results may change, by name
+
+bool is_mutation(const OutputSpec& output) {
+  using Kind = OutputSpec::Kind;
+  return output.kind == Kind::BufferMutation || output.kind == Kind::ParameterMutation || output.kind == Kind::InputMutation;
+}
+
+// Results that are the new content of something are written there; the others are the user's.
+std::vector<c10::IValue> user_outputs(const std::vector<OutputSpec>& specs, const std::vector<c10::IValue>& results,
+                                      const Tensors& tensors) {
+  if (results.size() != specs.size()) {
+    throw GraphError("", "outputs", "there are " + std::to_string(specs.size()) + " for " + std::to_string(results.size()) +
+                                        " results");
+  }
+  const at::NoGradGuard no_grad;
+  std::vector<c10::IValue> outputs;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::string& target = specs[i].target;
+    if (!is_mutation(specs[i])) {
+      outputs.push_back(results[i]);
+      continue;
+    }
+    const auto changed = tensors.find(target);
+    if (changed == tensors.end()) throw GraphError("", "outputs", "there is no '" + target + "' to change");
+    if (!results[i].isTensor()) throw GraphError("", "outputs", "'" + target + "' can be changed to a tensor only");
+    changed->second.copy_(results[i].toTensor());
+  }
+  return outputs;
+}
+
 }  // namespace
 
 ProgramRunner::ProgramRunner(ExportedProgram program) : program_(std::move(program)), interpreter_(program_.module) {
@@ -119,7 +145,7 @@ std::vector<c10::IValue> ProgramRunner::run(const std::vector<c10::IValue>& inpu
                                        std::to_string(inputs.size()));
   }
   InputCheck check(program_);
-  std::map<std::string, at::Tensor> tensors;  // what outputs may change, by name
+  Tensors tensors;
   std::vector<c10::IValue> values;
   auto given = inputs.begin();
   const std::vector<Node*> placeholders = program_.module->graph().placeholders();
@@ -133,27 +159,7 @@ std::vector<c10::IValue> ProgramRunner::run(const std::vector<c10::IValue>& inpu
     }
     if (values.back().isTensor()) tensors[input.target.empty() ? input.name : input.target] = values.back().toTensor();
   }
-  const std::vector<c10::IValue> results = interpreter_.run(std::move(values));
-  if (results.size() != program_.outputs.size()) {
-    throw GraphError("", "outputs", "there are " + std::to_string(program_.outputs.size()) + " for " +
-                                        std::to_string(results.size()) + " results");
-  }
-  std::vector<c10::IValue> outputs;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const OutputSpec& output = program_.outputs[i];
-    using Kind = OutputSpec::Kind;
-    if (output.kind == Kind::BufferMutation || output.kind == Kind::ParameterMutation ||
-        output.kind == Kind::InputMutation) {
-      const at::NoGradGuard no_grad;
-      const auto changed = tensors.find(output.target);
-      if (changed == tensors.end()) throw GraphError("", "outputs", "there is no '" + output.target + "' to change");
-      if (!results[i].isTensor()) throw GraphError("", "outputs", "'" + output.target + "' can be changed to a tensor only");
-      changed->second.copy_(results[i].toTensor());
-    } else {
-      outputs.push_back(results[i]);
-    }
-  }
-  return outputs;
+  return user_outputs(program_.outputs, interpreter_.run(std::move(values)), tensors);
 }
 
 }  // namespace rehearse::graph

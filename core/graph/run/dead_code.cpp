@@ -10,12 +10,11 @@
 #include <rehearse/graph/operators.h>
 
 #include "graph/ir/submodules.h"
+#include "graph/ir/targets.h"
 #include "graph/run/python_functions.h"
 
 namespace rehearse::graph {
 namespace {
-
-constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
 
 // What these do is what their bodies do. Others may have effects that no body shows: a kernel that writes, a print.
 constexpr std::array<std::string_view, 7> kDoWhatBodiesDo = {
@@ -86,15 +85,11 @@ class Purity {
 };
 
 void add_expressions(const Argument& argument, std::unordered_set<std::string>& symbols) {
-  if (const auto* expression = argument.get_if<SymExpr>()) {
+  for_each_leaf(argument, [&symbols](const Argument& leaf) {
+    const auto* expression = leaf.get_if<SymExpr>();
+    if (expression == nullptr) return;
     for (std::string& symbol : free_symbols(expression->text)) symbols.insert(std::move(symbol));
-  } else if (const List* list = argument.get_if<List>()) {
-    for (const Argument& item : *list) add_expressions(item, symbols);
-  } else if (const Dict* dict = argument.get_if<Dict>()) {
-    for (const auto& [key, item] : *dict) add_expressions(item, symbols);
-  } else if (const Slice* slice = argument.get_if<Slice>()) {
-    for (const Argument& item : slice->bounds()) add_expressions(item, symbols);
-  }
+  });
 }
 
 // The symbols that nodes after a point need without using the node that binds them.

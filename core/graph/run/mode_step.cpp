@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ATen/core/grad_mode.h>
 
+#include "graph/ir/targets.h"
 #include "graph/run/autocast_scope.h"
 #include "graph/run/step.h"
 #include "graph/text/enum_names.h"
@@ -61,7 +62,7 @@ class EnterAutocastStep : public Step {
 class ExitAutocastStep : public Step {
  public:
   explicit ExitAutocastStep(const Node& node) : enter_(node.args().size() == 1 ? node.args()[0].node() : nullptr) {
-    if (enter_ == nullptr || enter_->target() != "torch.amp.autocast_mode._enter_autocast") {
+    if (enter_ == nullptr || enter_->target() != kEnterAutocast) {
       throw GraphError(node.name(), "args[0]", "must be the node that entered the autocast");
     }
   }
@@ -77,9 +78,9 @@ class ExitAutocastStep : public Step {
 }  // namespace
 
 std::unique_ptr<Step> make_mode_step(const Node& node) {
-  if (node.target() == "torch._C._set_grad_enabled") return std::make_unique<GradModeStep>(node);
-  if (node.target() == "torch.amp.autocast_mode._enter_autocast") return std::make_unique<EnterAutocastStep>(node);
-  if (node.target() == "torch.amp.autocast_mode._exit_autocast") return std::make_unique<ExitAutocastStep>(node);
+  if (node.target() == kSetGradEnabled) return std::make_unique<GradModeStep>(node);
+  if (node.target() == kEnterAutocast) return std::make_unique<EnterAutocastStep>(node);
+  if (node.target() == kExitAutocast) return std::make_unique<ExitAutocastStep>(node);
   return nullptr;
 }
 

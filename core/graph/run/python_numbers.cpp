@@ -2,16 +2,15 @@
 #include "graph/run/python_numbers.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <compare>
 #include <limits>
 #include <stdexcept>
 
+#include "graph/run/python_arithmetic.h"
+
 namespace rehearse::graph::python {
 namespace {
-
-__extension__ using Uint128 = unsigned __int128;
 
 bool is_whole(const IValue& value) { return value.isInt() || value.isBool(); }
 
@@ -43,53 +42,10 @@ void check_divisor(const IValue& divisor) {
   if (real(divisor) == 0.0) fail("division by zero");
 }
 
-std::uint64_t magnitude(std::int64_t value) {
-  return value < 0 ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);
-}
-
-// The quotient rounded once: of at least 64 bits and whether anything is left of them.
-double quotient(std::int64_t x, std::int64_t y) {
-  const std::uint64_t dividend = magnitude(x);
-  const std::uint64_t divisor = magnitude(y);
-  if (dividend == 0) return 0.0;
-  const int shift = 63 + std::countl_zero(dividend);
-  const Uint128 scaled = static_cast<Uint128>(dividend) << shift;
-  const Uint128 rounded = scaled / divisor | (scaled % divisor != 0 ? 1 : 0);
-  const double result = std::ldexp(static_cast<double>(rounded), -shift);
-  return (x < 0) != (y < 0) ? -result : result;
-}
-
-// With the sign of the divisor, also where nothing is left.
-double remainder(double x, double y) {
-  const double rest = std::fmod(x, y);
-  if (rest == 0.0) return std::copysign(0.0, y);
-  return (rest < 0) != (y < 0) ? rest + y : rest;
-}
-
-// Rounds down what is left without the remainder: x / y may already be rounded up.
-double floor_quotient(double x, double y) {
-  const double rest = std::fmod(x, y);
-  double exact = (x - rest) / y;
-  if (rest != 0.0 && (rest < 0) != (y < 0)) exact -= 1.0;
-  if (exact == 0.0) return std::copysign(0.0, x / y);
-  const double below = std::floor(exact);
-  return exact - below > 0.5 ? below + 1.0 : below;
-}
-
-// An int and a float as the numbers that they are: a large int has no equal float.
-std::partial_ordering order(std::int64_t x, double y) {
-  if (std::isnan(y)) return std::partial_ordering::unordered;
-  if (y >= 9223372036854775808.0) return std::partial_ordering::less;
-  if (y < -9223372036854775808.0) return std::partial_ordering::greater;
-  const double below = std::floor(y);
-  const auto whole_part = static_cast<std::int64_t>(below);
-  return x == whole_part && y > below ? std::partial_ordering::less : std::partial_ordering(x <=> whole_part);
-}
-
 std::partial_ordering order(const Arguments& a) {
   if (is_whole(a[0]) && is_whole(a[1])) return whole(a[0]) <=> whole(a[1]);
-  if (is_whole(a[0])) return order(whole(a[0]), real(a[1]));
-  if (is_whole(a[1])) return 0 <=> order(whole(a[1]), real(a[0]));
+  if (is_whole(a[0])) return compare(whole(a[0]), real(a[1]));
+  if (is_whole(a[1])) return 0 <=> compare(whole(a[1]), real(a[0]));
   return real(a[0]) <=> real(a[1]);
 }
 
@@ -102,16 +58,6 @@ std::int64_t shift_of(const IValue& value) {
 IValue pick(const Arguments& a, bool first) {
   const IValue& chosen = first ? a[0] : a[1];
   return is_whole(a[0]) && is_whole(a[1]) ? IValue(whole(chosen)) : IValue(real(chosen));
-}
-
-double real_pow(double base, double exponent) {
-  if (base == 0.0 && exponent < 0) fail("0.0 cannot be raised to a negative power");
-  if (base < 0 && std::isfinite(base) && std::isfinite(exponent) && exponent != std::floor(exponent)) {
-    fail("the result is complex");
-  }
-  const double result = std::pow(base, exponent);
-  if (std::isinf(result) && std::isfinite(base) && std::isfinite(exponent)) fail("the result is too large for a float");
-  return result;
 }
 
 }  // namespace

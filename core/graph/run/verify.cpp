@@ -2,8 +2,6 @@
 #include <rehearse/graph/verify.h>
 
 #include <algorithm>
-#include <cctype>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -11,6 +9,7 @@
 
 #include "graph/ir/submodules.h"
 #include "graph/run/bind_arguments.h"
+#include "graph/run/metadata_check.h"
 #include "graph/run/to_ivalue.h"
 
 namespace rehearse::graph {
@@ -25,7 +24,7 @@ class Verifier {
 
   void run() {
     const Graph& graph = module_.graph();
-    for (const Node& node : graph) binds_symbols_ |= !node.meta().unbacked_bindings.empty();
+    MetadataCheck metadata(graph, [this](const std::string& field, const std::string& message) { add(field, message); });
     for (const Node& node : graph) {
       node_ = &node;
       if (!names_.insert(node.name()).second) add("name", "another node has it");
@@ -33,7 +32,7 @@ class Verifier {
       check_users();
       check_op();
       check_schema();
-      check_metadata();
+      metadata.check(node);
       before_.insert(&node);
     }
     node_ = nullptr;
@@ -116,12 +115,8 @@ class Verifier {
     try {
       const ValueOf none = [](const Node&) -> const c10::IValue& { throw std::logic_error("constants have no nodes"); };
       for (const BoundArgument& bound : bind_arguments(*node_, op->schema())) {
-        if (bound.given == nullptr) continue;
-        bool is_constant = true;
-        for_each_node(*bound.given, [&](Node&) { is_constant = false; });
-        if (is_constant && !has_expression(*bound.given)) {
-          to_ivalue(*bound.given, *bound.formal->type(), bound.formal->N(), none, *node_, bound.field);
-        }
+        if (bound.given == nullptr || !is_constant(*bound.given)) continue;
+        to_ivalue(*bound.given, *bound.formal->type(), bound.formal->N(), none, *node_, bound.field);
       }
     } catch (const GraphError& error) {
       const std::string text = error.what();
@@ -129,69 +124,10 @@ class Verifier {
     }
   }
 
-  static bool has_expression(const Argument& argument) {
-    if (argument.is<SymExpr>()) return true;
-    const List* list = argument.get_if<List>();
-    return list != nullptr && std::any_of(list->begin(), list->end(), has_expression);
-  }
-
-  void check_metadata() {
-    const Metadata& meta = node_->meta();
-    for (const std::string& symbol : meta.unbacked_bindings) {
-      if (!bound_.insert(symbol).second) add("meta.unbacked_bindings", symbol + " is bound before");
-    }
-    if (meta.value == nullptr) return;
-    check_value(*meta.value, "meta.value");
-    check_symbols(*meta.value);
-    check_item(*meta.value);
-  }
-
-  void check_value(const ValueMeta& value, const std::string& field) {
-    if (const TensorMeta* tensor = value.tensor()) {
-      if (tensor->sizes.size() != tensor->strides.size() && tensor->layout == c10::Layout::Strided) {
-        add(field, "has " + std::to_string(tensor->sizes.size()) + " sizes and " + std::to_string(tensor->strides.size()) +
-                       " strides");
-      }
-      for (std::size_t i = 0; i < tensor->sizes.size(); ++i) check_size(tensor->sizes[i], field + ".sizes[" + std::to_string(i) + "]");
-    } else if (const ValueMeta::List* items = value.list()) {
-      for (std::size_t i = 0; i < items->size(); ++i) check_value((*items)[i], field + "[" + std::to_string(i) + "]");
-    }
-  }
-
-  void check_size(const SymInt& size, const std::string& field) {
-    if (!size.is_symbolic()) {
-      if (size.number() < 0) add(field, "is " + to_string(size) + ", less than 0");
-      return;
-    }
-    const std::string& text = size.expression();
-    const bool is_number = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
-    if (!is_number && free_symbols(text).empty()) add(field, "'" + text + "' is neither a number nor has it symbols");
-  }
-
-  // A placeholder brings the symbols of its own value.
-  void check_symbols(const ValueMeta& value) {
-    if (!binds_symbols_) return;
-    for (const std::string& symbol : free_symbols(value)) {
-      if (symbol.front() != 'u') continue;
-      if (node_->op() == Op::Placeholder) bound_.insert(symbol);
-      if (!bound_.contains(symbol)) add("meta.value", "no node before it binds " + symbol);
-    }
-  }
-
-  // An item of a list is what the list says that it is.
-  void check_item(const ValueMeta& value) {
-    if (node_->target() != "_operator.getitem" || node_->args().size() != 2) return;
-    const Node* source = node_->args()[0].node();
-    const auto* index = node_->args()[1].get_if<std::int64_t>();
-    const ValueMeta::List* items =
-        source != nullptr && source->meta().value ? source->meta().value->list() : nullptr;
-    if (items == nullptr || index == nullptr) return;
-    const std::int64_t count = static_cast<std::int64_t>(items->size());
-    if (*index >= count || *index < -count) {
-      add("args[1]", std::to_string(*index) + " is out of range: '" + source->name() + "' has " + std::to_string(count) + " items");
-    } else if (!((*items)[static_cast<std::size_t>(*index < 0 ? *index + count : *index)] == value)) {
-      add("meta.value", "is not what '" + source->name() + "' says of its item " + std::to_string(*index));
-    }
+  static bool is_constant(const Argument& argument) {
+    bool constant = true;
+    for_each_leaf(argument, [&constant](const Argument& leaf) { constant &= !leaf.is<Node*>() && !leaf.is<SymExpr>(); });
+    return constant;
   }
 
   const GraphModule& module_;
@@ -202,8 +138,6 @@ class Verifier {
   const Node* node_ = nullptr;
   std::unordered_set<std::string> names_;
   std::unordered_set<const Node*> before_;
-  std::set<std::string> bound_;
-  bool binds_symbols_ = false;
   std::size_t edges_ = 0;
   std::size_t uses_ = 0;
 };

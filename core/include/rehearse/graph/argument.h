@@ -31,8 +31,8 @@ struct Ellipsis {
   bool operator==(const Ellipsis&) const = default;
 };
 
-// How deep lists, dicts and slices may stand in one another in a node's arguments, and submodules in a module. What is
-// deeper is refused with a GraphError.
+// How deep lists, dicts and slices may stand in one another in a node's arguments, lists in what is known about its value,
+// and submodules in a module. What is deeper is refused with a GraphError.
 inline constexpr int kMaxNesting = 200;
 
 // A list. fx's tuples are lists here: no operator tells them apart.
@@ -111,19 +111,27 @@ class Argument {
   Value value_;
 };
 
+// Calls visit(const Argument&) for each value in `argument` that is no list, dict or slice, in order.
+template <class Visit>
+void for_each_leaf(const Argument& argument, Visit&& visit) {
+  if (const List* list = argument.get_if<List>()) {
+    for (const Argument& item : *list) for_each_leaf(item, visit);
+  } else if (const Dict* dict = argument.get_if<Dict>()) {
+    for (const auto& [key, item] : *dict) for_each_leaf(item, visit);
+  } else if (const Slice* slice = argument.get_if<Slice>()) {
+    for (const Argument& item : slice->bounds()) for_each_leaf(item, visit);
+  } else {
+    visit(argument);
+  }
+}
+
 // Calls visit(Node&) for each node in `argument`, in order, also in lists, dicts and slices; repeated ones
 // each time.
 template <class Visit>
 void for_each_node(const Argument& argument, Visit&& visit) {
-  if (Node* const* node = argument.get_if<Node*>()) {
-    visit(**node);
-  } else if (const List* list = argument.get_if<List>()) {
-    for (const Argument& item : *list) for_each_node(item, visit);
-  } else if (const Dict* dict = argument.get_if<Dict>()) {
-    for (const auto& [key, item] : *dict) for_each_node(item, visit);
-  } else if (const Slice* slice = argument.get_if<Slice>()) {
-    for (const Argument& item : slice->bounds()) for_each_node(item, visit);
-  }
+  for_each_leaf(argument, [&visit](const Argument& leaf) {
+    if (Node* const* node = leaf.get_if<Node*>()) visit(**node);
+  });
 }
 
 // `argument` with each node replaced by map(Node&), which gives an Argument.

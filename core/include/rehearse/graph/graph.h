@@ -30,7 +30,7 @@ class Graph {
   Graph& operator=(const Graph&) = delete;
 
   // Inserts a node before the insertion point. Its name is made from `name`, or from the target where that is
-  // empty, by the rules of Namespace. Throws GraphError when an argument's node is of another graph.
+  // empty, by the rules of Namespace. Throws GraphError as Node::set_args() does; the name is taken all the same.
   Node& create_node(Op op, std::string target, List args = {}, Dict kwargs = {},
                     const std::string& name = "");
   Node& placeholder(std::string target, const std::string& name = "");

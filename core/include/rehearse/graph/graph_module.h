@@ -49,7 +49,7 @@ class GraphModule {
   }
 
   // By qualified name: an own one of that name, or `a.b.c` through submodules `a`, `a.b`. Null when there is
-  // none.
+  // none. Attributes stay where they are until one is set.
   const Attribute* find_attribute(std::string_view name) const noexcept;
   std::shared_ptr<GraphModule> find_submodule(std::string_view name) const noexcept;
 
