@@ -9,45 +9,57 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxJsonNesting = 2000;
+constexpr std::size_t kMaxJsonNesting = 2000;
 
-// Sees a document while it is read: how deep it is, and keys that an object has twice, of which a json keeps one.
-class DocumentCheck {
+// Looks for what the reader of a document does not mind: depth, and keys that an object has twice, of which a json keeps
+// one. In a reading of its own: a json that is built under the eyes of a callback takes quadratic time.
+class DocumentCheck : public nlohmann::json_sax<json> {
  public:
   explicit DocumentCheck(const std::string& root) : root_(root) {}
 
-  void see(int depth, json::parse_event_t event, const json& parsed) {
-    using Event = json::parse_event_t;
-    if (depth > kMaxJsonNesting) throw ImportError("", root_, "is nested deeper than " + std::to_string(kMaxJsonNesting));
-    switch (event) {
-      case Event::object_end:
-      case Event::array_end:
-        levels_.pop_back();
-        break;
-      case Event::key:
-        levels_.back().key = parsed.get<std::string>();
-        if (!levels_.back().keys.insert(levels_.back().key).second) throw ImportError("", path(), "the key is given twice");
-        break;
-      case Event::object_start:
-      case Event::array_start:
-        count_item();
-        levels_.push_back({event == Event::array_start, 0, "", {}});
-        break;
-      case Event::value:
-        count_item();
-    }
+  bool null() override { return count_item(); }
+  bool boolean(bool) override { return count_item(); }
+  bool number_integer(number_integer_t) override { return count_item(); }
+  bool number_unsigned(number_unsigned_t) override { return count_item(); }
+  bool number_float(number_float_t, const string_t&) override { return count_item(); }
+  bool string(string_t&) override { return count_item(); }
+  bool binary(binary_t&) override { return count_item(); }
+  bool start_object(std::size_t) override { return open(false); }
+  bool start_array(std::size_t) override { return open(true); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    levels_.back().key = name;
+    if (!levels_.back().keys.insert(name).second) throw ImportError("", path(), "the key is given twice");
+    return true;
   }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override { return false; }
 
  private:
   struct Level {
-    bool is_array;
-    std::size_t items;
+    bool is_array = false;
+    std::size_t items = 0;
     std::string key;  // the last one
     std::unordered_set<std::string> keys;
   };
 
-  void count_item() {
+  bool count_item() {
     if (!levels_.empty()) ++levels_.back().items;
+    return true;
+  }
+
+  bool open(bool is_array) {
+    count_item();
+    levels_.emplace_back().is_array = is_array;
+    if (levels_.size() > kMaxJsonNesting) {
+      throw ImportError("", root_, "is nested deeper than " + std::to_string(kMaxJsonNesting));
+    }
+    return true;
+  }
+
+  bool close() {
+    levels_.pop_back();
+    return true;
   }
 
   std::string path() const {
@@ -65,10 +77,8 @@ class DocumentCheck {
 json parse_json(std::string_view text, const std::string& field) {
   DocumentCheck check(field);
   try {
-    return json::parse(text, [&](int depth, json::parse_event_t event, const json& parsed) {
-      check.see(depth, event, parsed);
-      return true;
-    });
+    json::sax_parse(text, &check);
+    return json::parse(text);
   } catch (const json::exception& error) {
     throw ImportError("", field, std::string("is no JSON: ") + error.what());
   }

@@ -46,7 +46,7 @@ class Field {
 
 // Parses JSON. Throws ImportError, with `field` as its field, for what is no JSON and for what is nested so deep that
 // reading it could use up the stack (a body in a body takes 13 levels of the 2,000); and with its path from `field` on for
-// a key that an object has twice.
+// a key that an object has twice. Cost: linear.
 nlohmann::json parse_json(std::string_view text, const std::string& field);
 
 }  // namespace rehearse::graph

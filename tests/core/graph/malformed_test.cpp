@@ -268,5 +268,18 @@ TEST(Malformed, KeysThatAreGivenTwiceAreRefusedWithTheirPath) {
   EXPECT_THAT(error_of(model), HasSubstr("model.graph_module.graph.nodes[0].target: the key is given twice"));
 }
 
+// In quadratic time it would take minutes.
+TEST(Malformed, LongDocumentsAreReadInLinearTime) {
+  std::string text = "{\"v\": {\"0\": {}";
+  for (int i = 1; i < 80000; ++i) text += ", \"" + std::to_string(i) + "\": {\"as_int\": 1}";
+  EXPECT_THROW(parse_exported_program(text + ", \"7\": 1}}"), ImportError);
+  try {
+    parse_exported_program(text + "}}");
+    FAIL() << "accepted";
+  } catch (const ImportError& error) {
+    EXPECT_STREQ(error.what(), "model: has no 'schema_version'");
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::graph
