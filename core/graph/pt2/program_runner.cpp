@@ -24,10 +24,7 @@ class InputCheck {
     if (input.kind == InputSpec::Kind::ConstantInput) return check_constant(input.constant, value);
     if (placeholder.meta().value == nullptr) return;
     if (const TensorMeta* tensor = placeholder.meta().tensor()) return check_tensor(*tensor, value);
-    if (const SymScalarMeta* scalar = placeholder.meta().value->scalar()) {
-      if (scalar->kind == SymScalarMeta::Kind::Int && !value.isInt()) fail("must be an int, and is " + value.tagKind());
-      if (value.isInt()) bind(scalar->expression.text, value.toInt(), "the value");
-    }
+    if (const SymScalarMeta* scalar = placeholder.meta().value->scalar()) check_scalar(*scalar, value);
   }
 
  private:
@@ -40,6 +37,14 @@ class InputCheck {
                       (expected.is<double>() && value.isDouble() && value.toDouble() == expected.as<double>()) ||
                       (expected.is<std::string>() && value.isString() && value.toStringRef() == expected.as<std::string>());
     if (!same) fail("is a constant of the program, and was given another value than at export");
+  }
+
+  void check_scalar(const SymScalarMeta& expected, const c10::IValue& value) {
+    using Kind = SymScalarMeta::Kind;
+    if (expected.kind == Kind::Int && !value.isInt()) fail("must be an int, and is " + value.tagKind());
+    if (expected.kind == Kind::Float && !value.isDouble()) fail("must be a float, and is " + value.tagKind());
+    if (expected.kind == Kind::Bool && !value.isBool()) fail("must be a bool, and is " + value.tagKind());
+    if (value.isInt()) bind(expected.expression.text, value.toInt(), "the value");
   }
 
   void check_tensor(const TensorMeta& expected, const c10::IValue& value) {

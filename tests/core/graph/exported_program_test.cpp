@@ -12,6 +12,7 @@
 #include <torch/csrc/api/include/torch/nativert/ModelRunnerHandle.h>
 
 #include <rehearse/graph/split.h>
+#include <rehearse/graph/text.h>
 
 #include "core/graph/recorded_graph.h"
 #include "graph/pt2/values.h"
@@ -198,6 +199,24 @@ TEST(ExportedProgram, InputsThatDoNotFitAreNamed) {
   EXPECT_THAT(error_of(dynamic, {at::ones({65, 4}), x}), HasSubstr("must be in [2, 64]"));
   const ProgramRunner scalars(load_pt2(data_file("pt2/scalars.pt2")));
   EXPECT_THAT(error_of(scalars, {at::ones({2, 3, 2, 2}), 4}), HasSubstr("node 'k', input: is a constant"));
+}
+
+TEST(ExportedProgram, NumbersOfAnotherKindThanExportedAreRefused) {
+  const at::Tensor tensor = at::ones({});
+  for (const auto& [kind, fitting, text] : {std::tuple<std::string, c10::IValue, std::string>("sym_int", 3, "an int, and is Double"),
+                                            {"sym_float", 0.5, "a float, and is Int"},
+                                            {"sym_bool", true, "a bool, and is Double"}}) {
+    ExportedProgram program;
+    program.module = parse_graph_module("graph_module \"G\" {%x = placeholder \"x\" [] ; {\"value\": {\"" + kind +
+                                        "\": sym(\"s0\")}} %output = output \"output\" [[%x]]}");
+    program.inputs.push_back({InputSpec::Kind::UserInput, "x", "", true, {}});
+    program.outputs.push_back({OutputSpec::Kind::UserOutput, ""});
+    const ProgramRunner runner(program);
+    EXPECT_EQ(runner.run({fitting})[0], fitting);
+    const c10::IValue other = kind == "sym_float" ? c10::IValue(3) : c10::IValue(0.5);
+    EXPECT_EQ(error_of(runner, {other}), "node 'x', input: must be " + text);
+    EXPECT_THAT(error_of(runner, {tensor}), HasSubstr(", and is Tensor"));
+  }
 }
 
 std::string import_error(const json& document) {
