@@ -6,8 +6,8 @@
 
 namespace rehearse::exec {
 
-// The source files of which Rehearse's libraries are made, as "core/exec/symbolize.cpp": from the top of its tree,
-// wherever that lay. The build writes the list (core/cmake/RehearseOwnSources.cmake).
+// The source files of which Rehearse's libraries are made, as "core/exec/call_site/symbolize.cpp": from the top of its
+// tree, wherever that lay. The build writes the list (core/cmake/RehearseOwnSources.cmake).
 std::span<const std::string_view> own_sources();
 
 }  // namespace rehearse::exec

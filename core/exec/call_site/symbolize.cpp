@@ -93,7 +93,7 @@ const LineTable& line_table_of(const Module& module) {
 // Our own sources under the names that the compiler wrote down for them. Which folder those start with, if any, depends
 // on how the library was built; this file's own name tells. Nothing when the library has no debug information.
 std::set<std::string> find_own_units() {
-  constexpr std::string_view kThis = "core/exec/symbolize.cpp";
+  constexpr std::string_view kThis = "core/exec/call_site/symbolize.cpp";
   const auto address = reinterpret_cast<std::uintptr_t>(&find_own_units);
   const auto frames = line_table_of(module_of(address)).lookup(address);
   std::set<std::string> units;
