@@ -84,6 +84,11 @@ std::vector<std::string> free_symbols(const ValueMeta& value) {
   return {symbols.begin(), symbols.end()};
 }
 
+bool is_unbacked(std::string_view symbol) noexcept {
+  const std::size_t letters = std::min(symbol.find_first_of("0123456789"), symbol.size());
+  return symbol.substr(0, letters) == "u" || symbol.substr(0, letters) == "zuf";
+}
+
 std::string Origin::source_line() const {
   // Frames are `File "<path>", line <n>, in <function>`; the last one is the innermost.
   const std::size_t frame = stack_trace.rfind("File \"");

@@ -53,7 +53,7 @@ void MetadataCheck::check_size(const SymInt& size, const std::string& field) con
 void MetadataCheck::check_symbols(const Node& node, const ValueMeta& value) {
   if (!binds_symbols_) return;
   for (const std::string& symbol : free_symbols(value)) {
-    if (symbol.front() != 'u') continue;
+    if (!is_unbacked(symbol)) continue;
     if (node.op() == Op::Placeholder) bound_.insert(symbol);
     if (!bound_.contains(symbol)) add_("meta.value", "no node before it binds " + symbol);
   }

@@ -12,7 +12,7 @@ inline constexpr int kMaxTextNesting = 2 * kMaxNesting;
 Dict to_dict(const TensorMeta& tensor);
 Dict to_dict(const Metadata& meta);
 
-// The reverse. Throws std::invalid_argument that names the key at fault.
+// The reverse. Throws std::invalid_argument that names the key at fault, and GraphError as ValueMeta does.
 TensorMeta tensor_from(const Dict& dict);
 Metadata metadata_from(const Dict& dict);
 

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include <ATen/ATen.h>
+#include <caffe2/serialize/inline_container.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/api/include/torch/nativert/ModelRunnerHandle.h>
@@ -165,6 +166,15 @@ TEST(ExportedProgram, SymbolsAndRangesAreRead) {
   const ExportedProgram unbacked = load_pt2(data_file("pt2/unbacked.pt2"));
   EXPECT_THAT(unbacked.module->graph().find("nonzero")->meta().unbacked_bindings, testing::ElementsAre("u0"));
   EXPECT_THAT(unbacked.module->graph().find("item")->meta().unbacked_bindings, testing::ElementsAre("u1"));
+}
+
+TEST(ExportedProgram, UnbackedFloatsAreBoundWhereTheyAppearFirst) {
+  caffe2::serialize::PyTorchStreamReader reader(data_file("pt2/unbacked.pt2"));
+  const auto [data, size] = reader.getRecord("models/model.json");
+  std::string text(static_cast<const char*>(data.get()), size);
+  for (std::size_t at = text.find("'u1'"); at != std::string::npos; at = text.find("'u1'", at)) text.replace(at, 4, "'zuf1'");
+  const ExportedProgram program = parse_exported_program(text);
+  EXPECT_THAT(program.module->graph().find("item")->meta().unbacked_bindings, testing::ElementsAre("zuf1"));
 }
 
 TEST(ExportedProgram, FloatsAreReadWithAllTheirDigits) {

@@ -20,6 +20,11 @@ TEST(FreeSymbols, AreSortedEachOnce) {
   EXPECT_THAT(free_symbols(""), IsEmpty());
 }
 
+TEST(FreeSymbols, UnbackedOnesAreKnown) {
+  for (const char* symbol : {"u0", "u12", "zuf0"}) EXPECT_TRUE(is_unbacked(symbol)) << symbol;
+  for (const char* symbol : {"s0", "zf0", "ux0", "zu1", "", "0"}) EXPECT_FALSE(is_unbacked(symbol)) << symbol;
+}
+
 TEST(FreeSymbols, OfAValueAreThoseOfSizesStridesAndOffset) {
   const TensorMeta tensor{.sizes = {SymExpr{"s1"}, 4}, .strides = {SymExpr{"s0*4"}, 1}, .storage_offset = SymExpr{"u0"}};
   EXPECT_THAT(free_symbols(ValueMeta(tensor)), ElementsAre("s0", "s1", "u0"));

@@ -63,6 +63,15 @@ TEST(Verify, TopologyIsNamed) {
   EXPECT_THAT(problems_of("%x = placeholder \"x\" []"), ElementsAre("output: there must be one, and there are 0"));
 }
 
+TEST(Verify, UnbackedFloatsAreBoundToo) {
+  EXPECT_THAT(problems_of(R"(
+    %x = placeholder "x" []
+    %a = call_function "f" [%x] ; {"value": {"sym_float": sym("zuf0")}, "unbacked_bindings": ["zuf0"]}
+    %b = call_function "f" [%a] ; {"value": {"sym_float": sym("zuf0 + zuf1")}}
+    %output = output "output" [%b])"),
+              ElementsAre("node 'b', meta.value: no node before it binds zuf1"));
+}
+
 TEST(Verify, TargetsAndArgumentsAreNamed) {
   EXPECT_THAT(problems_of(R"(%x = placeholder "x" [1, 2]
     %a = get_attr "w" [1]

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -87,6 +88,9 @@ std::vector<std::string> free_symbols(const std::string& expression);
 // The symbols in sizes, strides and storage offset, or in the scalar, or in all items; sorted as text, each
 // once.
 std::vector<std::string> free_symbols(const ValueMeta& value);
+
+// Whether the program itself brings a symbol into being, `u0` and of floats `zuf0`; others come with its inputs.
+bool is_unbacked(std::string_view symbol) noexcept;
 
 // Where in the user's program a node comes from.
 struct Origin {
