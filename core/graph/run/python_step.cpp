@@ -61,7 +61,11 @@ class PythonStep : public Step {
 // index for each dimension where only a tuple can be one, and else refused.
 class GetItemStep : public Step {
  public:
-  GetItemStep(const Node& node, const PythonFunction& function) : node_(node), on_lists_(node, function) {}
+  GetItemStep(const Node& node, const PythonFunction& function) : node_(node), on_lists_(node, function) {
+    const auto is_number = [](const Argument& item) { return item.is<std::int64_t>() || item.is<bool>(); };
+    const List* list = node.args()[1].get_if<List>();
+    if (list != nullptr && std::all_of(list->begin(), list->end(), is_number)) refuse_list();
+  }
 
   c10::IValue run(const ValueOf& value_of) const override {
     const Node* source = node_.args()[0].node();
@@ -71,15 +75,17 @@ class GetItemStep : public Step {
     if (list == nullptr) return tensor.index({index_of(node_.args()[1], value_of)});
     std::vector<at::indexing::TensorIndex> indices;
     for (const Argument& item : *list) indices.push_back(index_of(item, value_of));
-    if (std::none_of(indices.begin(), indices.end(), is_of_a_tuple)) {
-      fail("is a list of numbers, which as a tuple would index one dimension each and as a list one dimension with all; "
-           "a graph does not tell them apart: use select() or pass a tensor");
-    }
+    if (std::none_of(indices.begin(), indices.end(), is_of_a_tuple)) refuse_list();
     return tensor.index(indices);
   }
 
  private:
   [[noreturn]] void fail(const std::string& message) const { throw GraphError(node_.name(), field_of(1), message); }
+
+  [[noreturn]] void refuse_list() const {
+    fail("is a list of numbers, which as a tuple would index one dimension each and as a list one dimension with all; a graph "
+         "does not tell them apart: use select() or pass a tensor");
+  }
 
   // What no tensor can be made of with the other items.
   static bool is_of_a_tuple(const at::indexing::TensorIndex& index) {

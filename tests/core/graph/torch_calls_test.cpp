@@ -98,6 +98,9 @@ TEST(TorchCalls, IndicesThatMayBeATupleOrAListAreRefused) {
     EXPECT_THAT(error_of(item + "[%x, " + index + "]"), StartsWith("node 'r', args[1]: is a list of numbers, which as a tuple would"))
         << index;
   }
+  const auto constant = parse_graph_module(R"(graph_module "G" {%x = placeholder "x" []
+    %r = call_function "_operator.getitem" [%x, [0, 1]] %output = output "output" [%r]})");
+  EXPECT_THROW(Interpreter{constant}, GraphError);
   const std::string rows = R"(%i = call_function "torch.ones" [1] {"dtype": dtype(Long)} %r = call_function "_operator.getitem" )";
   EXPECT_TRUE(at::equal(run(rows + "[%x, [%i, 0]]").toTensor(), kX.select(1, 0).slice(0, 1)));
   EXPECT_TRUE(at::equal(run(rows + "[%x, [0, ...]]").toTensor(), kX[0]));
