@@ -68,7 +68,9 @@ void FakeStore::wait_for(const std::string& missing, const Wish& wish, std::chro
   const WaitObserver observer(*this, wish);
   const Entry entry{*state_, missing};
   if (state_->waiting_[missing].wait(observer, deadline) == exec::WaitResult::notified) return;
-  if (first_missing(wish) != nullptr) time_out(wish, timeout);
+  if (first_missing(wish) == nullptr) return;
+  exec::this_rank::note_given_up(observer);
+  time_out(wish, timeout);
 }
 
 bool FakeStore::has(const std::string& key, bool or_elements) const {

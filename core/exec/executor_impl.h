@@ -4,6 +4,7 @@
 #include <deque>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ class RankExecutor::Impl {
   void note_progress() noexcept { progress_ = true; }
   // A fiber has done something other than look; what it wrote may be what pollers look at.
   void note_step() noexcept { stepped_ = true; }
+  void note_given_up(const Fiber& fiber, const Observer& observer);
+  // Of a fiber that goes on from a wait after the world has ended: others, as they fail, may have let it.
+  void note_where_it_hung(Fiber& fiber, const Observer& observer);
 
   const ExecutorOptions options;
   Decisions& decisions;
@@ -71,6 +75,7 @@ class RankExecutor::Impl {
     bool posted_running = false;
     bool failed = false;
     std::uint32_t fibers = 0;
+    std::optional<GivenUpWait> gave_up;
   };
 
   // fiber_life.cpp: how fibers begin and end

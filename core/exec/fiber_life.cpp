@@ -131,6 +131,7 @@ void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error, 
   failure.what = std::move(what);
   failure.thrown_at = last_throw();
   failure.at = clock.now();
+  failure.gave_up = ranks_[static_cast<std::size_t>(fiber.rank)].gave_up;
   outcome_.failures.push_back(failure);
   ranks_[static_cast<std::size_t>(fiber.rank)].failed = true;
   if (sink.on_rank_failure(failure) == FailureSink::Verdict::end_world) {
@@ -139,6 +140,10 @@ void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error, 
   }
   // An exception that leaves a thread ends its process.
   abort_rank(fiber.rank);
+}
+
+void RankExecutor::Impl::note_given_up(const Fiber& fiber, const Observer& observer) {
+  ranks_[static_cast<std::size_t>(fiber.rank)].gave_up = {observer.call(), observer.waits_for(), clock.now()};
 }
 
 void RankExecutor::Impl::end(Fiber& fiber) noexcept {
@@ -205,6 +210,10 @@ void RankExecutor::Impl::note_where(Fiber& fiber, const Observer* observer) {
   note_blocked(fiber, observer);
   auto& where = outcome_.blocked[static_cast<std::size_t>(fiber.blocked_entry)].where;
   if (where.empty()) where = CallSite::capture();
+}
+
+void RankExecutor::Impl::note_where_it_hung(Fiber& fiber, const Observer& observer) {
+  if (!outcome_.hang.empty()) note_where(fiber, &observer);
 }
 
 bool RankExecutor::Impl::linger(Fiber& fiber, const Observer& observer) {

@@ -24,6 +24,7 @@ bool suspend_or_end(Fiber& fiber, const Observer& observer) {
   fiber.state = Fiber::State::blocked;
   executor.suspend(fiber);
   fiber.observer = nullptr;
+  if (executor.ending()) [[unlikely]] executor.note_where_it_hung(fiber, observer);
   return !fiber.abort;
 }
 
@@ -64,6 +65,11 @@ void sleep_for(VirtualDuration duration) {
   Fiber& fiber = require_fiber("this_rank::sleep_for()");
   Alarm alarm(fiber, fiber.executor->clock.now() + duration);
   suspend_blocked(fiber, FixedObserver("a sleep"));
+}
+
+void note_given_up(const Observer& observer) {
+  Fiber& fiber = require_fiber("this_rank::note_given_up()");
+  fiber.executor->note_given_up(fiber, observer);
 }
 
 }  // namespace this_rank

@@ -2,6 +2,10 @@
 #include "report/failure_text.h"
 
 #include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <rehearse/exec/rank_list.h>
+#include <rehearse/sim/format_time.h>
 
 namespace rehearse::sim {
 
@@ -20,6 +24,15 @@ std::string gist_of(const exec::RankFailure& failure) {
   const std::string text = text_of(failure);
   const std::string line = text.substr(0, text.find('\n'));
   return line.size() > kLong ? line.substr(0, line.find(". ")) : line;
+}
+
+std::string after_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events) {
+  if (!failure.gave_up) return "";
+  const auto& wait = *failure.gave_up;
+  const auto* const last = events.last_completed(failure.rank);
+  if (last != nullptr && last->time_completed > wait.at) return "";
+  return fmt::format("; before that its {} timed out at {}{}", wait.call, format_time(wait.at),
+                     wait.waits_for.empty() ? "" : ", missing " + describe_ranks(wait.waits_for));
 }
 
 }  // namespace rehearse::sim

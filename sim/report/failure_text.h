@@ -4,6 +4,7 @@
 #include <exception>
 #include <string>
 
+#include <rehearse/comm/event_log.h>
 #include <rehearse/exec/failure.h>
 
 namespace rehearse::sim {
@@ -24,5 +25,10 @@ std::string text_of(const exec::RankFailure& failure);
 
 // The text's first line; of a long one the first sentence.
 std::string gist_of(const exec::RankFailure& failure);
+
+// "; before that its allreduce #7 on group "world" timed out at 1800 s, missing rank 1": a program may catch the error
+// of a timeout and throw one of its own. Empty where it has not, or where calls that completed since say that it had
+// dealt with it.
+std::string after_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events);
 
 }  // namespace rehearse::sim

@@ -2,6 +2,7 @@
 #include "report_builder.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -116,7 +117,8 @@ class Builder {
       return outcome().hang.empty() ? timed_out(failure) : standstill();
     }
     const auto verdict = is_a<CheckError>(failure) ? Verdict::check_failed : Verdict::rank_failed;
-    set(verdict, fmt::format("rank {}: {}", failure.rank, gist_of(failure)));
+    const auto before = after_a_timeout(failure, record_.events);
+    set(verdict, fmt::format("rank {}: {}{}", failure.rank, gist_of(failure), before));
   }
 
   // Nobody could go on. Where the culprit polls, the wait of the others is only what ended the world.
@@ -127,6 +129,7 @@ class Builder {
     report_.wait_cycle = std::move(story.wait_cycle);
     const bool livelock = story.polled || outcome().ending == exec::Ending::livelock;
     if (story.headline.empty()) story.headline = outcome().stop_reason;
+    story.headline += unmatched_send(record_.pending);
     set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(story.headline));
   }
 
@@ -140,10 +143,16 @@ class Builder {
       all.add({call.rank, call.call, call.waits_for});
       missing_ranks |= call.rank == failure.rank && !call.waits_for.empty();
     }
-    auto story = all.tell(report_.rank_lines, failure.at);
-    if (!missing_ranks) story.headline = fmt::format("rank {}: {}", failure.rank, gist_of(failure));
+    // What went on elsewhere would not have helped.
+    const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, report_.rank_lines);
+    auto story = all.tell(report_.rank_lines, hopeless ? std::nullopt : std::optional(failure.at));
+    if (!missing_ranks) {
+      story.headline = fmt::format("rank {}: {}", failure.rank, gist_of(failure));
+      const bool of_store = is_a<c10::DistStoreError>(failure);
+      if (of_store) story.headline += all.others_on_the_way(failure.rank, report_.rank_lines, failure.at);
+    }
     report_.wait_cycle = std::move(story.wait_cycle);
-    set(Verdict::timeout, std::move(story.headline));
+    set(hopeless ? Verdict::deadlock : Verdict::timeout, story.headline + unmatched_send(record_.pending));
   }
 
   // Who polls for what, if a call that nobody joins is behind it.

@@ -2,6 +2,7 @@
 #include "report/standstill.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,7 +43,6 @@ std::string gone(const std::vector<WaitEdge>& on_ended, const std::vector<RankLi
 }
 
 std::string ring(const std::vector<WaitEdge>& cycle) {
-  if (cycle.size() == 1) return fmt::format("rank {} waits for itself in {}", cycle.front().from, cycle.front().call);
   std::vector<std::string> ranks, calls;
   for (const WaitEdge& edge : cycle) {
     if (ranks.size() < kRingShown) ranks.push_back(std::to_string(edge.from));
@@ -167,6 +167,43 @@ Standstill::Story Standstill::tell(const std::vector<RankLine>& lines, std::opti
   for (auto& text : DeadEnds(polling_, lines, until).texts(ends)) causes.push_back(std::move(text));
   story.headline = fmt::format("{}", fmt::join(causes, "; "));
   return story;
+}
+
+bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const {
+  std::map<int, std::vector<const comm::BlockedCall*>> calls;
+  for (const auto& call : calls_) calls[call.rank].push_back(&call);
+  std::set<int> seen{rank};
+  std::vector<int> to_see{rank};
+  while (!to_see.empty()) {
+    const int next = to_see.back();
+    to_see.pop_back();
+    if (ended_.contains(next) && lines[static_cast<std::size_t>(next)].state != "returned") return false;
+    for (const auto* const call : calls[next]) {
+      // Something of its own, from which it may come back; a thread of the rank itself does not matter.
+      if (call->waits_for.empty() && next != rank) return false;
+      for (const int to : call->waits_for) {
+        if (seen.insert(to).second) to_see.push_back(to);
+      }
+    }
+  }
+  return true;
+}
+
+std::string Standstill::others_on_the_way(int rank, const std::vector<RankLine>& lines, VirtualTime until) const {
+  auto ends = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()}).dead_ends;
+  std::erase_if(ends, [rank](const comm::DeadEnd& end) { return end.rank == rank; });
+  for (auto& end : ends) end.held_up.clear();
+  std::string all;
+  for (const auto& text : DeadEnds(polling_, lines, until).texts(ends)) all += "; " + text;
+  return all;
+}
+
+std::string unmatched_send(const std::vector<comm::PendingOperation>& pending) {
+  for (const auto& call : pending) {
+    if (call.receiver.empty()) continue;
+    return fmt::format("; unmatched: {} of rank {}, while {}", call.call, call.rank, call.receiver);
+  }
+  return "";
 }
 
 }  // namespace rehearse::sim

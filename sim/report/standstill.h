@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <rehearse/comm/communicators.h>
 #include <rehearse/comm/wait_for_graph.h>
 #include <rehearse/exec/executor.h>
 #include <rehearse/job/report.h>
@@ -31,10 +32,21 @@ class Standstill {
   // nobody could go on any more.
   Story tell(const std::vector<RankLine>& lines, std::optional<VirtualTime> until = {}) const;
 
+  // Does all that `rank` waits for come down to ranks that have returned, or that wait for each other?
+  bool is_hopeless(int rank, const std::vector<RankLine>& lines) const;
+
+  // "; rank 1 was still in a sleep at ...", of those that might have done what `rank` waited for until then, where
+  // nobody knows of whom that was; empty: of nobody.
+  std::string others_on_the_way(int rank, const std::vector<RankLine>& lines, VirtualTime until) const;
+
  private:
   std::vector<comm::BlockedCall> calls_;  // an empty call: the rank could have gone on
   std::set<int> polling_;
   std::set<int> ended_;
 };
+
+// "; unmatched: send #1 to rank 1 on group "world" of rank 0, while rank 1 receives from rank 2": the first send whose
+// peer receives something else; empty: there is none.
+std::string unmatched_send(const std::vector<comm::PendingOperation>& pending);
 
 }  // namespace rehearse::sim

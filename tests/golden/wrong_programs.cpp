@@ -99,4 +99,86 @@ void cleans_up_after_a_hang(RankContext& ctx) {
   ctx.group().barrier()->wait();
 }
 
+static void sum(RankContext& ctx, at::Tensor tensor) { ctx.group().allreduce(tensor)->wait(); }
+
+void leaves_out_one_of_equal_calls(RankContext& ctx) {
+  auto loss = at::ones({1}), accuracy = at::ones({1});
+  for (int step = 0; step < 3; ++step) {
+    sum(ctx, loss);
+    if (ctx.rank() == 2 && step == 1) continue;
+    sum(ctx, accuracy);
+  }
+}
+
+void branches_on_the_rank(RankContext& ctx) {
+  auto weights = at::ones({4});
+  for (int step = 0; step < 3; ++step) {
+    if (ctx.rank() == 1 && step == 2) return;
+    if (ctx.rank() == 0) {
+      ctx.group().broadcast(weights)->wait();
+    } else {
+      ctx.group().broadcast(weights)->wait();
+    }
+  }
+}
+
+void hides_a_timeout(RankContext& ctx) {
+  if (ctx.rank() == 1) return;
+  auto loss = at::ones({1});
+  try {
+    ctx.group().allreduce(loss)->wait();
+  } catch (const std::exception&) {
+    throw std::runtime_error("step 1 failed");
+  }
+}
+
+void hides_a_timeout_of_the_store(RankContext& ctx) {
+  if (ctx.rank() == 1) return;
+  try {
+    ctx.store()->get("weights_ready");
+  } catch (const std::exception&) {
+    throw std::runtime_error("cannot load");
+  }
+}
+
+void locks_around_a_collective(RankContext& ctx) {
+  static std::mutex mutex;
+  auto loss = at::ones({1});
+  if (ctx.rank() != 0) ctx.store()->wait({"locked"});
+  const std::lock_guard lock(mutex);
+  if (ctx.rank() == 0) ctx.store()->set("locked", "yes");
+  ctx.group().allreduce(loss)->wait();
+}
+
+void locks_twice(RankContext& ctx) {
+  std::mutex mutex;
+  if (ctx.rank() == 1) {
+    const std::lock_guard once(mutex);
+    const std::lock_guard twice(mutex);
+  }
+  ctx.group().barrier()->wait();
+}
+
+void receives_from_the_wrong_rank(RankContext& ctx) {
+  auto block = at::ones({4});
+  if (ctx.rank() == 0) ctx.group().send(block, 1)->wait();
+  if (ctx.rank() == 1) ctx.group().recv(block, 2)->wait();
+  ctx.group().barrier()->wait();
+}
+
+void sets_a_key_too_late(RankContext& ctx) {
+  if (ctx.rank() == 0) ctx.store()->get("weights_ready");
+  sleep(3600);
+  if (ctx.rank() == 1) ctx.store()->set("weights_ready", "yes");
+}
+
+void returns_early_beside_a_heartbeat(RankContext& ctx) {
+  if (ctx.rank() == 0) return;
+  std::thread heartbeat([] {
+    for (;;) sleep(60);
+  });
+  heartbeat.detach();
+  ctx.group().barrier()->wait();
+}
+
 }  // namespace wrong_programs

@@ -40,4 +40,31 @@ void polls_for_a_key_with_pauses(RankContext& ctx);
 // Rank 1 cannot go on, and says why in three lines.
 void throws_three_lines(RankContext& ctx);
 
+// Rank 2 leaves out one of several equal calls and makes the others, through a helper as all do.
+void leaves_out_one_of_equal_calls(RankContext& ctx);
+
+// Rank 0 makes the ranks' calls elsewhere than the others, which is fine; rank 1 returns early, which is not.
+void branches_on_the_rank(RankContext& ctx);
+
+// Rank 1 returns early; rank 0 catches what its wait for it throws, and throws something else.
+void hides_a_timeout(RankContext& ctx);
+
+// The same with a key that rank 1 does not set.
+void hides_a_timeout_of_the_store(RankContext& ctx);
+
+// Rank 0 holds a lock in a collective; the others want it before.
+void locks_around_a_collective(RankContext& ctx);
+
+// Rank 1 locks a mutex that it has locked.
+void locks_twice(RankContext& ctx);
+
+// Rank 1 receives from rank 2 what rank 0 sends.
+void receives_from_the_wrong_rank(RankContext& ctx);
+
+// Rank 1 sets a key an hour after rank 0 has lost its patience.
+void sets_a_key_too_late(RankContext& ctx);
+
+// A thread of each rank writes a line now and then; rank 0 returns early.
+void returns_early_beside_a_heartbeat(RankContext& ctx);
+
 }  // namespace wrong_programs

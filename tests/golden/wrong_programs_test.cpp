@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a report leads from the mistake to the culprit and its line, and says only what is true.
+#include <chrono>
+#include <stdexcept>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <ATen/ops/ones.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/exec/this_rank.h>
 
 #include "world_report.h"
 #include "wrong_programs.h"
@@ -104,6 +111,84 @@ TEST(WrongPrograms, OneCallTooMany_NamesTheRankThatMadeIt) {
 TEST(WrongPrograms, CleanUpAfterAHang_IsStillADeadlock) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(cleans_up_after_a_hang, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_EQ(report.headline, "barrier #1 on group \"world\": rank 0 has ended and will never come");
+  }
+}
+
+TEST(WrongPrograms, TimeoutThatIsCaught_IsToldWithWhatIsThrownInstead) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(hides_a_timeout, 2, seed);
+    EXPECT_EQ(report.verdict, Verdict::rank_failed);
+    EXPECT_EQ(report.headline,
+              "rank 0: step 1 failed; before that its allreduce #1 on group \"world\" timed out at 1800 s, missing rank "
+              "1");
+    EXPECT_EQ(report.rank_lines[0].doing, "step 1 failed");
+  }
+  expect_golden_report(run_world(hides_a_timeout, 2), "hides_a_timeout");
+  EXPECT_EQ(run_world(hides_a_timeout_of_the_store, 2).headline,
+            "rank 0: cannot load; before that its store wait for key \"weights_ready\" timed out at 1800 s");
+}
+
+// Whoever makes calls that complete has got over it.
+TEST(WrongPrograms, TimeoutLongBefore_IsNotTold) {
+  const auto report = run_world(
+      [](RankContext& ctx) {
+        auto loss = at::ones({1});
+        if (ctx.rank() == 1) exec::this_rank::sleep_for(std::chrono::hours(1));
+        const auto work = ctx.group().allreduce(loss);
+        if (ctx.rank() == 0) EXPECT_THROW(work->wait(), TimeoutError);
+        work->wait(std::chrono::hours(1));
+        if (ctx.rank() == 0) throw std::runtime_error("cannot write");
+      },
+      2);
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  EXPECT_EQ(report.headline, "rank 0: cannot write");
+}
+
+TEST(WrongPrograms, LockAroundACollective_IsADeadlockOfHolderAndWaiter) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(locks_around_a_collective, 2, seed);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_EQ(report.headline,
+              "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #1 on group \"world\", rank 1 in a mutex held "
+              "by rank 0");
+  }
+  expect_golden_report(run_world(locks_around_a_collective, 3), "locks_around_a_collective");
+}
+
+TEST(WrongPrograms, MutexLockedTwice_SaysSo) {
+  const auto report = run_world(locks_twice, 3);
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.headline,
+              StartsWith("rank 1 waits for ever in a mutex that it has locked itself at wrong_programs.cpp:"));
+  EXPECT_THAT(report.headline, EndsWith("; ranks 0,2 wait for it in barrier #1 on group \"world\""));
+  expect_golden_report(report, "locks_twice");
+}
+
+TEST(WrongPrograms, ReceiveFromTheWrongRank_NamesTheSendThatNobodyReceives) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(receives_from_the_wrong_rank, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_THAT(report.headline, EndsWith("; unmatched: send #1 to rank 1 on group \"world\" of rank 0, while rank 1 "
+                                          "receives from rank 2"));
+    EXPECT_EQ(report.rank_lines[1].doing,
+              "recv #1 from rank 2 on group \"world\" (nothing has been sent; there is a send of rank 0)");
+  }
+  expect_golden_report(run_world(receives_from_the_wrong_rank, 3), "receives_from_the_wrong_rank");
+}
+
+TEST(WrongPrograms, KeyThatIsSetTooLate_NamesWhoWasStillOnTheWay) {
+  const auto report = run_world(sets_a_key_too_late, 2);
+  EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_THAT(report.headline, StartsWith("rank 0: wait timeout after 1800000ms, keys: weights_ready (no rank has set: "
+                                          "weights_ready); rank 1 was still in a sleep at wrong_programs.cpp:"));
+}
+
+// What threads do beside a hang would not have ended it.
+TEST(WrongPrograms, HeartbeatBesideAHang_IsStillADeadlock) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(returns_early_beside_a_heartbeat, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
     EXPECT_EQ(report.headline, "barrier #1 on group \"world\": rank 0 has ended and will never come");
   }

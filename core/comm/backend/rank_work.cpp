@@ -130,6 +130,7 @@ bool RankWork::block(std::chrono::milliseconds timeout, const exec::Observer& wa
 
 void RankWork::throw_timeout(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
   gave_up_ = true;
+  exec::this_rank::note_given_up(waiting);
   group_->member(rank_).note(c10d::ErrorType::TIMEOUT);
   mark_result();
   const auto missing = waiting.waits_for();

@@ -115,26 +115,33 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
   pair.launch(std::move(send), std::move(recv));
 }
 
-// A near miss: the peer is there with another tag.
+// A near miss: the peer is there with another tag, or has its eyes on another rank.
 std::string PointToPointMatcher::hint(const RankWork& work) const {
   const auto& call = work.operation;
-  if (call.type == c10d::OpType::SEND) {
-    for (const auto& recv : mailboxes_[static_cast<std::size_t>(call.peer)].receives) {
-      if (recv.source != work.rank() && recv.source >= 0) continue;
-      return fmt::format("; rank {} receives with tag {}", group_.global_rank(call.peer), recv.tag);
-    }
-    return {};
+  const bool is_send = call.type == c10d::OpType::SEND;
+  const auto& mailbox = mailboxes_[static_cast<std::size_t>(is_send ? call.peer : work.rank())];
+  const auto& entries = is_send ? mailbox.receives : mailbox.sends;
+  const auto fits = [&](const Entry& entry) {
+    return is_send ? entry.source == work.rank() || entry.source < 0 : entry.source == call.peer || call.peer < 0;
+  };
+  const auto entry = std::find_if(entries.begin(), entries.end(), fits);
+  if (entry != entries.end() && is_send) {
+    return fmt::format("rank {} receives with tag {}", group_.global_rank(call.peer), entry->tag);
   }
-  for (const auto& send : mailboxes_[static_cast<std::size_t>(work.rank())].sends) {
-    if (send.source != call.peer && call.peer >= 0) continue;
-    return fmt::format("; rank {} has sent with tag {}", group_.global_rank(send.source), send.tag);
+  if (entry != entries.end()) {
+    return fmt::format("rank {} has sent with tag {}", group_.global_rank(entry->source), entry->tag);
   }
-  return {};
+  if (entries.empty()) return {};
+  const int source = group_.global_rank(entries.front().source);
+  if (!is_send) return fmt::format("there is a send of rank {}", source);
+  return fmt::format("rank {} receives from rank {}", group_.global_rank(call.peer), source);
 }
 
 std::string PointToPointMatcher::describe(const RankWork& work) const {
   const bool is_send = work.operation.type == c10d::OpType::SEND;
-  return fmt::format("{} ({}{})", title_of(work), is_send ? "no receive for it" : "nothing has been sent", hint(work));
+  const auto near_miss = hint(work);
+  return fmt::format("{} ({}{}{})", title_of(work), is_send ? "no receive for it" : "nothing has been sent",
+                     near_miss.empty() ? "" : "; ", near_miss);
 }
 
 std::vector<int> PointToPointMatcher::waits_for(const RankWork& work) const {
@@ -172,7 +179,7 @@ void PointToPointMatcher::list_pending(std::vector<PendingOperation>& pending, i
         if (only_of >= 0 && rank != only_of) continue;
         pending.push_back({rank, group_.name(), entry.work->getSequencenumber(),
                            title_of(*entry.work), describe(*entry.work), waits_for(*entry.work), entry.work->gave_up(),
-                           entry.work->record_id()});
+                           entry.work->record_id(), entries == &mailbox.sends ? hint(*entry.work) : std::string()});
       }
     }
   }

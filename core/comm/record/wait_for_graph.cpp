@@ -59,7 +59,7 @@ std::vector<BlockedCall> without_waits_within(const std::vector<BlockedCall>& bl
 std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, const Graph& graph) {
   std::set<int> go_on;  // to other ranks
   for (const auto& call : blocked) {
-    if (!call.waits_for.empty()) go_on.insert(call.rank);
+    if (!call.waits_for.empty() && !waits_for_its_own(call)) go_on.insert(call.rank);
   }
   std::map<int, DeadEnd> ends;
   for (const auto& call : blocked) {
@@ -94,6 +94,7 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
   Graph graph;
   for (const auto& call : blocked) {
     for (const int to : call.waits_for) {
+      if (to == call.rank) continue;
       if (gone.contains(to)) {
         analysis.on_ended.push_back({call.rank, to, call.call});
         culprits.insert(to);
@@ -109,7 +110,7 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
     for (const auto& [rank, edges] : graph) {
       auto cycle = cycle_through(graph, rank);
       if (!cycle.empty() && (shortest.empty() || cycle.size() < shortest.size())) shortest = std::move(cycle);
-      if (shortest.size() == 1 || shortest.size() == 2) break;
+      if (shortest.size() == 2) break;
     }
     if (shortest.empty()) break;
     for (const auto& edge : shortest) culprits.insert(edge.from);

@@ -97,6 +97,21 @@ TEST_F(PointToPoint, SendSendCycle_IsNamed) {
   EXPECT_EQ(outcome.hang[0].waits_on, "send #1 to rank 1 on group \"world\" (no receive for it)");
 }
 
+TEST_F(PointToPoint, ReceiveFromAnotherRank_IsToldByBothSides) {
+  const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
+    if (rank == 0) send(group, at::ones({1}), 1)->wait();
+    if (rank == 1) recv(group, at::ones({1}), 2)->wait();
+    if (rank == 2) group->barrier()->wait();
+  });
+  ASSERT_EQ(outcome.hang.size(), 3u);
+  EXPECT_EQ(outcome.hang[0].waits_on,
+            "send #1 to rank 1 on group \"world\" (no receive for it; rank 1 receives from rank 2)");
+  EXPECT_EQ(outcome.hang[1].waits_on,
+            "recv #1 from rank 2 on group \"world\" (nothing has been sent; there is a send of rank 0)");
+  ASSERT_EQ(pending.size(), 3u);
+  for (const auto& call : pending) EXPECT_EQ(call.receiver, call.rank == 0 ? "rank 1 receives from rank 2" : "");
+}
+
 TEST_F(PointToPoint, BufferedSends_HideTheCycleAndCopyTheData) {
   options.buffered_sends = true;
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {

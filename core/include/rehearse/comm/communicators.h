@@ -49,6 +49,7 @@ struct PendingOperation {
   std::vector<int> waits_for;  // who is missing; empty: the transfer is under way
   bool gave_up = false;        // a wait for it met TimeoutError, so the program knows
   std::uint64_t record_id = 0;  // Event::record_id of the call; RankWork::kNotRecorded for what a buffered send left
+  std::string receiver{};  // of a send: what its peer receives instead, "rank 1 receives from rank 2"; empty: nothing
 };
 
 // A new_group() that not all ranks of the world have made, or a split(), merge() or shrink() that not all members have.

@@ -21,7 +21,8 @@ struct WaitEdge {
   std::string call;
 };
 
-// A rank that waits for no rank that we know of (but for a key, a condition, a computation), and those that wait for it.
+// A rank that waits for no other rank that we know of (but for a key, a condition, a computation, a lock of its own),
+// and those that wait for it.
 struct DeadEnd {
   int rank = -1;
   std::string call;               // the first one, of several fibers
@@ -45,8 +46,9 @@ struct WaitAnalysis {
   std::vector<int> culprits;
 };
 
-// `ended`: ranks whose body is over (returned or failed). A fiber that waits for another one of its rank (a thread, or
-// what that holds) is in no cycle: the other one's wait counts. Cost: linear in the edges for each cycle that is found.
+// `ended`: ranks whose body is over (returned or failed). A fiber that waits for its own rank (a thread, or a lock) is
+// in no cycle: the wait of the rank's other fibers counts, where one is known. Cost: linear in the edges for each cycle
+// that is found.
 WaitAnalysis analyse_waits(const std::vector<BlockedCall>& blocked, const std::vector<int>& ended);
 
 // `rank 0 waits for rank 1 (allreduce #3 on group "a")`.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -22,6 +23,13 @@ class RankAborted : public std::runtime_error {
 
 namespace rehearse::exec {
 
+// A wait that met its timeout.
+struct GivenUpWait {
+  std::string call;            // Observer::call()
+  std::vector<int> waits_for;  // Observer::waits_for()
+  VirtualTime at{};
+};
+
 // An exception that left a rank's body (or one of its threads).
 struct RankFailure {
   int rank = -1;
@@ -29,6 +37,7 @@ struct RankFailure {
   std::string what;   // the exception's text; its type when it has none
   CallSite thrown_at;  // innermost frames of the throw; empty when not known
   VirtualTime at{};
+  std::optional<GivenUpWait> gave_up;  // the rank's last one; the program may have caught its error long before
 };
 
 // Told of each rank's failure when it happens, in the order in which they happen, in the failing rank's fiber.

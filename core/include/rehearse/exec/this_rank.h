@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 
+#include <rehearse/exec/observer.h>
 #include <rehearse/exec/time.h>
 
 // What code running on a rank's fiber may ask and do. Outside of a fiber, is_fiber() is false and the rest throws
@@ -31,5 +32,8 @@ void poll();
 
 // Suspends until virtual time has moved on by `duration`.
 void sleep_for(VirtualDuration duration);
+
+// What `observer` tells of has met its timeout, and the caller is about to throw: remembered for RankFailure::gave_up.
+void note_given_up(const Observer& observer);
 
 }  // namespace rehearse::exec::this_rank
