@@ -23,7 +23,7 @@ Report report_in_json(const std::string& file) {
   try {
     return sim::report_from_json(std::string(std::istreambuf_iterator<char>(in), {}));
   } catch (const sim::ReportFormatError& error) {
-    throw UsageError(fmt::format("{}: is no report of rehearse: {}", file, error.what()));
+    throw UsageError(fmt::format("{}: {}", file, error.what()));
   }
 }
 

@@ -12,7 +12,7 @@ namespace rehearse::sim {
 namespace {
 
 constexpr std::string_view kTitle = "rehearse run log ";
-constexpr int kFormatVersion = 1;
+constexpr int kFormatVersion = 2;  // a new one for each new format of reports: they are in it
 constexpr std::string_view kChecksum = "checksum: 0x";
 constexpr std::size_t kChecksumLine = kChecksum.size() + 16 + 1;
 

@@ -23,22 +23,12 @@ struct Line {
   std::vector<int> ranks;
 };
 
-std::vector<Event> in_order_of_calls(const comm::EventLog& log, int ranks) {
-  std::vector<Event> events;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const auto of_rank = log.of_rank(rank);
-    events.insert(events.end(), of_rank.begin(), of_rank.end());
-  }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.record_id < b.record_id; });
-  return events;
-}
-
 }  // namespace
 
-std::vector<std::string> last_event_lines(const comm::EventLog& log, int ranks) {
+std::vector<std::string> last_event_lines(const comm::EventLog& log) {
   std::vector<Line> lines;
   std::map<std::pair<std::string, std::string>, std::size_t> known;
-  const auto events = in_order_of_calls(log, ranks);
+  const auto events = log.kept();
   // Backwards, so that the texts of what is not shown need not be made.
   for (auto event = events.rbegin(); event != events.rend(); ++event) {
     const bool completed = event->time_completed != Event::kNever;

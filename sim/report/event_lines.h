@@ -9,6 +9,6 @@
 namespace rehearse::sim {
 
 // The last calls of a run, oldest first; ranks that made the same call at the same time share a line.
-std::vector<std::string> last_event_lines(const comm::EventLog& events, int ranks);
+std::vector<std::string> last_event_lines(const comm::EventLog& events);
 
 }  // namespace rehearse::sim

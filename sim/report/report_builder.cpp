@@ -10,6 +10,7 @@
 #include <rehearse/exec/rank_list.h>
 #include <rehearse/sim/format_time.h>
 
+#include "report/call_places.h"
 #include "report/event_lines.h"
 #include "report/failure_text.h"
 #include "report/standstill.h"
@@ -42,6 +43,7 @@ class Builder {
     verdict();
     for (const auto& mismatch : record_.mismatches) report_.differences.push_back(difference_of(mismatch));
     if (report_.verdict != Verdict::ok) last_operations();
+    report_.call_places = calls_from_different_places(record_, report_.verdict);
     return std::move(report_);
   }
 
@@ -186,14 +188,14 @@ class Builder {
     for (RankLine& line : report_.rank_lines) {
       if (const auto* const last = record_.events.last_completed(line.rank)) line.last = record_.events.title(*last);
     }
-    report_.last_events = last_event_lines(record_.events, options_.ranks);
+    report_.last_events = last_event_lines(record_.events);
   }
 
   // Ranks that meet in different calls all stand in them; what is told below is not repeated here.
   void disagreeing_line(const exec::RankFailure& failure) {
     RankLine& line = line_of(failure.rank);
     line.state = "blocked";
-    line.doing = record_.events.title(record_.events.of_rank(failure.rank).back()) + " (its ranks disagree)";
+    line.doing = record_.events.title(*record_.events.last(failure.rank)) + " (its ranks disagree)";
   }
 
   RankLine& line_of(int rank) { return report_.rank_lines[static_cast<std::size_t>(rank)]; }

@@ -12,7 +12,7 @@ namespace {
 // Keeps the order in which keys are written.
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormatVersion = 1;
+constexpr int kFormatVersion = 2;
 
 std::int64_t nanoseconds(VirtualTime time) {
   return time.time_since_epoch().count();
@@ -50,6 +50,12 @@ Json json_of(const Difference& difference) {
       {"others", std::move(others)},
       {"fields", std::move(fields)},
   };
+}
+
+Json json_of(const CallPlaces& call) {
+  Json sides = Json::array();
+  for (const auto& side : call.sides) sides.push_back({{"ranks", side.ranks}, {"where", side.where}});
+  return {{"process_group_name", call.group}, {"seq_id", call.sequence}, {"sides", std::move(sides)}};
 }
 
 template <class Items>
@@ -104,7 +110,7 @@ class Reader {
   }
 
   [[noreturn]] static void fail(const std::string& path, const std::string& problem) {
-    throw ReportFormatError(fmt::format("not a report: {} {}", path, problem));
+    throw ReportFormatError(fmt::format("is no report of rehearse: {} {}", path, problem));
   }
 
  private:
@@ -154,6 +160,15 @@ Difference difference_of(const Reader& reader) {
   return difference;
 }
 
+CallPlaces::Side place_of(const Reader& reader) {
+  return {reader.get<std::vector<int>>("ranks"), reader.get<std::string>("where")};
+}
+
+CallPlaces call_places_of(const Reader& reader) {
+  return {reader.get<std::string>("process_group_name"), reader.get<std::uint64_t>("seq_id"),
+          reader.get_list("sides", place_of)};
+}
+
 Verdict verdict_of(const Reader& reader) {
   const auto name = reader.get<std::string>("verdict");
   const auto verdict = verdict_from_string(name);
@@ -165,7 +180,7 @@ Json parse(std::string_view text) {
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
-    throw ReportFormatError(fmt::format("not a report: not JSON, see byte {}", error.byte));
+    throw ReportFormatError(fmt::format("is no report of rehearse: not JSON, see byte {}", error.byte));
   }
 }
 
@@ -189,6 +204,7 @@ std::string to_json(const Report& report) {
       {"end_time_ns", nanoseconds(report.end_time)},
       {"rank_lines", list_of(report.rank_lines)},
       {"differences", list_of(report.differences)},
+      {"call_places", list_of(report.call_places)},
       {"wait_cycle", report.wait_cycle},
       {"last_events", report.last_events},
       {"checks", report.checks},
@@ -203,7 +219,8 @@ Report report_from_json(std::string_view text) {
   const Reader reader(json, "");
   const auto version = reader.get<int>("rehearse_report");
   if (version != kFormatVersion) {
-    Reader::fail("rehearse_report", fmt::format("is {}; this version reads {}", version, kFormatVersion));
+    throw ReportFormatError(
+        fmt::format("is a report of format {}; this rehearse reads format {}", version, kFormatVersion));
   }
   Report report;
   report.verdict = verdict_of(reader);
@@ -220,6 +237,7 @@ Report report_from_json(std::string_view text) {
   report.end_time = reader.get_time("end_time_ns");
   report.rank_lines = reader.get_list("rank_lines", rank_line_of);
   report.differences = reader.get_list("differences", difference_of);
+  report.call_places = reader.get_list("call_places", call_places_of);
   report.wait_cycle = reader.get<std::vector<std::string>>("wait_cycle");
   report.last_events = reader.get<std::vector<std::string>>("last_events");
   report.checks = reader.get<std::map<std::string, std::uint64_t>>("checks");

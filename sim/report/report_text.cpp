@@ -27,7 +27,8 @@ class TextWriter {
 
   std::string write() const {
     const std::string above =
-        verdict_line() + rank_lines_text(report_.rank_lines, options_.width) + differences() + wait_cycle();
+        verdict_line() + rank_lines_text(report_.rank_lines, options_.width) + differences() + wait_cycle() +
+        call_places();
     const std::string below = checks() + banner() + files() + replay();
     return above + events(count_lines(above) + count_lines(below)) + below;
   }
@@ -84,6 +85,22 @@ class TextWriter {
     const std::size_t shown = std::min(report_.wait_cycle.size(), kEdgesShown);
     for (std::size_t i = 0; i < shown; ++i) text += line("  " + report_.wait_cycle[i], 4);
     if (shown < report_.wait_cycle.size()) text += more(report_.wait_cycle.size() - shown, "waits");
+    return text;
+  }
+
+  std::string call_places() const {
+    if (report_.call_places.empty()) return "";
+    std::string text = "first calls made from different places:\n";
+    for (const auto& call : report_.call_places) {
+      std::vector<std::string> sides;
+      for (const auto& side : call.sides) sides.push_back(describe_ranks(side.ranks) + " at " + side.where);
+      if (sides.size() > kSidesShown) {
+        const auto others = sides.size() - kSidesShown;
+        sides.resize(kSidesShown);
+        sides.push_back(fmt::format("and {} more places", others));
+      }
+      text += line(fmt::format("  #{} on group \"{}\":  {}", call.sequence, call.group, fmt::join(sides, ",  ")), 4);
+    }
     return text;
   }
 

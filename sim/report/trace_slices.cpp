@@ -13,20 +13,6 @@ namespace {
 
 using comm::Event;
 
-std::vector<Event> kept_events(const comm::EventLog& log) {
-  if (!log.all().empty()) return {log.all().begin(), log.all().end()};
-  std::set<int> ranks;
-  for (const auto& group : log.groups()) ranks.insert(group.ranks.begin(), group.ranks.end());
-  std::vector<Event> events;
-  for (const int rank : ranks) {
-    const auto of_rank = log.of_rank(rank);
-    events.insert(events.end(), of_rank.begin(), of_rank.end());
-  }
-  std::sort(events.begin(), events.end(),
-            [](const Event& a, const Event& b) { return a.record_id < b.record_id; });
-  return events;
-}
-
 // Which group, source, destination and tag: messages that share these arrive in order.
 using Channel = std::tuple<std::uint32_t, int, int, int>;
 
@@ -63,7 +49,7 @@ void add_message_arrows(const Messages& messages, std::vector<Arrow>& arrows) {
 std::vector<Slice> slices_of(const comm::EventLog& events, VirtualTime end_of_world) {
   std::vector<Slice> slices;
   std::map<int, std::vector<VirtualTime>> lanes;  // of each rank: when its tracks are free
-  for (const Event& event : kept_events(events)) {
+  for (const Event& event : events.kept()) {
     const bool completed = event.time_completed != Event::kNever;
     Slice slice{event, std::max(completed ? event.time_completed : end_of_world, event.time_created)};
     auto& free_at = lanes[event.rank];

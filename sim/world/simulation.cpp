@@ -40,7 +40,8 @@ class KeepMismatches final : public comm::CheckerSink {
 comm::EventLogOptions events_of(const WorldOptions& options) {
   comm::EventLogOptions events;
   events.ranks = options.ranks;
-  events.keep_all = options.keep_all_events;
+  // Places are compared from the first call on.
+  events.keep_all = options.keep_all_events || options.call_sites;
   return events;
 }
 

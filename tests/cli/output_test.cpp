@@ -69,7 +69,7 @@ TEST_F(Json, FileThatIsNoReport_IsRefused) {
   const auto finished = job({"explain", "other.json"});
   EXPECT_EQ(finished.exit_code, 64);
   EXPECT_EQ(finished.out, "");
-  EXPECT_THAT(finished.err, HasSubstr("other.json: is no report of rehearse: "));
+  EXPECT_THAT(finished.err, HasSubstr("other.json: is no report of rehearse: rehearse_report is missing"));
 }
 
 TEST_F(Color, OnATerminal_TheVerdictIsColoured) {

@@ -104,21 +104,23 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 TEST(ReportJson, Damaged_ErrorNamesThePart) {
   const std::string json = sim::to_json(mismatch_report());
-  EXPECT_EQ(error_of("{\"a\": }"), "not a report: not JSON, see byte 7");
-  EXPECT_EQ(error_of("[]"), "not a report: the whole is not an object");
-  EXPECT_EQ(error_of("{}"), "not a report: rehearse_report is missing");
-  EXPECT_EQ(error_of(replaced(json, "\"rehearse_report\": 1", "\"rehearse_report\": 2")),
-            "not a report: rehearse_report is 2; this version reads 1");
+  EXPECT_EQ(error_of("{\"a\": }"), "is no report of rehearse: not JSON, see byte 7");
+  EXPECT_EQ(error_of("[]"), "is no report of rehearse: the whole is not an object");
+  EXPECT_EQ(error_of("{}"), "is no report of rehearse: rehearse_report is missing");
+  EXPECT_EQ(error_of(replaced(json, "\"rehearse_report\": 2", "\"rehearse_report\": 1")),
+            "is a report of format 1; this rehearse reads format 2");
   EXPECT_EQ(error_of(replaced(json, "\"MISMATCH\"", "\"WEATHER\"")),
-            "not a report: verdict is \"WEATHER\", which is no verdict");
+            "is no report of rehearse: verdict is \"WEATHER\", which is no verdict");
   EXPECT_EQ(error_of(replaced(json, "\"ranks\": 4", "\"ranks\": \"four\"")),
-            "not a report: ranks is \"four\", which is of the wrong type");
+            "is no report of rehearse: ranks is \"four\", which is of the wrong type");
   EXPECT_EQ(error_of(replaced(json, "\"seed\": \"0x7\"", "\"seed\": \"7\"")),
-            "not a report: seed is \"7\" and not a number as in \"0x7\"");
+            "is no report of rehearse: seed is \"7\" and not a number as in \"0x7\"");
   EXPECT_EQ(error_of(replaced(json, "\"name\": \"reduce_op\"", "\"name\": 3")),
-            "not a report: differences[0].fields[0].name is 3, which is of the wrong type");
+            "is no report of rehearse: differences[0].fields[0].name is 3, which is of the wrong type");
   EXPECT_EQ(error_of(replaced(json, "\"fingerprint\"", "\"finger\"")),
-            "not a report: differences[0].first.fingerprint is missing");
+            "is no report of rehearse: differences[0].first.fingerprint is missing");
+  EXPECT_EQ(error_of(replaced(sim::to_json(deadlock_report()), "\"sides\"", "\"places\"")),
+            "is no report of rehearse: call_places[0].sides is missing");
 }
 
 }  // namespace

@@ -70,6 +70,9 @@ inline Report deadlock_report() {
         "1.203 ms  rank {}  allreduce #7 on group \"world\"  (not complete)  at train.cpp:41 in train_step",
         rank));
   }
+  report.call_places = {{"world",
+                         5,
+                         {{{0, 1, 3, 4, 5, 6, 7}, "train.cpp:38 in train_step"}, {{2}, "train.cpp:41 in train_step"}}}};
   return report;
 }
 

@@ -18,7 +18,9 @@
 namespace rehearse::golden {
 namespace {
 
+using testing::ElementsAre;
 using testing::EndsWith;
+using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::StartsWith;
 using namespace wrong_programs;
@@ -114,6 +116,50 @@ TEST(WrongPrograms, CleanUpAfterAHang_IsStillADeadlock) {
     EXPECT_EQ(report.verdict, Verdict::deadlock);
     EXPECT_EQ(report.headline, "barrier #1 on group \"world\": rank 0 has ended and will never come");
   }
+}
+
+TEST(WrongPrograms, CallLeftOut_ThePlacesLeadToIt) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(leaves_out_one_of_equal_calls, 4, seed);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    ASSERT_EQ(report.call_places.size(), 2u);
+    const auto& first = report.call_places[0];
+    EXPECT_EQ(first.group, "world");
+    EXPECT_EQ(first.sequence, 4u);
+    ASSERT_EQ(first.sides.size(), 2u);
+    EXPECT_THAT(first.sides[0].ranks, ElementsAre(0, 1, 3));
+    EXPECT_THAT(first.sides[0].where, MatchesRegex("wrong_programs.cpp:109 in .*leaves_out_one_of_equal_calls"));
+    EXPECT_THAT(first.sides[1].ranks, ElementsAre(2));
+    EXPECT_THAT(first.sides[1].where, MatchesRegex("wrong_programs.cpp:107 in .*leaves_out_one_of_equal_calls"));
+    EXPECT_EQ(report.call_places[1].sequence, 5u);
+  }
+  expect_golden_report(run_world(leaves_out_one_of_equal_calls, 4), "leaves_out_one_of_equal_calls");
+}
+
+TEST(WrongPrograms, BranchOnTheRank_IsToldOnceAndAccusesNobody) {
+  const auto report = run_world(branches_on_the_rank, 3);
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.headline, "broadcast #3 on group \"world\": rank 1 has ended and will never come");
+  ASSERT_EQ(report.call_places.size(), 2u);
+  EXPECT_EQ(report.call_places[0].sequence, 1u);
+  EXPECT_THAT(report.call_places[0].sides[0].ranks, ElementsAre(1, 2));
+  EXPECT_EQ(report.call_places[1].sequence, 3u);
+  EXPECT_THAT(report.call_places[1].sides[0].ranks, ElementsAre(0));
+  EXPECT_THAT(report.call_places[1].sides[1].ranks, ElementsAre(2));
+}
+
+TEST(WrongPrograms, PlacesOfARunWithoutFailure_AreNotCompared) {
+  WorldOptions options;
+  options.call_sites = true;
+  const auto report = World(options).run([](RankContext& ctx) {
+    if (ctx.rank() == 0) {
+      ctx.group().barrier()->wait();
+    } else {
+      ctx.group().barrier()->wait();
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_THAT(report.call_places, IsEmpty());
 }
 
 TEST(WrongPrograms, TimeoutThatIsCaught_IsToldWithWhatIsThrownInstead) {

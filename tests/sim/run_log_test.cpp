@@ -49,7 +49,7 @@ std::string error_of(std::string_view bytes) {
 
 TEST(RunLog, Running_IsReadableTextWithTheSeed) {
   EXPECT_EQ(run_log_bytes(running_log()),
-            "rehearse run log 1\n"
+            "rehearse run log 2\n"
             "state: running\n"
             "program: lm_ddp\n"
             "seed: 0x8f3a\n"
@@ -59,12 +59,12 @@ TEST(RunLog, Running_IsReadableTextWithTheSeed) {
             "option: --set=steps=3\n"
             "scenario text: 38\n"
             "program = \"lm_ddp\"\n\n[world]\nranks = 4\n\n"
-            "checksum: 0x2d2e5c575ea58dcb\n");
+            "checksum: 0x9c9f3650ceab6378\n");
 }
 
 TEST(RunLog, Finished_StartsWithVerdictAndIdentity) {
   EXPECT_EQ(run_log_bytes(finished_log()).substr(0, 74),
-            "rehearse run log 1\nstate: finished\nverdict: DEADLOCK\nidentity: 0xc0ffee\npr");
+            "rehearse run log 2\nstate: finished\nverdict: DEADLOCK\nidentity: 0xc0ffee\npr");
 }
 
 void expect_same(const RunLog& found, const RunLog& expected) {
@@ -90,7 +90,7 @@ TEST(RunLog, NotALogOrOtherVersion_SaysWhich) {
   EXPECT_EQ(error_of(""), "run.rlog: is not a run log of rehearse");
   EXPECT_EQ(error_of("{\"traceEvents\": []}"), "run.rlog: is not a run log of rehearse");
   EXPECT_EQ(error_of("rehearse run log 7\nstate: odd\n"),
-            "run.rlog: is a run log of format 7; this rehearse reads format 1");
+            "run.rlog: is a run log of format 7; this rehearse reads format 2");
 }
 
 // Whatever byte a file is cut off at, reading says so and does not take it for a shorter log.

@@ -82,9 +82,10 @@ Event& EventLog::record(const Event& event, std::uint64_t fingerprint) {
   return stored;
 }
 
-exec::CallSite EventLog::call_site(const Event& event) const {
-  const auto found = call_sites_.find(event.record_id);
-  return found != call_sites_.end() ? found->second : exec::CallSite{};
+void EventLog::set_call_site(Event& event, const exec::CallSite& where) {
+  const auto [entry, is_new] = call_site_ids_.try_emplace(where, static_cast<std::uint32_t>(call_sites_.size()));
+  if (is_new) call_sites_.push_back(where);
+  event.call_site = entry->second;
 }
 
 std::vector<Event> EventLog::of_rank(int rank) const {
@@ -102,12 +103,22 @@ std::vector<Event> EventLog::of_rank(int rank) const {
   return events;
 }
 
-const Event* EventLog::last_completed(int rank) const {
-  const auto matters = [rank](const Event& event) {
-    return event.rank == rank && event.time_completed != Event::kNever;
-  };
+std::vector<Event> EventLog::kept() const {
+  if (options_.keep_all) return {all_.begin(), all_.end()};
+  std::vector<Event> events;
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    const auto of_one = of_rank(rank);
+    events.insert(events.end(), of_one.begin(), of_one.end());
+  }
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.record_id < b.record_id; });
+  return events;
+}
+
+template <class Matters>
+const Event* EventLog::last_that(int rank, const Matters& matters) const {
   if (options_.keep_all) {
-    const auto last = std::find_if(all_.rbegin(), all_.rend(), matters);
+    const auto last = std::find_if(all_.rbegin(), all_.rend(),
+                                   [&](const Event& event) { return event.rank == rank && matters(event); });
     return last != all_.rend() ? &*last : nullptr;
   }
   const auto ring = options_.last_of_each_rank;
@@ -117,6 +128,14 @@ const Event* EventLog::last_completed(int rank) const {
     if (matters(event)) return &event;
   }
   return nullptr;
+}
+
+const Event* EventLog::last(int rank) const {
+  return last_that(rank, [](const Event&) { return true; });
+}
+
+const Event* EventLog::last_completed(int rank) const {
+  return last_that(rank, [](const Event& event) { return event.time_completed != Event::kNever; });
 }
 
 std::string EventLog::title(const Event& event) const {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "exec/call_site/symbolize.h"
 
@@ -33,6 +34,19 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* data) {
 
 std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
+}
+
+std::vector<Frame> user_frames_up_to(const std::vector<void*>& addresses, std::size_t most) {
+  std::vector<Frame> frames;
+  for (void* address : addresses) {
+    // Names in LibTorch cost milliseconds each, and do not matter here.
+    if (in_foreign_library(address)) continue;
+    for (const ResolvedFrame& resolved : resolve(address)) {
+      if (resolved.users_own) frames.push_back(resolved.frame);
+      if (frames.size() == most) return frames;
+    }
+  }
+  return frames;
 }
 
 }  // namespace
@@ -64,18 +78,15 @@ std::vector<Frame> CallSite::frames() const {
 }
 
 Frame CallSite::user_frame() const {
-  for (void* address : addresses_) {
-    // Names in LibTorch cost milliseconds each, and do not matter here.
-    if (in_foreign_library(address)) continue;
-    for (const ResolvedFrame& resolved : resolve(address)) {
-      if (resolved.users_own) return resolved.frame;
-    }
-  }
-  return {};
+  auto frames = user_frames_up_to(addresses_, 1);
+  return frames.empty() ? Frame{} : std::move(frames.front());
 }
 
-std::string CallSite::describe() const {
-  const Frame frame = user_frame();
+std::vector<Frame> CallSite::user_frames() const { return user_frames_up_to(addresses_, addresses_.max_size()); }
+
+std::string CallSite::describe() const { return exec::describe(user_frame()); }
+
+std::string describe(const Frame& frame) {
   const std::string function = short_name(frame.function);
   if (frame.file.empty()) return function;
   return std::string(base_name(frame.file)) + ":" + std::to_string(frame.line) + " in " + function;

@@ -86,6 +86,10 @@ TEST_F(EventLogTest, Ring_KeepsTheLastOfEachRank) {
   EXPECT_EQ(kept.front().seq_id, 8u);
   EXPECT_EQ(kept.back().seq_id, 11u);
   EXPECT_EQ(events->size(), 22u);
+  const auto of_both = events->kept();
+  ASSERT_EQ(of_both.size(), 8u);
+  for (std::size_t i = 1; i < 8; ++i) EXPECT_LT(of_both[i - 1].record_id, of_both[i].record_id);
+  EXPECT_EQ(events->last(1)->record_id, kept.back().record_id);
   ASSERT_NE(events->last_completed(0), nullptr);
   EXPECT_EQ(events->title(*events->last_completed(0)), "barrier #11 on group \"world\"");
 }
@@ -93,8 +97,9 @@ TEST_F(EventLogTest, Ring_KeepsTheLastOfEachRank) {
 TEST_F(EventLogTest, KeepAll_KeepsAllInOrder) {
   log_options.keep_all = true;
   run_example();
-  ASSERT_EQ(events->all().size(), 6u);
-  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(events->all()[i].record_id, i);
+  const auto all = events->kept();
+  ASSERT_EQ(all.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(all[i].record_id, i);
   EXPECT_EQ(events->of_rank(1).size(), 3u);
   EXPECT_EQ(events->last_completed(1)->seq_id, 1u);
 }
@@ -130,7 +135,11 @@ TEST_F(EventLogTest, CallSites_AreKeptWhenAskedFor) {
   clock = {};
   options.call_sites = true;
   run_example();
-  EXPECT_FALSE(events->call_site(events->of_rank(0)[0]).empty());
+  const auto of_rank_0 = events->of_rank(0), of_rank_1 = events->of_rank(1);
+  EXPECT_FALSE(events->call_site(of_rank_0[0]).empty());
+  EXPECT_EQ(of_rank_0[0].call_site, of_rank_1[0].call_site);
+  EXPECT_NE(of_rank_0[0].call_site, of_rank_0[1].call_site);
+  EXPECT_EQ(events->call_site(of_rank_0[1]), events->call_site(of_rank_1[1]));
 }
 
 }  // namespace

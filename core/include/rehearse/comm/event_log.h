@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -43,6 +44,7 @@ struct alignas(64) Event {
   std::int32_t rank = -1;  // of the world
   std::int32_t peer = -1;  // of the world; sends and receives only, -1: any
   std::int32_t tag = 0;
+  std::uint32_t call_site = 0;  // see EventLog::call_site(); equal for calls from equal stacks, 0: not captured
 };
 static_assert(sizeof(Event) == 64);
 
@@ -84,11 +86,14 @@ class EventLog {
 
   explicit EventLog(EventLogOptions options);
 
-  // Events of one rank that are still kept, oldest first. With keep_all, all().
+  // Events of one rank that are still kept, oldest first.
   std::vector<Event> of_rank(int rank) const;
-  const std::deque<Event>& all() const noexcept { return all_; }
 
-  // The rank's last call that has completed; null: none, or no longer kept.
+  // All events that are still kept, in order of the calls.
+  std::vector<Event> kept() const;
+
+  // The rank's last call, and the last one that has completed; null: none, or no longer kept.
+  const Event* last(int rank) const;
   const Event* last_completed(int rank) const;
 
   std::uint64_t size() const noexcept { return records_; }
@@ -99,7 +104,7 @@ class EventLog {
   const std::vector<Group>& groups() const noexcept { return groups_; }
 
   // Where the call was made; empty unless captured.
-  exec::CallSite call_site(const Event& event) const;
+  const exec::CallSite& call_site(const Event& event) const { return call_sites_.at(event.call_site); }
 
   // `allreduce #7 on group "world"`; with a label `allreduce #7 of "fc1.weight" on group "world"`.
   std::string title(const Event& event) const;
@@ -111,7 +116,7 @@ class EventLog {
 
   // Stores the event and fills in its record_id.
   Event& record(const Event& event, std::uint64_t fingerprint);
-  void set_call_site(const Event& event, exec::CallSite where) { call_sites_[event.record_id] = std::move(where); }
+  void set_call_site(Event& event, const exec::CallSite& where);
   void note_completion(std::uint32_t pg_id, std::uint32_t seq_id, VirtualTime now) noexcept {
     mix((std::uint64_t{pg_id} << 32) | seq_id);
     mix(static_cast<std::uint64_t>(now.time_since_epoch().count()));
@@ -126,6 +131,9 @@ class EventLog {
   }
 
  private:
+  template <class Matters>
+  const Event* last_that(int rank, const Matters& matters) const;
+
   // A multiply and a shift per word: fast enough for every call, and every bit reaches the high half.
   void mix(std::uint64_t word) noexcept {
     hash_ = (hash_ ^ word) * 0x9E3779B97F4A7C15ull;
@@ -139,7 +147,8 @@ class EventLog {
   std::vector<Signature> signatures_;
   std::unordered_map<std::uint64_t, std::uint32_t> signature_ids_;
   std::vector<Group> groups_;
-  std::unordered_map<std::uint64_t, exec::CallSite> call_sites_;  // by record_id
+  std::vector<exec::CallSite> call_sites_{{}};  // by Event::call_site
+  std::map<exec::CallSite, std::uint32_t> call_site_ids_;
   std::uint64_t records_ = 0;
   std::uint64_t hash_ = 0x4556454E'544C4F47ull;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -14,6 +15,9 @@ struct Frame {
   std::string file;
   int line = 0;
 };
+
+// "train.cpp:41 in main::step" or, without line tables, the function's name.
+std::string describe(const Frame& frame);
 
 // Where in the user's code something happened: return addresses, innermost first. Capturing walks the stack
 // of the calling fiber (some microseconds); names and lines are looked up only when asked for.
@@ -43,8 +47,14 @@ class CallSite {
   // An empty Frame when there is none.
   Frame user_frame() const;
 
-  // "train.cpp:41 in main::step" or, without line tables, the function's name; empty when unknown.
+  // All frames of the user's own, innermost first.
+  std::vector<Frame> user_frames() const;
+
+  // user_frame() in words; empty when there is none.
   std::string describe() const;
+
+  // Equal stacks are equal. The order differs from process to process: for lookup only.
+  auto operator<=>(const CallSite&) const = default;
 
  private:
   std::vector<void*> addresses_;

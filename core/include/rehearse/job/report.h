@@ -39,6 +39,17 @@ struct Difference {
   std::vector<Field> fields;  // of first and second
 };
 
+// A collective that ranks called from different places.
+struct CallPlaces {
+  std::string group;
+  std::uint64_t sequence = 0;
+  struct Side {
+    std::vector<int> ranks;
+    std::string where;  // the innermost line in which the ranks' stacks differ
+  };
+  std::vector<Side> sides;  // most ranks first
+};
+
 // All that a run has to say, as data; writers make text, JSON and JUnit of it.
 struct Report {
   Verdict verdict = Verdict::ok;
@@ -57,6 +68,9 @@ struct Report {
 
   std::vector<RankLine> rank_lines;
   std::vector<Difference> differences;
+  // Where calls of a group did not come together: its earlier calls from different places, the first of each kind. That
+  // may be meant (a branch for one rank), or be where a rank left a call out.
+  std::vector<CallPlaces> call_places;
   std::vector<std::string> wait_cycle;   // one line for each edge
   std::vector<std::string> last_events;  // oldest first
   std::map<std::string, std::uint64_t> checks;  // what was checked, and how often it held

@@ -22,8 +22,8 @@ struct TextOptions {
 
 // The report for people, a reader may stop after any part: the verdict and its headline; a line for each
 // rank, ranks that say the same on one line; calls that should have been the same, and what differs; who
-// waits for whom; the last events; what was checked; what ran; the files written; the command that runs it
-// again. Ends with a line end.
+// waits for whom; calls from different places; the last events; what was checked; what ran; the files
+// written; the command that runs it again. Ends with a line end.
 //
 // Long parts are cut with a count of what is left out (the JSON report has all): at most 16 rank lines, the
 // rarest states first, and as many events as keep the report of 8 ranks near 25 lines.
@@ -31,11 +31,11 @@ std::string to_text(const Report& report, const TextOptions& options = {});
 
 // The report as JSON, indented, keys in a fixed order, with a line end. Times are nanoseconds of virtual
 // time; seed and identity are texts ("0x7"), because many readers keep integers as doubles. Bytes that are
-// not UTF-8 are replaced.
+// not UTF-8 are replaced. "rehearse_report" is the format's number: another one has other keys.
 std::string to_json(const Report& report);
 
-// A text is not a report of this version, or a part of it is missing or of another type; what() names the
-// part.
+// A text is not a report, or one of another format; what() goes on a sentence that begins with the text's
+// name, and names the part that is missing or of another type.
 class ReportFormatError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

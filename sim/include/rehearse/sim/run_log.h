@@ -15,7 +15,7 @@
 // The .rlog file of a run: all that is needed to run it again (replay) and to show its report again
 // (explain).
 //
-//   rehearse run log 1               the format's version
+//   rehearse run log 2               the format's version
 //   state: finished                  or running: the process ended before the run did
 //   verdict: DEADLOCK                finished only, as identity
 //   identity: 0xc0ffee12345678

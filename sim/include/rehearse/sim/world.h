@@ -35,7 +35,8 @@ struct WorldOptions {
   std::size_t stack_bytes = std::size_t{8} << 20;
   std::uint64_t steps_max = 1'000'000'000;
 
-  // Keep every event (for traces), and where each operation was called (slow: a stack walk for each).
+  // Keep every event (for traces), and where each operation was called (slow: a stack walk for each; keeps every event,
+  // too).
   bool keep_all_events = false;
   bool call_sites = false;
 
