@@ -191,13 +191,6 @@ class Builder {
     report_.last_events = last_event_lines(record_.events);
   }
 
-  // Ranks that meet in different calls all stand in them; what is told below is not repeated here.
-  void disagreeing_line(const exec::RankFailure& failure) {
-    RankLine& line = line_of(failure.rank);
-    line.state = "blocked";
-    line.doing = record_.events.title(*record_.events.last(failure.rank)) + " (its ranks disagree)";
-  }
-
   RankLine& line_of(int rank) { return report_.rank_lines[static_cast<std::size_t>(rank)]; }
 
   void blocked_line(const exec::BlockedFiber& fiber) {
@@ -217,9 +210,13 @@ class Builder {
     line.doing = text_of(failure);
     line.where = failure.thrown_at.describe();
     if (!is_a<MismatchError>(failure) || record_.mismatches.empty()) return;
-    if (record_.mismatches.front().kind != comm::Mismatch::Kind::new_group) return disagreeing_line(failure);
-    // Told in full below: here only what this rank called.
-    line.doing = "called new_group with " + record_.mismatches.front().second.fingerprint;
+    // Ranks that meet in different calls all stand in them; what is told below is not repeated here.
+    const auto& mismatch = record_.mismatches.front();
+    line.state = "blocked";
+    const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;
+    const auto call = of_new_group ? fmt::format("new_group #{}", mismatch.sequence)
+                                   : record_.events.title(*record_.events.last(failure.rank));
+    line.doing = call + " (its ranks disagree)";
   }
 
   // A rank whose timeout ended the hang, or that was about to look again, was blocked as well: that is what the reader

@@ -12,21 +12,9 @@
 #include <rehearse/exec/this_rank.h>
 
 #include "comm/group/group_state.h"
+#include "work_observer.h"
 
 namespace rehearse::comm {
-
-class RankWork::Waiting final : public exec::Observer {
- public:
-  explicit Waiting(const RankWork& work) : work_(work) {}
-  std::string describe() const override { return work_.describe(); }
-  std::string call() const override { return title_of(work_); }
-  bool is_enabled() const override { return !work_.incomplete(); }
-  std::vector<int> waits_for() const override { return work_.waits_for(); }
-  std::uint64_t fingerprint() const override { return work_.fingerprint; }
-
- private:
-  const RankWork& work_;
-};
 
 RankWork::RankWork(c10::intrusive_ptr<GroupState> group, int rank, c10d::OpType type)
     : c10d::Work(rank, type), group_(std::move(group)) {
@@ -102,7 +90,7 @@ std::vector<at::Tensor> RankWork::result() {
 void RankWork::synchronize() {}
 
 bool RankWork::wait(std::chrono::milliseconds timeout) {
-  return wait_as_part(timeout, Waiting(*this));
+  return wait_as_part(timeout, WorkObserver(*this));
 }
 
 bool RankWork::wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting) {

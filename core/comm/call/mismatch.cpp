@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/comm/mismatch.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -28,22 +31,41 @@ std::string called(const Mismatch::Side& side) {
   return fmt::format("{} called {}", describe_ranks(side.alike), side.fingerprint);
 }
 
-// `rank 3 called ... where ranks 0-2 called ... as #7 of group "world": reduce_op max, not sum`.
-std::string odd_ones_out(const Mismatch& mismatch) {
-  std::string odd = called(mismatch.second);
-  for (std::size_t i = 0; i < mismatch.others.size(); ++i) {
-    if (i < kOthersShown) odd += " and " + called(mismatch.others[i]);
+// The calls that do not fit the first one.
+template <class Text>
+std::string all_but_the_first(const Mismatch& mismatch, std::string_view between, const Text& text) {
+  std::string all = text(mismatch.second);
+  for (std::size_t i = 0; i < std::min(mismatch.others.size(), kOthersShown); ++i) {
+    all += fmt::format("{}{}", between, text(mismatch.others[i]));
   }
   if (mismatch.others.size() > kOthersShown) {
     const auto more = mismatch.others.size() - kOthersShown;
-    odd += fmt::format(" and {} more call{}", more, more == 1 ? "" : "s");
+    all += fmt::format(" and {} more call{}", more, more == 1 ? "" : "s");
   }
+  return all;
+}
+
+// `rank 3 called ... where ranks 0-2 called ... as #7 of group "world": reduce_op max, not sum`.
+std::string odd_ones_out(const Mismatch& mismatch) {
   const auto fields = fields_text(mismatch, [](const Mismatch::Field& field) {
     // Both labels stand in the calls, and may be long.
     return field.name == "label" ? "other label" : fmt::format("{} {}, not {}", field.name, field.second, field.first);
   });
-  return fmt::format("{} where {} as #{} of group \"{}\": {}", odd, called(mismatch.first), mismatch.sequence,
-                     mismatch.group, fields);
+  return fmt::format("{} where {} as #{} of group \"{}\": {}", all_but_the_first(mismatch, " and ", called),
+                     called(mismatch.first), mismatch.sequence, mismatch.group, fields);
+}
+
+// `rank 3 passed {0, 1} where ranks 0-2 passed {0, 1, 2} to new_group #1`.
+std::string of_new_group(const Mismatch& mismatch) {
+  const auto passed = [](const Mismatch::Side& side) {
+    return fmt::format("{} passed {}", describe_ranks(side.alike), side.fingerprint);
+  };
+  if (mismatch.has_majority) {
+    return fmt::format("{} where {} to new_group #{}", all_but_the_first(mismatch, " and ", passed),
+                       passed(mismatch.first), mismatch.sequence);
+  }
+  return fmt::format("new_group #{}: {}, {}", mismatch.sequence, passed(mismatch.first),
+                     all_but_the_first(mismatch, ", ", passed));
 }
 
 }  // namespace
@@ -51,10 +73,7 @@ std::string odd_ones_out(const Mismatch& mismatch) {
 std::string to_string(const Mismatch& mismatch) {
   const auto& first = mismatch.first;
   const auto& second = mismatch.second;
-  if (mismatch.kind == Mismatch::Kind::new_group) {
-    return fmt::format("new_group #{}: {} passed {}, {} passed {}", mismatch.sequence, describe_ranks(second.alike),
-                       second.fingerprint, describe_ranks(first.alike), first.fingerprint);
-  }
+  if (mismatch.kind == Mismatch::Kind::new_group) return of_new_group(mismatch);
   if (mismatch.has_majority) return odd_ones_out(mismatch);
   const auto ranks = fmt::format("ranks {} and {} disagree", rank_numbers(first.alike), rank_numbers(second.alike));
   const auto calls = fmt::format("{}, {}; they differ in {}", called(first), called(second), both_values(mismatch));

@@ -16,16 +16,13 @@
 #include <rehearse/exec/this_rank.h>
 
 #include "comm/call/fingerprint.h"
+#include "creation_dispute.h"
 #include "group_state.h"
 
 namespace rehearse::comm {
 namespace {
 
 std::string ranks_text(std::span<const int> ranks) { return fmt::format("{{{}}}", fmt::join(ranks, ", ")); }
-
-std::string creation_text(std::span<const int> ranks, std::string_view name) {
-  return name.empty() ? ranks_text(ranks) : fmt::format("{} \"{}\"", ranks_text(ranks), name);
-}
 
 void check_ranks(std::span<const int> ranks, int world_size) {
   std::vector<int> sorted(ranks.begin(), ranks.end());
@@ -88,7 +85,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_group(std::span<const 
   check_ranks(ranks, static_cast<int>(labels_.size()));
   if (!name.empty()) check_name_is_free(name, made);
   if (made < creations_.size()) {
-    check_creation(ranks, name, made, rank);
+    join_creation(ranks, name, made, rank);
   } else {
     start_creation(ranks, name, rank);
   }
@@ -123,26 +120,32 @@ void Communicators::start_creation(std::span<const int> ranks, std::string_view 
   creations_.push_back(std::move(creation));
 }
 
-void Communicators::check_creation(std::span<const int> ranks, std::string_view name, std::size_t index, int rank) {
-  const Creation& creation = creations_[index];
+void Communicators::join_creation(std::span<const int> ranks, std::string_view name, std::size_t index, int rank) {
+  Creation& creation = creations_[index];
   const auto& members = creation.group->ranks();
   const bool same_ranks = std::equal(ranks.begin(), ranks.end(), members.begin(), members.end());
-  if (same_ranks && name == creation.given_name) return;
-  Mismatch mismatch;
-  mismatch.kind = Mismatch::Kind::new_group;
-  mismatch.group = creation.group->name();
-  mismatch.sequence = index;
-  mismatch.first = {creation.first, creation_text(members, creation.given_name), creation.where, {}};
-  for (std::size_t other = 0; other < creation.called.size(); ++other) {
-    if (creation.called[other] != 0) mismatch.first.alike.push_back(static_cast<int>(other));
+  if (same_ranks && name == creation.given_name && creation.dispute == nullptr) {
+    if (options_.call_sites && rank < creation.first) {
+      creation.first = rank;
+      creation.where = exec::CallSite::capture();
+    }
+    return;
   }
-  mismatch.second = {rank, creation_text(ranks, name), exec::CallSite::capture(), {rank}};
-  if (!same_ranks) mismatch.fields.push_back({"ranks", ranks_text(members), ranks_text(ranks)});
-  if (name != creation.given_name) {
-    const auto or_none = [](std::string_view text) { return std::string(text.empty() ? "none" : text); };
-    mismatch.fields.push_back({"name", or_none(creation.given_name), or_none(name)});
+  const bool opens = creation.dispute == nullptr;
+  if (opens) {
+    creation.dispute = std::make_unique<CreationDispute>(*this, labels_.size(), index);
+    for (int other = 0; other < static_cast<int>(labels_.size()); ++other) {
+      if (creation.called[static_cast<std::size_t>(other)] == 0) continue;
+      const auto where = other == creation.first ? creation.where : exec::CallSite{};
+      creation.dispute->add(other, members, creation.given_name, where);
+    }
   }
-  fail(mismatch);
+  // Others may make further groups meanwhile, and so move this one.
+  CreationDispute& dispute = *creation.dispute;
+  dispute.add(rank, ranks, name, exec::CallSite::capture());
+  const CreationObserver observer(dispute, index, rank);
+  if (opens && begin_dispute()) dispute.settle(observer);
+  dispute.wait_for_the_end(observer);
 }
 
 void Communicators::release_works() noexcept {

@@ -73,7 +73,7 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   std::uint32_t signature_ = 0;
   std::int64_t even_split_ = -1;  // all-to-all: every split of every call so far; -1: they differ
   Transfer transfer_;
-  std::unique_ptr<Dispute> dispute_;  // null: all calls so far agree
+  std::unique_ptr<CallDispute> dispute_;  // null: all calls so far agree
   bool failed_ = false;
   State state_ = State::free;
 };

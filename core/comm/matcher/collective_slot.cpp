@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "collective_matcher.h"
+#include "comm/backend/work_observer.h"
 #include "comm/call/fingerprint.h"
 #include "comm/group/group_state.h"
 
@@ -45,10 +46,9 @@ void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
 }
 
 void CollectiveSlot::dispute(c10::intrusive_ptr<RankWork> work) {
-  auto& world = group_.world();
   const bool opens = dispute_ == nullptr;
   if (opens) {
-    dispute_ = std::make_unique<Dispute>(group_, sequence_);
+    dispute_ = std::make_unique<CallDispute>(group_, sequence_);
     const auto came_first = works_[static_cast<std::size_t>(first_->rank())];
     dispute_->add(came_first, group_.call_site(*came_first));
     for (const auto& other : works_) {
@@ -59,17 +59,9 @@ void CollectiveSlot::dispute(c10::intrusive_ptr<RankWork> work) {
   works_[static_cast<std::size_t>(own.rank())] = work;
   ++arrived_;
   dispute_->add(std::move(work), exec::CallSite::capture());
-  if (opens && world.begin_dispute()) {
-    try {
-      dispute_->wait_for_the_others(*this, own);
-    } catch (...) {
-      world.report(dispute_->mismatch());
-      throw;
-    }
-    world.fail(dispute_->mismatch());
-  }
-  own.wait();
-  throw CommError(title_of(own) + ": its ranks disagree", group_.name(), sequence_, {});
+  const WorkObserver observer(own);
+  if (opens && group_.world().begin_dispute()) dispute_->settle(observer);
+  dispute_->wait_for_the_end(observer);
 }
 
 void CollectiveSlot::check_splits(const RankWork& work) {
@@ -207,7 +199,7 @@ std::string CollectiveSlot::describe(const RankWork& work) const {
 }
 
 std::vector<int> CollectiveSlot::waits_for(const RankWork& work) const {
-  if (dispute_ != nullptr) return dispute_->opponents(work);
+  if (dispute_ != nullptr) return dispute_->opponents(group_.global_rank(work.rank()));
   std::vector<int> missing;
   for (std::size_t rank = 0; rank < works_.size(); ++rank) {
     if (works_[rank] == nullptr) missing.push_back(group_.global_rank(static_cast<int>(rank)));

@@ -2,46 +2,46 @@
 #include "comm/matcher/dispute.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+
+#include <rehearse/exec/timer_queue.h>
 
 #include "comm/call/fingerprint.h"
 #include "comm/group/group_state.h"
 
 namespace rehearse::comm {
-namespace {
 
-constexpr VirtualDuration kPatience = std::chrono::seconds(1);
-
-class Waiting final : public exec::Observer {
+// Ends the wait for the others.
+class Dispute::Patience final : public exec::Timer {
  public:
-  Waiting(const Meeting& meeting, const RankWork& work) : meeting_(meeting), work_(work) {}
-  std::string describe() const override { return meeting_.describe(work_); }
-  std::string call() const override { return title_of(work_); }
-  std::vector<int> waits_for() const override { return meeting_.waits_for(work_); }
+  Patience(exec::TimerQueue& timers, VirtualTime due, exec::WaitQueue& queue) : timers_(timers), queue_(queue) {
+    timers_.arm(*this, due);
+  }
+  ~Patience() override { timers_.cancel(*this); }
+
+  bool over = false;
 
  private:
-  const Meeting& meeting_;
-  const RankWork& work_;
+  void fire() override {
+    over = true;
+    queue_.notify_all();
+  }
+
+  exec::TimerQueue& timers_;
+  exec::WaitQueue& queue_;
 };
 
-}  // namespace
-
-void Dispute::add(c10::intrusive_ptr<RankWork> work, exec::CallSite where) {
-  const int rank = group_.global_rank(work->rank());
-  const auto alike = [&work](const Party& party) {
-    return party.work->fingerprint == work->fingerprint && same_payload(party.work->operation, work->operation);
-  };
-  const auto party = std::find_if(parties_.begin(), parties_.end(), alike);
-  if (party != parties_.end()) {
-    party->ranks.insert(std::lower_bound(party->ranks.begin(), party->ranks.end(), rank), rank);
-  } else {
-    parties_.push_back({std::move(work), std::move(where), {rank}});
-  }
-  if (++arrived_ == group_.ranks().size()) queue_.notify_all();
+void Dispute::take_side(std::size_t party, int rank, exec::CallSite where) {
+  if (party == parties_.size()) parties_.emplace_back();
+  auto& [ranks, place] = parties_[party];
+  const auto before = std::lower_bound(ranks.begin(), ranks.end(), rank);
+  if (before == ranks.begin()) place = std::move(where);
+  ranks.insert(before, rank);
+  if (++arrived_ == ranks_) queue_.notify_all();
 }
 
-std::vector<int> Dispute::opponents(const RankWork& work) const {
-  const int rank = group_.global_rank(work.rank());
+std::vector<int> Dispute::opponents(int rank) const {
   std::vector<int> others;
   for (const auto& party : parties_) {
     if (std::binary_search(party.ranks.begin(), party.ranks.end(), rank)) continue;
@@ -51,40 +51,71 @@ std::vector<int> Dispute::opponents(const RankWork& work) const {
   return others;
 }
 
-void Dispute::wait_for_the_others(const Meeting& meeting, const RankWork& work) {
-  auto& world = group_.world();
-  Patience patience(queue_);
-  world.executor().timers().arm(patience, world.now() + kPatience);
-  const Waiting observer(meeting, work);
-  struct Disarm {
-    exec::TimerQueue& timers;
-    Patience& patience;
-    ~Disarm() { timers.cancel(patience); }
-  } disarm{world.executor().timers(), patience};
-  while (arrived_ < group_.ranks().size() && !patience.over) queue_.wait(observer);
+void Dispute::settle(const exec::Observer& observer) {
+  try {
+    wait_for_the_others(observer);
+  } catch (...) {
+    world_.report(mismatch());
+    throw;
+  }
+  world_.fail(mismatch());
 }
 
-bool Dispute::has_majority(const Party& party) const { return party.ranks.size() * 2 > group_.ranks().size(); }
-
-Mismatch::Side Dispute::side_of(const Party& party) const {
-  auto side = group_.side_of(*party.work, party.where);
-  side.alike = party.ranks;
-  return side;
+void Dispute::wait_for_the_others(const exec::Observer& observer) {
+  constexpr VirtualDuration kPatience = std::chrono::seconds(1);
+  const Patience patience(world_.executor().timers(), world_.now() + kPatience, queue_);
+  while (arrived_ < ranks_ && !patience.over) queue_.wait(observer);
 }
 
-Mismatch Dispute::mismatch() const {
-  std::vector<const Party*> parties;
-  for (const auto& party : parties_) parties.push_back(&party);
-  std::stable_partition(parties.begin(), parties.end(), [this](const Party* party) { return has_majority(*party); });
+void Dispute::wait_for_the_end(const exec::Observer& observer) {
+  for (;;) the_end_.wait(observer);
+}
+
+std::vector<std::size_t> Dispute::in_order() const {
+  std::vector<std::size_t> order(parties_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
+    if (has_majority(a) != has_majority(b)) return has_majority(a);
+    return parties_[a].ranks.front() < parties_[b].ranks.front();
+  });
+  return order;
+}
+
+Mismatch Dispute::mismatch_of(const std::vector<std::size_t>& order, const std::vector<std::string>& texts) const {
+  const auto side_of = [&](std::size_t party) {
+    const auto& [ranks, where] = parties_[party];
+    return Mismatch::Side{ranks.front(), texts[party], where, ranks};
+  };
   Mismatch mismatch;
+  mismatch.has_majority = has_majority(order[0]);
+  mismatch.first = side_of(order[0]);
+  mismatch.second = side_of(order[1]);
+  for (std::size_t i = 2; i < order.size(); ++i) mismatch.others.push_back(side_of(order[i]));
+  return mismatch;
+}
+
+CallDispute::CallDispute(GroupState& group, std::uint64_t sequence)
+    : Dispute(group.world(), group.ranks().size()), group_(group), sequence_(sequence) {}
+
+void CallDispute::add(c10::intrusive_ptr<RankWork> work, exec::CallSite where) {
+  const auto alike = [&work](const auto& call) {
+    return call->fingerprint == work->fingerprint && same_payload(call->operation, work->operation);
+  };
+  const auto party = static_cast<std::size_t>(std::find_if(calls_.begin(), calls_.end(), alike) - calls_.begin());
+  const int rank = group_.global_rank(work->rank());
+  if (party == calls_.size()) calls_.push_back(std::move(work));
+  take_side(party, rank, std::move(where));
+}
+
+Mismatch CallDispute::mismatch() const {
+  std::vector<std::string> texts;
+  for (const auto& call : calls_) texts.push_back(group_.side_of(*call, {}).fingerprint);
+  const auto order = in_order();
+  auto mismatch = mismatch_of(order, texts);
   mismatch.kind = Mismatch::Kind::collective;
   mismatch.group = group_.name();
   mismatch.sequence = sequence_;
-  mismatch.has_majority = has_majority(*parties[0]);
-  mismatch.first = side_of(*parties[0]);
-  mismatch.second = side_of(*parties[1]);
-  for (std::size_t i = 2; i < parties.size(); ++i) mismatch.others.push_back(side_of(*parties[i]));
-  mismatch.fields = differences(parties[0]->work->operation, parties[1]->work->operation);
+  mismatch.fields = differences(calls_[order[0]]->operation, calls_[order[1]]->operation);
   return mismatch;
 }
 

@@ -2,68 +2,81 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include <c10/util/intrusive_ptr.h>
 
 #include <rehearse/comm/mismatch.h>
 #include <rehearse/comm/rank_work.h>
-#include <rehearse/exec/timer_queue.h>
+#include <rehearse/exec/observer.h>
 #include <rehearse/exec/wait_queue.h>
 
 namespace rehearse::comm {
 
+class Communicators;
 class GroupState;
 
-// The calls of one collective that do not agree. The world is about to end with a mismatch; before it does, ranks that
-// are on their way may still arrive and take a side: where more than half of the group agrees, the report can name the
-// odd one out.
+// Calls that should be the same and are not. The world is about to end with a mismatch; before it does, ranks that are
+// on their way may still arrive and take a side: where more than half of them agrees, the report can name the odd one
+// out. What is told depends on who came, not on the order in which they came.
 class Dispute {
  public:
-  Dispute(GroupState& group, std::uint64_t sequence) : group_(group), sequence_(sequence) {}
+  // `ranks`: how many will come at most.
+  Dispute(Communicators& world, std::size_t ranks) : world_(world), ranks_(ranks) {}
+  virtual ~Dispute() = default;
 
-  // In order of arrival. Ends wait_for_the_others() when the whole group has come.
-  void add(c10::intrusive_ptr<RankWork> work, exec::CallSite where);
+  // For the call that began it. Blocks its rank until all have come, a second of virtual time at most: more than lies
+  // between the ranks of one step, less than what anybody takes for a hang. Then ends the world and throws
+  // MismatchError; throws RankAborted when it ends meanwhile, and has reported what was known by then.
+  [[noreturn]] void settle(const exec::Observer& observer);
 
-  // Blocks `work`'s rank until all have come, a second of virtual time at most: more than lies between the ranks of
-  // one step, less than what anybody takes for a hang. Throws RankAborted when the world ends meanwhile.
-  void wait_for_the_others(const Meeting& meeting, const RankWork& work);
+  // For all later calls. Throws RankAborted.
+  [[noreturn]] void wait_for_the_end(const exec::Observer& observer);
 
-  // The ranks (of the world) that made another call than `work`'s, ascending.
-  std::vector<int> opponents(const RankWork& work) const;
+  // The ranks (of the world) that made another call than `rank`, ascending.
+  std::vector<int> opponents(int rank) const;
 
-  // What is known now. `first` is the majority's call if there is one.
-  Mismatch mismatch() const;
+ protected:
+  // A rank has come; the caller knows what each party has called. `party`: its number, that of a new one is the next.
+  void take_side(std::size_t party, int rank, exec::CallSite where);
+
+  // With the text of each party's call, a mismatch but for its place and the fields that differ: in order the majority,
+  // then by the lowest rank.
+  std::vector<std::size_t> in_order() const;
+  Mismatch mismatch_of(const std::vector<std::size_t>& order, const std::vector<std::string>& texts) const;
 
  private:
+  class Patience;
   struct Party {
-    c10::intrusive_ptr<RankWork> work;  // of the one that came first
-    exec::CallSite where;
-    std::vector<int> ranks;  // of the world
+    std::vector<int> ranks;  // of the world, ascending
+    exec::CallSite where;    // of the first of them
   };
 
-  class Patience final : public exec::Timer {
-   public:
-    explicit Patience(exec::WaitQueue& queue) : queue_(queue) {}
-    bool over = false;
+  virtual Mismatch mismatch() const = 0;
+  bool has_majority(std::size_t party) const { return parties_[party].ranks.size() * 2 > ranks_; }
+  void wait_for_the_others(const exec::Observer& observer);
 
-   private:
-    void fire() override {
-      over = true;
-      queue_.notify_all();
-    }
-    exec::WaitQueue& queue_;
-  };
+  Communicators& world_;
+  const std::size_t ranks_;
+  std::vector<Party> parties_;
+  std::size_t arrived_ = 0;
+  exec::WaitQueue queue_;
+  exec::WaitQueue the_end_;  // nobody notifies it
+};
 
-  bool has_majority(const Party& party) const;
-  Mismatch::Side side_of(const Party& party) const;
+// Of the calls of one collective.
+class CallDispute final : public Dispute {
+ public:
+  CallDispute(GroupState& group, std::uint64_t sequence);
+
+  void add(c10::intrusive_ptr<RankWork> work, exec::CallSite where);
+
+ private:
+  Mismatch mismatch() const override;
 
   GroupState& group_;
   const std::uint64_t sequence_;
-  std::vector<Party> parties_;  // in order of arrival
-  std::size_t arrived_ = 0;
-  exec::WaitQueue queue_;
+  Works calls_;  // one of each party
 };
 
 }  // namespace rehearse::comm

@@ -58,6 +58,18 @@ TEST_F(Disputes, TwoAgainstTwo_NamesBothSides) {
             "ranks 1-2 called allreduce(max, float32[2], cpu); they differ in reduce_op (sum, max)");
 }
 
+// The report is the same whoever came first.
+TEST_F(Disputes, NoMajority_IsToldByTheLowestRank) {
+  run(4, [](int rank, const ProcessGroup& group) {
+    if (rank < 2) exec::this_rank::sleep_for(1ms);
+    allreduce(group, at::ones({2}), rank % 2 == 0 ? ReduceOp::SUM : ReduceOp::MAX)->wait();
+  });
+  ASSERT_EQ(mismatches.size(), 1u);
+  EXPECT_THAT(mismatches[0].first.alike, ElementsAre(0, 2));
+  EXPECT_EQ(mismatches[0].first.rank, 0);
+  EXPECT_THAT(mismatches[0].second.alike, ElementsAre(1, 3));
+}
+
 TEST_F(Disputes, SeveralOddOnes_AreAllKept) {
   run_calls("bssmssp");
   ASSERT_EQ(mismatches.size(), 1u);

@@ -65,8 +65,45 @@ TEST_F(GroupCreation, OtherRanksInTheSameCall_AreAMismatch) {
   ASSERT_EQ(mismatches.size(), 1u);
   EXPECT_EQ(mismatches[0].kind, Mismatch::Kind::new_group);
   EXPECT_EQ(mismatches[0].sequence, 1u);
-  EXPECT_EQ(to_string(mismatches[0]), "new_group #1: rank 1 passed {1, 3}, rank 0 passed {0, 2}");
+  EXPECT_EQ(to_string(mismatches[0]), "new_group #1: ranks 0,2 passed {0, 2}, ranks 1,3 passed {1, 3}");
   EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"ranks", "{0, 2}", "{1, 3}"}}));
+}
+
+// Whoever comes first, and whoever of the others has gone on already.
+TEST_F(GroupCreation, OddOneOut_IsNamedInEveryOrder) {
+  for (const std::uint32_t last : {0, 1, 2, 3}) {
+    mismatches.clear();
+    ON_CALL(oracle, choose).WillByDefault([last](ChoiceKind, std::span<const std::uint32_t> candidates) {
+      return candidates.front() == last && candidates.size() > 1 ? 1 : 0;
+    });
+    const auto outcome = run(4, [&](int rank, const ProcessGroup&) {
+      const auto pair = new_group({0, 1}, "pair");
+      const auto group = new_group(rank == 2 ? std::vector<int>{1, 2} : std::vector<int>{1, 2, 3});
+      if (group != nullptr) allreduce(group, at::ones({1}))->wait();
+    });
+    EXPECT_EQ(outcome.ending, exec::Ending::stopped);
+    ASSERT_EQ(mismatches.size(), 1u) << last;
+    EXPECT_TRUE(mismatches[0].has_majority);
+    EXPECT_EQ(mismatches[0].sequence, 2u);
+    EXPECT_THAT(mismatches[0].first.alike, ElementsAre(0, 1, 3));
+    EXPECT_THAT(mismatches[0].second.alike, ElementsAre(2));
+    EXPECT_EQ(to_string(mismatches[0]), "rank 2 passed {1, 2} where ranks 0-1,3 passed {1, 2, 3} to new_group #2");
+    EXPECT_EQ(outcome.stop_reason, to_string(mismatches[0]));
+  }
+}
+
+TEST_F(GroupCreation, RankThatNeverComes_IsWaitedForASecond) {
+  const auto start = clock.now();
+  const auto outcome = run(4, [&](int rank, const ProcessGroup&) {
+    if (rank == 0) exec::this_rank::sleep_for(std::chrono::hours(1));
+    new_group(rank == 1 ? std::vector<int>{1} : std::vector<int>{1, rank}, "late");
+  });
+  EXPECT_EQ(clock.now() - start, std::chrono::seconds(1));
+  EXPECT_EQ(outcome.stop_reason,
+            "new_group #1: rank 1 passed {1} \"late\", rank 2 passed {1, 2} \"late\", rank 3 passed {1, 3} \"late\"");
+  ASSERT_EQ(outcome.blocked.size(), 2u);
+  EXPECT_EQ(outcome.blocked[1].waits_on, "new_group #1 (its ranks disagree)");
+  EXPECT_THAT(outcome.blocked[1].waits_for, ElementsAre(1, 2));
 }
 
 TEST_F(GroupCreation, OtherOrder_IsAMismatch) {

@@ -23,6 +23,7 @@
 
 namespace rehearse::comm {
 
+class CreationDispute;
 class GroupState;
 
 struct CommunicatorOptions {
@@ -78,8 +79,9 @@ class Communicators final : public exec::WaitExplainer {
   // not among them. As torch.distributed.new_group: every rank of the world calls it, members or not, in the same
   // order and with the same ranks. An empty name becomes "group<n>". `store` may be null; otherwise the group's store
   // is `store` with the group's name as prefix.
-  // Throws MismatchError when this rank's n-th call differs from that of an earlier rank; c10::ValueError when ranks
-  // are out of range or double, or when another group has the name.
+  // Throws MismatchError when this rank's n-th call differs from that of an earlier rank, once the others have taken a
+  // side (after a second of virtual time at most); c10::ValueError when ranks are out of range or double, or when
+  // another group has the name.
   c10::intrusive_ptr<c10d::ProcessGroup> new_group(std::span<const int> ranks, std::string_view name,
                                                    const c10::intrusive_ptr<c10d::Store>& store = {});
 
@@ -156,8 +158,9 @@ class Communicators final : public exec::WaitExplainer {
     c10::intrusive_ptr<GroupState> group;
     std::string given_name;
     std::vector<char> called;  // by rank
-    int first = -1;            // the rank that was first
-    exec::CallSite where;
+    int first = -1;        // the lowest of those ranks
+    exec::CallSite where;  // its call
+    std::unique_ptr<CreationDispute> dispute;  // null: all calls so far agree
   };
 
   // A group made from others, by its members alone.
@@ -169,7 +172,7 @@ class Communicators final : public exec::WaitExplainer {
 
   void check_name_is_free(std::string_view name, std::size_t groups) const;  // among the first `groups`
   void start_creation(std::span<const int> ranks, std::string_view name, int rank);
-  void check_creation(std::span<const int> ranks, std::string_view name, std::size_t index, int rank);
+  void join_creation(std::span<const int> ranks, std::string_view name, std::size_t index, int rank);
 
   exec::RankExecutor& executor_;
   exec::Clock& clock_;

@@ -28,12 +28,12 @@ struct Mismatch {
   };
 
   Kind kind = Kind::collective;
-  std::string group;           // its name; for new_group the name that the first side gave
+  std::string group;           // its name; for new_group the name that the first side gave, if any
   std::uint64_t sequence = 0;  // within the group, from 1; for new_group: which new_group of the world, from 0
   bool has_majority = false;   // more than half of the group's ranks made the first call
-  Side first;                  // the call of the majority; without one, the call that was there first
-  Side second;                 // the first call that does not fit it
-  std::vector<Side> others;    // calls that fit neither, in order of arrival
+  Side first;                  // the call of the majority; without one, that of the lowest rank
+  Side second;                 // the call of the lowest rank of those that do not fit it
+  std::vector<Side> others;    // calls that fit neither, by their lowest rank
   std::vector<Field> fields;   // of first and second, only those that differ, the most telling first
 };
 

@@ -119,7 +119,6 @@ class RankWork final : public c10d::Work,
 
  private:
   enum class State : std::uint8_t { pending, completed, failed };
-  class Waiting;
 
   bool block(std::chrono::milliseconds timeout, const exec::Observer& waiting);
   void finish(State state);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/comm/rank_work.h>
+#include <rehearse/exec/observer.h>
+
+#include "comm/group/group_state.h"
+
+namespace rehearse::comm {
+
+// Whatever waits until a work is complete.
+class WorkObserver final : public exec::Observer {
+ public:
+  explicit WorkObserver(const RankWork& work) : work_(work) {}
+  std::string describe() const override { return work_.describe(); }
+  std::string call() const override { return title_of(work_); }
+  bool is_enabled() const override { return !work_.incomplete(); }
+  std::vector<int> waits_for() const override { return work_.waits_for(); }
+  std::uint64_t fingerprint() const override { return work_.fingerprint; }
+
+ private:
+  const RankWork& work_;
+};
+
+}  // namespace rehearse::comm
