@@ -14,7 +14,7 @@ namespace {
 
 WorldOptions world_options(const sim::Scenario& scenario) {
   WorldOptions options = scenario.world;
-  options.keep_all_events = scenario.output.trace;
+  options.keep_all_events = options.keep_all_events || scenario.output.trace;
   return options;
 }
 
@@ -84,6 +84,7 @@ Job::Outcome Job::run(Oracle& answers) {
       world_.run([&](RankContext& context) { program.spec.body(context, scenario_.parameters); });
   outcome.report.program = scenario_.program;
   outcome.path = witness.path(world_.decisions(), world_.events().hash());
+  if (scenario_.world.keep_all_events) outcome.path.calls = sim::calls_of(world_.events());
   return outcome;
 }
 

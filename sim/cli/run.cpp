@@ -54,7 +54,8 @@ std::string problem_of(const Write& write) {
 }  // namespace
 
 int run(const Arguments& arguments, Console& console) {
-  const auto scenario = scenario_of(arguments);
+  auto scenario = scenario_of(arguments);
+  scenario.world.keep_all_events = arguments.check_determinism;
   const OutputFolder folder(scenario.output.directory);
   const InterruptibleScope interruptible;
   console.note(banner(scenario));

@@ -30,7 +30,8 @@ class Check {
 
   void run(const Environment& environment) {
     trace_directory_ = environment.trace_directory;
-    options_.keep_all_events = options_.keep_all_events || !trace_directory_.empty();
+    twice_ = environment.check_determinism;
+    options_.keep_all_events = options_.keep_all_events || !trace_directory_.empty() || twice_;
     if (!environment.replay.empty()) {
       auto log = sim::read_run_log(environment.replay);
       if (log.program == identity_.name) return replay(log, environment.replay);
@@ -38,7 +39,7 @@ class Check {
     if (environment.seed) options_.seed = *environment.seed;
     const std::uint64_t runs = environment.seed ? 1 : environment.runs;
     for (std::uint64_t i = 0; i < runs; ++i, ++options_.seed) {
-      if (!run_seed(environment.check_determinism)) return;
+      if (!run_seed()) return;
     }
   }
 
@@ -64,6 +65,7 @@ class Check {
     outcome.report = world.run(outcome.assertions.wrap(body_));
     outcome.report.program = identity_.name;
     outcome.path = witness.path(world.decisions(), world.events().hash());
+    if (twice_) outcome.path.calls = sim::calls_of(world.events());
     if (!trace_directory_.empty()) write_trace(world.events(), outcome.report);
     return outcome;
   }
@@ -78,10 +80,10 @@ class Check {
   }
 
   // Returns whether all is well.
-  bool run_seed(bool twice) {
+  bool run_seed() {
     auto outcome = simulate_seed();
     const char* variables = "";
-    if (twice && compare(outcome)) variables = "REHEARSE_CHECK_DETERMINISM=1 ";
+    if (twice_ && compare(outcome)) variables = "REHEARSE_CHECK_DETERMINISM=1 ";
     outcome.report.replay =
         fmt::format("{}REHEARSE_SEED={:#x} {}", variables, options_.seed, identity_.command);
     return conclude(outcome, true);
@@ -167,6 +169,7 @@ class Check {
   std::source_location where_;
   CheckIdentity identity_;
   std::string trace_directory_;
+  bool twice_ = false;
 };
 
 }  // namespace

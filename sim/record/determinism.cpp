@@ -2,6 +2,7 @@
 #include <rehearse/sim/determinism.h>
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -74,11 +75,91 @@ RunDifference schedule_difference(const RunPath& first, const RunPath& second) {
   return {RunDifference::What::schedule, at, std::move(text)};
 }
 
+// The calls of one rank, in order.
+using CallsOfRank = std::vector<const RunCalls::Call*>;
+
+std::map<int, CallsOfRank> by_rank(const RunCalls& run) {
+  std::map<int, CallsOfRank> ranks;
+  for (const auto& call : run.calls) ranks[call.rank].push_back(&call);
+  return ranks;
+}
+
+std::string text_of(const RunCalls& run, const RunCalls::Call& call) {
+  return fmt::format("{} as #{} of group \"{}\"", run.texts[call.what], call.sequence, run.texts[call.group]);
+}
+
+// One rank's call in both runs; null: it made none.
+struct CallPair {
+  const RunCalls::Call* first = nullptr;
+  const RunCalls::Call* second = nullptr;
+};
+
+std::string text_of(const RunPath& first, const RunPath& second, const CallPair& pair) {
+  const auto at = [](const RunCalls::Call& call) { return " at t=" + format_time(call.at); };
+  const auto one = pair.first != nullptr ? text_of(first.calls, *pair.first) : "no call";
+  const auto two = pair.second != nullptr ? text_of(second.calls, *pair.second) : "no call";
+  const int rank = (pair.first != nullptr ? pair.first : pair.second)->rank;
+  if (one == two) {
+    return fmt::format("; the first call that differs: rank {}, {}, first run{}, second{}", rank, one, at(*pair.first),
+                       at(*pair.second));
+  }
+  return fmt::format("; the first call that differs: rank {}, first run {}{}, second {}{}", rank, one,
+                     pair.first != nullptr ? at(*pair.first) : "", two, pair.second != nullptr ? at(*pair.second) : "");
+}
+
+// Each rank's calls are compared in their own order: that of the ranks among each other is the schedule's.
+CallPair first_difference_of(const RunPath& first, const CallsOfRank& one, const RunPath& second,
+                             const CallsOfRank& two) {
+  for (std::size_t i = 0; i < std::max(one.size(), two.size()); ++i) {
+    const CallPair pair{i < one.size() ? one[i] : nullptr, i < two.size() ? two[i] : nullptr};
+    if (pair.first == nullptr || pair.second == nullptr || pair.first->at != pair.second->at ||
+        text_of(first.calls, *pair.first) != text_of(second.calls, *pair.second)) {
+      return pair;
+    }
+  }
+  return {};
+}
+
+std::string call_difference(const RunPath& first, const RunPath& second) {
+  const auto ones = by_rank(first.calls);
+  auto twos = by_rank(second.calls);
+  for (const auto& [rank, calls] : ones) twos.try_emplace(rank);
+  CallPair earliest;
+  VirtualTime when = VirtualTime::max();
+  for (const auto& [rank, two] : twos) {
+    const auto one = ones.find(rank);
+    const auto pair = first_difference_of(first, one != ones.end() ? one->second : CallsOfRank{}, second, two);
+    for (const auto* const call : {pair.first, pair.second}) {
+      if (call == nullptr || call->at >= when) continue;
+      when = call->at;
+      earliest = pair;
+    }
+  }
+  return when == VirtualTime::max() ? "" : text_of(first, second, earliest);
+}
+
+std::optional<RunDifference> difference_of_ways(const RunPath& first, const RunPath& second) {
+  const auto parted = std::mismatch(first.decisions.begin(), first.decisions.end(), second.decisions.begin(),
+                                    second.decisions.end());
+  const auto at = static_cast<std::size_t>(parted.first - first.decisions.begin());
+  const bool same_decisions =
+      parted.first == first.decisions.end() && parted.second == second.decisions.end();
+  // Steps that differ before the first differing decision are nearer to the cause.
+  if (first_other_place(first, second) < at ||
+      (same_decisions && first.decisions_hash != second.decisions_hash)) {
+    return schedule_difference(first, second);
+  }
+  if (!same_decisions) return decision_difference(first, second, at);
+  if (first.events_hash == second.events_hash) return std::nullopt;
+  return RunDifference{RunDifference::What::events, 0,
+                       fmt::format("all {} decisions and steps are equal, but the operations differ", at)};
+}
+
 }  // namespace
 
 RunPath path_of(const DecisionLog& decisions, std::uint64_t events_hash) {
   const auto& all = decisions.decisions();
-  return {{all.begin(), all.end()}, {}, decisions.hash(), events_hash};
+  return {{all.begin(), all.end()}, {}, decisions.hash(), events_hash, {}};
 }
 
 std::uint32_t WitnessOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) {
@@ -96,20 +177,9 @@ RunPath WitnessOracle::path(const DecisionLog& decisions, std::uint64_t events_h
 }
 
 std::optional<RunDifference> first_difference(const RunPath& first, const RunPath& second) {
-  const auto parted = std::mismatch(first.decisions.begin(), first.decisions.end(), second.decisions.begin(),
-                                    second.decisions.end());
-  const auto at = static_cast<std::size_t>(parted.first - first.decisions.begin());
-  const bool same_decisions =
-      parted.first == first.decisions.end() && parted.second == second.decisions.end();
-  // Steps that differ before the first differing decision are nearer to the cause.
-  if (first_other_place(first, second) < at ||
-      (same_decisions && first.decisions_hash != second.decisions_hash)) {
-    return schedule_difference(first, second);
-  }
-  if (!same_decisions) return decision_difference(first, second, at);
-  if (first.events_hash == second.events_hash) return std::nullopt;
-  return RunDifference{RunDifference::What::events, 0,
-                       fmt::format("all {} decisions and steps are equal, but the operations differ", at)};
+  auto difference = difference_of_ways(first, second);
+  if (difference) difference->text += call_difference(first, second);
+  return difference;
 }
 
 }  // namespace rehearse::sim

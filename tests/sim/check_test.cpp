@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
@@ -20,6 +21,7 @@ namespace {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // An environment variable for the time of a scope.
@@ -196,6 +198,23 @@ TEST(Environment, CheckDeterminism_RunsTwice) {
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_THAT(message(failures[0]), StartsWith("NONDETERMINISM: two runs of seed 1 took different ways: "));
   EXPECT_THAT(message(failures[0]), HasSubstr("\nreplay: REHEARSE_CHECK_DETERMINISM=1 REHEARSE_SEED=0x1 "));
+  // Each rank makes the same call at the same time.
+  EXPECT_THAT(message(failures[0]), Not(HasSubstr("call that differs")));
+}
+
+TEST(Environment, CheckDeterminism_NamesTheCallThatDiffers) {
+  const Variable twice("REHEARSE_CHECK_DETERMINISM", "1");
+  int entered = 0;
+  const auto failures = failures_of([&] {
+    check({.ranks = 4}, [&](RankContext& ctx) {
+      if (++entered > 4 && ctx.rank() == 2) exec::this_rank::sleep_for(std::chrono::microseconds(3));
+      ctx.group().barrier()->wait();
+    });
+  });
+  ASSERT_EQ(failures.size(), 1u);
+  const auto text = std::regex_replace(message(failures[0]), std::regex("\n  "), " ");
+  EXPECT_THAT(text, HasSubstr("; the first call that differs: rank 2, barrier"));
+  EXPECT_THAT(text, HasSubstr(" as #1 of group \"world\", first run at t=0 ns, second at t=3 us\n"));
 }
 
 TEST(Environment, Replay_TakesTheLogOfThisCheckOnly) {

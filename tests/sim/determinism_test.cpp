@@ -94,6 +94,51 @@ TEST(FirstDifference, OnlyEventsDiffer_SaysSo) {
                     "all 43 decisions and steps are equal, but the operations differ");
 }
 
+// Two calls of three ranks at once, then one of each rank a microsecond later; rank 1's comes late.
+RunPath path_with_calls(VirtualDuration late) {
+  RunPath run = path();
+  run.calls.texts = {"allreduce(sum, float32[3], cpu)", "world"};
+  const auto at = [](std::int64_t microseconds) { return kTimeZero + std::chrono::microseconds(microseconds); };
+  for (const int rank : {0, 1, 2}) run.calls.calls.push_back({at(10), rank, 1, 0, 1});
+  for (const int rank : {0, 2, 1}) run.calls.calls.push_back({rank == 1 ? at(11) + late : at(11), rank, 2, 0, 1});
+  return run;
+}
+
+std::string call_that_differs(const RunPath& second) {
+  RunPath first = path_with_calls({});
+  first.decisions[41].answer = 5;
+  const auto text = first_difference(first, second)->text;
+  const auto at = text.find("; ");
+  return at == std::string::npos ? "" : text.substr(at);
+}
+
+TEST(FirstDifference, Calls_TheRankWhoseCallDiffersIsNamed) {
+  EXPECT_EQ(call_that_differs(path_with_calls({})), "");
+  EXPECT_EQ(call_that_differs(path_with_calls(std::chrono::microseconds(2))),
+            "; the first call that differs: rank 1, allreduce(sum, float32[3], cpu) as #2 of group \"world\", first run "
+            "at t=11 us, second at t=13 us");
+  RunPath other = path_with_calls({});
+  other.calls.texts.push_back("barrier()");
+  other.calls.calls[4].what = 2;
+  EXPECT_EQ(call_that_differs(other),
+            "; the first call that differs: rank 2, first run allreduce(sum, float32[3], cpu) as #2 of group \"world\" "
+            "at t=11 us, second barrier() as #2 of group \"world\" at t=11 us");
+  RunPath fewer = path_with_calls({});
+  fewer.calls.calls.pop_back();
+  EXPECT_EQ(call_that_differs(fewer),
+            "; the first call that differs: rank 1, first run allreduce(sum, float32[3], cpu) as #2 of group \"world\" "
+            "at t=11 us, second no call");
+}
+
+// The order of the ranks among each other is the schedule's, and texts may be numbered otherwise.
+TEST(FirstDifference, SameCallsOfEachRank_NameNone) {
+  RunPath other = path_with_calls({});
+  std::swap(other.calls.calls[0], other.calls.calls[2]);
+  std::swap(other.calls.texts[0], other.calls.texts[1]);
+  for (auto& call : other.calls.calls) std::swap(call.what, call.group);
+  EXPECT_EQ(call_that_differs(other), "");
+}
+
 // Runs 4 ranks under a witness; rank 2 yields `extra` times more before it sleeps.
 RunPath witnessed(std::uint64_t seed, int extra) {
   class EndWorld final : public exec::FailureSink {

@@ -20,7 +20,29 @@
 //   world.use_oracle(witness);
 //   world.run(body);
 //   sim::RunPath path = witness.path(world.decisions(), world.events().hash());
+//   path.calls = sim::calls_of(world.events());         // with WorldOptions::keep_all_events, if they are to be named
+
+namespace rehearse::comm {
+class EventLog;
+}
+
 namespace rehearse::sim {
+
+// The communication calls of a run, in order.
+struct RunCalls {
+  struct Call {
+    VirtualTime at{};
+    int rank = -1;
+    std::uint32_t sequence = 0;
+    std::uint32_t what = 0, group = 0;  // indices into `texts`
+  };
+
+  std::vector<Call> calls;
+  std::vector<std::string> texts;  // "allreduce(sum, float32[3], cpu)", "world"
+};
+
+// Those that the log keeps.
+RunCalls calls_of(const comm::EventLog& events);
 
 // The way that one run took.
 struct RunPath {
@@ -34,6 +56,7 @@ struct RunPath {
   std::vector<Place> places;  // one for each decision, or empty: not known
   std::uint64_t decisions_hash = 0;
   std::uint64_t events_hash = 0;
+  RunCalls calls;  // empty: not known
 };
 
 // From what a world keeps of its last run, without places: enough to name the decision, not the time.
@@ -65,7 +88,9 @@ struct RunDifference {
   What what = What::decision;
   std::size_t decision =
       0;  // index of the first that differs; for `schedule`, the first after it; 0 for `events`
-  // `decision 41 (next_fiber): first run chose 3 of 8, second 5 of 8 at t=1.2 ms`; answers count from 0.
+  // `decision 41 (next_fiber): first run chose 3 of 8, second 5 of 8 at t=1.2 ms`; answers count from 0. Where calls
+  // are known and differ: `...; the first call that differs: rank 2, allreduce(sum, float32[3], cpu) as #7 of group
+  // "world", first run at t=1.3 ms, second at t=1.4 ms`.
   std::string text;
 };
 
