@@ -18,6 +18,12 @@ void fill(torch::nn::Module& module, int salt) {
   }
 }
 
+torch::nn::Linear double_linear(int inputs, int outputs) {
+  torch::nn::Linear linear(inputs, outputs);
+  linear->to(at::kDouble);
+  return linear;
+}
+
 MlpImpl::MlpImpl(int inputs, int hidden, int outputs, at::ScalarType dtype)
     : first(register_module("first", torch::nn::Linear(inputs, hidden))),
       second(register_module("second", torch::nn::Linear(hidden, hidden))),

@@ -22,6 +22,8 @@ at::Tensor values(at::IntArrayRef sizes, int salt, at::ScalarType dtype = at::kD
 // Gives every parameter of the module values of its own; modules filled with the same salt are equal.
 void fill(torch::nn::Module& module, int salt = 0);
 
+torch::nn::Linear double_linear(int inputs, int outputs);
+
 struct MlpImpl : torch::nn::Module {
   explicit MlpImpl(int inputs = 6, int hidden = 16, int outputs = 3, at::ScalarType dtype = at::kDouble);
   at::Tensor forward(const at::Tensor& x);

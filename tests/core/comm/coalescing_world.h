@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "test_world.h"
+
+namespace rehearse::comm {
+
+// Keeps what reaches the fabric, which completes it at once.
+class Coalescing : public CommTest {
+ protected:
+  Coalescing() {
+    ON_CALL(fabric, launch).WillByDefault([this](const Transfer& transfer, Completion& done) {
+      types.push_back(transfer.type);
+      for (const auto* const call : transfer.calls) calls.push_back(*call);
+      done.on_complete();
+    });
+  }
+
+  void run_on_two(const std::function<WorkPtr(int rank, const ProcessGroup& group)>& call) {
+    const auto outcome = run(2, [&](int rank, const ProcessGroup& group) { EXPECT_TRUE(call(rank, group)->wait()); });
+    EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  }
+
+  std::vector<c10d::OpType> types;
+  std::vector<Operation> calls;
+};
+
+}  // namespace rehearse::comm

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: waits time out in virtual time, of the operation or of the call, and name who is missing.
+#include "test_world.h"
+
+namespace rehearse::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using WorkTest = CommTest;
+
+TEST_F(WorkTest, OperationTimeout_CountsFromEachRanksCall) {
+  options.timeout = 100ms;
+  const auto outcome = run(4, [](int rank, const ProcessGroup& group) {
+    if (rank == 3) return exec::this_rank::sleep_for(1s);
+    exec::this_rank::sleep_for(rank * 10ms);
+    const auto work = allreduce(group, at::ones({1}));
+    exec::this_rank::sleep_for(5ms);
+    try {
+      work->wait();
+      ADD_FAILURE();
+    } catch (const TimeoutError& error) {
+      EXPECT_EQ(exec::this_rank::now(), kTimeZero + rank * 10ms + 100ms);
+      EXPECT_STREQ(error.what(),
+                   "allreduce #1 on group \"world\" timed out after 100 ms of virtual time; missing ranks: 3");
+      EXPECT_THAT(error.ranks(), ElementsAre(3));
+      EXPECT_EQ(error.sequence(), 1u);
+    }
+    EXPECT_FALSE(work->isSuccess());
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  EXPECT_TRUE(outcome.hang.empty());
+  EXPECT_THAT(pending, testing::Each(testing::Field(&PendingOperation::gave_up, true)));
+}
+
+// A given timeout counts from the wait, may be tried again, and changes nothing for the operation.
+TEST_F(WorkTest, GivenTimeout_CanBeTriedAgain) {
+  const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
+    if (rank == 1) exec::this_rank::sleep_for(25ms);
+    const auto work = allreduce(group, at::ones({1}));
+    int tries = 0;
+    for (bool done = false; !done; ++tries) {
+      try {
+        done = work->wait(10ms);
+      } catch (const TimeoutError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("timed out after 10 ms of virtual time; missing ranks: 1"));
+      }
+    }
+    EXPECT_EQ(tries, rank == 0 ? 3 : 1);
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
+TEST_F(WorkTest, SlowTransfer_TimesOutWithoutMissingRanks) {
+  fabric.takes = 1s;
+  run(2, [](int, const ProcessGroup& group) {
+    try {
+      allreduce(group, at::ones({1}))->wait(10ms);
+      ADD_FAILURE();
+    } catch (const TimeoutError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("all ranks are there, the transfer takes longer"));
+      EXPECT_TRUE(error.ranks().empty());
+    }
+  });
+}
+
+TEST_F(WorkTest, ZeroTimeout_IsNone) {
+  options.timeout = 0ms;
+  const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
+    if (rank == 0) allreduce(group, at::ones({1}))->wait();
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::deadlock);
+  EXPECT_EQ(outcome.blocked.at(0).waits_on, "allreduce #1 on group \"world\" (1 of 2 ranks are here)");
+  EXPECT_NE(outcome.blocked.at(0).fingerprint, 0u);
+}
+
+TEST_F(WorkTest, Receive_TimesOutToo) {
+  options.timeout = 20ms;
+  const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
+    if (rank == 0) recv(group, at::ones({1}), 1)->wait();
+  });
+  EXPECT_EQ(failure(outcome),
+            "recv #1 from rank 1 on group \"world\" timed out after 20 ms of virtual time; missing ranks: 1");
+  EXPECT_EQ(outcome.end_time, kTimeZero + 20ms);
+}
+
+TEST_F(WorkTest, MonitoredBarrier_PassesWhenAllCome) {
+  fabric.takes = 1ms;
+  const auto outcome = run(3, [](int, const ProcessGroup& group) {
+    group->monitoredBarrier({});
+    EXPECT_EQ(exec::this_rank::now(), kTimeZero + 1ms);
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
+TEST_F(WorkTest, MonitoredBarrier_NamesTheMissingRanks) {
+  for (const bool all : {false, true}) {
+    clock = {};
+    std::string text, others, late;
+    const auto outcome = run(5, [&](int rank, const ProcessGroup& group) {
+      c10d::BarrierOptions barrier;
+      barrier.timeout = 1000ms;
+      if (rank == 3) return;
+      if (rank == 2) exec::this_rank::sleep_for(2s);
+      try {
+        group->monitoredBarrier(barrier, all);
+        ADD_FAILURE();
+      } catch (const CommError& error) {
+        (rank == 0 ? text : rank == 2 ? late : others) = error.what();
+        EXPECT_EQ(exec::this_rank::now(), kTimeZero + (rank == 2 ? 2s : 1s));
+      }
+    });
+    EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+    EXPECT_EQ(text, all ? "[Rank 0]: Ranks 2, 3 failed to pass monitoredBarrier in 1000 ms"
+                        : "[Rank 0]: Rank 2 failed to pass monitoredBarrier in 1000 ms");
+    EXPECT_THAT(others, HasSubstr("Rank 4 successfully reached monitoredBarrier, but received errors"));
+    EXPECT_THAT(late, HasSubstr("Rank 2 successfully reached monitoredBarrier"));
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::comm
