@@ -49,6 +49,20 @@ TEST_F(Disputes, OddOneOut_IsNamedWhereverItComes) {
             "of group \"world\": reduce_op max, not sum");
 }
 
+// c10d itself finds no back end for this device; a custom one would come to ours.
+TEST_F(Disputes, TensorOnAnotherDevice_IsSaid) {
+  run(3, [&](int rank, const ProcessGroup& group) {
+    std::vector<at::Tensor> tensors{at::empty({2}, rank == 1 ? at::kMeta : at::kCPU)};
+    group->getDefaultBackend()->allreduce(tensors, {})->wait();
+    ADD_FAILURE() << "rank " << rank << " went on";
+  });
+  ASSERT_EQ(mismatches.size(), 1u);
+  EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"device", "cpu", "meta"}}));
+  EXPECT_EQ(to_string(mismatches[0]),
+            "rank 1 called allreduce(sum, float32[2], meta) where ranks 0,2 called allreduce(sum, float32[2], cpu) as #1 "
+            "of group \"world\": device meta, not cpu");
+}
+
 TEST_F(Disputes, TwoAgainstTwo_NamesBothSides) {
   run_calls("smms");
   ASSERT_EQ(mismatches.size(), 1u);
