@@ -110,7 +110,7 @@ std::vector<Case> ddp_cases() {
   unused.find_unused_parameters = true;
   fixed.static_graph = true;
   listed.bucket_cap_mb_list = {0.0002, 0.001};
-  return {
+  std::vector<Case> cases{
       {"defaults", with({}), Expected::rounding},
       {"small buckets", with(small), Expected::rounding},
       {"gradients as views", with(views), Expected::rounding},
@@ -126,6 +126,8 @@ std::vector<Case> ddp_cases() {
       {"bfloat16 hook", compressed, Expected::rounding},
       {"PowerSGD hook", power_sgd, Expected::rounding},
   };
+  for (auto& each : ddp_exact_cases()) cases.push_back(std::move(each));
+  return cases;
 }
 
 }  // namespace rehearse::parity

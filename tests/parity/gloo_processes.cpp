@@ -85,18 +85,23 @@ struct Folder {
   fs::path path;
 };
 
-pid_t start(const std::string& suite, int rank, int ranks, const fs::path& folder) {
+pid_t start(const std::string& suite, int rank, int ranks, const fs::path& folder,
+            std::vector<std::string> more_environment) {
   std::vector<std::string> words{"gloo rank", kMark, suite, std::to_string(rank), std::to_string(ranks), folder};
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+  std::vector<char*> variables;
+  for (auto& variable : more_environment) variables.push_back(variable.data());
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
+  variables.push_back(nullptr);
   const std::string output = folder / ("output" + std::to_string(rank));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   pid_t child = -1;
-  const int failed = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
+  const int failed = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, argv.data(), variables.data());
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) throw std::runtime_error("a rank's process cannot be started");
   return child;
@@ -104,10 +109,11 @@ pid_t start(const std::string& suite, int rank, int ranks, const fs::path& folde
 
 }  // namespace
 
-std::vector<std::vector<Result>> run_on_gloo(const std::string& suite, int ranks) {
+std::vector<std::vector<Result>> run_on_gloo(const std::string& suite, int ranks,
+                                             const std::vector<std::string>& more_environment) {
   const Folder folder;
   std::vector<pid_t> children;
-  for (int rank = 0; rank < ranks; ++rank) children.push_back(start(suite, rank, ranks, folder.path));
+  for (int rank = 0; rank < ranks; ++rank) children.push_back(start(suite, rank, ranks, folder.path, more_environment));
   std::string problems;
   for (int rank = 0; rank < ranks; ++rank) {
     int status = 0;

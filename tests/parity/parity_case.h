@@ -17,6 +17,7 @@ using Tensors = std::vector<at::Tensor>;
 enum class Expected {
   equal_bits,   // also when both refuse
   rounding,     // sums of the same numbers in another order: equal bits on 2 ranks, within_rounding() on more
+  exact_sums,   // sums that are exact, and means where the number of ranks is a power of two; else within_rounding()
   gloo_lacks,   // gloo refuses because it has no implementation; we do it
   gloo_is_lax,  // a mistake that gloo lets pass, with whatever result; we refuse
 };
@@ -40,7 +41,9 @@ std::vector<Case> reduction_cases();
 std::vector<Case> refusal_cases();
 std::vector<Case> composed_cases();  // sparse ones among them
 std::vector<Case> sparse_cases();
-std::vector<Case> ddp_cases();
+std::vector<Case> ddp_cases();  // exact ones among them
+std::vector<Case> ddp_exact_cases();
+std::vector<Case> power_sgd_cases();
 
 // Runs all cases one after the other. Ranks that unwind with their world do so.
 std::vector<Result> run_cases(const std::vector<Case>& cases, const ProcessGroup& group);

@@ -9,6 +9,9 @@ and 8 ranks and writes the bits of the parameters, and of the buffers, of the fi
 has others; and what the logger and errors say. Gloo adds in an order that depends on the number of ranks and on the
 place in the tensor; sums of the first two steps are exact for numbers of ranks that are powers of two, the rest is
 compared within rounding.
+
+Products are computed as every processor can (MKL and ATen choose by the processor otherwise), so that whoever computes
+and adds in the same way gets the same bits: tests/parity does.
 """
 import json
 import logging
@@ -16,6 +19,7 @@ import os
 import sys
 import warnings
 
+os.environ.update(MKL_CBWR="COMPATIBLE", ATEN_CPU_CAPABILITY="default")
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp

@@ -38,9 +38,10 @@ struct PowerSgdOptions {
 // PowerSGD (Vogels, Karimireddy, Jaggi: "PowerSGD: Practical Low-Rank Gradient Compression for Distributed
 // Optimization", NeurIPS 2019), as powerSGD_hook() of torch/distributed/algorithms/ddp_comm_hooks has it:
 // gradient M becomes P Q^T with P = orthogonal(mean over ranks of M Q), Q = mean of M^T P. Vectors travel as
-// they are. It draws the first Q from the numbers that PyTorch draws, so that it gives PyTorch's values.
-// Other than there, a column of zeros stays zero with orthogonalization_epsilon = 0, where PyTorch's becomes
-// NaN.
+// they are. It draws the first Q from the numbers that PyTorch draws, and gives PyTorch's values: to the bit
+// where ranks are added up in the same order, as over gloo (tests/parity); a world adds in order of rank, which
+// rounds otherwise from three ranks on. Other than there, a column of zeros stays zero with
+// orthogonalization_epsilon = 0, where PyTorch's becomes NaN.
 //
 // Blocking: reduce() blocks until all ranks' factors are there, one after the other; PyTorch's hook chains
 // callbacks, whose collectives meet in the same order on all ranks only where futures complete at launch
