@@ -2,18 +2,14 @@
 #include <rehearse/job/parameter_text.h>
 
 #include <cmath>
-#include <cstddef>
 
 #include <fmt/format.h>
 
 namespace rehearse {
 namespace {
 
-constexpr std::size_t kBytesShown = 80;
-
 // A cut in the middle of a character would leave half of it.
-std::string_view beginning(std::string_view text) {
-  std::size_t end = kBytesShown;
+std::string_view beginning(std::string_view text, std::size_t end) {
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end);
 }
@@ -28,10 +24,10 @@ std::string escaped(char c) {
 
 }  // namespace
 
-std::string in_quotes(std::string_view text) {
-  const bool whole = text.size() <= kBytesShown;
+std::string in_quotes(std::string_view text, std::size_t bytes_most) {
+  const bool whole = text.size() <= bytes_most;
   std::string result = "\"";
-  for (const char c : whole ? text : beginning(text)) result += escaped(c);
+  for (const char c : whole ? text : beginning(text, bytes_most)) result += escaped(c);
   return result + (whole ? "\"" : "...\"");
 }
 

@@ -11,18 +11,7 @@ namespace rehearse::sim {
 namespace {
 
 std::string toml_text(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      result += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
+  return in_quotes(text, std::string_view::npos);
 }
 
 std::string seed(std::uint64_t value) {

@@ -102,6 +102,15 @@ TEST(Scenario, Printed_ParsesToTheSame) {
   }
 }
 
+// A long one whole, other than in errors; line ends as errors spell them.
+TEST(Scenario, PrintedText_IsSpelledAsInErrors) {
+  const std::string text = "a\n\"b\"\t\\ \x1b " + std::string(100, 'x');
+  Scenario scenario = parse_scenario("program = \"scenario_train\"", "lm.toml");
+  scenario.executable = text;
+  EXPECT_THAT(to_toml(scenario), ::testing::HasSubstr("\nexecutable = \"a\\n\\\"b\\\"\\t\\\\ \\u001b " +
+                                                      std::string(100, 'x') + "\"\n"));
+}
+
 TEST(Scenario, Printed_ReadsWell) {
   EXPECT_EQ(to_toml(parse_scenario("program = \"scenario_train\"", "lm.toml")), R"(program = "scenario_train"
 

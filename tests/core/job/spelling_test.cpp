@@ -13,6 +13,8 @@ TEST(NearestSpelling, Misspelled_FindsTheWordAndNothingFarOff) {
   EXPECT_EQ(nearest_spelling("step", words), "steps");    // one missing
   EXPECT_EQ(nearest_spelling("modell", words), "model");  // one too many
   EXPECT_EQ(nearest_spelling("warmup", words), "warm_up");
+  EXPECT_EQ(nearest_spelling("STEPS", words), "steps");
+  EXPECT_EQ(nearest_spelling("Warm-Up", words), "warm_up");
   EXPECT_EQ(nearest_spelling("lr", words), "");
   EXPECT_EQ(nearest_spelling("momentum", words), "");
   EXPECT_EQ(nearest_spelling("", words), "");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -9,8 +10,8 @@
 // What users wrote, and what they may write, as errors and listings show it: on one line, whatever the text holds.
 namespace rehearse {
 
-// In quotes, as TOML would take it; of a long text the beginning and "...".
-std::string in_quotes(std::string_view text);
+// In quotes, as TOML takes it; of a text of more than `bytes_most` the beginning and "...".
+std::string in_quotes(std::string_view text, std::size_t bytes_most = 80);
 
 // 4.0, 0.5, 1e+300, inf: a number that TOML takes for one with a fraction.
 std::string with_point(double number);

@@ -7,8 +7,9 @@
 
 namespace rehearse {
 
-// For "did you mean": the word of `among` that is nearest to `word`, the first of equally near ones; empty
-// when none is near (more than one letter, and more than a third of the word, would have to change).
+// For "did you mean": the word of `among` that is nearest to `word`, the first of equally near ones, upper and
+// lower case being the same; empty when none is near (more than one letter, and more than a third of the word,
+// would have to change).
 std::string nearest_spelling(std::string_view word, const std::vector<std::string>& among);
 
 }  // namespace rehearse
