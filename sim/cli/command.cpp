@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <rehearse/sim/input_file.h>
 #include <rehearse/sim/run_log.h>
 #include <rehearse/sim/scenario.h>
 
@@ -38,33 +39,40 @@ int dispatch(const Arguments& arguments) {
 
 }  // namespace
 
+int exit_code_of_exception(const std::string& self) {
+  const auto said = [](const char* text, int code) {
+    Console::error(fmt::format("{}\n", text));
+    return code;
+  };
+  try {
+    throw;
+  } catch (const UsageError& error) {
+    return said(error.what(), kExitUsage);
+  } catch (const OutputError& error) {
+    return said(error.what(), kExitOutput);
+  } catch (const sim::ScenarioError& error) {
+    return said(error.what(), kExitUsage);
+  } catch (const sim::InputError& error) {
+    return said(error.what(), kExitUsage);
+  } catch (const sim::RunLogError& error) {
+    return said(error.what(), kExitUsage);
+  } catch (const std::system_error& error) {
+    return said(error.what(), kExitSystem);
+  } catch (const std::bad_alloc&) {
+    return said("no more memory", kExitSystem);
+  } catch (const std::exception& error) {
+    return said(fmt::format("{}: internal error: {}", self, error.what()).c_str(), kExitInternal);
+  }
+}
+
 int command(int argc, const char* const* argv) {
   expect_lost_readers();
   try {
     return dispatch(parse_arguments(argc, argv));
   } catch (const HelpAsked& help) {
     return Console({}).conclude(help.text, 0);
-  } catch (const UsageError& error) {
-    Console::error(fmt::format("{}\n", error.what()));
-    return kExitUsage;
-  } catch (const OutputError& error) {
-    Console::error(fmt::format("{}\n", error.what()));
-    return kExitOutput;
-  } catch (const sim::ScenarioError& error) {
-    Console::error(fmt::format("{}\n", error.what()));
-    return kExitUsage;
-  } catch (const sim::RunLogError& error) {
-    Console::error(fmt::format("{}\n", error.what()));
-    return kExitUsage;
-  } catch (const std::system_error& error) {
-    Console::error(fmt::format("{}\n", error.what()));
-    return kExitSystem;
-  } catch (const std::bad_alloc&) {
-    Console::error("no more memory\n");
-    return kExitSystem;
-  } catch (const std::exception& error) {
-    Console::error(fmt::format("{}: internal error: {}\n", argc > 0 ? argv[0] : "rehearse", error.what()));
-    return kExitInternal;
+  } catch (...) {
+    return exit_code_of_exception(argc > 0 ? argv[0] : "rehearse");
   }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <fstream>
-#include <iterator>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
+#include <rehearse/sim/input_file.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/run_log.h>
 
@@ -13,22 +14,24 @@ namespace rehearse::cli {
 namespace {
 
 // A report.json is told from a log by its first letter.
-bool is_json(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return in.peek() == '{';
+bool is_json(std::string_view bytes) {
+  return bytes.starts_with('{');
 }
 
-Report report_in_json(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
+std::size_t bytes_most(std::string_view beginning) {
+  return is_json(beginning) ? std::size_t{256} << 20 : sim::run_log_bytes_most(beginning);
+}
+
+Report report_in_json(const std::string& bytes, const std::string& file) {
   try {
-    return sim::report_from_json(std::string(std::istreambuf_iterator<char>(in), {}));
+    return sim::report_from_json(bytes);
   } catch (const sim::ReportFormatError& error) {
     throw UsageError(fmt::format("{}: {}", file, error.what()));
   }
 }
 
-Report report_in_log(const Arguments& arguments) {
-  auto log = sim::read_run_log(arguments.operand);
+Report report_in_log(const std::string& bytes, const Arguments& arguments) {
+  auto log = sim::parse_run_log(bytes, arguments.operand);
   if (log.finished) return std::move(log.finished->report);
   throw UsageError(fmt::format(
       "{}: the run of {} with seed {} did not end, so there is no report; run it again: {} replay {}",
@@ -38,9 +41,10 @@ Report report_in_log(const Arguments& arguments) {
 }  // namespace
 
 int explain(const Arguments& arguments, Console& console) {
-  const auto report =
-      is_json(arguments.operand) ? report_in_json(arguments.operand) : report_in_log(arguments);
-  return console.conclude(report);
+  const auto& file = arguments.operand;
+  // Once, from its beginning: it may be a pipe.
+  const auto bytes = sim::read_input(file, "run log or report", bytes_most);
+  return console.conclude(is_json(bytes) ? report_in_json(bytes, file) : report_in_log(bytes, arguments));
 }
 
 }  // namespace rehearse::cli

@@ -169,6 +169,10 @@ std::string run_log_bytes(const RunLog& log) {
   return text + checksum_line(text);
 }
 
+std::size_t run_log_bytes_most(std::string_view beginning) noexcept {
+  return beginning.starts_with(kTitle.substr(0, beginning.size())) ? std::size_t{4} << 30 : 0;
+}
+
 RunLog parse_run_log(std::string_view bytes, const std::string& name) {
   require_title(bytes, name);
   const std::size_t covered = bytes.size() > kChecksumLine ? bytes.size() - kChecksumLine : 0;

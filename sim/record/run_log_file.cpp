@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cerrno>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <system_error>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <rehearse/sim/input_file.h>
 #include <rehearse/sim/run_log.h>
 
 namespace rehearse::sim {
@@ -39,13 +39,11 @@ void write_run_log(const std::filesystem::path& file, const RunLog& log) {
 }
 
 RunLog read_run_log(const std::filesystem::path& file) {
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  if (!in) fail(file, "cannot be read", errno);
-  std::ostringstream bytes;
-  if (in.peek() != std::ifstream::traits_type::eof()) bytes << in.rdbuf();
-  if (errno != 0) fail(file, "cannot be read", errno);  // a folder opens, but does not read
-  return parse_run_log(bytes.str(), file.string());
+  try {
+    return parse_run_log(read_input(file, "run log", run_log_bytes_most), file.string());
+  } catch (const InputError& error) {
+    throw RunLogError(error.what());
+  }
 }
 
 }  // namespace rehearse::sim

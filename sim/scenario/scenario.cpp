@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/sim/scenario.h>
 
-#include <array>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <limits>
 #include <optional>
 
@@ -13,6 +9,7 @@
 #include <rehearse/job/parameter_text.h>
 #include <rehearse/job/program.h>
 #include <rehearse/job/spelling.h>
+#include <rehearse/sim/input_file.h>
 #include <rehearse/sim/seed.h>
 
 #include "scenario_parameters.h"
@@ -169,19 +166,12 @@ Scenario parse_scenario(std::string_view text, const std::string& origin, const 
 
 Scenario read_scenario(const std::filesystem::path& file) {
   constexpr std::size_t kBytesMost = std::size_t{16} << 20;
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
   std::string text;
-  std::array<char, 4096> chunk;
-  while (in && text.size() <= kBytesMost) {
-    in.read(chunk.data(), chunk.size());
-    text.append(chunk.data(), static_cast<std::size_t>(in.gcount()));
+  try {
+    text = read_input(file, "scenario", [](std::string_view) { return kBytesMost; });
+  } catch (const InputError& error) {
+    throw ScenarioError({error.what()});
   }
-  // A folder opens, but does not read.
-  if (!in.eof() && errno != 0)
-    throw ScenarioError({fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno))});
-  if (text.size() > kBytesMost)
-    throw ScenarioError({fmt::format("{}: is larger than 16 MiB, which no scenario is", file.string())});
   return parse_scenario(text, file.string(), file.parent_path());
 }
 

@@ -180,6 +180,24 @@ TEST_F(RunLogFile, NoSuchFile_SaysSo) {
   }
 }
 
+std::string error_of_reading(const fs::path& file) {
+  try {
+    read_run_log(file);
+  } catch (const RunLogError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// Neither takes the memory that reading it would.
+TEST_F(RunLogFile, WithoutEnd_IsRefused) {
+  EXPECT_EQ(error_of_reading("/dev/zero"), "/dev/zero: is not a run log of rehearse");
+  const auto file = folder_ / "run.rlog";
+  write_run_log(file, running_log());
+  fs::resize_file(file, std::uintmax_t{10} << 30);  // a hole, which no disk holds
+  EXPECT_EQ(error_of_reading(file), file.string() + ": is larger than 4096 MiB, which no run log is");
+}
+
 TEST(ExecutableBuildId, Executable_HexDigitsAlwaysTheSame) {
   const std::string id = executable_build_id();
   EXPECT_EQ(id, executable_build_id());

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <rehearse/job/program.h>
 #include <rehearse/sim/scenario.h>
+#include <sys/stat.h>
 
 // Contract: files of every editor are read; what is no scenario, or cannot be read, is said with the file's
 // name.
@@ -88,6 +89,9 @@ TEST_F(ScenarioFile, ThatCannotBeRead_SaysWhy) {
   EXPECT_EQ(reading(file("") / "x.toml"),
             (folder_ / "lm.toml/x.toml").string() + ": cannot be read: Not a directory");
   EXPECT_EQ(reading("/dev/zero"), "/dev/zero: is larger than 16 MiB, which no scenario is");
+  const auto pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(reading(pipe), pipe.string() + ": cannot be read: it is a pipe that nobody writes to");
   EXPECT_EQ(reading(""), ": cannot be read: No such file or directory");
 }
 

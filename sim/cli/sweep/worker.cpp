@@ -10,6 +10,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <unistd.h>
 
+#include "command.h"
 #include "crash.h"
 #include "job.h"
 #include "pipe.h"
@@ -109,9 +110,8 @@ void work(const SweepSetup& setup, WorkerFiles files) {
   int code = 0;
   try {
     Worker(setup, files).run();
-  } catch (const std::exception& error) {
-    std::cerr << "internal error: " << error.what() << std::endl;
-    code = kExitInternal;
+  } catch (...) {
+    code = exit_code_of_exception(setup.arguments.self);
   }
   // Without the destructors of statics: the process that it was forked from has them too.
   _exit(code);

@@ -59,12 +59,15 @@ class RunLogError : public std::runtime_error {
 // Throws RunLogError.
 void write_run_log(const std::filesystem::path& file, const RunLog& log);
 
-// Throws RunLogError: no such file, not a run log, another version, cut off (where), damaged.
+// Throws RunLogError: no such file, too large, not a run log, another version, cut off (where), damaged.
 RunLog read_run_log(const std::filesystem::path& file);
 
 // The file's bytes, and back; `name` stands for the file in errors. Throws RunLogError.
 std::string run_log_bytes(const RunLog& log);
 RunLog parse_run_log(std::string_view bytes, const std::string& name);
+
+// For read_input(): how large a run log may be.
+std::size_t run_log_bytes_most(std::string_view beginning) noexcept;
 
 // The linker's identification of the running executable (its GNU build id), in hexadecimal: two builds of the
 // same sources with the same options agree. "none" when it was linked without. Does not throw.
