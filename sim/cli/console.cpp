@@ -66,6 +66,10 @@ void Console::note(std::string_view text) {
   if (!options_.quiet) write(options_.machine ? stderr : stdout, text);
 }
 
+void Console::end_progress() {
+  if (notes_on_terminal_) note("\n");
+}
+
 void Console::error(std::string_view text) {
   write(stderr, text);
 }

@@ -49,6 +49,8 @@ class Console {
   void result(std::string_view text);
   void note(std::string_view text);
   static void error(std::string_view text);
+  // Leaves the line that was being redrawn by a process that is no more.
+  void end_progress();
 
   // A result that comes last; returns what the process exits with: `exit_code`, or kExitOutput where that is
   // 0 and the result cannot be written (which is said on stderr).

@@ -7,8 +7,10 @@
 #include <rehearse/sim/run_log.h>
 
 #include "commands.h"
+#include "death.h"
 #include "job.h"
 #include "signals.h"
+#include "watcher.h"
 
 namespace rehearse::cli {
 namespace {
@@ -29,7 +31,6 @@ Report other_way(const sim::RunLog& log, const std::string& what) {
 
 Report replayed(const sim::RunLog& log, const sim::Scenario& scenario, Console& console) {
   const auto& finished = *log.finished;
-  const InterruptibleScope interruptible;
   sim::ReplayOracle oracle(finished.decisions, sim::PastEnd::stop);
   Job job(scenario, console);
   try {
@@ -50,7 +51,6 @@ Report replayed(const sim::RunLog& log, const sim::Scenario& scenario, Console& 
 }
 
 Report from_seed(const sim::Scenario& scenario, Console& console) {
-  const InterruptibleScope interruptible;
   Job job(scenario, console);
   return job.run(*seeded_oracle(scenario.world)).report;
 }
@@ -69,11 +69,22 @@ int told(Report report, const Arguments& arguments, Console& console) {
   return console.conclude(report);
 }
 
+// `run` gives the report of one run of the scenario.
+template <class Run>
+int watched(const sim::Scenario& scenario, const Arguments& arguments, Console& console, const Run& run) {
+  const InterruptibleScope interruptible;
+  const Watcher watcher([&](const LastWords& words) {
+    console.end_progress();
+    return told(report_on_death(scenario, words), arguments, console);
+  });
+  return told(run(), arguments, console);
+}
+
 int run_seed(sim::Scenario scenario, const Arguments& arguments, Console& console) {
   if (arguments.seed) scenario.world.seed = *arguments.seed;
   scenario.output.trace = false;
   console.note(banner(scenario));
-  return told(from_seed(scenario, console), arguments, console);
+  return watched(scenario, arguments, console, [&] { return from_seed(scenario, console); });
 }
 
 sim::Scenario scenario_in(const sim::RunLog& log, const std::string& file) {
@@ -97,11 +108,13 @@ int replay(const Arguments& arguments, Console& console) {
     console.note("another build of the program made this log: it may not fit\n");
   }
   const bool interrupted = log.finished && log.finished->report.verdict == Verdict::interrupted;
-  if (log.finished && !interrupted) return told(replayed(log, scenario, console), arguments, console);
+  if (log.finished && !interrupted) {
+    return watched(scenario, arguments, console, [&] { return replayed(log, scenario, console); });
+  }
   // Where it ended was no choice of the run's: all there is to go by is the seed.
   console.note(fmt::format("the run in the log {}; this is its seed from the start\n",
                            interrupted ? "was interrupted" : "did not end"));
-  return told(from_seed(scenario, console), arguments, console);
+  return watched(scenario, arguments, console, [&] { return from_seed(scenario, console); });
 }
 
 }  // namespace rehearse::cli

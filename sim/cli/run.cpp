@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "death.h"
 #include "job.h"
 #include "run_files.h"
 #include "signals.h"
+#include "watcher.h"
 
 namespace rehearse::cli {
 namespace {
@@ -51,6 +53,19 @@ std::string problem_of(const Write& write) {
   }
 }
 
+// In the watcher, when the run's process dies. `problem`: why there is no log.
+int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder& folder,
+         const std::string& problem, const LastWords& words, Console& console) {
+  scenario.output.trace = false;
+  Report report = report_on_death(scenario, words);
+  if (problem.empty()) report.files = files_of(folder, scenario);
+  report.replay = replay_line(arguments, folder, report);
+  const auto failed = problem_of([&] { write_report_files(folder, scenario, report); });
+  if (!failed.empty()) report.files = {folder.log().string()};
+  console.end_progress();
+  return console.conclude(report);
+}
+
 }  // namespace
 
 int run(const Arguments& arguments, Console& console) {
@@ -63,6 +78,9 @@ int run(const Arguments& arguments, Console& console) {
   const auto log = begun_log(scenario, arguments);
   auto problem = problem_of([&] { sim::write_run_log(folder.log(), log); });
 
+  const Watcher watcher([&](const LastWords& words) {
+    return died(scenario, arguments, folder, problem, words, console);
+  });
   Job job(scenario, console);
   auto outcome = job.run(*seeded_oracle(scenario.world));
   if (arguments.check_determinism && outcome.report.verdict != Verdict::interrupted)

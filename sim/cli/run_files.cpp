@@ -31,12 +31,16 @@ std::vector<std::string> files_of(const OutputFolder& folder, const sim::Scenari
   return files;
 }
 
-void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, const Report& report,
-                     sim::RunLog log, const World& world) {
+void write_report_files(const OutputFolder& folder, const sim::Scenario& scenario, const Report& report) {
   const auto& output = scenario.output;
   if (output.report) write_file(folder.report(), [&](std::ostream& out) { out << sim::to_text(report); });
   if (output.json) write_file(folder.json(), [&](std::ostream& out) { out << sim::to_json(report); });
-  if (output.trace) {
+}
+
+void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, const Report& report,
+                     sim::RunLog log, const World& world) {
+  write_report_files(folder, scenario, report);
+  if (scenario.output.trace) {
     write_file(folder.trace(),
                [&](std::ostream& out) { sim::write_chrome_trace(out, world.events(), report); });
   }

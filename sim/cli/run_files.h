@@ -18,6 +18,9 @@ sim::RunLog begun_log(const sim::Scenario& scenario, const Arguments& arguments)
 // What write_run_files() will write, for Report::files.
 std::vector<std::string> files_of(const OutputFolder& folder, const sim::Scenario& scenario);
 
+// The report's, as the scenario's [output] asks for. Throws OutputError.
+void write_report_files(const OutputFolder& folder, const sim::Scenario& scenario, const Report& report);
+
 // Writes what the scenario's [output] asks for, and the log. `world` has just made `report`. Throws
 // OutputError and RunLogError.
 void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, const Report& report,

@@ -4,10 +4,7 @@
 #include <cerrno>
 
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <rehearse/exec/call_site.h>
 #include <rehearse/exec/interrupt.h>
-#include <rehearse/exec/this_rank.h>
 #include <unistd.h>
 
 namespace rehearse::cli {
@@ -15,34 +12,34 @@ namespace {
 
 std::string_view g_note;          // set while no handler is installed
 bool g_on_terminal_line = false;  // where "^C" and progress have begun a line
+void (*g_second)(int) = SIG_DFL;
+LastWords* g_words = nullptr;  // of a worker
 
 void write_note(std::string_view text) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+void handle(int signal, void (*handler)(int), int flags) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  sigaction(signal, &action, nullptr);
 }
 
 // Calls nothing that a signal handler may not.
 void on_signal(int) {
   const int error = errno;
   exec::request_interrupt();
-  ::signal(SIGINT, SIG_DFL);
-  ::signal(SIGTERM, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM})
+    handle(signal, g_second, static_cast<int>(SA_NODEFER | SA_RESETHAND));
   if (g_on_terminal_line) write_note("\n");
   write_note(g_note);
   errno = error;
 }
 
-void say_where() {
-  if (!exec::this_rank::is_fiber()) return;
-  const auto where = exec::CallSite::capture().describe();
-  write_note(
-      fmt::format("rank {} computes{}{}\n", exec::this_rank::rank(), where.empty() ? "" : " at ", where));
-}
-
-// The second time round nothing is left to lose: looking up names may wait for ever for what the rank holds,
-// and the process is about to be killed.
-void on_time_limit(int) {
+void on_time_limit(int signal) {
   const int error = errno;
-  if (exec::interrupt_requested()) say_where();
+  if (exec::interrupt_requested()) note_last_words(*g_words, signal);
   exec::request_interrupt();
   errno = error;
 }
@@ -84,13 +81,18 @@ SignalsHeld::~SignalsHeld() {
   sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 
-void obey_the_sweep() {
-  ::signal(SIGINT, SIG_IGN);
-  ::signal(SIGTERM, SIG_IGN);
-  struct sigaction action {};
-  action.sa_handler = on_time_limit;
-  action.sa_flags = SA_RESTART;
-  sigaction(SIGXCPU, &action, nullptr);
+void end_at_second_interrupt(void (*handler)(int signal)) {
+  g_second = handler;
+}
+
+void leave_signals_to_others() {
+  for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP}) ::signal(signal, SIG_IGN);
+}
+
+void obey_the_sweep(LastWords& words) {
+  leave_signals_to_others();
+  g_words = &words;
+  handle(SIGXCPU, on_time_limit, SA_RESTART);
 }
 
 void expect_lost_readers() {

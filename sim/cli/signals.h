@@ -4,13 +4,14 @@
 #include <csignal>
 #include <string_view>
 
+#include "last_words.h"
+
 namespace rehearse::cli {
 
 // What the first signal says on stderr.
 inline constexpr std::string_view kRunInterrupted =
     "interrupted: the run ends at its next switch, and its report follows; a rank that computes without end "
-    "is "
-    "stopped by a second Ctrl-C, which ends the process at once\n";
+    "is stopped by a second Ctrl-C, which ends the process at once\n";
 inline constexpr std::string_view kSweepInterrupted =
     "interrupted: what the sweep found so far follows; a second Ctrl-C ends the process at once\n";
 
@@ -29,8 +30,12 @@ class InterruptibleScope {
   struct sigaction terminate_before_ {};
 };
 
-// While it lives, SIGINT and SIGTERM wait: between fork() and obey_the_sweep() they would run the sweep's
-// handlers in the worker.
+// What a second signal does while an InterruptibleScope lives: `handler` runs; SIG_DFL, as in the beginning, ends
+// the process at once. During `handler` a third one does so.
+void end_at_second_interrupt(void (*handler)(int signal));
+
+// While it lives, SIGINT and SIGTERM wait: between fork() and what a new process makes of them they would run
+// the other one's handlers in it.
 class SignalsHeld {
  public:
   SignalsHeld();
@@ -42,11 +47,13 @@ class SignalsHeld {
   sigset_t before_;
 };
 
-// In a worker, for the rest of its life: the sweep asks by SIGXCPU that the run under way ends (it then ends
-// as Ending::interrupted), and when that does not help once more, which makes the rank that computes say
-// where. Other signals that go to all processes of a job are ignored: they are for the sweep, which ends its
-// workers.
-void obey_the_sweep();
+// For the rest of this process's life: signals that go to all processes of a job are ignored.
+void leave_signals_to_others();
+
+// The same in a worker of a sweep, which ends its workers itself: it asks by SIGXCPU that the run under way ends
+// (it then ends as Ending::interrupted), and when that does not help once more, which notes where the rank
+// computes.
+void obey_the_sweep(LastWords& words);
 
 // For the whole process: a reader that goes away (`| head`) costs what is still printed, not the run and its
 // files; and a standard stream that was closed stays so, whatever files are opened later.

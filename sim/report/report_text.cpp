@@ -128,11 +128,19 @@ class TextWriter {
     const std::string program = report_.program.empty() ? "" : " program=" + report_.program;
     const std::string seed = report_.seed <= kDecimalSeedMax ? fmt::format("{}", report_.seed)
                                                              : fmt::format("{:#x}", report_.seed);
-    return line(fmt::format("rehearse {}{} ranks={} seed={} schedule={} identity={:016x}", report_.version,
-                            program, report_.ranks, seed, report_.schedule, report_.identity)) +
+    const auto what = fmt::format("rehearse {}{} ranks={} seed={} schedule={}", report_.version, program,
+                                  report_.ranks, seed, report_.schedule);
+    if (!is_measured()) return line(what);
+    return line(fmt::format("{} identity={:016x}", what, report_.identity)) +
            line(fmt::format("ran {} operations, {} decisions and {} switches in {} of virtual time{}",
                             report_.operations, report_.decisions, report_.switches,
                             format_time(report_.end_time), after_the_standstill()));
+  }
+
+  // Not of a run that its process did not survive, or that a replay gave up.
+  bool is_measured() const {
+    return report_.identity != 0 || report_.switches != 0 || report_.operations != 0 ||
+           report_.end_time != kTimeZero;
   }
 
   // A hang that a timeout ended took longer than anything went on.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 #include "cli/process.h"
 
@@ -33,12 +34,16 @@ TEST_F(Arguments, NoCommand_IsRefused) {
 TEST_F(Arguments, UnknownCommand_IsRefused) {
   refuses({"rnu", "a.toml"},
           std::string("job: there is no command \"rnu\" (did you mean \"run\"?)\n") + kUsage);
+  refuses({"RUN", "a.toml"},
+          std::string("job: there is no command \"RUN\" (did you mean \"run\"?)\n") + kUsage);
   refuses({"train"}, std::string("job: there is no command \"train\"\n") + kUsage);
 }
 
 TEST_F(Arguments, UnknownOption_IsRefused) {
   refuses({"run", "a.toml", "--sead=3"},
           std::string("job run: there is no option \"--sead\" (did you mean \"--seed\"?)\n") + kUsageRun);
+  refuses({"run", "a.toml", "--SEED=3"},
+          std::string("job run: there is no option \"--SEED\" (did you mean \"--seed\"?)\n") + kUsageRun);
   refuses({"run", "a.toml", "-q"}, std::string("job run: there is no option \"-q\"\n") + kUsageRun);
   refuses({"run", "--", "a.toml"}, std::string("job run: there is no option \"--\"\n") + kUsageRun);
   refuses({"explain", "run.rlog", "--seed=3"},
@@ -113,7 +118,7 @@ TEST_F(Arguments, ScenarioWithMistakes_SaysAllOfThem) {
   write_file(folder_ / "a.toml", "program = \"sun\"\n[world]\nranks = 0\nsede = 3\n");
   refuses(
       {"run", "a.toml"},
-      "a.toml:1: program \"sun\" is not in this executable (did you mean \"sum\"?); it has forever, moody, "
+      "a.toml:1: program \"sun\" is not in this executable (did you mean \"sum\"?); it has dies, forever, moody, "
       "prints, "
       "races, "
       "skip, sum, swap, throws, waits, wrong. Run the scenario with the executable whose source says "
@@ -141,6 +146,21 @@ TEST_F(Arguments, PathThatIsAFolder_IsRefused) {
     refuses({command, "."}, ".: cannot be read: Is a directory\n");
 }
 
+// None of them is read to an end that it does not have, or waited for.
+TEST_F(Arguments, PathThatIsNoFile_IsRefused) {
+  const auto pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const char* command : {"run", "replay", "explain"})
+    refuses({command, "pipe"}, "pipe: cannot be read: it is a pipe that nobody writes to\n");
+  refuses({"run", "/dev/zero"}, "/dev/zero: is larger than 16 MiB, which no scenario is\n");
+  refuses({"replay", "/dev/zero"}, "/dev/zero: is not a run log of rehearse\n");
+  refuses({"explain", "/dev/zero"}, "/dev/zero: is not a run log of rehearse\n");
+  write_file(folder_ / "report.json", "{\"rehearse_report\": 1}\n" + std::string(100, ' '));
+  std::filesystem::resize_file(folder_ / "report.json", std::uintmax_t{10} << 30);
+  refuses({"explain", "report.json"},
+          "report.json: is larger than 256 MiB, which no run log or report is\n");
+}
+
 TEST_F(Arguments, Version_IsPrinted) {
   const auto finished = run_process(CLI_JOB, {"--version"}, folder_);
   EXPECT_EQ(finished.exit_code, 0);
@@ -166,7 +186,7 @@ TEST_F(Arguments, HelpOfACommand_NamesItsOptions) {
 
 TEST_F(Arguments, ListOfAnUnknownProgram_IsRefused) {
   refuses({"list", "sun"},
-          "job list: there is no program \"sun\" in this executable (did you mean \"sum\"?); it has forever, "
+          "job list: there is no program \"sun\" in this executable (did you mean \"sum\"?); it has dies, forever, "
           "moody, "
           "prints, races, "
           "skip, sum, swap, throws, waits, wrong\n");
@@ -197,6 +217,8 @@ TEST_F(Arguments, List_PrintsProgramsAndParameters) {
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_EQ(finished.err, "");
   EXPECT_EQ(finished.out,
+            "dies: rank 2 ends the process\n"
+            "  by = \"abort\"  # or fault, recursion\n"
             "forever: all-reduces until somebody stops it\n"
             "  compute = false  # rank 2 computes, and never switches\n"
             "moody: takes another way each time\n"

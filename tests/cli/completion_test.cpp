@@ -102,7 +102,7 @@ TEST_F(Completion, Zsh_OffersTheSame) {
   EXPECT_THAT(found("''"), HasSubstr("\nreplay:Runs again what a decision log holds"));
   EXPECT_THAT(found("run ''"), HasSubstr("\n--seed=[instead of the scenario's \\[world\\] seed]:N: \n"));
   EXPECT_THAT(found("run ''"), HasSubstr("\n1:SCENARIO:_files -g \"*.(toml)\"\n"));
-  EXPECT_THAT(found("list ''"), HasSubstr("\n1:PROGRAM:(forever moody "));
+  EXPECT_THAT(found("list ''"), HasSubstr("\n1:PROGRAM:(dies forever moody "));
 }
 
 TEST_F(Completion, UnknownShell_IsRefused) {

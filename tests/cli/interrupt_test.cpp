@@ -15,6 +15,7 @@
 namespace rehearse::test {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
@@ -22,8 +23,7 @@ using ::testing::StartsWith;
 
 constexpr const char* kNote =
     "interrupted: the run ends at its next switch, and its report follows; a rank that computes without end "
-    "is "
-    "stopped by a second Ctrl-C, which ends the process at once\n";
+    "is stopped by a second Ctrl-C, which ends the process at once\n";
 
 class Interrupt : public ::testing::Test {
  protected:
@@ -107,8 +107,13 @@ TEST_F(Interrupt, ASecondRunToCompare_IsCompared_OrNot) {
 TEST_F(Interrupt, ARankThatNeverSwitches_NeedsASecond) {
   scenario("forever", "[parameters]\ncompute = true\n");
   const auto finished = interrupted({"run", "forever.toml"}, "computing", SIGINT, 2);
-  EXPECT_EQ(finished.exit_code, -SIGINT);
+  EXPECT_EQ(finished.exit_code, 130);
   EXPECT_EQ(finished.err, kNote);
+  EXPECT_THAT(finished.out,
+              HasSubstr("\nINTERRUPTED: rank 2 computes and came to no switch: ended by a second SIGINT (Interrupt)\n"
+                        "rank 2  stopped  at job.cpp:"));
+  EXPECT_THAT(finished.out, HasSubstr(" in compute_for_ever  t=0 ns\n"));
+  EXPECT_THAT(finished.out, EndsWith("\nreplay: job replay rehearse-out/forever/run.rlog\n"));
   // The log was there before the run.
   EXPECT_EQ(sim::read_run_log(folder_ / "rehearse-out/forever/run.rlog").seed, 1u);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A user's executable, as small as it gets: programs, linked with rehearse::main.
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <stdexcept>
@@ -112,3 +113,27 @@ REHEARSE_PROGRAM(moody){.summary = "takes another way each time",
                           for (int i = 0; i < times; ++i) rehearse::exec::this_rank::yield();
                           ctx.group().barrier()->wait();
                         }};
+
+[[gnu::noinline]] int recurse(volatile int& depth) {
+  volatile char frame[4096];
+  frame[0] = 1;
+  depth = depth + 1;
+  return depth > 0 ? recurse(depth) + frame[0] : 0;
+}
+
+[[gnu::noinline]] void end_process(const std::string& by) {
+  if (by == "abort") std::abort();
+  volatile int depth = 0;
+  if (by == "recursion") recurse(depth);
+  volatile int* volatile nothing = nullptr;
+  if (by == "fault") *nothing = 1;
+}
+
+REHEARSE_PROGRAM(dies){.summary = "rank 2 ends the process",
+                       .parameters = {{"by", std::string("abort"), "or fault, recursion"}},
+                       .body = [](RankContext& ctx, const Parameters& parameters) {
+                         auto value = at::full({1}, 1.0);
+                         ctx.group().allreduce(value)->wait();
+                         if (ctx.rank() == 2) end_process(parameters.text("by"));
+                         ctx.group().barrier()->wait();
+                       }};

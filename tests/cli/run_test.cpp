@@ -265,5 +265,16 @@ TEST_F(Explain, PrintsTheReportAgain) {
             read_file(folder_ / "rehearse-out/swap/report.json"));
 }
 
+TEST_F(Explain, FromAPipe_IsTheSame) {
+  scenario("swap");
+  const auto first = job({"run", "swap.toml", "--quiet"});
+  for (const char* file : {"run.rlog", "report.json"}) {
+    const auto command = std::string("cat rehearse-out/swap/") + file + " | '" CLI_JOB "' explain /dev/stdin";
+    const auto finished = run_process("/bin/sh", {"-c", command}, folder_);
+    EXPECT_EQ(finished.exit_code, 2) << file;
+    EXPECT_EQ(line(finished.out, 0), line(first.out, 0)) << file;
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::test

@@ -73,11 +73,61 @@ TEST(Culprit, OfAMismatch_IsBothCallsInEitherOrder) {
                                            "allreduce(sum, float32[], cpu)  at a.cpp:2 in f"));
 }
 
-TEST(Culprit, WithoutRanks_IsTheHeadline) {
+Report ended(Verdict verdict, const std::string& state, const std::string& doing, const std::string& where) {
+  Report report;
+  report.verdict = verdict;
+  RankLine line;
+  line.rank = 1;
+  line.state = state;
+  line.doing = doing;
+  line.where = where;
+  report.rank_lines.push_back(line);
+  return report;
+}
+
+TEST(Culprit, OfATimeLimit_IsThePlaces) {
+  auto report = ended(Verdict::interrupted, "stopped", "", "train.cpp:41 in step");
+  report.rank_lines.push_back(report.rank_lines[0]);
+  report.rank_lines[1].state = "blocked";
+  report.rank_lines[1].doing = "allreduce #7 on group \"world\" (1 of 2 ranks are here)";
+  EXPECT_THAT(culprit(report), ElementsAre("at train.cpp:41 in step"));
+  report.rank_lines[0].state = "returned";
+  report.rank_lines[0].where = "train.cpp:50 in train";
+  EXPECT_THAT(culprit(report), ElementsAre("at train.cpp:41 in step"));
+}
+
+std::size_t count_of_bugs(const std::vector<Report>& failures) {
+  SeedResults results;
+  for (const auto& failure : failures) {
+    const auto seed = results.size();
+    results[seed].failure = std::make_unique<Report>(failure);
+  }
+  return bugs_of(results).size();
+}
+
+TEST(Bugs, EndlessLoopsOfDifferentLines_AreTwo) {
+  const auto loop = ended(Verdict::interrupted, "stopped", "", "train.cpp:41 in step");
+  EXPECT_EQ(count_of_bugs({loop, loop}), 1u);
+  EXPECT_EQ(count_of_bugs({loop, ended(Verdict::interrupted, "stopped", "", "train.cpp:52 in step")}), 2u);
+}
+
+TEST(Bugs, CrashesAtDifferentLines_AreTwo) {
+  const std::string how = "SIGSEGV (Segmentation fault)";
+  const auto fault = ended(Verdict::crashed, "failed", how, "a.cpp:1 in f");
+  EXPECT_EQ(count_of_bugs({fault, fault}), 1u);
+  EXPECT_EQ(count_of_bugs({fault, ended(Verdict::crashed, "failed", how, "a.cpp:2 in f")}), 2u);
+}
+
+TEST(Bugs, WithoutRanks_AreToldByTheirHeadlines) {
   Report report;
   report.verdict = Verdict::crashed;
   report.headline = "ended after 3.5e-2 s at 0x7ffe12";
-  EXPECT_THAT(culprit(report), ElementsAre("ended after # s at #"));
+  Report later = report, other = report;
+  later.headline = "ended after 4 s at 0x7ffe99";
+  other.headline = "ended by SIGKILL";
+  EXPECT_THAT(culprit(report), ElementsAre());
+  EXPECT_EQ(count_of_bugs({report, later}), 1u);
+  EXPECT_EQ(count_of_bugs({report, other}), 2u);
 }
 
 TEST(Bugs, FortyFailuresOfTwoBugs_AreTwo) {

@@ -20,7 +20,8 @@ struct Walk {
 
 _Unwind_Reason_Code visit(_Unwind_Context* context, void* data) {
   auto& walk = *static_cast<Walk*>(data);
-  const auto address = static_cast<std::uintptr_t>(_Unwind_GetIP(context));
+  int interrupted = 0;
+  auto address = static_cast<std::uintptr_t>(_Unwind_GetIPInfo(context, &interrupted));
   // The stack of a fiber ends in code that nobody called.
   if (address == 0) return _URC_END_OF_STACK;
   if (walk.skip > 0) {
@@ -28,6 +29,8 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* data) {
     return _URC_NO_REASON;
   }
   if (walk.count == walk.out.size()) return _URC_END_OF_STACK;
+  // Looked up as what it is elsewhere: the address after a call. Of a signal it is that of the instruction.
+  if (interrupted != 0) ++address;
   walk.out[walk.count++] = reinterpret_cast<void*>(address);
   return _URC_NO_REASON;
 }

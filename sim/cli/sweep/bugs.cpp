@@ -6,6 +6,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace rehearse::cli {
@@ -32,23 +33,29 @@ std::vector<std::string> culprit(const Report& report) {
     parts.insert(placed(difference.first.fingerprint, difference.first.where));
     parts.insert(placed(difference.second.fingerprint, difference.second.where));
   }
+  // What a rank was doing when a clock ended the run is chance; in which lines is not.
+  if (report.verdict == Verdict::interrupted) {
+    for (const auto& line : report.rank_lines) {
+      if (line.state != "returned" && !line.where.empty()) parts.insert("at " + line.where);
+    }
+  }
   for (const auto* state : {"failed", "blocked"}) {
     if (!parts.empty()) break;
     for (const auto& line : report.rank_lines) {
       if (line.state == state) parts.insert(placed(line.doing, line.where));
     }
   }
-  if (parts.empty()) parts.insert(without_numbers(report.headline));
   return {parts.begin(), parts.end()};
 }
 
 std::vector<Bug> bugs_of(const SeedResults& results) {
   std::vector<Bug> bugs;
-  std::map<std::pair<Verdict, std::vector<std::string>>, std::size_t> known;
+  std::map<std::tuple<Verdict, std::vector<std::string>, std::string>, std::size_t> known;
   for (const auto& [seed, result] : results) {
     if (!result.failure) continue;
     auto parts = culprit(*result.failure);
-    const auto [entry, is_new] = known.try_emplace({result.failure->verdict, parts}, bugs.size());
+    const auto story = parts.empty() ? without_numbers(result.failure->headline) : "";
+    const auto [entry, is_new] = known.try_emplace({result.failure->verdict, parts, story}, bugs.size());
     if (is_new) bugs.push_back({result.failure.get(), std::move(parts), {}});
     bugs[entry->second].seeds.push_back(seed);
   }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "crash.h"
 
-#include <cstring>
 #include <exception>
-#include <ostream>
 
 #include <fmt/format.h>
-#include <rehearse/sim/report_writers.h>
 #include <sys/wait.h>
 
+#include "death.h"
 #include "job.h"
 #include "pipe.h"
 #include "run_files.h"
@@ -18,8 +16,7 @@ namespace {
 
 std::string manner(int status) {
   if (!WIFSIGNALED(status)) return fmt::format("with exit code {}", WEXITSTATUS(status));
-  const int signal = WTERMSIG(status);
-  return fmt::format("by SIG{} ({})", sigabbrev_np(signal), strsignal(signal));
+  return "by " + signal_text(WTERMSIG(status));
 }
 
 // Usually says why: an assertion, a sanitizer's verdict, a stack overflow.
@@ -30,6 +27,15 @@ std::string last_line(const std::string& text) {
   return text.substr(start + 1, end - start);
 }
 
+std::string headline(const SweepSetup& setup, std::optional<int> status, const LastWords& words, int printed) {
+  if (!status) {
+    return past_its_time(setup) + " and had to be killed" +
+           (words.rank < 0 ? "" : fmt::format(": rank {} computes", words.rank));
+  }
+  const auto said = last_line(contents(printed));
+  return crash_headline(words, manner(*status)) + (said.empty() ? "" : "; its last words: " + said);
+}
+
 }  // namespace
 
 std::string past_its_time(const SweepSetup& setup) {
@@ -37,21 +43,12 @@ std::string past_its_time(const SweepSetup& setup) {
 }
 
 std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64_t seed,
-                                            std::optional<int> status, int printed) {
+                                            std::optional<int> status, const LastWords& words, int printed) {
   auto scenario = setup.scenario;
   scenario.world.seed = seed;
   scenario.output.trace = false;
-  const auto said = last_line(contents(printed));
-  Report report;
-  report.verdict = status ? Verdict::crashed : Verdict::interrupted;
-  report.headline = status ? fmt::format("the process ended {} in the middle of the run", manner(*status))
-                           : past_its_time(setup) + " and had to be killed";
-  if (!said.empty()) report.headline += "; its last words: " + said;
-  report.program = scenario.program;
-  report.ranks = scenario.world.ranks;
-  report.seed = seed;
-  report.schedule = scenario.world.schedule == Schedule::random ? "random" : "round_robin";
-  report.version = REHEARSE_VERSION;
+  Report report = report_on_death(scenario, status ? Verdict::crashed : Verdict::interrupted,
+                                  headline(setup, status, words, printed), words);
   try {
     const auto folder = seed_folder(scenario, seed);
     const OutputFolder out(folder);
@@ -60,10 +57,7 @@ std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64
     report.files = files_of(out, scenario);
     keep_printed(printed, folder, report);
     sim::write_run_log(out.log(), begun_log(scenario, setup.arguments));
-    if (scenario.output.report)
-      write_file(out.report(), [&](std::ostream& file) { file << sim::to_text(report); });
-    if (scenario.output.json)
-      write_file(out.json(), [&](std::ostream& file) { file << sim::to_json(report); });
+    write_report_files(out, scenario, report);
     return {std::move(report), ""};
   } catch (const std::exception& error) {
     report.files.clear();

@@ -66,16 +66,17 @@ std::string stopped_text(const SweepOutcome& outcome) {
 std::string found_text(const SweepOutcome& outcome, bool colour) {
   const auto bugs = bugs_of(outcome.results);
   const auto ran = outcome.results.size();
-  const auto runs = count_text(different_runs(outcome.results), "different run");
+  const auto runs = different_runs(outcome.results);
+  const auto runs_text = runs == 0 ? "" : fmt::format(" ({})", count_text(runs, "different run"));
   if (bugs.empty()) {
-    return fmt::format("{}: {} of {} found nothing ({})\n", coloured("OK", true, colour),
-                       count_text(ran, "seed"), outcome.program, runs);
+    return fmt::format("{}: {} of {} found nothing{}\n", coloured("OK", true, colour),
+                       count_text(ran, "seed"), outcome.program, runs_text);
   }
   std::size_t failed = 0;
   for (const auto& bug : bugs) failed += bug.seeds.size();
   auto text =
-      fmt::format("{}: {} of {} ({}), {}{}\n", coloured("FAILED", false, colour), failed,
-                  count_text(ran, "seed"), runs, count_text(bugs.size(), "bug"), stopped_text(outcome));
+      fmt::format("{}: {} of {}{}, {}{}\n", coloured("FAILED", false, colour), failed,
+                  count_text(ran, "seed"), runs_text, count_text(bugs.size(), "bug"), stopped_text(outcome));
   if (failed == 1) return text + sim::to_text(*bugs.front().first, {.colour = colour});
   for (std::size_t i = 0; i < bugs.size(); ++i) text += bug_text(bugs[i], i + 1);
   return text + fmt::format("replay: {}\n", bugs.front().first->replay);

@@ -30,10 +30,10 @@ Fd make_printed() {
 }
 
 // In the worker, before anything else.
-void become_worker(pid_t sweep, int printed) {
+void become_worker(pid_t sweep, int printed, LastWords& words) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != sweep) _exit(0);  // it died before that was said
-  obey_the_sweep();
+  obey_the_sweep(words);
   dup2(printed, STDOUT_FILENO);
   dup2(printed, STDERR_FILENO);
 }
@@ -56,12 +56,13 @@ Workers::Process Workers::spawn() {
   auto seeds = make_pipe();
   auto answers = make_pipe();
   auto printed = make_printed();
+  auto words = share_last_words();
   const pid_t sweep = getpid();
   pid_t pid = -1;
   {
     const SignalsHeld held;
     pid = fork();
-    if (pid == 0) become_worker(sweep, printed.get());
+    if (pid == 0) become_worker(sweep, printed.get(), *words);
   }
   if (pid < 0) throw std::system_error(errno, std::generic_category(), "a worker process");
   if (pid == 0) {
@@ -69,6 +70,7 @@ Workers::Process Workers::spawn() {
     processes_.clear();
     { const Fd theirs = std::move(seeds.write_end); }
     { const Fd theirs = std::move(answers.read_end); }
+    const LastWordsScope scope(*words);
     work(setup_, {seeds.read_end.get(), answers.write_end.get(), printed.get()});
   }
   Process process;
@@ -76,6 +78,7 @@ Workers::Process Workers::spawn() {
   process.seeds = std::move(seeds.write_end);
   process.answers = std::move(answers.read_end);
   process.printed = std::move(printed);
+  process.words = std::move(words);
   return process;
 }
 
@@ -93,6 +96,7 @@ void Workers::start(std::uint64_t seed) {
   idle->seed = seed;
   idle->since = real_time();
   idle->asked = 0;
+  *idle->words = {};
   try {
     write_whole(idle->seeds.get(), &seed, sizeof seed);
   } catch (const std::system_error&) {
@@ -145,14 +149,13 @@ Workers::Done Workers::take(Process& process) {
 
 // The process is dead, or overdue and killed. Its seed gets a report; another process takes its place.
 Workers::Done Workers::buried(Process& process) {
-  // Asked twice, it was to be killed: should it have died of looking up names before, that is no crash of the
-  // user's.
+  // Asked twice, it was to be killed; how it died is of no interest.
   const bool overdue = process.asked == 2;
   const int status = end(process, overdue);
   const double seconds = std::chrono::duration<double>(real_time() - process.since).count();
   Done done{*process.seed, {0, seconds, nullptr}, ""};
   const std::optional<int> died = overdue ? std::nullopt : std::optional(status);
-  auto [report, error] = crash_report(setup_, *process.seed, died, process.printed.get());
+  auto [report, error] = crash_report(setup_, *process.seed, died, *process.words, process.printed.get());
   done.result.failure = std::make_unique<Report>(std::move(report));
   done.error = std::move(error);
   process = spawn();

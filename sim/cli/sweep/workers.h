@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include "last_words.h"
 #include "pipe.h"
 #include "seed_result.h"
 #include "worker.h"
@@ -48,6 +49,7 @@ class Workers {
   struct Process {
     pid_t pid = -1;
     Fd seeds, answers, printed;
+    SharedLastWords words;  // of the seed under way
     std::optional<std::uint64_t> seed;  // under way
     std::chrono::nanoseconds since{};
     int asked = 0;  // how often it was asked to end, being past its time

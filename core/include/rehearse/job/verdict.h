@@ -19,7 +19,7 @@ enum class Verdict {
   check_failed,    // a check of the program's own, or a checker of the simulation
   timeout,         // an operation outlived its timeout although the missing rank was still on its way
   interrupted,     // the user ended it: Ctrl-C, SIGTERM
-  crashed,         // the process ended in the middle of the run; only a sweep, which survives it, says so
+  crashed,         // the process ended in the middle of the run; another process says so
 };
 
 // "DEADLOCK", "OK", "RANK FAILED", ...

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "death.h"
+
+#include <fmt/format.h>
+
+namespace rehearse::cli {
+namespace {
+
+std::string interrupt_headline(const LastWords& words) {
+  const auto how = fmt::format("ended by a second {}", signal_text(words.signal));
+  return words.rank < 0 ? how : fmt::format("rank {} computes and came to no switch: {}", words.rank, how);
+}
+
+}  // namespace
+
+std::string crash_headline(const LastWords& words, const std::string& manner) {
+  if (words.signal == 0) return fmt::format("the process ended {} in the middle of the run", manner);
+  const auto by = signal_text(words.signal);
+  return words.rank < 0 ? fmt::format("the process ended by {} outside of its ranks", by)
+                        : fmt::format("rank {} ended the process by {}", words.rank, by);
+}
+
+Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::string headline,
+                       const LastWords& words) {
+  Report report;
+  report.verdict = verdict;
+  report.headline = std::move(headline);
+  report.program = scenario.program;
+  report.ranks = scenario.world.ranks;
+  report.seed = scenario.world.seed;
+  report.schedule = scenario.world.schedule == Schedule::random ? "random" : "round_robin";
+  report.version = REHEARSE_VERSION;
+  if (words.rank < 0) return report;
+  const bool crashed = verdict == Verdict::crashed;
+  report.rank_lines.push_back(
+      line_of(words, crashed ? "failed" : "stopped", crashed ? signal_text(words.signal) : ""));
+  return report;
+}
+
+Report report_on_death(const sim::Scenario& scenario, const LastWords& words) {
+  const bool interrupted = words.signal == SIGINT || words.signal == SIGTERM;
+  return report_on_death(scenario, interrupted ? Verdict::interrupted : Verdict::crashed,
+                         interrupted ? interrupt_headline(words) : crash_headline(words, ""), words);
+}
+
+}  // namespace rehearse::cli

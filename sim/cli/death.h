@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+#include <rehearse/sim/scenario.h>
+
+#include "last_words.h"
+
+// Runs that their process did not survive, told by another process.
+namespace rehearse::cli {
+
+// The facts of the scenario, and a line for the rank that ran, if that is known. Files and replay line are the
+// caller's.
+Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::string headline,
+                       const LastWords& words);
+
+// "rank 2 ended the process by SIGSEGV (Segmentation fault)"; `manner` says how where nothing was noted.
+std::string crash_headline(const LastWords& words, const std::string& manner);
+
+// Of a run that crashed, or was ended by a second Ctrl-C; the verdict too.
+Report report_on_death(const sim::Scenario& scenario, const LastWords& words);
+
+}  // namespace rehearse::cli

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "last_words.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <rehearse/exec/this_rank.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace rehearse::cli {
+namespace {
+
+constexpr std::array kFatal = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
+
+LastWords* g_words = nullptr;  // null: no scope
+std::optional<int> (*g_tell)() = nullptr;
+std::array<struct sigaction, kFatal.size()> g_before;
+
+std::optional<int> noted(int signal) {
+  auto* const words = std::exchange(g_words, nullptr);
+  if (words == nullptr) return std::nullopt;
+  note_last_words(*words, signal);
+  return g_tell != nullptr ? g_tell() : std::nullopt;
+}
+
+void on_fatal(int signal, siginfo_t* info, void*) {
+  const auto code = noted(signal);
+  const auto place = std::find(kFatal.begin(), kFatal.end(), signal) - kFatal.begin();
+  const auto& before = g_before[static_cast<std::size_t>(place)];
+  if (code && (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) _exit(*code);
+  // Who was there before sees the fault when it repeats; what somebody sent does not.
+  sigaction(signal, &before, nullptr);
+  if (info->si_code <= 0) ::raise(signal);
+}
+
+}  // namespace
+
+void Unmap::operator()(LastWords* words) const noexcept {
+  munmap(words, sizeof *words);
+}
+
+SharedLastWords share_last_words() {
+  void* const memory =
+      mmap(nullptr, sizeof(LastWords), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    throw std::system_error(errno, std::generic_category(), "memory to share with a process");
+  return SharedLastWords(new (memory) LastWords);
+}
+
+void note_last_words(LastWords& words, int signal) noexcept {
+  if (exec::this_rank::is_fiber()) {
+    words.rank = exec::this_rank::rank();
+    words.at_ns = exec::this_rank::now().time_since_epoch().count();
+  }
+  words.signal = signal;
+  // Last: of a stack that is in pieces there may be no end.
+  words.frames = exec::CallSite::capture_to(words.addresses);
+}
+
+std::string signal_text(int signal) {
+  return fmt::format("SIG{} ({})", sigabbrev_np(signal), strsignal(signal));
+}
+
+RankLine line_of(const LastWords& words, std::string state, std::string doing) {
+  RankLine line;
+  line.rank = words.rank;
+  line.state = std::move(state);
+  line.doing = std::move(doing);
+  line.at = kTimeZero + VirtualDuration(words.at_ns);
+  line.where = exec::CallSite::from_addresses(std::span(words.addresses).first(words.frames)).describe();
+  return line;
+}
+
+LastWordsScope::LastWordsScope(LastWords& words, std::optional<int> (*tell)()) {
+  g_words = &words;
+  g_tell = tell;
+  struct sigaction action {};
+  action.sa_sigaction = on_fatal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  for (std::size_t i = 0; i < kFatal.size(); ++i) sigaction(kFatal[i], &action, &g_before[i]);
+}
+
+LastWordsScope::~LastWordsScope() {
+  g_words = nullptr;
+  for (std::size_t i = 0; i < kFatal.size(); ++i) sigaction(kFatal[i], &g_before[i], nullptr);
+}
+
+}  // namespace rehearse::cli

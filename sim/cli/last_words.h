@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <rehearse/exec/call_site.h>
+#include <rehearse/job/report.h>
+
+namespace rehearse::cli {
+
+// What a process notes of the rank that runs when it is about to die. A signal handler writes it, hence plain
+// memory; another process reads it, hence shared memory.
+struct LastWords {
+  int signal = 0;          // 0: nothing was noted
+  int rank = -1;           // -1: none was running
+  std::int64_t at_ns = 0;  // virtual time
+  std::size_t frames = 0;
+  std::array<void*, exec::CallSite::kFramesMax> addresses;
+};
+
+struct Unmap {
+  void operator()(LastWords* words) const noexcept;
+};
+using SharedLastWords = std::unique_ptr<LastWords, Unmap>;
+
+// For this process and those that it forks. Throws std::system_error.
+SharedLastWords share_last_words();
+
+// Async-signal-safe.
+void note_last_words(LastWords& words, int signal) noexcept;
+
+// "SIGSEGV (Segmentation fault)"
+std::string signal_text(int signal);
+
+// Where the rank was, found out by a process that has the same modules at the same addresses.
+RankLine line_of(const LastWords& words, std::string state, std::string doing);
+
+// While it lives, a signal that ends the process from within (a fault, abort()) notes where the rank was and calls
+// `tell`, if there is one. The process then ends with the exit code that this gives; without one, or where
+// others (a sanitizer) had a handler before, as it would have. One at a time; `words` outlives it.
+class LastWordsScope {
+ public:
+  explicit LastWordsScope(LastWords& words, std::optional<int> (*tell)() = nullptr);
+  LastWordsScope(const LastWordsScope&) = delete;
+  LastWordsScope& operator=(const LastWordsScope&) = delete;
+  ~LastWordsScope();
+};
+
+}  // namespace rehearse::cli

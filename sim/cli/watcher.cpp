@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "watcher.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <system_error>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "console.h"
+#include "signals.h"
+
+namespace rehearse::cli {
+namespace {
+
+LastWords* g_words = nullptr;
+int g_deaths = -1;
+int g_codes = -1;
+
+// In the watcher: waits for a death, or for the end of a process that lives on.
+[[noreturn]] void watch(int deaths, int codes, const LastWords& words, const Watcher::Tell& tell) {
+  char death = 0;
+  int code = 0;
+  try {
+    if (!read_whole(deaths, &death, sizeof death)) _exit(0);
+    code = tell(words);
+    write_whole(codes, &code, sizeof code);
+  } catch (const std::exception& error) {
+    Console::error(std::string(error.what()) + "\n");
+  }
+  _exit(0);
+}
+
+}  // namespace
+
+Watcher::Watcher(const Tell& tell) {
+  std::fflush(nullptr);  // what is in buffers would be printed twice
+  {
+    const SignalsHeld held;
+    process_ = fork();
+    if (process_ == 0) leave_signals_to_others();
+  }
+  if (process_ < 0) throw std::system_error(errno, std::generic_category(), "a process that watches the run");
+  if (process_ == 0) {
+    { const Fd theirs = std::move(deaths_.write_end); }
+    { const Fd theirs = std::move(codes_.read_end); }
+    watch(deaths_.read_end.get(), codes_.write_end.get(), *words_, tell);
+  }
+  { const Fd theirs = std::move(deaths_.read_end); }
+  { const Fd theirs = std::move(codes_.write_end); }
+  g_words = words_.get();
+  g_deaths = deaths_.write_end.get();
+  g_codes = codes_.read_end.get();
+  scope_.emplace(*words_, told);
+  end_at_second_interrupt(on_second_interrupt);
+}
+
+Watcher::~Watcher() {
+  end_at_second_interrupt(SIG_DFL);
+  scope_.reset();
+  { const Fd no_death = std::move(deaths_.write_end); }
+  while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// Async-signal-safe. Without poll(), which is not for ranks.
+std::optional<int> Watcher::told() {
+  const char death = 1;
+  int code = 0;
+  if (::write(g_deaths, &death, sizeof death) != 1) return std::nullopt;
+  ssize_t got = 0;
+  while ((got = ::read(g_codes, &code, sizeof code)) < 0 && errno == EINTR) {
+  }
+  return got == static_cast<ssize_t>(sizeof code) ? std::optional(code) : std::nullopt;
+}
+
+void Watcher::on_second_interrupt(int signal) {
+  note_last_words(*g_words, signal);
+  if (const auto code = told()) _exit(*code);
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+
+#include <sys/types.h>
+
+#include "last_words.h"
+#include "sweep/pipe.h"
+
+namespace rehearse::cli {
+
+// A process beside this one that reports its death in its place: a signal handler can do nothing of the kind,
+// and the crash may be the memory's. Made by fork, so there must be no threads.
+//
+// While it lives: what LastWordsScope says, and a second SIGINT or SIGTERM (end_at_second_interrupt()) ends the
+// process at once, but reported. One at a time.
+class Watcher {
+ public:
+  // Runs in the other process, with what was noted; gives the exit code with which this one ends.
+  using Tell = std::function<int(const LastWords& words)>;
+
+  explicit Watcher(const Tell& tell);  // throws std::system_error
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+  ~Watcher();
+
+ private:
+  static std::optional<int> told();
+  static void on_second_interrupt(int signal);
+
+  SharedLastWords words_ = share_last_words();
+  Pipe deaths_ = make_pipe();
+  Pipe codes_ = make_pipe();
+  pid_t process_ = -1;
+  std::optional<LastWordsScope> scope_;
+};
+
+}  // namespace rehearse::cli

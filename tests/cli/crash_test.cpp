@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rehearse/sim/report_writers.h>
+#include <rehearse/sim/run_log.h>
+
+#include "cli/process.h"
+
+// Contract: a rank that ends the process costs not the report: which rank, how, where, when, and how to run it
+// again.
+namespace rehearse::test {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+class Crash : public ::testing::Test {
+ protected:
+  void scenario(const std::string& by) const {
+    write_file(folder_ / "dies.toml",
+               "program = \"dies\"\n[world]\nranks = 4\n[parameters]\nby = \"" + by + "\"\n");
+  }
+
+  Finished job(const std::vector<std::string>& arguments) const {
+    return run_process(CLI_JOB, arguments, folder_);
+  }
+
+  const std::filesystem::path folder_ = fresh_folder();
+};
+
+constexpr const char* kLog = "rehearse-out/dies/run.rlog";
+
+TEST_F(Crash, EachWayToDie_IsReported) {
+  const struct {
+    const char* by;
+    const char* how;
+    const char* where;
+  } cases[] = {
+      {"abort", "SIGABRT (Aborted)", "end_process"},
+      {"fault", "SIGSEGV (Segmentation fault)", "end_process"},
+      {"recursion", "SIGSEGV (Segmentation fault)", "recurse"},
+  };
+  const auto above_banner = [](const std::string& text) { return text.substr(0, text.find("\nrehearse ")); };
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.by);
+    scenario(one.by);
+    const auto finished = job({"run", "dies.toml", "--quiet"});
+    EXPECT_EQ(finished.exit_code, 9);
+    EXPECT_THAT(finished.out, StartsWith(std::string("CRASHED: rank 2 ended the process by ") + one.how +
+                                         "\nrank 2  failed: " + one.how + "  at job.cpp:"));
+    EXPECT_THAT(finished.out, HasSubstr(std::string(" in ") + one.where + "  t=30 us\n"));
+    EXPECT_THAT(finished.out,
+                EndsWith("\nrehearse 0.1.0 program=dies ranks=4 seed=1 schedule=random\n"
+                         "files: rehearse-out/dies/run.rlog, rehearse-out/dies/report.txt, "
+                         "rehearse-out/dies/report.json\n"
+                         "replay: job replay rehearse-out/dies/run.rlog\n"));
+    EXPECT_EQ(read_file(folder_ / "rehearse-out/dies/report.txt"), finished.out);
+    EXPECT_FALSE(sim::read_run_log(folder_ / kLog).finished);
+    const auto again = job({"replay", kLog});
+    EXPECT_EQ(again.exit_code, 9);
+    EXPECT_THAT(again.out, HasSubstr(above_banner(finished.out)));
+  }
+}
+
+// The handler of the guard page says on stderr what to raise.
+TEST_F(Crash, StackOverflow_SaysWhatToRaise) {
+  scenario("recursion");
+  EXPECT_THAT(job({"run", "dies.toml"}).err,
+              HasSubstr("stack overflow on rank 2: its fiber's stack has 8192 KiB"));
+}
+
+TEST_F(Crash, AsJson_HasStdoutForItself) {
+  scenario("abort");
+  const auto finished = job({"run", "dies.toml", "--json"});
+  EXPECT_EQ(finished.exit_code, 9);
+  const auto report = sim::report_from_json(finished.out);
+  EXPECT_EQ(report.verdict, Verdict::crashed);
+  ASSERT_EQ(report.rank_lines.size(), 1u);
+  EXPECT_EQ(report.rank_lines[0].rank, 2);
+  EXPECT_THAT(report.rank_lines[0].where, MatchesRegex("job.cpp:[0-9]+ in end_process"));
+  EXPECT_EQ(job({"explain", "rehearse-out/dies/report.json", "--json"}).out, finished.out);
+}
+
+TEST_F(Crash, RunThatEndsWell_IsNotDisturbed) {
+  scenario("nothing");
+  const auto finished = job({"run", "dies.toml", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_EQ(finished.err, "");
+  EXPECT_THAT(finished.out, StartsWith("OK: 4 ranks returned"));
+}
+
+TEST_F(Crash, InASweep_IsTheSame) {
+  scenario("abort");
+  const auto finished = job({"sweep", "dies.toml", "--seeds=1..2", "--keep-going", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 9);
+  EXPECT_THAT(finished.out, StartsWith("FAILED: 2 of 2 seeds, 1 bug\n"
+                                       "1. CRASHED, seeds 1, 2: rank 2 ended the process by SIGABRT (Aborted)\n"
+                                       "     SIGABRT (Aborted)  at job.cpp:"));
+}
+
+}  // namespace
+}  // namespace rehearse::test
