@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 namespace rehearse::exec {
 namespace {
 
@@ -49,7 +51,9 @@ boost::context::stack_context StackPool::take() {
     const int error = errno;
     if (base != MAP_FAILED) ::munmap(base, mapped);
     throw std::system_error(error, std::generic_category(),
-                            "cannot map another fiber stack (each takes two maps: see vm.max_map_count and ulimit -v)");
+                            fmt::format("cannot map another fiber stack of {} KiB (each takes two maps: see "
+                                        "vm.max_map_count and ulimit -v; fewer ranks, or smaller stacks, take less)",
+                                        stack_bytes_ >> 10));
   }
   // A huge page would make every rank's first touch cost 2 MiB.
   ::madvise(base, mapped, MADV_NOHUGEPAGE);

@@ -42,8 +42,11 @@ Report report_in_log(const std::string& bytes, const Arguments& arguments) {
 
 int explain(const Arguments& arguments, Console& console) {
   const auto& file = arguments.operand;
+  require_no_folder(file);
   // Once, from its beginning: it may be a pipe.
   const auto bytes = sim::read_input(file, "run log or report", bytes_most);
+  if (bytes_most(bytes) == 0)
+    throw UsageError(fmt::format("{}: is neither a run log (run.rlog) nor a report (report.json)", file));
   return console.conclude(is_json(bytes) ? report_in_json(bytes, file) : report_in_log(bytes, arguments));
 }
 

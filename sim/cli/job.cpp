@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "job.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <rehearse/job/program.h>
+#include <rehearse/job/spelling.h>
 #include <rehearse/sim/oracles.h>
 
 #include "progress.h"
@@ -24,12 +27,42 @@ struct Cleared {
   ~Cleared() { progress.clear(); }
 };
 
+// What somebody may have meant by a scenario that is not there: one beside it, or a program.
+std::string meant_by(const std::filesystem::path& file) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  const auto folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == ".toml") names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  const auto name = file.filename().string();
+  auto nearest = nearest_spelling(name, names);
+  if (nearest.empty()) nearest = nearest_spelling(name + ".toml", names);
+  if (!nearest.empty())
+    return fmt::format(" (did you mean \"{}\"?)", (file.parent_path() / nearest).string());
+  if (find_program(file.string()) == nullptr) return "";
+  return fmt::format("; it is a program: a scenario is a file that says program = \"{}\"", file.string());
+}
+
 }  // namespace
+
+void require_no_folder(const std::string& log) {
+  const auto inside = std::filesystem::path(log) / "run.rlog";
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(inside, ignored)) return;
+  throw UsageError(fmt::format("{}: is a folder; the log in it is {}", log, inside.string()));
+}
 
 sim::Scenario scenario_of(const Arguments& arguments) {
   if (std::filesystem::path(arguments.operand).extension() == ".rlog") {
     throw UsageError(fmt::format("{}: is a decision log, not a scenario; run it again with {} replay {}",
                                  arguments.operand, name_of(arguments.self), shell_word(arguments.operand)));
+  }
+  std::error_code error;
+  if (!std::filesystem::exists(arguments.operand, error) && !error) {
+    throw UsageError(fmt::format("{}: cannot be read: No such file or directory{}", arguments.operand,
+                                 meant_by(arguments.operand)));
   }
   auto scenario = sim::read_scenario(arguments.operand);
   if (arguments.seed) scenario.world.seed = *arguments.seed;

@@ -17,6 +17,9 @@ namespace rehearse::cli {
 // The scenario that the command line names, with its options put over it. Throws ScenarioError.
 sim::Scenario scenario_of(const Arguments& arguments);
 
+// Throws UsageError for the folder of a run in the place of its log.
+void require_no_folder(const std::string& log);
+
 // Those options as they are typed, for replay lines and logs.
 std::vector<std::string> options_given(const Arguments& arguments);
 

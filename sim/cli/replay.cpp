@@ -99,6 +99,7 @@ int replay(const Arguments& arguments, Console& console) {
   if (is_scenario(arguments.operand)) {
     return run_seed(sim::read_scenario(arguments.operand), arguments, console);
   }
+  require_no_folder(arguments.operand);
   const auto log = sim::read_run_log(arguments.operand);
   auto scenario = scenario_in(log, arguments.operand);
   if (arguments.seed) return run_seed(std::move(scenario), arguments, console);

@@ -112,6 +112,19 @@ TEST_F(Arguments, WrongRanks_IsRefused) {
 
 TEST_F(Arguments, ScenarioThatIsNotThere_IsRefused) {
   refuses({"run", "a.toml"}, "a.toml: cannot be read: No such file or directory\n");
+  refuses({"run", "sum"},
+          "sum: cannot be read: No such file or directory; it is a program: a scenario is a file that says "
+          "program = \"sum\"\n");
+  write_file(folder_ / "train.toml", "");
+  for (const std::string name : {"train", "Train.toml", "trian.toml", "train.tml"})
+    refuses({"run", name}, name + ": cannot be read: No such file or directory (did you mean \"train.toml\"?)\n");
+}
+
+TEST_F(Arguments, FolderOfARun_IsToldFromItsLog) {
+  std::filesystem::create_directories(folder_ / "out");
+  write_file(folder_ / "out/run.rlog", "");
+  for (const char* command : {"replay", "explain"})
+    refuses({command, "out"}, "out: is a folder; the log in it is out/run.rlog\n");
 }
 
 TEST_F(Arguments, ScenarioWithMistakes_SaysAllOfThem) {
@@ -154,7 +167,8 @@ TEST_F(Arguments, PathThatIsNoFile_IsRefused) {
     refuses({command, "pipe"}, "pipe: cannot be read: it is a pipe that nobody writes to\n");
   refuses({"run", "/dev/zero"}, "/dev/zero: is larger than 16 MiB, which no scenario is\n");
   refuses({"replay", "/dev/zero"}, "/dev/zero: is not a run log of rehearse\n");
-  refuses({"explain", "/dev/zero"}, "/dev/zero: is not a run log of rehearse\n");
+  refuses({"explain", "/dev/zero"},
+          "/dev/zero: is neither a run log (run.rlog) nor a report (report.json)\n");
   write_file(folder_ / "report.json", "{\"rehearse_report\": 1}\n" + std::string(100, ' '));
   std::filesystem::resize_file(folder_ / "report.json", std::uintmax_t{10} << 30);
   refuses({"explain", "report.json"},

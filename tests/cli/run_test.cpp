@@ -157,6 +157,17 @@ TEST_F(Run, FolderThatCannotBeMade_IsRefused) {
             "another folder\n");
 }
 
+// Of addresses there is room for some thousands of such stacks.
+TEST_F(Run, MoreThanThereIsRoomFor_IsSaid) {
+  scenario("sum", "stack = \"16GiB\"\n");
+  const auto finished = job({"run", "sum.toml", "--ranks=65536", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 71);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_EQ(finished.err,
+            "cannot map another fiber stack of 16777216 KiB (each takes two maps: see vm.max_map_count and ulimit "
+            "-v; fewer ranks, or smaller stacks, take less): Cannot allocate memory\n");
+}
+
 TEST_F(Run, SameSeed_IsTheSameRun) {
   scenario("sum");
   const auto identity = [&](const char* seed) {
