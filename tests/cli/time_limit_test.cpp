@@ -82,7 +82,8 @@ TEST_F(TimeLimit, SeedThatSwitchesForEver_SaysWhereItsRanksAre) {
   scenario("forever");
   const auto finished = sweep("forever", {"--seeds=1..3", "--time-limit=1", "--jobs=3"});
   EXPECT_EQ(finished.exit_code, 130);
-  EXPECT_THAT(finished.out, StartsWith("FAILED: 3 of 3 seeds, 1 bug\n1. INTERRUPTED, seeds 1, 2, 3: did not end within 1 s"));
+  EXPECT_THAT(finished.out, StartsWith("FAILED: 3 of 3 seeds, 1 bug\n"
+                                       "1. INTERRUPTED, seeds 1, 2, 3: did not end within 1 s"));
   EXPECT_THAT(finished.out, HasSubstr("did not end within 1 s (--time-limit): after "));
   EXPECT_THAT(finished.out, HasSubstr("\nreplay: job replay rehearse-out/forever/seed-1/run.rlog\n"));
   for (const std::uint64_t seed : {1, 2, 3}) {
