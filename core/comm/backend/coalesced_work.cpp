@@ -19,40 +19,37 @@ namespace {
 
 using Future = c10::ivalue::Future;
 using FuturePtr = c10::intrusive_ptr<Future>;
+using Futures = std::vector<FuturePtr>;
+using Combine = c10::IValue (*)(const Futures& came);
 
-// What all_of() has seen. Of futures that have not come it holds none: they hold this, and where the world ends before
-// them, neither would ever be freed (c10::collectAll holds all of its futures from the start).
-struct Gathering {
-  FuturePtr all;
-  std::vector<FuturePtr> came;
-  std::size_t missing = 0;
-
-  void complete(const c10::TypePtr& type) const {
-    c10::List<FuturePtr> list(c10::FutureType::create(type));
-    for (const auto& future : came) list.push_back(future);
-    all->markCompleted(c10::IValue(std::move(list)));
+void complete(Future& all, const Futures& came, Combine combine) {
+  c10::IValue value;
+  try {
+    value = combine(came);
+  } catch (...) {
+    return all.setError(std::current_exception());
   }
-};
+  all.markCompleted(std::move(value));
+}
 
-// Complete when all are, with a list of them. Refers to none of the works: a future that never comes must not keep them.
-FuturePtr all_of(const std::vector<FuturePtr>& futures, const c10::TypePtr& type) {
-  auto all = c10::make_intrusive<Future>(c10::ListType::create(c10::FutureType::create(type)));
-  const auto gathering =
-      std::make_shared<Gathering>(Gathering{all, std::vector<FuturePtr>(futures.size()), futures.size()});
-  if (futures.empty()) gathering->complete(type);
+// Complete when all are, with what `combine` makes of them or throws. Of those that have not come it holds none: they
+// hold what is gathered, and where the world ends before them, neither would ever be freed (c10::collectAll holds all of
+// its futures from the start).
+FuturePtr all_of(const Futures& futures, const c10::TypePtr& type, Combine combine) {
+  struct Gathering {
+    FuturePtr all;
+    Futures came;
+    std::size_t missing;
+  };
+  auto all = c10::make_intrusive<Future>(type);
+  const auto gathering = std::make_shared<Gathering>(Gathering{all, Futures(futures.size()), futures.size()});
   for (std::size_t i = 0; i < futures.size(); ++i) {
-    futures[i]->addCallback([gathering, type, i](Future& future) {
+    futures[i]->addCallback([gathering, combine, i](Future& future) {
       gathering->came[i] = FuturePtr::reclaim_copy(&future);
-      if (--gathering->missing == 0) gathering->complete(type);
+      if (--gathering->missing == 0) complete(*gathering->all, gathering->came, combine);
     });
   }
   return all;
-}
-
-std::vector<FuturePtr> done(Future& all) {
-  std::vector<FuturePtr> futures;
-  for (const auto& future : all.value().toListRef()) futures.push_back(future.toFuture());
-  return futures;
 }
 
 template <class List>
@@ -170,30 +167,25 @@ void CoalescedWork::abort() {
 }
 
 FuturePtr CoalescedWork::getFuture() {
-  std::vector<FuturePtr> futures;
+  Futures futures;
   for (const auto& work : launched()) futures.push_back(work->getFuture());
-  const auto tensors = c10::ListType::create(c10::TensorType::get());
-  return all_of(futures, tensors)->then(
-      [](Future& all) {
-        std::vector<at::Tensor> result;
-        for (const auto& future : done(all)) append(result, future->value().toTensorVector());
-        return c10::IValue(std::move(result));
-      },
-      tensors);
+  return all_of(futures, c10::ListType::create(c10::TensorType::get()), [](const Futures& came) {
+    std::vector<at::Tensor> tensors;
+    for (const auto& future : came) append(tensors, future->value().toTensorVector());
+    return c10::IValue(std::move(tensors));
+  });
 }
 
 FuturePtr CoalescedWork::getFutureResult() {
-  std::vector<FuturePtr> futures;
+  Futures futures;
   for (const auto& work : launched()) futures.push_back(work->getFutureResult());
-  return all_of(futures, c10::IntType::get())
-      ->then(
-          [](Future& all) {
-            for (const auto& future : done(all)) {
-              if (future->value().toInt() != static_cast<std::int64_t>(c10d::WorkResult::SUCCESS)) return future->value();
-            }
-            return c10::IValue(static_cast<std::int64_t>(c10d::WorkResult::SUCCESS));
-          },
-          c10::IntType::get());
+  return all_of(futures, c10::IntType::get(), [](const Futures& came) {
+    constexpr auto success = static_cast<std::int64_t>(c10d::WorkResult::SUCCESS);
+    for (const auto& future : came) {
+      if (future->value().toInt() != success) return future->value();
+    }
+    return c10::IValue(success);
+  });
 }
 
 float CoalescedWork::getDuration() const {

@@ -90,21 +90,18 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
   const auto blocked = without_waits_within(all);
   WaitAnalysis analysis;
   const std::set<int> gone(ended.begin(), ended.end());
-  std::set<int> culprits;
   Graph graph;
   for (const auto& call : blocked) {
     for (const int to : call.waits_for) {
       if (to == call.rank) continue;
       if (gone.contains(to)) {
         analysis.on_ended.push_back({call.rank, to, call.call});
-        culprits.insert(to);
       } else {
         graph[call.rank].try_emplace(to, call.call);
       }
     }
   }
   analysis.dead_ends = find_dead_ends(blocked, graph);
-  for (const auto& end : analysis.dead_ends) culprits.insert(end.rank);
   for (;;) {
     std::vector<WaitEdge> shortest;
     for (const auto& [rank, edges] : graph) {
@@ -113,11 +110,9 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
       if (shortest.size() == 2) break;
     }
     if (shortest.empty()) break;
-    for (const auto& edge : shortest) culprits.insert(edge.from);
     remove(graph, shortest);
     analysis.cycles.push_back(std::move(shortest));
   }
-  analysis.culprits.assign(culprits.begin(), culprits.end());
   return analysis;
 }
 

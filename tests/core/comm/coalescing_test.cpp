@@ -138,6 +138,20 @@ TEST_F(Coalescing, GivenTimeout_IsForAllOfIt) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
+// As with the future of any other work.
+TEST_F(Coalescing, ThrowingCallback_IsItsRanksFailure) {
+  const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
+    group->startCoalescing(at::kCPU);
+    send(group, at::ones({1}), 1 - rank);
+    recv(group, at::zeros({1}), 1 - rank);
+    const auto work = group->endCoalescing(at::kCPU);
+    if (rank == 0) work->getFuture()->addCallback([](auto&) { throw std::runtime_error("thrown by a callback"); });
+    work->wait();
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::rank_failed);
+  EXPECT_EQ(failure(outcome), "thrown by a callback");
+}
+
 // Whoever is missing from any part is waited for, whichever part the wait has come to.
 TEST_F(Coalescing, Wait_NamesTheMissingRanksOfAllParts) {
   options.timeout = 0ms;

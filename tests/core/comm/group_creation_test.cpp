@@ -151,7 +151,6 @@ TEST_F(GroupCreation, SwappedOrderOnTwoGroups_IsACycle) {
   EXPECT_EQ(to_string(analysis.cycles[0]),
             "rank 0 waits for rank 1 (allreduce #1 on group \"a\") -> "
             "rank 1 waits for rank 0 (allreduce #1 on group \"b\")");
-  EXPECT_THAT(analysis.culprits, ElementsAre(0, 1));
 }
 
 // The same, but asynchronous: c10d allows it, so nothing may be said.

@@ -40,10 +40,6 @@ struct WaitAnalysis {
 
   // Where other chains of waits lead. Those for which the most ranks wait first, then by rank.
   std::vector<DeadEnd> dead_ends;
-
-  // The ranks that all others come down to: those in cycles, those that have ended while others wait for them, and dead
-  // ends.
-  std::vector<int> culprits;
 };
 
 // `ended`: ranks whose body is over (returned or failed). A fiber that waits for its own rank (a thread, or a lock) is
