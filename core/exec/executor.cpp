@@ -80,6 +80,13 @@ void RankExecutor::Impl::switch_state(Fiber* to) noexcept {
   t_current_fiber = to;
 }
 
+// A schedule that took the oldest is likely to take the oldest again.
+void RankExecutor::Impl::prefetch_oldest() const noexcept {
+  const auto candidates = runnable_.candidates();
+  if (!candidates.empty()) fibers_[candidates[0]]->prefetch();
+  if (candidates.size() > 1) fibers_[candidates[1]]->prefetch_record();
+}
+
 Fiber* RankExecutor::Impl::choose_next() noexcept {
   if (runnable_.empty()) return nullptr;
   std::uint32_t index = 0;
@@ -101,13 +108,15 @@ Fiber* RankExecutor::Impl::choose_next() noexcept {
   }
   Fiber* const next = fibers_[runnable_.take(index)].get();
   next->prefetch();
+  if (index == 0) prefetch_oldest();
   if (!ending_) decisions.log().note_step(next->id, clock.now());
   return next;
 }
 
-REHEARSE_LEAVES_STACK boost::fibers::context* RankExecutor::Impl::pick_next() noexcept {
+// The caller resumes the context.
+REHEARSE_LEAVES_STACK [[gnu::always_inline]] inline boost::fibers::context* RankExecutor::Impl::change_to(
+    Fiber* next) noexcept {
   Fiber* const from = current_;
-  Fiber* const next = chosen_ != nullptr ? std::exchange(chosen_, nullptr) : choose_next();
   // A Boost.Fiber primitive of the user's suspends without telling us.
   if (from != nullptr && from->state == Fiber::State::running) from->state = Fiber::State::blocked;
   switch_state(next);
@@ -122,11 +131,19 @@ REHEARSE_LEAVES_STACK boost::fibers::context* RankExecutor::Impl::pick_next() no
   return next->context;
 }
 
-void RankExecutor::Impl::suspend(Fiber& fiber) {
+REHEARSE_LEAVES_STACK boost::fibers::context* RankExecutor::Impl::pick_next() noexcept {
+  return change_to(choose_next());
+}
+
+// Not through boost::fibers::context::suspend(), which comes back to pick_next() by a longer way: a thousand stacks do
+// not fit the cache, so every frame and every line of a context that a switch touches counts.
+REHEARSE_LEAVES_STACK void RankExecutor::Impl::leave_for(Fiber& fiber, Fiber* next) noexcept {
   fiber.suspended_at = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  fiber.context->suspend();
+  change_to(next)->resume();
   fiber.asan.enter();
 }
+
+void RankExecutor::Impl::suspend(Fiber& fiber) noexcept { leave_for(fiber, choose_next()); }
 
 void RankExecutor::Impl::make_runnable(Fiber& fiber) noexcept {
   if (fiber.state != Fiber::State::blocked) return;
@@ -144,23 +161,20 @@ void RankExecutor::Impl::yield(Fiber& fiber) {
   Fiber* const next = choose_next();
   if (next == nullptr) {
     // The choice ended the world (the oracle threw, or the step budget is spent): this fiber goes on, to meet the end.
-    // Suspended, it could be the one that pick_next() takes, and a context cannot be resumed from itself.
     runnable_.take(runnable_.size() - 1);
     fiber.state = Fiber::State::running;
   } else if (next == &fiber) {
     fiber.state = Fiber::State::running;
   } else {
-    chosen_ = next;
-    suspend(fiber);
+    leave_for(fiber, next);
   }
   if (must_end(fiber)) meet_the_end(fiber, nullptr);
 }
 
-void RankExecutor::Impl::resume_fibers() {
-  // Chosen here: when the choice ends the world, the host stays, and a context cannot be resumed from itself.
-  chosen_ = choose_next();
-  if (chosen_ == nullptr) return;
-  host_->suspend();
+REHEARSE_LEAVES_STACK void RankExecutor::Impl::resume_fibers() {
+  Fiber* const next = choose_next();
+  if (next == nullptr) return;  // the choice ended the world
+  change_to(next)->resume();
   host_asan_.enter();
 }
 

@@ -33,7 +33,8 @@ class RankExecutor::Impl {
   Fiber& spawn(int rank, std::function<void()> work);
   void stop(Ending ending, std::string reason) noexcept;
 
-  // The next context to run; the host when no fiber can. Called by Boost.Fiber in the context that leaves the stage.
+  // The next context to run; the host when no fiber can. Called by Boost.Fiber in a context that it takes off the stage:
+  // one that ends, or waits in a primitive of Boost's.
   boost::fibers::context* pick_next() noexcept;
 
   void make_runnable(Fiber& fiber) noexcept;
@@ -41,7 +42,7 @@ class RankExecutor::Impl {
   void poll(Fiber& fiber, bool reads_clock);
 
   // Leaves the stage; returns when this fiber runs again.
-  void suspend(Fiber& fiber);
+  void suspend(Fiber& fiber) noexcept;
   // Has the world (or the rank that this fiber helps) ended without this fiber?
   bool must_end(const Fiber& fiber) const noexcept { return ending_ || fiber.abort; }
   // Throws RankAborted; leaves a fiber behind that is unwinding and cannot take it. `observer`: the call it was in.
@@ -92,6 +93,9 @@ class RankExecutor::Impl {
   // executor.cpp: switching
   void create_ranks(const std::function<void(int)>& body);
   Fiber* choose_next() noexcept;
+  void prefetch_oldest() const noexcept;
+  boost::fibers::context* change_to(Fiber* next) noexcept;
+  void leave_for(Fiber& fiber, Fiber* next) noexcept;
   void switch_state(Fiber* to) noexcept;
   void resume_fibers();
 
@@ -112,7 +116,6 @@ class RankExecutor::Impl {
   std::vector<std::uint32_t> free_ids_;  // of ended helpers
   std::vector<Fiber*> pollers_;
   Fiber* current_ = nullptr;
-  Fiber* chosen_ = nullptr;     // picked by yield() before it suspends
   Fiber* ended_now_ = nullptr;  // on its way out of its last switch
 
   boost::fibers::context* host_ = nullptr;
