@@ -59,7 +59,7 @@ std::string profiling_name(const Event& event, const Signature& signature, const
 EventLog::EventLog(EventLogOptions options)
     : options_(options), rank_events_(static_cast<std::size_t>(options.ranks)) {
   options_.last_of_each_rank = std::max<std::size_t>(options_.last_of_each_rank, 1);
-  if (!options_.keep_all) rings_.resize(rank_events_.size() * options_.last_of_each_rank);
+  if (!options_.keep_all) rounds_.resize(options_.last_of_each_rank);
 }
 
 std::uint32_t EventLog::add_group(Group group) {
@@ -73,13 +73,16 @@ Event& EventLog::record(const Event& event, std::uint64_t fingerprint) {
   mix(static_cast<std::uint64_t>(event.time_created.time_since_epoch().count()) ^
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(event.peer)) << 32) ^
       static_cast<std::uint32_t>(event.tag));
-  const auto rank = static_cast<std::size_t>(event.rank);
-  const auto count = rank_events_[rank]++;
-  const auto ring = options_.last_of_each_rank;
-  Event& stored = options_.keep_all ? all_.emplace_back() : rings_[rank * ring + count % ring];
+  Event& stored = options_.keep_all ? all_.emplace_back() : next_of(static_cast<std::size_t>(event.rank));
   stored = event;
   stored.record_id = records_++;
   return stored;
+}
+
+Event& EventLog::next_of(std::size_t rank) {
+  auto& round = rounds_[rank_events_[rank]++ % rounds_.size()];
+  if (round.empty()) [[unlikely]] round.resize(rank_events_.size());
+  return round[rank];
 }
 
 void EventLog::set_call_site(Event& event, const exec::CallSite& where) {
@@ -95,10 +98,10 @@ std::vector<Event> EventLog::of_rank(int rank) const {
                  [rank](const Event& event) { return event.rank == rank; });
     return events;
   }
-  const auto ring = options_.last_of_each_rank;
-  const auto count = rank_events_.at(static_cast<std::size_t>(rank));
-  for (auto i = count > ring ? count - ring : 0; i < count; ++i) {
-    events.push_back(rings_[static_cast<std::size_t>(rank) * ring + i % ring]);
+  const auto index = static_cast<std::size_t>(rank);
+  const auto count = rank_events_.at(index);
+  for (auto i = count - std::min(count, rounds_.size()); i < count; ++i) {
+    events.push_back(rounds_[i % rounds_.size()][index]);
   }
   return events;
 }
@@ -121,10 +124,10 @@ const Event* EventLog::last_that(int rank, const Matters& matters) const {
                                    [&](const Event& event) { return event.rank == rank && matters(event); });
     return last != all_.rend() ? &*last : nullptr;
   }
-  const auto ring = options_.last_of_each_rank;
-  const auto count = rank_events_.at(static_cast<std::size_t>(rank));
-  for (auto i = count; i > 0 && i + ring > count; --i) {
-    const auto& event = rings_[static_cast<std::size_t>(rank) * ring + (i - 1) % ring];
+  const auto index = static_cast<std::size_t>(rank);
+  const auto count = rank_events_.at(index);
+  for (auto i = count; i > count - std::min(count, rounds_.size()); --i) {
+    const auto& event = rounds_[(i - 1) % rounds_.size()][index];
     if (matters(event)) return &event;
   }
   return nullptr;

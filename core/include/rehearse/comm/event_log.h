@@ -140,9 +140,13 @@ class EventLog {
     hash_ ^= hash_ >> 32;
   }
 
+  Event& next_of(std::size_t rank);
+
   EventLogOptions options_;
-  std::vector<Event> rings_;                // last_of_each_rank for each rank
-  std::vector<std::uint64_t> rank_events_;  // how many each rank has made
+  // Unless all are kept: a rank's n-th event is in round n modulo last_of_each_rank, by rank. What ranks do together
+  // lies together, and rounds that nobody has come to take no memory.
+  std::vector<std::vector<Event>> rounds_;
+  std::vector<std::size_t> rank_events_;  // how many each rank has made
   std::deque<Event> all_;
   std::vector<Signature> signatures_;
   std::unordered_map<std::uint64_t, std::uint32_t> signature_ids_;
