@@ -84,14 +84,13 @@ class RankExecutor::Impl {
   Fiber& new_fiber(int rank);
   void enter(Fiber& fiber) noexcept;
   void run_body(Fiber& fiber) noexcept;
-  void record_failure(Fiber& fiber, std::exception_ptr error, std::string what);
+  void record_failure(Fiber& fiber, std::exception_ptr error);
   void end(Fiber& fiber) noexcept;
+  void note_ended(Fiber& fiber) noexcept;
   void run_posted(int rank);
   void abort_rank(int rank) noexcept;
-  [[noreturn]] void leave_behind(Fiber& fiber);
 
-  // executor.cpp: switching
-  void create_ranks(const std::function<void(int)>& body);
+  // switching.cpp: who runs next, and how the stage changes hands
   Fiber* choose_next() noexcept;
   void prefetch_oldest() const noexcept;
   boost::fibers::context* change_to(Fiber* next) noexcept;
@@ -104,11 +103,16 @@ class RankExecutor::Impl {
   bool release_pollers();
   void let_time_pass(VirtualTime to);
   bool idle_polls();
-  void finish_world();
   BlockedFiber describe(const Fiber& fiber, const Observer* observer) const;
   void note_hang();
+
+  // world_end.cpp: how a world ends, and how its fibers meet that
+  void finish_world();
   void note_blocked(Fiber& fiber, const Observer* observer);
   void note_where(Fiber& fiber, const Observer* observer);
+  [[noreturn]] void leave_behind(Fiber& fiber);
+
+  void create_ranks(const std::function<void(int)>& body);
 
   std::vector<Rank> ranks_;
   std::vector<Fiber::Owner> fibers_;  // by Fiber::id

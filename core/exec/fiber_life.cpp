@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How fibers begin, end, and meet the end of the world.
+// How fibers begin and end.
 #include <cxxabi.h>
 
 #include <new>
-#include <stdexcept>
 #include <typeinfo>
 #include <utility>
 
@@ -117,18 +116,18 @@ void RankExecutor::Impl::run_body(Fiber& fiber) noexcept {
   } catch (const RankAborted&) {
   } catch (...) {
     // What a library makes of RankAborted on its way through is not a failure of its own.
-    if (!fiber.was_aborted) record_failure(fiber, std::current_exception(), text_of(std::current_exception()));
+    if (!fiber.was_aborted) record_failure(fiber, std::current_exception());
   }
   if (fiber.is_main()) outcome_.ranks[static_cast<std::size_t>(fiber.rank)] = rank_failed ? RankEnd::failed : result;
 }
 
-void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error, std::string what) {
+void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error) {
   // A choice within the rank's call: not the rank's failure, whatever libraries made of the exception on its way.
   if (decisions.failure()) return stop(Ending::stopped, "the oracle failed");
   RankFailure failure;
   failure.rank = fiber.rank;
+  failure.what = text_of(error);
   failure.error = std::move(error);
-  failure.what = std::move(what);
   failure.thrown_at = last_throw();
   failure.at = clock.now();
   failure.gave_up = ranks_[static_cast<std::size_t>(fiber.rank)].gave_up;
@@ -149,19 +148,21 @@ void RankExecutor::Impl::note_given_up(const Fiber& fiber, const Observer& obser
 void RankExecutor::Impl::end(Fiber& fiber) noexcept {
   fiber.work = nullptr;
   state.end_fiber(fiber.rank, fiber.fiber_of_rank);
-  fiber.state = Fiber::State::ended;
   switch_state(nullptr);
+  note_ended(fiber);
   ended_now_ = &fiber;
-  --alive_;
   ++ended_since_release_;
+  if (!fiber.is_main()) free_ids_.push_back(fiber.id);
+}
+
+void RankExecutor::Impl::note_ended(Fiber& fiber) noexcept {
+  fiber.state = Fiber::State::ended;
+  --alive_;
   progress_ = true;
-  if (fiber.is_main()) {
-    --mains_alive_;
-    outcome_.ended_at[static_cast<std::size_t>(fiber.rank)] = clock.now();
-    abort_rank(fiber.rank);
-  } else {
-    free_ids_.push_back(fiber.id);
-  }
+  if (!fiber.is_main()) return;
+  --mains_alive_;
+  outcome_.ended_at[static_cast<std::size_t>(fiber.rank)] = clock.now();
+  abort_rank(fiber.rank);
 }
 
 // A process that ends takes its other threads with it.
@@ -196,61 +197,6 @@ void RankExecutor::Impl::run_posted(int rank) {
     work();
   }
   owner.posted_running = false;
-}
-
-void RankExecutor::Impl::meet_the_end(Fiber& fiber, const Observer* observer) {
-  note_where(fiber, observer);
-  if (std::uncaught_exceptions() > 0) leave_behind(fiber);
-  fiber.was_aborted = true;
-  throw RankAborted(outcome_.stop_reason.empty() ? "the world has ended" : outcome_.stop_reason);
-}
-
-void RankExecutor::Impl::note_where(Fiber& fiber, const Observer* observer) {
-  if (outcome_.ending == Ending::all_returned) return;
-  note_blocked(fiber, observer);
-  auto& where = outcome_.blocked[static_cast<std::size_t>(fiber.blocked_entry)].where;
-  if (where.empty()) where = CallSite::capture();
-}
-
-void RankExecutor::Impl::note_where_it_hung(Fiber& fiber, const Observer& observer) {
-  if (!outcome_.hang.empty()) note_where(fiber, &observer);
-}
-
-bool RankExecutor::Impl::linger(Fiber& fiber, const Observer& observer) {
-  // The first call to unwind has come to every fiber before the second comes to any.
-  if (fiber.end_calls >= 2) return false;
-  note_where(fiber, &observer);
-  fiber.observer = &observer;
-  fiber.state = Fiber::State::blocked;
-  suspend(fiber);
-  fiber.observer = nullptr;
-  return true;
-}
-
-void RankExecutor::Impl::terminate(Fiber& fiber) {
-  // A noexcept function of the user's is no place to carry RankAborted through: that is not a failure of its own.
-  if (!fiber.was_aborted) {
-    const auto error = std::current_exception();
-    const auto what = error ? text_of(error) : std::string("std::terminate() was called");
-    record_failure(fiber, error ? error : std::make_exception_ptr(std::runtime_error(what)), what);
-    if (fiber.is_main()) outcome_.ranks[static_cast<std::size_t>(fiber.rank)] = RankEnd::failed;
-  }
-  leave_behind(fiber);
-}
-
-void RankExecutor::Impl::leave_behind(Fiber& fiber) {
-  fiber.state = Fiber::State::ended;
-  --alive_;
-  progress_ = true;
-  if (fiber.is_main()) {
-    --mains_alive_;
-    outcome_.ended_at[static_cast<std::size_t>(fiber.rank)] = clock.now();
-    abort_rank(fiber.rank);
-  }
-  fiber.asan.keep();
-  // Boost would wait for it at the end of the thread.
-  fiber.context->worker_unlink();
-  for (;;) fiber.context->suspend();
 }
 
 }  // namespace rehearse::exec

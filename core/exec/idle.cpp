@@ -148,37 +148,4 @@ void RankExecutor::Impl::note_hang() {
   }
 }
 
-void RankExecutor::Impl::note_blocked(Fiber& fiber, const Observer* observer) {
-  if (fiber.blocked_entry >= 0) return;
-  fiber.blocked_entry = static_cast<int>(outcome_.blocked.size());
-  outcome_.blocked.push_back(describe(fiber, observer));
-  outcome_.blocked.back().was_blocked = fiber.state == Fiber::State::blocked;
-}
-
-void RankExecutor::Impl::finish_world() {
-  while (!runnable_.empty()) resume_fibers();
-  // Notes first, unwinding after: destructors must not change what the report says.
-  const bool note = outcome_.ending != Ending::all_returned;
-  for (auto& fiber : fibers_) {
-    if (note && fiber->state == Fiber::State::blocked) note_blocked(*fiber, fiber->observer);
-  }
-  pollers_.clear();
-  for (std::size_t id = 0; id < fibers_.size(); ++id) {
-    Fiber& fiber = *fibers_[id];
-    if (fiber.state != Fiber::State::blocked) continue;
-    fiber.abort = true;
-    ++fiber.end_calls;
-    make_runnable(fiber);
-    resume_fibers();
-  }
-  // A wait of Boost.Fiber's own takes a wake-up for a spurious one and sleeps again: nothing can unwind it.
-  for (auto& fiber : fibers_) {
-    if (fiber->state != Fiber::State::blocked || fiber->observer != nullptr) continue;
-    fiber->state = Fiber::State::ended;
-    fiber->context->worker_unlink();
-    --alive_;
-    if (fiber->is_main()) --mains_alive_;
-  }
-}
-
 }  // namespace rehearse::exec

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/torch_state/torch_state.h>
 
-#include <atomic>
 #include <cstring>
-#include <deque>
+#include <memory>
 #include <optional>
-#include <string>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Parallel.h>
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 
+#include "exec/torch_state/process_settings.h"
+#include "exec/torch_state/rank_generators.h"
 #include "exec/torch_state/thread_exit.h"
 #include "exec/torch_state/tls_exchange.h"
 #include "exec/torch_state/tls_layout.h"
@@ -28,16 +28,6 @@ namespace {
 constexpr std::uint64_t kThreadIdBase = std::uint64_t{1} << 32;
 
 static_assert(sizeof(at::Generator) == sizeof(void*), "the default generator is exchanged as one pointer");
-
-std::atomic<bool> an_object_exists{false};
-
-// SplitMix64: neighbouring inputs give unrelated seeds.
-std::uint64_t seed_of_rank(std::uint64_t seed, int rank) {
-  std::uint64_t x = seed + (static_cast<std::uint64_t>(rank) + 1) * 0x9E3779B97F4A7C15ull;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
 
 // What is kept for each fiber outside of its image.
 struct FiberRecord {
@@ -63,7 +53,8 @@ bool is_default(const at::RecordFunctionTLS& settings) {
 
 class TorchRankState::Impl {
  public:
-  explicit Impl(TorchStateOptions options) : options_(options), layout_(tls_layout()) {
+  explicit Impl(TorchStateOptions options)
+      : layout_(tls_layout()), generators_(options.seed, options.same_seed_on_all_ranks) {
     if (!thread_exit_is_interposed()) {
       throw TorchStateError(
           TorchStateError::Reason::interposer_missing, "",
@@ -72,21 +63,12 @@ class TorchRankState::Impl {
           "symbol visibility and no version script that hides it.");
     }
     resolve();
-    if (an_object_exists.exchange(true))
-      throw std::logic_error("rehearse: there already is a TorchRankState");
-    c10d::set_thread_isolation_mode(true);
-    if (options_.single_threaded_ops) {
-      threads_before_ = at::get_num_threads();
-      at::set_num_threads(1);
-    }
+    settings_.emplace(options.single_threaded_ops);
   }
 
   ~Impl() {
     for (std::size_t rank = 0; rank < main_alive_.size(); ++rank)
       unregister_groups_left_by(static_cast<int>(rank));
-    if (options_.single_threaded_ops) at::set_num_threads(threads_before_);
-    c10d::set_thread_isolation_mode(false);
-    an_object_exists = false;
   }
 
   std::size_t image_bytes() const noexcept { return sizeof(ImageHeader) + variables_.image_bytes(); }
@@ -98,13 +80,14 @@ class TorchRankState::Impl {
     }
     if (fiber == 0) {
       unregister_groups_left_by(rank);
-      seed_generator(rank);
-      main_alive_[static_cast<std::size_t>(rank)] = true;
+      generators_.renew(rank);
+      const auto index = static_cast<std::size_t>(rank);
+      if (index >= main_alive_.size()) main_alive_.resize(index + 1);
+      main_alive_[index] = true;
     }
     auto record = std::make_unique<FiberRecord>(owned_);
     record->slot = fibers_.size();
-    const ImageHeader header{record.get(),
-                             generators_.at(static_cast<std::size_t>(rank)).unsafeGetGeneratorImpl(),
+    const ImageHeader header{record.get(), generators_.of(rank).unsafeGetGeneratorImpl(),
                              kThreadIdBase + static_cast<std::uint64_t>(rank)};
     fibers_.push_back(std::move(record));
     std::memcpy(image, &header, sizeof header);
@@ -142,12 +125,7 @@ class TorchRankState::Impl {
     current_exit_list = &ended_.exits;
   }
 
-  at::Generator generator(int rank) const {
-    const auto index = static_cast<std::size_t>(rank);
-    if (index >= generators_.size() || !generators_[index].defined())
-      throw std::out_of_range("rehearse: rank " + std::to_string(rank) + " has no generator yet");
-    return generators_[index];
-  }
+  at::Generator generator(int rank) const { return generators_.of(rank); }
 
  private:
   // Finds this thread's variables. Their addresses never change during the life of a thread.
@@ -169,17 +147,6 @@ class TorchRankState::Impl {
     record_function_ = &at::get_record_function_tls_();
     default_generator_ = const_cast<at::Generator*>(&at::detail::getDefaultCPUGenerator());
     thread_ = std::this_thread::get_id();
-  }
-
-  void seed_generator(int rank) {
-    const std::uint64_t seed =
-        options_.same_seed_on_all_ranks ? options_.seed : seed_of_rank(options_.seed, rank);
-    const auto index = static_cast<std::size_t>(rank);
-    if (index >= generators_.size()) {
-      generators_.resize(index + 1);
-      main_alive_.resize(index + 1);
-    }
-    generators_[index] = at::detail::createCPUGenerator(seed);
   }
 
   // A main fiber that could not be unwound never comes to end_fiber(), and the registry of its rank outlives
@@ -217,9 +184,8 @@ class TorchRankState::Impl {
     fibers_.pop_back();
   }
 
-  const TorchStateOptions options_;
   const TlsLayout& layout_;
-  int threads_before_ = 0;
+  std::optional<ProcessSettings> settings_;
 
   std::thread::id thread_;
   TlsExchange variables_;
@@ -229,8 +195,8 @@ class TorchRankState::Impl {
   void* default_generator_ = nullptr;
   std::size_t record_functions_kept_ = 0;  // by the records of fibers that do not run
 
-  std::vector<at::Generator> generators_;  // by rank
-  std::vector<bool> main_alive_;           // by rank: from create_image() to end_fiber() of the main fiber
+  RankGenerators generators_;
+  std::vector<bool> main_alive_;  // by rank: from create_image() to end_fiber() of the main fiber
   std::vector<std::unique_ptr<FiberRecord>> fibers_;
   FiberRecord host_{owned_};
   FiberRecord ended_{owned_};
