@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "label.h"
+
 namespace rehearse::comm {
 namespace {
 
@@ -27,38 +29,9 @@ std::string shapes_text(std::span<const at::Tensor> tensors) {
   return text + ")";
 }
 
-constexpr std::size_t kLabelShown = 48;
-constexpr std::size_t kLabelTail = 16;
-
-std::string full_label(const Operation& call) {
-  if (call.payload == nullptr) return call.label != nullptr ? *call.label : std::string{};
-  return call.label != nullptr ? *call.label + ": " + call.payload->text : call.payload->text;
-}
-
-std::string shortened(const std::string& text) {
-  if (text.size() <= kLabelShown) return text;
-  auto head = text.substr(0, kLabelShown - kLabelTail);
-  auto tail = text.substr(text.size() - kLabelTail);
-  // Between words, if there are any near the cut.
-  const auto space = text[head.size()] == ' ' ? std::string::npos : head.rfind(' ');
-  if (space != std::string::npos && space > head.size() / 2) head.resize(space);
-  if (const auto start = tail.find(' '); start < tail.size() / 2) tail.erase(0, start + 1);
-  return head + " ... " + tail;
-}
-
 std::string label_text(const Operation& call) {
   const auto label = label_of(call);
   return label.empty() ? label : fmt::format("\"{}\"", label);
-}
-
-// Two labels that look alike when shortened: what follows their common start.
-Mismatch::Field label_difference(const Operation& first, const Operation& second) {
-  const auto a = full_label(first), b = full_label(second);
-  const auto common = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
-  const auto from = [common](const std::string& text) {
-    return fmt::format("\"... {}\"", shortened(text.substr(static_cast<std::size_t>(common))));
-  };
-  return {"label", from(a), from(b)};
 }
 
 std::string device_text(const at::Tensor& tensor) { return c10::DeviceTypeName(tensor.device().type(), true); }
@@ -119,8 +92,6 @@ std::vector<at::ScalarType> dtypes_of(const TensorList& tensors) {
 }
 
 }  // namespace
-
-std::string label_of(const Operation& call) { return shortened(full_label(call)); }
 
 Signature signature_of(const Operation& call) {
   Signature signature;
@@ -188,7 +159,9 @@ std::vector<Mismatch::Field> differences(const Operation& first, const Operation
       }
     }
   }
-  if (fields.empty() && full_label(first) != full_label(second)) fields.push_back(label_difference(first, second));
+  if (fields.empty()) {
+    if (auto field = label_difference(first, second)) fields.push_back(*std::move(field));
+  }
   if (fields.empty()) fields.push_back({"call", fingerprint_text(first), fingerprint_text(second)});
   return fields;
 }

@@ -29,9 +29,6 @@ inline bool same_payload(const Operation& a, const Operation& b) noexcept {
   return a.payload == b.payload || a.payload == nullptr || b.payload == nullptr;
 }
 
-// What the user and the library call the payload, cut in the middle when it is long: `fc1.weight`; empty: nothing.
-std::string label_of(const Operation& call);
-
 // `allreduce(sum, float32[3, 4], cpu) label="fc1.weight"`.
 std::string fingerprint_text(const Operation& call);
 
@@ -44,7 +41,9 @@ std::vector<Mismatch::Field> pair_differences(const Operation& send, const Opera
 // What the parts of a call and their tensors are, or the call itself where it has none.
 std::span<const Operation> parts_of(const Operation& call) noexcept;
 
-bool is_alltoall(c10d::OpType type) noexcept;
+inline bool is_alltoall(c10d::OpType type) noexcept {
+  return type == c10d::OpType::ALLTOALL || type == c10d::OpType::ALLTOALL_BASE;
+}
 
 // The tensors of a call that must be alike on all ranks. Lists in which tensor j belongs to rank j count as a whole.
 std::span<const at::Tensor> shared_tensors(const Operation& call) noexcept;

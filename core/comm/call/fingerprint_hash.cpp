@@ -34,8 +34,6 @@ class Hash {
 
 }  // namespace
 
-bool is_alltoall(OpType type) noexcept { return type == OpType::ALLTOALL || type == OpType::ALLTOALL_BASE; }
-
 std::span<const Operation> parts_of(const Operation& call) noexcept {
   return call.parts.empty() ? std::span(&call, 1) : std::span(call.parts);
 }

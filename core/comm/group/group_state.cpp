@@ -10,6 +10,7 @@
 #include <rehearse/exec/this_rank.h>
 
 #include "comm/call/fingerprint.h"
+#include "comm/call/label.h"
 
 namespace rehearse::comm {
 namespace {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <rehearse/comm/mismatch.h>
+#include <rehearse/comm/operation.h>
+
+namespace rehearse::comm {
+
+// What the user and the library call the payload, cut in the middle when it is long: `fc1.weight`; empty: nothing.
+std::string label_of(const Operation& call);
+
+// Of labels that differ, what follows their common start: they may look alike when cut.
+std::optional<Mismatch::Field> label_difference(const Operation& first, const Operation& second);
+
+}  // namespace rehearse::comm
