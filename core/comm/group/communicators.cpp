@@ -192,7 +192,6 @@ void Communicators::forget_payload(int rank, const c10::TensorImpl* tensor) noex
 }
 
 const PayloadName* Communicators::find_payload(const NamedTensors& names, const Operation& call) noexcept {
-  if (call.inputs.size() != 1) return nullptr;
   const auto found = names.find(call.inputs.front().unsafeGetTensorImpl());
   return found != names.end() ? found->second.name : nullptr;
 }

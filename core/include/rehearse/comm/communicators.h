@@ -102,7 +102,7 @@ class Communicators final : public exec::WaitExplainer {
   void set_label(int rank, const std::string* label) noexcept;
 
   // Names what `rank`'s calls with exactly this tensor bring: reports show it, and ranks that meet in a collective with
-  // different names are a mismatch (one without a name fits all). The tensor is not kept alive. A rank without names
+  // different names are a mismatch (one without a name fits all). The tensor is not kept alive. A world without names
   // pays nothing for them, one with names a look into a hash table for each call.
   void name_payload(int rank, const at::Tensor& tensor, const std::string& name);
   void forget_payload(int rank, const c10::TensorImpl* tensor) noexcept;
@@ -128,8 +128,8 @@ class Communicators final : public exec::WaitExplainer {
   };
   const Label& label(int rank) const noexcept { return labels_[static_cast<std::size_t>(rank)]; }
   const PayloadName* payload(int rank, const Operation& call) const noexcept {
-    const auto& names = payloads_[static_cast<std::size_t>(rank)];
-    return names.empty() ? nullptr : find_payload(names, call);
+    if (payload_names_.empty() || call.inputs.size() != 1) return nullptr;
+    return find_payload(payloads_[static_cast<std::size_t>(rank)], call);
   }
   exec::RankExecutor& executor() noexcept { return executor_; }
   Fabric& fabric() noexcept { return fabric_; }
