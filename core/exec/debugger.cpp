@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "fiber.h"
+#include "fiber_table.h"
 
 using rehearse::exec::Fiber;
 
@@ -29,8 +29,9 @@ std::uint64_t offset(const Fiber& fiber, const void* member) {
 }  // namespace
 
 DebuggerView::DebuggerView(const void* fibers, const void* current) {
-  const Fiber::Owner made = Fiber::make(0);
-  const Fiber& fiber = *made;
+  FiberTable table;
+  table.prepare(0, 1);
+  const Fiber& fiber = table.add();
   rehearse_debugger_table = {.version = 1,
                              .fibers = fibers,
                              .current = current,

@@ -9,7 +9,7 @@ extern "C" {
 
 struct RehearseDebuggerTable {
   std::uint64_t version;
-  const void* fibers;   // std::vector<std::unique_ptr<Fiber>>; null: no world has begun
+  const void* fibers;   // std::vector<Fiber*>; null: no world has begun
   const void* current;  // Fiber*
   // Where these members lie in a Fiber.
   std::uint64_t rank, fiber_of_rank, state, context, stack_size, stack_top;

@@ -91,9 +91,9 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   host_image_ = std::make_unique<std::byte[]>(state.image_bytes());
   outcome_.ranks.assign(ranks_.size(), RankEnd::aborted);
   outcome_.ended_at.assign(ranks_.size(), kTimeZero);
-  fibers_.reserve(ranks_.size());
+  fibers_.prepare(state.image_bytes(), ranks_.size());
   scheduler_->executor = this;
-  const DebuggerView debugger(&fibers_, &current_);
+  const DebuggerView debugger(&fibers_.all(), &current_);
   create_ranks(body);
   while (alive_ > 0) {
     if (mains_alive_ == 0) stop(Ending::all_returned, {});

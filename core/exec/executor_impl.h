@@ -10,7 +10,7 @@
 
 #include <rehearse/exec/executor.h>
 
-#include "fiber.h"
+#include "fiber_table.h"
 #include "run_queue.h"
 #include "scheduler.h"
 #include "stack_pool.h"
@@ -53,7 +53,7 @@ class RankExecutor::Impl {
   [[noreturn]] void terminate(Fiber& fiber);
 
   bool ending() const noexcept { return ending_; }
-  const Fiber& fiber(std::uint32_t id) const noexcept { return *fibers_[id]; }
+  const Fiber& fiber(std::uint32_t id) const noexcept { return fibers_[id]; }
   void note_progress() noexcept { progress_ = true; }
   // A fiber has done something other than look; what it wrote may be what pollers look at.
   void note_step() noexcept { stepped_ = true; }
@@ -115,9 +115,8 @@ class RankExecutor::Impl {
   void create_ranks(const std::function<void(int)>& body);
 
   std::vector<Rank> ranks_;
-  std::vector<Fiber::Owner> fibers_;  // by Fiber::id
+  FiberTable fibers_;
   RunQueue runnable_;
-  std::vector<std::uint32_t> free_ids_;  // of ended helpers
   std::vector<Fiber*> pollers_;
   Fiber* current_ = nullptr;
   Fiber* ended_now_ = nullptr;  // on its way out of its last switch

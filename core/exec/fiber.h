@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 
 #include <boost/context/stack_context.hpp>
 #include <boost/fiber/context.hpp>
@@ -18,32 +17,11 @@
 namespace rehearse::exec {
 
 // One fiber of a rank: its main one or a helper (a thread that the rank made, a completion callback).
-// Owned by its executor from creation until the world is over. A thousand of them do not fit the caches near the core,
-// so what a switch touches lies together: the first cache line of a fiber, and the image right behind it.
+// Owned by its executor's FiberTable. A thousand of them do not fit the caches near the core, so what a switch touches
+// lies together: the last cache line of a fiber, and the image right behind it.
 class alignas(64) Fiber {
  public:
   enum class State : std::uint8_t { runnable, running, blocked, ended };
-  struct Delete {
-    void operator()(Fiber* fiber) const noexcept;
-  };
-  using Owner = std::unique_ptr<Fiber, Delete>;
-
-  // With room for an image of that size.
-  static Owner make(std::size_t image_bytes);
-
-  RankExecutor::Impl* executor = nullptr;
-  boost::fibers::context* context = nullptr;
-  const Observer* observer = nullptr;       // while blocked
-  std::uintptr_t suspended_at = 0;          // where in its stack; 0 before its first suspension
-  std::uint32_t id = 0;                     // within the world; a candidate of ChoiceKind::next_fiber
-  int rank = -1;
-  std::uint32_t looks = 0;        // looks in a row (see this_rank::poll)
-  std::uint32_t clock_reads = 0;  // clock reads in a row
-  State state = State::blocked;
-  bool abort = false;        // the world ended: the blocked call throws when it resumes
-  bool polling = false;      // suspended by poll(): it runs again when somebody did something
-  bool was_aborted = false;  // RankAborted has been thrown here
-  NativeState native;        // its first bytes end the line
 
   std::uint32_t fiber_of_rank = 0;  // 0: the rank's main fiber
   std::int32_t owner_tag = 0;       // what the locks that it holds call it (interpose/owner_tag.h)
@@ -52,6 +30,20 @@ class alignas(64) Fiber {
   AsanStack asan;
   boost::context::stack_context stack;
   std::function<void()> work;
+
+  alignas(32) NativeState native;  // its last bytes begin the last line
+  RankExecutor::Impl* executor = nullptr;
+  boost::fibers::context* context = nullptr;
+  const Observer* observer = nullptr;  // while blocked
+  std::uintptr_t suspended_at = 0;     // where in its stack; 0 before its first suspension
+  std::uint32_t id = 0;                // within the world; a candidate of ChoiceKind::next_fiber
+  int rank = -1;
+  std::uint32_t looks = 0;        // looks in a row (see this_rank::poll)
+  std::uint32_t clock_reads = 0;  // clock reads in a row
+  State state = State::blocked;
+  bool abort = false;        // the world ended: the blocked call throws when it resumes
+  bool polling = false;      // suspended by poll(): it runs again when somebody did something
+  bool was_aborted = false;  // RankAborted has been thrown here
 
   bool is_main() const noexcept { return fiber_of_rank == 0; }
   bool active() const noexcept { return state != State::ended; }
@@ -65,19 +57,19 @@ class alignas(64) Fiber {
       __builtin_prefetch(reinterpret_cast<const void*>(at));
     }
     __builtin_prefetch(image());
-    __builtin_prefetch(image() + kLine);
     __builtin_prefetch(reinterpret_cast<const std::byte*>(context) + kResumePoint);
   }
 
   // Fetches what prefetch() reads.
-  void prefetch_record() const noexcept { __builtin_prefetch(this); }
+  void prefetch_record() const noexcept { __builtin_prefetch(&suspended_at); }
 
  private:
+  friend class FiberTable;  // it has room for the image
   Fiber() = default;
   ~Fiber() = default;
 
   static constexpr std::size_t kLine = 64;
-  static constexpr std::size_t kBelow = 3 * kLine;  // frames of Boost.Fiber and the registers that it saves
+  static constexpr std::size_t kBelow = 2 * kLine;  // a frame of Boost.Fiber and the registers that it saves
   static constexpr std::size_t kAbove = 2 * kLine;  // our callers
   static constexpr std::size_t kResumePoint = 192;  // where a context keeps its stack pointer
 };

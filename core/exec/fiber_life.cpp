@@ -2,7 +2,6 @@
 // How fibers begin and end.
 #include <cxxabi.h>
 
-#include <new>
 #include <typeinfo>
 #include <utility>
 
@@ -50,16 +49,6 @@ std::string text_of(const std::exception_ptr& error) {
 
 }  // namespace
 
-Fiber::Owner Fiber::make(std::size_t image_bytes) {
-  void* const memory = ::operator new(sizeof(Fiber) + image_bytes, std::align_val_t{alignof(Fiber)});
-  return Owner(new (memory) Fiber);
-}
-
-void Fiber::Delete::operator()(Fiber* fiber) const noexcept {
-  fiber->~Fiber();
-  ::operator delete(fiber, std::align_val_t{alignof(Fiber)});
-}
-
 Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
   Fiber& fiber = new_fiber(rank);
   try {
@@ -74,7 +63,7 @@ Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
   } catch (...) {
     scheduler_->expect(nullptr);
     fiber.state = Fiber::State::ended;
-    free_ids_.push_back(fiber.id);
+    fibers_.give_back(fiber.id);
     throw;
   }
   ++alive_;
@@ -83,20 +72,13 @@ Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
 
 // In the table, but not alive yet.
 Fiber& RankExecutor::Impl::new_fiber(int rank) {
-  auto made = Fiber::make(state.image_bytes());
-  made->executor = this;
-  made->rank = rank;
-  made->state = Fiber::State::ended;
-  if (free_ids_.empty()) {
-    made->id = static_cast<std::uint32_t>(fibers_.size());
-    fibers_.emplace_back();
-  } else {
-    made->id = free_ids_.back();
-    free_ids_.pop_back();
-  }
-  made->fiber_of_rank = ranks_[static_cast<std::size_t>(rank)].fibers++;
-  made->owner_tag = interposed->tags.of(made->id);
-  return *(fibers_[made->id] = std::move(made));
+  Fiber& fiber = fibers_.add();
+  fiber.executor = this;
+  fiber.rank = rank;
+  fiber.state = Fiber::State::ended;
+  fiber.fiber_of_rank = ranks_[static_cast<std::size_t>(rank)].fibers++;
+  fiber.owner_tag = interposed->tags.of(fiber.id);
+  return fiber;
 }
 
 void RankExecutor::Impl::enter(Fiber& fiber) noexcept {
@@ -152,7 +134,7 @@ void RankExecutor::Impl::end(Fiber& fiber) noexcept {
   note_ended(fiber);
   ended_now_ = &fiber;
   ++ended_since_release_;
-  if (!fiber.is_main()) free_ids_.push_back(fiber.id);
+  if (!fiber.is_main()) fibers_.give_back(fiber.id);
 }
 
 void RankExecutor::Impl::note_ended(Fiber& fiber) noexcept {
@@ -169,8 +151,8 @@ void RankExecutor::Impl::note_ended(Fiber& fiber) noexcept {
 void RankExecutor::Impl::abort_rank(int rank) noexcept {
   ranks_[static_cast<std::size_t>(rank)].posted.clear();
   if (ranks_[static_cast<std::size_t>(rank)].fibers == 1) return;
-  for (auto& other : fibers_) {
-    if (!other->active() || other->rank != rank || other.get() == current_) continue;
+  for (Fiber* const other : fibers_.all()) {
+    if (!other->active() || other->rank != rank || other == current_) continue;
     other->abort = true;
     make_runnable(*other);
   }
@@ -183,7 +165,7 @@ Fiber& RankExecutor::Impl::spawn(int rank, std::function<void()> work) {
 
 void RankExecutor::Impl::post(int rank, std::function<void()> work) {
   auto& owner = ranks_[static_cast<std::size_t>(rank)];
-  if (ending_ || !fibers_[static_cast<std::size_t>(rank)]->active()) return;
+  if (ending_ || !fibers_[static_cast<std::size_t>(rank)].active()) return;
   owner.posted.push_back(std::move(work));
   if (std::exchange(owner.posted_running, true)) return;
   spawn(rank, [this, rank] { run_posted(rank); });

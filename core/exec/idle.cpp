@@ -143,7 +143,7 @@ BlockedFiber RankExecutor::Impl::describe(const Fiber& fiber, const Observer* ob
 void RankExecutor::Impl::note_hang() {
   if (!hang_.empty()) return;
   hang_began_ = clock.now();
-  for (const auto& fiber : fibers_) {
+  for (const Fiber* const fiber : fibers_.all()) {
     if (fiber->state == Fiber::State::blocked) hang_.push_back(describe(*fiber, fiber->observer));
   }
 }

@@ -53,9 +53,9 @@ class NativeState {
     std::__once_call = next.once_call;
   }
 
+  More more_;
   int error_ = 0;
   bool has_more_ = false;
-  More more_;
 };
 
 }  // namespace rehearse::exec

@@ -27,9 +27,10 @@ constexpr std::size_t kGuardBytes = std::size_t{68} << 10;
 constexpr std::size_t kStackBytesMin = std::size_t{64} << 10;
 
 // Stacks begin at pages, so their tops would all meet in the same few cache sets: a thousand fibers then evict each
-// other at every switch. Each stack therefore begins a little lower than the one before.
+// other at every switch. Each stack therefore begins a little lower than the one before, but never so low that what a
+// fiber begins with (its context and its first frames) reaches into a second page.
 constexpr std::size_t kStaggerStep = 17 * 64;
-constexpr std::size_t kStaggerSpan = std::size_t{32} << 10;
+constexpr std::size_t kStaggerSpan = 39 * 64;
 
 }  // namespace
 

@@ -25,8 +25,8 @@ void RankExecutor::Impl::switch_state(Fiber* to) noexcept {
 // A schedule that took the oldest is likely to take the oldest again.
 void RankExecutor::Impl::prefetch_oldest() const noexcept {
   const auto candidates = runnable_.candidates();
-  if (!candidates.empty()) fibers_[candidates[0]]->prefetch();
-  if (candidates.size() > 1) fibers_[candidates[1]]->prefetch_record();
+  if (!candidates.empty()) fibers_[candidates[0]].prefetch();
+  if (candidates.size() > 1) fibers_[candidates[1]].prefetch_record();
 }
 
 Fiber* RankExecutor::Impl::choose_next() noexcept {
@@ -48,7 +48,7 @@ Fiber* RankExecutor::Impl::choose_next() noexcept {
       return nullptr;
     }
   }
-  Fiber* const next = fibers_[runnable_.take(index)].get();
+  Fiber* const next = &fibers_[runnable_.take(index)];
   next->prefetch();
   if (index == 0) prefetch_oldest();
   if (!ending_) decisions.log().note_step(next->id, clock.now());

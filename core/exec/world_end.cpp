@@ -23,12 +23,12 @@ void RankExecutor::Impl::finish_world() {
   while (!runnable_.empty()) resume_fibers();
   // Notes first, unwinding after: destructors must not change what the report says.
   const bool note = outcome_.ending != Ending::all_returned;
-  for (auto& fiber : fibers_) {
+  for (Fiber* const fiber : fibers_.all()) {
     if (note && fiber->state == Fiber::State::blocked) note_blocked(*fiber, fiber->observer);
   }
   pollers_.clear();
-  for (std::size_t id = 0; id < fibers_.size(); ++id) {
-    Fiber& fiber = *fibers_[id];
+  for (std::size_t id = 0; id < fibers_.all().size(); ++id) {
+    Fiber& fiber = fibers_[id];
     if (fiber.state != Fiber::State::blocked) continue;
     fiber.abort = true;
     ++fiber.end_calls;
@@ -36,7 +36,7 @@ void RankExecutor::Impl::finish_world() {
     resume_fibers();
   }
   // A wait of Boost.Fiber's own takes a wake-up for a spurious one and sleeps again: nothing can unwind it.
-  for (auto& fiber : fibers_) {
+  for (Fiber* const fiber : fibers_.all()) {
     if (fiber->state != Fiber::State::blocked || fiber->observer != nullptr) continue;
     fiber->state = Fiber::State::ended;
     fiber->context->worker_unlink();

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where fibers lie, and whose place a new one takes.
+#include "exec/fiber_table.h"
+
+#include <cstdint>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+namespace rehearse::exec {
+namespace {
+
+constexpr std::uintptr_t kPairOfLines = 128;
+
+std::uintptr_t pair_of(const void* at) { return reinterpret_cast<std::uintptr_t>(at) / kPairOfLines; }
+
+// For fibers known beforehand and for later ones, and for any size of image.
+TEST(FiberTable, WhatASwitchTouches_IsOnePairOfCacheLines) {
+  for (const std::size_t image_bytes : {0, 8, 64, 200, 1500}) {
+    FiberTable table;
+    table.prepare(image_bytes, 3);
+    for (int fibers = 0; fibers < 40; ++fibers) {
+      Fiber& fiber = table.add();
+      const auto pair = pair_of(fiber.image());
+      EXPECT_EQ(pair_of(&fiber.native) + 1, pair);  // all but its last bytes
+      EXPECT_EQ(pair_of(&fiber.executor), pair);
+      EXPECT_EQ(pair_of(&fiber.was_aborted), pair);
+      std::memset(fiber.image(), 0x5A, image_bytes);  // AddressSanitizer: it is all there
+    }
+  }
+}
+
+TEST(FiberTable, IdsGivenBack_AreUsedAgainWithTheirPlaces) {
+  FiberTable table;
+  table.prepare(100, 2);
+  Fiber* const first = &table.add();
+  Fiber* const second = &table.add();
+  EXPECT_EQ(second->id, 1u);
+  second->rank = 7;
+  second->work = [] {};
+  table.give_back(1);
+  Fiber& third = table.add();
+  EXPECT_EQ(&third, second);
+  EXPECT_EQ(third.id, 1u);
+  EXPECT_EQ(third.rank, -1);
+  EXPECT_EQ(third.work, nullptr);
+  EXPECT_EQ(table.add().id, 2u);
+  EXPECT_EQ(&table[0], first);
+  EXPECT_EQ(table.all().size(), 3u);
+}
+
+}  // namespace
+}  // namespace rehearse::exec
