@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <rehearse/exec/executor.h>
+#include <unistd.h>
 
 #include "fiber_table.h"
 #include "run_queue.h"
@@ -49,7 +50,8 @@ class RankExecutor::Impl {
   [[noreturn]] void meet_the_end(Fiber& fiber, const Observer* observer);
   // See WaitQueue::linger().
   bool linger(Fiber& fiber, const Observer& observer);
-  // std::terminate() in a fiber: the rank has failed (or could not be unwound); the other ranks have not.
+  // std::terminate() or exit() in a fiber: the rank has failed of the exception that is being handled (or could not be
+  // unwound); the other ranks have not.
   [[noreturn]] void terminate(Fiber& fiber);
 
   bool ending() const noexcept { return ending_; }
@@ -66,6 +68,7 @@ class RankExecutor::Impl {
   Clock& clock;
   RankState& state;
   FailureSink& sink;
+  const pid_t process = getpid();
   TimerQueue timers;
   const std::unique_ptr<interpose::WorldState> interposed;
   const WaitExplainer* explainer = nullptr;

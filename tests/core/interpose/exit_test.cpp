@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// exit() on a rank is that rank's failure, not the end of all of them.
+#include <cstdlib>
+#include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rehearse/exec/call_site.h>
+#include <rehearse/exec/this_rank.h>
+
+#include "core/exec/world_fixture.h"
+
+namespace {
+
+// In a namespace of Rehearse it would be no line of the user's.
+[[noreturn]] void leave(int status) { std::exit(status); }
+
+}  // namespace
+
+namespace rehearse::exec::test {
+namespace {
+
+class Exits : public Worlds {};
+REHEARSE_IN_WORLDS(Exits);
+
+TEST_P(Exits, Exit_IsTheRanksFailure) {
+  auto w = world();
+  const auto outcome = w.run([](int rank) {
+    this_rank::sleep_for(1s);
+    if (rank == 1) leave(3);
+    this_rank::sleep_for(1h);
+  });
+  EXPECT_EQ(outcome.ending, Ending::rank_failed);
+  ASSERT_EQ(outcome.failures.size(), 1u);
+  EXPECT_EQ(outcome.failures[0].rank, 1);
+  EXPECT_EQ(outcome.failures[0].at, at(1s));
+  EXPECT_EQ(outcome.failures[0].what,
+            "exit(3) was called; a rank ends by returning from its body, or fails by an exception");
+  EXPECT_EQ(outcome.failures[0].thrown_at.user_frame().file, __FILE__);
+  for (int rank = 0; rank < ranks(); ++rank) {
+    EXPECT_EQ(outcome.ranks[static_cast<std::size_t>(rank)], rank == 1 ? RankEnd::failed : RankEnd::aborted) << rank;
+  }
+}
+
+TEST_P(Exits, ExitInAThread_FailsItsRank) {
+  auto w = world();
+  const auto outcome = w.run([](int rank) {
+    if (rank != 0) return;
+    std::thread thread([] { std::exit(0); });
+    thread.join();
+  });
+  EXPECT_EQ(outcome.ending, Ending::rank_failed);
+  ASSERT_EQ(outcome.failures.size(), 1u);
+  EXPECT_EQ(outcome.failures[0].rank, 0);
+}
+
+// A process that a rank makes is none of the world's.
+TEST_P(Exits, ForkedProcess_MayExit) {
+  auto w = world();
+  int status = 0;
+  const auto outcome = w.run([&](int rank) {
+    if (rank != 0) return;
+    const pid_t child = fork();
+    if (child == 0) std::exit(7);
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+}  // namespace
+}  // namespace rehearse::exec::test
