@@ -25,8 +25,13 @@ namespace {
 std::string ranks_text(std::span<const int> ranks) { return fmt::format("{{{}}}", fmt::join(ranks, ", ")); }
 
 void check_ranks(std::span<const int> ranks, int world_size) {
-  std::vector<int> sorted(ranks.begin(), ranks.end());
-  std::sort(sorted.begin(), sorted.end());
+  std::vector<int> copy;  // every rank makes every group: not of lists in order, as most are
+  auto sorted = ranks;
+  if (!std::is_sorted(ranks.begin(), ranks.end())) {
+    copy.assign(ranks.begin(), ranks.end());
+    std::sort(copy.begin(), copy.end());
+    sorted = copy;
+  }
   TORCH_CHECK_VALUE(!sorted.empty(), "new_group: the list of ranks is empty");
   TORCH_CHECK_VALUE(sorted.front() >= 0 && sorted.back() < world_size, "new_group: the ranks are ", ranks_text(ranks),
                     "; a world of ", world_size, " has ranks 0 to ", world_size - 1);
