@@ -2,8 +2,11 @@
 #include "output_folder.h"
 
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -28,6 +31,17 @@ void require_writable(const std::filesystem::path& folder) {
     throw UsageError(cannot_be(folder, "written to", std::strerror(errno)));
 }
 
+// Of "seed-7"; nothing of other names, "seed-007" among them.
+std::optional<std::uint64_t> seed_of_folder(std::string_view name) {
+  constexpr std::string_view kPrefix = "seed-";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const auto digits = name.substr(kPrefix.size());
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
+  if (error != std::errc() || fmt::format("{}", seed) != digits) return std::nullopt;
+  return seed;
+}
+
 }  // namespace
 
 OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
@@ -43,25 +57,23 @@ OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(fol
 
 void remove_seed_folder(const std::filesystem::path& folder) noexcept {
   std::error_code ignored;
+  if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored))) return;  // a user's own
   for (const char* file : {"run.rlog", "report.txt", "report.json", "trace.json", "output.txt"}) {
     std::filesystem::remove(folder / file, ignored);
   }
   std::filesystem::remove(folder, ignored);
 }
 
-void prepare_sweep_folder(const std::filesystem::path& folder) {
+void prepare_sweep_folder(const std::filesystem::path& folder, const SeedRange& seeds) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw UsageError(cannot_be(folder, "made", error.message()));
-  constexpr std::string_view kPrefix = "seed-";
+  require_writable(folder);
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const auto name = entry.path().filename().string();
-    const bool is_seed = name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
-                         name.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
-    if (is_seed) remove_seed_folder(entry.path());
+    const auto seed = seed_of_folder(entry.path().filename().string());
+    if (seed && *seed >= seeds.first && *seed <= seeds.last) remove_seed_folder(entry.path());
   }
   if (error) throw UsageError(cannot_be(folder, "read", error.message()));
-  require_writable(folder);
 }
 
 void write_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& write) {

@@ -5,6 +5,8 @@
 #include <functional>
 #include <iosfwd>
 
+#include "sweep/seed_range.h"
+
 namespace rehearse::cli {
 
 // Where a run leaves its files. Making one makes the folder and takes away what an earlier run left there
@@ -23,11 +25,11 @@ class OutputFolder {
   std::filesystem::path folder_;
 };
 
-// For a sweep: makes the folder, and takes away what an earlier sweep left in its folders seed-N. Throws
-// UsageError.
-void prepare_sweep_folder(const std::filesystem::path& folder);
+// For a sweep: makes the folder, and takes away what an earlier sweep of these seeds left in its folders seed-N.
+// Throws UsageError.
+void prepare_sweep_folder(const std::filesystem::path& folder, const SeedRange& seeds);
 
-// Takes away the files of a run, and the folder if nothing else is in it. Does not throw.
+// Takes away the files of a run, and the folder if nothing else is in it; nothing of a link. Does not throw.
 void remove_seed_folder(const std::filesystem::path& folder) noexcept;
 
 // `write` gets the opened file. Throws OutputError.

@@ -183,10 +183,20 @@ TEST_F(Sweep, EarlierSweepsFolders_AreTakenAway) {
   write_file(folder_ / "rehearse-out/sum/seed-7/run.rlog", "old");
   write_file(folder_ / "rehearse-out/sum/seed-7/notes.txt", "a user's own");
   write_file(folder_ / "rehearse-out/sum/seed-mine/run.rlog", "a user's own");
-  EXPECT_EQ(sweep("sum", {"--seeds=1..2"}).exit_code, 0);
+  // Another sweep's seed, a link, and a file that is no folder.
+  std::filesystem::create_directories(folder_ / "rehearse-out/sum/seed-9");
+  write_file(folder_ / "rehearse-out/sum/seed-9/run.rlog", "another sweep's");
+  std::filesystem::create_directories(folder_ / "elsewhere");
+  write_file(folder_ / "elsewhere/run.rlog", "a user's own");
+  std::filesystem::create_directory_symlink(folder_ / "elsewhere", folder_ / "rehearse-out/sum/seed-8");
+  write_file(folder_ / "rehearse-out/sum/seed-6", "a user's own");
+  EXPECT_EQ(sweep("sum", {"--seeds=6..8"}).exit_code, 0);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/seed-7/run.rlog"));
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "rehearse-out/sum/seed-7/notes.txt"));
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "rehearse-out/sum/seed-mine/run.rlog"));
+  for (const char* kept : {"rehearse-out/sum/seed-7/notes.txt", "rehearse-out/sum/seed-mine/run.rlog",
+                           "rehearse-out/sum/seed-9/run.rlog", "elsewhere/run.rlog", "rehearse-out/sum/seed-8",
+                           "rehearse-out/sum/seed-6"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder_ / kept)) << kept;
+  }
 }
 
 TEST_F(Sweep, Terminal_ShowsFailuresInPlace) {

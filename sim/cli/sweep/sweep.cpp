@@ -141,9 +141,9 @@ int sweep(const Arguments& arguments, Console& console) {
                     "a sweep needs \"random\"",
                     arguments.operand));
   }
-  prepare_sweep_folder(scenario.output.directory);
   require_junit(arguments.junit);
   const int jobs = jobs_of(arguments);
+  prepare_sweep_folder(scenario.output.directory, *arguments.seeds);
   const InterruptibleScope interruptible(kSweepInterrupted);
   console.note(banner(scenario, arguments, jobs));
   const auto outcome = Sweep(arguments, scenario, console).run(jobs);
