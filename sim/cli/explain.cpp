@@ -34,7 +34,8 @@ Report report_in_log(const std::string& bytes, const Arguments& arguments) {
   auto log = sim::parse_run_log(bytes, arguments.operand);
   if (log.finished) return std::move(log.finished->report);
   throw UsageError(fmt::format(
-      "{}: the run of {} with seed {} did not end, so there is no report; run it again: {} replay {}",
+      "{}: the run of {} with seed {} did not end, so there is no report in its log (a report.json beside it may say "
+      "how it was ended); run it again: {} replay {}",
       arguments.operand, log.program, log.seed, shell_word(arguments.self), shell_word(arguments.operand)));
 }
 

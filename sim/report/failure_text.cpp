@@ -26,9 +26,11 @@ std::string gist_of(const exec::RankFailure& failure) {
   return line.size() > kLong ? line.substr(0, line.find(". ")) : line;
 }
 
+// Only of a timeout that the failure seems to come from, and does not tell itself: nothing has happened in between.
 std::string after_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events) {
   if (!failure.gave_up) return "";
   const auto& wait = *failure.gave_up;
+  if (wait.at != failure.at || text_of(failure).find(wait.call) != std::string::npos) return "";
   const auto* const last = events.last_completed(failure.rank);
   if (last != nullptr && last->time_completed > wait.at) return "";
   return fmt::format("; before that its {} timed out at {}{}", wait.call, format_time(wait.at),

@@ -102,9 +102,14 @@ class DeadEnds {
       doing = one ? "was still " : "were still ";
       doing += cause.polls ? "polling" : cause.call.empty() ? "on the way" : "in " + cause.call;
     } else {
-      doing = cause.polls ? "poll" : "wait";
-      doing += one ? "s for ever" : " for ever";
-      if (!cause.polls) doing += " in " + cause.call;
+      const auto verb = [one](const char* of_one, const char* of_many) { return one ? of_one : of_many; };
+      if (cause.polls) {
+        doing = verb("polls for ever", "poll for ever");
+      } else if (cause.call.empty()) {
+        doing = verb("goes on for ever", "go on for ever");
+      } else {
+        doing = verb("waits for ever in ", "wait for ever in ") + cause.call;
+      }
     }
     if (!cause.where.empty()) doing += " at " + cause.where;
     return describe_ranks(cause.ranks) + " " + doing;

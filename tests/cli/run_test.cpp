@@ -231,7 +231,8 @@ TEST_F(Replay, RunThatNeverEnded_StartsFromItsSeed) {
   EXPECT_EQ(explained.exit_code, 64);
   EXPECT_EQ(
       explained.err,
-      "run.rlog: the run of sum with seed 9 did not end, so there is no report; run it again: job replay "
+      "run.rlog: the run of sum with seed 9 did not end, so there is no report in its log (a report.json beside it "
+      "may say how it was ended); run it again: job replay "
       "run.rlog\n");
 }
 
