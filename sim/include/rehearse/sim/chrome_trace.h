@@ -11,10 +11,12 @@ namespace rehearse::sim {
 // Writes what the ranks did as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing, in JSON trace
 // events:
 //
-//   a process for each rank, a slice for each operation from its call to its completion (or to the end of the
-//   world); operations of one rank that overlap in time get a track each an arrow from the last rank to
-//   arrive to each other participant of a collective, and from a send to its receive; receives from any
-//   source have none an instant for each failed rank, and one over all for a verdict other than OK
+// - a process for each rank;
+// - a slice for each operation, from its call to its completion (or to the end of the world); operations of one
+//   rank that overlap in time get a track each;
+// - an arrow from the last rank to arrive to each other participant of a collective, and from a send to its
+//   receive; receives from any source have none;
+// - an instant for each failed rank, and one over all for a verdict other than OK.
 //
 // Times are microseconds of virtual time. A slice's arguments have the names of c10d's flight recorder;
 // `wait_us` is how long the call waited for other ranks. One event a line, so the whole is never in memory;

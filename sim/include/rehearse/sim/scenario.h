@@ -14,8 +14,7 @@
 // `program` may be left out. What a file may say, with the values that hold when it does not:
 //
 //   program = "lm_ddp"              # a REHEARSE_PROGRAM of the executable
-//   executable = ""                 # file or target that holds the program; the command only names it in
-//   errors
+//   executable = ""                 # file or target that holds the program, for errors to name
 //
 //   [world]
 //   ranks = 2                       # 1 to 65536
