@@ -26,6 +26,7 @@ class alignas(64) Fiber {
   std::uint32_t fiber_of_rank = 0;  // 0: the rank's main fiber
   std::int32_t owner_tag = 0;       // what the locks that it holds call it (interpose/owner_tag.h)
   std::uint32_t end_calls = 0;      // how often the ended world has woken it to unwind
+  std::uint32_t times_aborted = 0;  // RankAborted has been thrown here
   int blocked_entry = -1;           // index into RunOutcome::blocked, to fill in the call site
   AsanStack asan;
   boost::context::stack_context stack;
@@ -43,7 +44,6 @@ class alignas(64) Fiber {
   State state = State::blocked;
   bool abort = false;        // the world ended: the blocked call throws when it resumes
   bool polling = false;      // suspended by poll(): it runs again when somebody did something
-  bool was_aborted = false;  // RankAborted has been thrown here
 
   bool is_main() const noexcept { return fiber_of_rank == 0; }
   bool active() const noexcept { return state != State::ended; }

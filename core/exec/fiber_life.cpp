@@ -98,7 +98,7 @@ void RankExecutor::Impl::run_body(Fiber& fiber) noexcept {
   } catch (const RankAborted&) {
   } catch (...) {
     // What a library makes of RankAborted on its way through is not a failure of its own.
-    if (!fiber.was_aborted) record_failure(fiber, std::current_exception());
+    if (fiber.times_aborted == 0) record_failure(fiber, std::current_exception());
   }
   if (fiber.is_main()) outcome_.ranks[static_cast<std::size_t>(fiber.rank)] = rank_failed ? RankEnd::failed : result;
 }

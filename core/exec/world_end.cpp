@@ -65,8 +65,10 @@ void RankExecutor::Impl::note_where_it_hung(Fiber& fiber, const Observer& observ
 
 void RankExecutor::Impl::meet_the_end(Fiber& fiber, const Observer* observer) {
   note_where(fiber, observer);
-  if (std::uncaught_exceptions() > 0) leave_behind(fiber);
-  fiber.was_aborted = true;
+  // A loop that tries again whatever it catches would never end.
+  constexpr std::uint32_t kTimesAbortedMax = 1'000;
+  if (std::uncaught_exceptions() > 0 || fiber.times_aborted == kTimesAbortedMax) leave_behind(fiber);
+  ++fiber.times_aborted;
   throw RankAborted(outcome_.stop_reason.empty() ? "the world has ended" : outcome_.stop_reason);
 }
 
@@ -83,7 +85,7 @@ bool RankExecutor::Impl::linger(Fiber& fiber, const Observer& observer) {
 
 void RankExecutor::Impl::terminate(Fiber& fiber) {
   // A noexcept function of the user's is no place to carry RankAborted through: that is not a failure of its own.
-  if (!fiber.was_aborted) {
+  if (fiber.times_aborted == 0) {
     const auto error = std::current_exception();
     record_failure(fiber, error ? error : std::make_exception_ptr(std::runtime_error("std::terminate() was called")));
     if (fiber.is_main()) outcome_.ranks[static_cast<std::size_t>(fiber.rank)] = RankEnd::failed;

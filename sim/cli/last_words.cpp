@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <rehearse/exec/this_rank.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace rehearse::cli {
@@ -34,7 +35,7 @@ void on_fatal(int signal, siginfo_t* info, void*) {
   const auto code = noted(signal);
   const auto place = std::find(kFatal.begin(), kFatal.end(), signal) - kFatal.begin();
   const auto& before = g_before[static_cast<std::size_t>(place)];
-  if (code && (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) _exit(*code);
+  if (code && (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) end_process(*code);
   // Who was there before sees the fault when it repeats; what somebody sent does not.
   sigaction(signal, &before, nullptr);
   if (info->si_code <= 0) ::raise(signal);
@@ -62,6 +63,10 @@ void note_last_words(LastWords& words, int signal) noexcept {
   words.signal = signal;
   // Last: of a stack that is in pieces there may be no end.
   words.frames = exec::CallSite::capture_to(words.addresses);
+}
+
+void end_process(int code) noexcept {
+  for (;;) syscall(SYS_exit_group, code);
 }
 
 std::string signal_text(int signal) {

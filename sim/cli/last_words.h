@@ -35,6 +35,9 @@ SharedLastWords share_last_words();
 // Async-signal-safe.
 void note_last_words(LastWords& words, int signal) noexcept;
 
+// _exit(), which on a rank is that rank's failure. Async-signal-safe.
+[[noreturn]] void end_process(int code) noexcept;
+
 // "SIGSEGV (Segmentation fault)"
 std::string signal_text(int signal);
 

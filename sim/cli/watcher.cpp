@@ -79,7 +79,7 @@ std::optional<int> Watcher::told() {
 
 void Watcher::on_second_interrupt(int signal) {
   note_last_words(*g_words, signal);
-  if (const auto code = told()) _exit(*code);
+  if (const auto code = told()) end_process(*code);
   ::signal(signal, SIG_DFL);
   ::raise(signal);
 }

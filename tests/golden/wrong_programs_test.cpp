@@ -209,7 +209,7 @@ TEST(WrongPrograms, MutexLockedTwice_SaysSo) {
   const auto report = run_world(locks_twice, 3);
   EXPECT_EQ(report.verdict, Verdict::deadlock);
   EXPECT_THAT(report.headline,
-              StartsWith("rank 1 waits for ever in a mutex that it has locked itself at wrong_programs.cpp:"));
+              StartsWith("rank 1 waits for ever in a mutex that the caller holds already at wrong_programs.cpp:"));
   EXPECT_THAT(report.headline, EndsWith("; ranks 0,2 wait for it in barrier #1 on group \"world\""));
   expect_golden_report(report, "locks_twice");
 }

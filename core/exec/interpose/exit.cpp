@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank is a process to its program, which may end it with exit(). Here that would end all ranks, and destroy what they
-// still use: the rank has failed instead, and the others go on.
+// A rank is a process to its program, which may end it with exit() and the like. Here that would end all ranks, and
+// destroy what they still use: the rank has failed instead, and the others go on.
 #include <array>
 #include <cstdio>
 #include <stdexcept>
@@ -14,37 +14,60 @@
 namespace rehearse::exec::interpose {
 
 [[noreturn]] void exit_here(int status) REHEARSE_INTERPOSES("exit");
+[[noreturn]] void exit_quick_exit(int status) REHEARSE_INTERPOSES("quick_exit");
+[[noreturn]] void exit_at_once(int status) REHEARSE_INTERPOSES("_exit");
+[[noreturn]] void exit_at_once_in_c(int status) REHEARSE_INTERPOSES("_Exit");
 
 namespace {
 
 constinit Real<void (*)(int)> real_exit("exit");
+constinit Real<void (*)(int)> real_quick_exit("quick_exit");
+constinit Real<void (*)(int)> real_exit_at_once("_exit");
 
-// Thrown, so that reports know where.
-[[noreturn]] void fail(Fiber& fiber, int status) {
+// Returns where it is not the world's process that ends: outside of ranks, and in a process that a rank has forked.
+void fail_rank(const char* function, int status) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr || getpid() != fiber->executor->process) return;
   try {
-    throw std::runtime_error(
-        fmt::format("exit({}) was called; a rank ends by returning from its body, or fails by an exception", status));
+    // Thrown, so that reports know where.
+    throw std::runtime_error(fmt::format(
+        "{}({}) was called; a rank ends by returning from its body, or fails by an exception", function, status));
   } catch (...) {
-    fiber.executor->terminate(fiber);
+    fiber->executor->terminate(*fiber);
   }
 }
 
 }  // namespace
 
 void exit_here(int status) {
-  if (Fiber* const fiber = current_fiber()) {
-    if (getpid() == fiber->executor->process) fail(*fiber, status);
-    // A process that the rank has forked: its copy of the world, on a stack of which we are, has no destructor.
-    std::fflush(nullptr);
-    _exit(status);
-  }
-  real_exit(status);
+  fail_rank("exit", status);
+  if (current_fiber() == nullptr) real_exit(status);
+  // A forked process: its copy of the world, on a stack of which we are, has no destructor.
+  std::fflush(nullptr);
+  real_exit_at_once(status);
   __builtin_unreachable();
 }
+
+void exit_quick_exit(int status) {
+  fail_rank("quick_exit", status);
+  real_quick_exit(status);
+  __builtin_unreachable();
+}
+
+void exit_at_once(int status) {
+  fail_rank("_exit", status);
+  real_exit_at_once(status);
+  __builtin_unreachable();
+}
+
+void exit_at_once_in_c(int status) { exit_at_once(status); }
 
 std::span<const Interposed> exit_functions() {
   static const std::array functions = {
       Interposed{"exit", reinterpret_cast<const void*>(exit_here)},
+      Interposed{"quick_exit", reinterpret_cast<const void*>(exit_quick_exit)},
+      Interposed{"_exit", reinterpret_cast<const void*>(exit_at_once)},
+      Interposed{"_Exit", reinterpret_cast<const void*>(exit_at_once_in_c)},
   };
   return functions;
 }

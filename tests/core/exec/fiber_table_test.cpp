@@ -24,7 +24,7 @@ TEST(FiberTable, WhatASwitchTouches_IsOnePairOfCacheLines) {
       const auto pair = pair_of(fiber.image());
       EXPECT_EQ(pair_of(&fiber.native) + 1, pair);  // all but its last bytes
       EXPECT_EQ(pair_of(&fiber.executor), pair);
-      EXPECT_EQ(pair_of(&fiber.was_aborted), pair);
+      EXPECT_EQ(pair_of(&fiber.polling), pair);
       std::memset(fiber.image(), 0x5A, image_bytes);  // AddressSanitizer: it is all there
     }
   }

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // exit() on a rank is that rank's failure, not the end of all of them.
 #include <cstdlib>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <rehearse/exec/call_site.h>
 #include <rehearse/exec/this_rank.h>
+#include <rehearse/exec/wait_queue.h>
 
 #include "core/exec/world_fixture.h"
 
@@ -53,6 +57,45 @@ TEST_P(Exits, ExitInAThread_FailsItsRank) {
   EXPECT_EQ(outcome.ending, Ending::rank_failed);
   ASSERT_EQ(outcome.failures.size(), 1u);
   EXPECT_EQ(outcome.failures[0].rank, 0);
+}
+
+TEST_P(Exits, OtherWaysOut_FailTheRankToo) {
+  using Way = void (*)(int);
+  const std::pair<Way, const char*> ways[] = {{_exit, "_exit"}, {std::_Exit, "_exit"}, {std::quick_exit, "quick_exit"}};
+  for (const auto& [way, name] : ways) {
+    auto w = world();
+    const auto outcome = w.run([way = way](int rank) {
+      if (rank == 1) way(0);
+    });
+    EXPECT_EQ(outcome.ending, Ending::rank_failed);
+    ASSERT_EQ(outcome.failures.size(), 1u);
+    EXPECT_EQ(outcome.failures[0].what,
+              name + std::string("(0) was called; a rank ends by returning from its body, or fails by an exception"));
+  }
+}
+
+// Retries, as real jobs do: the end of the world is not to be caught for ever.
+TEST_P(Exits, LoopThatCatchesEverything_EndsWithTheWorld) {
+  auto w = world();
+  WaitQueue never;
+  int caught = 0;
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 1) {
+      this_rank::sleep_for(25s);
+      throw std::runtime_error("boom");
+    }
+    while (rank == 0) {
+      try {
+        never.wait(FixedObserver("what does not come"), this_rank::now() + 10s);
+      } catch (const std::exception&) {
+        ++caught;
+      }
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::rank_failed);
+  EXPECT_EQ(caught, 1000);
+  ASSERT_EQ(outcome.failures.size(), 1u);
+  EXPECT_EQ(outcome.failures[0].what, "boom");
 }
 
 // A process that a rank makes is none of the world's.
