@@ -120,7 +120,8 @@ const CommandSpec& chosen(const std::string& name, std::vector<std::string>& wor
   if (word == "--version") throw HelpAsked{"rehearse " REHEARSE_VERSION "\n"};
   if (word == "--help" || word == "-h" || word == "help") {
     if (words.size() > 1) refuse(name, nullptr, fmt::format("\"{}\" is one word too many", words[1]));
-    throw HelpAsked{help(name, words.empty() ? nullptr : &command_called(name, words.front()))};
+    const bool of_all = words.empty() || words.front() == "help";
+    throw HelpAsked{help(name, of_all ? nullptr : &command_called(name, words.front()))};
   }
   if (!word.starts_with('-')) return command_called(name, word);
   for (const auto& command : grammar()) {

@@ -61,7 +61,7 @@ std::vector<CommandSpec> all_commands() {
       {Command::explain,
        "explain",
        "Prints a report again, without running anything.",
-       {"LOG", "which decision log?", "a decision log (run.rlog), or a report.json", Takes::report},
+       {"LOG", "which decision log or report?", "a decision log (run.rlog), or a report.json", Takes::report},
        {kJson, kNoColor},
        {"explain rehearse-out/train/run.rlog", "explain rehearse-out/train/report.json"}},
       {Command::list,

@@ -128,8 +128,9 @@ toml::table parse_toml(std::string_view text, const std::string& origin) {
     return toml::parse(text, origin);
   } catch (const toml::parse_error& error) {
     const auto at = error.source().begin;
-    throw ScenarioError(
-        {fmt::format("{}:{}:{}: not TOML: {}", origin, at.line, at.column, error.description())});
+    const bool too_large = error.description().find("not representable in 64 bits") != std::string_view::npos;
+    throw ScenarioError({fmt::format("{}:{}:{}: not TOML: {}{}", origin, at.line, at.column, error.description(),
+                                     too_large ? "; a seed above 2^63 - 1 is given as a text, in quotes" : "")});
   }
 }
 

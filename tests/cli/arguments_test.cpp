@@ -66,7 +66,7 @@ TEST_F(Arguments, MissingFile_IsRefused) {
   refuses({"replay"},
           "job replay: which decision log?\nusage: job replay LOG [options]   (see job replay --help)\n");
   refuses({"explain"},
-          "job explain: which decision log?\nusage: job explain LOG [options]   (see job explain --help)\n");
+          "job explain: which decision log or report?\nusage: job explain LOG [options]   (see job explain --help)\n");
 }
 
 TEST_F(Arguments, OneWordTooMany_IsRefused) {
@@ -188,6 +188,7 @@ TEST_F(Arguments, Help_ReadsWell) {
   EXPECT_EQ(help.out, read_file(CLI_GOLDEN "/help.txt"));
   EXPECT_EQ(run_process(CLI_JOB, {"-h"}, folder_).out, help.out);
   EXPECT_EQ(run_process(CLI_JOB, {"help"}, folder_).out, help.out);
+  EXPECT_EQ(run_process(CLI_JOB, {"help", "help"}, folder_).out, help.out);
 }
 
 TEST_F(Arguments, HelpOfACommand_NamesItsOptions) {

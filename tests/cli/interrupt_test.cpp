@@ -137,6 +137,7 @@ TEST_F(Interrupt, Sweep_TellsWhatItFound) {
               "interrupted: what the sweep found so far follows; a second Ctrl-C ends the process at once\n");
     EXPECT_THAT(finished.out, HasSubstr("\nINTERRUPTED: "));
     EXPECT_THAT(finished.out, HasSubstr(" seeds not run\n"));
+    EXPECT_THAT(finished.out, Not(HasSubstr("OK: ")));
     EXPECT_THAT(finished.out, Not(HasSubstr("CRASHED")));  // as what its workers met would be told
     EXPECT_THAT(read_file(folder_ / "out.xml"), HasSubstr("</testsuites>\n"));
     EXPECT_EQ(left_behind(), 0);

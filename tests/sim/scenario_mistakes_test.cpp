@@ -184,7 +184,8 @@ TEST(ScenarioMistakes, KeyOrSectionTwice_IsRefused) {
 TEST(ScenarioMistakes, NumberBeyond64Bits_IsRefused) {
   EXPECT_THAT(problems_of("[world]\nranks = 99999999999999999999\n"),
               ElementsAre(AllOf(StartsWith("lm.toml:3:"),
-                                HasSubstr("'99999999999999999999' is not representable in 64 bits"))));
+                                HasSubstr("'99999999999999999999' is not representable in 64 bits; a seed above 2^63 - 1 is "
+                                          "given as a text, in quotes"))));
 }
 
 // A terminal must not be sent what a file holds, and C functions end a path at a zero.

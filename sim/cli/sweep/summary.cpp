@@ -69,8 +69,8 @@ std::string found_text(const SweepOutcome& outcome, bool colour) {
   const auto runs = different_runs(outcome.results);
   const auto runs_text = runs == 0 ? "" : fmt::format(" ({})", count_text(runs, "different run"));
   if (bugs.empty()) {
-    return fmt::format("{}: {} of {} found nothing{}\n", coloured("OK", true, colour),
-                       count_text(ran, "seed"), outcome.program, runs_text);
+    const auto verdict = outcome.interrupted ? "" : coloured("OK", true, colour) + ": ";
+    return fmt::format("{}{} of {} found nothing{}\n", verdict, count_text(ran, "seed"), outcome.program, runs_text);
   }
   std::size_t failed = 0;
   for (const auto& bug : bugs) failed += bug.seeds.size();
