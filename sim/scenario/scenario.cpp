@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/sim/scenario.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -123,7 +124,25 @@ const Program* read_program(Problems& problems, Section& top, const toml::table&
   return nullptr;
 }
 
+// toml++ takes one step of recursion for each part of a key, and no scenario has more than two.
+void refuse_deep_keys(std::string_view text, const std::string& origin) {
+  constexpr std::ptrdiff_t kDotsMax = 1'000;
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const auto key = text.substr(0, std::min(text.find('='), end));
+    const auto dots = std::count(key.begin(), key.end(), '.');
+    if (dots > kDotsMax) {
+      throw ScenarioError(
+          {fmt::format("{}:{}: not TOML that is read here: a key of {} parts; a key of a scenario has one, under [world], "
+                       "[network], [parameters] or [output]",
+                       origin, line, dots + 1)});
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
 toml::table parse_toml(std::string_view text, const std::string& origin) {
+  refuse_deep_keys(text, origin);
   try {
     return toml::parse(text, origin);
   } catch (const toml::parse_error& error) {

@@ -4,6 +4,8 @@
 #include <set>
 #include <sstream>
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -197,6 +199,14 @@ TEST_F(Sweep, EarlierSweepsFolders_AreTakenAway) {
                            "rehearse-out/sum/seed-6"}) {
     EXPECT_TRUE(std::filesystem::exists(folder_ / kept)) << kept;
   }
+}
+
+TEST_F(Sweep, JunitIntoAPipeThatNobodyReads_IsRefused) {
+  scenario("sum");
+  ASSERT_EQ(mkfifo((folder_ / "out.fifo").c_str(), 0600), 0);
+  const auto finished = sweep("sum", {"--seeds=1..2", "--junit=out.fifo"});
+  EXPECT_EQ(finished.exit_code, 64);
+  EXPECT_EQ(finished.err, "out.fifo: cannot be written: nobody reads from this pipe; --junit=FILE names another\n");
 }
 
 TEST_F(Sweep, Terminal_ShowsFailuresInPlace) {

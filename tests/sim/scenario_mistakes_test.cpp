@@ -184,8 +184,18 @@ TEST(ScenarioMistakes, KeyOrSectionTwice_IsRefused) {
 TEST(ScenarioMistakes, NumberBeyond64Bits_IsRefused) {
   EXPECT_THAT(problems_of("[world]\nranks = 99999999999999999999\n"),
               ElementsAre(AllOf(StartsWith("lm.toml:3:"),
-                                HasSubstr("'99999999999999999999' is not representable in 64 bits; a seed above 2^63 - 1 is "
-                                          "given as a text, in quotes"))));
+                                HasSubstr("'99999999999999999999' is not representable in 64 bits; a seed above "
+                                          "2^63 - 1 is given as a text, in quotes"))));
+}
+
+TEST(ScenarioMistakes, KeyOfThousandsOfParts_IsRefused) {
+  std::string key = "a";
+  for (int i = 0; i < 50'000; ++i) key += ".a";
+  const std::string why =
+      "not TOML that is read here: a key of 50001 parts; a key of a scenario has one, under [world], "
+      "[network], [parameters] or [output]";
+  EXPECT_THAT(problems_of(key + " = 1\n"), ElementsAre("lm.toml:2: " + why));
+  EXPECT_THAT(problems_of("\n[" + key + "]\n"), ElementsAre("lm.toml:3: " + why));
 }
 
 // A terminal must not be sent what a file holds, and C functions end a path at a zero.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <limits>
 #include <ostream>
 #include <set>
 #include <thread>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <rehearse/exec/interrupt.h>
 
@@ -13,6 +15,7 @@
 #include "job.h"
 #include "junit.h"
 #include "output_folder.h"
+#include "pipe.h"
 #include "progress.h"
 #include "signals.h"
 #include "summary.h"
@@ -112,6 +115,11 @@ std::string banner(const sim::Scenario& scenario, const Arguments& arguments, in
 // Opened before the sweep: a wrong path must not cost a night.
 void require_junit(const std::string& file) {
   if (file.empty()) return;
+  const Fd tried(open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  if (tried.get() < 0 && errno == ENXIO) {
+    throw UsageError(
+        fmt::format("{}: cannot be written: nobody reads from this pipe; --junit=FILE names another", file));
+  }
   try {
     write_file(file, [](std::ostream&) {});
   } catch (const OutputError& error) {
