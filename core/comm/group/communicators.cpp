@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
@@ -22,8 +21,6 @@
 namespace rehearse::comm {
 namespace {
 
-std::string ranks_text(std::span<const int> ranks) { return fmt::format("{{{}}}", fmt::join(ranks, ", ")); }
-
 void check_ranks(std::span<const int> ranks, int world_size) {
   std::vector<int> copy;  // every rank makes every group: not of lists in order, as most are
   auto sorted = ranks;
@@ -33,10 +30,10 @@ void check_ranks(std::span<const int> ranks, int world_size) {
     sorted = copy;
   }
   TORCH_CHECK_VALUE(!sorted.empty(), "new_group: the list of ranks is empty");
-  TORCH_CHECK_VALUE(sorted.front() >= 0 && sorted.back() < world_size, "new_group: the ranks are ", ranks_text(ranks),
+  TORCH_CHECK_VALUE(sorted.front() >= 0 && sorted.back() < world_size, "new_group: the ranks are ", members_text(ranks),
                     "; a world of ", world_size, " has ranks 0 to ", world_size - 1);
   TORCH_CHECK_VALUE(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(),
-                    "new_group: a rank is named twice in ", ranks_text(ranks));
+                    "new_group: a rank is named twice in ", members_text(ranks));
 }
 
 c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const c10::intrusive_ptr<GroupState>& state, int rank,

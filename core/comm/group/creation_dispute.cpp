@@ -8,11 +8,8 @@
 #include <fmt/ranges.h>
 
 namespace rehearse::comm {
-namespace {
 
-std::string ranks_text(const std::vector<int>& ranks) { return fmt::format("{{{}}}", fmt::join(ranks, ", ")); }
-
-}  // namespace
+std::string members_text(std::span<const int> ranks) { return fmt::format("{{{}}}", fmt::join(ranks, ", ")); }
 
 void CreationDispute::add(int rank, std::span<const int> members, std::string_view name, exec::CallSite where) {
   Call call{{members.begin(), members.end()}, std::string(name)};
@@ -24,7 +21,7 @@ void CreationDispute::add(int rank, std::span<const int> members, std::string_vi
 Mismatch CreationDispute::mismatch() const {
   std::vector<std::string> texts;
   for (const auto& call : calls_) {
-    texts.push_back(ranks_text(call.members) + (call.name.empty() ? "" : fmt::format(" \"{}\"", call.name)));
+    texts.push_back(members_text(call.members) + (call.name.empty() ? "" : fmt::format(" \"{}\"", call.name)));
   }
   const auto order = in_order();
   const auto& first = calls_[order[0]];
@@ -34,7 +31,7 @@ Mismatch CreationDispute::mismatch() const {
   mismatch.group = first.name;
   mismatch.sequence = index_;
   if (first.members != second.members) {
-    mismatch.fields.push_back({"ranks", ranks_text(first.members), ranks_text(second.members)});
+    mismatch.fields.push_back({"ranks", members_text(first.members), members_text(second.members)});
   }
   const auto or_none = [](const std::string& name) { return name.empty() ? std::string("none") : name; };
   if (first.name != second.name) mismatch.fields.push_back({"name", or_none(first.name), or_none(second.name)});

@@ -10,6 +10,9 @@
 
 namespace rehearse::comm {
 
+// "{0, 2}": as new_group() was given them.
+std::string members_text(std::span<const int> ranks);
+
 // Of the calls of one new_group(), which is number `index` of the world.
 class CreationDispute final : public Dispute {
  public:

@@ -102,23 +102,16 @@ TEST_F(Coalescing, NothingBetween_NoWork) {
 }
 
 TEST_F(Coalescing, MisuseOfStartAndEnd_IsAnError) {
-  const auto text = [](const std::function<void()>& call) -> std::string {
-    try {
-      call();
-    } catch (const c10::Error& error) {
-      return error.what_without_backtrace();
-    }
-    return "accepted";
-  };
   const auto outcome = run(2, [&](int, const ProcessGroup& group) {
-    EXPECT_THAT(text([&] { group->endCoalescing(at::kCPU); }), HasSubstr("there was no startCoalescing()"));
+    EXPECT_THAT(refusal_of([&] { group->endCoalescing(at::kCPU); }), HasSubstr("there was no startCoalescing()"));
     group->startCoalescing(at::kCPU);
-    EXPECT_THAT(text([&] { group->startCoalescing(at::kCPU); }), HasSubstr("called twice without endCoalescing()"));
-    EXPECT_THAT(text([&] { group->monitoredBarrier({}); }), HasSubstr("it blocks, so it cannot be coalesced"));
-    EXPECT_THAT(text([&] { broadcast(group, at::ones({1}), 7); }), HasSubstr("invalid root rank: 7"));
+    EXPECT_THAT(refusal_of([&] { group->startCoalescing(at::kCPU); }),
+                HasSubstr("called twice without endCoalescing()"));
+    EXPECT_THAT(refusal_of([&] { group->monitoredBarrier({}); }), HasSubstr("it blocks, so it cannot be coalesced"));
+    EXPECT_THAT(refusal_of([&] { broadcast(group, at::ones({1}), 7); }), HasSubstr("invalid root rank: 7"));
     const auto work = group->barrier();
-    EXPECT_THAT(text([&] { work->wait(); }), HasSubstr("before endCoalescing() has launched them"));
-    EXPECT_THAT(text([&] { work->isCompleted(); }), HasSubstr("before endCoalescing() has launched them"));
+    EXPECT_THAT(refusal_of([&] { work->wait(); }), HasSubstr("before endCoalescing() has launched them"));
+    EXPECT_THAT(refusal_of([&] { work->isCompleted(); }), HasSubstr("before endCoalescing() has launched them"));
     EXPECT_TRUE(group->endCoalescing(at::kCPU)->wait());
   });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);

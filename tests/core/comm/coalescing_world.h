@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "test_world.h"
@@ -22,6 +23,16 @@ class Coalescing : public CommTest {
   void run_on_two(const std::function<WorkPtr(int rank, const ProcessGroup& group)>& call) {
     const auto outcome = run(2, [&](int rank, const ProcessGroup& group) { EXPECT_TRUE(call(rank, group)->wait()); });
     EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  }
+
+  // The text with which a call is refused, or "accepted".
+  static std::string refusal_of(const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const c10::Error& error) {
+      return error.what_without_backtrace();
+    }
+    return "accepted";
   }
 
   std::vector<c10d::OpType> types;
