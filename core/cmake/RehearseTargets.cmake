@@ -43,10 +43,11 @@ function(rehearse_target_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra "$<$<CONFIG:Release>:-O2;-g1>")
   # __FILE__, std::source_location and line tables name files from the top of the tree, so that a report is the same
   # wherever the tree lies (and gdb, started there, finds them). The relative form is how ccache hands paths over.
-  file(RELATIVE_PATH to_source "${CMAKE_BINARY_DIR}" "${PROJECT_SOURCE_DIR}")
+  set(to_source "${PROJECT_SOURCE_DIR}")
+  cmake_path(RELATIVE_PATH to_source BASE_DIRECTORY "${CMAKE_BINARY_DIR}")
   target_compile_options(${target} PRIVATE
     "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=" "-ffile-prefix-map=${to_source}/="
-    "-fdebug-prefix-map=${CMAKE_BINARY_DIR}=.")
+    "-ffile-prefix-map=${CMAKE_BINARY_DIR}=.")
   if(REHEARSE_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${REHEARSE_SANITIZE} -fno-omit-frame-pointer)
     # Enough for the reports, and a file compiles in two thirds of the time of RelWithDebInfo's -O2 -g (g++ 12).

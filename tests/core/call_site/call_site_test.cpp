@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,6 +66,14 @@ struct Model {
   CallSite site = inlined_helper();
   asm volatile("" ::: "memory");
   return site;
+}
+
+TEST(CallSite, Files_AreNamedFromTheTopOfTheTree) {
+  constexpr std::string_view kHere = "tests/core/call_site/call_site_test.cpp";
+  EXPECT_EQ(__FILE__, kHere);
+  if (!has_lines()) GTEST_SKIP() << "built without line tables";
+  int line = 0;
+  EXPECT_EQ(train_step(line).user_frame().file, kHere);
 }
 
 TEST(CallSite, Default_IsEmptyAndHasNoFrames) {
