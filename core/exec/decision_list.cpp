@@ -2,29 +2,18 @@
 #include <rehearse/exec/decision_list.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 
 namespace rehearse {
 namespace {
 
-constexpr std::uint64_t kKinds = 16;  // room for kinds beside the number of options
-constexpr unsigned kPayloadBits = 7;
-constexpr std::uint8_t kMoreFollows = 0x80;
-constexpr std::size_t kLongest = 6 + 5;  // a 32-bit number of options with its kind, and a 32-bit answer
+constexpr std::size_t kRoomMin = 64;
+constexpr std::size_t kRoomMax = std::size_t{64} << 10;  // what is filled with zeros at once
 
-char* put(char* at, std::uint64_t number) noexcept {
-  while (number >= kMoreFollows) {
-    *at++ = static_cast<char>((number & (kMoreFollows - 1)) | kMoreFollows);
-    number >>= kPayloadBits;
-  }
-  *at++ = static_cast<char>(number);
-  return at;
-}
+}  // namespace
 
-// Takes a number off the front of bytes that are known to hold one.
-std::uint64_t take(const char*& at) noexcept {
+std::uint64_t DecisionList::take(const char*& at) noexcept {
   std::uint64_t number = 0;
   for (unsigned shift = 0;; shift += kPayloadBits) {
     const auto byte = static_cast<std::uint8_t>(*at++);
@@ -34,7 +23,7 @@ std::uint64_t take(const char*& at) noexcept {
 }
 
 // The same for bytes that may be anything: nothing when they end within it or it is longer than 64 bits.
-std::optional<std::uint64_t> take_checked(std::string_view& bytes) noexcept {
+std::optional<std::uint64_t> DecisionList::take_checked(std::string_view& bytes) noexcept {
   const std::size_t longest = std::min<std::size_t>(bytes.size(), 64 / kPayloadBits + 1);
   for (std::size_t length = 0; length < longest; ++length) {
     if ((static_cast<std::uint8_t>(bytes[length]) & kMoreFollows) != 0) continue;
@@ -45,18 +34,16 @@ std::optional<std::uint64_t> take_checked(std::string_view& bytes) noexcept {
   return std::nullopt;
 }
 
-}  // namespace
+void DecisionList::grow() { bytes_.resize(bytes_.size() + std::clamp(bytes_.size(), kRoomMin, kRoomMax)); }
+
+void DecisionList::swap(DecisionList& other) noexcept {
+  bytes_.swap(other.bytes_);
+  std::swap(used_, other.used_);
+  std::swap(size_, other.size_);
+}
 
 DecisionList::DecisionList(std::span<const Decision> decisions) {
   for (const Decision& decision : decisions) push_back(decision);
-}
-
-void DecisionList::push_back(const Decision& decision) {
-  std::array<char, kLongest> coded;
-  char* end = put(coded.data(), decision.options * kKinds + static_cast<std::uint64_t>(decision.kind));
-  end = put(end, decision.answer);
-  bytes_.append(coded.data(), end);
-  ++size_;
 }
 
 Decision DecisionList::Iterator::operator*() const {
@@ -84,6 +71,7 @@ std::optional<DecisionList> DecisionList::from_bytes(std::string bytes, std::siz
   if (found != count) return std::nullopt;
   DecisionList list;
   list.bytes_ = std::move(bytes);
+  list.used_ = list.bytes_.size();
   list.size_ = count;
   return list;
 }

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -31,6 +32,41 @@ TEST(DecisionList, AnyDecision_ComesBack) {
   EXPECT_EQ(list.size(), decisions.size());
   EXPECT_EQ(std::vector<Decision>(list.begin(), list.end()), decisions);
   EXPECT_EQ(DecisionList::from_bytes(std::string(list.bytes()), decisions.size()), list);
+}
+
+TEST(DecisionList, OfAnyLength_ComesBackAndGoesOn) {
+  constexpr std::uint32_t kOptions = 1000;
+  DecisionList list;
+  std::vector<Decision> decisions;
+  for (std::uint32_t i = 0; i < 100'000; ++i) {
+    decisions.push_back({ChoiceKind::next_fiber, kOptions, i % kOptions});
+    list.push_back(decisions.back());
+    // Where it has just grown, and where it is about to.
+    if (i > 40 && i % 9'973 != 0) continue;
+    ASSERT_EQ(std::vector<Decision>(list.begin(), list.end()), decisions);
+    ASSERT_EQ(DecisionList::from_bytes(std::string(list.bytes()), decisions.size()), list);
+  }
+  EXPECT_EQ(std::vector<Decision>(list.begin(), list.end()), decisions);
+}
+
+TEST(DecisionList, OneReadFromBytes_GoesOn) {
+  auto list = *DecisionList::from_bytes("\x70\x06", 1);
+  list.push_back({ChoiceKind::next_fiber, 7, 5});
+  EXPECT_EQ(list, list_of({{ChoiceKind::next_fiber, 7, 6}, {ChoiceKind::next_fiber, 7, 5}}));
+}
+
+TEST(DecisionList, CopiesAreApart_AndAMovedOneIsEmpty) {
+  DecisionList list = list_of({{ChoiceKind::next_fiber, 7, 6}});
+  DecisionList copy = list;
+  copy.push_back({ChoiceKind::next_fiber, 7, 5});
+  EXPECT_EQ(list.bytes(), "\x70\x06");
+  EXPECT_EQ(copy.bytes(), "\x70\x06\x70\x05");
+  const DecisionList moved = std::move(copy);
+  EXPECT_EQ(moved.size(), 2u);
+  EXPECT_TRUE(copy.empty());  // NOLINT(bugprone-use-after-move): that is what is looked at
+  EXPECT_EQ(copy.begin(), copy.end());
+  copy.push_back({ChoiceKind::next_fiber, 7, 6});
+  EXPECT_EQ(copy, list);
 }
 
 TEST(DecisionList, WrongBytes_AreRefused) {

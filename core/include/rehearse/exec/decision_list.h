@@ -54,23 +54,56 @@ class DecisionList {
 
   DecisionList() = default;
   explicit DecisionList(std::span<const Decision> decisions);
+  DecisionList(const DecisionList&) = default;
+  DecisionList(DecisionList&& other) noexcept { swap(other); }
+  DecisionList& operator=(DecisionList other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~DecisionList() = default;
 
   // Nothing when `bytes` is not exactly `count` decisions whose answers are among their options.
   static std::optional<DecisionList> from_bytes(std::string bytes, std::size_t count);
 
-  void push_back(const Decision& decision);
+  void push_back(const Decision& decision) {
+    if (bytes_.size() - used_ < kLongest) [[unlikely]] grow();
+    char* at = put(bytes_.data() + used_, decision.options * kKinds + static_cast<std::uint64_t>(decision.kind));
+    at = put(at, decision.answer);
+    used_ = static_cast<std::size_t>(at - bytes_.data());
+    ++size_;
+  }
 
   // Constant time. Iterators last until the next push_back(); one step decodes one decision.
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
   Iterator begin() const noexcept { return Iterator(bytes_.data()); }
-  Iterator end() const noexcept { return Iterator(bytes_.data() + bytes_.size()); }
-  std::string_view bytes() const noexcept { return bytes_; }
+  Iterator end() const noexcept { return Iterator(bytes_.data() + used_); }
+  std::string_view bytes() const noexcept { return {bytes_.data(), used_}; }
 
-  bool operator==(const DecisionList&) const = default;
+  bool operator==(const DecisionList& other) const { return size_ == other.size_ && bytes() == other.bytes(); }
 
  private:
-  std::string bytes_;
+  static constexpr std::uint64_t kKinds = 16;  // room for kinds beside the number of options
+  static constexpr unsigned kPayloadBits = 7;
+  static constexpr std::uint8_t kMoreFollows = 0x80;
+  static constexpr std::size_t kLongest = 6 + 5;  // a 32-bit number of options with its kind, and a 32-bit answer
+
+  static char* put(char* at, std::uint64_t number) noexcept {
+    while (number >= kMoreFollows) {
+      *at++ = static_cast<char>((number & (kMoreFollows - 1)) | kMoreFollows);
+      number >>= kPayloadBits;
+    }
+    *at++ = static_cast<char>(number);
+    return at;
+  }
+  // Takes a number off the front of bytes that are known to hold one.
+  static std::uint64_t take(const char*& at) noexcept;
+  static std::optional<std::uint64_t> take_checked(std::string_view& bytes) noexcept;
+  void grow();
+  void swap(DecisionList& other) noexcept;
+
+  std::string bytes_;  // with room for more behind the first used_
+  std::size_t used_ = 0;
   std::size_t size_ = 0;
 };
 
