@@ -39,17 +39,21 @@ struct WaitQueue::Waiter {
 
 class WaitQueue::Deadline final : public Timer {
  public:
-  Deadline(Waiter& waiter, TimerQueue& timers, VirtualTime due) : waiter_(waiter), timers_(timers) {
-    timers_.arm(*this, due);
+  Deadline(Waiter& waiter, const Observer& observer, VirtualTime due)
+      : waiter_(waiter), pause_(waiter.fiber.is_main() && observer.is_opaque()) {
+    timers().arm(*this, due);
   }
-  ~Deadline() override { timers_.cancel(*this); }
+  ~Deadline() override { timers().cancel(*this); }
 
  private:
-  bool gives_up() const noexcept override { return true; }
+  // With a primitive that knows of no failure (a condition variable) a rank may just pause, as with a sleep. A helper's
+  // is more likely a watchdog's, which would hide every hang.
+  bool gives_up() const noexcept override { return !pause_; }
   void fire() override { waiter_.time_out(); }
+  TimerQueue& timers() const noexcept { return waiter_.fiber.executor->timers; }
 
   Waiter& waiter_;
-  TimerQueue& timers_;
+  const bool pause_;
 };
 
 WaitQueue::~WaitQueue() {
@@ -73,7 +77,7 @@ std::optional<WaitResult> WaitQueue::wait_or_end(const Observer& observer, std::
   Fiber& fiber = require_fiber("WaitQueue::wait()");
   Waiter waiter(*this, fiber);
   std::optional<Deadline> timer;
-  if (deadline) timer.emplace(waiter, fiber.executor->timers, *deadline);
+  if (deadline) timer.emplace(waiter, observer, *deadline);
   if (!suspend_or_end(fiber, observer)) return std::nullopt;
   return waiter.timed_out ? WaitResult::timed_out : WaitResult::notified;
 }

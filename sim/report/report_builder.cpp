@@ -2,7 +2,11 @@
 #include "report_builder.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -105,8 +109,21 @@ class Builder {
       return set(Verdict::mismatch, fmt::format("{} (\"{}\") was called by {} and never by {}", group.call, group.name,
                                                 describe_ranks(group.called_by), describe_ranks(group.missing)));
     }
-    set(Verdict::ok, fmt::format("{} rank{} returned after {} of virtual time", options_.ranks,
-                                 options_.ranks == 1 ? "" : "s", format_time(outcome().end_time)));
+    set(Verdict::ok, fmt::format("{} rank{} returned after {} of virtual time{}", options_.ranks,
+                                 options_.ranks == 1 ? "" : "s", format_time(outcome().end_time), given_up()));
+  }
+
+  // A program may catch a timeout and go on; the call that it left behind is worth a word all the same.
+  std::string given_up() const {
+    std::string text;
+    int others = -1;
+    for (const auto& call : record_.pending) {
+      if (!call.gave_up || call.waits_for.empty() || ++others > 0) continue;
+      text = fmt::format("; rank {} gave up {}, to which {} never came", call.rank, call.call,
+                         describe_ranks(call.waits_for));
+    }
+    if (others > 0) text += fmt::format(", and {} more", others);
+    return text;
   }
 
   static bool is_timeout(const exec::RankFailure& failure) {
@@ -126,8 +143,8 @@ class Builder {
   // Nobody could go on. Where the culprit polls, the wait of the others is only what ended the world.
   void standstill() {
     Standstill all(options_.ranks);
-    for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang) all.add(fiber);
-    auto story = all.tell(report_.rank_lines);
+    for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang) all.add(fiber, place_of(fiber));
+    auto story = all.tell();
     report_.wait_cycle = std::move(story.wait_cycle);
     const bool livelock = story.polled || outcome().ending == exec::Ending::livelock;
     if (story.headline.empty()) story.headline = outcome().stop_reason;
@@ -139,19 +156,20 @@ class Builder {
   void timed_out(const exec::RankFailure& failure) {
     Standstill all(options_.ranks);
     bool missing_ranks = false;
-    for (const auto& fiber : outcome().blocked) all.add(fiber);
+    for (const auto& fiber : outcome().blocked) all.add(fiber, place_of(fiber));
     for (const auto& call : record_.pending) {
-      if (!call.gave_up || report_.rank_lines[static_cast<std::size_t>(call.rank)].state != "failed") continue;
-      all.add({call.rank, call.call, call.waits_for});
+      const RankLine& line = line_of(call.rank);
+      if (!call.gave_up || line.state != "failed") continue;
+      all.add({call.rank, call.call, call.waits_for, line.where});
       missing_ranks |= call.rank == failure.rank && !call.waits_for.empty();
     }
     // What went on elsewhere would not have helped.
     const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, report_.rank_lines);
-    auto story = all.tell(report_.rank_lines, hopeless ? std::nullopt : std::optional(failure.at));
+    auto story = all.tell(hopeless ? std::nullopt : std::optional(failure.at));
     if (!missing_ranks) {
       story.headline = fmt::format("rank {}: {}", failure.rank, gist_of(failure));
       const bool of_store = is_a<c10::DistStoreError>(failure);
-      if (of_store) story.headline += all.others_on_the_way(failure.rank, report_.rank_lines, failure.at);
+      if (of_store) story.headline += all.others_on_the_way(failure.rank, failure.at);
     }
     report_.wait_cycle = std::move(story.wait_cycle);
     set(hopeless ? Verdict::deadlock : Verdict::timeout, story.headline + unmatched_send(record_.pending));
@@ -161,11 +179,27 @@ class Builder {
   void livelock() {
     for (const auto& fiber : outcome().blocked) {
       if (fiber.waits_for.empty()) continue;
-      return set(Verdict::livelock, fmt::format("rank {} looks for the end of {}, for which {} never came: {}", fiber.rank,
-                                                fiber.call, describe_ranks(fiber.waits_for), outcome().stop_reason));
+      return looks_in_vain(fiber.rank, fiber.call, fiber.waits_for, place_of(fiber));
+    }
+    for (const auto& call : record_.pending) {
+      const RankLine& line = line_of(call.rank);
+      if (call.waits_for.empty() || call.gave_up || line.state == "returned" || line.state == "failed") continue;
+      return looks_in_vain(call.rank, call.call, call.waits_for, line.where);
     }
     standstill();
     report_.headline += ": " + outcome().stop_reason;
+  }
+
+  void looks_in_vain(int rank, const std::string& call, const std::vector<int>& waits_for, const std::string& where) {
+    set(Verdict::livelock, fmt::format("rank {} looks for the end of {}{}{}, for which {} never came: {}", rank, call,
+                                       where.empty() ? "" : " at ", where, describe_ranks(waits_for),
+                                       outcome().stop_reason));
+  }
+
+  // Where it was when the world ended; one that went on from a hang was there then.
+  std::string place_of(const exec::BlockedFiber& fiber) {
+    const auto place = places_.find({fiber.rank, fiber.fiber_of_rank});
+    return place != places_.end() ? place->second : line_of(fiber.rank).where;
   }
 
   void rank_lines() {
@@ -196,7 +230,7 @@ class Builder {
   void blocked_line(const exec::BlockedFiber& fiber) {
     RankLine& line = line_of(fiber.rank);
     line.at = outcome().end_time;
-    line.where = fiber.where.describe();
+    line.where = places_[{fiber.rank, fiber.fiber_of_rank}] = fiber.where.describe();
     if (!fiber.was_blocked || fiber.waits_on.empty()) return;
     line.state = "blocked";
     line.doing = fiber.waits_on;
@@ -234,6 +268,7 @@ class Builder {
   const WorldOptions& options_;
   const RunRecord& record_;
   Report report_;
+  std::map<std::pair<int, std::uint32_t>, std::string> places_;  // of the blocked, by rank and fiber_of_rank
 };
 
 }  // namespace

@@ -22,18 +22,20 @@ constexpr std::size_t kEdgesShown = 4;
 using comm::WaitEdge;
 
 // The fewer ranks are the suspects: those that have ended without a call, or those that made a call too many.
-std::string gone(const std::vector<WaitEdge>& on_ended, const std::vector<RankLine>& lines) {
+std::string gone(const std::vector<WaitEdge>& on_ended) {
   const std::string& call = on_ended.front().call;
-  std::set<int> missing, waiting;
+  std::set<int> missing;
+  std::map<int, std::string> waiting;  // and where
   for (const WaitEdge& edge : on_ended) {
     if (edge.call != call) continue;
     missing.insert(edge.to);
-    waiting.insert(edge.from);
+    waiting.try_emplace(edge.from, edge.where);
   }
   const std::vector<int> ranks(missing.begin(), missing.end());
   if (waiting.size() < missing.size()) {
-    const std::vector<int> callers(waiting.begin(), waiting.end());
-    const std::string& where = lines[static_cast<std::size_t>(callers.front())].where;
+    std::vector<int> callers;
+    for (const auto& [rank, place] : waiting) callers.push_back(rank);
+    const std::string& where = waiting.begin()->second;
     return fmt::format("{} wait{} in {}{} for {}, which have ended and will never come",
                        describe_ranks(callers), callers.size() == 1 ? "s" : "", call,
                        where.empty() ? "" : " at " + where, describe_ranks(ranks));
@@ -65,8 +67,7 @@ struct Cause {
 // The clauses about dead ends, in the present for ever or in the past until a timeout.
 class DeadEnds {
  public:
-  DeadEnds(const std::set<int>& polling, const std::vector<RankLine>& lines, std::optional<VirtualTime> until)
-      : polling_(polling), lines_(lines), until_(until) {}
+  DeadEnds(const std::set<int>& polling, std::optional<VirtualTime> until) : polling_(polling), until_(until) {}
 
   std::vector<std::string> texts(const std::vector<comm::DeadEnd>& ends) const {
     const auto causes = causes_of(ends);
@@ -84,10 +85,11 @@ class DeadEnds {
   std::vector<Cause> causes_of(const std::vector<comm::DeadEnd>& ends) const {
     std::vector<Cause> causes;
     for (const auto& end : ends) {
-      const std::string& where = lines_[static_cast<std::size_t>(end.rank)].where;
-      const auto same = [&](const Cause& other) { return other.call == end.call && other.where == where; };
+      const auto same = [&](const Cause& other) { return other.call == end.call && other.where == end.where; };
       auto cause = std::find_if(causes.begin(), causes.end(), same);
-      if (cause == causes.end()) cause = causes.insert(cause, {{}, end.call, where, polling_.contains(end.rank), {}});
+      if (cause == causes.end()) {
+        cause = causes.insert(cause, {{}, end.call, end.where, polling_.contains(end.rank), {}});
+      }
       cause->ranks.push_back(end.rank);
       cause->held_up.insert(cause->held_up.end(), end.held_up.begin(), end.held_up.end());
     }
@@ -135,7 +137,6 @@ class DeadEnds {
   }
 
   const std::set<int>& polling_;
-  const std::vector<RankLine>& lines_;
   const std::optional<VirtualTime> until_;
 };
 
@@ -145,9 +146,9 @@ Standstill::Standstill(int ranks) {
   for (int rank = 0; rank < ranks; ++rank) ended_.insert(ended_.end(), rank);
 }
 
-void Standstill::add(const exec::BlockedFiber& fiber) {
+void Standstill::add(const exec::BlockedFiber& fiber, std::string where) {
   if (fiber.polls && fiber.waits_for.empty()) polling_.insert(fiber.rank);
-  add({fiber.rank, fiber.was_blocked ? fiber.call : std::string(), fiber.waits_for});
+  add({fiber.rank, fiber.was_blocked ? fiber.call : std::string(), fiber.waits_for, std::move(where)});
 }
 
 void Standstill::add(comm::BlockedCall call) {
@@ -155,11 +156,11 @@ void Standstill::add(comm::BlockedCall call) {
   calls_.push_back(std::move(call));
 }
 
-Standstill::Story Standstill::tell(const std::vector<RankLine>& lines, std::optional<VirtualTime> until) const {
+Standstill::Story Standstill::tell(std::optional<VirtualTime> until) const {
   const auto analysis = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()});
   Story story;
   std::vector<std::string> causes;
-  if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended, lines));
+  if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended));
   if (!analysis.cycles.empty()) causes.push_back(ring(analysis.cycles.front()));
   for (const auto& cycle : analysis.cycles) {
     for (const auto& edge : cycle) story.wait_cycle.push_back(comm::to_string(edge));
@@ -169,7 +170,7 @@ Standstill::Story Standstill::tell(const std::vector<RankLine>& lines, std::opti
   const bool in_the_way = !causes.empty() || (!ends.empty() && !ends.front().held_up.empty());
   if (in_the_way) std::erase_if(ends, [](const comm::DeadEnd& end) { return end.held_up.empty(); });
   story.polled = causes.empty() && !ends.empty() && polling_.contains(ends.front().rank);
-  for (auto& text : DeadEnds(polling_, lines, until).texts(ends)) causes.push_back(std::move(text));
+  for (auto& text : DeadEnds(polling_, until).texts(ends)) causes.push_back(std::move(text));
   story.headline = fmt::format("{}", fmt::join(causes, "; "));
   return story;
 }
@@ -194,21 +195,24 @@ bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const
   return true;
 }
 
-std::string Standstill::others_on_the_way(int rank, const std::vector<RankLine>& lines, VirtualTime until) const {
+std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
   auto ends = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()}).dead_ends;
   std::erase_if(ends, [rank](const comm::DeadEnd& end) { return end.rank == rank; });
   for (auto& end : ends) end.held_up.clear();
   std::string all;
-  for (const auto& text : DeadEnds(polling_, lines, until).texts(ends)) all += "; " + text;
+  for (const auto& text : DeadEnds(polling_, until).texts(ends)) all += "; " + text;
   return all;
 }
 
 std::string unmatched_send(const std::vector<comm::PendingOperation>& pending) {
+  std::string text;
+  int more = -1;
   for (const auto& call : pending) {
-    if (call.receiver.empty()) continue;
-    return fmt::format("; unmatched: {} of rank {}, while {}", call.call, call.rank, call.receiver);
+    if (call.receiver.empty() || ++more > 0) continue;
+    text = fmt::format("; unmatched: {} of rank {}, while {}", call.call, call.rank, call.receiver);
   }
-  return "";
+  if (more > 0) text += fmt::format(", and {} more", more);
+  return text;
 }
 
 }  // namespace rehearse::sim

@@ -19,25 +19,25 @@ class Standstill {
  public:
   explicit Standstill(int ranks);
 
-  void add(const exec::BlockedFiber& fiber);
+  // `where`: its place, for the reader.
+  void add(const exec::BlockedFiber& fiber, std::string where);
   void add(comm::BlockedCall call);
 
   struct Story {
-    std::string headline;                 // the culprits, where they are, and who waits for them; empty: nobody is blocked
+    std::string headline;  // the culprits, where they are, and who waits for them; empty: nobody is blocked
     std::vector<std::string> wait_cycle;  // one line for each edge
     bool polled = false;                  // the culprit looks again and again at something
   };
 
-  // `lines`: for where each rank stands. `until`: when a timeout ended the wait for ranks that were merely late; empty:
-  // nobody could go on any more.
-  Story tell(const std::vector<RankLine>& lines, std::optional<VirtualTime> until = {}) const;
+  // `until`: when a timeout ended the wait for ranks that were merely late; empty: nobody could go on any more.
+  Story tell(std::optional<VirtualTime> until = {}) const;
 
   // Does all that `rank` waits for come down to ranks that have returned, or that wait for each other?
   bool is_hopeless(int rank, const std::vector<RankLine>& lines) const;
 
   // "; rank 1 was still in a sleep at ...", of those that might have done what `rank` waited for until then, where
   // nobody knows of whom that was; empty: of nobody.
-  std::string others_on_the_way(int rank, const std::vector<RankLine>& lines, VirtualTime until) const;
+  std::string others_on_the_way(int rank, VirtualTime until) const;
 
  private:
   std::vector<comm::BlockedCall> calls_;  // an empty call: the rank could have gone on
@@ -46,7 +46,7 @@ class Standstill {
 };
 
 // "; unmatched: send #1 to rank 1 on group "world" of rank 0, while rank 1 receives from rank 2": the first send whose
-// peer receives something else; empty: there is none.
+// peer receives something else, and how many more; empty: there is none.
 std::string unmatched_send(const std::vector<comm::PendingOperation>& pending);
 
 }  // namespace rehearse::sim

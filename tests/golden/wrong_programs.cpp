@@ -181,4 +181,55 @@ void returns_early_beside_a_heartbeat(RankContext& ctx) {
   ctx.group().barrier()->wait();
 }
 
+void pauses_in_a_condition_variable(RankContext& ctx) {
+  if (ctx.rank() == 1) {
+    std::mutex mutex;
+    std::condition_variable pause;
+    std::unique_lock lock(mutex);
+    pause.wait_for(lock, std::chrono::minutes(40));
+  }
+  ctx.group().barrier()->wait();
+}
+
+void swaps_two_groups_beside_a_watchdog(RankContext& ctx) {
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool over = false;
+  std::jthread watchdog([&] {
+    std::unique_lock lock(mutex);
+    while (!ended.wait_for(lock, std::chrono::seconds(10), [&] { return over; })) {
+    }
+  });
+  const std::shared_ptr<void> end(nullptr, [&](void*) {
+    over = true;
+    ended.notify_one();
+  });
+  swaps_two_groups(ctx);
+}
+
+void polls_for_a_collective_with_pauses(RankContext& ctx) {
+  if (ctx.rank() == 1) return;
+  auto loss = at::ones({1});
+  const auto work = ctx.group().allreduce(loss);
+  while (!work->isCompleted()) usleep(10'000);
+}
+
+void waits_for_a_key_in_a_thread(RankContext& ctx) {
+  if (ctx.rank() == 1) {
+    std::thread loader([&] { ctx.store()->wait({"weights_ready"}); });
+    loader.join();
+  }
+  ctx.group().barrier()->wait();
+}
+
+void receives_from_the_other_side(RankContext& ctx) {
+  auto mine = at::ones({4});
+  auto theirs = at::ones({4});
+  const int last = ctx.size() - 1;
+  c10::intrusive_ptr<c10d::Work> sent;
+  if (ctx.rank() > 0) sent = ctx.group().send(mine, ctx.rank() - 1);
+  if (ctx.rank() < last) ctx.group().recv(theirs, (ctx.rank() + last) % ctx.size())->wait();
+  if (sent) sent->wait();
+}
+
 }  // namespace wrong_programs

@@ -67,4 +67,19 @@ void sets_a_key_too_late(RankContext& ctx);
 // A thread of each rank writes a line now and then; rank 0 returns early.
 void returns_early_beside_a_heartbeat(RankContext& ctx);
 
+// Rank 1 pauses longer than the others' timeout, in a condition variable.
+void pauses_in_a_condition_variable(RankContext& ctx);
+
+// A thread of each rank looks now and then whether it is to end; two ranks use two groups in different order.
+void swaps_two_groups_beside_a_watchdog(RankContext& ctx);
+
+// Rank 0 looks now and then whether an all-reduce is done; rank 1 returns early.
+void polls_for_a_collective_with_pauses(RankContext& ctx);
+
+// Each rank but rank 0 sends to the rank before it, which receives from the rank before that.
+void receives_from_the_other_side(RankContext& ctx);
+
+// Rank 1 joins a thread that waits for a key that nobody sets.
+void waits_for_a_key_in_a_thread(RankContext& ctx);
+
 }  // namespace wrong_programs

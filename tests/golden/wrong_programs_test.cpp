@@ -226,6 +226,13 @@ TEST(WrongPrograms, ReceiveFromTheWrongRank_NamesTheSendThatNobodyReceives) {
   expect_golden_report(run_world(receives_from_the_wrong_rank, 3), "receives_from_the_wrong_rank");
 }
 
+TEST(WrongPrograms, ReceivesFromTheOtherSide_CountTheOtherSends) {
+  const auto report = run_world(receives_from_the_other_side, 4);
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.headline, EndsWith("; unmatched: send #1 to rank 2 on group \"world\" of rank 3, while rank 2 "
+                                        "receives from rank 1, and 2 more"));
+}
+
 TEST(WrongPrograms, KeyThatIsSetTooLate_NamesWhoWasStillOnTheWay) {
   const auto report = run_world(sets_a_key_too_late, 2);
   EXPECT_EQ(report.verdict, Verdict::timeout);
@@ -239,6 +246,45 @@ TEST(WrongPrograms, HeartbeatBesideAHang_IsStillADeadlock) {
     const auto report = run_world(returns_early_beside_a_heartbeat, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
     EXPECT_EQ(report.headline, "barrier #1 on group \"world\": rank 0 has ended and will never come");
+  }
+}
+
+// A condition variable fails nobody: the rank that waits in it may have gone on.
+TEST(WrongPrograms, PauseInAConditionVariable_IsStillOnTheWay) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(pauses_in_a_condition_variable, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::timeout);
+    EXPECT_THAT(report.headline, StartsWith("rank 1 was still in a condition variable at wrong_programs.cpp:"));
+    EXPECT_THAT(report.headline, EndsWith("ranks 0,2 waited for it in barrier #1 on group \"world\" until the timeout at "
+                                          "1800 s"));
+  }
+}
+
+TEST(WrongPrograms, WatchdogBesideACycle_IsStillADeadlock) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(swaps_two_groups_beside_a_watchdog, 2, seed);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_THAT(report.headline, StartsWith("ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #1 on group "
+                                            "\"tensor_parallel\", rank 1 in allreduce #1 on group \"data_parallel\""));
+  }
+}
+
+TEST(WrongPrograms, LooksForACollectiveWithPauses_NamesIt) {
+  const auto report = run_world(polls_for_a_collective_with_pauses, 2);
+  EXPECT_EQ(report.verdict, Verdict::livelock);
+  EXPECT_THAT(report.headline, StartsWith("rank 0 looks for the end of allreduce #1 on group \"world\" at "
+                                          "wrong_programs.cpp:"));
+  EXPECT_THAT(report.headline, EndsWith(", for which rank 1 never came: 2000001 looks at the clock or short sleeps while "
+                                        "nothing else happened"));
+}
+
+TEST(WrongPrograms, WaitInAThread_IsShownWithItsOwnPlace) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(waits_for_a_key_in_a_thread, 2, seed);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_THAT(report.headline,
+                MatchesRegex("rank 1 waits for ever in store wait for key \"weights_ready\" at wrong_programs.cpp:.* in "
+                             "lambda; rank 0 waits for it in barrier #1 on group \"world\""));
   }
 }
 

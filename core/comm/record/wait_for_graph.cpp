@@ -11,7 +11,9 @@ namespace rehearse::comm {
 namespace {
 
 // Edges by the rank that waits, in order of rank; the first call wins where a rank waits twice for the same rank.
-using Graph = std::map<int, std::map<int, std::string>>;
+using Graph = std::map<int, std::map<int, const BlockedCall*>>;
+
+WaitEdge edge_of(const BlockedCall& call, int to) { return {call.rank, to, call.call, call.where}; }
 
 // The shortest ring through `start`, or nothing: breadth first, so the first way back is the shortest.
 std::vector<WaitEdge> cycle_through(const Graph& graph, int start) {
@@ -24,10 +26,10 @@ std::vector<WaitEdge> cycle_through(const Graph& graph, int start) {
       if (edges == graph.end()) continue;
       for (const auto& [to, call] : edges->second) {
         if (to == start) {
-          std::vector<WaitEdge> cycle{{rank, start, call}};
+          std::vector<WaitEdge> cycle{edge_of(*call, start)};
           for (int at = rank; at != start; at = reached_from.at(at)) {
             const int from = reached_from.at(at);
-            cycle.insert(cycle.begin(), {from, at, graph.at(from).at(at)});
+            cycle.insert(cycle.begin(), edge_of(*graph.at(from).at(at), at));
           }
           return cycle;
         }
@@ -63,11 +65,11 @@ std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, con
   }
   std::map<int, DeadEnd> ends;
   for (const auto& call : blocked) {
-    if (!go_on.contains(call.rank)) ends.try_emplace(call.rank, DeadEnd{call.rank, call.call, {}});
+    if (!go_on.contains(call.rank)) ends.try_emplace(call.rank, DeadEnd{call.rank, call.call, call.where, {}});
   }
   for (const auto& [from, edges] : graph) {
     for (const auto& [to, call] : edges) {
-      if (const auto end = ends.find(to); end != ends.end()) end->second.held_up.push_back({from, to, call});
+      if (const auto end = ends.find(to); end != ends.end()) end->second.held_up.push_back(edge_of(*call, to));
     }
   }
   std::vector<DeadEnd> sorted;
@@ -95,9 +97,9 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
     for (const int to : call.waits_for) {
       if (to == call.rank) continue;
       if (gone.contains(to)) {
-        analysis.on_ended.push_back({call.rank, to, call.call});
+        analysis.on_ended.push_back(edge_of(call, to));
       } else {
-        graph[call.rank].try_emplace(to, call.call);
+        graph[call.rank].try_emplace(to, &call);
       }
     }
   }

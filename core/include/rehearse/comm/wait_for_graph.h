@@ -12,6 +12,7 @@ struct BlockedCall {
   int rank = -1;
   std::string call;            // `allreduce #3 on group "a"`
   std::vector<int> waits_for;  // empty: unknown
+  std::string where{};         // the call's place, for the reader; empty: unknown
 };
 
 // `from` waits for `to` in `call`.
@@ -19,13 +20,14 @@ struct WaitEdge {
   int from = -1;
   int to = -1;
   std::string call;
+  std::string where{};  // of the call
 };
 
 // A rank that waits for no other rank that we know of (but for a key, a condition, a computation, a lock of its own),
 // and those that wait for it.
 struct DeadEnd {
   int rank = -1;
-  std::string call;               // the first one, of several fibers
+  std::string call, where{};      // of the first one, of several fibers
   std::vector<WaitEdge> held_up;  // one for each rank that waits for this one
 };
 

@@ -27,9 +27,10 @@ struct ExecutorOptions {
   std::uint64_t steps_max = 1'000'000'000;
 
   // Rounds in which nobody did anything but look (see this_rank::poll) before the run ends as Ending::livelock:
-  // looks at state alone, and looks that let virtual time pass (clock reads, sleeps).
+  // looks at state alone, and looks that let virtual time pass (clock reads, sleeps). A loop of pauses of a millisecond
+  // comes past c10d's default timeout of 30 minutes.
   std::uint64_t idle_looks_max = 1'000;
-  std::uint64_t idle_timed_looks_max = 10'000'000;
+  std::uint64_t idle_timed_looks_max = 2'000'000;
 };
 
 // How a run came to its end.
