@@ -87,7 +87,7 @@ class RankExecutor::Impl {
   Fiber& new_fiber(int rank);
   void enter(Fiber& fiber) noexcept;
   void run_body(Fiber& fiber) noexcept;
-  void record_failure(Fiber& fiber, std::exception_ptr error);
+  void record_failure(Fiber& fiber, std::exception_ptr error, CallSite thrown_at);
   void end(Fiber& fiber) noexcept;
   void note_ended(Fiber& fiber) noexcept;
   void run_posted(int rank);

@@ -98,19 +98,19 @@ void RankExecutor::Impl::run_body(Fiber& fiber) noexcept {
   } catch (const RankAborted&) {
   } catch (...) {
     // What a library makes of RankAborted on its way through is not a failure of its own.
-    if (fiber.times_aborted == 0) record_failure(fiber, std::current_exception());
+    if (fiber.times_aborted == 0) record_failure(fiber, std::current_exception(), last_throw());
   }
   if (fiber.is_main()) outcome_.ranks[static_cast<std::size_t>(fiber.rank)] = rank_failed ? RankEnd::failed : result;
 }
 
-void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error) {
+void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error, CallSite thrown_at) {
   // A choice within the rank's call: not the rank's failure, whatever libraries made of the exception on its way.
   if (decisions.failure()) return stop(Ending::stopped, "the oracle failed");
   RankFailure failure;
   failure.rank = fiber.rank;
   failure.what = text_of(error);
   failure.error = std::move(error);
-  failure.thrown_at = last_throw();
+  failure.thrown_at = std::move(thrown_at);
   failure.at = clock.now();
   failure.gave_up = ranks_[static_cast<std::size_t>(fiber.rank)].gave_up;
   outcome_.failures.push_back(failure);

@@ -22,7 +22,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     char line[256];
     const auto end = fmt::format_to_n(line, sizeof line,
                                       "rehearse: stack overflow on rank {}: its fiber's stack has {} KiB; raise "
-                                      "`stack_bytes` in the world's options\n",
+                                      "`stack_bytes` in the world's options (`stack` under [world] in a scenario)\n",
                                       fiber->rank, fiber->executor->options.stack_bytes >> 10);
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, std::min(end.size, sizeof line));
   }

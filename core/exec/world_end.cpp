@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <rehearse/exec/throw_site.h>
+
 #include "executor_impl.h"
 
 namespace rehearse::exec {
@@ -86,8 +88,12 @@ bool RankExecutor::Impl::linger(Fiber& fiber, const Observer& observer) {
 void RankExecutor::Impl::terminate(Fiber& fiber) {
   // A noexcept function of the user's is no place to carry RankAborted through: that is not a failure of its own.
   if (fiber.times_aborted == 0) {
-    const auto error = std::current_exception();
-    record_failure(fiber, error ? error : std::make_exception_ptr(std::runtime_error("std::terminate() was called")));
+    if (const auto error = std::current_exception()) {
+      record_failure(fiber, error, last_throw());
+    } else {
+      constexpr const char* kText = "std::terminate() was called (as a std::thread does that ends before its join())";
+      record_failure(fiber, std::make_exception_ptr(std::runtime_error(kText)), CallSite::capture());
+    }
     if (fiber.is_main()) outcome_.ranks[static_cast<std::size_t>(fiber.rank)] = RankEnd::failed;
   }
   leave_behind(fiber);

@@ -35,7 +35,8 @@ TEST(StackOverflowDeathTest, Recursion_NamesRankSizeAndOption) {
         });
       },
       ended_by_the_fault,
-      "rehearse: stack overflow on rank 1: its fiber's stack has 256 KiB; raise `stack_bytes` in the world's options");
+      "rehearse: stack overflow on rank 1: its fiber's stack has 256 KiB; raise `stack_bytes` in the world's "
+      "options .`stack` under .world. in a scenario.");
 }
 
 // Some other fault is none of ours.

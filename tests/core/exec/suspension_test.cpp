@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A fiber may suspend wherever a thread may be preempted: what the C++ run-time keeps for a thread is each fiber's own.
+#include <algorithm>
 #include <cerrno>
 #include <exception>
+#include <thread>
 
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
@@ -139,6 +141,28 @@ TEST_P(Suspension, StdTerminate_IsTheFailureOfItsRank) {
   EXPECT_EQ(w.sink.told, std::vector<std::string>{"rank 1: out of a noexcept function"});
   EXPECT_EQ(outcome.ranks[1], RankEnd::failed);
   EXPECT_EQ(outcome.ranks[0], RankEnd::aborted);
+}
+
+// The exception on its way is in nobody's hands; where it met its end still says what was wrong.
+[[gnu::noinline]] void loses_its_thread() {
+  std::thread lost([] { this_rank::sleep_for(1h); });
+  fail();
+  lost.join();
+}
+
+TEST_P(Suspension, StdTerminateOfAThreadThatNobodyJoined_NamesThePlace) {
+  auto w = world();
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 1) loses_its_thread();
+    this_rank::sleep_for(1ms);
+  });
+  EXPECT_EQ(outcome.ending, Ending::rank_failed);
+  ASSERT_EQ(outcome.failures.size(), 1u);
+  EXPECT_EQ(outcome.failures[0].what,
+            "std::terminate() was called (as a std::thread does that ends before its join())");
+  const auto frames = outcome.failures[0].thrown_at.frames();
+  const auto here = [](const Frame& frame) { return frame.function.find("loses_its_thread") != std::string::npos; };
+  EXPECT_TRUE(std::any_of(frames.begin(), frames.end(), here));
 }
 
 }  // namespace
