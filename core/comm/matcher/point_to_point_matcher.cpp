@@ -104,6 +104,7 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
       if (send_came_last) std::swap(field.first, field.second);
     }
     mismatch.fields = std::move(fields);
+    disagreeing_ = {std::move(send), std::move(recv)};
     group_.world().fail(mismatch);
   }
   if (free_.empty()) {
@@ -138,6 +139,9 @@ std::string PointToPointMatcher::hint(const RankWork& work) const {
 }
 
 std::string PointToPointMatcher::describe(const RankWork& work) const {
+  for (const auto& disagreeing : disagreeing_) {
+    if (disagreeing.get() == &work) return title_of(work) + " (its ranks disagree)";
+  }
   const bool is_send = work.operation.type == c10d::OpType::SEND;
   const auto near_miss = hint(work);
   return fmt::format("{} ({}{}{})", title_of(work), is_send ? "no receive for it" : "nothing has been sent",
@@ -192,6 +196,10 @@ void PointToPointMatcher::close() noexcept {
       for (auto& entry : *entries) entry.work->leave_meeting();
       entries->clear();
     }
+  }
+  for (auto& work : disagreeing_) {
+    if (work) work->leave_meeting();
+    work.reset();
   }
   for (const auto& pair : pairs_) pair->close();
 }

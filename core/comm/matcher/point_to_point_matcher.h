@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -83,6 +84,7 @@ class PointToPointMatcher final : public Meeting {
   std::vector<Mailbox> mailboxes_;    // by destination
   std::vector<std::unique_ptr<MatchedPair>> pairs_;
   std::vector<MatchedPair*> free_;
+  std::array<c10::intrusive_ptr<RankWork>, 2> disagreeing_;  // a pair that did not fit: the world's end
 };
 
 }  // namespace rehearse::comm

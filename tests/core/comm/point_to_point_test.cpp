@@ -144,10 +144,12 @@ TEST_F(PointToPoint, TagThatNobodyUses_IsHintedAt) {
 // A receive of 6 elements from a send of 4: silent with gloo.
 TEST_F(PointToPoint, Size_MustAgree) {
   EXPECT_CALL(fabric, launch).Times(0);
-  run(2, [](int rank, const ProcessGroup& group) {
+  const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     if (rank == 0) send(group, at::ones({4}), 1)->wait();
     if (rank == 1) recv(group, at::ones({6}), 0)->wait();
   });
+  ASSERT_EQ(outcome.blocked.size(), 1u);
+  EXPECT_EQ(outcome.blocked[0].waits_on, "send #1 to rank 1 on group \"world\" (its ranks disagree)");
   ASSERT_EQ(mismatches.size(), 1u);
   EXPECT_EQ(mismatches[0].kind, Mismatch::Kind::point_to_point);
   EXPECT_EQ(mismatches[0].first.fingerprint, "send(float32[4], cpu) to rank 1");
