@@ -17,6 +17,7 @@
 
 #include "environment.h"
 #include "rank_assertions.h"
+#include "replay_note.h"
 #include "test_identity.h"
 
 namespace rehearse {
@@ -33,8 +34,10 @@ class Check {
     twice_ = environment.check_determinism;
     options_.keep_all_events = options_.keep_all_events || !trace_directory_.empty() || twice_;
     if (!environment.replay.empty()) {
-      auto log = sim::read_run_log(environment.replay);
-      if (log.program == identity_.name) return replay(log, environment.replay);
+      const auto log = sim::read_run_log(environment.replay);
+      const bool ours = log.program == identity_.name;
+      note_replay(environment.replay, log.program, ours);
+      if (ours) return replay(log, environment.replay);
     }
     if (environment.seed) options_.seed = *environment.seed;
     const std::uint64_t runs = environment.seed ? 1 : environment.runs;

@@ -13,6 +13,8 @@
 #include <rehearse/rehearse.h>
 #include <rehearse/sim/run_log.h>
 
+#include "cli/process.h"
+
 // Contract: check() fails the test at the caller's line unless all is well, says which rank and seed, and
 // ends with a line that runs the same again; what assertions find inside ranks is never lost and never a
 // puzzle.
@@ -232,6 +234,27 @@ TEST(Environment, Replay_TakesTheLogOfThisCheckOnly) {
   EXPECT_THAT(message(failures[0]), HasSubstr(" seed=26 "));
   EXPECT_THAT(message(failures[0]),
               HasSubstr("\nreplay: REHEARSE_REPLAY=rehearse-out/" + name + "/third.rlog "));
+}
+
+TEST(Environment, ReplayThatNoCheckTakes_IsSaidInTheEnd) {
+  const std::string name = "Environment.ReplayThatNoCheckTakes_IsSaidInTheEnd";
+  failures_of([] { check({.ranks = 3, .seed = 26}, skip_one); });
+  auto log = sim::read_run_log("rehearse-out/" + name + "/run.rlog");
+  const auto replayed_by = [&](const std::string& program) {
+    log.program = program;
+    const auto file = std::filesystem::absolute("rehearse-out/" + name + "/other.rlog");
+    sim::write_run_log(file, log);
+    const auto finished = test::run_process(std::filesystem::read_symlink("/proc/self/exe"),
+                                            {"--gtest_filter=Check.GoodBody_AddsNothing"}, test::fresh_folder(),
+                                            {"REHEARSE_REPLAY=" + file.string()});
+    return std::pair{finished.exit_code, std::regex_replace(finished.err, std::regex("=.*/"), "=")};
+  };
+  EXPECT_EQ(replayed_by("Another.Test"),
+            (std::pair{0, std::string("rehearse: no check took REHEARSE_REPLAY=other.rlog: \"Another.Test\" wrote it, and "
+                                      "that did not run\n")}));
+  const auto [exit_code, err] = replayed_by("Check.GoodBody_AddsNothing");
+  EXPECT_EQ(exit_code, 1);  // it is the log of another body
+  EXPECT_EQ(err, "");
 }
 
 TEST(Environment, ReplayOfAnotherBody_SaysWhere) {
