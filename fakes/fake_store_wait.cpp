@@ -32,7 +32,6 @@ class FakeStore::WaitObserver final : public exec::Observer {
     return fmt::format("store {} {} {}", wish_.what, missing.size() == 1 ? "key" : "keys", fmt::join(missing, ", "));
   }
 
-  bool is_enabled() const override { return store_.first_missing(wish_) == nullptr; }
 
  private:
   const FakeStore& store_;

@@ -68,7 +68,6 @@ class CoalescedWork::Waiting final : public exec::Observer {
     return join([](const RankWork& work) { return work.describe(); });
   }
   std::string call() const override { return join(title_of); }
-  bool is_enabled() const override { return !awaited_.incomplete(); }
   std::uint64_t fingerprint() const override { return awaited_.fingerprint; }
 
   std::vector<int> waits_for() const override {

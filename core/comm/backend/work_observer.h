@@ -14,7 +14,6 @@ class WorkObserver final : public exec::Observer {
   explicit WorkObserver(const RankWork& work) : work_(work) {}
   std::string describe() const override { return work_.describe(); }
   std::string call() const override { return title_of(work_); }
-  bool is_enabled() const override { return !work_.incomplete(); }
   std::vector<int> waits_for() const override { return work_.waits_for(); }
   std::uint64_t fingerprint() const override { return work_.fingerprint; }
 

@@ -19,7 +19,6 @@ class HooksObserver final : public exec::Observer {
   std::string describe() const override {
     return fmt::format("waitForPendingWorks on group \"{}\" ({} completion hooks have yet to run)", group_.name(), to_run_);
   }
-  bool is_enabled() const override { return to_run_ == 0; }
 
  private:
   const GroupState& group_;

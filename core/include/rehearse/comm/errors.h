@@ -9,8 +9,9 @@
 
 namespace rehearse {
 
-// What all communication errors have in common; by itself: the operation was aborted, or its world has ended. Catchable as c10::DistBackendError, like the errors of c10d's own
-// back ends. The operation has not taken place; its tensors are unchanged unless said otherwise.
+// What all communication errors have in common; by itself: the operation was aborted, or its world has ended. Catchable
+// as c10::DistBackendError, like the errors of c10d's own back ends. The operation has not taken place; its tensors are
+// unchanged unless said otherwise.
 class CommError : public c10::DistBackendError {
  public:
   CommError(std::string message, std::string group, std::uint64_t sequence, std::vector<int> ranks);

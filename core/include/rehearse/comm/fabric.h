@@ -27,8 +27,8 @@ class Completion {
   virtual void on_complete() noexcept = 0;
 };
 
-// What moves the bytes. `RankBackend` describes and checks an operation; a Fabric carries it out: in memory with
-// virtual time, or through NCCL.
+// What moves the bytes. `RankBackend` describes and checks an operation; a Fabric carries it out: FakeFabric in
+// memory and virtual time.
 //
 // The transfer and the completion stay valid until on_complete() returns or cancel() was called. launch() does not
 // block and may complete at once. Inputs may be read, and outputs written, at any time between launch() and

@@ -22,7 +22,7 @@ struct Mismatch {
   };
 
   struct Field {
-    std::string name;           // "op", "shape", "dtype", "device", "root", "reduce_op", "factor", "splits", "label", ...
+    std::string name;           // "op", "shape", "dtype", "device", "root", "reduce_op", "splits", "label", ...
     std::string first, second;  // the values of the two sides; "none" where a call has no such field
     bool operator==(const Field&) const = default;
   };
@@ -47,7 +47,7 @@ class CheckerSink {
  public:
   virtual ~CheckerSink() = default;
 
-  // Called in the fiber of the second side, before the world is stopped and MismatchError is thrown there. Must not
+  // Called in a fiber of one of the sides, before the world is stopped and MismatchError is thrown there. Must not
   // throw or block.
   virtual void on_mismatch(const Mismatch& mismatch) = 0;
 };

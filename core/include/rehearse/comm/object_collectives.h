@@ -9,14 +9,15 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 // Collectives of payloads whose size differs from rank to rank and that only their owner knows: what
-// torch.distributed.all_gather_object() and its kind are in Python. A payload is bytes; to_bytes() and from_bytes() make
-// them of what torch.save() can write: numbers, strings, lists, dicts, tuples, tensors.
+// torch.distributed.all_gather_object() and its kind are in Python. A payload is bytes; to_bytes() and from_bytes()
+// make them of what torch.save() can write: numbers, strings, lists, dicts, tuples, tensors.
 //
 //   const auto names = rehearse::comm::all_gather_object(ctx.group(), "host" + std::to_string(ctx.rank()));
 //   const auto state = from_bytes(broadcast_object(ctx.group(), ctx.rank() == 0 ? to_bytes(dict) : ""));
 //
-// Sizes travel first, then the bytes, padded to the largest where the collective wants equal sizes: any c10d::ProcessGroup
-// with the named collectives on CPU tensors of int64 and uint8 will do. An empty payload is one like any other.
+// Sizes travel first, then the bytes, padded to the largest where the collective wants equal sizes: any
+// c10d::ProcessGroup with the named collectives on CPU tensors of int64 and uint8 will do. An empty payload is one like
+// any other.
 //
 // Blocking: every call waits for its collectives. Fibers, threads: as the group. Ownership: by value throughout.
 // Roots are ranks of the group. Errors: c10::ValueError for an empty group, a root that is none, or (on the root) a

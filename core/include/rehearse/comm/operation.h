@@ -29,16 +29,16 @@ struct PayloadName {
 //   op                     inputs            outputs           more
 //   broadcast              1 (root's counts) the same tensor   root
 //   allreduce              1 (in place)      the same tensor   reduce_op
-//   allreduce_sparse       1 (in place)      the same tensor   reduce_op; sparse COO: how many values may differ between ranks
+//   allreduce_sparse       1 (in place)      the same tensor   reduce_op; sparse COO, of any number of values
 //   reduce                 1                 the same (root)   reduce_op, root
-//   allgather              1                 n                 sizes may differ between ranks: outputs[j] is as rank j's input
+//   allgather              1                 n                 any sizes; outputs[j] is as rank j's input
 //   _allgather_base        1                 1 (n times)
 //   gather                 1                 n on the root     root
 //   scatter                n on the root     1                 root
 //   reduce_scatter         n                 1                 reduce_op; inputs[j] is as rank j's output
 //   _reduce_scatter_base   1 (n times)       1                 reduce_op
 //   alltoall_base          1                 1                 input_splits, output_splits in elements (always n)
-//   alltoall               n                 n                 inputs[j] has as many elements as rank j's outputs[this rank]
+//   alltoall               n                 n                 inputs[j] counts as rank j's outputs[this rank]
 //   allreduce_coalesced    all               all               parts: an allreduce each
 //   allgather_coalesced    all               all               parts: an allgather each
 //   coalesced              all               all               parts: the collectives between startCoalescing() and

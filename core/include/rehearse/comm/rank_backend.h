@@ -18,15 +18,17 @@ class CoalescedWork;
 class GroupState;
 class RankWork;
 
-// The back end behind a rank's c10d::ProcessGroup (type CUSTOM, name "rehearse"), in the simulation and on devices
-// alike: it checks the arguments, describes the call as an Operation and hands it to the group, which matches it with
+// The back end behind a rank's c10d::ProcessGroup (type CUSTOM, name "rehearse"), whatever fabric is below
+// it: it checks the arguments, describes the call as an Operation and hands it to the group, which matches it with
 // the other ranks' calls. Made by Communicators.
 //
 // Tensor lists hold one tensor a rank, but for the coalesced operations. What each method of c10d::Backend is here, and
 // which test holds it: docs/C10D.md.
-// Blocking: monitoredBarrier(), merge(), waitForPendingWorks() and shutdown(). Fibers: use it in the rank that it belongs to (checked).
-// Errors: c10::Error for arguments that make no sense, with the texts of c10d's own back ends; MismatchError when
-// the call is not the one that other ranks made at this place; CommError once the world has ended.
+//
+// Blocking: monitoredBarrier(), merge(), waitForPendingWorks() and shutdown(); any collective that differs from the
+// other ranks' call, until they have taken a side (a second of virtual time at most). Fibers: use it in the rank that
+// it belongs to (checked). Errors: c10::Error for arguments that make no sense, with the texts of c10d's own back ends;
+// MismatchError when the call is not the one that other ranks made at this place; CommError once the world has ended.
 class RankBackend final : public c10d::Backend {
  public:
   using Tensors = std::vector<at::Tensor>;

@@ -19,10 +19,6 @@ class Observer {
   // The call alone, e.g. `allreduce #7 on group "world"`.
   virtual std::string call() const { return describe(); }
 
-  // Could the call go on now? The executor wakes a call only when its condition may have changed; searching
-  // schedulers use this to prune.
-  virtual bool is_enabled() const { return false; }
-
   // The ranks (of the world) without which the call cannot go on; empty when unknown. Edges of the wait-for graph.
   virtual std::vector<int> waits_for() const { return {}; }
 

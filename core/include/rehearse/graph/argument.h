@@ -31,8 +31,8 @@ struct Ellipsis {
   bool operator==(const Ellipsis&) const = default;
 };
 
-// How deep lists, dicts and slices may stand in one another in a node's arguments, lists in what is known about its value,
-// and submodules in a module. What is deeper is refused with a GraphError.
+// How deep lists, dicts and slices may stand in one another in a node's arguments, lists in what is known about its
+// value, and submodules in a module. What is deeper is refused with a GraphError.
 inline constexpr int kMaxNesting = 200;
 
 // A list. fx's tuples are lists here: no operator tells them apart.

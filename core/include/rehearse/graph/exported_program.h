@@ -37,9 +37,18 @@ struct InputSpec {
 
 // What one item of the graph's output is, in order.
 struct OutputSpec {
-  enum class Kind { UserOutput, Loss, BufferMutation, ParameterMutation, InputMutation, ParameterGradient, InputGradient };
+  enum class Kind {
+    UserOutput,
+    Loss,
+    BufferMutation,
+    ParameterMutation,
+    InputMutation,
+    ParameterGradient,
+    InputGradient
+  };
   Kind kind = Kind::UserOutput;
-  std::string target;  // what is to be changed or what the gradient belongs to: attribute, or placeholder of a user input
+  // What is to be changed or what the gradient belongs to: an attribute, or the placeholder of a user input.
+  std::string target;
 };
 
 struct SymbolRange {

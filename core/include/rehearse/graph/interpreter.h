@@ -21,15 +21,15 @@ class Program;
 // - operators of the dispatcher (torch.ops.*), and the higher-order operators cond, while_loop, invoke_subgraph,
 //   wrap_with_set_grad_enabled, wrap_with_autocast, tag_activation_checkpoint and wrap;
 // - Python's arithmetic, comparisons and items, of numbers (_operator.*, math.*, torch.sym_*) and of tensors;
-// - methods of tensors, torch.* and torch._C._nn.* that are operators of ATen: the overload is chosen at each call by the
-//   kinds of the arguments; of torch.nn.functional relu, dropout, layer_norm, group_norm, batch_norm and embedding;
+// - methods of tensors, torch.* and torch._C._nn.* that are operators of ATen: the overload is chosen at each call by
+//   the kinds of the arguments; of torch.nn.functional relu, dropout, layer_norm, group_norm, batch_norm and embedding;
 // - torch._check, torch._C._set_grad_enabled (until the graph's end at most), torch.amp's _enter_ and _exit_autocast;
 // - submodules that have graphs, and without one Linear, Embedding and ReLU (as if not in place); attributes that have
 //   tensors.
 // Gradient mode is the caller's at first, and must be off where a graph changes a leaf in place.
 //
-// Reads the module when made, a shared submodule once, and keeps it; the module must not change while the interpreter lives. May be used by
-// several fibers at once, also when one is suspended in a node.
+// Reads the module when made, a shared submodule once, and keeps it; the module must not change while the interpreter
+// lives. May be used by several fibers at once, also when one is suspended in a node.
 class Interpreter {
  public:
   // Throws GraphError for what it does not know, naming node and field.

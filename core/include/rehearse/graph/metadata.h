@@ -81,8 +81,8 @@ class ValueMeta {
   int depth_ = 0;  // of lists in one another
 };
 
-// The symbols in an expression, sorted as text, each once: `s0*(u1//2)` has s0 and u1. A symbol is lower-case letters and
-// then digits (s0, u1, zf3), and no function's name: `log2(s0)` has s0.
+// The symbols in an expression, sorted as text, each once: `s0*(u1//2)` has s0 and u1. A symbol is lower-case letters
+// and then digits (s0, u1, zf3), and no function's name: `log2(s0)` has s0.
 std::vector<std::string> free_symbols(const std::string& expression);
 
 // The symbols in sizes, strides and storage offset, or in the scalar, or in all items; sorted as text, each

@@ -50,8 +50,8 @@ class Node {
   const Dict& kwargs() const noexcept { return kwargs_; }
   const Argument* kwarg(std::string_view name) const noexcept;  // null when there is none
 
-  // Throws GraphError, and changes nothing, when a node in the arguments is of another graph, when kwargs or the keys of
-  // a dict are not unique, and when values are nested deeper than kMaxNesting.
+  // Throws GraphError, and changes nothing, when a node in the arguments is of another graph, when kwargs or the keys
+  // of a dict are not unique, and when values are nested deeper than kMaxNesting.
   void set_args(List args);
   void set_kwargs(Dict kwargs);
   void set_arg(std::size_t index, Argument argument);  // index < args().size()

@@ -31,19 +31,20 @@ struct SplitModule {
 //   such a symbol alone (fx takes nodes after it as well, and then finds a cycle).
 // - `torch._C._set_grad_enabled`, `torch.amp.autocast_mode._enter_autocast` and `_exit_autocast` hold until they are
 //   undone: later partitions begin with them again. Partition ids must then not decrease.
-// - Partitions are called as soon as their inputs are there. In-place changes are no inputs: where partitions do not rise in
-//   the order of calls, one that changes a value may be called after another that reads it, as in fx.
+// - Partitions are called as soon as their inputs are there. In-place changes are no inputs: where partitions do not
+//   rise in the order of calls, one that changes a value may be called after another that reads it, as in fx.
 // - Attributes, submodules and metadata are shared with `module`, which stays as it is.
-// - Names: the dots in a called submodule's name become '_' (`a.b` is `a_b` in its partition). Where that, or submod_<id>
-//   in the split module, is the name of something else, the latter one gets a number: `a_b_1`. fx overwrites instead.
+// - Names: the dots in a called submodule's name become '_' (`a.b` is `a_b` in its partition). Where that, or
+//   submod_<id> in the split module, is the name of something else, the latter one gets a number: `a_b_1`. fx
+//   overwrites instead.
 // Throws GraphError when partitions depend on each other in a cycle, when a node stands before one that it uses, when
 // there are two outputs, and when a target names nothing. Cost: linear in nodes and arguments.
 SplitModule split_by(const GraphModule& module, const std::function<int(const Node&)>& partition_of);
 
 // A module of its own with the nodes `nodes` of `module` (no placeholder, no output), in the graph's order: values from
 // outside become placeholders in order of first use (attributes become attributes of the result), and those of `nodes`
-// that others use, or that nobody uses, its list of outputs. Names are kept. Throws GraphError for nodes of another graph,
-// placeholders and outputs, for targets that name nothing, and when a node stands before one that it uses.
+// that others use, or that nobody uses, its list of outputs. Names are kept. Throws GraphError for nodes of another
+// graph, placeholders and outputs, for targets that name nothing, and when a node stands before one that it uses.
 std::shared_ptr<GraphModule> extract_subgraph(const GraphModule& module, const std::vector<const Node*>& nodes);
 
 }  // namespace rehearse::graph

@@ -24,9 +24,9 @@ std::string to_string(const Problem& problem);
 // - schema: arguments of operators of the dispatcher, by number, name, and where they are constants, by type;
 // - metadata: as many strides as sizes, no negative sizes, expressions that have symbols, unbacked symbols only where a
 //   node before or there binds them (in graphs that say where any are bound), items of lists as their list says.
-// Targets that are no operators are not known here and not checked. A submodule that is shared is checked where it is met
-// first. Submodules that are nested deeper than kMaxNesting are the only problem that is reported then. Cost: linear in
-// nodes and arguments.
+// Targets that are no operators are not known here and not checked. A submodule that is shared is checked where it is
+// met first. Submodules that are nested deeper than kMaxNesting are the only problem that is reported then. Cost:
+// linear in nodes and arguments.
 std::vector<Problem> verify(const GraphModule& module);
 
 // Throws GraphError with all problems when there are any; node and field are the first one's.

@@ -16,7 +16,8 @@ using Work = c10::intrusive_ptr<c10d::Work>;
 // c10d::ProcessGroup itself, which this converts to. A value type: copies share the group. A default-made Group (and
 // that of a rank that is not a member) is empty; calling it throws std::logic_error.
 //
-// Nothing here blocks; the returned Work's wait() does. Errors as those of the c10d call.
+// The calls do not wait for other ranks, the returned Work's wait() does (in a simulation a call that differs from the
+// other ranks' may: until they have taken a side). Errors as those of the c10d call.
 class Group {
  public:
   Group() = default;

@@ -16,8 +16,8 @@
 
 namespace rehearse {
 
-// What a rank's body is given: who it is, its groups and store, and how to tell the run about itself. The same in the
-// simulation and on real devices.
+// What a rank's body is given: who it is, its groups and store, and how to tell the run about itself. The same
+// whatever runs the job.
 //
 // One for each rank, made and owned by the runner, valid while the body runs; used on that rank's fibers only.
 class RankContext {
@@ -48,7 +48,7 @@ class RankContext {
 
   // A group of some ranks (of the world), in that order. Every rank of the world calls it, members or not, with the
   // same ranks and in the same order among groups, as with torch.distributed.new_group. Empty on non-members.
-  // Does not block.
+  // Does not wait for the other ranks, unless their calls differ: then until they have taken a side.
   virtual Group new_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;
 
   // This rank's default CPU generator: the one that at::rand() and module initialisers draw from. All ranks start

@@ -17,7 +17,7 @@ struct RankLine {
   std::string state;   // "returned", "failed", "blocked", "stopped"
   VirtualTime at{};    // when it ended or, if blocked, since when the world stood still
   std::string doing;   // the blocked call, or the exception's text
-  std::string last;    // the last operation it had completed: "broadcast #6 on \"world\""; empty: none
+  std::string last;    // the last operation it had completed: "broadcast #6 on group \"world\""; empty: none
   std::string where;   // "train.cpp:41 in step"; empty: unknown
   std::vector<int> waits_for;
 };

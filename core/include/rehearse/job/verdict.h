@@ -18,7 +18,7 @@ enum class Verdict {
   step_budget,     // more switches than allowed
   check_failed,    // a check of the program's own, or a checker of the simulation
   timeout,         // an operation outlived its timeout although the missing rank was still on its way
-  interrupted,     // the user ended it: Ctrl-C, SIGTERM
+  interrupted,     // from outside: Ctrl-C, SIGTERM, a sweep's --time-limit
   crashed,         // the process ended in the middle of the run; another process says so
 };
 
@@ -32,8 +32,8 @@ std::vector<Verdict> all_verdicts();
 std::optional<Verdict> verdict_from_string(std::string_view name) noexcept;
 
 // 0 ok, 1 rank failed, 2 mismatch, 3 deadlock, 4 nondeterminism, 5 livelock or step budget, 6 check failed,
-// 8 timeout, 9 crashed, 130 interrupted. The command adds 64 (usage), 70 (internal error) and 74
-// (output could not be written).
+// 8 timeout, 9 crashed, 130 interrupted. The command adds 64 (usage), 70 (internal error), 71 (out of
+// memory or another resource) and 74 (output could not be written).
 int exit_code(Verdict verdict) noexcept;
 
 }  // namespace rehearse

@@ -47,22 +47,22 @@ struct ForwardBucket {
   std::vector<std::string> parameters;  // in the order in which they were met, from the graph's end
   std::vector<graph::Node*> nodes;      // of the graph that was given, in its order; without placeholders and output
   // A bucket without a value that others use cannot be cut off, and goes on growing.
-  std::int64_t extended_ops = 0;  // nodes taken in since it was full, at a cap of 0 the first too; 0: it was not extended
+  std::int64_t extended_ops = 0;  // nodes taken in since it was full, at a cap of 0 the first too
   std::int64_t bytes_before_extension = 0;  // `bytes` when it was full; says nothing where extended_ops is 0
 };
 
-// The buckets in the graph's order; DDP reduces the last one first. At least one, which may be empty.
-// Nodes belong to `module` and live as long as it does. Cost: linear in nodes and uses.
-// A cap of 0 cuts wherever it can. Throws c10::ValueError when the first cap is negative or larger than the other; for a
-// parameter that counts with a symbolic size where its storage is not known, with a negative size or storage, or with
-// more than 63 bits of bytes; and for a bucket with as many.
+// The buckets in the graph's order; DDP reduces the last one first. At least one, which may be empty. Nodes belong to
+// `module` and live as long as it does. Cost: linear in nodes and uses. A cap of 0 cuts wherever it can. Throws
+// c10::ValueError when the first cap is negative or larger than the other; for a parameter that counts with a symbolic
+// size where its storage is not known, with a negative size or storage, or with more than 63 bits of bytes; and for a
+// bucket with as many.
 std::vector<ForwardBucket> assign_buckets(const graph::GraphModule& module, const BucketSplitterOptions& options = {});
 
 struct BucketSplit {
   std::vector<ForwardBucket> buckets;
   // One call of a submodule submod_<index> for each bucket, but for those that only fetch attributes (only with
-  // each_use); graph::split_by() says in which order, and what happens where the graph has another thing of such a name.
-  // `module` itself when there is only one bucket.
+  // each_use); graph::split_by() says in which order, and what happens where the graph has another thing of such a
+  // name. `module` itself when there is only one bucket.
   std::shared_ptr<graph::GraphModule> module;
   bool was_split() const noexcept { return buckets.size() > 1; }
   // Why there are fewer cuts than the caps ask for, or fewer pieces than buckets; empty when there is nothing to say.

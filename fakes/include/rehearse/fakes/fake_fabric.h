@@ -26,8 +26,8 @@ struct Workspace;
 //   reductions    float, double, half, bfloat16, int8, uint8, int32, int64, bool, float8_e4m3fn, float8_e5m2, and
 //                 complex64, complex128 for SUM, AVG and PREMUL_SUM: what Gloo or NCCL reduce. Others (int16 too) are
 //                 refused with Gloo's "Invalid scalar type".
-//   sparse        SUM of sparse COO tensors, of the dtypes that reductions have: the union of the ranks' indices, sorted,
-//                 each with the sum of its values; the result is coalesced, and its memory each rank's own
+//   sparse        SUM of sparse COO tensors, of the dtypes that reductions have: the union of the ranks' indices,
+//                 sorted, each with the sum of its values; the result is coalesced, and its memory each rank's own
 //   BAND BOR BXOR integers and bool. PREMUL_SUM: floating (but float8) and complex. AVG: all but bool.
 //
 // How it reduces:
@@ -40,7 +40,8 @@ struct Workspace;
 //   - bool: SUM is or, PRODUCT is and.
 //   - sparse: values with one index on one rank are added first, in order of place (Gloo: in any
 //     order), then the ranks' as above.
-//   - MIN and MAX: a NaN on any rank gives NaN, as in torch.minimum. NCCL drops NaNs; Gloo drops or keeps them by place.
+//   - MIN and MAX: a NaN on any rank gives NaN, as in torch.minimum. NCCL drops NaNs; Gloo drops or keeps them by
+//     place.
 //   - PREMUL_SUM: each rank's values are multiplied by its own factor (rounded to the dtype) and summed.
 //
 // What stays as it was: every input that is not also an output; the tensors of reduce() on ranks other than the root

@@ -20,8 +20,8 @@ namespace rehearse::sim {
 //   coalesced calls         the most latencies that one of them has, and the transfers of all of them
 //
 // S counts the bytes of an operation's tensors, padding left out; where ranks give different sizes, of the rank that
-// moves most. Latency and transfer are each whole nanoseconds, the transfer rounded to the nearest. A group of one takes
-// no time.
+// moves most. Latency and transfer are each whole nanoseconds, the transfer rounded to the nearest. A group of one
+// takes no time.
 struct NetworkModel {
   VirtualDuration latency = std::chrono::microseconds(5);
   double bytes_per_second = 50e9;

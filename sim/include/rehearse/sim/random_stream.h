@@ -55,8 +55,8 @@ class RandomStream {
     return word;
   }
 
-  // Each of 0..bound-1 with exactly the same probability (Lemire's multiplication with rejection). `bound` >
-  // 0.
+  // Each of 0..bound-1 with exactly the same probability (Lemire's multiplication with rejection).
+  // `bound` is not 0.
   constexpr std::uint32_t below(std::uint32_t bound) noexcept {
     std::uint64_t product = (next() >> 32) * bound;
     if (static_cast<std::uint32_t>(product) < bound) {
