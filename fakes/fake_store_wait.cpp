@@ -31,7 +31,7 @@ class FakeStore::WaitObserver final : public exec::Observer {
     for (std::string& key : missing) key = '"' + key + '"';
     return fmt::format("store {} {} {}", wish_.what, missing.size() == 1 ? "key" : "keys", fmt::join(missing, ", "));
   }
-
+  bool any_rank_may_end_it() const override { return true; }
 
  private:
   const FakeStore& store_;

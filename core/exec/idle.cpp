@@ -130,6 +130,7 @@ BlockedFiber RankExecutor::Impl::describe(const Fiber& fiber, const Observer* ob
   entry.waits_on = observer->describe();
   entry.call = observer->call();
   entry.waits_for = observer->waits_for();
+  entry.any_rank = observer->any_rank_may_end_it();
   entry.fingerprint = observer->fingerprint();
   if (!observer->is_opaque() || explainer == nullptr) return entry;
   auto behind = explainer->explain_wait(fiber.rank);

@@ -4,10 +4,15 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <rehearse/comm/errors.h>
 #include <rehearse/exec/rank_list.h>
 #include <rehearse/sim/format_time.h>
 
 namespace rehearse::sim {
+
+bool is_timeout(const exec::RankFailure& failure) {
+  return is_a<TimeoutError>(failure) || is_a<c10::DistStoreError>(failure);
+}
 
 std::string text_of(const exec::RankFailure& failure) {
   try {

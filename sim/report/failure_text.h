@@ -20,6 +20,9 @@ bool is_a(const exec::RankFailure& failure) {
   }
 }
 
+// Of an operation or of the store.
+bool is_timeout(const exec::RankFailure& failure);
+
 // The exception's text, without c10's own stack trace, whose addresses differ from process to process.
 std::string text_of(const exec::RankFailure& failure);
 

@@ -232,4 +232,22 @@ void receives_from_the_other_side(RankContext& ctx) {
   if (sent) sent->wait();
 }
 
+void sets_a_key_behind_a_barrier(RankContext& ctx) {
+  if (ctx.rank() == 0) ctx.store()->wait({"weights_ready"});
+  ctx.group().barrier()->wait();
+  if (ctx.rank() == 1) ctx.store()->set("weights_ready", "yes");
+}
+
+void waits_around_a_store(RankContext& ctx) {
+  auto block = at::ones({4});
+  const auto pair = ctx.new_group({1, 2}, "pair");
+  if (ctx.rank() == 0) {
+    ctx.store()->wait({"block_wanted"});
+    ctx.group().send(block, 1)->wait();
+  }
+  if (ctx.rank() == 1) ctx.group().recv(block, 0)->wait();
+  if (ctx.rank() > 0) pair.allreduce(block)->wait();
+  if (ctx.rank() == 2) ctx.store()->set("block_wanted", "yes");
+}
+
 }  // namespace wrong_programs

@@ -82,4 +82,10 @@ void receives_from_the_other_side(RankContext& ctx);
 // Rank 1 joins a thread that waits for a key that nobody sets.
 void waits_for_a_key_in_a_thread(RankContext& ctx);
 
+// Rank 1 sets the key that rank 0 waits for after a barrier of all, to which rank 0 comes after the key.
+void sets_a_key_behind_a_barrier(RankContext& ctx);
+
+// Rank 0 waits for a key, rank 1 for a message of rank 0, and rank 2, who has the key, for a collective of the two.
+void waits_around_a_store(RankContext& ctx);
+
 }  // namespace wrong_programs

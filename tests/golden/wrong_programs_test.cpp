@@ -57,6 +57,31 @@ TEST(WrongPrograms, KeyThatNobodySets_TheRankThatWaitsForItIsNamedFirst) {
   expect_golden_report(at_rest, "waits_for_a_key");
 }
 
+TEST(WrongPrograms, KeyThatIsSetBehindABarrier_IsACycleThroughTheStore) {
+  for (const int ranks : {2, 3, 8}) {
+    for (const std::uint64_t seed : {1, 2, 3, 4}) {
+      const auto report = run_world(sets_a_key_behind_a_barrier, ranks, seed);
+      EXPECT_EQ(report.verdict, Verdict::deadlock);
+      EXPECT_THAT(report.headline, StartsWith("rank 0 waits for ever in store wait for key \"weights_ready\" at wrong_"));
+      const std::string others = ranks > 2 ? " or any other" : "";
+      EXPECT_THAT(report.wait_cycle,
+                  ElementsAre("rank 0 waits for rank 1" + others + " (store wait for key \"weights_ready\")",
+                              "rank 1 waits for rank 0 (barrier #1 on group \"world\")"));
+    }
+  }
+}
+
+TEST(WrongPrograms, CycleThroughGroupsMessagesAndTheStore_IsNamed) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(waits_around_a_store, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_THAT(report.wait_cycle,
+                ElementsAre("rank 0 waits for rank 1 or any other (store wait for key \"block_wanted\")",
+                            "rank 1 waits for rank 0 (recv #1 from rank 0 on group \"world\")"));
+  }
+  expect_golden_report(run_world(waits_around_a_store, 3), "waits_around_a_store");
+}
+
 TEST(WrongPrograms, ChainOfWaits_TheRankAtItsEndIsNamedFirst) {
   const auto report = run_world(waits_in_a_chain, 4);
   EXPECT_EQ(report.verdict, Verdict::deadlock);

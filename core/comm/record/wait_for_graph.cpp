@@ -13,7 +13,7 @@ namespace {
 // Edges by the rank that waits, in order of rank; the first call wins where a rank waits twice for the same rank.
 using Graph = std::map<int, std::map<int, const BlockedCall*>>;
 
-WaitEdge edge_of(const BlockedCall& call, int to) { return {call.rank, to, call.call, call.where}; }
+WaitEdge edge_of(const BlockedCall& call, int to) { return {call.rank, to, call.call, call.where, false}; }
 
 // The shortest ring through `start`, or nothing: breadth first, so the first way back is the shortest.
 std::vector<WaitEdge> cycle_through(const Graph& graph, int start) {
@@ -65,7 +65,7 @@ std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, con
   }
   std::map<int, DeadEnd> ends;
   for (const auto& call : blocked) {
-    if (!go_on.contains(call.rank)) ends.try_emplace(call.rank, DeadEnd{call.rank, call.call, call.where, {}});
+    if (!go_on.contains(call.rank)) ends.try_emplace(call.rank, DeadEnd{call.rank, call.call, call.where, call.any_rank, {}});
   }
   for (const auto& [from, edges] : graph) {
     for (const auto& [to, call] : edges) {
@@ -77,6 +77,19 @@ std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, con
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const DeadEnd& a, const DeadEnd& b) { return a.held_up.size() > b.held_up.size(); });
   return sorted;
+}
+
+// What any rank could end, no rank will where all that are left wait for such ends, and for nothing else.
+std::vector<WaitEdge> ring_of_any(const std::vector<DeadEnd>& ends, std::size_t ranks) {
+  const auto is_any = [](const DeadEnd& end) { return end.any_rank; };
+  if (ends.empty() || !std::all_of(ends.begin(), ends.end(), is_any)) return {};
+  const DeadEnd& first = ends.front();
+  const auto to = [ranks](const DeadEnd& end, int rank) {
+    return WaitEdge{end.rank, rank, end.call, end.where, ranks > 2};
+  };
+  if (!first.held_up.empty()) return {to(first, first.held_up.front().from), first.held_up.front()};
+  if (ends.size() > 1) return {to(first, ends[1].rank), to(ends[1], first.rank)};
+  return {};
 }
 
 void remove(Graph& graph, const std::vector<WaitEdge>& cycle) {
@@ -115,11 +128,16 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
     remove(graph, shortest);
     analysis.cycles.push_back(std::move(shortest));
   }
+  if (analysis.cycles.empty() && analysis.on_ended.empty()) {
+    std::set<int> ranks;
+    for (const auto& call : blocked) ranks.insert(call.rank);
+    analysis.ring_of_any = ring_of_any(analysis.dead_ends, ranks.size());
+  }
   return analysis;
 }
 
 std::string to_string(const WaitEdge& edge) {
-  return fmt::format("rank {} waits for rank {} ({})", edge.from, edge.to, edge.call);
+  return fmt::format("rank {} waits for rank {}{} ({})", edge.from, edge.to, edge.or_any ? " or any other" : "", edge.call);
 }
 
 std::string to_string(const std::vector<WaitEdge>& cycle) {

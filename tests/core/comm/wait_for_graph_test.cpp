@@ -26,10 +26,42 @@ TEST(WaitForGraph, NobodyBlocked_IsEmpty) {
 
 TEST(WaitForGraph, Ring_IsFoundAcrossGroupsAndMessages) {
   const auto analysis = analyse_waits(
-      {{0, "allreduce on a", {1}}, {1, "recv on b", {2}}, {2, "store key", {0}}, {3, "barrier", {0, 1, 2}}}, {});
+      {{0, "allreduce on a", {1}}, {1, "recv on b", {2}}, {2, "barrier", {0}}, {3, "barrier", {0, 1, 2}}}, {});
   EXPECT_THAT(texts(analysis.cycles),
               ElementsAre("rank 0 waits for rank 1 (allreduce on a) -> rank 1 waits for rank 2 (recv on b) -> "
-                          "rank 2 waits for rank 0 (store key)"));
+                          "rank 2 waits for rank 0 (barrier)"));
+  EXPECT_THAT(analysis.ring_of_any, IsEmpty());
+}
+
+BlockedCall store_wait(int rank) { return {rank, "store key", {}, "", true}; }
+
+// What any rank could end, none will: all that are left wait for the one that needs it.
+TEST(WaitForGraph, WaitForAnyRank_ClosesARingWhereAllOthersWaitForIt) {
+  const auto ring = [](const std::vector<BlockedCall>& blocked, const std::vector<int>& ended = {}) {
+    return to_string(analyse_waits(blocked, ended).ring_of_any);
+  };
+  const BlockedCall waits_for_0{1, "barrier", {0}};
+  EXPECT_EQ(ring({store_wait(0), waits_for_0}),
+            "rank 0 waits for rank 1 (store key) -> rank 1 waits for rank 0 (barrier)");
+  EXPECT_EQ(ring({store_wait(0), waits_for_0}, {2}),
+            "rank 0 waits for rank 1 (store key) -> rank 1 waits for rank 0 (barrier)");
+  EXPECT_EQ(ring({store_wait(0), waits_for_0, {2, "recv", {1}}}),
+            "rank 0 waits for rank 1 or any other (store key) -> rank 1 waits for rank 0 (barrier)");
+  EXPECT_EQ(ring({store_wait(0), store_wait(1)}),
+            "rank 0 waits for rank 1 (store key) -> rank 1 waits for rank 0 (store key)");
+  EXPECT_EQ(ring({store_wait(0), store_wait(1), {2, "recv", {1}}}),
+            "rank 1 waits for rank 2 or any other (store key) -> rank 2 waits for rank 1 (recv)");
+}
+
+TEST(WaitForGraph, WaitForAnyRank_IsNoRingWhereAnotherCauseIsLeft) {
+  const auto ring = [](const std::vector<BlockedCall>& blocked, const std::vector<int>& ended = {}) {
+    return analyse_waits(blocked, ended).ring_of_any;
+  };
+  EXPECT_THAT(ring({store_wait(0)}), IsEmpty());
+  EXPECT_THAT(ring({store_wait(0)}, {1, 2}), IsEmpty());
+  EXPECT_THAT(ring({store_wait(0), {1, "barrier", {0}}, {2, "condition", {}}}), IsEmpty());
+  EXPECT_THAT(ring({store_wait(0), {1, "barrier", {0, 2}}}, {2}), IsEmpty());
+  EXPECT_THAT(ring({store_wait(0), {1, "recv", {2}}, {2, "recv", {1}}}), IsEmpty());
 }
 
 TEST(WaitForGraph, SeveralRings_ComeShortestFirst) {

@@ -13,6 +13,7 @@ struct BlockedCall {
   std::string call;            // `allreduce #3 on group "a"`
   std::vector<int> waits_for;  // empty: unknown
   std::string where{};         // the call's place, for the reader; empty: unknown
+  bool any_rank = false;       // any other rank could end it (a store's key); waits_for is empty
 };
 
 // `from` waits for `to` in `call`.
@@ -21,6 +22,7 @@ struct WaitEdge {
   int to = -1;
   std::string call;
   std::string where{};  // of the call
+  bool or_any = false;  // another rank than `to` would do as well
 };
 
 // A rank that waits for no other rank that we know of (but for a key, a condition, a computation, a lock of its own),
@@ -28,6 +30,7 @@ struct WaitEdge {
 struct DeadEnd {
   int rank = -1;
   std::string call, where{};      // of the first one, of several fibers
+  bool any_rank = false;          // as in BlockedCall
   std::vector<WaitEdge> held_up;  // one for each rank that waits for this one
 };
 
@@ -42,6 +45,10 @@ struct WaitAnalysis {
 
   // Where other chains of waits lead. Those for which the most ranks wait first, then by rank.
   std::vector<DeadEnd> dead_ends;
+
+  // The ring through the first dead end, where any other rank could end its wait and all that are left wait for it, or
+  // for others like it. Empty otherwise.
+  std::vector<WaitEdge> ring_of_any;
 };
 
 // `ended`: ranks whose body is over (returned or failed). A fiber that waits for its own rank (a thread, or a lock) is
@@ -49,7 +56,7 @@ struct WaitAnalysis {
 // that is found.
 WaitAnalysis analyse_waits(const std::vector<BlockedCall>& blocked, const std::vector<int>& ended);
 
-// `rank 0 waits for rank 1 (allreduce #3 on group "a")`.
+// `rank 0 waits for rank 1 (allreduce #3 on group "a")`, `rank 0 waits for rank 1 or any other (store wait for key "k")`.
 std::string to_string(const WaitEdge& edge);
 
 // The edges, joined by " -> ".

@@ -55,6 +55,7 @@ struct BlockedFiber {
   std::string waits_on;        // Observer::describe()
   std::string call;            // Observer::call()
   std::vector<int> waits_for;  // Observer::waits_for()
+  bool any_rank = false;       // Observer::any_rank_may_end_it()
   std::uint64_t fingerprint = 0;
   CallSite where;
 };

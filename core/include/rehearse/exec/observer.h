@@ -22,6 +22,9 @@ class Observer {
   // The ranks (of the world) without which the call cannot go on; empty when unknown. Edges of the wait-for graph.
   virtual std::vector<int> waits_for() const { return {}; }
 
+  // Would any other rank do, as for a key of a store? waits_for() is empty then.
+  virtual bool any_rank_may_end_it() const { return false; }
+
   // A primitive of libc that cannot say what it is there for, such as the condition variable inside a future: reports
   // then ask the executor's WaitExplainer.
   virtual bool is_opaque() const { return false; }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/rank_ends.h"
+
+#include <fmt/format.h>
+
+#include <rehearse/comm/errors.h>
+
+#include "report/failure_text.h"
+
+namespace rehearse::sim {
+
+RankEnds::RankEnds(int ranks, const RunRecord& record) : record_(record), lines_(static_cast<std::size_t>(ranks)) {
+  const exec::RunOutcome& outcome = record.outcome;
+  for (int rank = 0; rank < ranks; ++rank) {
+    RankLine& line = line_of(rank);
+    line.rank = rank;
+    line.at = outcome.ended_at[static_cast<std::size_t>(rank)];
+    line.state = outcome.ranks[static_cast<std::size_t>(rank)] == exec::RankEnd::returned ? "returned" : "stopped";
+  }
+  // Backwards, so that a rank's main fiber has the last word over its helpers.
+  for (auto fiber = outcome.blocked.rbegin(); fiber != outcome.blocked.rend(); ++fiber) blocked(*fiber);
+  for (const auto& failure : outcome.failures) failed(failure);
+  // A failure of another kind has its own story.
+  if (!outcome.failures.empty() && !is_timeout(outcome.failures.front())) return;
+  for (const auto& fiber : outcome.hang) hung(fiber);
+}
+
+std::string RankEnds::place_of(const exec::BlockedFiber& fiber) const {
+  const auto place = places_.find({fiber.rank, fiber.fiber_of_rank});
+  return place != places_.end() ? place->second : line_of(fiber.rank).where;
+}
+
+void RankEnds::blocked(const exec::BlockedFiber& fiber) {
+  RankLine& line = line_of(fiber.rank);
+  line.at = record_.outcome.end_time;
+  line.where = places_[{fiber.rank, fiber.fiber_of_rank}] = fiber.where.describe();
+  if (!fiber.was_blocked || fiber.waits_on.empty()) return;
+  line.state = "blocked";
+  line.doing = fiber.waits_on;
+  line.waits_for = fiber.waits_for;
+}
+
+void RankEnds::failed(const exec::RankFailure& failure) {
+  RankLine& line = line_of(failure.rank);
+  line.state = "failed";
+  line.at = failure.at;
+  line.doing = text_of(failure);
+  line.where = failure.thrown_at.describe();
+  if (!is_a<MismatchError>(failure) || record_.mismatches.empty()) return;
+  // Ranks that meet in different calls all stand in them; what is told below is not repeated here.
+  const auto& mismatch = record_.mismatches.front();
+  line.state = "blocked";
+  const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;
+  const auto call = of_new_group ? fmt::format("new_group #{}", mismatch.sequence)
+                                 : record_.events.title(*record_.events.last(failure.rank));
+  line.doing = call + " (its ranks disagree)";
+}
+
+// A rank whose timeout ended the hang, or that was about to look again, was blocked as well: that is what the reader
+// wants to know of it.
+void RankEnds::hung(const exec::BlockedFiber& fiber) {
+  RankLine& line = line_of(fiber.rank);
+  const bool still = line.state == "blocked" && line.doing == fiber.waits_on;
+  if (fiber.fiber_of_rank != 0 || (line.state != "failed" && line.state != "stopped" && !still)) return;
+  line.state = "blocked";
+  line.at = record_.outcome.hang_began;
+  line.doing = fiber.waits_on;
+  line.waits_for = fiber.waits_for;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <rehearse/exec/executor.h>
+#include <rehearse/job/report.h>
+
+#include "world/simulation.h"
+
+namespace rehearse::sim {
+
+// How each rank ended, and where.
+class RankEnds {
+ public:
+  RankEnds(int ranks, const RunRecord& record);
+
+  const std::vector<RankLine>& lines() const noexcept { return lines_; }
+  const RankLine& line_of(int rank) const { return lines_[static_cast<std::size_t>(rank)]; }
+
+  // Where it was when the world ended; one that went on from a hang was there then.
+  std::string place_of(const exec::BlockedFiber& fiber) const;
+
+ private:
+  RankLine& line_of(int rank) { return lines_[static_cast<std::size_t>(rank)]; }
+  void blocked(const exec::BlockedFiber& fiber);
+  void failed(const exec::RankFailure& failure);
+  void hung(const exec::BlockedFiber& fiber);
+
+  const RunRecord& record_;
+  std::vector<RankLine> lines_;
+  std::map<std::pair<int, std::uint32_t>, std::string> places_;  // of the blocked, by rank and fiber_of_rank
+};
+
+}  // namespace rehearse::sim

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/verdict_story.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/exec/rank_list.h>
+#include <rehearse/sim/format_time.h>
+
+#include "report/failure_text.h"
+#include "report/standstill.h"
+
+namespace rehearse::sim {
+namespace {
+
+class Teller {
+ public:
+  Teller(const WorldOptions& options, const RunRecord& record, const RankEnds& ends)
+      : options_(options), record_(record), ends_(ends) {}
+
+  VerdictStory tell() {
+    verdict();
+    return std::move(story_);
+  }
+
+ private:
+  const exec::RunOutcome& outcome() const { return record_.outcome; }
+
+  void verdict() {
+    switch (outcome().ending) {
+      case exec::Ending::all_returned:
+        return returned();
+      case exec::Ending::rank_failed:
+        return rank_failed(outcome().failures.front());
+      case exec::Ending::stopped:
+        if (record_.mismatches.empty()) return set(Verdict::check_failed, outcome().stop_reason);
+        return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
+      case exec::Ending::deadlock:
+        return standstill();
+      case exec::Ending::livelock:
+        return livelock();
+      case exec::Ending::step_budget:
+        return set(Verdict::step_budget, outcome().stop_reason);
+      case exec::Ending::interrupted:
+        return interrupted();
+    }
+  }
+
+  void set(Verdict verdict, std::string headline) {
+    story_.verdict = verdict;
+    story_.headline = std::move(headline);
+  }
+
+  void interrupted() {
+    const auto returned = std::count(outcome().ranks.begin(), outcome().ranks.end(), exec::RankEnd::returned);
+    set(Verdict::interrupted, fmt::format("after {} switches, at {} of virtual time; {} of {} ranks had returned",
+                                          outcome().switches, format_time(outcome().end_time), returned, options_.ranks));
+  }
+
+  // All bodies are over; a call that some rank never made is a mismatch all the same: nobody waited for it.
+  void returned() {
+    for (const auto& call : record_.pending) {
+      if (call.waits_for.empty() || call.gave_up) continue;
+      return set(Verdict::mismatch, fmt::format("{} was called by rank {} and never by {}; nobody waited for it",
+                                                call.call, call.rank, describe_ranks(call.waits_for)));
+    }
+    for (const auto& group : record_.pending_groups) {
+      return set(Verdict::mismatch, fmt::format("{} (\"{}\") was called by {} and never by {}", group.call, group.name,
+                                                describe_ranks(group.called_by), describe_ranks(group.missing)));
+    }
+    set(Verdict::ok, fmt::format("{} rank{} returned after {} of virtual time{}", options_.ranks,
+                                 options_.ranks == 1 ? "" : "s", format_time(outcome().end_time), given_up()));
+  }
+
+  // A program may catch a timeout and go on; the call that it left behind is worth a word all the same.
+  std::string given_up() const {
+    std::string text;
+    int others = -1;
+    for (const auto& call : record_.pending) {
+      if (!call.gave_up || call.waits_for.empty() || ++others > 0) continue;
+      text = fmt::format("; rank {} gave up {}, to which {} never came", call.rank, call.call,
+                         describe_ranks(call.waits_for));
+    }
+    if (others > 0) text += fmt::format(", and {} more", others);
+    return text;
+  }
+
+  void rank_failed(const exec::RankFailure& failure) {
+    if (!record_.mismatches.empty()) return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
+    if (is_timeout(failure)) {
+      return outcome().hang.empty() ? timed_out(failure) : standstill();
+    }
+    const auto verdict = is_a<CheckError>(failure) ? Verdict::check_failed : Verdict::rank_failed;
+    const auto before = after_a_timeout(failure, record_.events);
+    set(verdict, fmt::format("rank {}: {}{}", failure.rank, gist_of(failure), before));
+  }
+
+  // Nobody could go on. Where the culprit polls, the wait of the others is only what ended the world.
+  void standstill() {
+    Standstill all(options_.ranks);
+    for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang) all.add(fiber, ends_.place_of(fiber));
+    auto story = all.tell();
+    story_.wait_cycle = std::move(story.wait_cycle);
+    const bool livelock = story.polled || outcome().ending == exec::Ending::livelock;
+    if (story.headline.empty()) story.headline = outcome().stop_reason;
+    story.headline += unmatched_send(record_.pending);
+    set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(story.headline));
+  }
+
+  // A timeout fired while somebody could still have come.
+  void timed_out(const exec::RankFailure& failure) {
+    Standstill all(options_.ranks);
+    bool missing_ranks = false;
+    for (const auto& fiber : outcome().blocked) all.add(fiber, ends_.place_of(fiber));
+    for (const auto& call : record_.pending) {
+      const RankLine& line = ends_.line_of(call.rank);
+      if (!call.gave_up || line.state != "failed") continue;
+      all.add({call.rank, call.call, call.waits_for, line.where});
+      missing_ranks |= call.rank == failure.rank && !call.waits_for.empty();
+    }
+    // What went on elsewhere would not have helped.
+    const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, ends_.lines());
+    auto story = all.tell(hopeless ? std::nullopt : std::optional(failure.at));
+    if (!missing_ranks) {
+      story.headline = fmt::format("rank {}: {}", failure.rank, gist_of(failure));
+      const bool of_store = is_a<c10::DistStoreError>(failure);
+      if (of_store) story.headline += all.others_on_the_way(failure.rank, failure.at);
+    }
+    story_.wait_cycle = std::move(story.wait_cycle);
+    set(hopeless ? Verdict::deadlock : Verdict::timeout, story.headline + unmatched_send(record_.pending));
+  }
+
+  // Who polls for what, if a call that nobody joins is behind it.
+  void livelock() {
+    for (const auto& fiber : outcome().blocked) {
+      if (fiber.waits_for.empty()) continue;
+      return looks_in_vain(fiber.rank, fiber.call, fiber.waits_for, ends_.place_of(fiber));
+    }
+    for (const auto& call : record_.pending) {
+      const RankLine& line = ends_.line_of(call.rank);
+      if (call.waits_for.empty() || call.gave_up || line.state == "returned" || line.state == "failed") continue;
+      return looks_in_vain(call.rank, call.call, call.waits_for, line.where);
+    }
+    standstill();
+    story_.headline += ": " + outcome().stop_reason;
+  }
+
+  void looks_in_vain(int rank, const std::string& call, const std::vector<int>& waits_for, const std::string& where) {
+    set(Verdict::livelock, fmt::format("rank {} looks for the end of {}{}{}, for which {} never came: {}", rank, call,
+                                       where.empty() ? "" : " at ", where, describe_ranks(waits_for),
+                                       outcome().stop_reason));
+  }
+
+  const WorldOptions& options_;
+  const RunRecord& record_;
+  const RankEnds& ends_;
+  VerdictStory story_;
+};
+
+}  // namespace
+
+VerdictStory tell_verdict(const WorldOptions& options, const RunRecord& record, const RankEnds& ends) {
+  return Teller(options, record, ends).tell();
+}
+
+}  // namespace rehearse::sim
