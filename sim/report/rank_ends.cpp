@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/rank_ends.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
@@ -8,6 +10,23 @@
 #include "report/failure_text.h"
 
 namespace rehearse::sim {
+namespace {
+
+// Those that called something else than `rank`, ascending: for whom it waits, whoever came first.
+std::vector<int> opponents_of(int rank, const comm::Mismatch& mismatch) {
+  std::vector<int> opponents;
+  const auto add = [&](const comm::Mismatch::Side& side) {
+    if (std::find(side.alike.begin(), side.alike.end(), rank) != side.alike.end()) return;
+    opponents.insert(opponents.end(), side.alike.begin(), side.alike.end());
+  };
+  add(mismatch.first);
+  add(mismatch.second);
+  for (const auto& side : mismatch.others) add(side);
+  std::sort(opponents.begin(), opponents.end());
+  return opponents;
+}
+
+}  // namespace
 
 RankEnds::RankEnds(int ranks, const RunRecord& record) : record_(record), lines_(static_cast<std::size_t>(ranks)) {
   const exec::RunOutcome& outcome = record.outcome;
@@ -54,6 +73,7 @@ void RankEnds::failed(const exec::RankFailure& failure) {
   const auto call = of_new_group ? fmt::format("new_group #{}", mismatch.sequence)
                                  : record_.events.title(*record_.events.last(failure.rank));
   line.doing = call + " (its ranks disagree)";
+  line.waits_for = opponents_of(failure.rank, mismatch);
 }
 
 // A rank whose timeout ended the hang, or that was about to look again, was blocked as well: that is what the reader

@@ -57,7 +57,6 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   void check_edges(const RankWork& work);
   void check_all_edges(const RankWork& work, std::size_t part);
   void check_edge(const RankWork& sender, const RankWork& receiver, const RankWork& caller, std::size_t part);
-  [[noreturn]] void disagree(const RankWork& first, const RankWork& second, std::vector<Mismatch::Field> fields);
   void fail(RankWork& work) const;
   void let_go() noexcept;
 
@@ -74,6 +73,7 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   std::int64_t even_split_ = -1;  // all-to-all: every split of every call so far; -1: they differ
   Transfer transfer_;
   std::unique_ptr<CallDispute> dispute_;  // null: all calls so far agree
+  std::vector<int> disagreeing_;          // all-to-all: the two ranks (of the world) whose splits do not fit
   bool failed_ = false;
   State state_ = State::free;
 };

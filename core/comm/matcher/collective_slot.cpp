@@ -144,13 +144,18 @@ void CollectiveSlot::fire() {
 }
 
 std::string CollectiveSlot::describe(const RankWork& work) const {
-  if (dispute_ != nullptr) return title_of(work) + " (its ranks disagree)";
+  if (dispute_ != nullptr || !disagreeing_.empty()) return title_of(work) + " (its ranks disagree)";
   if (full()) return fmt::format("{} (all ranks are here; the transfer is under way)", title_of(work));
   return fmt::format("{} ({} of {} ranks are here)", title_of(work), arrived_, works_.size());
 }
 
 std::vector<int> CollectiveSlot::waits_for(const RankWork& work) const {
-  if (dispute_ != nullptr) return dispute_->opponents(group_.global_rank(work.rank()));
+  const int own = group_.global_rank(work.rank());
+  if (dispute_ != nullptr) return dispute_->opponents(own);
+  if (auto others = disagreeing_; !others.empty()) {
+    std::erase(others, own);
+    return others;
+  }
   std::vector<int> missing;
   for (std::size_t rank = 0; rank < works_.size(); ++rank) {
     if (works_[rank] == nullptr) missing.push_back(group_.global_rank(static_cast<int>(rank)));
@@ -183,6 +188,7 @@ void CollectiveSlot::close() noexcept {
     work.reset();
   }
   dispute_.reset();
+  disagreeing_.clear();
   state_ = State::free;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // All-to-alls: what each rank sends to another must be what that one expects.
-#include <utility>
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -38,23 +38,22 @@ void CollectiveSlot::check_edge(const RankWork& sender, const RankWork& receiver
   const auto sent = elements_to(parts_of(sender.operation)[part], receiver.rank());
   const auto expected = elements_from(parts_of(receiver.operation)[part], sender.rank());
   if (sent == expected) return;
-  const auto name = fmt::format("splits of rank {} to rank {}", group_.global_rank(sender.rank()),
-                                group_.global_rank(receiver.rank()));
-  auto sends = fmt::format("sends {}", sent);
-  auto expects = fmt::format("expects {}", expected);
-  const bool sender_calls = &sender == &caller;
-  const RankWork& first = sender_calls ? receiver : sender;
-  disagree(first, caller, {{name, sender_calls ? expects : sends, sender_calls ? sends : expects}});
-}
-
-void CollectiveSlot::disagree(const RankWork& first, const RankWork& second, std::vector<Mismatch::Field> fields) {
+  const int from = group_.global_rank(sender.rank());
+  const int to = group_.global_rank(receiver.rank());
+  disagreeing_ = {std::min(from, to), std::max(from, to)};
   Mismatch mismatch;
   mismatch.kind = Mismatch::Kind::collective;
   mismatch.group = group_.name();
   mismatch.sequence = sequence_;
-  mismatch.first = group_.side_of(first, group_.call_site(first));
-  mismatch.second = group_.side_of(second, exec::CallSite::capture());
-  mismatch.fields = std::move(fields);
+  const auto side_of = [&](const RankWork& work) {
+    return group_.side_of(work, &work == &caller ? exec::CallSite::capture() : group_.call_site(work));
+  };
+  mismatch.first = side_of(from < to ? sender : receiver);
+  mismatch.second = side_of(from < to ? receiver : sender);
+  auto sends = fmt::format("sends {}", sent);
+  auto expects = fmt::format("expects {}", expected);
+  mismatch.fields = {{fmt::format("splits of rank {} to rank {}", from, to), from < to ? sends : expects,
+                      from < to ? expects : sends}};
   group_.world().fail(mismatch);
 }
 
