@@ -250,4 +250,16 @@ void waits_around_a_store(RankContext& ctx) {
   if (ctx.rank() == 2) ctx.store()->set("block_wanted", "yes");
 }
 
+void broadcasts_from_another_root(RankContext& ctx) {
+  auto weights = at::ones({4});
+  ctx.group().broadcast(weights, ctx.rank() == 2 ? 1 : 0)->wait();
+}
+
+void expects_more_than_is_sent(RankContext& ctx) {
+  auto tokens = at::ones({4});
+  auto routed = at::ones({ctx.rank() == 0 ? 5 : 4});
+  const std::vector<std::int64_t> sends{2, 2}, receives{2, ctx.rank() == 0 ? 3 : 2};
+  ctx.group().alltoall(routed, tokens, receives, sends)->wait();
+}
+
 }  // namespace wrong_programs

@@ -88,4 +88,10 @@ void sets_a_key_behind_a_barrier(RankContext& ctx);
 // Rank 0 waits for a key, rank 1 for a message of rank 0, and rank 2, who has the key, for a collective of the two.
 void waits_around_a_store(RankContext& ctx);
 
+// Rank 2 broadcasts from another root than the others.
+void broadcasts_from_another_root(RankContext& ctx);
+
+// Two ranks; rank 0 expects one token more than rank 1 sends.
+void expects_more_than_is_sent(RankContext& ctx);
+
 }  // namespace wrong_programs

@@ -26,6 +26,7 @@ REAL_TIME_ALLOWED = (
     "sim/cli/",
     "tests/bench/",
     "tests/core/interpose/",
+    "tests/sim/first_cases_test.cpp",
 )
 
 LIBTORCH = re.compile(r"(ATen|c10|torch|caffe2)/")

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: what a report says does not depend on who came first. One golden file is that of all seeds.
+#include <algorithm>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "world_report.h"
+#include "wrong_programs.h"
+
+namespace rehearse::golden {
+namespace {
+
+using namespace wrong_programs;
+
+// What happened at the same time stands in the order of the schedule: sorted here.
+Report of_any_schedule(const World::Body& body, int ranks, std::uint64_t seed) {
+  auto report = run_world(body, ranks, seed);
+  report.seed = 0;
+  std::sort(report.last_events.begin(), report.last_events.end());
+  return report;
+}
+
+TEST(AnySchedule, WrongRoot_NamesBothRoots) {
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    const auto report = of_any_schedule(broadcasts_from_another_root, 4, seed);
+    EXPECT_EQ(report.verdict, Verdict::mismatch);
+    EXPECT_EQ(report.headline,
+              "rank 2 called broadcast(root=1, float32[4], cpu) where ranks 0-1,3 called broadcast(root=0, float32[4], "
+              "cpu) as #1 of group \"world\": root 1, not 0");
+    expect_golden_report(report, "broadcasts_from_another_root");
+  }
+}
+
+TEST(AnySchedule, UnevenAllToAll_NamesTheEdge) {
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    const auto report = of_any_schedule(expects_more_than_is_sent, 2, seed);
+    EXPECT_EQ(report.verdict, Verdict::mismatch);
+    EXPECT_EQ(report.headline,
+              "ranks 0 and 1 disagree at #1 of group \"world\": rank 0 called alltoall_base(float32[4], cpu, send [2, "
+              "2], receive [2, 3]), rank 1 called alltoall_base(float32[4], cpu, send [2, 2], receive [2, 2]); they "
+              "differ in splits of rank 1 to rank 0 (expects 3, sends 2)");
+    expect_golden_report(report, "expects_more_than_is_sent");
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::golden

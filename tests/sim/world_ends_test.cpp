@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How worlds on real c10d calls end beside the first cases: silently where all is well, with a verdict where not.
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/sim/world.h>
+
+namespace rehearse {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+Report run(int ranks, const World::Body& body) {
+  WorldOptions options;
+  options.ranks = ranks;
+  return World(options).run(body);
+}
+
+TEST(WorldEnds, AllRanksAgree_IsSilent) {
+  const auto report = run(8, [](RankContext& ctx) {
+    auto sum = at::ones({3}) * ctx.rank();
+    ctx.group().allreduce(sum)->wait();
+    EXPECT_EQ(sum[0].item<int>(), 28);
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.operations, 8u);
+}
+
+// Slow, but not for ever.
+TEST(WorldEnds, LoopsThatEndByThemselves_AreNoLivelock) {
+  for (const bool all : {false, true}) {
+    const auto report = run(4, [all](RankContext& ctx) {
+      if (all || ctx.rank() == 0) {
+        for (int look = 0; look < 20'000; ++look) {
+          if (ctx.store()->check({"never"})) break;
+          std::this_thread::yield();
+        }
+      }
+      ctx.group().barrier()->wait();
+    });
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  }
+}
+
+// A loop around isCompleted() for a call that one rank never makes: nothing can change any more.
+TEST(WorldEnds, PollForACallThatARankLeavesOut_NamesCallAndRank) {
+  const auto report = run(3, [](RankContext& ctx) {
+    if (ctx.rank() == 2) return;
+    auto tensor = at::ones({3});
+    const auto work = ctx.group().allreduce(tensor);
+    while (!work->isCompleted()) {
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::livelock);
+  EXPECT_THAT(report.headline, StartsWith("rank 0 looks for the end of allreduce #1 on group \"world\" at "));
+  EXPECT_THAT(report.headline, HasSubstr(", for which rank 2 never came: "));
+  EXPECT_EQ(report.rank_lines[1].waits_for, std::vector{2});
+  EXPECT_EQ(report.last_events.size(), 1u);
+}
+
+// A program that meets a timeout and gives up has dealt with it: that is no call that nobody waited for.
+TEST(WorldEnds, CaughtTimeout_IsSilent) {
+  const auto report = run(2, [](RankContext& ctx) {
+    if (ctx.rank() == 1) return;
+    auto tensor = at::ones({3});
+    EXPECT_THROW(ctx.group().allreduce(tensor)->wait(), TimeoutError);
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+// A receive from any source takes what is there, in an order that the oracle chooses.
+TEST(WorldEnds, ReceiveFromAnySource_GetsEachMessageOnce) {
+  const auto report = run(4, [](RankContext& ctx) {
+    if (ctx.rank() != 0) {
+      ctx.group().send(at::full({2}, ctx.rank()), 0)->wait();
+      return;
+    }
+    int sum = 0;
+    for (int i = 1; i < ctx.size(); ++i) {
+      std::vector<at::Tensor> piece{at::zeros({2}, at::kLong)};
+      auto work = ctx.group()->recvAnysource(piece, 0);
+      work->wait();
+      EXPECT_EQ(piece[0][1].item<int>(), work->sourceRank());
+      sum += work->sourceRank();
+    }
+    EXPECT_EQ(sum, 1 + 2 + 3);
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+// The budget is spent while the scheduler itself is about to pick: the world ends, nothing else does.
+TEST(WorldEnds, StepBudget_EndsTheWorldWhereverItIsSpent) {
+  for (std::uint64_t budget = 1; budget <= 12; ++budget) {
+    WorldOptions options;
+    options.ranks = 3;
+    options.steps_max = budget;
+    const auto report = World(options).run([](RankContext& ctx) {
+      for (int i = 0; i < 10; ++i) ctx.group().barrier()->wait();
+    });
+    EXPECT_EQ(report.verdict, Verdict::step_budget) << budget;
+  }
+}
+
+}  // namespace
+}  // namespace rehearse
