@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "world_report.h"
@@ -11,6 +12,7 @@
 namespace rehearse::golden {
 namespace {
 
+using testing::ElementsAre;
 using namespace wrong_programs;
 
 // What happened at the same time stands in the order of the schedule: sorted here.
@@ -41,6 +43,22 @@ TEST(AnySchedule, UnevenAllToAll_NamesTheEdge) {
               "2], receive [2, 3]), rank 1 called alltoall_base(float32[4], cpu, send [2, 2], receive [2, 2]); they "
               "differ in splits of rank 1 to rank 0 (expects 3, sends 2)");
     expect_golden_report(report, "expects_more_than_is_sent");
+  }
+}
+
+// Three ways of waiting in one cycle; rank 3 is only held up by it.
+TEST(AnySchedule, CycleOfTwoGroupsAndAReceive_HasEachWait) {
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    const auto report = of_any_schedule(waits_in_two_groups_and_a_receive, 4, seed);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_EQ(report.headline,
+              "ranks 0 -> 1 -> 2 -> 0 wait for each other: rank 0 in allreduce #1 on group \"tensor_parallel\", rank 1 "
+              "in broadcast #1 on group \"data_parallel\", rank 2 in recv #1 from rank 0 on group \"world\"");
+    EXPECT_THAT(report.wait_cycle,
+                ElementsAre("rank 0 waits for rank 1 (allreduce #1 on group \"tensor_parallel\")",
+                            "rank 1 waits for rank 2 (broadcast #1 on group \"data_parallel\")",
+                            "rank 2 waits for rank 0 (recv #1 from rank 0 on group \"world\")"));
+    expect_golden_report(report, "waits_in_two_groups_and_a_receive");
   }
 }
 

@@ -262,4 +262,21 @@ void expects_more_than_is_sent(RankContext& ctx) {
   ctx.group().alltoall(routed, tokens, receives, sends)->wait();
 }
 
+void waits_in_two_groups_and_a_receive(RankContext& ctx) {
+  const auto tensor_parallel = ctx.new_group({0, 1}, "tensor_parallel");
+  const auto data_parallel = ctx.new_group({1, 2}, "data_parallel");
+  auto block = at::ones({4});
+  if (ctx.rank() == 0) {
+    tensor_parallel.allreduce(block)->wait();
+    ctx.group().send(block, 2)->wait();
+  } else if (ctx.rank() == 1) {
+    data_parallel.broadcast(block)->wait();
+    tensor_parallel.allreduce(block)->wait();
+  } else if (ctx.rank() == 2) {
+    ctx.group().recv(block, 0)->wait();
+    data_parallel.broadcast(block)->wait();
+  }
+  ctx.group().barrier()->wait();
+}
+
 }  // namespace wrong_programs

@@ -94,4 +94,7 @@ void broadcasts_from_another_root(RankContext& ctx);
 // Two ranks; rank 0 expects one token more than rank 1 sends.
 void expects_more_than_is_sent(RankContext& ctx);
 
+// Ranks 0, 1 and 2 each begin with what the next one does last: in a group, in another group, and in a receive.
+void waits_in_two_groups_and_a_receive(RankContext& ctx);
+
 }  // namespace wrong_programs
