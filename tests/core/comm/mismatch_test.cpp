@@ -2,8 +2,10 @@
 // Contract: two ranks that call different things at the same place are told apart before any data moves, with the
 // fields that differ and nothing else; most of these are silent or hang with c10d's own back ends. Calls that fit are
 // left alone.
-#include <ostream>
+#include <string>
+#include <vector>
 
+#include "mismatch_cases.h"
 #include "test_world.h"
 
 namespace rehearse::comm {
@@ -12,146 +14,9 @@ namespace {
 using c10d::ReduceOp;
 using testing::_;
 using testing::ElementsAre;
-using Call = std::function<void(const ProcessGroup& group)>;
 using Fields = std::vector<Mismatch::Field>;
-using Lists = std::vector<std::vector<at::Tensor>>;
 
-// Rank 0 makes the first call and is there first.
-struct Case {
-  const char* name;
-  Call first, second;
-  std::string first_text, second_text;
-  Fields fields;
-};
-
-void PrintTo(const Case& example, std::ostream* out) { *out << example.name; }
-
-Call call_allreduce(at::Tensor tensor, ReduceOp op = ReduceOp::SUM) {
-  return [=](const ProcessGroup& group) { allreduce(group, tensor, op)->wait(); };
-}
-// c10d has no way to a back end for this device.
-Call call_allreduce_on_meta() {
-  return [](const ProcessGroup& group) {
-    std::vector<at::Tensor> tensors{at::empty({2}, at::kMeta)};
-    group->getDefaultBackend()->allreduce(tensors, {})->wait();
-  };
-}
-Call call_broadcast(at::Tensor tensor, int root) {
-  return [=](const ProcessGroup& group) { broadcast(group, tensor, root)->wait(); };
-}
-Call call_barrier() {
-  return [](const ProcessGroup& group) { group->barrier()->wait(); };
-}
-Call call_allgather(std::int64_t own, std::int64_t other) {
-  return [=](const ProcessGroup& group) {
-    std::vector<at::Tensor> inputs{at::ones({own})};
-    Lists outputs{{at::ones({own}), at::ones({other})}};
-    if (group->getRank() == 1) std::swap(outputs[0][0], outputs[0][1]);
-    group->allgather(outputs, inputs)->wait();
-  };
-}
-Call call_gather(std::int64_t size, int root) {
-  return [=](const ProcessGroup& group) {
-    std::vector<at::Tensor> inputs{at::ones({size})};
-    Lists outputs;
-    if (group->getRank() == root) outputs = {{at::ones({size}), at::ones({size})}};
-    c10d::GatherOptions options;
-    options.rootRank = root;
-    group->gather(outputs, inputs, options)->wait();
-  };
-}
-Call call_scatter(std::int64_t size, int root) {
-  return [=](const ProcessGroup& group) {
-    std::vector<at::Tensor> outputs{at::ones({size})};
-    Lists inputs;
-    if (group->getRank() == root) inputs = {{at::ones({size}), at::ones({size})}};
-    c10d::ScatterOptions options;
-    options.rootRank = root;
-    group->scatter(outputs, inputs, options)->wait();
-  };
-}
-Call call_reduce_scatter(std::int64_t of_rank_0, std::int64_t of_rank_1) {
-  return [=](const ProcessGroup& group) {
-    std::vector<at::Tensor> outputs{at::ones({group->getRank() == 0 ? of_rank_0 : of_rank_1})};
-    Lists inputs{{at::ones({of_rank_0}), at::ones({of_rank_1})}};
-    group->reduce_scatter(outputs, inputs)->wait();
-  };
-}
-Call call_alltoall(std::vector<std::int64_t> output_splits, std::vector<std::int64_t> input_splits) {
-  return [=](const ProcessGroup& group) {
-    const auto rows = [](const std::vector<std::int64_t>& splits) { return splits.empty() ? 4 : splits[0] + splits[1]; };
-    alltoall(group, at::ones({rows(output_splits)}), at::ones({rows(input_splits)}), output_splits, input_splits)->wait();
-  };
-}
-Call call_monitored_barrier() {
-  return [](const ProcessGroup& group) { group->monitoredBarrier({}); };
-}
-
-at::Tensor f32(std::vector<std::int64_t> sizes) { return at::ones(sizes); }
-
-std::vector<Case> cases() {
-  return {
-      {"Op", call_allreduce(f32({2})), call_broadcast(f32({2}), 0), "allreduce(sum, float32[2], cpu)",
-       "broadcast(root=0, float32[2], cpu)", {{"op", "allreduce", "broadcast"}}},
-      {"OpAndMore", call_allreduce(f32({2})), call_broadcast(at::ones({3}, at::kLong), 0),
-       "allreduce(sum, float32[2], cpu)", "broadcast(root=0, int64[3], cpu)",
-       {{"op", "allreduce", "broadcast"}, {"shape", "[2]", "[3]"}, {"dtype", "float32", "int64"}}},
-      {"OpWithoutTensors", call_barrier(), call_allreduce(f32({2})), "barrier()", "allreduce(sum, float32[2], cpu)",
-       {{"op", "barrier", "allreduce"}}},
-      {"MonitoredBarrier", call_monitored_barrier(), call_barrier(), "monitored_barrier()", "barrier()",
-       {{"op", "monitored_barrier", "barrier"}}},
-      {"Shape", call_allreduce(f32({2})), call_allreduce(f32({3})), "allreduce(sum, float32[2], cpu)",
-       "allreduce(sum, float32[3], cpu)", {{"shape", "[2]", "[3]"}}},
-      {"ShapeOfEqualCount", call_allreduce(f32({2, 3})), call_allreduce(f32({3, 2})),
-       "allreduce(sum, float32[2, 3], cpu)", "allreduce(sum, float32[3, 2], cpu)", {{"shape", "[2, 3]", "[3, 2]"}}},
-      {"Dtype", call_allreduce(f32({2})), call_allreduce(at::ones({2}, at::kDouble)),
-       "allreduce(sum, float32[2], cpu)", "allreduce(sum, float64[2], cpu)", {{"dtype", "float32", "float64"}}},
-      {"Device", call_allreduce(f32({2})), call_allreduce_on_meta(),
-       "allreduce(sum, float32[2], cpu)", "allreduce(sum, float32[2], meta)", {{"device", "cpu", "meta"}}},
-      {"SparseAndDense", call_allreduce(f32({2}).to_sparse()), call_allreduce(f32({2})),
-       "allreduce_sparse(sum, float32[2] sparse_dim=1, cpu)", "allreduce(sum, float32[2], cpu)",
-       {{"op", "allreduce_sparse", "allreduce"}}},
-      {"SparseDim", call_allreduce(f32({2, 3}).to_sparse(1)), call_allreduce(f32({2, 3}).to_sparse(2)),
-       "allreduce_sparse(sum, float32[2, 3] sparse_dim=1, cpu)", "allreduce_sparse(sum, float32[2, 3] sparse_dim=2, cpu)",
-       {{"sparse_dim", "1", "2"}}},
-      {"SparseShape", call_allreduce(f32({2}).to_sparse()), call_allreduce(f32({3}).to_sparse()),
-       "allreduce_sparse(sum, float32[2] sparse_dim=1, cpu)", "allreduce_sparse(sum, float32[3] sparse_dim=1, cpu)",
-       {{"shape", "[2]", "[3]"}}},
-      {"Root", call_broadcast(f32({2}), 0), call_broadcast(f32({2}), 1), "broadcast(root=0, float32[2], cpu)",
-       "broadcast(root=1, float32[2], cpu)", {{"root", "0", "1"}}},
-      {"ReduceOp", call_allreduce(f32({2})), call_allreduce(f32({2}), ReduceOp::MAX),
-       "allreduce(sum, float32[2], cpu)", "allreduce(max, float32[2], cpu)", {{"reduce_op", "sum", "max"}}},
-      {"Factor", call_allreduce(f32({2}), c10d::makeNCCLPreMulSum(0.5)),
-       call_allreduce(f32({2}), c10d::makeNCCLPreMulSum(at::full({1}, 0.25))),
-       "allreduce(premul_sum 0.5, float32[2], cpu)", "allreduce(premul_sum 0.25, float32[2], cpu)",
-       {{"factor", "0.5", "0.25"}}},
-      {"AllgatherSizes", call_allgather(2, 3), call_allgather(4, 2), "allgather(float32 ([2], [3]), cpu)",
-       "allgather(float32 ([2], [4]), cpu)", {{"shape", "([2], [3])", "([2], [4])"}}},
-      {"GatherSize", call_gather(2, 0), call_gather(3, 0), "gather(root=0, float32[2], cpu)",
-       "gather(root=0, float32[3], cpu)", {{"shape", "[2]", "[3]"}}},
-      {"GatherRoot", call_gather(2, 0), call_gather(2, 1), "gather(root=0, float32[2], cpu)",
-       "gather(root=1, float32[2], cpu)", {{"root", "0", "1"}}},
-      {"ScatterSize", call_scatter(2, 0), call_scatter(3, 0), "scatter(root=0, float32[2], cpu)",
-       "scatter(root=0, float32[3], cpu)", {{"shape", "[2]", "[3]"}}},
-      {"ReduceScatterSizes", call_reduce_scatter(2, 2), call_reduce_scatter(2, 3),
-       "reduce_scatter(sum, float32 2 x [2], cpu)", "reduce_scatter(sum, float32 ([2], [3]), cpu)",
-       {{"shape", "2 x [2]", "([2], [3])"}}},
-      {"SplitsUneven", call_alltoall({1, 3}, {1, 2}), call_alltoall({1, 3}, {3, 3}),
-       "alltoall_base(float32[3], cpu, send [1, 2], receive [1, 3])",
-       "alltoall_base(float32[6], cpu, send [3, 3], receive [1, 3])",
-       {{"splits of rank 0 to rank 1", "sends 2", "expects 1"}}},
-      {"SplitsEvenAndUneven", call_alltoall({}, {}), call_alltoall({2, 2}, {1, 2}),
-       "alltoall_base(float32[4], cpu, send [2, 2], receive [2, 2])",
-       "alltoall_base(float32[3], cpu, send [1, 2], receive [2, 2])",
-       {{"splits of rank 1 to rank 0", "expects 2", "sends 1"}}},
-      {"SplitsOfDifferentTotal", call_alltoall({}, {}), call_alltoall({3, 3}, {3, 3}),
-       "alltoall_base(float32[4], cpu, send [2, 2], receive [2, 2])",
-       "alltoall_base(float32[6], cpu, send [3, 3], receive [3, 3])",
-       {{"splits of rank 1 to rank 0", "expects 2", "sends 3"}}},
-  };
-}
-
-class Mismatches : public CommTest, public testing::WithParamInterface<Case> {};
+class Mismatches : public CommTest, public testing::WithParamInterface<MismatchCase> {};
 
 TEST_P(Mismatches, NameBothCallsAndTheFieldsThatDiffer) {
   const auto& expected = GetParam();
@@ -177,7 +42,7 @@ TEST_P(Mismatches, NameBothCallsAndTheFieldsThatDiffer) {
   EXPECT_EQ(failure(outcome), to_string(mismatch));
 }
 
-INSTANTIATE_TEST_SUITE_P(Collectives, Mismatches, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Collectives, Mismatches, testing::ValuesIn(mismatch_cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_F(CommTest, Mismatch_ThrowsInTheRankThatCameSecondAndStopsTheOthers) {
