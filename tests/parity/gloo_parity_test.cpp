@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a program gives the same on fibers as on processes that talk through gloo: equal bits wherever the order
-// of additions cannot show, within rounding elsewhere, and an error where gloo has an error.
+// of additions cannot show, within rounding elsewhere, and gloo's error where gloo has an error.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -12,6 +12,7 @@
 
 #include "core/parallel/recorded_data.h"
 #include "gloo_processes.h"
+#include "refusal_texts.h"
 
 namespace rehearse::parity {
 
@@ -70,6 +71,10 @@ bool may_be_rounded(Expected expected, int ranks) {
   const bool gloo_refuses = one_refuses ? !we_refuse : we_refuse;
   if (fibers.refusal.empty() == we_refuse || gloo.refusal.empty() == gloo_refuses) {
     return ::testing::AssertionFailure() << "gloo: '" << gloo.refusal << "', we: '" << fibers.refusal << '\'';
+  }
+  if (we_refuse && gloo_refuses) {
+    const auto agreed = refusals_agree(each.name, fibers.refusal, gloo.refusal);
+    if (!agreed) return agreed;
   }
   if (one_refuses) return ::testing::AssertionSuccess();
   if (fibers.values.size() != gloo.values.size()) return ::testing::AssertionFailure() << "different numbers of values";

@@ -14,7 +14,8 @@ std::vector<Result> run_cases(const std::vector<Case>& cases, const ProcessGroup
     } catch (const RankAborted&) {
       throw;
     } catch (const std::exception& error) {
-      result.refusal = std::string(error.what()).substr(0, 200);
+      const std::string text = error.what();
+      result.refusal = text.substr(0, text.find('\n'));
       if (result.refusal.empty()) result.refusal = "an exception without a text";
     }
     results.push_back(std::move(result));

@@ -31,7 +31,7 @@ struct Case {
 
 // What a rank got from one case.
 struct Result {
-  std::string refusal;  // the exception's text; empty: none
+  std::string refusal;  // the first line of the exception's text; empty: none
   Tensors values;       // contiguous
 };
 

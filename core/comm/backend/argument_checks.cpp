@@ -58,6 +58,14 @@ auto ArgumentChecks::one_for_each_rank(const std::vector<Tensors>& lists, bool i
   return list;
 }
 
+auto ArgumentChecks::gathered_by_all(const std::vector<Tensors>& outputs) const -> const Tensors& {
+  if (outputs.size() == 1 && outputs.front().size() != static_cast<std::size_t>(size_)) {
+    fail(fmt::format("invalid output tensor list at index 0 (expected length {}, got {})", size_,
+                     outputs.front().size()));
+  }
+  return one_for_each_rank(outputs, true);
+}
+
 void ArgumentChecks::same_type(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const {
   if (tensor.scalar_type() == expected.scalar_type() && tensor.device().type() == expected.device().type()) return;
   fail(fmt::format("invalid tensor type at index {} (expected {}, got {})", index, type_text(expected),

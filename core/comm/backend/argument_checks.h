@@ -34,6 +34,9 @@ class ArgumentChecks {
   // A list of lists whose only list has one tensor for each rank; `is_output` picks the wording.
   const Tensors& one_for_each_rank(const std::vector<Tensors>& lists, bool is_output) const;
 
+  // The same of an all-gather's outputs, for which c10d has a wording of its own.
+  const Tensors& gathered_by_all(const std::vector<Tensors>& outputs) const;
+
   void same_type(const at::Tensor& expected, const Tensors& tensors) const;
   void same_type(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const;
   void same_sizes(const at::Tensor& expected, const Tensors& tensors) const;

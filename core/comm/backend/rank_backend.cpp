@@ -83,7 +83,7 @@ auto RankBackend::allgather(TensorLists& outputs, Tensors& inputs, const c10d::A
   const ArgumentChecks check("allgather", size_);
   const auto& input = check.single(inputs, "input tensor list");
   auto work = make(OpType::ALLGATHER, options.timeout);
-  describe_allgather(check, check.one_for_each_rank(outputs, true), input, rank_, work->operation);
+  describe_allgather(check, check.gathered_by_all(outputs), input, rank_, work->operation);
   return submit(std::move(work));
 }
 

@@ -55,7 +55,7 @@ std::vector<BadCall> bad_calls() {
          options.rootTensor = 1;
          group->broadcast(tensors, options);
        }},
-      {"AllgatherListLength", "allgather: Incorrect output list size 3. Output list size should be 2",
+      {"AllgatherListLength", "allgather: invalid output tensor list at index 0 (expected length 2, got 3)",
        [](const ProcessGroup& group) {
          auto inputs = ones(1);
          Lists outputs{ones(3)};
