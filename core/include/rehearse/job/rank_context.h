@@ -59,7 +59,7 @@ class RankContext {
 
   [[nodiscard]] Label label(std::string_view name) { return Label(*this, name); }
 
-  // One T for each rank, made on first use, gone when the world is: what a global variable is to a process.
+  // One T for each rank, made on first use, gone when its rank ends: what a global variable is to a process.
   template <class T>
   T& local() {
     static const char key = 0;

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: what a rank's context keeps for it, ctx.local<T>() and ctx.label(), is its own and no other rank's.
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ATen/ops/ones.h>
+
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/sim/world.h>
+
+namespace rehearse {
+namespace {
+
+using exec::this_rank::rank;
+using testing::ElementsAre;
+
+class RankContexts : public testing::TestWithParam<int> {
+ protected:
+  int ranks() const { return GetParam(); }
+  int odd_one() const { return ranks() - 1; }
+
+  std::vector<int> all_but_the_odd_one() const {
+    std::vector<int> others;
+    for (int other = 0; other < odd_one(); ++other) others.push_back(other);
+    return others;
+  }
+
+  WorldOptions options(std::uint64_t seed) const {
+    return {.ranks = ranks(), .seed = seed, .keep_all_events = true, .explain_failures = false};
+  }
+
+  // The run ends because the odd one calls under `odd` where the others call under `usual`; without: "".
+  void expect_mismatch(const Report& report, std::uint64_t sequence, const std::string& usual, const std::string& odd) {
+    EXPECT_EQ(report.verdict, Verdict::mismatch) << report.headline;
+    ASSERT_EQ(report.differences.size(), 1u);
+    const auto& difference = report.differences[0];
+    const auto call = [](const std::string& label) {
+      return "allreduce(sum, float32[3], cpu)" + (label.empty() ? "" : " label=\"" + label + '"');
+    };
+    EXPECT_EQ(difference.sequence, sequence);
+    EXPECT_EQ(difference.first.ranks, all_but_the_odd_one());
+    EXPECT_EQ(difference.first.fingerprint, call(usual));
+    EXPECT_EQ(difference.second.ranks, std::vector{odd_one()});
+    EXPECT_EQ(difference.second.fingerprint, call(odd));
+    EXPECT_TRUE(difference.others.empty());
+    ASSERT_EQ(difference.fields.size(), 1u);
+    const auto quoted = [](const std::string& label) { return label.empty() ? "none" : '"' + label + '"'; };
+    EXPECT_EQ(difference.fields[0].name, "label");
+    EXPECT_EQ(difference.fields[0].first, quoted(usual));
+    EXPECT_EQ(difference.fields[0].second, quoted(odd));
+  }
+};
+
+void sum(RankContext& ctx) { ctx.group().allreduce(at::ones({3}))->wait(); }
+
+// Lives from its first use by a rank to that rank's end, and tells of both.
+struct Global {
+  Global() : owner(rank()) { made.push_back(owner); }
+  Global(const Global&) = delete;
+  ~Global() {
+    EXPECT_EQ(rank(), owner);
+    gone.push_back(owner);
+  }
+
+  const int owner;
+  int value = 0;
+  inline static std::vector<int> made, gone;
+};
+
+TEST_P(RankContexts, Local_IsEachRanksOwnOnAllItsFibersUntilItEnds) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    std::set<const Global*> seen;
+    World world(options(seed));
+    // The second run starts afresh.
+    for (int run = 0; run < 2; ++run) {
+      Global::made.clear();
+      Global::gone.clear();
+      seen.clear();
+      const auto report = world.run([&](RankContext& ctx) {
+        auto& mine = ctx.local<Global>();
+        EXPECT_EQ(mine.owner, ctx.rank());
+        EXPECT_EQ(mine.value, 0);
+        mine.value = 10 * ctx.rank();
+        seen.insert(&mine);
+        sum(ctx);
+        std::thread helper([&] {
+          EXPECT_NE(exec::this_rank::fiber_of_rank(), 0u);
+          exec::this_rank::yield();
+          EXPECT_EQ(&ctx.local<Global>(), &mine);
+          ++ctx.local<Global>().value;
+        });
+        helper.join();
+        sum(ctx);
+        EXPECT_EQ(&ctx.local<Global>(), &mine);
+        EXPECT_EQ(mine.value, 10 * ctx.rank() + 1);
+        EXPECT_TRUE(Global::gone.empty());
+        sum(ctx);
+      });
+      EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+      EXPECT_EQ(seen.size(), static_cast<std::size_t>(ranks()));
+      EXPECT_EQ(Global::made.size(), static_cast<std::size_t>(ranks()));
+      EXPECT_EQ(std::set(Global::gone.begin(), Global::gone.end()).size(), static_cast<std::size_t>(ranks()));
+    }
+  }
+}
+
+TEST_P(RankContexts, LocalMadeByAHelper_IsTheRanksToo) {
+  struct Counter {
+    int value = 0;
+  };
+  int finished = 0;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const auto report = World(options(seed)).run([&](RankContext& ctx) {
+      std::thread([&] {
+        exec::this_rank::yield();
+        ctx.local<Counter>().value = ctx.rank() + 1;
+      }).join();
+      sum(ctx);
+      EXPECT_EQ(ctx.local<Counter>().value, ctx.rank() + 1);
+      EXPECT_EQ(ctx.local<int>(), 0);  // another type is another object
+      ++finished;
+    });
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  }
+  EXPECT_EQ(finished, 3 * ranks());
+}
+
+TEST_P(RankContexts, LocalsOfAWorldThatFails_AreGoneInOrderOfRank) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    Global::made.clear();
+    Global::gone.clear();
+    const auto report = World(options(seed)).run([&](RankContext& ctx) {
+      ctx.local<Global>();
+      ctx.group().barrier()->wait();
+      if (ctx.rank() == odd_one()) {
+        exec::this_rank::sleep_for(std::chrono::seconds(1));  // the others are blocked by then
+        throw std::runtime_error("boom");
+      }
+      ctx.group().barrier()->wait();
+    });
+    EXPECT_EQ(report.verdict, Verdict::rank_failed);
+    EXPECT_EQ(Global::made.size(), static_cast<std::size_t>(ranks()));
+    auto in_order = all_but_the_odd_one();
+    in_order.insert(in_order.begin(), odd_one());  // it ends by itself, then the others are unwound
+    EXPECT_EQ(Global::gone, in_order);
+  }
+}
+
+TEST_P(RankContexts, DifferentLabels_AreAMismatchThatNamesBoth) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const auto report = World(options(seed)).run([&](RankContext& ctx) {
+      sum(ctx);
+      const auto label = ctx.label(ctx.rank() == odd_one() ? "decoder.weight" : "encoder.weight");
+      sum(ctx);
+    });
+    expect_mismatch(report, 2, "encoder.weight", "decoder.weight");
+  }
+}
+
+TEST_P(RankContexts, LabelOnOneRankOnly_IsAMismatch) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const auto report = World(options(seed)).run([&](RankContext& ctx) {
+      if (ctx.rank() != odd_one()) return sum(ctx);
+      const auto label = ctx.label("mine");
+      sum(ctx);
+    });
+    expect_mismatch(report, 1, "", "mine");
+  }
+}
+
+TEST_P(RankContexts, NestedLabels_TheInnermostCountsUntilItsScopeEnds) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    World world(options(seed));
+    const auto report = world.run([](RankContext& ctx) {
+      sum(ctx);
+      {
+        const auto outer = ctx.label("layer1");
+        sum(ctx);
+        {
+          const auto inner = ctx.label("weight");
+          sum(ctx);
+        }
+        sum(ctx);
+        const auto same_again = ctx.label("weight");
+        sum(ctx);
+      }
+      sum(ctx);
+    });
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+    for (int of = 0; of < ranks(); ++of) {
+      std::vector<std::string> labels;
+      for (const auto& event : world.events().of_rank(of)) labels.push_back(world.events().signature(event).label);
+      EXPECT_THAT(labels, ElementsAre("", "layer1", "weight", "layer1", "weight", "")) << "rank " << of;
+    }
+  }
+}
+
+// How labels nest around it is a rank's own affair: only the innermost is compared.
+TEST_P(RankContexts, ScopeThatOneRankHasNotLeft_ShowsInItsNextCall) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const auto report = World(options(seed)).run([&](RankContext& ctx) {
+      std::optional<RankContext::Label> outer, inner;
+      if (ctx.rank() != odd_one()) outer.emplace(ctx, "layer1");
+      inner.emplace(ctx, "weight");
+      sum(ctx);
+      if (ctx.rank() != odd_one()) inner.reset();
+      sum(ctx);
+    });
+    expect_mismatch(report, 2, "layer1", "weight");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, RankContexts, testing::Range(2, 9));
+
+}  // namespace
+}  // namespace rehearse
