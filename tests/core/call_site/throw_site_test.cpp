@@ -48,6 +48,11 @@ RunOutcome run(int ranks, const std::function<void(int)>& body) {
   return executor.run(body);
 }
 
+// A rank that threw would have skipped what it was to check.
+void run_to_the_end(int ranks, const std::function<void(int)>& body) {
+  EXPECT_EQ(run(ranks, body).ranks, std::vector<RankEnd>(static_cast<std::size_t>(ranks), RankEnd::returned));
+}
+
 std::string where_thrown(const std::function<void()>& body) {
   try {
     body();
@@ -90,18 +95,18 @@ TEST(ThrowSite, OutsideOfFibers_IsEmpty) {
 }
 
 TEST(ThrowSite, OutsideOfCatchBlocks_IsEmpty) {
-  run(1, [](int) {
+  run_to_the_end(1, [](int) {
     where_thrown(throws_here);
     EXPECT_TRUE(last_throw().empty());
   });
 }
 
 TEST(ThrowSite, InACatchBlock_IsWhereItWasThrown) {
-  run(1, [](int) { EXPECT_THAT(where_thrown(throws_here), HasSubstr("throws_here")); });
+  run_to_the_end(1, [](int) { EXPECT_THAT(where_thrown(throws_here), HasSubstr("throws_here")); });
 }
 
 TEST(ThrowSite, ThrowInTheStandardLibrary_IsTheUsersCall) {
-  run(1, [](int) {
+  run_to_the_end(1, [](int) {
     EXPECT_THAT(where_thrown([] {
                   std::vector<int> empty;
                   library_throws(empty);
@@ -111,7 +116,7 @@ TEST(ThrowSite, ThrowInTheStandardLibrary_IsTheUsersCall) {
 }
 
 TEST(ThrowSite, Rethrow_DoesNotChangeIt) {
-  run(1, [](int) {
+  run_to_the_end(1, [](int) {
     std::exception_ptr kept;
     try {
       throws_here();
@@ -124,7 +129,7 @@ TEST(ThrowSite, Rethrow_DoesNotChangeIt) {
 
 // Its exception may well have the address of one that was thrown before.
 TEST(ThrowSite, RethrowOfWhatWasNeverThrown_IsNotWhereAnotherWas) {
-  run(1, [](int) {
+  run_to_the_end(1, [](int) {
     for (int k = 0; k < 10; ++k) {
       EXPECT_THAT(where_thrown(throws_here), HasSubstr("throws_here"));
       EXPECT_EQ(where_thrown([] { std::rethrow_exception(std::make_exception_ptr(std::runtime_error("no"))); }), "");
@@ -133,7 +138,7 @@ TEST(ThrowSite, RethrowOfWhatWasNeverThrown_IsNotWhereAnotherWas) {
 }
 
 TEST(ThrowSite, ThrowDuringUnwinding_DoesNotChangeIt) {
-  run(1, [](int) {
+  run_to_the_end(1, [](int) {
     EXPECT_THAT(where_thrown([] {
                   const ThrowsWhileUnwinding cleaner;
                   throws_here();
@@ -143,7 +148,7 @@ TEST(ThrowSite, ThrowDuringUnwinding_DoesNotChangeIt) {
 }
 
 TEST(ThrowSite, ThrowOfAnotherRankMeanwhile_DoesNotChangeIt) {
-  run(2, [](int rank) {
+  run_to_the_end(2, [](int rank) {
     EXPECT_THAT(where_thrown([&] {
                   const YieldsWhileUnwinding cleaner;
                   rank == 0 ? throws_here() : throws_elsewhere();

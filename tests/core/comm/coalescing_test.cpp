@@ -94,10 +94,11 @@ TEST_F(Coalescing, StartAndEnd_MakeOneOfAllCallsBetween) {
 }
 
 TEST_F(Coalescing, NothingBetween_NoWork) {
-  run(2, [](int, const ProcessGroup& group) {
+  const auto outcome = run(2, [](int, const ProcessGroup& group) {
     group->startCoalescing(at::kCPU);
     EXPECT_EQ(group->endCoalescing(at::kCPU), nullptr);
   });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
   EXPECT_TRUE(types.empty());
 }
 

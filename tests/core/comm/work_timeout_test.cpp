@@ -55,15 +55,20 @@ TEST_F(WorkTest, GivenTimeout_CanBeTriedAgain) {
 
 TEST_F(WorkTest, SlowTransfer_TimesOutWithoutMissingRanks) {
   fabric.takes = 1s;
-  run(2, [](int, const ProcessGroup& group) {
+  int timed_out = 0;
+  const auto outcome = run(2, [&](int, const ProcessGroup& group) {
     try {
       allreduce(group, at::ones({1}))->wait(10ms);
       ADD_FAILURE();
     } catch (const TimeoutError& error) {
+      EXPECT_EQ(exec::this_rank::now(), kTimeZero + 10ms);
       EXPECT_THAT(error.what(), HasSubstr("all ranks are there, the transfer takes longer"));
       EXPECT_TRUE(error.ranks().empty());
+      ++timed_out;
     }
   });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  EXPECT_EQ(timed_out, 2);
 }
 
 TEST_F(WorkTest, ZeroTimeout_IsNone) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fibers of a rank beside its main one: posted completions and spawned work.
+#include <set>
+#include <utility>
+
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
 
@@ -67,16 +70,20 @@ TEST_P(HelperFibers, PostedToARankThatHasEnded_IsDropped) {
 
 TEST_P(HelperFibers, Spawned_AreNumberedWithinTheirRank) {
   auto w = world();
-  w.run([&](int rank) {
+  std::vector<std::set<std::uint32_t>> ran(static_cast<std::size_t>(ranks()));
+  const auto outcome = w.run([&](int rank) {
     for (std::uint32_t k = 1; k <= 3; ++k) {
-      const auto number = RankExecutor::current()->spawn([rank, k] {
+      const auto number = RankExecutor::current()->spawn([&ran, rank, k] {
         EXPECT_EQ(this_rank::rank(), rank);
         EXPECT_EQ(this_rank::fiber_of_rank(), k);
+        EXPECT_TRUE(ran[static_cast<std::size_t>(rank)].insert(k).second);
       });
       EXPECT_EQ(number, k);
     }
     this_rank::sleep_for(1ms);
   });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(ran, std::vector<std::set<std::uint32_t>>(static_cast<std::size_t>(ranks()), {1, 2, 3}));
 }
 
 // As the threads of a process that returns from main.

@@ -79,12 +79,18 @@ TEST_P(Suspension, InADestructorDuringUnwinding_KeepsItsOwnException) {
 
 TEST_P(Suspension, Errno_IsEachFibersOwn) {
   auto w = world();
-  w.run([](int rank) {
+  int compared = 0;
+  const auto outcome = w.run([&](int rank) {
     EXPECT_EQ(errno, 0);
     errno = rank + 1;
-    this_rank::yield();
-    EXPECT_EQ(errno, rank + 1);
+    for (int k = 0; k < 3; ++k) {
+      this_rank::yield();
+      EXPECT_EQ(errno, rank + 1);
+    }
+    ++compared;
   });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(compared, ranks());
 }
 
 // A second exception may not leave a destructor that runs because of a first: that rank stays where it is, the others

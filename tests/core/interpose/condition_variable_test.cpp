@@ -136,15 +136,24 @@ TEST_P(ConditionVariable, WorldEnds_MutexIsHeldWhileUnwinding) {
   auto w = world();
   std::mutex mutex;
   std::condition_variable never;
+  int unwound = 0;
   struct Check {
     std::mutex& mutex;
-    ~Check() { EXPECT_FALSE(mutex.try_lock()); }
+    int& unwound;
+    ~Check() {
+      EXPECT_FALSE(mutex.try_lock());
+      ++unwound;
+    }
   };
-  w.run([&](int) {
+  const auto outcome = w.run([&](int) {
     std::unique_lock lock(mutex);
-    const Check check{mutex};
+    const Check check{mutex, unwound};
     never.wait(lock);
+    ADD_FAILURE() << "nobody has signalled";
   });
+  EXPECT_EQ(outcome.ending, Ending::deadlock);
+  EXPECT_EQ(unwound, ranks());
+  EXPECT_EQ(outcome.ranks, std::vector<RankEnd>(static_cast<std::size_t>(ranks()), RankEnd::aborted));
   EXPECT_TRUE(mutex.try_lock());
   mutex.unlock();
 }

@@ -188,7 +188,8 @@ TEST(StaticLocal, InitialisedByAThread_IsSeenByRanks) {
     return value;
   };
   std::thread outside([&] { EXPECT_EQ(use(), 1); });
-  World(8).run([&](int) { EXPECT_EQ(use(), 1); });
+  const auto outcome = World(8).run([&](int) { EXPECT_EQ(use(), 1); });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
   outside.join();
 }
 

@@ -95,11 +95,15 @@ TEST_P(Rwlock, Deadlock_NamesTheWriterOrCountsTheReaders) {
 TEST_P(Rwlock, WriterLocksAgain_IsTold) {
   auto w = world();
   std::shared_mutex mutex;
-  w.run([&](int rank) {
+  int told = 0;
+  const auto outcome = w.run([&](int rank) {
     if (rank != 0) return;
     std::lock_guard write(mutex);
     EXPECT_THROW(mutex.lock(), std::system_error);
+    ++told;
   });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(told, 1);
 }
 
 TEST_P(Rwlock, SharedWithAThread_ReallyBlocks) {

@@ -2,6 +2,7 @@
 // Sleeps and clocks are virtual in a rank, and a loop that only reads the clock gets where it wants to.
 #include <thread>
 
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -45,7 +46,8 @@ TEST_P(Time, EverySleep_TakesVirtualTimeOnly) {
 
 TEST_P(Time, Clocks_StartAtTheirDocumentedPoints) {
   auto w = world();
-  w.run([](int) {
+  int compared = 0;
+  const auto outcome = w.run([&](int) {
     constexpr time_t year_2020 = 1'577'836'800;
     this_rank::sleep_for(1'500ms);
     EXPECT_EQ(::time(nullptr), year_2020 + 1);
@@ -60,19 +62,32 @@ TEST_P(Time, Clocks_StartAtTheirDocumentedPoints) {
       EXPECT_EQ(::clock_gettime(clock, &time), 0);
       EXPECT_EQ(time.tv_sec, 1'001);
       EXPECT_EQ(time.tv_nsec, 500'000'000);
+      ++compared;
     }
   });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.end_time, at(1'500ms));
+  EXPECT_EQ(compared, 4 * ranks());
 }
 
+// Between two reads through libc's name, the kernel's own answer.
 TEST_P(Time, CpuTime_IsReal) {
+  const auto nanoseconds = [](const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; };
   auto w = world();
-  w.run([](int) {
-    timespec before{}, after{};
+  int compared = 0;
+  const auto outcome = w.run([&](int) {
+    timespec before{}, real{}, after{};
     EXPECT_EQ(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before), 0);
     this_rank::sleep_for(1h);
+    EXPECT_EQ(::syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &real), 0);
     EXPECT_EQ(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after), 0);
-    EXPECT_LT(after.tv_sec - before.tv_sec, 3'600);
+    EXPECT_LT(nanoseconds(before), nanoseconds(real));
+    EXPECT_LT(nanoseconds(real), nanoseconds(after));
+    ++compared;
   });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.end_time, at(1h));
+  EXPECT_EQ(compared, ranks());
 }
 
 TEST_P(Time, LoopOnTheClock_Ends) {
@@ -133,7 +148,10 @@ TEST_P(Time, ClockReadsAtTheEnd_DoNotHang) {
   int unwound = 0;
   const auto outcome = w.run([&](int rank) {
     try {
-      if (rank == 0) throw std::runtime_error("boom");
+      if (rank == 0) {
+        std::this_thread::sleep_for(1ms);  // the others have all begun by then
+        throw std::runtime_error("boom");
+      }
       for (;;) std::this_thread::sleep_for(1h);
     } catch (const RankAborted&) {
       for (int k = 0; k < 100; ++k) std::chrono::steady_clock::now();
@@ -145,7 +163,8 @@ TEST_P(Time, ClockReadsAtTheEnd_DoNotHang) {
     }
   });
   EXPECT_EQ(outcome.ending, Ending::rank_failed);
-  EXPECT_LE(unwound, ranks() - 1);
+  EXPECT_EQ(outcome.end_time, at(1ms));
+  EXPECT_EQ(unwound, ranks() - 1);
 }
 
 }  // namespace
