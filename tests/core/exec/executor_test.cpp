@@ -2,10 +2,19 @@
 // How a world runs and ends, for many sizes and schedules.
 #include <rehearse/exec/executor.h>
 
+#include <gmock/gmock.h>
+
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
 
 #include "world_fixture.h"
+
+// User code is in no namespace of ours: those are left out of user_frame().
+namespace a_users_job {
+
+[[gnu::noinline]] void loses_its_shard() { throw std::runtime_error("boom"); }
+
+}  // namespace a_users_job
 
 namespace rehearse::exec::test {
 namespace {
@@ -44,7 +53,7 @@ TEST_P(Executor, SameSeed_SameHash_OtherSeed_OtherHash) {
   EXPECT_NE(hash(World(ranks(), 1)).first, hash(World(ranks(), 2)).first);
 }
 
-TEST_P(Executor, ExceptionInOneRank_GivesRankTextAndTime_OthersEndInOrder) {
+TEST_P(Executor, ExceptionInOneRank_GivesRankTextPlaceAndTime_OthersEndInOrder) {
   auto w = world();
   const int bad = ranks() - 1;
   std::vector<int> unwound;
@@ -52,7 +61,7 @@ TEST_P(Executor, ExceptionInOneRank_GivesRankTextAndTime_OthersEndInOrder) {
   const auto outcome = w.run([&](int rank) {
     if (rank == bad) {
       this_rank::sleep_for(5ms);
-      throw std::runtime_error("boom");
+      a_users_job::loses_its_shard();
     }
     try {
       never.wait(FixedObserver("something"));
@@ -66,6 +75,8 @@ TEST_P(Executor, ExceptionInOneRank_GivesRankTextAndTime_OthersEndInOrder) {
   ASSERT_EQ(outcome.failures.size(), 1u);
   EXPECT_EQ(outcome.failures[0].rank, bad);
   EXPECT_EQ(outcome.failures[0].what, "boom");
+  EXPECT_THAT(outcome.failures[0].thrown_at.user_frame().function,
+              testing::StartsWith("a_users_job::loses_its_shard"));
   EXPECT_EQ(outcome.failures[0].at, at(5ms));
   EXPECT_THROW(std::rethrow_exception(outcome.failures[0].error), std::runtime_error);
   EXPECT_EQ(w.sink.told, std::vector<std::string>{"rank " + std::to_string(bad) + ": boom"});

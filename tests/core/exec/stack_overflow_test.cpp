@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <csignal>
 
+#include <rehearse/exec/this_rank.h>
+
 #include "exec/asan.h"
 
 #include "world_fixture.h"
@@ -25,22 +27,28 @@ bool ended_by_the_fault(int status) {
   return (depth < 1'000'000 ? dig(depth + 1) : 0) + frame[0];
 }
 
-TEST(StackOverflowDeathTest, Recursion_NamesRankSizeAndOption) {
+class StackOverflowDeathTest : public Worlds {};
+REHEARSE_IN_WORLDS(StackOverflowDeathTest);
+
+TEST_P(StackOverflowDeathTest, Recursion_NamesRankSizeAndOption) {
+  const int deep = std::get<1>(GetParam()) == 1 ? 0 : ranks() - 1;
   EXPECT_EXIT(
       {
-        World w(3);
+        auto w = world();
         w.options.stack_bytes = std::size_t{256} << 10;
-        w.run([](int rank) {
-          if (rank == 1) dig(0);
+        w.run([&](int rank) {
+          this_rank::sleep_for(1ms);
+          if (rank == deep) dig(0);
         });
       },
       ended_by_the_fault,
-      "rehearse: stack overflow on rank 1: its fiber's stack has 256 KiB; raise `stack_bytes` in the world's "
-      "options .`stack` under .world. in a scenario.");
+      "rehearse: stack overflow on rank " + std::to_string(deep) +
+          ": its fiber's stack has 256 KiB; raise `stack_bytes` in the world's options .`stack` under .world. in a "
+          "scenario.");
 }
 
 // Some other fault is none of ours.
-TEST(StackOverflowDeathTest, NullPointer_IsNotCalledAnOverflow) {
+TEST(NullPointerDeathTest, IsNotCalledAnOverflow) {
   EXPECT_EXIT(
       {
         World w(2);
