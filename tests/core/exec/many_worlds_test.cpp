@@ -1,38 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A thousand worlds, one after another, need the memory of one.
 #include <condition_variable>
-#include <fstream>
 #include <future>
 #include <mutex>
 #include <shared_mutex>
 #include <thread>
 
-#include <malloc.h>
-#include <unistd.h>
-
 #include <rehearse/exec/this_rank.h>
 
+#include "process_memory.h"
 #include "world_fixture.h"
-
-// AddressSanitizer's; GCC ships no header for it.
-extern "C" [[gnu::weak]] std::size_t __sanitizer_get_current_allocated_bytes();
 
 namespace rehearse::exec::test {
 namespace {
-
-// AddressSanitizer's malloc gives no statistics to mallinfo2(), and holds back what was freed: resident memory grows.
-const bool kFreedMemoryIsReused = __sanitizer_get_current_allocated_bytes == nullptr;
-
-std::size_t allocated_bytes() {
-  return kFreedMemoryIsReused ? ::mallinfo2().uordblks : __sanitizer_get_current_allocated_bytes();
-}
-
-std::size_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  std::size_t total = 0, resident = 0;
-  statm >> total >> resident;
-  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-}
 
 // Something of everything, and one of four endings.
 void run_world(std::uint64_t seed) {

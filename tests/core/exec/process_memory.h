@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <fstream>
+
+#include <malloc.h>
+#include <unistd.h>
+
+// AddressSanitizer's; GCC ships no header for it.
+extern "C" [[gnu::weak]] std::size_t __sanitizer_get_current_allocated_bytes();
+
+namespace rehearse::exec::test {
+
+// AddressSanitizer's malloc gives no statistics to mallinfo2(), and holds back what was freed: resident memory grows.
+inline const bool kFreedMemoryIsReused = __sanitizer_get_current_allocated_bytes == nullptr;
+
+inline std::size_t allocated_bytes() {
+  if (!kFreedMemoryIsReused) return __sanitizer_get_current_allocated_bytes();
+  const auto info = ::mallinfo2();
+  return info.uordblks + info.hblkhd;  // hblkhd: what is large enough to be mapped by itself
+}
+
+inline std::size_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace rehearse::exec::test
