@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a loop around isCompleted() or Store::check() sees what the others do, and ends the world as a livelock
+// that names the rank and what it looks at when nobody is left to do it.
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/sim/world.h>
+
+namespace rehearse {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::EndsWith;
+using testing::StartsWith;
+
+class Polling : public testing::TestWithParam<std::tuple<int, std::uint64_t>> {
+ protected:
+  int ranks() const { return std::get<0>(GetParam()); }
+  int last() const { return ranks() - 1; }
+  std::string name(int rank) const { return "rank " + std::to_string(rank); }
+
+  Report run(const World::Body& body) const {
+    return World({.ranks = ranks(), .seed = std::get<1>(GetParam()), .explain_failures = false}).run(body);
+  }
+};
+
+TEST_P(Polling, IsCompleted_EndsWithTheCallOfTheLastRank) {
+  std::vector<VirtualTime> ends;
+  const auto report = run([&](RankContext& ctx) {
+    if (ctx.rank() == last()) exec::this_rank::sleep_for(1s);
+    auto sum = at::full({3}, ctx.rank() + 1.0);
+    const auto work = ctx.group().allreduce(sum);
+    while (!work->isCompleted()) {
+    }
+    ends.push_back(ctx.now());
+    EXPECT_TRUE(work->isSuccess());
+    EXPECT_TRUE(sum.equal(at::full({3}, ranks() * (ranks() + 1) / 2.0)));
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_GT(report.end_time, kTimeZero + 1s);
+  EXPECT_EQ(ends, std::vector<VirtualTime>(static_cast<std::size_t>(ranks()), report.end_time));
+}
+
+TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
+  const auto report = run([&](RankContext& ctx) {
+    if (ctx.rank() == last()) return;
+    const auto work = ctx.group().allreduce(at::ones({3}));
+    while (!work->isCompleted()) {
+    }
+    ADD_FAILURE() << "it cannot complete";
+  });
+  EXPECT_EQ(report.verdict, Verdict::livelock);
+  const int looks = std::max(1'000'000 / ranks(), 1'000);
+  EXPECT_EQ(report.headline, "rank 0 looks for the end of allreduce #1 on group \"world\", for which " + name(last()) +
+                                 " never came: " + std::to_string(looks) +
+                                 " looks at things that nobody is left to change");
+  ASSERT_EQ(report.rank_lines.size(), static_cast<std::size_t>(ranks()));
+  for (const auto& line : report.rank_lines) {
+    EXPECT_EQ(line.state, line.rank == last() ? "returned" : "blocked") << line.rank;
+    EXPECT_EQ(line.waits_for, line.rank == last() ? std::vector<int>{} : std::vector{last()}) << line.rank;
+  }
+  EXPECT_EQ(report.end_time, kTimeZero);
+}
+
+TEST_P(Polling, StoreCheck_SeesTheKeyThatTheLastRankSets) {
+  int finished = 0;
+  const auto report = run([&](RankContext& ctx) {
+    if (ctx.rank() == last()) {
+      exec::this_rank::sleep_for(1s);
+      ctx.store()->set("ready", std::vector<std::uint8_t>{7});
+    }
+    while (!ctx.store()->check({"ready"})) {
+    }
+    EXPECT_EQ(ctx.now(), kTimeZero + 1s);
+    EXPECT_EQ(ctx.store()->get("ready"), std::vector<std::uint8_t>{7});
+    ++finished;
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.end_time, kTimeZero + 1s);
+  EXPECT_EQ(finished, ranks());
+}
+
+TEST_P(Polling, StoreCheckOfAKeyThatNobodySets_NamesTheRankThatLooks) {
+  const auto report = run([&](RankContext& ctx) {
+    while (ctx.rank() == last() && !ctx.store()->check({"never"})) {
+    }
+    ctx.group().barrier()->wait();
+    ADD_FAILURE() << "nobody sets the key";
+  });
+  EXPECT_EQ(report.verdict, Verdict::livelock);
+  const auto others = ranks() == 2 ? std::string("rank 0 waits") : "ranks 0-" + std::to_string(last() - 1) + " wait";
+  EXPECT_THAT(report.headline, StartsWith(name(last()) + " polls for ever at polling_test.cpp:"));
+  EXPECT_THAT(report.headline, EndsWith(" in lambda; " + others + " for it in barrier #1 on group \"world\""));
+  ASSERT_EQ(report.rank_lines.size(), static_cast<std::size_t>(ranks()));
+  for (const auto& line : report.rank_lines) {
+    EXPECT_EQ(line.state, "blocked") << line.rank;
+    EXPECT_EQ(line.waits_for, line.rank == last() ? std::vector<int>{} : std::vector{last()}) << line.rank;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(RanksAndSeeds, Polling, testing::Combine(testing::Values(2, 3, 16, 64, 256),
+                                                                  testing::Values(1, 2, 3)));
+
+}  // namespace
+}  // namespace rehearse
