@@ -171,7 +171,7 @@ function(rehearse_add_example name)
     add_test(NAME example.${name}
              COMMAND ${name} run "${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCENARIO}"
              WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
-    set_tests_properties(example.${name} PROPERTIES LABELS sim TIMEOUT 120)
+    set_tests_properties(example.${name} PROPERTIES LABELS sim TIMEOUT 60)
   endif()
 endfunction()
 

@@ -4,13 +4,13 @@ include(GoogleTest)
 set(REHEARSE_TEST_LABELS unit sim golden determinism install lint)
 
 # rehearse_add_test(NAME <name> SOURCES <file>... LIBS <target>... LABELS <label>...
-#                   [TIMEOUT <seconds>] [TORCH] [OWN_MAIN])
-#   One GoogleTest binary; every TEST() in it becomes a ctest case. LABELS are one or more of
-#   unit sim golden determinism install lint. TIMEOUT is per case, 60 by default. TORCH: the sources include
-#   LibTorch. GTest::gmock is always linked, GTest::gmock_main too unless OWN_MAIN.
+#                   [TORCH] [OWN_MAIN])
+#   One GoogleTest binary; every TEST() in it becomes a ctest case, which has a minute. LABELS are one or more of
+#   unit sim golden determinism install lint. TORCH: the sources include LibTorch. GTest::gmock is always linked,
+#   GTest::gmock_main too unless OWN_MAIN.
 #   Every .cpp below tests/ must be named in a CMakeLists.txt; see rehearse_check_test_sources().
 function(rehearse_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "TORCH;OWN_MAIN" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "TORCH;OWN_MAIN" "NAME" "SOURCES;LIBS;LABELS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "rehearse_add_test(${arg_NAME}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -24,9 +24,6 @@ function(rehearse_add_test)
       message(FATAL_ERROR "rehearse_add_test(${arg_NAME}): label '${label}' is not one of: ${REHEARSE_TEST_LABELS}")
     endif()
   endforeach()
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
-  endif()
 
   set(torch "")
   if(arg_TORCH)
@@ -45,7 +42,7 @@ function(rehearse_add_test)
                              "${PROJECT_SOURCE_DIR}/sim" "${PROJECT_SOURCE_DIR}/tests")
   # PRE_TEST: listing the cases at build time would start every LibTorch binary in each build.
   gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+                       PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 60)
 endfunction()
 
 # rehearse_check_test_sources(<folder> [EXCEPT <regex>])
