@@ -102,7 +102,7 @@ class RankExecutor {
   // `work` must not throw.
   std::uint32_t spawn(std::function<void()> work);
 
-  // Ends the world: every fiber meets RankAborted at its next blocking call, in order of rank. The first reason stays.
+  // Ends the world: fibers meet RankAborted at their next blocking call, runnable ones first, then the blocked by rank.
   void stop(std::string reason);
   bool ending() const noexcept;
 
