@@ -40,6 +40,8 @@ class RankExecutor::Impl {
 
   void make_runnable(Fiber& fiber) noexcept;
   void yield(Fiber& fiber);
+  // As yield(), but throws nothing: where the world has ended, the fiber meets that at its next blocking call.
+  void give_way(Fiber& fiber);
   void poll(Fiber& fiber, bool reads_clock);
 
   // Leaves the stage; returns when this fiber runs again.
@@ -145,6 +147,7 @@ class RankExecutor::Impl {
   VirtualTime hang_began_{};
   std::uint64_t idle_looks_ = 0;
   std::uint64_t timed_looks_ = 0;
+  std::uint64_t give_ups_ = 0;
   VirtualDuration clock_step_{};
 };
 

@@ -11,6 +11,10 @@ namespace rehearse::exec {
 namespace {
 
 constexpr std::size_t kReleaseEndedAt = 8;
+// Timeouts in a row, with nothing else that moved in between, of programs that try again for ever. A loop of waits of
+// 100 ms comes past c10d's default timeout of 30 minutes.
+constexpr std::uint64_t kGiveUpsMax = 20'000;
+
 constexpr VirtualDuration kClockStepMin = std::chrono::microseconds(1);
 constexpr VirtualDuration kClockStepMax = std::chrono::seconds(1);
 
@@ -112,9 +116,15 @@ void RankExecutor::Impl::idle() {
   if (const auto due = timers.next_due()) {
     if (std::exchange(progress_, false)) {
       timed_looks_ = 0;
+      give_ups_ = 0;
       hang_.clear();
     }
-    if (!timers.any_moves_on()) note_hang();
+    if (!timers.any_moves_on()) {
+      note_hang();
+      if (++give_ups_ > kGiveUpsMax) {
+        return stop(Ending::livelock, fmt::format("{} timeouts in a row while nothing else happened", kGiveUpsMax));
+      }
+    }
     let_time_pass(*due);
     return;
   }

@@ -95,6 +95,12 @@ void RankExecutor::Impl::make_runnable(Fiber& fiber) noexcept {
 
 void RankExecutor::Impl::yield(Fiber& fiber) {
   if (must_end(fiber)) meet_the_end(fiber, nullptr);
+  give_way(fiber);
+  if (must_end(fiber)) meet_the_end(fiber, nullptr);
+}
+
+void RankExecutor::Impl::give_way(Fiber& fiber) {
+  if (must_end(fiber)) return;
   fiber.looks = 0;
   fiber.clock_reads = 0;
   note_step();
@@ -110,7 +116,6 @@ void RankExecutor::Impl::yield(Fiber& fiber) {
   } else {
     leave_for(fiber, next);
   }
-  if (must_end(fiber)) meet_the_end(fiber, nullptr);
 }
 
 REHEARSE_LEAVES_STACK void RankExecutor::Impl::resume_fibers() {

@@ -46,7 +46,10 @@ RankEnds::RankEnds(int ranks, const RunRecord& record) : record_(record), lines_
 
 std::string RankEnds::place_of(const exec::BlockedFiber& fiber) const {
   const auto place = places_.find({fiber.rank, fiber.fiber_of_rank});
-  return place != places_.end() ? place->second : line_of(fiber.rank).where;
+  if (place != places_.end()) return place->second;
+  const auto failure = failures_.find(fiber.rank);
+  if (failure == failures_.end() || !failure->second->gave_up) return "";
+  return failure->second->gave_up->call == fiber.call ? failure->second->thrown_at.describe() : "";
 }
 
 void RankEnds::blocked(const exec::BlockedFiber& fiber) {
@@ -65,6 +68,7 @@ void RankEnds::failed(const exec::RankFailure& failure) {
   line.at = failure.at;
   line.doing = text_of(failure);
   line.where = failure.thrown_at.describe();
+  failures_[failure.rank] = &failure;
   if (!is_a<MismatchError>(failure) || record_.mismatches.empty()) return;
   // Ranks that meet in different calls all stand in them; what is told below is not repeated here.
   const auto& mismatch = record_.mismatches.front();
@@ -84,6 +88,7 @@ void RankEnds::hung(const exec::BlockedFiber& fiber) {
   if (fiber.fiber_of_rank != 0 || (line.state != "failed" && line.state != "stopped" && !still)) return;
   line.state = "blocked";
   line.at = record_.outcome.hang_began;
+  line.where = place_of(fiber);
   line.doing = fiber.waits_on;
   line.waits_for = fiber.waits_for;
 }

@@ -22,7 +22,8 @@ class RankEnds {
   const std::vector<RankLine>& lines() const noexcept { return lines_; }
   const RankLine& line_of(int rank) const { return lines_[static_cast<std::size_t>(rank)]; }
 
-  // Where it was when the world ended; one that went on from a hang was there then.
+  // Where it was when the world ended, or where the failure of its rank was thrown if that came from this wait; empty
+  // where that is not known.
   std::string place_of(const exec::BlockedFiber& fiber) const;
 
  private:
@@ -34,6 +35,7 @@ class RankEnds {
   const RunRecord& record_;
   std::vector<RankLine> lines_;
   std::map<std::pair<int, std::uint32_t>, std::string> places_;  // of the blocked, by rank and fiber_of_rank
+  std::map<int, const exec::RankFailure*> failures_;             // the last one, by rank
 };
 
 }  // namespace rehearse::sim

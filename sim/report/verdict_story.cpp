@@ -116,11 +116,10 @@ class Teller {
     Standstill all(options_.ranks);
     bool missing_ranks = false;
     for (const auto& fiber : outcome().blocked) all.add(fiber, ends_.place_of(fiber));
-    for (const auto& call : record_.pending) {
-      const RankLine& line = ends_.line_of(call.rank);
-      if (!call.gave_up || line.state != "failed") continue;
-      all.add({call.rank, call.call, call.waits_for, line.where});
-      missing_ranks |= call.rank == failure.rank && !call.waits_for.empty();
+    for (const auto& failed : outcome().failures) {
+      if (!is_timeout(failed) || !failed.gave_up || failed.gave_up->waits_for.empty()) continue;
+      all.add({failed.rank, failed.gave_up->call, failed.gave_up->waits_for, failed.thrown_at.describe()});
+      missing_ranks |= failed.rank == failure.rank;
     }
     // What went on elsewhere would not have helped.
     const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, ends_.lines());

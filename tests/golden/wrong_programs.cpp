@@ -279,4 +279,41 @@ void waits_in_two_groups_and_a_receive(RankContext& ctx) {
   ctx.group().barrier()->wait();
 }
 
+void tries_again_for_ever(RankContext& ctx) {
+  if (ctx.rank() == 1) return;
+  auto loss = at::ones({1});
+  for (bool done = false; !done;) {
+    try {
+      ctx.group().allreduce(loss)->wait();
+      done = true;
+    } catch (const c10::Error&) {
+    }
+  }
+}
+
+void gives_up_two_calls(RankContext& ctx) {
+  if (ctx.rank() == 1) sleep(3600);
+  auto loss = at::ones({1});
+  try {
+    ctx.group().allreduce(loss)->wait(std::chrono::seconds(10));
+  } catch (const c10::Error&) {
+    ctx.group().barrier()->wait(std::chrono::seconds(10));
+  }
+}
+
+void waits_for_a_worker_that_waits_for_a_key(RankContext& ctx) {
+  if (ctx.rank() == 1) {
+    std::mutex mutex;
+    std::condition_variable loaded;
+    std::thread worker([&] {
+      ctx.store()->wait({"shard_7"});
+      loaded.notify_one();
+    });
+    worker.detach();
+    std::unique_lock lock(mutex);
+    loaded.wait(lock);
+  }
+  ctx.group().barrier()->wait();
+}
+
 }  // namespace wrong_programs

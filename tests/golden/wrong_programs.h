@@ -97,4 +97,13 @@ void expects_more_than_is_sent(RankContext& ctx);
 // Ranks 0, 1 and 2 each begin with what the next one does last: in a group, in another group, and in a receive.
 void waits_in_two_groups_and_a_receive(RankContext& ctx);
 
+// Rank 1 returns; the others try again whatever they catch, each time with a new call.
+void tries_again_for_ever(RankContext& ctx);
+
+// Rank 1 returns; rank 0 gives up a call after 10 s, and then another one after as long again.
+void gives_up_two_calls(RankContext& ctx);
+
+// Rank 1 waits in a condition variable for a thread that waits for a key that nobody sets.
+void waits_for_a_worker_that_waits_for_a_key(RankContext& ctx);
+
 }  // namespace wrong_programs

@@ -313,5 +313,37 @@ TEST(WrongPrograms, WaitInAThread_IsShownWithItsOwnPlace) {
   }
 }
 
+TEST(WrongPrograms, TriesAgainForEver_EndsWithTheRankThatNeverCame) {
+  const auto report = run_world(tries_again_for_ever, 2);
+  EXPECT_EQ(report.verdict, Verdict::livelock);
+  EXPECT_THAT(report.headline, MatchesRegex("rank 0 looks for the end of allreduce #20001 on group \"world\" at "
+                                            "wrong_programs.cpp:.*, for which rank 1 never came: 20000 timeouts in a row "
+                                            "while nothing else happened"));
+}
+
+// The call that ended the world, not the one that had been given up before.
+TEST(WrongPrograms, SecondTimeout_IsTheOneThatIsTold) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(gives_up_two_calls, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::timeout);
+    EXPECT_THAT(report.headline, StartsWith("rank 1 was still in a sleep at wrong_programs.cpp:"));
+    EXPECT_THAT(report.headline, EndsWith("; ranks 0,2 waited for it in barrier #2 on group \"world\" until the timeout "
+                                          "at 20 s"));
+  }
+}
+
+TEST(WrongPrograms, KeyThatAWorkerWaitsFor_IsNamed) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(waits_for_a_worker_that_waits_for_a_key, 2, seed);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_THAT(report.headline, MatchesRegex("rank 1 waits for ever in store wait for key \"shard_7\" at "
+                                              "wrong_programs.cpp:.* in lambda; rank 0 waits for it in barrier #1 on "
+                                              "group \"world\""));
+    EXPECT_THAT(report.rank_lines[1].doing, StartsWith("a condition variable"));
+    EXPECT_THAT(report.rank_lines[1].where,
+                MatchesRegex("wrong_programs.cpp:.* in wrong_programs::waits_for_a_worker_that_waits_for_a_key"));
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::golden

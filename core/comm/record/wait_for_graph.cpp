@@ -65,7 +65,11 @@ std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, con
   }
   std::map<int, DeadEnd> ends;
   for (const auto& call : blocked) {
-    if (!go_on.contains(call.rank)) ends.try_emplace(call.rank, DeadEnd{call.rank, call.call, call.where, call.any_rank, {}});
+    if (go_on.contains(call.rank)) continue;
+    const DeadEnd end{call.rank, call.call, call.where, call.any_rank, {}};
+    const auto [known, is_first] = ends.try_emplace(call.rank, end);
+    // A store's key says more than the condition variable in which another thread of the rank waits for its waiter.
+    if (!is_first && call.any_rank && !known->second.any_rank) known->second = end;
   }
   for (const auto& [from, edges] : graph) {
     for (const auto& [to, call] : edges) {

@@ -86,14 +86,15 @@ bool asks_for_detached(const pthread_attr_t* attributes) {
 }
 
 // Throws std::system_error when there is no stack for it.
-pthread_t create_in_fiber(Fiber& fiber, bool detached, Routine routine) {
+void create_in_fiber(Fiber& fiber, bool detached, Routine routine, pthread_t& handle) {
   const auto made = std::make_shared<MadeThread>();
   made->detached = detached;
   const Fiber& helper = fiber.executor->spawn(
       fiber.rank, [made, routine = std::move(routine)] { run_thread(*made, routine); });
-  const pthread_t handle = ThreadTable::handle_of(helper.rank, helper.fiber_of_rank);
+  handle = ThreadTable::handle_of(helper.rank, helper.fiber_of_rank);
   if (!detached) world_of(fiber).threads.add(handle, made);
-  return handle;
+  // Either may be the first to run. Callers are compiled for a function that throws nothing.
+  fiber.executor->give_way(fiber);
 }
 
 int join_in_fiber(Fiber& fiber, pthread_t thread, void** result, std::optional<VirtualTime> deadline) {
@@ -116,7 +117,7 @@ int thread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*s
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return real_create(thread, attributes, start, argument);
   try {
-    *thread = create_in_fiber(*fiber, asks_for_detached(attributes), [start, argument] { return start(argument); });
+    create_in_fiber(*fiber, asks_for_detached(attributes), [start, argument] { return start(argument); }, *thread);
   } catch (const std::system_error&) {
     return EAGAIN;
   }
@@ -134,7 +135,7 @@ void std_thread_start(std::thread* thread, std::thread::_State_ptr state, void (
   };
   static_assert(sizeof *thread == sizeof(pthread_t), "a std::thread is its handle");
   try {
-    *reinterpret_cast<pthread_t*>(thread) = create_in_fiber(*fiber, false, std::move(routine));
+    create_in_fiber(*fiber, false, std::move(routine), *reinterpret_cast<pthread_t*>(thread));
   } catch (const std::system_error& error) {
     throw std::system_error(EAGAIN, std::generic_category(), error.what());
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Threads that a rank makes are fibers of that rank.
 #include <future>
+#include <memory>
 #include <set>
+#include <string>
 #include <thread>
 
 #include <rehearse/exec/this_rank.h>
@@ -15,17 +17,34 @@ namespace {
 class Threads : public Worlds {};
 REHEARSE_IN_WORLDS(Threads);
 
+// Under one seed or another: which of the two is first is a choice of the schedule.
+TEST(ThreadStart, EitherThreadMayBeTheFirst) {
+  std::set<std::string> orders;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    World w(1, seed);
+    std::string order;
+    w.run([&](int) {
+      std::thread other([&] { order += 'b'; });
+      order += 'a';
+      other.join();
+    });
+    orders.insert(order);
+  }
+  EXPECT_EQ(orders, (std::set<std::string>{"ab", "ba"}));
+}
+
 TEST_P(Threads, StdThread_IsAFiberOfItsRank) {
   auto w = world();
   const auto outcome = w.run([](int rank) {
     std::vector<std::thread> threads;
     std::set<std::thread::id> ids{std::this_thread::get_id()};
+    std::set<std::thread::id> own_ids{std::this_thread::get_id()};
     int done = 0;
     for (int k = 0; k < 3; ++k) {
       threads.emplace_back([&, k] {
         EXPECT_EQ(this_rank::rank(), rank);
         EXPECT_EQ(this_rank::fiber_of_rank(), static_cast<std::uint32_t>(k + 1));
-        EXPECT_EQ(std::this_thread::get_id(), threads[static_cast<std::size_t>(k)].get_id());
+        own_ids.insert(std::this_thread::get_id());
         std::this_thread::sleep_for(1s * (k + 1));
         ++done;
       });
@@ -34,6 +53,7 @@ TEST_P(Threads, StdThread_IsAFiberOfItsRank) {
     for (auto& thread : threads) thread.join();
     EXPECT_EQ(done, 3);
     EXPECT_EQ(ids.size(), 4u);
+    EXPECT_EQ(own_ids, ids);
     EXPECT_EQ(this_rank::now(), at(3s));
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
@@ -137,13 +157,21 @@ TEST_P(Threads, Detached_EndsWithItsRank) {
 }
 
 // The rank ends first, and its threads with it: what they were to run is freed all the same.
+struct StartsAThreadInTheEnd {
+  std::shared_ptr<int> captured;
+  ~StartsAThreadInTheEnd() { std::thread([captured = captured] { ++*captured; }).detach(); }
+};
+
+// A world that has ended begins no thread.
 TEST_P(Threads, NeverBegun_FreesWhatItCaptured) {
   auto w = world();
   const auto captured = std::make_shared<int>(0);
+  WaitQueue never;
   const auto outcome = w.run([&](int) {
-    std::thread([captured] { ++*captured; }).detach();
+    const StartsAThreadInTheEnd last{captured};
+    never.wait(FixedObserver("nothing"));
   });
-  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.ending, Ending::deadlock);
   EXPECT_EQ(*captured, 0);
   EXPECT_EQ(captured.use_count(), 1);
 }

@@ -29,7 +29,7 @@ struct WaitEdge {
 // and those that wait for it.
 struct DeadEnd {
   int rank = -1;
-  std::string call, where{};      // of the first one, of several fibers
+  std::string call, where{};      // of several fibers the first; before others one that any rank could end
   bool any_rank = false;          // as in BlockedCall
   std::vector<WaitEdge> held_up;  // one for each rank that waits for this one
 };
