@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/oracles.h>
 
 #include "network/network_cost.h"
@@ -44,6 +45,7 @@ class World::Impl {
   explicit Impl(WorldOptions options) : options_(checked(std::move(options))) {}
 
   Report run(const Body& body) {
+    if (exec::this_rank::is_fiber()) throw std::logic_error("a world cannot run inside a rank of another");
     std::unique_ptr<Oracle> seeded;
     if (oracle_ == nullptr) seeded = make_oracle(options_);
     record_ = sim::simulate(options_, seeded ? *seeded : *oracle_, body, show_);
