@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -15,6 +16,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/run_log.h>
 
+#include "death_note.h"
 #include "environment.h"
 #include "rank_assertions.h"
 #include "replay_note.h"
@@ -84,11 +86,12 @@ class Check {
 
   // Returns whether all is well.
   bool run_seed() {
+    const auto again = fmt::format("REHEARSE_SEED={:#x} {}", options_.seed, identity_.command);
+    std::optional<DeathNote> note(std::in_place, identity_.name, options_.seed, again);
     auto outcome = simulate_seed();
-    const char* variables = "";
-    if (twice_ && compare(outcome)) variables = "REHEARSE_CHECK_DETERMINISM=1 ";
-    outcome.report.replay =
-        fmt::format("{}REHEARSE_SEED={:#x} {}", variables, options_.seed, identity_.command);
+    const bool differs = twice_ && compare(outcome);
+    note.reset();
+    outcome.report.replay = (differs ? "REHEARSE_CHECK_DETERMINISM=1 " : "") + again;
     return conclude(outcome, true);
   }
 
@@ -107,10 +110,13 @@ class Check {
       return fail(fmt::format("{}: its run did not end; use REHEARSE_SEED={:#x}", file, log.seed));
     options_.seed = log.seed;
     sim::ReplayOracle oracle(log.finished->decisions, sim::PastEnd::stop);
+    const auto again = fmt::format("REHEARSE_REPLAY={} {}", file, identity_.command);
     try {
+      std::optional<DeathNote> note(std::in_place, identity_.name, options_.seed, again);
       auto outcome = simulate(oracle);
+      note.reset();
       oracle.require_used_up();
-      outcome.report.replay = fmt::format("REHEARSE_REPLAY={} {}", file, identity_.command);
+      outcome.report.replay = again;
       conclude(outcome, false);
       if (outcome.report.identity != log.finished->report.identity) {
         fail(

@@ -236,6 +236,32 @@ TEST(Environment, Replay_TakesTheLogOfThisCheckOnly) {
               HasSubstr("\nreplay: REHEARSE_REPLAY=rehearse-out/" + name + "/third.rlog "));
 }
 
+TEST(CheckDeathTest, FatalSignal_LeavesCheckSeedRankAndCommand) {
+  const auto dies = [](void (*how)()) {
+    return [how] {
+      check({.ranks = 3, .seed = 26}, [how](RankContext& ctx) {
+        ctx.group().barrier()->wait();
+        if (ctx.rank() == 1) how();
+      });
+    };
+  };
+  const std::string line =
+      "rehearse: a fatal signal on rank 1 ended CheckDeathTest.FatalSignal_LeavesCheckSeedRankAndCommand, seed 26; again: "
+      "REHEARSE_SEED=0x1a .*sim_check_tests --gtest_filter=CheckDeathTest.FatalSignal_LeavesCheckSeedRankAndCommand\n";
+  EXPECT_EXIT(dies([] { std::abort(); })(), testing::KilledBySignal(SIGABRT), line);
+  EXPECT_EXIT(dies([] { *static_cast<volatile int*>(nullptr) = 1; })(), testing::KilledBySignal(SIGSEGV), line);
+}
+
+// Not of what others do with signals outside of a run.
+TEST(CheckDeathTest, FatalSignalAfterACheck_IsNoneOfOurs) {
+  EXPECT_EXIT(
+      {
+        check({.ranks = 3}, add_ranks);
+        std::abort();
+      },
+      testing::KilledBySignal(SIGABRT), testing::Not(HasSubstr("rehearse:")));
+}
+
 TEST(Environment, ReplayThatNoCheckTakes_IsSaidInTheEnd) {
   const std::string name = "Environment.ReplayThatNoCheckTakes_IsSaidInTheEnd";
   failures_of([] { check({.ranks = 3, .seed = 26}, skip_one); });

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "death_note.h"
+
+#include <charconv>
+#include <string_view>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <rehearse/exec/this_rank.h>
+
+namespace rehearse {
+namespace {
+
+void write(std::string_view text) {
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+}  // namespace
+
+DeathNote* DeathNote::g_living = nullptr;
+
+DeathNote::DeathNote(const std::string& check, std::uint64_t seed, const std::string& command)
+    : outer_(g_living),
+      before_rank_("rehearse: a fatal signal on "),
+      after_rank_(fmt::format(" ended {}, seed {}; again: {}\n", check, seed, command)) {
+  g_living = this;
+  struct sigaction action {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &previous_[i]);
+}
+
+DeathNote::~DeathNote() {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &previous_[i], nullptr);
+  g_living = outer_;
+}
+
+// Calls nothing that a signal handler may not.
+void DeathNote::on_signal(int signal, siginfo_t* info, void*) {
+  DeathNote& note = *g_living;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &note.previous_[i], nullptr);
+  write(note.before_rank_);
+  if (exec::this_rank::is_fiber()) {
+    char number[16];
+    const auto end = std::to_chars(number, number + sizeof number, exec::this_rank::rank()).ptr;
+    write("rank ");
+    write({number, static_cast<std::size_t>(end - number)});
+  } else {
+    write("no rank");
+  }
+  write(note.after_rank_);
+  if (info->si_code <= 0) ::raise(signal);  // sent by somebody; a fault repeats when this returns
+}
+
+}  // namespace rehearse
