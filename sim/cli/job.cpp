@@ -17,7 +17,7 @@ namespace {
 
 WorldOptions world_options(const sim::Scenario& scenario) {
   WorldOptions options = scenario.world;
-  options.keep_all_events = options.keep_all_events || scenario.output.trace;
+  options.keep_all_events = options.keep_all_events || scenario.output.needs_all_events();
   return options;
 }
 

@@ -48,7 +48,7 @@ OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(fol
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) throw UsageError(cannot_be(folder_, "made", error.message()));
-  for (const auto& file : {log(), report(), json(), trace()}) {
+  for (const auto& file : {log(), report(), json(), trace(), flight_recorder()}) {
     std::filesystem::remove(file, error);
     if (error) throw UsageError(cannot_be(file, "removed", error.message()));
   }
@@ -58,7 +58,8 @@ OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(fol
 void remove_seed_folder(const std::filesystem::path& folder) noexcept {
   std::error_code ignored;
   if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored))) return;  // a user's own
-  for (const char* file : {"run.rlog", "report.txt", "report.json", "trace.json", "output.txt"}) {
+  for (const char* file :
+       {"run.rlog", "report.txt", "report.json", "trace.json", "flight_recorder.json", "output.txt"}) {
     std::filesystem::remove(folder / file, ignored);
   }
   std::filesystem::remove(folder, ignored);

@@ -20,6 +20,7 @@ class OutputFolder {
   std::filesystem::path report() const { return folder_ / "report.txt"; }
   std::filesystem::path json() const { return folder_ / "report.json"; }
   std::filesystem::path trace() const { return folder_ / "trace.json"; }
+  std::filesystem::path flight_recorder() const { return folder_ / "flight_recorder.json"; }
 
  private:
   std::filesystem::path folder_;

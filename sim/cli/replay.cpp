@@ -82,7 +82,7 @@ int watched(const sim::Scenario& scenario, const Arguments& arguments, Console& 
 
 int run_seed(sim::Scenario scenario, const Arguments& arguments, Console& console) {
   if (arguments.seed) scenario.world.seed = *arguments.seed;
-  scenario.output.trace = false;
+  scenario.output.leave_events_out();
   console.note(banner(scenario));
   return watched(scenario, arguments, console, [&] { return from_seed(scenario, console); });
 }
@@ -103,7 +103,7 @@ int replay(const Arguments& arguments, Console& console) {
   const auto log = sim::read_run_log(arguments.operand);
   auto scenario = scenario_in(log, arguments.operand);
   if (arguments.seed) return run_seed(std::move(scenario), arguments, console);
-  scenario.output.trace = false;
+  scenario.output.leave_events_out();
   console.note(banner(scenario));
   if (log.build != sim::executable_build_id()) {
     console.note("another build of the program made this log: it may not fit\n");

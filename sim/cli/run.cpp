@@ -56,7 +56,7 @@ std::string problem_of(const Write& write) {
 // In the watcher, when the run's process dies. `problem`: why there is no log.
 int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder& folder,
          const std::string& problem, const LastWords& words, Console& console) {
-  scenario.output.trace = false;
+  scenario.output.leave_events_out();
   Report report = report_on_death(scenario, words);
   if (problem.empty()) report.files = files_of(folder, scenario);
   report.replay = replay_line(arguments, folder, report);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <rehearse/sim/chrome_trace.h>
+#include <rehearse/sim/flight_recorder.h>
 #include <rehearse/sim/report_writers.h>
 
 #include "job.h"
@@ -28,6 +29,7 @@ std::vector<std::string> files_of(const OutputFolder& folder, const sim::Scenari
   if (output.report) files.push_back(folder.report().string());
   if (output.json) files.push_back(folder.json().string());
   if (output.trace) files.push_back(folder.trace().string());
+  if (output.flight_recorder) files.push_back(folder.flight_recorder().string());
   return files;
 }
 
@@ -43,6 +45,10 @@ void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, 
   if (scenario.output.trace) {
     write_file(folder.trace(),
                [&](std::ostream& out) { sim::write_chrome_trace(out, world.events(), report); });
+  }
+  if (scenario.output.flight_recorder) {
+    write_file(folder.flight_recorder(),
+               [&](std::ostream& out) { sim::write_flight_recorder(out, world.events(), report.ranks); });
   }
   const auto& decisions = world.decisions().decisions();
   log.finished = {report, {decisions.begin(), decisions.end()}};

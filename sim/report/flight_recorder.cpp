@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/sim/flight_recorder.h>
 
-#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace rehearse::sim {
@@ -15,17 +15,10 @@ using Json = nlohmann::ordered_json;
 // Of the recorder in LibTorch 2.11; the analyzer refuses to mix versions.
 constexpr const char* kVersion = "2.10";
 
-// Keyed by name, because that is what the analyzer looks an entry's process_group up by.
-Json groups_with(const comm::EventLog& events, int rank) {
-  Json groups = Json::object();
-  for (const auto& group : events.groups()) {
-    if (std::find(group.ranks.begin(), group.ranks.end(), rank) == group.ranks.end()) continue;
-    groups[group.name] = {{"name", group.name},
-                          {"desc", group.description},
-                          // A text of a Python list: so does the recorder.
-                          {"ranks", fmt::format("[{}]", fmt::join(group.ranks, ", "))}};
-  }
-  return groups;
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json group_of(const comm::EventLog::Group& group, std::size_t) {
+  return {{"name", group.name}, {"desc", group.description}, {"ranks", group.ranks}};
 }
 
 Json frames_of(const exec::CallSite& where) {
@@ -36,10 +29,11 @@ Json frames_of(const exec::CallSite& where) {
   return frames;
 }
 
-Json entry_of(const comm::EventLog& events, const comm::Event& event) {
+// Each process of a real job counts its own records from 0, and the analyzer lines the ranks up by that number.
+Json entry_of(const comm::EventLog& events, const comm::Event& event, std::size_t number_on_rank) {
   const auto record = events.flight_record(event);
   return {{"frames", frames_of(events.call_site(event))},
-          {"record_id", record.record_id},
+          {"record_id", number_on_rank},
           {"pg_id", record.pg_id},
           {"process_group", {record.process_group_name, record.process_group_desc}},
           {"collective_seq_id", record.collective_seq_id},
@@ -60,16 +54,34 @@ Json entry_of(const comm::EventLog& events, const comm::Event& event) {
           {"is_p2p", record.is_p2p}};
 }
 
+// One item a line, so the whole is never in memory.
+template <class Items, class Make>
+void write_list(std::ostream& out, const Items& items, const Make& make) {
+  const char* before = "\n";
+  std::size_t number = 0;
+  for (const auto& item : items) {
+    out << before << text_of(make(item, number++));
+    before = ",\n";
+  }
+}
+
 }  // namespace
 
-std::string flight_recorder_json(const comm::EventLog& events, int rank) {
-  Json entries = Json::array();
-  for (const auto& event : events.of_rank(rank)) entries.push_back(entry_of(events, event));
-  const Json dump{{"version", kVersion},
-                  {"rank", rank},
-                  {"pg_config", groups_with(events, rank)},
-                  {"entries", std::move(entries)}};
-  return dump.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+void write_flight_recorder(std::ostream& out, const comm::EventLog& events, int ranks) {
+  std::vector<std::vector<comm::Event>> of_ranks(static_cast<std::size_t>(ranks));
+  for (const auto& event : events.kept()) of_ranks[static_cast<std::size_t>(event.rank)].push_back(event);
+  out << "{\"version\":\"" << kVersion << "\",\n\"groups\":[";
+  write_list(out, events.groups(), group_of);
+  out << "\n],\n\"entries\":[";
+  const char* before = "";
+  for (const auto& of_rank : of_ranks) {
+    out << before << "[";
+    write_list(out, of_rank,
+               [&](const comm::Event& event, std::size_t number) { return entry_of(events, event, number); });
+    out << "]";
+    before = ",\n";
+  }
+  out << "]}\n";
 }
 
 }  // namespace rehearse::sim

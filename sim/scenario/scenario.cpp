@@ -92,6 +92,7 @@ void read_output(Section& section, OutputOptions& output) {
   section.flag("report", output.report);
   section.flag("json", output.json);
   section.flag("trace", output.trace);
+  section.flag("flight_recorder", output.flight_recorder);
 }
 
 // Why there is no such program, and what to do about it.

@@ -51,9 +51,10 @@ std::string to_toml(const Scenario& scenario) {
   for (const auto& [name, value] : scenario.parameters.all()) {
     text += fmt::format("{} = {}\n", toml_text(name), value_text(value));
   }
-  text += fmt::format("\n[output]\ndirectory = {}\nreport = {}\njson = {}\ntrace = {}\n",
-                      toml_text(scenario.output.directory.string()), scenario.output.report,
-                      scenario.output.json, scenario.output.trace);
+  const auto& output = scenario.output;
+  text += fmt::format("\n[output]\ndirectory = {}\nreport = {}\njson = {}\ntrace = {}\nflight_recorder = {}\n",
+                      toml_text(output.directory.string()), output.report, output.json, output.trace,
+                      output.flight_recorder);
   return text;
 }
 

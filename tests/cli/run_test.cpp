@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/run_log.h>
 
@@ -73,10 +74,10 @@ TEST_F(Run, GoodProgram_SaysWhatRanAndWhatWasChecked) {
       "ran 16 operations, " +
           line(finished.out, 9).substr(19) +
           "\n"
-          "files: rehearse-out/sum/run.rlog, rehearse-out/sum/report.txt, rehearse-out/sum/report.json, "
-          "rehearse-out/sum/trace.json\n"
+          "files: rehearse-out/sum/run.rlog, rehearse-out/sum/report.txt, rehearse-out/sum/report.json,\n"
+          "  rehearse-out/sum/trace.json, rehearse-out/sum/flight_recorder.json\n"
           "replay: job replay rehearse-out/sum/run.rlog\n");
-  for (const char* file : {"run.rlog", "report.txt", "report.json", "trace.json"}) {
+  for (const char* file : {"run.rlog", "report.txt", "report.json", "trace.json", "flight_recorder.json"}) {
     EXPECT_TRUE(has(std::string("rehearse-out/sum/") + file)) << file;
   }
 }
@@ -102,7 +103,7 @@ TEST_F(Run, EachVerdict_HasItsExitCodeAndLeavesAllFiles) {
     EXPECT_THAT(line(finished.out, 1), StartsWith(one.verdict));
     const std::string folder = std::string("rehearse-out/") + one.program;
     EXPECT_EQ(last_line(finished.out), "replay: job replay " + folder + "/run.rlog\n");
-    for (const char* file : {"/run.rlog", "/report.txt", "/report.json", "/trace.json"}) {
+    for (const char* file : {"/run.rlog", "/report.txt", "/report.json", "/trace.json", "/flight_recorder.json"}) {
       EXPECT_TRUE(has(folder + file)) << file;
     }
   }
@@ -133,14 +134,38 @@ TEST_F(Run, Json_HasStdoutForItself) {
   EXPECT_EQ(sim::report_from_json(finished.out).verdict, Verdict::deadlock);
 }
 
+// Every call in its rank's own list, numbered from 0; on a run that failed, what its last call came to.
+TEST_F(Run, FlightRecorder_HasEachRanksCalls) {
+  for (const char* seed : {"--seed=1", "--seed=2", "--seed=3"}) {
+    scenario("sum");
+    ASSERT_EQ(job({"run", "sum.toml", seed}).exit_code, 0);
+    const auto run = nlohmann::json::parse(read_file(folder_ / "rehearse-out/sum/flight_recorder.json"));
+    ASSERT_EQ(run["entries"].size(), 4u);
+    for (const auto& entries : run["entries"]) {
+      ASSERT_EQ(entries.size(), 4u);
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        EXPECT_EQ(entries[i]["record_id"], i);
+        EXPECT_EQ(entries[i]["collective_seq_id"], i + 1);
+        EXPECT_EQ(entries[i]["state"], "completed");
+      }
+    }
+  }
+  scenario("skip");
+  ASSERT_EQ(job({"run", "skip.toml"}).exit_code, 3);
+  const auto run = nlohmann::json::parse(read_file(folder_ / "rehearse-out/skip/flight_recorder.json"));
+  std::vector<std::string> last;
+  for (const auto& entries : run["entries"]) last.push_back(entries.empty() ? "none" : entries.back()["state"]);
+  EXPECT_EQ(last, (std::vector<std::string>{"scheduled", "completed", "scheduled", "scheduled"}));
+}
+
 TEST_F(Run, OutputSwitches_LeaveFilesOutAndNoStaleOnes) {
   scenario("sum");
   ASSERT_EQ(job({"run", "sum.toml"}).exit_code, 0);
-  scenario("sum", "[output]\nreport = false\njson = false\ntrace = false\n");
+  scenario("sum", "[output]\nreport = false\njson = false\ntrace = false\nflight_recorder = false\n");
   const auto finished = job({"run", "sum.toml"});
   EXPECT_THAT(finished.out, HasSubstr("\nfiles: rehearse-out/sum/run.rlog\n"));
   EXPECT_TRUE(has("rehearse-out/sum/run.rlog"));
-  for (const char* file : {"report.txt", "report.json", "trace.json"}) {
+  for (const char* file : {"report.txt", "report.json", "trace.json", "flight_recorder.json"}) {
     EXPECT_FALSE(has(std::string("rehearse-out/sum/") + file)) << file;
   }
 }

@@ -3,7 +3,7 @@
 """extract.py <root> <out>: writes the code blocks of README.md and docs/GUIDE.md into files that are built and run.
 
 README.md's C++ is a whole test file. GUIDE.md has that same test, then statements inside a rank's body, then a program,
-whose scenario is its only TOML block. A block more or less is an error: it would not be built.
+whose scenario is its only TOML block; its Python makes dumps of what that program left. A block more or less is an error: it would not be built.
 """
 import pathlib
 import re
@@ -41,10 +41,11 @@ def main(root, out):
     (test,) = blocks(root / "README.md", "cpp")
     guide_test, ddp, program = blocks(root / "docs/GUIDE.md", "cpp")
     (scenario,) = blocks(root / "docs/GUIDE.md", "toml")
+    (dumps,) = blocks(root / "docs/GUIDE.md", "python")
     if guide_test != test:
         sys.exit("the tests of README.md and docs/GUIDE.md differ")
     files = {"readme_test.cpp": test, "guide_test.cpp": DDP % ddp, "guide_job.cpp": PROGRAM % program,
-             "my_job.toml": scenario}
+             "my_job.toml": scenario, "make_dumps.py": dumps}
     out.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         path = out / name

@@ -126,6 +126,7 @@ const Key kKeys[] = {
     {"output", "report", "true or false", {kZero, kWords}},
     {"output", "json", "true or false", {kZero, kWords}},
     {"output", "trace", "true or false", {kZero, kWords}},
+    {"output", "flight_recorder", "true or false", {kZero, kWords}},
 };
 
 TEST(ScenarioMistakes, EveryKey_SaysWhatItWasGivenAndWhatItTakes) {

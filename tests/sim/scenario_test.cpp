@@ -59,6 +59,7 @@ directory = "out/here"
 report = false
 json = false
 trace = false
+flight_recorder = false
 )";
 
 TEST(Scenario, OnlyTheProgram_DefaultsHold) {
@@ -71,6 +72,7 @@ TEST(Scenario, OnlyTheProgram_DefaultsHold) {
   EXPECT_EQ(scenario.world.timeout, std::chrono::minutes(30));
   EXPECT_EQ(scenario.output.directory, "rehearse-out/lm");
   EXPECT_TRUE(scenario.output.report && scenario.output.json && scenario.output.trace);
+  EXPECT_TRUE(scenario.output.flight_recorder);
 }
 
 TEST(Scenario, Everything_IsRead) {
@@ -92,6 +94,7 @@ TEST(Scenario, Everything_IsRead) {
   EXPECT_FALSE(scenario.parameters.flag("shuffle"));
   EXPECT_EQ(scenario.output.directory, "out/here");
   EXPECT_FALSE(scenario.output.report || scenario.output.json || scenario.output.trace);
+  EXPECT_FALSE(scenario.output.flight_recorder);
 }
 
 TEST(Scenario, Printed_ParsesToTheSame) {
@@ -139,6 +142,7 @@ directory = "rehearse-out/lm"
 report = true
 json = true
 trace = true
+flight_recorder = true
 )");
 }
 

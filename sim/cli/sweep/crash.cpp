@@ -46,7 +46,7 @@ std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64
                                             std::optional<int> status, const LastWords& words, int printed) {
   auto scenario = setup.scenario;
   scenario.world.seed = seed;
-  scenario.output.trace = false;
+  scenario.output.leave_events_out();
   Report report = report_on_death(scenario, status ? Verdict::crashed : Verdict::interrupted,
                                   headline(setup, status, words, printed), words);
   try {

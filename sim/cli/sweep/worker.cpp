@@ -24,7 +24,7 @@ class Worker {
  public:
   Worker(const SweepSetup& setup, WorkerFiles files)
       : setup_(setup), files_(files), scenario_(setup.scenario) {
-    scenario_.output.trace = false;  // that of one seed is a run of its own
+    scenario_.output.leave_events_out();  // those of one seed are a run of its own
   }
 
   void run() {

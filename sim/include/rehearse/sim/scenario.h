@@ -36,6 +36,7 @@
 //   report = true                   # report.txt
 //   json = true                     # report.json
 //   trace = true                    # trace.json
+//   flight_recorder = true          # flight_recorder.json
 //
 // Durations take ns, us, ms, s, min, h; sizes B, KB, MB, GB, TB, KiB, MiB, GiB, TiB; bandwidths a size and
 // "/s", or Mbit/s, Gbit/s, Tbit/s. A parameter's text that is "." or ".." or begins with "./" or "../" is a
@@ -48,6 +49,10 @@ struct OutputOptions {
   bool report = true;
   bool json = true;
   bool trace = true;
+  bool flight_recorder = true;
+
+  bool needs_all_events() const noexcept { return trace || flight_recorder; }
+  void leave_events_out() noexcept { trace = flight_recorder = false; }
 };
 
 // A scenario, complete and checked. A plain value.
