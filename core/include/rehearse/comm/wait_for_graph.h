@@ -56,7 +56,7 @@ struct WaitAnalysis {
 // that is found.
 WaitAnalysis analyse_waits(const std::vector<BlockedCall>& blocked, const std::vector<int>& ended);
 
-// `rank 0 waits for rank 1 (allreduce #3 on group "a")`, `rank 0 waits for rank 1 or any other (store wait for key "k")`.
+// `rank 0 waits for rank 1 (allreduce #3 on group "a")`, `... for rank 1 or any other (store wait for key "k")`.
 std::string to_string(const WaitEdge& edge);
 
 // The edges, joined by " -> ".
