@@ -20,6 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::EndsWith;
+using testing::MatchesRegex;
 using testing::StartsWith;
 
 class Polling : public testing::TestWithParam<std::tuple<int, std::uint64_t>> {
@@ -60,9 +61,11 @@ TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
   });
   EXPECT_EQ(report.verdict, Verdict::livelock);
   const int looks = std::max(1'000'000 / ranks(), 1'000);
-  EXPECT_EQ(report.headline, "rank 0 looks for the end of allreduce #1 on group \"world\", for which " + name(last()) +
-                                 " never came: " + std::to_string(looks) +
-                                 " looks at things that nobody is left to change");
+  // The place is that of a lambda, which an optimising compiler may leave without a frame of the user's own.
+  EXPECT_THAT(report.headline,
+              MatchesRegex("rank 0 looks for the end of allreduce #1 on group \"world\"( at polling_test.cpp:[0-9]+ in "
+                           "lambda)?, for which " + name(last()) + " never came: " + std::to_string(looks) +
+                           " looks at things that nobody is left to change"));
   ASSERT_EQ(report.rank_lines.size(), static_cast<std::size_t>(ranks()));
   for (const auto& line : report.rank_lines) {
     EXPECT_EQ(line.state, line.rank == last() ? "returned" : "blocked") << line.rank;
