@@ -2,6 +2,7 @@
 // Threads that a rank makes become fibers of that rank: std::thread, std::jthread and std::async stand on these.
 #include <array>
 #include <cerrno>
+#include <exception>
 #include <functional>
 #include <stdexcept>
 #include <system_error>
@@ -104,7 +105,13 @@ int join_in_fiber(Fiber& fiber, pthread_t thread, void** result, std::optional<V
   if (thread == thread_self()) return EDEADLK;
   const JoinObserver observer(fiber.rank, thread);
   while (!made->finished) {
-    if (made->joiners.wait(observer, deadline) == WaitResult::timed_out && !made->finished) return ETIMEDOUT;
+    const bool unwinds = fiber.executor->must_end(fiber) && std::uncaught_exceptions() > 0;
+    if (unwinds) {
+      // In a destructor (std::jthread's): nothing can be thrown there, and the thread is on its way to its end too.
+      if (!made->joiners.linger(observer)) meet_the_end(fiber, observer);
+    } else if (made->joiners.wait(observer, deadline) == WaitResult::timed_out && !made->finished) {
+      return ETIMEDOUT;
+    }
   }
   threads.remove(thread);
   if (result != nullptr) *result = made->result;

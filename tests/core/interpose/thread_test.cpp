@@ -191,6 +191,25 @@ TEST_P(Threads, Join_ComesAfterTheCapturedIsFreed) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
+// A destructor that joins waits until the thread has met the world's end, instead of staying behind with all it holds.
+TEST_P(Threads, JoinWhileUnwinding_WaitsForTheThreadsEnd) {
+  auto w = world();
+  const auto held = std::make_shared<int>(0);
+  int threads_ended = 0;
+  WaitQueue never;
+  const auto outcome = w.run([&](int) {
+    const auto mine = held;
+    const std::jthread joined_in_the_end([&] {
+      const std::shared_ptr<void> at_end(nullptr, [&](void*) { ++threads_ended; });
+      never.wait(FixedObserver("nothing"));
+    });
+    never.wait(FixedObserver("nothing either"));
+  });
+  EXPECT_EQ(outcome.ending, Ending::deadlock);
+  EXPECT_EQ(threads_ended, ranks());
+  EXPECT_EQ(held.use_count(), 1);
+}
+
 TEST_P(Threads, UncaughtException_FailsTheRank) {
   auto w = world();
   const auto outcome = w.run([](int rank) {
