@@ -87,8 +87,8 @@ class RankExecutor::Impl {
   // fiber_life.cpp: how fibers begin and end
   Fiber& create(int rank, std::function<void()> work);
   Fiber& new_fiber(int rank);
-  void enter(Fiber& fiber) noexcept;
-  void run_body(Fiber& fiber) noexcept;
+  void enter(Fiber& fiber, std::function<void()>& work) noexcept;
+  void run_body(Fiber& fiber, const std::function<void()>& work) noexcept;
   void record_failure(Fiber& fiber, std::exception_ptr error, CallSite thrown_at);
   void end(Fiber& fiber) noexcept;
   void note_ended(Fiber& fiber) noexcept;

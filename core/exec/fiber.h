@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 
 #include <boost/context/stack_context.hpp>
 #include <boost/fiber/context.hpp>
@@ -13,8 +12,11 @@
 
 #include "asan.h"
 #include "native_state.h"
+#include "prefetch.h"
 
 namespace rehearse::exec {
+
+class WaitQueue;
 
 // One fiber of a rank: its main one or a helper (a thread that the rank made, a completion callback).
 // Owned by its executor's FiberTable. A thousand of them do not fit the caches near the core, so what a switch touches
@@ -30,12 +32,17 @@ class alignas(64) Fiber {
   int blocked_entry = -1;           // index into RunOutcome::blocked, to fill in the call site
   AsanStack asan;
   boost::context::stack_context stack;
-  std::function<void()> work;
+
+  // The last line but one: what blocking and waking touch.
+  alignas(64) const Observer* observer = nullptr;  // while blocked
+  Fiber* previous_waiter = nullptr;                // in its queue; see WaitQueue
+  Fiber* next_waiter = nullptr;
+  bool timed_out = false;  // its wait's limit has come
 
   alignas(32) NativeState native;  // its last bytes begin the last line
   RankExecutor::Impl* executor = nullptr;
   boost::fibers::context* context = nullptr;
-  const Observer* observer = nullptr;  // while blocked
+  WaitQueue* queue = nullptr;          // where it waits, or waited last: that one may be gone
   std::uintptr_t suspended_at = 0;     // where in its stack; 0 before its first suspension
   std::uint32_t id = 0;                // within the world; a candidate of ChoiceKind::next_fiber
   int rank = -1;
@@ -44,6 +51,7 @@ class alignas(64) Fiber {
   State state = State::blocked;
   bool abort = false;        // the world ended: the blocked call throws when it resumes
   bool polling = false;      // suspended by poll(): it runs again when somebody did something
+  bool in_queue = false;     // it waits in `queue`
 
   bool is_main() const noexcept { return fiber_of_rank == 0; }
   bool active() const noexcept { return state != State::ended; }
@@ -51,13 +59,20 @@ class alignas(64) Fiber {
   // The RankState image, valid while suspended.
   std::byte* image() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 
-  // Fetches what resuming this fiber will read: the sooner, the more of it is there when it is needed.
+  // Fetches what resuming this fiber will read and write: the sooner, the more of it is there when it is needed.
   void prefetch() noexcept {
     for (std::uintptr_t at = suspended_at - kBelow; at <= suspended_at + kAbove; at += kLine) {
-      __builtin_prefetch(reinterpret_cast<const void*>(at));
+      prefetch_to_write(reinterpret_cast<const void*>(at));
     }
-    __builtin_prefetch(image());
-    __builtin_prefetch(reinterpret_cast<const std::byte*>(context) + kResumePoint);
+    prefetch_to_write(image());
+    prefetch_to_write(reinterpret_cast<const std::byte*>(context) + kResumePoint);
+    if (queue != nullptr) prefetch_to_write(queue);
+  }
+
+  // Fetches what making this fiber runnable writes.
+  void prefetch_to_wake() const noexcept {
+    prefetch_to_write(&next_waiter);
+    prefetch_to_write(&state);
   }
 
   // Fetches what prefetch() reads.

@@ -52,13 +52,12 @@ std::string text_of(const std::exception_ptr& error) {
 Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
   Fiber& fiber = new_fiber(rank);
   try {
-    fiber.work = std::move(work);
     state.create_image(fiber.image(), rank, fiber.fiber_of_rank);
     fiber.state = Fiber::State::blocked;
     scheduler_->expect(&fiber);
     const AsanNewStack asan(current_ != nullptr ? current_->asan : host_asan_);
     boost::fibers::fiber(boost::fibers::launch::post, std::allocator_arg, NotedStack{&stacks_, &fiber},
-                         [this, &fiber] { enter(fiber); })
+                         [this, &fiber, work = std::move(work)]() mutable { enter(fiber, work); })
         .detach();
   } catch (...) {
     scheduler_->expect(nullptr);
@@ -81,18 +80,19 @@ Fiber& RankExecutor::Impl::new_fiber(int rank) {
   return fiber;
 }
 
-void RankExecutor::Impl::enter(Fiber& fiber) noexcept {
+void RankExecutor::Impl::enter(Fiber& fiber, std::function<void()>& work) noexcept {
   fiber.asan.enter();
-  run_body(fiber);
+  run_body(fiber, work);
+  work = nullptr;  // in the fiber's own context: what it holds may use it
   end(fiber);
 }
 
-void RankExecutor::Impl::run_body(Fiber& fiber) noexcept {
+void RankExecutor::Impl::run_body(Fiber& fiber, const std::function<void()>& work) noexcept {
   auto& rank_failed = ranks_[static_cast<std::size_t>(fiber.rank)].failed;
   RankEnd result = RankEnd::aborted;
   try {
     if (!must_end(fiber)) {
-      fiber.work();
+      work();
       result = RankEnd::returned;
     }
   } catch (const RankAborted&) {
@@ -128,7 +128,6 @@ void RankExecutor::Impl::note_given_up(const Fiber& fiber, const Observer& obser
 }
 
 void RankExecutor::Impl::end(Fiber& fiber) noexcept {
-  fiber.work = nullptr;
   state.end_fiber(fiber.rank, fiber.fiber_of_rank);
   switch_state(nullptr);
   note_ended(fiber);

@@ -10,37 +10,29 @@
 
 namespace rehearse::exec {
 
-struct WaitQueue::Waiter {
-  Waiter(WaitQueue& queue, Fiber& fiber) : queue(queue), fiber(fiber), previous(queue.last_) {
-    (previous != nullptr ? previous->next : queue.first_) = this;
-    queue.last_ = this;
+// The running fiber's place in a queue. The links lie in the fiber, not in its frame: who notifies then touches no stack.
+class WaitQueue::Waiting {
+ public:
+  Waiting(WaitQueue& queue, Fiber& fiber) : queue_(queue), fiber_(fiber) {
+    // Woken by the end of the world, a fiber may meet another wait (for a lock) before it has left this one.
+    if (fiber.in_queue) fiber.queue->remove(fiber);
+    queue.append(fiber);
   }
-  ~Waiter() { leave(); }
-
-  void leave() noexcept {
-    if (!linked) return;
-    linked = false;
-    queue.unlink(*this);
-  }
-
-  void time_out() noexcept {
-    timed_out = true;
-    leave();
-    make_runnable(fiber);
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() {
+    if (fiber_.in_queue && fiber_.queue == &queue_) queue_.remove(fiber_);
   }
 
-  WaitQueue& queue;
-  Fiber& fiber;
-  Waiter* previous;
-  Waiter* next = nullptr;
-  bool linked = true;
-  bool timed_out = false;
+ private:
+  WaitQueue& queue_;
+  Fiber& fiber_;
 };
 
 class WaitQueue::Deadline final : public Timer {
  public:
-  Deadline(Waiter& waiter, const Observer& observer, VirtualTime due)
-      : waiter_(waiter), pause_(waiter.fiber.is_main() && observer.is_opaque()) {
+  Deadline(WaitQueue& queue, Fiber& fiber, const Observer& observer, VirtualTime due)
+      : queue_(queue), fiber_(fiber), pause_(fiber.is_main() && observer.is_opaque()) {
     timers().arm(*this, due);
   }
   ~Deadline() override { timers().cancel(*this); }
@@ -49,10 +41,11 @@ class WaitQueue::Deadline final : public Timer {
   // With a primitive that knows of no failure (a condition variable) a rank may just pause, as with a sleep. A helper's
   // is more likely a watchdog's, which would hide every hang.
   bool gives_up() const noexcept override { return !pause_; }
-  void fire() override { waiter_.time_out(); }
-  TimerQueue& timers() const noexcept { return waiter_.fiber.executor->timers; }
+  void fire() override { queue_.time_out(fiber_); }
+  TimerQueue& timers() const noexcept { return fiber_.executor->timers; }
 
-  Waiter& waiter_;
+  WaitQueue& queue_;
+  Fiber& fiber_;
   const bool pause_;
 };
 
@@ -62,9 +55,31 @@ WaitQueue::~WaitQueue() {
   std::abort();
 }
 
-void WaitQueue::unlink(Waiter& waiter) noexcept {
-  (waiter.previous != nullptr ? waiter.previous->next : first_) = waiter.next;
-  (waiter.next != nullptr ? waiter.next->previous : last_) = waiter.previous;
+void WaitQueue::append(Fiber& fiber) noexcept {
+  fiber.queue = this;
+  fiber.in_queue = true;
+  fiber.timed_out = false;
+  fiber.previous_waiter = last_;
+  fiber.next_waiter = nullptr;
+  (last_ != nullptr ? last_->next_waiter : first_) = &fiber;
+  last_ = &fiber;
+}
+
+void WaitQueue::remove(Fiber& fiber) noexcept {
+  fiber.in_queue = false;
+  (fiber.previous_waiter != nullptr ? fiber.previous_waiter->next_waiter : first_) = fiber.next_waiter;
+  (fiber.next_waiter != nullptr ? fiber.next_waiter->previous_waiter : last_) = fiber.previous_waiter;
+}
+
+void WaitQueue::time_out(Fiber& fiber) noexcept {
+  if (fiber.queue != this) return;  // it has gone on to another wait: see Waiting
+  fiber.timed_out = true;
+  if (fiber.in_queue) remove(fiber);  // else notified before, and yet to run
+  make_runnable(fiber);
+}
+
+void WaitQueue::prefetch_waiter() const noexcept {
+  if (first_ != nullptr) first_->prefetch_to_wake();
 }
 
 WaitResult WaitQueue::wait(const Observer& observer, std::optional<VirtualTime> deadline) {
@@ -75,25 +90,25 @@ WaitResult WaitQueue::wait(const Observer& observer, std::optional<VirtualTime> 
 
 std::optional<WaitResult> WaitQueue::wait_or_end(const Observer& observer, std::optional<VirtualTime> deadline) {
   Fiber& fiber = require_fiber("WaitQueue::wait()");
-  Waiter waiter(*this, fiber);
+  const Waiting waiting(*this, fiber);
   std::optional<Deadline> timer;
-  if (deadline) timer.emplace(waiter, observer, *deadline);
+  if (deadline) timer.emplace(*this, fiber, observer, *deadline);
   if (!suspend_or_end(fiber, observer)) return std::nullopt;
-  return waiter.timed_out ? WaitResult::timed_out : WaitResult::notified;
+  return fiber.timed_out ? WaitResult::timed_out : WaitResult::notified;
 }
 
 bool WaitQueue::linger(const Observer& observer) {
   Fiber& fiber = require_fiber("WaitQueue::linger()");
-  Waiter waiter(*this, fiber);
+  const Waiting waiting(*this, fiber);
   return fiber.executor->linger(fiber, observer);
 }
 
 bool WaitQueue::notify_one() {
   if (first_ == nullptr) return false;
-  Waiter& waiter = *first_;
-  waiter.leave();
-  waiter.fiber.executor->note_progress();
-  make_runnable(waiter.fiber);
+  Fiber& fiber = *first_;
+  remove(fiber);
+  fiber.executor->note_progress();
+  make_runnable(fiber);
   return true;
 }
 
@@ -104,7 +119,7 @@ std::size_t WaitQueue::notify_all() {
 }
 
 void WaitQueue::time_out_all() noexcept {
-  while (first_ != nullptr) first_->time_out();
+  while (first_ != nullptr) time_out(*first_);
 }
 
 }  // namespace rehearse::exec

@@ -37,13 +37,13 @@ TEST(FiberTable, IdsGivenBack_AreUsedAgainWithTheirPlaces) {
   Fiber* const second = &table.add();
   EXPECT_EQ(second->id, 1u);
   second->rank = 7;
-  second->work = [] {};
+  second->in_queue = true;
   table.give_back(1);
   Fiber& third = table.add();
   EXPECT_EQ(&third, second);
   EXPECT_EQ(third.id, 1u);
   EXPECT_EQ(third.rank, -1);
-  EXPECT_EQ(third.work, nullptr);
+  EXPECT_FALSE(third.in_queue);
   EXPECT_EQ(table.add().id, 2u);
   EXPECT_EQ(&table[0], first);
   EXPECT_EQ(table.all().size(), 3u);

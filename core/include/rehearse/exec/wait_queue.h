@@ -49,13 +49,18 @@ class WaitQueue {
 
   bool empty() const noexcept { return first_ == nullptr; }
 
- private:
-  struct Waiter;
-  class Deadline;
-  void unlink(Waiter& waiter) noexcept;
+  // Fetches what notify_one() writes: for a caller that is about to notify many queues.
+  void prefetch_waiter() const noexcept;
 
-  Waiter* first_ = nullptr;
-  Waiter* last_ = nullptr;
+ private:
+  class Waiting;
+  class Deadline;
+  void append(Fiber& fiber) noexcept;
+  void remove(Fiber& fiber) noexcept;
+  void time_out(Fiber& fiber) noexcept;
+
+  Fiber* first_ = nullptr;  // linked by Fiber::next_waiter
+  Fiber* last_ = nullptr;
 };
 
 }  // namespace rehearse::exec
