@@ -12,6 +12,7 @@
 #include <rehearse/exec/this_rank.h>
 
 #include "comm/group/group_state.h"
+#include "exec/prefetch.h"
 #include "work_observer.h"
 
 namespace rehearse::comm {
@@ -40,6 +41,11 @@ const Event* RankWork::event() const noexcept {
 void RankWork::start(VirtualTime now) noexcept {
   started_ = now;
   if (event() != nullptr) event_->time_started = now;
+}
+
+void RankWork::prefetch() const noexcept {
+  exec::prefetch_to_write(&meeting_);
+  exec::prefetch_to_write(&waiters_);
 }
 
 void RankWork::complete(VirtualTime now) {
@@ -113,6 +119,7 @@ bool RankWork::block(std::chrono::milliseconds timeout, const exec::Observer& wa
     if (result == exec::WaitResult::notified || !incomplete() || world.now() < limit) continue;
     throw_timeout(given ? timeout : operation.timeout, waiting);
   }
+  world.event_log().prefetch_next(group_->global_rank(rank_));
   return true;
 }
 

@@ -81,7 +81,14 @@ void CollectiveSlot::on_complete() noexcept {
   const auto now = world.now();
   world.executor().note_progress();
   world.event_log().note_completion(group_.id(), static_cast<std::uint32_t>(sequence_), now);
-  for (const auto& work : works_) work->complete(now);
+  // A thousand ranks' works and fibers do not fit the caches near the core: fetched ahead, they come side by side.
+  constexpr std::size_t kAhead = 4;
+  const std::size_t size = works_.size();
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    if (rank + 2 * kAhead < size) works_[rank + 2 * kAhead]->prefetch();
+    if (rank + kAhead < size) works_[rank + kAhead]->prefetch_waiter();
+    works_[rank]->complete(now);
+  }
   let_go();
 }
 

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "exec/prefetch.h"
+
 namespace rehearse::comm {
 namespace {
 
@@ -77,6 +79,13 @@ Event& EventLog::record(const Event& event, std::uint64_t fingerprint) {
   stored = event;
   stored.record_id = records_++;
   return stored;
+}
+
+void EventLog::prefetch_next(int rank) const noexcept {
+  if (options_.keep_all) return;
+  const auto index = static_cast<std::size_t>(rank);
+  const auto& round = rounds_[rank_events_[index] % rounds_.size()];
+  if (!round.empty()) exec::prefetch_to_write(&round[index]);
 }
 
 Event& EventLog::next_of(std::size_t rank) {

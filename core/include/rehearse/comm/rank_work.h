@@ -107,6 +107,9 @@ class RankWork final : public c10d::Work,
   void start(VirtualTime now) noexcept;
   void complete(VirtualTime now);
   void fail(std::exception_ptr error);
+  // Fetches what complete() writes, in two steps: the second needs what the first one fetches.
+  void prefetch() const noexcept;
+  void prefetch_waiter() const noexcept { waiters_.prefetch_waiter(); }
   void cancel();  // what abort() does to collectives, for any
   bool is_buffer() const noexcept { return record_id_ == kNotRecorded; }  // nobody holds it: a buffered send's copy
   std::shared_ptr<c10d::WorkInfo> info() const;
@@ -127,20 +130,20 @@ class RankWork final : public c10d::Work,
   [[noreturn]] void throw_timeout(std::chrono::milliseconds timeout, const exec::Observer& waiting);
 
   c10::intrusive_ptr<GroupState> group_;
+  std::uint64_t sequence_ = 0;
+  VirtualTime created_{};
+  VirtualTime deadline_ = VirtualTime::max();
+  std::exception_ptr timeout_;
   Meeting* meeting_ = nullptr;
   Event* event_ = nullptr;
   std::uint64_t record_id_ = kNotRecorded;  // the event may have been overwritten by a later one
-  std::uint64_t sequence_ = 0;
-  VirtualTime created_{};
   VirtualTime started_{};
   VirtualTime completed_at_{};
-  VirtualTime deadline_ = VirtualTime::max();
   exec::WaitQueue waiters_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   c10::intrusive_ptr<c10::ivalue::Future> result_future_;
-  std::exception_ptr timeout_;
-  int source_ = -1;
   State state_ = State::pending;
+  int source_ = -1;
   bool gave_up_ = false;
   bool wait_aborted_ = false;
 };
