@@ -3,7 +3,8 @@
 """extract.py <root> <out>: writes the code blocks of README.md and docs/GUIDE.md into files that are built and run.
 
 README.md's C++ is a whole test file. GUIDE.md has that same test, then statements inside a rank's body, then a program,
-whose scenario is its only TOML block; its Python makes dumps of what that program left. A block more or less is an error: it would not be built.
+whose scenario is its only TOML block; its Python makes dumps of what that program left. A block more or less is an
+error: it would not be built.
 """
 import pathlib
 import re

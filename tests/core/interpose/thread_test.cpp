@@ -156,13 +156,12 @@ TEST_P(Threads, Detached_EndsWithItsRank) {
   EXPECT_EQ(outcome.end_time, at(1s));
 }
 
-// The rank ends first, and its threads with it: what they were to run is freed all the same.
 struct StartsAThreadInTheEnd {
   std::shared_ptr<int> captured;
   ~StartsAThreadInTheEnd() { std::thread([captured = captured] { ++*captured; }).detach(); }
 };
 
-// A world that has ended begins no thread.
+// A world that has ended begins no thread: what it was to run is freed all the same.
 TEST_P(Threads, NeverBegun_FreesWhatItCaptured) {
   auto w = world();
   const auto captured = std::make_shared<int>(0);
