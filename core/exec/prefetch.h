@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
+
 namespace rehearse::exec {
+
+inline constexpr std::size_t kCacheLine = 64;
 
 // Fetches a cache line that will be written. Never faults, whatever the address. The compiler's own makes a fetch for
 // reading of it, unless it may count on a processor with the other: the write then waits for the line a second time, and

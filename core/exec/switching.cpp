@@ -22,11 +22,19 @@ void RankExecutor::Impl::switch_state(Fiber* to) noexcept {
   t_current_fiber = to;
 }
 
-// A schedule that took the oldest is likely to take the oldest again.
-void RankExecutor::Impl::prefetch_oldest() const noexcept {
-  const auto candidates = runnable_.candidates();
-  if (!candidates.empty()) fibers_[candidates[0]].prefetch();
-  if (candidates.size() > 1) fibers_[candidates[1]].prefetch_record();
+// Fetches what the next switch is likely to touch, and of the one after it what fetching that will read. When a choice
+// leaves as many as the one before, a fiber has come back to wait (ranks that yield), and one is likely to each time.
+void RankExecutor::Impl::prefetch_likely() noexcept {
+  const std::size_t left = runnable_.size();
+  const bool one_comes_back = left == left_;
+  left_ = left;
+  if (left == 0) return;
+  const auto options = static_cast<std::uint32_t>(one_comes_back ? left + 1 : left);
+  const std::uint32_t first = decisions.guess(ChoiceKind::next_fiber, options, 0);
+  if (first < left) fibers_[runnable_.candidates()[first]].prefetch();
+  if (left == 1) return;
+  const std::uint32_t second = decisions.guess(ChoiceKind::next_fiber, one_comes_back ? options : options - 1, 1);
+  if (second < left - 1) fibers_[runnable_.candidate_after(first, second)].prefetch_record();
 }
 
 Fiber* RankExecutor::Impl::choose_next() noexcept {
@@ -50,7 +58,7 @@ Fiber* RankExecutor::Impl::choose_next() noexcept {
   }
   Fiber* const next = &fibers_[runnable_.take(index)];
   next->prefetch();
-  if (index == 0) prefetch_oldest();
+  prefetch_likely();
   if (!ending_) decisions.log().note_step(next->id, clock.now());
   return next;
 }

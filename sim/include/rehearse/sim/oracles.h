@@ -22,6 +22,8 @@ class RandomOracle final : public Oracle {
  public:
   explicit RandomOracle(std::uint64_t seed) : seed_(seed) {}
   std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) override;
+  // Right, unless RandomStream::below() rejects a draw that is skipped here.
+  std::uint32_t guess(ChoiceKind kind, std::uint32_t options, std::uint32_t skipped) const noexcept override;
 
  private:
   std::uint64_t seed_;
@@ -76,6 +78,8 @@ class ReplayOracle final : public Oracle {
   ReplayOracle(std::vector<Decision> log, PastEnd past_end, std::uint64_t seed = 0);
 
   std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) override;
+  // The log's next answers, as if they all were of this kind.
+  std::uint32_t guess(ChoiceKind kind, std::uint32_t options, std::uint32_t skipped) const noexcept override;
 
   // Decisions answered so far, those past the end of the log included.
   std::size_t answered() const noexcept { return next_; }
