@@ -6,11 +6,15 @@
 
 #include <fmt/format.h>
 
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
 #include <rehearse/comm/errors.h>
+#include <rehearse/comm/rank_backend.h>
 #include <rehearse/exec/this_rank.h>
 
 #include "comm/call/fingerprint.h"
 #include "comm/call/label.h"
+#include "exec/prefetch.h"
 
 namespace rehearse::comm {
 namespace {
@@ -36,10 +40,19 @@ GroupState::GroupState(Communicators& world, std::uint32_t id, std::string name,
       name_(std::move(name)),
       ranks_(std::move(ranks)),
       calls_(ranks_.size()),
+      entrances_(ranks_.size()),
       collectives_(*this, ranks_.size()),
       point_to_point_(*this, ranks_.size()) {}
 
 GroupState::~GroupState() = default;
+
+void GroupState::prefetch_entrance(int rank) const noexcept {
+  const auto* const entrance = static_cast<const std::byte*>(entrances_[static_cast<std::size_t>(rank)]);
+  if (entrance == nullptr) return;
+  for (std::size_t at = 0; at < sizeof(c10d::ProcessGroup) + sizeof(RankBackend); at += exec::kCacheLine) {
+    exec::prefetch_to_write(entrance + at);
+  }
+}
 
 Communicators& GroupState::world() const {
   if (world_ == nullptr) {

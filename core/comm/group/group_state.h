@@ -66,6 +66,13 @@ class GroupState final : public c10::intrusive_ptr_target {
   // Lets go of everything in flight. Works stay as they are.
   void close() noexcept;
 
+  // The rank's calls come in through `process_group`, and through its back end, made right behind it. Only where they
+  // lie is kept, to fetch both ahead of the rank's next call: they may be gone by then.
+  void set_entrance(int rank, const c10d::ProcessGroup& process_group) noexcept {
+    entrances_[static_cast<std::size_t>(rank)] = &process_group;
+  }
+  void prefetch_entrance(int rank) const noexcept;
+
   // For the matchers: writes the call into the event log.
   Event& record(RankWork& work, std::uint64_t sequence, std::uint32_t signature);
   exec::CallSite call_site(const RankWork& work) const;  // empty unless captured
@@ -77,6 +84,7 @@ class GroupState final : public c10::intrusive_ptr_target {
   const std::string name_;
   const std::vector<int> ranks_;
   std::vector<std::uint32_t> calls_;  // by rank: collectives, sends and receives so far
+  std::vector<const void*> entrances_;  // by rank
   std::map<int, GroupMember> members_;  // by rank; most ranks never need one
   CollectiveMatcher collectives_;
   PointToPointMatcher point_to_point_;

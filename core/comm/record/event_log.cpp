@@ -59,7 +59,7 @@ std::string profiling_name(const Event& event, const Signature& signature, const
 }  // namespace
 
 EventLog::EventLog(EventLogOptions options)
-    : options_(options), rank_events_(static_cast<std::size_t>(options.ranks)) {
+    : options_(options), made_(static_cast<std::size_t>(options.ranks)) {
   options_.last_of_each_rank = std::max<std::size_t>(options_.last_of_each_rank, 1);
   if (!options_.keep_all) rounds_.resize(options_.last_of_each_rank);
 }
@@ -84,13 +84,16 @@ Event& EventLog::record(const Event& event, std::uint64_t fingerprint) {
 void EventLog::prefetch_next(int rank) const noexcept {
   if (options_.keep_all) return;
   const auto index = static_cast<std::size_t>(rank);
-  const auto& round = rounds_[rank_events_[index] % rounds_.size()];
+  const auto& round = rounds_[made_[index].next_round];
   if (!round.empty()) exec::prefetch_to_write(&round[index]);
 }
 
 Event& EventLog::next_of(std::size_t rank) {
-  auto& round = rounds_[rank_events_[rank]++ % rounds_.size()];
-  if (round.empty()) [[unlikely]] round.resize(rank_events_.size());
+  Made& made = made_[rank];
+  auto& round = rounds_[made.next_round];
+  if (round.empty()) [[unlikely]] round.resize(made_.size());
+  ++made.events;
+  if (++made.next_round == rounds_.size()) made.next_round = 0;
   return round[rank];
 }
 
@@ -108,7 +111,7 @@ std::vector<Event> EventLog::of_rank(int rank) const {
     return events;
   }
   const auto index = static_cast<std::size_t>(rank);
-  const auto count = rank_events_.at(index);
+  const auto count = made_.at(index).events;
   for (auto i = count - std::min(count, rounds_.size()); i < count; ++i) {
     events.push_back(rounds_[i % rounds_.size()][index]);
   }
@@ -134,7 +137,7 @@ const Event* EventLog::last_that(int rank, const Matters& matters) const {
     return last != all_.rend() ? &*last : nullptr;
   }
   const auto index = static_cast<std::size_t>(rank);
-  const auto count = rank_events_.at(index);
+  const auto count = made_.at(index).events;
   for (auto i = count; i > count - std::min(count, rounds_.size()); --i) {
     const auto& event = rounds_[(i - 1) % rounds_.size()][index];
     if (matters(event)) return &event;

@@ -145,11 +145,17 @@ class EventLog {
 
   Event& next_of(std::size_t rank);
 
+  // What a rank has made.
+  struct Made {
+    std::size_t events = 0;
+    std::size_t next_round = 0;  // where its next one goes: `events` modulo the number of rounds
+  };
+
   EventLogOptions options_;
-  // Unless all are kept: a rank's n-th event is in round n modulo last_of_each_rank, by rank. What ranks do together
+  // Unless all are kept: a rank's n-th event is in round n modulo last_of_each_rank, at the rank's place. What ranks do together
   // lies together, and rounds that nobody has come to take no memory.
   std::vector<std::vector<Event>> rounds_;
-  std::vector<std::size_t> rank_events_;  // how many each rank has made
+  std::vector<Made> made_;  // by rank
   std::deque<Event> all_;
   std::vector<Signature> signatures_;
   std::unordered_map<std::uint64_t, std::uint32_t> signature_ids_;
