@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is fetched ahead follows the oracle's guesses: they ask for the choices that come, and change nothing.
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
-#include <random>
-#include <vector>
+#include <span>
+#include <utility>
 
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
@@ -98,14 +99,20 @@ class GuessesKept final : public Oracle {
   mutable std::multimap<int, std::size_t> about_;
 };
 
+// `body` on every rank, under the oracle that counts.
+GuessesKept counted(int ranks, const std::function<void()>& body) {
+  GuessesKept oracle(1);
+  World w(ranks);
+  Decisions decisions(oracle, w.log);
+  RankExecutor executor(w.options, decisions, w.clock, w.state, w.sink);
+  executor.run([&](int) { body(); });
+  return oracle;
+}
+
 TEST(Guess, RanksThatYield_EveryChoiceIsGuessedTwiceAndRight) {
   constexpr int kRanks = 16;
   constexpr int kYields = 200;
-  GuessesKept oracle(1);
-  World w(kRanks);
-  Decisions decisions(oracle, w.log);
-  RankExecutor executor(w.options, decisions, w.clock, w.state, w.sink);
-  executor.run([&](int) {
+  const auto oracle = counted(kRanks, [] {
     for (int i = 0; i < kYields; ++i) this_rank::yield();
   });
   // Where the ranks begin to yield, and where each ends, two guesses do not fit.
@@ -117,13 +124,9 @@ TEST(Guess, RanksThatYield_EveryChoiceIsGuessedTwiceAndRight) {
 TEST(Guess, RanksThatMeet_EveryChoiceIsGuessedTwiceAndRight) {
   constexpr int kRanks = 16;
   constexpr int kRounds = 200;
-  GuessesKept oracle(1);
-  World w(kRanks);
-  Decisions decisions(oracle, w.log);
-  RankExecutor executor(w.options, decisions, w.clock, w.state, w.sink);
   int arrived = 0;
   WaitQueue queue;
-  executor.run([&](int) {
+  const auto oracle = counted(kRanks, [&] {
     for (int round = 0; round < kRounds; ++round) {
       if (++arrived % kRanks == 0) {
         queue.notify_all();
