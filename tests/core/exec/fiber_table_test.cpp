@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where fibers lie, and whose place a new one takes.
+// Where fibers and their contexts lie, and whose place a new one takes.
 #include "exec/fiber_table.h"
 
 #include <cstdint>
 #include <cstring>
 
 #include <gtest/gtest.h>
+
+#include <rehearse/exec/this_rank.h>
+
+#include "world_fixture.h"
 
 namespace rehearse::exec {
 namespace {
@@ -47,6 +51,22 @@ TEST(FiberTable, IdsGivenBack_AreUsedAgainWithTheirPlaces) {
   EXPECT_EQ(table.add().id, 2u);
   EXPECT_EQ(&table[0], first);
   EXPECT_EQ(table.all().size(), 3u);
+}
+
+// 256 bytes more are another page of a quarter of the stacks: 1 KB a rank of those that train.
+TEST(FiberStack, Top_HoldsBoostsContextAndTwoPointersOfOurs) {
+  constexpr std::uintptr_t kBoostsUnit = 256;
+  constexpr std::uintptr_t kKept = sizeof(boost::fibers::context) + 3 * sizeof(void*);  // one for what Boost's is a base of
+  test::World w(48);
+  int looked_at = 0;
+  w.run([&](int) {
+    this_rank::yield();
+    const Fiber& fiber = *current_fiber();
+    const auto top = reinterpret_cast<std::uintptr_t>(fiber.stack.sp);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(fiber.context), (top - kKept) / kBoostsUnit * kBoostsUnit);
+    ++looked_at;
+  });
+  EXPECT_EQ(looked_at, 48);
 }
 
 }  // namespace
