@@ -100,7 +100,9 @@ TEST(RandomOracle, Guess_IsTheLaterAnswerAndTakesNoDraw) {
   std::vector<std::uint32_t> found = answers(guessed, ChoiceKind::next_fiber, 1);
   for (std::size_t at = 1; at < expected.size(); ++at) {
     EXPECT_EQ(guessed.guess(ChoiceKind::next_fiber, 8, 0), expected[at]) << at;
-    if (at + 1 < expected.size()) EXPECT_EQ(guessed.guess(ChoiceKind::next_fiber, 8, 1), expected[at + 1]) << at;
+    if (at + 1 < expected.size()) {
+      EXPECT_EQ(guessed.guess(ChoiceKind::next_fiber, 8, 1), expected[at + 1]) << at;
+    }
     EXPECT_EQ(guessed.guess(ChoiceKind::next_fiber, 1, 1), 0u);
     found.push_back(answers(guessed, ChoiceKind::next_fiber, 1)[0]);
   }
