@@ -2,7 +2,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -61,7 +60,9 @@ class Check {
     RankAssertions assertions;
   };
 
-  Outcome simulate(Oracle& oracle) {
+  // `again`: the command that does the same.
+  Outcome simulate(Oracle& oracle, const std::string& again) {
+    const DeathNote note(identity_.name, options_.seed, again);
     Outcome outcome{{}, {}, RankAssertions(options_)};
     World world(options_);
     sim::WitnessOracle witness(oracle);
@@ -75,29 +76,27 @@ class Check {
     return outcome;
   }
 
-  Outcome simulate_seed() {
+  Outcome simulate_seed(const std::string& again) {
     if (options_.schedule == Schedule::round_robin) {
       sim::RoundRobinOracle oracle;
-      return simulate(oracle);
+      return simulate(oracle, again);
     }
     sim::RandomOracle oracle(options_.seed);
-    return simulate(oracle);
+    return simulate(oracle, again);
   }
 
   // Returns whether all is well.
   bool run_seed() {
     const auto again = fmt::format("REHEARSE_SEED={:#x} {}", options_.seed, identity_.command);
-    std::optional<DeathNote> note(std::in_place, identity_.name, options_.seed, again);
-    auto outcome = simulate_seed();
-    const bool differs = twice_ && compare(outcome);
-    note.reset();
+    auto outcome = simulate_seed(again);
+    const bool differs = twice_ && compare(outcome, again);
     outcome.report.replay = (differs ? "REHEARSE_CHECK_DETERMINISM=1 " : "") + again;
     return conclude(outcome, true);
   }
 
   // Once more; does it take another way?
-  bool compare(Outcome& first) {
-    const auto difference = sim::first_difference(first.path, simulate_seed().path);
+  bool compare(Outcome& first, const std::string& again) {
+    const auto difference = sim::first_difference(first.path, simulate_seed(again).path);
     if (!difference) return false;
     first.report.verdict = Verdict::nondeterminism;
     first.report.headline =
@@ -112,9 +111,7 @@ class Check {
     sim::ReplayOracle oracle(log.finished->decisions, sim::PastEnd::stop);
     const auto again = fmt::format("REHEARSE_REPLAY={} {}", file, identity_.command);
     try {
-      std::optional<DeathNote> note(std::in_place, identity_.name, options_.seed, again);
-      auto outcome = simulate(oracle);
-      note.reset();
+      auto outcome = simulate(oracle, again);
       oracle.require_used_up();
       outcome.report.replay = again;
       conclude(outcome, false);
