@@ -58,7 +58,7 @@ Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
     scheduler_->expect(&fiber);
     const AsanNewStack asan(current_ != nullptr ? current_->asan : host_asan_);
     // Two pointers, because Boost keeps this at the top of the stack, beside its context, and rounds both up to 256
-    // bytes: what goes beyond costs a quarter of the stacks another page.
+    // bytes. One pointer more takes another 256, and with them a quarter of the stacks another page.
     auto start = [&fiber, own = std::make_unique<std::function<void()>>(std::move(work))] {
       fiber.executor->enter(fiber, *own);
     };

@@ -23,17 +23,18 @@ void RankExecutor::Impl::switch_state(Fiber* to) noexcept {
 }
 
 // Fetches what the next switch is likely to touch, and of the one after it what fetching that will read. When a choice
-// leaves as many as the one before, a fiber has come back to wait (ranks that yield), and one is likely to each time.
+// leaves as many as the one before, one fiber has become runnable in between (ranks that yield), and that is likely to
+// go on.
 void RankExecutor::Impl::prefetch_likely() noexcept {
   const std::size_t left = runnable_.size();
-  const bool one_comes_back = left == left_;
+  const bool one_joins = left == left_;
   left_ = left;
   if (left == 0) return;
-  const auto options = static_cast<std::uint32_t>(one_comes_back ? left + 1 : left);
+  const auto options = static_cast<std::uint32_t>(one_joins ? left + 1 : left);
   const std::uint32_t first = decisions.guess(ChoiceKind::next_fiber, options, 0);
   if (first < left) fibers_[runnable_.candidates()[first]].prefetch();
   if (left == 1) return;
-  const std::uint32_t second = decisions.guess(ChoiceKind::next_fiber, one_comes_back ? options : options - 1, 1);
+  const std::uint32_t second = decisions.guess(ChoiceKind::next_fiber, one_joins ? options : options - 1, 1);
   if (second < left - 1) fibers_[runnable_.candidate_after(first, second)].prefetch_record();
 }
 
@@ -58,8 +59,10 @@ Fiber* RankExecutor::Impl::choose_next() noexcept {
   }
   Fiber* const next = &fibers_[runnable_.take(index)];
   next->prefetch();
-  prefetch_likely();
-  if (!ending_) decisions.log().note_step(next->id, clock.now());
+  if (!ending_) {
+    prefetch_likely();
+    decisions.log().note_step(next->id, clock.now());
+  }
   return next;
 }
 

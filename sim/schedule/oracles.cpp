@@ -49,7 +49,7 @@ std::uint32_t RandomOracle::choose(ChoiceKind kind, std::span<const std::uint32_
 
 std::uint32_t RandomOracle::guess(ChoiceKind kind, std::uint32_t options, std::uint32_t skipped) const noexcept {
   const auto stream = static_cast<std::size_t>(kind);
-  if (streams_.size() <= stream) return 0;
+  if (streams_.size() <= stream) return kNoGuess;
   RandomStream ahead = streams_[stream];
   while (skipped-- > 0) ahead.next();
   return ahead.below(options);

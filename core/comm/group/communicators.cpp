@@ -42,10 +42,10 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const c10::intrusive_p
   c10::intrusive_ptr<c10d::Store> prefixed;
   if (store != nullptr) prefixed = c10::make_intrusive<c10d::PrefixStore>(state->name(), store);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, rank, state->size());
-  c10::intrusive_ptr<c10d::Backend> backend = c10::make_intrusive<RankBackend>(state, rank, options.timeout);
+  const auto backend = c10::make_intrusive<RankBackend>(state, rank, options.timeout);
   group->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
-  state->set_entrance(rank, *group);
+  state->set_entrance(rank, *group, *backend);
   group->setGroupName(state->name());
   group->setGroupDesc(state->name());
   if (options.register_groups) c10d::register_process_group(state->name(), group);

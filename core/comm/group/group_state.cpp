@@ -47,11 +47,10 @@ GroupState::GroupState(Communicators& world, std::uint32_t id, std::string name,
 GroupState::~GroupState() = default;
 
 void GroupState::prefetch_entrance(int rank) const noexcept {
-  const auto* const entrance = static_cast<const std::byte*>(entrances_[static_cast<std::size_t>(rank)]);
-  if (entrance == nullptr) return;
-  for (std::size_t at = 0; at < sizeof(c10d::ProcessGroup) + sizeof(RankBackend); at += exec::kCacheLine) {
-    exec::prefetch_to_write(entrance + at);
-  }
+  const Entrance& entrance = entrances_[static_cast<std::size_t>(rank)];
+  if (entrance.backend == nullptr) return;
+  exec::prefetch_object_to_write<c10d::ProcessGroup>(entrance.process_group);
+  exec::prefetch_object_to_write<RankBackend>(entrance.backend);
 }
 
 Communicators& GroupState::world() const {

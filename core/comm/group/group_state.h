@@ -17,6 +17,8 @@
 
 namespace rehearse::comm {
 
+class RankBackend;
+
 // What the ranks of one process group share. Kept alive by its back ends and works; when the world is over it is
 // closed, and from then on only answers who it was.
 class GroupState final : public c10::intrusive_ptr_target {
@@ -66,10 +68,10 @@ class GroupState final : public c10::intrusive_ptr_target {
   // Lets go of everything in flight. Works stay as they are.
   void close() noexcept;
 
-  // The rank's calls come in through `process_group`, and through its back end, made right behind it. Only where they
-  // lie is kept, to fetch both ahead of the rank's next call: they may be gone by then.
-  void set_entrance(int rank, const c10d::ProcessGroup& process_group) noexcept {
-    entrances_[static_cast<std::size_t>(rank)] = &process_group;
+  // The rank's calls come in through these. Only where they lie is kept, to fetch both ahead of the rank's next call:
+  // they may be gone by then.
+  void set_entrance(int rank, const c10d::ProcessGroup& process_group, const RankBackend& backend) noexcept {
+    entrances_[static_cast<std::size_t>(rank)] = {&process_group, &backend};
   }
   void prefetch_entrance(int rank) const noexcept;
 
@@ -84,7 +86,11 @@ class GroupState final : public c10::intrusive_ptr_target {
   const std::string name_;
   const std::vector<int> ranks_;
   std::vector<std::uint32_t> calls_;  // by rank: collectives, sends and receives so far
-  std::vector<const void*> entrances_;  // by rank
+  struct Entrance {
+    const void* process_group = nullptr;
+    const void* backend = nullptr;
+  };
+  std::vector<Entrance> entrances_;  // by rank
   std::map<int, GroupMember> members_;  // by rank; most ranks never need one
   CollectiveMatcher collectives_;
   PointToPointMatcher point_to_point_;

@@ -56,7 +56,8 @@ TEST(FiberTable, IdsGivenBack_AreUsedAgainWithTheirPlaces) {
 // 256 bytes more are another page of a quarter of the stacks: 1 KB a rank of those that train.
 TEST(FiberStack, Top_HoldsBoostsContextAndTwoPointersOfOurs) {
   constexpr std::uintptr_t kBoostsUnit = 256;
-  constexpr std::uintptr_t kKept = sizeof(boost::fibers::context) + 3 * sizeof(void*);  // one for what Boost's is a base of
+  // The third: Boost's tuple of arguments, empty.
+  constexpr std::uintptr_t kKept = sizeof(boost::fibers::context) + 3 * sizeof(void*);
   test::World w(48);
   int looked_at = 0;
   w.run([&](int) {

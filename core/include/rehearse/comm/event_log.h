@@ -152,8 +152,8 @@ class EventLog {
   };
 
   EventLogOptions options_;
-  // Unless all are kept: a rank's n-th event is in round n modulo last_of_each_rank, at the rank's place. What ranks do together
-  // lies together, and rounds that nobody has come to take no memory.
+  // Unless all are kept: a rank's n-th event is in round n modulo last_of_each_rank, at the rank's place. What ranks do
+  // together lies together, and rounds that nobody has come to take no memory.
   std::vector<std::vector<Event>> rounds_;
   std::vector<Made> made_;  // by rank
   std::deque<Event> all_;

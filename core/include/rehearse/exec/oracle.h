@@ -30,9 +30,13 @@ class Oracle {
   virtual std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) = 0;
 
   // A guess at a later answer of choose(): to the choice of this kind after `skipped` others of it, if it has `options`
-  // (at least one) candidates. Nothing but what is fetched into the caches ahead of its use depends on the guess, so it
-  // may be wrong, or beyond `options`. Does not block.
-  virtual std::uint32_t guess(ChoiceKind, std::uint32_t /*options*/, std::uint32_t /*skipped*/) const noexcept { return 0; }
+  // (at least two) candidates. Nothing but what is fetched into the caches ahead of its use depends on the guess: it may
+  // be wrong, and kNoGuess costs a run some speed and nothing else. Called between any two choices, also before the
+  // first.
+  static constexpr std::uint32_t kNoGuess = UINT32_MAX;
+  virtual std::uint32_t guess(ChoiceKind, std::uint32_t /*options*/, std::uint32_t /*skipped*/) const noexcept {
+    return kNoGuess;
+  }
 };
 
 }  // namespace rehearse
