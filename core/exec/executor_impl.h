@@ -97,7 +97,6 @@ class RankExecutor::Impl {
 
   // switching.cpp: who runs next, and how the stage changes hands
   Fiber* choose_next() noexcept;
-  void prefetch_likely() noexcept;
   boost::fibers::context* change_to(Fiber* next) noexcept;
   void leave_for(Fiber& fiber, Fiber* next) noexcept;
   void switch_state(Fiber* to) noexcept;
@@ -122,7 +121,6 @@ class RankExecutor::Impl {
   std::vector<Rank> ranks_;
   FiberTable fibers_;
   RunQueue runnable_;
-  std::size_t left_ = 0;  // how many more could run when the last one was chosen
   std::vector<Fiber*> pollers_;
   Fiber* current_ = nullptr;
   Fiber* ended_now_ = nullptr;  // on its way out of its last switch

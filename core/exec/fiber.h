@@ -75,13 +75,6 @@ class alignas(64) Fiber {
     prefetch_to_write(&state);
   }
 
-  // Fetches what prefetch() reads, and the rest of what lies beside it: for a switch that is not the next one.
-  void prefetch_record() const noexcept {
-    prefetch_to_write(&observer);
-    prefetch_to_write(&suspended_at);
-    prefetch_to_write(this + 1);
-  }
-
  private:
   friend class FiberTable;  // it has room for the image
   Fiber() = default;

@@ -28,11 +28,6 @@ class RunQueue {
     return taken;
   }
 
-  // The candidate at `index` as it will be once the one at `taken` is taken.
-  std::uint32_t candidate_after(std::size_t taken, std::size_t index) const noexcept {
-    return ids_[head_ + (index + 1 == taken ? 0 : index + 1)];
-  }
-
   std::span<const std::uint32_t> candidates() const noexcept { return {ids_.data() + head_, ids_.size() - head_}; }
   std::size_t size() const noexcept { return ids_.size() - head_; }
   bool empty() const noexcept { return head_ == ids_.size(); }

@@ -22,22 +22,6 @@ void RankExecutor::Impl::switch_state(Fiber* to) noexcept {
   t_current_fiber = to;
 }
 
-// Fetches what the next switch is likely to touch, and of the one after it what fetching that will read. When a choice
-// leaves as many as the one before, one fiber has become runnable in between (ranks that yield), and that is likely to
-// go on.
-void RankExecutor::Impl::prefetch_likely() noexcept {
-  const std::size_t left = runnable_.size();
-  const bool one_joins = left == left_;
-  left_ = left;
-  if (left == 0) return;
-  const auto options = static_cast<std::uint32_t>(one_joins ? left + 1 : left);
-  const std::uint32_t first = decisions.guess(ChoiceKind::next_fiber, options, 0);
-  if (first < left) fibers_[runnable_.candidates()[first]].prefetch();
-  if (left == 1) return;
-  const std::uint32_t second = decisions.guess(ChoiceKind::next_fiber, one_joins ? options : options - 1, 1);
-  if (second < left - 1) fibers_[runnable_.candidate_after(first, second)].prefetch_record();
-}
-
 Fiber* RankExecutor::Impl::choose_next() noexcept {
   if (runnable_.empty()) return nullptr;
   std::uint32_t index = 0;
@@ -59,10 +43,7 @@ Fiber* RankExecutor::Impl::choose_next() noexcept {
   }
   Fiber* const next = &fibers_[runnable_.take(index)];
   next->prefetch();
-  if (!ending_) {
-    prefetch_likely();
-    decisions.log().note_step(next->id, clock.now());
-  }
+  if (!ending_) decisions.log().note_step(next->id, clock.now());
   return next;
 }
 

@@ -47,14 +47,6 @@ std::uint32_t RandomOracle::choose(ChoiceKind kind, std::span<const std::uint32_
   return streams_[stream].below(static_cast<std::uint32_t>(candidates.size()));
 }
 
-std::uint32_t RandomOracle::guess(ChoiceKind kind, std::uint32_t options, std::uint32_t skipped) const noexcept {
-  const auto stream = static_cast<std::size_t>(kind);
-  if (streams_.size() <= stream) return kNoGuess;
-  RandomStream ahead = streams_[stream];
-  while (skipped-- > 0) ahead.next();
-  return ahead.below(options);
-}
-
 ReplayError::ReplayError(Problem problem, std::size_t step, std::optional<Decision> expected,
                          std::optional<Decision> found, std::optional<VirtualTime> at)
     : std::runtime_error(describe(problem, step, expected, found, at)),
@@ -87,10 +79,6 @@ std::uint32_t ReplayOracle::choose(ChoiceKind kind, std::span<const std::uint32_
   }
   ++next_;
   return expected.answer;
-}
-
-std::uint32_t ReplayOracle::guess(ChoiceKind kind, std::uint32_t options, std::uint32_t skipped) const noexcept {
-  return next_ + skipped < log_.size() ? log_[next_ + skipped].answer : beyond_.guess(kind, options, skipped);
 }
 
 void ReplayOracle::require_used_up() const {

@@ -159,13 +159,6 @@ RunPath witnessed(std::uint64_t seed, int extra) {
   return witness.path(log, 0);
 }
 
-TEST(WitnessOracle, Guess_IsThatOfTheOtherOracle) {
-  ReplayOracle answers({{ChoiceKind::next_fiber, 8, 5}, {ChoiceKind::next_fiber, 8, 2}}, PastEnd::stop);
-  WitnessOracle witness(answers);
-  EXPECT_EQ(witness.guess(ChoiceKind::next_fiber, 8, 0), 5u);
-  EXPECT_EQ(witness.guess(ChoiceKind::next_fiber, 8, 1), 2u);
-}
-
 TEST(WitnessOracle, SameSeedTwice_NoDifference) {
   const RunPath first = witnessed(3, 0);
   EXPECT_EQ(first.places.size(), first.decisions.size());

@@ -93,26 +93,10 @@ TEST(RandomOracle, KindsOfChoice_DoNotDisturbEachOther) {
   EXPECT_NE(answers(undisturbed, ChoiceKind::fault, 40), expected);
 }
 
-TEST(RandomOracle, Guess_IsTheLaterAnswerAndTakesNoDraw) {
-  RandomOracle undisturbed(5), guessed(5);
-  const auto expected = answers(undisturbed, ChoiceKind::next_fiber, 40);
-  EXPECT_EQ(guessed.guess(ChoiceKind::next_fiber, 8, 0), Oracle::kNoGuess) << "nothing has been drawn yet";
-  std::vector<std::uint32_t> found = answers(guessed, ChoiceKind::next_fiber, 1);
-  for (std::size_t at = 1; at < expected.size(); ++at) {
-    EXPECT_EQ(guessed.guess(ChoiceKind::next_fiber, 8, 0), expected[at]) << at;
-    if (at + 1 < expected.size()) {
-      EXPECT_EQ(guessed.guess(ChoiceKind::next_fiber, 8, 1), expected[at + 1]) << at;
-    }
-    found.push_back(answers(guessed, ChoiceKind::next_fiber, 1)[0]);
-  }
-  EXPECT_EQ(found, expected);
-}
-
 TEST(RoundRobinOracle, AnyChoice_TakesTheFirst) {
   RoundRobinOracle oracle;
   EXPECT_EQ(answers(oracle, ChoiceKind::next_fiber, 5), (std::vector<std::uint32_t>(5, 0)));
   EXPECT_EQ(answers(oracle, ChoiceKind::latency, 5), (std::vector<std::uint32_t>(5, 0)));
-  EXPECT_EQ(oracle.guess(ChoiceKind::next_fiber, 8, 1), 0u);
 }
 
 }  // namespace

@@ -38,20 +38,6 @@ TEST(ReplayOracle, SameQuestions_AnswersOfTheLog) {
   EXPECT_NO_THROW(oracle.require_used_up());
 }
 
-TEST(ReplayOracle, Guess_ReadsTheLogAndThenGoesOnAsTheSeed) {
-  ReplayOracle oracle(kLog, PastEnd::random, 7);
-  RandomOracle seeds(7);
-  EXPECT_EQ(oracle.guess(ChoiceKind::next_fiber, 8, 0), 5u);
-  EXPECT_EQ(oracle.guess(ChoiceKind::next_fiber, 8, 1), 2u);
-  ask(oracle, ChoiceKind::next_fiber, 8);
-  ask(seeds, ChoiceKind::next_fiber, 8);
-  EXPECT_EQ(oracle.guess(ChoiceKind::latency, 16, 0), 2u);
-  ask(oracle, ChoiceKind::latency, 16);
-  const auto guessed = oracle.guess(ChoiceKind::next_fiber, 1000, 0);
-  EXPECT_EQ(guessed, ask(seeds, ChoiceKind::next_fiber, 1000));
-  EXPECT_EQ(guessed, ask(oracle, ChoiceKind::next_fiber, 1000));
-}
-
 TEST(ReplayOracle, OtherKindOfChoice_NamesTheStepAndBothQuestions) {
   ReplayOracle oracle(kLog, PastEnd::random);
   ask(oracle, ChoiceKind::next_fiber, 8);

@@ -46,22 +46,6 @@ TEST(RunQueue, ManyRounds_KeepsEveryId) {
   EXPECT_TRUE(queue.empty());
 }
 
-// What is fetched ahead is what will be taken.
-TEST(RunQueue, CandidateAfterATake_IsTheOneThatTakeLeavesThere) {
-  constexpr std::uint32_t count = 9;
-  for (std::uint32_t gone = 0; gone < 3; ++gone) {
-    for (std::uint32_t taken = 0; taken + gone < count; ++taken) {
-      RunQueue queue;
-      for (std::uint32_t id = 0; id < count; ++id) queue.push(100 + id);
-      for (std::uint32_t i = 0; i < gone; ++i) queue.take(1);
-      std::vector<std::uint32_t> expected;
-      for (std::uint32_t i = 0; i + 1 < queue.size(); ++i) expected.push_back(queue.candidate_after(taken, i));
-      queue.take(taken);
-      EXPECT_EQ(ids(queue), expected) << gone << ", " << taken;
-    }
-  }
-}
-
 class FixedOracle final : public Oracle {
  public:
   explicit FixedOracle(std::uint32_t answer) : answer_(answer) {}

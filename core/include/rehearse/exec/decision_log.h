@@ -50,11 +50,6 @@ class Decisions {
   // Once the oracle has failed nobody asks it again: every later choice throws the same.
   std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates);
 
-  // See Oracle::guess(); of a single candidate it is 0.
-  std::uint32_t guess(ChoiceKind kind, std::uint32_t options, std::uint32_t skipped) const noexcept {
-    return options == 1 ? 0 : oracle_.guess(kind, options, skipped);
-  }
-
   // What the oracle failed with; null: it has not.
   const std::exception_ptr& failure() const noexcept { return failure_; }
 

@@ -28,15 +28,6 @@ class Oracle {
 
   // Returns an index into `candidates`, which has at least two entries: a choice with one answer is not asked.
   virtual std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) = 0;
-
-  // A guess at a later answer of choose(): to the choice of this kind after `skipped` others of it, if it has `options`
-  // (at least two) candidates. Nothing but what is fetched into the caches ahead of its use depends on the guess: it may
-  // be wrong, and kNoGuess costs a run some speed and nothing else. Called between any two choices, also before the
-  // first.
-  static constexpr std::uint32_t kNoGuess = UINT32_MAX;
-  virtual std::uint32_t guess(ChoiceKind, std::uint32_t /*options*/, std::uint32_t /*skipped*/) const noexcept {
-    return kNoGuess;
-  }
 };
 
 }  // namespace rehearse

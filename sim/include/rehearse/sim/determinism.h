@@ -70,9 +70,6 @@ class WitnessOracle final : public Oracle {
 
   // Throws what the other oracle throws.
   std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) override;
-  std::uint32_t guess(ChoiceKind kind, std::uint32_t options, std::uint32_t skipped) const noexcept override {
-    return answers_.guess(kind, options, skipped);
-  }
 
   RunPath path(const DecisionLog& decisions, std::uint64_t events_hash) const;
 

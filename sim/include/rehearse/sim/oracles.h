@@ -22,8 +22,6 @@ class RandomOracle final : public Oracle {
  public:
   explicit RandomOracle(std::uint64_t seed) : seed_(seed) {}
   std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) override;
-  // Right, but before the kind's first choice, and when RandomStream::below() rejects a draw that is skipped here.
-  std::uint32_t guess(ChoiceKind kind, std::uint32_t options, std::uint32_t skipped) const noexcept override;
 
  private:
   std::uint64_t seed_;
@@ -34,7 +32,6 @@ class RandomOracle final : public Oracle {
 class RoundRobinOracle final : public Oracle {
  public:
   std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>) override { return 0; }
-  std::uint32_t guess(ChoiceKind, std::uint32_t, std::uint32_t) const noexcept override { return 0; }
 };
 
 // A run does not fit the log that it replays. The run cannot go on: the executor ends its world.
@@ -79,8 +76,6 @@ class ReplayOracle final : public Oracle {
   ReplayOracle(std::vector<Decision> log, PastEnd past_end, std::uint64_t seed = 0);
 
   std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) override;
-  // The log's next answers, as if they all were of this kind; past its end those of PastEnd::random.
-  std::uint32_t guess(ChoiceKind kind, std::uint32_t options, std::uint32_t skipped) const noexcept override;
 
   // Decisions answered so far, those past the end of the log included.
   std::size_t answered() const noexcept { return next_; }
