@@ -21,7 +21,7 @@ class WaitQueue;
 // One fiber of a rank: its main one or a helper (a thread that the rank made, a completion callback).
 // Owned by its executor's FiberTable. A thousand of them do not fit the caches near the core, so what a switch touches
 // lies together: the last cache line of a fiber, and the image right behind it.
-class alignas(64) Fiber {
+class alignas(kCacheLine) Fiber {
  public:
   enum class State : std::uint8_t { runnable, running, blocked, ended };
 
@@ -34,7 +34,7 @@ class alignas(64) Fiber {
   boost::context::stack_context stack;
 
   // The last line but one: what blocking and waking touch.
-  alignas(64) const Observer* observer = nullptr;  // while blocked
+  alignas(kCacheLine) const Observer* observer = nullptr;  // while blocked
   Fiber* previous_waiter = nullptr;                // in its queue; see WaitQueue
   Fiber* next_waiter = nullptr;
   bool timed_out = false;  // its wait's limit has come

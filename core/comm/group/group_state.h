@@ -81,15 +81,16 @@ class GroupState final : public c10::intrusive_ptr_target {
   Mismatch::Side side_of(const RankWork& work, exec::CallSite where) const;
 
  private:
+  struct Entrance {
+    const void* process_group = nullptr;
+    const void* backend = nullptr;
+  };
+
   Communicators* world_;
   const std::uint32_t id_;
   const std::string name_;
   const std::vector<int> ranks_;
   std::vector<std::uint32_t> calls_;  // by rank: collectives, sends and receives so far
-  struct Entrance {
-    const void* process_group = nullptr;
-    const void* backend = nullptr;
-  };
   std::vector<Entrance> entrances_;  // by rank
   std::map<int, GroupMember> members_;  // by rank; most ranks never need one
   CollectiveMatcher collectives_;
