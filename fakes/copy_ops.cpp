@@ -194,15 +194,24 @@ void move_copies(const comm::Transfer& transfer, Workspace& workspace) {
   const Calls calls = transfer.calls;
   const auto root = static_cast<std::size_t>(calls[0]->root);
   switch (transfer.type) {
-    case c10d::OpType::BROADCAST: return broadcast(root, calls, workspace);
-    case c10d::OpType::ALLGATHER: return allgather(calls, workspace);
-    case c10d::OpType::_ALLGATHER_BASE: return allgather_base(calls, workspace);
-    case c10d::OpType::GATHER: return gather_to_root(root, calls, workspace);
-    case c10d::OpType::SCATTER: return scatter_from_root(root, calls, workspace);
-    case c10d::OpType::ALLTOALL_BASE: return alltoall_base(calls, workspace);
-    case c10d::OpType::ALLTOALL: return alltoall(calls, workspace);
-    case c10d::OpType::SEND: return send_to_receive(calls, workspace);
-    default: return;
+    case c10d::OpType::BROADCAST:
+      return broadcast(root, calls, workspace);
+    case c10d::OpType::ALLGATHER:
+      return allgather(calls, workspace);
+    case c10d::OpType::_ALLGATHER_BASE:
+      return allgather_base(calls, workspace);
+    case c10d::OpType::GATHER:
+      return gather_to_root(root, calls, workspace);
+    case c10d::OpType::SCATTER:
+      return scatter_from_root(root, calls, workspace);
+    case c10d::OpType::ALLTOALL_BASE:
+      return alltoall_base(calls, workspace);
+    case c10d::OpType::ALLTOALL:
+      return alltoall(calls, workspace);
+    case c10d::OpType::SEND:
+      return send_to_receive(calls, workspace);
+    default:
+      return;
   }
 }
 

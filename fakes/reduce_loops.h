@@ -25,43 +25,57 @@ using Unsigned = std::conditional_t<sizeof(A) == 8, std::uint64_t, std::uint32_t
 struct Sum {
   template <class A>
   static A apply(A a, A b) {
-    if constexpr (std::is_floating_point_v<A>) return a + b;
-    else return static_cast<A>(static_cast<Unsigned<A>>(a) + static_cast<Unsigned<A>>(b));
+    if constexpr (std::is_floating_point_v<A>)
+      return a + b;
+    else
+      return static_cast<A>(static_cast<Unsigned<A>>(a) + static_cast<Unsigned<A>>(b));
   }
 };
 
 struct Product {
   template <class A>
   static A apply(A a, A b) {
-    if constexpr (std::is_floating_point_v<A>) return a * b;
-    else return static_cast<A>(static_cast<Unsigned<A>>(a) * static_cast<Unsigned<A>>(b));
+    if constexpr (std::is_floating_point_v<A>)
+      return a * b;
+    else
+      return static_cast<A>(static_cast<Unsigned<A>>(a) * static_cast<Unsigned<A>>(b));
   }
 };
 
 // For floating types a NaN on either side stays: `b != b` brings a new one in, and no comparison lets an old one go.
 struct Min {
   template <class A>
-  static A apply(A a, A b) { return ((b < a) | (b != b)) ? b : a; }
+  static A apply(A a, A b) {
+    return ((b < a) | (b != b)) ? b : a;
+  }
 };
 
 struct Max {
   template <class A>
-  static A apply(A a, A b) { return ((b > a) | (b != b)) ? b : a; }
+  static A apply(A a, A b) {
+    return ((b > a) | (b != b)) ? b : a;
+  }
 };
 
 struct Band {
   template <class A>
-  static A apply(A a, A b) { return static_cast<A>(a & b); }
+  static A apply(A a, A b) {
+    return static_cast<A>(a & b);
+  }
 };
 
 struct Bor {
   template <class A>
-  static A apply(A a, A b) { return static_cast<A>(a | b); }
+  static A apply(A a, A b) {
+    return static_cast<A>(a | b);
+  }
 };
 
 struct Bxor {
   template <class A>
-  static A apply(A a, A b) { return static_cast<A>(a ^ b); }
+  static A apply(A a, A b) {
+    return static_cast<A>(a ^ b);
+  }
 };
 
 template <class N>
@@ -140,18 +154,27 @@ bool set_fold(ReduceKernel& kernel) {
 template <class N>
 bool find_fold(Fold fold, ReduceKernel& kernel) {
   switch (fold) {
-    case Fold::sum: return set_fold<N, Sum>(kernel);
-    case Fold::product: return set_fold<N, Product>(kernel);
-    case Fold::min: return set_fold<N, Min>(kernel);
-    case Fold::max: return set_fold<N, Max>(kernel);
-    default: break;
+    case Fold::sum:
+      return set_fold<N, Sum>(kernel);
+    case Fold::product:
+      return set_fold<N, Product>(kernel);
+    case Fold::min:
+      return set_fold<N, Min>(kernel);
+    case Fold::max:
+      return set_fold<N, Max>(kernel);
+    default:
+      break;
   }
   if constexpr (!std::is_floating_point_v<typename N::Acc>) {
     switch (fold) {
-      case Fold::band: return set_fold<N, Band>(kernel);
-      case Fold::bor: return set_fold<N, Bor>(kernel);
-      case Fold::bxor: return set_fold<N, Bxor>(kernel);
-      default: break;
+      case Fold::band:
+        return set_fold<N, Band>(kernel);
+      case Fold::bor:
+        return set_fold<N, Bor>(kernel);
+      case Fold::bxor:
+        return set_fold<N, Bxor>(kernel);
+      default:
+        break;
     }
   }
   return false;
@@ -176,16 +199,26 @@ bool find(Fold fold, ReduceKernel& kernel) {
 bool find_kernel(Element element, Fold fold, ReduceKernel& kernel) {
   kernel = ReduceKernel{};
   switch (element) {
-    case Element::f32: return find<Same<float>>(fold, kernel);
-    case Element::f64: return find<Same<double>>(fold, kernel);
-    case Element::f16: return find<Half>(fold, kernel);
-    case Element::bf16: return find<BFloat16>(fold, kernel);
-    case Element::f8_e4m3fn: return find<Float8E4M3>(fold, kernel);
-    case Element::f8_e5m2: return find<Float8E5M2>(fold, kernel);
-    case Element::i8: return find<Same<std::int8_t>>(fold, kernel);
-    case Element::u8: return find<Same<std::uint8_t>>(fold, kernel);
-    case Element::i32: return find<Same<std::int32_t>>(fold, kernel);
-    case Element::i64: return find<Same<std::int64_t>>(fold, kernel);
+    case Element::f32:
+      return find<Same<float>>(fold, kernel);
+    case Element::f64:
+      return find<Same<double>>(fold, kernel);
+    case Element::f16:
+      return find<Half>(fold, kernel);
+    case Element::bf16:
+      return find<BFloat16>(fold, kernel);
+    case Element::f8_e4m3fn:
+      return find<Float8E4M3>(fold, kernel);
+    case Element::f8_e5m2:
+      return find<Float8E5M2>(fold, kernel);
+    case Element::i8:
+      return find<Same<std::int8_t>>(fold, kernel);
+    case Element::u8:
+      return find<Same<std::uint8_t>>(fold, kernel);
+    case Element::i32:
+      return find<Same<std::int32_t>>(fold, kernel);
+    case Element::i64:
+      return find<Same<std::int64_t>>(fold, kernel);
   }
   return false;
 }

@@ -16,10 +16,14 @@ constexpr std::size_t kBlockBytesMin = 2 << 10;
 double scalar_of(const at::Tensor& tensor) {
   const void* const data = tensor.unsafeGetTensorImpl()->data();
   switch (tensor.scalar_type()) {
-    case c10::ScalarType::Double: return *static_cast<const double*>(data);
-    case c10::ScalarType::Half: return *static_cast<const c10::Half*>(data);
-    case c10::ScalarType::BFloat16: return *static_cast<const c10::BFloat16*>(data);
-    default: return *static_cast<const float*>(data);
+    case c10::ScalarType::Double:
+      return *static_cast<const double*>(data);
+    case c10::ScalarType::Half:
+      return *static_cast<const c10::Half*>(data);
+    case c10::ScalarType::BFloat16:
+      return *static_cast<const c10::BFloat16*>(data);
+    default:
+      return *static_cast<const float*>(data);
   }
 }
 
@@ -30,10 +34,14 @@ double factor_of(const Operation& call, c10::ScalarType dtype) {
       supplement.tensor_factor.defined() ? scalar_of(supplement.tensor_factor) : supplement.double_factor;
   switch (dtype) {
     case c10::ScalarType::Double:
-    case c10::ScalarType::ComplexDouble: return factor;
-    case c10::ScalarType::Half: return c10::Half(static_cast<float>(factor));
-    case c10::ScalarType::BFloat16: return c10::BFloat16(static_cast<float>(factor));
-    default: return static_cast<float>(factor);
+    case c10::ScalarType::ComplexDouble:
+      return factor;
+    case c10::ScalarType::Half:
+      return c10::Half(static_cast<float>(factor));
+    case c10::ScalarType::BFloat16:
+      return c10::BFloat16(static_cast<float>(factor));
+    default:
+      return static_cast<float>(factor);
   }
 }
 
@@ -182,12 +190,18 @@ void reduce_scatter(Calls calls, Workspace& workspace) {
 void move_reduction(const comm::Transfer& transfer, Workspace& workspace) {
   const Calls calls = transfer.calls;
   switch (transfer.type) {
-    case c10d::OpType::ALLREDUCE: return allreduce(calls, workspace);
-    case c10d::OpType::_ALLREDUCE_SPARSE: return allreduce_sparse(calls, workspace);
-    case c10d::OpType::REDUCE: return reduce(*calls[0], calls, workspace);
-    case c10d::OpType::REDUCE_SCATTER: return reduce_scatter(calls, workspace);
-    case c10d::OpType::_REDUCE_SCATTER_BASE: return reduce_scatter_base(calls, workspace);
-    default: return;
+    case c10d::OpType::ALLREDUCE:
+      return allreduce(calls, workspace);
+    case c10d::OpType::_ALLREDUCE_SPARSE:
+      return allreduce_sparse(calls, workspace);
+    case c10d::OpType::REDUCE:
+      return reduce(*calls[0], calls, workspace);
+    case c10d::OpType::REDUCE_SCATTER:
+      return reduce_scatter(calls, workspace);
+    case c10d::OpType::_REDUCE_SCATTER_BASE:
+      return reduce_scatter_base(calls, workspace);
+    default:
+      return;
   }
 }
 

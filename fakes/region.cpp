@@ -86,23 +86,35 @@ void gather(std::byte* to, const Region& region, std::int64_t count, std::size_t
     return;
   }
   switch (element_bytes) {
-    case 1: return gather_elements<1>(to, region, count, 1);
-    case 2: return gather_elements<2>(to, region, count, 2);
-    case 4: return gather_elements<4>(to, region, count, 4);
-    case 8: return gather_elements<8>(to, region, count, 8);
-    case 16: return gather_elements<16>(to, region, count, 16);
-    default: return gather_elements<0>(to, region, count, element_bytes);
+    case 1:
+      return gather_elements<1>(to, region, count, 1);
+    case 2:
+      return gather_elements<2>(to, region, count, 2);
+    case 4:
+      return gather_elements<4>(to, region, count, 4);
+    case 8:
+      return gather_elements<8>(to, region, count, 8);
+    case 16:
+      return gather_elements<16>(to, region, count, 16);
+    default:
+      return gather_elements<0>(to, region, count, element_bytes);
   }
 }
 
 void scatter(const Region& region, const std::byte* from, std::int64_t count, std::size_t element_bytes) {
   switch (element_bytes) {
-    case 1: return scatter_elements<1>(region, from, count, 1);
-    case 2: return scatter_elements<2>(region, from, count, 2);
-    case 4: return scatter_elements<4>(region, from, count, 4);
-    case 8: return scatter_elements<8>(region, from, count, 8);
-    case 16: return scatter_elements<16>(region, from, count, 16);
-    default: return scatter_elements<0>(region, from, count, element_bytes);
+    case 1:
+      return scatter_elements<1>(region, from, count, 1);
+    case 2:
+      return scatter_elements<2>(region, from, count, 2);
+    case 4:
+      return scatter_elements<4>(region, from, count, 4);
+    case 8:
+      return scatter_elements<8>(region, from, count, 8);
+    case 16:
+      return scatter_elements<16>(region, from, count, 16);
+    default:
+      return scatter_elements<0>(region, from, count, element_bytes);
   }
 }
 

@@ -12,8 +12,8 @@ namespace rehearse::fakes {
 // `first`, `first + 1`, ... : consecutive elements of a tensor in logical order. Raw memory and sizes: reading or
 // writing through it dispatches nothing and touches no thread-local state. Does not own the tensor.
 struct Region {
-  std::byte* data = nullptr;                 // of the tensor's first element
-  const c10::TensorImpl* layout = nullptr;   // null: contiguous
+  std::byte* data = nullptr;                // of the tensor's first element
+  const c10::TensorImpl* layout = nullptr;  // null: contiguous
   std::int64_t first = 0;
 };
 

@@ -34,8 +34,10 @@ bool is_known(c10d::OpType type) {
     case c10d::OpType::SEND:
     case c10d::OpType::RECV:
     case c10d::OpType::RECVANYSOURCE:
-    case c10d::OpType::BARRIER: return true;
-    default: return reduces(type);
+    case c10d::OpType::BARRIER:
+      return true;
+    default:
+      return reduces(type);
   }
 }
 

@@ -14,7 +14,8 @@ extern "C" {
 }
 
 // For a function that calls AsanStack::leave() and returns before the switch itself. When the stack that it leaves has
-// ended, the frames that AddressSanitizer keeps elsewhere to find uses after return are gone at once: it must have none.
+// ended, the frames that AddressSanitizer keeps elsewhere to find uses after return are gone at once: it must have
+// none.
 #define REHEARSE_LEAVES_STACK [[gnu::no_sanitize_address]]
 
 namespace rehearse::exec {

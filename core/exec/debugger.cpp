@@ -43,8 +43,6 @@ DebuggerView::DebuggerView(const void* fibers, const void* current) {
                              .stack_top = offset(fiber, &fiber.stack.sp)};
 }
 
-DebuggerView::~DebuggerView() {
-  rehearse_debugger_table.fibers = nullptr;
-}
+DebuggerView::~DebuggerView() { rehearse_debugger_table.fibers = nullptr; }
 
 }  // namespace rehearse::exec

@@ -32,7 +32,8 @@ std::uint32_t Decisions::choose(ChoiceKind kind, std::span<const std::uint32_t> 
   if (candidates.empty()) {
     throw std::logic_error(fmt::format("choice '{}' has no candidates", to_string(kind)));
   }
-  if (failure_ != nullptr) [[unlikely]] std::rethrow_exception(failure_);
+  if (failure_ != nullptr) [[unlikely]]
+    std::rethrow_exception(failure_);
   if (candidates.size() == 1) return 0;
   try {
     return ask(kind, candidates);

@@ -49,7 +49,8 @@ constinit thread_local Fiber* t_current_fiber = nullptr;
 
 Fiber& require_fiber(const char* caller) {
   if (t_current_fiber == nullptr) {
-    throw std::logic_error(fmt::format("{} was called outside of a rank; it may only be called in a rank's body", caller));
+    throw std::logic_error(
+        fmt::format("{} was called outside of a rank; it may only be called in a rank's body", caller));
   }
   return *t_current_fiber;
 }

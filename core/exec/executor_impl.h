@@ -34,8 +34,8 @@ class RankExecutor::Impl {
   Fiber& spawn(int rank, std::function<void()> work);
   void stop(Ending ending, std::string reason) noexcept;
 
-  // The next context to run; the host when no fiber can. Called by Boost.Fiber in a context that it takes off the stage:
-  // one that ends, or waits in a primitive of Boost's.
+  // The next context to run; the host when no fiber can. Called by Boost.Fiber in a context that it takes off the
+  // stage: one that ends, or waits in a primitive of Boost's.
   boost::fibers::context* pick_next() noexcept;
 
   void make_runnable(Fiber& fiber) noexcept;

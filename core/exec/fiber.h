@@ -35,23 +35,23 @@ class alignas(kCacheLine) Fiber {
 
   // The last line but one: what blocking and waking touch.
   alignas(kCacheLine) const Observer* observer = nullptr;  // while blocked
-  Fiber* previous_waiter = nullptr;                // in its queue; see WaitQueue
+  Fiber* previous_waiter = nullptr;                        // in its queue; see WaitQueue
   Fiber* next_waiter = nullptr;
   bool timed_out = false;  // its wait's limit has come
 
   alignas(32) NativeState native;  // its last bytes begin the last line
   RankExecutor::Impl* executor = nullptr;
   boost::fibers::context* context = nullptr;
-  WaitQueue* queue = nullptr;          // where it waits, or waited last: that one may be gone
-  std::uintptr_t suspended_at = 0;     // where in its stack; 0 before its first suspension
-  std::uint32_t id = 0;                // within the world; a candidate of ChoiceKind::next_fiber
+  WaitQueue* queue = nullptr;       // where it waits, or waited last: that one may be gone
+  std::uintptr_t suspended_at = 0;  // where in its stack; 0 before its first suspension
+  std::uint32_t id = 0;             // within the world; a candidate of ChoiceKind::next_fiber
   int rank = -1;
   std::uint32_t looks = 0;        // looks in a row (see this_rank::poll)
   std::uint32_t clock_reads = 0;  // clock reads in a row
   State state = State::blocked;
-  bool abort = false;        // the world ended: the blocked call throws when it resumes
-  bool polling = false;      // suspended by poll(): it runs again when somebody did something
-  bool in_queue = false;     // it waits in `queue`
+  bool abort = false;     // the world ended: the blocked call throws when it resumes
+  bool polling = false;   // suspended by poll(): it runs again when somebody did something
+  bool in_queue = false;  // it waits in `queue`
 
   bool is_main() const noexcept { return fiber_of_rank == 0; }
   bool active() const noexcept { return state != State::ended; }
@@ -82,7 +82,7 @@ class alignas(kCacheLine) Fiber {
 
   static constexpr std::size_t kBelow = 2 * kCacheLine;  // a frame of Boost.Fiber and the registers that it saves
   static constexpr std::size_t kAbove = 2 * kCacheLine;  // our callers
-  static constexpr std::size_t kResumePoint = 192;  // where a context keeps its stack pointer
+  static constexpr std::size_t kResumePoint = 192;       // where a context keeps its stack pointer
 };
 
 // The fiber that runs on this thread; null outside (the scheduler's own context included). Every call of libc that we

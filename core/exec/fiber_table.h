@@ -44,8 +44,8 @@ class FiberTable {
   std::vector<Fiber*> fibers_;
   std::vector<std::uint32_t> free_ids_;
   std::vector<std::unique_ptr<std::byte, Free>> blocks_;
-  std::byte* next_ = nullptr;  // in the last block
-  std::size_t left_ = 0;       // fibers that it has room for
+  std::byte* next_ = nullptr;   // in the last block
+  std::size_t left_ = 0;        // fibers that it has room for
   std::size_t next_block_ = 0;  // how many the next block is for
 };
 

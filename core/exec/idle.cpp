@@ -24,7 +24,9 @@ constexpr std::uint32_t kClockReadsFree = 10'000;
 
 class PollObserver final : public Observer {
  public:
-  std::string describe() const override { return "a poll (it looks again and again at something that does not change)"; }
+  std::string describe() const override {
+    return "a poll (it looks again and again at something that does not change)";
+  }
   bool is_opaque() const override { return true; }
 };
 
@@ -68,7 +70,8 @@ void RankExecutor::Impl::let_time_pass(VirtualTime to) {
   if (progress_) {
     timed_looks_ = 0;
   } else if (++timed_looks_ > options.idle_timed_looks_max) {
-    stop(Ending::livelock, fmt::format("{} looks at the clock or short sleeps while nothing else happened", timed_looks_));
+    stop(Ending::livelock,
+         fmt::format("{} looks at the clock or short sleeps while nothing else happened", timed_looks_));
   }
 }
 

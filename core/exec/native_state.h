@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cerrno>
 #include <cxxabi.h>
+#include <cerrno>
 #include <mutex>
 
 namespace rehearse::exec {
@@ -34,7 +34,8 @@ class NativeState {
     const bool any = live.exceptions->caught != nullptr || live.exceptions->uncaught != 0 ||
                      std::__once_callable != nullptr || std::__once_call != nullptr;
     out.has_more_ = any;
-    if (any || in.has_more_) [[unlikely]] exchange_more(live, out, in);
+    if (any || in.has_more_) [[unlikely]]
+      exchange_more(live, out, in);
   }
 
  private:

@@ -36,9 +36,7 @@ void Scheduler::awakened(boost::fibers::context* context, FiberProperties& prope
   }
 }
 
-boost::fibers::context* Scheduler::take_dispatcher() noexcept {
-  return std::exchange(dispatcher_, nullptr);
-}
+boost::fibers::context* Scheduler::take_dispatcher() noexcept { return std::exchange(dispatcher_, nullptr); }
 
 REHEARSE_LEAVES_STACK boost::fibers::context* Scheduler::pick_next() noexcept {
   if (dispatcher_due_) {

@@ -14,7 +14,7 @@
 namespace rehearse::exec {
 namespace {
 
-struct sigaction g_previous {};
+struct sigaction g_previous{};
 
 void on_fault(int signal, siginfo_t* info, void* context) {
   const Fiber* const fiber = current_fiber();
@@ -31,7 +31,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   } else if (g_previous.sa_handler != SIG_DFL && g_previous.sa_handler != SIG_IGN) {
     g_previous.sa_handler(signal);
   } else {
-    ::signal(signal, SIG_DFL);  // the fault repeats on return and ends the process
+    ::signal(signal, SIG_DFL);                // the fault repeats on return and ends the process
     if (info->si_code <= 0) ::raise(signal);  // sent by somebody: that does not repeat
   }
 }
@@ -45,7 +45,7 @@ StackOverflowGuard::StackOverflowGuard() {
   stack.ss_sp = signal_stack.data();
   stack.ss_size = signal_stack.size();
   ::sigaltstack(&stack, &previous_stack_);
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   ::sigaction(SIGSEGV, &action, &previous_);

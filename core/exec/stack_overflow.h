@@ -15,7 +15,7 @@ class StackOverflowGuard {
   ~StackOverflowGuard();
 
  private:
-  struct sigaction previous_ {};
+  struct sigaction previous_{};
   stack_t previous_stack_{};
 };
 

@@ -21,8 +21,8 @@ std::size_t page_bytes() noexcept {
 std::size_t round_up(std::size_t bytes, std::size_t unit) noexcept { return (bytes + unit - 1) / unit * unit; }
 
 // Wide enough for a function with a large frame not to step over it. An odd number of pages: stacks then lie an odd
-// number of pages apart, and their addresses spread over all sets of the core's table of page addresses, where multiples
-// of 64 KiB would meet in a few.
+// number of pages apart, and their addresses spread over all sets of the core's table of page addresses, where
+// multiples of 64 KiB would meet in a few.
 constexpr std::size_t kGuardBytes = std::size_t{68} << 10;
 constexpr std::size_t kStackBytesMin = std::size_t{64} << 10;
 
@@ -46,8 +46,8 @@ boost::context::stack_context StackPool::take() {
     return stack;
   }
   const std::size_t mapped = stack_bytes_ + kGuardBytes;
-  void* const base = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  void* const base =
+      ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (base == MAP_FAILED || ::mprotect(base, kGuardBytes, PROT_NONE) != 0) {
     const int error = errno;
     if (base != MAP_FAILED) ::munmap(base, mapped);

@@ -24,7 +24,8 @@ bool suspend_or_end(Fiber& fiber, const Observer& observer) {
   fiber.state = Fiber::State::blocked;
   executor.suspend(fiber);
   fiber.observer = nullptr;
-  if (executor.ending()) [[unlikely]] executor.note_where_it_hung(fiber, observer);
+  if (executor.ending()) [[unlikely]]
+    executor.note_where_it_hung(fiber, observer);
   return !fiber.abort;
 }
 

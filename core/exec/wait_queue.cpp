@@ -10,7 +10,8 @@
 
 namespace rehearse::exec {
 
-// The running fiber's place in a queue. The links lie in the fiber, not in its frame: who notifies then touches no stack.
+// The running fiber's place in a queue. The links lie in the fiber, not in its frame: who notifies then touches no
+// stack.
 class WaitQueue::Waiting {
  public:
   Waiting(WaitQueue& queue, Fiber& fiber) : queue_(queue), fiber_(fiber) {

@@ -63,15 +63,15 @@ Work Group::recv(at::Tensor tensor, int from, int tag) const {
   return checked().recv(tensors, from, tag);
 }
 
-Work Group::barrier() const {
-  return checked().barrier();
-}
+Work Group::barrier() const { return checked().barrier(); }
 
 Group Group::shrink(const std::vector<int>& ranks_to_exclude, bool abort) const {
   auto& parent = checked();
-  const auto backend = parent.getDefaultBackend()->shrink({ranks_to_exclude.begin(), ranks_to_exclude.end()}, abort ? 1 : 0);
+  const auto backend =
+      parent.getDefaultBackend()->shrink({ranks_to_exclude.begin(), ranks_to_exclude.end()}, abort ? 1 : 0);
   c10::intrusive_ptr<c10d::Store> store;
-  if (parent.getStore() != nullptr) store = c10::make_intrusive<c10d::PrefixStore>(backend->getGroupUid(), parent.getStore());
+  if (parent.getStore() != nullptr)
+    store = c10::make_intrusive<c10d::PrefixStore>(backend->getGroupUid(), parent.getStore());
   auto group = c10::make_intrusive<c10d::ProcessGroup>(store, backend->getRank(), backend->getSize());
   for (const auto& device : parent.getDeviceTypes()) group->setBackend(device.type(), parent.getBackendType(), backend);
   group->setDefaultBackend(parent.getBackendType());

@@ -45,13 +45,11 @@ std::string unknown_name(const std::string& name, const std::vector<ParameterSpe
   std::sort(names.begin(), names.end());
   const std::string nearest = nearest_spelling(name, names);
   const std::string hint = nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
-  return fmt::format("there is no parameter {}{}; the program takes {}", in_quotes(name), hint,
-                     fmt::join(names, ", "));
+  return fmt::format("there is no parameter {}{}; the program takes {}", in_quotes(name), hint, fmt::join(names, ", "));
 }
 
 const ParameterSpec* find(const std::vector<ParameterSpec>& specs, std::string_view name) {
-  const auto found =
-      std::find_if(specs.begin(), specs.end(), [&](const auto& spec) { return spec.name == name; });
+  const auto found = std::find_if(specs.begin(), specs.end(), [&](const auto& spec) { return spec.name == name; });
   return found == specs.end() ? nullptr : &*found;
 }
 
@@ -72,8 +70,8 @@ Parameters::Parameters(const std::vector<ParameterSpec>& specs, const std::map<s
     } else if (auto value = converted(*spec, from_user.value)) {
       values_[name] = std::move(*value);
     } else {
-      problems.push_back(fmt::format("{}parameter \"{}\" is {}; it takes {}", where, name,
-                                     shown(from_user.value), what_it_takes(*spec)));
+      problems.push_back(fmt::format("{}parameter \"{}\" is {}; it takes {}", where, name, shown(from_user.value),
+                                     what_it_takes(*spec)));
     }
   }
   if (!problems.empty()) throw ParameterError(fmt::format("{}", fmt::join(problems, "\n")));
@@ -87,23 +85,15 @@ const T& Parameters::get(std::string_view name, const char* type) const {
   }
   const T* value = std::get_if<T>(&found->second);
   if (value == nullptr) {
-    throw std::logic_error(fmt::format("the program reads parameter \"{}\" as {} but declared it as {}", name,
-                                       type, type_name(found->second)));
+    throw std::logic_error(fmt::format("the program reads parameter \"{}\" as {} but declared it as {}", name, type,
+                                       type_name(found->second)));
   }
   return *value;
 }
 
-bool Parameters::flag(std::string_view name) const {
-  return get<bool>(name, "true or false");
-}
-std::int64_t Parameters::integer(std::string_view name) const {
-  return get<std::int64_t>(name, "an integer");
-}
-double Parameters::number(std::string_view name) const {
-  return get<double>(name, "a number");
-}
-const std::string& Parameters::text(std::string_view name) const {
-  return get<std::string>(name, "a text");
-}
+bool Parameters::flag(std::string_view name) const { return get<bool>(name, "true or false"); }
+std::int64_t Parameters::integer(std::string_view name) const { return get<std::int64_t>(name, "an integer"); }
+double Parameters::number(std::string_view name) const { return get<double>(name, "a number"); }
+const std::string& Parameters::text(std::string_view name) const { return get<std::string>(name, "a text"); }
 
 }  // namespace rehearse

@@ -21,17 +21,14 @@ std::deque<Program>& registry() {
 
 // A clash of names is reported by programs() and not here: an exception in a static initialiser would end the
 // process before anything could print it.
-RegisteredProgram::RegisteredProgram(Program program) {
-  registry().push_back(std::move(program));
-}
+RegisteredProgram::RegisteredProgram(Program program) { registry().push_back(std::move(program)); }
 
 std::vector<const Program*> programs() {
   std::vector<const Program*> sorted;
   for (const Program& program : registry()) sorted.push_back(&program);
-  std::sort(sorted.begin(), sorted.end(),
-            [](const Program* a, const Program* b) { return a->name < b->name; });
-  const auto clash = std::adjacent_find(
-      sorted.begin(), sorted.end(), [](const Program* a, const Program* b) { return a->name == b->name; });
+  std::sort(sorted.begin(), sorted.end(), [](const Program* a, const Program* b) { return a->name < b->name; });
+  const auto clash = std::adjacent_find(sorted.begin(), sorted.end(),
+                                        [](const Program* a, const Program* b) { return a->name == b->name; });
   if (clash != sorted.end()) {
     throw std::logic_error(fmt::format("two programs of this executable are named \"{}\"", (*clash)->name));
   }

@@ -9,9 +9,7 @@ RankContext::Label::Label(RankContext& context, std::string_view name) : context
   context_.push_label(name);
 }
 
-RankContext::Label::~Label() {
-  context_.pop_label();
-}
+RankContext::Label::~Label() { context_.pop_label(); }
 
 void RankContext::expect(bool holds, std::string_view what, std::string_view detail) {
   if (holds) {

@@ -8,13 +8,9 @@
 namespace rehearse {
 namespace {
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-bool same_letter(char a, char b) {
-  return lower(a) == lower(b);
-}
+bool same_letter(char a, char b) { return lower(a) == lower(b); }
 
 // Letters to insert, delete, change or swap with their neighbour, to make `b` of `a`; upper case counts as lower.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -25,8 +21,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t change = last[j - 1] + (same_letter(a[i - 1], b[j - 1]) ? 0 : 1);
       row[j] = std::min({change, last[j] + 1, row[j - 1] + 1});
-      const bool swapped =
-          i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]);
+      const bool swapped = i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]);
       if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
     before_last.swap(last);

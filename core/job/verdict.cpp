@@ -37,13 +37,9 @@ static_assert(rows_follow_enum(), "a verdict is its row's index");
 
 }  // namespace
 
-std::string_view to_string(Verdict verdict) noexcept {
-  return kTable[static_cast<std::size_t>(verdict)].name;
-}
+std::string_view to_string(Verdict verdict) noexcept { return kTable[static_cast<std::size_t>(verdict)].name; }
 
-int exit_code(Verdict verdict) noexcept {
-  return kTable[static_cast<std::size_t>(verdict)].exit_code;
-}
+int exit_code(Verdict verdict) noexcept { return kTable[static_cast<std::size_t>(verdict)].exit_code; }
 
 std::vector<Verdict> all_verdicts() {
   std::vector<Verdict> verdicts;

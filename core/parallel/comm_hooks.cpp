@@ -14,9 +14,7 @@ namespace {
 class FunctionHook : public c10d::CppCommHookInterface<CommHook> {
  public:
   using CppCommHookInterface::CppCommHookInterface;
-  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
-    return state_(bucket);
-  }
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override { return state_(bucket); }
 };
 
 // The reducer copies what the future holds into the gradients, and thereby casts it back.
@@ -58,13 +56,11 @@ std::unique_ptr<c10d::CommHookInterface> bf16_compress_hook(c10::intrusive_ptr<c
   return bf16_compress_wrapper(allreduce_hook(std::move(group)));
 }
 
-std::unique_ptr<c10d::CommHookInterface> fp16_compress_wrapper(
-    std::unique_ptr<c10d::CommHookInterface> hook) {
+std::unique_ptr<c10d::CommHookInterface> fp16_compress_wrapper(std::unique_ptr<c10d::CommHookInterface> hook) {
   return std::make_unique<CastingHook>(std::move(hook), at::kHalf);
 }
 
-std::unique_ptr<c10d::CommHookInterface> bf16_compress_wrapper(
-    std::unique_ptr<c10d::CommHookInterface> hook) {
+std::unique_ptr<c10d::CommHookInterface> bf16_compress_wrapper(std::unique_ptr<c10d::CommHookInterface> hook) {
   return std::make_unique<CastingHook>(std::move(hook), at::kBFloat16);
 }
 

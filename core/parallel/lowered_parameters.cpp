@@ -51,8 +51,7 @@ void cast_gradient(const at::Tensor& parameter, at::ScalarType dtype) {
 
 class LoweredParameters::State : public std::enable_shared_from_this<State> {
  public:
-  State(const MixedPrecision& given, std::weak_ptr<c10d::Reducer> of)
-      : dtypes(given), reducer_(std::move(of)) {}
+  State(const MixedPrecision& given, std::weak_ptr<c10d::Reducer> of) : dtypes(given), reducer_(std::move(of)) {}
 
   void add(const at::Tensor& parameter, std::optional<std::size_t> index) {
     place_of_.emplace(parameter.unsafeGetTensorImpl(), parameters_.size());
@@ -73,8 +72,7 @@ class LoweredParameters::State : public std::enable_shared_from_this<State> {
   }
 
   void restore(const std::vector<at::Tensor>& parameters) {
-    for (const auto& parameter : parameters)
-      restore(parameters_[place_of_.at(parameter.unsafeGetTensorImpl())]);
+    for (const auto& parameter : parameters) restore(parameters_[place_of_.at(parameter.unsafeGetTensorImpl())]);
     if (!lowered_ || ends_ || torch::autograd::get_current_graph_task_id() < 0) return;
     ends_ = true;  // with this backward: those that take no gradient are in no bucket
     torch::autograd::Engine::get_default_engine().queue_callback([self = shared_from_this()] {
@@ -91,8 +89,7 @@ class LoweredParameters::State : public std::enable_shared_from_this<State> {
     each.full = each.parameter.variable_data();
     cast_gradient(each.parameter, dtype);
     each.parameter.set_data(each.full.to(dtype, /*non_blocking=*/false, /*copy=*/true));
-    if (!each.index || each.full.scalar_type() == dtype)
-      return;  // of one dtype, the accumulator stays the same
+    if (!each.index || each.full.scalar_type() == dtype) return;  // of one dtype, the accumulator stays the same
     each.accumulator = torch::autograd::impl::grad_accumulator(each.parameter);
     each.hook = each.accumulator->add_post_hook(std::make_unique<GradientReady>(reducer_, *each.index));
   }
@@ -122,8 +119,7 @@ class LoweredParameters::Hook : public c10d::CppCommHookInterface<std::shared_pt
     const at::NoGradGuard no_grad;
     at::Tensor buffer = bucket.getBuffer();
     const auto& dtypes = state_->dtypes;
-    if (dtypes.reduce_dtype && dtypes.reduce_dtype != dtypes.param_dtype)
-      buffer = buffer.to(*dtypes.reduce_dtype);
+    if (dtypes.reduce_dtype && dtypes.reduce_dtype != dtypes.param_dtype) buffer = buffer.to(*dtypes.reduce_dtype);
     std::vector<at::Tensor> sum = {buffer};
     group_->allreduce(sum)->wait();
     sum[0].div_(group_->getSize());
@@ -149,22 +145,15 @@ LoweredParameters::LoweredParameters(const MixedPrecision& dtypes, const torch::
     state_->add(parameter, found != index_of.end() ? std::optional(found->second) : std::nullopt);
   }
   if (dtypes.buffer_dtype) {
-    for (const auto& buffer : module_buffers(module, ignored))
-      buffer.set_data(buffer.to(*dtypes.buffer_dtype));
+    for (const auto& buffer : module_buffers(module, ignored)) buffer.set_data(buffer.to(*dtypes.buffer_dtype));
   }
   reducer->register_comm_hook(std::make_unique<Hook>(state_, group));
 }
 
-LoweredParameters::~LoweredParameters() {
-  state_->restore();
-}
+LoweredParameters::~LoweredParameters() { state_->restore(); }
 
-bool LoweredParameters::lower() {
-  return state_->lower();
-}
+bool LoweredParameters::lower() { return state_->lower(); }
 
-void LoweredParameters::restore() {
-  state_->restore();
-}
+void LoweredParameters::restore() { state_->restore(); }
 
 }  // namespace rehearse::parallel

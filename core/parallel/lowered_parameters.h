@@ -18,9 +18,8 @@ class LoweredParameters {
  public:
   // Casts the buffers, and registers a communication hook that ends the iteration for a bucket: it adds up
   // the gradients in reduce_dtype and puts parameters and gradients back into full precision.
-  LoweredParameters(const MixedPrecision& dtypes, const torch::nn::Module& module,
-                    const IgnoredNames& ignored, const ReducedParameters& reduced,
-                    const c10::intrusive_ptr<c10d::ProcessGroup>& group,
+  LoweredParameters(const MixedPrecision& dtypes, const torch::nn::Module& module, const IgnoredNames& ignored,
+                    const ReducedParameters& reduced, const c10::intrusive_ptr<c10d::ProcessGroup>& group,
                     const std::shared_ptr<c10d::Reducer>& reducer);
   LoweredParameters(const LoweredParameters&) = delete;
   LoweredParameters& operator=(const LoweredParameters&) = delete;

@@ -36,17 +36,15 @@ void check_parameters(const std::vector<at::Tensor>& parameters) {
     any_gradient |= parameter.requires_grad();
     device_types.insert(c10::DeviceTypeName(parameter.device().type(), /*lower_case=*/true));
   }
-  TORCH_CHECK(
-      any_gradient,
-      "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
-      "gradient.");
+  TORCH_CHECK(any_gradient,
+              "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
+              "gradient.");
   std::ostringstream list;
   for (const auto& type : device_types) list << (list.tellp() > 0 ? ", " : "") << "'" << type << "'";
-  TORCH_CHECK_VALUE(
-      device_types.size() == 1,
-      "DistributedDataParallel's input module must be on the same type of devices, but input module "
-      "parameters locate in {",
-      list.str(), "}.");
+  TORCH_CHECK_VALUE(device_types.size() == 1,
+                    "DistributedDataParallel's input module must be on the same type of devices, but input module "
+                    "parameters locate in {",
+                    list.str(), "}.");
 }
 
 // Each tensor once that has a name which is not ignored. `items`: an OrderedDict of names and tensors.
@@ -85,8 +83,7 @@ ReducedParameters reduced_parameters(const torch::nn::Module& module, const Igno
     for (const auto& item : owner.named_parameters(/*recurse=*/false)) {
       auto name = prefix + item.key();
       if (!item.value().requires_grad() || ignored.contains(name)) continue;
-      const auto [place, is_new] =
-          index_of.try_emplace(item.value().unsafeGetTensorImpl(), result.names.size());
+      const auto [place, is_new] = index_of.try_emplace(item.value().unsafeGetTensorImpl(), result.names.size());
       if (is_new) {
         result.tensors.push_back(item.value());
         result.names.push_back(std::move(name));
@@ -107,8 +104,7 @@ std::vector<at::Tensor> module_buffers(const torch::nn::Module& module, const Ig
   return unique(module.named_buffers(), ignored);
 }
 
-void broadcast_state(const c10::intrusive_ptr<c10d::ProcessGroup>& group, std::vector<at::Tensor> tensors,
-                     int root) {
+void broadcast_state(const c10::intrusive_ptr<c10d::ProcessGroup>& group, std::vector<at::Tensor> tensors, int root) {
   if (tensors.empty()) return;
   constexpr std::size_t kCoalescedBytes = std::size_t{250} * 1024 * 1024;
   const at::NoGradGuard no_grad;

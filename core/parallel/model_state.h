@@ -39,7 +39,6 @@ std::vector<at::Tensor> module_parameters(const torch::nn::Module& module, const
 std::vector<at::Tensor> module_buffers(const torch::nn::Module& module, const IgnoredNames& ignored);
 
 // The values of `root`, on all ranks of the group; coalesced up to 250 MiB. Blocks.
-void broadcast_state(const c10::intrusive_ptr<c10d::ProcessGroup>& group, std::vector<at::Tensor> tensors,
-                     int root);
+void broadcast_state(const c10::intrusive_ptr<c10d::ProcessGroup>& group, std::vector<at::Tensor> tensors, int root);
 
 }  // namespace rehearse::parallel

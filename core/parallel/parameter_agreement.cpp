@@ -56,16 +56,15 @@ std::vector<Parameter> parse(const Numbers& numbers) {
 std::string difference(const Parameter& zero, const Parameter& theirs) {
   if (theirs.sizes != zero.sizes) {
     return c10::str("sizes ", at::IntArrayRef(theirs.sizes),
-                    " appears not to match sizes of the same param in process 0, ",
-                    at::IntArrayRef(zero.sizes), ".");
+                    " appears not to match sizes of the same param in process 0, ", at::IntArrayRef(zero.sizes), ".");
   }
   if (theirs.strides != zero.strides) {
     return c10::str("strides ", at::IntArrayRef(theirs.strides),
-                    " appears not to match strides of the same param in process 0, ",
-                    at::IntArrayRef(zero.strides), ".");
+                    " appears not to match strides of the same param in process 0, ", at::IntArrayRef(zero.strides),
+                    ".");
   }
-  return c10::str("dtype ", theirs.dtype, " appears not to match dtype of the same param in process 0, ",
-                  zero.dtype, ".");
+  return c10::str("dtype ", theirs.dtype, " appears not to match dtype of the same param in process 0, ", zero.dtype,
+                  ".");
 }
 
 [[noreturn]] void fail(int rank, int other, const Numbers& zero_numbers, const Numbers& other_numbers,
@@ -75,8 +74,8 @@ std::string difference(const Parameter& zero, const Parameter& theirs) {
   if (zero.size() != theirs.size()) {
     const bool differs = rank == other;
     TORCH_CHECK(false, "DDP expects same model across all ranks, but Rank ", rank, " has ",
-                (differs ? theirs : zero).size(), " params, while rank ", differs ? 0 : other,
-                " has inconsistent ", (differs ? zero : theirs).size(), " params.");
+                (differs ? theirs : zero).size(), " params, while rank ", differs ? 0 : other, " has inconsistent ",
+                (differs ? zero : theirs).size(), " params.");
   }
   std::size_t at = 0;
   const auto same = [](const Parameter& a, const Parameter& b) {
@@ -90,8 +89,7 @@ std::string difference(const Parameter& zero, const Parameter& theirs) {
 
 }  // namespace
 
-void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group,
-                            const ReducedParameters& parameters) {
+void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group, const ReducedParameters& parameters) {
   const NumberExchange exchange(group, parameters.tensors.at(0).device());
   const auto own = description_of(parameters.tensors);
   const auto count = static_cast<std::int64_t>(parameters.tensors.size());

@@ -21,8 +21,7 @@ decltype(auto) with_parameter_names(const std::vector<std::string>& names, Body&
   try {
     return body();
   } catch (c10::Error& error) {
-    if (auto text = named_parameters_in(error.msg(), names); !text.empty())
-      error.add_context(std::move(text));
+    if (auto text = named_parameters_in(error.msg(), names); !text.empty()) error.add_context(std::move(text));
     throw;
   }
 }

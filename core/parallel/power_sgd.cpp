@@ -80,8 +80,7 @@ std::int64_t PowerSgd::rank_of(const at::Tensor& batch) const {
 
 PowerSgd::Split PowerSgd::split(const std::vector<at::Tensor>& gradients) {
   Split result;
-  std::vector<std::pair<std::vector<std::int64_t>, std::vector<at::Tensor>>>
-      shapes;  // in order of appearance
+  std::vector<std::pair<std::vector<std::int64_t>, std::vector<at::Tensor>>> shapes;  // in order of appearance
   for (const auto& gradient : gradients) {
     const auto whole = gradient.numel();
     elements_before_ += whole;
@@ -94,8 +93,8 @@ PowerSgd::Split PowerSgd::split(const std::vector<at::Tensor>& gradients) {
       continue;
     }
     elements_after_ += compressed;
-    const auto same = std::find_if(shapes.begin(), shapes.end(),
-                                   [&](const auto& shape) { return matrix.sizes() == shape.first; });
+    const auto same =
+        std::find_if(shapes.begin(), shapes.end(), [&](const auto& shape) { return matrix.sizes() == shape.first; });
     if (same == shapes.end()) {
       shapes.push_back({matrix.sizes().vec(), {matrix}});
     } else {

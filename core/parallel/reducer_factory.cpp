@@ -9,9 +9,7 @@
 namespace rehearse::parallel {
 namespace {
 
-std::int64_t bytes_of(double mebibytes) {
-  return static_cast<std::int64_t>(mebibytes * 1024 * 1024);
-}
+std::int64_t bytes_of(double mebibytes) { return static_cast<std::int64_t>(mebibytes * 1024 * 1024); }
 
 // The limits of DDP's buckets in bytes: those of the list, if there is one, else the two others.
 struct BucketLimits {
@@ -40,13 +38,13 @@ struct BucketLimits {
 // Which parameters share a bucket in the first iteration, in the order in which buckets are reduced:
 // gradients are expected in reverse order of use. Where buckets will be made anew from the order that the
 // reducer saw in the first iteration, all gradients of a kind wait for the last one till then.
-std::vector<std::vector<std::size_t>> initial_buckets(const ReducedParameters& parameters,
-                                                      const BucketLimits& limits, bool rebuilds) {
+std::vector<std::vector<std::size_t>> initial_buckets(const ReducedParameters& parameters, const BucketLimits& limits,
+                                                      bool rebuilds) {
   std::vector<std::size_t> sizes = {std::numeric_limits<std::size_t>::max()};
   if (!rebuilds) sizes = {static_cast<std::size_t>(limits.first), static_cast<std::size_t>(limits.cap)};
   if (!limits.list.empty()) sizes.assign(limits.list.begin(), limits.list.end());
-  auto buckets = std::get<0>(
-      c10d::compute_bucket_assignment_by_size(parameters.tensors, sizes, parameters.expect_sparse));
+  auto buckets =
+      std::get<0>(c10d::compute_bucket_assignment_by_size(parameters.tensors, sizes, parameters.expect_sparse));
   std::reverse(buckets.begin(), buckets.end());
   return buckets;
 }
@@ -63,9 +61,9 @@ std::shared_ptr<c10d::Reducer> make_reducer(const ReducedParameters& parameters,
   for (std::size_t i = 0; i < parameters.names.size(); ++i) names.emplace(i, parameters.names[i]);
   const auto buckets = initial_buckets(parameters, limits, rebuilds);
   auto reducer = std::make_shared<c10d::Reducer>(
-      parameters.tensors, buckets, group, parameters.expect_sparse, limits.cap,
-      options.find_unused_parameters, options.gradient_as_bucket_view && !lowered, std::move(names),
-      limits.first, options.skip_all_reduce_unused_params, /*use_python_reducer=*/false, limits.list);
+      parameters.tensors, buckets, group, parameters.expect_sparse, limits.cap, options.find_unused_parameters,
+      options.gradient_as_bucket_view && !lowered, std::move(names), limits.first,
+      options.skip_all_reduce_unused_params, /*use_python_reducer=*/false, limits.list);
   if (options.static_graph) reducer->set_static_graph();
   if (lowered) {
     reducer->set_mixed_precision_param_dtype(*options.mixed_precision->param_dtype);

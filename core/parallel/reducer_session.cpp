@@ -18,8 +18,7 @@ constexpr int kAuthoritativeRank = 0;
 
 }  // namespace
 
-ReducerSession::Impl::Impl(std::shared_ptr<torch::nn::Module> module,
-                           c10::intrusive_ptr<c10d::ProcessGroup> group,
+ReducerSession::Impl::Impl(std::shared_ptr<torch::nn::Module> module, c10::intrusive_ptr<c10d::ProcessGroup> group,
                            DistributedDataParallelOptions options)
     : module_(std::move(module)), group_(std::move(group)), options_(std::move(options)) {
   TORCH_CHECK(module_, "DistributedDataParallel was given an empty module");
@@ -44,8 +43,7 @@ void ReducerSession::Impl::set_up_reducer() {
   logger_ = std::make_shared<c10d::Logger>(reducer_);
   reducer_->set_logger(logger_);
   logger_->set_construction_data_and_log(module_->name(), /*device_ids=*/{}, /*output_device=*/-1,
-                                         options_.broadcast_buffers, /*has_sync_bn=*/false,
-                                         options_.static_graph);
+                                         options_.broadcast_buffers, /*has_sync_bn=*/false, options_.static_graph);
   if (options_.mixed_precision) {
     logger_->set_comm_hook("_reducer_allreduce_and_upcast_hook");
     lowered_.emplace(*options_.mixed_precision, *module_, ignored_, parameters_, group_, reducer_);
@@ -110,8 +108,7 @@ void ReducerSession::Impl::register_comm_hook(c10d::BuiltinCommHookType hook) {
   reducer_->register_builtin_comm_hook(hook);
 }
 
-void ReducerSession::Impl::register_comm_hook(std::unique_ptr<c10d::CommHookInterface> hook,
-                                              const std::string& name) {
+void ReducerSession::Impl::register_comm_hook(std::unique_ptr<c10d::CommHookInterface> hook, const std::string& name) {
   TORCH_CHECK(hook, "DistributedDataParallel: register_comm_hook() was given an empty hook");
   logger_->set_comm_hook(name);
   reducer_->register_comm_hook(std::move(hook));
@@ -146,45 +143,23 @@ std::vector<at::Tensor> ReducerSession::Impl::buffers_to_synchronize() const {
   return module_buffers(*module_, ignored_);
 }
 
-ReducerSession::ReducerSession(std::shared_ptr<torch::nn::Module> module,
-                               c10::intrusive_ptr<c10d::ProcessGroup> group,
+ReducerSession::ReducerSession(std::shared_ptr<torch::nn::Module> module, c10::intrusive_ptr<c10d::ProcessGroup> group,
                                DistributedDataParallelOptions options)
     : impl_(std::make_unique<Impl>(std::move(module), std::move(group), std::move(options))) {}
 ReducerSession::~ReducerSession() = default;
 
-void ReducerSession::before_forward() {
-  impl_->before_forward();
-}
-std::optional<at::ScalarType> ReducerSession::input_dtype() const noexcept {
-  return impl_->input_dtype();
-}
-bool ReducerSession::wants_outputs() const noexcept {
-  return impl_->wants_outputs();
-}
-void ReducerSession::after_forward(std::vector<at::Tensor>& outputs) {
-  impl_->after_forward(outputs);
-}
-bool ReducerSession::set_gradient_sync(bool on) noexcept {
-  return impl_->set_gradient_sync(on);
-}
-void ReducerSession::join(const JoinOptions& options, const std::function<void()>& body) {
-  impl_->join(options, body);
-}
-void ReducerSession::register_comm_hook(c10d::BuiltinCommHookType hook) {
-  impl_->register_comm_hook(hook);
-}
-void ReducerSession::register_comm_hook(std::unique_ptr<c10d::CommHookInterface> hook,
-                                        const std::string& name) {
+void ReducerSession::before_forward() { impl_->before_forward(); }
+std::optional<at::ScalarType> ReducerSession::input_dtype() const noexcept { return impl_->input_dtype(); }
+bool ReducerSession::wants_outputs() const noexcept { return impl_->wants_outputs(); }
+void ReducerSession::after_forward(std::vector<at::Tensor>& outputs) { impl_->after_forward(outputs); }
+bool ReducerSession::set_gradient_sync(bool on) noexcept { return impl_->set_gradient_sync(on); }
+void ReducerSession::join(const JoinOptions& options, const std::function<void()>& body) { impl_->join(options, body); }
+void ReducerSession::register_comm_hook(c10d::BuiltinCommHookType hook) { impl_->register_comm_hook(hook); }
+void ReducerSession::register_comm_hook(std::unique_ptr<c10d::CommHookInterface> hook, const std::string& name) {
   impl_->register_comm_hook(std::move(hook), name);
 }
-std::vector<at::Tensor> ReducerSession::parameters() const {
-  return impl_->parameters();
-}
-std::vector<GradientBucket> ReducerSession::buckets() const {
-  return impl_->buckets();
-}
-c10::DDPLoggingData ReducerSession::logging_data() const {
-  return impl_->logging_data();
-}
+std::vector<at::Tensor> ReducerSession::parameters() const { return impl_->parameters(); }
+std::vector<GradientBucket> ReducerSession::buckets() const { return impl_->buckets(); }
+c10::DDPLoggingData ReducerSession::logging_data() const { return impl_->logging_data(); }
 
 }  // namespace rehearse::parallel

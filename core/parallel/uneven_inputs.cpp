@@ -68,8 +68,8 @@ void ReducerSession::Impl::shadow_iteration() {
 }
 
 void ReducerSession::Impl::warn_of_skew() const {
-  TORCH_WARN("Detected uneven input skew of greater than ", kSkewToWarnOf, ". This means that rank ",
-             group_->getRank(), " has at least ", kSkewToWarnOf,
+  TORCH_WARN("Detected uneven input skew of greater than ", kSkewToWarnOf, ". This means that rank ", group_->getRank(),
+             " has at least ", kSkewToWarnOf,
              " fewer inputs than other currently-active ranks. This level of skew could lead to "
              "performance degradation during training.");
 }

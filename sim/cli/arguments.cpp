@@ -39,8 +39,7 @@ class Parser {
     if (help_) throw HelpAsked{help(name_, &command_)};
     for (const auto& option : command_.options) {
       const bool given = app_.get_option(std::string(option.name))->count() > 0;
-      if (given && !option.value.empty() && typed_.values[std::string(option.name)].empty())
-        refuse_missing(option);
+      if (given && !option.value.empty() && typed_.values[std::string(option.name)].empty()) refuse_missing(option);
     }
     for (const auto& extra : app_.remaining()) take(extra);
     if (typed_.operand.empty() && !command_.operand.question.empty())
@@ -66,8 +65,7 @@ class Parser {
   }
 
   [[noreturn]] void refuse_missing(const OptionSpec& option) const {
-    refuse(name_, &command_,
-           fmt::format("{} needs a value, as in {}={}", option.name, option.name, option.example));
+    refuse(name_, &command_, fmt::format("{} needs a value, as in {}={}", option.name, option.name, option.example));
   }
 
   // What CLI11 says begins with the option's name, of a flag without its dashes.
@@ -90,8 +88,7 @@ class Parser {
       const auto option = extra.substr(0, extra.find('='));
       std::vector<std::string> names = {"--help"};
       for (const auto& each : command_.options) names.emplace_back(each.name);
-      refuse(name_, &command_,
-             fmt::format("there is no option \"{}\"{}", option, did_you_mean(option, names)));
+      refuse(name_, &command_, fmt::format("there is no option \"{}\"{}", option, did_you_mean(option, names)));
     }
     if (command_.operand.name.empty() || !typed_.operand.empty()) {
       refuse(name_, &command_, fmt::format("\"{}\" is one word too many", extra));
@@ -108,8 +105,7 @@ class Parser {
 
 const CommandSpec& command_called(const std::string& name, const std::string& word) {
   if (const auto* const command = find_command(word)) return *command;
-  refuse(name, nullptr,
-         fmt::format("there is no command \"{}\"{}", word, did_you_mean(word, command_names())));
+  refuse(name, nullptr, fmt::format("there is no command \"{}\"{}", word, did_you_mean(word, command_names())));
 }
 
 // The first word is a command, or asks for a text.
@@ -126,18 +122,14 @@ const CommandSpec& chosen(const std::string& name, std::vector<std::string>& wor
   if (!word.starts_with('-')) return command_called(name, word);
   for (const auto& command : grammar()) {
     if (find_option(command, word.substr(0, word.find('='))) == nullptr) continue;
-    refuse(name, nullptr,
-           fmt::format("{} goes after the command, as in {} {} {}", word, name, command.name, word));
+    refuse(name, nullptr, fmt::format("{} goes after the command, as in {} {} {}", word, name, command.name, word));
   }
-  refuse(name, nullptr,
-         fmt::format("there is no option \"{}\"{}", word, did_you_mean(word, {"--help", "--version"})));
+  refuse(name, nullptr, fmt::format("there is no option \"{}\"{}", word, did_you_mean(word, {"--help", "--version"})));
 }
 
 }  // namespace
 
-std::string name_of(const std::string& self) {
-  return self.substr(self.rfind('/') + 1);
-}
+std::string name_of(const std::string& self) { return self.substr(self.rfind('/') + 1); }
 
 Arguments parse_arguments(int argc, const char* const* argv) {
   Arguments arguments;

@@ -27,8 +27,7 @@ Console::Console(Options options) : options_(options) {
   const bool able = term == nullptr || std::string_view(term) != "dumb";
   notes_on_terminal_ = able && isatty(options_.machine ? STDERR_FILENO : STDOUT_FILENO) != 0;
   const char* no_color = std::getenv("NO_COLOR");
-  color_ =
-      options_.color && !options_.machine && notes_on_terminal_ && (no_color == nullptr || *no_color == '\0');
+  color_ = options_.color && !options_.machine && notes_on_terminal_ && (no_color == nullptr || *no_color == '\0');
   if (!options_.machine) return;
   results_ = fdopen(dup(STDOUT_FILENO), "w");
   if (results_ == nullptr) throw OutputError("stdout: cannot be written");
@@ -70,8 +69,6 @@ void Console::end_progress() {
   if (notes_on_terminal_) note("\n");
 }
 
-void Console::error(std::string_view text) {
-  write(stderr, text);
-}
+void Console::error(std::string_view text) { write(stderr, text); }
 
 }  // namespace rehearse::cli

@@ -20,8 +20,7 @@ std::string crash_headline(const LastWords& words, const std::string& manner) {
                         : fmt::format("rank {} ended the process by {}", words.rank, by);
 }
 
-Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::string headline,
-                       const LastWords& words) {
+Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::string headline, const LastWords& words) {
   Report report;
   report.verdict = verdict;
   report.headline = std::move(headline);
@@ -32,8 +31,7 @@ Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::stri
   report.version = REHEARSE_VERSION;
   if (words.rank < 0) return report;
   const bool crashed = verdict == Verdict::crashed;
-  report.rank_lines.push_back(
-      line_of(words, crashed ? "failed" : "stopped", crashed ? signal_text(words.signal) : ""));
+  report.rank_lines.push_back(line_of(words, crashed ? "failed" : "stopped", crashed ? signal_text(words.signal) : ""));
   return report;
 }
 

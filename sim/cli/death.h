@@ -12,8 +12,7 @@ namespace rehearse::cli {
 
 // The facts of the scenario, and a line for the rank that ran, if that is known. Files and replay line are the
 // caller's.
-Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::string headline,
-                       const LastWords& words);
+Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::string headline, const LastWords& words);
 
 // "rank 2 ended the process by SIGSEGV (Segmentation fault)"; `manner` says how where nothing was noted.
 std::string crash_headline(const LastWords& words, const std::string& manner);

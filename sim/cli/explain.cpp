@@ -14,9 +14,7 @@ namespace rehearse::cli {
 namespace {
 
 // A report.json is told from a log by its first letter.
-bool is_json(std::string_view bytes) {
-  return bytes.starts_with('{');
-}
+bool is_json(std::string_view bytes) { return bytes.starts_with('{'); }
 
 std::size_t bytes_most(std::string_view beginning) {
   return is_json(beginning) ? std::size_t{256} << 20 : sim::run_log_bytes_most(beginning);

@@ -8,25 +8,20 @@ namespace {
 
 constexpr OptionSpec kSeed{"--seed", "N", "7", "instead of the scenario's [world] seed"};
 constexpr OptionSpec kRanks{"--ranks", "N", "8", "instead of the scenario's [world] ranks"};
-constexpr OptionSpec kOutput{"--output", "DIR", "out", "instead of the scenario's [output] directory",
-                             Takes::folder};
+constexpr OptionSpec kOutput{"--output", "DIR", "out", "instead of the scenario's [output] directory", Takes::folder};
 constexpr OptionSpec kSeeds{"--seeds", "A..B", "1..100", "the seeds to run, from A to B"};
 constexpr OptionSpec kJobs{"--jobs", "N", "2", "worker processes; as many as processors when left out"};
-constexpr OptionSpec kMaxFailures{"--max-failures", "K", "10",
-                                  "go on until K seeds have failed; 1 when left out"};
-constexpr OptionSpec kTimeLimit{
-    "--time-limit", "SECONDS", "60",
-    "a seed that takes longer (real time) is stopped and has failed; none when left out"};
+constexpr OptionSpec kMaxFailures{"--max-failures", "K", "10", "go on until K seeds have failed; 1 when left out"};
+constexpr OptionSpec kTimeLimit{"--time-limit", "SECONDS", "60",
+                                "a seed that takes longer (real time) is stopped and has failed; none when left out"};
 constexpr OptionSpec kKeepGoing{"--keep-going", "", "", "run all seeds, however many fail"};
-constexpr OptionSpec kJunit{"--junit", "FILE", "sweep.xml", "write JUnit XML: a test case for each seed",
-                            Takes::file};
+constexpr OptionSpec kJunit{"--junit", "FILE", "sweep.xml", "write JUnit XML: a test case for each seed", Takes::file};
 constexpr OptionSpec kReplaySeed{"--seed", "N", "7", "this seed, instead of the log's decisions"};
 constexpr OptionSpec kCheckDeterminism{"--check-determinism", "", "", "run twice and compare"};
 constexpr OptionSpec kQuiet{"--quiet", "", "", "no banner and no progress"};
 constexpr OptionSpec kJson{"--json", "", "",
                            "JSON on stdout and nothing else there; what the program prints goes to stderr"};
-constexpr OptionSpec kNoColor{"--no-color", "", "",
-                              "no colours on a terminal; so does the environment's NO_COLOR"};
+constexpr OptionSpec kNoColor{"--no-color", "", "", "no colours on a terminal; so does the environment's NO_COLOR"};
 
 constexpr OperandSpec kScenario{"SCENARIO", "which scenario?", "a scenario file (TOML)", Takes::scenario};
 
@@ -37,8 +32,7 @@ std::vector<CommandSpec> all_commands() {
        "Runs a scenario once, prints the report, and leaves report, trace and decision log.",
        kScenario,
        {kSeed, kRanks, kCheckDeterminism, kOutput, kQuiet, kJson, kNoColor},
-       {"run train.toml", "run train.toml --seed=7 --ranks=16 --output=out",
-        "run train.toml --json | jq .verdict"}},
+       {"run train.toml", "run train.toml --seed=7 --ranks=16 --output=out", "run train.toml --json | jq .verdict"}},
       {Command::sweep,
        "sweep",
        "Runs a scenario with many seeds, in several processes, until one fails. A seed that fails leaves "
@@ -47,10 +41,8 @@ std::vector<CommandSpec> all_commands() {
        "are "
        "counted as one bug. The exit code is that of the lowest failing seed.",
        kScenario,
-       {kSeeds, kJobs, kMaxFailures, kKeepGoing, kTimeLimit, kJunit, kRanks, kOutput, kQuiet, kJson,
-        kNoColor},
-       {"sweep train.toml --seeds=1..1000",
-        "sweep train.toml --seeds=1..1000 --keep-going --junit=sweep.xml"}},
+       {kSeeds, kJobs, kMaxFailures, kKeepGoing, kTimeLimit, kJunit, kRanks, kOutput, kQuiet, kJson, kNoColor},
+       {"sweep train.toml --seeds=1..1000", "sweep train.toml --seeds=1..1000 --keep-going --junit=sweep.xml"}},
       {Command::replay,
        "replay",
        "Runs again what a decision log holds, decision by decision, and says whether it is the same run. "
@@ -101,8 +93,8 @@ const CommandSpec* find_command(std::string_view name) {
 }
 
 const OptionSpec* find_option(const CommandSpec& command, std::string_view name) {
-  const auto found = std::find_if(command.options.begin(), command.options.end(),
-                                  [&](const auto& spec) { return spec.name == name; });
+  const auto found =
+      std::find_if(command.options.begin(), command.options.end(), [&](const auto& spec) { return spec.name == name; });
   return found == command.options.end() ? nullptr : &*found;
 }
 

@@ -45,8 +45,7 @@ std::string table(std::string_view title, const std::vector<Row>& rows) {
   std::size_t width = 0;
   for (const auto& row : rows) width = std::max(width, row.left.size());
   std::string text = fmt::format("\n{}:\n", title);
-  for (const auto& row : rows)
-    text += fmt::format("  {:<{}}  {}\n", row.left, width, wrapped(row.right, width + 4));
+  for (const auto& row : rows) text += fmt::format("  {:<{}}  {}\n", row.left, width, wrapped(row.right, width + 4));
   return text;
 }
 
@@ -110,8 +109,8 @@ std::string help(const std::string& name, const CommandSpec* command) {
          "virtual "
          "time,\none seed is one run.\n" +
          table("commands", rows) +
-         table("options", {{"--help", "print this; after a command, that command's"},
-                           {"--version", "print the version"}}) +
+         table("options",
+               {{"--help", "print this; after a command, that command's"}, {"--version", "print the version"}}) +
          exit_codes();
 }
 

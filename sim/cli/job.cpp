@@ -39,8 +39,7 @@ std::string meant_by(const std::filesystem::path& file) {
   const auto name = file.filename().string();
   auto nearest = nearest_spelling(name, names);
   if (nearest.empty()) nearest = nearest_spelling(name + ".toml", names);
-  if (!nearest.empty())
-    return fmt::format(" (did you mean \"{}\"?)", (file.parent_path() / nearest).string());
+  if (!nearest.empty()) return fmt::format(" (did you mean \"{}\"?)", (file.parent_path() / nearest).string());
   if (find_program(file.string()) == nullptr) return "";
   return fmt::format("; it is a program: a scenario is a file that says program = \"{}\"", file.string());
 }
@@ -61,8 +60,8 @@ sim::Scenario scenario_of(const Arguments& arguments) {
   }
   std::error_code error;
   if (!std::filesystem::exists(arguments.operand, error) && !error) {
-    throw UsageError(fmt::format("{}: cannot be read: No such file or directory{}", arguments.operand,
-                                 meant_by(arguments.operand)));
+    throw UsageError(
+        fmt::format("{}: cannot be read: No such file or directory{}", arguments.operand, meant_by(arguments.operand)));
   }
   auto scenario = sim::read_scenario(arguments.operand);
   if (arguments.seed) scenario.world.seed = *arguments.seed;
@@ -81,9 +80,8 @@ std::vector<std::string> options_given(const Arguments& arguments) {
 
 std::string banner(const sim::Scenario& scenario) {
   const auto& world = scenario.world;
-  return fmt::format("rehearse {} program={} seed={} schedule={} ranks={}\n", REHEARSE_VERSION,
-                     scenario.program, world.seed,
-                     world.schedule == Schedule::random ? "random" : "round_robin", world.ranks);
+  return fmt::format("rehearse {} program={} seed={} schedule={} ranks={}\n", REHEARSE_VERSION, scenario.program,
+                     world.seed, world.schedule == Schedule::random ? "random" : "round_robin", world.ranks);
 }
 
 std::unique_ptr<Oracle> seeded_oracle(const WorldOptions& options) {
@@ -92,8 +90,7 @@ std::unique_ptr<Oracle> seeded_oracle(const WorldOptions& options) {
 }
 
 std::string shell_word(const std::string& word) {
-  constexpr std::string_view kSafe =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
+  constexpr std::string_view kSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
   if (!word.empty() && word.find_first_not_of(kSafe) == std::string::npos) return word;
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -107,14 +104,12 @@ Job::Outcome Job::run(Oracle& answers) {
   const Program& program = *find_program(scenario_.program);
   Progress progress(console_.notes_on_terminal(), [this](std::string_view text) { console_.note(text); });
   const Cleared cleared{progress};
-  world_.on_progress([&](std::int64_t done, std::int64_t total, std::string_view text) {
-    progress.show(done, total, text);
-  });
+  world_.on_progress(
+      [&](std::int64_t done, std::int64_t total, std::string_view text) { progress.show(done, total, text); });
   sim::WitnessOracle witness(answers);
   world_.use_oracle(witness);
   Outcome outcome;
-  outcome.report =
-      world_.run([&](RankContext& context) { program.spec.body(context, scenario_.parameters); });
+  outcome.report = world_.run([&](RankContext& context) { program.spec.body(context, scenario_.parameters); });
   outcome.report.program = scenario_.program;
   outcome.path = witness.path(world_.decisions(), world_.events().hash());
   if (scenario_.world.keep_all_events) outcome.path.calls = sim::calls_of(world_.events());

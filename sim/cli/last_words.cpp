@@ -43,15 +43,11 @@ void on_fatal(int signal, siginfo_t* info, void*) {
 
 }  // namespace
 
-void Unmap::operator()(LastWords* words) const noexcept {
-  munmap(words, sizeof *words);
-}
+void Unmap::operator()(LastWords* words) const noexcept { munmap(words, sizeof *words); }
 
 SharedLastWords share_last_words() {
-  void* const memory =
-      mmap(nullptr, sizeof(LastWords), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-    throw std::system_error(errno, std::generic_category(), "memory to share with a process");
+  void* const memory = mmap(nullptr, sizeof(LastWords), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "memory to share with a process");
   return SharedLastWords(new (memory) LastWords);
 }
 
@@ -69,9 +65,7 @@ void end_process(int code) noexcept {
   for (;;) syscall(SYS_exit_group, code);
 }
 
-std::string signal_text(int signal) {
-  return fmt::format("SIG{} ({})", sigabbrev_np(signal), strsignal(signal));
-}
+std::string signal_text(int signal) { return fmt::format("SIG{} ({})", sigabbrev_np(signal), strsignal(signal)); }
 
 RankLine line_of(const LastWords& words, std::string state, std::string doing) {
   RankLine line;
@@ -86,7 +80,7 @@ RankLine line_of(const LastWords& words, std::string state, std::string doing) {
 LastWordsScope::LastWordsScope(LastWords& words, std::optional<int> (*tell)()) {
   g_words = &words;
   g_tell = tell;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = on_fatal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   for (std::size_t i = 0; i < kFatal.size(); ++i) sigaction(kFatal[i], &action, &g_before[i]);

@@ -57,8 +57,7 @@ std::vector<const Program*> asked_for(const Arguments& arguments) {
   std::vector<std::string> names;
   for (const auto* program : programs()) names.push_back(program->name);
   throw UsageError(fmt::format("{} list: there is no program \"{}\" in this executable{}; it has {}",
-                               name_of(arguments.self), arguments.operand,
-                               did_you_mean(arguments.operand, names),
+                               name_of(arguments.self), arguments.operand, did_you_mean(arguments.operand, names),
                                names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
 }
 

@@ -21,14 +21,12 @@ namespace rehearse::cli {
 namespace {
 
 std::string cannot_be(const std::filesystem::path& path, std::string_view what, const std::string& why) {
-  return fmt::format(
-      "{}: cannot be {}: {}; --output=DIR or the scenario's [output] directory names another folder",
-      path.string(), what, why);
+  return fmt::format("{}: cannot be {}: {}; --output=DIR or the scenario's [output] directory names another folder",
+                     path.string(), what, why);
 }
 
 void require_writable(const std::filesystem::path& folder) {
-  if (access(folder.c_str(), W_OK | X_OK) != 0)
-    throw UsageError(cannot_be(folder, "written to", std::strerror(errno)));
+  if (access(folder.c_str(), W_OK | X_OK) != 0) throw UsageError(cannot_be(folder, "written to", std::strerror(errno)));
 }
 
 // Of "seed-7"; nothing of other names, "seed-007" among them.

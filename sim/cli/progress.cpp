@@ -38,11 +38,7 @@ std::chrono::nanoseconds real_time() noexcept {
 }
 
 Progress::Progress(bool terminal, Write write, Clock clock, Lines lines)
-    : terminal_(terminal),
-      write_(std::move(write)),
-      clock_(std::move(clock)),
-      lines_(lines),
-      start_(clock_()) {}
+    : terminal_(terminal), write_(std::move(write)), clock_(std::move(clock)), lines_(lines), start_(clock_()) {}
 
 void Progress::show(std::int64_t done, std::int64_t total, std::string_view text) {
   const auto now = clock_();
@@ -63,14 +59,12 @@ bool Progress::is_due(std::int64_t done, std::int64_t total, std::chrono::nanose
 
 std::string Progress::line(std::int64_t done, std::int64_t total, std::string_view text,
                            std::chrono::nanoseconds now) const {
-  std::string result =
-      total > 0 ? fmt::format("{}/{} {}%", done, total, done * 100 / total) : fmt::format("{}", done);
+  std::string result = total > 0 ? fmt::format("{}/{} {}%", done, total, done * 100 / total) : fmt::format("{}", done);
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   if (done > 0 && elapsed > 0) {
     const double rate = static_cast<double>(done) / elapsed;
     result += "  " + rough_rate(rate);
-    if (done < total)
-      result += fmt::format("  {} left", rough_duration(static_cast<double>(total - done) / rate));
+    if (done < total) result += fmt::format("  {} left", rough_duration(static_cast<double>(total - done) / rate));
   }
   return text.empty() ? result : fmt::format("{}  {}", result, text);
 }

@@ -34,8 +34,7 @@ class Progress {
 
  private:
   bool is_due(std::int64_t done, std::int64_t total, std::chrono::nanoseconds now);
-  std::string line(std::int64_t done, std::int64_t total, std::string_view text,
-                   std::chrono::nanoseconds now) const;
+  std::string line(std::int64_t done, std::int64_t total, std::string_view text, std::chrono::nanoseconds now) const;
 
   bool terminal_;
   Write write_;

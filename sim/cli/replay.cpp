@@ -41,10 +41,9 @@ Report replayed(const sim::RunLog& log, const sim::Scenario& scenario, Console& 
       console.note(fmt::format("the same run as in the log, identity={:016x}\n", outcome.report.identity));
       return outcome.report;
     }
-    return other_way(
-        log, fmt::format("the same {} decisions, but other steps, operations or times in between "
-                         "(identity {:016x}, the log's is {:016x})",
-                         finished.decisions.size(), outcome.report.identity, finished.report.identity));
+    return other_way(log, fmt::format("the same {} decisions, but other steps, operations or times in between "
+                                      "(identity {:016x}, the log's is {:016x})",
+                                      finished.decisions.size(), outcome.report.identity, finished.report.identity));
   } catch (const sim::ReplayError& error) {
     return other_way(log, error.what());
   }
@@ -55,9 +54,7 @@ Report from_seed(const sim::Scenario& scenario, Console& console) {
   return job.run(*seeded_oracle(scenario.world)).report;
 }
 
-bool is_scenario(const std::string& file) {
-  return std::filesystem::path(file).extension() == ".toml";
-}
+bool is_scenario(const std::string& file) { return std::filesystem::path(file).extension() == ".toml"; }
 
 std::string replay_line(const Arguments& arguments) {
   return fmt::format("{} replay {}{}", shell_word(arguments.self), shell_word(arguments.operand),
@@ -89,8 +86,8 @@ int run_seed(sim::Scenario scenario, const Arguments& arguments, Console& consol
 
 sim::Scenario scenario_in(const sim::RunLog& log, const std::string& file) {
   if (!log.scenario_text.empty()) return sim::parse_scenario(log.scenario_text, file);
-  throw UsageError(fmt::format("{}: belongs to the test {}; run that with REHEARSE_REPLAY={}", file,
-                               log.program, shell_word(file)));
+  throw UsageError(
+      fmt::format("{}: belongs to the test {}; run that with REHEARSE_REPLAY={}", file, log.program, shell_word(file)));
 }
 
 }  // namespace

@@ -54,8 +54,8 @@ std::string problem_of(const Write& write) {
 }
 
 // In the watcher, when the run's process dies. `problem`: why there is no log.
-int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder& folder,
-         const std::string& problem, const LastWords& words, Console& console) {
+int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder& folder, const std::string& problem,
+         const LastWords& words, Console& console) {
   scenario.output.leave_events_out();
   Report report = report_on_death(scenario, words);
   if (problem.empty()) report.files = files_of(folder, scenario);
@@ -78,9 +78,8 @@ int run(const Arguments& arguments, Console& console) {
   const auto log = begun_log(scenario, arguments);
   auto problem = problem_of([&] { sim::write_run_log(folder.log(), log); });
 
-  const Watcher watcher([&](const LastWords& words) {
-    return died(scenario, arguments, folder, problem, words, console);
-  });
+  const Watcher watcher(
+      [&](const LastWords& words) { return died(scenario, arguments, folder, problem, words, console); });
   Job job(scenario, console);
   auto outcome = job.run(*seeded_oracle(scenario.world));
   if (arguments.check_determinism && outcome.report.verdict != Verdict::interrupted)

@@ -39,12 +39,11 @@ void write_report_files(const OutputFolder& folder, const sim::Scenario& scenari
   if (output.json) write_file(folder.json(), [&](std::ostream& out) { out << sim::to_json(report); });
 }
 
-void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, const Report& report,
-                     sim::RunLog log, const World& world) {
+void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, const Report& report, sim::RunLog log,
+                     const World& world) {
   write_report_files(folder, scenario, report);
   if (scenario.output.trace) {
-    write_file(folder.trace(),
-               [&](std::ostream& out) { sim::write_chrome_trace(out, world.events(), report); });
+    write_file(folder.trace(), [&](std::ostream& out) { sim::write_chrome_trace(out, world.events(), report); });
   }
   if (scenario.output.flight_recorder) {
     write_file(folder.flight_recorder(),

@@ -23,7 +23,7 @@ void write_report_files(const OutputFolder& folder, const sim::Scenario& scenari
 
 // Writes what the scenario's [output] asks for, and the log. `world` has just made `report`. Throws
 // OutputError and RunLogError.
-void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, const Report& report,
-                     sim::RunLog log, const World& world);
+void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, const Report& report, sim::RunLog log,
+                     const World& world);
 
 }  // namespace rehearse::cli

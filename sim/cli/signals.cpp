@@ -20,7 +20,7 @@ void write_note(std::string_view text) {
 }
 
 void handle(int signal, void (*handler)(int), int flags) {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = handler;
   action.sa_flags = flags;
   sigaction(signal, &action, nullptr);
@@ -30,8 +30,7 @@ void handle(int signal, void (*handler)(int), int flags) {
 void on_signal(int) {
   const int error = errno;
   exec::request_interrupt();
-  for (const int signal : {SIGINT, SIGTERM})
-    handle(signal, g_second, static_cast<int>(SA_NODEFER | SA_RESETHAND));
+  for (const int signal : {SIGINT, SIGTERM}) handle(signal, g_second, static_cast<int>(SA_NODEFER | SA_RESETHAND));
   if (g_on_terminal_line) write_note("\n");
   write_note(g_note);
   errno = error;
@@ -56,7 +55,7 @@ InterruptibleScope::InterruptibleScope(std::string_view note) {
   g_note = note;
   g_on_terminal_line = isatty(STDERR_FILENO) != 0;
   exec::clear_interrupt();
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   take_over(SIGINT, action, interrupt_before_);
@@ -77,13 +76,9 @@ SignalsHeld::SignalsHeld() {
   sigprocmask(SIG_BLOCK, &held, &before_);
 }
 
-SignalsHeld::~SignalsHeld() {
-  sigprocmask(SIG_SETMASK, &before_, nullptr);
-}
+SignalsHeld::~SignalsHeld() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
-void end_at_second_interrupt(void (*handler)(int signal)) {
-  g_second = handler;
-}
+void end_at_second_interrupt(void (*handler)(int signal)) { g_second = handler; }
 
 void leave_signals_to_others() {
   for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP}) ::signal(signal, SIG_IGN);

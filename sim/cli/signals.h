@@ -26,8 +26,8 @@ class InterruptibleScope {
   ~InterruptibleScope();
 
  private:
-  struct sigaction interrupt_before_ {};
-  struct sigaction terminate_before_ {};
+  struct sigaction interrupt_before_{};
+  struct sigaction terminate_before_{};
 };
 
 // What a second signal does while an InterruptibleScope lives: `handler` runs; SIG_DFL, as in the beginning, ends

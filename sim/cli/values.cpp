@@ -22,8 +22,7 @@ constexpr int kSecondsMost = 1'000'000;
 std::optional<int> integer_in(std::string_view text, int least, int most) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
-    return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) return std::nullopt;
   return value;
 }
 
@@ -88,8 +87,7 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
 }
 
-void take_values(const std::string& name, const CommandSpec& command, const Typed& typed,
-                 Arguments& arguments) {
+void take_values(const std::string& name, const CommandSpec& command, const Typed& typed, Arguments& arguments) {
   const Values values(name, command, typed);
   arguments.operand = typed.operand;
   arguments.seed = values.seed("--seed");

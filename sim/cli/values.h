@@ -25,7 +25,6 @@ struct Typed {
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& among);
 
 // Puts what was typed into `arguments`. Throws UsageError for a value that is wrong.
-void take_values(const std::string& name, const CommandSpec& command, const Typed& typed,
-                 Arguments& arguments);
+void take_values(const std::string& name, const CommandSpec& command, const Typed& typed, Arguments& arguments);
 
 }  // namespace rehearse::cli

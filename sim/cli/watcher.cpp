@@ -45,12 +45,20 @@ Watcher::Watcher(const Tell& tell) {
   }
   if (process_ < 0) throw std::system_error(errno, std::generic_category(), "a process that watches the run");
   if (process_ == 0) {
-    { const Fd theirs = std::move(deaths_.write_end); }
-    { const Fd theirs = std::move(codes_.read_end); }
+    {
+      const Fd theirs = std::move(deaths_.write_end);
+    }
+    {
+      const Fd theirs = std::move(codes_.read_end);
+    }
     watch(deaths_.read_end.get(), codes_.write_end.get(), *words_, tell);
   }
-  { const Fd theirs = std::move(deaths_.read_end); }
-  { const Fd theirs = std::move(codes_.write_end); }
+  {
+    const Fd theirs = std::move(deaths_.read_end);
+  }
+  {
+    const Fd theirs = std::move(codes_.write_end);
+  }
   g_words = words_.get();
   g_deaths = deaths_.write_end.get();
   g_codes = codes_.read_end.get();
@@ -61,7 +69,9 @@ Watcher::Watcher(const Tell& tell) {
 Watcher::~Watcher() {
   end_at_second_interrupt(SIG_DFL);
   scope_.reset();
-  { const Fd no_death = std::move(deaths_.write_end); }
+  {
+    const Fd no_death = std::move(deaths_.write_end);
+  }
   while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -99,14 +99,12 @@ class Check {
     const auto difference = sim::first_difference(first.path, simulate_seed(again).path);
     if (!difference) return false;
     first.report.verdict = Verdict::nondeterminism;
-    first.report.headline =
-        fmt::format("two runs of seed {} took different ways: {}", options_.seed, difference->text);
+    first.report.headline = fmt::format("two runs of seed {} took different ways: {}", options_.seed, difference->text);
     return true;
   }
 
   void replay(const sim::RunLog& log, const std::string& file) {
-    if (!log.finished)
-      return fail(fmt::format("{}: its run did not end; use REHEARSE_SEED={:#x}", file, log.seed));
+    if (!log.finished) return fail(fmt::format("{}: its run did not end; use REHEARSE_SEED={:#x}", file, log.seed));
     options_.seed = log.seed;
     sim::ReplayOracle oracle(log.finished->decisions, sim::PastEnd::stop);
     const auto again = fmt::format("REHEARSE_REPLAY={} {}", file, identity_.command);

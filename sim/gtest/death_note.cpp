@@ -26,7 +26,7 @@ DeathNote::DeathNote(const std::string& check, std::uint64_t seed, const std::st
       before_rank_("rehearse: a fatal signal on "),
       after_rank_(fmt::format(" ended {}, seed {}; again: {}\n", check, seed, command)) {
   g_living = this;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &previous_[i]);

@@ -11,8 +11,7 @@ namespace rehearse {
 namespace {
 
 [[noreturn]] void refuse(const char* name, std::string_view value, std::string_view takes) {
-  throw EnvironmentError(
-      fmt::format("the environment variable {} is \"{}\"; it takes {}", name, value, takes));
+  throw EnvironmentError(fmt::format("the environment variable {} is \"{}\"; it takes {}", name, value, takes));
 }
 
 }  // namespace

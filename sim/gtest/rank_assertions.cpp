@@ -63,8 +63,7 @@ bool RankAssertions::failed() const noexcept {
 }
 
 void RankAssertions::forward(std::string_view footer) const {
-  const auto last =
-      std::find_if(found_.rbegin(), found_.rend(), [](const auto& result) { return result.failed(); });
+  const auto last = std::find_if(found_.rbegin(), found_.rend(), [](const auto& result) { return result.failed(); });
   for (const auto& result : found_) {
     std::string text = result.message();
     if (!footer.empty() && last != found_.rend() && &result == &*last) text += fmt::format("\n{}", footer);

@@ -36,8 +36,7 @@ class RankAssertions {
   class Capture : public ::testing::ScopedFakeTestPartResultReporter {
    public:
     explicit Capture(RankAssertions& assertions)
-        : ScopedFakeTestPartResultReporter(INTERCEPT_ONLY_CURRENT_THREAD, &unused_),
-          assertions_(assertions) {}
+        : ScopedFakeTestPartResultReporter(INTERCEPT_ONLY_CURRENT_THREAD, &unused_), assertions_(assertions) {}
     void ReportTestPartResult(const ::testing::TestPartResult& result) override { assertions_.take(result); }
 
    private:

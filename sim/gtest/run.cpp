@@ -27,8 +27,6 @@ Report run(WorldOptions options, World::Body body) {
                                        << sim::to_text(report);
 }
 
-void PrintTo(Verdict verdict, std::ostream* out) {
-  *out << to_string(verdict);
-}
+void PrintTo(Verdict verdict, std::ostream* out) { *out << to_string(verdict); }
 
 }  // namespace rehearse

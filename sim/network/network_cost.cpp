@@ -102,8 +102,7 @@ Cost cost_of(const comm::Transfer& transfer) {
     case c10d::OpType::UNKNOWN:
       break;
   }
-  throw std::logic_error(
-      fmt::format("the network model has no formula for {}", comm::name_of(transfer.type)));
+  throw std::logic_error(fmt::format("the network model has no formula for {}", comm::name_of(transfer.type)));
 }
 
 // What the call costs, or all its parts in one go: they share their latencies.
@@ -141,17 +140,14 @@ void require_valid(const NetworkModel& model) {
   };
   require(model.latency >= VirtualDuration::zero(),
           fmt::format("WorldOptions::network.latency is {} ns; it is 0 or more", model.latency.count()));
-  require(
-      model.bytes_per_second > 0,
-      fmt::format("WorldOptions::network.bytes_per_second is {}; it is more than 0", model.bytes_per_second));
-  require(
-      model.jitter >= 0 && std::isfinite(model.jitter),
-      fmt::format("WorldOptions::network.jitter is {}; it is 0 (none) or more, and finite", model.jitter));
+  require(model.bytes_per_second > 0,
+          fmt::format("WorldOptions::network.bytes_per_second is {}; it is more than 0", model.bytes_per_second));
+  require(model.jitter >= 0 && std::isfinite(model.jitter),
+          fmt::format("WorldOptions::network.jitter is {}; it is 0 (none) or more, and finite", model.jitter));
   if (!problems.empty()) throw std::invalid_argument(problems);
 }
 
-NetworkCost::NetworkCost(const NetworkModel& model, Decisions& decisions)
-    : model_(model), decisions_(decisions) {
+NetworkCost::NetworkCost(const NetworkModel& model, Decisions& decisions) : model_(model), decisions_(decisions) {
   require_valid(model_);
 }
 

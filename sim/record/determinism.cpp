@@ -34,19 +34,18 @@ RunDifference decision_difference(const RunPath& first, const RunPath& second, s
     const Decision& taken = first_goes_on ? first.decisions[at] : second.decisions[at];
     return {RunDifference::What::decision, at,
             fmt::format("decision {} ({}): {} run {}, {} run took none{}", at, to_string(taken.kind),
-                        first_goes_on ? "first" : "second", answer(taken), first_goes_on ? "second" : "first",
-                        time)};
+                        first_goes_on ? "first" : "second", answer(taken), first_goes_on ? "second" : "first", time)};
   }
   const Decision& one = first.decisions[at];
   const Decision& two = second.decisions[at];
   if (one.kind != two.kind) {
     return {RunDifference::What::decision, at,
-            fmt::format("decision {}: first run {} ({}), second run {} ({}){}", at, answer(one),
-                        to_string(one.kind), answer(two), to_string(two.kind), time)};
+            fmt::format("decision {}: first run {} ({}), second run {} ({}){}", at, answer(one), to_string(one.kind),
+                        answer(two), to_string(two.kind), time)};
   }
   return {RunDifference::What::decision, at,
-          fmt::format("decision {} ({}): first run {}, second {} of {}{}", at, to_string(one.kind),
-                      answer(one), two.answer, two.options, time)};
+          fmt::format("decision {} ({}): first run {}, second {} of {}{}", at, to_string(one.kind), answer(one),
+                      two.answer, two.options, time)};
 }
 
 // Index of the first decision before which the runs had not taken the same steps; the number of decisions
@@ -66,8 +65,7 @@ RunDifference schedule_difference(const RunPath& first, const RunPath& second) {
   if (!places_known) {
     text = fmt::format("all {} decisions are equal, but other fibers ran, or at other times", at);
   } else if (at == first.decisions.size()) {
-    text = fmt::format(
-        "all {} decisions are equal, but after the last one other fibers ran, or at other times", at);
+    text = fmt::format("all {} decisions are equal, but after the last one other fibers ran, or at other times", at);
   } else {
     text = fmt::format("before decision {} ({}), other fibers ran, or at other times{}", at,
                        to_string(first.decisions[at].kind), when(first, second, at));
@@ -139,14 +137,12 @@ std::string call_difference(const RunPath& first, const RunPath& second) {
 }
 
 std::optional<RunDifference> difference_of_ways(const RunPath& first, const RunPath& second) {
-  const auto parted = std::mismatch(first.decisions.begin(), first.decisions.end(), second.decisions.begin(),
-                                    second.decisions.end());
+  const auto parted =
+      std::mismatch(first.decisions.begin(), first.decisions.end(), second.decisions.begin(), second.decisions.end());
   const auto at = static_cast<std::size_t>(parted.first - first.decisions.begin());
-  const bool same_decisions =
-      parted.first == first.decisions.end() && parted.second == second.decisions.end();
+  const bool same_decisions = parted.first == first.decisions.end() && parted.second == second.decisions.end();
   // Steps that differ before the first differing decision are nearer to the cause.
-  if (first_other_place(first, second) < at ||
-      (same_decisions && first.decisions_hash != second.decisions_hash)) {
+  if (first_other_place(first, second) < at || (same_decisions && first.decisions_hash != second.decisions_hash)) {
     return schedule_difference(first, second);
   }
   if (!same_decisions) return decision_difference(first, second, at);

@@ -13,9 +13,7 @@ namespace {
 
 constexpr std::size_t kNoteAlignment = 4;
 
-std::size_t padded(std::size_t size) {
-  return (size + kNoteAlignment - 1) / kNoteAlignment * kNoteAlignment;
-}
+std::size_t padded(std::size_t size) { return (size + kNoteAlignment - 1) / kNoteAlignment * kNoteAlignment; }
 
 // The build id among the notes of one segment; empty when it is not there.
 std::string build_id_in(const std::byte* notes, std::size_t size) {
@@ -26,8 +24,8 @@ std::string build_id_in(const std::byte* notes, std::size_t size) {
     const std::size_t name = offset + sizeof note;
     const std::size_t content = name + padded(note.n_namesz);
     if (content + note.n_descsz > size) return {};
-    const bool is_gnu = note.n_namesz == sizeof ELF_NOTE_GNU &&
-                        std::memcmp(notes + name, ELF_NOTE_GNU, sizeof ELF_NOTE_GNU) == 0;
+    const bool is_gnu =
+        note.n_namesz == sizeof ELF_NOTE_GNU && std::memcmp(notes + name, ELF_NOTE_GNU, sizeof ELF_NOTE_GNU) == 0;
     if (is_gnu && note.n_type == NT_GNU_BUILD_ID) {
       std::string id;
       for (std::size_t i = 0; i < note.n_descsz; ++i) {

@@ -45,13 +45,12 @@ class Input {
 
  private:
   [[noreturn]] void fail() const {
-    throw InputError(
-        fmt::format("{}: cannot be read: {}", file_.string(), std::generic_category().message(errno)));
+    throw InputError(fmt::format("{}: cannot be read: {}", file_.string(), std::generic_category().message(errno)));
   }
 
   const std::filesystem::path& file_;
   int fd_;
-  struct stat info_ {};
+  struct stat info_{};
   std::array<char, std::size_t{64} << 10> chunk_;
 };
 
@@ -70,8 +69,7 @@ std::string read_input(const std::filesystem::path& file, std::string_view what,
   const auto too_large = [&] { return std::max(bytes.size(), input.size()) > most; };
   while (more && !too_large()) more = input.read(bytes);
   if (too_large()) {
-    throw InputError(
-        fmt::format("{}: is larger than {} MiB, which no {} is", file.string(), most >> 20, what));
+    throw InputError(fmt::format("{}: is larger than {} MiB, which no {} is", file.string(), most >> 20, what));
   }
   return bytes;
 }

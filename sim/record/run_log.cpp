@@ -22,9 +22,7 @@ std::uint64_t fnv1a(std::string_view bytes) {
   return hash;
 }
 
-std::string checksum_line(std::string_view bytes) {
-  return fmt::format("{}{:016x}\n", kChecksum, fnv1a(bytes));
-}
+std::string checksum_line(std::string_view bytes) { return fmt::format("{}{:016x}\n", kChecksum, fnv1a(bytes)); }
 
 std::string escaped(std::string_view text) {
   std::string result;
@@ -141,16 +139,15 @@ void require_title(std::string_view bytes, const std::string& name) {
   const auto end = std::min(bytes.find('\n'), bytes.size());
   const auto version = bytes.substr(kTitle.size(), end - kTitle.size());
   if (version != std::to_string(kFormatVersion)) {
-    throw RunLogError(fmt::format("{}: is a run log of format {}; this rehearse reads format {}", name,
-                                  version, kFormatVersion));
+    throw RunLogError(
+        fmt::format("{}: is a run log of format {}; this rehearse reads format {}", name, version, kFormatVersion));
   }
 }
 
 }  // namespace
 
 std::string run_log_bytes(const RunLog& log) {
-  std::string text =
-      fmt::format("{}{}\nstate: {}\n", kTitle, kFormatVersion, log.finished ? "finished" : "running");
+  std::string text = fmt::format("{}{}\nstate: {}\n", kTitle, kFormatVersion, log.finished ? "finished" : "running");
   if (log.finished) {
     const Report& report = log.finished->report;
     text += fmt::format("verdict: {}\nidentity: {:#x}\n", to_string(report.verdict), report.identity);

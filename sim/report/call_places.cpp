@@ -19,9 +19,9 @@ constexpr std::size_t kKindsKept = 3;
 
 using comm::Event;
 using CallsBefore = std::map<std::string, std::uint64_t>;  // by name of the group: those with a lower sequence number
-using Call = std::vector<const Event*>;     // of one collective, by rank
-using Lines = std::vector<std::string>;     // the user's own, innermost first; empty: not known
-using Kind = std::vector<std::pair<int, std::uint32_t>>;  // which rank called from where
+using Call = std::vector<const Event*>;                    // of one collective, by rank
+using Lines = std::vector<std::string>;                    // the user's own, innermost first; empty: not known
+using Kind = std::vector<std::pair<int, std::uint32_t>>;   // which rank called from where
 
 // In order of each one's first event.
 std::vector<Call> calls_of(const comm::EventLog& log, const std::vector<Event>& events, const CallsBefore& groups) {

@@ -15,12 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // keys stay in the order in which they are written
 
-double microseconds(VirtualDuration duration) {
-  return static_cast<double>(duration.count()) / 1000.0;
-}
-double microseconds(VirtualTime time) {
-  return microseconds(time.time_since_epoch());
-}
+double microseconds(VirtualDuration duration) { return static_cast<double>(duration.count()) / 1000.0; }
+double microseconds(VirtualTime time) { return microseconds(time.time_since_epoch()); }
 
 class TraceWriter {
  public:
@@ -38,9 +34,7 @@ class TraceWriter {
   }
 
  private:
-  static std::string text_of(const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  }
+  static std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
   void put(const Json& event) {
     out_ << (first_ ? "\n" : ",\n") << text_of(event);
@@ -56,10 +50,7 @@ class TraceWriter {
 
   void name_ranks() {
     for (int rank = 0; rank < report_.ranks; ++rank) {
-      put({{"ph", "M"},
-           {"pid", rank},
-           {"name", "process_name"},
-           {"args", {{"name", fmt::format("rank {}", rank)}}}});
+      put({{"ph", "M"}, {"pid", rank}, {"name", "process_name"}, {"args", {{"name", fmt::format("rank {}", rank)}}}});
       put({{"ph", "M"}, {"pid", rank}, {"name", "process_sort_index"}, {"args", {{"sort_index", rank}}}});
     }
   }
@@ -81,15 +72,15 @@ class TraceWriter {
     const auto record = events_.flight_record(slice.event);
     const bool started = slice.event.time_started != comm::Event::kNever;
     const VirtualTime waited_until = started ? slice.event.time_started : slice.end;
-    Json arguments{{"process_group", {record.process_group_name, record.process_group_desc}},
-                   {"collective_seq_id", record.collective_seq_id},
-                   {"p2p_seq_id", record.p2p_seq_id},
-                   {"op_id", record.op_id},
-                   {"record_id", record.record_id},
-                   {"state", record.state},
-                   {"fingerprint", events_.signature(slice.event).fingerprint},
-                   {"wait_us", microseconds(std::max(waited_until - slice.event.time_created,
-                                                     VirtualDuration::zero()))}};
+    Json arguments{
+        {"process_group", {record.process_group_name, record.process_group_desc}},
+        {"collective_seq_id", record.collective_seq_id},
+        {"p2p_seq_id", record.p2p_seq_id},
+        {"op_id", record.op_id},
+        {"record_id", record.record_id},
+        {"state", record.state},
+        {"fingerprint", events_.signature(slice.event).fingerprint},
+        {"wait_us", microseconds(std::max(waited_until - slice.event.time_created, VirtualDuration::zero()))}};
     const std::string where = events_.call_site(slice.event).describe();
     if (!where.empty()) arguments["where"] = where;
     return arguments;
@@ -133,8 +124,7 @@ class TraceWriter {
       put_instant("p", line.rank, line.at, fmt::format("failed: {}", first_line(line.doing)));
     }
     if (report_.verdict == Verdict::ok) return;
-    put_instant("g", 0, report_.end_time,
-                fmt::format("{}: {}", to_string(report_.verdict), report_.headline));
+    put_instant("g", 0, report_.end_time, fmt::format("{}: {}", to_string(report_.verdict), report_.headline));
   }
 
   std::ostream& out_;

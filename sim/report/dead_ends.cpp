@@ -94,7 +94,8 @@ class DeadEnds {
     const std::vector<int> ranks(waiting.begin(), waiting.end());
     const auto* const whom = cause.ranks.size() == 1 ? "it" : "them";
     const auto where = fmt::format("for {} in {}", whom, fmt::join(calls, " and "));
-    if (until_) return fmt::format("{} waited {} until the timeout at {}", describe_ranks(ranks), where, format_time(*until_));
+    if (until_)
+      return fmt::format("{} waited {} until the timeout at {}", describe_ranks(ranks), where, format_time(*until_));
     return fmt::format("{} wait{} {}", describe_ranks(ranks), ranks.size() == 1 ? "s" : "", where);
   }
 

@@ -54,15 +54,13 @@ std::vector<Group> most_telling(std::vector<Group> groups) {
     return ranks_in_state[a.line->state] < ranks_in_state[b.line->state];
   });
   groups.resize(kGroupsShown);
-  std::sort(groups.begin(), groups.end(),
-            [](const Group& a, const Group& b) { return a.ranks[0] < b.ranks[0]; });
+  std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.ranks[0] < b.ranks[0]; });
   return groups;
 }
 
 std::string story(const RankLine& line) {
   std::string text = line.state;
-  if (!line.doing.empty())
-    text += (line.state == "blocked" ? " in " : ": ") + std::string(first_line(line.doing));
+  if (!line.doing.empty()) text += (line.state == "blocked" ? " in " : ": ") + std::string(first_line(line.doing));
   if (!line.waits_for.empty()) text += "  waits for " + describe_ranks(line.waits_for);
   return text;
 }

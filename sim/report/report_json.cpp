@@ -14,15 +14,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFormatVersion = 2;
 
-std::int64_t nanoseconds(VirtualTime time) {
-  return time.time_since_epoch().count();
-}
-VirtualTime time_at(std::int64_t nanoseconds) {
-  return kTimeZero + VirtualDuration(nanoseconds);
-}
-std::string hexadecimal(std::uint64_t number) {
-  return fmt::format("{:#x}", number);
-}
+std::int64_t nanoseconds(VirtualTime time) { return time.time_since_epoch().count(); }
+VirtualTime time_at(std::int64_t nanoseconds) { return kTimeZero + VirtualDuration(nanoseconds); }
+std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", number); }
 
 Json json_of(const RankLine& line) {
   return {
@@ -43,12 +37,8 @@ Json json_of(const Difference& difference) {
     fields.push_back({{"name", field.name}, {"first", field.first}, {"second", field.second}});
   }
   return {
-      {"process_group_name", difference.group},
-      {"seq_id", difference.sequence},
-      {"first", json_of(difference.first)},
-      {"second", json_of(difference.second)},
-      {"others", std::move(others)},
-      {"fields", std::move(fields)},
+      {"process_group_name", difference.group}, {"seq_id", difference.sequence}, {"first", json_of(difference.first)},
+      {"second", json_of(difference.second)},   {"others", std::move(others)},   {"fields", std::move(fields)},
   };
 }
 
@@ -120,9 +110,7 @@ class Reader {
     return *found;
   }
 
-  std::string path_of(const char* key) const {
-    return path_.empty() ? key : fmt::format("{}.{}", path_, key);
-  }
+  std::string path_of(const char* key) const { return path_.empty() ? key : fmt::format("{}.{}", path_, key); }
 
   const Json& object_;
   std::string path_;
@@ -141,12 +129,12 @@ RankLine rank_line_of(const Reader& reader) {
 }
 
 Difference::Side side_of(const Reader& reader) {
-  return {reader.get<std::vector<int>>("ranks"), reader.get<std::string>("fingerprint"), reader.get<std::string>("where")};
+  return {reader.get<std::vector<int>>("ranks"), reader.get<std::string>("fingerprint"),
+          reader.get<std::string>("where")};
 }
 
 Difference::Field field_of(const Reader& reader) {
-  return {reader.get<std::string>("name"), reader.get<std::string>("first"),
-          reader.get<std::string>("second")};
+  return {reader.get<std::string>("name"), reader.get<std::string>("first"), reader.get<std::string>("second")};
 }
 
 Difference difference_of(const Reader& reader) {

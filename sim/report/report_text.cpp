@@ -26,9 +26,8 @@ class TextWriter {
   TextWriter(const Report& report, const TextOptions& options) : report_(report), options_(options) {}
 
   std::string write() const {
-    const std::string above =
-        verdict_line() + rank_lines_text(report_.rank_lines, options_.width) + differences() + wait_cycle() +
-        call_places();
+    const std::string above = verdict_line() + rank_lines_text(report_.rank_lines, options_.width) + differences() +
+                              wait_cycle() + call_places();
     const std::string below = checks() + banner() + files() + replay();
     return above + events(count_lines(above) + count_lines(below)) + below;
   }
@@ -74,8 +73,7 @@ class TextWriter {
     std::string text;
     const std::size_t shown = std::min(report_.differences.size(), kDifferencesShown);
     for (std::size_t i = 0; i < shown; ++i) text += difference(report_.differences[i]);
-    if (shown < report_.differences.size())
-      text += more(report_.differences.size() - shown, "different calls");
+    if (shown < report_.differences.size()) text += more(report_.differences.size() - shown, "different calls");
     return text;
   }
 
@@ -119,28 +117,26 @@ class TextWriter {
   std::string checks() const {
     if (report_.checks.empty()) return "";
     std::vector<std::string> held;
-    for (const auto& [what, times] : report_.checks)
-      held.push_back(fmt::format("{} (held {} times)", what, times));
+    for (const auto& [what, times] : report_.checks) held.push_back(fmt::format("{} (held {} times)", what, times));
     return line(fmt::format("checks: {}", fmt::join(held, ", ")));
   }
 
   std::string banner() const {
     const std::string program = report_.program.empty() ? "" : " program=" + report_.program;
-    const std::string seed = report_.seed <= kDecimalSeedMax ? fmt::format("{}", report_.seed)
-                                                             : fmt::format("{:#x}", report_.seed);
-    const auto what = fmt::format("rehearse {}{} ranks={} seed={} schedule={}", report_.version, program,
-                                  report_.ranks, seed, report_.schedule);
+    const std::string seed =
+        report_.seed <= kDecimalSeedMax ? fmt::format("{}", report_.seed) : fmt::format("{:#x}", report_.seed);
+    const auto what = fmt::format("rehearse {}{} ranks={} seed={} schedule={}", report_.version, program, report_.ranks,
+                                  seed, report_.schedule);
     if (!is_measured()) return line(what);
     return line(fmt::format("{} identity={:016x}", what, report_.identity)) +
            line(fmt::format("ran {} operations, {} decisions and {} switches in {} of virtual time{}",
-                            report_.operations, report_.decisions, report_.switches,
-                            format_time(report_.end_time), after_the_standstill()));
+                            report_.operations, report_.decisions, report_.switches, format_time(report_.end_time),
+                            after_the_standstill()));
   }
 
   // Not of a run that its process did not survive, or that a replay gave up.
   bool is_measured() const {
-    return report_.identity != 0 || report_.switches != 0 || report_.operations != 0 ||
-           report_.end_time != kTimeZero;
+    return report_.identity != 0 || report_.switches != 0 || report_.operations != 0 || report_.end_time != kTimeZero;
   }
 
   // A hang that a timeout ended took longer than anything went on.
@@ -170,8 +166,6 @@ class TextWriter {
 
 }  // namespace
 
-std::string to_text(const Report& report, const TextOptions& options) {
-  return TextWriter(report, options).write();
-}
+std::string to_text(const Report& report, const TextOptions& options) { return TextWriter(report, options).write(); }
 
 }  // namespace rehearse::sim

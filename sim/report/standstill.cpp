@@ -35,9 +35,9 @@ std::string gone(const std::vector<WaitEdge>& on_ended) {
     std::vector<int> callers;
     for (const auto& [rank, place] : waiting) callers.push_back(rank);
     const std::string& where = waiting.begin()->second;
-    return fmt::format("{} wait{} in {}{} for {}, which have ended and will never come",
-                       describe_ranks(callers), callers.size() == 1 ? "s" : "", call,
-                       where.empty() ? "" : " at " + where, describe_ranks(ranks));
+    return fmt::format("{} wait{} in {}{} for {}, which have ended and will never come", describe_ranks(callers),
+                       callers.size() == 1 ? "s" : "", call, where.empty() ? "" : " at " + where,
+                       describe_ranks(ranks));
   }
   return fmt::format("{}: {} {} ended and will never come", call, describe_ranks(ranks),
                      ranks.size() == 1 ? "has" : "have");

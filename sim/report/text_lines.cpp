@@ -63,7 +63,8 @@ std::string wrapped(std::string_view prefix, std::string_view text, std::size_t 
     text.remove_prefix(std::min(end + kBetween.size(), text.size()));
     const std::size_t gap = lines.line_is_fresh() ? 0 : kBetween.size();
     // What is longer than a line begins where there is room for its first word.
-    const std::size_t unbroken = lines.fits_on_a_line(part.size()) ? part.size() : std::min(part.find(' ', 1), part.size());
+    const std::size_t unbroken =
+        lines.fits_on_a_line(part.size()) ? part.size() : std::min(part.find(' ', 1), part.size());
     if (gap != 0 && !lines.has_room_for(gap + unbroken)) {
       lines.next_line();
     } else if (gap != 0) {
@@ -78,8 +79,6 @@ std::size_t count_lines(std::string_view text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-std::string_view first_line(std::string_view text) {
-  return text.substr(0, text.find('\n'));
-}
+std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace rehearse::sim

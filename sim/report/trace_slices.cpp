@@ -53,8 +53,8 @@ std::vector<Slice> slices_of(const comm::EventLog& events, VirtualTime end_of_wo
     const bool completed = event.time_completed != Event::kNever;
     Slice slice{event, std::max(completed ? event.time_completed : end_of_world, event.time_created)};
     auto& free_at = lanes[event.rank];
-    const auto lane = std::find_if(free_at.begin(), free_at.end(),
-                                   [&](VirtualTime free) { return free <= event.time_created; });
+    const auto lane =
+        std::find_if(free_at.begin(), free_at.end(), [&](VirtualTime free) { return free <= event.time_created; });
     slice.lane = static_cast<int>(lane - free_at.begin());
     if (lane == free_at.end()) {
       free_at.push_back(slice.end);
@@ -67,8 +67,7 @@ std::vector<Slice> slices_of(const comm::EventLog& events, VirtualTime end_of_wo
 }
 
 std::vector<Arrow> arrows_of(const comm::EventLog& events, const std::vector<Slice>& slices) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::size_t>>
-      collectives;  // by group and seq_id
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::size_t>> collectives;  // by group and seq_id
   Messages messages;
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const Event& event = slices[i].event;
@@ -82,8 +81,7 @@ std::vector<Arrow> arrows_of(const comm::EventLog& events, const std::vector<Sli
   std::vector<Arrow> arrows;
   for (const auto& [call, participants] : collectives) {
     // Slices are in order of the calls: the last one arrived last.
-    for (std::size_t i = 0; i + 1 < participants.size(); ++i)
-      arrows.push_back({participants.back(), participants[i]});
+    for (std::size_t i = 0; i + 1 < participants.size(); ++i) arrows.push_back({participants.back(), participants[i]});
   }
   add_message_arrows(messages, arrows);
   return arrows;

@@ -57,8 +57,9 @@ class Teller {
 
   void interrupted() {
     const auto returned = std::count(outcome().ranks.begin(), outcome().ranks.end(), exec::RankEnd::returned);
-    set(Verdict::interrupted, fmt::format("after {} switches, at {} of virtual time; {} of {} ranks had returned",
-                                          outcome().switches, format_time(outcome().end_time), returned, options_.ranks));
+    set(Verdict::interrupted,
+        fmt::format("after {} switches, at {} of virtual time; {} of {} ranks had returned", outcome().switches,
+                    format_time(outcome().end_time), returned, options_.ranks));
   }
 
   // All bodies are over; a call that some rank never made is a mismatch all the same: nobody waited for it.
@@ -102,7 +103,8 @@ class Teller {
   // Nobody could go on. Where the culprit polls, the wait of the others is only what ended the world.
   void standstill() {
     Standstill all(options_.ranks);
-    for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang) all.add(fiber, ends_.place_of(fiber));
+    for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang)
+      all.add(fiber, ends_.place_of(fiber));
     auto story = all.tell();
     story_.wait_cycle = std::move(story.wait_cycle);
     const bool livelock = story.polled || outcome().ending == exec::Ending::livelock;
@@ -149,9 +151,9 @@ class Teller {
   }
 
   void looks_in_vain(int rank, const std::string& call, const std::vector<int>& waits_for, const std::string& where) {
-    set(Verdict::livelock, fmt::format("rank {} looks for the end of {}{}{}, for which {} never came: {}", rank, call,
-                                       where.empty() ? "" : " at ", where, describe_ranks(waits_for),
-                                       outcome().stop_reason));
+    set(Verdict::livelock,
+        fmt::format("rank {} looks for the end of {}{}{}, for which {} never came: {}", rank, call,
+                    where.empty() ? "" : " at ", where, describe_ranks(waits_for), outcome().stop_reason));
   }
 
   const WorldOptions& options_;

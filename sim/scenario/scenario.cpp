@@ -49,17 +49,15 @@ void read_seed(Section& section, std::uint64_t& seed) {
 void read_world(Section& section, WorldOptions& world) {
   world.ranks = static_cast<int>(section.integer("ranks", world.ranks, 1, kRanksMost));
   read_seed(section, world.seed);
-  world.schedule = section.choice("schedule", {"random", "round_robin"}, 0) == 0 ? Schedule::random
-                                                                                 : Schedule::round_robin;
-  section.quantity(
-      "timeout", "a duration of whole milliseconds, as in \"30min\", or \"0s\" for none", [&](auto text) {
-        const auto parsed = units::parse_duration(text);
-        const auto whole =
-            std::chrono::duration_cast<std::chrono::milliseconds>(parsed.value_or(VirtualDuration(1)));
-        if (whole != parsed) return false;
-        world.timeout = whole;
-        return true;
-      });
+  world.schedule =
+      section.choice("schedule", {"random", "round_robin"}, 0) == 0 ? Schedule::random : Schedule::round_robin;
+  section.quantity("timeout", "a duration of whole milliseconds, as in \"30min\", or \"0s\" for none", [&](auto text) {
+    const auto parsed = units::parse_duration(text);
+    const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(parsed.value_or(VirtualDuration(1)));
+    if (whole != parsed) return false;
+    world.timeout = whole;
+    return true;
+  });
   section.flag("buffered_sends", world.buffered_sends);
   section.quantity("stack", "a size from 64KiB to 16GiB, as in \"8MiB\"", [&](auto text) {
     const auto parsed = units::parse_bytes(text);
@@ -133,10 +131,10 @@ void refuse_deep_keys(std::string_view text, const std::string& origin) {
     const auto key = text.substr(0, std::min(text.find('='), end));
     const auto dots = std::count(key.begin(), key.end(), '.');
     if (dots > kDotsMax) {
-      throw ScenarioError(
-          {fmt::format("{}:{}: not TOML that is read here: a key of {} parts; a key of a scenario has one, under [world], "
-                       "[network], [parameters] or [output]",
-                       origin, line, dots + 1)});
+      throw ScenarioError({fmt::format(
+          "{}:{}: not TOML that is read here: a key of {} parts; a key of a scenario has one, under [world], "
+          "[network], [parameters] or [output]",
+          origin, line, dots + 1)});
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }

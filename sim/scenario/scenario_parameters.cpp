@@ -20,17 +20,16 @@ ParameterValue resolved(ParameterValue value, const std::filesystem::path& base)
 }
 
 // What one parameter is given; nothing, and a problem noted, when that is no value for it.
-std::optional<Parameters::Given> read_parameter(Problems& problems, const toml::key& key,
-                                                const toml::node& node, const std::filesystem::path& base,
+std::optional<Parameters::Given> read_parameter(Problems& problems, const toml::key& key, const toml::node& node,
+                                                const std::filesystem::path& base,
                                                 const std::vector<ParameterSpec>& specs) {
   const auto line = key.source().begin.line;
   const std::string name(key.str());
-  const auto spec =
-      std::find_if(specs.begin(), specs.end(), [&](const auto& each) { return each.name == name; });
+  const auto spec = std::find_if(specs.begin(), specs.end(), [&](const auto& each) { return each.name == name; });
   const auto value = value_of(node);
   if (spec != specs.end() && !value) {
-    problems.add(line, fmt::format("parameter {} is {}; it takes {}", in_quotes(name), shown(node),
-                                   what_it_takes(*spec)));
+    problems.add(line,
+                 fmt::format("parameter {} is {}; it takes {}", in_quotes(name), shown(node), what_it_takes(*spec)));
     return std::nullopt;
   }
   Parameters::Given given{value ? resolved(*value, base) : ParameterValue(),

@@ -12,9 +12,7 @@ namespace rehearse::sim {
 
 namespace {
 
-bool is_control(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
-}
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
 
 }  // namespace
 
@@ -28,26 +26,20 @@ std::string Problems::home_hint(const std::string& key) const {
 }
 
 void Problems::add(std::uint32_t line, std::string text) {
-  add_located(
-      line, line == 0 ? fmt::format("{}: {}", origin_, text) : fmt::format("{}:{}: {}", origin_, line, text));
+  add_located(line, line == 0 ? fmt::format("{}: {}", origin_, text) : fmt::format("{}:{}: {}", origin_, line, text));
 }
 
-void Problems::add_located(std::uint32_t line, std::string text) {
-  found_.emplace_back(line, std::move(text));
-}
+void Problems::add_located(std::uint32_t line, std::string text) { found_.emplace_back(line, std::move(text)); }
 
 std::vector<std::string> Problems::sorted() const {
   auto found = found_;
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> texts;
   for (auto& [line, text] : found) texts.push_back(std::move(text));
   return texts;
 }
 
-std::uint32_t line_of(const toml::node& node) {
-  return node.source().begin.line;
-}
+std::uint32_t line_of(const toml::node& node) { return node.source().begin.line; }
 
 std::string shown(const toml::node& node) {
   if (node.is_table()) return "a table";
@@ -98,8 +90,7 @@ void Section::text(std::string_view key, std::string& out) {
   }
 }
 
-std::int64_t Section::integer(std::string_view key, std::int64_t otherwise, std::int64_t least,
-                              std::int64_t most) {
+std::int64_t Section::integer(std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most) {
   const auto* node = find(key);
   if (node == nullptr) return otherwise;
   const auto value = node->value_exact<std::int64_t>();
@@ -117,8 +108,7 @@ double Section::number(std::string_view key, double otherwise, double least, dou
   return otherwise;
 }
 
-std::size_t Section::choice(std::string_view key, const std::vector<std::string>& choices,
-                            std::size_t otherwise) {
+std::size_t Section::choice(std::string_view key, const std::vector<std::string>& choices, std::size_t otherwise) {
   const auto* node = find(key);
   if (node == nullptr) return otherwise;
   const auto value = node->value_exact<std::string>();
@@ -145,8 +135,8 @@ void Section::finish() {
     auto hint = problems_.home_hint(name);
     const auto nearest = nearest_spelling(name, known_);
     if (hint.empty() && !nearest.empty()) hint = fmt::format(" (did you mean \"{}\"?)", nearest);
-    problems_.add(key.source().begin.line, fmt::format("there is no key {} {}{}; it has {}", in_quotes(name),
-                                                       place, hint, fmt::join(known_, ", ")));
+    problems_.add(key.source().begin.line, fmt::format("there is no key {} {}{}; it has {}", in_quotes(name), place,
+                                                       hint, fmt::join(known_, ", ")));
   }
 }
 

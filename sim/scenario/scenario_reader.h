@@ -69,8 +69,7 @@ class Section {
   // The index of the text in `choices`.
   std::size_t choice(std::string_view key, const std::vector<std::string>& choices, std::size_t otherwise);
   // A text that `parse` takes: it returns whether it did. `takes` completes "it takes ...".
-  void quantity(std::string_view key, std::string_view takes,
-                const std::function<bool(std::string_view)>& parse);
+  void quantity(std::string_view key, std::string_view takes, const std::function<bool(std::string_view)>& parse);
 
   // "[world] ranks is "eight"; it takes <takes>"
   void refuse(std::string_view key, const toml::node& node, std::string_view takes);

@@ -10,9 +10,7 @@
 namespace rehearse::sim {
 namespace {
 
-std::string toml_text(std::string_view text) {
-  return in_quotes(text, std::string_view::npos);
-}
+std::string toml_text(std::string_view text) { return in_quotes(text, std::string_view::npos); }
 
 std::string seed(std::uint64_t value) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());

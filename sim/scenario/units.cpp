@@ -92,13 +92,9 @@ std::string print_duration(std::chrono::nanoseconds duration) {
   return print_whole<std::int64_t>(kDurations, "ns", duration.count());
 }
 
-std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  return parse_whole<std::uint64_t>(kBytes, text);
-}
+std::optional<std::uint64_t> parse_bytes(std::string_view text) { return parse_whole<std::uint64_t>(kBytes, text); }
 
-std::string print_bytes(std::uint64_t bytes) {
-  return print_whole<std::uint64_t>(kBytes, "B", bytes);
-}
+std::string print_bytes(std::uint64_t bytes) { return print_whole<std::uint64_t>(kBytes, "B", bytes); }
 
 std::optional<double> parse_bandwidth(std::string_view text) {
   const auto quantity = split(text);

@@ -26,11 +26,11 @@ std::string describe(ReplayError::Problem problem, std::size_t step, const std::
   const std::string when = at ? fmt::format(" at t={}", format_time(*at)) : "";
   switch (problem) {
     case ReplayError::Problem::past_end:
-      return fmt::format("the replay differs from decision {} on{}: the log ends there, this run asks {}",
-                         step, when, question(*found));
+      return fmt::format("the replay differs from decision {} on{}: the log ends there, this run asks {}", step, when,
+                         question(*found));
     case ReplayError::Problem::left_over:
-      return fmt::format("the replay differs from decision {} on{}: this run ends there, the log has {}",
-                         step, when, question(*expected));
+      return fmt::format("the replay differs from decision {} on{}: this run ends there, the log has {}", step, when,
+                         question(*expected));
     case ReplayError::Problem::other_kind:
     case ReplayError::Problem::other_options:
       break;

@@ -14,8 +14,8 @@
 namespace rehearse::sim {
 namespace {
 
-// A loop that looks so often is taken for one without end. A million looks take a fraction of a second; where many ranks
-// look, each has fewer.
+// A loop that looks so often is taken for one without end. A million looks take a fraction of a second; where many
+// ranks look, each has fewer.
 std::uint64_t looks_of_a_livelock(int ranks) {
   constexpr std::uint64_t kOfAllRanks = 1'000'000;
   constexpr std::uint64_t kOfEachRank = 1'000;

@@ -25,7 +25,7 @@ struct RunRecord {
   DecisionLog decisions;
   comm::EventLog events;
   std::vector<comm::Mismatch> mismatches;
-  std::vector<comm::PendingOperation> pending;   // calls that were not complete when the world ended
+  std::vector<comm::PendingOperation> pending;  // calls that were not complete when the world ended
   std::vector<comm::PendingGroup> pending_groups;
   std::map<std::string, std::uint64_t> checks;  // RankContext::expect(): how often each held
 };

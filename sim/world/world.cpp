@@ -31,8 +31,8 @@ WorldOptions checked(WorldOptions options) {
         fmt::format("WorldOptions::timeout is {} ms; it is 0 (none) or more", options.timeout.count()));
   }
   if (options.stack_bytes < kStackBytesMin) {
-    throw std::invalid_argument(
-        fmt::format("WorldOptions::stack_bytes is {}; LibTorch needs at least {}", options.stack_bytes, kStackBytesMin));
+    throw std::invalid_argument(fmt::format("WorldOptions::stack_bytes is {}; LibTorch needs at least {}",
+                                            options.stack_bytes, kStackBytesMin));
   }
   sim::require_valid(options.network);
   return options;

@@ -44,13 +44,9 @@ torch::nn::Sequential mlp() {
   return Sequential(Linear(1024, 1024), ReLU(), Linear(1024, 1024), ReLU(), Linear(1024, 10));
 }
 
-at::Tensor batch() {
-  return at::sin(at::arange(8 * 1024, at::kFloat)).view({8, 1024});
-}
+at::Tensor batch() { return at::sin(at::arange(8 * 1024, at::kFloat)).view({8, 1024}); }
 
-at::Tensor loss_of(const at::Tensor& output) {
-  return at::mean(at::pow(output, 2));
-}
+at::Tensor loss_of(const at::Tensor& output) { return at::mean(at::pow(output, 2)); }
 
 // Gradients of the step before, gone or zeros.
 void clear(const std::vector<at::Tensor>& parameters, bool set_to_none) {
@@ -115,8 +111,7 @@ double with_ddp(int ranks, const DistributedDataParallelOptions& options) {
       torch::nn::Sequential net = mlp();
       DistributedDataParallel<torch::nn::Sequential> ddp;
       torch::optim::SGD optimizer{ddp.parameters(), kLearningRate};
-      Training(RankContext& ctx, const DistributedDataParallelOptions& options)
-          : ddp(net, ctx.group(), options) {}
+      Training(RankContext& ctx, const DistributedDataParallelOptions& options) : ddp(net, ctx.group(), options) {}
     };
     auto training = std::make_shared<Training>(ctx, options);
     return [training, x = batch(), set_to_none = !options.gradient_as_bucket_view] {
@@ -129,14 +124,14 @@ double with_ddp(int ranks, const DistributedDataParallelOptions& options) {
 
 std::shared_ptr<c10d::Reducer> bare_reducer(const std::vector<at::Tensor>& parameters,
                                             const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
-  auto buckets = std::get<0>(
-      c10d::compute_bucket_assignment_by_size(parameters, {std::numeric_limits<std::size_t>::max()}));
+  auto buckets =
+      std::get<0>(c10d::compute_bucket_assignment_by_size(parameters, {std::numeric_limits<std::size_t>::max()}));
   std::reverse(buckets.begin(), buckets.end());
   std::unordered_map<std::size_t, std::string> names;
   for (std::size_t i = 0; i < parameters.size(); ++i) names[i] = std::to_string(i);
-  return std::make_shared<c10d::Reducer>(
-      parameters, buckets, group, std::vector<bool>(parameters.size(), false), c10d::kDefaultBucketBytesCap,
-      false, false, names, c10d::kDefaultFirstBucketBytes, false, false, std::vector<std::int64_t>{});
+  return std::make_shared<c10d::Reducer>(parameters, buckets, group, std::vector<bool>(parameters.size(), false),
+                                         c10d::kDefaultBucketBytesCap, false, false, names,
+                                         c10d::kDefaultFirstBucketBytes, false, false, std::vector<std::int64_t>{});
 }
 
 double with_bare_reducer(int ranks) {
@@ -181,17 +176,11 @@ void views(benchmark::State& state) {
 }
 
 void defaults(benchmark::State& state) {
-  compare(
-      state, [](int ranks) { return with_ddp(ranks, {}); }, with_bare_reducer);
+  compare(state, [](int ranks) { return with_ddp(ranks, {}); }, with_bare_reducer);
 }
 
 void few_times(benchmark::internal::Benchmark* bench) {
-  bench->ArgName("ranks")
-      ->Arg(8)
-      ->Arg(32)
-      ->UseManualTime()
-      ->Iterations(kRepetitions)
-      ->Unit(benchmark::kMillisecond);
+  bench->ArgName("ranks")->Arg(8)->Arg(32)->UseManualTime()->Iterations(kRepetitions)->Unit(benchmark::kMillisecond);
 }
 
 BENCHMARK(views)->Name("ddp_step/views")->Apply(few_times);

@@ -54,7 +54,8 @@ std::vector<double> numbers_of_fresh_process(const std::vector<std::string>& arg
   std::vector<double> numbers;
   for (double number; words >> number;) numbers.push_back(number);
   if (status != 0 || !words.eof()) {
-    throw std::runtime_error("a measured process ended with status " + std::to_string(status) + " and printed: " + text);
+    throw std::runtime_error("a measured process ended with status " + std::to_string(status) +
+                             " and printed: " + text);
   }
   return numbers;
 }

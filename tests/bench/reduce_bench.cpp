@@ -86,11 +86,12 @@ void all_reduce(benchmark::State& state, c10::ScalarType dtype) {
   double total = 0, best = 1e9, bound = 1e9;
   for (auto _ : state) {
     const double seconds = seconds_of([&] {
-      for (int i = 0; i < repeats; ++i) fabric.launch(group.transfer, done);
-    }) / repeats;
+                             for (int i = 0; i < repeats; ++i) fabric.launch(group.transfer, done);
+                           }) /
+                           repeats;
     bound = std::min(bound, seconds_of([&] {
-      for (int i = 0; i < repeats; ++i) traffic(group, bytes);
-    }) / repeats);
+                              for (int i = 0; i < repeats; ++i) traffic(group, bytes);
+                            }) / repeats);
     best = std::min(best, seconds);
     total += seconds;
     state.SetIterationTime(seconds * repeats);

@@ -29,20 +29,17 @@ class UncheckedBackend : public c10d::Backend {
     std::size_t first = 0;  // number of meetings that are over
   };
 
-  UncheckedBackend(int rank, std::shared_ptr<World> world)
-      : Backend(rank, world->ranks), world_(std::move(world)) {}
+  UncheckedBackend(int rank, std::shared_ptr<World> world) : Backend(rank, world->ranks), world_(std::move(world)) {}
 
   const std::string getBackendName() const override { return "unchecked"; }
-  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
-                                           const c10d::AllreduceOptions&) override {
+  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions&) override {
     return meet(tensors[0], [](std::vector<at::Tensor>& all) {
       for (std::size_t i = 1; i < all.size(); ++i) all[0].add_(all[i]);
       for (std::size_t i = 1; i < all.size(); ++i) all[i].copy_(all[0]);
     });
   }
   // The reducer's new buckets: as every rank decides the same, what each has is right.
-  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,
-                                           const c10d::BroadcastOptions&) override {
+  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions&) override {
     return meet(tensors[0], [](std::vector<at::Tensor>&) {});
   }
 
@@ -63,8 +60,7 @@ class UncheckedBackend : public c10d::Backend {
     if (world_->meetings.size() <= calls_ - world_->first) world_->meetings.emplace_back();
     auto& meeting = world_->meetings[calls_++ - world_->first];
     meeting.tensors.push_back(tensor);
-    meeting.futures.push_back(
-        c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get())));
+    meeting.futures.push_back(c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get())));
     auto work = c10::make_intrusive<DoneLater>(rank_, meeting.futures.back());
     if (meeting.tensors.size() == static_cast<std::size_t>(size_)) {
       const at::NoGradGuard no_grad;
@@ -83,10 +79,9 @@ class UncheckedBackend : public c10d::Backend {
   std::size_t calls_ = 0;
 };
 
-inline c10::intrusive_ptr<c10d::ProcessGroup> unchecked_group(
-    int rank, const std::shared_ptr<UncheckedBackend::World>& world) {
-  auto group =
-      c10::make_intrusive<c10d::ProcessGroup>(c10::make_intrusive<c10d::HashStore>(), rank, world->ranks);
+inline c10::intrusive_ptr<c10d::ProcessGroup> unchecked_group(int rank,
+                                                              const std::shared_ptr<UncheckedBackend::World>& world) {
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(c10::make_intrusive<c10d::HashStore>(), rank, world->ranks);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::CUSTOM,
                     c10::make_intrusive<UncheckedBackend>(rank, world));
   group->setDefaultBackend(c10d::ProcessGroup::CUSTOM);

@@ -124,8 +124,8 @@ void allreduce(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * bytes);
 }
 
-// A plain loop over the same traffic: one add of every input into a running sum, one copy to every output. Whole blocks,
-// because g++ 12 makes vector instructions of a loop at -O2 only where its length is known.
+// A plain loop over the same traffic: one add of every input into a running sum, one copy to every output. Whole
+// blocks, because g++ 12 makes vector instructions of a loop at -O2 only where its length is known.
 void traffic_bound(benchmark::State& state) {
   const auto ranks = static_cast<std::size_t>(state.range(0));
   const auto count = state.range(1) / 4;

@@ -90,7 +90,8 @@ TEST(Coalesced, CallsBetweenStartAndEnd_GiveWhatTheyGiveAlone) {
   for_worlds([](RankContext& ctx) {
     const int n = ctx.size();
     const int next = (ctx.rank() + 1) % n, previous = (ctx.rank() + n - 1) % n;
-    auto sum = of_rank(ctx.rank(), {17}, 0), message = of_rank(ctx.rank(), {5}, 9), received = at::zeros({5}, at::kDouble);
+    auto sum = of_rank(ctx.rank(), {17}, 0), message = of_rank(ctx.rank(), {5}, 9),
+         received = at::zeros({5}, at::kDouble);
     auto whole = at::empty({2 * n}, at::kDouble), part = of_rank(ctx.rank(), {2}, 1);
     auto shuffled = at::empty({n}, at::kDouble), sent = at::arange(n, at::kDouble) + 100.0 * ctx.rank();
     ctx.group()->startCoalescing(at::kCPU);

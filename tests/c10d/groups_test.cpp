@@ -56,7 +56,8 @@ TEST(GroupsFromGroups, MergeThatOneRankNeverJoins_TimesOutInTheStore) {
   check({.ranks = 2}, [](RankContext& ctx) {
     if (ctx.rank() == 1) return;
     ctx.store()->setTimeout(std::chrono::milliseconds(30));
-    EXPECT_THROW(ctx.group()->mergeRemoteGroup(ctx.store(), c10d::ProcessGroup::MergeOptions(), 2), c10::DistStoreError);
+    EXPECT_THROW(ctx.group()->mergeRemoteGroup(ctx.store(), c10d::ProcessGroup::MergeOptions(), 2),
+                 c10::DistStoreError);
     EXPECT_EQ(ctx.now(), kTimeZero + std::chrono::milliseconds(30));
   });
 }

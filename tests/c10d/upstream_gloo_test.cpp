@@ -72,7 +72,8 @@ TEST(UpstreamGlooWorlds, AllToAll_UnevenSplits) {
       from.push_back(rows[r][self]);
       std::int64_t place = 0;
       for (std::size_t s = 0; s < self; ++s) place += rows[r][s];
-      for (std::int64_t i = 0; i < rows[r][self]; ++i) expected.push_back(static_cast<std::int64_t>(10 * r) + place + i);
+      for (std::int64_t i = 0; i < rows[r][self]; ++i)
+        expected.push_back(static_cast<std::int64_t>(10 * r) + place + i);
     }
     std::int64_t sent = 0;
     for (const auto count : rows[self]) sent += count;

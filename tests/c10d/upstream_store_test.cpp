@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what PyTorch's own C++ tests ask of its hash and file stores, asked of the store of a world, alone and below
-// a PrefixStore; tests/README.md says which is which.
+// Contract: what PyTorch's own C++ tests ask of its hash and file stores, asked of the store of a world, alone and
+// below a PrefixStore; tests/README.md says which is which.
 #include <string>
 
 #include <gtest/gtest.h>

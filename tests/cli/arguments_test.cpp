@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/process.h"
 
@@ -27,15 +27,11 @@ class Arguments : public ::testing::Test {
   const std::filesystem::path folder_ = fresh_folder();
 };
 
-TEST_F(Arguments, NoCommand_IsRefused) {
-  refuses({}, std::string("job: which command?\n") + kUsage);
-}
+TEST_F(Arguments, NoCommand_IsRefused) { refuses({}, std::string("job: which command?\n") + kUsage); }
 
 TEST_F(Arguments, UnknownCommand_IsRefused) {
-  refuses({"rnu", "a.toml"},
-          std::string("job: there is no command \"rnu\" (did you mean \"run\"?)\n") + kUsage);
-  refuses({"RUN", "a.toml"},
-          std::string("job: there is no command \"RUN\" (did you mean \"run\"?)\n") + kUsage);
+  refuses({"rnu", "a.toml"}, std::string("job: there is no command \"rnu\" (did you mean \"run\"?)\n") + kUsage);
+  refuses({"RUN", "a.toml"}, std::string("job: there is no command \"RUN\" (did you mean \"run\"?)\n") + kUsage);
   refuses({"train"}, std::string("job: there is no command \"train\"\n") + kUsage);
 }
 
@@ -49,8 +45,7 @@ TEST_F(Arguments, UnknownOption_IsRefused) {
   refuses({"explain", "run.rlog", "--seed=3"},
           "job explain: there is no option \"--seed\"\nusage: job explain LOG [options]   (see job explain "
           "--help)\n");
-  refuses({"--verison"},
-          std::string("job: there is no option \"--verison\" (did you mean \"--version\"?)\n") + kUsage);
+  refuses({"--verison"}, std::string("job: there is no option \"--verison\" (did you mean \"--version\"?)\n") + kUsage);
   // Nothing is near enough to be meant.
   refuses({"--verbose"}, std::string("job: there is no option \"--verbose\"\n") + kUsage);
 }
@@ -63,8 +58,7 @@ TEST_F(Arguments, OptionBeforeTheCommand_SaysWhereItGoes) {
 TEST_F(Arguments, MissingFile_IsRefused) {
   refuses({"run"}, std::string("job run: which scenario?\n") + kUsageRun);
   refuses({"run", ""}, std::string("job run: which scenario?\n") + kUsageRun);
-  refuses({"replay"},
-          "job replay: which decision log?\nusage: job replay LOG [options]   (see job replay --help)\n");
+  refuses({"replay"}, "job replay: which decision log?\nusage: job replay LOG [options]   (see job replay --help)\n");
   refuses({"explain"},
           "job explain: which decision log or report?\nusage: job explain LOG [options]   (see job explain --help)\n");
 }
@@ -77,12 +71,10 @@ TEST_F(Arguments, OneWordTooMany_IsRefused) {
 }
 
 TEST_F(Arguments, MissingValue_IsRefused) {
-  refuses({"run", "a.toml", "--seed"},
-          std::string("job run: --seed needs a value, as in --seed=7\n") + kUsageRun);
+  refuses({"run", "a.toml", "--seed"}, std::string("job run: --seed needs a value, as in --seed=7\n") + kUsageRun);
   refuses({"run", "--output=", "a.toml"},
           std::string("job run: --output needs a value, as in --output=out\n") + kUsageRun);
-  refuses({"run", "a.toml", "--seed", ""},
-          std::string("job run: --seed needs a value, as in --seed=7\n") + kUsageRun);
+  refuses({"run", "a.toml", "--seed", ""}, std::string("job run: --seed needs a value, as in --seed=7\n") + kUsageRun);
 }
 
 TEST_F(Arguments, ValueOfAFlag_IsRefused) {
@@ -91,15 +83,14 @@ TEST_F(Arguments, ValueOfAFlag_IsRefused) {
 }
 
 TEST_F(Arguments, OptionGivenTwice_IsRefused) {
-  refuses({"run", "a.toml", "--seed=1", "--seed=2"},
-          std::string("job run: --seed is given twice\n") + kUsageRun);
+  refuses({"run", "a.toml", "--seed=1", "--seed=2"}, std::string("job run: --seed is given twice\n") + kUsageRun);
 }
 
 TEST_F(Arguments, WrongSeed_IsRefused) {
   for (const std::string seed : {"seven", "-1", "1.5", "0x", "18446744073709551616"}) {
-    refuses({"run", "a.toml", "--seed=" + seed},
-            "job run: --seed is \"" + seed +
-                "\"; it takes an integer from 0 to 2^64 - 1, as in 7 or 0x8f3a\n" + kUsageRun);
+    refuses(
+        {"run", "a.toml", "--seed=" + seed},
+        "job run: --seed is \"" + seed + "\"; it takes an integer from 0 to 2^64 - 1, as in 7 or 0x8f3a\n" + kUsageRun);
   }
 }
 
@@ -129,21 +120,19 @@ TEST_F(Arguments, FolderOfARun_IsToldFromItsLog) {
 
 TEST_F(Arguments, ScenarioWithMistakes_SaysAllOfThem) {
   write_file(folder_ / "a.toml", "program = \"sun\"\n[world]\nranks = 0\nsede = 3\n");
-  refuses(
-      {"run", "a.toml"},
-      "a.toml:1: program \"sun\" is not in this executable (did you mean \"sum\"?); it has dies, forever, moody, "
-      "prints, "
-      "races, "
-      "skip, sum, swap, throws, waits, wrong. Run the scenario with the executable whose source says "
-      "REHEARSE_PROGRAM(sun)\n"
-      "a.toml:3: [world] ranks is 0; it takes an integer from 1 to 65536\n"
-      "a.toml:4: there is no key \"sede\" in [world] (did you mean \"seed\"?); it has ranks, seed, schedule, "
-      "timeout, buffered_sends, stack, steps_max\n");
+  refuses({"run", "a.toml"},
+          "a.toml:1: program \"sun\" is not in this executable (did you mean \"sum\"?); it has dies, forever, moody, "
+          "prints, "
+          "races, "
+          "skip, sum, swap, throws, waits, wrong. Run the scenario with the executable whose source says "
+          "REHEARSE_PROGRAM(sun)\n"
+          "a.toml:3: [world] ranks is 0; it takes an integer from 1 to 65536\n"
+          "a.toml:4: there is no key \"sede\" in [world] (did you mean \"seed\"?); it has ranks, seed, schedule, "
+          "timeout, buffered_sends, stack, steps_max\n");
 }
 
 TEST_F(Arguments, HelpAboutNothing_IsRefused) {
-  refuses({"help", "replya"},
-          std::string("job: there is no command \"replya\" (did you mean \"replay\"?)\n") + kUsage);
+  refuses({"help", "replya"}, std::string("job: there is no command \"replya\" (did you mean \"replay\"?)\n") + kUsage);
   refuses({"help", "run", "sweep"}, std::string("job: \"sweep\" is one word too many\n") + kUsage);
 }
 
@@ -167,12 +156,10 @@ TEST_F(Arguments, PathThatIsNoFile_IsRefused) {
     refuses({command, "pipe"}, "pipe: cannot be read: it is a pipe that nobody writes to\n");
   refuses({"run", "/dev/zero"}, "/dev/zero: is larger than 16 MiB, which no scenario is\n");
   refuses({"replay", "/dev/zero"}, "/dev/zero: is not a run log of rehearse\n");
-  refuses({"explain", "/dev/zero"},
-          "/dev/zero: is neither a run log (run.rlog) nor a report (report.json)\n");
+  refuses({"explain", "/dev/zero"}, "/dev/zero: is neither a run log (run.rlog) nor a report (report.json)\n");
   write_file(folder_ / "report.json", "{\"rehearse_report\": 1}\n" + std::string(100, ' '));
   std::filesystem::resize_file(folder_ / "report.json", std::uintmax_t{10} << 30);
-  refuses({"explain", "report.json"},
-          "report.json: is larger than 256 MiB, which no run log or report is\n");
+  refuses({"explain", "report.json"}, "report.json: is larger than 256 MiB, which no run log or report is\n");
 }
 
 TEST_F(Arguments, Version_IsPrinted) {

@@ -32,9 +32,8 @@ class Completion : public ::testing::Test {
 
   // What bash offers for these words, the last of which is being typed; one a line.
   std::string offered(const std::string& words) const {
-    return shell("bash",
-                 "compopt() { :; }; source complete.bash; COMP_WORDS=(job " + words +
-                     "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _job; printf '%s\\n' \"${COMPREPLY[@]}\"")
+    return shell("bash", "compopt() { :; }; source complete.bash; COMP_WORDS=(job " + words +
+                             "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _job; printf '%s\\n' \"${COMPREPLY[@]}\"")
         .out;
   }
 
@@ -108,11 +107,10 @@ TEST_F(Completion, Zsh_OffersTheSame) {
 TEST_F(Completion, UnknownShell_IsRefused) {
   const auto finished = run_process(CLI_JOB, {"completion", "fisch"}, folder_);
   EXPECT_EQ(finished.exit_code, 64);
-  EXPECT_EQ(
-      finished.err,
-      "job completion: there is no script for the shell \"fisch\" (did you mean \"fish\"?); there is one "
-      "for bash, fish, zsh\n"
-      "usage: job completion SHELL [options]   (see job completion --help)\n");
+  EXPECT_EQ(finished.err,
+            "job completion: there is no script for the shell \"fisch\" (did you mean \"fish\"?); there is one "
+            "for bash, fish, zsh\n"
+            "usage: job completion SHELL [options]   (see job completion --help)\n");
 }
 
 }  // namespace

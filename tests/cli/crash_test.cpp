@@ -19,8 +19,7 @@ using ::testing::StartsWith;
 class Crash : public ::testing::Test {
  protected:
   void scenario(const std::string& by) const {
-    write_file(folder_ / "dies.toml",
-               "program = \"dies\"\n[world]\nranks = 4\n[parameters]\nby = \"" + by + "\"\n");
+    write_file(folder_ / "dies.toml", "program = \"dies\"\n[world]\nranks = 4\n[parameters]\nby = \"" + by + "\"\n");
   }
 
   // A sanitizer that handles faults would have the last word.
@@ -52,11 +51,10 @@ TEST_F(Crash, EachWayToDie_IsReported) {
     EXPECT_THAT(finished.out, StartsWith(std::string("CRASHED: rank 2 ended the process by ") + one.how +
                                          "\nrank 2  failed: " + one.how + "  at job.cpp:"));
     EXPECT_THAT(finished.out, HasSubstr(std::string(" in ") + one.where + "  t=30 us\n"));
-    EXPECT_THAT(finished.out,
-                EndsWith("\nrehearse 0.1.0 program=dies ranks=4 seed=1 schedule=random\n"
-                         "files: rehearse-out/dies/run.rlog, rehearse-out/dies/report.txt, "
-                         "rehearse-out/dies/report.json\n"
-                         "replay: job replay rehearse-out/dies/run.rlog\n"));
+    EXPECT_THAT(finished.out, EndsWith("\nrehearse 0.1.0 program=dies ranks=4 seed=1 schedule=random\n"
+                                       "files: rehearse-out/dies/run.rlog, rehearse-out/dies/report.txt, "
+                                       "rehearse-out/dies/report.json\n"
+                                       "replay: job replay rehearse-out/dies/run.rlog\n"));
     EXPECT_EQ(read_file(folder_ / "rehearse-out/dies/report.txt"), finished.out);
     EXPECT_FALSE(sim::read_run_log(folder_ / kLog).finished);
     const auto again = job({"replay", kLog});
@@ -68,8 +66,7 @@ TEST_F(Crash, EachWayToDie_IsReported) {
 // The handler of the guard page says on stderr what to raise.
 TEST_F(Crash, StackOverflow_SaysWhatToRaise) {
   scenario("recursion");
-  EXPECT_THAT(job({"run", "dies.toml"}).err,
-              HasSubstr("stack overflow on rank 2: its fiber's stack has 8192 KiB"));
+  EXPECT_THAT(job({"run", "dies.toml"}).err, HasSubstr("stack overflow on rank 2: its fiber's stack has 8192 KiB"));
 }
 
 TEST_F(Crash, AsJson_HasStdoutForItself) {

@@ -92,8 +92,7 @@ TEST_F(Interrupt, ItsLog_ReplaysTheSeed) {
   ASSERT_EQ(interrupted({"run", "forever.toml"}, "\n4  ", SIGINT).exit_code, 130);
   const auto again = interrupted({"replay", "rehearse-out/forever/run.rlog"}, "\n4  ", SIGINT);
   EXPECT_EQ(again.exit_code, 130);
-  EXPECT_THAT(again.out,
-              HasSubstr("\nthe run in the log was interrupted; this is its seed from the start\n"));
+  EXPECT_THAT(again.out, HasSubstr("\nthe run in the log was interrupted; this is its seed from the start\n"));
   EXPECT_THAT(again.out, HasSubstr("\nINTERRUPTED: after "));
 }
 
@@ -129,9 +128,9 @@ TEST_F(Interrupt, InTheBackgroundOfAScript_IsIgnored) {
 TEST_F(Interrupt, Sweep_TellsWhatItFound) {
   scenario("races");
   for (const int signal : {SIGINT, SIGTERM}) {
-    const auto finished = interrupted(
-        {"sweep", "races.toml", "--seeds=1..100000000", "--keep-going", "--junit=out.xml", "--jobs=3"},
-        "jobs=", signal);
+    const auto finished =
+        interrupted({"sweep", "races.toml", "--seeds=1..100000000", "--keep-going", "--junit=out.xml", "--jobs=3"},
+                    "jobs=", signal);
     EXPECT_EQ(finished.exit_code, 130);
     EXPECT_EQ(finished.err,
               "interrupted: what the sweep found so far follows; a second Ctrl-C ends the process at once\n");
@@ -147,8 +146,8 @@ TEST_F(Interrupt, Sweep_TellsWhatItFound) {
 // Workers in the middle of a seed that never ends go with the sweep, whose files remain none of theirs.
 TEST_F(Interrupt, SweepOfSeedsThatNeverEnd_LeavesNobodyBehind) {
   scenario("forever", "[parameters]\ncompute = true\n");
-  const auto finished = interrupted(
-      {"sweep", "forever.toml", "--seeds=1..100", "--jobs=3", "--junit=out.xml"}, "jobs=", SIGINT);
+  const auto finished =
+      interrupted({"sweep", "forever.toml", "--seeds=1..100", "--jobs=3", "--junit=out.xml"}, "jobs=", SIGINT);
   EXPECT_EQ(finished.exit_code, 130);
   EXPECT_THAT(finished.out, HasSubstr("\nINTERRUPTED: 100 seeds not run\n"));
   EXPECT_THAT(read_file(folder_ / "out.xml"), HasSubstr("<testsuites tests=\"0\""));
@@ -158,8 +157,7 @@ TEST_F(Interrupt, SweepOfSeedsThatNeverEnd_LeavesNobodyBehind) {
 
 TEST_F(Interrupt, SweepThatIsKilled_LeavesNobodyBehind) {
   scenario("forever", "[parameters]\ncompute = true\n");
-  const auto finished =
-      interrupted({"sweep", "forever.toml", "--seeds=1..100", "--jobs=3"}, "jobs=", SIGKILL);
+  const auto finished = interrupted({"sweep", "forever.toml", "--seeds=1..100", "--jobs=3"}, "jobs=", SIGKILL);
   EXPECT_EQ(finished.exit_code, -SIGKILL);
   while (left_behind() > 0) usleep(1'000);  // the test's time limit is the check
 }
@@ -170,10 +168,9 @@ TEST_F(FullDisk, RunStillPrintsItsReport) {
   EXPECT_THAT(finished.out, StartsWith("OK: 4 ranks returned after 120 us of virtual time\n"));
   EXPECT_THAT(finished.out, HasSubstr(" run sum.toml\n"));
   EXPECT_THAT(finished.out, Not(HasSubstr("files:")));
-  EXPECT_EQ(
-      finished.err,
-      "rehearse-out/sum/run.rlog: cannot be written: File too large; the files of this run are missing or "
-      "incomplete\nexit code 74\n");
+  EXPECT_EQ(finished.err,
+            "rehearse-out/sum/run.rlog: cannot be written: File too large; the files of this run are missing or "
+            "incomplete\nexit code 74\n");
 }
 
 TEST_F(FullDisk, AVerdict_CountsMoreThanTheFiles) {
@@ -207,8 +204,7 @@ TEST_F(FullDisk, ClosedStdout_IsSaid) {
   const auto finished = shell("'" CLI_JOB "' run prints.toml >&-");
   EXPECT_EQ(finished.exit_code, 74);
   EXPECT_EQ(finished.err, "stdout: cannot be written: Bad file descriptor\n");
-  EXPECT_EQ(sim::read_run_log(folder_ / "rehearse-out/prints/run.rlog").finished->report.verdict,
-            Verdict::ok);
+  EXPECT_EQ(sim::read_run_log(folder_ / "rehearse-out/prints/run.rlog").finished->report.verdict, Verdict::ok);
   EXPECT_EQ(shell("'" CLI_JOB "' run prints.toml --json >&- 2>&-").exit_code, 74);
 }
 

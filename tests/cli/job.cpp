@@ -31,8 +31,7 @@ REHEARSE_PROGRAM(sum){.summary = "adds the ranks up, and checks the sum",
                         }
                       }};
 
-REHEARSE_PROGRAM(skip){.summary = "rank 1 leaves out one all-reduce",
-                       .body = [](RankContext& ctx, const Parameters&) {
+REHEARSE_PROGRAM(skip){.summary = "rank 1 leaves out one all-reduce", .body = [](RankContext& ctx, const Parameters&) {
                          auto value = at::full({1}, 1.0);
                          ctx.group().allreduce(value)->wait();
                          if (ctx.rank() != 1) ctx.group().allreduce(value)->wait();
@@ -54,8 +53,7 @@ REHEARSE_PROGRAM(forever){.summary = "all-reduces until somebody stops it",
                             }
                           }};
 
-REHEARSE_PROGRAM(prints){.summary = "each rank prints a line",
-                         .body = [](RankContext& ctx, const Parameters&) {
+REHEARSE_PROGRAM(prints){.summary = "each rank prints a line", .body = [](RankContext& ctx, const Parameters&) {
                            std::cout << "rank " << ctx.rank() << " is here" << std::endl;
                          }};
 
@@ -92,8 +90,7 @@ REHEARSE_PROGRAM(throws){.summary = "rank 1 throws", .body = [](RankContext& ctx
                            ctx.group().barrier()->wait();
                          }};
 
-REHEARSE_PROGRAM(wrong){.summary = "its own check does not hold",
-                        .body = [](RankContext& ctx, const Parameters&) {
+REHEARSE_PROGRAM(wrong){.summary = "its own check does not hold", .body = [](RankContext& ctx, const Parameters&) {
                           ctx.expect(ctx.rank() == 0, "the loss falls", "2.5 after 2.4");
                         }};
 
@@ -107,8 +104,7 @@ REHEARSE_PROGRAM(waits){.summary = "rank 0 polls for what never comes",
                         }};
 
 // On purpose: each rank lets the others run as often as the system's randomness says.
-REHEARSE_PROGRAM(moody){.summary = "takes another way each time",
-                        .body = [](RankContext& ctx, const Parameters&) {
+REHEARSE_PROGRAM(moody){.summary = "takes another way each time", .body = [](RankContext& ctx, const Parameters&) {
                           const int times = 1 + std::ifstream("/dev/urandom", std::ios::binary).get() % 64;
                           for (int i = 0; i < times; ++i) rehearse::exec::this_rank::yield();
                           ctx.group().barrier()->wait();

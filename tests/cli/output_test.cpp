@@ -24,9 +24,7 @@ class Output : public ::testing::Test {
     }
   }
 
-  Finished job(const std::vector<std::string>& arguments) const {
-    return run_process(CLI_JOB, arguments, folder_);
-  }
+  Finished job(const std::vector<std::string>& arguments) const { return run_process(CLI_JOB, arguments, folder_); }
   Finished on_terminal(const std::vector<std::string>& arguments,
                        const std::vector<std::string>& environment = {}) const {
     return run_on_terminal(CLI_JOB, arguments, folder_, environment);
@@ -60,8 +58,7 @@ TEST_F(Json, ReportFile_IsExplained) {
   EXPECT_EQ(finished.exit_code, 3);
   EXPECT_EQ(finished.err, "");
   EXPECT_EQ(finished.out, job({"explain", "rehearse-out/skip/run.rlog"}).out);
-  EXPECT_EQ(finished.out.substr(0, finished.out.find("\nfiles:")),
-            first.out.substr(0, first.out.find("\nfiles:")));
+  EXPECT_EQ(finished.out.substr(0, finished.out.find("\nfiles:")), first.out.substr(0, first.out.find("\nfiles:")));
 }
 
 TEST_F(Json, FileThatIsNoReport_IsRefused) {
@@ -77,8 +74,7 @@ TEST_F(Color, OnATerminal_TheVerdictIsColoured) {
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_THAT(finished.out, HasSubstr("\x1b[1;32mOK\x1b[0m: 2 ranks returned"));
   EXPECT_THAT(on_terminal({"run", "skip.toml"}).out, HasSubstr("\x1b[1;31mDEADLOCK\x1b[0m: "));
-  EXPECT_THAT(on_terminal({"explain", "rehearse-out/skip/run.rlog"}).out,
-              HasSubstr("\x1b[1;31mDEADLOCK\x1b[0m: "));
+  EXPECT_THAT(on_terminal({"explain", "rehearse-out/skip/run.rlog"}).out, HasSubstr("\x1b[1;31mDEADLOCK\x1b[0m: "));
 }
 
 TEST_F(Color, WhereSomebodySaidNo_ThereIsNone) {

@@ -32,8 +32,8 @@ class Argv {
 };
 
 // In the child, between fork and exec.
-[[noreturn]] void become(const std::filesystem::path& program, const Argv& argv,
-                         const std::filesystem::path& folder, const std::vector<std::string>& environment) {
+[[noreturn]] void become(const std::filesystem::path& program, const Argv& argv, const std::filesystem::path& folder,
+                         const std::vector<std::string>& environment) {
   for (const auto& variable : environment) putenv(const_cast<char*>(variable.c_str()));
   // What runs in the background of a script has it ignored, and the tests may.
   signal(SIGINT, SIG_DFL);
@@ -88,8 +88,7 @@ Finished finished(pid_t child, const std::filesystem::path& folder) {
 void wait_for_text(pid_t child, const std::filesystem::path& file, const std::string& text) {
   const auto has_ended = [child] {
     siginfo_t info{};
-    return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           info.si_pid == child;
+    return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
   };
   while (read_file(file).find(text) == std::string::npos && !has_ended()) usleep(10'000);
 }
@@ -102,8 +101,7 @@ Finished run_process(const std::filesystem::path& program, const std::vector<std
 }
 
 Finished run_and_signal(const std::filesystem::path& program, const std::vector<std::string>& arguments,
-                        const std::filesystem::path& folder, const std::string& ready, int signal,
-                        int times) {
+                        const std::filesystem::path& folder, const std::string& ready, int signal, int times) {
   const pid_t child = start_process(program, arguments, folder, {});
   wait_for_text(child, folder / "stdout", ready);
   kill(-child, signal);

@@ -21,14 +21,12 @@ Finished run_process(const std::filesystem::path& program, const std::vector<std
 // a terminal's Ctrl-C does (`times` 2: once more when it has said something about the first), and waits for
 // the end.
 Finished run_and_signal(const std::filesystem::path& program, const std::vector<std::string>& arguments,
-                        const std::filesystem::path& folder, const std::string& ready, int signal,
-                        int times = 1);
+                        const std::filesystem::path& folder, const std::string& ready, int signal, int times = 1);
 
 // The same on a terminal of 80 columns: everything that is written to it comes back as `out`, line ends as
 // \r\n.
 Finished run_on_terminal(const std::filesystem::path& program, const std::vector<std::string>& arguments,
-                         const std::filesystem::path& folder,
-                         const std::vector<std::string>& environment = {});
+                         const std::filesystem::path& folder, const std::vector<std::string>& environment = {});
 
 // An empty folder of the running test's own.
 std::filesystem::path fresh_folder();

@@ -18,8 +18,7 @@ struct Screen {
   std::chrono::nanoseconds now{0};
   std::vector<std::string> written;
   Progress on(bool terminal) {
-    return Progress(
-        terminal, [this](std::string_view text) { written.emplace_back(text); }, [this] { return now; });
+    return Progress(terminal, [this](std::string_view text) { written.emplace_back(text); }, [this] { return now; });
   }
 };
 

@@ -4,9 +4,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/run_log.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/process.h"
 
@@ -31,9 +31,7 @@ std::string line(const std::string& text, std::size_t number) {
   return result;
 }
 
-std::string last_line(const std::string& text) {
-  return text.substr(text.rfind('\n', text.size() - 2) + 1);
-}
+std::string last_line(const std::string& text) { return text.substr(text.rfind('\n', text.size() - 2) + 1); }
 
 class Command : public ::testing::Test {
  protected:
@@ -42,9 +40,7 @@ class Command : public ::testing::Test {
     write_file(folder_ / (program + ".toml"), "program = \"" + program + "\"\n[world]\nranks = 4\n" + more);
   }
 
-  Finished job(const std::vector<std::string>& arguments) const {
-    return run_process(CLI_JOB, arguments, folder_);
-  }
+  Finished job(const std::vector<std::string>& arguments) const { return run_process(CLI_JOB, arguments, folder_); }
 
   bool has(const std::string& file) const { return std::filesystem::exists(folder_ / file); }
 
@@ -60,23 +56,22 @@ TEST_F(Run, GoodProgram_SaysWhatRanAndWhatWasChecked) {
   const auto finished = job({"run", "sum.toml"});
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_EQ(finished.err, "");
-  EXPECT_EQ(
-      stable(finished.out),
-      "rehearse 0.1.0 program=sum seed=1 schedule=random ranks=4\n"
-      "1/4 25%  RATE  hello\n"
-      "2/4 50%  RATE  hello\n"
-      "3/4 75%  RATE  hello\n"
-      "4/4 100%  RATE  hello\n"
-      "OK: 4 ranks returned after 120 us of virtual time\n"
-      "ranks 0-3  returned  t=120 us\n"
-      "checks: the sum is right (held 16 times)\n"
-      "rehearse 0.1.0 program=sum ranks=4 seed=1 schedule=random identity=HASH\n"
-      "ran 16 operations, " +
-          line(finished.out, 9).substr(19) +
-          "\n"
-          "files: rehearse-out/sum/run.rlog, rehearse-out/sum/report.txt, rehearse-out/sum/report.json,\n"
-          "  rehearse-out/sum/trace.json, rehearse-out/sum/flight_recorder.json\n"
-          "replay: job replay rehearse-out/sum/run.rlog\n");
+  EXPECT_EQ(stable(finished.out),
+            "rehearse 0.1.0 program=sum seed=1 schedule=random ranks=4\n"
+            "1/4 25%  RATE  hello\n"
+            "2/4 50%  RATE  hello\n"
+            "3/4 75%  RATE  hello\n"
+            "4/4 100%  RATE  hello\n"
+            "OK: 4 ranks returned after 120 us of virtual time\n"
+            "ranks 0-3  returned  t=120 us\n"
+            "checks: the sum is right (held 16 times)\n"
+            "rehearse 0.1.0 program=sum ranks=4 seed=1 schedule=random identity=HASH\n"
+            "ran 16 operations, " +
+                line(finished.out, 9).substr(19) +
+                "\n"
+                "files: rehearse-out/sum/run.rlog, rehearse-out/sum/report.txt, rehearse-out/sum/report.json,\n"
+                "  rehearse-out/sum/trace.json, rehearse-out/sum/flight_recorder.json\n"
+                "replay: job replay rehearse-out/sum/run.rlog\n");
   for (const char* file : {"run.rlog", "report.txt", "report.json", "trace.json", "flight_recorder.json"}) {
     EXPECT_TRUE(has(std::string("rehearse-out/sum/") + file)) << file;
   }
@@ -111,8 +106,7 @@ TEST_F(Run, EachVerdict_HasItsExitCodeAndLeavesAllFiles) {
 
 TEST_F(Run, Options_GoBeforeTheScenario) {
   scenario("sum", "seed = 5\n");
-  const auto finished =
-      job({"run", "sum.toml", "--seed=0x10", "--ranks", "2", "--output=else where", "--quiet"});
+  const auto finished = job({"run", "sum.toml", "--seed=0x10", "--ranks", "2", "--output=else where", "--quiet"});
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_THAT(finished.out, HasSubstr("program=sum ranks=2 seed=16 "));
   EXPECT_EQ(last_line(finished.out), "replay: job replay 'else where/run.rlog'\n");
@@ -267,8 +261,7 @@ TEST_F(Replay, LogOfATest_SaysHowToReplayIt) {
   sim::write_run_log(folder_ / "run.rlog", log);
   const auto finished = job({"replay", "run.rlog"});
   EXPECT_EQ(finished.exit_code, 64);
-  EXPECT_EQ(finished.err,
-            "run.rlog: belongs to the test Suite.Test; run that with REHEARSE_REPLAY=run.rlog\n");
+  EXPECT_EQ(finished.err, "run.rlog: belongs to the test Suite.Test; run that with REHEARSE_REPLAY=run.rlog\n");
 }
 
 TEST_F(Replay, ProgramOfAnotherExecutable_IsRefused) {
@@ -278,10 +271,9 @@ TEST_F(Replay, ProgramOfAnotherExecutable_IsRefused) {
   sim::write_run_log(folder_ / "run.rlog", log);
   const auto finished = job({"replay", "run.rlog"});
   EXPECT_EQ(finished.exit_code, 64);
-  EXPECT_EQ(
-      finished.err,
-      "run.rlog:1: program \"elsewhere\" is not in this executable; it is in \"bin/other\": run the scenario "
-      "with that one\n");
+  EXPECT_EQ(finished.err,
+            "run.rlog:1: program \"elsewhere\" is not in this executable; it is in \"bin/other\": run the scenario "
+            "with that one\n");
 }
 
 TEST_F(Replay, FileThatIsNoLog_IsRefused) {

@@ -53,10 +53,8 @@ Report deadlock(int missing, int step) {
 }
 
 TEST(Culprit, IsWithoutRanksAndNumbers) {
-  EXPECT_THAT(
-      culprit(deadlock(2, 7)),
-      ElementsAre(
-          "allreduce # on group \"fc1\" (# of # ranks are here; missing: #)  at train.cpp:41 in step"));
+  EXPECT_THAT(culprit(deadlock(2, 7)),
+              ElementsAre("allreduce # on group \"fc1\" (# of # ranks are here; missing: #)  at train.cpp:41 in step"));
   EXPECT_EQ(culprit(deadlock(2, 7)), culprit(deadlock(0, 1234)));
 }
 
@@ -158,12 +156,11 @@ TEST(Junit, IsWellFormedWhateverAProgramSays) {
   std::ostringstream out;
   write_junit(out, "job", results);
   const std::string text = out.str();
-  EXPECT_THAT(text,
-              HasSubstr("<testsuite name=\"job\" tests=\"2\" failures=\"1\" errors=\"0\" time=\"1.250\">\n"
-                        "    <testcase classname=\"job\" name=\"seed 1\" time=\"0.250\"/>\n"
-                        "    <testcase classname=\"job\" name=\"seed 2\" time=\"1.000\">\n"
-                        "      <failure type=\"RANK FAILED\" message=\"rank 0: a &lt; b &amp;&amp; "
-                        "&quot;c&quot; \xEF\xBF\xBD\xEF\xBF\xBD&gt;\">RANK FAILED: rank 0: a &lt; b"));
+  EXPECT_THAT(text, HasSubstr("<testsuite name=\"job\" tests=\"2\" failures=\"1\" errors=\"0\" time=\"1.250\">\n"
+                              "    <testcase classname=\"job\" name=\"seed 1\" time=\"0.250\"/>\n"
+                              "    <testcase classname=\"job\" name=\"seed 2\" time=\"1.000\">\n"
+                              "      <failure type=\"RANK FAILED\" message=\"rank 0: a &lt; b &amp;&amp; "
+                              "&quot;c&quot; \xEF\xBF\xBD\xEF\xBF\xBD&gt;\">RANK FAILED: rank 0: a &lt; b"));
   EXPECT_THAT(text, HasSubstr("</failure>\n    </testcase>\n  </testsuite>\n</testsuites>\n"));
 }
 

@@ -152,8 +152,7 @@ TEST_F(Sweep, WorkerThatDies_IsAFailingSeed) {
   std::smatch match;
   ASSERT_TRUE(std::regex_search(finished.out, match, std::regex("CRASHED, seeds? ([0-9]+)")));
   const std::string seed = match[1];
-  EXPECT_EQ(read_file(folder_ / "rehearse-out/races" / ("seed-" + seed) / "output.txt"),
-            "something is null\n");
+  EXPECT_EQ(read_file(folder_ / "rehearse-out/races" / ("seed-" + seed) / "output.txt"), "something is null\n");
   const auto again = job({"replay", "rehearse-out/races/seed-" + seed + "/run.rlog"});
   EXPECT_EQ(again.exit_code, 9);
   EXPECT_THAT(again.out, HasSubstr("\nCRASHED: rank 3 ended the process by SIGSEGV (Segmentation fault)\nrank 3 "));
@@ -168,11 +167,9 @@ TEST_F(Sweep, Junit_HasACaseForEachSeed) {
   scenario("races", "[parameters]\nmay_die = true\n");
   const auto finished = sweep("races", {"--seeds=1..40", "--keep-going", "--junit=out.xml"});
   const auto xml = read_file(folder_ / "out.xml");
-  EXPECT_THAT(xml,
-              StartsWith("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"40\" failures=\""));
+  EXPECT_THAT(xml, StartsWith("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"40\" failures=\""));
   for (int seed = 1; seed <= 40; ++seed) {
-    EXPECT_THAT(
-        xml, HasSubstr("<testcase classname=\"races\" name=\"seed " + std::to_string(seed) + "\" time=\""));
+    EXPECT_THAT(xml, HasSubstr("<testcase classname=\"races\" name=\"seed " + std::to_string(seed) + "\" time=\""));
   }
   EXPECT_THAT(xml, HasSubstr("<error type=\"CRASHED\" message=\"rank 3 ended the process by SIGSEGV"));
   EXPECT_THAT(xml, HasSubstr("<failure type=\"RANK FAILED\" message=\"rank 1: too early by "));
@@ -194,9 +191,9 @@ TEST_F(Sweep, EarlierSweepsFolders_AreTakenAway) {
   write_file(folder_ / "rehearse-out/sum/seed-6", "a user's own");
   EXPECT_EQ(sweep("sum", {"--seeds=6..8"}).exit_code, 0);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/seed-7/run.rlog"));
-  for (const char* kept : {"rehearse-out/sum/seed-7/notes.txt", "rehearse-out/sum/seed-mine/run.rlog",
-                           "rehearse-out/sum/seed-9/run.rlog", "elsewhere/run.rlog", "rehearse-out/sum/seed-8",
-                           "rehearse-out/sum/seed-6"}) {
+  for (const char* kept :
+       {"rehearse-out/sum/seed-7/notes.txt", "rehearse-out/sum/seed-mine/run.rlog", "rehearse-out/sum/seed-9/run.rlog",
+        "elsewhere/run.rlog", "rehearse-out/sum/seed-8", "rehearse-out/sum/seed-6"}) {
     EXPECT_TRUE(std::filesystem::exists(folder_ / kept)) << kept;
   }
 }
@@ -211,8 +208,7 @@ TEST_F(Sweep, JunitIntoAPipeThatNobodyReads_IsRefused) {
 
 TEST_F(Sweep, Terminal_ShowsFailuresInPlace) {
   scenario("races");
-  const auto finished =
-      run_on_terminal(CLI_JOB, {"sweep", "races.toml", "--seeds=1..40", "--keep-going"}, folder_);
+  const auto finished = run_on_terminal(CLI_JOB, {"sweep", "races.toml", "--seeds=1..40", "--keep-going"}, folder_);
   EXPECT_THAT(finished.out, HasSubstr("\r\x1b[K40/40 100%"));
   EXPECT_THAT(finished.out, HasSubstr(" failures, the first with seed "));
   EXPECT_THAT(finished.out, HasSubstr("\x1b[1;31mFAILED\x1b[0m: "));
@@ -221,8 +217,7 @@ TEST_F(Sweep, Terminal_ShowsFailuresInPlace) {
 TEST_F(Sweep, WrongOptions_AreRefused) {
   scenario("sum", "schedule = \"round_robin\"\n");
   const std::string usage = "\nusage: job sweep SCENARIO [options]   (see job sweep --help)\n";
-  const std::string takes =
-      "two seeds, the smaller first, as in 1..100, or one, as in 7; at most 10^9 in all";
+  const std::string takes = "two seeds, the smaller first, as in 1..100, or one, as in 7; at most 10^9 in all";
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{"sweep", "sum.toml"}, "job sweep: which seeds? --seeds takes " + takes + usage},
       {{"sweep", "sum.toml", "--seeds=9..1"}, "job sweep: --seeds is \"9..1\"; it takes " + takes + usage},

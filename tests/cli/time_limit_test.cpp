@@ -52,18 +52,15 @@ TEST_F(TimeLimit, SeedThatComputesForEver_FailsAndTheOthersGoOn) {
   const auto before = bugs_by_verdict(sweep("races", {"--seeds=3..7", "--json"}).out);
   ASSERT_TRUE(before.contains("DEADLOCK") && before.contains("RANK FAILED"));
   scenario("races", "[parameters]\nmay_compute = true\n");
-  const auto finished =
-      sweep("races", {"--seeds=3..7", "--json", "--time-limit=1", "--junit=out.xml", "--jobs=2"});
+  const auto finished = sweep("races", {"--seeds=3..7", "--json", "--time-limit=1", "--junit=out.xml", "--jobs=2"});
   const auto after = bugs_by_verdict(finished.out);
   EXPECT_EQ(after.size(), 2u);
   EXPECT_EQ(after.at("RANK FAILED")["seeds"], before.at("RANK FAILED")["seeds"]);
-  EXPECT_EQ(after.at("RANK FAILED")["first_report"]["identity"],
-            before.at("RANK FAILED")["first_report"]["identity"]);
+  EXPECT_EQ(after.at("RANK FAILED")["first_report"]["identity"], before.at("RANK FAILED")["first_report"]["identity"]);
   const auto& endless = after.at("INTERRUPTED");
   EXPECT_EQ(endless["seeds"], before.at("DEADLOCK")["seeds"]);
   const std::string headline = endless["first_report"]["headline"];
-  EXPECT_THAT(headline,
-              StartsWith("did not end within 1 s (--time-limit) and had to be killed: rank 2 computes"));
+  EXPECT_THAT(headline, StartsWith("did not end within 1 s (--time-limit) and had to be killed: rank 2 computes"));
   ASSERT_EQ(endless["culprit"].size(), 1u);
   EXPECT_THAT(endless["culprit"][0].get<std::string>(), MatchesRegex("at job.cpp:[0-9]+ in compute_for_ever"));
   EXPECT_THAT(read_file(folder_ / "out.xml"),
@@ -107,10 +104,9 @@ TEST_F(TimeLimit, WrongValue_IsRefused) {
   for (const std::string value : {"0", "-1", "1.5", "10s", "1000001"}) {
     const auto finished = sweep("sum", {"--seeds=1..2", "--time-limit=" + value});
     EXPECT_EQ(finished.exit_code, 64);
-    EXPECT_EQ(finished.err,
-              "job sweep: --time-limit is \"" + value +
-                  "\"; it takes an integer from 1 to 1000000\nusage: job sweep SCENARIO [options]   (see "
-                  "job sweep --help)\n");
+    EXPECT_EQ(finished.err, "job sweep: --time-limit is \"" + value +
+                                "\"; it takes an integer from 1 to 1000000\nusage: job sweep SCENARIO [options]   (see "
+                                "job sweep --help)\n");
   }
 }
 

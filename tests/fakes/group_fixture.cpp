@@ -32,8 +32,8 @@ at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType dtype, int rank, 
   if (dtype == at::kBool) return at::randint(0, 2, sizes, generator, at::kLong).to(dtype);
   if (at::isIntegralType(dtype, false)) {
     // Every bit pattern, so that sums and products wrap.
-    return at::randint(std::numeric_limits<std::int64_t>::min() / 2, std::numeric_limits<std::int64_t>::max() / 2, sizes,
-                       generator, at::kLong)
+    return at::randint(std::numeric_limits<std::int64_t>::min() / 2, std::numeric_limits<std::int64_t>::max() / 2,
+                       sizes, generator, at::kLong)
         .to(dtype);
   }
   const auto real = at::isComplexType(dtype) ? at::toRealValueType(dtype) : dtype;
@@ -52,8 +52,8 @@ at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType dtype, int rank, 
 
 ::testing::AssertionResult same_values(const at::Tensor& actual, const at::Tensor& expected) {
   if (actual.scalar_type() != expected.scalar_type() || actual.sizes() != expected.sizes()) {
-    return ::testing::AssertionFailure() << "different dtype or sizes: " << actual.toString() << actual.sizes() << " and "
-                                         << expected.toString() << expected.sizes();
+    return ::testing::AssertionFailure() << "different dtype or sizes: " << actual.toString() << actual.sizes()
+                                         << " and " << expected.toString() << expected.sizes();
   }
   if (actual.numel() == 0) return ::testing::AssertionSuccess();
   auto a = actual.contiguous();
@@ -74,7 +74,8 @@ at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType dtype, int rank, 
 }
 
 ::testing::AssertionResult same_bytes(const at::Tensor& a, const at::Tensor& b) {
-  if (a.nbytes() == b.nbytes() && (a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0)) {
+  if (a.nbytes() == b.nbytes() &&
+      (a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0)) {
     return ::testing::AssertionSuccess();
   }
   return ::testing::AssertionFailure() << "bytes differ";
@@ -85,13 +86,20 @@ namespace {
 at::Tensor fold(const at::Tensor& a, const at::Tensor& b, Op op) {
   const bool is_bool = a.scalar_type() == at::kBool;
   switch (op) {
-    case Op::PRODUCT: return is_bool ? at::logical_and(a, b) : at::mul(a, b);
-    case Op::MIN: return is_bool ? at::logical_and(a, b) : at::minimum(a, b);
-    case Op::MAX: return is_bool ? at::logical_or(a, b) : at::maximum(a, b);
-    case Op::BAND: return at::bitwise_and(a, b);
-    case Op::BOR: return at::bitwise_or(a, b);
-    case Op::BXOR: return at::bitwise_xor(a, b);
-    default: return is_bool ? at::logical_or(a, b) : at::add(a, b);
+    case Op::PRODUCT:
+      return is_bool ? at::logical_and(a, b) : at::mul(a, b);
+    case Op::MIN:
+      return is_bool ? at::logical_and(a, b) : at::minimum(a, b);
+    case Op::MAX:
+      return is_bool ? at::logical_or(a, b) : at::maximum(a, b);
+    case Op::BAND:
+      return at::bitwise_and(a, b);
+    case Op::BOR:
+      return at::bitwise_or(a, b);
+    case Op::BXOR:
+      return at::bitwise_xor(a, b);
+    default:
+      return is_bool ? at::logical_or(a, b) : at::add(a, b);
   }
 }
 

@@ -13,7 +13,7 @@
 namespace rehearse::fakes {
 namespace {
 
-constexpr Element kElements[] = {Element::f32,    Element::f64, Element::f16, Element::bf16, Element::f8_e4m3fn,
+constexpr Element kElements[] = {Element::f32,     Element::f64, Element::f16, Element::bf16, Element::f8_e4m3fn,
                                  Element::f8_e5m2, Element::i8,  Element::u8,  Element::i32,  Element::i64};
 constexpr Fold kFolds[] = {Fold::sum, Fold::product, Fold::min, Fold::max, Fold::band, Fold::bor, Fold::bxor};
 
@@ -26,13 +26,22 @@ std::vector<std::byte> random_bits(Element element, std::size_t count, std::size
     for (std::size_t i = 0; i < count; ++i) bits[i * element_bytes + byte_in_element] &= static_cast<std::byte>(mask);
   };
   switch (element) {
-    case Element::f32: keep_finite(3, 0xBF); break;
-    case Element::f64: keep_finite(7, 0xBF); break;
+    case Element::f32:
+      keep_finite(3, 0xBF);
+      break;
+    case Element::f64:
+      keep_finite(7, 0xBF);
+      break;
     case Element::f16:
-    case Element::bf16: keep_finite(1, 0xBF); break;
+    case Element::bf16:
+      keep_finite(1, 0xBF);
+      break;
     case Element::f8_e4m3fn:
-    case Element::f8_e5m2: keep_finite(0, 0xBF); break;
-    default: break;
+    case Element::f8_e5m2:
+      keep_finite(0, 0xBF);
+      break;
+    default:
+      break;
   }
   return bits;
 }

@@ -17,10 +17,17 @@ at::Tensor laid_out(const at::Tensor& values, int kind) {
   const auto columns = values.size(1);
   at::Tensor result;
   switch (kind % 4) {
-    case 0: result = at::zeros({rows, columns}, values.options()); break;
-    case 1: result = at::zeros({columns, rows}, values.options()).t(); break;
-    case 2: result = at::zeros({rows, 2 * columns + 1}, values.options()).slice(1, 1, 2 * columns + 1, 2); break;
-    default: result = at::zeros({rows + 3, columns + 2}, values.options()).narrow(0, 2, rows).narrow(1, 1, columns);
+    case 0:
+      result = at::zeros({rows, columns}, values.options());
+      break;
+    case 1:
+      result = at::zeros({columns, rows}, values.options()).t();
+      break;
+    case 2:
+      result = at::zeros({rows, 2 * columns + 1}, values.options()).slice(1, 1, 2 * columns + 1, 2);
+      break;
+    default:
+      result = at::zeros({rows + 3, columns + 2}, values.options()).narrow(0, 2, rows).narrow(1, 1, columns);
   }
   return result.copy_(values);
 }
@@ -39,7 +46,8 @@ TEST_F(Layout, AllReduce_EachRankItsOwnStrides) {
         }
         run(calls);
         const auto expected = reduced(inputs, Op::SUM);
-        for (int r = 0; r < ranks; ++r) EXPECT_TRUE(same_values(calls[r].outputs[0], expected)) << ranks << " rank " << r;
+        for (int r = 0; r < ranks; ++r)
+          EXPECT_TRUE(same_values(calls[r].outputs[0], expected)) << ranks << " rank " << r;
       }
     }
   }

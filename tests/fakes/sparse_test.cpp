@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the all-reduce of sparse COO tensors is what Gloo computes: each rank's tensor coalesced (values of one index
-// in order of place), then added up in order of rank, coalesced, on every rank; how many values a rank has is its own affair.
+// Contract: the all-reduce of sparse COO tensors is what Gloo computes: each rank's tensor coalesced (values of one
+// index in order of place), then added up in order of rank, coalesced, on every rank; how many values a rank has is its
+// own affair.
 #include <map>
 
 #include <gmock/gmock.h>
@@ -15,7 +16,8 @@ using Op = c10d::ReduceOp::RedOpType;
 using Sizes = std::vector<std::int64_t>;
 
 // `stored` values at random places; places may come twice and in any order.
-at::Tensor random_sparse(const Sizes& sizes, std::int64_t sparse_dim, std::int64_t stored, at::ScalarType dtype, int rank) {
+at::Tensor random_sparse(const Sizes& sizes, std::int64_t sparse_dim, std::int64_t stored, at::ScalarType dtype,
+                         int rank) {
   auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(rank) * 31 + 7);
   std::vector<at::Tensor> indices;
   Sizes value_sizes{stored};
@@ -100,12 +102,13 @@ TEST_F(Sparse, AllReduce_AddsInOrderOfRank) {
     Sizes sizes;
     std::int64_t sparse_dim;
   };
-  for (const auto& [sizes, sparse_dim] : {Shape{{7}, 1}, {{50, 3}, 1}, {{4, 5}, 2}, {{3, 2, 4, 2, 2}, 3}, {{6, 0}, 1},
-                                          {{2, 3}, 0}, {{9, 6000}, 1}}) {
+  for (const auto& [sizes, sparse_dim] :
+       {Shape{{7}, 1}, {{50, 3}, 1}, {{4, 5}, 2}, {{3, 2, 4, 2, 2}, 3}, {{6, 0}, 1}, {{2, 3}, 0}, {{9, 6000}, 1}}) {
     for (const auto dtype : {at::kFloat, at::kByte, at::kComplexDouble}) {
       for (const int ranks : {1, 3, 8}) {
         for (const std::int64_t stored : {0, 1, 20}) {
-          SCOPED_TRACE(::testing::Message() << at::IntArrayRef(sizes) << ' ' << dtype << ", " << ranks << " ranks, " << stored);
+          SCOPED_TRACE(::testing::Message()
+                       << at::IntArrayRef(sizes) << ' ' << dtype << ", " << ranks << " ranks, " << stored);
           if (sparse_dim == 0 && stored > 1) continue;
           std::vector<at::Tensor> tensors, inputs;
           for (int r = 0; r < ranks; ++r) {

@@ -73,9 +73,9 @@ TEST_F(Splitting, AllToAllLists_AnyMatrix) {
 
 TEST_F(Splitting, AllGather_AnySizes) {
   const bool ok = rc::check([&] {
-    const auto sizes = *rc::gen::suchThat(
-        rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 6'000)),
-        [](const auto& all) { return !all.empty() && all.size() <= 8; });
+    const auto sizes =
+        *rc::gen::suchThat(rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 6'000)),
+                           [](const auto& all) { return !all.empty() && all.size() <= 8; });
     const std::size_t n = sizes.size();
     Calls calls(OpType::ALLGATHER, static_cast<int>(n));
     for (std::size_t r = 0; r < n; ++r) {

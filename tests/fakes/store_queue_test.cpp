@@ -24,17 +24,20 @@ TEST_F(StoreQueues, Pop_BlocksUntilThereIsOneForEach) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     shared = std::make_shared<StoreState>();
     std::vector<std::string> got(4);
-    const auto outcome = run(4, [&](int rank, FakeStore& store) {
-      if (rank > 0) {
-        const auto element = store.queuePop("q", true);
-        got[rank].assign(element.begin(), element.end());
-        return;
-      }
-      for (const char* element : {"x", "y", "z"}) {
-        exec::this_rank::sleep_for(1ms);
-        store.queuePush("q", bytes(element));
-      }
-    }, seed);
+    const auto outcome = run(
+        4,
+        [&](int rank, FakeStore& store) {
+          if (rank > 0) {
+            const auto element = store.queuePop("q", true);
+            got[rank].assign(element.begin(), element.end());
+            return;
+          }
+          for (const char* element : {"x", "y", "z"}) {
+            exec::this_rank::sleep_for(1ms);
+            store.queuePush("q", bytes(element));
+          }
+        },
+        seed);
     EXPECT_EQ(outcome.ending, Ending::all_returned);
     EXPECT_EQ(std::set<std::string>(got.begin() + 1, got.end()), (std::set<std::string>{"x", "y", "z"}));
     EXPECT_EQ(outcome.end_time.time_since_epoch(), 3ms);

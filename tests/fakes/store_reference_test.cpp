@@ -15,8 +15,25 @@
 namespace rehearse::fakes::testing {
 
 enum class Kind {
-  set, compare_set, get, add, delete_key, check, wait, num_keys, append, multi_set, multi_get, queue_push, queue_pop,
-  queue_pop_block, queue_len, list_keys, extended, watch, count,
+  set,
+  compare_set,
+  get,
+  add,
+  delete_key,
+  check,
+  wait,
+  num_keys,
+  append,
+  multi_set,
+  multi_get,
+  queue_push,
+  queue_pop,
+  queue_pop_block,
+  queue_len,
+  list_keys,
+  extended,
+  watch,
+  count,
 };
 
 // One call; what it does not need is ignored.
@@ -43,41 +60,57 @@ rc::Gen<Call> any_call() {
   const auto value = rc::gen::element<std::string>("", "7", "-3", "x", "12y", "99999999999999999999");
   const auto kind = rc::gen::map(rc::gen::inRange(0, static_cast<int>(Kind::count)),
                                  [](int number) { return static_cast<Kind>(number); });
-  return rc::gen::build<Call>(
-      rc::gen::set(&Call::kind, kind), rc::gen::set(&Call::prefixed), rc::gen::set(&Call::key, key),
-      rc::gen::set(&Call::other_key, key), rc::gen::set(&Call::value, value), rc::gen::set(&Call::other_value, value),
-      rc::gen::set(&Call::amount, rc::gen::element<std::int64_t>(0, 1, -5, 1'000'000'000'000)));
+  return rc::gen::build<Call>(rc::gen::set(&Call::kind, kind), rc::gen::set(&Call::prefixed),
+                              rc::gen::set(&Call::key, key), rc::gen::set(&Call::other_key, key),
+                              rc::gen::set(&Call::value, value), rc::gen::set(&Call::other_value, value),
+                              rc::gen::set(&Call::amount, rc::gen::element<std::int64_t>(0, 1, -5, 1'000'000'000'000)));
 }
 
 std::string result(c10d::Store& store, const Call& call) {
   switch (call.kind) {
-    case Kind::set: return store.set(call.key, bytes(call.value)), "done";
-    case Kind::compare_set: return store.compareSet(call.key, call.value, call.other_value);
-    case Kind::get: return text(store.get(call.key));
-    case Kind::add: return std::to_string(store.add(call.key, call.amount));
-    case Kind::delete_key: return store.deleteKey(call.key) ? "deleted" : "was not there";
-    case Kind::check: return store.check({call.key, call.other_key}) ? "yes" : "no";
-    case Kind::wait: return store.wait({call.key, call.other_key}), "there";
-    case Kind::num_keys: return std::to_string(store.getNumKeys());
-    case Kind::append: return store.append(call.key, bytes(call.value)), "done";
+    case Kind::set:
+      return store.set(call.key, bytes(call.value)), "done";
+    case Kind::compare_set:
+      return store.compareSet(call.key, call.value, call.other_value);
+    case Kind::get:
+      return text(store.get(call.key));
+    case Kind::add:
+      return std::to_string(store.add(call.key, call.amount));
+    case Kind::delete_key:
+      return store.deleteKey(call.key) ? "deleted" : "was not there";
+    case Kind::check:
+      return store.check({call.key, call.other_key}) ? "yes" : "no";
+    case Kind::wait:
+      return store.wait({call.key, call.other_key}), "there";
+    case Kind::num_keys:
+      return std::to_string(store.getNumKeys());
+    case Kind::append:
+      return store.append(call.key, bytes(call.value)), "done";
     case Kind::multi_set:
       return store.multiSet({call.key, call.other_key}, {bytes(call.value), bytes(call.other_value)}), "done";
     case Kind::multi_get: {
       const auto values = store.multiGet({call.key, call.other_key});
       return text(values[0]) + '|' + text(values[1]);
     }
-    case Kind::queue_push: return store.queuePush(call.key, bytes(call.value)), "done";
-    case Kind::queue_pop: return text(store.queuePop(call.key, false));
-    case Kind::queue_pop_block: return text(store.queuePop(call.key, true));
-    case Kind::queue_len: return std::to_string(store.queueLen(call.key));
+    case Kind::queue_push:
+      return store.queuePush(call.key, bytes(call.value)), "done";
+    case Kind::queue_pop:
+      return text(store.queuePop(call.key, false));
+    case Kind::queue_pop_block:
+      return text(store.queuePop(call.key, true));
+    case Kind::queue_len:
+      return std::to_string(store.queueLen(call.key));
     case Kind::list_keys: {
       auto keys = store.listKeys();
       std::sort(keys.begin(), keys.end());
       return fmt::format("{}", fmt::join(keys, " "));
     }
-    case Kind::extended: return store.hasExtendedApi() ? "extended" : "basic";
-    case Kind::watch: return store.watchKey(call.key, {}), "done";
-    case Kind::count: break;
+    case Kind::extended:
+      return store.hasExtendedApi() ? "extended" : "basic";
+    case Kind::watch:
+      return store.watchKey(call.key, {}), "done";
+    case Kind::count:
+      break;
   }
   return "no such call";
 }

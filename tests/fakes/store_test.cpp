@@ -51,10 +51,13 @@ TEST_F(StoreTest, Get_WaitsForAnotherRank) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     shared = std::make_shared<StoreState>();
     std::vector<std::string> got(8);
-    const auto outcome = run(8, [&](int rank, FakeStore& store) {
-      if (rank == 5) store.set("id", std::string("from 5"));
-      got[rank] = store.get_to_str("id");
-    }, seed);
+    const auto outcome = run(
+        8,
+        [&](int rank, FakeStore& store) {
+          if (rank == 5) store.set("id", std::string("from 5"));
+          got[rank] = store.get_to_str("id");
+        },
+        seed);
     EXPECT_EQ(outcome.ending, Ending::all_returned);
     EXPECT_EQ(std::set<std::string>(got.begin(), got.end()), std::set<std::string>{"from 5"});
     EXPECT_EQ(outcome.end_time, kTimeZero);
@@ -64,15 +67,18 @@ TEST_F(StoreTest, Get_WaitsForAnotherRank) {
 TEST_F(StoreTest, Wait_ForAllKeysInAnyOrder) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     shared = std::make_shared<StoreState>();
-    const auto outcome = run(4, [&](int rank, FakeStore& store) {
-      if (rank == 0) {
-        store.wait({"1", "2", "3"});
-        EXPECT_TRUE(store.check({"1", "2", "3"}));
-      } else {
-        exec::this_rank::sleep_for(1ms * ((rank * 2) % 3));
-        store.add(std::to_string(rank), 1);
-      }
-    }, seed);
+    const auto outcome = run(
+        4,
+        [&](int rank, FakeStore& store) {
+          if (rank == 0) {
+            store.wait({"1", "2", "3"});
+            EXPECT_TRUE(store.check({"1", "2", "3"}));
+          } else {
+            exec::this_rank::sleep_for(1ms * ((rank * 2) % 3));
+            store.add(std::to_string(rank), 1);
+          }
+        },
+        seed);
     EXPECT_EQ(outcome.ending, Ending::all_returned);
   }
 }
@@ -173,11 +179,14 @@ TEST_F(StoreTest, ReadingEveryKeyOnce_LetsNoTimePass) {
   for (int i = 0; i < 50; ++i) FakeStore(shared).set(std::to_string(i), std::string("x"));
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     int read = 0;
-    const auto outcome = run(2, [&](int rank, FakeStore& store) {
-      if (rank == 1) return exec::this_rank::sleep_for(1s);
-      for (; read < 50; ++read) EXPECT_EQ(store.get_to_str(std::to_string(read)), "x");
-      EXPECT_EQ(exec::this_rank::now(), kTimeZero);
-    }, seed);
+    const auto outcome = run(
+        2,
+        [&](int rank, FakeStore& store) {
+          if (rank == 1) return exec::this_rank::sleep_for(1s);
+          for (; read < 50; ++read) EXPECT_EQ(store.get_to_str(std::to_string(read)), "x");
+          EXPECT_EQ(exec::this_rank::now(), kTimeZero);
+        },
+        seed);
     EXPECT_EQ(outcome.ending, Ending::all_returned);
     EXPECT_EQ(read, 50);
     EXPECT_EQ(outcome.ended_at, (std::vector{kTimeZero, kTimeZero + 1s}));

@@ -54,10 +54,9 @@ TEST(AnySchedule, CycleOfTwoGroupsAndAReceive_HasEachWait) {
     EXPECT_EQ(report.headline,
               "ranks 0 -> 1 -> 2 -> 0 wait for each other: rank 0 in allreduce #1 on group \"tensor_parallel\", rank 1 "
               "in broadcast #1 on group \"data_parallel\", rank 2 in recv #1 from rank 0 on group \"world\"");
-    EXPECT_THAT(report.wait_cycle,
-                ElementsAre("rank 0 waits for rank 1 (allreduce #1 on group \"tensor_parallel\")",
-                            "rank 1 waits for rank 2 (broadcast #1 on group \"data_parallel\")",
-                            "rank 2 waits for rank 0 (recv #1 from rank 0 on group \"world\")"));
+    EXPECT_THAT(report.wait_cycle, ElementsAre("rank 0 waits for rank 1 (allreduce #1 on group \"tensor_parallel\")",
+                                               "rank 1 waits for rank 2 (broadcast #1 on group \"data_parallel\")",
+                                               "rank 2 waits for rank 0 (recv #1 from rank 0 on group \"world\")"));
     expect_golden_report(report, "waits_in_two_groups_and_a_receive");
   }
 }

@@ -45,8 +45,7 @@ TEST(ReportText, EveryVerdict_StartsWithItAndEndsWithTheReplay) {
   for (const Sample& sample : samples()) {
     const auto lines = lines_of(sim::to_text(sample.report));
     ASSERT_FALSE(lines.empty());
-    EXPECT_EQ(lines.front().rfind(std::string(to_string(sample.report.verdict)) + ": ", 0), 0u)
-        << lines.front();
+    EXPECT_EQ(lines.front().rfind(std::string(to_string(sample.report.verdict)) + ": ", 0), 0u) << lines.front();
     EXPECT_EQ(lines.back(), "replay: ./lm_ddp replay rehearse-out/lm_ddp/run.rlog");
     EXPECT_LE(lines.size(), 25u) << sample.name;
     for (const auto& line : lines) EXPECT_LE(line.size(), 120u) << line;

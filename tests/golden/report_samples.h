@@ -11,9 +11,7 @@
 // Reports made by hand, one for each verdict, as a run would fill them in.
 namespace rehearse::golden {
 
-inline VirtualTime at_us(std::int64_t microseconds) {
-  return kTimeZero + std::chrono::microseconds(microseconds);
-}
+inline VirtualTime at_us(std::int64_t microseconds) { return kTimeZero + std::chrono::microseconds(microseconds); }
 
 inline Report base(Verdict verdict, std::string headline, int ranks) {
   Report report;
@@ -30,20 +28,13 @@ inline Report base(Verdict verdict, std::string headline, int ranks) {
   report.operations = 56;
   report.end_time = at_us(1203);
   report.replay = "./lm_ddp replay rehearse-out/lm_ddp/run.rlog";
-  report.files = {"rehearse-out/lm_ddp/run.rlog", "rehearse-out/lm_ddp/report.json",
-                  "rehearse-out/lm_ddp/trace.json"};
+  report.files = {"rehearse-out/lm_ddp/run.rlog", "rehearse-out/lm_ddp/report.json", "rehearse-out/lm_ddp/trace.json"};
   return report;
 }
 
-inline RankLine line(int rank, std::string state, std::int64_t at, std::string doing = "",
-                     std::string last = "", std::string where = "", std::vector<int> waits_for = {}) {
-  return {rank,
-          std::move(state),
-          at_us(at),
-          std::move(doing),
-          std::move(last),
-          std::move(where),
-          std::move(waits_for)};
+inline RankLine line(int rank, std::string state, std::int64_t at, std::string doing = "", std::string last = "",
+                     std::string where = "", std::vector<int> waits_for = {}) {
+  return {rank, std::move(state), at_us(at), std::move(doing), std::move(last), std::move(where), std::move(waits_for)};
 }
 
 inline Report ok_report() {
@@ -67,24 +58,22 @@ inline Report deadlock_report() {
   for (int rank = 0; rank < 8; ++rank) {
     if (rank == 2) continue;
     report.last_events.push_back(fmt::format(
-        "1.203 ms  rank {}  allreduce #7 on group \"world\"  (not complete)  at train.cpp:41 in train_step",
-        rank));
+        "1.203 ms  rank {}  allreduce #7 on group \"world\"  (not complete)  at train.cpp:41 in train_step", rank));
   }
-  report.call_places = {{"world",
-                         5,
-                         {{{0, 1, 3, 4, 5, 6, 7}, "train.cpp:38 in train_step"}, {{2}, "train.cpp:41 in train_step"}}}};
+  report.call_places = {
+      {"world", 5, {{{0, 1, 3, 4, 5, 6, 7}, "train.cpp:38 in train_step"}, {{2}, "train.cpp:41 in train_step"}}}};
   return report;
 }
 
 // Two groups entered in opposite order.
 inline Report cycle_report() {
-  Report report = base(Verdict::deadlock,
-                       "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #1 on group \"tensor_parallel\", rank "
-                       "1 in allreduce #1 on group \"data_parallel\"",
-                       2);
+  Report report =
+      base(Verdict::deadlock,
+           "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #1 on group \"tensor_parallel\", rank "
+           "1 in allreduce #1 on group \"data_parallel\"",
+           2);
   report.rank_lines = {
-      line(0, "blocked", 40, "allreduce #1 on group \"tensor_parallel\"", "", "model.cpp:118 in forward",
-           {1}),
+      line(0, "blocked", 40, "allreduce #1 on group \"tensor_parallel\"", "", "model.cpp:118 in forward", {1}),
       line(1, "blocked", 40, "allreduce #1 on group \"data_parallel\"", "", "ddp.cpp:77 in backward", {0}),
   };
   report.wait_cycle = {"rank 0 waits for rank 1 (allreduce #1 on group \"tensor_parallel\")",
@@ -95,11 +84,11 @@ inline Report cycle_report() {
 }
 
 inline Report mismatch_report() {
-  Report report = base(
-      Verdict::mismatch,
-      "rank 3 called allreduce(max, float32[3, 4], cpu) label=\"fc1.weight\" where ranks 0-2 called "
-      "allreduce(sum, float32[3, 4], cpu) label=\"fc1.weight\" as #7 of group \"world\": reduce_op max, not sum",
-      4);
+  Report report =
+      base(Verdict::mismatch,
+           "rank 3 called allreduce(max, float32[3, 4], cpu) label=\"fc1.weight\" where ranks 0-2 called "
+           "allreduce(sum, float32[3, 4], cpu) label=\"fc1.weight\" as #7 of group \"world\": reduce_op max, not sum",
+           4);
   for (int rank = 0; rank < 3; ++rank) {
     report.rank_lines.push_back(line(rank, "blocked", 700,
                                      "allreduce #7 of \"fc1.weight\" on group \"world\" (its ranks disagree)",
@@ -111,18 +100,16 @@ inline Report mismatch_report() {
   Difference difference;
   difference.group = "world";
   difference.sequence = 7;
-  difference.first = {{0, 1, 2}, "allreduce(sum, float32[3, 4], cpu) label=\"fc1.weight\"",
-                      "train.cpp:41 in train_step"};
-  difference.second = {{3}, "allreduce(max, float32[3, 4], cpu) label=\"fc1.weight\"",
-                       "train.cpp:44 in train_step"};
+  difference.first = {
+      {0, 1, 2}, "allreduce(sum, float32[3, 4], cpu) label=\"fc1.weight\"", "train.cpp:41 in train_step"};
+  difference.second = {{3}, "allreduce(max, float32[3, 4], cpu) label=\"fc1.weight\"", "train.cpp:44 in train_step"};
   difference.fields = {{"reduce_op", "sum", "max"}};
   report.differences = {difference};
   return report;
 }
 
 inline Report rank_failed_report() {
-  Report report =
-      base(Verdict::rank_failed, "rank 1: The size of tensor a (3) must match the size of tensor b (4)", 3);
+  Report report = base(Verdict::rank_failed, "rank 1: The size of tensor a (3) must match the size of tensor b (4)", 3);
   report.rank_lines = {
       line(0, "stopped", 12),
       line(1, "failed", 12,
@@ -136,9 +123,8 @@ inline Report rank_failed_report() {
 }
 
 inline Report nondeterminism_report() {
-  Report report =
-      base(Verdict::nondeterminism,
-           "decision 41 (next_fiber): first run chose 3 of 8, second run chose 5 of 8 at t=1.2 ms", 2);
+  Report report = base(Verdict::nondeterminism,
+                       "decision 41 (next_fiber): first run chose 3 of 8, second run chose 5 of 8 at t=1.2 ms", 2);
   report.rank_lines = {line(0, "returned", 1203), line(1, "returned", 1203)};
   return report;
 }
@@ -158,8 +144,7 @@ inline Report step_budget_report() {
 }
 
 inline Report check_failed_report() {
-  Report report =
-      base(Verdict::check_failed, "rank 0: check \"replicas agree\" did not hold: fc1.weight differs", 2);
+  Report report = base(Verdict::check_failed, "rank 0: check \"replicas agree\" did not hold: fc1.weight differs", 2);
   report.rank_lines = {line(0, "failed", 900, "check \"replicas agree\" did not hold: fc1.weight differs", "",
                             "train.cpp:90 in check_replicas"),
                        line(1, "stopped", 900)};
@@ -168,24 +153,22 @@ inline Report check_failed_report() {
 }
 
 inline Report timeout_report() {
-  Report report =
-      base(Verdict::timeout, "rank 0: allreduce #2 on group \"world\" was not complete after 30 s", 2);
-  report.rank_lines = {
-      line(0, "failed", 30'000'000, "allreduce #2 on group \"world\" was not complete after 30 s"),
-      line(1, "stopped", 30'000'000)};
+  Report report = base(Verdict::timeout, "rank 0: allreduce #2 on group \"world\" was not complete after 30 s", 2);
+  report.rank_lines = {line(0, "failed", 30'000'000, "allreduce #2 on group \"world\" was not complete after 30 s"),
+                       line(1, "stopped", 30'000'000)};
   report.end_time = at_us(30'000'000);
   return report;
 }
 
 // Where every part is long: 512 ranks that all say something else, many edges, events and differences.
 inline Report large_report() {
-  Report report = base(Verdict::deadlock,
-                       "ranks 0 -> 1 -> ... -> 0 wait for each other: rank 0 in send #1 on group \"world\" to rank 1, ...",
-                       512);
+  Report report =
+      base(Verdict::deadlock,
+           "ranks 0 -> 1 -> ... -> 0 wait for each other: rank 0 in send #1 on group \"world\" to rank 1, ...", 512);
   for (int rank = 0; rank < 512; ++rank) {
     report.rank_lines.push_back(line(rank, "blocked", rank,
-                                     fmt::format("send #1 on group \"world\" to rank {}", (rank + 1) % 512),
-                                     "", "ring.cpp:12 in step", {(rank + 1) % 512}));
+                                     fmt::format("send #1 on group \"world\" to rank {}", (rank + 1) % 512), "",
+                                     "ring.cpp:12 in step", {(rank + 1) % 512}));
     report.wait_cycle.push_back(
         fmt::format("rank {} waits for rank {} (send #1 on group \"world\")", rank, (rank + 1) % 512));
   }

@@ -67,7 +67,8 @@ void polls_for_a_key_with_pauses(RankContext& ctx) {
 
 void throws_three_lines(RankContext& ctx) {
   ctx.group().barrier()->wait();
-  if (ctx.rank() == 1) throw std::runtime_error("cannot read shard 1\ncaused by: no such file: shards/1\nrun prepare.sh first");
+  if (ctx.rank() == 1)
+    throw std::runtime_error("cannot read shard 1\ncaused by: no such file: shards/1\nrun prepare.sh first");
   ctx.group().barrier()->wait();
 }
 

@@ -7,8 +7,8 @@ namespace wrong_programs {
 
 using rehearse::RankContext;
 
-// Small programs with one mistake each, as users write them: bodies of whole worlds. In a file of their own, because the
-// reports in the golden files name its lines; outside of rehearse, whose frames are no user's.
+// Small programs with one mistake each, as users write them: bodies of whole worlds. In a file of their own, because
+// the reports in the golden files name its lines; outside of rehearse, whose frames are no user's.
 
 // Rank 1 sleeps longer than the others have patience.
 void oversleeps(RankContext& ctx);

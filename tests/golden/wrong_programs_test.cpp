@@ -62,7 +62,8 @@ TEST(WrongPrograms, KeyThatIsSetBehindABarrier_IsACycleThroughTheStore) {
     for (const std::uint64_t seed : {1, 2, 3, 4}) {
       const auto report = run_world(sets_a_key_behind_a_barrier, ranks, seed);
       EXPECT_EQ(report.verdict, Verdict::deadlock);
-      EXPECT_THAT(report.headline, StartsWith("rank 0 waits for ever in store wait for key \"weights_ready\" at wrong_"));
+      EXPECT_THAT(report.headline,
+                  StartsWith("rank 0 waits for ever in store wait for key \"weights_ready\" at wrong_"));
       const std::string others = ranks > 2 ? " or any other" : "";
       EXPECT_THAT(report.wait_cycle,
                   ElementsAre("rank 0 waits for rank 1" + others + " (store wait for key \"weights_ready\")",
@@ -113,8 +114,9 @@ TEST(WrongPrograms, PollWithPauses_IsATimeoutThatNamesThePoller) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(polls_for_a_key_with_pauses, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::timeout);
-    EXPECT_THAT(report.headline, MatchesRegex("rank 1 was still .* at wrong_programs.cpp:.*; ranks 0,2 waited for it in "
-                                              "barrier #1 on group \"world\" until the timeout at 1800 s"));
+    EXPECT_THAT(report.headline,
+                MatchesRegex("rank 1 was still .* at wrong_programs.cpp:.*; ranks 0,2 waited for it in "
+                             "barrier #1 on group \"world\" until the timeout at 1800 s"));
   }
   expect_golden_report(run_world(polls_for_a_key_with_pauses, 3), "polls_for_a_key_with_pauses");
 }
@@ -191,9 +193,10 @@ TEST(WrongPrograms, TimeoutThatIsCaught_IsToldWithWhatIsThrownInstead) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(hides_a_timeout, 2, seed);
     EXPECT_EQ(report.verdict, Verdict::rank_failed);
-    EXPECT_EQ(report.headline,
-              "rank 0: step 1 failed; before that its allreduce #1 on group \"world\" timed out at 1800 s, missing rank "
-              "1");
+    EXPECT_EQ(
+        report.headline,
+        "rank 0: step 1 failed; before that its allreduce #1 on group \"world\" timed out at 1800 s, missing rank "
+        "1");
     EXPECT_EQ(report.rank_lines[0].doing, "step 1 failed");
   }
   expect_golden_report(run_world(hides_a_timeout, 2), "hides_a_timeout");
@@ -223,9 +226,10 @@ TEST(WrongPrograms, LockAroundACollective_IsADeadlockOfHolderAndWaiter) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(locks_around_a_collective, 2, seed);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
-    EXPECT_EQ(report.headline,
-              "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #1 on group \"world\", rank 1 in a mutex held "
-              "by rank 0");
+    EXPECT_EQ(
+        report.headline,
+        "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #1 on group \"world\", rank 1 in a mutex held "
+        "by rank 0");
   }
   expect_golden_report(run_world(locks_around_a_collective, 3), "locks_around_a_collective");
 }
@@ -280,8 +284,9 @@ TEST(WrongPrograms, PauseInAConditionVariable_IsStillOnTheWay) {
     const auto report = run_world(pauses_in_a_condition_variable, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::timeout);
     EXPECT_THAT(report.headline, StartsWith("rank 1 was still in a condition variable at wrong_programs.cpp:"));
-    EXPECT_THAT(report.headline, EndsWith("ranks 0,2 waited for it in barrier #1 on group \"world\" until the timeout at "
-                                          "1800 s"));
+    EXPECT_THAT(report.headline,
+                EndsWith("ranks 0,2 waited for it in barrier #1 on group \"world\" until the timeout at "
+                         "1800 s"));
   }
 }
 
@@ -299,26 +304,29 @@ TEST(WrongPrograms, LooksForACollectiveWithPauses_NamesIt) {
   EXPECT_EQ(report.verdict, Verdict::livelock);
   EXPECT_THAT(report.headline, StartsWith("rank 0 looks for the end of allreduce #1 on group \"world\" at "
                                           "wrong_programs.cpp:"));
-  EXPECT_THAT(report.headline, EndsWith(", for which rank 1 never came: 2000001 looks at the clock or short sleeps while "
-                                        "nothing else happened"));
+  EXPECT_THAT(report.headline,
+              EndsWith(", for which rank 1 never came: 2000001 looks at the clock or short sleeps while "
+                       "nothing else happened"));
 }
 
 TEST(WrongPrograms, WaitInAThread_IsShownWithItsOwnPlace) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(waits_for_a_key_in_a_thread, 2, seed);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
-    EXPECT_THAT(report.headline,
-                MatchesRegex("rank 1 waits for ever in store wait for key \"weights_ready\" at wrong_programs.cpp:.* in "
-                             "lambda; rank 0 waits for it in barrier #1 on group \"world\""));
+    EXPECT_THAT(
+        report.headline,
+        MatchesRegex("rank 1 waits for ever in store wait for key \"weights_ready\" at wrong_programs.cpp:.* in "
+                     "lambda; rank 0 waits for it in barrier #1 on group \"world\""));
   }
 }
 
 TEST(WrongPrograms, TriesAgainForEver_EndsWithTheRankThatNeverCame) {
   const auto report = run_world(tries_again_for_ever, 2);
   EXPECT_EQ(report.verdict, Verdict::livelock);
-  EXPECT_THAT(report.headline, MatchesRegex("rank 0 looks for the end of allreduce #20001 on group \"world\" at "
-                                            "wrong_programs.cpp:.*, for which rank 1 never came: 20000 timeouts in a row "
-                                            "while nothing else happened"));
+  EXPECT_THAT(report.headline,
+              MatchesRegex("rank 0 looks for the end of allreduce #20001 on group \"world\" at "
+                           "wrong_programs.cpp:.*, for which rank 1 never came: 20000 timeouts in a row "
+                           "while nothing else happened"));
 }
 
 // The call that ended the world, not the one that had been given up before.
@@ -327,8 +335,9 @@ TEST(WrongPrograms, SecondTimeout_IsTheOneThatIsTold) {
     const auto report = run_world(gives_up_two_calls, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::timeout);
     EXPECT_THAT(report.headline, StartsWith("rank 1 was still in a sleep at wrong_programs.cpp:"));
-    EXPECT_THAT(report.headline, EndsWith("; ranks 0,2 waited for it in barrier #2 on group \"world\" until the timeout "
-                                          "at 20 s"));
+    EXPECT_THAT(report.headline,
+                EndsWith("; ranks 0,2 waited for it in barrier #2 on group \"world\" until the timeout "
+                         "at 20 s"));
   }
 }
 

@@ -162,8 +162,8 @@ std::vector<Case> collective_cases() {
   cases.push_back({"recvAnysource", from_anybody});
   cases.push_back({"overlapping", overlapping});
   cases.push_back({"barrier", [](const ProcessGroup& group) { return group->barrier()->wait(), Tensors{}; }});
-  cases.push_back({"monitoredBarrier",
-                   [](const ProcessGroup& group) { return group->monitoredBarrier({}, true), Tensors{}; }});
+  cases.push_back(
+      {"monitoredBarrier", [](const ProcessGroup& group) { return group->monitoredBarrier({}, true), Tensors{}; }});
   return cases;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several tensors in one call, and what is made of c10d's calls: payloads of different sizes, functional collectives with
-// their gradients.
+// Several tensors in one call, and what is made of c10d's calls: payloads of different sizes, functional collectives
+// with their gradients.
 #include <rehearse/comm/functional.h>
 #include <rehearse/comm/object_collectives.h>
 
@@ -81,7 +81,8 @@ void add_functional(std::vector<Case>& cases) {
   };
   add("functional all_reduce", [](const at::Tensor& x, Group g) { return functional::all_reduce(x, g); });
   add("functional broadcast", [](const at::Tensor& x, Group g) { return functional::broadcast(x, g, 1); });
-  add("functional all_gather along 0", [](const at::Tensor& x, Group g) { return functional::all_gather_tensor(x, g); });
+  add("functional all_gather along 0",
+      [](const at::Tensor& x, Group g) { return functional::all_gather_tensor(x, g); });
   add("functional all_gather along 1",
       [](const at::Tensor& x, Group g) { return functional::all_gather_tensor(x, g, 1); });
   add("functional reduce_scatter along 0",
@@ -99,8 +100,8 @@ std::vector<Case> composed_cases() {
     const std::string of = std::string(" ") + toString(dtype);
     for (const Op op : {Op::SUM, Op::MAX}) {
       const std::string by = of + (op == Op::SUM ? " sum" : " max");
-      cases.push_back({"allreduce_coalesced" + by,
-                       [=](Group g) { return allreduce_coalesced(g, several(g, dtype, 2), op); }});
+      cases.push_back(
+          {"allreduce_coalesced" + by, [=](Group g) { return allreduce_coalesced(g, several(g, dtype, 2), op); }});
       cases.push_back({"reduce_scatter_tensor_coalesced" + by,
                        [=](Group g) { return reduce_scatter_coalesced(g, several(g, dtype, 2 * g->getSize()), op); }});
     }

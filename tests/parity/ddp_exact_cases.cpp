@@ -134,8 +134,7 @@ Tensors join_branches(const ProcessGroup& group, const parallel::JoinOptions& op
 template <class Net, class Step>
 void add(std::vector<Case>& cases, const char* name, const Options& options, Step step_of,
          Expected expected = Expected::exact_sums) {
-  cases.push_back(
-      {name, [=](const ProcessGroup& group) { return train<Net>(group, options, {}, step_of); }, expected});
+  cases.push_back({name, [=](const ProcessGroup& group) { return train<Net>(group, options, {}, step_of); }, expected});
 }
 
 // As float16 where that is what the sums were.
@@ -171,10 +170,8 @@ void add_refusals(std::vector<Case>& cases) {
 std::vector<Case> ddp_exact_cases() {
   const Options views{.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true};
   const Options unused{.bucket_cap_mb = kSmall, .find_unused_parameters = true};
-  const Options unused_views{
-      .bucket_cap_mb = kSmall, .gradient_as_bucket_view = true, .find_unused_parameters = true};
-  const Options skipped{
-      .bucket_cap_mb = kSmall, .find_unused_parameters = true, .skip_all_reduce_unused_params = true};
+  const Options unused_views{.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true, .find_unused_parameters = true};
+  const Options skipped{.bucket_cap_mb = kSmall, .find_unused_parameters = true, .skip_all_reduce_unused_params = true};
   const Options fixed{.bucket_cap_mb = kSmall, .static_graph = true};
   std::vector<Case> cases;
   add<Dtypes>(cases, "four dtypes", {}, kPlain);
@@ -188,9 +185,8 @@ std::vector<Case> ddp_exact_cases() {
   add<Reused>(cases, "static graph", fixed, kPlain);
   add<Reused>(cases, "static graph, no_sync", fixed, accumulating(kPlain, /*first_reduces=*/true));
   add_hooks(cases);
-  cases.push_back(
-      {"join, other unused parameters", [](const ProcessGroup& group) { return join_branches(group, {}); },
-       Expected::exact_sums});
+  cases.push_back({"join, other unused parameters", [](const ProcessGroup& group) { return join_branches(group, {}); },
+                   Expected::exact_sums});
   add_refusals(cases);
   return cases;
 }

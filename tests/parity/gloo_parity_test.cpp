@@ -48,10 +48,17 @@ bool within_rounding(const at::Tensor& a, const at::Tensor& b, int ranks) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   double epsilon = 0;
   switch (a.scalar_type()) {
-    case at::kHalf: epsilon = 0x1p-10; break;
-    case at::kBFloat16: epsilon = 0x1p-7; break;
-    case at::kFloat: epsilon = 0x1p-23; break;
-    default: epsilon = 0x1p-52;
+    case at::kHalf:
+      epsilon = 0x1p-10;
+      break;
+    case at::kBFloat16:
+      epsilon = 0x1p-7;
+      break;
+    case at::kFloat:
+      epsilon = 0x1p-23;
+      break;
+    default:
+      epsilon = 0x1p-52;
   }
   if (a.is_complex()) return within_rounding(at::view_as_real(a), at::view_as_real(b), ranks);
   const auto difference = (a.to(at::kDouble) - b.to(at::kDouble)).abs();

@@ -17,10 +17,10 @@
 #include <csignal>
 
 #include <gloo/transport/device.h>
+#include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/jit/serialization/pickle.h>
 
 namespace rehearse::parity {
 namespace {

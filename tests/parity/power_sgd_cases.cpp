@@ -35,8 +35,8 @@ Tensors train(const recorded::PowerSgdCase& given, const ProcessGroup& group) {
 std::vector<Case> power_sgd_cases() {
   std::vector<Case> cases;
   for (const auto& given : recorded::power_sgd_cases()) {
-    cases.push_back({given.recorded_as(), [=](const ProcessGroup& group) { return train(given, group); },
-                     Expected::rounding});
+    cases.push_back(
+        {given.recorded_as(), [=](const ProcessGroup& group) { return train(given, group); }, Expected::rounding});
   }
   return cases;
 }

@@ -59,12 +59,12 @@ Tensors reduce_scatter_base(const ProcessGroup& group, at::Tensor input, Op op) 
   return {output};
 }
 
-void add_all_reduces(std::vector<Case>& cases, Op op, at::ScalarType dtype,
-                     Expected expected = Expected::equal_bits) {
+void add_all_reduces(std::vector<Case>& cases, Op op, at::ScalarType dtype, Expected expected = Expected::equal_bits) {
   for (const std::int64_t size : {0, 1, 5, 257, 5000}) {
-    cases.push_back({name_of("allreduce", op, dtype, size), [=](const ProcessGroup& group) {
-                       return allreduce(group, operand(op, size, dtype, group->getRank()), op);
-                     }, expected});
+    cases.push_back(
+        {name_of("allreduce", op, dtype, size),
+         [=](const ProcessGroup& group) { return allreduce(group, operand(op, size, dtype, group->getRank()), op); },
+         expected});
   }
 }
 
@@ -96,9 +96,10 @@ void add_rough(std::vector<Case>& cases, at::ScalarType dtype) {
   for (const Op op : {Op::SUM, Op::PRODUCT, Op::MIN, Op::MAX}) {
     const auto expected = op == Op::SUM || op == Op::PRODUCT ? Expected::rounding : Expected::equal_bits;
     for (const std::int64_t size : {3, 1000}) {
-      cases.push_back({name_of("allreduce rough", op, dtype, size), [=](const ProcessGroup& group) {
-                         return allreduce(group, rough({size}, dtype, group->getRank()), op);
-                       }, expected});
+      cases.push_back(
+          {name_of("allreduce rough", op, dtype, size),
+           [=](const ProcessGroup& group) { return allreduce(group, rough({size}, dtype, group->getRank()), op); },
+           expected});
     }
   }
 }

@@ -56,38 +56,44 @@ std::vector<Case> refusal_cases() {
       {"allreduce of two dtypes", [](Group g) { return allreduce(g, {one(g), one(g).to(at::kLong)}); }},
       {"allreduce of a transposed tensor",
        [](Group g) { return allreduce(g, {exact({4, 6}, at::kFloat, g->getRank()).t()}); }},
-      {"reduce to rank n", [](Group g) {
+      {"reduce to rank n",
+       [](Group g) {
          Tensors tensors = some(g, 1);
          c10d::ReduceOptions options;
          options.rootRank = g->getSize();
          return g->reduce(tensors, options)->wait(), Tensors{};
        }},
       // Each rank is a root here: one that refused alone would leave the others waiting.
-      {"gather into too few", [](Group g) {
+      {"gather into too few",
+       [](Group g) {
          Tensors inputs = some(g, 1);
          std::vector<Tensors> outputs{some(g, g->getSize() - 1)};
          c10d::GatherOptions options;
          options.rootRank = g->getRank();
          return g->gather(outputs, inputs, options)->wait(), Tensors{};
        }},
-      {"scatter of nothing", [](Group g) {
+      {"scatter of nothing",
+       [](Group g) {
          Tensors outputs = some(g, 1);
          std::vector<Tensors> inputs;
          c10d::ScatterOptions options;
          options.rootRank = g->getRank();
          return g->scatter(outputs, inputs, options)->wait(), Tensors{};
        }},
-      {"alltoall of lists", [](Group g) {
+      {"alltoall of lists",
+       [](Group g) {
          Tensors inputs = some(g, g->getSize()), outputs = some(g, g->getSize());
          return g->alltoall(outputs, inputs)->wait(), outputs;
-       }, Expected::gloo_lacks},
+       },
+       Expected::gloo_lacks},
       {"broadcast of no tensor", [](Group g) { return broadcast(g, {}, 0); }},
       {"broadcast from rank -1", [](Group g) { return broadcast(g, some(g, 1), -1); }},
       {"broadcast from rank n", [](Group g) { return broadcast(g, some(g, 1), g->getSize()); }},
       {"allgather of no tensor", [](Group g) { return allgather(g, {some(g, g->getSize())}, {}); }},
       {"allgather into too few", [](Group g) { return allgather(g, {some(g, g->getSize() - 1)}, some(g, 1)); }},
       {"allgather into too many", [](Group g) { return allgather(g, {some(g, g->getSize() + 1)}, some(g, 1)); }},
-      {"allgather into other dtypes", [](Group g) {
+      {"allgather into other dtypes",
+       [](Group g) {
          Tensors outputs;
          for (int r = 0; r < g->getSize(); ++r) outputs.push_back(at::zeros({4}, at::kLong));
          return allgather(g, {outputs}, some(g, 1));
@@ -101,21 +107,24 @@ std::vector<Case> refusal_cases() {
       {"alltoall_base of a size that does not divide",
        [](Group g) { return alltoall(g, at::zeros({61}, at::kByte), at::zeros({61}, at::kByte), {}, {}); }},
       {"alltoall_base into another dtype",
-       [](Group g) { return alltoall(g, at::zeros({60}, at::kLong), at::zeros({60}), {}, {}); },
-       Expected::gloo_is_lax},
-      {"_allgather_base into a wrong size", [](Group g) {
+       [](Group g) { return alltoall(g, at::zeros({60}, at::kLong), at::zeros({60}), {}, {}); }, Expected::gloo_is_lax},
+      {"_allgather_base into a wrong size",
+       [](Group g) {
          auto output = at::zeros({4 * g->getSize() + 1}), input = one(g);
          return g->_allgather_base(output, input)->wait(), Tensors{output};
        }},
-      {"send to itself", [](Group g) {
+      {"send to itself",
+       [](Group g) {
          Tensors tensors = some(g, 1);
          return g->send(tensors, g->getRank(), 0)->wait(), Tensors{};
        }},
-      {"send of two tensors", [](Group g) {
+      {"send of two tensors",
+       [](Group g) {
          Tensors tensors = some(g, 2);
          return g->send(tensors, (g->getRank() + 1) % g->getSize(), 0)->wait(), Tensors{};
        }},
-      {"send with a negative tag", [](Group g) {
+      {"send with a negative tag",
+       [](Group g) {
          Tensors tensors = some(g, 1);
          return g->send(tensors, (g->getRank() + 1) % g->getSize(), -1)->wait(), Tensors{};
        }},

@@ -52,9 +52,7 @@ std::vector<::testing::TestPartResult> failures_of(const Body& body) {
   return failures;
 }
 
-std::string message(const ::testing::TestPartResult& result) {
-  return result.message();
-}
+std::string message(const ::testing::TestPartResult& result) { return result.message(); }
 
 void add_ranks(RankContext& ctx) {
   auto value = at::full({1}, static_cast<double>(ctx.rank()));
@@ -66,9 +64,7 @@ void skip_one(RankContext& ctx) {
   if (ctx.rank() != 1) ctx.group().barrier()->wait();
 }
 
-TEST(Check, GoodBody_AddsNothing) {
-  check({.ranks = 4}, add_ranks);
-}
+TEST(Check, GoodBody_AddsNothing) { check({.ranks = 4}, add_ranks); }
 
 TEST(Check, Deadlock_FailsAtTheCallersLine) {
   std::filesystem::remove_all("rehearse-out/Check.Deadlock_FailsAtTheCallersLine");
@@ -146,13 +142,10 @@ TEST(Check, AssertionsWhileTheWorldEnds_AreNotReported) {
 
 TEST(Check, SecondCheckOfATest_HasItsOwnFiles) {
   check({.ranks = 1}, [](RankContext&) {});
-  EXPECT_NONFATAL_FAILURE(check({.ranks = 2}, skip_one),
-                          "Check.SecondCheckOfATest_HasItsOwnFiles#2/run.rlog");
+  EXPECT_NONFATAL_FAILURE(check({.ranks = 2}, skip_one), "Check.SecondCheckOfATest_HasItsOwnFiles#2/run.rlog");
 }
 
-TEST(Check, OptionsWithoutSense_Throw) {
-  EXPECT_THROW(check({.ranks = 0}, add_ranks), std::invalid_argument);
-}
+TEST(Check, OptionsWithoutSense_Throw) { EXPECT_THROW(check({.ranks = 0}, add_ranks), std::invalid_argument); }
 
 TEST(Environment, Seed_IsTheOnlyOneRun) {
   const Variable seed("REHEARSE_SEED", "0xabc");
@@ -232,8 +225,7 @@ TEST(Environment, Replay_TakesTheLogOfThisCheckOnly) {
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_THAT(message(failures[0]), StartsWith("DEADLOCK: barrier #1"));
   EXPECT_THAT(message(failures[0]), HasSubstr(" seed=26 "));
-  EXPECT_THAT(message(failures[0]),
-              HasSubstr("\nreplay: REHEARSE_REPLAY=rehearse-out/" + name + "/third.rlog "));
+  EXPECT_THAT(message(failures[0]), HasSubstr("\nreplay: REHEARSE_REPLAY=rehearse-out/" + name + "/third.rlog "));
 }
 
 TEST(CheckDeathTest, FatalSignal_LeavesCheckSeedRankAndCommand) {
@@ -246,7 +238,8 @@ TEST(CheckDeathTest, FatalSignal_LeavesCheckSeedRankAndCommand) {
     };
   };
   const std::string line =
-      "rehearse: a fatal signal on rank 1 ended CheckDeathTest.FatalSignal_LeavesCheckSeedRankAndCommand, seed 26; again: "
+      "rehearse: a fatal signal on rank 1 ended CheckDeathTest.FatalSignal_LeavesCheckSeedRankAndCommand, seed 26; "
+      "again: "
       "REHEARSE_SEED=0x1a .*sim_check_tests --gtest_filter=CheckDeathTest.FatalSignal_LeavesCheckSeedRankAndCommand\n";
   EXPECT_EXIT(dies([] { std::abort(); })(), testing::KilledBySignal(SIGABRT), line);
   EXPECT_EXIT(dies([] { *static_cast<volatile int*>(nullptr) = 1; })(), testing::KilledBySignal(SIGSEGV), line);
@@ -275,9 +268,10 @@ TEST(Environment, ReplayThatNoCheckTakes_IsSaidInTheEnd) {
                                             {"REHEARSE_REPLAY=" + file.string()});
     return std::pair{finished.exit_code, std::regex_replace(finished.err, std::regex("=.*/"), "=")};
   };
-  EXPECT_EQ(replayed_by("Another.Test"),
-            (std::pair{0, std::string("rehearse: no check took REHEARSE_REPLAY=other.rlog: \"Another.Test\" wrote it, and "
-                                      "that did not run\n")}));
+  EXPECT_EQ(
+      replayed_by("Another.Test"),
+      (std::pair{0, std::string("rehearse: no check took REHEARSE_REPLAY=other.rlog: \"Another.Test\" wrote it, and "
+                                "that did not run\n")}));
   const auto [exit_code, err] = replayed_by("Check.GoodBody_AddsNothing");
   EXPECT_EQ(exit_code, 1);  // it is the log of another body
   EXPECT_EQ(err, "");
@@ -333,13 +327,10 @@ TEST(Run, ExpectedVerdict_IsNoFailure) {
 }
 
 TEST(Run, AssertionInARank_StillCounts) {
-  EXPECT_NONFATAL_FAILURE(run({.ranks = 2}, [](RankContext& ctx) { EXPECT_EQ(ctx.rank(), 0); }),
-                          "[rank 1 at 0 ns");
+  EXPECT_NONFATAL_FAILURE(run({.ranks = 2}, [](RankContext& ctx) { EXPECT_EQ(ctx.rank(), 0); }), "[rank 1 at 0 ns");
 }
 
-TEST(Verdict, Printed_IsItsName) {
-  EXPECT_EQ(::testing::PrintToString(Verdict::check_failed), "CHECK FAILED");
-}
+TEST(Verdict, Printed_IsItsName) { EXPECT_EQ(::testing::PrintToString(Verdict::check_failed), "CHECK FAILED"); }
 
 }  // namespace
 }  // namespace rehearse

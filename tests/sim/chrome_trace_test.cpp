@@ -70,16 +70,14 @@ TEST(ChromeTrace, Collective_SliceForEachRankAndArrowFromTheLastToArrive) {
           R"json({"ph":"X","pid":0,"tid":0,"ts":10.0,"dur":3.0,"name":"allreduce #1","cat":"collective","args":{"process_group":["world","default_pg"],"collective_seq_id":1,"p2p_seq_id":0,"op_id":1,"record_id":1,"state":"completed","fingerprint":"allreduce(float32[2], cpu)","wait_us":0.0}})json"));
   EXPECT_THAT(events(made.log, report_of(2), "s"),
               ElementsAre(R"({"ph":"s","id":1,"pid":0,"tid":0,"ts":10.0,"name":"arrived","cat":"order"})"));
-  EXPECT_THAT(
-      events(made.log, report_of(2), "f"),
-      ElementsAre(R"({"ph":"f","bp":"e","id":1,"pid":1,"tid":0,"ts":10.0,"name":"arrived","cat":"order"})"));
+  EXPECT_THAT(events(made.log, report_of(2), "f"),
+              ElementsAre(R"({"ph":"f","bp":"e","id":1,"pid":1,"tid":0,"ts":10.0,"name":"arrived","cat":"order"})"));
 }
 
 // One field of each event, as text.
 std::vector<std::string> field(const comm::EventLog& log, const std::string& phase, const std::string& name) {
   std::vector<std::string> values;
-  for (const auto& text : events(log, report_of(2), phase))
-    values.push_back(Json::parse(text).at(name).dump());
+  for (const auto& text : events(log, report_of(2), phase)) values.push_back(Json::parse(text).at(name).dump());
   return values;
 }
 
@@ -118,8 +116,8 @@ TEST(ChromeTrace, SendAndReceive_ArrowInOrderOfTheChannel) {
   made.add(OpType::SEND, 0, 2, 2, 3, 4, 1, 5);  // another tag: its receive came first
   made.add(OpType::RECV, 1, 1, 3, 3, 4, 0, 5);
   made.add(OpType::RECV, 1, 2, 8, 8, 9, 0, 7);
-  EXPECT_THAT(field(made.log, "X", "cat"), ElementsAre("\"point_to_point\"", "\"point_to_point\"",
-                                                       "\"point_to_point\"", "\"point_to_point\""));
+  EXPECT_THAT(field(made.log, "X", "cat"),
+              ElementsAre("\"point_to_point\"", "\"point_to_point\"", "\"point_to_point\"", "\"point_to_point\""));
   EXPECT_THAT(field(made.log, "s", "ts"), ElementsAre("2.0", "1.0"));
   EXPECT_THAT(field(made.log, "f", "ts"), ElementsAre("3.0", "8.0"));
 }

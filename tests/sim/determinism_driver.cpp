@@ -68,11 +68,9 @@ void run_and_print(int seed) {
   options.network.jitter = 0.5;
   std::vector<Results> results(static_cast<std::size_t>(options.ranks));
   rehearse::World world(options);
-  const auto report =
-      world.run([&](RankContext& ctx) { results[static_cast<std::size_t>(ctx.rank())] = job(ctx); });
+  const auto report = world.run([&](RankContext& ctx) { results[static_cast<std::size_t>(ctx.rank())] = job(ctx); });
   std::printf("%d %s %016llx %016llx\n", seed, std::string(to_string(report.verdict)).c_str(),
-              static_cast<unsigned long long>(report.identity),
-              static_cast<unsigned long long>(hash_of(results)));
+              static_cast<unsigned long long>(report.identity), static_cast<unsigned long long>(hash_of(results)));
 }
 
 bool read_number(const char* text, int& number) {

@@ -25,8 +25,7 @@ RunPath path() {
   return path;
 }
 
-void expect_difference(const RunPath& first, const RunPath& second, What what, std::size_t decision,
-                       const char* text) {
+void expect_difference(const RunPath& first, const RunPath& second, What what, std::size_t decision, const char* text) {
   const auto difference = first_difference(first, second);
   ASSERT_TRUE(difference.has_value());
   EXPECT_EQ(difference->what, what);
@@ -34,9 +33,7 @@ void expect_difference(const RunPath& first, const RunPath& second, What what, s
   EXPECT_EQ(difference->text, text);
 }
 
-TEST(FirstDifference, EqualRuns_Nothing) {
-  EXPECT_FALSE(first_difference(path(), path()).has_value());
-}
+TEST(FirstDifference, EqualRuns_Nothing) { EXPECT_FALSE(first_difference(path(), path()).has_value()); }
 
 TEST(FirstDifference, OtherAnswer_NamesDecisionBothAnswersAndTime) {
   RunPath second = path();
@@ -56,9 +53,8 @@ TEST(FirstDifference, OtherAnswer_NamesDecisionBothAnswersAndTime) {
 TEST(FirstDifference, OtherKindOfChoice_NamesBothKinds) {
   RunPath second = path();
   second.decisions[7] = {ChoiceKind::latency, 16, 0};
-  expect_difference(
-      path(), second, What::decision, 7,
-      "decision 7: first run chose 3 of 8 (next_fiber), second run chose 0 of 16 (latency) at t=1.2 ms");
+  expect_difference(path(), second, What::decision, 7,
+                    "decision 7: first run chose 3 of 8 (next_fiber), second run chose 0 of 16 (latency) at t=1.2 ms");
 }
 
 TEST(FirstDifference, OneRunEndsEarlier_NamesTheDecisionThatTheOtherTook) {
@@ -90,8 +86,7 @@ TEST(FirstDifference, SameAnswersOtherSteps_SchedulesDiffer) {
 TEST(FirstDifference, OnlyEventsDiffer_SaysSo) {
   RunPath second = path();
   second.events_hash = 3;
-  expect_difference(path(), second, What::events, 0,
-                    "all 43 decisions and steps are equal, but the operations differ");
+  expect_difference(path(), second, What::events, 0, "all 43 decisions and steps are equal, but the operations differ");
 }
 
 // Two calls of three ranks at once, then one of each rank a microsecond later; rank 1's comes late.
@@ -114,9 +109,10 @@ std::string call_that_differs(const RunPath& second) {
 
 TEST(FirstDifference, Calls_TheRankWhoseCallDiffersIsNamed) {
   EXPECT_EQ(call_that_differs(path_with_calls({})), "");
-  EXPECT_EQ(call_that_differs(path_with_calls(std::chrono::microseconds(2))),
-            "; the first call that differs: rank 1, allreduce(sum, float32[3], cpu) as #2 of group \"world\", first run "
-            "at t=11 us, second at t=13 us");
+  EXPECT_EQ(
+      call_that_differs(path_with_calls(std::chrono::microseconds(2))),
+      "; the first call that differs: rank 1, allreduce(sum, float32[3], cpu) as #2 of group \"world\", first run "
+      "at t=11 us, second at t=13 us");
   RunPath other = path_with_calls({});
   other.calls.texts.push_back("barrier()");
   other.calls.calls[4].what = 2;

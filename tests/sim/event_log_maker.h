@@ -20,8 +20,8 @@ class EventLogMaker {
     return microseconds < 0 ? comm::Event::kNever : kTimeZero + std::chrono::microseconds(microseconds);
   }
 
-  comm::Event& add(c10d::OpType type, int rank, std::uint32_t seq_id, std::int64_t created,
-                   std::int64_t started, std::int64_t completed, int peer = -1, int tag = 0) {
+  comm::Event& add(c10d::OpType type, int rank, std::uint32_t seq_id, std::int64_t created, std::int64_t started,
+                   std::int64_t completed, int peer = -1, int tag = 0) {
     comm::Event event;
     event.rank = rank;
     event.seq_id = seq_id;

@@ -125,8 +125,8 @@ TEST(FirstCases, RankReturnsEarly_IsADeadlockWithItsName) {
   for_each_world(first_cases::returns_early, [](const Job& job, const Report& report) {
     const auto end = ", after allreduce #1 on group \"world\", t=" + std::to_string(10 * (job.ranks - 1)) + " us";
     EXPECT_EQ(report.verdict, Verdict::deadlock);
-    EXPECT_EQ(report.headline, "allreduce #2 on group \"world\": rank " + job.culprit +
-                                   " has ended and will never come");
+    EXPECT_EQ(report.headline,
+              "allreduce #2 on group \"world\": rank " + job.culprit + " has ended and will never come");
     expect_lines(job, report, "returned" + end,
                  "blocked: allreduce #2 on group \"world\" (" + std::to_string(job.ranks - 1) + " of " +
                      std::to_string(job.ranks) + " ranks are here), waits for rank " + job.culprit +
@@ -155,8 +155,10 @@ TEST(FirstCases, SwappedOrderOnTwoGroups_ShowsTheCycle) {
       return " (" + std::to_string(ranks) + " of " + std::to_string(job.ranks) + " ranks are here), waits for ";
     };
     EXPECT_EQ(report.verdict, Verdict::deadlock);
-    EXPECT_EQ(report.headline, "ranks 0 -> " + job.culprit + " -> 0 wait for each other: rank 0 in allreduce #1 on "
-                               "group \"a\", rank " + job.culprit + " in allreduce #1 on group \"b\"");
+    EXPECT_EQ(report.headline, "ranks 0 -> " + job.culprit +
+                                   " -> 0 wait for each other: rank 0 in allreduce #1 on "
+                                   "group \"a\", rank " +
+                                   job.culprit + " in allreduce #1 on group \"b\"");
     EXPECT_THAT(report.wait_cycle,
                 ElementsAre("rank 0 waits for rank " + job.culprit + " (allreduce #1 on group \"a\")",
                             "rank " + job.culprit + " waits for rank 0 (allreduce #1 on group \"b\")"));

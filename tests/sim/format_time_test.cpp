@@ -6,9 +6,7 @@
 namespace rehearse::sim {
 namespace {
 
-std::string shown(std::int64_t nanoseconds) {
-  return format_time(kTimeZero + VirtualDuration(nanoseconds));
-}
+std::string shown(std::int64_t nanoseconds) { return format_time(kTimeZero + VirtualDuration(nanoseconds)); }
 
 TEST(FormatTime, EachUnit_AtLeastOneAndThreeDecimalsAtMost) {
   EXPECT_EQ(shown(0), "0 ns");

@@ -29,9 +29,7 @@ class FixedOracle final : public Oracle {
   std::uint32_t answer_;
 };
 
-at::Tensor bytes(std::int64_t count) {
-  return at::zeros({count}, at::kByte);
-}
+at::Tensor bytes(std::int64_t count) { return at::zeros({count}, at::kByte); }
 
 comm::Operation call(comm::TensorList inputs, comm::TensorList outputs = {}) {
   comm::Operation operation;
@@ -112,15 +110,12 @@ TEST(NetworkCost, AllGatherReduceScatterAllToAll_HalfARing) {
   Network network;
   const auto gathered = call({bytes(100)}, {bytes(100), bytes(100), bytes(100), bytes(100)});
   EXPECT_EQ(network.of_equal_calls(OpType::ALLGATHER, 4, gathered), 3 * 3'000 + 300);
-  EXPECT_EQ(network.of_equal_calls(OpType::_ALLGATHER_BASE, 4, call({bytes(100)}, {bytes(400)})),
-            3 * 3'000 + 300);
+  EXPECT_EQ(network.of_equal_calls(OpType::_ALLGATHER_BASE, 4, call({bytes(100)}, {bytes(400)})), 3 * 3'000 + 300);
   const auto scattered = call({bytes(100), bytes(100), bytes(100), bytes(100)}, {bytes(100)});
   EXPECT_EQ(network.of_equal_calls(OpType::REDUCE_SCATTER, 4, scattered), 3 * 3'000 + 300);
-  EXPECT_EQ(network.of_equal_calls(OpType::_REDUCE_SCATTER_BASE, 4, call({bytes(400)}, {bytes(100)})),
-            3 * 3'000 + 300);
+  EXPECT_EQ(network.of_equal_calls(OpType::_REDUCE_SCATTER_BASE, 4, call({bytes(400)}, {bytes(100)})), 3 * 3'000 + 300);
   EXPECT_EQ(network.of_equal_calls(OpType::ALLTOALL, 4, call({bytes(400)}, {bytes(400)})), 3 * 3'000 + 300);
-  EXPECT_EQ(network.of_equal_calls(OpType::ALLTOALL_BASE, 4, call({bytes(400)}, {bytes(400)})),
-            3 * 3'000 + 300);
+  EXPECT_EQ(network.of_equal_calls(OpType::ALLTOALL_BASE, 4, call({bytes(400)}, {bytes(400)})), 3 * 3'000 + 300);
 }
 
 TEST(NetworkCost, CoalescedCalls_ShareTheirLatencies) {
@@ -148,9 +143,9 @@ TEST(NetworkCost, SparseAllReduce_AsAllGather) {
 
 TEST(NetworkCost, UnevenSizes_TheBusiestRankCounts) {
   Network network;
-  EXPECT_EQ(network.duration(OpType::ALLTOALL_BASE,
-                             {call({bytes(100)}, {bytes(700)}), call({bytes(1000)}, {bytes(400)})}),
-            3'000 + 500);
+  EXPECT_EQ(
+      network.duration(OpType::ALLTOALL_BASE, {call({bytes(100)}, {bytes(700)}), call({bytes(1000)}, {bytes(400)})}),
+      3'000 + 500);
   EXPECT_EQ(network.duration(OpType::ALLGATHER, {call({bytes(300)}, {bytes(300), bytes(900)}),
                                                  call({bytes(900)}, {bytes(300), bytes(900)})}),
             3'000 + 600);

@@ -64,7 +64,8 @@ TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
   // The place is that of a lambda, which an optimising compiler may leave without a frame of the user's own.
   EXPECT_THAT(report.headline,
               MatchesRegex("rank 0 looks for the end of allreduce #1 on group \"world\"( at polling_test.cpp:[0-9]+ in "
-                           "lambda)?, for which " + name(last()) + " never came: " + std::to_string(looks) +
+                           "lambda)?, for which " +
+                           name(last()) + " never came: " + std::to_string(looks) +
                            " looks at things that nobody is left to change"));
   ASSERT_EQ(report.rank_lines.size(), static_cast<std::size_t>(ranks()));
   for (const auto& line : report.rank_lines) {
@@ -110,8 +111,8 @@ TEST_P(Polling, StoreCheckOfAKeyThatNobodySets_NamesTheRankThatLooks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(RanksAndSeeds, Polling, testing::Combine(testing::Values(2, 3, 16, 64, 256),
-                                                                  testing::Values(1, 2, 3)));
+INSTANTIATE_TEST_SUITE_P(RanksAndSeeds, Polling,
+                         testing::Combine(testing::Values(2, 3, 16, 64, 256), testing::Values(1, 2, 3)));
 
 }  // namespace
 }  // namespace rehearse

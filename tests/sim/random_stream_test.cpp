@@ -62,8 +62,7 @@ TEST(RandomStream, Below_StaysInBoundsAndReachesEveryNumber) {
       ++seen[number];
     }
     EXPECT_EQ(std::accumulate(seen.begin(), seen.end(), 0), static_cast<int>(100 * bound));
-    for (std::uint32_t number = 0; number < bound; ++number)
-      EXPECT_GT(seen[number], 0) << bound << ": " << number;
+    for (std::uint32_t number = 0; number < bound; ++number) EXPECT_GT(seen[number], 0) << bound << ": " << number;
   }
 }
 

@@ -42,9 +42,8 @@ TEST(ReplayOracle, OtherKindOfChoice_NamesTheStepAndBothQuestions) {
   ReplayOracle oracle(kLog, PastEnd::random);
   ask(oracle, ChoiceKind::next_fiber, 8);
   const auto error = error_of([&] { ask(oracle, ChoiceKind::next_fiber, 3); });
-  EXPECT_STREQ(
-      error.what(),
-      "the replay differs at decision 1: the log has latency among 16, this run asks next_fiber among 3");
+  EXPECT_STREQ(error.what(),
+               "the replay differs at decision 1: the log has latency among 16, this run asks next_fiber among 3");
   EXPECT_EQ(error.problem(), ReplayError::Problem::other_kind);
   EXPECT_EQ(error.step(), 1u);
   EXPECT_EQ(error.expected(), (Decision{ChoiceKind::latency, 16, 2}));
@@ -55,9 +54,8 @@ TEST(ReplayOracle, OtherKindOfChoice_NamesTheStepAndBothQuestions) {
 TEST(ReplayOracle, OtherNumberOfCandidates_IsAnErrorAlsoWhenTheAnswerWouldFit) {
   ReplayOracle oracle(kLog, PastEnd::random);
   const auto error = error_of([&] { ask(oracle, ChoiceKind::next_fiber, 9); });
-  EXPECT_STREQ(
-      error.what(),
-      "the replay differs at decision 0: the log has next_fiber among 8, this run asks next_fiber among 9");
+  EXPECT_STREQ(error.what(),
+               "the replay differs at decision 0: the log has next_fiber among 8, this run asks next_fiber among 9");
   EXPECT_EQ(error.problem(), ReplayError::Problem::other_options);
   EXPECT_EQ(oracle.answered(), 0u);
 }
@@ -67,8 +65,7 @@ TEST(ReplayOracle, PastTheEnd_StopSaysSo) {
   ask(oracle, ChoiceKind::next_fiber, 8);
   ask(oracle, ChoiceKind::latency, 16);
   const auto error = error_of([&] { ask(oracle, ChoiceKind::fault, 2); });
-  EXPECT_STREQ(error.what(),
-               "the replay differs from decision 2 on: the log ends there, this run asks fault among 2");
+  EXPECT_STREQ(error.what(), "the replay differs from decision 2 on: the log ends there, this run asks fault among 2");
   EXPECT_EQ(error.problem(), ReplayError::Problem::past_end);
 }
 

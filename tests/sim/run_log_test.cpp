@@ -32,8 +32,7 @@ RunLog finished_log() {
   finished.report.headline = "allreduce #7 on group \"world\": missing rank 2";
   finished.report.identity = 0xc0ffee;
   finished.report.seed = 0x8f3a;
-  finished.decisions = {
-      {ChoiceKind::next_fiber, 8, 3}, {ChoiceKind::latency, 16, 15}, {ChoiceKind::fault, 2, 0}};
+  finished.decisions = {{ChoiceKind::next_fiber, 8, 3}, {ChoiceKind::latency, 16, 15}, {ChoiceKind::fault, 2, 0}};
   log.finished = finished;
   return log;
 }
@@ -108,9 +107,8 @@ TEST(RunLog, CutOffAnywhere_SaysHowFarItGoes) {
   const std::size_t decisions = bytes.find("decisions: 3 8\n") + 16;  // one byte of them
   EXPECT_EQ(error_of(std::string_view(bytes).substr(0, decisions)),
             "run.rlog: is cut off after " + std::to_string(decisions) + " bytes, in its decisions");
-  EXPECT_EQ(cut_in("\"rank_lines\""), "run.rlog: is cut off after " +
-                                          std::to_string(bytes.find("\"rank_lines\"") + 3) +
-                                          " bytes, in its report");
+  EXPECT_EQ(cut_in("\"rank_lines\""),
+            "run.rlog: is cut off after " + std::to_string(bytes.find("\"rank_lines\"") + 3) + " bytes, in its report");
 }
 
 TEST(RunLog, AnyByteChanged_IsFound) {
@@ -128,18 +126,15 @@ TEST(RunLog, AnyByteChanged_IsFound) {
 class RunLogFile : public testing::Test {
  protected:
   // A folder of this test alone.
-  fs::path folder_ =
-      fs::path(testing::TempDir()) /
-      ("rehearse_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+  fs::path folder_ = fs::path(testing::TempDir()) /
+                     ("rehearse_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
   void SetUp() override {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
-  }
+  std::size_t files() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {})); }
 };
 
 TEST_F(RunLogFile, WrittenBeforeAndAfterTheRun_OneFileThatReadsBack) {

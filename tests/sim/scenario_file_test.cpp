@@ -53,8 +53,7 @@ class ScenarioFile : public ::testing::Test {
 
 TEST_F(ScenarioFile, Empty_LacksAProgram) {
   for (const char* text : {"", "\n", "# nothing\n"}) {
-    EXPECT_EQ(problem(text),
-              "lm.toml: there is no key \"program\": it names what to run, as in program = \"lm_ddp\"");
+    EXPECT_EQ(problem(text), "lm.toml: there is no key \"program\": it names what to run, as in program = \"lm_ddp\"");
   }
 }
 
@@ -86,8 +85,7 @@ TEST_F(ScenarioFile, ThatCannotBeRead_SaysWhy) {
   EXPECT_EQ(reading(folder_), folder_.string() + ": cannot be read: Is a directory");
   EXPECT_EQ(reading(folder_ / "no.toml"),
             (folder_ / "no.toml").string() + ": cannot be read: No such file or directory");
-  EXPECT_EQ(reading(file("") / "x.toml"),
-            (folder_ / "lm.toml/x.toml").string() + ": cannot be read: Not a directory");
+  EXPECT_EQ(reading(file("") / "x.toml"), (folder_ / "lm.toml/x.toml").string() + ": cannot be read: Not a directory");
   EXPECT_EQ(reading("/dev/zero"), "/dev/zero: is larger than 16 MiB, which no scenario is");
   const auto pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);

@@ -38,8 +38,7 @@ struct Value {
   std::string written, shown;
 };
 
-const Value kAnArray{"[1]", "an array"}, kATable{"{a = 1}", "a table"},
-    kADate{"1979-05-27", "a date or time"};
+const Value kAnArray{"[1]", "an array"}, kATable{"{a = 1}", "a table"}, kADate{"1979-05-27", "a date or time"};
 const Value kWords{"\"eight\"", "\"eight\""}, kNothing{"\"\"", "\"\""}, kTrue{"true", "true"};
 const Value kZero{"0", "0"}, kMinus{"-3", "-3"}, kHuge{"9223372036854775807", "9223372036854775807"};
 const Value kHalf{"0.5", "0.5"}, kFour{"4.0", "4.0"}, kNan{"nan", "nan"}, kInfinite{"inf", "inf"};
@@ -60,13 +59,7 @@ const Key kKeys[] = {
     {"world",
      "seed",
      "an integer of 0 or more, or one in a text, as in \"0x8f3a\"",
-     {kMinus,
-      kHalf,
-      kNan,
-      kWords,
-      kNothing,
-      kTrue,
-      {"\"18446744073709551616\"", "\"18446744073709551616\""}}},
+     {kMinus, kHalf, kNan, kWords, kNothing, kTrue, {"\"18446744073709551616\"", "\"18446744073709551616\""}}},
     {"world", "schedule", "\"random\" or \"round_robin\"", {kWords, kNothing, kLines, kZero, kTrue}},
     {"world",
      "timeout",
@@ -115,10 +108,7 @@ const Key kKeys[] = {
       {"\"400Gbps\"", "\"400Gbps\""},
       {"\"infGB/s\"", "\"infGB/s\""}}},
     {"network", "jitter", "a number from 0 to 100", {kMinus, {"101", "101"}, kNan, kInfinite, kWords, kTrue}},
-    {"parameters",
-     "steps",
-     "an integer from 1 to 1000",
-     {kZero, kMinus, kHuge, kFour, kNan, kWords, kLines, kTrue}},
+    {"parameters", "steps", "an integer from 1 to 1000", {kZero, kMinus, kHuge, kFour, kNan, kWords, kLines, kTrue}},
     {"parameters", "rate", "a number", {kWords, kNothing, kTrue}},
     {"parameters", "data", "a text", {kZero, kHalf, kTrue}},
     {"parameters", "shuffle", "true or false", {kZero, kWords, kFour}},
@@ -135,11 +125,10 @@ TEST(ScenarioMistakes, EveryKey_SaysWhatItWasGivenAndWhatItTakes) {
     wrong.insert(wrong.end(), {kAnArray, kATable, kADate});
     for (const auto& value : wrong) {
       const bool parameter = std::string(key.section) == "parameters";
-      const auto name = parameter ? "parameter \"" + std::string(key.name) + "\""
-                                  : "[" + std::string(key.section) + "] " + key.name;
-      EXPECT_THAT(
-          problems_of("[" + std::string(key.section) + "]\n" + key.name + " = " + value.written + "\n"),
-          ElementsAre("lm.toml:3: " + name + " is " + value.shown + "; it takes " + key.takes));
+      const auto name =
+          parameter ? "parameter \"" + std::string(key.name) + "\"" : "[" + std::string(key.section) + "] " + key.name;
+      EXPECT_THAT(problems_of("[" + std::string(key.section) + "]\n" + key.name + " = " + value.written + "\n"),
+                  ElementsAre("lm.toml:3: " + name + " is " + value.shown + "; it takes " + key.takes));
     }
   }
 }
@@ -156,30 +145,25 @@ TEST(ScenarioMistakes, KeyWithAWrongLetter_IsGuessed) {
 }
 
 TEST(ScenarioMistakes, KeyInTheWrongSection_IsToldWhereItGoes) {
-  EXPECT_THAT(
-      problems_of("ranks = 3\n"),
-      ElementsAre("lm.toml:2: there is no key \"ranks\" at the top level (ranks goes into [world]); it has "
-                  "program, executable, world, network, parameters, output"));
+  EXPECT_THAT(problems_of("ranks = 3\n"),
+              ElementsAre("lm.toml:2: there is no key \"ranks\" at the top level (ranks goes into [world]); it has "
+                          "program, executable, world, network, parameters, output"));
   EXPECT_THAT(
       problems_of("[world]\nlatency = \"5us\"\nsteps = 3\n"),
-      ElementsAre(
-          StartsWith("lm.toml:3: there is no key \"latency\" in [world] (latency goes into [network]); "),
-          StartsWith("lm.toml:4: there is no key \"steps\" in [world] (steps goes into [parameters]); ")));
-  EXPECT_THAT(
-      problems_of("[parameters]\nranks = 3\n"),
-      ElementsAre("lm.toml:3: there is no parameter \"ranks\"; the program takes data, rate, shuffle, steps "
-                  "(ranks goes into [world])"));
+      ElementsAre(StartsWith("lm.toml:3: there is no key \"latency\" in [world] (latency goes into [network]); "),
+                  StartsWith("lm.toml:4: there is no key \"steps\" in [world] (steps goes into [parameters]); ")));
+  EXPECT_THAT(problems_of("[parameters]\nranks = 3\n"),
+              ElementsAre("lm.toml:3: there is no parameter \"ranks\"; the program takes data, rate, shuffle, steps "
+                          "(ranks goes into [world])"));
 }
 
 TEST(ScenarioMistakes, KeyOrSectionTwice_IsRefused) {
   EXPECT_THAT(problems_of("[world]\nranks = 2\nranks = 3\n"),
               ElementsAre(AllOf(StartsWith("lm.toml:4:"), HasSubstr("not TOML: "),
                                 HasSubstr("cannot redefine existing integer 'ranks'"))));
-  EXPECT_THAT(
-      problems_of("[world]\n[network]\n[world]\n"),
-      ElementsAre(AllOf(StartsWith("lm.toml:4:"), HasSubstr("cannot redefine existing table 'world'"))));
-  EXPECT_THAT(problems_of("[[world]]\nranks = 2\n"),
-              ElementsAre("lm.toml:2: world is an array; it takes a table"));
+  EXPECT_THAT(problems_of("[world]\n[network]\n[world]\n"),
+              ElementsAre(AllOf(StartsWith("lm.toml:4:"), HasSubstr("cannot redefine existing table 'world'"))));
+  EXPECT_THAT(problems_of("[[world]]\nranks = 2\n"), ElementsAre("lm.toml:2: world is an array; it takes a table"));
 }
 
 TEST(ScenarioMistakes, NumberBeyond64Bits_IsRefused) {
@@ -201,11 +185,9 @@ TEST(ScenarioMistakes, KeyOfThousandsOfParts_IsRefused) {
 
 // A terminal must not be sent what a file holds, and C functions end a path at a zero.
 TEST(ScenarioMistakes, ControlCharacters_AreRefusedAndShownAsEscapes) {
-  EXPECT_THAT(
-      problems_of("[output]\ndirectory = \"a\\u0000b\"\n"),
-      ElementsAre(
-          "lm.toml:3: [output] directory is \"a\\u0000b\"; it takes a text without line ends and other "
-          "control characters"));
+  EXPECT_THAT(problems_of("[output]\ndirectory = \"a\\u0000b\"\n"),
+              ElementsAre("lm.toml:3: [output] directory is \"a\\u0000b\"; it takes a text without line ends and other "
+                          "control characters"));
   EXPECT_THAT(problems_of("[world]\n\"ra\\nks\" = 3\n"),
               ElementsAre(HasSubstr("there is no key \"ra\\nks\" in [world]")));
   EXPECT_THAT(problems_of("[parameters]\n\"st\\teps\" = 3\n"),
@@ -214,11 +196,9 @@ TEST(ScenarioMistakes, ControlCharacters_AreRefusedAndShownAsEscapes) {
 
 TEST(ScenarioMistakes, LongValue_IsShortened) {
   const std::string long_text(100'000, 'r'), shown = "\"" + std::string(80, 'r') + "...\"";
-  EXPECT_THAT(
-      problems_of("[world]\nschedule = \"" + long_text + "\"\n"),
-      ElementsAre("lm.toml:3: [world] schedule is " + shown + "; it takes \"random\" or \"round_robin\""));
-  EXPECT_THAT(problems_of("[world]\n" + long_text + " = 1\n"),
-              ElementsAre(HasSubstr("there is no key " + shown)));
+  EXPECT_THAT(problems_of("[world]\nschedule = \"" + long_text + "\"\n"),
+              ElementsAre("lm.toml:3: [world] schedule is " + shown + "; it takes \"random\" or \"round_robin\""));
+  EXPECT_THAT(problems_of("[world]\n" + long_text + " = 1\n"), ElementsAre(HasSubstr("there is no key " + shown)));
   // Not in the middle of a letter.
   std::string umlauts = "a";
   for (int i = 0; i < 100; ++i) umlauts += "ü";

@@ -110,8 +110,8 @@ TEST(Scenario, PrintedText_IsSpelledAsInErrors) {
   const std::string text = "a\n\"b\"\t\\ \x1b " + std::string(100, 'x');
   Scenario scenario = parse_scenario("program = \"scenario_train\"", "lm.toml");
   scenario.executable = text;
-  EXPECT_THAT(to_toml(scenario), ::testing::HasSubstr("\nexecutable = \"a\\n\\\"b\\\"\\t\\\\ \\u001b " +
-                                                      std::string(100, 'x') + "\"\n"));
+  EXPECT_THAT(to_toml(scenario),
+              ::testing::HasSubstr("\nexecutable = \"a\\n\\\"b\\\"\\t\\\\ \\u001b " + std::string(100, 'x') + "\"\n"));
 }
 
 TEST(Scenario, Printed_ReadsWell) {
@@ -172,41 +172,38 @@ data = [1, 2]
 directory = ""
 trace = "yes"
 )"),
-      ElementsAre(
-          "lm.toml:2: there is no key \"sead\" at the top level; it has program, executable, world, network, "
-          "parameters, output",
-          "lm.toml:4: [world] ranks is \"eight\"; it takes an integer from 1 to 65536",
-          "lm.toml:5: [world] seed is -1; it takes an integer of 0 or more, or one in a text, as in "
-          "\"0x8f3a\"",
-          "lm.toml:6: [world] schedule is \"pct\"; it takes \"random\" or \"round_robin\"",
-          "lm.toml:7: [world] timeout is \"1.5ms\"; it takes a duration of whole milliseconds, as in "
-          "\"30min\", or \"0s\" for none",
-          "lm.toml:8: [world] buffered_sends is 1; it takes true or false",
-          "lm.toml:9: [world] stack is 8; it takes a size from 64KiB to 16GiB, as in \"8MiB\"",
-          "lm.toml:10: [world] steps_max is 0; it takes an integer from 1 to 9223372036854775807",
-          "lm.toml:11: there is no key \"rank\" in [world] (did you mean \"ranks\"?); it has ranks, seed, "
-          "schedule, timeout, buffered_sends, stack, steps_max",
-          "lm.toml:13: [network] latency is \"5\"; it takes a duration in ns, us, ms, s, min or h, as in "
-          "\"5us\"",
-          "lm.toml:14: [network] bandwidth is \"fast\"; it takes a bandwidth, as in \"50GB/s\" or "
-          "\"400Gbit/s\"",
-          "lm.toml:15: [network] jitter is -0.5; it takes a number from 0 to 100",
-          "lm.toml:17: parameter \"steps\" is 0; it takes an integer from 1 to 1000",
-          "lm.toml:18: parameter \"rate\" is \"high\"; it takes a number",
-          "lm.toml:19: there is no parameter \"stepz\" (did you mean \"steps\"?); the program takes data, "
-          "rate, "
-          "shuffle, steps",
-          "lm.toml:20: parameter \"data\" is an array; it takes a text",
-          "lm.toml:22: [output] directory is \"\"; it takes a text that is not empty",
-          "lm.toml:23: [output] trace is \"yes\"; it takes true or false"));
+      ElementsAre("lm.toml:2: there is no key \"sead\" at the top level; it has program, executable, world, network, "
+                  "parameters, output",
+                  "lm.toml:4: [world] ranks is \"eight\"; it takes an integer from 1 to 65536",
+                  "lm.toml:5: [world] seed is -1; it takes an integer of 0 or more, or one in a text, as in "
+                  "\"0x8f3a\"",
+                  "lm.toml:6: [world] schedule is \"pct\"; it takes \"random\" or \"round_robin\"",
+                  "lm.toml:7: [world] timeout is \"1.5ms\"; it takes a duration of whole milliseconds, as in "
+                  "\"30min\", or \"0s\" for none",
+                  "lm.toml:8: [world] buffered_sends is 1; it takes true or false",
+                  "lm.toml:9: [world] stack is 8; it takes a size from 64KiB to 16GiB, as in \"8MiB\"",
+                  "lm.toml:10: [world] steps_max is 0; it takes an integer from 1 to 9223372036854775807",
+                  "lm.toml:11: there is no key \"rank\" in [world] (did you mean \"ranks\"?); it has ranks, seed, "
+                  "schedule, timeout, buffered_sends, stack, steps_max",
+                  "lm.toml:13: [network] latency is \"5\"; it takes a duration in ns, us, ms, s, min or h, as in "
+                  "\"5us\"",
+                  "lm.toml:14: [network] bandwidth is \"fast\"; it takes a bandwidth, as in \"50GB/s\" or "
+                  "\"400Gbit/s\"",
+                  "lm.toml:15: [network] jitter is -0.5; it takes a number from 0 to 100",
+                  "lm.toml:17: parameter \"steps\" is 0; it takes an integer from 1 to 1000",
+                  "lm.toml:18: parameter \"rate\" is \"high\"; it takes a number",
+                  "lm.toml:19: there is no parameter \"stepz\" (did you mean \"steps\"?); the program takes data, "
+                  "rate, "
+                  "shuffle, steps",
+                  "lm.toml:20: parameter \"data\" is an array; it takes a text",
+                  "lm.toml:22: [output] directory is \"\"; it takes a text that is not empty",
+                  "lm.toml:23: [output] trace is \"yes\"; it takes true or false"));
 }
 
 TEST(Scenario, NoProgram_SaysHowToNameOne) {
-  EXPECT_THAT(
-      problems_of("[world]\nranks = 4\n"),
-      ElementsAre("lm.toml: there is no key \"program\": it names what to run, as in program = \"lm_ddp\""));
-  EXPECT_THAT(problems_of("program = 3"),
-              ElementsAre("lm.toml:1: program is 3; it takes a text that is not empty"));
+  EXPECT_THAT(problems_of("[world]\nranks = 4\n"),
+              ElementsAre("lm.toml: there is no key \"program\": it names what to run, as in program = \"lm_ddp\""));
+  EXPECT_THAT(problems_of("program = 3"), ElementsAre("lm.toml:1: program is 3; it takes a text that is not empty"));
 }
 
 TEST(Scenario, UnknownProgram_SaysWhatThereIs) {
@@ -215,11 +212,9 @@ TEST(Scenario, UnknownProgram_SaysWhatThereIs) {
                           "\"scenario_train\"?); it has filed, mistaken, scenario_plain, scenario_train. Run "
                           "the scenario with the "
                           "executable whose source says REHEARSE_PROGRAM(scenario_trian)"));
-  EXPECT_THAT(
-      problems_of("program = \"other\"\nexecutable = \"bin/other_job\""),
-      ElementsAre(
-          "lm.toml:1: program \"other\" is not in this executable; it is in \"bin/other_job\": run the "
-          "scenario with that one"));
+  EXPECT_THAT(problems_of("program = \"other\"\nexecutable = \"bin/other_job\""),
+              ElementsAre("lm.toml:1: program \"other\" is not in this executable; it is in \"bin/other_job\": run the "
+                          "scenario with that one"));
 }
 
 TEST(Scenario, ParametersOfAProgramWithout_AreRefused) {
@@ -244,17 +239,15 @@ TEST(Scenario, PathsInParameters_AreRelativeToTheFile) {
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "lm.toml") << "program = \"scenario_train\"\n[parameters]\ndata = \"./text.bin\"\n";
   EXPECT_EQ(read_scenario(folder / "lm.toml").parameters.text("data"), (folder / "text.bin").string());
-  EXPECT_EQ(
-      parse_scenario("program = \"scenario_train\"\n[parameters]\ndata = \"../text.bin\"", "lm.toml", "a/b")
-          .parameters.text("data"),
-      "a/text.bin");
+  EXPECT_EQ(parse_scenario("program = \"scenario_train\"\n[parameters]\ndata = \"../text.bin\"", "lm.toml", "a/b")
+                .parameters.text("data"),
+            "a/text.bin");
   EXPECT_EQ(parse_scenario("program = \"scenario_train\"\n[parameters]\ndata = \"..\"", "lm.toml", "a/b")
                 .parameters.text("data"),
             "a/");
-  EXPECT_EQ(
-      parse_scenario("program = \"scenario_train\"\n[parameters]\ndata = \"text.bin\"", "lm.toml", "a/b")
-          .parameters.text("data"),
-      "text.bin");
+  EXPECT_EQ(parse_scenario("program = \"scenario_train\"\n[parameters]\ndata = \"text.bin\"", "lm.toml", "a/b")
+                .parameters.text("data"),
+            "text.bin");
 }
 
 TEST(Scenario, FileThatCannotBeRead_SaysWhy) {

@@ -33,8 +33,8 @@ void complete(Future& all, const Futures& came, Combine combine) {
 }
 
 // Complete when all are, with what `combine` makes of them or throws. Of those that have not come it holds none: they
-// hold what is gathered, and where the world ends before them, neither would ever be freed (c10::collectAll holds all of
-// its futures from the start).
+// hold what is gathered, and where the world ends before them, neither would ever be freed (c10::collectAll holds all
+// of its futures from the start).
 FuturePtr all_of(const Futures& futures, const c10::TypePtr& type, Combine combine) {
   struct Gathering {
     FuturePtr all;
@@ -118,8 +118,9 @@ void CoalescedWork::launch(GroupState& group, c10::intrusive_ptr<RankWork> colle
 }
 
 const Works& CoalescedWork::launched() const {
-  TORCH_CHECK(launched_, "this Work is of calls between startCoalescing() and endCoalescing(): nothing can be asked of it "
-                         "before endCoalescing() has launched them");
+  TORCH_CHECK(launched_,
+              "this Work is of calls between startCoalescing() and endCoalescing(): nothing can be asked of it "
+              "before endCoalescing() has launched them");
   return works_;
 }
 

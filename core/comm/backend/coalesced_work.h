@@ -36,7 +36,7 @@ class CoalescedWork final : public c10d::Work {
   void abort() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
-  float getDuration() const override;               // of the longest
+  float getDuration() const override;                // of the longest
   std::uint64_t getSequencenumber() const override;  // of the collective, or of the first send or receive
 
  private:

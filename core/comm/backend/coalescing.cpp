@@ -43,7 +43,8 @@ void gather_tensors(Operation& call) {
   }
 }
 
-void check_outputs(const ArgumentChecks& check, const RankBackend::TensorLists& outputs, const Tensors& inputs, int size) {
+void check_outputs(const ArgumentChecks& check, const RankBackend::TensorLists& outputs, const Tensors& inputs,
+                   int size) {
   if (outputs.size() != static_cast<std::size_t>(size)) check.fail("output lists should be equal to world size");
   for (const auto& list : outputs) {
     if (list.size() != inputs.size()) {

@@ -18,8 +18,8 @@ namespace {
 void check_members(const char* call, const std::vector<int>& ranks, int size) {
   TORCH_CHECK_VALUE(!ranks.empty(), "rehearse::", call, ": the list of ranks is empty");
   for (const int rank : ranks) {
-    TORCH_CHECK_VALUE(rank >= 0 && rank < size, "rehearse::", call, ": rank ", rank, " is out of range; a group of ", size,
-                      " has ranks 0 to ", size - 1);
+    TORCH_CHECK_VALUE(rank >= 0 && rank < size, "rehearse::", call, ": rank ", rank, " is out of range; a group of ",
+                      size, " has ranks 0 to ", size - 1);
     TORCH_CHECK_VALUE(std::count(ranks.begin(), ranks.end(), rank) == 1, "rehearse::", call, ": rank ", rank,
                       " is named twice");
   }

@@ -147,8 +147,8 @@ auto RankBackend::reduce_scatter(Tensors& outputs, TensorLists& inputs, const c1
   return submit(std::move(work));
 }
 
-auto RankBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-                                       const c10d::ReduceScatterOptions& options) -> WorkPtr {
+auto RankBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options)
+    -> WorkPtr {
   auto work = make(OpType::_REDUCE_SCATTER_BASE, options.timeout);
   describe_reduce_scatter_base({"_reduce_scatter_base", size_}, output, input, options.reduceOp, work->operation);
   return submit(std::move(work));

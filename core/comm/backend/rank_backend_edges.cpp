@@ -109,7 +109,8 @@ auto RankBackend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToA
 auto RankBackend::point_to_point(OpType type, const char* op, Tensors& tensors, int peer, int tag) -> WorkPtr {
   const ArgumentChecks check(op, size_);
   const auto& tensor = message(check, tensors);
-  if (type != OpType::RECVANYSOURCE) check_peer(check, type == OpType::SEND ? "destination" : "source", peer, rank_, size_);
+  if (type != OpType::RECVANYSOURCE)
+    check_peer(check, type == OpType::SEND ? "destination" : "source", peer, rank_, size_);
   check_tag(check, tag);
   auto work = make(type, c10d::kUnsetTimeout);
   auto& call = work->operation;

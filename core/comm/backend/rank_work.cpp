@@ -95,9 +95,7 @@ std::vector<at::Tensor> RankWork::result() {
 
 void RankWork::synchronize() {}
 
-bool RankWork::wait(std::chrono::milliseconds timeout) {
-  return wait_as_part(timeout, WorkObserver(*this));
-}
+bool RankWork::wait(std::chrono::milliseconds timeout) { return wait_as_part(timeout, WorkObserver(*this)); }
 
 bool RankWork::wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
   if (incomplete() && !block(timeout, waiting)) return false;
@@ -135,8 +133,9 @@ void RankWork::throw_timeout(std::chrono::milliseconds timeout, const exec::Obse
                                    : "missing ranks: " + rank_numbers(missing);
   // Thrown here, so that reports know where the rank waited.
   try {
-    throw TimeoutError(fmt::format("{} timed out after {} ms of virtual time; {}", waiting.call(), timeout.count(), why),
-                       group_->name(), sequence_, missing);
+    throw TimeoutError(
+        fmt::format("{} timed out after {} ms of virtual time; {}", waiting.call(), timeout.count(), why),
+        group_->name(), sequence_, missing);
   } catch (...) {
     timeout_ = std::current_exception();
     throw;
@@ -164,8 +163,8 @@ c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFuture() {
     static const c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
     future_ = c10::make_intrusive<c10::ivalue::Future>(type);
     if (incomplete() && group_->closed()) {
-      future_->setError(std::make_exception_ptr(
-          CommError(title_of(*this) + ": the world is over", group_->name(), sequence_, {})));
+      future_->setError(
+          std::make_exception_ptr(CommError(title_of(*this) + ": the world is over", group_->name(), sequence_, {})));
     } else if (!incomplete()) {
       mark_futures();
     }

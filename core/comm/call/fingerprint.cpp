@@ -119,8 +119,8 @@ std::string fingerprint_text(const Operation& call) {
     const bool list = tensors.size() > 1;
     const auto sparse = sparse_text(tensors);
     const auto shapes = call.type == OpType::ALLTOALL ? "" : shapes_text(tensors);  // each edge has a size of its own
-    parts.push_back(fmt::format("{}{}{}{}{}", dtype, list ? " " : "", shapes, sparse.empty() ? "" : " sparse_dim=",
-                                sparse));
+    parts.push_back(
+        fmt::format("{}{}{}{}{}", dtype, list ? " " : "", shapes, sparse.empty() ? "" : " sparse_dim=", sparse));
     parts.push_back(device_text(tensors.front()));
   }
   if (is_alltoall(call.type)) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/comm/functional.h>
 
+#include <ATen/WrapDimUtils.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros_like.h>
-#include <ATen/WrapDimUtils.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -33,14 +33,14 @@ void check_has_gradient(const std::string& reduce_op, const char* call) {
 }
 
 at::Tensor all_reduce_now(const at::Tensor& input, const std::string& reduce_op, const std::string& group) {
-  static const auto call = find_operator<at::Tensor(const at::Tensor&, std::string, std::string)>(
-      "_c10d_functional::all_reduce");
+  static const auto call =
+      find_operator<at::Tensor(const at::Tensor&, std::string, std::string)>("_c10d_functional::all_reduce");
   return wait_tensor(call.call(input.contiguous(), reduce_op, group));
 }
 
 at::Tensor broadcast_now(const at::Tensor& input, std::int64_t root, const std::string& group) {
-  static const auto call = find_operator<at::Tensor(const at::Tensor&, std::int64_t, std::string)>(
-      "_c10d_functional::broadcast");
+  static const auto call =
+      find_operator<at::Tensor(const at::Tensor&, std::int64_t, std::string)>("_c10d_functional::broadcast");
   return wait_tensor(call.call(input.contiguous(), root, group));
 }
 
@@ -102,8 +102,8 @@ at::Tensor reduce_scatter_now(const at::Tensor& input, const std::string& reduce
   return wait_tensor(plain.call(input, reduce_op, group.getSize(), name));
 }
 
-at::Tensor all_to_all_now(const at::Tensor& input, c10::SymIntArrayRef output_splits,
-                          c10::SymIntArrayRef input_splits, const std::string& group, bool with_gradient) {
+at::Tensor all_to_all_now(const at::Tensor& input, c10::SymIntArrayRef output_splits, c10::SymIntArrayRef input_splits,
+                          const std::string& group, bool with_gradient) {
   static const auto plain =
       find_operator<at::Tensor(const at::Tensor&, c10::SymIntArrayRef, c10::SymIntArrayRef, std::string)>(
           "_c10d_functional::all_to_all_single");
@@ -145,8 +145,8 @@ at::Tensor all_reduce(const at::Tensor& input, const ProcessGroup& group, const 
 
 at::Tensor broadcast(const at::Tensor& input, const ProcessGroup& group, int root) {
   const auto& checked_group = checked(group, "broadcast");
-  TORCH_CHECK_VALUE(root >= 0 && root < checked_group.getSize(), "broadcast: root is ", root, "; the group has ranks 0 to ",
-                    checked_group.getSize() - 1);
+  TORCH_CHECK_VALUE(root >= 0 && root < checked_group.getSize(), "broadcast: root is ", root,
+                    "; the group has ranks 0 to ", checked_group.getSize() - 1);
   const std::string name = group->getGroupName();
   if (!wants_gradient(input)) return broadcast_now(input, root, name);
   return Broadcast::apply(input, static_cast<std::int64_t>(root), root == checked_group.getRank(), name);

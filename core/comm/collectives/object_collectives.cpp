@@ -56,7 +56,8 @@ void broadcast(c10d::ProcessGroup& group, const at::Tensor& tensor, int root) {
 
 std::vector<std::int64_t> all_sizes(c10d::ProcessGroup& group, std::string_view payload) {
   std::vector<std::int64_t> sizes;
-  for (const at::Tensor& size : all_gather(group, at::full({1}, static_cast<std::int64_t>(payload.size()), at::kLong))) {
+  for (const at::Tensor& size :
+       all_gather(group, at::full({1}, static_cast<std::int64_t>(payload.size()), at::kLong))) {
     sizes.push_back(size.item<std::int64_t>());
   }
   return sizes;

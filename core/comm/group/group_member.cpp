@@ -17,7 +17,8 @@ class HooksObserver final : public exec::Observer {
  public:
   HooksObserver(const GroupState& group, const std::size_t& to_run) : group_(group), to_run_(to_run) {}
   std::string describe() const override {
-    return fmt::format("waitForPendingWorks on group \"{}\" ({} completion hooks have yet to run)", group_.name(), to_run_);
+    return fmt::format("waitForPendingWorks on group \"{}\" ({} completion hooks have yet to run)", group_.name(),
+                       to_run_);
   }
 
  private:
@@ -46,8 +47,8 @@ void GroupMember::shut_down() {
 void GroupMember::check_open() const {
   if (refusal_ == nullptr) return;
   const int rank = group_.global_rank(rank_);
-  throw CommError(fmt::format("rank {} has {} the process group \"{}\"", rank, refusal_, group_.name()), group_.name(), 0,
-                  {rank});
+  throw CommError(fmt::format("rank {} has {} the process group \"{}\"", rank, refusal_, group_.name()), group_.name(),
+                  0, {rank});
 }
 
 void GroupMember::wait_for_pending_works() {

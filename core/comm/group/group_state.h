@@ -90,8 +90,8 @@ class GroupState final : public c10::intrusive_ptr_target {
   const std::uint32_t id_;
   const std::string name_;
   const std::vector<int> ranks_;
-  std::vector<std::uint32_t> calls_;  // by rank: collectives, sends and receives so far
-  std::vector<Entrance> entrances_;  // by rank
+  std::vector<std::uint32_t> calls_;    // by rank: collectives, sends and receives so far
+  std::vector<Entrance> entrances_;     // by rank
   std::map<int, GroupMember> members_;  // by rank; most ranks never need one
   CollectiveMatcher collectives_;
   PointToPointMatcher point_to_point_;

@@ -28,9 +28,10 @@ void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
                                                          [&work] { return comm::signature_of(work->operation); });
   }
   work->enter(this, sequence_, &group_.record(*work, sequence_, signature_));
-  const bool agrees = first_ == nullptr || (work->fingerprint == fingerprint_ &&
-                                            same_payload(work->operation, first_->operation));
-  if (!agrees || dispute_ != nullptr) [[unlikely]] dispute(std::move(work));
+  const bool agrees =
+      first_ == nullptr || (work->fingerprint == fingerprint_ && same_payload(work->operation, first_->operation));
+  if (!agrees || dispute_ != nullptr) [[unlikely]]
+    dispute(std::move(work));
   if (is_alltoall(work->operation.type) || !work->operation.parts.empty()) check_splits(*work);
   if (failed_) {
     fail(*work);

@@ -51,8 +51,14 @@ void MatchedPair::list_pending(std::vector<PendingOperation>& pending, int only_
     if (work == nullptr || !work->incomplete()) continue;
     const int rank = group_.global_rank(work->rank());
     if (only_of >= 0 && rank != only_of) continue;
-    pending.push_back({rank, group_.name(), work->getSequencenumber(), title_of(*work), describe(*work),
-                       {}, work->gave_up(), work->record_id()});
+    pending.push_back({rank,
+                       group_.name(),
+                       work->getSequencenumber(),
+                       title_of(*work),
+                       describe(*work),
+                       {},
+                       work->gave_up(),
+                       work->record_id()});
   }
 }
 

@@ -181,8 +181,8 @@ void PointToPointMatcher::list_pending(std::vector<PendingOperation>& pending, i
       for (const auto& entry : *entries) {
         const int rank = group_.global_rank(entry.work->rank());
         if (only_of >= 0 && rank != only_of) continue;
-        pending.push_back({rank, group_.name(), entry.work->getSequencenumber(),
-                           title_of(*entry.work), describe(*entry.work), waits_for(*entry.work), entry.work->gave_up(),
+        pending.push_back({rank, group_.name(), entry.work->getSequencenumber(), title_of(*entry.work),
+                           describe(*entry.work), waits_for(*entry.work), entry.work->gave_up(),
                            entry.work->record_id(), entries == &mailbox.sends ? hint(*entry.work) : std::string()});
       }
     }

@@ -58,8 +58,7 @@ std::string profiling_name(const Event& event, const Signature& signature, const
 
 }  // namespace
 
-EventLog::EventLog(EventLogOptions options)
-    : options_(options), made_(static_cast<std::size_t>(options.ranks)) {
+EventLog::EventLog(EventLogOptions options) : options_(options), made_(static_cast<std::size_t>(options.ranks)) {
   options_.last_of_each_rank = std::max<std::size_t>(options_.last_of_each_rank, 1);
   if (!options_.keep_all) rounds_.resize(options_.last_of_each_rank);
 }
@@ -91,7 +90,8 @@ void EventLog::prefetch_next(int rank) const noexcept {
 Event& EventLog::next_of(std::size_t rank) {
   Made& made = made_[rank];
   auto& round = rounds_[made.next_round];
-  if (round.empty()) [[unlikely]] round.resize(made_.size());
+  if (round.empty()) [[unlikely]]
+    round.resize(made_.size());
   ++made.events;
   if (++made.next_round == rounds_.size()) made.next_round = 0;
   return round[rank];

@@ -141,7 +141,8 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
 }
 
 std::string to_string(const WaitEdge& edge) {
-  return fmt::format("rank {} waits for rank {}{} ({})", edge.from, edge.to, edge.or_any ? " or any other" : "", edge.call);
+  return fmt::format("rank {} waits for rank {}{} ({})", edge.from, edge.to, edge.or_any ? " or any other" : "",
+                     edge.call);
 }
 
 std::string to_string(const std::vector<WaitEdge>& cycle) {

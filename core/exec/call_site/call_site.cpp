@@ -35,9 +35,7 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* data) {
   return _URC_NO_REASON;
 }
 
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 std::vector<Frame> user_frames_up_to(const std::vector<void*>& addresses, std::size_t most) {
   std::vector<Frame> frames;

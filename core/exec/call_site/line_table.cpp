@@ -14,8 +14,7 @@ namespace {
 
 // Debug information in the file itself only: elfutils would ask debuginfod servers on the network for the
 // rest.
-int no_separate_debug_file(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*, GElf_Word,
-                           char**) {
+int no_separate_debug_file(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*, GElf_Word, char**) {
   return -1;
 }
 
@@ -41,8 +40,7 @@ class Scopes {
 
  private:
   // libdw returns -1 or 0 and leaves the pointer alone when there are none.
-  Scopes(Dwarf_Die* scopes, int count)
-      : scopes_(scopes), count_(count > 0 ? static_cast<std::size_t>(count) : 0) {}
+  Scopes(Dwarf_Die* scopes, int count) : scopes_(scopes), count_(count > 0 ? static_cast<std::size_t>(count) : 0) {}
 
   std::unique_ptr<Dwarf_Die, FreeScopes> scopes_;
   std::size_t count_;
@@ -53,8 +51,7 @@ Dwarf_Die declaration_of(Dwarf_Die die) {
   for (const unsigned attribute : {DW_AT_abstract_origin, DW_AT_specification}) {
     Dwarf_Attribute reference;
     Dwarf_Die target;
-    if (dwarf_attr(&die, attribute, &reference) != nullptr &&
-        dwarf_formref_die(&reference, &target) != nullptr)
+    if (dwarf_attr(&die, attribute, &reference) != nullptr && dwarf_formref_die(&reference, &target) != nullptr)
       die = target;
   }
   return die;
@@ -129,9 +126,7 @@ LineTable::LineTable(const std::string& path, std::uintptr_t bias) {
   dwfl_report_end(dwfl_, nullptr, nullptr);
 }
 
-LineTable::~LineTable() {
-  dwfl_end(dwfl_);
-}
+LineTable::~LineTable() { dwfl_end(dwfl_); }
 
 std::vector<SourceFrame> LineTable::lookup(std::uintptr_t address) const {
   if (module_ == nullptr) return {};

@@ -33,23 +33,19 @@ std::string_view operator_at(std::string_view text) {
   constexpr std::string_view kKeyword = "operator";
   if (!text.starts_with(kKeyword)) return {};
   std::size_t end = kKeyword.size();
-  if (text.substr(end).starts_with("()") || text.substr(end).starts_with("[]"))
-    return text.substr(0, end + 2);
-  while (end < text.size() && std::string_view("<>=!+-*/%&|^~,").find(text[end]) != std::string_view::npos)
-    ++end;
+  if (text.substr(end).starts_with("()") || text.substr(end).starts_with("[]")) return text.substr(0, end + 2);
+  while (end < text.size() && std::string_view("<>=!+-*/%&|^~,").find(text[end]) != std::string_view::npos) ++end;
   return text.substr(0, end);
 }
 
-bool is_name_char(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
+bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 }  // namespace
 
 std::string demangled(const std::string& name) {
   int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                    std::free);
   return status == 0 ? text.get() : name;
 }
 
@@ -73,8 +69,8 @@ std::string short_name(std::string_view function) {
       k = behind_group(function, k);
     } else if (rest.front() == ' ') {
       // What came before was a return type, unless nothing but qualifiers follows.
-      if (rest.starts_with(" const") || rest.starts_with(" volatile") || rest.starts_with(" [") ||
-          rest == " &" || rest == " &&")
+      if (rest.starts_with(" const") || rest.starts_with(" volatile") || rest.starts_with(" [") || rest == " &" ||
+          rest == " &&")
         break;
       name.clear();
       ++k;

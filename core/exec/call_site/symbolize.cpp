@@ -20,9 +20,8 @@ namespace rehearse::exec {
 namespace {
 
 constexpr std::string_view kForeignLibraries[] = {
-    "libtorch",  "libc10.",   "libc10_",     "libstdc++.", "libc++",     "libc.",
-    "libm.",     "libgcc_s.", "libpthread.", "libdl.",     "librt.",     "libgomp",
-    "libboost_", "libasan.",  "libubsan.",   "ld-linux",   "linux-vdso", "libcud",
+    "libtorch", "libc10.", "libc10_", "libstdc++.", "libc++",   "libc.",     "libm.",    "libgcc_s.",  "libpthread.",
+    "libdl.",   "librt.",  "libgomp", "libboost_",  "libasan.", "libubsan.", "ld-linux", "linux-vdso", "libcud",
 };
 
 constexpr std::string_view kForeignNamespaces[] = {
@@ -47,8 +46,7 @@ int visit(dl_phdr_info* info, std::size_t, void* data) {
   for (int k = 0; k < info->dlpi_phnum; ++k) {
     const ElfW(Phdr)& segment = info->dlpi_phdr[k];
     const std::uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
-    if (segment.p_type != PT_LOAD || module.address < begin || module.address >= begin + segment.p_memsz)
-      continue;
+    if (segment.p_type != PT_LOAD || module.address < begin || module.address >= begin + segment.p_memsz) continue;
     module.found = true;
     module.bias = info->dlpi_addr;
     module.path = info->dlpi_name;
@@ -80,9 +78,8 @@ bool is_foreign(const Module& module) {
 bool is_interposed(const std::string& name) {
   static void* const libraries[] = {dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD),
                                     dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD)};
-  return std::any_of(std::begin(libraries), std::end(libraries), [&](void* library) {
-    return library != nullptr && dlsym(library, name.c_str()) != nullptr;
-  });
+  return std::any_of(std::begin(libraries), std::end(libraries),
+                     [&](void* library) { return library != nullptr && dlsym(library, name.c_str()) != nullptr; });
 }
 
 const LineTable& line_table_of(const Module& module) {
@@ -156,8 +153,6 @@ const std::vector<ResolvedFrame>& resolve(void* return_address) {
   return entry->second;
 }
 
-bool in_foreign_library(void* address) {
-  return is_foreign(module_of(reinterpret_cast<std::uintptr_t>(address) - 1));
-}
+bool in_foreign_library(void* address) { return is_foreign(module_of(reinterpret_cast<std::uintptr_t>(address) - 1)); }
 
 }  // namespace rehearse::exec

@@ -56,8 +56,7 @@ CallSite last_throw() {
   if (exception == nullptr) return {};
   for (std::size_t age = 0; age < throws.ring.size(); ++age) {
     const Throw& entry = throws.ring[(throws.newest + throws.ring.size() - age) % throws.ring.size()];
-    if (entry.exception == exception)
-      return CallSite::from_addresses(std::span(entry.addresses).first(entry.frames));
+    if (entry.exception == exception) return CallSite::from_addresses(std::span(entry.addresses).first(entry.frames));
   }
   return {};
 }

@@ -33,7 +33,7 @@ thread_local const pthread_cond_t* t_probe = nullptr;
 constexpr const char* kVersion = "GLIBC_2.3.2";
 constinit Real<int (*)(pthread_cond_t*, pthread_mutex_t*)> real_wait("pthread_cond_wait", kVersion);
 constinit Real<int (*)(pthread_cond_t*, pthread_mutex_t*, const timespec*)> real_timedwait("pthread_cond_timedwait",
-                                                                                          kVersion);
+                                                                                           kVersion);
 constinit Real<int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*)> real_clockwait(
     "pthread_cond_clockwait");
 constinit Real<int (*)(pthread_cond_t*)> real_signal("pthread_cond_signal", kVersion);
@@ -68,19 +68,22 @@ clockid_t clock_of(const pthread_cond_t& cond) noexcept {
 
 int cond_wait(pthread_cond_t* cond, pthread_mutex_t* mutex) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) [[likely]] return real_wait(cond, mutex);
+  if (fiber == nullptr) [[likely]]
+    return real_wait(cond, mutex);
   return wait_in_fiber(*fiber, cond, mutex, std::nullopt);
 }
 
 int cond_timedwait(pthread_cond_t* cond, pthread_mutex_t* mutex, const timespec* until) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) [[likely]] return real_timedwait(cond, mutex, until);
+  if (fiber == nullptr) [[likely]]
+    return real_timedwait(cond, mutex, until);
   return timed_wait(*fiber, cond, mutex, clock_of(*cond), *until);
 }
 
 int cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) [[likely]] return real_clockwait(cond, mutex, clock, until);
+  if (fiber == nullptr) [[likely]]
+    return real_clockwait(cond, mutex, clock, until);
   return timed_wait(*fiber, cond, mutex, clock, *until);
 }
 

@@ -159,7 +159,8 @@ std::string describe_owner(const Fiber& fiber, int owner) {
 
 int mutex_lock(pthread_mutex_t* mutex) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) [[likely]] return real_lock(mutex);
+  if (fiber == nullptr) [[likely]]
+    return real_lock(mutex);
   if (mutex->__data.__kind == PTHREAD_MUTEX_NORMAL && real_trylock(mutex) == 0) [[likely]] {
     mutex->__data.__owner = fiber->owner_tag;
     return 0;
@@ -169,7 +170,8 @@ int mutex_lock(pthread_mutex_t* mutex) {
 
 int mutex_trylock(pthread_mutex_t* mutex) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) [[likely]] return real_trylock(mutex);
+  if (fiber == nullptr) [[likely]]
+    return real_trylock(mutex);
   const int result = try_lock(*fiber, *mutex, false);
   if (result == EBUSY) look_in_vain(*fiber);
   return result;
@@ -177,19 +179,22 @@ int mutex_trylock(pthread_mutex_t* mutex) {
 
 int mutex_timedlock(pthread_mutex_t* mutex, const timespec* until) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) [[likely]] return real_timedlock(mutex, until);
+  if (fiber == nullptr) [[likely]]
+    return real_timedlock(mutex, until);
   return timed_lock(*fiber, mutex, CLOCK_REALTIME, *until);
 }
 
 int mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) [[likely]] return real_clocklock(mutex, clock, until);
+  if (fiber == nullptr) [[likely]]
+    return real_clocklock(mutex, clock, until);
   return timed_lock(*fiber, mutex, clock, *until);
 }
 
 int mutex_unlock(pthread_mutex_t* mutex) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) [[likely]] return real_unlock(mutex);
+  if (fiber == nullptr) [[likely]]
+    return real_unlock(mutex);
   return unlock_mutex(*fiber, mutex);
 }
 

@@ -61,7 +61,8 @@ int run_in_fiber(Fiber& fiber, pthread_once_t* once, void (*routine)()) {
 }  // namespace
 
 int once_run(pthread_once_t* once, void (*routine)()) {
-  if ((state_of(once).load(std::memory_order_acquire) & kDone) != 0) [[likely]] return 0;
+  if ((state_of(once).load(std::memory_order_acquire) & kDone) != 0) [[likely]]
+    return 0;
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return real_once(once, routine);
   return run_in_fiber(*fiber, once, routine);

@@ -38,10 +38,12 @@ struct Mode {
   bool writes;
 };
 
-constinit Mode g_read{Real<int (*)(Rwlock*)>("pthread_rwlock_rdlock"), Real<int (*)(Rwlock*)>("pthread_rwlock_tryrdlock"),
+constinit Mode g_read{Real<int (*)(Rwlock*)>("pthread_rwlock_rdlock"),
+                      Real<int (*)(Rwlock*)>("pthread_rwlock_tryrdlock"),
                       Real<int (*)(Rwlock*, const timespec*)>("pthread_rwlock_timedrdlock"),
                       Real<int (*)(Rwlock*, clockid_t, const timespec*)>("pthread_rwlock_clockrdlock"), false};
-constinit Mode g_write{Real<int (*)(Rwlock*)>("pthread_rwlock_wrlock"), Real<int (*)(Rwlock*)>("pthread_rwlock_trywrlock"),
+constinit Mode g_write{Real<int (*)(Rwlock*)>("pthread_rwlock_wrlock"),
+                       Real<int (*)(Rwlock*)>("pthread_rwlock_trywrlock"),
                        Real<int (*)(Rwlock*, const timespec*)>("pthread_rwlock_timedwrlock"),
                        Real<int (*)(Rwlock*, clockid_t, const timespec*)>("pthread_rwlock_clockwrlock"), true};
 constinit Real<int (*)(Rwlock*)> real_unlock("pthread_rwlock_unlock");

@@ -14,8 +14,7 @@ namespace rehearse::exec::interpose {
 int semaphore_wait(sem_t* semaphore) REHEARSE_INTERPOSES("sem_wait");
 int semaphore_trywait(sem_t* semaphore) REHEARSE_INTERPOSES("sem_trywait");
 int semaphore_timedwait(sem_t* semaphore, const timespec* until) REHEARSE_INTERPOSES("sem_timedwait");
-int semaphore_clockwait(sem_t* semaphore, clockid_t clock, const timespec* until)
-    REHEARSE_INTERPOSES("sem_clockwait");
+int semaphore_clockwait(sem_t* semaphore, clockid_t clock, const timespec* until) REHEARSE_INTERPOSES("sem_clockwait");
 int semaphore_post(sem_t* semaphore) REHEARSE_INTERPOSES("sem_post");
 
 namespace {

@@ -24,7 +24,7 @@ namespace {
 
 constinit Real<int (*)(const timespec*, timespec*)> real_nanosleep("nanosleep");
 constinit Real<int (*)(clockid_t, int, const timespec*, timespec*)> real_clock_nanosleep("clock_nanosleep",
-                                                                                        "GLIBC_2.17");
+                                                                                         "GLIBC_2.17");
 constinit Real<int (*)(useconds_t)> real_usleep("usleep");
 constinit Real<unsigned (*)(unsigned)> real_sleep("sleep");
 constinit Real<int (*)()> real_sched_yield("sched_yield");

@@ -90,8 +90,8 @@ bool asks_for_detached(const pthread_attr_t* attributes) {
 void create_in_fiber(Fiber& fiber, bool detached, Routine routine, pthread_t& handle) {
   const auto made = std::make_shared<MadeThread>();
   made->detached = detached;
-  const Fiber& helper = fiber.executor->spawn(
-      fiber.rank, [made, routine = std::move(routine)] { run_thread(*made, routine); });
+  const Fiber& helper =
+      fiber.executor->spawn(fiber.rank, [made, routine = std::move(routine)] { run_thread(*made, routine); });
   handle = ThreadTable::handle_of(helper.rank, helper.fiber_of_rank);
   if (!detached) world_of(fiber).threads.add(handle, made);
   // Either may be the first to run. Callers are compiled for a function that throws nothing.

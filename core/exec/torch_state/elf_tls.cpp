@@ -34,8 +34,7 @@ class File {
   std::size_t read_some(void* out, std::size_t bytes, std::size_t offset) const {
     std::size_t done = 0;
     while (done < bytes) {
-      const ssize_t got =
-          ::pread(fd_, static_cast<char*>(out) + done, bytes - done, static_cast<off_t>(offset + done));
+      const ssize_t got = ::pread(fd_, static_cast<char*>(out) + done, bytes - done, static_cast<off_t>(offset + done));
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) fail(std::strerror(errno));
       if (got == 0) break;
@@ -154,9 +153,7 @@ std::vector<ElfW(Sym)> read_tls_entries(const File& file, const ElfW(Shdr) & tab
 }
 
 // Names that an AArch64 toolchain gives to places, not to variables.
-bool is_marker(std::string_view name) {
-  return name.starts_with('$') || name == "_TLS_MODULE_BASE_";
-}
+bool is_marker(std::string_view name) { return name.starts_with('$') || name == "_TLS_MODULE_BASE_"; }
 
 std::vector<TlsSymbol> read_tls_symbols(const File& file, const SymbolTable& table) {
   std::vector<TlsSymbol> symbols;
@@ -167,8 +164,7 @@ std::vector<TlsSymbol> read_tls_symbols(const File& file, const SymbolTable& tab
     if (is_marker(name)) continue;
     symbols.push_back({name, entry.st_value, entry.st_size});
   }
-  std::sort(symbols.begin(), symbols.end(),
-            [](const TlsSymbol& a, const TlsSymbol& b) { return a.offset < b.offset; });
+  std::sort(symbols.begin(), symbols.end(), [](const TlsSymbol& a, const TlsSymbol& b) { return a.offset < b.offset; });
   return symbols;
 }
 
@@ -184,12 +180,11 @@ TlsModule read_tls_module(std::string_view soname) {
   const File file(loaded.path);
   const auto table = find_symbol_table(file);
   if (!table) {
-    throw TorchStateError(
-        Reason::no_symbol_table, loaded.path,
-        loaded.path +
-            " has no symbol table (.symtab), so the thread-local variables that belong to each rank "
-            "cannot be found. " +
-            kWayOut);
+    throw TorchStateError(Reason::no_symbol_table, loaded.path,
+                          loaded.path +
+                              " has no symbol table (.symtab), so the thread-local variables that belong to each rank "
+                              "cannot be found. " +
+                              kWayOut);
   }
   TlsModule module;
   module.path = loaded.path;
@@ -201,8 +196,6 @@ TlsModule read_tls_module(std::string_view soname) {
   return module;
 }
 
-std::byte* tls_block_of_this_thread(const TlsModule& module) {
-  return find_loaded(base_name(module.path)).block;
-}
+std::byte* tls_block_of_this_thread(const TlsModule& module) { return find_loaded(base_name(module.path)).block; }
 
 }  // namespace rehearse::torch_state

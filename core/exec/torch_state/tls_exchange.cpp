@@ -124,7 +124,8 @@ void TlsExchange::exchange_portable(TlsExchange& self, std::byte* out, const std
   for (std::size_t k = zeros_end; k < end; ++k) {
     any = _mm256_or_si256(any, _mm256_xor_si256(load_piece(live[k]), load_piece(&self.initial_[k])));
   }
-  if (!_mm256_testz_si256(any, any)) [[unlikely]] self.take_into_use();
+  if (!_mm256_testz_si256(any, any)) [[unlikely]]
+    self.take_into_use();
   self.exchange_used(out, in);
 }
 #endif

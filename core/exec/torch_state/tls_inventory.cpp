@@ -23,8 +23,7 @@ constexpr TlsEntry kEntries[] = {
     {"_ZN12_GLOBAL__N_112tls_on_entryE", per_fiber, "dispatch keys at entry of the Python fallback"},
     // c10: what guards set for the current thread
     {"_ZZNK3c10L14tls_debug_infoMUlvE_clEvE3var", per_fiber, "ThreadLocalDebugInfo chain"},
-    {"_ZN3c1012WarningUtils12_GLOBAL__N_120ThreadWarningHandler16warning_handler_E", per_fiber,
-     "warning handler"},
+    {"_ZN3c1012WarningUtils12_GLOBAL__N_120ThreadWarningHandler16warning_handler_E", per_fiber, "warning handler"},
     {"_ZN3c1012_GLOBAL__N_121caching_allocator_ptrE", per_fiber, "set by WithCPUCachingAllocatorGuard"},
     {"_ZN3c1012_GLOBAL__N_119profiling_allocatorE", per_fiber, "set by WithProfilingAllocatorGuard"},
     {"_ZN3c1012_GLOBAL__N_118allocation_plannerE", per_fiber, "set by the allocation plan guards"},
@@ -54,8 +53,8 @@ constexpr TlsEntry kEntries[] = {
     {"_ZZN2at12_GLOBAL__N_120LocalCallbackManager3getEvE7manager", shared,
      "8 KB cache of RecordFunction callbacks; its settings go through at::set_record_function_tls_"},
 #if defined(__x86_64__)
-    {"_ZZN2at6native7cpublas11KernelCacheINS1_9BrgemmKeyENS1_10GemmHelperEE9get_storeEvE13cache_kernels",
-     shared, "generated kernels by shape"},
+    {"_ZZN2at6native7cpublas11KernelCacheINS1_9BrgemmKeyENS1_10GemmHelperEE9get_storeEvE13cache_kernels", shared,
+     "generated kernels by shape"},
     {"_ZZN2at6native7cpublas11KernelCacheINS1_7PackKeyEN4dnnl7ukernel9transformEE9get_storeEvE13cache_"
      "kernels",
      shared, "generated kernels by shape"},
@@ -96,8 +95,7 @@ constexpr TlsEntry kEntries[] = {
     {"_ZZN5torch4lazy8TrieNode15GetNextUniqueIdEvE12id_generator", shared, "ids within that cache"},
     {"_ZN5torch8profiler4impl12_GLOBAL__N_116sub_queue_cache_E", shared, "cache of the profiler's queue"},
     {"_ZZN5torch8nativert18ThreadPoolExecutor4ctokEvE4ctok", shared, "token of a pool's worker thread"},
-    {"_ZZN5torch8nativert18ThreadPoolExecutor4ptokEvE15associatedQueue", shared,
-     "token of a pool's client thread"},
+    {"_ZZN5torch8nativert18ThreadPoolExecutor4ptokEvE15associatedQueue", shared, "token of a pool's client thread"},
     {"_ZZN5torch8nativert18ThreadPoolExecutor4ptokEvE7pTokPtr", shared, "token of a pool's client thread"},
     // distributed
     {"_ZN4c10d9RankLocalIN12_GLOBAL__N_113GroupRegistryEE7cached_E", per_fiber, "group registry of the rank"},
@@ -161,12 +159,8 @@ const TlsEntry* find_entry(std::string_view symbol) {
 
 }  // namespace
 
-std::span<const TlsEntry> tls_entries() {
-  return kEntries;
-}
-std::span<const TlsFamily> tls_families() {
-  return kFamilies;
-}
+std::span<const TlsEntry> tls_entries() { return kEntries; }
+std::span<const TlsFamily> tls_families() { return kFamilies; }
 
 ClassifiedTls classify(std::span<const TlsSymbol> symbols) {
   ClassifiedTls result;

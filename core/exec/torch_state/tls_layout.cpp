@@ -28,14 +28,11 @@ std::string join(const std::vector<std::string>& names) {
   return text;
 }
 
-bool is_per_fiber(TlsScope scope) {
-  return scope == TlsScope::per_fiber || scope == TlsScope::per_fiber_optional;
-}
+bool is_per_fiber(TlsScope scope) { return scope == TlsScope::per_fiber || scope == TlsScope::per_fiber_optional; }
 
 // Ranges reach to the next variable of another kind: what lies between two variables is padding, and whole
 // words copy faster than their exact ends.
-void add_ranges(TlsLayout& layout, const TlsModule& module, std::size_t index,
-                const ClassifiedTls& classified) {
+void add_ranges(TlsLayout& layout, const TlsModule& module, std::size_t index, const ClassifiedTls& classified) {
   constexpr std::size_t kWord = 16;
   bool open = false;
   for (std::size_t k = 0; k < module.symbols.size(); ++k) {
@@ -46,8 +43,7 @@ void add_ranges(TlsLayout& layout, const TlsModule& module, std::size_t index,
     if (!open && per_fiber) last = &layout.ranges.emplace_back(TlsRange{index, symbol.offset, 0});
     open = per_fiber;
     if (!open) continue;
-    const std::size_t end =
-        std::min((symbol.offset + symbol.bytes + kWord - 1) / kWord * kWord, module.block_bytes);
+    const std::size_t end = std::min((symbol.offset + symbol.bytes + kWord - 1) / kWord * kWord, module.block_bytes);
     last->bytes = end - last->offset;
   }
 }

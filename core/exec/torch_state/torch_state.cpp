@@ -56,19 +56,17 @@ class TorchRankState::Impl {
   explicit Impl(TorchStateOptions options)
       : layout_(tls_layout()), generators_(options.seed, options.same_seed_on_all_ranks) {
     if (!thread_exit_is_interposed()) {
-      throw TorchStateError(
-          TorchStateError::Reason::interposer_missing, "",
-          "the executable does not export __cxa_thread_atexit, so thread-local objects of ranks "
-          "would outlive them. Link rehearse::core into the executable itself, with default "
-          "symbol visibility and no version script that hides it.");
+      throw TorchStateError(TorchStateError::Reason::interposer_missing, "",
+                            "the executable does not export __cxa_thread_atexit, so thread-local objects of ranks "
+                            "would outlive them. Link rehearse::core into the executable itself, with default "
+                            "symbol visibility and no version script that hides it.");
     }
     resolve();
     settings_.emplace(options.single_threaded_ops);
   }
 
   ~Impl() {
-    for (std::size_t rank = 0; rank < main_alive_.size(); ++rank)
-      unregister_groups_left_by(static_cast<int>(rank));
+    for (std::size_t rank = 0; rank < main_alive_.size(); ++rank) unregister_groups_left_by(static_cast<int>(rank));
   }
 
   std::size_t image_bytes() const noexcept { return sizeof(ImageHeader) + variables_.image_bytes(); }
@@ -142,8 +140,7 @@ class TorchRankState::Impl {
     variables_ = TlsExchange(layout_.ranges, blocks, initial);
     thread_id_ = blocks[layout_.thread_id.module] + layout_.thread_id.offset;
     owned_.clear();
-    for (const TlsRange& range : layout_.ranges)
-      owned_.emplace_back(blocks[range.module] + range.offset, range.bytes);
+    for (const TlsRange& range : layout_.ranges) owned_.emplace_back(blocks[range.module] + range.offset, range.bytes);
     record_function_ = &at::get_record_function_tls_();
     default_generator_ = const_cast<at::Generator*>(&at::detail::getDefaultCPUGenerator());
     thread_ = std::this_thread::get_id();
@@ -206,24 +203,16 @@ class TorchRankState::Impl {
 TorchRankState::TorchRankState(TorchStateOptions options) : impl_(std::make_unique<Impl>(options)) {}
 TorchRankState::~TorchRankState() = default;
 
-std::size_t TorchRankState::image_bytes() const noexcept {
-  return impl_->image_bytes();
-}
+std::size_t TorchRankState::image_bytes() const noexcept { return impl_->image_bytes(); }
 
 void TorchRankState::create_image(std::byte* image, int rank, std::uint32_t fiber) {
   impl_->create_image(image, rank, fiber);
 }
 
-void TorchRankState::exchange(std::byte* out, const std::byte* in) noexcept {
-  impl_->exchange(out, in);
-}
+void TorchRankState::exchange(std::byte* out, const std::byte* in) noexcept { impl_->exchange(out, in); }
 
-void TorchRankState::end_fiber(int rank, std::uint32_t fiber) noexcept {
-  impl_->end_fiber(rank, fiber);
-}
+void TorchRankState::end_fiber(int rank, std::uint32_t fiber) noexcept { impl_->end_fiber(rank, fiber); }
 
-at::Generator TorchRankState::generator(int rank) const {
-  return impl_->generator(rank);
-}
+at::Generator TorchRankState::generator(int rank) const { return impl_->generator(rank); }
 
 }  // namespace rehearse::torch_state

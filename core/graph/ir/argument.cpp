@@ -20,15 +20,9 @@ Slice::Slice(Argument start, Argument stop, Argument step) {
   bounds_.push_back(std::move(step));
 }
 
-const Argument& Slice::start() const {
-  return bounds_[0];
-}
-const Argument& Slice::stop() const {
-  return bounds_[1];
-}
-const Argument& Slice::step() const {
-  return bounds_[2];
-}
+const Argument& Slice::start() const { return bounds_[0]; }
+const Argument& Slice::stop() const { return bounds_[1]; }
+const Argument& Slice::step() const { return bounds_[2]; }
 
 Node* Argument::node() const noexcept {
   Node* const* node = get_if<Node*>();

@@ -14,8 +14,6 @@ std::string with_place(const std::string& node, const std::string& field, const 
 }  // namespace
 
 GraphError::GraphError(std::string node, std::string field, const std::string& message)
-    : std::runtime_error(with_place(node, field, message)),
-      node_(std::move(node)),
-      field_(std::move(field)) {}
+    : std::runtime_error(with_place(node, field, message)), node_(std::move(node)), field_(std::move(field)) {}
 
 }  // namespace rehearse::graph

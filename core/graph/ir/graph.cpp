@@ -11,8 +11,7 @@ Graph::~Graph() {
 }
 
 Node& Graph::create_node(Op op, std::string target, List args, Dict kwargs, const std::string& name) {
-  const std::string unique =
-      names_.create_name(name.empty() ? name_from_target(target, op == Op::CallFunction) : name);
+  const std::string unique = names_.create_name(name.empty() ? name_from_target(target, op == Op::CallFunction) : name);
   auto node = std::make_unique<Node>(Node::Key(), *this, op, unique, std::move(target));
   node->set_args(std::move(args));
   try {
@@ -59,8 +58,7 @@ Node& Graph::copy_node(const Node& node, const std::function<Argument(Node&)>& m
 }
 
 void Graph::erase_node(Node& node) {
-  if (&node.graph() != this)
-    throw GraphError(node.name(), "", "cannot be erased: it is a node of another graph");
+  if (&node.graph() != this) throw GraphError(node.name(), "", "cannot be erased: it is a node of another graph");
   if (!node.users().empty()) {
     std::string users;
     for (const Node* user : node.users()) users += (users.empty() ? "'" : ", '") + user->name() + "'";
@@ -75,8 +73,7 @@ void Graph::erase_node(Node& node) {
 
 void Graph::move_before(Node& node, Node& before) {
   if (&node.graph() != this || &before.graph() != this) {
-    throw GraphError(node.name(), "",
-                     "cannot be moved before '" + before.name() + "': both must be of this graph");
+    throw GraphError(node.name(), "", "cannot be moved before '" + before.name() + "': both must be of this graph");
   }
   if (&node == &before) return;
   unlink(node);

@@ -36,8 +36,7 @@ void GraphModule::set_attribute(const std::string& name, Attribute attribute) {
 void GraphModule::set_submodule(const std::string& name, std::shared_ptr<GraphModule> module) {
   if (name.empty()) throw GraphError("", "submodule", "the name is empty");
   if (module == nullptr) throw GraphError("", "submodule " + name, "the module is null");
-  if (attribute_index_.contains(name))
-    throw GraphError("", "submodule " + name, "an attribute has this name");
+  if (attribute_index_.contains(name)) throw GraphError("", "submodule " + name, "an attribute has this name");
   if (const auto way = way_to(*module, *this)) {
     throw GraphError("", "submodule " + name,
                      way->empty() ? "a module cannot contain itself" : "it contains this module, as '" + *way + "'");
@@ -64,8 +63,7 @@ const Attribute* GraphModule::find_attribute(std::string_view name) const noexce
   for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
     const auto module = submodule_index_.find(std::string(name.substr(0, dot)));
     if (module == submodule_index_.end()) continue;
-    if (const Attribute* found = submodules_[module->second].second->find_attribute(name.substr(dot + 1)))
-      return found;
+    if (const Attribute* found = submodules_[module->second].second->find_attribute(name.substr(dot + 1))) return found;
   }
   return nullptr;
 }

@@ -11,9 +11,7 @@
 namespace rehearse::graph {
 namespace {
 
-bool is_identifier_character(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
+bool is_identifier_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // Lower-case letters, then digits: s0, u12, zf3.
 bool is_symbol(std::string_view word) {
@@ -65,7 +63,8 @@ bool same_value(const std::shared_ptr<const T>& left, const std::shared_ptr<cons
 // Everything that walks over values, to destroy them too, is recursive and relies on the limit.
 ValueMeta::ValueMeta(List items) : value_(std::move(items)) {
   for (const ValueMeta& item : *list()) depth_ = std::max(depth_, item.depth_);
-  if (++depth_ > kMaxNesting) throw GraphError("", "value", "lists stand in one another deeper than " + std::to_string(kMaxNesting));
+  if (++depth_ > kMaxNesting)
+    throw GraphError("", "value", "lists stand in one another deeper than " + std::to_string(kMaxNesting));
 }
 
 std::string to_string(const SymInt& value) {
@@ -98,8 +97,7 @@ std::string Origin::source_line() const {
   if (path_end == std::string::npos) return "";
   const std::size_t line = path_end + 8;
   std::size_t line_end = line;
-  while (line_end < stack_trace.size() && std::isdigit(static_cast<unsigned char>(stack_trace[line_end])))
-    ++line_end;
+  while (line_end < stack_trace.size() && std::isdigit(static_cast<unsigned char>(stack_trace[line_end]))) ++line_end;
   return stack_trace.substr(path, path_end - path) + ":" + stack_trace.substr(line, line_end - line);
 }
 

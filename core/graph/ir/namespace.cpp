@@ -48,9 +48,7 @@ bool is_name_character(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_identifier(std::string_view text) {
   if (text.empty() || is_digit(text.front())) return false;
@@ -128,8 +126,7 @@ std::string name_from_target(std::string_view target, bool is_function) {
   }
   std::string result;
   for (std::size_t at = 0; at < name.size(); ++at) {
-    const bool starts_word =
-        name[at] >= 'A' && name[at] <= 'Z' && at > 0 && name[at - 1] >= 'a' && name[at - 1] <= 'z';
+    const bool starts_word = name[at] >= 'A' && name[at] <= 'Z' && at > 0 && name[at - 1] >= 'a' && name[at - 1] <= 'z';
     if (starts_word) result += '_';
     result += static_cast<char>(std::tolower(static_cast<unsigned char>(name[at])));
   }

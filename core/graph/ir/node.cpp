@@ -41,9 +41,7 @@ void check_value(const std::string& node, const std::string& field, const Argume
 
 }  // namespace
 
-std::string_view to_string(Op op) noexcept {
-  return kOpNames[static_cast<std::size_t>(op)];
-}
+std::string_view to_string(Op op) noexcept { return kOpNames[static_cast<std::size_t>(op)]; }
 
 std::optional<Op> op_from_string(std::string_view text) noexcept {
   for (std::size_t i = 0; i < kOpNames.size(); ++i) {
@@ -103,8 +101,8 @@ void Node::update_inputs() {
     if (input.graph_ != graph_) {
       throw GraphError(name_, "args", "'" + input.name_ + "' is a node of another graph");
     }
-    const bool is_new = inputs.size() < 16 ? std::find(inputs.begin(), inputs.end(), &input) == inputs.end()
-                                           : !seen.contains(&input);
+    const bool is_new =
+        inputs.size() < 16 ? std::find(inputs.begin(), inputs.end(), &input) == inputs.end() : !seen.contains(&input);
     if (!is_new) return;
     inputs.push_back(&input);
     if (inputs.size() == 16) seen.insert(inputs.begin(), inputs.end());

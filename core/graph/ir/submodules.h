@@ -8,8 +8,8 @@
 
 namespace rehearse::graph {
 
-// The qualified name of `wanted` in `module`, one of them where there are several; empty: it is the module itself; none:
-// it is not in there. Cost: linear in modules, shared ones counted once.
+// The qualified name of `wanted` in `module`, one of them where there are several; empty: it is the module itself;
+// none: it is not in there. Cost: linear in modules, shared ones counted once.
 std::optional<std::string> way_to(const GraphModule& module, const GraphModule& wanted);
 
 // Throws GraphError when submodules stand in one another deeper than kMaxNesting. Everything that walks over submodules

@@ -26,7 +26,8 @@ class Extraction {
       before.insert(&node);
       if (!chosen_.contains(&node)) continue;
       for (const Node* input : node.input_nodes()) {
-        if (!before.contains(input)) throw GraphError(node.name(), "args", "it uses '" + input->name() + "', which stands after it");
+        if (!before.contains(input))
+          throw GraphError(node.name(), "args", "it uses '" + input->name() + "', which stands after it");
         add_input(*input);
       }
     }

@@ -44,7 +44,8 @@ void PartBuilder::enter_regions(const std::vector<PartitionPlan::Region>& region
   for (const PartitionPlan::Region& region : regions) {
     for (std::size_t i = 1; i < region.parts.size(); ++i) {
       Building& part = parts_[region.parts[i]];
-      part.copies[region.enter] = &copy(part, *region.enter, region.enter->args(), region.enter->kwargs(), region.enter->target());
+      part.copies[region.enter] =
+          &copy(part, *region.enter, region.enter->args(), region.enter->kwargs(), region.enter->target());
     }
   }
 }

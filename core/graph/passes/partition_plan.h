@@ -33,8 +33,8 @@ class PartitionPlan {
 
   PartitionPlan(const Graph& graph, const std::function<int(const Node&)>& partition_of);
 
-  const std::vector<Part>& parts() const noexcept { return parts_; }          // by first node
-  const std::vector<std::size_t>& order() const noexcept { return order_; }   // topological
+  const std::vector<Part>& parts() const noexcept { return parts_; }         // by first node
+  const std::vector<std::size_t>& order() const noexcept { return order_; }  // topological
   const std::vector<Region>& autocast_regions() const noexcept { return autocast_; }
   const std::vector<Region>& grad_regions() const noexcept { return grad_; }
   // The part that a node was given to; null for placeholders, attributes and the output.

@@ -73,7 +73,8 @@ SplitModule split_by(const GraphModule& module, const std::function<int(const No
   }
   if (const Node* output = module.graph().output_node()) {
     if (output->args().size() != 1) throw GraphError(output->name(), "args", "an output has exactly one");
-    split.module->graph().output(map_nodes(output->args()[0], [&](Node& node) -> Argument { return copy_of(copies, node); }));
+    split.module->graph().output(
+        map_nodes(output->args()[0], [&](Node& node) -> Argument { return copy_of(copies, node); }));
   }
   return split;
 }

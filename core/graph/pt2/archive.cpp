@@ -73,7 +73,8 @@ class Archive {
     for (const auto& [name, entry] : Field(config, config_name)["config"].entries()) {
       const Attribute* declared = program.module->find_attribute(name);
       if (declared == nullptr) continue;  // state that the graph does not use
-      if (entry["use_pickle"].boolean()) entry["use_pickle"].fail("'" + name + "' is pickled; only raw tensors are read");
+      if (entry["use_pickle"].boolean())
+        entry["use_pickle"].fail("'" + name + "' is pickled; only raw tensors are read");
       const std::string record = folder + entry["path_name"].text();
       if (!storages.contains(record)) storages[record] = read_storage(record);
       Attribute attribute = *declared;
@@ -97,7 +98,8 @@ class Archive {
     if (!needed) field.fail("a weight's sizes must be numbers");
     if (meta.layout != c10::Layout::Strided) field["layout"].fail("only strided tensors are read");
     if (*needed > storage.numel()) {
-      field.fail("reaches over " + std::to_string(*needed) + " bytes; the record has " + std::to_string(storage.numel()));
+      field.fail("reaches over " + std::to_string(*needed) + " bytes; the record has " +
+                 std::to_string(storage.numel()));
     }
     std::vector<std::int64_t> sizes;
     std::vector<std::int64_t> strides;
@@ -119,7 +121,8 @@ ExportedProgram load_pt2(const std::string& path, const std::string& model) {
   try {
     return Archive(path).load(model);
   } catch (const c10::Error& error) {
-    throw ImportError("", path, std::string("cannot be read as an archive of tensors: ") + error.what_without_backtrace());
+    throw ImportError("", path,
+                      std::string("cannot be read as an archive of tensors: ") + error.what_without_backtrace());
   }
 }
 

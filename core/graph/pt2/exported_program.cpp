@@ -35,7 +35,8 @@ InputSpec read_input(const Field& field, std::size_t index) {
     return {Kind::Parameter, value["arg"]["name"].text(), target_of(value["parameter_name"]), true, {}};
   }
   if (kind == "buffer") {
-    return {Kind::Buffer, value["arg"]["name"].text(), target_of(value["buffer_name"]), value["persistent"].boolean(), {}};
+    return {
+        Kind::Buffer, value["arg"]["name"].text(), target_of(value["buffer_name"]), value["persistent"].boolean(), {}};
   }
   if (kind == "tensor_constant") {
     return {Kind::TensorConstant, value["arg"]["name"].text(), target_of(value["tensor_constant_name"]), true, {}};

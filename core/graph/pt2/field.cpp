@@ -11,8 +11,8 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxJsonNesting = 2000;
 
-// Looks for what the reader of a document does not mind: depth, and keys that an object has twice, of which a json keeps
-// one. In a reading of its own: a json that is built under the eyes of a callback takes quadratic time.
+// Looks for what the reader of a document does not mind: depth, and keys that an object has twice, of which a json
+// keeps one. In a reading of its own: a json that is built under the eyes of a callback takes quadratic time.
 class DocumentCheck : public nlohmann::json_sax<json> {
  public:
   explicit DocumentCheck(const std::string& root) : root_(root) {}
@@ -64,7 +64,8 @@ class DocumentCheck : public nlohmann::json_sax<json> {
 
   std::string path() const {
     std::string path = root_;
-    for (const Level& level : levels_) path += level.is_array ? "[" + std::to_string(level.items - 1) + "]" : "." + level.key;
+    for (const Level& level : levels_)
+      path += level.is_array ? "[" + std::to_string(level.items - 1) + "]" : "." + level.key;
     return path;
   }
 
@@ -122,7 +123,8 @@ std::vector<std::pair<std::string, Field>> Field::entries() const {
 }
 
 std::pair<std::string, Field> Field::variant() const {
-  if (!value_->is_object() || value_->size() != 1) fail("must be an object with one key, which says what it is" + found());
+  if (!value_->is_object() || value_->size() != 1)
+    fail("must be an object with one key, which says what it is" + found());
   const auto only = value_->begin();
   return {only.key(), Field(*only, path_ + "." + only.key(), node_)};
 }

@@ -21,13 +21,13 @@ class Field {
   Field(const nlohmann::json& value, std::string path, std::string node = "")
       : value_(&value), path_(std::move(path)), node_(std::move(node)) {}
 
-  Field operator[](const char* key) const;                 // must be there
+  Field operator[](const char* key) const;                  // must be there
   std::optional<Field> find(const std::string& key) const;  // none when absent or null
   bool is_null() const { return value_->is_null(); }
 
-  std::vector<Field> items() const;                                // of an array
-  std::vector<std::pair<std::string, Field>> entries() const;      // of an object, sorted by key
-  std::pair<std::string, Field> variant() const;                   // an object with one key: the kind and its value
+  std::vector<Field> items() const;                            // of an array
+  std::vector<std::pair<std::string, Field>> entries() const;  // of an object, sorted by key
+  std::pair<std::string, Field> variant() const;               // an object with one key: the kind and its value
   std::string text() const;
   std::int64_t integer() const;
   double number() const;  // "Infinity", "-Infinity" and "NaN" too
@@ -45,8 +45,8 @@ class Field {
 };
 
 // Parses JSON. Throws ImportError, with `field` as its field, for what is no JSON and for what is nested so deep that
-// reading it could use up the stack (a body in a body takes 13 levels of the 2,000); and with its path from `field` on for
-// a key that an object has twice. Cost: linear.
+// reading it could use up the stack (a body in a body takes 13 levels of the 2,000); and with its path from `field` on
+// for a key that an object has twice. Cost: linear.
 nlohmann::json parse_json(std::string_view text, const std::string& field);
 
 }  // namespace rehearse::graph

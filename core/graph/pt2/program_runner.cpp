@@ -31,11 +31,12 @@ class InputCheck {
   [[noreturn]] void fail(const std::string& message) const { throw GraphError(name_, "input", message); }
 
   void check_constant(const Argument& expected, const c10::IValue& value) const {
-    const bool same = (expected.is_none() && value.isNone()) ||
-                      (expected.is<bool>() && value.isBool() && value.toBool() == expected.as<bool>()) ||
-                      (expected.is<std::int64_t>() && value.isInt() && value.toInt() == expected.as<std::int64_t>()) ||
-                      (expected.is<double>() && value.isDouble() && value.toDouble() == expected.as<double>()) ||
-                      (expected.is<std::string>() && value.isString() && value.toStringRef() == expected.as<std::string>());
+    const bool same =
+        (expected.is_none() && value.isNone()) ||
+        (expected.is<bool>() && value.isBool() && value.toBool() == expected.as<bool>()) ||
+        (expected.is<std::int64_t>() && value.isInt() && value.toInt() == expected.as<std::int64_t>()) ||
+        (expected.is<double>() && value.isDouble() && value.toDouble() == expected.as<double>()) ||
+        (expected.is<std::string>() && value.isString() && value.toStringRef() == expected.as<std::string>());
     if (!same) fail("is a constant of the program, and was given another value than at export");
   }
 
@@ -59,7 +60,8 @@ class InputCheck {
       fits = expected.sizes[i].is_symbolic() || expected.sizes[i].number() == tensor.size(static_cast<std::int64_t>(i));
     }
     if (!fits) {
-      fail("must have sizes " + list_of(expected.sizes) + ", and has " + list_of({tensor.sizes().begin(), tensor.sizes().end()}));
+      fail("must have sizes " + list_of(expected.sizes) + ", and has " +
+           list_of({tensor.sizes().begin(), tensor.sizes().end()}));
     }
     for (std::size_t i = 0; i < rank; ++i) {
       if (expected.sizes[i].is_symbolic()) {
@@ -73,8 +75,8 @@ class InputCheck {
     const std::vector<std::string> symbols = free_symbols(expression);
     if (symbols.size() != 1 || symbols[0] != expression) return;
     const auto range = program_.ranges.find(expression);
-    if (range != program_.ranges.end() && ((range->second.min && value < *range->second.min) ||
-                                           (range->second.max && value > *range->second.max))) {
+    if (range != program_.ranges.end() &&
+        ((range->second.min && value < *range->second.min) || (range->second.max && value > *range->second.max))) {
       fail(what + " is " + std::to_string(value) + "; " + expression + " must be in " + text(range->second));
     }
     const auto [known, is_new] = symbols_.emplace(expression, std::pair(value, name_));
@@ -98,15 +100,17 @@ using Tensors = std::map<std::string, at::Tensor>;  // what results may change, 
 
 bool is_mutation(const OutputSpec& output) {
   using Kind = OutputSpec::Kind;
-  return output.kind == Kind::BufferMutation || output.kind == Kind::ParameterMutation || output.kind == Kind::InputMutation;
+  return output.kind == Kind::BufferMutation || output.kind == Kind::ParameterMutation ||
+         output.kind == Kind::InputMutation;
 }
 
 // Results that are the new content of something are written there; the others are the user's.
 std::vector<c10::IValue> user_outputs(const std::vector<OutputSpec>& specs, const std::vector<c10::IValue>& results,
                                       const Tensors& tensors) {
   if (results.size() != specs.size()) {
-    throw GraphError("", "outputs", "there are " + std::to_string(specs.size()) + " for " + std::to_string(results.size()) +
-                                        " results");
+    throw GraphError(
+        "", "outputs",
+        "there are " + std::to_string(specs.size()) + " for " + std::to_string(results.size()) + " results");
   }
   const at::NoGradGuard no_grad;
   std::vector<c10::IValue> outputs;
@@ -129,8 +133,9 @@ std::vector<c10::IValue> user_outputs(const std::vector<OutputSpec>& specs, cons
 ProgramRunner::ProgramRunner(ExportedProgram program) : program_(std::move(program)), interpreter_(program_.module) {
   const std::size_t placeholders = program_.module->graph().placeholders().size();
   if (placeholders != program_.inputs.size()) {
-    throw GraphError("", "inputs", "there are " + std::to_string(program_.inputs.size()) + " for " +
-                                       std::to_string(placeholders) + " placeholders");
+    throw GraphError("", "inputs",
+                     "there are " + std::to_string(program_.inputs.size()) + " for " + std::to_string(placeholders) +
+                         " placeholders");
   }
   for (const InputSpec& input : program_.inputs) {
     if (!input.target.empty() && program_.module->find_attribute(input.target) == nullptr) {
@@ -146,8 +151,8 @@ std::vector<c10::IValue> ProgramRunner::run(const std::vector<c10::IValue>& inpu
   std::size_t expected = 0;
   for (const InputSpec& input : program_.inputs) expected += input.target.empty() ? 1 : 0;
   if (inputs.size() != expected) {
-    throw GraphError("", "inputs", "there must be " + std::to_string(expected) + ", and there are " +
-                                       std::to_string(inputs.size()));
+    throw GraphError("", "inputs",
+                     "there must be " + std::to_string(expected) + ", and there are " + std::to_string(inputs.size()));
   }
   InputCheck check(program_);
   Tensors tensors;

@@ -108,7 +108,8 @@ class Parser {
 
   std::string take_word() {
     std::size_t end = rest_.starts_with('-') ? 1 : 0;
-    while (end < rest_.size() && (std::isalnum(static_cast<unsigned char>(rest_[end])) || rest_[end] == '_' || rest_[end] == '.')) {
+    while (end < rest_.size() &&
+           (std::isalnum(static_cast<unsigned char>(rest_[end])) || rest_[end] == '_' || rest_[end] == '.')) {
       ++end;
     }
     const std::string word(rest_.substr(0, end));

@@ -23,13 +23,24 @@ T from_table(const Field& field, const std::vector<std::pair<std::int64_t, T>>& 
 }  // namespace
 
 c10::ScalarType read_dtype(const Field& field) {
-  static const std::vector<std::pair<std::int64_t, c10::ScalarType>> table = {
-      {1, c10::kByte},           {2, c10::kChar},         {3, c10::kShort},
-      {4, c10::kInt},            {5, c10::kLong},         {6, c10::kHalf},
-      {7, c10::kFloat},          {8, c10::kDouble},       {9, c10::kComplexHalf},
-      {10, c10::kComplexFloat},  {11, c10::kComplexDouble}, {12, c10::kBool},
-      {13, c10::kBFloat16},      {28, c10::kUInt16},      {29, c10::kFloat8_e4m3fn},
-      {30, c10::kFloat8_e5m2},   {31, c10::kFloat8_e4m3fnuz}, {32, c10::kFloat8_e5m2fnuz}};
+  static const std::vector<std::pair<std::int64_t, c10::ScalarType>> table = {{1, c10::kByte},
+                                                                              {2, c10::kChar},
+                                                                              {3, c10::kShort},
+                                                                              {4, c10::kInt},
+                                                                              {5, c10::kLong},
+                                                                              {6, c10::kHalf},
+                                                                              {7, c10::kFloat},
+                                                                              {8, c10::kDouble},
+                                                                              {9, c10::kComplexHalf},
+                                                                              {10, c10::kComplexFloat},
+                                                                              {11, c10::kComplexDouble},
+                                                                              {12, c10::kBool},
+                                                                              {13, c10::kBFloat16},
+                                                                              {28, c10::kUInt16},
+                                                                              {29, c10::kFloat8_e4m3fn},
+                                                                              {30, c10::kFloat8_e5m2},
+                                                                              {31, c10::kFloat8_e4m3fnuz},
+                                                                              {32, c10::kFloat8_e5m2fnuz}};
   return from_table(field, table, "dtype");
 }
 
@@ -41,11 +52,10 @@ c10::Layout read_layout(const Field& field) {
 }
 
 c10::MemoryFormat read_memory_format(const Field& field) {
-  static const std::vector<std::pair<std::int64_t, c10::MemoryFormat>> table = {
-      {1, c10::MemoryFormat::Contiguous},
-      {2, c10::MemoryFormat::ChannelsLast},
-      {3, c10::MemoryFormat::ChannelsLast3d},
-      {4, c10::MemoryFormat::Preserve}};
+  static const std::vector<std::pair<std::int64_t, c10::MemoryFormat>> table = {{1, c10::MemoryFormat::Contiguous},
+                                                                                {2, c10::MemoryFormat::ChannelsLast},
+                                                                                {3, c10::MemoryFormat::ChannelsLast3d},
+                                                                                {4, c10::MemoryFormat::Preserve}};
   return from_table(field, table, "memory format");
 }
 

@@ -18,21 +18,21 @@ namespace {
 
 // What these do is what their bodies do. Others may have effects that no body shows: a kernel that writes, a print.
 constexpr std::array<std::string_view, 7> kDoWhatBodiesDo = {
-    "cond", "invoke_subgraph", "tag_activation_checkpoint", "while_loop", "wrap", "wrap_with_autocast",
-    "wrap_with_set_grad_enabled"};
+    "cond", "invoke_subgraph",    "tag_activation_checkpoint", "while_loop",
+    "wrap", "wrap_with_autocast", "wrap_with_set_grad_enabled"};
 
 // Effects that a schema does not mark: communication, assertions, running statistics, the profiler.
 bool has_unmarked_effects(std::string_view name) {
-  for (const std::string_view prefix : {"_c10d_functional", "c10d::", "symm_mem::", "profiler::", "aten::_functional_assert",
-                                        "aten::_functional_sym_constrain"}) {
+  for (const std::string_view prefix : {"_c10d_functional", "c10d::", "symm_mem::", "profiler::",
+                                        "aten::_functional_assert", "aten::_functional_sym_constrain"}) {
     if (name.starts_with(prefix)) return true;
   }
   return name.find("batch_norm") != std::string_view::npos || name.find("instance_norm") != std::string_view::npos;
 }
 
 bool is_pure_operator(const c10::OperatorHandle& op) {
-  return !op.schema().returns().empty() && !op.schema().is_mutable() &&
-         !op.hasTag(at::Tag::nondeterministic_seeded) && !has_unmarked_effects(op.schema().name());
+  return !op.schema().returns().empty() && !op.schema().is_mutable() && !op.hasTag(at::Tag::nondeterministic_seeded) &&
+         !has_unmarked_effects(op.schema().name());
 }
 
 // Judges nodes; what it knows about a submodule it keeps.
@@ -101,7 +101,8 @@ class NeededSymbols {
 
   bool need(const Node& node) const {
     const auto& bound = node.meta().unbacked_bindings;
-    return std::any_of(bound.begin(), bound.end(), [&](const std::string& symbol) { return symbols_.contains(symbol); });
+    return std::any_of(bound.begin(), bound.end(),
+                       [&](const std::string& symbol) { return symbols_.contains(symbol); });
   }
 
   void add(const Node& node) {

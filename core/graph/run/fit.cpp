@@ -108,25 +108,39 @@ std::optional<int> cost_of(const Argument& argument, const c10::Type& type, std:
     if (kind_of(argument, value_of) == Kind::None) return 0;
     return cost_of(argument, *optional->getElementType(), length, value_of);
   }
-  if (const auto* list = type.castRaw<c10::ListType>()) return cost_of_list(argument, *list->getElementType(), length, value_of);
+  if (const auto* list = type.castRaw<c10::ListType>())
+    return cost_of_list(argument, *list->getElementType(), length, value_of);
   return cost_of(kind_of(argument, value_of), type.kind());
 }
 
 const char* name_of(Kind kind) {
   switch (kind) {
-    case Kind::None: return "none";
-    case Kind::Tensor: return "Tensor";
-    case Kind::Bool: return "bool";
-    case Kind::Int: return "int";
-    case Kind::Float: return "float";
-    case Kind::Complex: return "complex";
-    case Kind::String: return "str";
-    case Kind::Dtype: return "dtype";
-    case Kind::Device: return "device";
-    case Kind::Layout: return "layout";
-    case Kind::MemoryFormat: return "memory format";
-    case Kind::List: return "list";
-    case Kind::Other: return "other";
+    case Kind::None:
+      return "none";
+    case Kind::Tensor:
+      return "Tensor";
+    case Kind::Bool:
+      return "bool";
+    case Kind::Int:
+      return "int";
+    case Kind::Float:
+      return "float";
+    case Kind::Complex:
+      return "complex";
+    case Kind::String:
+      return "str";
+    case Kind::Dtype:
+      return "dtype";
+    case Kind::Device:
+      return "device";
+    case Kind::Layout:
+      return "layout";
+    case Kind::MemoryFormat:
+      return "memory format";
+    case Kind::List:
+      return "list";
+    case Kind::Other:
+      return "other";
   }
   return "other";
 }
@@ -139,7 +153,8 @@ std::optional<int> cost_of(const Argument& argument, const c10::Argument& formal
 
 std::string describe(const List& args, const Dict& kwargs, const ValueOf& value_of) {
   std::string text;
-  for (const Argument& argument : args) text += (text.empty() ? "" : ", ") + std::string(name_of(kind_of(argument, value_of)));
+  for (const Argument& argument : args)
+    text += (text.empty() ? "" : ", ") + std::string(name_of(kind_of(argument, value_of)));
   for (const auto& [name, argument] : kwargs) {
     text += (text.empty() ? "" : ", ") + name + "=" + name_of(kind_of(argument, value_of));
   }

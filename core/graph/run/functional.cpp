@@ -42,7 +42,8 @@ const std::map<std::string_view, Function>& functions() {
       {"dropout", {{{"input", {}}, {"p", 0.5}, {"training", true}, {"inplace", false}}, dropout}},
       {"layer_norm",
        {{{"input", {}}, {"normalized_shape", {}}, {"weight", none}, {"bias", none}, {"eps", 1e-5}}, layer_norm}},
-      {"group_norm", {{{"input", {}}, {"num_groups", {}}, {"weight", none}, {"bias", none}, {"eps", 1e-5}}, group_norm}},
+      {"group_norm",
+       {{{"input", {}}, {"num_groups", {}}, {"weight", none}, {"bias", none}, {"eps", 1e-5}}, group_norm}},
       {"batch_norm",
        {{{"input", {}},
          {"running_mean", {}},
@@ -68,12 +69,15 @@ const std::map<std::string_view, Function>& functions() {
 
 List bound(const Node& node, const Parameters& parameters) {
   if (node.args().size() > parameters.size()) {
-    throw GraphError(node.name(), "args", "there are " + std::to_string(node.args().size()) + ", and '" + node.target() +
-                                              "' takes " + std::to_string(parameters.size()));
+    throw GraphError(node.name(), "args",
+                     "there are " + std::to_string(node.args().size()) + ", and '" + node.target() + "' takes " +
+                         std::to_string(parameters.size()));
   }
   for (const auto& [name, argument] : node.kwargs()) {
-    const auto at = std::find_if(parameters.begin(), parameters.end(), [&](const auto& known) { return known.first == name; });
-    if (at == parameters.end()) throw GraphError(node.name(), "kwargs." + name, "'" + node.target() + "' takes no argument of this name");
+    const auto at =
+        std::find_if(parameters.begin(), parameters.end(), [&](const auto& known) { return known.first == name; });
+    if (at == parameters.end())
+      throw GraphError(node.name(), "kwargs." + name, "'" + node.target() + "' takes no argument of this name");
     if (static_cast<std::size_t>(at - parameters.begin()) < node.args().size()) {
       throw GraphError(node.name(), "kwargs." + name, "is given by position too");
     }
@@ -98,7 +102,8 @@ std::optional<AtenCall> functional_call(const Node& node) {
   if (found == functions().end()) {
     std::string known;
     for (const auto& [name, function] : functions()) known += (known.empty() ? "" : ", ") + std::string(name);
-    throw GraphError(node.name(), "target", "'" + node.target() + "' cannot be run; of torch.nn.functional these can: " + known);
+    throw GraphError(node.name(), "target",
+                     "'" + node.target() + "' cannot be run; of torch.nn.functional these can: " + known);
   }
   return found->second.call(node, bound(node, found->second.parameters));
 }

@@ -20,9 +20,8 @@ class HigherOrder {
 
   std::shared_ptr<const Program> body(std::size_t index, Bodies& bodies) const {
     const Node* attribute = argument(index).node();
-    const auto found = attribute != nullptr && attribute->op() == Op::GetAttr
-                           ? module_.find_submodule(attribute->target())
-                           : nullptr;
+    const auto found =
+        attribute != nullptr && attribute->op() == Op::GetAttr ? module_.find_submodule(attribute->target()) : nullptr;
     if (found == nullptr) throw GraphError(node_.name(), field(index), "must be an attribute that is a submodule");
     return bodies.of(found);
   }
@@ -89,8 +88,9 @@ Run make_while_loop(const HigherOrder& op, Bodies& bodies) {
     while (op.truth(condition->run(operands()), "the condition")) {
       carried = items_of(body->run(operands()));
       if (carried.size() != count) {
-        throw GraphError(op.node().name(), "args[1]", "the body must return " + std::to_string(count) + " values, and returns " +
-                                                std::to_string(carried.size()));
+        throw GraphError(
+            op.node().name(), "args[1]",
+            "the body must return " + std::to_string(count) + " values, and returns " + std::to_string(carried.size()));
       }
     }
     return c10::IValue(c10::ivalue::Tuple::create(std::move(carried)));
@@ -114,7 +114,8 @@ Run make_autocast(const HigherOrder& op, Bodies& bodies) {
     const auto* dtype = op.argument(1).get_if<c10::ScalarType>();
     const auto* cache = op.argument(3).get_if<bool>();
     const AutocastScope scope(device, op.truth(op.value(2, value_of), "args[2]"),
-                              dtype ? std::optional(*dtype) : std::nullopt, cache ? std::optional(*cache) : std::nullopt);
+                              dtype ? std::optional(*dtype) : std::nullopt,
+                              cache ? std::optional(*cache) : std::nullopt);
     return body->run(op.rest(5, value_of));
   };
 }

@@ -21,8 +21,12 @@ struct Leaf {
 
 const std::vector<Leaf>& leaves() {
   static const std::vector<Leaf> known = {
-      {"Linear", {"weight", "bias"}, [](const at::Tensor& input, const Parameters& p) { return at::linear(input, p[0], p[1]); }},
-      {"Embedding", {"weight"}, [](const at::Tensor& input, const Parameters& p) { return at::embedding(p[0], input); }},
+      {"Linear",
+       {"weight", "bias"},
+       [](const at::Tensor& input, const Parameters& p) { return at::linear(input, p[0], p[1]); }},
+      {"Embedding",
+       {"weight"},
+       [](const at::Tensor& input, const Parameters& p) { return at::embedding(p[0], input); }},
       {"ReLU", {}, [](const at::Tensor& input, const Parameters&) { return at::relu(input); }},
   };
   return known;
@@ -31,14 +35,16 @@ const std::vector<Leaf>& leaves() {
 class LeafStep : public Step {
  public:
   LeafStep(const Node& node, const GraphModule& module, const Leaf& leaf) : node_(node), forward_(leaf.forward) {
-    if (node.args().size() != 1 || !node.kwargs().empty()) throw GraphError(node.name(), "args", "a " + module.type() + " takes one tensor");
+    if (node.args().size() != 1 || !node.kwargs().empty())
+      throw GraphError(node.name(), "args", "a " + module.type() + " takes one tensor");
     for (const std::string_view name : leaf.parameters) {
       const Attribute* attribute = module.find_attribute(name);
       if (attribute == nullptr && name != "bias") {
         throw GraphError(node.name(), "target", "the " + module.type() + " has no " + std::string(name));
       }
       if (attribute != nullptr && !attribute->tensor.defined()) {
-        throw GraphError(node.name(), "target", "the attribute '" + node.target() + "." + std::string(name) + "' has no data");
+        throw GraphError(node.name(), "target",
+                         "the attribute '" + node.target() + "." + std::string(name) + "' has no data");
       }
       parameters_.push_back(attribute != nullptr ? attribute->tensor : at::Tensor());
     }
@@ -66,9 +72,11 @@ std::unique_ptr<Step> make_leaf_step(const Node& node, const GraphModule& module
     if (leaf.type == called->type()) return std::make_unique<LeafStep>(node, *called, leaf);
     types += (types.empty() ? "" : ", ") + std::string(leaf.type);
   }
-  throw GraphError(node.name(), "target", "the submodule '" + node.target() + "' (" + called->type() +
-                                              ") has no graph, and its settings (a stride, a momentum) are no part of this "
-                                              "one; by their parameters alone these can be run: " + types);
+  throw GraphError(node.name(), "target",
+                   "the submodule '" + node.target() + "' (" + called->type() +
+                       ") has no graph, and its settings (a stride, a momentum) are no part of this "
+                       "one; by their parameters alone these can be run: " +
+                       types);
 }
 
 }  // namespace rehearse::graph

@@ -34,9 +34,11 @@ void MetadataCheck::check_value(const ValueMeta& value, const std::string& field
 
 void MetadataCheck::check_tensor(const TensorMeta& tensor, const std::string& field) const {
   if (tensor.sizes.size() != tensor.strides.size() && tensor.layout == c10::Layout::Strided) {
-    add_(field, "has " + std::to_string(tensor.sizes.size()) + " sizes and " + std::to_string(tensor.strides.size()) + " strides");
+    add_(field, "has " + std::to_string(tensor.sizes.size()) + " sizes and " + std::to_string(tensor.strides.size()) +
+                    " strides");
   }
-  for (std::size_t i = 0; i < tensor.sizes.size(); ++i) check_size(tensor.sizes[i], field + ".sizes[" + std::to_string(i) + "]");
+  for (std::size_t i = 0; i < tensor.sizes.size(); ++i)
+    check_size(tensor.sizes[i], field + ".sizes[" + std::to_string(i) + "]");
 }
 
 void MetadataCheck::check_size(const SymInt& size, const std::string& field) const {
@@ -45,7 +47,8 @@ void MetadataCheck::check_size(const SymInt& size, const std::string& field) con
     return;
   }
   const std::string& text = size.expression();
-  const bool is_number = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
+  const bool is_number =
+      !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
   if (!is_number && free_symbols(text).empty()) add_(field, "'" + text + "' is neither a number nor has it symbols");
 }
 
@@ -68,7 +71,8 @@ void MetadataCheck::check_item(const Node& node, const ValueMeta& value) const {
   if (items == nullptr || index == nullptr) return;
   const std::int64_t count = static_cast<std::int64_t>(items->size());
   if (*index >= count || *index < -count) {
-    add_("args[1]", std::to_string(*index) + " is out of range: '" + source->name() + "' has " + std::to_string(count) + " items");
+    add_("args[1]",
+         std::to_string(*index) + " is out of range: '" + source->name() + "' has " + std::to_string(count) + " items");
   } else if (!((*items)[static_cast<std::size_t>(*index < 0 ? *index + count : *index)] == value)) {
     add_("meta.value", "is not what '" + source->name() + "' says of its item " + std::to_string(*index));
   }

@@ -26,9 +26,9 @@ Query find_query(std::string_view name) {
 
 std::optional<c10::ScalarType> find_cast(std::string_view name) {
   static const std::unordered_map<std::string_view, c10::ScalarType> casts = {
-      {"bfloat16", c10::kBFloat16}, {"bool", c10::kBool},       {"byte", c10::kByte},       {"cdouble", c10::kComplexDouble},
-      {"cfloat", c10::kComplexFloat}, {"char", c10::kChar},     {"double", c10::kDouble},   {"float", c10::kFloat},
-      {"half", c10::kHalf},         {"int", c10::kInt},         {"long", c10::kLong},       {"short", c10::kShort}};
+      {"bfloat16", c10::kBFloat16},   {"bool", c10::kBool}, {"byte", c10::kByte},     {"cdouble", c10::kComplexDouble},
+      {"cfloat", c10::kComplexFloat}, {"char", c10::kChar}, {"double", c10::kDouble}, {"float", c10::kFloat},
+      {"half", c10::kHalf},           {"int", c10::kInt},   {"long", c10::kLong},     {"short", c10::kShort}};
   const auto found = casts.find(name);
   return found == casts.end() ? std::nullopt : std::optional(found->second);
 }
@@ -51,7 +51,8 @@ class MethodStep : public Step {
  public:
   explicit MethodStep(const Node& node) : node_(node), args_(node.args()), kwargs_(node.kwargs()), op_(rewritten()) {
     if (op_.empty()) {
-      throw GraphError(node.name(), "target", "'" + node.target() + "' is no method of tensors that is an operator of this LibTorch");
+      throw GraphError(node.name(), "target",
+                       "'" + node.target() + "' is no method of tensors that is an operator of this LibTorch");
     }
   }
   c10::IValue run(const ValueOf& value_of) const override { return op_.call(node_, args_, kwargs_, 1, value_of); }

@@ -12,8 +12,10 @@ namespace {
 // torch._C._set_grad_enabled(enabled): holds until the next one, at most to the end of the graph.
 class GradModeStep : public Step {
  public:
-  explicit GradModeStep(const Node& node) : enabled_(node.args().size() == 1 && node.args()[0].is<bool>() && node.args()[0].as<bool>()) {
-    if (node.args().size() != 1 || !node.args()[0].is<bool>()) throw GraphError(node.name(), "args", "must be one bool");
+  explicit GradModeStep(const Node& node)
+      : enabled_(node.args().size() == 1 && node.args()[0].is<bool>() && node.args()[0].as<bool>()) {
+    if (node.args().size() != 1 || !node.args()[0].is<bool>())
+      throw GraphError(node.name(), "args", "must be one bool");
   }
   c10::IValue run(const ValueOf&) const override {
     at::GradMode::set_enabled(enabled_);

@@ -18,9 +18,9 @@ class OperatorStep : public Step {
     stack.reserve(arguments_.size());
     for (const BoundArgument& argument : arguments_) {
       const c10::Argument& formal = *argument.formal;
-      stack.push_back(argument.given == nullptr ? *formal.default_value()
-                                                : to_ivalue(*argument.given, *formal.type(), formal.N(), value_of, node_,
-                                                            argument.field));
+      stack.push_back(argument.given == nullptr
+                          ? *formal.default_value()
+                          : to_ivalue(*argument.given, *formal.type(), formal.N(), value_of, node_, argument.field));
     }
     op_.callBoxed(stack);
     if (stack.empty()) return {};

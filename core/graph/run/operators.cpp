@@ -15,7 +15,8 @@ std::optional<c10::OperatorHandle> find_operator(std::string_view target) {
   const std::size_t last = rest.rfind('.');
   if (first == std::string_view::npos || first == last) return std::nullopt;
   const std::string_view overload = rest.substr(last + 1);
-  const std::string name = std::string(rest.substr(0, first)) + "::" + std::string(rest.substr(first + 1, last - first - 1));
+  const std::string name =
+      std::string(rest.substr(0, first)) + "::" + std::string(rest.substr(first + 1, last - first - 1));
   return c10::Dispatcher::singleton().findSchema({name, overload == "default" ? "" : std::string(overload)});
 }
 

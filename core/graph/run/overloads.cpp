@@ -72,7 +72,8 @@ struct Match {
   int cost = 0;
 };
 
-std::optional<Match> match(const c10::FunctionSchema& schema, const List& args, const Dict& kwargs, const ValueOf& value_of) {
+std::optional<Match> match(const c10::FunctionSchema& schema, const List& args, const Dict& kwargs,
+                           const ValueOf& value_of) {
   Match found;
   std::size_t used = 0;
   for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
@@ -112,8 +113,9 @@ c10::IValue Overloads::call(const Node& node, const List& args, const Dict& kwar
   if (best == nullptr) {
     std::string schemas;
     for (const c10::OperatorHandle& op : overloads_) schemas += "\n  " + c10::toString(op.schema());
-    throw GraphError(node.name(), "args", "no form of aten::" + name_ + " takes " + describe(args, kwargs, value_of) +
-                                              "; there are" + schemas);
+    throw GraphError(
+        node.name(), "args",
+        "no form of aten::" + name_ + " takes " + describe(args, kwargs, value_of) + "; there are" + schemas);
   }
   torch::jit::Stack stack;
   for (std::size_t i = 0; i < best_match.given.size(); ++i) {

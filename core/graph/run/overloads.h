@@ -11,8 +11,8 @@
 
 namespace rehearse::graph {
 
-// All overloads of one of ATen's operators, and calls of the one that the arguments fit, as Python's binding chooses it:
-// numbers may stand for tensors, one int for a list of given length, and trailing ints for an operator's only list
+// All overloads of one of ATen's operators, and calls of the one that the arguments fit, as Python's binding chooses
+// it: numbers may stand for tensors, one int for a list of given length, and trailing ints for an operator's only list
 // (`x.view(2, 3)`). An exact fit goes before one by conversion.
 class Overloads {
  public:
@@ -23,7 +23,8 @@ class Overloads {
 
   // `first`: how many of `args` are no part of a list that trailing ints make: 1 for a method's self. Throws GraphError
   // when no overload takes the arguments.
-  c10::IValue call(const Node& node, const List& args, const Dict& kwargs, std::size_t first, const ValueOf& value_of) const;
+  c10::IValue call(const Node& node, const List& args, const Dict& kwargs, std::size_t first,
+                   const ValueOf& value_of) const;
 
  private:
   std::string name_;

@@ -51,7 +51,8 @@ Program::Program(std::shared_ptr<const GraphModule> module, Bodies& bodies) : mo
 
 void Program::check_place(const Node& node) const {
   for (const Node* input : node.input_nodes()) {
-    if (!slots_.contains(input)) throw GraphError(node.name(), "args", "'" + input->name() + "' does not stand before it");
+    if (!slots_.contains(input))
+      throw GraphError(node.name(), "args", "'" + input->name() + "' does not stand before it");
   }
   if (node.op() != Op::Output) return;
   if (output_ != nullptr) throw GraphError(node.name(), "op", "there is another output, '" + output_->name() + "'");
@@ -73,7 +74,8 @@ void Program::find_last_uses() {
 
 c10::IValue Program::run(std::vector<c10::IValue> inputs) const {
   if (inputs.size() != inputs_) {
-    throw GraphError("", "inputs", "there must be " + std::to_string(inputs_) + ", and there are " + std::to_string(inputs.size()));
+    throw GraphError("", "inputs",
+                     "there must be " + std::to_string(inputs_) + ", and there are " + std::to_string(inputs.size()));
   }
   const at::AutoGradMode mode_of_caller(at::GradMode::is_enabled());  // the graph may set another
   Values values(entries_.size());

@@ -86,13 +86,16 @@ const PythonFunction* find_python_function(std::string_view target) noexcept {
 std::vector<const Argument*> bind_parameters(const Node& node, const PythonFunction& function) {
   std::vector<const Argument*> bound(function.count, nullptr);
   if (node.args().size() + node.kwargs().size() != function.count) {
-    throw GraphError(node.name(), "args", "'" + node.target() + "' takes " + std::to_string(function.count) + " arguments");
+    throw GraphError(node.name(), "args",
+                     "'" + node.target() + "' takes " + std::to_string(function.count) + " arguments");
   }
   for (std::size_t i = 0; i < node.args().size(); ++i) bound[i] = &node.args()[i];
   for (const auto& [name, argument] : node.kwargs()) {
-    const auto end = function.names.begin() + (function.names[0].empty() ? 0 : static_cast<std::ptrdiff_t>(function.count));
+    const auto end =
+        function.names.begin() + (function.names[0].empty() ? 0 : static_cast<std::ptrdiff_t>(function.count));
     const auto at = std::find(function.names.begin(), end, name);
-    if (at == end) throw GraphError(node.name(), "kwargs." + name, "'" + node.target() + "' takes no argument of this name");
+    if (at == end)
+      throw GraphError(node.name(), "kwargs." + name, "'" + node.target() + "' takes no argument of this name");
     const Argument*& place = bound[static_cast<std::size_t>(at - function.names.begin())];
     if (place != nullptr) throw GraphError(node.name(), "kwargs." + name, "is given by position too");
     place = &argument;

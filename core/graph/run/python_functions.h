@@ -14,8 +14,8 @@ namespace rehearse::graph {
 
 // A function of Python on numbers, as symbolic sizes are computed with.
 struct PythonFunction {
-  // Throws std::invalid_argument with the reason when it cannot be computed: wrong types, division by zero, an int beyond
-  // 64 bits. Takes `count` values.
+  // Throws std::invalid_argument with the reason when it cannot be computed: wrong types, division by zero, an int
+  // beyond 64 bits. Takes `count` values.
   c10::IValue (*call)(const std::vector<c10::IValue>& arguments);
   std::size_t count;
   std::array<std::string_view, 3> names = {};  // of its parameters; empty: they are given by position only

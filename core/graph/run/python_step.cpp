@@ -34,15 +34,20 @@ std::string field_of(std::size_t index) { return "args[" + std::to_string(index)
 class PythonStep : public Step {
  public:
   PythonStep(const Node& node, const PythonFunction& function)
-      : node_(node), function_(function), parameters_(bind_parameters(node, function)), on_tensors_(tensor_form(node.target())) {}
+      : node_(node),
+        function_(function),
+        parameters_(bind_parameters(node, function)),
+        on_tensors_(tensor_form(node.target())) {}
 
   c10::IValue run(const ValueOf& value_of) const override {
     std::vector<c10::IValue> arguments;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       arguments.push_back(to_ivalue(*parameters_[i], value_of, node_, field_of(i)));
     }
-    const bool has_tensor = std::any_of(arguments.begin(), arguments.end(), [](const auto& value) { return value.isTensor(); });
-    if (has_tensor && !on_tensors_.empty()) return on_tensors_.call(node_, node_.args(), {}, arguments.size(), value_of);
+    const bool has_tensor =
+        std::any_of(arguments.begin(), arguments.end(), [](const auto& value) { return value.isTensor(); });
+    if (has_tensor && !on_tensors_.empty())
+      return on_tensors_.call(node_, node_.args(), {}, arguments.size(), value_of);
     try {
       return function_.call(arguments);
     } catch (const std::invalid_argument& error) {
@@ -83,19 +88,23 @@ class GetItemStep : public Step {
   [[noreturn]] void fail(const std::string& message) const { throw GraphError(node_.name(), field_of(1), message); }
 
   [[noreturn]] void refuse_list() const {
-    fail("is a list of numbers, which as a tuple would index one dimension each and as a list one dimension with all; a graph "
-         "does not tell them apart: use select() or pass a tensor");
+    fail(
+        "is a list of numbers, which as a tuple would index one dimension each and as a list one dimension with all; a "
+        "graph "
+        "does not tell them apart: use select() or pass a tensor");
   }
 
   // What no tensor can be made of with the other items.
   static bool is_of_a_tuple(const at::indexing::TensorIndex& index) {
-    return index.is_none() || index.is_ellipsis() || index.is_slice() || (index.is_tensor() && index.tensor().dim() > 0);
+    return index.is_none() || index.is_ellipsis() || index.is_slice() ||
+           (index.is_tensor() && index.tensor().dim() > 0);
   }
 
   at::indexing::TensorIndex index_of(const Argument& index, const ValueOf& value_of) const {
     if (index.is<Ellipsis>()) return at::indexing::Ellipsis;
     if (const auto* slice = index.get_if<Slice>()) {
-      return at::indexing::Slice(bound(slice->start(), value_of), bound(slice->stop(), value_of), bound(slice->step(), value_of));
+      return at::indexing::Slice(bound(slice->start(), value_of), bound(slice->stop(), value_of),
+                                 bound(slice->step(), value_of));
     }
     if (index.is<List>()) fail("a list within an index cannot be run: pass a tensor");
     const c10::IValue value = to_ivalue(index, value_of, node_, field_of(1));

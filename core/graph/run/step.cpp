@@ -71,12 +71,14 @@ std::unique_ptr<Step> make_step(const Node& node, const GraphModule& module, Bod
       if (auto step = make_higher_order_step(node, module, bodies)) return step;
       if (auto step = make_mode_step(node)) return step;
       if (auto step = make_torch_step(node)) return step;
-      throw GraphError(node.name(), "target", "'" + node.target() +
-                                                  "' is no operator of this LibTorch, and no function that the "
-                                                  "interpreter knows");
+      throw GraphError(node.name(), "target",
+                       "'" + node.target() +
+                           "' is no operator of this LibTorch, and no function that the "
+                           "interpreter knows");
     default:
-      throw GraphError(node.name(), "op", std::string(to_string(node.op())) + " '" + node.target() +
-                                              "' cannot be run; operators of the dispatcher can");
+      throw GraphError(node.name(), "op",
+                       std::string(to_string(node.op())) + " '" + node.target() +
+                           "' cannot be run; operators of the dispatcher can");
   }
 }
 

@@ -22,7 +22,7 @@ struct Target {
 // A number where an operator wants a tensor, as PyTorch's Python binding does it: it takes part in type promotion as a
 // number.
 at::Tensor wrapped_number(const at::Scalar& number) {
-  const c10::ScalarType dtype = number.isBoolean()       ? c10::kBool
+  const c10::ScalarType dtype = number.isBoolean()         ? c10::kBool
                                 : number.isIntegral(false) ? c10::kLong
                                 : number.isComplex()       ? c10::kComplexDouble
                                                            : c10::kDouble;

@@ -24,7 +24,8 @@ class Verifier {
 
   void run() {
     const Graph& graph = module_.graph();
-    MetadataCheck metadata(graph, [this](const std::string& field, const std::string& message) { add(field, message); });
+    MetadataCheck metadata(graph,
+                           [this](const std::string& field, const std::string& message) { add(field, message); });
     for (const Node& node : graph) {
       node_ = &node;
       if (!names_.insert(node.name()).second) add("name", "another node has it");
@@ -75,7 +76,8 @@ class Verifier {
     std::size_t outputs = 0;
     for (const Node& node : graph) outputs += node.op() == Op::Output ? 1 : 0;
     if (outputs != 1) add("output", "there must be one, and there are " + std::to_string(outputs));
-    if (edges_ != uses_) add("users", "there are " + std::to_string(uses_) + " of them for " + std::to_string(edges_) + " inputs");
+    if (edges_ != uses_)
+      add("users", "there are " + std::to_string(uses_) + " of them for " + std::to_string(edges_) + " inputs");
     if (outputs == 1 && graph.last()->op() != Op::Output) add("output", "must be the last node");
   }
 
@@ -126,7 +128,8 @@ class Verifier {
 
   static bool is_constant(const Argument& argument) {
     bool constant = true;
-    for_each_leaf(argument, [&constant](const Argument& leaf) { constant &= !leaf.is<Node*>() && !leaf.is<SymExpr>(); });
+    for_each_leaf(argument,
+                  [&constant](const Argument& leaf) { constant &= !leaf.is<Node*>() && !leaf.is<SymExpr>(); });
     return constant;
   }
 
@@ -144,7 +147,9 @@ class Verifier {
 
 }  // namespace
 
-std::string to_string(const Problem& problem) { return GraphError(problem.node, problem.field, problem.message).what(); }
+std::string to_string(const Problem& problem) {
+  return GraphError(problem.node, problem.field, problem.message).what();
+}
 
 std::vector<Problem> verify(const GraphModule& module) {
   try {

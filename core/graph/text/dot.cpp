@@ -40,7 +40,8 @@ std::string to_dot(const Graph& graph, const std::string& name) {
     text += "  " + dot_string(node.name()) + " [shape=" + shape(node.op()) + ", label=" + label(node) + "];\n";
   }
   for (const Node& node : graph) {
-    for (const Node* input : node.input_nodes()) text += "  " + dot_string(input->name()) + " -> " + dot_string(node.name()) + ";\n";
+    for (const Node* input : node.input_nodes())
+      text += "  " + dot_string(input->name()) + " -> " + dot_string(node.name()) + ";\n";
   }
   return text + "}\n";
 }

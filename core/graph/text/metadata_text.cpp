@@ -90,7 +90,8 @@ Origin origin_from(const Dict& dict) {
 Dict to_dict(const TensorMeta& tensor) {
   const TensorMeta defaults;
   Dict dict = {{"dtype", tensor.dtype}, {"sizes", to_argument(tensor.sizes)}, {"strides", to_argument(tensor.strides)}};
-  if (!(tensor.storage_offset == defaults.storage_offset)) dict.emplace_back("offset", to_argument(tensor.storage_offset));
+  if (!(tensor.storage_offset == defaults.storage_offset))
+    dict.emplace_back("offset", to_argument(tensor.storage_offset));
   if (tensor.device != defaults.device) dict.emplace_back("device", tensor.device);
   if (tensor.layout != defaults.layout) dict.emplace_back("layout", tensor.layout);
   if (tensor.requires_grad) dict.emplace_back("requires_grad", true);

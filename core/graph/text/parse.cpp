@@ -54,7 +54,8 @@ class Parser {
     const Argument number = values_.value({});
     const auto* at = number.get_if<std::int64_t>();
     const bool is_known = at != nullptr && *at >= 0 && *at < static_cast<std::int64_t>(modules_.size());
-    if (!is_known || modules_[static_cast<std::size_t>(*at)] == nullptr) scanner_.fail("no module of this number ends before this");
+    if (!is_known || modules_[static_cast<std::size_t>(*at)] == nullptr)
+      scanner_.fail("no module of this number ends before this");
     return modules_[static_cast<std::size_t>(*at)];
   }
 

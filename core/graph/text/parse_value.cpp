@@ -66,10 +66,12 @@ Argument ValueParser::value(const NodesByName& nodes) {
 }
 
 Argument ValueParser::number(const std::string& word) {
-  if (word == "nan" || word == "-nan") return std::copysign(std::numeric_limits<double>::quiet_NaN(), word == "nan" ? 1.0 : -1.0);
+  if (word == "nan" || word == "-nan")
+    return std::copysign(std::numeric_limits<double>::quiet_NaN(), word == "nan" ? 1.0 : -1.0);
   const char* end = word.data() + word.size();
   std::int64_t whole = 0;
-  if (const auto [at, error] = std::from_chars(word.data(), end, whole); error == std::errc() && at == end) return whole;
+  if (const auto [at, error] = std::from_chars(word.data(), end, whole); error == std::errc() && at == end)
+    return whole;
   const std::size_t digits = word.starts_with('-') ? 1 : 0;
   if (word.size() > digits && std::all_of(word.begin() + static_cast<std::ptrdiff_t>(digits), word.end(), is_digit)) {
     scanner_.fail(word + " does not fit into 64 bits");

@@ -90,7 +90,8 @@ class Printer {
 
  private:
   void print(const Node& node, const std::string& indent) {
-    out_ += indent + '%' + node.name() + " = " + std::string(to_string(node.op())) + ' ' + json_string(node.target()) + ' ';
+    out_ +=
+        indent + '%' + node.name() + " = " + std::string(to_string(node.op())) + ' ' + json_string(node.target()) + ' ';
     put(node.args());
     if (!node.kwargs().empty()) {
       out_ += ' ';

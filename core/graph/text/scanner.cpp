@@ -77,7 +77,8 @@ std::string Scanner::quoted() {
     } else if (code == 'u' && at_ + 4 <= text_.size()) {
       unsigned value = 0;
       const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + at_ + 4, value, 16);
-      if (error != std::errc() || end != text_.data() + at_ + 4 || value > 0x7f) fail("the string has an unknown escape");
+      if (error != std::errc() || end != text_.data() + at_ + 4 || value > 0x7f)
+        fail("the string has an unknown escape");
       out += static_cast<char>(value);
       at_ += 4;
     } else {

@@ -12,11 +12,11 @@ class Scanner {
   explicit Scanner(std::string_view text) : text_(text) {}
 
   bool at_end();
-  bool next_is(std::string_view word);   // leaves it there; what was read last stays the last word
-  bool take(std::string_view word);      // takes it if it is there
+  bool next_is(std::string_view word);  // leaves it there; what was read last stays the last word
+  bool take(std::string_view word);     // takes it if it is there
   void expect(std::string_view word);
-  std::string word();                    // letters, digits, '_', '+', '-' and '.': names and numbers; not empty
-  std::string quoted();                  // a string in double quotes
+  std::string word();    // letters, digits, '_', '+', '-' and '.': names and numbers; not empty
+  std::string quoted();  // a string in double quotes
   [[noreturn]] void fail(const std::string& message) const;  // at where the last word began
 
  private:

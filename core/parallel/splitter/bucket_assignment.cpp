@@ -52,8 +52,8 @@ class BucketAssignment {
     if (is_full()) close_or_extend();
     ForwardBucket& bucket = filling_.back().bucket;
     for (auto& [name, bytes] : uses_.of(node)) {
-      TORCH_CHECK_VALUE(!__builtin_add_overflow(bucket.bytes, bytes, &bucket.bytes), "the bytes of the bucket of parameter ",
-                        name, " do not fit into 63 bits");
+      TORCH_CHECK_VALUE(!__builtin_add_overflow(bucket.bytes, bytes, &bucket.bytes),
+                        "the bytes of the bucket of parameter ", name, " do not fit into 63 bits");
       bucket.parameters.push_back(std::move(name));
     }
     // An attribute is fetched outside of all pieces; PyTorch takes it for a value of its piece nevertheless.

@@ -15,8 +15,8 @@ struct Extension {
   std::optional<std::int64_t> bytes;  // none: it was full from the start, so that nobody noted when it had a node
 };
 
-// With a first cap of 0 the bucket at the graph's end is full before it has a node; as in PyTorch its extended_ops count
-// that one too.
+// With a first cap of 0 the bucket at the graph's end is full before it has a node; as in PyTorch its extended_ops
+// count that one too.
 inline Extension extension_of(const std::vector<ForwardBucket>& buckets, std::size_t index) {
   const ForwardBucket& bucket = buckets[index];
   const bool from_the_start = index + 1 == buckets.size() && bucket.bytes_before_extension == 0;

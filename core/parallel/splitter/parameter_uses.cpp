@@ -137,7 +137,8 @@ void ParameterUses::add_module(const std::string& target, const std::string& pre
       uses.push_back({identity_of(attribute), path + name, &attribute.meta});
     }
     const auto& below = module->submodules();
-    for (auto sub = below.rbegin(); sub != below.rend(); ++sub) waiting.emplace_back(sub->second.get(), path + sub->first + ".");
+    for (auto sub = below.rbegin(); sub != below.rend(); ++sub)
+      waiting.emplace_back(sub->second.get(), path + sub->first + ".");
   }
 }
 

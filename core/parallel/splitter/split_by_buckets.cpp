@@ -38,9 +38,10 @@ void warn_of_no_split(const ForwardBucket& bucket, const BucketSplitterOptions& 
   } else if (bucket.bytes == 0) {
     warnings.push_back("the graph was not split: the parameters that it uses have no bytes");
   } else if (bucket.bytes >= options.first_bucket_bytes_cap && warnings.empty()) {
-    warnings.push_back(fmt::format("the graph was not split: no bytes of parameters come before the node that fills the "
-                                   "first bucket ({} of {} bytes)",
-                                   bucket.bytes, options.first_bucket_bytes_cap));
+    warnings.push_back(
+        fmt::format("the graph was not split: no bytes of parameters come before the node that fills the "
+                    "first bucket ({} of {} bytes)",
+                    bucket.bytes, options.first_bucket_bytes_cap));
   }
 }
 

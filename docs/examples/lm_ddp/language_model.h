@@ -40,15 +40,12 @@ struct BlockImpl : torch::nn::Module {
   }
 
  private:
-  static torch::nn::LayerNormOptions norm_of(std::int64_t width) {
-    return torch::nn::LayerNormOptions({width});
-  }
+  static torch::nn::LayerNormOptions norm_of(std::int64_t width) { return torch::nn::LayerNormOptions({width}); }
 
   at::Tensor attention(const at::Tensor& x, const at::Tensor& hidden) {
     const auto batch = x.size(0), time = x.size(1), width = x.size(2);
     const auto qkv = to_qkv(x).view({batch, time, 3, heads, width / heads}).permute({2, 0, 3, 1, 4});
-    const auto scores =
-        at::matmul(qkv[0], qkv[1].transpose(-2, -1)) / std::sqrt(static_cast<double>(width / heads));
+    const auto scores = at::matmul(qkv[0], qkv[1].transpose(-2, -1)) / std::sqrt(static_cast<double>(width / heads));
     const auto weights = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()).softmax(-1);
     return at::matmul(weights, qkv[2]).transpose(1, 2).reshape({batch, time, width});
   }
@@ -64,11 +61,10 @@ struct LanguageModelImpl : torch::nn::Module {
       : shape(shape),
         bytes(register_module("bytes", torch::nn::Embedding(256, shape.width))),
         positions(register_module("positions", torch::nn::Embedding(shape.context, shape.width))),
-        last_norm(
-            register_module("last_norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({shape.width})))),
+        last_norm(register_module("last_norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({shape.width})))),
         hidden(register_buffer("hidden", at::ones({shape.context, shape.context}, at::kBool).triu(1))) {
-    TORCH_CHECK(shape.width % shape.heads == 0, "width (", shape.width, ") must be a multiple of heads (",
-                shape.heads, ")");
+    TORCH_CHECK(shape.width % shape.heads == 0, "width (", shape.width, ") must be a multiple of heads (", shape.heads,
+                ")");
     for (std::int64_t i = 0; i < shape.layers; ++i) {
       blocks.push_back(register_module("block" + std::to_string(i), Block(shape.width, shape.heads)));
     }

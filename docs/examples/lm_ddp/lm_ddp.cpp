@@ -44,8 +44,8 @@ LanguageModel double_copy(LanguageModel& model) {
 // Rank 0 alone trains on the batch of all ranks. Every rank has as many rows, so the mean over ranks of their
 // mean losses is the mean over all rows. Float32 gradients may differ from float64 ones by rounding: 1e-5 of
 // their length.
-void check_gradients(rehearse::RankContext& ctx, LanguageModel& model, const Shards& shards,
-                     std::int64_t step, std::int64_t rows) {
+void check_gradients(rehearse::RankContext& ctx, LanguageModel& model, const Shards& shards, std::int64_t step,
+                     std::int64_t rows) {
   auto reference = double_copy(model);
   std::vector<at::Tensor> inputs, targets;
   for (int rank = 0; rank < ctx.size(); ++rank) {
@@ -59,8 +59,8 @@ void check_gradients(rehearse::RankContext& ctx, LanguageModel& model, const Sha
     const double error = (item.value().grad() - expected).norm().item<double>();
     const double length = expected.norm().item<double>();
     ctx.expect(error <= 1e-5 * length + 1e-9, "gradients equal those of one process with the whole batch",
-               item.key() + " in step " + std::to_string(step) + ": off by " + std::to_string(error) +
-                   ", length " + std::to_string(length));
+               item.key() + " in step " + std::to_string(step) + ": off by " + std::to_string(error) + ", length " +
+                   std::to_string(length));
   }
 }
 
@@ -77,18 +77,16 @@ double mean(const std::vector<double>& values, std::size_t first, std::size_t co
 }
 
 void train(rehearse::RankContext& ctx, const rehearse::Parameters& parameters) {
-  const ModelShape shape{parameters.integer("context"), parameters.integer("layers"),
-                         parameters.integer("width"), parameters.integer("heads"), parameters.flag("tied")};
+  const ModelShape shape{parameters.integer("context"), parameters.integer("layers"), parameters.integer("width"),
+                         parameters.integer("heads"), parameters.flag("tied")};
   const auto steps = parameters.integer("steps"), rows = parameters.integer("batch");
   const auto reference_every = parameters.integer("reference_every");
   const Shards shards(read_text(parameters.text("text")), ctx.size(), shape.context);
 
   LanguageModel model(shape);
   rehearse::DistributedDataParallel ddp(
-      model, ctx.group(),
-      {.bucket_cap_mb = parameters.number("bucket_cap_mb"), .gradient_as_bucket_view = true});
-  torch::optim::AdamW optimizer(ddp.parameters(),
-                                torch::optim::AdamWOptions(parameters.number("learning_rate")));
+      model, ctx.group(), {.bucket_cap_mb = parameters.number("bucket_cap_mb"), .gradient_as_bucket_view = true});
+  torch::optim::AdamW optimizer(ddp.parameters(), torch::optim::AdamWOptions(parameters.number("learning_rate")));
 
   std::vector<double> losses;
   for (std::int64_t step = 0; step < steps; ++step) {
@@ -105,8 +103,7 @@ void train(rehearse::RankContext& ctx, const rehearse::Parameters& parameters) {
 
   const std::size_t quarter = std::max<std::size_t>(1, losses.size() / 4);
   const double first = mean(losses, 0, quarter), last = mean(losses, losses.size() - quarter, quarter);
-  ctx.expect(last < first, "the loss falls",
-             std::to_string(first) + " at first, " + std::to_string(last) + " at last");
+  ctx.expect(last < first, "the loss falls", std::to_string(first) + " at first, " + std::to_string(last) + " at last");
 }
 
 REHEARSE_PROGRAM(lm_ddp){

@@ -49,17 +49,16 @@ class Shards {
   Shards(std::string text, int ranks, std::int64_t context)
       : text_(std::move(text)), shard_(static_cast<std::int64_t>(text_.size()) / ranks), context_(context) {
     if (shard_ < context + 2) {
-      throw std::runtime_error("the text has " + std::to_string(text_.size()) + " bytes; " +
-                               std::to_string(ranks) + " ranks with a context of " + std::to_string(context) +
-                               " need " + std::to_string(ranks * (context + 2)));
+      throw std::runtime_error("the text has " + std::to_string(text_.size()) + " bytes; " + std::to_string(ranks) +
+                               " ranks with a context of " + std::to_string(context) + " need " +
+                               std::to_string(ranks * (context + 2)));
     }
   }
 
   Batch batch(int rank, std::int64_t step, std::int64_t rows) const {
     auto windows = at::empty({rows, context_ + 1}, at::kLong);
     for (std::int64_t row = 0; row < rows; ++row) {
-      const auto start =
-          rank * shard_ + static_cast<std::int64_t>(mix(rank, step, row) % (shard_ - context_));
+      const auto start = rank * shard_ + static_cast<std::int64_t>(mix(rank, step, row) % (shard_ - context_));
       for (std::int64_t i = 0; i <= context_; ++i) {
         windows.mutable_data_ptr<std::int64_t>()[row * (context_ + 1) + i] =
             static_cast<unsigned char>(text_[start + i]);

@@ -60,8 +60,7 @@ std::string bash_completion(const Completed& completed) {
     for (const auto& option : command.options) {
       names.push_back(fmt::format("{}{}", option.name, option.value.empty() ? "" : "="));
       if (option.value.empty()) continue;
-      values += fmt::format("    {}:{}) {}; return ;;\n", command.name, option.name,
-                            taking(option.takes, completed));
+      values += fmt::format("    {}:{}) {}; return ;;\n", command.name, option.name, taking(option.takes, completed));
     }
     options += fmt::format("      {}) {} ;;\n", command.name, words(names));
     operands += fmt::format("    {}) {} ;;\n", command.name, taking(command.operand.takes, completed));

@@ -23,23 +23,21 @@ std::string taking(Takes takes, const Completed& completed) {
 std::string fish_completion(const Completed& completed) {
   const auto complete = fmt::format("complete -c {} ", shell_word(completed.name));
   const auto first = complete + "-n __fish_use_subcommand ";
-  auto text = fmt::format("# fish completion of {0}; made by `{0} completion fish`\n{1}-f\n", completed.name,
-                          complete);
+  auto text = fmt::format("# fish completion of {0}; made by `{0} completion fish`\n{1}-f\n", completed.name, complete);
   text += first + "-a help -d 'Prints all options of a command'\n";
   text += first + "-l help -d 'print the commands'\n";
   text += first + "-l version -d 'print the version'\n";
-  text += fmt::format("{}-n '__fish_seen_subcommand_from help' -x -a '{}'\n", complete,
-                      fmt::join(command_names(), " "));
+  text +=
+      fmt::format("{}-n '__fish_seen_subcommand_from help' -x -a '{}'\n", complete, fmt::join(command_names(), " "));
   for (const auto& command : grammar()) {
     text += fmt::format("{}-a {} -d '{}'\n", first, command.name, inside_quotes(headline(command)));
     const auto here = fmt::format("{}-n '__fish_seen_subcommand_from {}' ", complete, command.name);
     for (const auto& option : command.options) {
       const auto value = option.value.empty() ? "" : " " + taking(option.takes, completed);
-      text += fmt::format("{}-l {}{} -d '{}'\n", here, option.name.substr(2), value,
-                          inside_quotes(option.summary));
+      text += fmt::format("{}-l {}{} -d '{}'\n", here, option.name.substr(2), value, inside_quotes(option.summary));
     }
-    text += fmt::format("{}-l help -d 'print the options'\n{}{}\n", here, here,
-                        taking(command.operand.takes, completed));
+    text +=
+        fmt::format("{}-l help -d 'print the options'\n{}{}\n", here, here, taking(command.operand.takes, completed));
   }
   return text;
 }

@@ -48,13 +48,11 @@ std::string description(std::string_view text) {
 std::string arguments_of(const CommandSpec& command, const Completed& completed) {
   std::string text = "_arguments '--help[print the options]'";
   for (const auto& option : command.options) {
-    const auto value =
-        option.value.empty() ? "" : fmt::format(":{}:{}", option.value, taking(option.takes, completed));
+    const auto value = option.value.empty() ? "" : fmt::format(":{}:{}", option.value, taking(option.takes, completed));
     text += fmt::format(" \\\n        '{}{}[{}]{}'", option.name, option.value.empty() ? "" : "=",
                         description(option.summary), value);
   }
-  return text + fmt::format(" \\\n        '1:{}:{}'", command.operand.name,
-                            taking(command.operand.takes, completed));
+  return text + fmt::format(" \\\n        '1:{}:{}'", command.operand.name, taking(command.operand.takes, completed));
 }
 
 }  // namespace

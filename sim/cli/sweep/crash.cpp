@@ -42,8 +42,8 @@ std::string past_its_time(const SweepSetup& setup) {
   return fmt::format("did not end within {} s (--time-limit)", setup.arguments.time_limit->count());
 }
 
-std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64_t seed,
-                                            std::optional<int> status, const LastWords& words, int printed) {
+std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64_t seed, std::optional<int> status,
+                                            const LastWords& words, int printed) {
   auto scenario = setup.scenario;
   scenario.world.seed = seed;
   scenario.output.leave_events_out();
@@ -52,8 +52,7 @@ std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64
   try {
     const auto folder = seed_folder(scenario, seed);
     const OutputFolder out(folder);
-    report.replay =
-        fmt::format("{} replay {}", shell_word(setup.arguments.self), shell_word(out.log().string()));
+    report.replay = fmt::format("{} replay {}", shell_word(setup.arguments.self), shell_word(out.log().string()));
     report.files = files_of(out, scenario);
     keep_printed(printed, folder, report);
     sim::write_run_log(out.log(), begun_log(scenario, setup.arguments));

@@ -19,7 +19,7 @@ std::string past_its_time(const SweepSetup& setup);
 // The report on a seed whose worker died with `status` (as from waitpid), or (nothing) was killed because it
 // was past its time; written beside a log that replays the seed. And what went wrong while they were written.
 // `words` is what the worker had noted, `printed` what it had printed.
-std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64_t seed,
-                                            std::optional<int> status, const LastWords& words, int printed);
+std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64_t seed, std::optional<int> status,
+                                            const LastWords& words, int printed);
 
 }  // namespace rehearse::cli

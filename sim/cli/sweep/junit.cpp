@@ -64,13 +64,13 @@ std::string failure_element(const Report& report) {
 void write_junit(std::ostream& out, const std::string& program, const SeedResults& results) {
   const auto counts = counts_of(results);
   const auto name = escaped(program);
-  const auto totals = fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3f}\"",
-                                  results.size(), counts.failures, counts.errors, counts.seconds);
+  const auto totals = fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3f}\"", results.size(),
+                                  counts.failures, counts.errors, counts.seconds);
   out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
   out << fmt::format("<testsuites {}>\n  <testsuite name=\"{}\" {}>\n", totals, name, totals);
   for (const auto& [seed, result] : results) {
-    const auto head = fmt::format("    <testcase classname=\"{}\" name=\"seed {}\" time=\"{:.3f}\"", name,
-                                  seed, result.seconds);
+    const auto head =
+        fmt::format("    <testcase classname=\"{}\" name=\"seed {}\" time=\"{:.3f}\"", name, seed, result.seconds);
     if (result.failure) {
       out << head << ">\n" << failure_element(*result.failure) << "    </testcase>\n";
     } else {

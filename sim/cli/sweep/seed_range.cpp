@@ -20,8 +20,7 @@ std::optional<SeedRange> parse_seed_range(std::string_view text) {
 }
 
 std::string to_string(const SeedRange& range) {
-  return range.first == range.last ? fmt::format("{}", range.first)
-                                   : fmt::format("{}..{}", range.first, range.last);
+  return range.first == range.last ? fmt::format("{}", range.first) : fmt::format("{}..{}", range.first, range.last);
 }
 
 }  // namespace rehearse::cli

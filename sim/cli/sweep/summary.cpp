@@ -74,9 +74,8 @@ std::string found_text(const SweepOutcome& outcome, bool colour) {
   }
   std::size_t failed = 0;
   for (const auto& bug : bugs) failed += bug.seeds.size();
-  auto text =
-      fmt::format("{}: {} of {}{}, {}{}\n", coloured("FAILED", false, colour), failed,
-                  count_text(ran, "seed"), runs_text, count_text(bugs.size(), "bug"), stopped_text(outcome));
+  auto text = fmt::format("{}: {} of {}{}, {}{}\n", coloured("FAILED", false, colour), failed, count_text(ran, "seed"),
+                          runs_text, count_text(bugs.size(), "bug"), stopped_text(outcome));
   if (failed == 1) return text + sim::to_text(*bugs.front().first, {.colour = colour});
   for (std::size_t i = 0; i < bugs.size(); ++i) text += bug_text(bugs[i], i + 1);
   return text + fmt::format("replay: {}\n", bugs.front().first->replay);
@@ -93,10 +92,9 @@ std::string to_text(const SweepOutcome& outcome, bool colour) {
 }
 
 std::string to_json(const SweepOutcome& outcome) {
-  nlohmann::ordered_json json = {
-      {"program", outcome.program},    {"seeds", to_string(outcome.asked)},
-      {"ran", outcome.results.size()}, {"different_runs", different_runs(outcome.results)},
-      {"stopped", outcome.stopped},    {"interrupted", outcome.interrupted}};
+  nlohmann::ordered_json json = {{"program", outcome.program},    {"seeds", to_string(outcome.asked)},
+                                 {"ran", outcome.results.size()}, {"different_runs", different_runs(outcome.results)},
+                                 {"stopped", outcome.stopped},    {"interrupted", outcome.interrupted}};
   auto& bugs = json["bugs"] = nlohmann::ordered_json::array();
   for (const auto& bug : bugs_of(outcome.results)) {
     bugs.push_back({{"verdict", to_string(bug.first->verdict)},

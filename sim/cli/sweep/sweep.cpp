@@ -86,8 +86,8 @@ class Sweep {
 
   std::string failures_text() const {
     if (failures_.empty()) return "no failures";
-    return fmt::format("{} failure{}, the first with seed {}", failures_.size(),
-                       failures_.size() == 1 ? "" : "s", *failures_.begin());
+    return fmt::format("{} failure{}, the first with seed {}", failures_.size(), failures_.size() == 1 ? "" : "s",
+                       *failures_.begin());
   }
 
   const sim::Scenario& scenario_;
@@ -108,8 +108,8 @@ int jobs_of(const Arguments& arguments) {
 std::string banner(const sim::Scenario& scenario, const Arguments& arguments, int jobs) {
   return fmt::format("rehearse {} program={} seeds={} schedule={} ranks={} jobs={}\n", REHEARSE_VERSION,
                      scenario.program, to_string(*arguments.seeds),
-                     scenario.world.schedule == Schedule::random ? "random" : "round_robin",
-                     scenario.world.ranks, jobs);
+                     scenario.world.schedule == Schedule::random ? "random" : "round_robin", scenario.world.ranks,
+                     jobs);
 }
 
 // Opened before the sweep: a wrong path must not cost a night.

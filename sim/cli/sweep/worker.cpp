@@ -22,8 +22,7 @@ namespace {
 
 class Worker {
  public:
-  Worker(const SweepSetup& setup, WorkerFiles files)
-      : setup_(setup), files_(files), scenario_(setup.scenario) {
+  Worker(const SweepSetup& setup, WorkerFiles files) : setup_(setup), files_(files), scenario_(setup.scenario) {
     scenario_.output.leave_events_out();  // those of one seed are a run of its own
   }
 
@@ -66,8 +65,7 @@ class Worker {
     const auto folder = seed_folder(scenario_, report.seed);
     try {
       const OutputFolder out(folder);
-      report.replay =
-          fmt::format("{} replay {}", shell_word(setup_.arguments.self), shell_word(out.log().string()));
+      report.replay = fmt::format("{} replay {}", shell_word(setup_.arguments.self), shell_word(out.log().string()));
       report.files = files_of(out, scenario_);
       keep_printed(files_.printed, folder, report);
       write_run_files(out, scenario_, report, begun_log(scenario_, setup_.arguments), world);

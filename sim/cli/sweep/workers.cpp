@@ -44,9 +44,7 @@ Workers::Workers(const SweepSetup& setup, int jobs) : setup_(setup) {
   for (int i = 0; i < jobs; ++i) processes_.push_back(spawn());
 }
 
-bool Workers::is_idle(const Process& process) noexcept {
-  return process.pid >= 0 && !process.seed;
-}
+bool Workers::is_idle(const Process& process) noexcept { return process.pid >= 0 && !process.seed; }
 
 Workers::~Workers() {
   for (auto& process : processes_) end(process, process.seed.has_value());
@@ -68,8 +66,12 @@ Workers::Process Workers::spawn() {
   if (pid == 0) {
     // The other workers' pipes are not this one's to keep open.
     processes_.clear();
-    { const Fd theirs = std::move(seeds.write_end); }
-    { const Fd theirs = std::move(answers.read_end); }
+    {
+      const Fd theirs = std::move(seeds.write_end);
+    }
+    {
+      const Fd theirs = std::move(answers.read_end);
+    }
     const LastWordsScope scope(*words);
     work(setup_, {seeds.read_end.get(), answers.write_end.get(), printed.get()});
   }
@@ -82,9 +84,7 @@ Workers::Process Workers::spawn() {
   return process;
 }
 
-bool Workers::has_idle() const noexcept {
-  return std::any_of(processes_.begin(), processes_.end(), is_idle);
-}
+bool Workers::has_idle() const noexcept { return std::any_of(processes_.begin(), processes_.end(), is_idle); }
 
 bool Workers::has_busy() const noexcept {
   return std::any_of(processes_.begin(), processes_.end(),
@@ -106,8 +106,7 @@ void Workers::start(std::uint64_t seed) {
 
 std::vector<Workers::Done> Workers::wait(std::chrono::milliseconds longest) {
   std::vector<pollfd> waiting;
-  for (const auto& process : processes_)
-    waiting.push_back({process.seed ? process.answers.get() : -1, POLLIN, 0});
+  for (const auto& process : processes_) waiting.push_back({process.seed ? process.answers.get() : -1, POLLIN, 0});
   if (poll(waiting.data(), waiting.size(), static_cast<int>(longest.count())) < 0) {
     if (errno == EINTR) return {};
     throw std::system_error(errno, std::generic_category(), "waiting for workers");
@@ -166,7 +165,9 @@ Workers::Done Workers::buried(Process& process) {
 int Workers::end(Process& process, bool kill) {
   if (process.pid < 0) return 0;
   if (kill) ::kill(process.pid, SIGKILL);
-  { const Fd no_more_seeds = std::move(process.seeds); }
+  {
+    const Fd no_more_seeds = std::move(process.seeds);
+  }
   int status = 0;
   while (waitpid(process.pid, &status, 0) < 0 && errno == EINTR) {
   }

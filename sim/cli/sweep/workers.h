@@ -49,7 +49,7 @@ class Workers {
   struct Process {
     pid_t pid = -1;
     Fd seeds, answers, printed;
-    SharedLastWords words;  // of the seed under way
+    SharedLastWords words;              // of the seed under way
     std::optional<std::uint64_t> seed;  // under way
     std::chrono::nanoseconds since{};
     int asked = 0;  // how often it was asked to end, being past its time

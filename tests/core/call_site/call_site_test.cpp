@@ -20,9 +20,7 @@ using testing::StartsWith;
 
 namespace rehearse::fakes_of_call_site_test {
 
-[[gnu::noinline]] CallSite library_call() {
-  return CallSite::capture();
-}
+[[gnu::noinline]] CallSite library_call() { return CallSite::capture(); }
 
 template <class Work>
 [[gnu::noinline]] CallSite library_calls(const Work& work) {
@@ -38,9 +36,7 @@ namespace {
 namespace fakes = rehearse::fakes_of_call_site_test;
 
 // Line tables are there in debug builds only; without them a frame is just a name.
-bool has_lines() {
-  return !CallSite::capture().user_frame().file.empty();
-}
+bool has_lines() { return !CallSite::capture().user_frame().file.empty(); }
 
 [[gnu::noinline]] CallSite train_step(int& line) {
   line = __LINE__ + 1;
@@ -57,9 +53,7 @@ struct Model {
   }
 };
 
-[[gnu::always_inline]] inline CallSite inlined_helper() {
-  return fakes::library_call();
-}
+[[gnu::always_inline]] inline CallSite inlined_helper() { return fakes::library_call(); }
 
 [[gnu::noinline]] CallSite calls_inlined_helper(int& line) {
   line = __LINE__ + 1;
@@ -172,9 +166,8 @@ TEST(SymbolNames, ShortName_KeepsWhatAReaderRecognises) {
   EXPECT_EQ(short_name("(anonymous namespace)::step(int) [clone .isra.0]"), "step");
   EXPECT_EQ(short_name("std::vector<int> app::load<float, std::less<int> >(int)"), "app::load");
   EXPECT_EQ(short_name("main::{lambda(int)#1}::operator()(int) const"), "main::lambda");
-  EXPECT_EQ(
-      short_name("run(int)::{lambda(std::function<void ()>)#2}::operator()(std::function<void ()>) const"),
-      "run::lambda");
+  EXPECT_EQ(short_name("run(int)::{lambda(std::function<void ()>)#2}::operator()(std::function<void ()>) const"),
+            "run::lambda");
   EXPECT_EQ(short_name("(anonymous namespace)::run::<lambda(int)>::operator()"), "run::lambda");
   EXPECT_EQ(short_name("operator()"), "lambda");
   EXPECT_EQ(short_name("app::Matrix::operator()(int, int)"), "app::Matrix::operator()");

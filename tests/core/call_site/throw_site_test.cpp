@@ -62,15 +62,9 @@ std::string where_thrown(const std::function<void()>& body) {
   return "nothing was thrown";
 }
 
-[[gnu::noinline]] void throws_here() {
-  throw std::runtime_error("no");
-}
-[[gnu::noinline]] void throws_elsewhere() {
-  throw std::logic_error("no");
-}
-[[gnu::noinline]] void library_throws(std::vector<int>& empty) {
-  empty.at(3) = 1;
-}
+[[gnu::noinline]] void throws_here() { throw std::runtime_error("no"); }
+[[gnu::noinline]] void throws_elsewhere() { throw std::logic_error("no"); }
+[[gnu::noinline]] void library_throws(std::vector<int>& empty) { empty.at(3) = 1; }
 
 // Its destructor throws and catches, as clean-up code may.
 struct ThrowsWhileUnwinding {

@@ -50,9 +50,11 @@ TEST_F(Coalescing, RanksThatCoalesceDifferently_AreToldWhereTheyDiffer) {
       {into_tensor({1, 2}), into_tensor({1, 2, 3}), {{"operations", "2", "3"}}},
       {into_tensor({1, 2}), into_tensor({1, 3}), {{"shape of operation 2", "[2]", "[3]"}}},
       {into_tensor({1}), gathered(1), {{"op", "coalesced", "_allgather_base"}}},
-      {by_hand({reduced(1), reduced(1)}), by_hand({reduced(1), gathered(1)}),
+      {by_hand({reduced(1), reduced(1)}),
+       by_hand({reduced(1), gathered(1)}),
        {{"op of operation 2", "allreduce", "_allgather_base"}}},
-      {by_hand({reduced(1), reduced(2)}), by_hand({reduced(1, c10d::ReduceOp::MAX), reduced(2)}),
+      {by_hand({reduced(1), reduced(2)}),
+       by_hand({reduced(1, c10d::ReduceOp::MAX), reduced(2)}),
        {{"reduce_op of operation 1", "sum", "max"}}},
   };
   for (std::size_t i = 0; i < differences.size(); ++i) {
@@ -72,8 +74,10 @@ TEST_F(Coalescing, SplitsOfACoalescedAlltoall_AreComparedToo) {
   run(2, [](int rank, const ProcessGroup& group) {
     group->startCoalescing(at::kCPU);
     allreduce(group, at::ones({1}));
-    alltoall(group, at::ones({4}), at::ones({4}), {2, 2}, rank == 0 ? std::vector<std::int64_t>{2, 2} : std::vector<std::int64_t>{2, 2});
-    alltoall(group, at::ones({rank == 0 ? 4 : 5}), at::ones({4}), rank == 0 ? std::vector<std::int64_t>{2, 2} : std::vector<std::int64_t>{3, 2}, {2, 2});
+    alltoall(group, at::ones({4}), at::ones({4}), {2, 2},
+             rank == 0 ? std::vector<std::int64_t>{2, 2} : std::vector<std::int64_t>{2, 2});
+    alltoall(group, at::ones({rank == 0 ? 4 : 5}), at::ones({4}),
+             rank == 0 ? std::vector<std::int64_t>{2, 2} : std::vector<std::int64_t>{3, 2}, {2, 2});
     group->endCoalescing(at::kCPU)->wait();
   });
   ASSERT_EQ(mismatches.size(), 1u);

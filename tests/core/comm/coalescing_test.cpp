@@ -166,7 +166,8 @@ TEST_F(Coalescing, Wait_NamesTheMissingRanksOfAllParts) {
   });
   ASSERT_EQ(outcome.blocked.size(), 1u) << failure(outcome);
   EXPECT_THAT(outcome.blocked[0].waits_for, ElementsAre(1, 3));
-  EXPECT_EQ(outcome.blocked[0].call, "recv #1 from rank 3 on group \"world\" and recv #3 from rank 1 on group \"world\"");
+  EXPECT_EQ(outcome.blocked[0].call,
+            "recv #1 from rank 3 on group \"world\" and recv #3 from rank 1 on group \"world\"");
 }
 
 // Sends that everybody launches before anybody waits cannot lock up, in a ring or otherwise.

@@ -22,8 +22,11 @@ class Collectives : public CommTest {
  protected:
   Collectives() {
     ON_CALL(fabric, launch).WillByDefault([this](const Transfer& transfer, Completion& done) {
-      Launched seen{transfer.type, transfer.sequence, std::string(transfer.group),
-                    {transfer.global_ranks.begin(), transfer.global_ranks.end()}, {}};
+      Launched seen{transfer.type,
+                    transfer.sequence,
+                    std::string(transfer.group),
+                    {transfer.global_ranks.begin(), transfer.global_ranks.end()},
+                    {}};
       for (const auto* call : transfer.calls) seen.calls.push_back(*call);
       launched.push_back(std::move(seen));
       done.on_complete();
@@ -51,9 +54,8 @@ std::vector<at::Tensor> list_of(int rank, int length, std::vector<std::int64_t> 
 }
 
 TEST_F(Collectives, Allreduce_IsInPlaceWithItsReduceOp) {
-  const auto seen = launch([](int rank, const ProcessGroup& group) {
-    return allreduce(group, of(rank, {2, 3}), c10d::ReduceOp::MAX);
-  });
+  const auto seen = launch(
+      [](int rank, const ProcessGroup& group) { return allreduce(group, of(rank, {2, 3}), c10d::ReduceOp::MAX); });
   EXPECT_EQ(seen.type, OpType::ALLREDUCE);
   EXPECT_EQ(seen.sequence, 1u);
   EXPECT_EQ(seen.group, "world");
@@ -166,9 +168,8 @@ TEST_F(Collectives, ReduceScatterBase_HasOneInput) {
 }
 
 TEST_F(Collectives, AlltoallBase_CountsSplitsInElements) {
-  const auto even = launch([](int rank, const ProcessGroup& group) {
-    return alltoall(group, of(rank, {4, 3}), of(rank, {4, 3}));
-  });
+  const auto even =
+      launch([](int rank, const ProcessGroup& group) { return alltoall(group, of(rank, {4, 3}), of(rank, {4, 3})); });
   EXPECT_EQ(even.type, OpType::ALLTOALL_BASE);
   EXPECT_THAT(even.calls.at(0).input_splits, ElementsAre(6, 6));
   EXPECT_THAT(even.calls.at(0).output_splits, ElementsAre(6, 6));

@@ -44,9 +44,10 @@ TEST_F(Disputes, OddOneOut_IsNamedWhereverItComes) {
     EXPECT_EQ(mismatch.fields, (std::vector<Mismatch::Field>{{"reduce_op", "sum", "max"}}));
     EXPECT_EQ(outcome.stop_reason, to_string(mismatch));
   }
-  EXPECT_EQ(to_string(mismatches[0]),
-            "rank 4 called allreduce(max, float32[2], cpu) where ranks 0-3 called allreduce(sum, float32[2], cpu) as #1 "
-            "of group \"world\": reduce_op max, not sum");
+  EXPECT_EQ(
+      to_string(mismatches[0]),
+      "rank 4 called allreduce(max, float32[2], cpu) where ranks 0-3 called allreduce(sum, float32[2], cpu) as #1 "
+      "of group \"world\": reduce_op max, not sum");
 }
 
 // c10d itself finds no back end for this device; a custom one would come to ours.
@@ -58,9 +59,10 @@ TEST_F(Disputes, TensorOnAnotherDevice_IsSaid) {
   });
   ASSERT_EQ(mismatches.size(), 1u);
   EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"device", "cpu", "meta"}}));
-  EXPECT_EQ(to_string(mismatches[0]),
-            "rank 1 called allreduce(sum, float32[2], meta) where ranks 0,2 called allreduce(sum, float32[2], cpu) as #1 "
-            "of group \"world\": device meta, not cpu");
+  EXPECT_EQ(
+      to_string(mismatches[0]),
+      "rank 1 called allreduce(sum, float32[2], meta) where ranks 0,2 called allreduce(sum, float32[2], cpu) as #1 "
+      "of group \"world\": device meta, not cpu");
 }
 
 TEST_F(Disputes, TwoAgainstTwo_NamesBothSides) {

@@ -39,8 +39,8 @@ TEST_P(FunctionalOps, AllReduce_NewAndInPlace) {
 TEST_P(FunctionalOps, AllGather_NewAndOut) {
   on_ranks(ranks, [this](RankContext& ctx) {
     const auto fresh = op<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::all_gather_into_tensor");
-    const auto into = op<Tensor&(Tensor&, std::int64_t, const std::string&, Tensor&)>(
-        "_c10d_functional::all_gather_into_tensor_out");
+    const auto into =
+        op<Tensor&(Tensor&, std::int64_t, const std::string&, Tensor&)>("_c10d_functional::all_gather_into_tensor_out");
     const auto expected = at::cat(values_of_all({2, 3}, ranks));
     auto input = values({2, 3}, ctx.rank());
     EXPECT_TRUE(at::equal(wait(fresh.call(input, ranks, "world")), expected));
@@ -53,8 +53,8 @@ TEST_P(FunctionalOps, AllGather_NewAndOut) {
 
 TEST_P(FunctionalOps, ReduceScatter_NewAndOut) {
   on_ranks(ranks, [this](RankContext& ctx) {
-    const auto fresh = op<Tensor(const Tensor&, std::string, std::int64_t, std::string)>(
-        "_c10d_functional::reduce_scatter_tensor");
+    const auto fresh =
+        op<Tensor(const Tensor&, std::string, std::int64_t, std::string)>("_c10d_functional::reduce_scatter_tensor");
     const auto into = op<Tensor(const Tensor&, std::string, std::int64_t, std::string, Tensor&)>(
         "_c10d_functional::reduce_scatter_tensor_out");
     const auto expected = sum_of(values_of_all({2 * ranks, 3}, ranks)).slice(0, 2 * ctx.rank(), 2 * ctx.rank() + 2);
@@ -80,7 +80,8 @@ TEST_P(FunctionalOps, AllToAll_UnevenSplits) {
       expected.push_back(at::full({rows(other, ctx.rank()), 2}, 100 * other + ctx.rank(), at::kDouble));
     }
     std::vector<Tensor> sent;
-    for (int to = 0; to < ranks; ++to) sent.push_back(at::full({rows(ctx.rank(), to), 2}, 100 * ctx.rank() + to, at::kDouble));
+    for (int to = 0; to < ranks; ++to)
+      sent.push_back(at::full({rows(ctx.rank(), to), 2}, 100 * ctx.rank() + to, at::kDouble));
     EXPECT_TRUE(at::equal(wait(call.call(at::cat(sent), splits, splits, "world")), at::cat(expected)));
   });
 }
@@ -101,7 +102,8 @@ TEST_P(FunctionalOps, Broadcast_NewAndInPlace) {
 TEST_P(FunctionalOps, Overlapping_WaitedForInAnyOrder) {
   on_ranks(ranks, [this](RankContext& ctx) {
     const auto reduce = op<Tensor(const Tensor&, std::string, std::string)>("_c10d_functional::all_reduce");
-    const auto gather = op<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::all_gather_into_tensor");
+    const auto gather =
+        op<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::all_gather_into_tensor");
     const auto first = reduce.call(values({4}, ctx.rank()), "sum", "world");
     const auto second = gather.call(values({1}, ctx.rank()), ranks, "world");
     const auto third = reduce.call(values({2}, ctx.rank()), "sum", "world");
@@ -136,8 +138,10 @@ TEST_P(FunctionalOps, Coalesced) {
   using Tensors = std::vector<Tensor>;
   on_ranks(ranks, [this](RankContext& ctx) {
     const auto reduce = op<Tensors(Tensors, std::string, std::string)>("_c10d_functional::all_reduce_coalesced");
-    const auto reduce_in_place = op<Tensors(Tensors, std::string, std::string)>("_c10d_functional::all_reduce_coalesced_");
-    const auto gather = op<Tensors(Tensors, std::int64_t, std::string)>("_c10d_functional::all_gather_into_tensor_coalesced");
+    const auto reduce_in_place =
+        op<Tensors(Tensors, std::string, std::string)>("_c10d_functional::all_reduce_coalesced_");
+    const auto gather =
+        op<Tensors(Tensors, std::int64_t, std::string)>("_c10d_functional::all_gather_into_tensor_coalesced");
     const auto scatter = op<Tensors(Tensors, std::string, std::int64_t, std::string)>(
         "_c10d_functional::reduce_scatter_tensor_coalesced");
     const std::vector<std::vector<std::int64_t>> sizes{{ranks, 2}, {3 * ranks}, {ranks, 1, 4}};

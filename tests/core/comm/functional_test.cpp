@@ -25,7 +25,8 @@ class Functional : public ::testing::TestWithParam<int> {
     for (const Tensor& value : values_of_all(sizes, ranks)) inputs.push_back(value.requires_grad_());
     const Tensors expected = reference(inputs);
     Tensor loss = at::zeros({}, at::kDouble);
-    for (int rank = 0; rank < ranks; ++rank) loss = loss + (expected[rank] * weights(expected[rank].sizes(), rank)).sum();
+    for (int rank = 0; rank < ranks; ++rank)
+      loss = loss + (expected[rank] * weights(expected[rank].sizes(), rank)).sum();
     loss.backward();
     on_ranks(ranks, [&](RankContext& ctx) {
       const auto rank = static_cast<std::size_t>(ctx.rank());
@@ -44,76 +45,84 @@ class Functional : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(Functional, AllReduce) {
-  const auto sums = [this](const Tensors& xs) { return Tensors(static_cast<std::size_t>(ranks), at::stack(xs).sum(0)); };
+  const auto sums = [this](const Tensors& xs) {
+    return Tensors(static_cast<std::size_t>(ranks), at::stack(xs).sum(0));
+  };
   compare({3, 2}, [](const Tensor& x, const RankContext& ctx) { return functional::all_reduce(x, ctx.group()); }, sums);
-  compare({2, 3}, [](const Tensor& x, const RankContext& ctx) { return functional::all_reduce(x.t(), ctx.group()).t(); },
-          sums);
+  compare(
+      {2, 3}, [](const Tensor& x, const RankContext& ctx) { return functional::all_reduce(x.t(), ctx.group()).t(); },
+      sums);
 }
 
 TEST_P(Functional, Broadcast) {
   for (const int root : {0, ranks - 1}) {
-    compare({4}, [=](const Tensor& x, const RankContext& ctx) { return functional::broadcast(x, ctx.group(), root); },
-            [&](const Tensors& xs) {
-              return Tensors(static_cast<std::size_t>(ranks), xs[static_cast<std::size_t>(root)]);
-            });
+    compare(
+        {4}, [=](const Tensor& x, const RankContext& ctx) { return functional::broadcast(x, ctx.group(), root); },
+        [&](const Tensors& xs) {
+          return Tensors(static_cast<std::size_t>(ranks), xs[static_cast<std::size_t>(root)]);
+        });
   }
 }
 
 TEST_P(Functional, AllGather_AlongEachDimension) {
   for (const int dim : {0, 1, -1}) {
-    compare({2, 3, 1},
-            [=](const Tensor& x, const RankContext& ctx) { return functional::all_gather_tensor(x, ctx.group(), dim); },
-            [&](const Tensors& xs) { return Tensors(static_cast<std::size_t>(ranks), at::cat(xs, dim)); });
+    compare(
+        {2, 3, 1},
+        [=](const Tensor& x, const RankContext& ctx) { return functional::all_gather_tensor(x, ctx.group(), dim); },
+        [&](const Tensors& xs) { return Tensors(static_cast<std::size_t>(ranks), at::cat(xs, dim)); });
   }
 }
 
 TEST_P(Functional, ReduceScatter_AlongEachDimension) {
   for (const int dim : {0, 1}) {
-    compare({2 * ranks, ranks},
-            [=](const Tensor& x, const RankContext& ctx) {
-              return functional::reduce_scatter_tensor(x, ctx.group(), "sum", dim);
-            },
-            [&](const Tensors& xs) { return at::stack(xs).sum(0).tensor_split(ranks, dim); });
+    compare(
+        {2 * ranks, ranks},
+        [=](const Tensor& x, const RankContext& ctx) {
+          return functional::reduce_scatter_tensor(x, ctx.group(), "sum", dim);
+        },
+        [&](const Tensors& xs) { return at::stack(xs).sum(0).tensor_split(ranks, dim); });
   }
 }
 
 TEST_P(Functional, AllToAll_Even) {
-  compare({2 * ranks, 2},
-          [](const Tensor& x, const RankContext& ctx) { return functional::all_to_all_single(x, ctx.group()); },
-          [&](const Tensors& xs) {
-            Tensors results;
-            for (int to = 0; to < ranks; ++to) {
-              Tensors parts;
-              for (const Tensor& x : xs) parts.push_back(x.slice(0, 2 * to, 2 * to + 2));
-              results.push_back(at::cat(parts));
-            }
-            return results;
-          });
+  compare(
+      {2 * ranks, 2},
+      [](const Tensor& x, const RankContext& ctx) { return functional::all_to_all_single(x, ctx.group()); },
+      [&](const Tensors& xs) {
+        Tensors results;
+        for (int to = 0; to < ranks; ++to) {
+          Tensors parts;
+          for (const Tensor& x : xs) parts.push_back(x.slice(0, 2 * to, 2 * to + 2));
+          results.push_back(at::cat(parts));
+        }
+        return results;
+      });
 }
 
 // Every rank has `ranks` rows and sends one to each but the last two: those get none and two.
 TEST_P(Functional, AllToAll_Uneven) {
   const auto rows = [this](int to) { return to == ranks - 1 ? 2 : to == ranks - 2 ? 0 : 1; };
-  compare({ranks, 3},
-          [&](const Tensor& x, const RankContext& ctx) {
-            std::vector<std::int64_t> in, out;
-            for (int other = 0; other < ranks; ++other) {
-              in.push_back(rows(other));
-              out.push_back(rows(ctx.rank()));
-            }
-            return functional::all_to_all_single(x, ctx.group(), out, in);
-          },
-          [&](const Tensors& xs) {
-            Tensors results;
-            std::int64_t first = 0;
-            for (int to = 0; to < ranks; ++to) {
-              Tensors parts;
-              for (const Tensor& x : xs) parts.push_back(x.slice(0, first, first + rows(to)));
-              first += rows(to);
-              results.push_back(at::cat(parts));
-            }
-            return results;
-          });
+  compare(
+      {ranks, 3},
+      [&](const Tensor& x, const RankContext& ctx) {
+        std::vector<std::int64_t> in, out;
+        for (int other = 0; other < ranks; ++other) {
+          in.push_back(rows(other));
+          out.push_back(rows(ctx.rank()));
+        }
+        return functional::all_to_all_single(x, ctx.group(), out, in);
+      },
+      [&](const Tensors& xs) {
+        Tensors results;
+        std::int64_t first = 0;
+        for (int to = 0; to < ranks; ++to) {
+          Tensors parts;
+          for (const Tensor& x : xs) parts.push_back(x.slice(0, first, first + rows(to)));
+          first += rows(to);
+          results.push_back(at::cat(parts));
+        }
+        return results;
+      });
 }
 
 // A layer of which each rank holds some columns: gathered, multiplied, reduced, twice, and all of it backwards.
@@ -121,28 +130,29 @@ TEST_P(Functional, ShardedLayers_GradientsOfAll) {
   if (ranks > 8) return;  // the numbers would leave the whole ones that double holds
   const auto weight = [this](int rank) { return weights({2, 2 * ranks}, rank); };
   const auto layer = [&](const Tensor& whole, int rank) { return at::relu(whole.matmul(weight(rank)) - 3); };
-  compare({1, 2},
-          [&](const Tensor& x, const RankContext& ctx) {
-            Tensor state = x;
-            for (int depth = 0; depth < 2; ++depth) {
-              const auto whole = functional::all_gather_tensor(state, ctx.group());
-              state = functional::reduce_scatter_tensor(layer(whole, ctx.rank()), ctx.group(), "sum", 1);
-              state = functional::all_reduce(state.sum(0, true), ctx.group());
-            }
-            return state;
-          },
-          [&](const Tensors& xs) {
-            Tensors states = xs;
-            for (int depth = 0; depth < 2; ++depth) {
-              const auto whole = at::cat(states);
-              Tensors outputs;
-              for (int rank = 0; rank < ranks; ++rank) outputs.push_back(layer(whole, rank));
-              Tensors parts = at::stack(outputs).sum(0).tensor_split(ranks, 1);
-              for (Tensor& part : parts) part = part.sum(0, true);
-              states.assign(static_cast<std::size_t>(ranks), at::stack(parts).sum(0));
-            }
-            return states;
-          });
+  compare(
+      {1, 2},
+      [&](const Tensor& x, const RankContext& ctx) {
+        Tensor state = x;
+        for (int depth = 0; depth < 2; ++depth) {
+          const auto whole = functional::all_gather_tensor(state, ctx.group());
+          state = functional::reduce_scatter_tensor(layer(whole, ctx.rank()), ctx.group(), "sum", 1);
+          state = functional::all_reduce(state.sum(0, true), ctx.group());
+        }
+        return state;
+      },
+      [&](const Tensors& xs) {
+        Tensors states = xs;
+        for (int depth = 0; depth < 2; ++depth) {
+          const auto whole = at::cat(states);
+          Tensors outputs;
+          for (int rank = 0; rank < ranks; ++rank) outputs.push_back(layer(whole, rank));
+          Tensors parts = at::stack(outputs).sum(0).tensor_split(ranks, 1);
+          for (Tensor& part : parts) part = part.sum(0, true);
+          states.assign(static_cast<std::size_t>(ranks), at::stack(parts).sum(0));
+        }
+        return states;
+      });
 }
 
 INSTANTIATE_TEST_SUITE_P(ranks, Functional, ::testing::Values(2, 3, 4, 8, 64));

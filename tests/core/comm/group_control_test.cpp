@@ -137,8 +137,7 @@ TEST_F(GroupControl, Split_MakesGroupsOfTheMembersAlone) {
     EXPECT_EQ(half->getSize(), 2);
     EXPECT_EQ(half->getRank(), rank < 2 ? rank : 3 - rank);
     EXPECT_EQ(half->getGroupUid(), rank < 2 ? "world:split:[0, 1]" : "world:split:[3, 2]");
-    EXPECT_THAT(half->getBackendOptions()->global_ranks_in_group,
-                rank < 2 ? ElementsAre(0u, 1u) : ElementsAre(3u, 2u));
+    EXPECT_THAT(half->getBackendOptions()->global_ranks_in_group, rank < 2 ? ElementsAre(0u, 1u) : ElementsAre(3u, 2u));
     barrier(half)->wait();
     EXPECT_EQ(backend->split({}, {(rank + 1) % 4}, {}), nullptr);
     // Again: another group.

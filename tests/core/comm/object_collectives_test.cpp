@@ -13,7 +13,8 @@ namespace {
 // Every byte value, at places that differ from salt to salt.
 std::string payload_of(int salt, std::size_t size) {
   std::string payload(size, '\0');
-  for (std::size_t i = 0; i < size; ++i) payload[i] = static_cast<char>((i * 7 + static_cast<std::size_t>(salt) * 31) & 255);
+  for (std::size_t i = 0; i < size; ++i)
+    payload[i] = static_cast<char>((i * 7 + static_cast<std::size_t>(salt) * 31) & 255);
   return payload;
 }
 

@@ -139,7 +139,7 @@ class CommTest : public testing::Test {
   std::unique_ptr<EventLog> events;
   Communicators* communicators = nullptr;  // while a world runs
   std::vector<Mismatch> mismatches;
-  std::vector<PendingOperation> pending;    // of the last world
+  std::vector<PendingOperation> pending;  // of the last world
   std::vector<PendingGroup> pending_groups;
 };
 

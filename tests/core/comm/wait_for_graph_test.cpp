@@ -65,8 +65,8 @@ TEST(WaitForGraph, WaitForAnyRank_IsNoRingWhereAnotherCauseIsLeft) {
 }
 
 TEST(WaitForGraph, SeveralRings_ComeShortestFirst) {
-  const auto analysis = analyse_waits(
-      {{0, "a", {1}}, {1, "b", {2}}, {2, "c", {0}}, {3, "d", {4, 0}}, {4, "e", {3}}}, {});
+  const auto analysis =
+      analyse_waits({{0, "a", {1}}, {1, "b", {2}}, {2, "c", {0}}, {3, "d", {4, 0}}, {4, "e", {3}}}, {});
   EXPECT_THAT(texts(analysis.cycles),
               ElementsAre("rank 3 waits for rank 4 (d) -> rank 4 waits for rank 3 (e)",
                           "rank 0 waits for rank 1 (a) -> rank 1 waits for rank 2 (b) -> rank 2 waits for rank 0 (c)"));

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 // Contract: in gdb, `info ranks` says what every rank waits for and where, and `rank N bt` shows the stack of
-// a rank that does not run. Where gdb cannot call functions of the program, it says so instead of what a rank waits for.
-// Skipped, and says so, where gdb is not installed (./dev installs it) or may start no process.
+// a rank that does not run. Where gdb cannot call functions of the program, it says so instead of what a rank waits
+// for. Skipped, and says so, where gdb is not installed (./dev installs it) or may start no process.
 namespace rehearse::exec {
 namespace {
 
@@ -61,8 +61,7 @@ TEST(Debugger, Ranks_HaveTheirStacks) {
   // The thread is left as it was.
   EXPECT_THAT(section("thread"), HasSubstr("stop_in_the_debugger"));
   EXPECT_THAT(section("thread"), Not(HasSubstr("wait_for_rank_0")));
-  EXPECT_THAT(text, HasSubstr("there is no rank 7, or it has ended; `info ranks` lists those that live\n"))
-      << text;
+  EXPECT_THAT(text, HasSubstr("there is no rank 7, or it has ended; `info ranks` lists those that live\n")) << text;
 }
 
 }  // namespace

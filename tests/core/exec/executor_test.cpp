@@ -35,7 +35,8 @@ TEST_P(Executor, AllReturn_NothingElseIsReported) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_EQ(ran, std::vector<int>(static_cast<std::size_t>(ranks()), 1));
   EXPECT_EQ(outcome.ranks, std::vector<RankEnd>(static_cast<std::size_t>(ranks()), RankEnd::returned));
-  for (int rank = 0; rank < ranks(); ++rank) EXPECT_EQ(outcome.ended_at[static_cast<std::size_t>(rank)], at(1ms * rank));
+  for (int rank = 0; rank < ranks(); ++rank)
+    EXPECT_EQ(outcome.ended_at[static_cast<std::size_t>(rank)], at(1ms * rank));
   EXPECT_EQ(outcome.end_time, at(1ms * (ranks() - 1)));
   EXPECT_TRUE(outcome.failures.empty());
   EXPECT_TRUE(outcome.blocked.empty());
@@ -75,8 +76,7 @@ TEST_P(Executor, ExceptionInOneRank_GivesRankTextPlaceAndTime_OthersEndInOrder) 
   ASSERT_EQ(outcome.failures.size(), 1u);
   EXPECT_EQ(outcome.failures[0].rank, bad);
   EXPECT_EQ(outcome.failures[0].what, "boom");
-  EXPECT_THAT(outcome.failures[0].thrown_at.user_frame().function,
-              testing::StartsWith("a_users_job::loses_its_shard"));
+  EXPECT_THAT(outcome.failures[0].thrown_at.user_frame().function, testing::StartsWith("a_users_job::loses_its_shard"));
   EXPECT_EQ(outcome.failures[0].at, at(5ms));
   EXPECT_THROW(std::rethrow_exception(outcome.failures[0].error), std::runtime_error);
   EXPECT_EQ(w.sink.told, std::vector<std::string>{"rank " + std::to_string(bad) + ": boom"});
@@ -199,9 +199,12 @@ struct OutOfShards {};
 TEST_P(Executor, ExceptionsThatAreNoStdException_TellTheirTextOrType) {
   const auto what = [&](auto thrown) {
     auto w = world();
-    return w.run([&](int rank) {
-              if (rank == 0) throw thrown;
-            }).failures.at(0).what;
+    return w
+        .run([&](int rank) {
+          if (rank == 0) throw thrown;
+        })
+        .failures.at(0)
+        .what;
   };
   EXPECT_EQ(what("no more shards"), "no more shards");
   EXPECT_EQ(what(std::string("no shards")), "no shards");

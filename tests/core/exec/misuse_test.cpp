@@ -71,7 +71,11 @@ TEST(ExecutorMisuse, OracleThrows_ComesOutOfRunAsItIs) {
     if (asked == 7) throw std::out_of_range("the replay no longer fits");
     return 0;
   };
-  EXPECT_THROW(run_with(oracle, state, [](int) { for (;;) this_rank::yield(); }), std::out_of_range);
+  EXPECT_THROW(run_with(oracle, state,
+                        [](int) {
+                          for (;;) this_rank::yield();
+                        }),
+               std::out_of_range);
   expect_fit_for_another_world();
 }
 

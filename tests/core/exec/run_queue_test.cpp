@@ -13,9 +13,7 @@ namespace {
 
 using test::World;
 
-std::vector<std::uint32_t> ids(const RunQueue& queue) {
-  return {queue.candidates().begin(), queue.candidates().end()};
-}
+std::vector<std::uint32_t> ids(const RunQueue& queue) { return {queue.candidates().begin(), queue.candidates().end()}; }
 
 TEST(RunQueue, TakingTheOldest_IsRoundRobin) {
   RunQueue queue;

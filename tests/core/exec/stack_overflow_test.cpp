@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A rank that runs out of stack says so, with the option to raise.
-#include <cstdint>
 #include <csignal>
+#include <cstdint>
 
 #include <rehearse/exec/this_rank.h>
 
@@ -53,7 +53,8 @@ TEST(NullPointerDeathTest, IsNotCalledAnOverflow) {
       {
         World w(2);
         w.run([](int) {
-          // Not null itself, which UBSan would report first; and read back, which hides it from the compiler's warnings.
+          // Not null itself, which UBSan would report first; and read back, which hides it from the compiler's
+          // warnings.
           volatile std::uintptr_t near_null = 64;
           *reinterpret_cast<volatile int*>(near_null) = 1;
         });

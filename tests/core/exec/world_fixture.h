@@ -99,8 +99,8 @@ inline std::string world_name(const ::testing::TestParamInfo<Worlds::ParamType>&
   return std::to_string(std::get<0>(info.param)) + "RanksSeed" + std::to_string(std::get<1>(info.param));
 }
 
-#define REHEARSE_IN_WORLDS(fixture)                                                                            \
-  INSTANTIATE_TEST_SUITE_P(Sizes, fixture,                                                                     \
+#define REHEARSE_IN_WORLDS(fixture)                                                                             \
+  INSTANTIATE_TEST_SUITE_P(Sizes, fixture,                                                                      \
                            ::testing::Combine(::testing::Values(2, 3, 8, 64, 256), ::testing::Values(1, 2, 3)), \
                            ::rehearse::exec::test::world_name)
 

@@ -82,8 +82,12 @@ TEST(DeadCode, BindersOfSymbolsThatAreStillNeeded_Stay) {
   EXPECT_EQ(left_of(""), "x output ");
   EXPECT_EQ(left_of(R"(%k = call_method "f_" [%x, sym("u0*2")])"), "x item k output ");
   EXPECT_EQ(left_of(R"(%k = call_method "f_" [%x] {"size": [slice(none, sym("u1"), none)]})"), "x item_1 k output ");
-  EXPECT_EQ(left_of(R"(%k = call_method "f_" [%x] ; {"value": {"sizes": [sym("u0 + u1")], "strides": [1]}})"), "x item item_1 k output ");
-  EXPECT_EQ(left_of(R"(%k = call_function "torch.ops.aten.neg.default" [%x] ; {"value": {"sizes": [sym("u0")], "strides": [1]}})"), "x output ");
+  EXPECT_EQ(left_of(R"(%k = call_method "f_" [%x] ; {"value": {"sizes": [sym("u0 + u1")], "strides": [1]}})"),
+            "x item item_1 k output ");
+  EXPECT_EQ(
+      left_of(
+          R"(%k = call_function "torch.ops.aten.neg.default" [%x] ; {"value": {"sizes": [sym("u0")], "strides": [1]}})"),
+      "x output ");
 }
 
 }  // namespace

@@ -36,13 +36,17 @@ IValue item_of(const Call& c) {
   return tensor;
 }
 
-IValue number_or(const Call& c, IValue (*on_tensors)(const Call&), std::int64_t (*on_ints)(std::int64_t, std::int64_t)) {
+IValue number_or(const Call& c, IValue (*on_tensors)(const Call&),
+                 std::int64_t (*on_ints)(std::int64_t, std::int64_t)) {
   return c.is_tensor(0) || c.is_tensor(1) ? on_tensors(c) : IValue(on_ints(c.n(0), c.n(1)));
 }
 
 IValue compare(const Call& c, const char* sign) {
   const std::string op = sign;
-  if (c.is_tensor(0)) return op == "<" ? at::lt(c.t(0), c.scalar(1)) : op == ">" ? at::gt(c.t(0), c.scalar(1)) : throw std::runtime_error(op);
+  if (c.is_tensor(0))
+    return op == "<"   ? at::lt(c.t(0), c.scalar(1))
+           : op == ">" ? at::gt(c.t(0), c.scalar(1))
+                       : throw std::runtime_error(op);
   return op == "<" ? c.n(0) < c.n(1) : op == "<=" ? c.n(0) <= c.n(1) : op == ">" ? c.n(0) > c.n(1) : c.n(0) >= c.n(1);
 }
 
@@ -63,17 +67,25 @@ const std::map<std::string, Function>& functions() {
   static const std::map<std::string, Function> known = {
       {"torch._C._nn.linear", [](const Call& c) { return at::linear(c.t(0), c.t(1), c.t(2)); }},
       {"torch._C._nn.gelu", [](const Call& c) { return at::gelu(c.t(0), c.text("approximate")); }},
-      {"torch._C._nn.scaled_dot_product_attention", [](const Call& c) { return at::scaled_dot_product_attention(c.t(0), c.t(1), c.t(2)); }},
+      {"torch._C._nn.scaled_dot_product_attention",
+       [](const Call& c) { return at::scaled_dot_product_attention(c.t(0), c.t(1), c.t(2)); }},
       {"torch.nn.functional.relu", [](const Call& c) { return at::relu(c.t(0)); }},
-      {"torch.nn.functional.layer_norm", [](const Call& c) { return at::layer_norm(c.t(0), c.ints(1), c.t(2), c.t(3), c.d(4)); }},
-      {"torch.nn.functional.group_norm", [](const Call& c) { return at::group_norm(c.t(0), c.n(1), c.t(2), c.t(3), c.d(4)); }},
+      {"torch.nn.functional.layer_norm",
+       [](const Call& c) { return at::layer_norm(c.t(0), c.ints(1), c.t(2), c.t(3), c.d(4)); }},
+      {"torch.nn.functional.group_norm",
+       [](const Call& c) { return at::group_norm(c.t(0), c.n(1), c.t(2), c.t(3), c.d(4)); }},
       {"torch.nn.functional.batch_norm",
-       [](const Call& c) { return at::batch_norm(c.t(0), c.t(3), c.t(4), c.t(1), c.t(2), c.v(5).toBool(), c.d(6), c.d(7), true); }},
+       [](const Call& c) {
+         return at::batch_norm(c.t(0), c.t(3), c.t(4), c.t(1), c.t(2), c.v(5).toBool(), c.d(6), c.d(7), true);
+       }},
       {"torch.nn.functional.embedding", [](const Call& c) { return at::embedding(c.t(1), c.t(0)); }},
       {"torch.nn.functional.dropout", [](const Call& c) { return at::dropout(c.t(0), c.d(1), c.v(2).toBool()); }},
-      {"torch.conv2d", [](const Call& c) { return at::conv2d(c.t(0), c.t(1), c.t(2), c.ints(3), c.ints(4), c.ints(5), c.n(6)); }},
+      {"torch.conv2d",
+       [](const Call& c) { return at::conv2d(c.t(0), c.t(1), c.t(2), c.ints(3), c.ints(4), c.ints(5), c.n(6)); }},
       {"torch.conv_transpose2d",
-       [](const Call& c) { return at::conv_transpose2d(c.t(0), c.t(1), c.t(2), c.ints(3), c.ints(4), c.ints(5), c.n(6), c.ints(7)); }},
+       [](const Call& c) {
+         return at::conv_transpose2d(c.t(0), c.t(1), c.t(2), c.ints(3), c.ints(4), c.ints(5), c.n(6), c.ints(7));
+       }},
       {"torch.tanh", [](const Call& c) { return at::tanh(c.t(0)); }},
       {"torch.relu", [](const Call& c) { return at::relu(c.t(0)); }},
       {"torch.sigmoid", [](const Call& c) { return at::sigmoid(c.t(0)); }},
@@ -105,7 +117,8 @@ const std::map<std::string, Function>& functions() {
          set_autocast(false, at::kBFloat16);
          return IValue();
        }},
-      {"torch.ops.higher_order.tag_activation_checkpoint", [](const Call& c) { return body_of(c, body_name(c, 0), c.rest(1)); }},
+      {"torch.ops.higher_order.tag_activation_checkpoint",
+       [](const Call& c) { return body_of(c, body_name(c, 0), c.rest(1)); }},
       {"torch.ops.higher_order.cond",
        [](const Call& c) {
          std::vector<IValue> operands;
@@ -116,14 +129,22 @@ const std::map<std::string, Function>& functions() {
       {"_operator.getitem", item_of},
       {"_operator.add",
        [](const Call& c) {
-         return number_or(c, [](const Call& x) -> IValue { return x.is_tensor(1) ? at::add(x.t(0), x.t(1)) : at::add(x.t(0), x.scalar(1)); },
-                          [](std::int64_t a, std::int64_t b) { return a + b; });
+         return number_or(
+             c,
+             [](const Call& x) -> IValue {
+               return x.is_tensor(1) ? at::add(x.t(0), x.t(1)) : at::add(x.t(0), x.scalar(1));
+             },
+             [](std::int64_t a, std::int64_t b) { return a + b; });
        }},
       {"_operator.sub", [](const Call& c) { return at::sub(c.t(0), c.t(1)); }},
       {"_operator.mul",
        [](const Call& c) {
-         return number_or(c, [](const Call& x) -> IValue { return x.is_tensor(1) ? at::mul(x.t(0), x.t(1)) : at::mul(x.t(0), x.scalar(1)); },
-                          [](std::int64_t a, std::int64_t b) { return a * b; });
+         return number_or(
+             c,
+             [](const Call& x) -> IValue {
+               return x.is_tensor(1) ? at::mul(x.t(0), x.t(1)) : at::mul(x.t(0), x.scalar(1));
+             },
+             [](std::int64_t a, std::int64_t b) { return a * b; });
        }},
       {"_operator.floordiv", [](const Call& c) { return c.n(0) / c.n(1); }},
       {"_operator.lt", [](const Call& c) { return compare(c, "<"); }},
@@ -145,10 +166,7 @@ const std::map<std::string, Function>& methods() {
       {"sin", [](const Call& c) { return c.t(0).sin(); }},
       {"cos", [](const Call& c) { return c.t(0).cos(); }},
       {"int", [](const Call& c) { return c.t(0).to(at::kInt); }},
-      {"item",
-       [](const Call& c) -> IValue {
-         return c.t(0).item();
-       }},
+      {"item", [](const Call& c) -> IValue { return c.t(0).item(); }},
       {"nonzero", [](const Call& c) { return c.t(0).nonzero(); }},
       {"sum", [](const Call& c) { return c.count() > 1 ? c.t(0).sum(c.ints(1)) : c.t(0).sum(); }},
       {"mean", [](const Call& c) { return c.count() > 1 ? c.t(0).mean(c.ints(1)) : c.t(0).mean(); }},
@@ -192,7 +210,8 @@ IValue checked_call(const Call& c, const Node& node) {
   try {
     return call(c, node);
   } catch (const c10::Error& error) {
-    throw std::runtime_error("reference for '" + node.name() + "', " + node.target() + ": " + error.what_without_backtrace());
+    throw std::runtime_error("reference for '" + node.name() + "', " + node.target() + ": " +
+                             error.what_without_backtrace());
   }
 }
 
@@ -205,7 +224,8 @@ std::vector<IValue> run_eagerly(const GraphModule& module, const std::vector<IVa
     const Call c(module, node, values);
     if (node.op() == Op::Output) {
       std::vector<IValue> outputs;
-      for (const Argument& item : node.args()[0].is<List>() ? node.args()[0].as<List>() : List{node.args()[0]}) outputs.push_back(c.value(item));
+      for (const Argument& item : node.args()[0].is<List>() ? node.args()[0].as<List>() : List{node.args()[0]})
+        outputs.push_back(c.value(item));
       return outputs;
     }
     if (node.op() == Op::Placeholder) {

@@ -17,7 +17,8 @@ using Values = std::unordered_map<const Node*, IValue>;
 // A node's arguments as the types that ATen's functions take.
 class Call {
  public:
-  Call(const GraphModule& module, const Node& node, const Values& values) : module(module), node_(node), values_(values) {}
+  Call(const GraphModule& module, const Node& node, const Values& values)
+      : module(module), node_(node), values_(values) {}
 
   IValue value(const Argument& argument) const {
     if (const Node* node = argument.node()) return values_.at(node);
@@ -27,7 +28,9 @@ class Call {
     return {};
   }
   IValue v(std::size_t i) const { return value(node_.args().at(i)); }
-  at::Tensor t(std::size_t i) const { return i < node_.args().size() && !v(i).isNone() ? v(i).toTensor() : at::Tensor(); }
+  at::Tensor t(std::size_t i) const {
+    return i < node_.args().size() && !v(i).isNone() ? v(i).toTensor() : at::Tensor();
+  }
   std::int64_t n(std::size_t i) const { return v(i).toInt(); }
   double d(std::size_t i) const { return v(i).toDouble(); }
   at::Scalar scalar(std::size_t i) const { return v(i).toScalar(); }
@@ -37,7 +40,9 @@ class Call {
 
   // A list at i, or all arguments from i on.
   std::vector<std::int64_t> ints(std::size_t i) const {
-    const List list = raw(i).is<List>() ? raw(i).as<List>() : List(node_.args().begin() + static_cast<std::ptrdiff_t>(i), node_.args().end());
+    const List list = raw(i).is<List>()
+                          ? raw(i).as<List>()
+                          : List(node_.args().begin() + static_cast<std::ptrdiff_t>(i), node_.args().end());
     std::vector<std::int64_t> found;
     for (const Argument& item : list) found.push_back(value(item).toInt());
     return found;

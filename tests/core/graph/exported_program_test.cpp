@@ -36,8 +36,11 @@ c10::IValue decode(const json& value) {
   if (value.is_boolean()) return value.get<bool>();
   if (value.is_number_integer()) return value.get<std::int64_t>();
   if (value.is_number()) return value.get<double>();
-  static const std::map<std::string, c10::ScalarType> dtypes = {
-      {"float32", at::kFloat}, {"float64", at::kDouble}, {"bfloat16", at::kBFloat16}, {"int64", at::kLong}, {"int32", at::kInt}};
+  static const std::map<std::string, c10::ScalarType> dtypes = {{"float32", at::kFloat},
+                                                                {"float64", at::kDouble},
+                                                                {"bfloat16", at::kBFloat16},
+                                                                {"int64", at::kLong},
+                                                                {"int32", at::kInt}};
   std::vector<double> numbers;
   for (const json& number : value.at("data")) numbers.push_back(number.is_string() ? INFINITY : number.get<double>());
   const auto shape = value.at("shape").get<std::vector<std::int64_t>>();
@@ -60,7 +63,8 @@ void expect_same(const c10::IValue& found, const c10::IValue& wanted, bool bits)
   ASSERT_EQ(tensor.scalar_type(), wanted.toTensor().scalar_type());
   ASSERT_EQ(tensor.sizes(), wanted.toTensor().sizes());
   EXPECT_TRUE(bits ? at::equal(tensor, wanted.toTensor()) : at::allclose(tensor, wanted.toTensor(), 1e-5, 1e-6))
-      << tensor << "\nwanted\n" << wanted.toTensor();
+      << tensor << "\nwanted\n"
+      << wanted.toTensor();
 }
 
 class RecordedProgram : public testing::TestWithParam<std::string> {};
@@ -172,7 +176,8 @@ TEST(ExportedProgram, UnbackedFloatsAreBoundWhereTheyAppearFirst) {
   caffe2::serialize::PyTorchStreamReader reader(data_file("pt2/unbacked.pt2"));
   const auto [data, size] = reader.getRecord("models/model.json");
   std::string text(static_cast<const char*>(data.get()), size);
-  for (std::size_t at = text.find("'u1'"); at != std::string::npos; at = text.find("'u1'", at)) text.replace(at, 4, "'zuf1'");
+  for (std::size_t at = text.find("'u1'"); at != std::string::npos; at = text.find("'u1'", at))
+    text.replace(at, 4, "'zuf1'");
   const ExportedProgram program = parse_exported_program(text);
   EXPECT_THAT(program.module->graph().find("item")->meta().unbacked_bindings, testing::ElementsAre("zuf1"));
 }
@@ -213,9 +218,10 @@ TEST(ExportedProgram, InputsThatDoNotFitAreNamed) {
 
 TEST(ExportedProgram, NumbersOfAnotherKindThanExportedAreRefused) {
   const at::Tensor tensor = at::ones({});
-  for (const auto& [kind, fitting, text] : {std::tuple<std::string, c10::IValue, std::string>("sym_int", 3, "an int, and is Double"),
-                                            {"sym_float", 0.5, "a float, and is Int"},
-                                            {"sym_bool", true, "a bool, and is Double"}}) {
+  for (const auto& [kind, fitting, text] :
+       {std::tuple<std::string, c10::IValue, std::string>("sym_int", 3, "an int, and is Double"),
+        {"sym_float", 0.5, "a float, and is Int"},
+        {"sym_bool", true, "a bool, and is Double"}}) {
     ExportedProgram program;
     program.module = parse_graph_module("graph_module \"G\" {%x = placeholder \"x\" [] ; {\"value\": {\"" + kind +
                                         "\": sym(\"s0\")}} %output = output \"output\" [[%x]]}");
@@ -248,9 +254,10 @@ TEST(ExportedProgram, WhatIsNotKnownIsNamedWithNodeAndField) {
   EXPECT_EQ(import_error(good), "no error");
   EXPECT_EQ(changed("/schema_version/major", 9),
             "model.schema_version.major: is 9; schema 8 is read here, as PyTorch 2.11 writes it");
-  EXPECT_EQ(changed("/graph_module/graph/nodes/3/inputs/0/arg", {{"as_new", 1}}),
-            "node '" + good["graph_module"]["graph"]["nodes"][3]["name"].get<std::string>() +
-                "', model.graph_module.graph.nodes[3].inputs[0].arg: 'as_new' is no kind of argument that is known here");
+  EXPECT_EQ(
+      changed("/graph_module/graph/nodes/3/inputs/0/arg", {{"as_new", 1}}),
+      "node '" + good["graph_module"]["graph"]["nodes"][3]["name"].get<std::string>() +
+          "', model.graph_module.graph.nodes[3].inputs[0].arg: 'as_new' is no kind of argument that is known here");
   EXPECT_THAT(changed("/graph_module/graph/nodes/3/inputs/0/arg/as_tensor/name", "nobody"),
               HasSubstr("nodes[3].inputs[0].arg.as_tensor.name: there is no value 'nobody' before this"));
   EXPECT_THAT(changed("/graph_module/graph/nodes/3/inputs", 7), HasSubstr("nodes[3].inputs: must be a list, and is 7"));

@@ -179,8 +179,7 @@ TEST(Graph, RenameTakesAFreeName) {
 }
 
 TEST(Op, NamesAreFxs) {
-  for (const Op op :
-       {Op::Placeholder, Op::GetAttr, Op::CallFunction, Op::CallMethod, Op::CallModule, Op::Output}) {
+  for (const Op op : {Op::Placeholder, Op::GetAttr, Op::CallFunction, Op::CallMethod, Op::CallModule, Op::Output}) {
     EXPECT_EQ(op_from_string(to_string(op)), op);
   }
   EXPECT_EQ(to_string(Op::CallFunction), "call_function");
@@ -219,7 +218,9 @@ TEST(Graph, ErasingANodeMovesAllInsertionPointsBeforeIt) {
 Argument nested(int depth) {
   Argument value = 1;
   for (int i = 0; i < depth; ++i) {
-    value = i % 3 == 0 ? Argument(List{value}) : i % 3 == 1 ? Argument(Dict{{"key", value}}) : Argument(Slice({}, value, {}));
+    value = i % 3 == 0   ? Argument(List{value})
+            : i % 3 == 1 ? Argument(Dict{{"key", value}})
+                         : Argument(Slice({}, value, {}));
   }
   return value;
 }

@@ -16,12 +16,14 @@ namespace {
 using testing::HasSubstr;
 
 TEST(Operators, TargetsNameOperatorsAndBack) {
-  for (const char* target : {"torch.ops.aten.add.Tensor", "torch.ops.aten.relu.default", "torch.ops.aten.sym_size.int"}) {
+  for (const char* target :
+       {"torch.ops.aten.add.Tensor", "torch.ops.aten.relu.default", "torch.ops.aten.sym_size.int"}) {
     const auto op = find_operator(target);
     ASSERT_TRUE(op.has_value()) << target;
     EXPECT_EQ(target_of(*op), target);
   }
-  for (const char* target : {"torch.ops.aten.add.Nothing", "torch.ops.higher_order.cond", "_operator.add", "", "torch.ops."}) {
+  for (const char* target :
+       {"torch.ops.aten.add.Nothing", "torch.ops.higher_order.cond", "_operator.add", "", "torch.ops."}) {
     EXPECT_FALSE(find_operator(target).has_value()) << target;
   }
 }
@@ -47,7 +49,8 @@ TEST(Interpreter, FillsSchemasFromPositionsNamesAndDefaults) {
     Node& size = g.call_function("torch.ops.aten.sym_size.int", {x, 1});
     Node& wide = g.call_function("_operator.mul", {size, 2});
     Node& zeros = g.call_function("torch.ops.aten.zeros.default", {List{wide, 2}}, {{"dtype", c10::kLong}});
-    Node& pool = g.call_function("torch.ops.aten.avg_pool2d.default", {g.call_function("torch.ops.aten.ones.default", {List{1, 4, 4}}), 2});
+    Node& pool = g.call_function("torch.ops.aten.avg_pool2d.default",
+                                 {g.call_function("torch.ops.aten.ones.default", {List{1, 4, 4}}), 2});
     Node& sum = g.call_function("torch.ops.aten.sum.dim_IntList", {x}, {{"keepdim", true}, {"dim", List{1}}});
     Node& scaled = g.call_function("torch.ops.aten.add.Tensor", {x, 2}, {{"alpha", 3}});
     Node& parts = g.call_function("torch.ops.aten.split.Tensor", {x, 1, 1});
@@ -94,18 +97,19 @@ TEST(Interpreter, ValuesAreFreedAfterTheirLastUse) {
 TEST(Interpreter, WrongGraphsAreRefusedBeforeTheyRun) {
   EXPECT_EQ(error_with([](Graph& g, Node& x) -> Argument { return g.call_function("my.op", {x}); }),
             "node 'op', target: 'my.op' is no operator of this LibTorch, and no function that the interpreter knows");
-  EXPECT_THAT(error_with([](Graph& g, Node& x) -> Argument { return g.call_function("torch.ops.aten.add.Tensor", {x}); }),
-              HasSubstr("node 'add_tensor', other: is missing; the operator is aten::add.Tensor("));
-  EXPECT_THAT(error_with([](Graph& g, Node& x) -> Argument {
-                return g.call_function("torch.ops.aten.relu.default", {x, 1});
-              }),
-              HasSubstr("args: has arguments that the operator does not take: aten::relu("));
+  EXPECT_THAT(
+      error_with([](Graph& g, Node& x) -> Argument { return g.call_function("torch.ops.aten.add.Tensor", {x}); }),
+      HasSubstr("node 'add_tensor', other: is missing; the operator is aten::add.Tensor("));
+  EXPECT_THAT(
+      error_with([](Graph& g, Node& x) -> Argument { return g.call_function("torch.ops.aten.relu.default", {x, 1}); }),
+      HasSubstr("args: has arguments that the operator does not take: aten::relu("));
   EXPECT_THAT(error_with([](Graph& g, Node& x) -> Argument {
                 return g.call_function("torch.ops.aten.relu.default", {x}, {{"self", x}});
               }),
               HasSubstr("kwargs.self: is given by position too"));
   EXPECT_THAT(error_with([](Graph& g, Node&) -> Argument { return g.get_attr("w"); }), HasSubstr("no attribute 'w'"));
-  EXPECT_THAT(error_with([](Graph& g, Node& x) -> Argument { return g.call_module("m", {x}); }), HasSubstr("no submodule 'm'"));
+  EXPECT_THAT(error_with([](Graph& g, Node& x) -> Argument { return g.call_module("m", {x}); }),
+              HasSubstr("no submodule 'm'"));
   EXPECT_THAT(error_with([](Graph& g, Node& x) -> Argument { return g.call_method("add_", {x}); }),
               HasSubstr("no form of aten::add_ takes (Tensor)"));
   EXPECT_THAT(error_with([](Graph& g, Node& x) -> Argument {
@@ -147,7 +151,8 @@ TEST(Interpreter, WrongValuesAreNamedWithTheirArgument) {
 
 TEST(PythonFunctions, KeywordsGoWhereTheirNamesSay) {
   const auto result_of = [](const char* target, List args, Dict kwargs) -> c10::IValue {
-    return Interpreter(module_with([&](Graph& g, Node&) -> Argument { return g.call_function(target, args, kwargs); })).run({1})[0];
+    return Interpreter(module_with([&](Graph& g, Node&) -> Argument { return g.call_function(target, args, kwargs); }))
+        .run({1})[0];
   };
   EXPECT_EQ(result_of("torch.sym_ite", {true}, {{"f", 3}, {"t", 2}}).toInt(), 2);
   EXPECT_EQ(result_of("torch.sym_ite", {}, {{"f", 3}, {"t", 2}, {"b", false}}).toInt(), 3);
@@ -155,9 +160,11 @@ TEST(PythonFunctions, KeywordsGoWhereTheirNamesSay) {
   const auto error_of = [](const char* target, List args, Dict kwargs) {
     return error_with([&](Graph& g, Node&) -> Argument { return g.call_function(target, args, kwargs); });
   };
-  EXPECT_EQ(error_of("_operator.sub", {5}, {{"b", 2}}), "node 'sub', kwargs.b: '_operator.sub' takes no argument of this name");
+  EXPECT_EQ(error_of("_operator.sub", {5}, {{"b", 2}}),
+            "node 'sub', kwargs.b: '_operator.sub' takes no argument of this name");
   EXPECT_EQ(error_of("torch.sym_max", {5}, {{"a", 2}}), "node 'sym_max', kwargs.a: is given by position too");
-  EXPECT_EQ(error_of("torch.sym_max", {5}, {{"c", 2}}), "node 'sym_max', kwargs.c: 'torch.sym_max' takes no argument of this name");
+  EXPECT_EQ(error_of("torch.sym_max", {5}, {{"c", 2}}),
+            "node 'sym_max', kwargs.c: 'torch.sym_max' takes no argument of this name");
   EXPECT_EQ(error_of("torch.sym_max", {5}, {}), "node 'sym_max', args: 'torch.sym_max' takes 2 arguments");
 }
 

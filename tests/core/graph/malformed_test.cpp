@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whatever stands in a text, a JSON document or an archive: reading it and all that walks over a module end well or with
-// a GraphError, of imports with an ImportError. Mutations are drawn from a fixed seed.
+// Whatever stands in a text, a JSON document or an archive: reading it and all that walks over a module end well or
+// with a GraphError, of imports with an ImportError. Mutations are drawn from a fixed seed.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -48,7 +48,9 @@ class Random {
   explicit Random(std::uint64_t seed) : engine_(seed) {}
   std::size_t below(std::size_t count) { return static_cast<std::size_t>(engine_() % count); }
   template <class Items>
-  auto& of(Items& items) { return items[below(std::size(items))]; }
+  auto& of(Items& items) {
+    return items[below(std::size(items))];
+  }
 
  private:
   std::mt19937_64 engine_;
@@ -87,18 +89,49 @@ void walk(const std::shared_ptr<GraphModule>& module, const std::string& input) 
 const char* const kArchives[] = {"dynamic", "lists", "cond", "while_loop", "modes", "unbacked", "scalars", "constants"};
 
 std::string mutated(std::string text, Random& random) {
-  static const char* const pieces[] = {"-1", "99999999999999999999", "1e999", "nan", "[", "]", "{", "}", "\"", "\\u00", "%x",
-                                       "none", "sym(\"u0\")", "submodule \"a\" shared 0\n", "slice(", "dtype(Undefined)", "...",
-                                       "device(\"cuda:200\")", ",", ";", "\n", "true", "attribute \"w\" {}", "%output", "\x80"};
+  static const char* const pieces[] = {"-1",
+                                       "99999999999999999999",
+                                       "1e999",
+                                       "nan",
+                                       "[",
+                                       "]",
+                                       "{",
+                                       "}",
+                                       "\"",
+                                       "\\u00",
+                                       "%x",
+                                       "none",
+                                       "sym(\"u0\")",
+                                       "submodule \"a\" shared 0\n",
+                                       "slice(",
+                                       "dtype(Undefined)",
+                                       "...",
+                                       "device(\"cuda:200\")",
+                                       ",",
+                                       ";",
+                                       "\n",
+                                       "true",
+                                       "attribute \"w\" {}",
+                                       "%output",
+                                       "\x80"};
   for (std::size_t count = 1 + random.below(3); count > 0; --count) {
     const std::size_t at = random.below(text.size());
     const std::size_t length = 1 + random.below(12);
     switch (random.below(5)) {
-      case 0: text[at] = static_cast<char>(random.below(256)); break;
-      case 1: text.erase(at, length); break;
-      case 2: text.insert(at, random.of(pieces)); break;
-      case 3: text.insert(random.below(text.size()), text.substr(at, 5 * length)); break;
-      default: text.replace(at, length, random.of(pieces));
+      case 0:
+        text[at] = static_cast<char>(random.below(256));
+        break;
+      case 1:
+        text.erase(at, length);
+        break;
+      case 2:
+        text.insert(at, random.of(pieces));
+        break;
+      case 3:
+        text.insert(random.below(text.size()), text.substr(at, 5 * length));
+        break;
+      default:
+        text.replace(at, length, random.of(pieces));
     }
     if (text.empty()) text = " ";
   }
@@ -129,8 +162,23 @@ void collect(json& value, std::vector<json*>& places) {
 
 // One or two values of a document put in place of others, or gone.
 void mutate(json& document, Random& random) {
-  const json replacements[] = {nullptr, -1, 0, 1, 9223372036854775807, std::int64_t{-9223372036854775807} - 1, 18446744073709551615ULL,
-                               1e308, 0.5, "", "x", "u0", "Symbol('s0'", json::array(), json::object(), true, json::array({1})};
+  const json replacements[] = {nullptr,
+                               -1,
+                               0,
+                               1,
+                               9223372036854775807,
+                               std::int64_t{-9223372036854775807} - 1,
+                               18446744073709551615ULL,
+                               1e308,
+                               0.5,
+                               "",
+                               "x",
+                               "u0",
+                               "Symbol('s0'",
+                               json::array(),
+                               json::object(),
+                               true,
+                               json::array({1})};
   for (std::size_t count = 1 + random.below(2); count > 0; --count) {
     std::vector<json*> places;
     collect(document, places);
@@ -178,7 +226,8 @@ class TemporaryFile {
 };
 
 // The archive again, its record `changed` with this content.
-void write_archive(const std::string& path, const std::string& archive, const std::string& changed, const std::string& content) {
+void write_archive(const std::string& path, const std::string& archive, const std::string& changed,
+                   const std::string& content) {
   caffe2::serialize::PyTorchStreamReader reader(archive_path(archive));
   caffe2::serialize::PyTorchStreamWriter writer(path);
   for (const std::string& record : reader.getAllRecords()) {
@@ -239,10 +288,13 @@ TEST(Malformed, WhatIsWrongWithATensorIsNamed) {
     return import_error("dynamic", [&](json& table) { table["config"].begin()->at("tensor_meta")[field] = value; });
   };
   EXPECT_EQ(import_error("dynamic", [](json&) {}), "no error");
-  EXPECT_THAT(with("storage_offset", {{"as_int", -4}}), HasSubstr("tensor_meta.storage_offset: must not be negative, and is -4"));
+  EXPECT_THAT(with("storage_offset", {{"as_int", -4}}),
+              HasSubstr("tensor_meta.storage_offset: must not be negative, and is -4"));
   EXPECT_THAT(with("storage_offset", {{"as_int", 1000000}}), HasSubstr("tensor_meta: reaches over"));
-  EXPECT_THAT(with("storage_offset", {{"as_int", 9223372036854775807}}), HasSubstr("tensor_meta: reaches beyond 63 bits of bytes"));
-  EXPECT_THAT(with("sizes", json::parse(R"([{"as_int": 1}, {"as_int": 1}])")), HasSubstr("tensor_meta: has not as many strides as sizes"));
+  EXPECT_THAT(with("storage_offset", {{"as_int", 9223372036854775807}}),
+              HasSubstr("tensor_meta: reaches beyond 63 bits of bytes"));
+  EXPECT_THAT(with("sizes", json::parse(R"([{"as_int": 1}, {"as_int": 1}])")),
+              HasSubstr("tensor_meta: has not as many strides as sizes"));
   EXPECT_THAT(with("dtype", 5), HasSubstr("tensor_meta: has another dtype or other sizes than the program says"));
 }
 

@@ -26,7 +26,8 @@ TEST(FreeSymbols, UnbackedOnesAreKnown) {
 }
 
 TEST(FreeSymbols, OfAValueAreThoseOfSizesStridesAndOffset) {
-  const TensorMeta tensor{.sizes = {SymExpr{"s1"}, 4}, .strides = {SymExpr{"s0*4"}, 1}, .storage_offset = SymExpr{"u0"}};
+  const TensorMeta tensor{
+      .sizes = {SymExpr{"s1"}, 4}, .strides = {SymExpr{"s0*4"}, 1}, .storage_offset = SymExpr{"u0"}};
   EXPECT_THAT(free_symbols(ValueMeta(tensor)), ElementsAre("s0", "s1", "u0"));
   const SymScalarMeta scalar{SymScalarMeta::Kind::Bool, {"u7 >= 0"}};
   EXPECT_THAT(free_symbols(ValueMeta(scalar)), ElementsAre("u7"));
@@ -35,8 +36,9 @@ TEST(FreeSymbols, OfAValueAreThoseOfSizesStridesAndOffset) {
 }
 
 TEST(Origin, NamesTheInnermostLineAndModule) {
-  const Origin origin{.stack_trace = "File \"a.py\", line 5, in forward\n    return self.m(x)\n"
-                                     "  File \"lib/b.py\", line 653, in forward\n    y = x + 1",
+  const Origin origin{.stack_trace =
+                          "File \"a.py\", line 5, in forward\n    return self.m(x)\n"
+                          "  File \"lib/b.py\", line 653, in forward\n    y = x + 1",
                       .nn_module_stack = "L__self__,,main.W;L__self__m,m.0,lib.Bert",
                       .torch_fn = ""};
   EXPECT_EQ(origin.source_line(), "lib/b.py:653");

@@ -34,17 +34,21 @@ std::string message_of(Action&& action) {
 }
 
 TEST(Malformed, DeepNestingIsRefusedBeforeTheStackEnds) {
-  const auto parse_error = [](const std::string& text) { return message_of<GraphError>([&] { parse_graph_module(text); }); };
+  const auto parse_error = [](const std::string& text) {
+    return message_of<GraphError>([&] { parse_graph_module(text); });
+  };
   const std::string head = "graph_module \"G\" {\n%x = placeholder \"x\" [";
   EXPECT_THAT(parse_error(head + nested("[", "]", 201) + "]\n}"), HasSubstr("args[0]: is nested deeper than 200"));
   EXPECT_THAT(parse_error(head + nested("[", "]", 1000000) + "]\n}"), HasSubstr("is nested deeper than 400"));
-  EXPECT_THAT(parse_error(head + nested("slice(", ", 1, 1)", 1000000) + "]\n}"), HasSubstr("is nested deeper than 400"));
+  EXPECT_THAT(parse_error(head + nested("slice(", ", 1, 1)", 1000000) + "]\n}"),
+              HasSubstr("is nested deeper than 400"));
   EXPECT_THAT(parse_error("graph_module \"G\" {" + nested("submodule \"m\" graph_module \"G\" {", "}", 500000) + "}"),
               HasSubstr("is nested deeper than 201"));
   EXPECT_EQ(parse_error(head + nested("[", "]", 200) + "]\n}"), "no error");
   EXPECT_EQ(message_of<ImportError>([] { parse_exported_program(nested("[", "]", 1000000)); }),
             "model: is nested deeper than 2000");
-  EXPECT_THAT(message_of<ImportError>([] { parse_exported_program("{\"schema_version\": 1e999}"); }), HasSubstr("model: is no JSON: "));
+  EXPECT_THAT(message_of<ImportError>([] { parse_exported_program("{\"schema_version\": 1e999}"); }),
+              HasSubstr("model: is no JSON: "));
 }
 
 TEST(Malformed, ModulesThatAreNestedTooDeepAreRefusedByAllThatWalks) {
@@ -119,7 +123,8 @@ TEST(Malformed, GraphsThatCannotRunAreRefusedByTheInterpreter) {
               g.output(x);
             }),
             "node 'output_1', op: there is another output, 'output'");
-  EXPECT_EQ(error_of([](Graph& g, Node&) { g.create_node(Op::Output, "output"); }), "node 'output', args: an output has exactly one");
+  EXPECT_EQ(error_of([](Graph& g, Node&) { g.create_node(Op::Output, "output"); }),
+            "node 'output', args: an output has exactly one");
   EXPECT_EQ(message_of<GraphError>([] { Interpreter interpreter(nullptr); }), "module: is null");
 }
 

@@ -11,7 +11,9 @@
 namespace rehearse::graph {
 namespace {
 
-c10::IValue call(const char* name, std::vector<c10::IValue> arguments) { return find_python_function(name)->call(arguments); }
+c10::IValue call(const char* name, std::vector<c10::IValue> arguments) {
+  return find_python_function(name)->call(arguments);
+}
 
 TEST(PythonFunctions, RoundAndSignAsPython) {
   for (std::int64_t a = -7; a <= 7; ++a) {

@@ -15,8 +15,8 @@ using nlohmann::json;
 using Nodes = std::map<std::string, Node*>;
 
 const std::map<std::string, c10::ScalarType> kDtypes = {
-    {"float32", c10::kFloat}, {"float64", c10::kDouble}, {"float16", c10::kHalf},  {"bfloat16", c10::kBFloat16},
-    {"int64", c10::kLong},    {"int32", c10::kInt},      {"int16", c10::kShort},   {"int8", c10::kChar},
+    {"float32", c10::kFloat}, {"float64", c10::kDouble}, {"float16", c10::kHalf},          {"bfloat16", c10::kBFloat16},
+    {"int64", c10::kLong},    {"int32", c10::kInt},      {"int16", c10::kShort},           {"int8", c10::kChar},
     {"uint8", c10::kByte},    {"bool", c10::kBool},      {"complex64", c10::kComplexFloat}};
 
 Argument argument_of(const json& recorded, const Nodes& nodes) {
@@ -158,8 +158,9 @@ void add_recorded_nodes(GraphModule& module, const json& recorded_nodes) {
     const Op op = op_from_string(recorded.at("op").get<std::string>()).value();
     Argument kwargs = argument_of(recorded.value("kwargs", json::object()), nodes);
     const std::string name = recorded.at("name");
-    Node& node = module.graph().create_node(op, recorded.at("target"), argument_of(recorded.at("args"), nodes).as<List>(),
-                                            kwargs.is<Dict>() ? kwargs.as<Dict>() : Dict{}, name);
+    Node& node =
+        module.graph().create_node(op, recorded.at("target"), argument_of(recorded.at("args"), nodes).as<List>(),
+                                   kwargs.is<Dict>() ? kwargs.as<Dict>() : Dict{}, name);
     if (node.name() != name) throw std::runtime_error("name " + name + " became " + node.name());
     if (recorded.contains("val")) node.meta().set_value(value_of(recorded.at("val")));
     for (const json& symbol : recorded.value("unbacked_bindings", json::array())) {
@@ -175,10 +176,8 @@ void add_recorded_nodes(GraphModule& module, const json& recorded_nodes) {
 json record_nodes(const Graph& graph) {
   json nodes = json::array();
   for (const Node& node : graph) {
-    json recorded = {{"name", node.name()},
-                     {"op", to_string(node.op())},
-                     {"target", node.target()},
-                     {"args", record(node.args())}};
+    json recorded = {
+        {"name", node.name()}, {"op", to_string(node.op())}, {"target", node.target()}, {"args", record(node.args())}};
     if (!node.kwargs().empty()) recorded["kwargs"] = record(node.kwargs());
     nodes.push_back(std::move(recorded));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Graphs as Dynamo recorded them run on the interpreter, whole and in pieces: their outputs are those of ATen's functions
-// called one by one, and every value has the dtype and the sizes that PyTorch recorded.
+// Graphs as Dynamo recorded them run on the interpreter, whole and in pieces: their outputs are those of ATen's
+// functions called one by one, and every value has the dtype and the sizes that PyTorch recorded.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -46,7 +46,8 @@ class Data {
 
 std::vector<std::int64_t> sizes_of(const TensorMeta& tensor, const Symbols& symbols) {
   std::vector<std::int64_t> sizes;
-  for (const SymInt& size : tensor.sizes) sizes.push_back(size.is_symbolic() ? symbols.at(size.expression()) : size.number());
+  for (const SymInt& size : tensor.sizes)
+    sizes.push_back(size.is_symbolic() ? symbols.at(size.expression()) : size.number());
   return sizes;
 }
 
@@ -113,7 +114,8 @@ void expect_recorded(const Node& node, const IValue& value, const Symbols& symbo
     const SymInt& size = tensor->sizes[i];
     const auto known = size.is_symbolic() ? symbols.find(size.expression()) : symbols.end();
     if (size.is_symbolic() && known == symbols.end()) continue;
-    EXPECT_EQ(value.toTensor().size(static_cast<std::int64_t>(i)), size.is_symbolic() ? known->second : size.number()) << node.name() << ", size " << i;
+    EXPECT_EQ(value.toTensor().size(static_cast<std::int64_t>(i)), size.is_symbolic() ? known->second : size.number())
+        << node.name() << ", size " << i;
   }
 }
 
@@ -132,7 +134,8 @@ std::int64_t bytes_of(const json& recorded) {
 // that read the value.
 bool may_see_another_order(const GraphModule& module, const SplitModule& split) {
   const auto& parts = split.partitions;
-  const bool in_order = std::is_sorted(parts.begin(), parts.end(), [](const Partition& left, const Partition& right) { return left.id < right.id; });
+  const bool in_order = std::is_sorted(
+      parts.begin(), parts.end(), [](const Partition& left, const Partition& right) { return left.id < right.id; });
   for (const Node& node : module.graph()) {
     if (!in_order && node.op() == Op::CallMethod && node.target().ends_with('_')) return true;
   }
@@ -154,7 +157,8 @@ class Comparison {
     const std::vector<IValue> changed = copies(inputs);
     at::manual_seed(3);
     const std::vector<IValue> wanted = run_eagerly(*module, changed);
-    const bool bits = module->submodules().empty();  // the reference of a Linear that is called adds up in another order
+    const bool bits =
+        module->submodules().empty();  // the reference of a Linear that is called adds up in another order
     const auto compare = [&](const Interpreter& with) {
       const std::vector<IValue> own = copies(inputs);
       at::manual_seed(3);

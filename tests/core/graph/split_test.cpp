@@ -131,7 +131,8 @@ TEST(SplitBy, StatesThatCannotBeSetAgainAreRefused) {
   const char* grad = "torch._C._set_grad_enabled";
   EXPECT_THAT(error_with([&](Graph& g, Node&) { g.call_function(enter, {"cpu"}); }), HasSubstr("is never left"));
   EXPECT_THAT(error_with([&](Graph& g, Node& x) { g.call_function(enter, {x}); }), HasSubstr("with constants"));
-  EXPECT_THAT(error_with([&](Graph& g, Node& x) { g.call_function(exit, {x}); }), HasSubstr("not the node of an autocast"));
+  EXPECT_THAT(error_with([&](Graph& g, Node& x) { g.call_function(exit, {x}); }),
+              HasSubstr("not the node of an autocast"));
   EXPECT_THAT(error_with([&](Graph& g, Node& x) { g.call_function(grad, {x}); }), HasSubstr("set by one bool"));
   EXPECT_THAT(error_with([&](Graph& g, Node& x) {
                 g.call_function(grad, {true});
@@ -188,7 +189,8 @@ std::shared_ptr<GraphModule> leaf(const std::string& type) { return std::make_sh
 // fx overwrites here, and calls the wrong module.
 TEST(SplitBy, NamesThatWouldClashAreKeptApart) {
   GraphModule module;
-  for (const char* name : {"a.b", "a_b", "a_b_1", "body_x", "body.x", "submod_0"}) module.set_submodule(name, leaf(name));
+  for (const char* name : {"a.b", "a_b", "a_b_1", "body_x", "body.x", "submod_0"})
+    module.set_submodule(name, leaf(name));
   module.set_submodule("alias.of", module.find_submodule("a.b"));
   module.set_attribute("submod_1", {});
   Graph& graph = module.graph();

@@ -13,15 +13,19 @@ TEST(StructuralHash, SeesWhatIsComputedAndNoNames) {
   const auto hash = [](const std::string& lines) {
     return structural_hash(*parse_graph_module("graph_module \"G\" {\n" + lines + "\n}"));
   };
-  const std::string base = "%x = placeholder \"x\" []\n%y = call_function \"f\" [%x, 1]\n%output = output \"output\" [%y]";
-  EXPECT_EQ(hash(base), hash("%a = placeholder \"b\" []\n%c = call_function \"f\" [%a, 1] ; {\"ddp_ignored\": true}\n%output = output \"output\" [%c]"));
-  for (const char* other : {"%x = placeholder \"x\" []\n%y = call_function \"g\" [%x, 1]\n%output = output \"output\" [%y]",
-                            "%x = placeholder \"x\" []\n%y = call_function \"f\" [%x, 1.0]\n%output = output \"output\" [%y]",
-                            "%x = placeholder \"x\" []\n%y = call_function \"f\" [[%x, 1]]\n%output = output \"output\" [%y]",
-                            "%x = placeholder \"x\" []\n%y = call_method \"f\" [%x, 1]\n%output = output \"output\" [%y]",
-                            "%x = placeholder \"x\" []\n%y = call_function \"f\" [%x] {\"k\": 1}\n%output = output \"output\" [%y]",
-                            "%x = placeholder \"x\" []\n%y = call_function \"f\" [%x, 1]\n%output = output \"output\" [%x]",
-                            "attribute \"w\" {\"sizes\": [1]}\n%x = placeholder \"x\" []\n%y = call_function \"f\" [%x, 1]\n%output = output \"output\" [%y]"}) {
+  const std::string base =
+      "%x = placeholder \"x\" []\n%y = call_function \"f\" [%x, 1]\n%output = output \"output\" [%y]";
+  EXPECT_EQ(hash(base), hash("%a = placeholder \"b\" []\n%c = call_function \"f\" [%a, 1] ; {\"ddp_ignored\": "
+                             "true}\n%output = output \"output\" [%c]"));
+  for (const char* other :
+       {"%x = placeholder \"x\" []\n%y = call_function \"g\" [%x, 1]\n%output = output \"output\" [%y]",
+        "%x = placeholder \"x\" []\n%y = call_function \"f\" [%x, 1.0]\n%output = output \"output\" [%y]",
+        "%x = placeholder \"x\" []\n%y = call_function \"f\" [[%x, 1]]\n%output = output \"output\" [%y]",
+        "%x = placeholder \"x\" []\n%y = call_method \"f\" [%x, 1]\n%output = output \"output\" [%y]",
+        "%x = placeholder \"x\" []\n%y = call_function \"f\" [%x] {\"k\": 1}\n%output = output \"output\" [%y]",
+        "%x = placeholder \"x\" []\n%y = call_function \"f\" [%x, 1]\n%output = output \"output\" [%x]",
+        "attribute \"w\" {\"sizes\": [1]}\n%x = placeholder \"x\" []\n%y = call_function \"f\" [%x, 1]\n%output = "
+        "output \"output\" [%y]"}) {
     EXPECT_NE(hash(base), hash(other)) << other;
   }
   EXPECT_EQ(structural_hash(GraphModule()), structural_hash(GraphModule()));

@@ -28,14 +28,16 @@ TEST(Text, ErrorsNameThePlace) {
   EXPECT_EQ(error_of("graph"), "line 1, column 1: there must be 'graph_module' here");
   EXPECT_EQ(error_of(head + "  %x = what \"x\" []\n}"), "line 2, column 8: 'what' is no op");
   EXPECT_EQ(error_of(head + "  %y = call_method \"f\" [%x]\n}"), "line 2, column 26: there is no node 'x' before this");
-  EXPECT_THAT(error_of(head + "%x = placeholder \"x\" []\n%x = placeholder \"x\" []\n}"), HasSubstr("node 'x', name: is taken"));
+  EXPECT_THAT(error_of(head + "%x = placeholder \"x\" []\n%x = placeholder \"x\" []\n}"),
+              HasSubstr("node 'x', name: is taken"));
   EXPECT_THAT(error_of(head + "%sum = placeholder \"x\" []}"), HasSubstr("name: is taken, reserved"));
   EXPECT_THAT(error_of(head + "%x = placeholder \"x\" [12z]}"), HasSubstr("'12z' is no value"));
   EXPECT_THAT(error_of(head + "%x = placeholder \"x\" [dtype(Flot)]}"), HasSubstr("'Flot' is no dtype"));
   EXPECT_THAT(error_of(head + "%x = placeholder \"x\" [device(\"tpu9\")]}"), HasSubstr("'tpu9' is no device"));
   EXPECT_THAT(error_of(head + "%x = placeholder \"x\" [slice(1, 2)]}"), HasSubstr("slice has not so many parts"));
   EXPECT_THAT(error_of(head + "%x = placeholder \"x\" [] ; {\"valu\": 1}}"), HasSubstr("\"valu\" is no key"));
-  EXPECT_THAT(error_of(head + "%x = placeholder \"x\" [] ; {\"value\": {\"sizes\": 3}}}"), HasSubstr("\"sizes\" must be a list"));
+  EXPECT_THAT(error_of(head + "%x = placeholder \"x\" [] ; {\"value\": {\"sizes\": 3}}}"),
+              HasSubstr("\"sizes\" must be a list"));
   EXPECT_THAT(error_of(head + "attribute \"w\" {\"dtype\": 1}}"), HasSubstr("\"dtype\" must be dtype(...)"));
   EXPECT_THAT(error_of(head + "%x = placeholder \"x"), HasSubstr("the string has no end"));
   EXPECT_THAT(error_of(head + "%x = placeholder \"\\q\" []}"), HasSubstr("unknown escape"));
@@ -78,7 +80,8 @@ TEST(Text, NansComeBackWithTheirBits) {
                                    0x7ff0000000000001u, 0xffffffffffffffffu}) {
     const auto value = std::bit_cast<double>(std::uint64_t{bits});
     EXPECT_EQ(there_and_back(value), Argument(value)) << std::hex << bits;
-    EXPECT_EQ(there_and_back(std::complex<double>(1.0, value)), Argument(std::complex<double>(1.0, value))) << std::hex << bits;
+    EXPECT_EQ(there_and_back(std::complex<double>(1.0, value)), Argument(std::complex<double>(1.0, value)))
+        << std::hex << bits;
   }
   EXPECT_EQ(to_text(Argument(std::bit_cast<double>(0x7ff8000000000000u))), "nan");
   EXPECT_EQ(to_text(Argument(std::bit_cast<double>(0xfff8000000000000u))), "-nan");
@@ -92,15 +95,20 @@ TEST(Text, NansComeBackWithTheirBits) {
 TEST(Text, NumbersAndNamesThatCannotBeAreRefused) {
   const std::string head = "graph_module \"G\" {\n%x = placeholder \"x\" [";
   EXPECT_EQ(error_of(head + "9223372036854775807, -9223372036854775808]}"), "no error");
-  EXPECT_EQ(error_of(head + "100000000000000000000]}"), "line 2, column 23: 100000000000000000000 does not fit into 64 bits");
-  EXPECT_EQ(error_of(head + "-9223372036854775809]}"), "line 2, column 23: -9223372036854775809 does not fit into 64 bits");
+  EXPECT_EQ(error_of(head + "100000000000000000000]}"),
+            "line 2, column 23: 100000000000000000000 does not fit into 64 bits");
+  EXPECT_EQ(error_of(head + "-9223372036854775809]}"),
+            "line 2, column 23: -9223372036854775809 does not fit into 64 bits");
   EXPECT_EQ(error_of(head + "1e999]}"), "line 2, column 23: '1e999' is no value");
-  EXPECT_THAT(error_of(head + "{\"a\": 1, \"b\": 2, \"a\": 3}]}"), HasSubstr("the key \"a\" is given twice before this"));
+  EXPECT_THAT(error_of(head + "{\"a\": 1, \"b\": 2, \"a\": 3}]}"),
+              HasSubstr("the key \"a\" is given twice before this"));
   EXPECT_THAT(error_of(head + "] {\"a\": 1, \"a\": 1}}"), HasSubstr("the key \"a\" is given twice"));
   EXPECT_THAT(error_of(head + "] ; {\"ddp_ignored\": true, \"ddp_ignored\": true}}"), HasSubstr("is given twice"));
-  EXPECT_THAT(error_of("graph_module \"G\" {attribute \"w\" {} attribute \"w\" {}}"), HasSubstr("there are two attributes 'w'"));
-  EXPECT_THAT(error_of("graph_module \"G\" {submodule \"m\" graph_module \"\" {} submodule \"m\" graph_module \"\" {}}"),
-              HasSubstr("there are two submodules 'm'"));
+  EXPECT_THAT(error_of("graph_module \"G\" {attribute \"w\" {} attribute \"w\" {}}"),
+              HasSubstr("there are two attributes 'w'"));
+  EXPECT_THAT(
+      error_of("graph_module \"G\" {submodule \"m\" graph_module \"\" {} submodule \"m\" graph_module \"\" {}}"),
+      HasSubstr("there are two submodules 'm'"));
   for (const char* device : {"cuda:128", "cuda:-1", "cuda:01x", "cuda:", "cpu:1", "CPU", ""}) {
     EXPECT_THAT(error_of(head + "device(\"" + device + "\")]}"), HasSubstr("is no device")) << device;
   }

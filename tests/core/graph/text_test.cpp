@@ -18,8 +18,14 @@ namespace rehearse::graph {
 namespace {
 
 double any_double() {
-  const double special[] = {0.0, -0.0, 1.0, 1e300, 5e-324, std::numeric_limits<double>::infinity(),
-                            -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()};
+  const double special[] = {0.0,
+                            -0.0,
+                            1.0,
+                            1e300,
+                            5e-324,
+                            std::numeric_limits<double>::infinity(),
+                            -std::numeric_limits<double>::infinity(),
+                            std::numeric_limits<double>::quiet_NaN()};
   const auto choice = *rc::gen::inRange<std::size_t>(0, 12);
   return choice < std::size(special) ? special[choice] : *rc::gen::arbitrary<double>();
 }
@@ -32,23 +38,38 @@ std::string any_text() {
 
 Argument any_argument(const std::vector<Node*>& nodes, int depth) {
   switch (*rc::gen::inRange(0, depth > 0 ? 16 : 12)) {
-    case 0: return {};
-    case 1: return *rc::gen::arbitrary<bool>();
-    case 2: return *rc::gen::arbitrary<std::int64_t>();
-    case 3: return any_double();
-    case 4: return std::complex<double>(any_double(), any_double());
-    case 5: return any_text();
-    case 6: return SymExpr{any_text()};
-    case 7: return Ellipsis{};
-    case 8: return *rc::gen::element(c10::kFloat, c10::kBFloat16, c10::kBool, c10::kComplexDouble, c10::kLong);
-    case 9: return *rc::gen::element(c10::Device("cpu"), c10::Device("cuda:1"), c10::Device("meta"));
-    case 10: return *rc::gen::element(c10::kStrided, c10::kSparse, c10::kSparseCsr);
-    case 11: return *rc::gen::element(c10::MemoryFormat::Contiguous, c10::MemoryFormat::ChannelsLast);
-    case 12: return nodes.empty() ? Argument() : Argument(*rc::gen::elementOf(nodes));
-    case 13: return Slice(any_argument(nodes, 0), any_argument(nodes, 0), any_argument(nodes, depth - 1));
+    case 0:
+      return {};
+    case 1:
+      return *rc::gen::arbitrary<bool>();
+    case 2:
+      return *rc::gen::arbitrary<std::int64_t>();
+    case 3:
+      return any_double();
+    case 4:
+      return std::complex<double>(any_double(), any_double());
+    case 5:
+      return any_text();
+    case 6:
+      return SymExpr{any_text()};
+    case 7:
+      return Ellipsis{};
+    case 8:
+      return *rc::gen::element(c10::kFloat, c10::kBFloat16, c10::kBool, c10::kComplexDouble, c10::kLong);
+    case 9:
+      return *rc::gen::element(c10::Device("cpu"), c10::Device("cuda:1"), c10::Device("meta"));
+    case 10:
+      return *rc::gen::element(c10::kStrided, c10::kSparse, c10::kSparseCsr);
+    case 11:
+      return *rc::gen::element(c10::MemoryFormat::Contiguous, c10::MemoryFormat::ChannelsLast);
+    case 12:
+      return nodes.empty() ? Argument() : Argument(*rc::gen::elementOf(nodes));
+    case 13:
+      return Slice(any_argument(nodes, 0), any_argument(nodes, 0), any_argument(nodes, depth - 1));
     case 14: {
       Dict dict;
-      for (int i = *rc::gen::inRange(0, 3); i > 0; --i) dict.emplace_back(any_text() + std::to_string(i), any_argument(nodes, depth - 1));
+      for (int i = *rc::gen::inRange(0, 3); i > 0; --i)
+        dict.emplace_back(any_text() + std::to_string(i), any_argument(nodes, depth - 1));
       return dict;
     }
     default: {
@@ -82,9 +103,14 @@ TensorMeta any_tensor() {
 
 ValueMeta any_value(int depth) {
   switch (*rc::gen::inRange(0, depth > 0 ? 4 : 3)) {
-    case 0: return {};
-    case 1: return any_tensor();
-    case 2: return SymScalarMeta{*rc::gen::element(SymScalarMeta::Kind::Int, SymScalarMeta::Kind::Float, SymScalarMeta::Kind::Bool), {any_text()}};
+    case 0:
+      return {};
+    case 1:
+      return any_tensor();
+    case 2:
+      return SymScalarMeta{
+          *rc::gen::element(SymScalarMeta::Kind::Int, SymScalarMeta::Kind::Float, SymScalarMeta::Kind::Bool),
+          {any_text()}};
     default: {
       ValueMeta::List items;
       for (int i = *rc::gen::inRange(0, 3); i > 0; --i) items.push_back(any_value(depth - 1));
@@ -96,11 +122,13 @@ ValueMeta any_value(int depth) {
 void fill(GraphModule& module, int depth) {
   std::vector<Node*> nodes;
   for (int i = *rc::gen::inRange(0, 6); i > 0; --i) {
-    const Op op = *rc::gen::element(Op::Placeholder, Op::GetAttr, Op::CallFunction, Op::CallMethod, Op::CallModule, Op::Output);
+    const Op op =
+        *rc::gen::element(Op::Placeholder, Op::GetAttr, Op::CallFunction, Op::CallMethod, Op::CallModule, Op::Output);
     List args;
     for (int k = *rc::gen::inRange(0, 3); k > 0; --k) args.push_back(any_argument(nodes, 2));
     Dict kwargs;
-    for (int k = *rc::gen::inRange(0, 3); k > 0; --k) kwargs.emplace_back("k" + std::to_string(k), any_argument(nodes, 2));
+    for (int k = *rc::gen::inRange(0, 3); k > 0; --k)
+      kwargs.emplace_back("k" + std::to_string(k), any_argument(nodes, 2));
     Node& node = module.graph().create_node(op, "t" + any_text(), std::move(args), std::move(kwargs), any_text());
     if (*rc::gen::arbitrary<bool>()) node.meta().set_value(any_value(2));
     if (*rc::gen::arbitrary<bool>()) node.meta().set_origin({any_text(), any_text(), any_text()});
@@ -161,7 +189,8 @@ TEST(Text, IsWhatTheHeaderShows) {
   const auto module = parse_graph_module(text);
   EXPECT_EQ(to_text(*module), text);
   EXPECT_EQ(module->graph().find("mul")->input_nodes().size(), 2u);
-  EXPECT_EQ(to_text(Argument(List{1.0, 1e20, "a\"\n", Slice({}, 8, {})})), "[1.0, 1e+20, \"a\\\"\\n\", slice(none, 8, none)]");
+  EXPECT_EQ(to_text(Argument(List{1.0, 1e20, "a\"\n", Slice({}, 8, {})})),
+            "[1.0, 1e+20, \"a\\\"\\n\", slice(none, 8, none)]");
 }
 
 TEST(Dot, HasABoxANodeAndAnArrowAUse) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Methods, torch.* and torch.nn.functional resolve to the operator that Python would call, and say so when there is none.
+// Methods, torch.* and torch.nn.functional resolve to the operator that Python would call, and say so when there is
+// none.
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
@@ -17,8 +18,8 @@ using testing::StartsWith;
 
 // The value of the last line, of inputs x (2 by 3 floats, 0 to 5) and n (an int).
 IValue run(const std::string& lines, std::int64_t n = 2) {
-  const auto module = parse_graph_module("graph_module \"G\" {%x = placeholder \"x\" [] %n = placeholder \"n\" [] " + lines +
-                                         " %output = output \"output\" [%r]}");
+  const auto module = parse_graph_module("graph_module \"G\" {%x = placeholder \"x\" [] %n = placeholder \"n\" [] " +
+                                         lines + " %output = output \"output\" [%r]}");
   return Interpreter(module).run_value({at::arange(6, at::kFloat).reshape({2, 3}), n});
 }
 
@@ -66,7 +67,8 @@ TEST(TorchCalls, ChooseTheOverloadThatPythonChooses) {
       {R"(%r = call_function "torch.full" [[2, 3], 1.5] {"dtype": dtype(Double)})", at::full({2, 3}, 1.5, at::kDouble)},
       {R"(%r = call_function "torch.where" [%m, %x, 0.0])", at::where(kX > 2, kX, 0.0)},
       {R"(%r = call_function "torch.stack" [[%x, %x], 1])", at::stack({kX, kX}, 1)},
-      {R"(%r = call_function "torch.nn.functional.layer_norm" [%x, [3]] {"eps": 0.5})", at::layer_norm(kX, {3}, {}, {}, 0.5)},
+      {R"(%r = call_function "torch.nn.functional.layer_norm" [%x, [3]] {"eps": 0.5})",
+       at::layer_norm(kX, {3}, {}, {}, 0.5)},
       {R"(%r = call_function "torch.nn.functional.relu" [] {"input": %x})", kX},
       {R"(%r = call_function "_operator.add" [1.5, %x])", 1.5 + kX},
       {R"(%r = call_function "_operator.sub" [%n, %x])", 2 - kX},
@@ -76,7 +78,8 @@ TEST(TorchCalls, ChooseTheOverloadThatPythonChooses) {
       {R"(%r = call_function "_operator.and_" [%m, %m])", kX > 2},
       {R"(%r = call_function "_operator.neg" [%x])", -kX},
       {R"(%r = call_function "_operator.getitem" [%x, 1])", kX[1]},
-      {R"(%r = call_function "_operator.getitem" [%x, [slice(none, none, none), slice(1, none, none)]])", kX.slice(1, 1)},
+      {R"(%r = call_function "_operator.getitem" [%x, [slice(none, none, none), slice(1, none, none)]])",
+       kX.slice(1, 1)},
       {R"(%r = call_function "_operator.getitem" [%x, [none, ..., -1]])", kX.select(1, 2).unsqueeze(0)},
       {R"(%r = call_function "_operator.getitem" [%x, slice(none, %one, none)])", kX.slice(0, 0, 1)},
       {R"(%r = call_function "_operator.getitem" [%x, %m])", kX.masked_select(kX > 2)},
@@ -93,15 +96,18 @@ TEST(TorchCalls, ChooseTheOverloadThatPythonChooses) {
 
 // x[0, 1] is a number, x[[0, 1]] two rows, and a graph has a list for both.
 TEST(TorchCalls, IndicesThatMayBeATupleOrAListAreRefused) {
-  const std::string item = R"(%i = call_function "torch.full" [[], 1] {"dtype": dtype(Long)} %r = call_function "_operator.getitem" )";
+  const std::string item =
+      R"(%i = call_function "torch.full" [[], 1] {"dtype": dtype(Long)} %r = call_function "_operator.getitem" )";
   for (const char* index : {"[0, 1]", "[0]", "[]", "[%n, 0]", "[true]", "[%i, 0]"}) {
-    EXPECT_THAT(error_of(item + "[%x, " + index + "]"), StartsWith("node 'r', args[1]: is a list of numbers, which as a tuple would"))
+    EXPECT_THAT(error_of(item + "[%x, " + index + "]"),
+                StartsWith("node 'r', args[1]: is a list of numbers, which as a tuple would"))
         << index;
   }
   const auto constant = parse_graph_module(R"(graph_module "G" {%x = placeholder "x" []
     %r = call_function "_operator.getitem" [%x, [0, 1]] %output = output "output" [%r]})");
   EXPECT_THROW(Interpreter{constant}, GraphError);
-  const std::string rows = R"(%i = call_function "torch.ones" [1] {"dtype": dtype(Long)} %r = call_function "_operator.getitem" )";
+  const std::string rows =
+      R"(%i = call_function "torch.ones" [1] {"dtype": dtype(Long)} %r = call_function "_operator.getitem" )";
   EXPECT_TRUE(at::equal(run(rows + "[%x, [%i, 0]]").toTensor(), kX.select(1, 0).slice(0, 1)));
   EXPECT_TRUE(at::equal(run(rows + "[%x, [0, ...]]").toTensor(), kX[0]));
   EXPECT_TRUE(at::equal(run(rows + "[%x, [0, none]]").toTensor(), kX[0].unsqueeze(0)));
@@ -123,17 +129,21 @@ TEST(TorchCalls, WhatThereIsNotIsNamed) {
   EXPECT_EQ(error_of(R"(%r = call_method "t" [])"), "node 'r', args: a method needs a self");
   EXPECT_THAT(error_of(R"(%r = call_method "t" [%x, 1])"),
               StartsWith("node 'r', args: no form of aten::t takes (Tensor, int); there are\n  aten::t("));
-  EXPECT_THAT(error_of(R"(%r = call_method "sum" [%x] {"dims": 1})"), StartsWith("node 'r', args: no form of aten::sum takes (Tensor, dims=int)"));
+  EXPECT_THAT(error_of(R"(%r = call_method "sum" [%x] {"dims": 1})"),
+              StartsWith("node 'r', args: no form of aten::sum takes (Tensor, dims=int)"));
   EXPECT_EQ(error_of(R"(%r = call_method "dim" [%n])"), "node 'r', args[0]: must be a tensor, and is Int");
-  EXPECT_THAT(error_of(R"(%r = call_function "torch.frobnicate" [%x])"), HasSubstr("'torch.frobnicate' is no operator"));
-  EXPECT_THAT(error_of(R"(%r = call_function "torch.nn.functional.multi_head_attention_forward" [%x])"),
-              HasSubstr("'torch.nn.functional.multi_head_attention_forward' cannot be run; of torch.nn.functional these can: "
-                        "batch_norm, dropout, embedding, group_norm, layer_norm, relu"));
+  EXPECT_THAT(error_of(R"(%r = call_function "torch.frobnicate" [%x])"),
+              HasSubstr("'torch.frobnicate' is no operator"));
+  EXPECT_THAT(
+      error_of(R"(%r = call_function "torch.nn.functional.multi_head_attention_forward" [%x])"),
+      HasSubstr("'torch.nn.functional.multi_head_attention_forward' cannot be run; of torch.nn.functional these can: "
+                "batch_norm, dropout, embedding, group_norm, layer_norm, relu"));
   EXPECT_EQ(error_of(R"(%r = call_function "torch.nn.functional.relu" [%x] {"input": %x})"),
             "node 'r', kwargs.input: is given by position too");
   EXPECT_EQ(error_of(R"(%r = call_function "torch.nn.functional.relu" [%x] {"in": 1})"),
             "node 'r', kwargs.in: 'torch.nn.functional.relu' takes no argument of this name");
-  EXPECT_EQ(error_of(R"(%r = call_function "torch.nn.functional.layer_norm" [%x])"), "node 'r', normalized_shape: is missing");
+  EXPECT_EQ(error_of(R"(%r = call_function "torch.nn.functional.layer_norm" [%x])"),
+            "node 'r', normalized_shape: is missing");
   EXPECT_EQ(error_of(R"(%r = call_function "torch.nn.functional.embedding" [%x, %x, none, 1.0])"),
             "node 'r', max_norm: cannot be run: it changes the weight");
   EXPECT_EQ(error_of(R"(%r = call_function "_operator.getitem" [%x, [[0, 1]]])"),
@@ -211,7 +221,8 @@ TEST(TorchCalls, LeafModulesRunFromTheirParameters) {
   EXPECT_TRUE(at::equal(Interpreter(module).run({kX})[0].toTensor(), at::matmul(kX, weight.t()).clamp_min(0)));
   module->set_submodule("act", std::make_shared<GraphModule>("Conv2d"));
   EXPECT_EQ(error(),
-            "node 'z', target: the submodule 'act' (Conv2d) has no graph, and its settings (a stride, a momentum) are no part of "
+            "node 'z', target: the submodule 'act' (Conv2d) has no graph, and its settings (a stride, a momentum) are "
+            "no part of "
             "this one; by their parameters alone these can be run: Linear, Embedding, ReLU");
 }
 

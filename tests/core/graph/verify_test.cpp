@@ -58,8 +58,8 @@ TEST(Verify, TopologyIsNamed) {
   EXPECT_THAT(problems_of(module), ElementsAre("node 'f', args: 'x' does not stand before it"));
   graph.move_before(x, y);
   graph.move_before(out, x);
-  EXPECT_THAT(problems_of(module), ElementsAre("node 'output', args: 'f' does not stand before it",
-                                               "output: must be the last node"));
+  EXPECT_THAT(problems_of(module),
+              ElementsAre("node 'output', args: 'f' does not stand before it", "output: must be the last node"));
   EXPECT_THAT(problems_of("%x = placeholder \"x\" []"), ElementsAre("output: there must be one, and there are 0"));
 }
 
@@ -73,17 +73,17 @@ TEST(Verify, UnbackedFloatsAreBoundToo) {
 }
 
 TEST(Verify, TargetsAndArgumentsAreNamed) {
-  EXPECT_THAT(problems_of(R"(%x = placeholder "x" [1, 2]
+  EXPECT_THAT(
+      problems_of(R"(%x = placeholder "x" [1, 2]
     %a = get_attr "w" [1]
     %b = call_module "m" [%x]
     %c = call_method "t" []
     %d = call_function "" [%x]
     %output = output "output" [])"),
-              ElementsAre("node 'x', args: a placeholder has at most one, its default",
-                          "node 'a', args: an attribute takes none",
-                          "node 'a', target: there is no attribute or submodule 'w'",
-                          "node 'b', target: there is no submodule 'm'", "node 'c', args: a method needs a self",
-                          "node 'd', target: is empty", "node 'output', args: an output has exactly one"));
+      ElementsAre("node 'x', args: a placeholder has at most one, its default",
+                  "node 'a', args: an attribute takes none", "node 'a', target: there is no attribute or submodule 'w'",
+                  "node 'b', target: there is no submodule 'm'", "node 'c', args: a method needs a self",
+                  "node 'd', target: is empty", "node 'output', args: an output has exactly one"));
 }
 
 TEST(Verify, SchemasAreChecked) {
@@ -102,19 +102,20 @@ TEST(Verify, SchemasAreChecked) {
 }
 
 TEST(Verify, MetadataIsChecked) {
-  EXPECT_THAT(problems_of(R"(%x = placeholder "x" [] ; {"value": {"sizes": [-1, sym("2"), sym("?")], "strides": [1]}, "unbacked_bindings": ["u0"]}
+  EXPECT_THAT(
+      problems_of(
+          R"(%x = placeholder "x" [] ; {"value": {"sizes": [-1, sym("2"), sym("?")], "strides": [1]}, "unbacked_bindings": ["u0"]}
     %a = call_method "t" [%x] ; {"value": {"sizes": [sym("u0*u1")], "strides": [1]}, "unbacked_bindings": ["u0"]}
     %b = call_function "f" [%x] ; {"value": [{"sym_int": sym("s0")}]}
     %c = call_function "_operator.getitem" [%b, 0] ; {"value": {"sym_int": sym("s1")}}
     %d = call_function "_operator.getitem" [%b, 1] ; {"value": {"sym_int": sym("s0")}}
     %output = output "output" [%a])"),
-              ElementsAre("node 'x', meta.value: has 3 sizes and 1 strides",
-                          "node 'x', meta.value.sizes[0]: is -1, less than 0",
-                          "node 'x', meta.value.sizes[2]: '?' is neither a number nor has it symbols",
-                          "node 'a', meta.unbacked_bindings: u0 is bound before",
-                          "node 'a', meta.value: no node before it binds u1",
-                          "node 'c', meta.value: is not what 'b' says of its item 0",
-                          "node 'd', args[1]: 1 is out of range: 'b' has 1 items"));
+      ElementsAre(
+          "node 'x', meta.value: has 3 sizes and 1 strides", "node 'x', meta.value.sizes[0]: is -1, less than 0",
+          "node 'x', meta.value.sizes[2]: '?' is neither a number nor has it symbols",
+          "node 'a', meta.unbacked_bindings: u0 is bound before", "node 'a', meta.value: no node before it binds u1",
+          "node 'c', meta.value: is not what 'b' says of its item 0",
+          "node 'd', args[1]: 1 is out of range: 'b' has 1 items"));
 }
 
 TEST(Verify, SubmodulesAreCheckedAndAllProblemsThrown) {

@@ -70,9 +70,7 @@ TEST_P(Initialisation, OnceByAThread_IsSeenByRanksAndBack) {
   auto w = world();
   std::once_flag by_thread, by_rank;
   int ran = 0;
-  std::thread outside([&] {
-    std::call_once(by_thread, [&] { std::this_thread::sleep_for(1ms); });
-  });
+  std::thread outside([&] { std::call_once(by_thread, [&] { std::this_thread::sleep_for(1ms); }); });
   w.run([&](int) {
     std::call_once(by_thread, [] {});
     std::call_once(by_rank, [&] { ++ran; });

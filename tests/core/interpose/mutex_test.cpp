@@ -47,7 +47,8 @@ void expect_one_at_a_time(World w, pthread_mutex_t& mutex) {
 }
 
 TEST_P(Mutex, EveryKind_LetsInOneRankAtATime) {
-  for (int kind : {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP}) {
+  for (int kind :
+       {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP}) {
     KindOfMutex plain(kind), robust(kind, PTHREAD_PRIO_NONE, PTHREAD_MUTEX_ROBUST);
     expect_one_at_a_time(world(), plain.mutex);
     if (kind == PTHREAD_MUTEX_NORMAL) expect_one_at_a_time(world(), robust.mutex);

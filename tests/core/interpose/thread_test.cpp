@@ -158,7 +158,9 @@ TEST_P(Threads, Detached_EndsWithItsRank) {
 
 struct StartsAThreadInTheEnd {
   std::shared_ptr<int> captured;
-  ~StartsAThreadInTheEnd() { std::thread([captured = captured] { ++*captured; }).detach(); }
+  ~StartsAThreadInTheEnd() {
+    std::thread([captured = captured] { ++*captured; }).detach();
+  }
 };
 
 // A world that has ended begins no thread: what it was to run is freed all the same.

@@ -44,12 +44,8 @@ class NotingBackend final : public c10d::Backend {
     numbers.insert(numbers.end(), input_splits.begin(), input_splits.end());
     return note("alltoall", {output, input}, numbers);
   }
-  Work send(std::vector<at::Tensor>& tensors, int to, int tag) override {
-    return note("send", tensors, {to, tag});
-  }
-  Work recv(std::vector<at::Tensor>& tensors, int from, int tag) override {
-    return note("recv", tensors, {from, tag});
-  }
+  Work send(std::vector<at::Tensor>& tensors, int to, int tag) override { return note("send", tensors, {to, tag}); }
+  Work recv(std::vector<at::Tensor>& tensors, int from, int tag) override { return note("recv", tensors, {from, tag}); }
   Work barrier(const c10d::BarrierOptions&) override { return note("barrier", {}, {}); }
 
   std::string call;
@@ -75,8 +71,7 @@ class GroupCalls : public testing::Test {
   }
 
   // The last call's name, that its tensors are `tensors` themselves and no copies, and its other arguments.
-  void expect_call(const char* name, const std::vector<at::Tensor>& tensors,
-                   std::vector<std::int64_t> numbers) {
+  void expect_call(const char* name, const std::vector<at::Tensor>& tensors, std::vector<std::int64_t> numbers) {
     EXPECT_EQ(backend_->call, name);
     EXPECT_EQ(backend_->numbers, numbers) << name;
     ASSERT_EQ(backend_->given.size(), tensors.size()) << name;

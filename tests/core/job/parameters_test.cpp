@@ -61,13 +61,11 @@ TEST(Parameters, WrongTypeOrOutOfBounds_NamesPlaceValueAndWhatIsRight) {
             R"(lm.toml:7: parameter "steps" is "ten"; it takes an integer from 1 to 100000)");
   EXPECT_EQ(error_of("steps", std::int64_t{0}),
             R"(lm.toml:7: parameter "steps" is 0; it takes an integer from 1 to 100000)");
-  EXPECT_EQ(error_of("steps", 2.5),
-            R"(lm.toml:7: parameter "steps" is 2.5; it takes an integer from 1 to 100000)");
+  EXPECT_EQ(error_of("steps", 2.5), R"(lm.toml:7: parameter "steps" is 2.5; it takes an integer from 1 to 100000)");
   EXPECT_EQ(error_of("rate", 1.5), R"(lm.toml:7: parameter "rate" is 1.5; it takes a number from 0 to 1)");
   EXPECT_EQ(error_of("rate", std::numeric_limits<double>::quiet_NaN()),
             R"(lm.toml:7: parameter "rate" is nan; it takes a number from 0 to 1)");
-  EXPECT_EQ(error_of("verbose", std::int64_t{1}),
-            R"(lm.toml:7: parameter "verbose" is 1; it takes true or false)");
+  EXPECT_EQ(error_of("verbose", std::int64_t{1}), R"(lm.toml:7: parameter "verbose" is 1; it takes true or false)");
   EXPECT_EQ(error_of("model", true), R"(lm.toml:7: parameter "model" is true; it takes a text)");
   EXPECT_EQ(error_of("warm_up", std::int64_t{-1}),
             R"(lm.toml:7: parameter "warm_up" is -1; it takes an integer of 0 or more)");
@@ -92,12 +90,10 @@ TEST(Parameters, UnknownName_ListsWhatExistsAndTheNearestSpelling) {
 
 // A user who made three mistakes learns of three, not of one three times.
 TEST(Parameters, SeveralProblems_AllAreListedByName) {
-  EXPECT_EQ(
-      error_of(
-          {{"verbose", {std::int64_t{1}, "a.toml:9"}}, {"rate", {2.0, "a.toml:3"}}, {"steps", {true, ""}}}),
-      "a.toml:3: parameter \"rate\" is 2.0; it takes a number from 0 to 1\n"
-      "parameter \"steps\" is true; it takes an integer from 1 to 100000\n"
-      "a.toml:9: parameter \"verbose\" is 1; it takes true or false");
+  EXPECT_EQ(error_of({{"verbose", {std::int64_t{1}, "a.toml:9"}}, {"rate", {2.0, "a.toml:3"}}, {"steps", {true, ""}}}),
+            "a.toml:3: parameter \"rate\" is 2.0; it takes a number from 0 to 1\n"
+            "parameter \"steps\" is true; it takes an integer from 1 to 100000\n"
+            "a.toml:9: parameter \"verbose\" is 1; it takes true or false");
 }
 
 TEST(Parameters, ProgramReadsWhatItNeverDeclared_LogicError) {
@@ -107,8 +103,7 @@ TEST(Parameters, ProgramReadsWhatItNeverDeclared_LogicError) {
     parameters.number("steps");
     FAIL();
   } catch (const std::logic_error& error) {
-    EXPECT_STREQ(error.what(),
-                 "the program reads parameter \"steps\" as a number but declared it as an integer");
+    EXPECT_STREQ(error.what(), "the program reads parameter \"steps\" as a number but declared it as an integer");
   }
   EXPECT_THROW(Parameters({{"a", true, ""}, {"a", true, ""}}, {}), std::logic_error);
 }

@@ -53,16 +53,14 @@ std::pair<Layout, Layout> layouts(const DistributedDataParallelOptions& options)
 }
 
 TEST(DdpBuckets, Default_OneBucketThenInOrderOfArrival) {
-  const auto [initial, rebuilt] =
-      layouts({.bucket_cap_mb = 2.0 * kWeight / (1 << 20), .first_bucket_bytes = kWeight});
+  const auto [initial, rebuilt] = layouts({.bucket_cap_mb = 2.0 * kWeight / (1 << 20), .first_bucket_bytes = kWeight});
   EXPECT_THAT(initial.bytes, ElementsAre(6 * kLayer));
   EXPECT_EQ(initial.names[0].front(), "0.weight");
   // Gradients arrive from the last layer to the first, bias before weight; a weight closes each bucket.
   EXPECT_THAT(rebuilt.bytes, ElementsAre(kLayer, 2 * kLayer, 2 * kLayer, kLayer));
-  EXPECT_THAT(rebuilt.names, ElementsAre(ElementsAre("5.bias", "5.weight"),
-                                         ElementsAre("4.bias", "4.weight", "3.bias", "3.weight"),
-                                         ElementsAre("2.bias", "2.weight", "1.bias", "1.weight"),
-                                         ElementsAre("0.bias", "0.weight")));
+  EXPECT_THAT(rebuilt.names,
+              ElementsAre(ElementsAre("5.bias", "5.weight"), ElementsAre("4.bias", "4.weight", "3.bias", "3.weight"),
+                          ElementsAre("2.bias", "2.weight", "1.bias", "1.weight"), ElementsAre("0.bias", "0.weight")));
 }
 
 TEST(DdpBuckets, OnlyCapGiven_FirstBucketIsAsLarge) {
@@ -77,13 +75,12 @@ TEST(DdpBuckets, NothingGiven_SmallModelIsOneBucket) {
 }
 
 TEST(DdpBuckets, FindUnused_LimitsFromTheStartAndNeverRebuilt) {
-  const auto [initial, later] = layouts({.bucket_cap_mb = 2.0 * kWeight / (1 << 20),
-                                         .first_bucket_bytes = kWeight,
-                                         .find_unused_parameters = true});
-  EXPECT_THAT(initial.names,
-              ElementsAre(ElementsAre("4.bias", "5.weight", "5.bias"),
-                          ElementsAre("2.bias", "3.weight", "3.bias", "4.weight"),
-                          ElementsAre("0.bias", "1.weight", "1.bias", "2.weight"), ElementsAre("0.weight")));
+  const auto [initial, later] = layouts(
+      {.bucket_cap_mb = 2.0 * kWeight / (1 << 20), .first_bucket_bytes = kWeight, .find_unused_parameters = true});
+  EXPECT_THAT(
+      initial.names,
+      ElementsAre(ElementsAre("4.bias", "5.weight", "5.bias"), ElementsAre("2.bias", "3.weight", "3.bias", "4.weight"),
+                  ElementsAre("0.bias", "1.weight", "1.bias", "2.weight"), ElementsAre("0.weight")));
   EXPECT_THAT(initial.bytes, ElementsAre(kLayer + kBias, 2 * kLayer, 2 * kLayer, kWeight));
   EXPECT_EQ(later.names, initial.names);
 }

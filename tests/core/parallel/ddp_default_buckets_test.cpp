@@ -24,7 +24,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 // In the order of their use; gradients arrive from the last to the first. 57 MiB in all.
 const std::vector<std::pair<std::string, std::size_t>> kParameters = {
-    {"embedding", 2 * kMiB}, {"stem", 4 * kMiB},   {"scale", 4},      {"up", 25 * kMiB - 4},  {"gate", kMiB / 2},
+    {"embedding", 2 * kMiB}, {"stem", 4 * kMiB}, {"scale", 4},       {"up", 25 * kMiB - 4}, {"gate", kMiB / 2},
     {"down", 25 * kMiB / 2}, {"mix", 12 * kMiB}, {"head", kMiB / 2}, {"bias", kMiB / 2},
 };
 

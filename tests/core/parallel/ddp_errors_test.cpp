@@ -18,17 +18,14 @@ TEST(DdpErrors, NoParameterNeedsAGradient_SaysSo) {
     for (auto& parameter : frozen->parameters()) parameter.set_requires_grad(false);
     EXPECT_THAT(
         error_of<c10::Error>([&] { DistributedDataParallel ddp(frozen, ctx.group()); }),
-        HasSubstr(
-            "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
-            "gradient."));
+        HasSubstr("DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
+                  "gradient."));
     EXPECT_THAT(error_of<c10::Error>([&] {
-                  DistributedDataParallel ddp(torch::nn::Linear(3, 2),
-                                              c10::intrusive_ptr<c10d::ProcessGroup>());
+                  DistributedDataParallel ddp(torch::nn::Linear(3, 2), c10::intrusive_ptr<c10d::ProcessGroup>());
                 }),
                 HasSubstr("empty process group"));
-    EXPECT_THAT(error_of<c10::ValueError>([&] {
-                  DistributedDataParallel ddp(torch::nn::Linear(3, 2), ctx.group(), {.bucket_cap_mb = 0});
-                }),
+    EXPECT_THAT(error_of<c10::ValueError>(
+                    [&] { DistributedDataParallel ddp(torch::nn::Linear(3, 2), ctx.group(), {.bucket_cap_mb = 0}); }),
                 HasSubstr("buckets must hold at least one byte"));
   });
 }
@@ -49,8 +46,7 @@ std::vector<std::string> disagreement(Make&& make) {
 void expect_of_rank_2(const std::vector<std::string>& errors, const std::string& tail) {
   for (std::size_t rank = 0; rank < errors.size(); ++rank) {
     const std::string place = rank == 2 ? "this process" : "process 2";
-    EXPECT_THAT(errors[rank],
-                HasSubstr("[" + std::to_string(rank) + "]: params[1] in " + place + " with " + tail));
+    EXPECT_THAT(errors[rank], HasSubstr("[" + std::to_string(rank) + "]: params[1] in " + place + " with " + tail));
   }
 }
 
@@ -64,27 +60,24 @@ struct ThreeParameters : torch::nn::Module {
 };
 
 TEST(DdpErrors, SizesDiffer_EveryRankNamesParameterRankAndBothSizes) {
-  expect_of_rank_2(disagreement([](bool odd) {
-                     return std::make_shared<ThreeParameters>(at::zeros({odd ? 5 : 4, 3}));
-                   }),
-                   "sizes [5, 3] appears not to match sizes of the same param in process 0, [4, 3]. Its name "
-                   "here is second.");
+  expect_of_rank_2(
+      disagreement([](bool odd) { return std::make_shared<ThreeParameters>(at::zeros({odd ? 5 : 4, 3})); }),
+      "sizes [5, 3] appears not to match sizes of the same param in process 0, [4, 3]. Its name "
+      "here is second.");
 }
 
 TEST(DdpErrors, StridesDiffer_EveryRankNamesThem) {
-  expect_of_rank_2(
-      disagreement([](bool odd) {
-        return std::make_shared<ThreeParameters>(odd ? at::zeros({3, 3}).t() : at::zeros({3, 3}));
-      }),
-      "strides [1, 3] appears not to match strides of the same param in process 0, [3, 1].");
+  expect_of_rank_2(disagreement([](bool odd) {
+                     return std::make_shared<ThreeParameters>(odd ? at::zeros({3, 3}).t() : at::zeros({3, 3}));
+                   }),
+                   "strides [1, 3] appears not to match strides of the same param in process 0, [3, 1].");
 }
 
 TEST(DdpErrors, DtypesDiffer_EveryRankNamesThem) {
-  expect_of_rank_2(
-      disagreement([](bool odd) {
-        return std::make_shared<ThreeParameters>(at::zeros({3, 3}, odd ? at::kDouble : at::kFloat));
-      }),
-      "dtype Double appears not to match dtype of the same param in process 0, Float.");
+  expect_of_rank_2(disagreement([](bool odd) {
+                     return std::make_shared<ThreeParameters>(at::zeros({3, 3}, odd ? at::kDouble : at::kFloat));
+                   }),
+                   "dtype Double appears not to match dtype of the same param in process 0, Float.");
 }
 
 TEST(DdpErrors, RankZeroIsTheOddOne_AllOthersNameIt) {
@@ -101,8 +94,8 @@ TEST(DdpErrors, NumberOfParametersDiffers_EveryRankNamesTheOther) {
       disagreement([](bool odd) { return torch::nn::Linear(torch::nn::LinearOptions(3, 4).bias(!odd)); });
   const std::string text = "DDP expects same model across all ranks, but Rank ";
   for (const int rank : {0, 1, 3}) {
-    EXPECT_THAT(errors[rank], HasSubstr(text + std::to_string(rank) +
-                                        " has 2 params, while rank 2 has inconsistent 1 params."));
+    EXPECT_THAT(errors[rank],
+                HasSubstr(text + std::to_string(rank) + " has 2 params, while rank 2 has inconsistent 1 params."));
   }
   EXPECT_THAT(errors[2], HasSubstr(text + "2 has 1 params, while rank 0 has inconsistent 2 params."));
 }

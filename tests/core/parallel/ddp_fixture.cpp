@@ -31,9 +31,7 @@ MlpImpl::MlpImpl(int inputs, int hidden, int outputs, at::ScalarType dtype)
   to(dtype);
 }
 
-at::Tensor MlpImpl::forward(const at::Tensor& x) {
-  return third(second(first(x).relu()).relu());
-}
+at::Tensor MlpImpl::forward(const at::Tensor& x) { return third(second(first(x).relu()).relu()); }
 
 at::Tensor batch_of(int rank, int step, int rows, int columns) {
   return values({rows, columns}, 100 * step + rank + 1);
@@ -57,8 +55,7 @@ void descend(const std::vector<at::Tensor>& parameters, double rate) {
 
 std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> result;
-  for (const auto& tensor : tensors)
-    result.push_back(tensor.defined() ? tensor.detach().clone() : at::Tensor());
+  for (const auto& tensor : tensors) result.push_back(tensor.defined() ? tensor.detach().clone() : at::Tensor());
   return result;
 }
 
@@ -71,15 +68,12 @@ std::vector<at::Tensor> gradient_copies(const std::vector<at::Tensor>& parameter
 namespace {
 
 template <class Same>
-::testing::AssertionResult compare(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b,
-                                   Same&& same) {
+::testing::AssertionResult compare(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b, Same&& same) {
   if (a.size() != b.size()) return ::testing::AssertionFailure() << a.size() << " tensors and " << b.size();
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (!a[i].defined() && !b[i].defined()) continue;
-    if (!a[i].defined() || !b[i].defined())
-      return ::testing::AssertionFailure() << "tensor " << i << " undefined";
-    if (a[i].sizes() == b[i].sizes() && a[i].scalar_type() == b[i].scalar_type() && same(a[i], b[i]))
-      continue;
+    if (!a[i].defined() || !b[i].defined()) return ::testing::AssertionFailure() << "tensor " << i << " undefined";
+    if (a[i].sizes() == b[i].sizes() && a[i].scalar_type() == b[i].scalar_type() && same(a[i], b[i])) continue;
     return ::testing::AssertionFailure() << "tensor " << i << " differs:\n" << a[i] << "\nand\n" << b[i];
   }
   return ::testing::AssertionSuccess();
@@ -91,8 +85,7 @@ template <class Same>
   return compare(a, b, [](const at::Tensor& x, const at::Tensor& y) { return at::equal(x, y); });
 }
 
-::testing::AssertionResult close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b,
-                                 double tolerance) {
+::testing::AssertionResult close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b, double tolerance) {
   return compare(a, b, [&](const at::Tensor& x, const at::Tensor& y) {
     return at::allclose(x, y, /*rtol=*/tolerance, /*atol=*/tolerance);
   });

@@ -41,8 +41,7 @@ at::Tensor whole_batch(int ranks, int step, int rows = 4, int columns = 6);
 void descend(const std::vector<at::Tensor>& parameters, double rate);
 
 std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors);
-std::vector<at::Tensor> gradient_copies(
-    const std::vector<at::Tensor>& parameters);  // undefined stays undefined
+std::vector<at::Tensor> gradient_copies(const std::vector<at::Tensor>& parameters);  // undefined stays undefined
 
 // Same bits; both undefined counts as equal.
 ::testing::AssertionResult same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b);

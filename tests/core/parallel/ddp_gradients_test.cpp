@@ -81,8 +81,7 @@ TEST_P(DdpGradients, EachStep_EqualsOneProcessWithTheWholeBatch) {
     for (const double cap_mb : {25.0, kOneParameterABucket, 0.001}) {
       SCOPED_TRACE(testing::Message() << ranks << " ranks, buckets of " << cap_mb << " MiB");
       expect_whole_batch(
-          ranks,
-          {.bucket_cap_mb = cap_mb, .gradient_as_bucket_view = views, .find_unused_parameters = find_unused});
+          ranks, {.bucket_cap_mb = cap_mb, .gradient_as_bucket_view = views, .find_unused_parameters = find_unused});
     }
   }
 }

@@ -35,8 +35,7 @@ std::vector<at::Tensor> mean_in_float(const Net& net, int ranks, std::vector<int
   }
   low.to(at::kFloat);
   for (const int batch : batches) {
-    for (int rank = 0; rank < ranks; ++rank)
-      low.forward(batch_of(rank, batch).to(at::kFloat)).sum().backward();
+    for (int rank = 0; rank < ranks; ++rank) low.forward(batch_of(rank, batch).to(at::kFloat)).sum().backward();
   }
   std::vector<at::Tensor> gradients;
   for (const auto& item : low.named_parameters()) {
@@ -70,8 +69,7 @@ void expect_mean(Options options,
 template <class Net>
 void expect_plain(const Options& options) {
   expect_mean<Net>(
-      options,
-      [](auto& ddp, int step) { ddp(batch_of(rehearse::exec::this_rank::rank(), step)).sum().backward(); },
+      options, [](auto& ddp, int step) { ddp(batch_of(rehearse::exec::this_rank::rank(), step)).sum().backward(); },
       [](int step) { return std::vector<int>{step}; });
 }
 
@@ -82,15 +80,9 @@ TEST(DdpMixedPrecision, EveryIteration_ReducesWhatRanksComputed) {
     expect_plain<recorded::Mlp>({.gradient_as_bucket_view = views, .static_graph = true});
   }
 }
-TEST(DdpMixedPrecision, SharedParameters) {
-  expect_plain<Tied>({});
-}
-TEST(DdpMixedPrecision, FrozenParameters) {
-  expect_plain<Frozen>({});
-}
-TEST(DdpMixedPrecision, StaticGraphWithALayerThatNobodyUses) {
-  expect_plain<Reused>({.static_graph = true});
-}
+TEST(DdpMixedPrecision, SharedParameters) { expect_plain<Tied>({}); }
+TEST(DdpMixedPrecision, FrozenParameters) { expect_plain<Frozen>({}); }
+TEST(DdpMixedPrecision, StaticGraphWithALayerThatNobodyUses) { expect_plain<Reused>({.static_graph = true}); }
 
 TEST(DdpMixedPrecision, NoSync_AddsUpInParamDtype) {
   expect_mean<recorded::Mlp>(
@@ -104,9 +96,7 @@ TEST(DdpMixedPrecision, NoSync_AddsUpInParamDtype) {
         }
         ddp(batch_of(rank, 10 * step + 1)).sum().backward();
       },
-      [](int step) {
-        return std::vector<int>{10 * step, 10 * step + 1};
-      });
+      [](int step) { return std::vector<int>{10 * step, 10 * step + 1}; });
 }
 
 // Before training, and between a forward and its backward.
@@ -131,8 +121,7 @@ TEST(DdpMixedPrecision, ForwardWithoutGradMode_LeavesParametersAsTheyWere) {
 
 // Looks at what it is given.
 struct Probe : torch::nn::Module {
-  at::Tensor forward(const std::vector<at::Tensor>& parts, at::Tensor& counts, at::TensorList view,
-                     int scale) {
+  at::Tensor forward(const std::vector<at::Tensor>& parts, at::Tensor& counts, at::TensorList view, int scale) {
     EXPECT_EQ(weight.scalar_type(), at::kBFloat16);
     EXPECT_EQ(parts[0].scalar_type(), at::kBFloat16);
     EXPECT_EQ(counts.scalar_type(), at::kLong);
@@ -147,9 +136,8 @@ struct Probe : torch::nn::Module {
 TEST(DdpMixedPrecision, Dtypes_OfParametersInputsAndBuffers) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     auto net = std::make_shared<Probe>();
-    DistributedDataParallel ddp(
-        net, ctx.group(),
-        {.mixed_precision = rehearse::MixedPrecision{at::kBFloat16, at::kFloat, at::kHalf}});
+    DistributedDataParallel ddp(net, ctx.group(),
+                                {.mixed_precision = rehearse::MixedPrecision{at::kBFloat16, at::kFloat, at::kHalf}});
     const std::vector<at::Tensor> parts = {at::ones({3}, at::kDouble)};
     auto counts = at::ones({1}, at::kLong);
     for (int step = 0; step < 3; ++step) {
@@ -172,8 +160,7 @@ TEST(DdpMixedPrecision, WhatItDoesNotGoWith_IsAnError) {
                 }),
                 HasSubstr("mixed_precision does not go with find_unused_parameters"));
     DistributedDataParallel ddp(torch::nn::Linear(3, 2), ctx.group(), {.mixed_precision = kSingle});
-    EXPECT_THAT(error_of<c10::Error>(
-                    [&] { ddp.register_comm_hook(rehearse::parallel::allreduce_hook(ctx.group())); }),
+    EXPECT_THAT(error_of<c10::Error>([&] { ddp.register_comm_hook(rehearse::parallel::allreduce_hook(ctx.group())); }),
                 HasSubstr("can only be called once"));
   });
 }

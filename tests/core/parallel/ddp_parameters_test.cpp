@@ -26,8 +26,7 @@ TORCH_MODULE(Tied);
 
 // Trains `Net` on `ranks` ranks and in one process, and compares gradients after each of three steps.
 template <class Net>
-void expect_gradients_of_whole_batch(const rehearse::DistributedDataParallelOptions& options = {},
-                                     int ranks = 3) {
+void expect_gradients_of_whole_batch(const rehearse::DistributedDataParallelOptions& options = {}, int ranks = 3) {
   run_ranks({.ranks = ranks}, [&](RankContext& ctx) {
     Net net, alone;
     fill(*net, ctx.rank());
@@ -87,8 +86,7 @@ TEST(DdpParameters, FloatAndDouble_BucketsOfTheirOwn) {
 
 struct FrozenImpl : torch::nn::Module {
   FrozenImpl()
-      : base(register_module("base", double_linear(6, 5))),
-        head(register_module("head", double_linear(5, 2))) {
+      : base(register_module("base", double_linear(6, 5))), head(register_module("head", double_linear(5, 2))) {
     for (auto& parameter : base->parameters()) parameter.set_requires_grad(false);
   }
   at::Tensor forward(const at::Tensor& x) { return head(base(x)); }

@@ -15,8 +15,7 @@ using namespace rehearse_test::recorded;
 template <class Body>
 void expect_error(const std::string& name, Body&& body) {
   run_ranks({.ranks = 2}, [&](RankContext& ctx) {
-    EXPECT_THAT(error_of<c10::Error>([&] { body(ctx); }),
-                testing::HasSubstr(recorded_error(name, ctx.rank())));
+    EXPECT_THAT(error_of<c10::Error>([&] { body(ctx); }), testing::HasSubstr(recorded_error(name, ctx.rank())));
   });
 }
 

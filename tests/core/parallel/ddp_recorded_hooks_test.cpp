@@ -20,11 +20,10 @@ TEST(DdpRecordedHooks, Allreduce) {
 
 // Sums of short floats depend on the order of ranks: half an ulp of theirs a rank.
 TEST(DdpRecordedHooks, Fp16) {
-  expect_recorded(
-      "hook_fp16",
-      training<recorded::Mlp>(
-          {}, kSum, [](auto& ddp, RankContext&) { ddp.register_comm_hook(BuiltIn::FP16_COMPRESS); }),
-      {.relative = 2e-3, .exact_at_first = false});
+  expect_recorded("hook_fp16",
+                  training<recorded::Mlp>(
+                      {}, kSum, [](auto& ddp, RankContext&) { ddp.register_comm_hook(BuiltIn::FP16_COMPRESS); }),
+                  {.relative = 2e-3, .exact_at_first = false});
 }
 
 TEST(DdpRecordedHooks, Bf16) {
@@ -56,12 +55,11 @@ class DdpRecordedPowerSgd : public testing::TestWithParam<PowerSgdCase> {};
 
 TEST_P(DdpRecordedPowerSgd, Values) {
   const auto given = GetParam();
-  expect_recorded(given.recorded_as(),
-                  training<Matrix>({.steps = kPowerSgdSteps, .rate = kPowerSgdRate}, kSquares,
-                                   [=](auto& ddp, RankContext& ctx) {
-                                     ddp.register_comm_hook(given.hook(ctx.group()));
-                                   }),
-                  {.relative = given.relative, .exact_at_first = false});
+  expect_recorded(
+      given.recorded_as(),
+      training<Matrix>({.steps = kPowerSgdSteps, .rate = kPowerSgdRate}, kSquares,
+                       [=](auto& ddp, RankContext& ctx) { ddp.register_comm_hook(given.hook(ctx.group())); }),
+      {.relative = given.relative, .exact_at_first = false});
 }
 
 INSTANTIATE_TEST_SUITE_P(Options, DdpRecordedPowerSgd, testing::ValuesIn(power_sgd_cases()),

@@ -10,8 +10,8 @@ using namespace rehearse_test;
 using namespace rehearse_test::recorded;
 
 template <class Net, class Step = decltype(kSum)>
-void expect_joined(const std::string& name, const Options& options, bool divide_by_initial_world_size,
-                   int fewest = 2, Step step_of = kSum) {
+void expect_joined(const std::string& name, const Options& options, bool divide_by_initial_world_size, int fewest = 2,
+                   Step step_of = kSum) {
   expect_recorded(name, [=](RankContext& ctx, Notes& notes) {
     auto net = std::make_shared<Net>();
     fill(*net, 7 * ctx.rank());
@@ -29,18 +29,14 @@ void expect_joined(const std::string& name, const Options& options, bool divide_
   });
 }
 
-TEST(DdpRecordedJoin, Plain) {
-  expect_joined<recorded::Mlp>("join", {.bucket_cap_mb = kSmall}, true);
-}
+TEST(DdpRecordedJoin, Plain) { expect_joined<recorded::Mlp>("join", {.bucket_cap_mb = kSmall}, true); }
 TEST(DdpRecordedJoin, EffectiveSize) {
   expect_joined<recorded::Mlp>("join_effective_size", {.bucket_cap_mb = kSmall}, false);
 }
 TEST(DdpRecordedJoin, FindUnused) {
   expect_joined<recorded::Mlp>("join_find_unused", {.find_unused_parameters = true}, true);
 }
-TEST(DdpRecordedJoin, Buffers) {
-  expect_joined<Norm>("join_buffers", {}, true);
-}
+TEST(DdpRecordedJoin, Buffers) { expect_joined<Norm>("join_buffers", {}, true); }
 TEST(DdpRecordedJoin, BuffersEffectiveSize) {
   expect_joined<Norm>("join_buffers_effective_size", {}, false, /*fewest=*/1);
 }
@@ -52,8 +48,7 @@ TEST(DdpRecordedJoin, Unused) {
                           /*fewest=*/2, kBranch);
 }
 TEST(DdpRecordedJoin, Views) {
-  expect_joined<recorded::Mlp>("join_views", {.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true},
-                               false);
+  expect_joined<recorded::Mlp>("join_views", {.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true}, false);
 }
 // Ranks 0, 3 and 6 have none at all; of a single rank, nobody has.
 TEST(DdpRecordedJoin, WithoutInputs) {

@@ -14,16 +14,14 @@ using rehearse::MixedPrecision;
 constexpr double kOfFloat = 1e-6, kOfHalf = 4e-3, kOfBrain = 3.2e-2;
 
 template <class Net>
-void expect_mixed(const std::string& name, const MixedPrecision& dtypes, double relative,
-                  Options options = {}) {
+void expect_mixed(const std::string& name, const MixedPrecision& dtypes, double relative, Options options = {}) {
   options.mixed_precision = dtypes;
   expect_recorded("mixed_precision_" + name, training<Net>({.options = options, .idle = 1}, kSum, kNothing),
                   {.relative = relative, .exact_at_first = false});
 }
 
 TEST(DdpRecordedMixedPrecision, Single) {
-  expect_mixed<recorded::Mlp>("single", {at::kFloat, at::kFloat, at::kFloat}, kOfFloat,
-                              {.bucket_cap_mb = kSmall});
+  expect_mixed<recorded::Mlp>("single", {at::kFloat, at::kFloat, at::kFloat}, kOfFloat, {.bucket_cap_mb = kSmall});
 }
 TEST(DdpRecordedMixedPrecision, Half) {
   expect_mixed<recorded::Mlp>("half", {at::kHalf, at::kHalf, at::kHalf}, kOfHalf);

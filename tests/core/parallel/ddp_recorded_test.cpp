@@ -9,12 +9,8 @@ namespace {
 using namespace rehearse_test;
 using namespace rehearse_test::recorded;
 
-TEST(DdpRecorded, Plain) {
-  expect_trained<recorded::Mlp>("plain");
-}
-TEST(DdpRecorded, SmallBuckets) {
-  expect_trained<recorded::Mlp>("small_buckets", {.bucket_cap_mb = kSmall});
-}
+TEST(DdpRecorded, Plain) { expect_trained<recorded::Mlp>("plain"); }
+TEST(DdpRecorded, SmallBuckets) { expect_trained<recorded::Mlp>("small_buckets", {.bucket_cap_mb = kSmall}); }
 TEST(DdpRecorded, BucketViews) {
   expect_trained<recorded::Mlp>("bucket_views", {.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true});
 }
@@ -23,8 +19,7 @@ TEST(DdpRecorded, FindUnused) {
 }
 TEST(DdpRecorded, SkipUnused) {
   expect_trained<Branches>(
-      "skip_unused",
-      {.bucket_cap_mb = kSmall, .find_unused_parameters = true, .skip_all_reduce_unused_params = true},
+      "skip_unused", {.bucket_cap_mb = kSmall, .find_unused_parameters = true, .skip_all_reduce_unused_params = true},
       [](auto& ddp, int rank, int step) { ddp(batch_of(rank, step), true).sum().backward(); });
 }
 TEST(DdpRecorded, StaticGraph) {
@@ -37,27 +32,19 @@ TEST(DdpRecorded, StaticGraphNoSync) {
       [](auto& ddp, int rank, int step) { step == 0 ? kSum(ddp, rank, step) : kAccumulate(ddp, rank, step); },
       {.exact_at_first = false});
 }
-TEST(DdpRecorded, NoSync) {
-  expect_trained<recorded::Mlp>("no_sync", {}, kAccumulate);
-}
+TEST(DdpRecorded, NoSync) { expect_trained<recorded::Mlp>("no_sync", {}, kAccumulate); }
 TEST(DdpRecorded, NoSyncFindUnused) {
   expect_trained<recorded::Mlp>("no_sync_find_unused", {.find_unused_parameters = true}, kAccumulate);
 }
 TEST(DdpRecorded, Ignored) {
   expect_trained<recorded::Mlp>("ignored", {.parameters_to_ignore = {"second.weight", "third.bias"}});
 }
-TEST(DdpRecorded, Buffers) {
-  expect_trained<Norm>("buffers", {}, kSquares, {.exact_at_first = false});
-}
+TEST(DdpRecorded, Buffers) { expect_trained<Norm>("buffers", {}, kSquares, {.exact_at_first = false}); }
 TEST(DdpRecorded, BuffersLocal) {
   expect_trained<Norm>("buffers_local", {.broadcast_buffers = false}, kSquares, {.exact_at_first = false});
 }
-TEST(DdpRecorded, MixedDtypes) {
-  expect_trained<Mixed>("mixed_dtypes", {}, kSum, {.relative = 1e-6});
-}
-TEST(DdpRecorded, Shared) {
-  expect_trained<Tied>("shared");
-}
+TEST(DdpRecorded, MixedDtypes) { expect_trained<Mixed>("mixed_dtypes", {}, kSum, {.relative = 1e-6}); }
+TEST(DdpRecorded, Shared) { expect_trained<Tied>("shared"); }
 
 TEST(DdpRecorded, Sparse) {
   expect_trained<Sparse>("sparse", {}, [](auto& ddp, int rank, int step) {
@@ -68,13 +55,10 @@ TEST(DdpRecorded, Sparse) {
 // Limits that rise and fall: of 13, 39 and 26 doubles.
 const std::vector<double> kList = {kSmall, 3 * kSmall, 2 * kSmall};
 
-TEST(DdpRecorded, BucketList) {
-  expect_trained<recorded::Mlp>("bucket_list", {.bucket_cap_mb_list = kList});
-}
+TEST(DdpRecorded, BucketList) { expect_trained<recorded::Mlp>("bucket_list", {.bucket_cap_mb_list = kList}); }
 TEST(DdpRecorded, BucketListFindUnused) {
-  expect_trained<recorded::Mlp>(
-      "bucket_list_find_unused",
-      {.bucket_cap_mb = 25, .bucket_cap_mb_list = kList, .find_unused_parameters = true});
+  expect_trained<recorded::Mlp>("bucket_list_find_unused",
+                                {.bucket_cap_mb = 25, .bucket_cap_mb_list = kList, .find_unused_parameters = true});
 }
 
 // What c10d's logger says after four steps, sizes of buckets among it.
@@ -101,9 +85,7 @@ void expect_logged(const std::string& name, const Options& options) {
   }
 }
 
-TEST(DdpRecorded, LoggingData) {
-  expect_logged("small_buckets", {.bucket_cap_mb = kSmall});
-}
+TEST(DdpRecorded, LoggingData) { expect_logged("small_buckets", {.bucket_cap_mb = kSmall}); }
 TEST(DdpRecorded, LoggingDataOfBucketList) {
   expect_logged("bucket_list", {.bucket_cap_mb_list = kList});
   expect_logged("bucket_list_find_unused",

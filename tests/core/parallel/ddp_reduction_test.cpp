@@ -43,15 +43,13 @@ TEST(DdpIgnored, NeitherBroadcastNorReducedNorVerified) {
       EXPECT_DOUBLE_EQ(net->shared.grad()[0].item<double>(), (ctx.size() + 1.0) / 2);
       EXPECT_EQ(net->counter[0].item<double>(), ctx.rank() + 1.0);
     }
-    EXPECT_THAT(error_of<c10::ValueError>([&] {
-                  DistributedDataParallel other(net, ctx.group(), {.parameters_to_ignore = {"onw"}});
-                }),
+    EXPECT_THAT(error_of<c10::ValueError>(
+                    [&] { DistributedDataParallel other(net, ctx.group(), {.parameters_to_ignore = {"onw"}}); }),
                 HasSubstr("parameters_to_ignore has \"onw\", but the module has no parameter or buffer"));
-    EXPECT_THAT(
-        error_of<c10::Error>([&] {
-          DistributedDataParallel other(net, ctx.group(), {.parameters_to_ignore = {"own", "shared"}});
-        }),
-        HasSubstr("DistributedDataParallel is not needed when a module doesn't have any parameter"));
+    EXPECT_THAT(error_of<c10::Error>([&] {
+                  DistributedDataParallel other(net, ctx.group(), {.parameters_to_ignore = {"own", "shared"}});
+                }),
+                HasSubstr("DistributedDataParallel is not needed when a module doesn't have any parameter"));
   });
 }
 
@@ -74,16 +72,14 @@ TEST(DdpStaticGraph, LayerUsedThriceAndOneNever_GradientsOfTheWholeBatch) {
   for (const bool views : {false, true}) {
     for_ranks_and_seeds([&](RankContext& ctx) {
       Loop net, alone;
-      DistributedDataParallel ddp(
-          net, ctx.group(),
-          {.bucket_cap_mb = 0.0001, .gradient_as_bucket_view = views, .static_graph = true});
+      DistributedDataParallel ddp(net, ctx.group(),
+                                  {.bucket_cap_mb = 0.0001, .gradient_as_bucket_view = views, .static_graph = true});
       for (int step = 0; step < 4; ++step) {
         ddp.zero_grad(!views);
         alone->zero_grad();
         ddp(batch_of(ctx.rank(), step), 3).sum().backward();
         (alone(whole_batch(ctx.size(), step), 3).sum() / ctx.size()).backward();
-        EXPECT_TRUE(
-            close(gradient_copies(net->layer->parameters()), gradient_copies(alone->layer->parameters())));
+        EXPECT_TRUE(close(gradient_copies(net->layer->parameters()), gradient_copies(alone->layer->parameters())));
         descend(ddp.parameters(), kRate);
         descend(alone->parameters(), kRate);
       }
@@ -95,8 +91,7 @@ TEST(DdpStaticGraph, FirstIterationInsideNoSync_SaysWhatToDo) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     DistributedDataParallel ddp(Loop(), ctx.group(), {.static_graph = true});
     const auto guard = ddp.no_sync();
-    EXPECT_THAT(error_of<c10::Error>([&] { ddp(batch_of(0, 0), 1); }),
-                HasSubstr("make it outside of no_sync()"));
+    EXPECT_THAT(error_of<c10::Error>([&] { ddp(batch_of(0, 0), 1); }), HasSubstr("make it outside of no_sync()"));
   });
 }
 
@@ -126,9 +121,8 @@ TEST(DdpHooks, OwnHook_ItsFutureIsTheGradient) {
     }
     EXPECT_EQ(calls, static_cast<int>(1 + 2 * ddp.buckets().size()));
     EXPECT_EQ(ddp.logging_data().strs_map.at("comm_hook"), "doubling");
-    EXPECT_THAT(
-        error_of<c10::Error>([&] { ddp.register_comm_hook(c10d::BuiltinCommHookType::FP16_COMPRESS); }),
-        HasSubstr("register_builtin_comm_hook or register_comm_hook can only be called once."));
+    EXPECT_THAT(error_of<c10::Error>([&] { ddp.register_comm_hook(c10d::BuiltinCommHookType::FP16_COMPRESS); }),
+                HasSubstr("register_builtin_comm_hook or register_comm_hook can only be called once."));
   });
 }
 
@@ -140,9 +134,8 @@ TEST(DdpHooks, PowerSgdOfFullRank_IsTheMean) {
     fill(*alone);
     DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = 0.001});
     const auto power_sgd = std::make_shared<PowerSgd>(
-        ctx.group(),
-        rehearse::parallel::PowerSgdOptions{
-            .matrix_approximation_rank = 64, .start_power_sgd_iter = 2, .min_compression_rate = 0});
+        ctx.group(), rehearse::parallel::PowerSgdOptions{
+                         .matrix_approximation_rank = 64, .start_power_sgd_iter = 2, .min_compression_rate = 0});
     ddp.register_comm_hook(rehearse::parallel::power_sgd_hook(power_sgd), "power_sgd");
     for (int step = 0; step < 5; ++step) {
       ddp.zero_grad();
@@ -160,17 +153,14 @@ TEST(DdpHooks, PowerSgdOfZeros_StaysZero) {
     Mlp net;
     DistributedDataParallel ddp(net, ctx.group());
     ddp.register_comm_hook(rehearse::parallel::power_sgd_hook(std::make_shared<PowerSgd>(
-        ctx.group(),
-        rehearse::parallel::PowerSgdOptions{.start_power_sgd_iter = 2, .min_compression_rate = 0.1})));
+        ctx.group(), rehearse::parallel::PowerSgdOptions{.start_power_sgd_iter = 2, .min_compression_rate = 0.1})));
     for (int step = 0; step < 4; ++step) {
       ddp.zero_grad();
       (ddp(batch_of(ctx.rank(), step)) * 0).sum().backward();
     }
-    for (const auto& gradient : gradient_copies(net->parameters()))
-      EXPECT_TRUE(at::equal(gradient, gradient * 0));
-    EXPECT_THAT(
-        error_of<c10::ValueError>([&] { PowerSgd(ctx.group(), {.start_power_sgd_iter = 1}); }),
-        HasSubstr("Expect `start_power_sgd_iter` > 1 if `use_error_feedback` or `warm_start` is enabled"));
+    for (const auto& gradient : gradient_copies(net->parameters())) EXPECT_TRUE(at::equal(gradient, gradient * 0));
+    EXPECT_THAT(error_of<c10::ValueError>([&] { PowerSgd(ctx.group(), {.start_power_sgd_iter = 1}); }),
+                HasSubstr("Expect `start_power_sgd_iter` > 1 if `use_error_feedback` or `warm_start` is enabled"));
     EXPECT_THAT(error_of<c10::ValueError>([&] { PowerSgd(ctx.group(), {.matrix_approximation_rank = 0}); }),
                 HasSubstr("Expect `matrix_approximation_rank` > 0, got 0."));
   });

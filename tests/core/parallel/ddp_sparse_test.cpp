@@ -14,8 +14,7 @@ using rehearse::RankContext;
 
 struct SparseImpl : torch::nn::Module {
   SparseImpl()
-      : embedding(register_module("embedding",
-                                  torch::nn::Embedding(torch::nn::EmbeddingOptions(10, 4).sparse(true)))),
+      : embedding(register_module("embedding", torch::nn::Embedding(torch::nn::EmbeddingOptions(10, 4).sparse(true)))),
         head(register_module("head", torch::nn::Linear(4, 2))) {
     to(at::kDouble);
   }
@@ -38,9 +37,7 @@ TEST(DdpParameters, SparseEmbedding_HasABucketOfItsOwn) {
 
 // Each rank touches other rows, some of them twice; rank 0 of five has no tokens at all.
 TEST(DdpParameters, SparseEmbedding_GradientsOfTheWholeBatch) {
-  const auto tokens_of = [](int rank, int step) {
-    return (at::arange(3 * rank) * (rank + 2) + step).remainder(10);
-  };
+  const auto tokens_of = [](int rank, int step) { return (at::arange(3 * rank) * (rank + 2) + step).remainder(10); };
   const auto dense = [](const torch::nn::Module& module) {
     std::vector<at::Tensor> gradients;
     for (const auto& parameter : module.parameters()) {

@@ -23,8 +23,7 @@ TEST(DdpNoSync, MicroBatches_AddUpToTheWholeBatchOfAll) {
       Mlp net, alone;
       fill(*net);
       fill(*alone);
-      DistributedDataParallel ddp(net, ctx.group(),
-                                  {.bucket_cap_mb = 0.001, .gradient_as_bucket_view = views});
+      DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = 0.001, .gradient_as_bucket_view = views});
       for (int step = 0; step < 3; ++step) {
         ddp.zero_grad(/*set_to_none=*/!views);
         alone->zero_grad();
@@ -75,9 +74,7 @@ TEST(DdpNoSync, Inside_GradientsAreTheRanksOwnAndNothingIsSent) {
 
 // What join() is to give: step by step, the sum of the gradients of ranks that still have inputs, over all
 // ranks or over those. Rank r has `1 + 2 * r % 5` inputs.
-int inputs_of(int rank) {
-  return 1 + 2 * rank % 5;
-}
+int inputs_of(int rank) { return 1 + 2 * rank % 5; }
 
 std::vector<at::Tensor> joined_alone(int ranks, bool divide_by_initial) {
   Mlp net;
@@ -98,9 +95,8 @@ std::vector<at::Tensor> joined_alone(int ranks, bool divide_by_initial) {
 
 TEST(DdpJoin, UnevenInputs_GradientsOfThoseThatHaveSome) {
   for (const bool initial : {true, false}) {
-    for (const Options& options :
-         {Options{}, Options{.bucket_cap_mb = 0.001}, Options{.find_unused_parameters = true},
-          Options{.gradient_as_bucket_view = true}}) {
+    for (const Options& options : {Options{}, Options{.bucket_cap_mb = 0.001}, Options{.find_unused_parameters = true},
+                                   Options{.gradient_as_bucket_view = true}}) {
       for_ranks_and_seeds([&](RankContext& ctx) {
         Mlp net;
         fill(*net);
@@ -144,10 +140,9 @@ TEST(DdpJoin, EarlyTermination_EveryRankThrowsWhatPyTorchSays) {
           {.throw_on_early_termination = true});
     });
     EXPECT_EQ(steps, 3);
-    EXPECT_THAT(error,
-                HasSubstr(ctx.rank() == 2 ? "Rank 2 exhausted all inputs."
-                                          : "Detected at least one rank that exhausted inputs. Throwing "
-                                            "across all ranks."));
+    EXPECT_THAT(error, HasSubstr(ctx.rank() == 2 ? "Rank 2 exhausted all inputs."
+                                                 : "Detected at least one rank that exhausted inputs. Throwing "
+                                                   "across all ranks."));
   });
 }
 

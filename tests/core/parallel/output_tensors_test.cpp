@@ -43,9 +43,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 // Tensors are told apart by their number of elements.
-at::Tensor sized(std::int64_t size) {
-  return at::zeros({size});
-}
+at::Tensor sized(std::int64_t size) { return at::zeros({size}); }
 
 template <class T>
 std::vector<std::int64_t> sizes_in(T& value) {
@@ -64,8 +62,7 @@ TEST(OutputTensors, Containers_VisitedInOrderToAnyDepth) {
   std::tuple<at::Tensor, std::tuple<at::Tensor, at::Tensor>> lstm = {sized(1), {sized(2), sized(3)}};
   EXPECT_THAT(sizes_in(lstm), ElementsAre(1, 2, 3));
 
-  std::map<std::string, std::optional<at::Tensor>> named = {
-      {"b", sized(2)}, {"a", sized(1)}, {"c", std::nullopt}};
+  std::map<std::string, std::optional<at::Tensor>> named = {{"b", sized(2)}, {"a", sized(1)}, {"c", std::nullopt}};
   EXPECT_THAT(sizes_in(named), ElementsAre(1, 2));
 
   std::unordered_map<int, std::list<at::Tensor>> lists;
@@ -97,9 +94,9 @@ TEST(OutputTensors, UserStruct_VisitedThroughItsFunction) {
 TEST(OutputTensors, IValue_VisitedAndRebuiltWithoutTouchingSharedContainers) {
   c10::Dict<std::string, at::Tensor> dict;
   dict.insert("x", sized(4));
-  c10::IValue value = c10::ivalue::Tuple::create({c10::IValue(sized(1)),
-                                                  c10::IValue(std::vector<at::Tensor>{sized(2), sized(3)}),
-                                                  c10::IValue(dict), c10::IValue(5)});
+  c10::IValue value =
+      c10::ivalue::Tuple::create({c10::IValue(sized(1)), c10::IValue(std::vector<at::Tensor>{sized(2), sized(3)}),
+                                  c10::IValue(dict), c10::IValue(5)});
   const c10::IValue before = value;
   EXPECT_THAT(sizes_in(value), ElementsAre(1, 2, 3, 4));
 

@@ -11,10 +11,9 @@ const std::vector<std::string> kNames = {"embed.weight", "head.weight", "head.bi
 
 // The texts are those of LibTorch 2.11's reducer.cpp.
 TEST(ParameterNames, UnfinishedReduction_NamesAllAndIgnoresTheRank) {
-  EXPECT_EQ(named_parameters_in(
-                "...\nParameter indices which did not receive grad for rank 2: 0 1\n In addition, you "
-                "can set 7 things",
-                kNames),
+  EXPECT_EQ(named_parameters_in("...\nParameter indices which did not receive grad for rank 2: 0 1\n In addition, you "
+                                "can set 7 things",
+                                kNames),
             "parameters: embed.weight, head.weight");
 }
 

@@ -28,8 +28,7 @@ struct PowerSgdCase {
   std::unique_ptr<c10d::CommHookInterface> hook(const c10::intrusive_ptr<c10d::ProcessGroup>& group) const {
     namespace parallel = rehearse::parallel;
     auto given = options;
-    if (given.start_power_sgd_iter == parallel::PowerSgdOptions().start_power_sgd_iter)
-      given.start_power_sgd_iter = 2;
+    if (given.start_power_sgd_iter == parallel::PowerSgdOptions().start_power_sgd_iter) given.start_power_sgd_iter = 2;
     auto hook = parallel::power_sgd_hook(std::make_shared<parallel::PowerSgd>(group, given));
     return wrapper != nullptr ? wrapper(std::move(hook)) : std::move(hook);
   }

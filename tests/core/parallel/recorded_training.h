@@ -86,8 +86,7 @@ inline constexpr auto kAccumulate = [](auto& ddp, int rank, int step) {
 };
 
 template <class Net, class Step = decltype(kSum)>
-void expect_trained(const std::string& name, const Options& options = {}, Step step = kSum,
-                    Rounding rounding = {}) {
+void expect_trained(const std::string& name, const Options& options = {}, Step step = kSum, Rounding rounding = {}) {
   expect_recorded(name, training<Net>({.options = options}, step, kNothing), rounding);
 }
 

@@ -135,13 +135,11 @@ TEST_P(FiberAutograd, BackwardThatSuspendsInHooks_GivesThePlainGradients) {
   for (int rank = 0; rank < ranks; ++rank) plain.push_back(train(rank));
   for (const std::uint64_t seed : {1, 2}) {
     std::vector<std::vector<at::Tensor>> got(static_cast<std::size_t>(ranks));
-    const auto outcome =
-        run(ranks, seed, [&](int rank) { got[static_cast<std::size_t>(rank)] = train(rank); });
+    const auto outcome = run(ranks, seed, [&](int rank) { got[static_cast<std::size_t>(rank)] = train(rank); });
     expect_all_returned(outcome);
     for (std::size_t rank = 0; rank < got.size(); ++rank) {
       ASSERT_EQ(got[rank].size(), 2u);
-      for (int k : {0, 1})
-        EXPECT_TRUE(got[rank][k].equal(plain[rank][k])) << "rank " << rank << " seed " << seed;
+      for (int k : {0, 1}) EXPECT_TRUE(got[rank][k].equal(plain[rank][k])) << "rank " << rank << " seed " << seed;
     }
   }
 }

@@ -78,8 +78,7 @@ TEST(TlsInventory, Guards_GoWithWhatTheyGuard) {
   };
   const ClassifiedTls classified = classify(symbols);
   using enum TlsScope;
-  EXPECT_THAT(classified.scopes,
-              testing::ElementsAre(per_fiber, per_fiber, shared, shared, per_fiber, shared));
+  EXPECT_THAT(classified.scopes, testing::ElementsAre(per_fiber, per_fiber, shared, shared, per_fiber, shared));
   EXPECT_THAT(classified.unknown, testing::ElementsAre("_ZN2at3newE"));
 }
 
@@ -100,11 +99,10 @@ TEST(TlsLayout, Ranges_CoverWhatIsPerFiberAndNothingElse) {
     const auto& symbols = layout.modules[m].symbols;
     const ClassifiedTls classified = classify(symbols);
     for (std::size_t k = 0; k < symbols.size(); ++k) {
-      const auto covered =
-          std::count_if(layout.ranges.begin(), layout.ranges.end(), [&](const TlsRange& range) {
-            return range.module == m && symbols[k].offset < range.offset + range.bytes &&
-                   range.offset < symbols[k].offset + symbols[k].bytes;
-          });
+      const auto covered = std::count_if(layout.ranges.begin(), layout.ranges.end(), [&](const TlsRange& range) {
+        return range.module == m && symbols[k].offset < range.offset + range.bytes &&
+               range.offset < symbols[k].offset + symbols[k].bytes;
+      });
       const TlsScope scope = classified.scopes[k];
       const bool others = scope == TlsScope::shared || scope == TlsScope::per_rank;
       EXPECT_EQ(covered, others ? 0 : 1) << symbols[k].name;

@@ -27,9 +27,7 @@ void keep_in_thread_local(int& deaths) {
   c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::TEST_INFO, std::make_shared<CountsDeath>(deaths));
 }
 
-TEST(ThreadExit, Executable_IsCalledByLibTorch) {
-  EXPECT_TRUE(thread_exit_is_interposed());
-}
+TEST(ThreadExit, Executable_IsCalledByLibTorch) { EXPECT_TRUE(thread_exit_is_interposed()); }
 
 TEST(ThreadExit, ThreadLocalOfAFiber_DiesWithTheFiber) {
   TorchRankState state;
@@ -70,9 +68,7 @@ TEST(ThreadExit, Destructors_RunLastFirstAndMayRegisterMore) {
   order.clear();
   const std::vector<std::span<std::byte>> owned{memory};
   ThreadExitList list(owned);
-  const auto record = [](void* object) {
-    order.push_back(static_cast<int>(static_cast<std::byte*>(object) - memory));
-  };
+  const auto record = [](void* object) { order.push_back(static_cast<int>(static_cast<std::byte*>(object) - memory)); };
   const auto record_and_register = [](void*) {
     __cxa_thread_atexit([](void*) { order.push_back(9); }, memory + 3, memory);
   };

@@ -45,10 +45,10 @@ struct PendingOperation {
   int rank = -1;  // who called it
   std::string group;
   std::uint64_t sequence = 0;
-  std::string call;            // as Observer::call()
-  std::string description;     // as Observer::describe()
-  std::vector<int> waits_for;  // who is missing; empty: the transfer is under way
-  bool gave_up = false;        // a wait for it met TimeoutError, so the program knows
+  std::string call;             // as Observer::call()
+  std::string description;      // as Observer::describe()
+  std::vector<int> waits_for;   // who is missing; empty: the transfer is under way
+  bool gave_up = false;         // a wait for it met TimeoutError, so the program knows
   std::uint64_t record_id = 0;  // Event::record_id of the call; RankWork::kNotRecorded for what a buffered send left
   std::string receiver{};  // of a send: what its peer receives instead, "rank 1 receives from rank 2"; empty: nothing
 };
@@ -158,9 +158,9 @@ class Communicators final : public exec::WaitExplainer {
   struct Creation {
     c10::intrusive_ptr<GroupState> group;
     std::string given_name;
-    std::vector<char> called;  // by rank
-    int first = -1;        // the lowest of those ranks
-    exec::CallSite where;  // its call
+    std::vector<char> called;                  // by rank
+    int first = -1;                            // the lowest of those ranks
+    exec::CallSite where;                      // its call
     std::unique_ptr<CreationDispute> dispute;  // null: all calls so far agree
   };
 
@@ -181,11 +181,11 @@ class Communicators final : public exec::WaitExplainer {
   EventLog& events_;
   CheckerSink& sink_;
   const CommunicatorOptions options_;
-  std::vector<Label> labels_;              // by rank
-  std::vector<NamedTensors> payloads_;     // by rank
+  std::vector<Label> labels_;           // by rank
+  std::vector<NamedTensors> payloads_;  // by rank
   std::map<std::string, PayloadName> payload_names_;
   std::vector<std::size_t> groups_made_;  // by rank: how many new_group() calls
-  std::vector<RankWorks> works_;           // by rank: those that still exist
+  std::vector<RankWorks> works_;          // by rank: those that still exist
   std::vector<Creation> creations_;       // in order
   std::vector<Derivation> derivations_;   // in order of each one's first rank
   bool in_dispute_ = false;

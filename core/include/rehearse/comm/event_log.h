@@ -128,7 +128,8 @@ class EventLog {
   // The number of the signature with this hash; `make` builds it when it is new.
   template <class Make>
   std::uint32_t signature_of(std::uint64_t fingerprint, const Make& make) {
-    const auto [entry, is_new] = signature_ids_.try_emplace(fingerprint, static_cast<std::uint32_t>(signatures_.size()));
+    const auto [entry, is_new] =
+        signature_ids_.try_emplace(fingerprint, static_cast<std::uint32_t>(signatures_.size()));
     if (is_new) signatures_.push_back(make());
     return entry->second;
   }

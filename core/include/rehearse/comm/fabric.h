@@ -14,9 +14,9 @@ namespace rehearse::comm {
 struct Transfer {
   c10d::OpType type = c10d::OpType::UNKNOWN;  // SEND for a matched pair
   std::uint64_t sequence = 0;
-  std::string_view group;                // its name
-  std::span<const int> global_ranks;     // of the group's members
-  std::span<Operation* const> calls;     // by rank in the group; for a pair: {send, recv}
+  std::string_view group;             // its name
+  std::span<const int> global_ranks;  // of the group's members
+  std::span<Operation* const> calls;  // by rank in the group; for a pair: {send, recv}
 };
 
 // Told when a transfer is done. Called at most once, on the executor's thread, in any context (the scheduler's own,

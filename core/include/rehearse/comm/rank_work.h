@@ -44,9 +44,10 @@ using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 // outlive its world: wait() then throws CommError unless the operation had completed.
 // Errors: wait() throws TimeoutError (the operation stays in flight: its tensors may still be written), CommError
 // after abort() or a failed monitoredBarrier(), RankAborted when the world ends meanwhile.
-class RankWork final : public c10d::Work,
-                       // Among the works of its rank, until it is gone; see Communicators::release_works().
-                       public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
+class RankWork final
+    : public c10d::Work,
+      // Among the works of its rank, until it is gone; see Communicators::release_works().
+      public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
  public:
   // `rank` within the group.
   RankWork(c10::intrusive_ptr<GroupState> group, int rank, c10d::OpType type);
@@ -110,7 +111,7 @@ class RankWork final : public c10d::Work,
   // Fetches what complete() writes, in two steps: the second needs what the first one fetches.
   void prefetch() const noexcept;
   void prefetch_waiter() const noexcept { waiters_.prefetch_waiter(); }
-  void cancel();  // what abort() does to collectives, for any
+  void cancel();                                                          // what abort() does to collectives, for any
   bool is_buffer() const noexcept { return record_id_ == kNotRecorded; }  // nobody holds it: a buffered send's copy
   std::shared_ptr<c10d::WorkInfo> info() const;
   void time_out() noexcept { waiters_.time_out_all(); }  // those whose limit has come meet TimeoutError

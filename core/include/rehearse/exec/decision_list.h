@@ -66,7 +66,8 @@ class DecisionList {
   static std::optional<DecisionList> from_bytes(std::string bytes, std::size_t count);
 
   void push_back(const Decision& decision) {
-    if (bytes_.size() - used_ < kLongest) [[unlikely]] grow();
+    if (bytes_.size() - used_ < kLongest) [[unlikely]]
+      grow();
     char* at = put(bytes_.data() + used_, decision.options * kKinds + static_cast<std::uint64_t>(decision.kind));
     at = put(at, decision.answer);
     used_ = static_cast<std::size_t>(at - bytes_.data());

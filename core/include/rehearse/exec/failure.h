@@ -34,7 +34,7 @@ struct GivenUpWait {
 struct RankFailure {
   int rank = -1;
   std::exception_ptr error;
-  std::string what;   // the exception's text; its type when it has none
+  std::string what;    // the exception's text; its type when it has none
   CallSite thrown_at;  // innermost frames of the throw; empty when not known
   VirtualTime at{};
   std::optional<GivenUpWait> gave_up;  // the rank's last one; the program may have caught its error long before

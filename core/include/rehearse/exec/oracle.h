@@ -9,10 +9,10 @@ namespace rehearse {
 
 // What a choice is about. The numbers are written to decision logs: add at the end, never renumber.
 enum class ChoiceKind : std::uint8_t {
-  next_fiber = 0,         // candidates: ids of the fibers that can run, in the order they became runnable
+  next_fiber = 0,          // candidates: ids of the fibers that can run, in the order they became runnable
   receive_any_source = 1,  // candidates: source ranks (within the group) whose message could be taken
-  latency = 2,            // candidates: 0..n-1, a step of the network model's jitter
-  fault = 3,              // candidates: {0 = no, 1 = yes}
+  latency = 2,             // candidates: 0..n-1, a step of the network model's jitter
+  fault = 3,               // candidates: {0 = no, 1 = yes}
 };
 
 std::string_view to_string(ChoiceKind kind) noexcept;

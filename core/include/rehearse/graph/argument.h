@@ -58,15 +58,16 @@ class Slice {
 // owned.
 class Argument {
  public:
-  using Value = std::variant<std::monostate, Node*, bool, std::int64_t, double, std::complex<double>,
-                             std::string, SymExpr, Ellipsis, c10::ScalarType, c10::Device, c10::Layout,
-                             c10::MemoryFormat, List, Dict, Slice>;
+  using Value =
+      std::variant<std::monostate, Node*, bool, std::int64_t, double, std::complex<double>, std::string, SymExpr,
+                   Ellipsis, c10::ScalarType, c10::Device, c10::Layout, c10::MemoryFormat, List, Dict, Slice>;
 
   Argument() = default;  // none
   template <std::same_as<bool> T>
   Argument(T value) : value_(value) {}
   template <std::integral T>
-  requires(!std::same_as<T, bool>) Argument(T value) : value_(static_cast<std::int64_t>(value)) {}
+    requires(!std::same_as<T, bool>)
+  Argument(T value) : value_(static_cast<std::int64_t>(value)) {}
   Argument(double value) : value_(value) {}
   Argument(std::complex<double> value) : value_(value) {}
   Argument(const char* text) : value_(std::string(text)) {}
@@ -151,8 +152,7 @@ Argument map_nodes(const Argument& argument, Map&& map) {
     return mapped;
   }
   if (const Slice* slice = argument.get_if<Slice>()) {
-    return Slice(map_nodes(slice->start(), map), map_nodes(slice->stop(), map),
-                 map_nodes(slice->step(), map));
+    return Slice(map_nodes(slice->start(), map), map_nodes(slice->stop(), map), map_nodes(slice->step(), map));
   }
   return argument;
 }

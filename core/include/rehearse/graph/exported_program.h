@@ -29,10 +29,10 @@ class ImportError : public GraphError {
 struct InputSpec {
   enum class Kind { UserInput, Parameter, Buffer, TensorConstant, ConstantInput };
   Kind kind = Kind::UserInput;
-  std::string name;         // of the placeholder
-  std::string target;       // parameter, buffer, constant: its qualified name, an attribute of the module
-  bool persistent = true;   // a buffer that is part of the state
-  Argument constant;        // ConstantInput: the value with which the program was exported
+  std::string name;        // of the placeholder
+  std::string target;      // parameter, buffer, constant: its qualified name, an attribute of the module
+  bool persistent = true;  // a buffer that is part of the state
+  Argument constant;       // ConstantInput: the value with which the program was exported
 };
 
 // What one item of the graph's output is, in order.

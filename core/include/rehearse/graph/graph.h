@@ -31,8 +31,7 @@ class Graph {
 
   // Inserts a node before the insertion point. Its name is made from `name`, or from the target where that is
   // empty, by the rules of Namespace. Throws GraphError as Node::set_args() does; the name is taken all the same.
-  Node& create_node(Op op, std::string target, List args = {}, Dict kwargs = {},
-                    const std::string& name = "");
+  Node& create_node(Op op, std::string target, List args = {}, Dict kwargs = {}, const std::string& name = "");
   Node& placeholder(std::string target, const std::string& name = "");
   Node& get_attr(std::string target, const std::string& name = "");
   Node& call_function(std::string target, List args, Dict kwargs = {}, const std::string& name = "");

@@ -36,12 +36,12 @@ std::string to_string(const SymInt& value);
 struct TensorMeta {
   std::vector<SymInt> sizes = {};
   std::vector<SymInt> strides = {};  // in elements; as many as sizes
-  SymInt storage_offset = 0;    // in elements
+  SymInt storage_offset = 0;         // in elements
   c10::ScalarType dtype = c10::ScalarType::Float;
   c10::Device device = c10::Device(c10::DeviceType::CPU);
   c10::Layout layout = c10::Layout::Strided;
   bool requires_grad = false;
-  bool is_parameter = false;             // a parameter of the module, not an activation
+  bool is_parameter = false;                  // a parameter of the module, not an activation
   std::optional<SymInt> storage_nbytes = {};  // bytes of the storage it views, where that is known
   bool operator==(const TensorMeta&) const = default;
 };
@@ -72,9 +72,7 @@ class ValueMeta {
   const TensorMeta* tensor() const noexcept { return std::get_if<TensorMeta>(&value_); }
   const SymScalarMeta* scalar() const noexcept { return std::get_if<SymScalarMeta>(&value_); }
   const List* list() const noexcept { return std::get_if<List>(&value_); }
-  friend bool operator==(const ValueMeta& left, const ValueMeta& right) {
-    return left.value_ == right.value_;
-  }
+  friend bool operator==(const ValueMeta& left, const ValueMeta& right) { return left.value_ == right.value_; }
 
  private:
   Value value_;
@@ -94,8 +92,7 @@ bool is_unbacked(std::string_view symbol) noexcept;
 
 // Where in the user's program a node comes from.
 struct Origin {
-  std::string
-      stack_trace;  // Python's or ours, innermost frame last: `File "x.py", line 5, in forward\n    code`
+  std::string stack_trace;      // Python's or ours, innermost frame last: `File "x.py", line 5, in forward\n    code`
   std::string nn_module_stack;  // the modules around it, outermost first, `key,path,type` each, joined by ';'
   std::string torch_fn;         // the function that was called there
 

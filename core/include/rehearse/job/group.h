@@ -37,8 +37,7 @@ class Group {
   Work broadcast(at::Tensor tensor, int root = 0) const;                             // in place
   Work reduce(at::Tensor tensor, int root = 0, c10d::ReduceOp op = c10d::ReduceOp::SUM) const;
   Work allgather(std::vector<at::Tensor> outputs, at::Tensor input) const;
-  Work reduce_scatter(at::Tensor output, std::vector<at::Tensor> inputs,
-                      c10d::ReduceOp op = c10d::ReduceOp::SUM) const;
+  Work reduce_scatter(at::Tensor output, std::vector<at::Tensor> inputs, c10d::ReduceOp op = c10d::ReduceOp::SUM) const;
   Work alltoall(at::Tensor output, at::Tensor input, std::vector<std::int64_t> output_splits = {},
                 std::vector<std::int64_t> input_splits = {}) const;  // along dimension 0; no splits: even
   Work send(at::Tensor tensor, int to, int tag = 0) const;

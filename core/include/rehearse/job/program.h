@@ -52,6 +52,6 @@ inline Program operator<<(ProgramName name, ProgramSpec spec) { return {name.tak
 //
 //   REHEARSE_PROGRAM(lm_ddp){.summary = "...", .parameters = {{"steps", std::int64_t{20}, "training steps"}},
 //                            .body = train};
-#define REHEARSE_PROGRAM(name)                                 \
-  static const ::rehearse::RegisteredProgram rehearse_program_##name = \
-      ::rehearse::ProgramName(#name) << ::rehearse::ProgramSpec
+#define REHEARSE_PROGRAM(name)                                                                        \
+  static const ::rehearse::RegisteredProgram rehearse_program_##name = ::rehearse::ProgramName(#name) \
+                                                                       << ::rehearse::ProgramSpec

@@ -14,11 +14,11 @@ namespace rehearse {
 // How one rank ended.
 struct RankLine {
   int rank = -1;
-  std::string state;   // "returned", "failed", "blocked", "stopped"
-  VirtualTime at{};    // when it ended or, if blocked, since when the world stood still
-  std::string doing;   // the blocked call, or the exception's text
-  std::string last;    // the last operation it had completed: "broadcast #6 on group \"world\""; empty: none
-  std::string where;   // "train.cpp:41 in step"; empty: unknown
+  std::string state;  // "returned", "failed", "blocked", "stopped"
+  VirtualTime at{};   // when it ended or, if blocked, since when the world stood still
+  std::string doing;  // the blocked call, or the exception's text
+  std::string last;   // the last operation it had completed: "broadcast #6 on group \"world\""; empty: none
+  std::string where;  // "train.cpp:41 in step"; empty: unknown
   std::vector<int> waits_for;
 };
 
@@ -29,7 +29,7 @@ struct Difference {
   struct Side {
     std::vector<int> ranks;  // all that are known to have made this call
     std::string fingerprint;
-    std::string where;       // of one of them
+    std::string where;  // of one of them
   };
   Side first, second;        // where more than half of the ranks agree, first is theirs
   std::vector<Side> others;  // that fit neither
@@ -71,11 +71,11 @@ struct Report {
   // Where calls of a group did not come together: its earlier calls from different places, the first of each kind. That
   // may be meant (a branch for one rank), or be where a rank left a call out.
   std::vector<CallPlaces> call_places;
-  std::vector<std::string> wait_cycle;   // one line for each edge
-  std::vector<std::string> last_events;  // oldest first
+  std::vector<std::string> wait_cycle;          // one line for each edge
+  std::vector<std::string> last_events;         // oldest first
   std::map<std::string, std::uint64_t> checks;  // what was checked, and how often it held
-  std::string replay;                    // the command that runs this again
-  std::vector<std::string> files;        // what was written beside the report
+  std::string replay;                           // the command that runs this again
+  std::vector<std::string> files;               // what was written beside the report
 };
 
 }  // namespace rehearse

@@ -36,7 +36,7 @@ struct CountingRules {
 };
 
 struct BucketSplitterOptions {
-  std::int64_t bucket_bytes_cap = 25 * 1024 * 1024;  // DDP's bucket_cap_mb
+  std::int64_t bucket_bytes_cap = 25 * 1024 * 1024;   // DDP's bucket_cap_mb
   std::int64_t first_bucket_bytes_cap = 1024 * 1024;  // of the bucket that is reduced first, at the graph's end
   CountingRules rules;
 };
@@ -47,7 +47,7 @@ struct ForwardBucket {
   std::vector<std::string> parameters;  // in the order in which they were met, from the graph's end
   std::vector<graph::Node*> nodes;      // of the graph that was given, in its order; without placeholders and output
   // A bucket without a value that others use cannot be cut off, and goes on growing.
-  std::int64_t extended_ops = 0;  // nodes taken in since it was full, at a cap of 0 the first too
+  std::int64_t extended_ops = 0;            // nodes taken in since it was full, at a cap of 0 the first too
   std::int64_t bytes_before_extension = 0;  // `bytes` when it was full; says nothing where extended_ops is 0
 };
 

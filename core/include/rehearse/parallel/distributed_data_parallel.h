@@ -31,8 +31,7 @@ struct ModuleTraits<std::shared_ptr<M>> {
 // See DistributedDataParallel::no_sync(). Guards may be nested; the inner ones end first.
 class NoSyncGuard {
  public:
-  explicit NoSyncGuard(ReducerSession& session)
-      : session_(session), before_(session.set_gradient_sync(false)) {}
+  explicit NoSyncGuard(ReducerSession& session) : session_(session), before_(session.set_gradient_sync(false)) {}
   NoSyncGuard(const NoSyncGuard&) = delete;
   NoSyncGuard& operator=(const NoSyncGuard&) = delete;
   ~NoSyncGuard() { session_.set_gradient_sync(before_); }
@@ -145,8 +144,7 @@ class DistributedDataParallel {
   // Takes the place of the all-reduce and division of each bucket. Once, and before the first backward;
   // throws c10::Error otherwise. Hooks of rehearse: see comm_hooks.h. `name` is for logging_data().
   void register_comm_hook(c10d::BuiltinCommHookType hook) { session_.register_comm_hook(hook); }
-  void register_comm_hook(std::unique_ptr<c10d::CommHookInterface> hook,
-                          const std::string& name = "comm_hook") {
+  void register_comm_hook(std::unique_ptr<c10d::CommHookInterface> hook, const std::string& name = "comm_hook") {
     session_.register_comm_hook(std::move(hook), name);
   }
 

@@ -114,8 +114,8 @@ class FakeStore final : public c10d::Store {
   void look();
 
   std::shared_ptr<StoreState> state_;
-  std::uint64_t looked_at_ = 0;   // version of the state
-  std::size_t looks_ = 0;         // at that version
+  std::uint64_t looked_at_ = 0;  // version of the state
+  std::size_t looks_ = 0;        // at that version
 };
 
 }  // namespace rehearse::fakes

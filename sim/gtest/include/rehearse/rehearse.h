@@ -50,8 +50,7 @@ namespace rehearse {
 //
 // Blocks until every rank has ended. Call it from the test's thread, outside of any world. Throws
 // std::invalid_argument for options that make no sense.
-void check(WorldOptions options, World::Body body,
-           std::source_location where = std::source_location::current());
+void check(WorldOptions options, World::Body body, std::source_location where = std::source_location::current());
 
 // The same for tests that expect a verdict: never a failure of its own, no files, and the environment is not
 // asked. Assertions inside ranks count as above.

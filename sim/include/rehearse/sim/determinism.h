@@ -86,8 +86,7 @@ struct RunDifference {
     events,    // the same schedule, but the operations differ (in size, in order, in time)
   };
   What what = What::decision;
-  std::size_t decision =
-      0;  // index of the first that differs; for `schedule`, the first after it; 0 for `events`
+  std::size_t decision = 0;  // index of the first that differs; for `schedule`, the first after it; 0 for `events`
   // `decision 41 (next_fiber): first run chose 3 of 8, second 5 of 8 at t=1.2 ms`; answers count from 0. Where calls
   // are known and differ: `...; the first call that differs: rank 2, allreduce(sum, float32[3], cpu) as #7 of group
   // "world", first run at t=1.3 ms, second at t=1.4 ms`.

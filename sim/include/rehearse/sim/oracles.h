@@ -44,8 +44,8 @@ class ReplayError : public std::runtime_error {
     left_over,      // the run ended before the log did
   };
 
-  ReplayError(Problem problem, std::size_t step, std::optional<Decision> expected,
-              std::optional<Decision> found, std::optional<VirtualTime> at);
+  ReplayError(Problem problem, std::size_t step, std::optional<Decision> expected, std::optional<Decision> found,
+              std::optional<VirtualTime> at);
 
   Problem problem() const noexcept { return problem_; }
   // Index of the decision at which they part, from 0.

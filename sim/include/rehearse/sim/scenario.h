@@ -81,8 +81,7 @@ Scenario read_scenario(const std::filesystem::path& file);
 
 // The same for a text. `origin` stands for the file's name in errors and names the output directory; paths
 // are relative to `base`. Throws ScenarioError.
-Scenario parse_scenario(std::string_view text, const std::string& origin,
-                        const std::filesystem::path& base = {});
+Scenario parse_scenario(std::string_view text, const std::string& origin, const std::filesystem::path& base = {});
 
 // A file that says all of `scenario`, defaults included; parse_scenario() makes the same scenario of it.
 std::string to_toml(const Scenario& scenario);

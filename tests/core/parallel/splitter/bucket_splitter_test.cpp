@@ -107,7 +107,8 @@ TEST_F(BucketSplitter, BucketOfFetches_HasNoPieceInPyTorchAndDoesNotAriseForDdp)
   EXPECT_THAT(called, ElementsAre("submod_1"));
   EXPECT_THAT(warnings, ElementsAre("bucket 0 has no piece: it only fetches attributes"));
   EXPECT_THAT(calls(CountingRules::ddp(), 1, 1).first, IsEmpty());
-  EXPECT_THAT(calls(CountingRules::ddp(), 3, 0).first, testing::UnorderedElementsAre("submod_0", "submod_1", "submod_2"));
+  EXPECT_THAT(calls(CountingRules::ddp(), 3, 0).first,
+              testing::UnorderedElementsAre("submod_0", "submod_1", "submod_2"));
 }
 
 // What changes a value in place and gives nothing is no piece for DDP, though a fetch stands beside it.
@@ -137,8 +138,9 @@ TEST_F(BucketSplitter, ParameterWithoutBytes_StaysInTheListOfItsBucket) {
   ASSERT_EQ(split.buckets.size(), 1u);
   EXPECT_THAT(split.buckets[0].parameters, ElementsAre("a", "empty"));
   EXPECT_THAT(split.buckets[0].nodes, ElementsAre(&first, first.next()));
-  EXPECT_THAT(split.warnings, ElementsAre("the graph was not split: no bytes of parameters come before the node that fills "
-                                          "the first bucket (64 of 64 bytes)"));
+  EXPECT_THAT(split.warnings,
+              ElementsAre("the graph was not split: no bytes of parameters come before the node that fills "
+                          "the first bucket (64 of 64 bytes)"));
 }
 
 TEST_F(BucketSplitter, OnlyParametersWithoutBytes_AreNotSaidNotToBe) {
@@ -146,7 +148,8 @@ TEST_F(BucketSplitter, OnlyParametersWithoutBytes_AreNotSaidNotToBe) {
   Node& empty = parameter("empty");
   empty.meta().set_value(parameter_meta(0));
   module->graph().output({List{mm(x, empty)}});
-  EXPECT_THAT(split_by_buckets(module).warnings, ElementsAre("the graph was not split: the parameters that it uses have no bytes"));
+  EXPECT_THAT(split_by_buckets(module).warnings,
+              ElementsAre("the graph was not split: the parameters that it uses have no bytes"));
 }
 
 // Full before it has a node, which PyTorch counts as an extension; nobody is told of it.
@@ -169,14 +172,14 @@ TEST_F(BucketSplitter, CapOf0_SaysWhatComesAfterTheFirstNode) {
   module->graph().output({List{first}});
   const auto split = split_by_buckets(module, {1, 0, {}});
   EXPECT_EQ(split.buckets.back().extended_ops, 4);
-  EXPECT_THAT(split.warnings, ElementsAre("bucket 0 was full with its first node (the cap is 0), but nothing in it was used "
-                                          "outside, so it took in 3 more nodes"));
-  EXPECT_THAT(bucket_table(split.buckets), HasSubstr("extended by 3 nodes: until then nothing in it was used outside\n"));
+  EXPECT_THAT(split.warnings,
+              ElementsAre("bucket 0 was full with its first node (the cap is 0), but nothing in it was used "
+                          "outside, so it took in 3 more nodes"));
+  EXPECT_THAT(bucket_table(split.buckets),
+              HasSubstr("extended by 3 nodes: until then nothing in it was used outside\n"));
 }
 
-TEST_F(BucketSplitter, NullModule_IsRefused) {
-  EXPECT_THROW(split_by_buckets(nullptr), graph::GraphError);
-}
+TEST_F(BucketSplitter, NullModule_IsRefused) { EXPECT_THROW(split_by_buckets(nullptr), graph::GraphError); }
 
 TEST_F(BucketSplitter, SymbolicParameter_IsRefusedByName) {
   Node& x = input("x");

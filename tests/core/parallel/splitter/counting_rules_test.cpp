@@ -93,7 +93,8 @@ TEST_F(Counting, ModuleInTwoCalledModules_CountsForEachAndForDdpOnce) {
   }
   auto& g = module->graph();
   g.output({List{g.call_module("b", {g.call_module("a", {input("x")})})}});
-  EXPECT_THAT(parameters(CountingRules::pytorch()), ElementsAre(ElementsAre("a_lin.weight"), ElementsAre("b_lin.weight")));
+  EXPECT_THAT(parameters(CountingRules::pytorch()),
+              ElementsAre(ElementsAre("a_lin.weight"), ElementsAre("b_lin.weight")));
   EXPECT_THAT(parameters(CountingRules::ddp()), ElementsAre(ElementsAre("a_lin.weight")));
 }
 

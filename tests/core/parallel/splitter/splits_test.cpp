@@ -84,8 +84,10 @@ Lines our_buckets(const std::vector<parallel::ForwardBucket>& buckets) {
 }
 
 void names_in(const json& value, Lines& names) {
-  if (value.is_object() && value.contains("n")) names.push_back(value.at("n").get<std::string>());
-  else if (value.is_structured()) for (const auto& item : value) names_in(item, names);
+  if (value.is_object() && value.contains("n"))
+    names.push_back(value.at("n").get<std::string>());
+  else if (value.is_structured())
+    for (const auto& item : value) names_in(item, names);
 }
 
 Lines names_in(const json& value) {
@@ -94,8 +96,12 @@ Lines names_in(const json& value) {
   return names;
 }
 
-std::string name_of(const json& item) { return item.is_string() ? item.get<std::string>() : item.at("name").get<std::string>(); }
-std::string body_name(const json& item) { return item.is_string() ? item.get<std::string>() : item.at(0).get<std::string>(); }
+std::string name_of(const json& item) {
+  return item.is_string() ? item.get<std::string>() : item.at("name").get<std::string>();
+}
+std::string body_name(const json& item) {
+  return item.is_string() ? item.get<std::string>() : item.at(0).get<std::string>();
+}
 
 struct Piece {
   std::string name;
@@ -166,7 +172,8 @@ std::set<std::string> specialised_symbols(const std::vector<Piece>& recorded, co
   std::set<std::string> found;
   for (std::size_t i = 0; i < std::min(recorded.size(), ours.size()); ++i) {
     std::set<std::string> theirs(recorded[i].symint_inputs.begin(), recorded[i].symint_inputs.end());
-    const bool number = std::any_of(theirs.begin(), theirs.end(), [](const auto& text) { return std::isdigit(text[0]); });
+    const bool number =
+        std::any_of(theirs.begin(), theirs.end(), [](const auto& text) { return std::isdigit(text[0]); });
     for (const auto& symbol : ours[i].symint_inputs) {
       if (number && !is_unbacked(symbol) && !theirs.contains(symbol)) found.insert(symbol);
     }
@@ -252,8 +259,7 @@ int compare_case(const std::string& name) {
     EXPECT_EQ(compiles.size(), modules.size());
     for (std::size_t i = 0; i < std::min(compiles.size(), modules.size()); ++i) {
       SCOPED_TRACE("graph " + std::to_string(i));
-      const auto module =
-          again ? recorded_module(with_fixed_sizes(graphs[i], compiles[i])) : modules[i];
+      const auto module = again ? recorded_module(with_fixed_sizes(graphs[i], compiles[i])) : modules[i];
       compare(module, compiles[i]);
       ++compared;
     }
