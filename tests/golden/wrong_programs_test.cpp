@@ -155,9 +155,9 @@ TEST(WrongPrograms, CallLeftOut_ThePlacesLeadToIt) {
     EXPECT_EQ(first.sequence, 4u);
     ASSERT_EQ(first.sides.size(), 2u);
     EXPECT_THAT(first.sides[0].ranks, ElementsAre(0, 1, 3));
-    EXPECT_THAT(first.sides[0].where, MatchesRegex("wrong_programs.cpp:109 in .*leaves_out_one_of_equal_calls"));
+    EXPECT_THAT(first.sides[0].where, MatchesRegex("wrong_programs.cpp:110 in .*leaves_out_one_of_equal_calls"));
     EXPECT_THAT(first.sides[1].ranks, ElementsAre(2));
-    EXPECT_THAT(first.sides[1].where, MatchesRegex("wrong_programs.cpp:107 in .*leaves_out_one_of_equal_calls"));
+    EXPECT_THAT(first.sides[1].where, MatchesRegex("wrong_programs.cpp:108 in .*leaves_out_one_of_equal_calls"));
     EXPECT_EQ(report.call_places[1].sequence, 5u);
   }
   expect_golden_report(run_world(leaves_out_one_of_equal_calls, 4), "leaves_out_one_of_equal_calls");
