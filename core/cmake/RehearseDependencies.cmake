@@ -1,5 +1,9 @@
 # Everything the libraries link. rehearseConfig.cmake.in repeats the list for users of the installed package.
 find_package(LibTorch REQUIRED)
+# core/formatting has the functions of LibTorch's fmt, so that our own sources need not have them inline.
+get_target_property(libtorch_definitions LibTorch::c10 INTERFACE_COMPILE_DEFINITIONS)
+list(REMOVE_ITEM libtorch_definitions FMT_HEADER_ONLY=1)
+set_target_properties(LibTorch::c10 PROPERTIES INTERFACE_COMPILE_DEFINITIONS "${libtorch_definitions}")
 find_package(Boost 1.74 REQUIRED COMPONENTS fiber)
 find_package(fmt REQUIRED)
 find_package(Libdw REQUIRED)

@@ -2,6 +2,7 @@
 // The verifier is silent on real graphs and on splits of them, and names each thing that is wrong.
 #include <rehearse/graph/verify.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +38,7 @@ ExportedProgram bert_base() {
 TEST(Verify, RealProgramsAreWellFormed) {
   for (const char* name : {"dynamic", "lists", "constants", "constants_functional", "mutation", "cond", "while_loop",
                            "modes", "unbacked", "scalars"}) {
-    const ExportedProgram program = load_pt2(std::string(REHEARSE_TEST_DATA) + "/pt2/" + name + ".pt2");
+    const ExportedProgram program = load_pt2(fmt::format("{}/pt2/{}.pt2", REHEARSE_TEST_DATA, name));
     EXPECT_THAT(problems_of(*program.module), IsEmpty()) << name;
   }
   const ExportedProgram bert = bert_base();
