@@ -1,17 +1,22 @@
 # What a report must not take for the user's: the names of our own source files, compiled into rehearse_exec.
 
 # rehearse_write_own_sources(<library>...)
-#   Gives rehearse_exec a source file that lists the sources of all the libraries, named from the top of the tree. Called
-#   once all rooms are known; a source added later is in it after the next configuration.
+#   Gives rehearse_exec a source file that lists the sources of all the libraries, named from the top of the tree, and
+#   the units of a unity build, named from the top of the build folder. Called once all rooms are known; a source added
+#   later is in it after the next configuration.
 function(rehearse_write_own_sources)
-  set(names "")
+  set(sources "")
+  set(units "")
   foreach(library IN LISTS ARGN)
-    get_target_property(sources ${library} SOURCES)
+    get_target_property(files ${library} SOURCES)
     get_target_property(folder ${library} SOURCE_DIR)
-    foreach(source IN LISTS sources)
-      cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY "${folder}" NORMALIZE)
-      cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
-      string(APPEND names "    \"${source}\",\n")
+    foreach(file IN LISTS files)
+      cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${folder}" NORMALIZE)
+      _rehearse_append_name(sources "${file}" "${PROJECT_SOURCE_DIR}")
+    endforeach()
+    get_property(files TARGET ${library} PROPERTY REHEARSE_UNITS)
+    foreach(file IN LISTS files)
+      _rehearse_append_name(units "${file}" "${CMAKE_BINARY_DIR}")
     endforeach()
   endforeach()
   set(file "${PROJECT_BINARY_DIR}/own_sources.cpp")
@@ -19,14 +24,28 @@ function(rehearse_write_own_sources)
 // SPDX-License-Identifier: BSD-3-Clause
 #include "exec/call_site/own_sources.h"
 
-namespace rehearse::exec {
-namespace {
-constexpr std::string_view kSources[] = {
-@names@};
-}  // namespace
+#include <vector>
 
-std::span<const std::string_view> own_sources() { return kSources; }
+namespace rehearse::exec {
+
+std::span<const std::string_view> own_sources() {
+  static const std::vector<std::string_view> names = {
+@sources@  };
+  return names;
+}
+
+std::span<const std::string_view> own_unity_units() {
+  static const std::vector<std::string_view> names = {
+@units@  };
+  return names;
+}
+
 }  // namespace rehearse::exec
 ]=])
   target_sources(rehearse_exec PRIVATE "${file}")
+endfunction()
+
+function(_rehearse_append_name list file folder)
+  cmake_path(RELATIVE_PATH file BASE_DIRECTORY "${folder}")
+  set(${list} "${${list}}      \"${file}\",\n" PARENT_SCOPE)
 endfunction()

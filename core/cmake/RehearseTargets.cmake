@@ -1,4 +1,5 @@
 # How libraries and executables are declared. One way for all, so that options stay the same everywhere.
+include("${CMAKE_CURRENT_LIST_DIR}/RehearseUnity.cmake")
 
 # rehearse_add_rooms(<folder>...)
 #   add_subdirectory() for each folder that has a CMakeLists.txt; one that appears later is picked up
@@ -12,18 +13,23 @@ function(rehearse_add_rooms)
   endforeach()
 endfunction()
 
-# rehearse_room(<library> <source>... [TORCH_FREE <source>...])
+# rehearse_room(<library> [<source>...] [TORCH_FREE <source>...] [ALONE <source>...])
 #   The whole CMakeLists.txt of a room: its sources belong to <library>. TORCH_FREE: sources that know nothing of
 #   LibTorch. Without its precompiled header their objects need no LibTorch symbol, so a program that uses nothing else
-#   of the library starts without loading it.
+#   of the library starts without loading it. ALONE: sources that stay a unit of their own in a unity build, because the
+#   linker must be able to take one without its neighbours: those that define a function which other libraries have too.
 function(rehearse_room library)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "TORCH_FREE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "TORCH_FREE;ALONE")
   if(NOT TARGET ${library})
     message(FATAL_ERROR "rehearse_room: there is no target '${library}'")
   endif()
-  target_sources(${library} PRIVATE ${arg_UNPARSED_ARGUMENTS} ${arg_TORCH_FREE})
+  file(RELATIVE_PATH room "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  string(MAKE_C_IDENTIFIER "${room}" room)
+  target_sources(${library} PRIVATE ${arg_UNPARSED_ARGUMENTS} ${arg_TORCH_FREE} ${arg_ALONE})
+  rehearse_unite(${library} ${room} ${arg_UNPARSED_ARGUMENTS})
   if(arg_TORCH_FREE)
     set_source_files_properties(${arg_TORCH_FREE} TARGET_DIRECTORY ${library} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    rehearse_unite(${library} ${room}_torch_free ${arg_TORCH_FREE} TORCH_FREE)
   endif()
 endfunction()
 
@@ -81,15 +87,15 @@ function(_rehearse_add_pch)
 endfunction()
 
 # rehearse_add_library(<name> EXPORT_AS <short>
-#                      [ROOMS <folder>...] [SOURCES <file>...] [INCLUDE <folder>...]
+#                      [ROOMS <folder>...] [SOURCES <file>...] [ALONE <file>...] [INCLUDE <folder>...]
 #                      [LIBS <target>...] [PRIVATE_LIBS <target>...] [TORCH])
 #   A static library rehearse_<short> with alias rehearse::<short>. ROOMS are folders below this one whose
-#   CMakeLists.txt calls rehearse_room(<name> ...). INCLUDE defaults to include/ (the public headers);
+#   CMakeLists.txt calls rehearse_room(<name> ...), which says what ALONE is. INCLUDE defaults to include/ (the public headers);
 #   private headers of another room are included from the house, as in "exec/fiber.h". LIBS appear in public
 #   headers, PRIVATE_LIBS in sources only. TORCH: the sources include LibTorch. A library without a single source
 #   is not created. Public headers and library are installed when REHEARSE_INSTALL is on.
 function(rehearse_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "EXPORT_AS" "ROOMS;SOURCES;INCLUDE;LIBS;PRIVATE_LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "EXPORT_AS" "ROOMS;SOURCES;ALONE;INCLUDE;LIBS;PRIVATE_LIBS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "rehearse_add_library(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -107,7 +113,8 @@ function(rehearse_add_library name)
     return()
   endif()
 
-  add_library(${name} STATIC ${arg_SOURCES})
+  add_library(${name} STATIC ${arg_SOURCES} ${arg_ALONE})
+  rehearse_unite(${name} ${name} ${arg_SOURCES})
   add_library(rehearse::${arg_EXPORT_AS} ALIAS ${name})
   set_target_properties(${name} PROPERTIES EXPORT_NAME ${arg_EXPORT_AS})
   if(NOT arg_INCLUDE)
@@ -142,6 +149,7 @@ function(rehearse_add_executable name)
     message(FATAL_ERROR "rehearse_add_executable(${name}): give SOURCES and LIBS; unknown: '${arg_UNPARSED_ARGUMENTS}'")
   endif()
   add_executable(${name} ${arg_SOURCES})
+  rehearse_unite(${name} ${name} ${arg_SOURCES})
   foreach(source IN LISTS arg_SOURCES)
     get_filename_component(source "${source}" ABSOLUTE)
     set_property(GLOBAL APPEND PROPERTY REHEARSE_TEST_SOURCES "${source}")
@@ -171,7 +179,7 @@ function(rehearse_add_example name)
     add_test(NAME example.${name}
              COMMAND ${name} run "${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCENARIO}"
              WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
-    set_tests_properties(example.${name} PROPERTIES LABELS sim TIMEOUT 60)
+    set_tests_properties(example.${name} PROPERTIES LABELS sim TIMEOUT ${REHEARSE_TEST_TIMEOUT})
   endif()
 endfunction()
 

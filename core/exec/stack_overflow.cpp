@@ -14,7 +14,7 @@
 namespace rehearse::exec {
 namespace {
 
-struct sigaction g_previous{};
+struct sigaction g_previous_action{};
 
 void on_fault(int signal, siginfo_t* info, void* context) {
   const Fiber* const fiber = current_fiber();
@@ -26,10 +26,10 @@ void on_fault(int signal, siginfo_t* info, void* context) {
                                       fiber->rank, fiber->executor->options.stack_bytes >> 10);
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, std::min(end.size, sizeof line));
   }
-  if ((g_previous.sa_flags & SA_SIGINFO) != 0) {
-    g_previous.sa_sigaction(signal, info, context);
-  } else if (g_previous.sa_handler != SIG_DFL && g_previous.sa_handler != SIG_IGN) {
-    g_previous.sa_handler(signal);
+  if ((g_previous_action.sa_flags & SA_SIGINFO) != 0) {
+    g_previous_action.sa_sigaction(signal, info, context);
+  } else if (g_previous_action.sa_handler != SIG_DFL && g_previous_action.sa_handler != SIG_IGN) {
+    g_previous_action.sa_handler(signal);
   } else {
     ::signal(signal, SIG_DFL);                // the fault repeats on return and ends the process
     if (info->si_code <= 0) ::raise(signal);  // sent by somebody: that does not repeat
@@ -49,7 +49,7 @@ StackOverflowGuard::StackOverflowGuard() {
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   ::sigaction(SIGSEGV, &action, &previous_);
-  g_previous = previous_;
+  g_previous_action = previous_;
 }
 
 StackOverflowGuard::~StackOverflowGuard() {

@@ -9,12 +9,12 @@
 namespace rehearse::exec {
 namespace {
 
-std::terminate_handler g_previous = nullptr;
+std::terminate_handler g_previous_terminate = nullptr;
 
 [[noreturn]] void on_terminate() {
   // Not to return is all that a terminate handler has to do: the fiber stays suspended for ever.
   if (Fiber* const fiber = current_fiber()) fiber->executor->terminate(*fiber);
-  if (g_previous != nullptr) g_previous();
+  if (g_previous_terminate != nullptr) g_previous_terminate();
   std::abort();
 }
 
@@ -22,7 +22,7 @@ std::terminate_handler g_previous = nullptr;
 
 void install_terminate_handler() {
   static const bool installed = [] {
-    g_previous = std::set_terminate(on_terminate);
+    g_previous_terminate = std::set_terminate(on_terminate);
     return true;
   }();
   static_cast<void>(installed);

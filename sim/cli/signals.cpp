@@ -13,7 +13,7 @@ namespace {
 std::string_view g_note;          // set while no handler is installed
 bool g_on_terminal_line = false;  // where "^C" and progress have begun a line
 void (*g_second)(int) = SIG_DFL;
-LastWords* g_words = nullptr;  // of a worker
+LastWords* g_worker_words = nullptr;  // of a worker
 
 void write_note(std::string_view text) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
@@ -38,7 +38,7 @@ void on_signal(int) {
 
 void on_time_limit(int signal) {
   const int error = errno;
-  if (exec::interrupt_requested()) note_last_words(*g_words, signal);
+  if (exec::interrupt_requested()) note_last_words(*g_worker_words, signal);
   exec::request_interrupt();
   errno = error;
 }
@@ -86,7 +86,7 @@ void leave_signals_to_others() {
 
 void obey_the_sweep(LastWords& words) {
   leave_signals_to_others();
-  g_words = &words;
+  g_worker_words = &words;
   handle(SIGXCPU, on_time_limit, SA_RESTART);
 }
 

@@ -16,7 +16,7 @@
 namespace rehearse::cli {
 namespace {
 
-LastWords* g_words = nullptr;
+LastWords* g_watched_words = nullptr;
 int g_deaths = -1;
 int g_codes = -1;
 
@@ -59,7 +59,7 @@ Watcher::Watcher(const Tell& tell) {
   {
     const Fd theirs = std::move(codes_.write_end);
   }
-  g_words = words_.get();
+  g_watched_words = words_.get();
   g_deaths = deaths_.write_end.get();
   g_codes = codes_.read_end.get();
   scope_.emplace(*words_, told);
@@ -88,7 +88,7 @@ std::optional<int> Watcher::told() {
 }
 
 void Watcher::on_second_interrupt(int signal) {
-  note_last_words(*g_words, signal);
+  note_last_words(*g_watched_words, signal);
   if (const auto code = told()) end_process(*code);
   ::signal(signal, SIG_DFL);
   ::raise(signal);

@@ -19,7 +19,7 @@ std::string seed(std::uint64_t value) {
 
 std::string value_text(const ParameterValue& value) {
   const auto* text = std::get_if<std::string>(&value);
-  return text != nullptr ? toml_text(*text) : shown(value);
+  return text != nullptr ? toml_text(*text) : rehearse::shown(value);
 }
 
 std::string world_table(const WorldOptions& world) {

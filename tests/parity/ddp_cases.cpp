@@ -12,15 +12,15 @@ namespace {
 
 using rehearse_test::batch_of;
 using rehearse_test::Mlp;
-using Ddp = DistributedDataParallel<Mlp>;
+using MlpDdp = DistributedDataParallel<Mlp>;
 
-void one_step(Ddp& ddp, int rank, int step) {
+void one_step(MlpDdp& ddp, int rank, int step) {
   ddp.zero_grad();
   ddp.forward(batch_of(rank, step)).square().mean().backward();
   rehearse_test::descend(ddp.parameters(), 0.01);
 }
 
-void accumulate(Ddp& ddp, int rank, int step) {
+void accumulate(MlpDdp& ddp, int rank, int step) {
   ddp.zero_grad();
   {
     const auto guard = ddp.no_sync();
@@ -30,7 +30,7 @@ void accumulate(Ddp& ddp, int rank, int step) {
   rehearse_test::descend(ddp.parameters(), 0.01);
 }
 
-void four_steps(Ddp& ddp, int rank) {
+void four_steps(MlpDdp& ddp, int rank) {
   for (int step = 0; step < 4; ++step) one_step(ddp, rank, step);
 }
 
@@ -39,7 +39,7 @@ template <class Training>
 Tensors train(const ProcessGroup& group, const DistributedDataParallelOptions& options, const Training& training) {
   Mlp model(6, 16, 3);
   rehearse_test::fill(*model);
-  Ddp ddp(model, group, options);
+  MlpDdp ddp(model, group, options);
   training(ddp, group);
   Tensors values = rehearse_test::copies(ddp.parameters());
   for (auto& gradient : rehearse_test::gradient_copies(ddp.parameters())) values.push_back(gradient);
@@ -48,7 +48,7 @@ Tensors train(const ProcessGroup& group, const DistributedDataParallelOptions& o
 
 // Each rank has one input more than the one before, in turns of three.
 Tensors join(const ProcessGroup& group, const parallel::JoinOptions& options) {
-  return train(group, {}, [&](Ddp& ddp, const ProcessGroup&) {
+  return train(group, {}, [&](MlpDdp& ddp, const ProcessGroup&) {
     const int rank = group->getRank();
     ddp.join(
         [&] {
@@ -62,7 +62,7 @@ Tensors join(const ProcessGroup& group, const parallel::JoinOptions& options) {
 
 // As bfloat16, which is what the sums were.
 Tensors compressed(const ProcessGroup& group) {
-  auto values = train(group, {}, [](Ddp& ddp, const ProcessGroup& group) {
+  auto values = train(group, {}, [](MlpDdp& ddp, const ProcessGroup& group) {
     ddp.register_comm_hook(parallel::bf16_compress_hook(group));
     four_steps(ddp, group->getRank());
   });
@@ -74,13 +74,14 @@ Tensors compressed(const ProcessGroup& group) {
 Tensors mixed_precision(const ProcessGroup& group) {
   DistributedDataParallelOptions options;
   options.mixed_precision = MixedPrecision{.param_dtype = at::kFloat};
-  auto values = train(group, options, [](Ddp& ddp, const ProcessGroup& group) { four_steps(ddp, group->getRank()); });
+  auto values =
+      train(group, options, [](MlpDdp& ddp, const ProcessGroup& group) { four_steps(ddp, group->getRank()); });
   for (auto& value : values) value = value.to(at::kFloat);
   return values;
 }
 
 Tensors power_sgd(const ProcessGroup& group) {
-  auto values = train(group, {.bucket_cap_mb = 0.001}, [](Ddp& ddp, const ProcessGroup& group) {
+  auto values = train(group, {.bucket_cap_mb = 0.001}, [](MlpDdp& ddp, const ProcessGroup& group) {
     parallel::PowerSgdOptions options;
     options.start_power_sgd_iter = 2;
     options.min_compression_rate = 1;
@@ -96,11 +97,11 @@ Tensors power_sgd(const ProcessGroup& group) {
 std::vector<Case> ddp_cases() {
   const auto with = [](DistributedDataParallelOptions options) {
     return [=](const ProcessGroup& group) {
-      return train(group, options, [](Ddp& ddp, const ProcessGroup& group) { four_steps(ddp, group->getRank()); });
+      return train(group, options, [](MlpDdp& ddp, const ProcessGroup& group) { four_steps(ddp, group->getRank()); });
     };
   };
   const auto accumulating = [](const ProcessGroup& group) {
-    return train(group, {}, [](Ddp& ddp, const ProcessGroup& group) {
+    return train(group, {}, [](MlpDdp& ddp, const ProcessGroup& group) {
       for (int step = 0; step < 3; ++step) accumulate(ddp, group->getRank(), step);
     });
   };

@@ -37,7 +37,7 @@ RunLog finished_log() {
   return log;
 }
 
-std::string error_of(std::string_view bytes) {
+std::string load_error(std::string_view bytes) {
   try {
     parse_run_log(bytes, "run.rlog");
   } catch (const RunLogError& error) {
@@ -86,9 +86,9 @@ TEST(RunLog, BothStates_ReadBackTheSame) {
 }
 
 TEST(RunLog, NotALogOrOtherVersion_SaysWhich) {
-  EXPECT_EQ(error_of(""), "run.rlog: is not a run log of rehearse");
-  EXPECT_EQ(error_of("{\"traceEvents\": []}"), "run.rlog: is not a run log of rehearse");
-  EXPECT_EQ(error_of("rehearse run log 7\nstate: odd\n"),
+  EXPECT_EQ(load_error(""), "run.rlog: is not a run log of rehearse");
+  EXPECT_EQ(load_error("{\"traceEvents\": []}"), "run.rlog: is not a run log of rehearse");
+  EXPECT_EQ(load_error("rehearse run log 7\nstate: odd\n"),
             "run.rlog: is a run log of format 7; this rehearse reads format 2");
 }
 
@@ -97,15 +97,15 @@ TEST(RunLog, CutOffAnywhere_SaysHowFarItGoes) {
   const std::string bytes = run_log_bytes(finished_log());
   for (std::size_t size = 19; size < bytes.size(); ++size) {
     const std::string start = "run.rlog: is cut off after " + std::to_string(size) + " bytes, in its ";
-    EXPECT_EQ(error_of(std::string_view(bytes).substr(0, size)).substr(0, start.size()), start);
+    EXPECT_EQ(load_error(std::string_view(bytes).substr(0, size)).substr(0, start.size()), start);
   }
   const auto cut_in = [&](const char* text) {
-    return error_of(std::string_view(bytes).substr(0, bytes.find(text) + 3));
+    return load_error(std::string_view(bytes).substr(0, bytes.find(text) + 3));
   };
   EXPECT_EQ(cut_in("seed: "), "run.rlog: is cut off after 91 bytes, in its seed");
   EXPECT_EQ(cut_in("[world]"), "run.rlog: is cut off after 233 bytes, in its scenario text");
   const std::size_t decisions = bytes.find("decisions: 3 8\n") + 16;  // one byte of them
-  EXPECT_EQ(error_of(std::string_view(bytes).substr(0, decisions)),
+  EXPECT_EQ(load_error(std::string_view(bytes).substr(0, decisions)),
             "run.rlog: is cut off after " + std::to_string(decisions) + " bytes, in its decisions");
   EXPECT_EQ(cut_in("\"rank_lines\""),
             "run.rlog: is cut off after " + std::to_string(bytes.find("\"rank_lines\"") + 3) + " bytes, in its report");
@@ -116,11 +116,11 @@ TEST(RunLog, AnyByteChanged_IsFound) {
   for (std::size_t at = 19; at < bytes.size(); ++at) {
     std::string damaged = bytes;
     damaged[at] = static_cast<char>(damaged[at] ^ 4);
-    EXPECT_NE(error_of(damaged), "no error") << at;
+    EXPECT_NE(load_error(damaged), "no error") << at;
   }
   std::string damaged = bytes;
   damaged[100] = '!';
-  EXPECT_EQ(error_of(damaged), "run.rlog: is damaged: its checksum does not fit its content");
+  EXPECT_EQ(load_error(damaged), "run.rlog: is damaged: its checksum does not fit its content");
 }
 
 class RunLogFile : public testing::Test {

@@ -24,7 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-std::vector<std::string> problems_of(const std::string& text) {
+std::vector<std::string> all_problems_of(const std::string& text) {
   try {
     parse_scenario("program = \"mistaken\"\n" + text, "lm.toml");
   } catch (const ScenarioError& error) {
@@ -127,7 +127,7 @@ TEST(ScenarioMistakes, EveryKey_SaysWhatItWasGivenAndWhatItTakes) {
       const bool parameter = std::string(key.section) == "parameters";
       const auto name =
           parameter ? "parameter \"" + std::string(key.name) + "\"" : "[" + std::string(key.section) + "] " + key.name;
-      EXPECT_THAT(problems_of("[" + std::string(key.section) + "]\n" + key.name + " = " + value.written + "\n"),
+      EXPECT_THAT(all_problems_of("[" + std::string(key.section) + "]\n" + key.name + " = " + value.written + "\n"),
                   ElementsAre("lm.toml:3: " + name + " is " + value.shown + "; it takes " + key.takes));
     }
   }
@@ -136,7 +136,7 @@ TEST(ScenarioMistakes, EveryKey_SaysWhatItWasGivenAndWhatItTakes) {
 TEST(ScenarioMistakes, KeyWithAWrongLetter_IsGuessed) {
   for (const auto& key : kKeys) {
     const std::string wrong = std::string(key.name) + "s";
-    const auto problems = problems_of("[" + std::string(key.section) + "]\n" + wrong + " = 1\n");
+    const auto problems = all_problems_of("[" + std::string(key.section) + "]\n" + wrong + " = 1\n");
     ASSERT_EQ(problems.size(), 1u);
     EXPECT_THAT(problems[0], StartsWith("lm.toml:3: there is no "));
     EXPECT_THAT(problems[0], HasSubstr("\"" + wrong + "\""));
@@ -145,29 +145,29 @@ TEST(ScenarioMistakes, KeyWithAWrongLetter_IsGuessed) {
 }
 
 TEST(ScenarioMistakes, KeyInTheWrongSection_IsToldWhereItGoes) {
-  EXPECT_THAT(problems_of("ranks = 3\n"),
+  EXPECT_THAT(all_problems_of("ranks = 3\n"),
               ElementsAre("lm.toml:2: there is no key \"ranks\" at the top level (ranks goes into [world]); it has "
                           "program, executable, world, network, parameters, output"));
   EXPECT_THAT(
-      problems_of("[world]\nlatency = \"5us\"\nsteps = 3\n"),
+      all_problems_of("[world]\nlatency = \"5us\"\nsteps = 3\n"),
       ElementsAre(StartsWith("lm.toml:3: there is no key \"latency\" in [world] (latency goes into [network]); "),
                   StartsWith("lm.toml:4: there is no key \"steps\" in [world] (steps goes into [parameters]); ")));
-  EXPECT_THAT(problems_of("[parameters]\nranks = 3\n"),
+  EXPECT_THAT(all_problems_of("[parameters]\nranks = 3\n"),
               ElementsAre("lm.toml:3: there is no parameter \"ranks\"; the program takes data, rate, shuffle, steps "
                           "(ranks goes into [world])"));
 }
 
 TEST(ScenarioMistakes, KeyOrSectionTwice_IsRefused) {
-  EXPECT_THAT(problems_of("[world]\nranks = 2\nranks = 3\n"),
+  EXPECT_THAT(all_problems_of("[world]\nranks = 2\nranks = 3\n"),
               ElementsAre(AllOf(StartsWith("lm.toml:4:"), HasSubstr("not TOML: "),
                                 HasSubstr("cannot redefine existing integer 'ranks'"))));
-  EXPECT_THAT(problems_of("[world]\n[network]\n[world]\n"),
+  EXPECT_THAT(all_problems_of("[world]\n[network]\n[world]\n"),
               ElementsAre(AllOf(StartsWith("lm.toml:4:"), HasSubstr("cannot redefine existing table 'world'"))));
-  EXPECT_THAT(problems_of("[[world]]\nranks = 2\n"), ElementsAre("lm.toml:2: world is an array; it takes a table"));
+  EXPECT_THAT(all_problems_of("[[world]]\nranks = 2\n"), ElementsAre("lm.toml:2: world is an array; it takes a table"));
 }
 
 TEST(ScenarioMistakes, NumberBeyond64Bits_IsRefused) {
-  EXPECT_THAT(problems_of("[world]\nranks = 99999999999999999999\n"),
+  EXPECT_THAT(all_problems_of("[world]\nranks = 99999999999999999999\n"),
               ElementsAre(AllOf(StartsWith("lm.toml:3:"),
                                 HasSubstr("'99999999999999999999' is not representable in 64 bits; a seed above "
                                           "2^63 - 1 is given as a text, in quotes"))));
@@ -179,30 +179,30 @@ TEST(ScenarioMistakes, KeyOfThousandsOfParts_IsRefused) {
   const std::string why =
       "not TOML that is read here: a key of 50001 parts; a key of a scenario has one, under [world], "
       "[network], [parameters] or [output]";
-  EXPECT_THAT(problems_of(key + " = 1\n"), ElementsAre("lm.toml:2: " + why));
-  EXPECT_THAT(problems_of("\n[" + key + "]\n"), ElementsAre("lm.toml:3: " + why));
+  EXPECT_THAT(all_problems_of(key + " = 1\n"), ElementsAre("lm.toml:2: " + why));
+  EXPECT_THAT(all_problems_of("\n[" + key + "]\n"), ElementsAre("lm.toml:3: " + why));
 }
 
 // A terminal must not be sent what a file holds, and C functions end a path at a zero.
 TEST(ScenarioMistakes, ControlCharacters_AreRefusedAndShownAsEscapes) {
-  EXPECT_THAT(problems_of("[output]\ndirectory = \"a\\u0000b\"\n"),
+  EXPECT_THAT(all_problems_of("[output]\ndirectory = \"a\\u0000b\"\n"),
               ElementsAre("lm.toml:3: [output] directory is \"a\\u0000b\"; it takes a text without line ends and other "
                           "control characters"));
-  EXPECT_THAT(problems_of("[world]\n\"ra\\nks\" = 3\n"),
+  EXPECT_THAT(all_problems_of("[world]\n\"ra\\nks\" = 3\n"),
               ElementsAre(HasSubstr("there is no key \"ra\\nks\" in [world]")));
-  EXPECT_THAT(problems_of("[parameters]\n\"st\\teps\" = 3\n"),
+  EXPECT_THAT(all_problems_of("[parameters]\n\"st\\teps\" = 3\n"),
               ElementsAre(HasSubstr("there is no parameter \"st\\teps\"")));
 }
 
 TEST(ScenarioMistakes, LongValue_IsShortened) {
   const std::string long_text(100'000, 'r'), shown = "\"" + std::string(80, 'r') + "...\"";
-  EXPECT_THAT(problems_of("[world]\nschedule = \"" + long_text + "\"\n"),
+  EXPECT_THAT(all_problems_of("[world]\nschedule = \"" + long_text + "\"\n"),
               ElementsAre("lm.toml:3: [world] schedule is " + shown + "; it takes \"random\" or \"round_robin\""));
-  EXPECT_THAT(problems_of("[world]\n" + long_text + " = 1\n"), ElementsAre(HasSubstr("there is no key " + shown)));
+  EXPECT_THAT(all_problems_of("[world]\n" + long_text + " = 1\n"), ElementsAre(HasSubstr("there is no key " + shown)));
   // Not in the middle of a letter.
   std::string umlauts = "a";
   for (int i = 0; i < 100; ++i) umlauts += "ü";
-  EXPECT_THAT(problems_of("[world]\nschedule = \"" + umlauts + "\"\n"),
+  EXPECT_THAT(all_problems_of("[world]\nschedule = \"" + umlauts + "\"\n"),
               ElementsAre(HasSubstr(" is \"" + umlauts.substr(0, 79) + "...\"")));
 }
 

@@ -10,4 +10,8 @@ namespace rehearse::exec {
 // tree, wherever that lay. The build writes the list (core/cmake/RehearseOwnSources.cmake).
 std::span<const std::string_view> own_sources();
 
+// The units of a unity build that those were compiled in, as "core/CMakeFiles/rehearse_exec.dir/Unity/unity_x_cxx.cxx":
+// from the top of the build folder. Empty where each source was a unit.
+std::span<const std::string_view> own_unity_units();
+
 }  // namespace rehearse::exec

@@ -98,13 +98,15 @@ std::set<std::string> find_own_units() {
   const std::string& unit = frames.front().unit;
   const std::string folder = unit.substr(0, unit.size() - kThis.size());
   for (const std::string_view source : own_sources()) units.insert(folder + std::string(source));
+  for (const std::string_view united : own_unity_units()) units.emplace(united);
   return units;
 }
 
 // All that such a unit holds is ours; a function of internal linkage that was inlined tells in no other way.
 bool is_own_unit(const std::string& unit) {
   static const std::set<std::string> units = find_own_units();
-  return units.contains(unit);
+  // A unit of several sources lies in the build folder, which the compiler writes as "." or leaves out.
+  return units.contains(unit.starts_with("./") ? unit.substr(2) : unit);
 }
 
 bool is_users_own(const SourceFrame& frame) {

@@ -10,10 +10,10 @@ namespace rehearse::graph {
 namespace {
 
 // Parameters with their defaults; those without one must be given.
-using Parameters = std::vector<std::pair<std::string_view, std::optional<Argument>>>;
+using ParameterDefaults = std::vector<std::pair<std::string_view, std::optional<Argument>>>;
 
 struct Function {
-  Parameters parameters;
+  ParameterDefaults parameters;
   AtenCall (*call)(const Node& node, const List& given);  // one for each parameter, in their order
 };
 
@@ -67,7 +67,7 @@ const std::map<std::string_view, Function>& functions() {
   return known;
 }
 
-List bound(const Node& node, const Parameters& parameters) {
+List bound(const Node& node, const ParameterDefaults& parameters) {
   if (node.args().size() > parameters.size()) {
     throw GraphError(node.name(), "args",
                      "there are " + std::to_string(node.args().size()) + ", and '" + node.target() + "' takes " +

@@ -6,7 +6,7 @@
 namespace rehearse::graph {
 namespace {
 
-using Kind = SymScalarMeta::Kind;
+using SymKind = SymScalarMeta::Kind;
 
 Argument to_argument(const SymInt& value) {
   return value.is_symbolic() ? Argument(SymExpr{value.expression()}) : Argument(value.number());
@@ -18,14 +18,14 @@ Argument to_argument(const std::vector<SymInt>& values) {
   return list;
 }
 
-const char* name_of(Kind kind) {
-  return kind == Kind::Int ? "sym_int" : kind == Kind::Float ? "sym_float" : "sym_bool";
+const char* sym_kind_name(SymKind kind) {
+  return kind == SymKind::Int ? "sym_int" : kind == SymKind::Float ? "sym_float" : "sym_bool";
 }
 
 // A tensor is a dict of its fields, a scalar one with its kind as the only key, a list a list.
 Argument to_argument(const ValueMeta& value) {
   if (const TensorMeta* tensor = value.tensor()) return to_dict(*tensor);
-  if (const SymScalarMeta* scalar = value.scalar()) return Dict{{name_of(scalar->kind), scalar->expression}};
+  if (const SymScalarMeta* scalar = value.scalar()) return Dict{{sym_kind_name(scalar->kind), scalar->expression}};
   if (const ValueMeta::List* items = value.list()) {
     List list;
     for (const ValueMeta& item : *items) list.push_back(to_argument(item));
@@ -64,8 +64,8 @@ ValueMeta value_from(const std::string& key, const Argument& value) {
     return items;
   }
   const Dict& dict = get<Dict>(key, value, "a dict, a list or none");
-  for (const Kind kind : {Kind::Int, Kind::Float, Kind::Bool}) {
-    if (dict.size() == 1 && dict[0].first == name_of(kind)) {
+  for (const SymKind kind : {SymKind::Int, SymKind::Float, SymKind::Bool}) {
+    if (dict.size() == 1 && dict[0].first == sym_kind_name(kind)) {
       return SymScalarMeta{kind, get<SymExpr>(dict[0].first, dict[0].second, "sym(...)")};
     }
   }

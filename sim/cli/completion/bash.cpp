@@ -40,7 +40,7 @@ std::string files(const std::string& generate) {
   return fmt::format("compopt -o filenames; mapfile -t COMPREPLY < <({})", generate);
 }
 
-std::string taking(Takes takes, const Completed& completed) {
+std::string bash_taking(Takes takes, const Completed& completed) {
   const auto known = words_for(takes, completed);
   if (!known.empty()) return words(known);
   if (takes == Takes::folder) return files("compgen -d -- \"$cur\"");
@@ -60,10 +60,11 @@ std::string bash_completion(const Completed& completed) {
     for (const auto& option : command.options) {
       names.push_back(fmt::format("{}{}", option.name, option.value.empty() ? "" : "="));
       if (option.value.empty()) continue;
-      values += fmt::format("    {}:{}) {}; return ;;\n", command.name, option.name, taking(option.takes, completed));
+      values +=
+          fmt::format("    {}:{}) {}; return ;;\n", command.name, option.name, bash_taking(option.takes, completed));
     }
     options += fmt::format("      {}) {} ;;\n", command.name, words(names));
-    operands += fmt::format("    {}) {} ;;\n", command.name, taking(command.operand.takes, completed));
+    operands += fmt::format("    {}) {} ;;\n", command.name, bash_taking(command.operand.takes, completed));
   }
   auto first = command_names();
   first.insert(first.end(), {"help", "--help", "--version"});

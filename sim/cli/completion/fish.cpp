@@ -8,7 +8,7 @@
 namespace rehearse::cli {
 namespace {
 
-std::string taking(Takes takes, const Completed& completed) {
+std::string fish_taking(Takes takes, const Completed& completed) {
   const auto words = words_for(takes, completed);
   if (!words.empty()) return fmt::format("-x -a '{}'", fmt::join(words, " "));
   if (takes == Takes::folder) return "-x -a '(__fish_complete_directories)'";
@@ -33,11 +33,11 @@ std::string fish_completion(const Completed& completed) {
     text += fmt::format("{}-a {} -d '{}'\n", first, command.name, inside_quotes(headline(command)));
     const auto here = fmt::format("{}-n '__fish_seen_subcommand_from {}' ", complete, command.name);
     for (const auto& option : command.options) {
-      const auto value = option.value.empty() ? "" : " " + taking(option.takes, completed);
+      const auto value = option.value.empty() ? "" : " " + fish_taking(option.takes, completed);
       text += fmt::format("{}-l {}{} -d '{}'\n", here, option.name.substr(2), value, inside_quotes(option.summary));
     }
-    text +=
-        fmt::format("{}-l help -d 'print the options'\n{}{}\n", here, here, taking(command.operand.takes, completed));
+    text += fmt::format("{}-l help -d 'print the options'\n{}{}\n", here, here,
+                        fish_taking(command.operand.takes, completed));
   }
   return text;
 }

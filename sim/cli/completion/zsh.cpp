@@ -25,7 +25,7 @@ constexpr auto kScript = R"(#compdef {word}
 if [[ ${{funcstack[1]-}} == {function} ]]; then {function} "$@"; else compdef {function} {word}; fi
 )";
 
-std::string taking(Takes takes, const Completed& completed) {
+std::string zsh_taking(Takes takes, const Completed& completed) {
   const auto words = words_for(takes, completed);
   if (!words.empty()) return fmt::format("({})", fmt::join(words, " "));
   if (takes == Takes::folder) return "_files -/";
@@ -48,11 +48,13 @@ std::string description(std::string_view text) {
 std::string arguments_of(const CommandSpec& command, const Completed& completed) {
   std::string text = "_arguments '--help[print the options]'";
   for (const auto& option : command.options) {
-    const auto value = option.value.empty() ? "" : fmt::format(":{}:{}", option.value, taking(option.takes, completed));
+    const auto value =
+        option.value.empty() ? "" : fmt::format(":{}:{}", option.value, zsh_taking(option.takes, completed));
     text += fmt::format(" \\\n        '{}{}[{}]{}'", option.name, option.value.empty() ? "" : "=",
                         description(option.summary), value);
   }
-  return text + fmt::format(" \\\n        '1:{}:{}'", command.operand.name, taking(command.operand.takes, completed));
+  return text +
+         fmt::format(" \\\n        '1:{}:{}'", command.operand.name, zsh_taking(command.operand.takes, completed));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ IValue run(const std::string& lines, std::int64_t n = 2) {
   return Interpreter(module).run_value({at::arange(6, at::kFloat).reshape({2, 3}), n});
 }
 
-std::string error_of(const std::string& lines) {
+std::string call_error(const std::string& lines) {
   try {
     run(lines);
   } catch (const GraphError& error) {
@@ -99,7 +99,7 @@ TEST(TorchCalls, IndicesThatMayBeATupleOrAListAreRefused) {
   const std::string item =
       R"(%i = call_function "torch.full" [[], 1] {"dtype": dtype(Long)} %r = call_function "_operator.getitem" )";
   for (const char* index : {"[0, 1]", "[0]", "[]", "[%n, 0]", "[true]", "[%i, 0]"}) {
-    EXPECT_THAT(error_of(item + "[%x, " + index + "]"),
+    EXPECT_THAT(call_error(item + "[%x, " + index + "]"),
                 StartsWith("node 'r', args[1]: is a list of numbers, which as a tuple would"))
         << index;
   }
@@ -124,33 +124,33 @@ TEST(TorchCalls, MethodsThatGiveNumbers) {
 }
 
 TEST(TorchCalls, WhatThereIsNotIsNamed) {
-  EXPECT_EQ(error_of(R"(%r = call_method "frobnicate" [%x])"),
+  EXPECT_EQ(call_error(R"(%r = call_method "frobnicate" [%x])"),
             "node 'r', target: 'frobnicate' is no method of tensors that is an operator of this LibTorch");
-  EXPECT_EQ(error_of(R"(%r = call_method "t" [])"), "node 'r', args: a method needs a self");
-  EXPECT_THAT(error_of(R"(%r = call_method "t" [%x, 1])"),
+  EXPECT_EQ(call_error(R"(%r = call_method "t" [])"), "node 'r', args: a method needs a self");
+  EXPECT_THAT(call_error(R"(%r = call_method "t" [%x, 1])"),
               StartsWith("node 'r', args: no form of aten::t takes (Tensor, int); there are\n  aten::t("));
-  EXPECT_THAT(error_of(R"(%r = call_method "sum" [%x] {"dims": 1})"),
+  EXPECT_THAT(call_error(R"(%r = call_method "sum" [%x] {"dims": 1})"),
               StartsWith("node 'r', args: no form of aten::sum takes (Tensor, dims=int)"));
-  EXPECT_EQ(error_of(R"(%r = call_method "dim" [%n])"), "node 'r', args[0]: must be a tensor, and is Int");
-  EXPECT_THAT(error_of(R"(%r = call_function "torch.frobnicate" [%x])"),
+  EXPECT_EQ(call_error(R"(%r = call_method "dim" [%n])"), "node 'r', args[0]: must be a tensor, and is Int");
+  EXPECT_THAT(call_error(R"(%r = call_function "torch.frobnicate" [%x])"),
               HasSubstr("'torch.frobnicate' is no operator"));
   EXPECT_THAT(
-      error_of(R"(%r = call_function "torch.nn.functional.multi_head_attention_forward" [%x])"),
+      call_error(R"(%r = call_function "torch.nn.functional.multi_head_attention_forward" [%x])"),
       HasSubstr("'torch.nn.functional.multi_head_attention_forward' cannot be run; of torch.nn.functional these can: "
                 "batch_norm, dropout, embedding, group_norm, layer_norm, relu"));
-  EXPECT_EQ(error_of(R"(%r = call_function "torch.nn.functional.relu" [%x] {"input": %x})"),
+  EXPECT_EQ(call_error(R"(%r = call_function "torch.nn.functional.relu" [%x] {"input": %x})"),
             "node 'r', kwargs.input: is given by position too");
-  EXPECT_EQ(error_of(R"(%r = call_function "torch.nn.functional.relu" [%x] {"in": 1})"),
+  EXPECT_EQ(call_error(R"(%r = call_function "torch.nn.functional.relu" [%x] {"in": 1})"),
             "node 'r', kwargs.in: 'torch.nn.functional.relu' takes no argument of this name");
-  EXPECT_EQ(error_of(R"(%r = call_function "torch.nn.functional.layer_norm" [%x])"),
+  EXPECT_EQ(call_error(R"(%r = call_function "torch.nn.functional.layer_norm" [%x])"),
             "node 'r', normalized_shape: is missing");
-  EXPECT_EQ(error_of(R"(%r = call_function "torch.nn.functional.embedding" [%x, %x, none, 1.0])"),
+  EXPECT_EQ(call_error(R"(%r = call_function "torch.nn.functional.embedding" [%x, %x, none, 1.0])"),
             "node 'r', max_norm: cannot be run: it changes the weight");
-  EXPECT_EQ(error_of(R"(%r = call_function "_operator.getitem" [%x, [[0, 1]]])"),
+  EXPECT_EQ(call_error(R"(%r = call_function "_operator.getitem" [%x, [[0, 1]]])"),
             "node 'r', args[1]: a list within an index cannot be run: pass a tensor");
-  EXPECT_EQ(error_of(R"(%b = call_function "_operator.gt" [%n, 2] %r = call_function "torch._check" [%b])"),
+  EXPECT_EQ(call_error(R"(%b = call_function "_operator.gt" [%n, 2] %r = call_function "torch._check" [%b])"),
             "node 'r', args[0]: the check failed");
-  EXPECT_EQ(error_of(R"(%r = call_function "torch._C._set_grad_enabled" [%n])"), "node 'r', args: must be one bool");
+  EXPECT_EQ(call_error(R"(%r = call_function "torch._C._set_grad_enabled" [%n])"), "node 'r', args: must be one bool");
 }
 
 TEST(TorchCalls, ModesEndWithTheGraphAlsoWhenANodeFails) {

@@ -23,7 +23,7 @@ template <class Visit>
 void visit_tensors(Batch& batch, Visit&& visit) {
   visit(batch.x);
 }
-struct Opaque {
+struct Closed {
   at::Tensor not_looked_at;
 };
 
@@ -37,7 +37,7 @@ using rehearse::parallel::with_cast_inputs;
 static_assert(holds_tensors<at::Tensor>() && holds_tensors<c10::IValue>() && holds_tensors<user::Batch>());
 static_assert(holds_tensors<std::vector<std::map<int, std::optional<at::Tensor>>>>());
 static_assert(holds_tensors<std::variant<int, at::Tensor>>() && holds_tensors<std::pair<int, at::Tensor>>());
-static_assert(!holds_tensors<int>() && !holds_tensors<std::string>() && !holds_tensors<user::Opaque>());
+static_assert(!holds_tensors<int>() && !holds_tensors<std::string>() && !holds_tensors<user::Closed>());
 static_assert(!holds_tensors<std::span<at::Tensor>>() && !holds_tensors<std::pair<int, double>>());
 
 TEST(CastInputs, FloatingPointTensors_AreCopiesInTheOtherDtype) {
@@ -62,12 +62,12 @@ TEST(CastInputs, FloatingPointTensors_AreCopiesInTheOtherDtype) {
 
 TEST(CastInputs, OtherArguments_AreTheCallersOwn) {
   std::string text = "before";
-  user::Opaque opaque{at::ones({1})};
+  user::Closed opaque{at::ones({1})};
   std::vector<at::Tensor> owned = {at::ones({1})};
   auto unique = std::make_unique<int>(7);
   const int result = with_cast_inputs(
       at::kHalf,
-      [&](std::string& own, user::Opaque& same, std::span<at::Tensor> view, std::unique_ptr<int> moved) {
+      [&](std::string& own, user::Closed& same, std::span<at::Tensor> view, std::unique_ptr<int> moved) {
         own = "after";
         EXPECT_EQ(&same, &opaque);
         EXPECT_EQ(view[0].scalar_type(), at::kFloat);

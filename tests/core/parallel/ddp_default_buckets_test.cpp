@@ -41,14 +41,14 @@ struct LargeModel : torch::nn::Module {
   }
 };
 
-struct Layout {
+struct BytesAndNames {
   std::vector<std::size_t> bytes;
   std::vector<std::vector<std::string>> names;
-  bool operator==(const Layout&) const = default;
+  bool operator==(const BytesAndNames&) const = default;
 };
 
-Layout layout_of(const std::vector<rehearse::parallel::GradientBucket>& buckets) {
-  Layout layout;
+BytesAndNames bytes_and_names_of(const std::vector<rehearse::parallel::GradientBucket>& buckets) {
+  BytesAndNames layout;
   for (const auto& bucket : buckets) {
     layout.bytes.push_back(bucket.bytes);
     layout.names.push_back(bucket.parameters);
@@ -57,12 +57,12 @@ Layout layout_of(const std::vector<rehearse::parallel::GradientBucket>& buckets)
 }
 
 // What c10d's rule makes of the parameters in this order.
-Layout by_pytorchs_rule(const std::vector<std::size_t>& order, const std::vector<std::size_t>& limits) {
+BytesAndNames by_pytorchs_rule(const std::vector<std::size_t>& order, const std::vector<std::size_t>& limits) {
   std::vector<at::Tensor> tensors;
   for (const std::size_t k : order)
     tensors.push_back(at::empty({static_cast<std::int64_t>(kParameters[k].second / sizeof(float))}));
   const auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(tensors, limits));
-  Layout layout;
+  BytesAndNames layout;
   for (const auto& bucket : buckets) {
     layout.bytes.push_back(0);
     layout.names.emplace_back();
@@ -82,18 +82,18 @@ std::vector<std::size_t> order_of_use() {
 }
 
 // Layouts on every rank before the first iteration, and after the second forward; the gradients are means by then.
-std::vector<std::pair<Layout, Layout>> layouts(const rehearse::WorldOptions& world,
-                                               const DistributedDataParallelOptions& options) {
-  std::vector<std::pair<Layout, Layout>> result(static_cast<std::size_t>(world.ranks));
+std::vector<std::pair<BytesAndNames, BytesAndNames>> layouts(const rehearse::WorldOptions& world,
+                                                             const DistributedDataParallelOptions& options) {
+  std::vector<std::pair<BytesAndNames, BytesAndNames>> result(static_cast<std::size_t>(world.ranks));
   run_ranks(world, [&](RankContext& ctx) {
     auto& [initial, later] = result[static_cast<std::size_t>(ctx.rank())];
     DistributedDataParallel ddp(std::make_shared<LargeModel>(), ctx.group(), options);
-    initial = layout_of(ddp.buckets());
+    initial = bytes_and_names_of(ddp.buckets());
     for (int step = 0; step < 2; ++step) {
       ddp.zero_grad();
       ddp.forward(ctx.rank() + 1.0).backward();
     }
-    later = layout_of(ddp.buckets());
+    later = bytes_and_names_of(ddp.buckets());
     for (const auto& parameter : ddp.parameters()) {
       EXPECT_EQ(parameter.grad().min().item<double>(), (1 + ctx.size()) / 2.0);
       EXPECT_EQ(parameter.grad().max().item<double>(), (1 + ctx.size()) / 2.0);

@@ -14,9 +14,6 @@
 namespace {
 
 using namespace rehearse_test;
-using recorded::Frozen;
-using recorded::Reused;
-using recorded::Tied;
 using rehearse::DistributedDataParallel;
 using rehearse::RankContext;
 using ::testing::HasSubstr;
@@ -80,9 +77,9 @@ TEST(DdpMixedPrecision, EveryIteration_ReducesWhatRanksComputed) {
     expect_plain<recorded::Mlp>({.gradient_as_bucket_view = views, .static_graph = true});
   }
 }
-TEST(DdpMixedPrecision, SharedParameters) { expect_plain<Tied>({}); }
-TEST(DdpMixedPrecision, FrozenParameters) { expect_plain<Frozen>({}); }
-TEST(DdpMixedPrecision, StaticGraphWithALayerThatNobodyUses) { expect_plain<Reused>({.static_graph = true}); }
+TEST(DdpMixedPrecision, SharedParameters) { expect_plain<recorded::Tied>({}); }
+TEST(DdpMixedPrecision, FrozenParameters) { expect_plain<recorded::Frozen>({}); }
+TEST(DdpMixedPrecision, StaticGraphWithALayerThatNobodyUses) { expect_plain<recorded::Reused>({.static_graph = true}); }
 
 TEST(DdpMixedPrecision, NoSync_AddsUpInParamDtype) {
   expect_mean<recorded::Mlp>(

@@ -18,7 +18,7 @@ using rehearse::parallel::PowerSgd;
 using ::testing::HasSubstr;
 using Options = rehearse::DistributedDataParallelOptions;
 
-constexpr double kRate = 1.0 / 256;
+constexpr double kReductionRate = 1.0 / 256;
 
 TEST(DdpIgnored, NeitherBroadcastNorReducedNorVerified) {
   struct Net : torch::nn::Module {
@@ -80,8 +80,8 @@ TEST(DdpStaticGraph, LayerUsedThriceAndOneNever_GradientsOfTheWholeBatch) {
         ddp(batch_of(ctx.rank(), step), 3).sum().backward();
         (alone(whole_batch(ctx.size(), step), 3).sum() / ctx.size()).backward();
         EXPECT_TRUE(close(gradient_copies(net->layer->parameters()), gradient_copies(alone->layer->parameters())));
-        descend(ddp.parameters(), kRate);
-        descend(alone->parameters(), kRate);
+        descend(ddp.parameters(), kReductionRate);
+        descend(alone->parameters(), kReductionRate);
       }
     });
   }

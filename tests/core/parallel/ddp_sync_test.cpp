@@ -15,7 +15,7 @@ using rehearse::Verdict;
 using ::testing::HasSubstr;
 using Options = rehearse::DistributedDataParallelOptions;
 
-constexpr double kRate = 1.0 / 256;
+constexpr double kSyncRate = 1.0 / 256;
 
 TEST(DdpNoSync, MicroBatches_AddUpToTheWholeBatchOfAll) {
   for (const bool views : {false, true}) {
@@ -37,8 +37,8 @@ TEST(DdpNoSync, MicroBatches_AddUpToTheWholeBatchOfAll) {
           (alone(whole_batch(ctx.size(), part)).square().sum() / ctx.size()).backward();
         }
         EXPECT_TRUE(close(gradient_copies(net->parameters()), gradient_copies(alone->parameters())));
-        descend(ddp.parameters(), kRate);
-        descend(alone->parameters(), kRate);
+        descend(ddp.parameters(), kSyncRate);
+        descend(alone->parameters(), kSyncRate);
       }
     });
   }
@@ -88,7 +88,7 @@ std::vector<at::Tensor> joined_alone(int ranks, bool divide_by_initial) {
       if (step >= inputs_of(rank)) continue;
       (net(batch_of(rank, step)).square().sum() / (divide_by_initial ? ranks : active)).backward();
     }
-    descend(net->parameters(), kRate);
+    descend(net->parameters(), kSyncRate);
   }
   return copies(net->parameters());
 }
@@ -106,7 +106,7 @@ TEST(DdpJoin, UnevenInputs_GradientsOfThoseThatHaveSome) {
               for (int step = 0; step < inputs_of(ctx.rank()); ++step) {
                 ddp.zero_grad(!options.gradient_as_bucket_view);
                 ddp(batch_of(ctx.rank(), step)).square().sum().backward();
-                descend(ddp.parameters(), kRate);
+                descend(ddp.parameters(), kSyncRate);
               }
             },
             {.divide_by_initial_world_size = initial});

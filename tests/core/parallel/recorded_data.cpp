@@ -14,7 +14,7 @@
 namespace rehearse_test {
 namespace {
 
-const nlohmann::json& recorded() {
+const nlohmann::json& recorded_json() {
   static const auto data = [] {
     std::ifstream file(REHEARSE_DDP_DATA);
     if (!file) throw std::runtime_error("cannot read " REHEARSE_DDP_DATA);
@@ -33,7 +33,7 @@ std::string text_of(const nlohmann::json& value) {
 
 std::vector<RecordedState> recorded_states(const std::string& name) {
   std::vector<RecordedState> states;
-  for (const auto& record : recorded().at("records")) {
+  for (const auto& record : recorded_json().at("records")) {
     if (record.at("case") != name) continue;
     states.push_back({record.at("ranks"), record.at("rank"), record.at("step"), record.at("tensors")});
   }
@@ -42,7 +42,7 @@ std::vector<RecordedState> recorded_states(const std::string& name) {
 }
 
 std::map<std::string, std::string> recorded_logging_data(const std::string& name, int ranks, int rank) {
-  for (const auto& record : recorded().at("logging")) {
+  for (const auto& record : recorded_json().at("logging")) {
     if (record.at("case") != name || record.at("ranks") != ranks || record.at("rank") != rank) continue;
     std::map<std::string, std::string> data;
     for (const auto& [key, value] : record.at("data").items()) data.emplace(key, text_of(value));
@@ -52,7 +52,7 @@ std::map<std::string, std::string> recorded_logging_data(const std::string& name
 }
 
 std::string recorded_error(const std::string& name, int rank) {
-  for (const auto& record : recorded().at("errors")) {
+  for (const auto& record : recorded_json().at("errors")) {
     if (record.at("case") == name && record.at("rank") == rank) return record.at("text");
   }
   throw std::runtime_error("error not recorded: " + name);
