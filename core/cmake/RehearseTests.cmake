@@ -1,16 +1,19 @@
 # How tests are declared.
-include(GoogleTest)
 
+# No test depends on how busy the machine is: this is there for tests that hang.
+set(REHEARSE_TEST_TIMEOUT 300)
 set(REHEARSE_TEST_LABELS unit sim golden determinism install lint)
 
 # rehearse_add_test(NAME <name> SOURCES <file>... LIBS <target>... LABELS <label>...
-#                   [TORCH] [OWN_MAIN])
-#   One GoogleTest binary; every TEST() in it becomes a ctest case, which has a minute. LABELS are one or more of
-#   unit sim golden determinism install lint. TORCH: the sources include LibTorch. GTest::gmock is always linked,
-#   GTest::gmock_main too unless OWN_MAIN.
+#                   [TORCH] [OWN_MAIN] [PARTS <number>])
+#   One GoogleTest binary and one ctest case, <name>, which runs all of its tests in one process: starting LibTorch takes
+#   longer than most of them. What fails is named in its output. PARTS: GoogleTest deals the tests out to so many cases,
+#   <name>.1 and on, which can run side by side; for a binary that takes longer than half a minute. LABELS are one or more
+#   of unit sim golden determinism install lint. TORCH: the sources include LibTorch. GTest::gmock is always linked,
+#   GTest::gmock_main too unless OWN_MAIN. A test that needs a process of its own starts one, as tests/cli/process.h does.
 #   Every .cpp below tests/ must be named in a CMakeLists.txt; see rehearse_check_test_sources().
 function(rehearse_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "TORCH;OWN_MAIN" "NAME" "SOURCES;LIBS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "TORCH;OWN_MAIN" "NAME;PARTS" "SOURCES;LIBS;LABELS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "rehearse_add_test(${arg_NAME}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -40,9 +43,23 @@ function(rehearse_add_test)
   # Tests may look at private headers: "exec/fiber.h" under core/, and so on.
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/core" "${PROJECT_SOURCE_DIR}/fakes"
                              "${PROJECT_SOURCE_DIR}/sim" "${PROJECT_SOURCE_DIR}/tests")
-  # PRE_TEST: listing the cases at build time would start every LibTorch binary in each build.
-  gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 60)
+  if(NOT arg_PARTS)
+    _rehearse_add_test_case(${arg_NAME} ${arg_NAME} "${arg_LABELS}" "")
+    return()
+  endif()
+  foreach(part RANGE 1 ${arg_PARTS})
+    math(EXPR index "${part} - 1")
+    _rehearse_add_test_case(${arg_NAME}.${part} ${arg_NAME} "${arg_LABELS}"
+                            "GTEST_TOTAL_SHARDS=${arg_PARTS};GTEST_SHARD_INDEX=${index}")
+    # Long ones first: the last to start decides when all have ended.
+    set_tests_properties(${arg_NAME}.${part} PROPERTIES COST 10)
+  endforeach()
+endfunction()
+
+function(_rehearse_add_test_case name program labels environment)
+  add_test(NAME ${name} COMMAND ${program})
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" ENVIRONMENT "${environment}"
+                       TIMEOUT ${REHEARSE_TEST_TIMEOUT})
 endfunction()
 
 # rehearse_check_test_sources(<folder> [EXCEPT <regex>])
