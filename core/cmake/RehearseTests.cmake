@@ -2,14 +2,14 @@
 
 # No test depends on how busy the machine is: this is there for tests that hang.
 set(REHEARSE_TEST_TIMEOUT 300)
-set(REHEARSE_TEST_LABELS unit sim golden determinism install lint)
+set(REHEARSE_TEST_LABELS unit sim golden determinism install lint slow)
 
 # rehearse_add_test(NAME <name> SOURCES <file>... LIBS <target>... LABELS <label>...
 #                   [TORCH] [OWN_MAIN] [PARTS <number>])
 #   One GoogleTest binary and one ctest case, <name>, which runs all of its tests in one process: starting LibTorch takes
 #   longer than most of them. What fails is named in its output. PARTS: GoogleTest deals the tests out to so many cases,
 #   <name>.1 and on, which can run side by side; for a binary that takes longer than half a minute. LABELS are one or more
-#   of unit sim golden determinism install lint. TORCH: the sources include LibTorch. GTest::gmock is always linked,
+#   of unit sim golden determinism install lint, and slow for what ./dev test leaves out. TORCH: the sources include LibTorch. GTest::gmock is always linked,
 #   GTest::gmock_main too unless OWN_MAIN. A test that needs a process of its own starts one, as tests/cli/process.h does.
 #   Every .cpp below tests/ must be named in a CMakeLists.txt; see rehearse_check_test_sources().
 function(rehearse_add_test)

@@ -42,7 +42,6 @@ endfunction()
 # No apt-get, ninja or python; a cmake that is too old; of the libraries, one that was taken away and one unknown.
 function(case_missing_packages)
   make_tool(g++ "exit 0")
-  make_tool(ccache "exit 0")
   make_tool(cmake "echo cmake version 3.24.9")
   make_tool(dpkg-query [=[
 for name in "${@:3}"; do

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks on the text of the source tree: lint.py <includes|files|banned> <root>.
+"""Checks on the text of the source tree: lint.py <includes|files|banned|format> <root>.
 
 includes  the include arrows between the houses
 files     licence line, file length, no disabled tests, no leftovers, no machine paths
 banned    clocks and timed waits that would bypass virtual time
+format    what .clang-format, with the version that it names, would write differently
 
 Each finding is one line, path:line: what is wrong; the exit status is 1 if there is any.
 """
@@ -148,7 +149,34 @@ def check_banned(root, files):
                        "add the file to REAL_TIME_ALLOWED in tests/lint/lint.py")
 
 
-CHECKS = {"includes": check_includes, "files": check_files, "banned": check_banned}
+def clang_format(root):
+    """The formatter's path, or an error's text: another version formats in another way."""
+    wanted = re.match(r"# clang-format ([\d.]*\d)", (root / ".clang-format").read_text()).group(1)
+    formatter = root / ".venv/bin/clang-format"
+    get_it = f"./dev format gets clang-format {wanted}"
+    if not formatter.is_file():
+        return None, f".venv/bin/clang-format:1: is not there: {get_it}"
+    found = subprocess.run([formatter, "--version"], capture_output=True, text=True, check=True).stdout
+    if f"version {wanted}" not in found:
+        return None, f".venv/bin/clang-format:1: is {found.strip()}: {get_it}"
+    return formatter, None
+
+
+def check_format(root, files):
+    formatter, problem = clang_format(root)
+    if problem:
+        yield problem
+        return
+    code = [path for path in files if pathlib.PurePath(path).suffix in CODE]
+    found = subprocess.run([formatter, "-n", "--Werror", *code], cwd=root, capture_output=True, text=True, check=False)
+    where = r"^(\S+:\d+):\d+: error: code should be clang-formatted"
+    for place in re.findall(where, found.stderr, flags=re.M):
+        yield f"{place}: not in the format of .clang-format: run ./dev format"
+    if found.returncode != 0 and not re.search(where, found.stderr, flags=re.M):
+        yield f".clang-format:1: {found.stderr.strip()}"
+
+
+CHECKS = {"includes": check_includes, "files": check_files, "banned": check_banned, "format": check_format}
 
 
 def main(arguments):

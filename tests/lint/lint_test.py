@@ -7,12 +7,15 @@ import unittest
 
 import lint
 
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
 SPDX = "// SPDX-License-Identifier: BSD-3-Clause\n"
 
 
 def findings(check, tree):
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
+        for name in (".clang-format", ".venv"):
+            (root / name).symlink_to(PROJECT / name)
         for name, text in tree.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
@@ -27,7 +30,7 @@ class LintTest(unittest.TestCase):
 
     def test_clean_tree_is_silent(self):
         tree = {"core/exec/a.cpp": SPDX + "#include <rehearse/exec/a.h>\n// std::chrono::steady_clock::now() is not used\n",
-                "sim/b.cpp": SPDX + "#include <rehearse/fakes/f.h>\n#include <ATen/ATen.h>\n"}
+                "sim/b.cpp": SPDX + "#include <ATen/ATen.h>\n#include <rehearse/fakes/f.h>\n"}
         for check in lint.CHECKS:
             self.assertEqual(findings(check, tree), [])
 
@@ -48,6 +51,19 @@ class LintTest(unittest.TestCase):
 
     def test_no_header_includes_all_of_torch(self):
         self.expect_one("includes", {"tests/sim/a.h": SPDX + "#include <torch/torch.h>\n"}, "torch/torch.h")
+
+    def test_format(self):
+        self.expect_one("format", {"core/a.cpp": SPDX + "int  a;\n", "core/b.cpp": SPDX + "int b;\n"}, "core/a.cpp:2")
+
+    def test_format_by_another_version(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / ".clang-format").write_text("# clang-format 1.2.3\nBasedOnStyle: Google\n")
+            found = list(lint.check_format(root, []))
+            self.assertEqual(found, [".venv/bin/clang-format:1: is not there: ./dev format gets clang-format 1.2.3"])
+            (root / ".venv").symlink_to(PROJECT / ".venv")
+            (found,) = lint.check_format(root, [])
+            self.assertIn("./dev format gets clang-format 1.2.3", found)
 
     def test_licence_line(self):
         self.expect_one("files", {"core/a.cpp": "int a;\n"}, "SPDX")
