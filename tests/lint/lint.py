@@ -27,7 +27,6 @@ REAL_TIME_ALLOWED = (
     "sim/cli/",
     "tests/bench/",
     "tests/core/interpose/",
-    "tests/sim/first_cases_test.cpp",
 )
 
 LIBTORCH = re.compile(r"(ATen|c10|torch|caffe2)/")

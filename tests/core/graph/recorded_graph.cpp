@@ -65,6 +65,7 @@ ValueMeta value_of(const json& recorded) {
   const std::string kind = recorded.at("kind");
   if (kind == "tensor") return tensor_of(recorded);
   if (kind == "symint") return SymScalarMeta{SymScalarMeta::Kind::Int, {recorded.at("expr")}};
+  if (kind == "none") return {};
   if (kind == "symbool") return SymScalarMeta{SymScalarMeta::Kind::Bool, {recorded.at("expr")}};
   if (kind != "list") throw std::runtime_error("unknown kind of value: " + kind);
   ValueMeta::List items;

@@ -185,6 +185,24 @@ class Comparison {
   const Symbols kSymbols = {{"s0", 6}, {"s1", 4}, {"u0", 3}};
 };
 
+// Of an optional output that is not there: alone, and in a list.
+TEST(RecordedRun, ValuesOfKindNoneAreNotThere) {
+  const json nodes = json::parse(R"([
+      {"name": "x", "op": "placeholder", "target": "x", "args": [], "val": {"kind": "none"}},
+      {"name": "pair", "op": "call_function", "target": "f", "args": [{"n": "x"}], "val": {"kind": "list", "items": [
+          {"kind": "tensor", "shape": [2], "stride": [1], "dtype": "float32", "requires_grad": true},
+          {"kind": "none"}]}}])");
+  GraphModule module;
+  add_recorded_nodes(module, nodes);
+  const auto value_of = [&](const char* name) { return *module.graph().find(name)->meta().value; };
+  EXPECT_EQ(value_of("x"), ValueMeta());
+  const auto pair = value_of("pair");
+  ASSERT_NE(pair.list(), nullptr);
+  ASSERT_EQ(pair.list()->size(), 2u);
+  EXPECT_NE(pair.list()->at(0).tensor(), nullptr);
+  EXPECT_EQ(pair.list()->at(1), ValueMeta());
+}
+
 TEST(RecordedRun, GraphsOfDynamoGiveAtensValuesWholeAndInPieces) {
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
