@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "coalesced.h"
 #include "workspace.h"
 
 namespace rehearse::fakes {
@@ -32,16 +33,7 @@ FakeFabric::~FakeFabric() {
 std::size_t FakeFabric::pending() const noexcept { return in_flight_; }
 
 void FakeFabric::move(const comm::Transfer& transfer) {
-  const auto parts = transfer.calls.front()->parts.size();
-  std::vector<comm::Operation*> calls(parts > 0 ? transfer.calls.size() : 0);
-  for (std::size_t i = 0; i < parts; ++i) {
-    for (std::size_t r = 0; r < calls.size(); ++r) calls[r] = &transfer.calls[r]->parts[i];
-    comm::Transfer part = transfer;
-    part.type = calls.front()->type;
-    part.calls = calls;
-    move(part);
-  }
-  if (parts > 0) return;
+  if (!transfer.calls.front()->parts.empty()) return move_parts(transfer, *workspace_);
   workspace_->reset();
   move_reduction(transfer, *workspace_);
   move_copies(transfer, *workspace_);

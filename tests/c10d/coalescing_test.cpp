@@ -116,5 +116,59 @@ TEST(Coalesced, CallsBetweenStartAndEnd_GiveWhatTheyGiveAlone) {
   });
 }
 
+// Gloo flattens all inputs before it reduces: what is there twice, as a whole or in part, is reduced once.
+TEST(Coalesced, TensorThatIsThereTwice_IsReducedOnce) {
+  for_worlds([](RankContext& ctx) {
+    auto expected = at::zeros({6}, at::kDouble);
+    for (int r = 0; r < ctx.size(); ++r) expected += of_rank(r, {6}, 1);
+    auto tensor = of_rank(ctx.rank(), {6}, 1);
+    Tensors twice{tensor, tensor};
+    ctx.group()->allreduce_coalesced(twice)->wait();
+    EXPECT_TRUE(at::equal(tensor, expected)) << "the tensor twice, on rank " << ctx.rank() << " of " << ctx.size();
+    auto base = of_rank(ctx.rank(), {3, 2}, 1);
+    Tensors views{base.narrow(0, 0, 2), base.narrow(0, 1, 2), base.t()};
+    ctx.group()->allreduce_coalesced(views)->wait();
+    EXPECT_TRUE(at::equal(base.view({6}), expected))
+        << "overlapping views, on rank " << ctx.rank() << " of " << ctx.size();
+  });
+}
+
+TEST(Coalesced, OutputThatIsAnotherPartsInput_IsReadFirst) {
+  for_worlds([](RankContext& ctx) {
+    const std::int64_t n = ctx.size();
+    auto part = of_rank(ctx.rank(), {1}, 0), next = of_rank(ctx.rank(), {n}, 5),
+         whole = at::zeros({n * n}, at::kDouble);
+    Tensors inputs{part, next}, outputs{next, whole};
+    ctx.group()->allgather_into_tensor_coalesced(outputs, inputs)->wait();
+    for (int r = 0; r < n; ++r) {
+      EXPECT_EQ(next[r].item<double>(), of_rank(r, {1}, 0).item<double>());
+      EXPECT_TRUE(at::equal(whole.narrow(0, n * r, n), of_rank(r, {n}, 5)));
+    }
+    auto first = of_rank(0, {n * n}, 1), second = of_rank(0, {n}, 7), third = at::zeros({1}, at::kDouble);
+    Tensors wholes{first, second}, sums{second, third};
+    ctx.group()->reduce_scatter_tensor_coalesced(sums, wholes)->wait();
+    EXPECT_TRUE(at::equal(second, of_rank(0, {n * n}, 1).narrow(0, n * ctx.rank(), n) * n));
+    EXPECT_EQ(third.item<double>(), of_rank(0, {n}, 7)[ctx.rank()].item<double>() * n);
+  });
+}
+
+// Only who gets a result is written to: the root of a reduce, all others of a broadcast.
+TEST(Coalesced, RootsBetweenStartAndEnd_ReadWhatWasThereBefore) {
+  for_worlds([](RankContext& ctx) {
+    const int last = ctx.size() - 1;
+    auto sum = at::zeros({4}, at::kDouble);
+    for (int r = 0; r < ctx.size(); ++r) sum += of_rank(r, {4}, 3);
+    auto reduced = of_rank(ctx.rank(), {4}, 3), sent = of_rank(ctx.rank(), {4}, 3);
+    ctx.group()->startCoalescing(at::kCPU);
+    ctx.group().allreduce(reduced);
+    ctx.group().reduce(reduced, last);
+    ctx.group().allreduce(sent);
+    ctx.group().broadcast(sent, last);
+    EXPECT_TRUE(ctx.group()->endCoalescing(at::kCPU)->wait());
+    EXPECT_TRUE(at::equal(reduced, sum)) << "rank " << ctx.rank() << " of " << ctx.size();
+    EXPECT_TRUE(at::equal(sent, ctx.rank() == last ? sum : of_rank(last, {4}, 3)));
+  });
+}
+
 }  // namespace
 }  // namespace rehearse

@@ -105,6 +105,12 @@ std::vector<Case> composed_cases() {
       cases.push_back({"reduce_scatter_tensor_coalesced" + by,
                        [=](Group g) { return reduce_scatter_coalesced(g, several(g, dtype, 2 * g->getSize()), op); }});
     }
+    cases.push_back({"allreduce_coalesced of a tensor twice, and of views of one" + of, [=](Group g) {
+                       const auto tensor = exact({5}, dtype, g->getRank()), base = exact({3, 2}, dtype, g->getRank());
+                       allreduce_coalesced(g, {tensor, tensor}, Op::SUM);
+                       allreduce_coalesced(g, {base.narrow(0, 0, 2), base.narrow(0, 1, 2), base.t()}, Op::SUM);
+                       return Tensors{tensor, base};
+                     }});
     cases.push_back({"allgather_into_tensor_coalesced" + of,
                      [=](Group g) { return allgather_into_coalesced(g, several(g, dtype, 3)); }});
   }

@@ -63,7 +63,7 @@ struct Operation {
   c10::SmallVector<std::int64_t, 0> input_splits;
   c10::SmallVector<std::int64_t, 0> output_splits;
   c10::intrusive_ptr<c10d::_SupplementBase> reduce_supplement;  // PREMUL_SUM's factor
-  std::vector<Operation> parts;          // done as one, in any order; they have no parts, timeout or label of their own
+  std::vector<Operation> parts;  // done as one: all inputs are read first; no parts, timeout or label of their own
   std::chrono::milliseconds timeout{0};  // 0: none
   const std::string* label = nullptr;    // what the user calls the payload; interned by the world, null: none
   const PayloadName* payload = nullptr;  // what the tensor is known as; interned by the world, null: nothing

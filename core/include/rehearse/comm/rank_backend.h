@@ -53,7 +53,8 @@ class RankBackend final : public c10d::Backend {
   // A sparse COO tensor too, on the CPU: the sum of all ranks' tensors, coalesced, takes the place of its values.
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
   WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override;  // the same, as Gloo's
-  // As if each tensor were reduced by a call of its own; `tensors` of one dtype and device.
+  // As if each tensor were reduced by a call of its own, but that all are read before any is written (one that is there
+  // twice is reduced once); `tensors` of one dtype and device.
   WorkPtr allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override;
   WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
   WorkPtr allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;

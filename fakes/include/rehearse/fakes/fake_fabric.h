@@ -21,7 +21,7 @@ struct Workspace;
 //
 // What (any strides, empty and 0-dim tensors, any group size from 1; elements are taken in their logical, row-major
 // order; sizes may differ between ranks where c10d allows it):
-//   coalesced     each part as the call that it is
+//   coalesced     each part as the call that it is; all inputs are read before any output is written
 //   copies        every dtype
 //   reductions    float, double, half, bfloat16, int8, uint8, int32, int64, bool, float8_e4m3fn, float8_e5m2, and
 //                 complex64, complex128 for SUM, AVG and PREMUL_SUM: what Gloo or NCCL reduce. Others (int16 too) are
