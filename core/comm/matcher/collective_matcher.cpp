@@ -36,6 +36,25 @@ void CollectiveMatcher::join(c10::intrusive_ptr<RankWork> work) {
   slot.launch();
 }
 
+std::size_t CollectiveMatcher::begin(CollectiveSlot& slot, bool is_barrier) {
+  const auto prior = under_way_++;
+  if (is_barrier && prior > 0) in_turn_.push_back(&slot);
+  return is_barrier ? prior : 0;
+}
+
+void CollectiveMatcher::end(std::uint64_t sequence) {
+  --under_way_;
+  if (in_turn_.empty()) return;
+  // One at most: a barrier waits for those before it, too.
+  CollectiveSlot* next = nullptr;
+  for (auto* const slot : in_turn_) {
+    if (slot->came_to_its_turn(sequence)) next = slot;
+  }
+  if (next == nullptr) return;
+  std::erase(in_turn_, next);
+  next->start_in_turn();
+}
+
 void CollectiveMatcher::give_up_monitored_barrier(const RankWork& work, const TimeoutError& error, bool name_all) {
   const auto place = work.getSequencenumber() - 1 - first_open_;
   if (place < open_.size()) open_[place]->fail_monitored_barrier();
@@ -63,6 +82,7 @@ void CollectiveMatcher::list_in_flight(int rank, Works& works) const {
 void CollectiveMatcher::close() noexcept {
   for (const auto& slot : slots_) slot->close();
   open_.clear();
+  in_turn_.clear();
 }
 
 }  // namespace rehearse::comm

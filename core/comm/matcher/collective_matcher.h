@@ -33,6 +33,10 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   // Precondition: full. May complete, and give the slot back, before it returns.
   void launch();
 
+  // An earlier collective of the group has ended. True: it was the last one for which this barrier waits.
+  bool came_to_its_turn(std::uint64_t ended) noexcept { return ended < sequence_ && --prior_ == 0; }
+  void start_in_turn() noexcept;
+
   // Rank 0 has given up on this monitored barrier: those that wait, and all that come later, meet CommError.
   void fail_monitored_barrier();
 
@@ -51,6 +55,7 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
 
   void fire() override;
   bool gives_up() const noexcept override { return true; }
+  void start();
   // For a call that does not fit, and every later one: waits for the end of the world, which the first one brings.
   [[noreturn]] void dispute(c10::intrusive_ptr<RankWork> work);
   void check_splits(const RankWork& work);
@@ -58,13 +63,14 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   void check_all_edges(const RankWork& work, std::size_t part);
   void check_edge(const RankWork& sender, const RankWork& receiver, const RankWork& caller, std::size_t part);
   void fail(RankWork& work) const;
-  void let_go() noexcept;
+  void give_back() noexcept;
 
   GroupState& group_;
   CollectiveMatcher& matcher_;
   std::vector<c10::intrusive_ptr<RankWork>> works_;  // by rank; null: not there
   std::vector<Operation*> calls_;
   std::size_t arrived_ = 0;
+  std::size_t prior_ = 0;  // of a barrier that all have reached: earlier collectives that have yet to end
   const RankWork* first_ = nullptr;
   std::uint64_t sequence_ = 0;
   std::uint64_t fingerprint_ = 0;
@@ -100,11 +106,18 @@ class CollectiveMatcher {
   CollectiveSlot& slot_for(std::uint64_t index);
   void give_back(CollectiveSlot& slot) { free_.push_back(&slot); }
 
+  // All ranks have called the collective. How many earlier ones have not ended; unless 0, a barrier is told of each
+  // end.
+  std::size_t begin(CollectiveSlot& slot, bool is_barrier);
+  void end(std::uint64_t sequence);
+
   GroupState& group_;
   std::vector<std::uint64_t> calls_;  // by rank
   // Calls of one rank come in order, so collectives become full in order: what is open is a queue.
   std::deque<CollectiveSlot*> open_;
   std::uint64_t first_open_ = 0;
+  std::size_t under_way_ = 0;             // all ranks are there, and it has not ended
+  std::vector<CollectiveSlot*> in_turn_;  // of those the barriers that wait for others, in order
   std::vector<std::unique_ptr<CollectiveSlot>> slots_;
   std::vector<CollectiveSlot*> free_;
 };

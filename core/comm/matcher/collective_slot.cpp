@@ -65,16 +65,33 @@ void CollectiveSlot::dispute(c10::intrusive_ptr<RankWork> work) {
 }
 
 void CollectiveSlot::launch() {
-  auto& world = group_.world();
   if (failed_) {
-    let_go();
+    give_back();
     return;
   }
   state_ = State::launched;
+  // As Gloo's, which first waits for what its rank has called before, and NCCL's, whose turn comes after that.
+  const auto& call = first_->operation;
+  const bool waits = call.type == c10d::OpType::BARRIER && call.tag != Operation::kMonitoredBarrier;
+  prior_ = matcher_.begin(*this, waits);
+  if (prior_ == 0) start();
+}
+
+void CollectiveSlot::start() {
+  auto& world = group_.world();
   const auto now = world.now();
   for (const auto& work : works_) work->start(now);
   transfer_ = {first_->operation.type, sequence_, group_.name(), group_.ranks(), calls_};
   world.fabric().launch(transfer_, *this);
+}
+
+// In no rank's call: where it fails there is nobody to tell but the world.
+void CollectiveSlot::start_in_turn() noexcept {
+  try {
+    start();
+  } catch (const std::exception& error) {
+    group_.world().executor().stop(fmt::format("{} could not start: {}", title_of(*first_), error.what()));
+  }
 }
 
 void CollectiveSlot::on_complete() noexcept {
@@ -90,10 +107,12 @@ void CollectiveSlot::on_complete() noexcept {
     if (rank + kAhead < size) works_[rank + kAhead]->prefetch_waiter();
     works_[rank]->complete(now);
   }
-  let_go();
+  const auto sequence = sequence_;
+  give_back();
+  matcher_.end(sequence);
 }
 
-void CollectiveSlot::let_go() noexcept {
+void CollectiveSlot::give_back() noexcept {
   group_.world().executor().timers().cancel(*this);
   for (auto& work : works_) work.reset();
   failed_ = false;
@@ -153,6 +172,9 @@ void CollectiveSlot::fire() {
 
 std::string CollectiveSlot::describe(const RankWork& work) const {
   if (dispute_ != nullptr || !disagreeing_.empty()) return title_of(work) + " (its ranks disagree)";
+  if (prior_ > 0) {
+    return fmt::format("{} (all ranks are here; earlier collectives of the group are under way)", title_of(work));
+  }
   if (full()) return fmt::format("{} (all ranks are here; the transfer is under way)", title_of(work));
   return fmt::format("{} ({} of {} ranks are here)", title_of(work), arrived_, works_.size());
 }
@@ -197,6 +219,7 @@ void CollectiveSlot::close() noexcept {
   }
   dispute_.reset();
   disagreeing_.clear();
+  prior_ = 0;
   state_ = State::free;
 }
 

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a barrier is over when all that its ranks have called on the group before is over, as with Gloo and NCCL.
+#include <chrono>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <rehearse/rehearse.h>
+
+namespace rehearse {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A second for 8 MB and a millisecond of latency, so that what is large takes long and a barrier does not.
+WorldOptions slow_network(int ranks, std::uint64_t seed) {
+  WorldOptions options;
+  options.ranks = ranks;
+  options.seed = seed;
+  options.network.latency = 1ms;
+  options.network.bytes_per_second = 8e6;
+  return options;
+}
+
+void for_worlds(const World::Body& body) {
+  for (const int ranks : {2, 3, 8}) {
+    for (const std::uint64_t seed : {1, 2, 3}) check(slow_network(ranks, seed), body);
+  }
+}
+
+at::Tensor large(double value) { return at::full({1'000'000}, value, at::kDouble); }
+
+TEST(Barrier, CollectivesBeforeIt_AreOverWithIt) {
+  for_worlds([](RankContext& ctx) {
+    const int n = ctx.size();
+    auto sum = large(ctx.rank() + 1), sent = large(ctx.rank());
+    const auto reduction = ctx.group().allreduce(sum);
+    ctx.group().broadcast(sent, n - 1);  // dropped
+    ctx.group().barrier()->wait();
+    EXPECT_TRUE(reduction->isCompleted());
+    EXPECT_EQ(sum[999'999].item<double>(), n * (n + 1) / 2);
+    EXPECT_EQ(sent[0].item<double>(), n - 1);
+  });
+}
+
+// It goes its own way from there on, and takes as long as ever.
+TEST(Barrier, TakesItsOwnTimeAfterTheLastOfThem) {
+  World world(slow_network(2, 1));
+  const Report report = world.run([](RankContext& ctx) {
+    auto sum = large(1);
+    ctx.group().barrier()->wait();
+    const auto barrier_takes = ctx.now() - kTimeZero;
+    ctx.group().allreduce(sum)->wait();
+    const auto sum_takes = ctx.now() - kTimeZero - barrier_takes;
+    EXPECT_GT(sum_takes, barrier_takes);
+    const auto start = ctx.now();
+    ctx.group().allreduce(sum);
+    ctx.group().barrier()->wait();
+    EXPECT_EQ(ctx.now() - start, sum_takes + barrier_takes);
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+TEST(Barrier, BarriersInARow_EndInOrder) {
+  for_worlds([](RankContext& ctx) {
+    auto sum = large(1);
+    ctx.group().allreduce(sum);
+    const auto first = ctx.group().barrier(), second = ctx.group().barrier();
+    second->wait();
+    EXPECT_TRUE(first->isCompleted());
+    EXPECT_EQ(sum[0].item<double>(), ctx.size());
+    EXPECT_GT(second->getDuration(), 0.0f);
+  });
+}
+
+// Gloo's threads go on with what comes after a barrier that waits.
+TEST(Barrier, CollectivesAfterIt_DoNotWaitForIt) {
+  for_worlds([](RankContext& ctx) {
+    auto sum = large(1), small = at::ones({1}, at::kDouble);
+    ctx.group().allreduce(sum);
+    const auto barrier = ctx.group().barrier();
+    ctx.group().allreduce(small)->wait();
+    EXPECT_EQ(small.item<double>(), ctx.size());
+    EXPECT_FALSE(barrier->isCompleted());
+    barrier->wait();
+    EXPECT_EQ(sum[0].item<double>(), ctx.size());
+  });
+}
+
+// Neither sends and receives nor other groups are among what it waits for; Gloo's monitored barrier waits for nothing.
+TEST(Barrier, OtherWork_IsNotWaitedFor) {
+  for_worlds([](RankContext& ctx) {
+    const int peer = ctx.rank() ^ 1;
+    const bool has_peer = peer < ctx.size();
+    auto message = large(ctx.rank()), received = large(-1), sum = large(1);
+    const Group other = ctx.new_group({0, 1});
+    if (other) other.allreduce(sum);
+    Work receive;
+    if (has_peer) receive = ctx.group().recv(received, peer);
+    ctx.group().barrier()->wait();
+    if (other) {
+      EXPECT_EQ(sum[0].item<double>(), 1.0);
+    }
+    if (has_peer) {
+      EXPECT_FALSE(receive->isCompleted());
+      ctx.group().send(message, peer)->wait();
+      receive->wait();
+      EXPECT_EQ(received[0].item<double>(), peer);
+    }
+    auto late = large(1);
+    const auto reduction = ctx.group().allreduce(late);
+    ctx.group()->monitoredBarrier({});
+    EXPECT_FALSE(reduction->isCompleted());
+    reduction->wait();
+  });
+}
+
+}  // namespace
+}  // namespace rehearse
