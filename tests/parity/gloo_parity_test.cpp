@@ -19,6 +19,7 @@ namespace rehearse::parity {
 std::vector<Case> cases_of(const std::string& suite) {
   if (suite == "reductions") return reduction_cases();
   if (suite == "collectives") return collective_cases();
+  if (suite == "layouts") return layout_cases();
   if (suite == "composed") return composed_cases();
   if (suite == "ddp") return ddp_cases();
   if (suite == "power_sgd") return power_sgd_cases();
@@ -127,6 +128,7 @@ class GlooParity : public ::testing::TestWithParam<int> {
 
 TEST_P(GlooParity, Reductions) { compare("reductions"); }
 TEST_P(GlooParity, Collectives) { compare("collectives"); }
+TEST_P(GlooParity, Layouts) { compare("layouts"); }
 TEST_P(GlooParity, Composed) { compare("composed"); }
 TEST_P(GlooParity, Refusals) { compare("refusals"); }
 TEST_P(GlooParity, DistributedDataParallel) { compare("ddp"); }

@@ -39,6 +39,7 @@ struct Result {
 std::vector<Case> collective_cases();
 std::vector<Case> reduction_cases();
 std::vector<Case> refusal_cases();
+std::vector<Case> layout_cases();
 std::vector<Case> composed_cases();  // sparse ones among them
 std::vector<Case> sparse_cases();
 std::vector<Case> ddp_cases();  // exact ones among them

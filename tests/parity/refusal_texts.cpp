@@ -32,6 +32,15 @@ constexpr OtherWords kOtherWords[] = {
     {"send to itself", R"(\[enforce fail at .*pair\.cc:\d+\] state_ >= CONNECTED\. .*)",
      R"(rehearse::send: invalid destination rank: \d is the rank of the calling process itself)",
      "gloo names its source and its sockets"},
+    {"send with gaps", "input tensor has to be contiguous",
+     R"(rehearse::send: input tensor has to be contiguous; this one has sizes \[6, 4\] and strides \[7, 1\])",
+     "we name sizes and strides"},
+    {"send of a transposed tensor", "input tensor has to be contiguous",
+     R"(rehearse::send: input tensor has to be contiguous; this one has sizes \[6, 4\] and strides \[1, 6\])",
+     "we name sizes and strides"},
+    {"alltoall_base of gaps", "Tensors must be contiguous",
+     R"(rehearse::alltoall_base: Tensors must be contiguous; this one has sizes \[60, 2\] and strides \[5, 1\])",
+     "we name sizes and strides"},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "comm/call/fingerprint.h"
+#include "comm/call/layout.h"
 
 namespace rehearse::comm {
 namespace {
@@ -30,6 +31,34 @@ void ArgumentChecks::defined(const at::Tensor& tensor) const {
 void ArgumentChecks::dense(const at::Tensor& tensor) const {
   defined(tensor);
   if (tensor.layout() != at::kStrided) fail("only supports dense tensors");
+}
+
+void ArgumentChecks::filled(const at::Tensor& tensor) const {
+  if (fills_its_memory(tensor)) return;
+  fail(fmt::format("Tensors must be contiguous, or dense in another order of their dimensions; this one has {}",
+                   layout_text(tensor)));
+}
+
+void ArgumentChecks::contiguous(const at::Tensor& tensor) const {
+  if (tensor.is_contiguous()) return;
+  fail(fmt::format("input tensor has to be contiguous; this one has {}", layout_text(tensor)));
+}
+
+void ArgumentChecks::same_format(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const {
+  for (const auto* const each : {&expected, &tensor}) {
+    if (comm::same_format(*each, *each)) continue;
+    fail(fmt::format("Tensors must be contiguous; this one has {}", layout_text(*each)));
+  }
+  if (!comm::same_format(expected, tensor)) wrong_layout(expected, tensor, index);
+}
+
+void ArgumentChecks::same_layout(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const {
+  if (!comm::same_layout(expected, tensor)) wrong_layout(expected, tensor, index);
+}
+
+void ArgumentChecks::wrong_layout(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const {
+  fail(fmt::format("invalid tensor strides at index {} (expected {}, got {})", index, layout_text(expected),
+                   layout_text(tensor)));
 }
 
 const at::Tensor& ArgumentChecks::only(const Tensors& tensors, const char* list) const {

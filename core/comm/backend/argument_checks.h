@@ -25,6 +25,14 @@ class ArgumentChecks {
   void defined(const at::Tensor& tensor) const;
   void dense(const at::Tensor& tensor) const;
 
+  // Its memory can be moved as it lies: it has no gaps, and no element twice.
+  void filled(const at::Tensor& tensor) const;
+  void contiguous(const at::Tensor& tensor) const;
+  // Contiguous in one memory format, such as channels_last; `tensor` is at `index` of its list.
+  void same_format(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const;
+  // `tensor`, at `index` of its list, is laid out as `expected`.
+  void same_layout(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const;
+
   // The only tensor of the list, of any layout.
   const at::Tensor& only(const Tensors& tensors, const char* list = "tensor list") const;
 
@@ -48,6 +56,7 @@ class ArgumentChecks {
   void base_pair(const at::Tensor& whole, const at::Tensor& part, const char* size_text, const char* type_text) const;
 
  private:
+  [[noreturn]] void wrong_layout(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const;
   [[noreturn]] void wrong_size(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const;
 
   const char* const op_;

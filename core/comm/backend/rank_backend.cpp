@@ -45,6 +45,7 @@ auto RankBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& opti
   const ArgumentChecks check("broadcast", size_);
   check.root(options.rootRank, options.rootTensor);
   const auto& tensor = check.single(tensors);
+  check.filled(tensor);
   auto work = make(OpType::BROADCAST, options.timeout);
   auto& call = work->operation;
   call.root = static_cast<int>(options.rootRank);
@@ -56,7 +57,10 @@ auto RankBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& opti
 auto RankBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) -> WorkPtr {
   const ArgumentChecks check("allreduce", size_);
   const auto& tensor = check.only(tensors);
-  if (!tensor.is_sparse()) check.dense(tensor);
+  if (!tensor.is_sparse()) {
+    check.dense(tensor);
+    check.filled(tensor);
+  }
   auto work = make(tensor.is_sparse() ? OpType::_ALLREDUCE_SPARSE : OpType::ALLREDUCE, options.timeout);
   describe_allreduce(tensor, options.reduceOp, work->operation);
   return submit(std::move(work));
@@ -70,6 +74,7 @@ auto RankBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) -
   const ArgumentChecks check("reduce", size_);
   check.root(options.rootRank, options.rootTensor);
   const auto& tensor = check.single(tensors);
+  check.filled(tensor);
   auto work = make(OpType::REDUCE, options.timeout);
   auto& call = work->operation;
   call.root = static_cast<int>(options.rootRank);
@@ -117,6 +122,7 @@ auto RankBackend::scatter(Tensors& outputs, TensorLists& inputs, const c10d::Sca
   const ArgumentChecks check("scatter", size_);
   check.root(options.rootRank);
   const auto& output = check.single(outputs, "output tensor list");
+  check.filled(output);
   auto work = make(OpType::SCATTER, options.timeout);
   auto& call = work->operation;
   call.root = static_cast<int>(options.rootRank);
@@ -125,6 +131,8 @@ auto RankBackend::scatter(Tensors& outputs, TensorLists& inputs, const c10d::Sca
     const auto& list = check.one_for_each_rank(inputs, false);
     check.same_type(output, list);
     check.same_sizes(output, list);
+    for (const auto& input : list) check.filled(input);
+    for (std::size_t i = 0; i < list.size(); ++i) check.same_layout(output, list[i], i);
     call.inputs.assign(list.begin(), list.end());
   } else if (!inputs.empty()) {
     check.fail("requires empty input on non-root");
@@ -139,6 +147,10 @@ auto RankBackend::reduce_scatter(Tensors& outputs, TensorLists& inputs, const c1
   const auto& list = check.one_for_each_rank(inputs, false);
   check.same_type(output, list);
   check.same_count(output, list[static_cast<std::size_t>(rank_)], rank_);
+  check.filled(output);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i].sizes() == output.sizes()) check.same_layout(output, list[i], i);
+  }
   auto work = make(OpType::REDUCE_SCATTER, options.timeout);
   auto& call = work->operation;
   set_reduce_op(options.reduceOp, call);

@@ -52,6 +52,7 @@ void check_own_edge(const ArgumentChecks& check, const Operation& call, int rank
 const at::Tensor& message(const ArgumentChecks& check, const std::vector<at::Tensor>& tensors) {
   if (tensors.size() != 1) check.fail("takes a single tensor");
   check.dense(tensors.front());
+  check.contiguous(tensors.front());
   return tensors.front();
 }
 
@@ -78,6 +79,7 @@ auto RankBackend::alltoall_base(at::Tensor& output, at::Tensor& input, std::vect
     check.fail("output tensor and input tensor must be on the same type of device");
   }
   check.same_type(input, output, 0);
+  check.same_format(input, output, 0);
   auto work = make(OpType::ALLTOALL_BASE, options.timeout);
   auto& call = work->operation;
   set_splits(check, input_splits, input, size_, call.input_splits);
@@ -97,6 +99,7 @@ auto RankBackend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToA
     }
     for (const auto& tensor : *list) check.dense(tensor);
     check.same_type(inputs.front(), *list);
+    for (std::size_t i = 0; i < list->size(); ++i) check.same_format(inputs.front(), (*list)[i], i);
   }
   auto work = make(OpType::ALLTOALL, options.timeout);
   auto& call = work->operation;

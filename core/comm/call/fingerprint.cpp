@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "label.h"
+#include "layout.h"
 
 namespace rehearse::comm {
 namespace {
@@ -40,6 +41,10 @@ std::string sparse_text(std::span<const at::Tensor> tensors) {
   return !tensors.empty() && tensors.front().is_sparse() ? std::to_string(sparse_dims(tensors.front())) : "";
 }
 
+std::string strides_text(const at::Tensor& tensor) {
+  return fmt::format("[{}]", fmt::join(telling_strides(tensor), ", "));
+}
+
 // Name and value of everything that two calls must agree on, the most telling first; no value: the call has no such
 // field.
 std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& call) {
@@ -59,6 +64,14 @@ std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& 
           {"reduce_op", reduces ? std::string(name_of(call.reduce_op)) : ""},
           {"factor", factor ? fmt::format("{}", *factor) : ""},
           {"label", label_text(call)}};
+}
+
+// Of tensors of the same sizes: others differ in strides because they do in sizes.
+std::optional<Mismatch::Field> stride_difference(const Operation& first, const Operation& second) {
+  if (tensor_laid_out(first) == nullptr && tensor_laid_out(second) == nullptr) return std::nullopt;
+  const auto a = moved_as_it_lies(first), b = moved_as_it_lies(second);
+  if (a == nullptr || b == nullptr || a->sizes() != b->sizes() || same_layout(*a, *b)) return std::nullopt;
+  return Mismatch::Field{"strides", strides_text(*a), strides_text(*b)};
 }
 
 constexpr std::size_t kPartsShown = 4;
@@ -119,8 +132,10 @@ std::string fingerprint_text(const Operation& call) {
     const bool list = tensors.size() > 1;
     const auto sparse = sparse_text(tensors);
     const auto shapes = call.type == OpType::ALLTOALL ? "" : shapes_text(tensors);  // each edge has a size of its own
-    parts.push_back(
-        fmt::format("{}{}{}{}{}", dtype, list ? " " : "", shapes, sparse.empty() ? "" : " sparse_dim=", sparse));
+    const auto* const laid_out = tensor_laid_out(call);
+    parts.push_back(fmt::format("{}{}{}{}{}{}{}", dtype, list ? " " : "", shapes,
+                                sparse.empty() ? "" : " sparse_dim=", sparse, laid_out != nullptr ? " strides=" : "",
+                                laid_out != nullptr ? strides_text(*laid_out) : ""));
     parts.push_back(device_text(tensors.front()));
   }
   if (is_alltoall(call.type)) {
@@ -150,6 +165,7 @@ std::vector<Mismatch::Field> differences(const Operation& first, const Operation
     if (!same_op && (value.empty() || other.empty()) && std::string_view(name) != "label") continue;
     fields.push_back({name, or_none(std::move(value)), or_none(std::move(other))});
   }
+  if (auto field = stride_difference(first, second); field && same_op) fields.push_back(*std::move(field));
   if (first.parts.size() == second.parts.size()) {
     for (std::size_t i = 0; i < first.parts.size(); ++i) {
       const auto& [part, other] = std::tie(first.parts[i], second.parts[i]);

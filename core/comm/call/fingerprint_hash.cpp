@@ -5,6 +5,7 @@
 #include <ATen/ops/item.h>
 
 #include "fingerprint.h"
+#include "layout.h"
 
 namespace rehearse::comm {
 namespace {
@@ -25,6 +26,9 @@ class Hash {
     add(static_cast<std::uint64_t>(tensor.dim()));
     for (const auto size : tensor.sizes()) add(static_cast<std::uint64_t>(size));
     if (tensor.is_sparse()) add(static_cast<std::uint64_t>(sparse_dims(tensor)));
+  }
+  void add_strides(const at::Tensor& tensor) noexcept {
+    for (const auto stride : telling_strides(tensor)) add(static_cast<std::uint64_t>(stride));
   }
   std::uint64_t value() const noexcept { return value_; }
 
@@ -83,6 +87,7 @@ std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash) no
     hash.add_kind(tensor);
     if (sized) hash.add_sizes(tensor);
   }
+  if (const auto* const tensor = tensor_laid_out(call)) hash.add_strides(*tensor);
   if (const auto factor = premul_factor(call)) hash.add(std::bit_cast<std::uint64_t>(*factor));
   for (const auto& part : call.parts) hash.add(agreement_hash(part, 0));
   return hash.value();
