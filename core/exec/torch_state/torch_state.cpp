@@ -5,8 +5,9 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
-#include <thread>
 #include <vector>
+
+#include <unistd.h>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/SequenceNumber.h>
@@ -72,7 +73,7 @@ class TorchRankState::Impl {
   std::size_t image_bytes() const noexcept { return sizeof(ImageHeader) + variables_.image_bytes(); }
 
   void create_image(std::byte* image, int rank, std::uint32_t fiber) {
-    if (thread_ != std::this_thread::get_id()) {
+    if (thread_ != ::gettid()) {
       if (!fibers_.empty()) throw std::logic_error("rehearse: TorchRankState used on two threads at once");
       resolve();
     }
@@ -143,7 +144,7 @@ class TorchRankState::Impl {
     for (const TlsRange& range : layout_.ranges) owned_.emplace_back(blocks[range.module] + range.offset, range.bytes);
     record_function_ = &at::get_record_function_tls_();
     default_generator_ = const_cast<at::Generator*>(&at::detail::getDefaultCPUGenerator());
-    thread_ = std::this_thread::get_id();
+    thread_ = ::gettid();
   }
 
   // A main fiber that could not be unwound never comes to end_fiber(), and the registry of its rank outlives
@@ -152,7 +153,7 @@ class TorchRankState::Impl {
   void unregister_groups_left_by(int rank) {
     const auto index = static_cast<std::size_t>(rank);
     if (index >= main_alive_.size() || !main_alive_[index]) return;
-    if (current_ != &host_ || thread_ != std::this_thread::get_id()) return;
+    if (current_ != &host_ || thread_ != ::gettid()) return;
     main_alive_[index] = false;
     std::vector<std::byte> here(image_bytes());
     std::vector<std::byte> there(image_bytes());
@@ -184,7 +185,8 @@ class TorchRankState::Impl {
   const TlsLayout& layout_;
   std::optional<ProcessSettings> settings_;
 
-  std::thread::id thread_;
+  // The system's thread: what C++ calls a thread's id is a fiber's own.
+  pid_t thread_ = 0;
   TlsExchange variables_;
   std::byte* thread_id_ = nullptr;
   std::vector<std::span<std::byte>> owned_;
