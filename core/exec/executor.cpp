@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/exec/interrupt.h>
+#include <rehearse/exec/rank_of_thread.h>
 
 #include "debugger.h"
 #include "executor_impl.h"
@@ -46,13 +47,25 @@ ExecutorOptions checked(ExecutorOptions options) {
 
 constinit std::atomic<bool> interrupt_flag{false};
 constinit thread_local Fiber* t_current_fiber = nullptr;
+constinit thread_local Fiber* t_native_fiber = nullptr;
 
 Fiber& require_fiber(const char* caller) {
   if (t_current_fiber == nullptr) {
+    if (t_native_fiber != nullptr) {
+      throw std::logic_error(fmt::format(
+          "{} was called by rank {} in an OpenMP parallel region, in which ranks cannot wait for each other; call it "
+          "outside of the region",
+          caller, t_native_fiber->rank));
+    }
     throw std::logic_error(
         fmt::format("{} was called outside of a rank; it may only be called in a rank's body", caller));
   }
   return *t_current_fiber;
+}
+
+RankOfThread rank_of_thread() noexcept {
+  const Fiber* const fiber = fiber_of_thread();
+  return fiber != nullptr ? RankOfThread{fiber->rank, fiber->executor->clock.now()} : RankOfThread{};
 }
 
 RankExecutor::Impl::Impl(ExecutorOptions options_in, Decisions& decisions_in, Clock& clock_in, RankState& state_in,

@@ -49,9 +49,9 @@ class alignas(kCacheLine) Fiber {
   std::uint32_t looks = 0;        // looks in a row (see this_rank::poll)
   std::uint32_t clock_reads = 0;  // clock reads in a row
   State state = State::blocked;
-  bool abort = false;     // the world ended: the blocked call throws when it resumes
-  bool polling = false;   // suspended by poll(): it runs again when somebody did something
-  bool in_queue = false;  // it waits in `queue`
+  bool abort = false;      // the world ended: the blocked call throws when it resumes
+  bool polling = false;    // suspended by poll(): it runs again when somebody did something
+  bool in_queue = false;   // it waits in `queue`
 
   bool is_main() const noexcept { return fiber_of_rank == 0; }
   bool active() const noexcept { return state != State::ended; }
@@ -89,6 +89,12 @@ class alignas(kCacheLine) Fiber {
 // stand before asks, so it is one load.
 extern constinit thread_local Fiber* t_current_fiber;
 inline Fiber* current_fiber() noexcept { return t_current_fiber; }
+
+// The fiber for which this thread runs a NativeSection; null otherwise.
+extern constinit thread_local Fiber* t_native_fiber;
+
+// Whose rank this thread works for, able to switch or not: what a process keeps of its own is reached by it.
+inline Fiber* fiber_of_thread() noexcept { return t_current_fiber != nullptr ? t_current_fiber : t_native_fiber; }
 
 // For code that only a fiber may run. Throws std::logic_error naming `caller` elsewhere.
 Fiber& require_fiber(const char* caller);

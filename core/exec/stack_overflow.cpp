@@ -17,7 +17,7 @@ namespace {
 struct sigaction g_previous_action{};
 
 void on_fault(int signal, siginfo_t* info, void* context) {
-  const Fiber* const fiber = current_fiber();
+  const Fiber* const fiber = fiber_of_thread();
   if (fiber != nullptr && StackPool::in_guard_page(fiber->stack, info->si_addr)) {
     char line[256];
     const auto end = fmt::format_to_n(line, sizeof line,

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "executor_impl.h"
+#include "native_section.h"
 
 namespace rehearse::exec {
 namespace {
@@ -13,6 +14,7 @@ std::terminate_handler g_previous_terminate = nullptr;
 
 [[noreturn]] void on_terminate() {
   // Not to return is all that a terminate handler has to do: the fiber stays suspended for ever.
+  if (current_fiber() == nullptr) NativeSection::abandon();
   if (Fiber* const fiber = current_fiber()) fiber->executor->terminate(*fiber);
   if (g_previous_terminate != nullptr) g_previous_terminate();
   std::abort();

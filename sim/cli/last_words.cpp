@@ -10,7 +10,7 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse/exec/rank_of_thread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -52,10 +52,9 @@ SharedLastWords share_last_words() {
 }
 
 void note_last_words(LastWords& words, int signal) noexcept {
-  if (exec::this_rank::is_fiber()) {
-    words.rank = exec::this_rank::rank();
-    words.at_ns = exec::this_rank::now().time_since_epoch().count();
-  }
+  const auto owner = exec::rank_of_thread();
+  words.rank = owner.rank;
+  words.at_ns = owner.at.time_since_epoch().count();
   words.signal = signal;
   // Last: of a stack that is in pieces there may be no end.
   words.frames = exec::CallSite::capture_to(words.addresses);

@@ -8,14 +8,13 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse/exec/rank_of_thread.h>
+#include <rehearse/exec/signal_io.h>
 
 namespace rehearse {
 namespace {
 
-void write(std::string_view text) {
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
-}
+void write(std::string_view text) { exec::write_at_once(STDERR_FILENO, text.data(), text.size()); }
 
 }  // namespace
 
@@ -42,9 +41,9 @@ void DeathNote::on_signal(int signal, siginfo_t* info, void*) {
   DeathNote& note = *g_living;
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &note.previous_[i], nullptr);
   write(note.before_rank_);
-  if (exec::this_rank::is_fiber()) {
+  if (const int rank = exec::rank_of_thread().rank; rank >= 0) {
     char number[16];
-    const auto end = std::to_chars(number, number + sizeof number, exec::this_rank::rank()).ptr;
+    const auto end = std::to_chars(number, number + sizeof number, rank).ptr;
     write("rank ");
     write({number, static_cast<std::size_t>(end - number)});
   } else {

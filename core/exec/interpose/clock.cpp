@@ -22,16 +22,17 @@ constinit Real<int (*)(timeval*, void*)> real_gettimeofday("gettimeofday");
 constinit Real<time_t (*)(time_t*)> real_time("time");
 constinit Real<int (*)(timespec*, int)> real_timespec_get("timespec_get");
 
+// In a native section virtual time stands still: nobody else runs.
 timespec read_in_fiber(Fiber& fiber, VirtualDuration at_zero) {
   auto& executor = *fiber.executor;
-  executor.poll(fiber, true);
+  if (&fiber == current_fiber()) executor.poll(fiber, true);
   return to_timespec(executor.clock.now().time_since_epoch() + at_zero);
 }
 
 }  // namespace
 
 int clock_gettime_here(clockid_t clock, timespec* out) {
-  Fiber* const fiber = current_fiber();
+  Fiber* const fiber = fiber_of_thread();
   if (fiber == nullptr) return real_clock_gettime(clock, out);
   const auto at_zero = clock_at_zero(clock);
   if (!at_zero) return real_clock_gettime(clock, out);
@@ -40,7 +41,7 @@ int clock_gettime_here(clockid_t clock, timespec* out) {
 }
 
 int clock_gettimeofday(timeval* out, void* zone) {
-  Fiber* const fiber = current_fiber();
+  Fiber* const fiber = fiber_of_thread();
   if (fiber == nullptr || out == nullptr) return real_gettimeofday(out, zone);
   const auto now = read_in_fiber(*fiber, kRealtimeAtZero);
   out->tv_sec = now.tv_sec;
@@ -49,7 +50,7 @@ int clock_gettimeofday(timeval* out, void* zone) {
 }
 
 time_t clock_time(time_t* out) {
-  Fiber* const fiber = current_fiber();
+  Fiber* const fiber = fiber_of_thread();
   if (fiber == nullptr) return real_time(out);
   const auto now = read_in_fiber(*fiber, kRealtimeAtZero);
   if (out != nullptr) *out = now.tv_sec;
@@ -57,7 +58,7 @@ time_t clock_time(time_t* out) {
 }
 
 int clock_timespec_get(timespec* out, int base) {
-  Fiber* const fiber = current_fiber();
+  Fiber* const fiber = fiber_of_thread();
   if (fiber == nullptr || base != TIME_UTC) return real_timespec_get(out, base);
   *out = read_in_fiber(*fiber, kRealtimeAtZero);
   return base;

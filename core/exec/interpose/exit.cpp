@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "exec/native_section.h"
 #include "real.h"
 #include "world_state.h"
 
@@ -26,8 +27,10 @@ constinit Real<void (*)(int)> real_exit_at_once("_exit");
 
 // Returns where it is not the world's process that ends: outside of ranks, and in a process that a rank has forked.
 void fail_rank(const char* function, int status) {
-  Fiber* const fiber = current_fiber();
-  if (fiber == nullptr || getpid() != fiber->executor->process) return;
+  const Fiber* const caller = fiber_of_thread();
+  if (caller == nullptr || getpid() != caller->executor->process) return;
+  Fiber* const fiber = current_fiber() != nullptr ? current_fiber() : NativeSection::abandon();
+  if (fiber == nullptr) return;
   try {
     // Thrown, so that reports know where.
     throw std::runtime_error(fmt::format(

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <limits>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -98,6 +99,26 @@ void wait_at_the_end(Fiber& fiber, pthread_mutex_t& mutex, const Observer& obser
   if (!world_of(fiber).locks.linger(&mutex, observer)) meet_the_end(fiber, observer);
 }
 
+// In a native section of this fiber, whose mutexes stay its own; null in the threads that help it.
+Fiber* owner_in_section(const pthread_mutex_t& mutex) {
+  Fiber* const fiber = t_native_fiber;
+  if (fiber == nullptr || RankExecutor::current() == nullptr) return nullptr;
+  return mutex.__data.__owner == fiber->owner_tag ? fiber : nullptr;
+}
+
+int lock_in_section(const Fiber& fiber, pthread_mutex_t* mutex) {
+  const auto owner = __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED);
+  if (is_owned(*mutex)) {
+    if (Fiber* const again = owner_in_section(*mutex)) return lock_mutex(*again, mutex);
+  }
+  // Those who hold a mutex as fibers do not run before the section ends.
+  if (world_of(fiber).tags.classify(owner) != OwnerTags::Holder::this_world) return real_lock(mutex);
+  throw std::logic_error(fmt::format(
+      "rank {} waits in an OpenMP parallel region for a mutex held by {}, which can unlock it only after the region: "
+      "lock it before the region, or not across what suspends a rank",
+      fiber.rank, describe_owner(fiber, owner)));
+}
+
 int timed_lock(Fiber& fiber, pthread_mutex_t* mutex, clockid_t clock, const timespec& until) {
   const auto at_zero = clock_at_zero(clock);
   if (!at_zero) return EINVAL;
@@ -159,8 +180,10 @@ std::string describe_owner(const Fiber& fiber, int owner) {
 
 int mutex_lock(pthread_mutex_t* mutex) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) [[likely]]
+  if (fiber == nullptr) [[likely]] {
+    if (t_native_fiber != nullptr) return lock_in_section(*t_native_fiber, mutex);
     return real_lock(mutex);
+  }
   if (mutex->__data.__kind == PTHREAD_MUTEX_NORMAL && real_trylock(mutex) == 0) [[likely]] {
     mutex->__data.__owner = fiber->owner_tag;
     return 0;
@@ -170,8 +193,10 @@ int mutex_lock(pthread_mutex_t* mutex) {
 
 int mutex_trylock(pthread_mutex_t* mutex) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) [[likely]]
-    return real_trylock(mutex);
+  if (fiber == nullptr) [[likely]] {
+    Fiber* const again = owner_in_section(*mutex);
+    return again != nullptr ? try_lock(*again, *mutex, false) : real_trylock(mutex);
+  }
   const int result = try_lock(*fiber, *mutex, false);
   if (result == EBUSY) look_in_vain(*fiber);
   return result;
@@ -192,7 +217,8 @@ int mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* unt
 }
 
 int mutex_unlock(pthread_mutex_t* mutex) {
-  Fiber* const fiber = current_fiber();
+  Fiber* fiber = current_fiber();
+  if (fiber == nullptr) fiber = owner_in_section(*mutex);
   if (fiber == nullptr) [[likely]]
     return real_unlock(mutex);
   return unlock_mutex(*fiber, mutex);

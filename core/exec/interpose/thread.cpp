@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "openmp.h"
 #include "real.h"
 #include "time_map.h"
 #include "world_state.h"
@@ -80,6 +81,15 @@ void run_thread(MadeThread& made, const Routine& routine) {
   }
 }
 
+// Its threads find each other by what the library keeps for the system's threads, and wait in the kernel.
+void refuse_openmp(const Fiber& fiber, const char* library) {
+  throw std::logic_error(fmt::format(
+      "rank {} started a thread of {} outside of the OpenMP regions that Rehearse knows (GOMP_parallel and the like, "
+      "as "
+      "GCC compiles them): as a fiber it would stop all ranks. Run with OMP_NUM_THREADS=1, or compile with GCC",
+      fiber.rank, library));
+}
+
 bool asks_for_detached(const pthread_attr_t* attributes) {
   int state = PTHREAD_CREATE_JOINABLE;
   if (attributes != nullptr) ::pthread_attr_getdetachstate(attributes, &state);
@@ -123,6 +133,9 @@ int join_in_fiber(Fiber& fiber, pthread_t thread, void** result, std::optional<V
 int thread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return real_create(thread, attributes, start, argument);
+  if (const char* const library = openmp_library_of(reinterpret_cast<const void*>(start))) {
+    refuse_openmp(*fiber, library);
+  }
   try {
     create_in_fiber(*fiber, asks_for_detached(attributes), [start, argument] { return start(argument); }, *thread);
   } catch (const std::system_error&) {

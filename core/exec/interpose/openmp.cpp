@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// OpenMP regions, LibTorch's own among them: their threads are libgomp's, which keeps them for the process's thread and
+// waits for them in the kernel. As fibers they would wait for ever, so a region runs as a native section.
+#include "openmp.h"
+
+#include <string_view>
+
+#include <dlfcn.h>
+
+#include "exec/native_section.h"
+#include "real.h"
+
+namespace rehearse::exec::interpose {
+
+using Region = void (*)(void*);
+
+void openmp_parallel(Region region, void* data, unsigned threads, unsigned flags) REHEARSE_INTERPOSES("GOMP_parallel");
+unsigned openmp_reductions(Region region, void* data, unsigned threads, unsigned flags)
+    REHEARSE_INTERPOSES("GOMP_parallel_reductions");
+void openmp_sections(Region region, void* data, unsigned threads, unsigned count, unsigned flags)
+    REHEARSE_INTERPOSES("GOMP_parallel_sections");
+void openmp_teams(Region region, void* data, unsigned teams, unsigned limit, unsigned flags)
+    REHEARSE_INTERPOSES("GOMP_teams_reg");
+
+namespace {
+
+// The loop that a region consists of, with the size of its pieces or without.
+#define REHEARSE_LOOP long start, long end, long step, long chunk
+#define REHEARSE_LOOP_AT_RUN_TIME long start, long end, long step
+
+using Parallel = void (*)(Region, void*, unsigned, unsigned);
+using Reductions = unsigned (*)(Region, void*, unsigned, unsigned);
+using Sections = void (*)(Region, void*, unsigned, unsigned, unsigned);
+using Loop = void (*)(Region, void*, unsigned, REHEARSE_LOOP, unsigned);
+using LoopAtRunTime = void (*)(Region, void*, unsigned, REHEARSE_LOOP_AT_RUN_TIME, unsigned);
+
+constinit Real<Parallel> real_parallel("GOMP_parallel");
+constinit Real<Reductions> real_reductions("GOMP_parallel_reductions");
+constinit Real<Sections> real_sections("GOMP_parallel_sections");
+constinit Real<Sections> real_teams("GOMP_teams_reg");
+
+// What the threads of a region run, in place of the region.
+struct OnBehalf {
+  Fiber& fiber;
+  Region region;
+  void* data;
+
+  static void run(void* self) {
+    const auto& call = *static_cast<const OnBehalf*>(self);
+    const NativeSection section(call.fiber);
+    call.region(call.data);
+  }
+};
+
+// Calls libgomp's function of this kind, on a rank in a native section.
+template <class Function, class... Arguments>
+auto run_region(Real<Function>& real, Region region, void* data, Arguments... arguments) {
+  Fiber* const fiber = fiber_of_thread();
+  if (fiber == nullptr) return real(region, data, arguments...);
+  OnBehalf call{*fiber, region, data};
+  const NativeSection section(*fiber);
+  return real(static_cast<Region>(OnBehalf::run), static_cast<void*>(&call), arguments...);
+}
+
+}  // namespace
+
+void openmp_parallel(Region region, void* data, unsigned threads, unsigned flags) {
+  run_region(real_parallel, region, data, threads, flags);
+}
+
+unsigned openmp_reductions(Region region, void* data, unsigned threads, unsigned flags) {
+  return run_region(real_reductions, region, data, threads, flags);
+}
+
+void openmp_sections(Region region, void* data, unsigned threads, unsigned count, unsigned flags) {
+  run_region(real_sections, region, data, threads, count, flags);
+}
+
+void openmp_teams(Region region, void* data, unsigned teams, unsigned limit, unsigned flags) {
+  run_region(real_teams, region, data, teams, limit, flags);
+}
+
+// A region that consists of one loop; `symbol` names it.
+#define REHEARSE_OPENMP_LOOP(name, symbol)                                                                           \
+  void name(Region region, void* data, unsigned threads, REHEARSE_LOOP, unsigned flags) REHEARSE_INTERPOSES(symbol); \
+  void name(Region region, void* data, unsigned threads, REHEARSE_LOOP, unsigned flags) {                            \
+    static constinit Real<Loop> real(symbol);                                                                        \
+    run_region(real, region, data, threads, start, end, step, chunk, flags);                                         \
+  }
+#define REHEARSE_OPENMP_LOOP_AT_RUN_TIME(name, symbol)                                                \
+  void name(Region region, void* data, unsigned threads, REHEARSE_LOOP_AT_RUN_TIME, unsigned flags)   \
+      REHEARSE_INTERPOSES(symbol);                                                                    \
+  void name(Region region, void* data, unsigned threads, REHEARSE_LOOP_AT_RUN_TIME, unsigned flags) { \
+    static constinit Real<LoopAtRunTime> real(symbol);                                                \
+    run_region(real, region, data, threads, start, end, step, flags);                                 \
+  }
+
+REHEARSE_OPENMP_LOOP(openmp_static, "GOMP_parallel_loop_static")
+REHEARSE_OPENMP_LOOP(openmp_dynamic, "GOMP_parallel_loop_dynamic")
+REHEARSE_OPENMP_LOOP(openmp_guided, "GOMP_parallel_loop_guided")
+REHEARSE_OPENMP_LOOP(openmp_nonmonotonic_dynamic, "GOMP_parallel_loop_nonmonotonic_dynamic")
+REHEARSE_OPENMP_LOOP(openmp_nonmonotonic_guided, "GOMP_parallel_loop_nonmonotonic_guided")
+REHEARSE_OPENMP_LOOP_AT_RUN_TIME(openmp_runtime, "GOMP_parallel_loop_runtime")
+REHEARSE_OPENMP_LOOP_AT_RUN_TIME(openmp_nonmonotonic_runtime, "GOMP_parallel_loop_nonmonotonic_runtime")
+REHEARSE_OPENMP_LOOP_AT_RUN_TIME(openmp_maybe_runtime, "GOMP_parallel_loop_maybe_nonmonotonic_runtime")
+
+const char* openmp_library_of(const void* start) noexcept {
+  Dl_info info{};
+  if (::dladdr(start, &info) == 0 || info.dli_fname == nullptr) return nullptr;
+  const std::string_view path = info.dli_fname;
+  const auto file = path.substr(path.rfind('/') + 1);
+  for (const char* const library : {"libgomp", "libomp", "libiomp5"}) {
+    if (file.starts_with(library)) return library;
+  }
+  return nullptr;
+}
+
+}  // namespace rehearse::exec::interpose

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// OpenMP regions of ranks have threads of their own, real ones, and the ranks go on around them.
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include <omp.h>
+
+#include <rehearse/exec/this_rank.h>
+
+#include "core/exec/world_fixture.h"
+
+extern "C" void GOMP_parallel_start(void (*region)(void*), void* data, unsigned threads);
+
+namespace rehearse::exec::test {
+namespace {
+
+constexpr int kThreads = 4;
+
+class OpenmpRegion : public Worlds {};
+INSTANTIATE_TEST_SUITE_P(Sizes, OpenmpRegion,
+                         ::testing::Combine(::testing::Values(2, 3, 8), ::testing::Values(1, 2, 3)), world_name);
+
+TEST_P(OpenmpRegion, EveryKind_RunsWithAllItsThreads) {
+  auto w = world();
+  const auto outcome = w.run([](int rank) {
+    for (int round = 0; round < 3; ++round) {
+      int threads = 0;
+#pragma omp parallel num_threads(kThreads) reduction(+ : threads)
+      threads += omp_get_num_threads() == kThreads ? 1 : 0;
+      EXPECT_EQ(threads, kThreads);
+      this_rank::yield();
+      long by_static = 0, by_dynamic = 0, by_guided = 0, by_runtime = 0;
+#pragma omp parallel for num_threads(kThreads) schedule(static) reduction(+ : by_static)
+      for (int k = 0; k < 1'000; ++k) by_static += k * rank;
+      this_rank::yield();
+#pragma omp parallel for num_threads(kThreads) schedule(dynamic, 7) reduction(+ : by_dynamic)
+      for (int k = 0; k < 1'000; ++k) by_dynamic += k * rank;
+#pragma omp parallel for num_threads(kThreads) schedule(guided) reduction(+ : by_guided)
+      for (int k = 0; k < 1'000; ++k) by_guided += k * rank;
+#pragma omp parallel for num_threads(kThreads) schedule(runtime) reduction(+ : by_runtime)
+      for (int k = 0; k < 1'000; ++k) by_runtime += k * rank;
+      for (const long sum : {by_static, by_dynamic, by_guided, by_runtime}) EXPECT_EQ(sum, 499'500L * rank);
+      this_rank::sleep_for(1ms);
+      int left = 0, right = 0;
+#pragma omp parallel sections num_threads(2)
+      {
+#pragma omp section
+        left = 1;
+#pragma omp section
+        right = 2;
+      }
+      EXPECT_EQ(left + right, 3);
+    }
+    EXPECT_EQ(this_rank::now(), at(3ms));
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
+// Real threads wait for each other with libc's own functions.
+TEST_P(OpenmpRegion, ItsThreads_ShareLocksAndBarriers) {
+  auto w = world();
+  const auto outcome = w.run([](int) {
+    std::mutex mutex;
+    int count = 0, after_barrier = 0;
+#pragma omp parallel num_threads(kThreads)
+    {
+      for (int k = 0; k < 100; ++k) {
+        const std::lock_guard lock(mutex);
+        ++count;
+      }
+#pragma omp barrier
+#pragma omp critical
+      after_barrier += count;
+    }
+    EXPECT_EQ(count, 100 * kThreads);
+    EXPECT_EQ(after_barrier, 100 * kThreads * kThreads);
+    // The mutex is the rank's again.
+    const std::lock_guard lock(mutex);
+    this_rank::yield();
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
+TEST_P(OpenmpRegion, ItsThreads_ReadVirtualTime) {
+  auto w = world();
+  const auto outcome = w.run([](int rank) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(rank));
+    const auto now = std::chrono::steady_clock::now();
+    int same = 0;
+#pragma omp parallel num_threads(kThreads) reduction(+ : same)
+    same += std::chrono::steady_clock::now() == now ? 1 : 0;
+    EXPECT_EQ(same, kThreads);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
+template <class Body>
+std::string text_of_what_it_throws(const Body& body) {
+  try {
+    body();
+  } catch (const std::logic_error& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+TEST_P(OpenmpRegion, WhatWouldSwitch_IsRefused) {
+  auto w = world();
+  const auto outcome = w.run([](int rank) {
+    std::array<std::string, 2> texts;
+#pragma omp parallel num_threads(2)
+    texts[static_cast<std::size_t>(omp_get_thread_num())] = text_of_what_it_throws([] { this_rank::yield(); });
+    for (const auto& text : texts) {
+      EXPECT_EQ(text, "this_rank::yield() was called by rank " + std::to_string(rank) +
+                          " in an OpenMP parallel region, in which ranks cannot wait for each other; call it outside "
+                          "of the region");
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
+TEST_P(OpenmpRegion, RecursiveMutexOfItsRank_IsTakenAgain) {
+  auto w = world();
+  const auto outcome = w.run([](int) {
+    std::recursive_mutex mutex;
+    mutex.lock();
+#pragma omp parallel num_threads(2)
+    if (omp_get_thread_num() == 0) {
+      const std::lock_guard again(mutex);
+      EXPECT_TRUE(mutex.try_lock());
+      mutex.unlock();
+    }
+    this_rank::yield();
+    mutex.unlock();
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
+// These leave libgomp in the middle of a region: in processes of their own.
+using OpenmpFailure = ::testing::Test;
+
+[[noreturn]] void exit_saying(bool right, const std::string& told) {
+  if (!right) std::fprintf(stderr, "it told: %s\n", told.c_str());
+  std::exit(right ? 0 : 1);
+}
+
+void throw_in_region(int rank) {
+#pragma omp parallel num_threads(2)
+  if (rank == 1 && omp_get_thread_num() == 0) throw std::runtime_error("the dataset is empty");
+}
+
+TEST_F(OpenmpFailure, ExceptionThatLeavesTheRegion_IsTheRanksFailure) {
+  EXPECT_EXIT(
+      {
+        World w(3);
+        const auto outcome = w.run([](int rank) {
+          throw_in_region(rank);
+          this_rank::sleep_for(1ms);
+        });
+        const std::string told = w.sink.told.empty() ? "nothing" : w.sink.told.front();
+        exit_saying(outcome.ending == Ending::rank_failed && told == "rank 1: the dataset is empty", told);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+// Rank 0 sleeps while it holds the mutex; a thread of rank 1's region wants it.
+RunOutcome lock_in_region(World& w, int thread) {
+  std::mutex mutex;
+  return w.run([&](int rank) {
+    if (rank == 0) {
+      const std::lock_guard lock(mutex);
+      this_rank::sleep_for(2ms);
+    } else if (rank == 1) {
+      this_rank::sleep_for(1ms);
+#pragma omp parallel num_threads(kThreads)
+      if (omp_get_thread_num() == thread) const std::lock_guard lock(mutex);
+    }
+  });
+}
+
+constexpr const char* kHeld = "rank 1 waits in an OpenMP parallel region for a mutex held by rank 0";
+
+TEST_F(OpenmpFailure, MutexOfASuspendedRank_IsRefusedWithItsHolder) {
+  EXPECT_EXIT(
+      {
+        World w(3);
+        const auto outcome = lock_in_region(w, 0);
+        const std::string told = w.sink.told.empty() ? "nothing" : w.sink.told.front();
+        exit_saying(outcome.ending == Ending::rank_failed && told.starts_with("rank 1: " + std::string(kHeld)), told);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+// That cannot throw in a thread which is not the rank's: the process ends, and says why.
+TEST_F(OpenmpFailure, MutexOfASuspendedRankInAnotherThread_IsRefusedToo) {
+  EXPECT_EXIT(
+      {
+        World w(3);
+        lock_in_region(w, kThreads - 1);
+      },
+      ::testing::KilledBySignal(SIGABRT), kHeld);
+}
+
+// The way of compilers before GCC 4.9, which is not one of those that we know.
+TEST_F(OpenmpFailure, ThreadsOfAnUnknownKindOfRegion_AreRefusedByName) {
+  EXPECT_EXIT(
+      {
+        World w(2);
+        const auto outcome = w.run([](int rank) {
+          if (rank == 1) GOMP_parallel_start([](void*) {}, nullptr, 2);
+        });
+        const std::string told = w.sink.told.empty() ? "nothing" : w.sink.told.front();
+        const bool right = told.starts_with("rank 1: rank 1 started a thread of libgomp outside of the OpenMP regions");
+        exit_saying(outcome.ending == Ending::rank_failed && right, told);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace rehearse::exec::test
