@@ -34,7 +34,8 @@ bool check_all() {
   for (const auto functions :
        {condition_functions(), mutex_functions(), rwlock_functions(), once_functions(), guard_functions(),
         semaphore_functions(), sleep_functions(), clock_functions(), thread_functions(), thread_handle_functions(),
-        blocking_io_functions(), syscall_functions(), exit_functions()}) {
+        blocking_io_functions(), syscall_functions(), exit_functions(), process_state_functions(),
+        environment_functions()}) {
     for (const auto& function : functions) check(function);
   }
   if (!libstdcxx_calls_ours()) {

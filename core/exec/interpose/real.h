@@ -58,6 +58,8 @@ std::span<const Interposed> thread_handle_functions();
 std::span<const Interposed> blocking_io_functions();
 std::span<const Interposed> syscall_functions();
 std::span<const Interposed> exit_functions();
+std::span<const Interposed> process_state_functions();
+std::span<const Interposed> environment_functions();
 
 // Does the C++ library, compiled long before us, call our pthread_cond_signal?
 bool libstdcxx_calls_ours();

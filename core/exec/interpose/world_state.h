@@ -4,6 +4,7 @@
 #include "exec/executor_impl.h"
 #include "initialisations.h"
 #include "owner_tag.h"
+#include "process_state.h"
 #include "rwlock_holds.h"
 #include "thread_table.h"
 #include "wait_table.h"
@@ -22,6 +23,7 @@ struct WorldState {
   Initialisations guards;
   Initialisations onces;
   ThreadTable threads;
+  ProcessStates processes;
 
   WorldState() = default;
   WorldState(const WorldState&) = delete;
