@@ -44,6 +44,13 @@ class RankExecutor::Impl {
   void give_way(Fiber& fiber);
   void poll(Fiber& fiber, bool reads_clock);
 
+  // Until others have done something. For a call that would block in the kernel (read() of a pipe) until another rank
+  // makes one: it looks again and again, but as nothing else comes of a look, one that is in vain is a blocked rank's.
+  // `first`: of this call.
+  void wait_in_kernel(Fiber& fiber, const Observer& observer, bool first);
+  // What they look at may have changed.
+  void look_in_kernel() noexcept;
+
   // Leaves the stage; returns when this fiber runs again.
   void suspend(Fiber& fiber) noexcept;
   // Has the world (or the rank that this fiber helps) ended without this fiber?
@@ -105,6 +112,8 @@ class RankExecutor::Impl {
   // idle.cpp: what happens when nobody can run
   void idle();
   bool release_pollers();
+  bool only_in_kernel() const noexcept;
+  bool looks_in_kernel_are_due() noexcept;
   void let_time_pass(VirtualTime to);
   bool idle_polls();
   BlockedFiber describe(const Fiber& fiber, const Observer* observer) const;

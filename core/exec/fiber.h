@@ -52,6 +52,7 @@ class alignas(kCacheLine) Fiber {
   bool abort = false;      // the world ended: the blocked call throws when it resumes
   bool polling = false;    // suspended by poll(): it runs again when somebody did something
   bool in_queue = false;   // it waits in `queue`
+  bool in_kernel = false;  // polling, for the kernel's state: see RankExecutor::Impl::wait_in_kernel()
 
   bool is_main() const noexcept { return fiber_of_rank == 0; }
   bool active() const noexcept { return state != State::ended; }

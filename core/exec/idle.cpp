@@ -53,6 +53,26 @@ void RankExecutor::Impl::poll(Fiber& fiber, bool reads_clock) {
   fiber.clock_reads = reads;
 }
 
+void RankExecutor::Impl::wait_in_kernel(Fiber& fiber, const Observer& observer, bool first) {
+  if (first) note_step();
+  pollers_.push_back(&fiber);
+  fiber.polling = fiber.in_kernel = true;
+  const bool goes_on = suspend_or_end(fiber, observer);
+  fiber.in_kernel = false;
+  if (goes_on) return;
+  if (std::exchange(fiber.polling, false)) std::erase(pollers_, &fiber);
+  meet_the_end(fiber, &observer);
+}
+
+void RankExecutor::Impl::look_in_kernel() noexcept {
+  std::erase_if(pollers_, [this](Fiber* fiber) {
+    if (!fiber->in_kernel) return false;
+    fiber->polling = false;
+    make_runnable(*fiber);
+    return true;
+  });
+}
+
 bool RankExecutor::Impl::release_pollers() {
   if (pollers_.empty()) return false;
   for (Fiber* const fiber : pollers_) {
@@ -106,14 +126,34 @@ bool RankExecutor::Impl::idle_polls() {
   return !ending_;
 }
 
+// Also where nobody polls.
+bool RankExecutor::Impl::only_in_kernel() const noexcept {
+  return std::all_of(pollers_.begin(), pollers_.end(), [](const Fiber* fiber) { return fiber->in_kernel; });
+}
+
+// Has anything been done since they looked?
+bool RankExecutor::Impl::looks_in_kernel_are_due() noexcept {
+  if (pollers_.empty()) return false;
+  const bool stepped = std::exchange(stepped_, false);
+  if (!std::exchange(progress_, false)) return stepped;
+  timed_looks_ = 0;
+  give_ups_ = 0;
+  hang_.clear();
+  return true;
+}
+
 void RankExecutor::Impl::idle() {
   if (ended_since_release_ >= kReleaseEndedAt || scheduler_->has_foreign()) {
     ended_since_release_ = 0;
     scheduler_->run_others();
     if (!runnable_.empty()) return;
   }
-  if (!pollers_.empty()) {
+  if (!only_in_kernel()) {
     if (idle_polls()) release_pollers();
+    return;
+  }
+  if (looks_in_kernel_are_due()) {
+    release_pollers();
     return;
   }
   if (const auto due = timers.next_due()) {
@@ -138,7 +178,7 @@ BlockedFiber RankExecutor::Impl::describe(const Fiber& fiber, const Observer* ob
   BlockedFiber entry;
   entry.rank = fiber.rank;
   entry.fiber_of_rank = fiber.fiber_of_rank;
-  entry.polls = fiber.polling;
+  entry.polls = fiber.polling && !fiber.in_kernel;
   if (observer == nullptr) return entry;
   entry.waits_on = observer->describe();
   entry.call = observer->call();

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/exec/signal_io.h>
+
 #include "executor_impl.h"
 #include "stack_pool.h"
 
@@ -24,7 +26,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
                                       "rehearse: stack overflow on rank {}: its fiber's stack has {} KiB; raise "
                                       "`stack_bytes` in the world's options (`stack` under [world] in a scenario)\n",
                                       fiber->rank, fiber->executor->options.stack_bytes >> 10);
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, std::min(end.size, sizeof line));
+    write_at_once(STDERR_FILENO, line, std::min(end.size, sizeof line));
   }
   if ((g_previous_action.sa_flags & SA_SIGINFO) != 0) {
     g_previous_action.sa_sigaction(signal, info, context);

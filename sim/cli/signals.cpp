@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <rehearse/exec/interrupt.h>
+#include <rehearse/exec/signal_io.h>
 #include <unistd.h>
 
 namespace rehearse::cli {
@@ -15,9 +16,7 @@ bool g_on_terminal_line = false;  // where "^C" and progress have begun a line
 void (*g_second)(int) = SIG_DFL;
 LastWords* g_worker_words = nullptr;  // of a worker
 
-void write_note(std::string_view text) {
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
-}
+void write_note(std::string_view text) { exec::write_at_once(STDERR_FILENO, text.data(), text.size()); }
 
 void handle(int signal, void (*handler)(int), int flags) {
   struct sigaction action{};

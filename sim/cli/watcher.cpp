@@ -7,6 +7,7 @@
 #include <exception>
 #include <system_error>
 
+#include <rehearse/exec/signal_io.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,11 +81,11 @@ Watcher::~Watcher() {
 std::optional<int> Watcher::told() {
   const char death = 1;
   int code = 0;
-  if (::write(g_deaths, &death, sizeof death) != 1) return std::nullopt;
-  ssize_t got = 0;
-  while ((got = ::read(g_codes, &code, sizeof code)) < 0 && errno == EINTR) {
+  if (exec::write_at_once(g_deaths, &death, sizeof death) != 1) return std::nullopt;
+  long got = 0;
+  while ((got = exec::read_at_once(g_codes, &code, sizeof code)) < 0 && errno == EINTR) {
   }
-  return got == static_cast<ssize_t>(sizeof code) ? std::optional(code) : std::nullopt;
+  return got == static_cast<long>(sizeof code) ? std::optional(code) : std::nullopt;
 }
 
 void Watcher::on_second_interrupt(int signal) {

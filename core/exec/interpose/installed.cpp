@@ -35,7 +35,7 @@ bool check_all() {
        {condition_functions(), mutex_functions(), rwlock_functions(), once_functions(), guard_functions(),
         semaphore_functions(), sleep_functions(), clock_functions(), thread_functions(), thread_handle_functions(),
         blocking_io_functions(), syscall_functions(), exit_functions(), process_state_functions(),
-        environment_functions()}) {
+        environment_functions(), barrier_functions(), file_functions()}) {
     for (const auto& function : functions) check(function);
   }
   if (!libstdcxx_calls_ours()) {

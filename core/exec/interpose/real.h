@@ -60,6 +60,8 @@ std::span<const Interposed> syscall_functions();
 std::span<const Interposed> exit_functions();
 std::span<const Interposed> process_state_functions();
 std::span<const Interposed> environment_functions();
+std::span<const Interposed> barrier_functions();
+std::span<const Interposed> file_functions();
 
 // Does the C++ library, compiled long before us, call our pthread_cond_signal?
 bool libstdcxx_calls_ours();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include "barrier_table.h"
 #include "exec/executor_impl.h"
 #include "initialisations.h"
 #include "owner_tag.h"
@@ -19,6 +20,7 @@ struct WorldState {
   WaitTable locks;  // mutexes and reader-writer locks
   WaitTable semaphores;
   WaitTable futexes;
+  BarrierTable barriers;
   RwlockHolds rwlock_holds;
   Initialisations guards;
   Initialisations onces;

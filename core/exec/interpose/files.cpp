@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Pipes, sockets and file locks between ranks: a call that would block in the kernel until another rank makes one
+// suspends its rank instead. Other files are the kernel's alone.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "file_ends.h"
+#include "real.h"
+#include "world_state.h"
+
+namespace rehearse::exec::interpose {
+
+ssize_t file_read(int file, void* data, size_t bytes) REHEARSE_INTERPOSES("read");
+ssize_t file_read_checked(int file, void* data, size_t bytes, size_t room) REHEARSE_INTERPOSES("__read_chk");
+ssize_t file_write(int file, const void* data, size_t bytes) REHEARSE_INTERPOSES("write");
+ssize_t file_recv(int file, void* data, size_t bytes, int flags) REHEARSE_INTERPOSES("recv");
+ssize_t file_recv_checked(int file, void* data, size_t bytes, size_t room, int flags) REHEARSE_INTERPOSES("__recv_chk");
+ssize_t file_send(int file, const void* data, size_t bytes, int flags) REHEARSE_INTERPOSES("send");
+int file_accept(int file, sockaddr* address, socklen_t* bytes) REHEARSE_INTERPOSES("accept");
+int file_accept4(int file, sockaddr* address, socklen_t* bytes, int flags) REHEARSE_INTERPOSES("accept4");
+int file_flock(int file, int operation) REHEARSE_INTERPOSES("flock");
+
+namespace {
+
+constinit Real<ssize_t (*)(int, void*, size_t)> real_read("read");
+constinit Real<ssize_t (*)(int, void*, size_t, size_t)> real_read_checked("__read_chk");
+constinit Real<ssize_t (*)(int, const void*, size_t)> real_write("write");
+constinit Real<ssize_t (*)(int, void*, size_t, int)> real_recv("recv");
+constinit Real<ssize_t (*)(int, void*, size_t, size_t, int)> real_recv_checked("__recv_chk");
+constinit Real<ssize_t (*)(int, const void*, size_t, int)> real_send("send");
+constinit Real<int (*)(int, sockaddr*, socklen_t*)> real_accept("accept");
+constinit Real<int (*)(int, sockaddr*, socklen_t*, int)> real_accept4("accept4");
+constinit Real<int (*)(int, int)> real_flock("flock");
+
+class FileObserver final : public Observer {
+ public:
+  FileObserver(const char* call, const char* of, int file) : call_(call), of_(of), file_(file) {}
+  std::string describe() const override { return fmt::format("{} of {} (file descriptor {})", call_, of_, file_); }
+  bool any_rank_may_end_it() const override { return true; }
+
+ private:
+  const char* call_;
+  const char* of_;
+  int file_;
+};
+
+const char* name_of(FileKind kind) { return kind == FileKind::pipe ? "a pipe" : "a socket"; }
+
+// Who may have to wait for another rank in a call for this file, and what the file is; nobody outside of ranks, for
+// other files, and in a process that a rank has forked. One look at the file, where it is no more than that.
+struct Waiter {
+  explicit Waiter(int file) noexcept {
+    Fiber* const caller = current_fiber();
+    if (caller == nullptr) return;
+    kind = kind_of_blocking(file);
+    if (kind != FileKind::other && ::getpid() == caller->executor->process) fiber = caller;
+  }
+  Fiber* fiber = nullptr;
+  FileKind kind = FileKind::other;
+};
+
+// Of one call of a fiber.
+class FileWait {
+ public:
+  FileWait(const Waiter& waiter, int file, short events, const char* call)
+      : fiber_(*waiter.fiber),
+        file_(file),
+        kind_(waiter.kind),
+        events_(events),
+        observer_(call, name_of(kind_), file) {}
+
+  // May nobody of this process make the file ready? Then the kernel is to block.
+  bool is_for_others() const { return !ends_in_this_process(file_, kind_, events_); }
+
+  // Suspends until the file is ready, or it turns out to be for others.
+  void until_ready() {
+    while (!is_ready(file_, events_)) {
+      if (first_ && is_for_others()) return;
+      fiber_.executor->wait_in_kernel(fiber_, observer_, std::exchange(first_, false));
+    }
+  }
+
+  // One call may not be enough: `piece` does it for what is left, from an offset on, and may answer EAGAIN.
+  template <class Piece>
+  ssize_t until_all(size_t bytes, const Piece& piece) {
+    size_t done = 0;
+    do {
+      until_ready();
+      const ssize_t moved = piece(done, bytes - done);
+      if (moved < 0 && errno == EAGAIN) continue;
+      if (moved <= 0) return done > 0 ? static_cast<ssize_t>(done) : moved;
+      done += static_cast<size_t>(moved);
+      changed();
+    } while (done < bytes);
+    return static_cast<ssize_t>(done);
+  }
+
+  // There is room now, or something to take: others look again.
+  void changed() { fiber_.executor->look_in_kernel(); }
+
+ private:
+  Fiber& fiber_;
+  const int file_;
+  const FileKind kind_;
+  const short events_;
+  const FileObserver observer_;
+  bool first_ = true;
+};
+
+// `take`: a call that takes something from the file.
+template <class Take>
+auto when_ready(int file, const char* call, const Take& take) {
+  const Waiter waiter(file);
+  if (waiter.fiber == nullptr) return take();
+  FileWait wait(waiter, file, POLLIN, call);
+  wait.until_ready();
+  const auto result = take();
+  const int error = errno;
+  wait.changed();
+  errno = error;
+  return result;
+}
+
+ssize_t write_to_pipe(const Waiter& waiter, int file, const void* data, size_t bytes) {
+  FileWait wait(waiter, file, POLLOUT, "write()");
+  // So much fits where there is room at all. Most pipes are stdout, and somebody reads along.
+  const bool fits = bytes <= PIPE_BUF && is_ready(file, POLLOUT);
+  if (!fits && wait.is_for_others()) return real_write(file, data, bytes);
+  return wait.until_all(bytes, [=](size_t from, size_t left) {
+    return real_write(file, static_cast<const char*>(data) + from, std::min(left, static_cast<size_t>(PIPE_BUF)));
+  });
+}
+
+ssize_t send_to_socket(const Waiter& waiter, int file, const void* data, size_t bytes, int flags, const char* call) {
+  FileWait wait(waiter, file, POLLOUT, call);
+  if (wait.is_for_others()) return real_send(file, data, bytes, flags);
+  return wait.until_all(bytes, [=](size_t from, size_t left) {
+    return real_send(file, static_cast<const char*>(data) + from, left, flags | MSG_DONTWAIT);
+  });
+}
+
+ssize_t receive_all(const Waiter& waiter, int file, void* data, size_t bytes, int flags) {
+  FileWait wait(waiter, file, POLLIN, "recv()");
+  if (wait.is_for_others()) return real_recv(file, data, bytes, flags);
+  return wait.until_all(bytes, [=](size_t from, size_t left) {
+    return real_recv(file, static_cast<char*>(data) + from, left, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
+  });
+}
+
+int lock_in_fiber(Fiber& fiber, int file, int operation) {
+  const FileObserver observer("flock()", "a file", file);
+  for (bool first = true;; first = false) {
+    const int result = real_flock(file, operation | LOCK_NB);
+    if (result == 0 || errno != EWOULDBLOCK) return result;
+    if (first && !is_locked_by_this_process(file)) return real_flock(file, operation);
+    fiber.executor->wait_in_kernel(fiber, observer, first);
+  }
+}
+
+}  // namespace
+
+ssize_t file_read(int file, void* data, size_t bytes) {
+  return when_ready(file, "read()", [=] { return real_read(file, data, bytes); });
+}
+
+ssize_t file_read_checked(int file, void* data, size_t bytes, size_t room) {
+  return when_ready(file, "read()", [=] { return real_read_checked(file, data, bytes, room); });
+}
+
+ssize_t file_recv(int file, void* data, size_t bytes, int flags) {
+  if ((flags & MSG_DONTWAIT) != 0) return real_recv(file, data, bytes, flags);
+  if ((flags & MSG_WAITALL) != 0) {
+    if (const Waiter waiter(file); waiter.fiber != nullptr) return receive_all(waiter, file, data, bytes, flags);
+  }
+  return when_ready(file, "recv()", [=] { return real_recv(file, data, bytes, flags); });
+}
+
+ssize_t file_recv_checked(int file, void* data, size_t bytes, size_t room, int flags) {
+  if (bytes > room) return real_recv_checked(file, data, bytes, room, flags);  // ends the process
+  return file_recv(file, data, bytes, flags);
+}
+
+ssize_t file_write(int file, const void* data, size_t bytes) {
+  const Waiter waiter(file);
+  if (waiter.fiber == nullptr) return real_write(file, data, bytes);
+  if (waiter.kind == FileKind::pipe) return write_to_pipe(waiter, file, data, bytes);
+  return send_to_socket(waiter, file, data, bytes, 0, "write()");
+}
+
+ssize_t file_send(int file, const void* data, size_t bytes, int flags) {
+  if ((flags & MSG_DONTWAIT) != 0) return real_send(file, data, bytes, flags);
+  const Waiter waiter(file);
+  if (waiter.fiber == nullptr) return real_send(file, data, bytes, flags);
+  return send_to_socket(waiter, file, data, bytes, flags, "send()");
+}
+
+int file_accept(int file, sockaddr* address, socklen_t* bytes) {
+  return when_ready(file, "accept()", [=] { return real_accept(file, address, bytes); });
+}
+
+int file_accept4(int file, sockaddr* address, socklen_t* bytes, int flags) {
+  return when_ready(file, "accept4()", [=] { return real_accept4(file, address, bytes, flags); });
+}
+
+int file_flock(int file, int operation) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr || ::getpid() != fiber->executor->process) return real_flock(file, operation);
+  if ((operation & (LOCK_NB | LOCK_UN)) == 0) return lock_in_fiber(*fiber, file, operation);
+  const int result = real_flock(file, operation);
+  if (result == 0) fiber->executor->look_in_kernel();
+  return result;
+}
+
+std::span<const Interposed> file_functions() {
+  static const std::array functions = {
+      Interposed{"read", reinterpret_cast<const void*>(file_read)},
+      Interposed{"__read_chk", reinterpret_cast<const void*>(file_read_checked)},
+      Interposed{"write", reinterpret_cast<const void*>(file_write)},
+      Interposed{"recv", reinterpret_cast<const void*>(file_recv)},
+      Interposed{"__recv_chk", reinterpret_cast<const void*>(file_recv_checked)},
+      Interposed{"send", reinterpret_cast<const void*>(file_send)},
+      Interposed{"accept", reinterpret_cast<const void*>(file_accept)},
+      Interposed{"accept4", reinterpret_cast<const void*>(file_accept4)},
+      Interposed{"flock", reinterpret_cast<const void*>(file_flock)},
+  };
+  return functions;
+}
+
+}  // namespace rehearse::exec::interpose
