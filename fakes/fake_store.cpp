@@ -33,6 +33,11 @@ void FakeStore::look() {
 }
 
 void FakeStore::set(const std::string& key, const std::vector<std::uint8_t>& value) {
+  exec::this_rank::preempt();
+  put(key, value);
+}
+
+void FakeStore::put(const std::string& key, const std::vector<std::uint8_t>& value) {
   state_->values_[key] = value;
   changed(key);
 }
@@ -40,10 +45,12 @@ void FakeStore::set(const std::string& key, const std::vector<std::uint8_t>& val
 void FakeStore::multiSet(const std::vector<std::string>& keys, const std::vector<std::vector<std::uint8_t>>& values) {
   TORCH_CHECK_VALUE(keys.size() == values.size(), "multiSet: ", keys.size(), " keys and ", values.size(),
                     " values; each key needs one value");
-  for (std::size_t i = 0; i < keys.size(); ++i) set(keys[i], values[i]);
+  exec::this_rank::preempt();
+  for (std::size_t i = 0; i < keys.size(); ++i) put(keys[i], values[i]);
 }
 
 void FakeStore::append(const std::string& key, const std::vector<std::uint8_t>& value) {
+  exec::this_rank::preempt();
   auto& held = state_->values_[key];
   held.insert(held.end(), value.begin(), value.end());
   changed(key);
@@ -51,13 +58,14 @@ void FakeStore::append(const std::string& key, const std::vector<std::uint8_t>& 
 
 std::vector<std::uint8_t> FakeStore::compareSet(const std::string& key, const std::vector<std::uint8_t>& expected,
                                                 const std::vector<std::uint8_t>& desired) {
+  exec::this_rank::preempt();
   const auto may_set = [&] {
     const auto found = state_->values_.find(key);
     return found == state_->values_.end() ? expected.empty() : found->second == expected;
   };
   if (!may_set()) look();
   if (may_set()) {
-    set(key, desired);
+    put(key, desired);
     return desired;
   }
   const auto found = state_->values_.find(key);
@@ -67,6 +75,7 @@ std::vector<std::uint8_t> FakeStore::compareSet(const std::string& key, const st
 std::vector<std::uint8_t> FakeStore::get(const std::string& key) { return std::move(multiGet({key}).front()); }
 
 std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std::string>& keys) {
+  exec::this_rank::preempt();
   const Wish wish{keys, false, "wait for"};
   if (first_missing(wish) == nullptr) look();
   // The look may have let somebody delete one, so wait in any case.
@@ -78,6 +87,7 @@ std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std
 }
 
 std::int64_t FakeStore::add(const std::string& key, std::int64_t amount) {
+  exec::this_rank::preempt();
   if (amount == 0) look();  // how c10d's own code polls a counter
   std::int64_t held = 0;
   const auto found = state_->values_.find(key);
@@ -89,12 +99,13 @@ std::int64_t FakeStore::add(const std::string& key, std::int64_t amount) {
   const std::string text = std::to_string(sum);
   std::vector<std::uint8_t> value(text.begin(), text.end());
   if (found == state_->values_.end() || found->second != value) {
-    set(key, value);
+    put(key, value);
   }
   return sum;
 }
 
 bool FakeStore::deleteKey(const std::string& key) {
+  exec::this_rank::preempt();
   const bool deleted = state_->values_.erase(key) > 0;
   if (!deleted) look();
   if (deleted) changed(key);
@@ -121,11 +132,13 @@ std::vector<std::string> FakeStore::listKeys() {
 }
 
 void FakeStore::queuePush(const std::string& key, const std::vector<std::uint8_t>& value) {
+  exec::this_rank::preempt();
   state_->queues_[key].push_back(value);
   changed(key);
 }
 
 std::vector<std::uint8_t> FakeStore::queuePop(const std::string& key, bool block) {
+  exec::this_rank::preempt();
   if (block) {
     const std::vector<std::string> keys{key};
     wait_until_there({keys, true, "queue pop from"}, timeout_);

@@ -42,6 +42,8 @@ class RankExecutor::Impl {
   void yield(Fiber& fiber);
   // As yield(), but throws nothing: where the world has ended, the fiber meets that at its next blocking call.
   void give_way(Fiber& fiber);
+  // See this_rank::preempt().
+  void preempt(Fiber& fiber) noexcept;
   void poll(Fiber& fiber, bool reads_clock);
 
   // Until others have done something. For a call that would block in the kernel (read() of a pipe) until another rank
@@ -108,6 +110,7 @@ class RankExecutor::Impl {
   void leave_for(Fiber& fiber, Fiber* next) noexcept;
   void switch_state(Fiber* to) noexcept;
   void resume_fibers();
+  void offer_stage(Fiber& fiber) noexcept;
 
   // idle.cpp: what happens when nobody can run
   void idle();

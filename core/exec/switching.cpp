@@ -96,6 +96,16 @@ void RankExecutor::Impl::give_way(Fiber& fiber) {
   fiber.looks = 0;
   fiber.clock_reads = 0;
   note_step();
+  offer_stage(fiber);
+}
+
+void RankExecutor::Impl::preempt(Fiber& fiber) noexcept {
+  if (!options.preempt || must_end(fiber) || runnable_.empty()) return;
+  offer_stage(fiber);
+}
+
+// To all that can run, this fiber among them.
+void RankExecutor::Impl::offer_stage(Fiber& fiber) noexcept {
   fiber.state = Fiber::State::runnable;
   runnable_.push(fiber.id);
   Fiber* const next = choose_next();

@@ -57,6 +57,10 @@ void yield() {
   fiber.executor->yield(fiber);
 }
 
+void preempt() noexcept {
+  if (Fiber* const fiber = current_fiber()) fiber->executor->preempt(*fiber);
+}
+
 void poll() {
   Fiber& fiber = require_fiber("this_rank::poll()");
   fiber.executor->poll(fiber, false);

@@ -27,7 +27,7 @@ Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::stri
   report.program = scenario.program;
   report.ranks = scenario.world.ranks;
   report.seed = scenario.world.seed;
-  report.schedule = scenario.world.schedule == Schedule::random ? "random" : "round_robin";
+  report.schedule = schedule_text(scenario.world);
   report.version = REHEARSE_VERSION;
   if (words.rank < 0) return report;
   const bool crashed = verdict == Verdict::crashed;

@@ -81,7 +81,7 @@ std::vector<std::string> options_given(const Arguments& arguments) {
 std::string banner(const sim::Scenario& scenario) {
   const auto& world = scenario.world;
   return fmt::format("rehearse {} program={} seed={} schedule={} ranks={}\n", REHEARSE_VERSION, scenario.program,
-                     world.seed, world.schedule == Schedule::random ? "random" : "round_robin", world.ranks);
+                     world.seed, schedule_text(world), world.ranks);
 }
 
 std::unique_ptr<Oracle> seeded_oracle(const WorldOptions& options) {

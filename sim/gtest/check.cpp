@@ -42,6 +42,7 @@ class Check {
     }
     if (environment.seed) options_.seed = *environment.seed;
     const std::uint64_t runs = environment.seed ? 1 : environment.runs;
+    decide_preempt(environment, runs > 1);
     for (std::uint64_t i = 0; i < runs; ++i, ++options_.seed) {
       if (!run_seed()) return;
     }
@@ -85,9 +86,18 @@ class Check {
     return simulate(oracle, again);
   }
 
+  // The environment comes before what the test says, and that before what many seeds bring with them.
+  void decide_preempt(const Environment& environment, bool many) {
+    const auto of_test = options_.preempt.value_or(false);
+    if (environment.preempt) options_.preempt = environment.preempt;
+    if (!options_.preempt && many) options_.preempt = true;
+    const auto decided = options_.preempt.value_or(false);
+    if (decided != of_test) preempt_ = fmt::format("REHEARSE_PREEMPT={:d} ", decided);
+  }
+
   // Returns whether all is well.
   bool run_seed() {
-    const auto again = fmt::format("REHEARSE_SEED={:#x} {}", options_.seed, identity_.command);
+    const auto again = fmt::format("{}REHEARSE_SEED={:#x} {}", preempt_, options_.seed, identity_.command);
     auto outcome = simulate_seed(again);
     const bool differs = twice_ && compare(outcome, again);
     outcome.report.replay = (differs ? "REHEARSE_CHECK_DETERMINISM=1 " : "") + again;
@@ -106,6 +116,7 @@ class Check {
   void replay(const sim::RunLog& log, const std::string& file) {
     if (!log.finished) return fail(fmt::format("{}: its run did not end; use REHEARSE_SEED={:#x}", file, log.seed));
     options_.seed = log.seed;
+    options_.preempt = log.finished->report.schedule.ends_with("+preempt");
     sim::ReplayOracle oracle(log.finished->decisions, sim::PastEnd::stop);
     const auto again = fmt::format("REHEARSE_REPLAY={} {}", file, identity_.command);
     try {
@@ -173,6 +184,7 @@ class Check {
   std::source_location where_;
   CheckIdentity identity_;
   std::string trace_directory_;
+  std::string preempt_;  // what the environment must say to do the same again; empty: nothing
   bool twice_ = false;
 };
 

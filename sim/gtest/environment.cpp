@@ -21,6 +21,12 @@ Environment read_environment(const std::function<const char*(const char* name)>&
     const char* value = get(name);
     return std::string(value == nullptr ? "" : value);
   };
+  const auto flag = [&](const char* name) -> std::optional<bool> {
+    const auto value = value_of(name);
+    if (value.empty()) return std::nullopt;
+    if (value != "0" && value != "1") refuse(name, value, "0 or 1");
+    return value == "1";
+  };
   Environment environment;
   if (const auto seed = value_of("REHEARSE_SEED"); !seed.empty()) {
     environment.seed = sim::parse_seed(seed);
@@ -31,10 +37,8 @@ Environment read_environment(const std::function<const char*(const char* name)>&
     if (!count || *count == 0) refuse("REHEARSE_RUNS", runs, "a number of seeds, 1 or more");
     environment.runs = *count;
   }
-  if (const auto twice = value_of("REHEARSE_CHECK_DETERMINISM"); !twice.empty()) {
-    if (twice != "0" && twice != "1") refuse("REHEARSE_CHECK_DETERMINISM", twice, "0 or 1");
-    environment.check_determinism = twice == "1";
-  }
+  environment.preempt = flag("REHEARSE_PREEMPT");
+  environment.check_determinism = flag("REHEARSE_CHECK_DETERMINISM").value_or(false);
   environment.replay = value_of("REHEARSE_REPLAY");
   environment.trace_directory = value_of("REHEARSE_TRACE");
   return environment;

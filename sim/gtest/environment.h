@@ -14,6 +14,7 @@ struct Environment {
   std::optional<std::uint64_t> seed;
   std::uint64_t runs = 1;
   std::string replay;  // empty: not asked
+  std::optional<bool> preempt;
   bool check_determinism = false;
   std::string trace_directory;  // empty: not asked
 };

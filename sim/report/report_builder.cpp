@@ -30,7 +30,7 @@ void add_facts(const WorldOptions& options, const RunRecord& record, Report& rep
   const exec::RunOutcome& outcome = record.outcome;
   report.ranks = options.ranks;
   report.seed = options.seed;
-  report.schedule = options.schedule == Schedule::random ? "random" : "round_robin";
+  report.schedule = schedule_text(options);
   report.version = REHEARSE_VERSION;
   report.identity = record.decisions.hash() ^ (record.events.hash() * 0x9E3779B97F4A7C15ull);
   report.decisions = record.decisions.decisions().size();

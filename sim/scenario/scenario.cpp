@@ -51,6 +51,7 @@ void read_world(Section& section, WorldOptions& world) {
   read_seed(section, world.seed);
   world.schedule =
       section.choice("schedule", {"random", "round_robin"}, 0) == 0 ? Schedule::random : Schedule::round_robin;
+  section.flag("preempt", world.preempt);
   section.quantity("timeout", "a duration of whole milliseconds, as in \"30min\", or \"0s\" for none", [&](auto text) {
     const auto parsed = units::parse_duration(text);
     const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(parsed.value_or(VirtualDuration(1)));

@@ -68,6 +68,12 @@ void Section::refuse(std::string_view key, const toml::node& node, std::string_v
 }
 
 void Section::flag(std::string_view key, bool& out) {
+  std::optional<bool> given;
+  flag(key, given);
+  if (given) out = *given;
+}
+
+void Section::flag(std::string_view key, std::optional<bool>& out) {
   const auto* node = find(key);
   if (node == nullptr) return;
   if (const auto value = node->value_exact<bool>()) {

@@ -62,6 +62,7 @@ class Section {
   const toml::node* find(std::string_view key);
 
   void flag(std::string_view key, bool& out);
+  void flag(std::string_view key, std::optional<bool>& out);
   void text(std::string_view key, std::string& out);
   // Both bounds inclusive.
   std::int64_t integer(std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most);

@@ -24,12 +24,12 @@ std::string value_text(const ParameterValue& value) {
 
 std::string world_table(const WorldOptions& world) {
   return fmt::format(
-      "\n[world]\nranks = {}\nseed = {}\nschedule = \"{}\"\ntimeout = \"{}\"\nbuffered_sends = {}\nstack = "
+      "\n[world]\nranks = {}\nseed = {}\nschedule = \"{}\"\n{}timeout = \"{}\"\nbuffered_sends = {}\nstack = "
       "\"{}\"\n"
       "steps_max = {}\n",
       world.ranks, seed(world.seed), world.schedule == Schedule::random ? "random" : "round_robin",
-      units::print_duration(world.timeout), world.buffered_sends, units::print_bytes(world.stack_bytes),
-      world.steps_max);
+      world.preempt ? fmt::format("preempt = {}\n", *world.preempt) : "", units::print_duration(world.timeout),
+      world.buffered_sends, units::print_bytes(world.stack_bytes), world.steps_max);
 }
 
 std::string network_table(const NetworkModel& network) {

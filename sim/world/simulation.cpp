@@ -66,6 +66,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle,
   const exec::ExecutorOptions execution{.ranks = options.ranks,
                                         .stack_bytes = options.stack_bytes,
                                         .steps_max = options.steps_max,
+                                        .preempt = options.preempt.value_or(false),
                                         .idle_looks_max = looks_of_a_livelock(options.ranks)};
   exec::RankExecutor executor(execution, decisions, clock, state, failures);
   NetworkCost costs(options.network, decisions);

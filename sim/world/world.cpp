@@ -40,6 +40,11 @@ WorldOptions checked(WorldOptions options) {
 
 }  // namespace
 
+std::string schedule_text(const WorldOptions& options) {
+  return std::string(options.schedule == Schedule::random ? "random" : "round_robin") +
+         (options.preempt.value_or(false) ? "+preempt" : "");
+}
+
 class World::Impl {
  public:
   explicit Impl(WorldOptions options) : options_(checked(std::move(options))) {}

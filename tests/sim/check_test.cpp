@@ -176,7 +176,24 @@ TEST(Environment, Runs_StopAtTheFirstThatFails) {
       failures_of([&] { check({.ranks = 1, .seed = 7}, [&](RankContext&) { EXPECT_LT(++worlds, 3); }); });
   EXPECT_EQ(worlds, 3);
   ASSERT_EQ(failures.size(), 1u);
-  EXPECT_THAT(message(failures[0]), HasSubstr("replay: REHEARSE_SEED=0x9 "));
+  EXPECT_THAT(message(failures[0]), HasSubstr("replay: REHEARSE_PREEMPT=1 REHEARSE_SEED=0x9 "));
+}
+
+// Its seeds are those of a sweep, so a seed alone must be asked for it; the log knows.
+TEST(Environment, Runs_ArePreemptedUnlessTheTestSaysOtherwise) {
+  const auto schedule_of = [](std::optional<bool> preempt) {
+    const auto failures = failures_of([&] {
+      check({.ranks = 2, .preempt = preempt}, [](RankContext& ctx) { ctx.expect(false, "the schedule is told"); });
+    });
+    return failures.empty() ? std::string() : message(failures[0]);
+  };
+  EXPECT_THAT(schedule_of({}), HasSubstr("schedule=random\n"));
+  const Variable runs("REHEARSE_RUNS", "2");
+  EXPECT_THAT(schedule_of({}), HasSubstr("schedule=random+preempt\n"));
+  EXPECT_THAT(schedule_of(false), HasSubstr("schedule=random\n"));
+  EXPECT_THAT(schedule_of(true), HasSubstr("\nreplay: REHEARSE_SEED=0x1 "));
+  const Variable preempt("REHEARSE_PREEMPT", "0");
+  EXPECT_THAT(schedule_of(true), HasSubstr("\nreplay: REHEARSE_PREEMPT=0 REHEARSE_SEED=0x1 "));
 }
 
 // The body keeps state outside of the ranks: the second run finds it changed.

@@ -74,6 +74,7 @@ const Key kKeys[] = {
       {"\"9999999999h\"", "\"9999999999h\""},
       {"\"1e400s\"", "\"1e400s\""},
       {"\"nans\"", "\"nans\""}}},
+    {"world", "preempt", "true or false", {kZero, kWords, kNothing, {"\"true\"", "\"true\""}}},
     {"world", "buffered_sends", "true or false", {kZero, kWords, kNothing, {"\"true\"", "\"true\""}}},
     {"world",
      "stack",

@@ -184,7 +184,7 @@ trace = "yes"
                   "lm.toml:9: [world] stack is 8; it takes a size from 64KiB to 16GiB, as in \"8MiB\"",
                   "lm.toml:10: [world] steps_max is 0; it takes an integer from 1 to 9223372036854775807",
                   "lm.toml:11: there is no key \"rank\" in [world] (did you mean \"ranks\"?); it has ranks, seed, "
-                  "schedule, timeout, buffered_sends, stack, steps_max",
+                  "schedule, preempt, timeout, buffered_sends, stack, steps_max",
                   "lm.toml:13: [network] latency is \"5\"; it takes a duration in ns, us, ms, s, min or h, as in "
                   "\"5us\"",
                   "lm.toml:14: [network] bandwidth is \"fast\"; it takes a bandwidth, as in \"50GB/s\" or "

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "preempt.h"
 #include "real.h"
 #include "time_map.h"
 #include "world_state.h"
@@ -184,6 +185,7 @@ int mutex_lock(pthread_mutex_t* mutex) {
     if (t_native_fiber != nullptr) return lock_in_section(*t_native_fiber, mutex);
     return real_lock(mutex);
   }
+  preempt_users_call(*fiber, __builtin_return_address(0));
   if (mutex->__data.__kind == PTHREAD_MUTEX_NORMAL && real_trylock(mutex) == 0) [[likely]] {
     mutex->__data.__owner = fiber->owner_tag;
     return 0;
@@ -197,6 +199,7 @@ int mutex_trylock(pthread_mutex_t* mutex) {
     Fiber* const again = owner_in_section(*mutex);
     return again != nullptr ? try_lock(*again, *mutex, false) : real_trylock(mutex);
   }
+  preempt_users_call(*fiber, __builtin_return_address(0));
   const int result = try_lock(*fiber, *mutex, false);
   if (result == EBUSY) look_in_vain(*fiber);
   return result;
@@ -221,7 +224,9 @@ int mutex_unlock(pthread_mutex_t* mutex) {
   if (fiber == nullptr) fiber = owner_in_section(*mutex);
   if (fiber == nullptr) [[likely]]
     return real_unlock(mutex);
-  return unlock_mutex(*fiber, mutex);
+  const int result = unlock_mutex(*fiber, mutex);
+  if (fiber == current_fiber()) preempt_users_call(*fiber, __builtin_return_address(0));
+  return result;
 }
 
 std::span<const Interposed> mutex_functions() {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "preempt.h"
 #include "real.h"
 #include "time_map.h"
 #include "world_state.h"
@@ -102,8 +103,9 @@ int timed_lock_in_fiber(Fiber& fiber, Rwlock* lock, Mode& mode, clockid_t clock,
   return lock_in_fiber(fiber, lock, mode, to_deadline(until, *at_zero));
 }
 
-int lock_here(Rwlock* lock, Mode& mode) {
+int lock_here(Rwlock* lock, Mode& mode, void* caller) {
   Fiber* const fiber = current_fiber();
+  if (fiber != nullptr) preempt_users_call(*fiber, caller);
   return fiber == nullptr ? mode.lock(lock) : lock_in_fiber(*fiber, lock, mode);
 }
 
@@ -129,13 +131,13 @@ int clock_lock_here(Rwlock* lock, Mode& mode, clockid_t clock, const timespec* u
 
 }  // namespace
 
-int rwlock_rdlock(Rwlock* lock) { return lock_here(lock, g_read); }
+int rwlock_rdlock(Rwlock* lock) { return lock_here(lock, g_read, __builtin_return_address(0)); }
 int rwlock_tryrdlock(Rwlock* lock) { return try_lock_here(lock, g_read); }
 int rwlock_timedrdlock(Rwlock* lock, const timespec* until) { return timed_lock_here(lock, g_read, until); }
 int rwlock_clockrdlock(Rwlock* lock, clockid_t clock, const timespec* until) {
   return clock_lock_here(lock, g_read, clock, until);
 }
-int rwlock_wrlock(Rwlock* lock) { return lock_here(lock, g_write); }
+int rwlock_wrlock(Rwlock* lock) { return lock_here(lock, g_write, __builtin_return_address(0)); }
 int rwlock_trywrlock(Rwlock* lock) { return try_lock_here(lock, g_write); }
 int rwlock_timedwrlock(Rwlock* lock, const timespec* until) { return timed_lock_here(lock, g_write, until); }
 int rwlock_clockwrlock(Rwlock* lock, clockid_t clock, const timespec* until) {
@@ -149,6 +151,7 @@ int rwlock_unlock(Rwlock* lock) {
   world.rwlock_holds.remove(lock);
   const int result = real_unlock(lock);
   if (!world.locks.empty()) world.locks.notify_all(lock);
+  preempt_users_call(*fiber, __builtin_return_address(0));
   return result;
 }
 

@@ -107,8 +107,7 @@ int jobs_of(const Arguments& arguments) {
 
 std::string banner(const sim::Scenario& scenario, const Arguments& arguments, int jobs) {
   return fmt::format("rehearse {} program={} seeds={} schedule={} ranks={} jobs={}\n", REHEARSE_VERSION,
-                     scenario.program, to_string(*arguments.seeds),
-                     scenario.world.schedule == Schedule::random ? "random" : "round_robin", scenario.world.ranks,
+                     scenario.program, to_string(*arguments.seeds), schedule_text(scenario.world), scenario.world.ranks,
                      jobs);
 }
 
@@ -142,13 +141,14 @@ bool leave_junit(const std::string& file, const SweepOutcome& outcome) {
 }  // namespace
 
 int sweep(const Arguments& arguments, Console& console) {
-  const auto scenario = scenario_of(arguments);
+  auto scenario = scenario_of(arguments);
   if (scenario.world.schedule == Schedule::round_robin && arguments.seeds->count() > 1) {
     throw UsageError(
         fmt::format("{}: [world] schedule is \"round_robin\", which takes the same way whatever the seed; "
                     "a sweep needs \"random\"",
                     arguments.operand));
   }
+  if (!scenario.world.preempt) scenario.world.preempt = true;
   require_junit(arguments.junit);
   const int jobs = jobs_of(arguments);
   prepare_sweep_folder(scenario.output.directory, *arguments.seeds);

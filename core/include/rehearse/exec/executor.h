@@ -26,6 +26,9 @@ struct ExecutorOptions {
   // A run of more switches than this ends as Ending::step_budget.
   std::uint64_t steps_max = 1'000'000'000;
 
+  // Calls that never block may switch, too; see this_rank::preempt().
+  bool preempt = false;
+
   // Rounds in which nobody did anything but look (see this_rank::poll) before the run ends as Ending::livelock:
   // looks at state alone, and looks that let virtual time pass (clock reads, sleeps). A loop of pauses of a millisecond
   // comes past c10d's default timeout of 30 minutes.

@@ -24,6 +24,10 @@ VirtualTime now();
 // Lets others run; a scheduling point.
 void yield();
 
+// Where ExecutorOptions::preempt is on, the oracle may let others run first; else nothing. For calls that never block
+// and yet race with those of other ranks: writes to a store, locks. Neither a step nor a look.
+void preempt() noexcept;
+
 // A look at something that may or may not have changed (isCompleted(), Store::check(), a clock read in a loop). The
 // first look after the rank has done something else returns at once; further looks let the other ranks run, then
 // timers and (if the rank reads the clock) the clock. When nothing can ever change, the world ends as a livelock; where

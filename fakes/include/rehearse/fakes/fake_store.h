@@ -110,6 +110,7 @@ class FakeStore final : public c10d::Store {
   void wait_for(const std::string& missing, const Wish& wish, std::chrono::milliseconds timeout,
                 std::optional<VirtualTime> deadline);
   [[noreturn]] void time_out(const Wish& wish, std::chrono::milliseconds timeout) const;
+  void put(const std::string& key, const std::vector<std::uint8_t>& value);
   void changed(const std::string& key);
   void look();
 

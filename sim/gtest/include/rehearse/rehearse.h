@@ -32,6 +32,8 @@
 //   REHEARSE_RUNS=N                  run with N seeds, from the options' on; stop at the first that fails
 //   REHEARSE_REPLAY=run.rlog         the check that wrote this log replays it; others run as usual (a program
 //                                    of which no check wrote it says so on stderr)
+//   REHEARSE_PREEMPT=1               calls that never block (of stores, locks, unlocks) may switch, too; 0: they may
+//                                    not. REHEARSE_RUNS brings it along, unless the options or this say otherwise.
 //   REHEARSE_CHECK_DETERMINISM=1     run each seed twice; another way the second time is a failure
 //   REHEARSE_TRACE=DIR               write a trace of each check's last run to DIR/<Suite.Test>.json
 //

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <rehearse/comm/communicators.h>
@@ -25,6 +26,9 @@ struct WorldOptions {
   int ranks = 2;
   std::uint64_t seed = 1;
   Schedule schedule = Schedule::random;
+  // May calls that never block switch, too: those of a store, and the program's own locks and unlocks? It finds races
+  // between such calls, and makes more choices. Nothing: where many seeds are tried (a sweep, REHEARSE_RUNS).
+  std::optional<bool> preempt = {};
   sim::NetworkModel network = {};
 
   // Of collectives, point-to-point operations and store waits, in virtual time.
@@ -44,6 +48,9 @@ struct WorldOptions {
   // were called. The body runs twice then.
   bool explain_failures = true;
 };
+
+// As reports and banners name it: "random", "round_robin+preempt".
+std::string schedule_text(const WorldOptions& options);
 
 // The ranks of one job, simulated in this process and thread.
 //
