@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include <unistd.h>
@@ -17,6 +18,7 @@
 
 #include "exec/torch_state/process_settings.h"
 #include "exec/torch_state/rank_generators.h"
+#include "exec/torch_state/tcp_store.h"
 #include "exec/torch_state/thread_exit.h"
 #include "exec/torch_state/tls_exchange.h"
 #include "exec/torch_state/tls_layout.h"
@@ -50,18 +52,26 @@ bool is_default(const at::RecordFunctionTLS& settings) {
   return settings.tls_record_function_enabled_ && settings.sorted_tls_callbacks_.empty();
 }
 
+void require_interposed(bool is_ours, const std::string& what) {
+  if (is_ours) return;
+  throw TorchStateError(TorchStateError::Reason::interposer_missing, "",
+                        "the executable does not export " + what +
+                            ". Link rehearse::core into the executable itself, with default symbol visibility and no "
+                            "version script that hides it.");
+}
+
 }  // namespace
 
 class TorchRankState::Impl {
  public:
   explicit Impl(TorchStateOptions options)
       : layout_(tls_layout()), generators_(options.seed, options.same_seed_on_all_ranks) {
-    if (!thread_exit_is_interposed()) {
-      throw TorchStateError(TorchStateError::Reason::interposer_missing, "",
-                            "the executable does not export __cxa_thread_atexit, so thread-local objects of ranks "
-                            "would outlive them. Link rehearse::core into the executable itself, with default "
-                            "symbol visibility and no version script that hides it.");
-    }
+    require_interposed(thread_exit_is_interposed(),
+                       "__cxa_thread_atexit, so thread-local objects of ranks would "
+                       "outlive them");
+    require_interposed(tcp_store_is_interposed(),
+                       "the constructor of c10d::TCPStore, so a rank that makes one would "
+                       "stop all ranks");
     resolve();
     settings_.emplace(options.single_threaded_ops);
   }
