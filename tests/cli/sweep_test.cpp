@@ -62,7 +62,7 @@ TEST_F(Sweep, GoodProgram_IsOk) {
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_EQ(finished.err, "");
   EXPECT_EQ(finished.out,
-            "rehearse 0.1.0 program=sum seeds=1..20 schedule=random ranks=4 jobs=2\n"
+            "rehearse 0.1.0 program=sum seeds=1..20 schedule=random+preempt ranks=4 jobs=2\n"
             "OK: 20 seeds of sum found nothing (20 different runs)\n");
   EXPECT_EQ(seed_folders("sum"), std::set<std::string>{});
 }
@@ -160,7 +160,7 @@ TEST_F(Sweep, WorkerThatDies_IsAFailingSeed) {
   EXPECT_EQ(alone.exit_code, 9);
   EXPECT_THAT(alone.out, HasSubstr("\nCRASHED: rank 3 ended the process by SIGSEGV"));
   // Nobody knows what it had counted.
-  EXPECT_THAT(alone.out, HasSubstr(" schedule=random\nfiles: "));
+  EXPECT_THAT(alone.out, HasSubstr(" schedule=random+preempt\nfiles: "));
 }
 
 TEST_F(Sweep, Junit_HasACaseForEachSeed) {

@@ -48,10 +48,10 @@ class TimeLimit : public ::testing::Test {
 
 // The rank that computes says where; the other seeds' bugs are those of a sweep in which nobody does.
 TEST_F(TimeLimit, SeedThatComputesForEver_FailsAndTheOthersGoOn) {
-  scenario("races");
+  scenario("races", "preempt = false\n");
   const auto before = bugs_by_verdict(sweep("races", {"--seeds=3..7", "--json"}).out);
   ASSERT_TRUE(before.contains("DEADLOCK") && before.contains("RANK FAILED"));
-  scenario("races", "[parameters]\nmay_compute = true\n");
+  scenario("races", "preempt = false\n[parameters]\nmay_compute = true\n");
   const auto finished = sweep("races", {"--seeds=3..7", "--json", "--time-limit=1", "--junit=out.xml", "--jobs=2"});
   const auto after = bugs_by_verdict(finished.out);
   EXPECT_EQ(after.size(), 2u);
@@ -92,7 +92,7 @@ TEST_F(TimeLimit, SeedThatSwitchesForEver_SaysWhereItsRanksAre) {
 }
 
 TEST_F(TimeLimit, WhereEverySeedEnds_ChangesNothing) {
-  scenario("races");
+  scenario("races", "preempt = false\n");
   const auto without = sweep("races", {"--seeds=1..20", "--json"});
   const auto with = sweep("races", {"--seeds=1..20", "--json", "--time-limit=1000"});
   EXPECT_EQ(with.out, without.out);
