@@ -87,6 +87,18 @@ std::vector<Frame> CallSite::user_frames() const { return user_frames_up_to(addr
 
 std::string CallSite::describe() const { return exec::describe(user_frame()); }
 
+std::string CallSite::how_to_see_lines() const {
+  bool unknown = false;
+  for (void* address : addresses_) {
+    if (in_foreign_library(address)) continue;
+    for (const ResolvedFrame& resolved : resolve(address)) {
+      if (resolved.users_own) return resolved.frame.file.empty() ? "compile with -g1 to see lines" : "";
+      unknown = unknown || resolved.unknown;
+    }
+  }
+  return unknown ? "compile with -g1, and do not strip the program, to see functions and lines" : "";
+}
+
 std::string describe(const Frame& frame) {
   const std::string function = short_name(frame.function);
   if (frame.file.empty()) return function;

@@ -38,6 +38,21 @@ std::string_view operator_at(std::string_view text) {
   return text.substr(0, end);
 }
 
+// The text between the brackets that `text[open]` opens.
+std::string_view inside(std::string_view text, std::size_t open) {
+  const std::size_t end = behind_group(text, open);
+  return text.substr(open + 1, end - open - 2);
+}
+
+// Where the first comma outside of all brackets is; npos: there is none.
+std::size_t outer_comma(std::string_view list) {
+  for (std::size_t k = 0; k < list.size(); ++k) {
+    if (list[k] == ',') return k;
+    if (list[k] == '(' || list[k] == '<' || list[k] == '{') k = behind_group(list, k) - 1;
+  }
+  return std::string_view::npos;
+}
+
 bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 }  // namespace
@@ -84,6 +99,23 @@ std::string short_name(std::string_view function) {
   // All that is left of an inlined lambda without full debug information.
   if (name == "operator()") name = "lambda";
   return name;
+}
+
+std::string_view wrapped_callable(std::string_view function) {
+  constexpr std::string_view kFunction = "std::_Function_handler<";
+  constexpr std::string_view kThread = "std::thread::_Invoker<std::tuple<";
+  std::string_view callable;
+  if (function.starts_with(kFunction)) {
+    const auto arguments = inside(function, kFunction.size() - 1);
+    const auto comma = outer_comma(arguments);
+    if (comma != std::string_view::npos) callable = arguments.substr(comma + 1);
+  } else if (const auto at = function.find(kThread); function.starts_with("std::thread::") && at != function.npos) {
+    const auto arguments = inside(function, at + kThread.size() - 1);
+    callable = arguments.substr(0, outer_comma(arguments));
+  }
+  while (callable.starts_with(' ')) callable.remove_prefix(1);
+  while (callable.ends_with(' ')) callable.remove_suffix(1);
+  return callable.find("(*)") == std::string_view::npos ? callable : std::string_view();
 }
 
 std::string_view outermost_name(std::string_view mangled) {

@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdio>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "exec/call_site/line_table.h"
 #include "exec/call_site/own_sources.h"
@@ -19,9 +22,13 @@
 namespace rehearse::exec {
 namespace {
 
+// By the beginning of their names; whole words, for a user's library may well be called libtorch_extension.so.
 constexpr std::string_view kForeignLibraries[] = {
-    "libtorch", "libc10.", "libc10_", "libstdc++.", "libc++",   "libc.",     "libm.",    "libgcc_s.",  "libpthread.",
-    "libdl.",   "librt.",  "libgomp", "libboost_",  "libasan.", "libubsan.", "ld-linux", "linux-vdso", "libcud",
+    "libtorch.", "libtorch_cpu.", "libtorch_cuda.", "libtorch_cuda_", "libtorch_python.", "libtorch_global_deps.",
+    "libc10.",   "libc10_",       "libstdc++.",     "libc++.",        "libc++abi.",       "libc.",
+    "libm.",     "libgcc_s.",     "libpthread.",    "libdl.",         "librt.",           "libgomp",
+    "libboost_", "libasan.",      "libubsan.",      "ld-linux",       "linux-vdso",       "libcudart",
+    "libcudnn",  "libcuda.",      "libcublas",      "libcufft",       "libcusparse",
 };
 
 constexpr std::string_view kForeignNamespaces[] = {
@@ -61,10 +68,25 @@ std::string own_path() {
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
+// Of a library that was opened by a relative path, which says nothing once the program has changed its folder.
+std::string mapped_path(std::uintptr_t address) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2 || address < begin || address >= end) continue;
+    const auto path = line.find('/');
+    return path != std::string::npos ? line.substr(path) : std::string();
+  }
+  return {};
+}
+
 Module module_of(std::uintptr_t address) {
   Module module{.path = {}, .address = address};
   dl_iterate_phdr(visit, &module);
   if (module.found && module.path.empty()) module.path = own_path();
+  if (module.found && module.path.find('/') != 0 && module.path.find('/') != std::string::npos) {
+    if (auto path = mapped_path(address); !path.empty()) module.path = std::move(path);
+  }
   return module;
 }
 
@@ -125,20 +147,30 @@ bool is_users_own(const SourceFrame& frame) {
          std::end(kForeignNamespaces);
 }
 
+ResolvedFrame resolved(const SourceFrame& source) {
+  std::string name = demangled(source.mangled.empty() ? source.qualified : source.mangled);
+  if (source.file.empty()) {
+    // Without line tables nothing tells that a lambda was inlined, but for the name of what called it.
+    const auto callable = wrapped_callable(name);
+    if (!callable.empty()) {
+      const SourceFrame inlined{.mangled = {}, .qualified = std::string(callable), .file = {}, .line = 0, .unit = {}};
+      return {{inlined.qualified, "", 0}, is_users_own(inlined), false};
+    }
+  }
+  return {{std::move(name), source.file, source.line}, is_users_own(source), false};
+}
+
 std::vector<ResolvedFrame> look_up(std::uintptr_t address) {
   const Module module = module_of(address);
   std::vector<ResolvedFrame> frames;
   const bool foreign = is_foreign(module);
   if (module.found && !foreign) {
-    for (const SourceFrame& source : line_table_of(module).lookup(address)) {
-      const std::string& name = source.mangled.empty() ? source.qualified : source.mangled;
-      frames.push_back({{demangled(name), source.file, source.line}, is_users_own(source)});
-    }
+    for (const SourceFrame& source : line_table_of(module).lookup(address)) frames.push_back(resolved(source));
   }
   if (frames.empty()) {
     Dl_info info;
     const bool named = dladdr(reinterpret_cast<void*>(address), &info) != 0 && info.dli_sname != nullptr;
-    frames.push_back({{named ? demangled(info.dli_sname) : "??", "", 0}, false});
+    frames.push_back({{named ? demangled(info.dli_sname) : "??", "", 0}, false, module.found && !foreign && !named});
   }
   return frames;
 }

@@ -12,6 +12,7 @@ namespace rehearse::exec {
 struct ResolvedFrame {
   Frame frame;
   bool users_own = false;  // neither of LibTorch, the C++ library, Boost nor Rehearse
+  bool unknown = false;    // of a file that may be the user's, and that does not say what is there
 };
 
 // The functions at a return address, innermost first: more than one where the compiler inlined. Never empty;
@@ -32,6 +33,11 @@ std::string demangled(const std::string& name);
 // "main::step" for "void main::step<float>(at::Tensor const&) [clone .isra.0]": what a reader recognises in a
 // report.
 std::string short_name(std::string_view function);
+
+// What std::function or std::thread calls, from the (demangled) name of the function of theirs into which it may have
+// been inlined: "main::{lambda()#1}" for "std::_Function_handler<void (), main::{lambda()#1}>::_M_invoke(...)". Empty
+// for others, and where that is no function of its own (a pointer).
+std::string_view wrapped_callable(std::string_view function);
 
 // The outermost name of a function, from its mangled name: "torch" for _ZN5torch3nn6Linear7forwardE..., also
 // for the functions local to it; "std" for all abbreviations of the C++ library; empty for C.

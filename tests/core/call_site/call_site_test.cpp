@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/exec/call_site.h>
 
+#include <dlfcn.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -10,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "exec/call_site/symbolize.h"
+#include "without_lines.h"
 
 // User code is in no namespace of ours: those are left out of user_frame().
 using rehearse::exec::CallSite;
@@ -173,6 +177,61 @@ TEST(SymbolNames, ShortName_KeepsWhatAReaderRecognises) {
   EXPECT_EQ(short_name("app::Matrix::operator()(int, int)"), "app::Matrix::operator()");
   EXPECT_EQ(short_name("app::operator<<(std::ostream&, app::Model const&)"), "app::operator<<");
   EXPECT_EQ(short_name("app::operator==(int, int)"), "app::operator==");
+}
+
+TEST(SymbolNames, WrappedCallable_IsWhatTheLibraryCalls) {
+  using rehearse::exec::wrapped_callable;
+  EXPECT_EQ(
+      wrapped_callable("std::_Function_handler<void (rehearse::RankContext&), "
+                       "Suite_Case_Test::TestBody()::{lambda(rehearse::RankContext&)#1}>::_M_invoke(std::_Any_data "
+                       "const&, rehearse::RankContext&)"),
+      "Suite_Case_Test::TestBody()::{lambda(rehearse::RankContext&)#1}");
+  EXPECT_EQ(
+      wrapped_callable("std::_Function_handler<void (), app::Step<int, float> >::_M_invoke(std::_Any_data const&)"),
+      "app::Step<int, float>");
+  EXPECT_EQ(
+      wrapped_callable("std::thread::_State_impl<std::thread::_Invoker<std::tuple<app::load()::{lambda()#1}, int> "
+                       "> >::_M_run()"),
+      "app::load()::{lambda()#1}");
+  EXPECT_EQ(
+      wrapped_callable("std::_Function_handler<void (int), void (*)(int)>::_M_invoke(std::_Any_data const&, int&&)"),
+      "");
+  EXPECT_EQ(wrapped_callable("app::train(int)"), "");
+}
+
+TEST(CallSite, HowToSeeLines_IsNothingWhereThereAre) {
+  int line = 0;
+  EXPECT_EQ(train_step(line).how_to_see_lines(), "");
+  EXPECT_EQ(CallSite().how_to_see_lines(), "");
+}
+
+// Compiled without line tables, into a function of the C++ library where the compiler inlines it.
+TEST(CallSite, WithoutLineTables_FunctionsAreNamedAndTheReportSaysWhatToCompileWith) {
+  const auto site = without_lines::in_a_function();
+  EXPECT_THAT(site.describe(), EndsWith("without_lines::in_a_function::lambda"));
+  EXPECT_EQ(site.user_frame().file, "");
+  EXPECT_EQ(site.how_to_see_lines(), "compile with -g1 to see lines");
+  EXPECT_EQ(without_lines::in_a_named_function().describe(), "without_lines::in_a_named_function");
+}
+
+CallSite seen_by_plugin;
+
+// Opened by a relative path, under a name that begins like one of LibTorch's, and in another folder by the time that
+// its lines are asked for.
+TEST(CallSite, CodeLoadedByDlopen_HasLines) {
+  const auto folder = std::filesystem::current_path();
+  std::filesystem::current_path(CALL_SITE_PLUGIN_FOLDER);
+  void* const library = dlopen("./libtorch_extension.so", RTLD_NOW);
+  std::filesystem::current_path(folder);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const auto call_back = reinterpret_cast<void (*)(void (*)())>(dlsym(library, "call_back"));
+  ASSERT_NE(call_back, nullptr);
+  call_back([] { seen_by_plugin = CallSite::capture(); });
+  const auto frames = seen_by_plugin.user_frames();
+  ASSERT_GE(frames.size(), 2u);
+  EXPECT_THAT(frames[1].file, EndsWith("tests/core/call_site/plugin.cpp"));
+  EXPECT_EQ(frames[1].line, 4);
+  EXPECT_EQ(frames[1].function, "call_back");
 }
 
 TEST(SymbolNames, OutermostName_SeesThroughMangling) {

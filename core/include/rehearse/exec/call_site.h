@@ -53,6 +53,9 @@ class CallSite {
   // user_frame() in words; empty when there is none.
   std::string describe() const;
 
+  // What to compile with, where the user's code has no line here; empty where nothing is missing.
+  std::string how_to_see_lines() const;
+
   // Equal stacks are equal. The order differs from process to process: for lookup only.
   auto operator<=>(const CallSite&) const = default;
 

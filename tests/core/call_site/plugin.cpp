@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A user's library, opened by dlopen().
+extern "C" void call_back(void (*function)()) {
+  function();
+  asm volatile("" ::: "memory");
+}
