@@ -98,6 +98,7 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   interpose::require_installed();
   StackOverflowGuard overflow_guard;
   install_terminate_handler();
+  note_forks();
   if (host_ != nullptr) throw std::logic_error("RankExecutor::run() was called twice; make another executor");
   host_ = boost::fibers::context::active();
   host_asan_.set_bounds_of_this_thread();
@@ -111,7 +112,10 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   create_ranks(body);
   while (alive_ > 0) {
     if (mains_alive_ == 0) stop(Ending::all_returned, {});
-    if (interrupt_requested()) stop(Ending::interrupted, "interrupted");
+    if (interrupt_requested()) {
+      leave_if_forked();
+      stop(Ending::interrupted, "interrupted");
+    }
     if (ending_) {
       finish_world();
     } else if (!runnable_.empty()) {

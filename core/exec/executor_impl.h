@@ -22,6 +22,9 @@ namespace interpose {
 struct WorldState;
 }
 
+// From the first world on, a process that a rank forks is ended when it comes to a switch.
+void note_forks();
+
 // The executor's inside. The thread's main context is the scheduler's own context ("the host"): it sleeps in
 // run() while fibers run, and is resumed when none can, to fire timers, let time pass, or end the world.
 class RankExecutor::Impl {
@@ -99,6 +102,8 @@ class RankExecutor::Impl {
   void enter(Fiber& fiber, std::function<void()>& work) noexcept;
   void run_body(Fiber& fiber, const std::function<void()>& work) noexcept;
   void record_failure(Fiber& fiber, std::exception_ptr error, CallSite thrown_at);
+  // The exception from which the running fiber unwinds, with its text.
+  static std::optional<Unwinding> unwinding();
   void end(Fiber& fiber) noexcept;
   void note_ended(Fiber& fiber) noexcept;
   void run_posted(int rank);
@@ -111,6 +116,8 @@ class RankExecutor::Impl {
   void switch_state(Fiber* to) noexcept;
   void resume_fibers();
   void offer_stage(Fiber& fiber) noexcept;
+  // Ends the process that a rank has forked: it has a copy of all ranks, and would run the world a second time.
+  void leave_if_forked() const noexcept;
 
   // idle.cpp: what happens when nobody can run
   void idle();

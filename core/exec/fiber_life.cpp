@@ -109,6 +109,12 @@ void RankExecutor::Impl::run_body(Fiber& fiber, const std::function<void()>& wor
   if (fiber.is_main()) outcome_.ranks[static_cast<std::size_t>(fiber.rank)] = rank_failed ? RankEnd::failed : result;
 }
 
+std::optional<Unwinding> RankExecutor::Impl::unwinding() {
+  auto under_way = exception_under_way();
+  if (under_way) under_way->what = text_of(under_way->error);
+  return under_way;
+}
+
 void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error, CallSite thrown_at) {
   // A choice within the rank's call: not the rank's failure, whatever libraries made of the exception on its way.
   if (decisions.failure()) return stop(Ending::stopped, "the oracle failed");
@@ -119,6 +125,7 @@ void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error, 
   failure.thrown_at = std::move(thrown_at);
   failure.at = clock.now();
   failure.gave_up = ranks_[static_cast<std::size_t>(fiber.rank)].gave_up;
+  failure.unwinding = unwinding();
   outcome_.failures.push_back(failure);
   ranks_[static_cast<std::size_t>(fiber.rank)].failed = true;
   if (sink.on_rank_failure(failure) == FailureSink::Verdict::end_world) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/exec/signal_io.h>
+#include <rehearse/exec/stack_fault.h>
 
 #include "executor_impl.h"
 #include "stack_pool.h"
@@ -19,13 +20,12 @@ namespace {
 struct sigaction g_previous_action{};
 
 void on_fault(int signal, siginfo_t* info, void* context) {
-  const Fiber* const fiber = fiber_of_thread();
-  if (fiber != nullptr && StackPool::in_guard_page(fiber->stack, info->si_addr)) {
+  if (const auto stack_bytes = overflowed_stack_bytes(info->si_addr)) {
     char line[256];
     const auto end = fmt::format_to_n(line, sizeof line,
                                       "rehearse: stack overflow on rank {}: its fiber's stack has {} KiB; raise "
                                       "`stack_bytes` in the world's options (`stack` under [world] in a scenario)\n",
-                                      fiber->rank, fiber->executor->options.stack_bytes >> 10);
+                                      fiber_of_thread()->rank, stack_bytes >> 10);
     write_at_once(STDERR_FILENO, line, std::min(end.size, sizeof line));
   }
   if ((g_previous_action.sa_flags & SA_SIGINFO) != 0) {
@@ -39,6 +39,12 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 }
 
 }  // namespace
+
+std::size_t overflowed_stack_bytes(const void* address) noexcept {
+  const Fiber* const fiber = fiber_of_thread();
+  if (fiber == nullptr || !StackPool::in_guard_page(fiber->stack, address)) return 0;
+  return fiber->executor->options.stack_bytes;
+}
 
 StackOverflowGuard::StackOverflowGuard() {
   // A handler on the stack that has just overflowed could not run.

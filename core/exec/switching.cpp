@@ -31,6 +31,7 @@ Fiber* RankExecutor::Impl::choose_next() noexcept {
       return nullptr;
     }
     if (interrupt_requested()) {
+      leave_if_forked();
       stop(Ending::interrupted, "interrupted");
       return nullptr;
     }

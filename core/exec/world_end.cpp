@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a world ends, and how its fibers meet that.
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <rehearse/exec/interrupt.h>
+#include <rehearse/exec/signal_io.h>
 #include <rehearse/exec/throw_site.h>
 
 #include "executor_impl.h"
 
 namespace rehearse::exec {
+namespace {
+
+int g_forked_by = -1;  // in a process that a rank has forked
+
+}  // namespace
 
 void RankExecutor::Impl::stop(Ending ending, std::string reason) noexcept {
   if (ending_) return;
@@ -19,6 +32,28 @@ void RankExecutor::Impl::stop(Ending ending, std::string reason) noexcept {
   if (hang_.empty()) return;
   outcome_.hang = std::move(hang_);
   outcome_.hang_began = hang_began_;
+}
+
+void RankExecutor::Impl::leave_if_forked() const noexcept {
+  if (getpid() == process) return;
+  char line[200];
+  const auto end = fmt::format_to_n(line, sizeof line,
+                                    "rehearse: a process that rank {} forked went on in the rank's body, which is not "
+                                    "its own: it may call exec or _exit, and nothing that waits\n",
+                                    g_forked_by);
+  write_at_once(STDERR_FILENO, line, std::min(end.size, sizeof line));
+  constexpr int kInternalError = 70;
+  for (;;) syscall(SYS_exit_group, kInternalError);
+}
+
+void note_forks() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    const Fiber* const fiber = current_fiber();
+    if (fiber == nullptr) return;
+    g_forked_by = fiber->rank;
+    request_interrupt();  // seen at the next switch
+  });
+  static_cast<void>(registered);
 }
 
 void RankExecutor::Impl::finish_world() {
@@ -57,8 +92,10 @@ void RankExecutor::Impl::note_blocked(Fiber& fiber, const Observer* observer) {
 void RankExecutor::Impl::note_where(Fiber& fiber, const Observer* observer) {
   if (outcome_.ending == Ending::all_returned) return;
   note_blocked(fiber, observer);
-  auto& where = outcome_.blocked[static_cast<std::size_t>(fiber.blocked_entry)].where;
-  if (where.empty()) where = CallSite::capture();
+  BlockedFiber& entry = outcome_.blocked[static_cast<std::size_t>(fiber.blocked_entry)];
+  if (!entry.where.empty()) return;
+  entry.where = CallSite::capture();
+  entry.unwinding = unwinding();
 }
 
 void RankExecutor::Impl::note_where_it_hung(Fiber& fiber, const Observer& observer) {

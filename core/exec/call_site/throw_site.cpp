@@ -3,12 +3,16 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <exception>
+#include <span>
 #include <typeinfo>
 
 #include <rehearse/exec/this_rank.h>
+
+#include "exec/fiber.h"
 
 namespace rehearse::exec {
 namespace {
@@ -16,24 +20,56 @@ namespace {
 // The newest throws of this thread's fibers. More than one, because destructors that run while an exception
 // is on its way may throw too, or suspend and let another rank throw.
 struct Throw {
-  const void* exception = nullptr;
+  void* exception = nullptr;
+  const Fiber* fiber = nullptr;  // for comparison only
+  int under_way = 0;             // exceptions from which it unwound then
   std::size_t frames = 0;
   std::array<void*, CallSite::kFramesMax> addresses{};
 };
 
 struct Throws {
-  std::array<Throw, 8> ring;
+  std::array<Throw, 16> ring;
   std::size_t newest = 0;
 };
 
 constinit thread_local Throws throws;
 
-// Not inlined: it counts the frames between here and the throw.
-[[gnu::noinline]] void remember(const void* exception) noexcept {
+// The newest throw first; null: none is left.
+template <class Fits>
+const Throw* newest_that(const Fits& fits) {
+  for (std::size_t age = 0; age < throws.ring.size(); ++age) {
+    const Throw& entry = throws.ring[(throws.newest + throws.ring.size() - age) % throws.ring.size()];
+    if (entry.exception != nullptr && fits(entry)) return &entry;
+  }
+  return nullptr;
+}
+
+// In the place of the oldest; its frames are the caller's to fill in.
+Throw& next_entry(void* exception) noexcept {
   throws.newest = (throws.newest + 1) % throws.ring.size();
   Throw& entry = throws.ring[throws.newest];
   entry.exception = exception;
+  entry.fiber = current_fiber();
+  entry.under_way = std::uncaught_exceptions();
+  return entry;
+}
+
+// Not inlined: it counts the frames between here and the throw.
+[[gnu::noinline]] void remember(void* exception) noexcept {
+  Throw& entry = next_entry(exception);
   entry.frames = CallSite::capture_to(entry.addresses, 2);
+}
+
+// What was thrown before is under way once more, from where it was thrown first.
+void remember_again(void* exception) noexcept {
+  const Throw* const first = newest_that([exception](const Throw& entry) { return entry.exception == exception; });
+  Throw& entry = next_entry(exception);
+  if (first == nullptr) {
+    entry.frames = 0;
+  } else if (first != &entry) {
+    entry.frames = first->frames;
+    std::copy_n(first->addresses.begin(), first->frames, entry.addresses.begin());
+  }
 }
 
 // Another exception will have this address: what was thrown there is over, and what comes may be no throw (but
@@ -44,29 +80,64 @@ void forget(const void* exception) noexcept {
   }
 }
 
+// In libstdc++ an exception_ptr is the address of the exception, the one that was given to __cxa_throw.
+void* address_of(const std::exception_ptr& pointer) {
+  void* exception = nullptr;
+  static_assert(sizeof pointer == sizeof exception);
+  __builtin_memcpy(&exception, &pointer, sizeof exception);
+  return exception;
+}
+
+// Of one whose holders nobody has counted: the unwinder has it.
+std::exception_ptr pointer_to(void* exception) {
+  std::exception_ptr uncounted;
+  __builtin_memcpy(static_cast<void*>(&uncounted), &exception, sizeof exception);
+  std::exception_ptr counted = uncounted;
+  exception = nullptr;
+  __builtin_memcpy(static_cast<void*>(&uncounted), &exception, sizeof exception);
+  return counted;
+}
+
+CallSite site_of(const Throw* entry) {
+  return entry != nullptr ? CallSite::from_addresses(std::span(entry->addresses).first(entry->frames)) : CallSite();
+}
+
 }  // namespace
 
 CallSite last_throw() {
   if (!this_rank::is_fiber()) return {};
-  // In libstdc++ an exception_ptr is the address of the exception, the one that was given to __cxa_throw.
-  const std::exception_ptr current = std::current_exception();
-  const void* exception = nullptr;
-  static_assert(sizeof current == sizeof exception);
-  __builtin_memcpy(&exception, &current, sizeof exception);
+  const void* const exception = address_of(std::current_exception());
   if (exception == nullptr) return {};
-  for (std::size_t age = 0; age < throws.ring.size(); ++age) {
-    const Throw& entry = throws.ring[(throws.newest + throws.ring.size() - age) % throws.ring.size()];
-    if (entry.exception == exception) return CallSite::from_addresses(std::span(entry.addresses).first(entry.frames));
-  }
-  return {};
+  return site_of(newest_that([exception](const Throw& entry) { return entry.exception == exception; }));
+}
+
+std::optional<Unwinding> exception_under_way() {
+  const int count = std::uncaught_exceptions();
+  const Fiber* const fiber = current_fiber();
+  if (fiber == nullptr || count == 0) return std::nullopt;
+  // What destructors throw and catch on the way finds this one under way.
+  const Throw* const entry = newest_that(
+      [fiber, count](const Throw& candidate) { return candidate.fiber == fiber && candidate.under_way == count - 1; });
+  if (entry == nullptr) return std::nullopt;
+  return Unwinding{pointer_to(entry->exception), "", site_of(entry)};
 }
 
 }  // namespace rehearse::exec
 
+// Functions of the C++ library, under names of their own here: compilers declare those by themselves.
+extern "C" {
+[[gnu::visibility("default")]] [[noreturn]] void rehearse_throw(void* exception, std::type_info* type,
+                                                                void (*destroy)(void*)) asm("__cxa_throw");
+[[gnu::visibility("default")]] [[noreturn]] void rehearse_rethrow() asm("__cxa_rethrow");
+[[gnu::visibility("default")]] [[noreturn]] void rehearse_rethrow_exception(void** pointer) asm(
+    "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE");
+[[gnu::visibility("default")]] void* rehearse_allocate_exception(std::size_t bytes) noexcept
+    asm("__cxa_allocate_exception");
+}
+
 // Every `throw` calls this, in every library: an executable's definition comes before that of libstdc++. The
 // stack must be walked here, since unwinding destroys it.
-extern "C" [[gnu::visibility("default")]] [[noreturn]] void __cxa_throw(void* exception, std::type_info* type,
-                                                                        void (*destroy)(void*)) {
+void rehearse_throw(void* exception, std::type_info* type, void (*destroy)(void*)) {
   using Function = void (*)(void*, std::type_info*, void (*)(void*));
   static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "__cxa_throw"));
   if (rehearse::exec::this_rank::is_fiber()) rehearse::exec::remember(exception);
@@ -74,7 +145,29 @@ extern "C" [[gnu::visibility("default")]] [[noreturn]] void __cxa_throw(void* ex
   __builtin_unreachable();
 }
 
-extern "C" [[gnu::visibility("default")]] void* __cxa_allocate_exception(std::size_t bytes) noexcept {
+// `throw;`
+void rehearse_rethrow() {
+  using Function = void (*)();
+  static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "__cxa_rethrow"));
+  if (rehearse::exec::this_rank::is_fiber()) {
+    void* const current = rehearse::exec::address_of(std::current_exception());
+    if (current != nullptr) rehearse::exec::remember_again(current);
+  }
+  next();
+  __builtin_unreachable();
+}
+
+// std::rethrow_exception(): an argument with a destructor is passed by its address.
+void rehearse_rethrow_exception(void** pointer) {
+  using Function = void (*)(void**);
+  static const auto next =
+      reinterpret_cast<Function>(dlsym(RTLD_NEXT, "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE"));
+  if (rehearse::exec::this_rank::is_fiber()) rehearse::exec::remember_again(*pointer);
+  next(pointer);
+  __builtin_unreachable();
+}
+
+void* rehearse_allocate_exception(std::size_t bytes) noexcept {
   using Function = void* (*)(std::size_t);
   static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "__cxa_allocate_exception"));
   void* const exception = next(bytes);

@@ -151,6 +151,69 @@ TEST(ThrowSite, ThrowOfAnotherRankMeanwhile_DoesNotChangeIt) {
   });
 }
 
+// What destructors see of the exception for which they run.
+std::string seen_under_way;
+struct AsksWhileUnwinding {
+  ~AsksWhileUnwinding() {
+    const auto under_way = exception_under_way();
+    seen_under_way = under_way ? under_way->thrown_at.user_frame().function : "nothing";
+    if (!under_way) return;
+    try {
+      std::rethrow_exception(under_way->error);
+    } catch (const std::exception& error) {
+      seen_under_way += std::string(" ") + error.what();
+    }
+  }
+};
+
+TEST(ThrowSite, UnderWay_IsTheExceptionForWhichDestructorsRun) {
+  run_to_the_end(2, [](int) {
+    {
+      const AsksWhileUnwinding asks;
+    }
+    EXPECT_EQ(seen_under_way, "nothing");
+    where_thrown([] {
+      const AsksWhileUnwinding asks;
+      throws_here();
+    });
+    EXPECT_THAT(seen_under_way, testing::MatchesRegex(".*throws_here.* no"));
+    where_thrown([] {
+      const AsksWhileUnwinding asks;
+      const ThrowsWhileUnwinding cleaner;
+      const YieldsWhileUnwinding yields;
+      throws_here();
+    });
+    EXPECT_THAT(seen_under_way, testing::MatchesRegex(".*throws_here.* no"));
+  });
+}
+
+TEST(ThrowSite, UnderWayOnceMore_IsTheOneThatWasRethrown) {
+  run_to_the_end(1, [](int) {
+    where_thrown([] {
+      const AsksWhileUnwinding asks;
+      try {
+        throws_here();
+      } catch (...) {
+        where_thrown(throws_elsewhere);
+        throw;
+      }
+    });
+    EXPECT_THAT(seen_under_way, testing::MatchesRegex(".*throws_here.* no"));
+    std::exception_ptr kept;
+    try {
+      throws_elsewhere();
+    } catch (...) {
+      kept = std::current_exception();
+    }
+    where_thrown(throws_here);
+    where_thrown([&] {
+      const AsksWhileUnwinding asks;
+      std::rethrow_exception(kept);
+    });
+    EXPECT_THAT(seen_under_way, testing::MatchesRegex(".*throws_elsewhere.* no"));
+  });
+}
+
 TEST(ThrowSite, ExceptionThatLeavesARank_IsInItsFailure) {
   const RunOutcome outcome = run(2, [](int rank) {
     if (rank == 1) throws_here();

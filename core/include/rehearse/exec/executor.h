@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,7 @@ struct BlockedFiber {
   bool any_rank = false;       // Observer::any_rank_may_end_it()
   std::uint64_t fingerprint = 0;
   CallSite where;
+  std::optional<Unwinding> unwinding;  // it met the end of the world in a destructor
 };
 
 struct RunOutcome {

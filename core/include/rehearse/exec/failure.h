@@ -30,6 +30,13 @@ struct GivenUpWait {
   VirtualTime at{};
 };
 
+// An exception on its way: destructors run, and no catch block has begun.
+struct Unwinding {
+  std::exception_ptr error;
+  std::string what;    // as RankFailure::what
+  CallSite thrown_at;  // empty when not known
+};
+
 // An exception that left a rank's body (or one of its threads).
 struct RankFailure {
   int rank = -1;
@@ -38,6 +45,7 @@ struct RankFailure {
   CallSite thrown_at;  // innermost frames of the throw; empty when not known
   VirtualTime at{};
   std::optional<GivenUpWait> gave_up;  // the rank's last one; the program may have caught its error long before
+  std::optional<Unwinding> unwinding;  // the exception whose destructors met this one
 };
 
 // Told of each rank's failure when it happens, in the order in which they happen, in the failing rank's fiber.

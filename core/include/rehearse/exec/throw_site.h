@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <optional>
+
 #include <rehearse/exec/call_site.h>
+#include <rehearse/exec/failure.h>
 
 namespace rehearse::exec {
 
 // Where the exception that the calling fiber is handling was first thrown; a rethrow does not change it. Call
 // it in a catch block. Empty outside of fibers, outside of catch blocks, and for an exception older than the
-// eight newest throws of this thread's fibers.
+// sixteen newest throws of this thread's fibers.
 CallSite last_throw();
+
+// The exception from which the calling fiber unwinds, of several the last one; nothing when it does not, or when the
+// exception is not among the newest throws.
+std::optional<Unwinding> exception_under_way();
 
 }  // namespace rehearse::exec
