@@ -18,19 +18,18 @@ namespace {
 constexpr std::size_t kKindsKept = 3;
 
 using comm::Event;
-using CallsBefore = std::map<std::string, std::uint64_t>;  // by name of the group: those with a lower sequence number
-using Call = std::vector<const Event*>;                    // of one collective, by rank
-using Lines = std::vector<std::string>;                    // the user's own, innermost first; empty: not known
-using Kind = std::vector<std::pair<int, std::uint32_t>>;   // which rank called from where
+using Call = std::vector<const Event*>;                   // of one collective, by rank
+using Lines = Places::Lines;                              // empty: not known
+using Kind = std::vector<std::pair<int, std::uint32_t>>;  // which rank called from where
 
 // In order of each one's first event.
-std::vector<Call> calls_of(const comm::EventLog& log, const std::vector<Event>& events, const CallsBefore& groups) {
+std::vector<Call> calls_of(const comm::EventLog& log, const std::vector<Event>& events, const CallsUpTo& groups) {
   std::vector<Call> calls;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> known;  // by group and sequence number
   for (const Event& event : events) {
     if (event.call_site == 0) continue;
     const auto group = groups.find(log.group(event).name);
-    if (group == groups.end() || event.seq_id >= group->second) continue;
+    if (group == groups.end() || event.seq_id > group->second) continue;
     if (comm::is_point_to_point(log.signature(event).type)) continue;
     const auto [entry, is_new] = known.try_emplace({event.pg_id, event.seq_id}, calls.size());
     if (is_new) calls.emplace_back();
@@ -41,7 +40,8 @@ std::vector<Call> calls_of(const comm::EventLog& log, const std::vector<Event>& 
 
 class DifferentPlaces {
  public:
-  explicit DifferentPlaces(const comm::EventLog& log) : log_(log) {}
+  DifferentPlaces(const comm::EventLog& log, const Places& places, const CallsUpTo& groups)
+      : log_(log), places_(places), groups_(groups) {}
 
   void look_at(Call call) {
     const auto same_site = [&call](const Event* event) { return event->call_site == call.front()->call_site; };
@@ -57,26 +57,27 @@ class DifferentPlaces {
   std::vector<CallPlaces> take() { return std::move(found_); }
 
  private:
-  const Lines& lines_of(const Event& event) {
-    const auto [entry, is_new] = lines_.try_emplace(event.call_site);
-    if (!is_new) return entry->second;
-    for (const auto& frame : log_.call_site(event).user_frames()) entry->second.push_back(exec::describe(frame));
-    return entry->second;
+  // The call that failed stands in the report, with its places.
+  bool is_told_elsewhere(const Call& call, std::size_t common) const {
+    return common == 0 && call.front()->seq_id == groups_.at(log_.group(*call.front()).name);
   }
 
-  // A helper through which all of them called says nothing: the lines from which they called that do.
+  // A helper through which all of them called says little: the lines from which they called that tell more.
   std::vector<CallPlaces::Side> sides_of(const Call& call) {
     std::vector<const Lines*> all;
-    for (const Event* event : call) all.push_back(&lines_of(*event));
+    for (const Event* event : call) all.push_back(&places_.lines(log_.call_site(*event)));
     if (std::any_of(all.begin(), all.end(), [](const Lines* lines) { return lines->empty(); })) return {};
     std::size_t depth = 0;
     const auto goes_on_alike = [&](const Lines* lines) {
       return depth < lines->size() && depth < all[0]->size() && (*lines)[depth] == (*all[0])[depth];
     };
     while (std::all_of(all.begin(), all.end(), goes_on_alike)) ++depth;
+    if (is_told_elsewhere(call, depth)) return {};
     std::map<std::string, std::vector<int>> ranks;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      ranks[(*all[i])[std::min(depth, all[i]->size() - 1)]].push_back(call[i]->rank);
+      const auto& lines = *all[i];
+      const auto differs = std::min(depth, lines.size() - 1);
+      ranks[differs == 0 ? lines[0] : lines[0] + ", from " + lines[differs]].push_back(call[i]->rank);
     }
     std::vector<CallPlaces::Side> sides;
     for (auto& [where, of_side] : ranks) sides.push_back({std::move(of_side), where});
@@ -87,13 +88,16 @@ class DifferentPlaces {
   }
 
   const comm::EventLog& log_;
-  std::map<std::uint32_t, Lines> lines_;  // by Event::call_site
+  const Places& places_;
+  const CallsUpTo& groups_;
   std::set<Kind> seen_;
   std::vector<CallPlaces> found_;
 };
 
-CallsBefore calls_before_the_failure(const RunRecord& record, Verdict verdict) {
-  CallsBefore calls;
+}  // namespace
+
+CallsUpTo calls_up_to_the_failure(const RunRecord& record, Verdict verdict) {
+  CallsUpTo calls;
   if (!record.mismatches.empty()) {
     const auto& mismatch = record.mismatches.front();
     if (mismatch.kind == comm::Mismatch::Kind::collective) calls[mismatch.group] = mismatch.sequence;
@@ -109,15 +113,13 @@ CallsBefore calls_before_the_failure(const RunRecord& record, Verdict verdict) {
   return calls;
 }
 
-}  // namespace
-
-std::vector<CallPlaces> calls_from_different_places(const RunRecord& record, Verdict verdict) {
-  const auto groups = calls_before_the_failure(record, verdict);
+std::vector<CallPlaces> calls_from_different_places(const RunRecord& record, Verdict verdict, const Places& places) {
+  const auto groups = calls_up_to_the_failure(record, verdict);
   if (groups.empty()) return {};
   const auto events = record.events.kept();
-  DifferentPlaces places(record.events);
-  for (auto& call : calls_of(record.events, events, groups)) places.look_at(std::move(call));
-  return places.take();
+  DifferentPlaces different(record.events, places, groups);
+  for (auto& call : calls_of(record.events, events, groups)) different.look_at(std::move(call));
+  return different.take();
 }
 
 }  // namespace rehearse::sim

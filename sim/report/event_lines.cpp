@@ -25,17 +25,18 @@ struct Line {
 
 }  // namespace
 
-std::vector<std::string> last_event_lines(const comm::EventLog& log) {
+std::vector<std::string> last_event_lines(const comm::EventLog& log, const Places& places) {
   std::vector<Line> lines;
   std::map<std::pair<std::string, std::string>, std::size_t> known;
   const auto events = log.kept();
   // Backwards, so that the texts of what is not shown need not be made.
   for (auto event = events.rbegin(); event != events.rend(); ++event) {
     const bool completed = event->time_completed != Event::kNever;
-    const std::string where = log.call_site(*event).describe();
+    const std::string where = places.text(log.call_site(*event));
+    const std::string& note = log.note(*event);
     Line line{format_time(event->time_created),
-              fmt::format("{}{}{}", log.title(*event), completed ? "" : "  (not complete)",
-                          where.empty() ? "" : "  at " + where),
+              fmt::format("{}{}{}{}", log.title(*event), note.empty() ? "" : " (" + note + ")",
+                          completed ? "" : "  (not complete)", where.empty() ? "" : "  at " + where),
               {}};
     const auto same = known.find({line.time, line.what});
     if (same == known.end() && lines.size() == kLinesShown) break;

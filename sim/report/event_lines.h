@@ -6,9 +6,11 @@
 
 #include <rehearse/comm/event_log.h>
 
+#include "report/places.h"
+
 namespace rehearse::sim {
 
 // The last calls of a run, oldest first; ranks that made the same call at the same time share a line.
-std::vector<std::string> last_event_lines(const comm::EventLog& events);
+std::vector<std::string> last_event_lines(const comm::EventLog& events, const Places& places);
 
 }  // namespace rehearse::sim

@@ -23,10 +23,12 @@ bool is_a(const exec::RankFailure& failure) {
 // Of an operation or of the store.
 bool is_timeout(const exec::RankFailure& failure);
 
-// The exception's text, without c10's own stack trace, whose addresses differ from process to process.
+// The exception's text, without c10's own stack trace, whose addresses differ from process to process; then those of
+// the exceptions nested in it, "caused by: ..." each.
 std::string text_of(const exec::RankFailure& failure);
 
-// The text's first line; of a long one the first sentence.
+// The text's first line, of a long one its first sentences, and those of the nested exceptions; of TorchScript's the
+// line that says what went wrong.
 std::string gist_of(const exec::RankFailure& failure);
 
 // "; before that its allreduce #7 on group "world" timed out at 1800 s, missing rank 1": a program may catch the error

@@ -28,8 +28,13 @@ std::vector<int> opponents_of(int rank, const comm::Mismatch& mismatch) {
 
 }  // namespace
 
-RankEnds::RankEnds(int ranks, const RunRecord& record) : record_(record), lines_(static_cast<std::size_t>(ranks)) {
+RankEnds::RankEnds(int ranks, const RunRecord& record, const Places& places)
+    : record_(record), places_known_(places), lines_(static_cast<std::size_t>(ranks)) {
   const exec::RunOutcome& outcome = record.outcome;
+  for (const auto& call : record.pending) {
+    const auto* const event = record.events.find(call.is_send ? call.sent_as : call.record_id);
+    if (event != nullptr) calls_.try_emplace({call.rank, call.call}, &record.events.call_site(*event));
+  }
   for (int rank = 0; rank < ranks; ++rank) {
     RankLine& line = line_of(rank);
     line.rank = rank;
@@ -49,13 +54,31 @@ std::string RankEnds::place_of(const exec::BlockedFiber& fiber) const {
   if (place != places_.end()) return place->second;
   const auto failure = failures_.find(fiber.rank);
   if (failure == failures_.end() || !failure->second->gave_up) return "";
-  return failure->second->gave_up->call == fiber.call ? failure->second->thrown_at.describe() : "";
+  if (failure->second->gave_up->call != fiber.call) return "";
+  return with_call(places_known_.text(failure->second->thrown_at), fiber.rank, fiber.call);
+}
+
+std::string RankEnds::place_of(const comm::PendingOperation& call) const {
+  const auto made = calls_.find({call.rank, call.call});
+  return made != calls_.end() ? places_known_.text(*made->second) : "";
+}
+
+// An asynchronous call was made elsewhere than where the rank waits for it.
+std::string RankEnds::with_call(std::string place, int rank, const std::string& call) const {
+  const auto made = calls_.find({rank, call});
+  if (made == calls_.end() || place.empty()) return place;
+  const std::string where = places_known_.text(*made->second);
+  // Nothing to add where both are one line, whatever the function is called.
+  const auto line_of = [](const std::string& text) { return text.substr(0, text.find(" in ")); };
+  if (where.empty() || line_of(where) == line_of(place)) return place;
+  return place + ", called at " + where;
 }
 
 void RankEnds::blocked(const exec::BlockedFiber& fiber) {
   RankLine& line = line_of(fiber.rank);
   line.at = record_.outcome.end_time;
-  line.where = places_[{fiber.rank, fiber.fiber_of_rank}] = fiber.where.describe();
+  line.where = places_[{fiber.rank, fiber.fiber_of_rank}] =
+      with_call(places_known_.text(fiber.where), fiber.rank, fiber.call);
   if (!fiber.was_blocked || fiber.waits_on.empty()) return;
   line.state = "blocked";
   line.doing = fiber.waits_on;
@@ -67,7 +90,7 @@ void RankEnds::failed(const exec::RankFailure& failure) {
   line.state = "failed";
   line.at = failure.at;
   line.doing = text_of(failure);
-  line.where = failure.thrown_at.describe();
+  line.where = places_known_.text(failure.thrown_at);
   failures_[failure.rank] = &failure;
   if (!is_a<MismatchError>(failure) || record_.mismatches.empty()) return;
   // Ranks that meet in different calls all stand in them; what is told below is not repeated here.

@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report_builder.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "report/call_counts.h"
 #include "report/call_places.h"
 #include "report/event_lines.h"
+#include "report/places.h"
 #include "report/rank_ends.h"
+#include "report/remarks.h"
 #include "report/verdict_story.h"
 
 namespace rehearse::sim {
 namespace {
 
-Difference::Side side_of(const comm::Mismatch::Side& side) {
-  return {side.alike, side.fingerprint, side.where.describe()};
+Difference::Side side_of(const comm::Mismatch::Side& side, const Places& places) {
+  return {side.alike, side.fingerprint, places.text(side.where)};
 }
 
-Difference difference_of(const comm::Mismatch& mismatch) {
+Difference difference_of(const comm::Mismatch& mismatch, const Places& places) {
   Difference difference;
   difference.group = mismatch.group;
   difference.sequence = mismatch.sequence;
-  difference.first = side_of(mismatch.first);
-  difference.second = side_of(mismatch.second);
-  for (const auto& side : mismatch.others) difference.others.push_back(side_of(side));
+  difference.first = side_of(mismatch.first, places);
+  difference.second = side_of(mismatch.second, places);
+  for (const auto& side : mismatch.others) difference.others.push_back(side_of(side, places));
   for (const auto& field : mismatch.fields) difference.fields.push_back({field.name, field.first, field.second});
   return difference;
 }
@@ -40,11 +44,23 @@ void add_facts(const WorldOptions& options, const RunRecord& record, Report& rep
   report.checks = record.checks;
 }
 
-void add_last_operations(const comm::EventLog& events, Report& report) {
+void add_last_operations(const comm::EventLog& events, const Places& places, Report& report) {
   for (RankLine& line : report.rank_lines) {
     if (const auto* const last = events.last_completed(line.rank)) line.last = events.title(*last);
   }
-  report.last_events = last_event_lines(events);
+  report.last_events = last_event_lines(events, places);
+}
+
+// What would let the report say where things happened.
+std::string hint_of(const RunRecord& record) {
+  constexpr std::size_t kLookedAt = 16;  // of each kind: a program is compiled in one way
+  const auto& outcome = record.outcome;
+  std::string hint;
+  for (std::size_t i = 0; hint.empty() && i < std::min(outcome.failures.size(), kLookedAt); ++i)
+    hint = outcome.failures[i].thrown_at.how_to_see_lines();
+  for (std::size_t i = 0; hint.empty() && i < std::min(outcome.blocked.size(), kLookedAt); ++i)
+    hint = outcome.blocked[i].where.how_to_see_lines();
+  return hint;
 }
 
 }  // namespace
@@ -52,15 +68,19 @@ void add_last_operations(const comm::EventLog& events, Report& report) {
 Report build_report(const WorldOptions& options, const RunRecord& record) {
   Report report;
   add_facts(options, record, report);
-  const RankEnds ends(options.ranks, record);
+  const Places places(record);
+  const RankEnds ends(options.ranks, record, places);
   auto story = tell_verdict(options, record, ends);
   report.verdict = story.verdict;
   report.headline = std::move(story.headline);
   report.wait_cycle = std::move(story.wait_cycle);
   report.rank_lines = ends.lines();
-  for (const auto& mismatch : record.mismatches) report.differences.push_back(difference_of(mismatch));
-  if (report.verdict != Verdict::ok) add_last_operations(record.events, report);
-  report.call_places = calls_from_different_places(record, report.verdict);
+  for (const auto& mismatch : record.mismatches) report.differences.push_back(difference_of(mismatch, places));
+  if (report.verdict != Verdict::ok) add_last_operations(record.events, places, report);
+  report.call_places = calls_from_different_places(record, report.verdict, places);
+  report.call_counts = lines_called_unequally(record, report.verdict, places);
+  report.remarks = remarks_of(record, places, report.headline);
+  report.hint = hint_of(record);
   return report;
 }
 

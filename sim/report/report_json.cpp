@@ -48,6 +48,12 @@ Json json_of(const CallPlaces& call) {
   return {{"process_group_name", call.group}, {"seq_id", call.sequence}, {"sides", std::move(sides)}};
 }
 
+Json json_of(const CallCounts& line) {
+  Json sides = Json::array();
+  for (const auto& side : line.sides) sides.push_back({{"times", side.times}, {"ranks", side.ranks}});
+  return {{"process_group_name", line.group}, {"where", line.where}, {"sides", std::move(sides)}};
+}
+
 template <class Items>
 Json list_of(const Items& items) {
   Json list = Json::array();
@@ -71,6 +77,12 @@ class Reader {
     }
   }
 
+  // Reports of older versions lack some keys.
+  template <class T>
+  T get_if_there(const char* key) const {
+    return has(key) ? get<T>(key) : T();
+  }
+
   std::uint64_t get_hexadecimal(const char* key) const {
     const auto text = get<std::string>(key);
     std::size_t used = 0;
@@ -83,6 +95,8 @@ class Reader {
     }
     fail(path_of(key), fmt::format("is \"{}\" and not a number as in \"0x7\"", text));
   }
+
+  bool has(const char* key) const { return object_.contains(key); }
 
   VirtualTime get_time(const char* key) const { return time_at(get<std::int64_t>(key)); }
 
@@ -157,6 +171,15 @@ CallPlaces call_places_of(const Reader& reader) {
           reader.get_list("sides", place_of)};
 }
 
+CallCounts::Side count_of(const Reader& reader) {
+  return {reader.get<std::uint64_t>("times"), reader.get<std::vector<int>>("ranks")};
+}
+
+CallCounts call_counts_of(const Reader& reader) {
+  return {reader.get<std::string>("process_group_name"), reader.get<std::string>("where"),
+          reader.get_list("sides", count_of)};
+}
+
 Verdict verdict_of(const Reader& reader) {
   const auto name = reader.get<std::string>("verdict");
   const auto verdict = verdict_from_string(name);
@@ -193,11 +216,14 @@ std::string to_json(const Report& report) {
       {"rank_lines", list_of(report.rank_lines)},
       {"differences", list_of(report.differences)},
       {"call_places", list_of(report.call_places)},
+      {"call_counts", list_of(report.call_counts)},
       {"wait_cycle", report.wait_cycle},
       {"last_events", report.last_events},
+      {"remarks", report.remarks},
       {"checks", report.checks},
       {"replay", report.replay},
       {"files", report.files},
+      {"hint", report.hint},
   };
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -226,11 +252,14 @@ Report report_from_json(std::string_view text) {
   report.rank_lines = reader.get_list("rank_lines", rank_line_of);
   report.differences = reader.get_list("differences", difference_of);
   report.call_places = reader.get_list("call_places", call_places_of);
+  if (reader.has("call_counts")) report.call_counts = reader.get_list("call_counts", call_counts_of);
   report.wait_cycle = reader.get<std::vector<std::string>>("wait_cycle");
   report.last_events = reader.get<std::vector<std::string>>("last_events");
+  report.remarks = reader.get_if_there<std::vector<std::string>>("remarks");
   report.checks = reader.get<std::map<std::string, std::uint64_t>>("checks");
   report.replay = reader.get<std::string>("replay");
   report.files = reader.get<std::vector<std::string>>("files");
+  report.hint = reader.get_if_there<std::string>("hint");
   return report;
 }
 

@@ -17,7 +17,8 @@ namespace {
 constexpr std::size_t kDifferencesShown = 3;
 constexpr std::size_t kSidesShown = 6;  // of one difference
 constexpr std::size_t kEdgesShown = 8;
-constexpr std::size_t kEventsLeast = 3;  // shown however long the rest is
+constexpr std::size_t kOddLinesShown = 4;  // called different numbers of times; remarks
+constexpr std::size_t kEventsLeast = 3;    // shown however long the rest is
 constexpr std::size_t kLinesAimedAt = 25;
 constexpr std::uint64_t kDecimalSeedMax = 999'999;  // larger ones are easier to compare in hexadecimal
 
@@ -27,8 +28,8 @@ class TextWriter {
 
   std::string write() const {
     const std::string above = verdict_line() + rank_lines_text(report_.rank_lines, options_.width) + differences() +
-                              wait_cycle() + call_places();
-    const std::string below = checks() + banner() + files() + replay();
+                              wait_cycle() + call_places() + call_counts() + remarks();
+    const std::string below = checks() + banner() + files() + replay() + hint();
     return above + events(count_lines(above) + count_lines(below)) + below;
   }
 
@@ -102,6 +103,30 @@ class TextWriter {
     return text;
   }
 
+  std::string call_counts() const {
+    if (report_.call_counts.empty()) return "";
+    std::string text = "lines that ranks called different numbers of times:\n";
+    const std::size_t shown = std::min(report_.call_counts.size(), kOddLinesShown);
+    for (std::size_t i = 0; i < shown; ++i) {
+      const auto& counts = report_.call_counts[i];
+      std::vector<std::string> sides;
+      for (const auto& side : counts.sides) sides.push_back(times(side.times) + " on " + describe_ranks(side.ranks));
+      if (sides.size() > kSidesShown) sides.resize(kSidesShown);
+      if (sides.size() < counts.sides.size()) sides.emplace_back("...");
+      text += line(fmt::format("  {}, group \"{}\":  {}", counts.where, counts.group, fmt::join(sides, ",  ")), 4);
+    }
+    if (shown < report_.call_counts.size()) text += more(report_.call_counts.size() - shown, "lines");
+    return text;
+  }
+
+  std::string remarks() const {
+    std::string text;
+    const std::size_t shown = std::min(report_.remarks.size(), kOddLinesShown);
+    for (std::size_t i = 0; i < shown; ++i) text += line("remark: " + report_.remarks[i]);
+    if (shown < report_.remarks.size()) text += more(report_.remarks.size() - shown, "remarks");
+    return text;
+  }
+
   // The newest ones, as many as there is room for.
   std::string events(std::size_t other_lines) const {
     const std::size_t all = report_.last_events.size();
@@ -155,6 +180,12 @@ class TextWriter {
 
   // Whole, however long: it is there to be pasted.
   std::string replay() const { return report_.replay.empty() ? "" : "replay: " + report_.replay + "\n"; }
+
+  std::string hint() const { return report_.hint.empty() ? "" : line("hint: " + report_.hint); }
+
+  static std::string times(std::uint64_t count) {
+    return count == 0 ? "never" : count == 1 ? "once" : fmt::format("{} times", count);
+  }
 
   static std::string more(std::size_t count, std::string_view what) {
     return fmt::format("  ... and {} more {}\n", count, what);

@@ -11,6 +11,7 @@
 #include <rehearse/exec/rank_list.h>
 
 #include "report/dead_ends.h"
+#include "report/rank_ends.h"
 
 namespace rehearse::sim {
 namespace {
@@ -120,12 +121,16 @@ std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
   return all;
 }
 
-std::string unmatched_send(const std::vector<comm::PendingOperation>& pending) {
+std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankEnds& ends) {
   std::string text;
   int more = -1;
   for (const auto& call : pending) {
-    if (call.receiver.empty() || ++more > 0) continue;
-    text = fmt::format("; unmatched: {} of rank {}, while {}", call.call, call.rank, call.receiver);
+    // Nobody stands in a send of which only the buffer is left.
+    const bool unseen = call.is_send && call.record_id == comm::RankWork::kNotRecorded;
+    if ((call.receiver.empty() && !unseen) || ++more > 0) continue;
+    const auto where = ends.place_of(call);
+    text = fmt::format("; unmatched: {} of rank {}{}{}, {}", call.call, call.rank, where.empty() ? "" : " at ", where,
+                       call.receiver.empty() ? "which nobody receives" : "while " + call.receiver);
   }
   if (more > 0) text += fmt::format(", and {} more", more);
   return text;

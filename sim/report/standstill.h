@@ -13,6 +13,8 @@
 
 namespace rehearse::sim {
 
+class RankEnds;
+
 // Ranks that did not go on, and whose fault that is: those that have ended, then a cycle, then ranks that stand in
 // something of their own. Add what each rank was in; ranks of which nothing is added have ended.
 class Standstill {
@@ -45,8 +47,9 @@ class Standstill {
   std::set<int> ended_;
 };
 
-// "; unmatched: send #1 to rank 1 on group "world" of rank 0, while rank 1 receives from rank 2": the first send whose
-// peer receives something else, and how many more; empty: there is none.
-std::string unmatched_send(const std::vector<comm::PendingOperation>& pending);
+// "; unmatched: send #1 to rank 1 on group "world" of rank 0 at ring.cpp:7 in step, while rank 1 receives from rank 2":
+// the first send whose peer receives something else, or that went into a buffer, and how many more; empty: there is
+// none.
+std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankEnds& ends);
 
 }  // namespace rehearse::sim

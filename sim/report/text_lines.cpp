@@ -52,10 +52,54 @@ void add_words(LineFiller& lines, std::string_view text) {
   }
 }
 
+// How many bytes the character takes with which the text begins; 0: it is none that a reader should be given.
+std::size_t length_of_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto first = byte(0);
+  if (first < 0x80) return first < 0x20 || first == 0x7f ? 0 : 1;
+  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return 0;
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const auto second = byte(1);
+  if (first == 0xc2 && second < 0xa0) return 0;  // control characters of eight bits
+  // Longer than need be, halves of pairs, and beyond the last one.
+  const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
+                     (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
+  return wrong ? 0 : bytes;
+}
+
+std::string escaped(char c) {
+  if (c == '\n') return "\\n";
+  if (c == '\r') return "\\r";
+  if (c == '\t') return "\\t";
+  constexpr char kDigits[] = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(c);
+  return {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+}
+
 }  // namespace
 
-std::string wrapped(std::string_view prefix, std::string_view text, std::size_t width, std::size_t indent) {
+std::string visible(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const auto bytes = length_of_character(text);
+    if (bytes == 0) {
+      shown += escaped(text.front());
+      text.remove_prefix(1);
+    } else {
+      shown += text.substr(0, bytes);
+      text.remove_prefix(bytes);
+    }
+  }
+  return shown;
+}
+
+std::string wrapped(std::string_view prefix, std::string_view raw, std::size_t width, std::size_t indent) {
   constexpr std::string_view kBetween = "  ";
+  const std::string shown = visible(raw);
+  std::string_view text = shown;
   LineFiller lines(prefix, width, indent);
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(kBetween), text.size());

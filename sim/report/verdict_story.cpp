@@ -13,6 +13,7 @@
 
 #include "report/failure_text.h"
 #include "report/standstill.h"
+#include "report/unwinding_text.h"
 
 namespace rehearse::sim {
 namespace {
@@ -24,6 +25,10 @@ class Teller {
 
   VerdictStory tell() {
     verdict();
+    story_.headline.insert(0, group_left_out());
+    // The exception that all began with; where one ended the world, those of others are not its cause.
+    const bool others = story_.verdict == Verdict::rank_failed && !outcome().failures.front().unwinding;
+    if (!others) story_.headline.insert(0, unwinding_first(record_, ends_.places()));
     return std::move(story_);
   }
 
@@ -66,15 +71,52 @@ class Teller {
   void returned() {
     for (const auto& call : record_.pending) {
       if (call.waits_for.empty() || call.gave_up) continue;
-      return set(Verdict::mismatch, fmt::format("{} was called by rank {} and never by {}; nobody waited for it",
-                                                call.call, call.rank, describe_ranks(call.waits_for)));
+      return set(Verdict::mismatch, never_met(call));
     }
-    for (const auto& group : record_.pending_groups) {
-      return set(Verdict::mismatch, fmt::format("{} (\"{}\") was called by {} and never by {}", group.call, group.name,
-                                                describe_ranks(group.called_by), describe_ranks(group.missing)));
-    }
+    if (!record_.pending_groups.empty()) return set(Verdict::mismatch, left_out(record_.pending_groups.front()));
     set(Verdict::ok, fmt::format("{} rank{} returned after {} of virtual time{}", options_.ranks,
                                  options_.ranks == 1 ? "" : "s", format_time(outcome().end_time), given_up()));
+  }
+
+  // A call that other ranks, or the receiver of a send, never made.
+  std::string never_met(const comm::PendingOperation& call) const {
+    const auto place = ends_.place_of(call);
+    const auto where = place.empty() ? "" : " at " + place;
+    if (call.is_send) {
+      return fmt::format("{} of rank {}{} was never received; nobody waited for it", call.call, call.rank, where);
+    }
+    return fmt::format("{} was called by rank {}{} and never by {}; nobody waited for it", call.call, call.rank, where,
+                       describe_ranks(call.waits_for));
+  }
+
+  std::string left_out(const comm::PendingGroup& group) const {
+    const auto where = ends_.places().text(group.where);
+    return fmt::format("{} (\"{}\"){}{} was called by {} and never by {}", group.call, group.name,
+                       where.empty() ? "" : " at ", where, describe_ranks(group.called_by),
+                       describe_ranks(group.missing));
+  }
+
+  // "new_group #2 ("pair") was called by ranks 0-1 and never by rank 2; ": of the first group that ranks were missing
+  // for good, or for which others waited for them.
+  std::string group_left_out() const {
+    constexpr Verdict kOfWaits[] = {Verdict::deadlock, Verdict::timeout, Verdict::livelock};
+    if (std::find(std::begin(kOfWaits), std::end(kOfWaits), story_.verdict) == std::end(kOfWaits)) return "";
+    for (const auto& group : record_.pending_groups) {
+      const auto has_returned = [&](int rank) { return ends_.line_of(rank).state == "returned"; };
+      const bool for_good = std::any_of(group.missing.begin(), group.missing.end(), has_returned);
+      if (for_good || is_awaited(group)) return left_out(group) + "; ";
+    }
+    return "";
+  }
+
+  // Does a call on the group wait for a rank that has not made it?
+  bool is_awaited(const comm::PendingGroup& group) const {
+    const auto is_missing = [&](int rank) {
+      return std::find(group.missing.begin(), group.missing.end(), rank) != group.missing.end();
+    };
+    return std::any_of(record_.pending.begin(), record_.pending.end(), [&](const auto& call) {
+      return call.group == group.name && std::any_of(call.waits_for.begin(), call.waits_for.end(), is_missing);
+    });
   }
 
   // A program may catch a timeout and go on; the call that it left behind is worth a word all the same.
@@ -109,8 +151,20 @@ class Teller {
     story_.wait_cycle = std::move(story.wait_cycle);
     const bool livelock = story.polled || outcome().ending == exec::Ending::livelock;
     if (story.headline.empty()) story.headline = outcome().stop_reason;
-    story.headline += unmatched_send(record_.pending);
+    story.headline += unmatched_send(record_.pending, ends_) + shared_lock(story.headline);
     set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(story.headline));
+  }
+
+  // A lock that another rank holds cannot hold up anybody where each rank is a process of its own.
+  std::string shared_lock(const std::string& headline) const {
+    const auto& fibers = outcome().hang.empty() ? outcome().blocked : outcome().hang;
+    for (const auto& fiber : fibers) {
+      const bool of_another = fiber.waits_for.size() == 1 && fiber.waits_for.front() != fiber.rank;
+      const auto held = fiber.call.find(" held by rank ");
+      if (!of_another || held == std::string::npos || headline.find(fiber.call) == std::string::npos) continue;
+      return fmt::format("; {} is a global, which ranks share here and processes do not", fiber.call.substr(0, held));
+    }
+    return "";
   }
 
   // A timeout fired while somebody could still have come.
@@ -120,7 +174,7 @@ class Teller {
     for (const auto& fiber : outcome().blocked) all.add(fiber, ends_.place_of(fiber));
     for (const auto& failed : outcome().failures) {
       if (!is_timeout(failed) || !failed.gave_up || failed.gave_up->waits_for.empty()) continue;
-      all.add({failed.rank, failed.gave_up->call, failed.gave_up->waits_for, failed.thrown_at.describe()});
+      all.add({failed.rank, failed.gave_up->call, failed.gave_up->waits_for, ends_.places().text(failed.thrown_at)});
       missing_ranks |= failed.rank == failure.rank;
     }
     // What went on elsewhere would not have helped.
@@ -132,7 +186,8 @@ class Teller {
       if (of_store) story.headline += all.others_on_the_way(failure.rank, failure.at);
     }
     story_.wait_cycle = std::move(story.wait_cycle);
-    set(hopeless ? Verdict::deadlock : Verdict::timeout, story.headline + unmatched_send(record_.pending));
+    story.headline += unmatched_send(record_.pending, ends_) + shared_lock(story.headline);
+    set(hopeless ? Verdict::deadlock : Verdict::timeout, std::move(story.headline));
   }
 
   // Who polls for what, if a call that nobody joins is behind it.

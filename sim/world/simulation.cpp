@@ -83,6 +83,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle,
   });
   record->pending = communicators.pending();
   record->pending_groups = communicators.pending_groups();
+  record->unwaited = communicators.unwaited_calls();
   return record;
 }
 

@@ -27,6 +27,7 @@ struct RunRecord {
   std::vector<comm::Mismatch> mismatches;
   std::vector<comm::PendingOperation> pending;  // calls that were not complete when the world ended
   std::vector<comm::PendingGroup> pending_groups;
+  std::vector<comm::UnwaitedCalls> unwaited;
   std::map<std::string, std::uint64_t> checks;  // RankContext::expect(): how often each held
 };
 

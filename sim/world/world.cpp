@@ -56,8 +56,9 @@ class World::Impl {
     record_ = sim::simulate(options_, seeded ? *seeded : *oracle_, body, show_);
     Report report = sim::build_report(options_, *record_);
     // Nobody who interrupts a run wants to wait as long again; where its ranks stood is known without.
-    const bool failed = report.verdict != Verdict::ok && report.verdict != Verdict::interrupted;
-    if (!failed || !options_.explain_failures || options_.call_sites) return report;
+    const bool all_well = report.verdict == Verdict::ok && report.remarks.empty();
+    if (all_well || report.verdict == Verdict::interrupted) return report;
+    if (!options_.explain_failures || options_.call_sites) return report;
     return explained(std::move(report), body);
   }
 

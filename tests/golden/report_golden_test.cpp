@@ -69,6 +69,34 @@ TEST(ReportText, NarrowOutput_WrapsAtSpacesAndKeepsTheReplayLineWhole) {
   EXPECT_EQ(lines.back(), "replay: ./lm_ddp replay rehearse-out/lm_ddp/run.rlog");
 }
 
+TEST(ReportText, RemarksCountsAndHint_HaveTheirPlaces) {
+  Report report = deadlock_report();
+  report.call_counts = {{"world", "ddp.cpp:271 in step", {{5, {0, 2, 3}}, {4, {1}}}},
+                        {"world", "ddp.cpp:280 in step", {{2, {0, 1}}, {1, {2}}, {0, {3}}}}};
+  report.remarks = {"nobody waited for barrier #3 on group \"world\" of rank 0 at train.cpp:9 in step"};
+  report.hint = "compile with -g1 to see lines";
+  const auto lines = lines_of(sim::to_text(report));
+  const auto has = [&](const std::string& line) { return std::find(lines.begin(), lines.end(), line) != lines.end(); };
+  EXPECT_TRUE(has("lines that ranks called different numbers of times:"));
+  EXPECT_TRUE(has("  ddp.cpp:271 in step, group \"world\":  5 times on ranks 0,2-3,  4 times on rank 1"));
+  EXPECT_TRUE(has("  ddp.cpp:280 in step, group \"world\":  2 times on ranks 0-1,  once on rank 2,  never on rank 3"));
+  EXPECT_TRUE(has("remark: nobody waited for barrier #3 on group \"world\" of rank 0 at train.cpp:9 in step"));
+  EXPECT_EQ(lines.back(), "hint: compile with -g1 to see lines");
+  const auto back = sim::report_from_json(sim::to_json(report));
+  EXPECT_EQ(sim::to_text(back), sim::to_text(report));
+}
+
+// Logs and reports of versions that did not know them are read as before.
+TEST(ReportJson, WithoutRemarksCountsAndHint_IsReadAllTheSame) {
+  std::string json = sim::to_json(ok_report());
+  for (const std::string key : {"  \"call_counts\": [],\n", "  \"remarks\": [],\n", ",\n  \"hint\": \"\""}) {
+    const auto at = json.find(key);
+    ASSERT_NE(at, std::string::npos) << key;
+    json.erase(at, key.size());
+  }
+  EXPECT_EQ(sim::to_text(sim::report_from_json(json)), sim::to_text(ok_report()));
+}
+
 TEST(ReportJson, EverySample_ReadsBackTheSame) {
   auto all = samples();
   all.push_back({"large", large_report()});

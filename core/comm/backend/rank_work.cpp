@@ -22,7 +22,11 @@ RankWork::RankWork(c10::intrusive_ptr<GroupState> group, int rank, c10d::OpType 
   operation.type = type;
 }
 
-RankWork::~RankWork() = default;
+RankWork::~RankWork() {
+  // A work that was never handed to its group has no record either.
+  if (!asked_ && record_id_ != kNotRecorded && !group_->closed()) [[unlikely]]
+    group_->world().note_unwaited(*this);
+}
 
 void RankWork::enter(Meeting* meeting, std::uint64_t sequence, Event* event) noexcept {
   meeting_ = meeting;
@@ -67,6 +71,7 @@ void RankWork::finish(State state) {
   waiters_.notify_all();
   if (group_->closed()) return;
   if (auto* const member = group_->find_member(rank_); member != nullptr && state == State::completed && !is_buffer()) {
+    asked_ = asked_ || member->has_hook();
     member->completed(*this);
   }
   if (future_ == nullptr && result_future_ == nullptr) return;
@@ -76,6 +81,7 @@ void RankWork::finish(State state) {
 
 bool RankWork::isCompleted() {
   if (incomplete() && !group_->closed() && exec::this_rank::is_fiber()) exec::this_rank::poll();
+  asked_ = asked_ || !incomplete();
   return !incomplete();
 }
 
@@ -93,13 +99,15 @@ std::vector<at::Tensor> RankWork::result() {
   return {operation.outputs.begin(), operation.outputs.end()};
 }
 
-void RankWork::synchronize() {}
+void RankWork::synchronize() { asked_ = true; }
 
 bool RankWork::wait(std::chrono::milliseconds timeout) { return wait_as_part(timeout, WorkObserver(*this)); }
 
 bool RankWork::wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
+  asked_ = true;
   if (incomplete() && !block(timeout, waiting)) return false;
   if (exception_ != nullptr) std::rethrow_exception(exception_);
+  if (operation.type == c10d::OpType::BARRIER) group_->note_barrier(rank_, record_id_);
   return true;
 }
 
@@ -143,6 +151,7 @@ void RankWork::throw_timeout(std::chrono::milliseconds timeout, const exec::Obse
 }
 
 void RankWork::abort() {
+  asked_ = true;
   if (!incomplete()) return;
   if (!is_point_to_point(operation.type)) return cancel();
   wait_aborted_ = true;
@@ -150,6 +159,7 @@ void RankWork::abort() {
 }
 
 void RankWork::cancel() {
+  asked_ = true;
   if (!incomplete()) return;
   const auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);  // the meeting may have held the last one
   group_->member(rank_).note(c10d::ErrorType::COMM_ERROR);
@@ -159,6 +169,7 @@ void RankWork::cancel() {
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFuture() {
+  asked_ = true;
   if (future_ == nullptr) {
     static const c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
     future_ = c10::make_intrusive<c10::ivalue::Future>(type);
@@ -173,6 +184,7 @@ c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFuture() {
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFutureResult() {
+  asked_ = true;
   if (result_future_ == nullptr) {
     result_future_ = c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
     if (!incomplete() || gave_up_) mark_result();

@@ -74,6 +74,14 @@ std::optional<Mismatch::Field> stride_difference(const Operation& first, const O
   return Mismatch::Field{"strides", strides_text(*a), strides_text(*b)};
 }
 
+// Of many the first: where two ranks disagree, the mismatch says which split.
+std::string splits_text(const std::vector<std::int64_t>& splits) {
+  constexpr std::size_t kShown = 8;
+  if (splits.size() <= kShown) return fmt::format("[{}]", fmt::join(splits, ", "));
+  const std::span<const std::int64_t> first(splits.data(), kShown);
+  return fmt::format("[{}, ... {} in all]", fmt::join(first, ", "), splits.size());
+}
+
 constexpr std::size_t kPartsShown = 4;
 
 // `3 x allreduce(sum, float32[2], cpu)` when all are alike, else one after the other.
@@ -145,7 +153,7 @@ std::string fingerprint_text(const Operation& call) {
       to.push_back(elements_to(call, peer));
       from.push_back(elements_from(call, peer));
     }
-    parts.push_back(fmt::format("send [{}], receive [{}]", fmt::join(to, ", "), fmt::join(from, ", ")));
+    parts.push_back(fmt::format("send {}, receive {}", splits_text(to), splits_text(from)));
   }
   if (!call.parts.empty()) parts.push_back(parts_text(call.parts));
   const auto label = label_text(call);

@@ -156,6 +156,10 @@ void Communicators::release_works() noexcept {
   while (!works.empty()) {
     RankWork& work = works.front();
     works.pop_front();
+    if (!work.asked() && work.record_id() != RankWork::kNotRecorded) {
+      work.mark_asked();
+      note_unwaited(work);
+    }
     // The last owner may be the registry; a work that only weak pointers keep is in none.
     if (c10::raw::intrusive_ptr::use_count(&work) == 0 || c10d::get_work_registry_size() == 0) continue;
     c10d::unregister_work(c10::intrusive_ptr<c10d::Work>::reclaim_copy(&work));
@@ -172,7 +176,8 @@ c10::intrusive_ptr<GroupState> Communicators::derive_group(const char* call, con
   auto found = std::find_if(derivations_.begin(), derivations_.end(), is_next);
   if (found == derivations_.end()) {
     auto group = c10::make_intrusive<GroupState>(*this, events_.add_group({name, name, ranks}), name, ranks);
-    derivations_.push_back({std::move(group), call, std::vector<char>(ranks.size())});
+    auto where = options_.call_sites ? exec::CallSite::capture() : exec::CallSite();
+    derivations_.push_back({std::move(group), call, std::vector<char>(ranks.size()), std::move(where)});
     found = std::prev(derivations_.end());
   }
   found->taken[place] = 1;
@@ -227,14 +232,15 @@ auto Communicators::explain_wait(int rank) const -> Explanation {
 std::vector<PendingGroup> Communicators::pending_groups() const {
   std::vector<PendingGroup> pending;
   for (std::size_t index = 0; index < creations_.size(); ++index) {
-    PendingGroup group{fmt::format("new_group #{}", index), creations_[index].group->name(), {}, {}};
+    const Creation& creation = creations_[index];
+    PendingGroup group{fmt::format("new_group #{}", index), creation.group->name(), {}, {}, creation.where};
     for (std::size_t rank = 0; rank < labels_.size(); ++rank) {
-      (creations_[index].called[rank] != 0 ? group.called_by : group.missing).push_back(static_cast<int>(rank));
+      (creation.called[rank] != 0 ? group.called_by : group.missing).push_back(static_cast<int>(rank));
     }
     if (!group.missing.empty()) pending.push_back(std::move(group));
   }
   for (const auto& derivation : derivations_) {
-    PendingGroup group{derivation.call, derivation.group->name(), {}, {}};
+    PendingGroup group{derivation.call, derivation.group->name(), {}, {}, derivation.where};
     for (std::size_t place = 0; place < derivation.taken.size(); ++place) {
       (derivation.taken[place] != 0 ? group.called_by : group.missing)
           .push_back(derivation.group->global_rank(static_cast<int>(place)));

@@ -37,6 +37,7 @@ class GroupMember {
   // complete in its time.
   void wait_for_pending_works();
 
+  bool has_hook() const noexcept { return hook_ != nullptr; }
   void set_hook(Hook hook) { hook_ = std::move(hook); }
 
   // Runs the hook, if there is one, on a helper fiber of the rank.

@@ -40,6 +40,7 @@ GroupState::GroupState(Communicators& world, std::uint32_t id, std::string name,
       name_(std::move(name)),
       ranks_(std::move(ranks)),
       calls_(ranks_.size()),
+      barriers_(ranks_.size()),
       entrances_(ranks_.size()),
       collectives_(*this, ranks_.size()),
       point_to_point_(*this, ranks_.size()) {}

@@ -60,6 +60,12 @@ class GroupState final : public c10::intrusive_ptr_target {
   // The rank's calls that are not complete, collectives first, each kind oldest first.
   Works in_flight(int rank) const;
 
+  // What the rank called before this event, it has waited for: the event of a barrier.
+  void note_barrier(int rank, std::uint64_t record_id) noexcept {
+    barriers_[static_cast<std::size_t>(rank)] = record_id;
+  }
+  std::uint64_t last_barrier(int rank) const noexcept { return barriers_[static_cast<std::size_t>(rank)]; }
+
   CollectiveMatcher& collectives() noexcept { return collectives_; }
 
   // `only_of`: of this rank (of the world) only; negative: of all.
@@ -90,9 +96,10 @@ class GroupState final : public c10::intrusive_ptr_target {
   const std::uint32_t id_;
   const std::string name_;
   const std::vector<int> ranks_;
-  std::vector<std::uint32_t> calls_;    // by rank: collectives, sends and receives so far
-  std::vector<Entrance> entrances_;     // by rank
-  std::map<int, GroupMember> members_;  // by rank; most ranks never need one
+  std::vector<std::uint32_t> calls_;     // by rank: collectives, sends and receives so far
+  std::vector<std::uint64_t> barriers_;  // by rank
+  std::vector<Entrance> entrances_;      // by rank
+  std::map<int, GroupMember> members_;   // by rank; most ranks never need one
   CollectiveMatcher collectives_;
   PointToPointMatcher point_to_point_;
 };

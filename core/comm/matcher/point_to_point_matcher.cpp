@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/exec/rank_list.h>
+
 #include "comm/call/fingerprint.h"
 #include "comm/group/group_state.h"
 
@@ -27,6 +29,7 @@ void PointToPointMatcher::join(c10::intrusive_ptr<RankWork> work) {
 }
 
 void PointToPointMatcher::join_send(c10::intrusive_ptr<RankWork> send) {
+  const auto sent_as = send->record_id();
   if (group_.world().options().buffered_sends) send = buffer(*send);
   const int source = send->rank();
   const int tag = send->operation.tag;
@@ -36,10 +39,11 @@ void PointToPointMatcher::join_send(c10::intrusive_ptr<RankWork> send) {
   };
   const auto recv = std::find_if(mailbox.receives.begin(), mailbox.receives.end(), fits);
   if (recv == mailbox.receives.end()) {
-    mailbox.sends.push_back({source, tag, std::move(send)});
+    mailbox.sends.push_back({source, tag, std::move(send), sent_as});
     return;
   }
   auto met = std::move(recv->work);
+  if (recv->source < 0) note_source(*met, source, {});
   mailbox.receives.erase(recv);
   match(std::move(send), std::move(met), true);
 }
@@ -47,7 +51,7 @@ void PointToPointMatcher::join_send(c10::intrusive_ptr<RankWork> send) {
 void PointToPointMatcher::join_receive(c10::intrusive_ptr<RankWork> recv) {
   const auto& call = recv->operation;
   auto& mailbox = mailboxes_[static_cast<std::size_t>(recv->rank())];
-  const auto send = choose_send(mailbox.sends, call);
+  const auto send = choose_send(mailbox.sends, *recv);
   if (send == mailbox.sends.end()) {
     mailbox.receives.push_back({call.peer, call.tag, std::move(recv)});
     return;
@@ -57,7 +61,8 @@ void PointToPointMatcher::join_receive(c10::intrusive_ptr<RankWork> recv) {
   match(std::move(met), std::move(recv), false);
 }
 
-auto PointToPointMatcher::choose_send(Entries& sends, const Operation& recv) -> Entries::iterator {
+auto PointToPointMatcher::choose_send(Entries& sends, const RankWork& work) -> Entries::iterator {
+  const auto& recv = work.operation;
   if (recv.peer >= 0) {
     return std::find_if(sends.begin(), sends.end(),
                         [&recv](const Entry& send) { return send.source == recv.peer && send.tag == recv.tag; });
@@ -71,7 +76,24 @@ auto PointToPointMatcher::choose_send(Entries& sends, const Operation& recv) -> 
     oldest.push_back(send);
   }
   if (sources.empty()) return sends.end();
-  return oldest[group_.world().executor().decisions().choose(ChoiceKind::receive_any_source, sources)];
+  const auto chosen = group_.world().executor().decisions().choose(ChoiceKind::receive_any_source, sources);
+  note_source(work, oldest[chosen]->source, sources);
+  return oldest[chosen];
+}
+
+// For reports: whose message a receive from any source took, and whose it might have been. Ranks of the group.
+void PointToPointMatcher::note_source(const RankWork& recv, int source,
+                                      const std::vector<std::uint32_t>& sources) const {
+  auto& world = group_.world();
+  if (!world.options().call_sites) return;
+  std::vector<int> others;
+  for (const auto other : sources) {
+    if (static_cast<int>(other) != source) others.push_back(group_.global_rank(static_cast<int>(other)));
+  }
+  std::sort(others.begin(), others.end());
+  auto note = fmt::format("took the message of rank {}", group_.global_rank(source));
+  if (!others.empty()) note += fmt::format("; {} had sent, too", describe_ranks(others));
+  world.event_log().set_note(recv.record_id(), std::move(note));
 }
 
 // The send as far as the receiver is concerned: it carries a copy, and the sender may go on.
@@ -180,10 +202,12 @@ void PointToPointMatcher::list_pending(std::vector<PendingOperation>& pending, i
     for (const auto* const entries : {&mailbox.sends, &mailbox.receives}) {
       for (const auto& entry : *entries) {
         const int rank = group_.global_rank(entry.work->rank());
+        const bool is_send = entries == &mailbox.sends;
         if (only_of >= 0 && rank != only_of) continue;
         pending.push_back({rank, group_.name(), entry.work->getSequencenumber(), title_of(*entry.work),
                            describe(*entry.work), waits_for(*entry.work), entry.work->gave_up(),
-                           entry.work->record_id(), entries == &mailbox.sends ? hint(*entry.work) : std::string()});
+                           entry.work->record_id(), is_send ? hint(*entry.work) : std::string(), is_send,
+                           entry.sent_as});
       }
     }
   }

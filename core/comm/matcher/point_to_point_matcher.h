@@ -64,6 +64,7 @@ class PointToPointMatcher final : public Meeting {
     int source = -1;  // -1: any
     int tag = 0;
     c10::intrusive_ptr<RankWork> work;
+    std::uint64_t sent_as = 0;  // Event::record_id of a send, where only its buffer is left, too
   };
   using Entries = std::vector<Entry>;  // oldest first
 
@@ -74,9 +75,10 @@ class PointToPointMatcher final : public Meeting {
 
   void join_send(c10::intrusive_ptr<RankWork> send);
   void join_receive(c10::intrusive_ptr<RankWork> recv);
-  Entries::iterator choose_send(Entries& sends, const Operation& recv);
+  Entries::iterator choose_send(Entries& sends, const RankWork& recv);
   c10::intrusive_ptr<RankWork> buffer(RankWork& send);
   void match(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv, bool send_came_last);
+  void note_source(const RankWork& recv, int source, const std::vector<std::uint32_t>& sources) const;
   std::string hint(const RankWork& work) const;
 
   GroupState& group_;

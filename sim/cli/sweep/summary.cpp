@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bugs.h"
+#include "report/text_lines.h"
 
 namespace rehearse::cli {
 namespace {
@@ -51,7 +52,7 @@ std::string coloured(std::string_view word, bool good, bool colour) {
 
 std::string bug_text(const Bug& bug, std::size_t number) {
   auto text = fmt::format("{}. {}, {}: {}\n", number, to_string(bug.first->verdict), seeds_text(bug.seeds),
-                          bug.first->headline);
+                          sim::visible(bug.first->headline));
   for (const auto& part : bug.culprit) text += fmt::format("     {}\n", part);
   if (!bug.first->files.empty()) text += fmt::format("     files: {}\n", fmt::join(bug.first->files, ", "));
   return text;

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -51,6 +52,8 @@ struct PendingOperation {
   bool gave_up = false;         // a wait for it met TimeoutError, so the program knows
   std::uint64_t record_id = 0;  // Event::record_id of the call; RankWork::kNotRecorded for what a buffered send left
   std::string receiver{};  // of a send: what its peer receives instead, "rank 1 receives from rank 2"; empty: nothing
+  bool is_send = false;
+  std::uint64_t sent_as = 0;  // of a send: record_id, that of the call also where only its buffer is left
 };
 
 // A new_group() that not all ranks of the world have made, or a split(), merge() or shrink() that not all members have.
@@ -58,6 +61,20 @@ struct PendingGroup {
   std::string call;  // "new_group #3", "split"
   std::string name;
   std::vector<int> called_by, missing;
+  exec::CallSite where{};  // of one of those who called it; empty unless captured
+};
+
+// Calls of one kind whose Work nobody ever asked: not waited for, not seen complete, no future taken. Left out are
+// those that a rank's exception dropped, and those before a barrier of their group for which the rank waited.
+struct UnwaitedCalls {
+  std::string call;  // the first one, as in PendingOperation
+  struct OfRank {
+    int rank = -1;
+    std::uint64_t times = 0;
+    std::uint64_t last = 0;  // Event::record_id
+  };
+  std::vector<OfRank> ranks;
+  exec::CallSite where{};  // of the first one; empty unless captured
 };
 
 // The communication of one world: its process groups, what is in flight in them, and the checks that all ranks call
@@ -114,6 +131,9 @@ class Communicators final : public exec::WaitExplainer {
   std::vector<PendingOperation> pending(int only_of = -1) const;
   std::vector<PendingGroup> pending_groups() const;
 
+  // In order of each kind's first call.
+  std::vector<UnwaitedCalls> unwaited_calls() const;
+
   // The rank's oldest call for which a rank is missing: what its waits for futures are for. Those come in the order of
   // the calls, as those of DDP's reducer for its buckets do.
   Explanation explain_wait(int rank) const override;
@@ -136,6 +156,7 @@ class Communicators final : public exec::WaitExplainer {
   Fabric& fabric() noexcept { return fabric_; }
   EventLog& event_log() noexcept { return events_; }
   VirtualTime now() const noexcept { return clock_.now(); }
+  void note_unwaited(const RankWork& work);
   void note_work(int rank, RankWork& work) noexcept { works_[static_cast<std::size_t>(rank)].push_back(work); }
 
   // One mismatch ends the world: whoever begins a dispute while another goes on has nothing to add.
@@ -169,6 +190,7 @@ class Communicators final : public exec::WaitExplainer {
     c10::intrusive_ptr<GroupState> group;
     const char* call;
     std::vector<char> taken;  // by rank in the group
+    exec::CallSite where;     // of the first call
   };
 
   void check_name_is_free(std::string_view name, std::size_t groups) const;  // among the first `groups`
@@ -189,6 +211,15 @@ class Communicators final : public exec::WaitExplainer {
   std::vector<Creation> creations_;       // in order
   std::vector<Derivation> derivations_;   // in order of each one's first rank
   bool in_dispute_ = false;
+
+  struct Unwaited {
+    c10::intrusive_ptr<GroupState> group;
+    std::string call;
+    std::uint64_t first = 0;  // Event::record_id
+    exec::CallSite where;
+    std::map<int, UnwaitedCalls::OfRank> ranks;
+  };
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>, Unwaited> unwaited_;  // by group, signature, place
 };
 
 }  // namespace rehearse::comm

@@ -106,6 +106,21 @@ class EventLog {
   // Where the call was made; empty unless captured.
   const exec::CallSite& call_site(const Event& event) const { return call_sites_.at(event.call_site); }
 
+  // All that were captured; the first is empty.
+  const std::vector<exec::CallSite>& call_sites() const noexcept { return call_sites_; }
+
+  // The call with this Event::record_id; null unless all events are kept.
+  const Event* find(std::uint64_t record_id) const {
+    return options_.keep_all && record_id < all_.size() ? &all_[record_id] : nullptr;
+  }
+
+  // What a report adds to the call with this record_id; empty for most.
+  const std::string& note(const Event& event) const {
+    static const std::string none;
+    const auto found = notes_.find(event.record_id);
+    return found != notes_.end() ? found->second : none;
+  }
+
   // `allreduce #7 on group "world"`; with a label `allreduce #7 of "fc1.weight" on group "world"`.
   std::string title(const Event& event) const;
   FlightRecord flight_record(const Event& event) const;
@@ -120,6 +135,7 @@ class EventLog {
   // Stores the event and fills in its record_id.
   Event& record(const Event& event, std::uint64_t fingerprint);
   void set_call_site(Event& event, const exec::CallSite& where);
+  void set_note(std::uint64_t record_id, std::string note) { notes_.insert_or_assign(record_id, std::move(note)); }
   void note_completion(std::uint32_t pg_id, std::uint32_t seq_id, VirtualTime now) noexcept {
     mix((std::uint64_t{pg_id} << 32) | seq_id);
     mix(static_cast<std::uint64_t>(now.time_since_epoch().count()));
@@ -163,6 +179,7 @@ class EventLog {
   std::vector<Group> groups_;
   std::vector<exec::CallSite> call_sites_{{}};  // by Event::call_site
   std::map<exec::CallSite, std::uint32_t> call_site_ids_;
+  std::map<std::uint64_t, std::string> notes_;  // by record_id
   std::uint64_t records_ = 0;
   std::uint64_t hash_ = 0x4556454E'544C4F47ull;
 };

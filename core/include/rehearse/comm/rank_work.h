@@ -103,6 +103,9 @@ class RankWork final
   void enter(Meeting* meeting, std::uint64_t sequence, Event* event) noexcept;
   void move_to(Meeting* meeting) noexcept { meeting_ = meeting; }
   void leave_meeting() noexcept { meeting_ = nullptr; }
+  // Somebody knows of its end, or will: what nobody asks may be a wait that was left out.
+  void mark_asked() noexcept { asked_ = true; }
+  bool asked() const noexcept { return asked_; }
   const Event* event() const noexcept;  // null: no longer kept
   void set_source(int rank) noexcept { source_ = rank; }
   void start(VirtualTime now) noexcept;
@@ -147,6 +150,7 @@ class RankWork final
   int source_ = -1;
   bool gave_up_ = false;
   bool wait_aborted_ = false;
+  bool asked_ = false;
 };
 
 using RankWorks = boost::intrusive::list<RankWork, boost::intrusive::constant_time_size<false>>;

@@ -50,6 +50,17 @@ struct CallPlaces {
   std::vector<Side> sides;  // most ranks first
 };
 
+// A line that calls collectives of a group, and that ranks of the group passed different numbers of times.
+struct CallCounts {
+  std::string group;
+  std::string where;
+  struct Side {
+    std::uint64_t times = 0;
+    std::vector<int> ranks;
+  };
+  std::vector<Side> sides;  // most ranks first
+};
+
 // All that a run has to say, as data; writers make text, JSON and JUnit of it.
 struct Report {
   Verdict verdict = Verdict::ok;
@@ -71,11 +82,14 @@ struct Report {
   // Where calls of a group did not come together: its earlier calls from different places, the first of each kind. That
   // may be meant (a branch for one rank), or be where a rank left a call out.
   std::vector<CallPlaces> call_places;
+  std::vector<CallCounts> call_counts;
   std::vector<std::string> wait_cycle;          // one line for each edge
   std::vector<std::string> last_events;         // oldest first
+  std::vector<std::string> remarks;             // what is worth a word whatever the verdict
   std::map<std::string, std::uint64_t> checks;  // what was checked, and how often it held
   std::string replay;                           // the command that runs this again
   std::vector<std::string> files;               // what was written beside the report
+  std::string hint;                             // what would let the report say more; empty: nothing
 };
 
 }  // namespace rehearse

@@ -44,8 +44,8 @@ struct WorldOptions {
   bool keep_all_events = false;
   bool call_sites = false;
 
-  // On a failure, run the same seed again with `call_sites`, so that the report can say where earlier operations
-  // were called. The body runs twice then.
+  // On a failure, or when there is something to remark, run the same seed again with `call_sites`, so that the report
+  // can say where earlier operations were called. The body runs twice then.
   bool explain_failures = true;
 };
 

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a report tells what stands behind a verdict: who called a helper, the exception that all began with, the
+// group that a rank left out, what nobody waited for.
+#include "told_programs.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "world_report.h"
+
+namespace rehearse::golden {
+namespace {
+
+using testing::AnyOf;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::Not;
+using testing::StartsWith;
+
+const std::string kLine = "told_programs.cpp:[0-9]+ in told::";
+
+Report run_buffered(const World::Body& body, int ranks) {
+  WorldOptions options;
+  options.ranks = ranks;
+  options.buffered_sends = true;
+  return World(options).run(body);
+}
+
+TEST(CallersOfHelpers, CallLeftOut_IsToldWithTheLineThatCalledTheHelper) {
+  for (const int ranks : {2, 3, 8}) {
+    const auto report = run_world(told::leaves_out_a_helpers_call, ranks);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_THAT(report.rank_lines[0].where,
+                MatchesRegex(kLine + "sync_mean, from " + kLine + "leaves_out_a_helpers_call"));
+    ASSERT_EQ(report.last_events.size(), 2u);
+    EXPECT_THAT(report.last_events[0], HasSubstr("in told::sync_mean, from told_programs.cpp:20 in told::leaves"));
+    EXPECT_THAT(report.last_events[1], HasSubstr("in told::sync_mean, from told_programs.cpp:22 in told::leaves"));
+  }
+  expect_golden_report(run_world(told::leaves_out_a_helpers_call, 3), "leaves_out_a_helpers_call");
+}
+
+TEST(CallersOfHelpers, DifferentCalls_AreToldWithBothCallers) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const auto report = run_world(told::calls_a_helper_with_another_shape, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::mismatch);
+    ASSERT_EQ(report.differences.size(), 1u);
+    EXPECT_THAT(report.differences[0].first.where, HasSubstr("sync_mean, from told_programs.cpp:30 in told::calls"));
+    EXPECT_THAT(report.differences[0].second.where, HasSubstr("sync_mean, from told_programs.cpp:28 in told::calls"));
+    ASSERT_EQ(report.call_places.size(), 1u);
+    EXPECT_EQ(report.call_places[0].sequence, 1u);
+    EXPECT_THAT(report.call_places[0].sides[1].where, HasSubstr("sync_mean, from told_programs.cpp:28 in told::calls"));
+  }
+}
+
+TEST(Unwinding, CallInADestructor_NamesTheExceptionFirst) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(told::says_farewell_in_a_destructor, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::mismatch);
+    EXPECT_THAT(report.headline,
+                StartsWith("rank 2 unwinds from 'disk is full', thrown at told_programs.cpp:45 in "
+                           "told::says_farewell_in_a_destructor; rank 2 called barrier() where ranks 0-1 called "));
+    const auto alone = run_world(told::says_farewell_to_nobody, 3, seed);
+    EXPECT_EQ(alone.verdict, Verdict::deadlock);
+    EXPECT_THAT(alone.headline,
+                MatchesRegex("rank 2 unwinds from 'disk is full', thrown at " + kLine +
+                             "says_farewell_to_nobody; rank 2 waits in barrier #1 on group \"world\" at " + kLine +
+                             "Farewell::~Farewell for ranks 0-1, which have ended and will never come"));
+  }
+  expect_golden_report(run_world(told::says_farewell_in_a_destructor, 3), "says_farewell_in_a_destructor");
+}
+
+TEST(Unwinding, JoinableThread_NamesTheExceptionFirst) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(told::forgets_to_join, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::rank_failed);
+    EXPECT_THAT(report.headline, MatchesRegex("rank 2 unwinds from 'disk is full', thrown at " + kLine +
+                                              "forgets_to_join; rank 2: std::terminate\\(\\) was called.*"));
+  }
+}
+
+TEST(NewGroupLeftOut, ComesFirst) {
+  for (const int ranks : {3, 8}) {
+    const auto report = run_world(told::leaves_out_new_group, ranks);
+    EXPECT_EQ(report.verdict, Verdict::mismatch);
+    EXPECT_THAT(report.headline, MatchesRegex("new_group #1 \\(\"pair\"\\) at " + kLine +
+                                              "leaves_out_new_group was called by ranks .* and "
+                                              "never by rank 2"));
+  }
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(told::leaves_out_new_group_and_uses_it, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_THAT(report.headline,
+                MatchesRegex("new_group #1 \\(\"experts\"\\) at " + kLine +
+                             "leaves_out_new_group_and_uses_it was called "
+                             "by ranks 0-1 and never by rank 2; ranks 0 -> 2 -> 0 wait for each other: .*"));
+  }
+}
+
+TEST(Remarks, DroppedWork_IsToldWithItsLineUnderOk) {
+  for (const int ranks : {2, 3, 8}) {
+    const auto report = run_world(told::forgets_to_wait, ranks);
+    EXPECT_EQ(report.verdict, Verdict::ok);
+    EXPECT_THAT(report.remarks, ElementsAre(MatchesRegex("nobody waited for allreduce #1 on group \"world\" of ranks "
+                                                         "0-[0-9] at " +
+                                                         kLine + "forgets_to_wait")));
+  }
+  expect_golden_report(run_world(told::forgets_to_wait, 3), "forgets_to_wait");
+}
+
+TEST(Remarks, OneOfSeveral_IsToldOfItsRank) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(told::forgets_one_of_several, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::ok);
+    EXPECT_THAT(report.remarks, ElementsAre(MatchesRegex("nobody waited for allreduce #2 on group \"world\" of rank 0 "
+                                                         "at " +
+                                                         kLine + "forgets_one_of_several")));
+  }
+}
+
+TEST(Remarks, BarrierOrException_LeavesNothingToSay) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(told::waits_in_a_barrier_for_all, 3, seed);
+    EXPECT_EQ(report.verdict, Verdict::ok);
+    EXPECT_THAT(report.remarks, IsEmpty());
+    const auto failed = run_world(told::drops_what_an_exception_leaves, 3, seed);
+    EXPECT_EQ(failed.verdict, Verdict::rank_failed);
+    EXPECT_THAT(failed.remarks, IsEmpty());
+  }
+}
+
+TEST(CallCounts, SkippedStep_IsCountedByLineAndRank) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto report = run_world(told::skips_a_step, 4, seed);
+    EXPECT_EQ(report.verdict, Verdict::mismatch);
+    ASSERT_FALSE(report.call_counts.empty());
+    const auto& counts = report.call_counts[0];
+    EXPECT_EQ(counts.group, "world");
+    EXPECT_EQ(counts.where, "told_programs.cpp:108 in told::skips_a_step");
+    ASSERT_EQ(counts.sides.size(), 2u);
+    EXPECT_EQ(counts.sides[0].times, 5u);
+    EXPECT_THAT(counts.sides[0].ranks, ElementsAre(0, 2, 3));
+    EXPECT_EQ(counts.sides[1].times, 4u);
+    EXPECT_THAT(counts.sides[1].ranks, ElementsAre(1));
+  }
+  expect_golden_report(run_world(told::skips_a_step, 4), "skips_a_step");
+}
+
+TEST(AsynchronousCalls, Deadlock_NamesTheCallsLineBesideTheWait) {
+  const auto report = run_world(told::waits_elsewhere_than_it_called, 2);
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.rank_lines[0].where,
+              MatchesRegex("told_programs.cpp:118 in .*, called at told_programs.cpp:116 in .*"));
+}
+
+TEST(BufferedSends, SendThatNobodyReceives_IsToldWithItsLine) {
+  const auto report = run_buffered(told::sends_into_a_buffer, 2);
+  EXPECT_EQ(report.verdict, Verdict::mismatch);
+  EXPECT_THAT(report.headline, MatchesRegex("send #1 to rank 1 on group \"world\" of rank 0 at " + kLine +
+                                            "sends_into_a_buffer was never received; nobody waited for it"));
+  const auto beside = run_buffered(told::sends_into_a_buffer_beside_a_hang, 3);
+  EXPECT_EQ(beside.verdict, Verdict::deadlock);
+  EXPECT_THAT(beside.headline,
+              MatchesRegex(".*; unmatched: send #1 to rank 1 on group \"world\" of rank 0 at " + kLine +
+                           "sends_into_a_buffer_beside_a_hang, while rank 1 receives from rank 2"));
+}
+
+TEST(AnySource, Receive_NamesWhoseMessageCameAndWhoElseHadSent) {
+  const auto report = run_world(told::receives_from_anybody, 3);
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  const auto text = sim::to_text(report);
+  EXPECT_THAT(
+      text,
+      AnyOf(HasSubstr("recv_any_source #1 on group \"world\" (took the message of rank 1; rank 2 had sent, too)"),
+            HasSubstr("recv_any_source #1 on group \"world\" (took the message of rank 2; rank 1 had sent, too)")));
+}
+
+TEST(Headlines, TextsThatBeginOrEndOddly_SayWhatWentWrong) {
+  EXPECT_EQ(run_world(told::throws_with_a_line_end_first, 2).headline, "rank 1: cannot read shard 1");
+  EXPECT_EQ(
+      run_world(told::throws_like_an_allocator, 2).headline,
+      "rank 1: [enforce fail at alloc_cpu.cpp:118] err == 0. DefaultCPUAllocator: can't allocate memory: you tried "
+      "to allocate 4398046511104 bytes");
+  EXPECT_EQ(run_world(told::throws_like_torchscript, 2).headline,
+            "rank 1: The size of tensor a (3) must match the size of tensor b (4)");
+  EXPECT_EQ(run_world(told::throws_nested, 2).headline,
+            "rank 1: step 3 failed, caused by: cannot write shard 1, caused by: disk is full");
+  expect_golden_report(run_world(told::throws_nested, 2), "throws_nested");
+}
+
+TEST(Headlines, WhatATerminalObeys_IsShown) {
+  const auto text = sim::to_text(run_world(told::throws_what_a_terminal_obeys, 2));
+  EXPECT_THAT(text, StartsWith("RANK FAILED: rank 1: \\x1b[2J\\x1b[31mred\\x07 \\xff\\xfe caf\xc3\xa9 \\xc2\\x9b1m\n"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
+TEST(Headlines, SplitsOfManyRanks_ThePairComesFirst) {
+  const auto report = run_world(told::sends_one_row_too_many, 12);
+  EXPECT_EQ(report.verdict, Verdict::mismatch);
+  EXPECT_THAT(
+      report.headline,
+      StartsWith("ranks 1 and 9 disagree at #1 of group \"world\": rank 1 sends 3 elements to rank 9, which "
+                 "expects 2; rank 1 called alltoall_base(float32[25], cpu, send [2, 2, 2, 2, 2, 2, 2, 2, ... 12 "
+                 "in all], receive [2, 2, 2, 2, 2, 2, 2, 2, ... 12 in all]), rank 9 called "));
+}
+
+}  // namespace
+}  // namespace rehearse::golden
