@@ -43,8 +43,10 @@ bool is_known(c10d::OpType type) {
 
 void check_tensor(const Operation& call, const at::Tensor& tensor) {
   TORCH_CHECK(tensor.defined(), comm::name_of(call.type), ": a tensor is undefined");
-  TORCH_CHECK(tensor.layout() == c10::kStrided, comm::name_of(call.type), ": unsupported layout");
-  TORCH_CHECK(tensor.device().is_cpu(), comm::name_of(call.type), ": unsupported device type ", tensor.device().type());
+  TORCH_CHECK(tensor.layout() == c10::kStrided, comm::name_of(call.type), ": unsupported layout; it does not support ",
+              tensor.layout(), " tensors");
+  TORCH_CHECK(tensor.device().is_cpu(), comm::name_of(call.type), ": unsupported device type ", tensor.device().type(),
+              "; it does not support tensors that are not on the CPU");
   // Their memory does not hold the values that the tensor has.
   TORCH_CHECK(!tensor.is_conj() && !tensor.is_neg(), comm::name_of(call.type),
               ": the tensor is an unresolved conjugate or negative view; use resolve_conj() or resolve_neg()");
@@ -60,7 +62,8 @@ std::string name_in_messages(Op op) {
 // What check_tensor() asks of dense tensors.
 void check_sparse(const Operation& call, const at::Tensor& tensor) {
   TORCH_CHECK(tensor.defined() && tensor.is_sparse(), comm::name_of(call.type), ": the tensor must be sparse COO");
-  TORCH_CHECK(tensor.device().is_cpu(), comm::name_of(call.type), ": unsupported device type ", tensor.device().type());
+  TORCH_CHECK(tensor.device().is_cpu(), comm::name_of(call.type), ": unsupported device type ", tensor.device().type(),
+              "; it does not support tensors that are not on the CPU");
   const auto& sparse = static_cast<const at::SparseTensorImpl&>(*tensor.unsafeGetTensorImpl());
   TORCH_CHECK(!tensor.is_conj() && !sparse.values().is_conj() && !sparse.values().is_neg(), comm::name_of(call.type),
               ": the tensor is an unresolved conjugate or negative view; use resolve_conj() or resolve_neg()");
@@ -105,7 +108,7 @@ void FakeFabric::validate(const Operation& call, int group_size) const {
   for (const Operation& part : call.parts) validate(part, group_size);
   if (!call.parts.empty()) return;
   if (call.type == c10d::OpType::_ALLREDUCE_SPARSE) return validate_sparse(call);
-  TORCH_CHECK(is_known(call.type), "unsupported operation ", comm::name_of(call.type));
+  TORCH_CHECK(is_known(call.type), "unsupported operation: the fabric does not support ", comm::name_of(call.type));
   for (const at::Tensor& tensor : call.inputs) check_tensor(call, tensor);
   for (const at::Tensor& tensor : call.outputs) {
     check_tensor(call, tensor);

@@ -152,14 +152,16 @@ TEST_F(Validation, DtypesAndOps) {
 
 TEST_F(Validation, Tensors) {
   EXPECT_THAT(refusal(allreduce(at::Tensor(), Op::SUM)), HasSubstr("undefined"));
-  EXPECT_THAT(refusal(allreduce(at::ones({2}).to_sparse(), Op::SUM)), HasSubstr("unsupported layout"));
-  EXPECT_THAT(refusal(allreduce(at::empty({2}, at::kMeta), Op::SUM)), HasSubstr("unsupported device type meta"));
+  EXPECT_THAT(refusal(allreduce(at::ones({2}).to_sparse(), Op::SUM)),
+              HasSubstr("unsupported layout; it does not support Sparse tensors"));
+  EXPECT_THAT(refusal(allreduce(at::empty({2}, at::kMeta), Op::SUM)),
+              HasSubstr("unsupported device type meta; it does not support "));
   EXPECT_THAT(refusal(allreduce(at::ones({1}).expand({3}), Op::SUM)),
               HasSubstr("more than one element of the written-to tensor refers to a single memory location"));
   EXPECT_THAT(refusal(allreduce(at::ones({2}, at::kComplexFloat).conj(), Op::SUM)), HasSubstr("resolve_conj()"));
   comm::Operation coalesced;
   coalesced.type = OpType::COALESCED;
-  EXPECT_THAT(refusal(coalesced), HasSubstr("unsupported operation"));
+  EXPECT_THAT(refusal(coalesced), HasSubstr("unsupported operation: the fabric does not support "));
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ auto RankBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& opti
 
 auto RankBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) -> WorkPtr {
   const ArgumentChecks check("allreduce", size_);
+  if (tensors.empty()) check.fail("requires non-empty tensor list");
   const auto& tensor = check.only(tensors);
   if (!tensor.is_sparse()) {
     check.dense(tensor);

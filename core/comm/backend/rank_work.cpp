@@ -142,7 +142,7 @@ void RankWork::throw_timeout(std::chrono::milliseconds timeout, const exec::Obse
   // Thrown here, so that reports know where the rank waited.
   try {
     throw TimeoutError(
-        fmt::format("{} timed out after {} ms of virtual time; {}", waiting.call(), timeout.count(), why),
+        fmt::format("{}: Timed out waiting {}ms of virtual time; {}", waiting.call(), timeout.count(), why),
         group_->name(), sequence_, missing);
   } catch (...) {
     timeout_ = std::current_exception();

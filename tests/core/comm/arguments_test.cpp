@@ -29,6 +29,11 @@ std::vector<BadCall> bad_calls() {
          auto tensors = ones(2);
          group->allreduce(tensors);
        }},
+      {"NoTensor", "allreduce: requires non-empty tensor list",
+       [](const ProcessGroup& group) {
+         Tensors tensors;
+         group->getDefaultBackend()->allreduce(tensors);
+       }},
       {"SparseTensor", "reduce: only supports dense tensors",
        [](const ProcessGroup& group) {
          Tensors tensors{at::eye(2).to_sparse()};

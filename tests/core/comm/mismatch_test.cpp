@@ -162,7 +162,7 @@ TEST_F(CommTest, ExtraCallAtTheEnd_WaitsForTheRanksThatAreGone) {
   EXPECT_EQ(outcome.hang[0].waits_on, "allreduce #2 on group \"world\" (1 of 3 ranks are here)");
   EXPECT_THAT(outcome.hang[0].waits_for, ElementsAre(0, 1));
   EXPECT_EQ(failure(outcome),
-            "allreduce #2 on group \"world\" timed out after 1800000 ms of virtual time; missing ranks: 0-1");
+            "allreduce #2 on group \"world\": Timed out waiting 1800000ms of virtual time; missing ranks: 0-1");
 }
 
 // Nobody waits for the extra call: the run ends well, and the call is left over.
