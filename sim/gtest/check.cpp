@@ -138,6 +138,7 @@ class Check {
   bool conclude(Outcome& outcome, bool keep_files) {
     Report& report = outcome.report;
     if (report.verdict == Verdict::ok) {
+      for (const auto& remark : report.remarks) fmt::print(stderr, "rehearse: {}: {}\n", identity_.name, remark);
       outcome.assertions.forward("replay: " + report.replay);
       return !outcome.assertions.failed();
     }

@@ -23,7 +23,7 @@ class DeathNote {
   ~DeathNote();
 
  private:
-  static constexpr std::array kSignals = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
+  static constexpr std::array kSignals = {SIGSEGV, SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL};
   static void on_signal(int signal, siginfo_t* info, void* context);
 
   static DeathNote* g_living;

@@ -10,8 +10,12 @@
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/format_time.h>
 
+#include "rank_trace.h"
+
 namespace rehearse {
 namespace {
+
+constexpr std::string_view kTraces = "\nGoogle Test trace:";
 
 std::string place(const ::testing::TestPartResult& result) {
   if (result.file_name() == nullptr) return "unknown place";
@@ -26,7 +30,9 @@ void report(const ::testing::TestPartResult& result, const std::string& text) {
 }  // namespace
 
 RankAssertions::RankAssertions(const WorldOptions& options)
-    : seed_(options.seed), ranks_(static_cast<std::size_t>(std::max(options.ranks, 0))) {}
+    : seed_(options.seed), ranks_(static_cast<std::size_t>(std::max(options.ranks, 0))) {
+  forget_traces();
+}
 
 World::Body RankAssertions::wrap(World::Body body) {
   return [this, body = std::move(body)](RankContext& context) {
@@ -53,8 +59,11 @@ void RankAssertions::take(const ::testing::TestPartResult& result) {
     return;
   }
   if (rank.runs > 1) return;
-  const auto text = fmt::format("{}\n[rank {} at {}, seed {}]", result.message(), number,
-                                sim::format_time(exec::this_rank::now()), seed_);
+  // The traces around the world are added when this is handed on, inside of their scopes.
+  const std::string_view message = result.message();
+  const auto own = traces_of_this_fiber();
+  const auto text = fmt::format("{}\n[rank {} at {}, seed {}]{}{}", message.substr(0, message.find(kTraces)), number,
+                                sim::format_time(exec::this_rank::now()), seed_, own.empty() ? "" : kTraces, own);
   found_.emplace_back(result.type(), result.file_name(), result.line_number(), text.c_str());
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <thread>
 
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
@@ -81,6 +82,46 @@ TEST(Check, Deadlock_FailsAtTheCallersLine) {
   EXPECT_EQ(log.program, "Check.Deadlock_FailsAtTheCallersLine");
   EXPECT_EQ(log.seed, 26u);
   EXPECT_TRUE(std::filesystem::exists("rehearse-out/Check.Deadlock_FailsAtTheCallersLine/report.txt"));
+}
+
+// GoogleTest keeps its traces for each thread, and ranks share one.
+TEST(Check, ScopedTrace_IsTheRanksOwn) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    const auto failures = failures_of([seed] {
+      SCOPED_TRACE("around the world");
+      check({.ranks = 3, .seed = seed}, [](RankContext& ctx) {
+        SCOPED_TRACE("body of rank " + std::to_string(ctx.rank()));
+        for (int step = 0; step < 2; ++step) {
+          SCOPED_TRACE(step);
+          ctx.group().barrier()->wait();
+          if (ctx.rank() == 1) EXPECT_EQ(step, 0);
+        }
+        std::thread([&ctx] { EXPECT_NE(ctx.rank(), 2) << "in a thread"; }).join();
+      });
+    });
+    ASSERT_EQ(failures.size(), 2u);
+    const bool thread_first = message(failures[0]).find("in a thread") != std::string::npos;
+    const auto of_step = message(failures[thread_first ? 1 : 0]);
+    const auto of_thread = message(failures[thread_first ? 0 : 1]);
+    const auto inner = of_step.find("check_test.cpp:95: 1\n");
+    const auto outer = of_step.find("check_test.cpp:93: body of rank 1");
+    ASSERT_NE(inner, std::string::npos) << of_step;
+    ASSERT_NE(outer, std::string::npos) << of_step;
+    EXPECT_LT(inner, outer);
+    EXPECT_THAT(of_step, Not(HasSubstr("body of rank 0")));
+    EXPECT_THAT(of_step, HasSubstr(": around the world"));
+    EXPECT_EQ(of_step.find("around the world"), of_step.rfind("around the world"));
+    EXPECT_THAT(of_thread, Not(HasSubstr("body of rank")));
+  }
+}
+
+TEST(Check, RemarkUnderOk_IsSaidOnStderr) {
+  testing::internal::CaptureStderr();
+  check({.ranks = 2}, [](RankContext& ctx) { ctx.group().barrier(); });
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      StartsWith("rehearse: Check.RemarkUnderOk_IsSaidOnStderr: nobody waited for barrier #1 on group \"world\" of "
+                 "ranks 0-1 at check_test.cpp:"));
 }
 
 TEST(Check, VerdictAsOneFailure_IsWhatSpiSees) {
@@ -260,6 +301,7 @@ TEST(CheckDeathTest, FatalSignal_LeavesCheckSeedRankAndCommand) {
       "REHEARSE_SEED=0x1a .*sim_check_tests --gtest_filter=CheckDeathTest.FatalSignal_LeavesCheckSeedRankAndCommand\n";
   EXPECT_EXIT(dies([] { std::abort(); })(), testing::KilledBySignal(SIGABRT), line);
   EXPECT_EXIT(dies([] { *static_cast<volatile int*>(nullptr) = 1; })(), testing::KilledBySignal(SIGSEGV), line);
+  EXPECT_EXIT(dies([] { ::raise(SIGALRM); })(), testing::KilledBySignal(SIGALRM), line);
 }
 
 // Not of what others do with signals outside of a run.

@@ -8,6 +8,7 @@
 
 #include <torch/types.h>
 
+#include <rehearse/gtest/rank_trace.h>
 #include <rehearse/job/group.h>
 #include <rehearse/job/program.h>
 #include <rehearse/job/rank_context.h>
@@ -41,13 +42,13 @@
 // the check.
 //
 // GoogleTest's assertions inside a rank: EXPECT_* fails the test as usual, and the message says which rank,
-// when and under which seed. ASSERT_* and GTEST_SKIP leave the function they stand in; when that ends the
-// rank, the others would wait for it for ever, so it counts as a failure of that rank and ends the world.
-// Assertions that fail while a world is being ended are not reported: they are its consequence.
+// when and under which seed; SCOPED_TRACE is the rank's own. ASSERT_* and GTEST_SKIP leave the function they stand in;
+// when that ends the rank, the others would wait for it for ever, so it counts as a failure of that rank and ends the
+// world. Assertions that fail while a world is being ended are not reported: they are its consequence.
 namespace rehearse {
 
 // Simulates the ranks and fails the test, at the line of the call, unless the verdict is ok. The failure is
-// the text report; its last line runs the same again. Report and decision log are then in
+// the text report; its line "replay: ..." runs the same again. Report and decision log are then in
 // rehearse-out/<Suite.Test>/ below the current directory.
 //
 // Blocks until every rank has ended. Call it from the test's thread, outside of any world. Throws
