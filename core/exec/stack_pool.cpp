@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stack_pool.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <system_error>
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -32,6 +37,32 @@ constexpr std::size_t kStackBytesMin = std::size_t{64} << 10;
 constexpr std::size_t kStaggerStep = 17 * 64;
 constexpr std::size_t kStaggerSpan = 39 * 64;
 
+// The limit of this system that has been met, and what raises it.
+std::string what_limits(std::size_t bytes_each) {
+  std::size_t maps_most = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> maps_most;
+  std::ifstream maps("/proc/self/maps");
+  const auto maps_now = static_cast<std::size_t>(
+      std::count(std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>(), '\n'));
+  constexpr std::size_t kMapsOfAStack = 2;  // the kernel counts a stack and its guard page as one each
+  if (maps_most != 0 && maps_now + kMapsOfAStack * 2 > maps_most) {
+    constexpr std::size_t kRanksMost = 65'536;
+    constexpr std::size_t kOtherMaps = 4'096;  // of the program and its libraries, with some room
+    return fmt::format(
+        "each takes {} memory maps, and vm.max_map_count is {}, enough for some {} ranks; sysctl -w "
+        "vm.max_map_count={} is enough for {}",
+        kMapsOfAStack, maps_most, maps_most / kMapsOfAStack, kRanksMost * kMapsOfAStack + kOtherMaps, kRanksMost);
+  }
+  rlimit space{};
+  if (::getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
+    return fmt::format(
+        "ulimit -v is {} KiB, enough for {} such stacks at most; ulimit -v unlimited, fewer ranks or "
+        "smaller stacks help",
+        space.rlim_cur >> 10, space.rlim_cur / bytes_each);
+  }
+  return "the system has no more address space to give; fewer ranks, or smaller stacks, take less";
+}
+
 }  // namespace
 
 StackPool::StackPool(std::size_t stack_bytes)
@@ -51,10 +82,9 @@ boost::context::stack_context StackPool::take() {
   if (base == MAP_FAILED || ::mprotect(base, kGuardBytes, PROT_NONE) != 0) {
     const int error = errno;
     if (base != MAP_FAILED) ::munmap(base, mapped);
-    throw std::system_error(error, std::generic_category(),
-                            fmt::format("cannot map another fiber stack of {} KiB (each takes two maps: see "
-                                        "vm.max_map_count and ulimit -v; fewer ranks, or smaller stacks, take less)",
-                                        stack_bytes_ >> 10));
+    throw std::system_error(
+        error, std::generic_category(),
+        fmt::format("cannot map another fiber stack of {} KiB ({})", stack_bytes_ >> 10, what_limits(mapped)));
   }
   // A huge page would make every rank's first touch cost 2 MiB.
   ::madvise(base, mapped, MADV_NOHUGEPAGE);

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 #include <rehearse/exec/rank_of_thread.h>
+#include <rehearse/exec/stack_fault.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,21 +19,23 @@
 namespace rehearse::cli {
 namespace {
 
-constexpr std::array kFatal = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
+constexpr std::array kFatal = {SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
 
 LastWords* g_words = nullptr;  // null: no scope
 std::optional<int> (*g_tell)() = nullptr;
 std::array<struct sigaction, kFatal.size()> g_before;
 
-std::optional<int> noted(int signal) {
+std::optional<int> noted(int signal, const void* fault) {
   auto* const words = std::exchange(g_words, nullptr);
   if (words == nullptr) return std::nullopt;
+  if (fault != nullptr) words->overflowed_stack_bytes = exec::overflowed_stack_bytes(fault);
   note_last_words(*words, signal);
   return g_tell != nullptr ? g_tell() : std::nullopt;
 }
 
 void on_fatal(int signal, siginfo_t* info, void*) {
-  const auto code = noted(signal);
+  const bool is_fault = info->si_code > 0 && (signal == SIGSEGV || signal == SIGBUS);
+  const auto code = noted(signal, is_fault ? info->si_addr : nullptr);
   const auto place = std::find(kFatal.begin(), kFatal.end(), signal) - kFatal.begin();
   const auto& before = g_before[static_cast<std::size_t>(place)];
   if (code && (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) end_process(*code);
@@ -66,13 +69,17 @@ void end_process(int code) noexcept {
 
 std::string signal_text(int signal) { return fmt::format("SIG{} ({})", sigabbrev_np(signal), strsignal(signal)); }
 
+exec::CallSite site_of(const LastWords& words) {
+  return exec::CallSite::from_addresses(std::span(words.addresses).first(words.frames));
+}
+
 RankLine line_of(const LastWords& words, std::string state, std::string doing) {
   RankLine line;
   line.rank = words.rank;
   line.state = std::move(state);
   line.doing = std::move(doing);
   line.at = kTimeZero + VirtualDuration(words.at_ns);
-  line.where = exec::CallSite::from_addresses(std::span(words.addresses).first(words.frames)).describe();
+  line.where = site_of(words).describe();
   return line;
 }
 

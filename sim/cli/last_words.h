@@ -17,9 +17,10 @@ namespace rehearse::cli {
 // What a process notes of the rank that runs when it is about to die. A signal handler writes it, hence plain
 // memory; another process reads it, hence shared memory.
 struct LastWords {
-  int signal = 0;          // 0: nothing was noted
-  int rank = -1;           // -1: none was running
-  std::int64_t at_ns = 0;  // virtual time
+  int signal = 0;                          // 0: nothing was noted
+  int rank = -1;                           // -1: none was running
+  std::int64_t at_ns = 0;                  // virtual time
+  std::size_t overflowed_stack_bytes = 0;  // 0: it was not the stack
   std::size_t frames = 0;
   std::array<void*, exec::CallSite::kFramesMax> addresses;
 };
@@ -40,6 +41,9 @@ void note_last_words(LastWords& words, int signal) noexcept;
 
 // "SIGSEGV (Segmentation fault)"
 std::string signal_text(int signal);
+
+// Where the rank was.
+exec::CallSite site_of(const LastWords& words);
 
 // Where the rank was, found out by a process that has the same modules at the same addresses.
 RankLine line_of(const LastWords& words, std::string state, std::string doing);

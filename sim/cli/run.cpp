@@ -86,6 +86,8 @@ int run(const Arguments& arguments, Console& console) {
     check_determinism(scenario, console, outcome);
 
   Report& report = outcome.report;
+  const auto left_out = leave_out_large_traces(scenario, job.world().events().size());
+  if (!left_out.empty()) report.remarks.push_back(left_out);
   if (problem.empty()) {
     report.files = files_of(folder, scenario);
     report.replay = replay_line(arguments, folder, report);

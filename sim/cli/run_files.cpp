@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <rehearse/sim/chrome_trace.h>
 #include <rehearse/sim/flight_recorder.h>
 #include <rehearse/sim/report_writers.h>
@@ -21,6 +22,25 @@ sim::RunLog begun_log(const sim::Scenario& scenario, const Arguments& arguments)
   log.scenario_text = sim::to_toml(scenario);
   log.options = options_given(arguments);
   return log;
+}
+
+std::string leave_out_large_traces(sim::Scenario& scenario, std::uint64_t operations) {
+  constexpr std::uint64_t kOperationsMost = 50'000;
+  if (operations <= kOperationsMost) return "";
+  auto& output = scenario.output;
+  std::vector<std::string> files, keys;
+  const auto leave_out = [&](bool& wanted, bool asked_for, const char* key) {
+    if (!wanted || asked_for) return;
+    wanted = false;
+    files.push_back(fmt::format("{}.json", key));
+    keys.push_back(fmt::format("{} = true", key));
+  };
+  leave_out(output.trace, output.trace_is_asked_for, "trace");
+  leave_out(output.flight_recorder, output.flight_recorder_is_asked_for, "flight_recorder");
+  if (files.empty()) return "";
+  return fmt::format("{} left out, of a run of more than {} operations; {} under [output] would have written {}",
+                     fmt::join(files, " and "), kOperationsMost, fmt::join(keys, " and "),
+                     files.size() == 1 ? "it" : "them");
 }
 
 std::vector<std::string> files_of(const OutputFolder& folder, const sim::Scenario& scenario) {

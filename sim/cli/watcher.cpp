@@ -17,18 +17,22 @@
 namespace rehearse::cli {
 namespace {
 
+// What the other process is told.
+enum class Word : char { died, lives_on };
+
 LastWords* g_watched_words = nullptr;
 int g_deaths = -1;
 int g_codes = -1;
 
-// In the watcher: waits for a death, or for the end of a process that lives on.
+// In the watcher: waits for a word.
 [[noreturn]] void watch(int deaths, int codes, const LastWords& words, const Watcher::Tell& tell) {
-  char death = 0;
-  int code = 0;
+  Word word{};
   try {
-    if (!read_whole(deaths, &death, sizeof death)) _exit(0);
-    code = tell(words);
-    write_whole(codes, &code, sizeof code);
+    const bool said = read_whole(deaths, &word, sizeof word);
+    if (said && word == Word::lives_on) _exit(0);
+    // Without one the process was ended in a way that it could not answer: nobody is left to read a code.
+    const int code = tell(words);
+    if (said) write_whole(codes, &code, sizeof code);
   } catch (const std::exception& error) {
     Console::error(std::string(error.what()) + "\n");
   }
@@ -72,6 +76,8 @@ Watcher::~Watcher() {
   scope_.reset();
   {
     const Fd no_death = std::move(deaths_.write_end);
+    const Word word = Word::lives_on;
+    [[maybe_unused]] const auto written = exec::write_at_once(no_death.get(), &word, sizeof word);
   }
   while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -79,9 +85,9 @@ Watcher::~Watcher() {
 
 // Async-signal-safe. Without poll(), which is not for ranks.
 std::optional<int> Watcher::told() {
-  const char death = 1;
+  const Word word = Word::died;
   int code = 0;
-  if (exec::write_at_once(g_deaths, &death, sizeof death) != 1) return std::nullopt;
+  if (exec::write_at_once(g_deaths, &word, sizeof word) != 1) return std::nullopt;
   long got = 0;
   while ((got = exec::read_at_once(g_codes, &code, sizeof code)) < 0 && errno == EINTR) {
   }

@@ -90,6 +90,8 @@ void read_output(Section& section, OutputOptions& output) {
   output.directory = directory;
   section.flag("report", output.report);
   section.flag("json", output.json);
+  output.trace_is_asked_for = section.find("trace") != nullptr;
+  output.flight_recorder_is_asked_for = section.find("flight_recorder") != nullptr;
   section.flag("trace", output.trace);
   section.flag("flight_recorder", output.flight_recorder);
 }

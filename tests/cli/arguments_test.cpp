@@ -220,7 +220,7 @@ TEST_F(Arguments, List_PrintsProgramsAndParameters) {
   EXPECT_EQ(finished.err, "");
   EXPECT_EQ(finished.out,
             "dies: rank 2 ends the process\n"
-            "  by = \"abort\"  # or fault, recursion\n"
+            "  by = \"abort\"  # or fault, recursion, alarm, kill, fork\n"
             "forever: all-reduces until somebody stops it\n"
             "  compute = false  # rank 2 computes, and never switches\n"
             "moody: takes another way each time\n"

@@ -35,12 +35,18 @@ constexpr const char* kLog = "rehearse-out/dies/run.rlog";
 TEST_F(Crash, EachWayToDie_IsReported) {
   const struct {
     const char* by;
+    const char* headline;
     const char* how;
     const char* where;
   } cases[] = {
-      {"abort", "SIGABRT (Aborted)", "end_process"},
-      {"fault", "SIGSEGV (Segmentation fault)", "end_process"},
-      {"recursion", "SIGSEGV (Segmentation fault)", "recurse"},
+      {"abort", "ended the process by SIGABRT (Aborted)", "SIGABRT (Aborted)", "end_process"},
+      {"alarm", "ended the process by SIGALRM (Alarm clock)", "SIGALRM (Alarm clock)", "end_process"},
+      {"fault", "ended the process by SIGSEGV (Segmentation fault)", "SIGSEGV (Segmentation fault)", "end_process"},
+      {"recursion",
+       "overflowed its stack of 8192 KiB, and ended the process by SIGSEGV (Segmentation fault); raise `stack`\n  "
+       "under "
+       "[world]",
+       "SIGSEGV (Segmentation fault)", "recurse"},
   };
   const auto above_banner = [](const std::string& text) { return text.substr(0, text.find("\nrehearse ")); };
   for (const auto& one : cases) {
@@ -48,7 +54,7 @@ TEST_F(Crash, EachWayToDie_IsReported) {
     scenario(one.by);
     const auto finished = job({"run", "dies.toml", "--quiet"});
     EXPECT_EQ(finished.exit_code, 9);
-    EXPECT_THAT(finished.out, StartsWith(std::string("CRASHED: rank 2 ended the process by ") + one.how +
+    EXPECT_THAT(finished.out, StartsWith(std::string("CRASHED: rank 2 ") + one.headline +
                                          "\nrank 2  failed: " + one.how + "  at job.cpp:"));
     EXPECT_THAT(finished.out, HasSubstr(std::string(" in ") + one.where + "  t=30 us\n"));
     EXPECT_THAT(finished.out, EndsWith("\nrehearse 0.1.0 program=dies ranks=4 seed=1 schedule=random\n"
@@ -67,6 +73,30 @@ TEST_F(Crash, EachWayToDie_IsReported) {
 TEST_F(Crash, StackOverflow_SaysWhatToRaise) {
   scenario("recursion");
   EXPECT_THAT(job({"run", "dies.toml"}).err, HasSubstr("stack overflow on rank 2: its fiber's stack has 8192 KiB"));
+}
+
+// Nobody can answer SIGKILL; what the watching process knows is left behind all the same.
+TEST_F(Crash, Kill_LeavesReportAndLog) {
+  scenario("kill");
+  // Its end of the pipe is open until that process has written all.
+  const auto finished = run_process("/bin/sh", {"-c", "'" CLI_JOB "' run dies.toml --quiet | cat"}, folder_);
+  EXPECT_THAT(finished.out,
+              StartsWith("CRASHED: the process ended without a word, as SIGKILL ends one (the system sends "
+                         "it when memory is short, as do `kill\n  -9` and job managers), in the middle of the run\n"));
+  EXPECT_EQ(read_file(folder_ / "rehearse-out/dies/report.txt"), finished.out);
+  const auto report = sim::report_from_json(read_file(folder_ / "rehearse-out/dies/report.json"));
+  EXPECT_EQ(report.verdict, Verdict::crashed);
+  EXPECT_FALSE(sim::read_run_log(folder_ / kLog).finished);
+}
+
+TEST_F(Crash, ForkedProcessThatGoesOn_IsEndedAndNamed) {
+  scenario("fork");
+  const auto finished = job({"run", "dies.toml", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.out, StartsWith("OK: 4 ranks returned"));
+  EXPECT_EQ(finished.err,
+            "rehearse: a process that rank 2 forked went on in the rank's body, which is not its own: it may "
+            "call exec or _exit, and nothing that waits\n");
 }
 
 TEST_F(Crash, AsJson_HasStdoutForItself) {

@@ -10,6 +10,8 @@
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/job/program.h>
 #include <rehearse/job/rank_context.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using rehearse::Parameters;
 using rehearse::RankContext;
@@ -123,10 +125,16 @@ REHEARSE_PROGRAM(moody){.summary = "takes another way each time", .body = [](Ran
   if (by == "recursion") recurse(depth);
   volatile int* volatile nothing = nullptr;
   if (by == "fault") *nothing = 1;
+  if (by == "alarm") std::raise(SIGALRM);
+  if (by == "kill") std::raise(SIGKILL);
+  if (by == "fork") {
+    const pid_t child = fork();  // and the child goes on, too
+    if (child > 0) waitpid(child, nullptr, 0);
+  }
 }
 
 REHEARSE_PROGRAM(dies){.summary = "rank 2 ends the process",
-                       .parameters = {{"by", std::string("abort"), "or fault, recursion"}},
+                       .parameters = {{"by", std::string("abort"), "or fault, recursion, alarm, kill, fork"}},
                        .body = [](RankContext& ctx, const Parameters& parameters) {
                          auto value = at::full({1}, 1.0);
                          ctx.group().allreduce(value)->wait();

@@ -16,6 +16,7 @@ namespace rehearse::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // Without what differs between machines and versions: rates and hashes.
@@ -177,14 +178,32 @@ TEST_F(Run, FolderThatCannotBeMade_IsRefused) {
 }
 
 // Of addresses there is room for some thousands of such stacks.
+// Writing it would take many times as long as the run.
+TEST_F(Run, TraceOfVeryManyOperations_IsWrittenOnlyWhereAskedFor) {
+  const std::string parameters = "[parameters]\nsteps = 1000\nshow = false\n";
+  scenario("sum", parameters);
+  const auto finished = job({"run", "sum.toml", "--ranks=51", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.out,
+              HasSubstr("remark: trace.json and flight_recorder.json left out, of a run of more than 50000 operations; "
+                        "trace = true and\n  flight_recorder = true under [output] would have written them\n"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/trace.json"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/flight_recorder.json"));
+  scenario("sum", parameters + "[output]\ntrace = true\n");
+  const auto asked = job({"run", "sum.toml", "--ranks=51", "--quiet"});
+  EXPECT_THAT(asked.out, HasSubstr("remark: flight_recorder.json left out"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "rehearse-out/sum/trace.json"));
+  EXPECT_THAT(job({"run", "sum.toml", "--ranks=4", "--quiet"}).out, Not(HasSubstr("remark: ")));
+}
+
 TEST_F(Run, MoreThanThereIsRoomFor_IsSaid) {
   scenario("sum", "stack = \"16GiB\"\n");
   const auto finished = job({"run", "sum.toml", "--ranks=65536", "--quiet"});
   EXPECT_EQ(finished.exit_code, 71);
   EXPECT_EQ(finished.out, "");
   EXPECT_EQ(finished.err,
-            "cannot map another fiber stack of 16777216 KiB (each takes two maps: see vm.max_map_count and ulimit "
-            "-v; fewer ranks, or smaller stacks, take less): Cannot allocate memory\n");
+            "cannot map another fiber stack of 16777216 KiB (the system has no more address space to give; fewer "
+            "ranks, or smaller stacks, take less): Cannot allocate memory\n");
 }
 
 TEST_F(Run, SameSeed_IsTheSameRun) {

@@ -35,8 +35,8 @@
 //   directory = "rehearse-out/<name of the file>"   # relative to the current directory
 //   report = true                   # report.txt
 //   json = true                     # report.json
-//   trace = true                    # trace.json
-//   flight_recorder = true          # flight_recorder.json
+//   trace = true                    # trace.json; left out above 50,000 operations unless the file says it
+//   flight_recorder = true          # flight_recorder.json; the same
 //
 // Durations take ns, us, ms, s, min, h; sizes B, KB, MB, GB, TB, KiB, MiB, GiB, TiB; bandwidths a size and
 // "/s", or Mbit/s, Gbit/s, Tbit/s. A parameter's text that is "." or ".." or begins with "./" or "../" is a
@@ -50,6 +50,10 @@ struct OutputOptions {
   bool json = true;
   bool trace = true;
   bool flight_recorder = true;
+
+  // Whether the file says so, or these are only the values that hold when it does not.
+  bool trace_is_asked_for = false;
+  bool flight_recorder_is_asked_for = false;
 
   bool needs_all_events() const noexcept { return trace || flight_recorder; }
   void leave_events_out() noexcept { trace = flight_recorder = false; }
