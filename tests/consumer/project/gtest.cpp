@@ -2,7 +2,10 @@
 // The smallest test of a user, against the installed package.
 #include <gtest/gtest.h>
 
+#include <iostream>
+
 #include <rehearse/rehearse.h>
+#include <rehearse/sim/report_writers.h>
 
 TEST(Consumer, AllReduceAgrees) {
   rehearse::check({.ranks = 4}, [](rehearse::RankContext& ctx) {
@@ -10,4 +13,14 @@ TEST(Consumer, AllReduceAgrees) {
     ctx.group().allreduce(grad)->wait();
     EXPECT_EQ(grad[0].item<int>(), 0 + 1 + 2 + 3);
   });
+}
+
+// Rank 2 leaves the second call out. The report is printed: consumer_test.cmake looks for the places in it.
+TEST(Consumer, ReportNamesPlaces) {
+  const auto report = rehearse::run({.ranks = 3}, [](rehearse::RankContext& ctx) {
+    ctx.group().barrier()->wait();
+    if (ctx.rank() != 2) ctx.group().barrier()->wait();
+  });
+  EXPECT_TRUE(has_verdict(report, rehearse::Verdict::deadlock));
+  std::cout << rehearse::sim::to_text(report);
 }
