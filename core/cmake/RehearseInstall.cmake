@@ -3,6 +3,11 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(rehearse_libraries GLOBAL PROPERTY REHEARSE_LIBRARIES)
+# What an installation holds, without tests and examples: for ./dev install.
+add_custom_target(rehearse_package DEPENDS ${rehearse_libraries})
+if(TARGET rehearse_command)
+  add_dependencies(rehearse_package rehearse_command)
+endif()
 get_property(rehearse_include_folders GLOBAL PROPERTY REHEARSE_INCLUDE_FOLDERS)
 list(REMOVE_DUPLICATES rehearse_include_folders)
 set(rehearse_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rehearse")

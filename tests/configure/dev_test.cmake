@@ -74,6 +74,13 @@ dev:   docs/examples/other/other.toml
 ")
 endfunction()
 
+function(case_install_nowhere)
+  dev(install)
+  expect("exit code" "${status}" 64)
+  expect("stdout" "${output}" "")
+  expect("stderr" "${errors}" "dev: install needs a folder, as in: ./dev install ~/rehearse\n")
+endfunction()
+
 function(case_wrong_command)
   dev(biuld)
   expect("exit code" "${status}" 64)

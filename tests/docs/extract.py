@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """extract.py <root> <out>: writes the code blocks of README.md and docs/GUIDE.md into files that are built and run.
 
-README.md's C++ is a whole test file. GUIDE.md has that same test, then statements inside a rank's body, then a program,
-whose scenario is its only TOML block; its Python makes dumps of what that program left. A block more or less is an
-error: it would not be built.
+README.md's C++ is a whole test file. GUIDE.md has that same test, then a whole program without GoogleTest, statements
+inside a rank's body, and a program, whose scenario is its only TOML block; its Python makes dumps of what that program
+left. A block more or less is an error: it would not be built.
 """
 import pathlib
 import re
@@ -14,6 +14,8 @@ import sys
 def blocks(path, language):
     return re.findall(r"^```" + language + r"\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)
 
+
+LICENCE = "// SPDX-License-Identifier: BSD-3-Clause\n"
 
 DDP = """// SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
@@ -40,12 +42,13 @@ PROGRAM = """// SPDX-License-Identifier: BSD-3-Clause
 def main(root, out):
     root, out = pathlib.Path(root), pathlib.Path(out)
     (test,) = blocks(root / "README.md", "cpp")
-    guide_test, ddp, program = blocks(root / "docs/GUIDE.md", "cpp")
+    guide_test, world, ddp, program = blocks(root / "docs/GUIDE.md", "cpp")
     (scenario,) = blocks(root / "docs/GUIDE.md", "toml")
     (dumps,) = blocks(root / "docs/GUIDE.md", "python")
     if guide_test != test:
         sys.exit("the tests of README.md and docs/GUIDE.md differ")
-    files = {"readme_test.cpp": test, "guide_test.cpp": DDP % ddp, "guide_job.cpp": PROGRAM % program,
+    files = {"readme_test.cpp": test, "guide_test.cpp": DDP % ddp, "guide_world.cpp": LICENCE + world,
+             "guide_job.cpp": PROGRAM % program,
              "my_job.toml": scenario, "make_dumps.py": dumps}
     out.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
