@@ -21,7 +21,7 @@ WorldOptions slow_network(int ranks, std::uint64_t seed) {
   return options;
 }
 
-void for_worlds(const World::Body& body) {
+void on_slow_networks(const World::Body& body) {
   for (const int ranks : {2, 3, 8}) {
     for (const std::uint64_t seed : {1, 2, 3}) check(slow_network(ranks, seed), body);
   }
@@ -30,7 +30,7 @@ void for_worlds(const World::Body& body) {
 at::Tensor large(double value) { return at::full({1'000'000}, value, at::kDouble); }
 
 TEST(Barrier, CollectivesBeforeIt_AreOverWithIt) {
-  for_worlds([](RankContext& ctx) {
+  on_slow_networks([](RankContext& ctx) {
     const int n = ctx.size();
     auto sum = large(ctx.rank() + 1), sent = large(ctx.rank());
     const auto reduction = ctx.group().allreduce(sum);
@@ -61,7 +61,7 @@ TEST(Barrier, TakesItsOwnTimeAfterTheLastOfThem) {
 }
 
 TEST(Barrier, BarriersInARow_EndInOrder) {
-  for_worlds([](RankContext& ctx) {
+  on_slow_networks([](RankContext& ctx) {
     auto sum = large(1);
     ctx.group().allreduce(sum);
     const auto first = ctx.group().barrier(), second = ctx.group().barrier();
@@ -74,7 +74,7 @@ TEST(Barrier, BarriersInARow_EndInOrder) {
 
 // Gloo's threads go on with what comes after a barrier that waits.
 TEST(Barrier, CollectivesAfterIt_DoNotWaitForIt) {
-  for_worlds([](RankContext& ctx) {
+  on_slow_networks([](RankContext& ctx) {
     auto sum = large(1), small = at::ones({1}, at::kDouble);
     ctx.group().allreduce(sum);
     const auto barrier = ctx.group().barrier();
@@ -88,7 +88,7 @@ TEST(Barrier, CollectivesAfterIt_DoNotWaitForIt) {
 
 // Neither sends and receives nor other groups are among what it waits for; Gloo's monitored barrier waits for nothing.
 TEST(Barrier, OtherWork_IsNotWaitedFor) {
-  for_worlds([](RankContext& ctx) {
+  on_slow_networks([](RankContext& ctx) {
     const int peer = ctx.rank() ^ 1;
     const bool has_peer = peer < ctx.size();
     auto message = large(ctx.rank()), received = large(-1), sum = large(1);

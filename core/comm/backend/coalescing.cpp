@@ -72,7 +72,9 @@ auto RankBackend::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoa
   auto work = make(OpType::ALLREDUCE_COALESCED, options.timeout);
   auto& call = work->operation;
   for (const auto& tensor : tensors) {
-    describe_allreduce(tensor, options.reduceOp, add_part(call, OpType::ALLREDUCE));
+    auto& part = add_part(call, OpType::ALLREDUCE);
+    describe_allreduce(tensor, options.reduceOp, part);
+    part.tag = Operation::kCopied;
   }
   gather_tensors(call);
   return submit(std::move(work));

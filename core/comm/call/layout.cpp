@@ -15,8 +15,9 @@ bool counts_as_contiguous(const at::Tensor& tensor) {
 
 const at::Tensor* moved_as_it_lies(const Operation& call) noexcept {
   switch (call.type) {
-    case c10d::OpType::BROADCAST:
     case c10d::OpType::ALLREDUCE:
+      return call.tag == Operation::kCopied ? nullptr : &call.inputs[0];
+    case c10d::OpType::BROADCAST:
     case c10d::OpType::REDUCE:
     case c10d::OpType::_REDUCE_SCATTER_BASE:
       return &call.inputs[0];

@@ -39,7 +39,7 @@ struct PayloadName {
 //   _reduce_scatter_base   1 (n times)       1                 reduce_op
 //   alltoall_base          1                 1                 input_splits, output_splits in elements (always n)
 //   alltoall               n                 n                 inputs[j] counts as rank j's outputs[this rank]
-//   allreduce_coalesced    all               all               parts: an allreduce each
+//   allreduce_coalesced    all               all               parts: an allreduce each, with the tag kCopied
 //   allgather_coalesced    all               all               parts: an allgather each
 //   coalesced              all               all               parts: the collectives between startCoalescing() and
 //                                                              endCoalescing(); tag: 0, kAllgatherIntoTensor or
@@ -52,6 +52,7 @@ struct Operation {
   static constexpr int kMonitoredBarrier = 1;
   static constexpr int kAllgatherIntoTensor = 1;
   static constexpr int kReduceScatterTensor = 2;
+  static constexpr int kCopied = 1;  // back ends reduce a contiguous copy
 
   c10d::OpType type = c10d::OpType::UNKNOWN;
   c10d::ReduceOp::RedOpType reduce_op = c10d::ReduceOp::UNUSED;
