@@ -17,6 +17,7 @@
 #include "interpose/world_state.h"
 #include "stack_overflow.h"
 #include "terminate.h"
+#include "watchdog.h"
 
 namespace rehearse::exec {
 namespace {
@@ -99,6 +100,7 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   StackOverflowGuard overflow_guard;
   install_terminate_handler();
   note_forks();
+  const WatchedRun watched(outcome_.switches);
   if (host_ != nullptr) throw std::logic_error("RankExecutor::run() was called twice; make another executor");
   host_ = boost::fibers::context::active();
   host_asan_.set_bounds_of_this_thread();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Who runs next, and how the stage changes hands.
+#include <atomic>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,7 +27,9 @@ Fiber* RankExecutor::Impl::choose_next() noexcept {
   if (runnable_.empty()) return nullptr;
   std::uint32_t index = 0;
   if (!ending_) {
-    if (++outcome_.switches > options.steps_max) {
+    // The watchdog reads it.
+    std::atomic_ref(outcome_.switches).store(outcome_.switches + 1, std::memory_order_relaxed);
+    if (outcome_.switches > options.steps_max) {
       stop(Ending::step_budget, fmt::format("more than {} switches", options.steps_max));
       return nullptr;
     }

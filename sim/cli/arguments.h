@@ -21,7 +21,7 @@ struct Arguments {
   std::optional<SeedRange> seeds;
   std::optional<int> jobs;                         // nothing: as many as there are processors
   std::optional<int> max_failures;                 // nothing: 1, or with keep_going any number
-  std::optional<std::chrono::seconds> time_limit;  // of one seed, real time; nothing: none
+  std::optional<std::chrono::seconds> time_limit;  // of a run or seed, real time; nothing: none
   bool keep_going = false;
   std::string junit;   // a file; empty: none
   std::string output;  // empty: as the scenario says

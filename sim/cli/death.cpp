@@ -17,6 +17,17 @@ std::string interrupt_headline(const LastWords& words) {
 
 }  // namespace
 
+std::string past_its_time(const Arguments& arguments) {
+  return fmt::format("did not end within {} s (--time-limit)", arguments.time_limit->count());
+}
+
+std::string killed_headline(const Arguments& arguments, const LastWords& words) {
+  const auto headline = past_its_time(arguments) + " and had to be killed";
+  if (words.rank < 0) return headline;
+  const std::string call = words.call.data();
+  return fmt::format("{}: rank {} {}", headline, words.rank, call.empty() ? "computes" : "is blocked in " + call);
+}
+
 std::string crash_headline(const LastWords& words, const std::string& manner) {
   if (words.overflowed_stack_bytes != 0) {
     return fmt::format(
@@ -39,8 +50,12 @@ Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::stri
   report.schedule = schedule_text(scenario.world);
   report.version = REHEARSE_VERSION;
   if (words.rank < 0) return report;
-  const bool crashed = verdict == Verdict::crashed;
-  report.rank_lines.push_back(line_of(words, crashed ? "failed" : "stopped", crashed ? signal_text(words.signal) : ""));
+  const std::string call = words.call.data();
+  if (verdict == Verdict::crashed) {
+    report.rank_lines.push_back(line_of(words, "failed", signal_text(words.signal)));
+  } else {
+    report.rank_lines.push_back(line_of(words, call.empty() ? "stopped" : "blocked", call));
+  }
   report.hint = site_of(words).how_to_see_lines();
   return report;
 }

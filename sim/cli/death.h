@@ -5,6 +5,7 @@
 
 #include <rehearse/sim/scenario.h>
 
+#include "arguments.h"
 #include "last_words.h"
 
 // Runs that their process did not survive, told by another process.
@@ -16,6 +17,12 @@ Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::stri
 
 // "rank 2 ended the process by SIGSEGV (Segmentation fault)"; `manner` says how where nothing was noted.
 std::string crash_headline(const LastWords& words, const std::string& manner);
+
+// "did not end within 10 s (--time-limit)"
+std::string past_its_time(const Arguments& arguments);
+
+// The same, of one that did not end when it was asked to: "... and had to be killed: rank 2 computes"
+std::string killed_headline(const Arguments& arguments, const LastWords& words);
 
 // Of a run that crashed, or was ended by a second Ctrl-C; the verdict too.
 Report report_on_death(const sim::Scenario& scenario, const LastWords& words);

@@ -14,6 +14,8 @@ constexpr OptionSpec kJobs{"--jobs", "N", "2", "worker processes; as many as pro
 constexpr OptionSpec kMaxFailures{"--max-failures", "K", "10", "go on until K seeds have failed; 1 when left out"};
 constexpr OptionSpec kTimeLimit{"--time-limit", "SECONDS", "60",
                                 "a seed that takes longer (real time) is stopped and has failed; none when left out"};
+constexpr OptionSpec kRunTimeLimit{"--time-limit", "SECONDS", "60",
+                                   "a run that takes longer (real time) is stopped; none when left out"};
 constexpr OptionSpec kKeepGoing{"--keep-going", "", "", "run all seeds, however many fail"};
 constexpr OptionSpec kJunit{"--junit", "FILE", "sweep.xml", "write JUnit XML: a test case for each seed", Takes::file};
 constexpr OptionSpec kReplaySeed{"--seed", "N", "7", "this seed, instead of the log's decisions"};
@@ -31,7 +33,7 @@ std::vector<CommandSpec> all_commands() {
        "run",
        "Runs a scenario once, prints the report, and leaves report, trace and decision log.",
        kScenario,
-       {kSeed, kRanks, kCheckDeterminism, kOutput, kQuiet, kJson, kNoColor},
+       {kSeed, kRanks, kCheckDeterminism, kRunTimeLimit, kOutput, kQuiet, kJson, kNoColor},
        {"run train.toml", "run train.toml --seed=7 --ranks=16 --output=out", "run train.toml --json | jq .verdict"}},
       {Command::sweep,
        "sweep",

@@ -63,6 +63,11 @@ void note_last_words(LastWords& words, int signal) noexcept {
   words.frames = exec::CallSite::capture_to(words.addresses);
 }
 
+void note_call(LastWords& words, const std::string& call) {
+  words.call = {};
+  call.copy(words.call.data(), words.call.size() - 1);
+}
+
 void end_process(int code) noexcept {
   for (;;) syscall(SYS_exit_group, code);
 }

@@ -23,6 +23,7 @@ struct LastWords {
   std::size_t overflowed_stack_bytes = 0;  // 0: it was not the stack
   std::size_t frames = 0;
   std::array<void*, exec::CallSite::kFramesMax> addresses;
+  std::array<char, 64> call{};  // "connect()": it is blocked in the kernel; empty: not, or not known
 };
 
 struct Unmap {
@@ -35,6 +36,9 @@ SharedLastWords share_last_words();
 
 // Async-signal-safe.
 void note_last_words(LastWords& words, int signal) noexcept;
+
+// Who found out writes it; not async-signal-safe.
+void note_call(LastWords& words, const std::string& call);
 
 // _exit(), which on a rank is that rank's failure. Async-signal-safe.
 [[noreturn]] void end_process(int code) noexcept;

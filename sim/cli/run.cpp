@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <csignal>
+#include <optional>
+
 #include <fmt/format.h>
+#include <rehearse/exec/watchdog.h>
 
 #include "commands.h"
 #include "death.h"
@@ -27,6 +31,19 @@ void check_determinism(const sim::Scenario& scenario, Console& console, Job::Out
   } else {
     ++first.report.checks["a second run took the same way"];
   }
+}
+
+// Both runs, where there are two, within the time that there is.
+Job::Outcome run_in_time(const sim::Scenario& scenario, const Arguments& arguments, Console& console, Job& job) {
+  std::optional<exec::TimeLimit> limit;
+  if (arguments.time_limit) limit.emplace(*arguments.time_limit, Watcher::end_overdue);
+  auto outcome = job.run(*seeded_oracle(scenario.world));
+  if (arguments.check_determinism && outcome.report.verdict != Verdict::interrupted)
+    check_determinism(scenario, console, outcome);
+  Report& report = outcome.report;
+  if (limit && limit->is_over() && report.verdict == Verdict::interrupted)
+    report.headline = past_its_time(arguments) + ": " + report.headline;
+  return outcome;
 }
 
 std::string replay_line(const Arguments& arguments, const OutputFolder& folder, const Report& report) {
@@ -57,7 +74,10 @@ std::string problem_of(const Write& write) {
 int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder& folder, const std::string& problem,
          const LastWords& words, Console& console) {
   scenario.output.leave_events_out();
-  Report report = report_on_death(scenario, words);
+  // Nobody else sends that: what ends this process for want of time.
+  const bool overdue = arguments.time_limit && words.signal == SIGXCPU;
+  Report report = overdue ? report_on_death(scenario, Verdict::interrupted, killed_headline(arguments, words), words)
+                          : report_on_death(scenario, words);
   if (problem.empty()) report.files = files_of(folder, scenario);
   report.replay = replay_line(arguments, folder, report);
   const auto failed = problem_of([&] { write_report_files(folder, scenario, report); });
@@ -81,9 +101,7 @@ int run(const Arguments& arguments, Console& console) {
   const Watcher watcher(
       [&](const LastWords& words) { return died(scenario, arguments, folder, problem, words, console); });
   Job job(scenario, console);
-  auto outcome = job.run(*seeded_oracle(scenario.world));
-  if (arguments.check_determinism && outcome.report.verdict != Verdict::interrupted)
-    check_determinism(scenario, console, outcome);
+  auto outcome = run_in_time(scenario, arguments, console, job);
 
   Report& report = outcome.report;
   const auto left_out = leave_out_large_traces(scenario, job.world().events().size());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "watcher.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -92,6 +93,17 @@ std::optional<int> Watcher::told() {
   while ((got = exec::read_at_once(g_codes, &code, sizeof code)) < 0 && errno == EINTR) {
   }
   return got == static_cast<long>(sizeof code) ? std::optional(code) : std::nullopt;
+}
+
+void Watcher::end_overdue(const exec::Found& found) {
+  LastWords& words = *g_watched_words;
+  words.signal = SIGXCPU;
+  words.rank = found.rank;
+  words.at_ns = found.at.time_since_epoch().count();
+  words.frames = std::min(found.stack.size(), words.addresses.size());
+  std::copy_n(found.stack.begin(), words.frames, words.addresses.begin());
+  note_call(words, found.call);
+  end_process(told().value_or(exit_code(Verdict::interrupted)));
 }
 
 void Watcher::on_second_interrupt(int signal) {

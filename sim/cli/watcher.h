@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include <rehearse/exec/watchdog.h>
 #include <sys/types.h>
 
 #include "last_words.h"
@@ -24,6 +25,9 @@ class Watcher {
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
   ~Watcher();
+
+  // On another thread: ends the process that does not end when its time is over, and reports it as SIGXCPU.
+  [[noreturn]] static void end_overdue(const exec::Found& found);
 
  private:
   static std::optional<int> told();

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <rehearse/exec/signal_io.h>
+#include <rehearse/exec/watchdog.h>
 #include <rehearse/rehearse.h>
 #include <rehearse/sim/chrome_trace.h>
 #include <rehearse/sim/determinism.h>
@@ -33,6 +38,7 @@ class Check {
   void run(const Environment& environment) {
     trace_directory_ = environment.trace_directory;
     twice_ = environment.check_determinism;
+    time_limit_ = environment.time_limit;
     options_.keep_all_events = options_.keep_all_events || !trace_directory_.empty() || twice_;
     if (!environment.replay.empty()) {
       const auto log = sim::read_run_log(environment.replay);
@@ -69,12 +75,29 @@ class Check {
     sim::WitnessOracle witness(oracle);
     world.use_oracle(witness);
     const RankAssertions::Capture capture(outcome.assertions);
-    outcome.report = world.run(outcome.assertions.wrap(body_));
+    outcome.report = run_in_time(world, outcome.assertions.wrap(body_), again);
     outcome.report.program = identity_.name;
     outcome.path = witness.path(world.decisions(), world.events().hash());
     if (twice_) outcome.path.calls = sim::calls_of(world.events());
     if (!trace_directory_.empty()) write_trace(world.events(), outcome.report);
     return outcome;
+  }
+
+  Report run_in_time(World& world, World::Body body, const std::string& again) const {
+    if (!time_limit_) return world.run(body);
+    const auto late = fmt::format("did not end within {} s (REHEARSE_TIME_LIMIT)", time_limit_->count());
+    const exec::TimeLimit limit(*time_limit_, [&](const exec::Found& found) { end_overdue(late, again, found); });
+    auto report = world.run(body);
+    if (limit.is_over() && report.verdict == Verdict::interrupted) report.headline = late + ": " + report.headline;
+    return report;
+  }
+
+  // On another thread, which alone can do anything: a rank that never switches cannot be ended.
+  [[noreturn]] void end_overdue(const std::string& late, const std::string& again, const exec::Found& found) const {
+    const auto text = fmt::format("INTERRUPTED: {} and had to be killed: {}\nended {}, seed {}; again: {}\n", late,
+                                  exec::describe(found), identity_.name, options_.seed, again);
+    exec::write_at_once(STDERR_FILENO, text.data(), text.size());
+    for (;;) ::_exit(exit_code(Verdict::interrupted));
   }
 
   Outcome simulate_seed(const std::string& again) {
@@ -99,14 +122,20 @@ class Check {
   bool run_seed() {
     const auto again = fmt::format("{}REHEARSE_SEED={:#x} {}", preempt_, options_.seed, identity_.command);
     auto outcome = simulate_seed(again);
-    const bool differs = twice_ && compare(outcome, again);
+    const bool differs = twice_ && outcome.report.verdict != Verdict::interrupted && compare(outcome, again);
     outcome.report.replay = (differs ? "REHEARSE_CHECK_DETERMINISM=1 " : "") + again;
     return conclude(outcome, true);
   }
 
   // Once more; does it take another way?
   bool compare(Outcome& first, const std::string& again) {
-    const auto difference = sim::first_difference(first.path, simulate_seed(again).path);
+    const auto second = simulate_seed(again);
+    if (second.report.verdict == Verdict::interrupted) {
+      first.report.verdict = Verdict::interrupted;
+      first.report.headline = "in the second run, before it could be compared: " + second.report.headline;
+      return true;
+    }
+    const auto difference = sim::first_difference(first.path, second.path);
     if (!difference) return false;
     first.report.verdict = Verdict::nondeterminism;
     first.report.headline = fmt::format("two runs of seed {} took different ways: {}", options_.seed, difference->text);
@@ -187,6 +216,7 @@ class Check {
   std::string trace_directory_;
   std::string preempt_;  // what the environment must say to do the same again; empty: nothing
   bool twice_ = false;
+  std::optional<std::chrono::seconds> time_limit_;
 };
 
 }  // namespace

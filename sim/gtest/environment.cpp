@@ -39,6 +39,14 @@ Environment read_environment(const std::function<const char*(const char* name)>&
   }
   environment.preempt = flag("REHEARSE_PREEMPT");
   environment.check_determinism = flag("REHEARSE_CHECK_DETERMINISM").value_or(false);
+  if (const auto limit = value_of("REHEARSE_TIME_LIMIT"); !limit.empty()) {
+    constexpr std::uint64_t kSecondsMost = 1'000'000;
+    const auto seconds = sim::parse_seed(limit);
+    if (!seconds || *seconds == 0 || *seconds > kSecondsMost) {
+      refuse("REHEARSE_TIME_LIMIT", limit, "seconds, from 1 to 1000000");
+    }
+    environment.time_limit = std::chrono::seconds(*seconds);
+  }
   environment.replay = value_of("REHEARSE_REPLAY");
   environment.trace_directory = value_of("REHEARSE_TRACE");
   return environment;

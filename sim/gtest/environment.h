@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -16,7 +17,8 @@ struct Environment {
   std::string replay;  // empty: not asked
   std::optional<bool> preempt;
   bool check_determinism = false;
-  std::string trace_directory;  // empty: not asked
+  std::string trace_directory;                     // empty: not asked
+  std::optional<std::chrono::seconds> time_limit;  // of each run, real time
 };
 
 // A variable has a value that makes no sense; the text names it, the value, and what would be right.

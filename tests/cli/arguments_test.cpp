@@ -121,7 +121,8 @@ TEST_F(Arguments, FolderOfARun_IsToldFromItsLog) {
 TEST_F(Arguments, ScenarioWithMistakes_SaysAllOfThem) {
   write_file(folder_ / "a.toml", "program = \"sun\"\n[world]\nranks = 0\nsede = 3\n");
   refuses({"run", "a.toml"},
-          "a.toml:1: program \"sun\" is not in this executable (did you mean \"sum\"?); it has dies, forever, moody, "
+          "a.toml:1: program \"sun\" is not in this executable (did you mean \"sum\"?); it has blocks, dies, forever, "
+          "moody, "
           "prints, "
           "races, "
           "skip, sum, swap, throws, waits, wrong. Run the scenario with the executable whose source says "
@@ -187,11 +188,12 @@ TEST_F(Arguments, HelpOfACommand_NamesItsOptions) {
 }
 
 TEST_F(Arguments, ListOfAnUnknownProgram_IsRefused) {
-  refuses({"list", "sun"},
-          "job list: there is no program \"sun\" in this executable (did you mean \"sum\"?); it has dies, forever, "
-          "moody, "
-          "prints, races, "
-          "skip, sum, swap, throws, waits, wrong\n");
+  refuses(
+      {"list", "sun"},
+      "job list: there is no program \"sun\" in this executable (did you mean \"sum\"?); it has blocks, dies, forever, "
+      "moody, "
+      "prints, races, "
+      "skip, sum, swap, throws, waits, wrong\n");
 }
 
 TEST_F(Arguments, ListOfOneProgram_PrintsThatOne) {
@@ -219,6 +221,7 @@ TEST_F(Arguments, List_PrintsProgramsAndParameters) {
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_EQ(finished.err, "");
   EXPECT_EQ(finished.out,
+            "blocks: rank 1 waits in the kernel\n"
             "dies: rank 2 ends the process\n"
             "  by = \"abort\"  # or fault, recursion, alarm, kill, fork\n"
             "forever: all-reduces until somebody stops it\n"

@@ -7,6 +7,8 @@
 #include <stdexcept>
 
 #include <ATen/ops/full.h>
+#include <unistd.h>
+
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/job/program.h>
 #include <rehearse/job/rank_context.h>
@@ -57,6 +59,15 @@ REHEARSE_PROGRAM(forever){.summary = "all-reduces until somebody stops it",
 
 REHEARSE_PROGRAM(prints){.summary = "each rank prints a line", .body = [](RankContext& ctx, const Parameters&) {
                            std::cout << "rank " << ctx.rank() << " is here" << std::endl;
+                         }};
+
+[[noreturn]] void block_for_ever() {
+  for (;;) ::pause();
+}
+
+REHEARSE_PROGRAM(blocks){.summary = "rank 1 waits in the kernel", .body = [](RankContext& ctx, const Parameters&) {
+                           if (ctx.rank() == 1) block_for_ever();
+                           ctx.group().barrier()->wait();
                          }};
 
 // Which rank comes first is the schedule's choice: two bugs that some seeds show.

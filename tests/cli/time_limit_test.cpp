@@ -31,6 +31,12 @@ class TimeLimit : public ::testing::Test {
     return run_process(CLI_JOB, arguments, folder_);
   }
 
+  Finished run(const std::string& program, const std::vector<std::string>& options) const {
+    std::vector<std::string> arguments = {"run", program + ".toml", "--quiet"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return run_process(CLI_JOB, arguments, folder_);
+  }
+
   Report report_of(const std::string& program, std::uint64_t seed) const {
     return sim::report_from_json(
         read_file(folder_ / "rehearse-out" / program / ("seed-" + std::to_string(seed)) / "report.json"));
@@ -89,6 +95,56 @@ TEST_F(TimeLimit, SeedThatSwitchesForEver_SaysWhereItsRanksAre) {
     ASSERT_EQ(report.rank_lines.size(), 4u);
     for (const auto& line : report.rank_lines) EXPECT_THAT(line.where, HasSubstr("job.cpp:"));
   }
+}
+
+TEST_F(TimeLimit, SeedWhoseRankIsBlockedInTheKernel_SaysInWhat) {
+  scenario("blocks");
+  const auto finished = sweep("blocks", {"--seeds=1..1", "--time-limit=1"});
+  EXPECT_EQ(finished.exit_code, 130);
+  EXPECT_THAT(finished.out,
+              HasSubstr("did not end within 1 s (--time-limit) and had to be killed: rank 1 is blocked in "
+                        "pause()"));
+  EXPECT_THAT(finished.out, HasSubstr("rank 1  blocked in pause()  at job.cpp:"));
+}
+
+TEST_F(TimeLimit, RunThatSwitchesForEver_LeavesAWholeReport) {
+  scenario("forever");
+  for (const std::string option : {"--seed=1", "--check-determinism"}) {
+    const auto finished = run("forever", {"--time-limit=1", option});
+    EXPECT_EQ(finished.exit_code, 130);
+    EXPECT_THAT(finished.out, HasSubstr("INTERRUPTED: did not end within 1 s (--time-limit): after "));
+    const auto report = sim::report_from_json(read_file(folder_ / "rehearse-out/forever/report.json"));
+    ASSERT_EQ(report.rank_lines.size(), 4u);
+    for (const auto& line : report.rank_lines) EXPECT_THAT(line.where, HasSubstr("job.cpp:"));
+  }
+}
+
+TEST_F(TimeLimit, RunWhoseRankComputesForEver_IsKilledAndSaysWhere) {
+  scenario("forever", "[parameters]\ncompute = true\n");
+  const auto finished = run("forever", {"--time-limit=1"});
+  EXPECT_EQ(finished.exit_code, 130);
+  EXPECT_THAT(finished.out, HasSubstr("INTERRUPTED: did not end within 1 s (--time-limit) and had to be killed: rank 2 "
+                                      "computes\nrank 2  stopped  at job.cpp:"));
+  EXPECT_THAT(finished.out, HasSubstr("\nreplay: job replay rehearse-out/forever/run.rlog\n"));
+  EXPECT_EQ(sim::read_run_log(folder_ / "rehearse-out/forever/run.rlog").seed, 1u);
+}
+
+TEST_F(TimeLimit, RunWhoseRankIsBlockedInTheKernel_SaysInWhatAndWhere) {
+  scenario("blocks");
+  const auto finished = run("blocks", {"--time-limit=1"});
+  EXPECT_EQ(finished.exit_code, 130);
+  EXPECT_THAT(finished.out,
+              HasSubstr("INTERRUPTED: did not end within 1 s (--time-limit) and had to be killed: rank 1 is "
+                        "blocked in pause()\nrank 1  blocked in pause()  at job.cpp:"));
+}
+
+TEST_F(TimeLimit, RunThatEnds_IsWhatItIsWithout) {
+  scenario("sum");
+  const auto without = run("sum", {});
+  const auto with = run("sum", {"--time-limit=1000"});
+  EXPECT_EQ(with.exit_code, 0);
+  EXPECT_EQ(with.out, without.out);
+  EXPECT_EQ(with.err, without.err);
 }
 
 TEST_F(TimeLimit, WhereEverySeedEnds_ChangesNothing) {

@@ -304,6 +304,22 @@ TEST(CheckDeathTest, FatalSignal_LeavesCheckSeedRankAndCommand) {
   EXPECT_EXIT(dies([] { ::raise(SIGALRM); })(), testing::KilledBySignal(SIGALRM), line);
 }
 
+// The program ends, for nothing else can be done: with the code of an interrupted run.
+TEST(CheckDeathTest, RankThatNeverSwitchesPastItsTime_IsNamed) {
+  EXPECT_EXIT(
+      {
+        const Variable limit("REHEARSE_TIME_LIMIT", "1");
+        check({.ranks = 3, .seed = 26}, [](RankContext& ctx) {
+          ctx.group().barrier()->wait();
+          for (volatile int value = 0; ctx.rank() == 1;) value = value + 1;
+        });
+      },
+      testing::ExitedWithCode(130),
+      "INTERRUPTED: did not end within 1 s \\(REHEARSE_TIME_LIMIT\\) and had to be killed: rank 1 computes at "
+      "check_test.cpp:.*\nended CheckDeathTest.RankThatNeverSwitchesPastItsTime_IsNamed, seed 26; again: "
+      "REHEARSE_SEED=0x1a ");
+}
+
 // Not of what others do with signals outside of a run.
 TEST(CheckDeathTest, FatalSignalAfterACheck_IsNoneOfOurs) {
   EXPECT_EXIT(
@@ -360,6 +376,20 @@ TEST(Environment, Trace_IsWritten) {
   EXPECT_TRUE(std::filesystem::exists(folder / "Environment.Trace_IsWritten.json"));
 }
 
+TEST(Environment, TimeLimit_EndsARunThatSwitchesForEver) {
+  const Variable limit("REHEARSE_TIME_LIMIT", "1");
+  const auto failures = failures_of([] {
+    check({.ranks = 3}, [](RankContext& ctx) {
+      for (;;) ctx.group().barrier()->wait();
+    });
+  });
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_THAT(message(failures[0]), StartsWith("INTERRUPTED: did not end within 1 s (REHEARSE_TIME_LIMIT): after "));
+  EXPECT_THAT(message(failures[0]), HasSubstr("check_test.cpp:"));
+  // It was that run's.
+  check({.ranks = 3}, add_ranks);
+}
+
 TEST(Environment, ValuesWithoutSense_FailTheCheck) {
   const auto refused = [](const char* name, const char* value) {
     const Variable variable(name, value);
@@ -374,6 +404,11 @@ TEST(Environment, ValuesWithoutSense_FailTheCheck) {
             "the environment variable REHEARSE_RUNS is \"0\"; it takes a number of seeds, 1 or more");
   EXPECT_EQ(refused("REHEARSE_CHECK_DETERMINISM", "yes"),
             "the environment variable REHEARSE_CHECK_DETERMINISM is \"yes\"; it takes 0 or 1");
+  for (const char* value : {"0", "1.5", "1000001"}) {
+    EXPECT_EQ(refused("REHEARSE_TIME_LIMIT", value), "the environment variable REHEARSE_TIME_LIMIT is \"" +
+                                                         std::string(value) +
+                                                         "\"; it takes seconds, from 1 to 1000000");
+  }
   EXPECT_EQ(refused("REHEARSE_REPLAY", "no.rlog"), "no.rlog: cannot be read: No such file or directory");
 }
 

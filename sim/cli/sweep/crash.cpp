@@ -28,19 +28,12 @@ std::string last_line(const std::string& text) {
 }
 
 std::string headline(const SweepSetup& setup, std::optional<int> status, const LastWords& words, int printed) {
-  if (!status) {
-    return past_its_time(setup) + " and had to be killed" +
-           (words.rank < 0 ? "" : fmt::format(": rank {} computes", words.rank));
-  }
+  if (!status) return killed_headline(setup.arguments, words);
   const auto said = last_line(contents(printed));
   return crash_headline(words, manner(*status)) + (said.empty() ? "" : "; its last words: " + said);
 }
 
 }  // namespace
-
-std::string past_its_time(const SweepSetup& setup) {
-  return fmt::format("did not end within {} s (--time-limit)", setup.arguments.time_limit->count());
-}
 
 std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64_t seed, std::optional<int> status,
                                             const LastWords& words, int printed) {

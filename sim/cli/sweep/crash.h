@@ -13,9 +13,6 @@
 
 namespace rehearse::cli {
 
-// "did not end within 10 s (--time-limit)"
-std::string past_its_time(const SweepSetup& setup);
-
 // The report on a seed whose worker died with `status` (as from waitpid), or (nothing) was killed because it
 // was past its time; written beside a log that replays the seed. And what went wrong while they were written.
 // `words` is what the worker had noted, `printed` what it had printed.

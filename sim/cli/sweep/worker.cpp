@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "command.h"
-#include "crash.h"
+#include "death.h"
 #include "job.h"
 #include "pipe.h"
 #include "progress.h"
@@ -43,7 +43,7 @@ class Worker {
     auto outcome = job.run(*oracle);
     // Only the sweep interrupts a worker's run.
     if (outcome.report.verdict == Verdict::interrupted)
-      outcome.report.headline = past_its_time(setup_) + ": " + outcome.report.headline;
+      outcome.report.headline = past_its_time(setup_.arguments) + ": " + outcome.report.headline;
     WorkerAnswer answer;
     answer.seed = seed;
     answer.identity = outcome.report.identity;

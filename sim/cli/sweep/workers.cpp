@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include <poll.h>
+#include <rehearse/exec/watchdog.h>
 #include <rehearse/sim/report_writers.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -128,6 +129,7 @@ bool Workers::is_overdue(Process& process) const {
   if (!limit || !process.seed) return false;
   const auto late = real_time() - process.since - *limit;
   if (late >= process.asked * kGrace && process.asked < 2) {
+    if (process.asked == 1) note_call(*process.words, exec::blocked_call(process.pid));
     kill(process.pid, SIGXCPU);
     ++process.asked;
   }

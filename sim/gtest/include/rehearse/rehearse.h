@@ -36,6 +36,8 @@
 //   REHEARSE_PREEMPT=1               calls that never block (of stores, locks, unlocks) may switch, too; 0: they may
 //                                    not. REHEARSE_RUNS brings it along, unless the options or this say otherwise.
 //   REHEARSE_CHECK_DETERMINISM=1     run each seed twice; another way the second time is a failure
+//   REHEARSE_TIME_LIMIT=SECONDS      a run that takes longer (real time) is stopped and fails, with where its
+//                                    ranks are; a rank that never switches ends the test program
 //   REHEARSE_TRACE=DIR               write a trace of each check's last run to DIR/<Suite.Test>.json
 //
 // REHEARSE_REPLAY goes before REHEARSE_SEED, and that before REHEARSE_RUNS. A value that makes no sense fails

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The name of the system call in which a thread is blocked.
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <string_view>
+
+#include <sys/syscall.h>
+
+#include <fmt/format.h>
+
+#include <rehearse/exec/watchdog.h>
+
+namespace rehearse::exec {
+namespace {
+
+struct SystemCall {
+  long number;
+  std::string_view name;
+};
+
+constexpr std::array kSystemCalls = {
+    SystemCall{SYS_accept, "accept()"},
+    SystemCall{SYS_accept4, "accept4()"},
+    SystemCall{SYS_clock_nanosleep, "clock_nanosleep()"},
+    SystemCall{SYS_connect, "connect()"},
+    SystemCall{SYS_epoll_pwait, "epoll_pwait()"},
+    SystemCall{SYS_fcntl, "fcntl()"},
+    SystemCall{SYS_flock, "flock()"},
+    SystemCall{SYS_futex, "a futex (a lock or condition of the system)"},
+    SystemCall{SYS_msgrcv, "msgrcv()"},
+    SystemCall{SYS_openat, "open()"},
+    SystemCall{SYS_ppoll, "ppoll()"},
+    SystemCall{SYS_pselect6, "pselect()"},
+    SystemCall{SYS_read, "read()"},
+    SystemCall{SYS_readv, "readv()"},
+    SystemCall{SYS_recvfrom, "recv()"},
+    SystemCall{SYS_recvmsg, "recvmsg()"},
+    SystemCall{SYS_rt_sigsuspend, "sigsuspend()"},
+    SystemCall{SYS_rt_sigtimedwait, "sigwait()"},
+    SystemCall{SYS_semop, "semop()"},
+    SystemCall{SYS_sendmsg, "sendmsg()"},
+    SystemCall{SYS_sendto, "send()"},
+    SystemCall{SYS_wait4, "waitpid()"},
+    SystemCall{SYS_waitid, "waitid()"},
+    SystemCall{SYS_write, "write()"},
+    SystemCall{SYS_writev, "writev()"},
+#if defined(__x86_64__)
+    SystemCall{SYS_epoll_wait, "epoll_wait()"},
+    SystemCall{SYS_open, "open()"},
+    SystemCall{SYS_pause, "pause()"},
+    SystemCall{SYS_poll, "poll()"},
+    SystemCall{SYS_select, "select()"},
+#endif
+};
+
+}  // namespace
+
+std::string blocked_call(pid_t thread) {
+  std::ifstream file(fmt::format("/proc/{}/syscall", thread));
+  long number = -1;
+  // "42 0x3 ..."; "running" when it is not in the kernel, -1 when it is there for another reason.
+  if (!(file >> number) || number < 0) return "";
+  const auto found = std::find_if(kSystemCalls.begin(), kSystemCalls.end(),
+                                  [number](const SystemCall& call) { return call.number == number; });
+  return found != kSystemCalls.end() ? std::string(found->name) : fmt::format("system call {}", number);
+}
+
+}  // namespace rehearse::exec

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The thread that watches runs.
+#include "watchdog.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <ctime>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <rehearse/exec/interrupt.h>
+#include <rehearse/exec/signal_io.h>
+
+namespace rehearse::exec {
+
+using Time = std::chrono::steady_clock::time_point;
+
+struct TimeLimit::State {
+  pid_t thread;
+  Time until;
+  Overdue overdue;
+  std::atomic<bool> over{false};
+  bool told = false;
+};
+
+namespace {
+
+std::atomic<std::chrono::nanoseconds> g_tick{std::chrono::seconds(1)};
+// Between asking a run to end and looking where it is instead.
+constexpr std::chrono::seconds kGrace{1};
+
+std::chrono::nanoseconds cpu_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+void say(const Found& found) {
+  const auto text = fmt::format(
+      "rehearse: nothing has moved for {} s: {}. All ranks share its thread: none of them goes on before this "
+      "returns\n",
+      std::chrono::duration<double>(Quiet::kLooksMax * g_tick.load()).count(), describe(found));
+  write_at_once(STDERR_FILENO, text.data(), text.size());
+}
+
+class Watchdog {
+ public:
+  static Watchdog& of_process();
+
+  void add(const std::uint64_t& switches) {
+    const std::lock_guard lock(mutex_);
+    runs_.push_back({::gettid(), &switches, {}});
+    wake();
+  }
+
+  void remove(const std::uint64_t& switches) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(runs_, [&](const Run& run) { return run.switches == &switches; });
+  }
+
+  void add(std::shared_ptr<TimeLimit::State> limit) {
+    const std::lock_guard lock(mutex_);
+    limits_.push_back(std::move(limit));
+    changed_.notify_one();
+    wake();
+  }
+
+  void remove(const std::shared_ptr<TimeLimit::State>& limit) {
+    const std::lock_guard lock(mutex_);
+    std::erase(limits_, limit);
+  }
+
+ private:
+  struct Run {
+    pid_t thread;
+    const std::uint64_t* switches;
+    Quiet quiet;
+  };
+
+  void wake() {
+    if (!std::exchange(started_, true)) {
+      start();
+    } else if (asleep_) {
+      changed_.notify_one();
+    }
+  }
+
+  void start() {
+    // Signals are for the program's threads.
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread([this] { watch(); }).detach();
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  // Between worlds that follow each other it stays awake: waking it costs the run more than this costs the processor.
+  [[noreturn]] void watch() {
+    std::unique_lock lock(mutex_);
+    Time tick = std::chrono::steady_clock::now() + g_tick.load();
+    for (int empty_ticks = 0;;) {
+      if (empty_ticks > 5) {
+        asleep_ = true;
+        changed_.wait(lock);
+        asleep_ = false;
+        empty_ticks = 0;
+        tick = std::chrono::steady_clock::now() + g_tick.load();
+      }
+      changed_.wait_until(lock, next_look(tick));
+      const Time now = std::chrono::steady_clock::now();
+      enforce_limits(now);
+      if (now < tick) continue;
+      tick = now + g_tick.load();
+      empty_ticks = runs_.empty() && limits_.empty() ? empty_ticks + 1 : 0;
+      look_at_runs();
+    }
+  }
+
+  Time next_look(Time tick) const {
+    Time next = tick;
+    for (const auto& limit : limits_) {
+      if (!limit->told) next = std::min(next, limit->over ? limit->until + kGrace : limit->until);
+    }
+    return next;
+  }
+
+  // With the lock held: a limit, and the run that it is for, do not end while it is told.
+  void enforce_limits(Time now) {
+    for (const auto& limit : limits_) {
+      if (now >= limit->until && !limit->over.exchange(true)) request_interrupt();
+      if (limit->told || now < limit->until + kGrace) continue;
+      limit->told = true;
+      const auto is_its = [&](const Run& run) { return run.thread == limit->thread; };
+      if (std::any_of(runs_.begin(), runs_.end(), is_its)) limit->overdue(find_thread(limit->thread));
+    }
+  }
+
+  void look_at_runs() {
+    const auto cpu = cpu_time();
+    for (Run& run : runs_) {
+      if (!run.quiet.look(__atomic_load_n(run.switches, __ATOMIC_RELAXED), cpu)) continue;
+      say(find_thread(run.thread));
+      run.quiet.discount(cpu_time());
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Run> runs_;
+  std::vector<std::shared_ptr<TimeLimit::State>> limits_;
+  bool started_ = false;
+  bool asleep_ = false;
+};
+
+// Never destroyed: its thread ends with the process.
+std::atomic<Watchdog*> g_watchdog{nullptr};
+
+// A forked process has none of its parent's threads.
+void forget_watchdog() { g_watchdog = nullptr; }
+
+Watchdog& Watchdog::of_process() {
+  static std::mutex mutex;
+  static const int registered = ::pthread_atfork(nullptr, nullptr, forget_watchdog);
+  static_cast<void>(registered);
+  const std::lock_guard lock(mutex);
+  if (g_watchdog == nullptr) g_watchdog = new Watchdog;
+  return *g_watchdog;
+}
+
+}  // namespace
+
+WatchedRun::WatchedRun(const std::uint64_t& switches) : switches_(switches) { Watchdog::of_process().add(switches_); }
+WatchedRun::~WatchedRun() { Watchdog::of_process().remove(switches_); }
+
+void set_watchdog_tick(std::chrono::nanoseconds tick) noexcept { g_tick = tick; }
+
+TimeLimit::TimeLimit(std::chrono::nanoseconds limit, Overdue overdue)
+    : state_(std::make_shared<State>(::gettid(), std::chrono::steady_clock::now() + limit, std::move(overdue))) {
+  Watchdog::of_process().add(state_);
+}
+
+TimeLimit::~TimeLimit() {
+  Watchdog::of_process().remove(state_);
+  if (is_over()) clear_interrupt();
+}
+
+bool TimeLimit::is_over() const noexcept { return state_->over; }
+
+}  // namespace rehearse::exec

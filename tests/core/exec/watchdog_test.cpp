@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is seen of a run from outside: where its thread is, that nothing moves, that its time is over.
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <rehearse/exec/interrupt.h>
+#include <rehearse/exec/signal_io.h>
+#include <rehearse/exec/this_rank.h>
+
+#include "core/exec/world_fixture.h"
+#include "exec/watchdog.h"
+
+// As a user's: what is in our namespace is not shown.
+[[gnu::noinline]] void pass_gate(int file) {
+  char byte = 0;
+  EXPECT_EQ(rehearse::exec::read_at_once(file, &byte, 1), 1);
+}
+
+namespace rehearse::exec::test {
+namespace {
+
+TEST(WatchdogQuiet, TenLooksAtNothing_AreAStandstillToldOnce) {
+  Quiet quiet;
+  int told = 0;
+  for (int look = 1; look <= 30; ++look) {
+    const bool tells = quiet.look(5, 1s + look * 20ms);
+    EXPECT_EQ(tells, look == 11) << look;
+    told += tells ? 1 : 0;
+  }
+  EXPECT_EQ(told, 1);
+  // It moved, and stands still again.
+  EXPECT_FALSE(quiet.look(6, 2s));
+  for (int look = 1; look <= 10; ++look) EXPECT_EQ(quiet.look(6, 2s), look == 10) << look;
+}
+
+TEST(WatchdogQuiet, WhatSwitchesOrComputes_IsNone) {
+  Quiet switching, computing;
+  for (std::uint64_t look = 1; look <= 100; ++look) {
+    EXPECT_FALSE(switching.look(look, 0s));
+    EXPECT_FALSE(computing.look(5, look * 21ms));
+  }
+}
+
+// A file that no rank may write: its readers block in the kernel.
+class Gate {
+ public:
+  Gate() { EXPECT_EQ(::pipe(files_), 0); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  ~Gate() {
+    ::close(files_[0]);
+    ::close(files_[1]);
+  }
+  void pass() const { pass_gate(files_[0]); }
+  void open() const { EXPECT_EQ(write_at_once(files_[1], "x", 1), 1); }
+
+ private:
+  int files_[2] = {-1, -1};
+};
+
+// The test's time is the limit.
+void wait_until_blocked(pid_t thread) {
+  while (blocked_call(thread) != "read()") std::this_thread::yield();
+}
+
+TEST(Watchdog, ThreadThatIsBlocked_IsFoundWithRankCallAndPlace) {
+  const Gate gate;
+  std::atomic<pid_t> thread{0};
+  std::thread runs([&] {
+    World w(3);
+    const auto outcome = w.run([&](int rank) {
+      this_rank::sleep_for(1s * rank);
+      if (rank != 1) return;
+      thread = ::gettid();
+      gate.pass();
+    });
+    EXPECT_EQ(outcome.ending, Ending::all_returned);
+  });
+  while (thread == 0) std::this_thread::yield();
+  wait_until_blocked(thread);
+  const Found found = find_thread(thread);
+  EXPECT_EQ(found.rank, 1);
+  EXPECT_EQ(found.at, at(1s));
+  EXPECT_EQ(found.call, "read()");
+  EXPECT_EQ(what_it_does(found), "rank 1 is blocked in read()");
+  EXPECT_EQ(describe(found).find("rank 1 is blocked in read() at watchdog_test.cpp:"), 0u) << describe(found);
+  gate.open();
+  runs.join();
+}
+
+TEST(Watchdog, ThreadOutsideOfRanks_IsFoundToo) {
+  const Gate gate;
+  std::atomic<pid_t> thread{0};
+  std::thread blocked([&] {
+    thread = ::gettid();
+    gate.pass();
+  });
+  while (thread == 0) std::this_thread::yield();
+  wait_until_blocked(thread);
+  const Found found = find_thread(thread);
+  EXPECT_EQ(found.rank, -1);
+  EXPECT_EQ(what_it_does(found), "the thread of the ranks is blocked in read()");
+  gate.open();
+  blocked.join();
+}
+
+TEST(Watchdog, ThreadThatComputes_IsInNoCall) {
+  std::atomic<pid_t> thread{0};
+  std::atomic<bool> enough{false};
+  std::thread computes([&] {
+    thread = ::gettid();
+    while (!enough) {
+    }
+  });
+  while (thread == 0) std::this_thread::yield();
+  EXPECT_EQ(blocked_call(thread), "");
+  enough = true;
+  computes.join();
+}
+
+TEST(TimeLimits, RunThatSwitchesForEver_IsInterrupted) {
+  for (int ranks : {2, 3, 8}) {
+    {
+      const TimeLimit limit(1ms, [](const Found&) { FAIL() << "it switches"; });
+      World w(ranks);
+      const auto outcome = w.run([](int) {
+        for (;;) this_rank::yield();
+      });
+      EXPECT_EQ(outcome.ending, Ending::interrupted);
+      EXPECT_TRUE(limit.is_over());
+    }
+    EXPECT_FALSE(interrupt_requested());
+    World w(ranks);
+    EXPECT_EQ(w.run([](int) {}).ending, Ending::all_returned);
+  }
+}
+
+TEST(TimeLimits, RunThatEndsBefore_NoticesNothing) {
+  const TimeLimit limit(1h, [](const Found&) { FAIL() << "it has an hour"; });
+  World w(3);
+  EXPECT_EQ(w.run([](int) { this_rank::yield(); }).ending, Ending::all_returned);
+  EXPECT_FALSE(limit.is_over());
+}
+
+TEST(TimeLimits, RankThatNeverSwitches_IsToldOfAndEndsAtItsNextSwitch) {
+  const Gate gate;
+  Found told;
+  const TimeLimit limit(1ms, [&](const Found& found) {
+    told = found;
+    gate.open();
+  });
+  World w(2);
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 1) gate.pass();
+    for (;;) this_rank::yield();
+  });
+  EXPECT_EQ(outcome.ending, Ending::interrupted);
+  EXPECT_EQ(what_it_does(told), "rank 1 is blocked in read()");
+}
+
+// In a process of its own: what it says goes to stderr.
+TEST(WatchdogDeathTest, RunThatStandsStill_SaysWhere) {
+  EXPECT_EXIT(
+      {
+        set_watchdog_tick(10ms);
+        const Gate gate;
+        const TimeLimit limit(2s, [](const Found&) { ::_exit(3); });
+        World w(2);
+        w.run([&](int rank) {
+          if (rank == 1) gate.pass();
+        });
+      },
+      ::testing::ExitedWithCode(3),
+      "rehearse: nothing has moved for 0.1 s: rank 1 is blocked in read\\(\\) at watchdog_test.cpp:");
+}
+
+}  // namespace
+}  // namespace rehearse::exec::test
