@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The name of the system call in which a thread is blocked.
-#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdint>
 #include <fstream>
 #include <string_view>
 
 #include <sys/syscall.h>
+#include <ucontext.h>
 
 #include <fmt/format.h>
 
@@ -54,16 +56,42 @@ constexpr std::array kSystemCalls = {
 #endif
 };
 
+std::string_view name_of_call(long number) noexcept {
+  for (const auto& call : kSystemCalls) {
+    if (call.number == number) return call.name;
+  }
+  return "";
+}
+
+#if defined(__x86_64__)
+// The instruction that enters the kernel.
+bool is_entry(const std::uint8_t* code) noexcept { return code[0] == 0x0f && code[1] == 0x05; }
+#endif
+
 }  // namespace
+
+std::string_view interrupted_call(const void* context) noexcept {
+#if defined(__x86_64__)
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
+  const auto* const next = reinterpret_cast<const std::uint8_t*>(registers[REG_RIP]);
+  // To be entered again after the handler: the number of the call is still where the kernel takes it from.
+  const bool again = is_entry(next);
+  if (!again && (registers[REG_RAX] != -EINTR || !is_entry(next - 2))) return "";
+  const auto name = again ? name_of_call(registers[REG_RAX]) : "";
+  return name.empty() ? "a system call" : name;
+#else
+  static_cast<void>(context);
+  return "";
+#endif
+}
 
 std::string blocked_call(pid_t thread) {
   std::ifstream file(fmt::format("/proc/{}/syscall", thread));
   long number = -1;
   // "42 0x3 ..."; "running" when it is not in the kernel, -1 when it is there for another reason.
   if (!(file >> number) || number < 0) return "";
-  const auto found = std::find_if(kSystemCalls.begin(), kSystemCalls.end(),
-                                  [number](const SystemCall& call) { return call.number == number; });
-  return found != kSystemCalls.end() ? std::string(found->name) : fmt::format("system call {}", number);
+  const auto name = name_of_call(number);
+  return name.empty() ? fmt::format("system call {}", number) : std::string(name);
 }
 
 }  // namespace rehearse::exec

@@ -12,7 +12,10 @@ constexpr const char* kFromOutside =
 
 std::string interrupt_headline(const LastWords& words) {
   const auto how = fmt::format("ended by a second {}", signal_text(words.signal));
-  return words.rank < 0 ? how : fmt::format("rank {} computes and came to no switch: {}", words.rank, how);
+  if (words.rank < 0) return how;
+  const std::string call = words.call.data();
+  const auto doing = call.empty() ? "computes and came to no switch" : "is blocked in " + call;
+  return fmt::format("rank {} {}: {}", words.rank, doing, how);
 }
 
 }  // namespace

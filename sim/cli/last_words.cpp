@@ -63,7 +63,7 @@ void note_last_words(LastWords& words, int signal) noexcept {
   words.frames = exec::CallSite::capture_to(words.addresses);
 }
 
-void note_call(LastWords& words, const std::string& call) {
+void note_call(LastWords& words, std::string_view call) noexcept {
   words.call = {};
   call.copy(words.call.data(), words.call.size() - 1);
 }

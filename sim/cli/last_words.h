@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <rehearse/exec/call_site.h>
 #include <rehearse/job/report.h>
@@ -37,8 +38,8 @@ SharedLastWords share_last_words();
 // Async-signal-safe.
 void note_last_words(LastWords& words, int signal) noexcept;
 
-// Who found out writes it; not async-signal-safe.
-void note_call(LastWords& words, const std::string& call);
+// Async-signal-safe.
+void note_call(LastWords& words, std::string_view call) noexcept;
 
 // _exit(), which on a rank is that rank's failure. Async-signal-safe.
 [[noreturn]] void end_process(int code) noexcept;

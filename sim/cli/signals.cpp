@@ -13,7 +13,7 @@ namespace {
 
 std::string_view g_note;          // set while no handler is installed
 bool g_on_terminal_line = false;  // where "^C" and progress have begun a line
-void (*g_second)(int) = SIG_DFL;
+SecondInterrupt g_second = nullptr;
 LastWords* g_worker_words = nullptr;  // of a worker
 
 void write_note(std::string_view text) { exec::write_at_once(STDERR_FILENO, text.data(), text.size()); }
@@ -25,11 +25,22 @@ void handle(int signal, void (*handler)(int), int flags) {
   sigaction(signal, &action, nullptr);
 }
 
+void prepare_second() {
+  struct sigaction action{};
+  action.sa_handler = SIG_DFL;
+  action.sa_flags = static_cast<int>(SA_NODEFER | SA_RESETHAND | SA_RESTART);
+  if (g_second != nullptr) {
+    action.sa_sigaction = g_second;
+    action.sa_flags |= SA_SIGINFO;
+  }
+  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+}
+
 // Calls nothing that a signal handler may not.
 void on_signal(int) {
   const int error = errno;
   exec::request_interrupt();
-  for (const int signal : {SIGINT, SIGTERM}) handle(signal, g_second, static_cast<int>(SA_NODEFER | SA_RESETHAND));
+  prepare_second();
   if (g_on_terminal_line) write_note("\n");
   write_note(g_note);
   errno = error;
@@ -77,7 +88,7 @@ SignalsHeld::SignalsHeld() {
 
 SignalsHeld::~SignalsHeld() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
-void end_at_second_interrupt(void (*handler)(int signal)) { g_second = handler; }
+void end_at_second_interrupt(SecondInterrupt handler) { g_second = handler; }
 
 void leave_signals_to_others() {
   for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP}) ::signal(signal, SIG_IGN);

@@ -30,9 +30,10 @@ class InterruptibleScope {
   struct sigaction terminate_before_{};
 };
 
-// What a second signal does while an InterruptibleScope lives: `handler` runs; SIG_DFL, as in the beginning, ends
+// What a second signal does while an InterruptibleScope lives: `handler` runs; null, as in the beginning, ends
 // the process at once. During `handler` a third one does so.
-void end_at_second_interrupt(void (*handler)(int signal));
+using SecondInterrupt = void (*)(int signal, siginfo_t* info, void* context);
+void end_at_second_interrupt(SecondInterrupt handler);
 
 // While it lives, SIGINT and SIGTERM wait: between fork() and what a new process makes of them they would run
 // the other one's handlers in it.

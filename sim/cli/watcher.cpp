@@ -73,7 +73,7 @@ Watcher::Watcher(const Tell& tell) {
 }
 
 Watcher::~Watcher() {
-  end_at_second_interrupt(SIG_DFL);
+  end_at_second_interrupt(nullptr);
   scope_.reset();
   {
     const Fd no_death = std::move(deaths_.write_end);
@@ -106,8 +106,9 @@ void Watcher::end_overdue(const exec::Found& found) {
   end_process(told().value_or(exit_code(Verdict::interrupted)));
 }
 
-void Watcher::on_second_interrupt(int signal) {
+void Watcher::on_second_interrupt(int signal, siginfo_t*, void* context) {
   note_last_words(*g_watched_words, signal);
+  note_call(*g_watched_words, exec::interrupted_call(context));
   if (const auto code = told()) end_process(*code);
   ::signal(signal, SIG_DFL);
   ::raise(signal);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <csignal>
 #include <functional>
 
 #include <rehearse/exec/watchdog.h>
@@ -31,7 +32,7 @@ class Watcher {
 
  private:
   static std::optional<int> told();
-  static void on_second_interrupt(int signal);
+  static void on_second_interrupt(int signal, siginfo_t* info, void* context);
 
   SharedLastWords words_ = share_last_words();
   Pipe deaths_ = make_pipe();

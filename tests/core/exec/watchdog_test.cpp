@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is seen of a run from outside: where its thread is, that nothing moves, that its time is over.
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <thread>
 
@@ -56,6 +57,12 @@ class Gate {
     ::close(files_[1]);
   }
   void pass() const { pass_gate(files_[0]); }
+  // Interrupted or not.
+  void wait_by_libc() const {
+    char byte = 0;
+    while (::read(files_[0], &byte, 1) != 1) {
+    }
+  }
   void open() const { EXPECT_EQ(write_at_once(files_[1], "x", 1), 1); }
 
  private:
@@ -106,6 +113,56 @@ TEST(Watchdog, ThreadOutsideOfRanks_IsFoundToo) {
   EXPECT_EQ(what_it_does(found), "the thread of the ranks is blocked in read()");
   gate.open();
   blocked.join();
+}
+
+std::atomic<bool> g_handled{false};
+std::string_view g_interrupted;
+
+void note_interrupted_call(int, siginfo_t*, void* context) {
+  g_interrupted = interrupted_call(context);
+  g_handled = true;
+}
+
+std::string_view interrupted_call_of(std::thread& thread, int flags) {
+  struct sigaction action{};
+  action.sa_sigaction = note_interrupted_call;
+  action.sa_flags = SA_SIGINFO | flags;
+  struct sigaction before{};
+  sigaction(SIGUSR1, &action, &before);
+  g_handled = false;
+  ::pthread_kill(thread.native_handle(), SIGUSR1);
+  while (!g_handled) std::this_thread::yield();
+  sigaction(SIGUSR1, &before, nullptr);
+  return g_interrupted;
+}
+
+TEST(Watchdog, HandlerInABlockedThread_KnowsTheCall) {
+  for (const int flags : {SA_RESTART, 0}) {
+    const Gate gate;
+    std::atomic<pid_t> thread{0};
+    std::thread blocked([&] {
+      thread = ::gettid();
+      gate.wait_by_libc();
+    });
+    while (thread == 0) std::this_thread::yield();
+    wait_until_blocked(thread);
+    EXPECT_EQ(interrupted_call_of(blocked, flags), flags == SA_RESTART ? "read()" : "a system call");
+    gate.open();
+    blocked.join();
+  }
+}
+
+TEST(Watchdog, HandlerInAThreadThatComputes_KnowsNoCall) {
+  std::atomic<bool> runs{false}, enough{false};
+  std::thread computes([&] {
+    runs = true;
+    while (!enough) {
+    }
+  });
+  while (!runs) std::this_thread::yield();
+  EXPECT_EQ(interrupted_call_of(computes, SA_RESTART), "");
+  enough = true;
+  computes.join();
 }
 
 TEST(Watchdog, ThreadThatComputes_IsInNoCall) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -35,6 +36,10 @@ std::string describe(const Found& found);
 // The call in which a thread (or a process's first one) is blocked in the kernel: "connect()"; empty when it computes,
 // or the system does not tell.
 std::string blocked_call(pid_t thread);
+
+// The call in the kernel that a signal handler of three arguments has interrupted, by the third one: "read()", or "a
+// system call" of one that is not begun again; empty when the thread computed. Async-signal-safe.
+std::string_view interrupted_call(const void* context) noexcept;
 
 // While it lives, the calling thread's run has `limit` of real time: then it is asked to end (interrupt.h). Where it
 // has come to no switch a second later, `overdue` is called, on the watchdog's thread; it may end the process.
