@@ -195,4 +195,23 @@ void sends_one_row_too_many(RankContext& ctx) {
   ctx.group().alltoall(routed, tokens, receives, sends)->wait();
 }
 
+void polls_behind_a_buffered_send(RankContext& ctx) {
+  auto block = at::ones({16});
+  if (ctx.rank() != 0) return;
+  ctx.group().send(block, 1)->wait();
+  while (!ctx.store()->check({"received"})) {
+  }
+}
+
+void broadcasts_from_a_branch(RankContext& ctx) {
+  auto weights = at::ones({4});
+  for (int step = 0; step < 3; ++step) {
+    if (ctx.rank() == 1 && step == 1) {
+      ctx.group().broadcast(weights)->wait();
+      continue;
+    }
+    ctx.group().broadcast(weights)->wait();
+  }
+}
+
 }  // namespace told

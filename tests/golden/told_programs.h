@@ -36,4 +36,7 @@ void throws_nested(RankContext& ctx);
 void throws_what_a_terminal_obeys(RankContext& ctx);
 void sends_one_row_too_many(RankContext& ctx);
 
+void polls_behind_a_buffered_send(RankContext& ctx);
+void broadcasts_from_a_branch(RankContext& ctx);
+
 }  // namespace told

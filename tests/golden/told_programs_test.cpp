@@ -150,6 +150,24 @@ TEST(CallCounts, SkippedStep_IsCountedByLineAndRank) {
   expect_golden_report(run_world(told::skips_a_step, 4), "skips_a_step");
 }
 
+TEST(CallCounts, UnderOk_WhereCallSitesWereAskedFor) {
+  WorldOptions options;
+  options.ranks = 3;
+  const auto plain = World(options).run(told::broadcasts_from_a_branch);
+  EXPECT_EQ(plain.verdict, Verdict::ok);
+  EXPECT_THAT(plain.call_counts, IsEmpty());
+  options.call_sites = true;
+  const auto report = World(options).run(told::broadcasts_from_a_branch);
+  EXPECT_EQ(report.verdict, Verdict::ok);
+  ASSERT_EQ(report.call_counts.size(), 1u);
+  EXPECT_THAT(report.call_counts[0].where, MatchesRegex(kLine + "broadcasts_from_a_branch"));
+  ASSERT_EQ(report.call_counts[0].sides.size(), 2u);
+  EXPECT_EQ(report.call_counts[0].sides[0].times, 3u);
+  EXPECT_THAT(report.call_counts[0].sides[0].ranks, ElementsAre(0, 2));
+  EXPECT_EQ(report.call_counts[0].sides[1].times, 2u);
+  EXPECT_THAT(report.call_counts[0].sides[1].ranks, ElementsAre(1));
+}
+
 TEST(AsynchronousCalls, Deadlock_NamesTheCallsLineBesideTheWait) {
   const auto report = run_world(told::waits_elsewhere_than_it_called, 2);
   EXPECT_EQ(report.verdict, Verdict::deadlock);
@@ -167,6 +185,17 @@ TEST(BufferedSends, SendThatNobodyReceives_IsToldWithItsLine) {
   EXPECT_THAT(beside.headline,
               MatchesRegex(".*; unmatched: send #1 to rank 1 on group \"world\" of rank 0 at " + kLine +
                            "sends_into_a_buffer_beside_a_hang, while rank 1 receives from rank 2"));
+}
+
+TEST(BufferedSends, SendThatIsOver_IsNotWhatTheRankPollsFor) {
+  for (const int ranks : {2, 3}) {
+    const auto report = run_buffered(told::polls_behind_a_buffered_send, ranks);
+    EXPECT_EQ(report.verdict, Verdict::livelock);
+    EXPECT_THAT(report.headline, MatchesRegex("rank 0 polls for ever at " + kLine +
+                                              "polls_behind_a_buffered_send; "
+                                              "unmatched: send #1 to rank 1 on group \"world\" of rank 0 at " +
+                                              kLine + "polls_behind_a_buffered_send, which nobody receives: .*"));
+  }
 }
 
 TEST(AnySource, Receive_NamesWhoseMessageCameAndWhoElseHadSent) {
