@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <fstream>
 #include <regex>
 #include <sstream>
 
@@ -204,6 +205,19 @@ TEST_F(Run, MoreThanThereIsRoomFor_IsSaid) {
   EXPECT_EQ(finished.err,
             "cannot map another fiber stack of 16777216 KiB (the system has no more address space to give; fewer "
             "ranks, or smaller stacks, take less): Cannot allocate memory\n");
+}
+
+// Where the system allows fewer memory maps than so many ranks need, as Linux does unless told otherwise.
+TEST_F(Run, MoreRanksThanMemoryMaps_NamesTheLimitAndWhatRaisesIt) {
+  std::size_t maps = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> maps;
+  if (maps >= std::size_t{2} * 65'536) GTEST_SKIP() << "vm.max_map_count is " << maps;
+  scenario("sum");
+  const auto finished = job({"run", "sum.toml", "--ranks=65536", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 71);
+  EXPECT_THAT(finished.err, HasSubstr("each takes 2 memory maps, and vm.max_map_count is " + std::to_string(maps) +
+                                      ", enough for some " + std::to_string(maps / 2) +
+                                      " ranks; sysctl -w vm.max_map_count=135168 is enough for 65536): "));
 }
 
 TEST_F(Run, SameSeed_IsTheSameRun) {
