@@ -159,6 +159,7 @@ std::uint32_t RankExecutor::spawn(std::function<void()> work) {
 void RankExecutor::stop(std::string reason) { impl_->stop(Ending::stopped, std::move(reason)); }
 bool RankExecutor::ending() const noexcept { return impl_->ending(); }
 void RankExecutor::note_progress() noexcept { impl_->note_progress(); }
+void RankExecutor::note_given_up(int rank, const Observer& observer) { impl_->note_given_up(rank, observer); }
 void RankExecutor::explain_waits_by(const WaitExplainer* explainer) noexcept { impl_->explainer = explainer; }
 TimerQueue& RankExecutor::timers() noexcept { return impl_->timers; }
 Clock& RankExecutor::clock() noexcept { return impl_->clock; }

@@ -73,7 +73,7 @@ class RankExecutor::Impl {
   void note_progress() noexcept { progress_ = true; }
   // A fiber has done something other than look; what it wrote may be what pollers look at.
   void note_step() noexcept { stepped_ = true; }
-  void note_given_up(const Fiber& fiber, const Observer& observer);
+  void note_given_up(int rank, const Observer& observer);
   // Of a fiber that goes on from a wait after the world has ended: others, as they fail, may have let it.
   void note_where_it_hung(Fiber& fiber, const Observer& observer);
 

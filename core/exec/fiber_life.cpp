@@ -136,8 +136,9 @@ void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error, 
   abort_rank(fiber.rank);
 }
 
-void RankExecutor::Impl::note_given_up(const Fiber& fiber, const Observer& observer) {
-  ranks_[static_cast<std::size_t>(fiber.rank)].gave_up = {observer.call(), observer.waits_for(), clock.now()};
+void RankExecutor::Impl::note_given_up(int rank, const Observer& observer) {
+  auto& noted = ranks_[static_cast<std::size_t>(rank)].gave_up;
+  if (!noted || noted->at != clock.now()) noted = {observer.call(), observer.waits_for(), clock.now()};
 }
 
 void RankExecutor::Impl::end(Fiber& fiber) noexcept {

@@ -74,7 +74,7 @@ void sleep_for(VirtualDuration duration) {
 
 void note_given_up(const Observer& observer) {
   Fiber& fiber = require_fiber("this_rank::note_given_up()");
-  fiber.executor->note_given_up(fiber, observer);
+  fiber.executor->note_given_up(fiber.rank, observer);
 }
 
 }  // namespace this_rank

@@ -82,11 +82,10 @@ class Teller {
   std::string never_met(const comm::PendingOperation& call) const {
     const auto place = ends_.place_of(call);
     const auto where = place.empty() ? "" : " at " + place;
-    if (call.is_send) {
-      return fmt::format("{} of rank {}{} was never received; nobody waited for it", call.call, call.rank, where);
-    }
-    return fmt::format("{} was called by rank {}{} and never by {}; nobody waited for it", call.call, call.rank, where,
-                       describe_ranks(call.waits_for));
+    const auto* const end = call.timed_out ? "it timed out, and nobody asked how it had ended" : "nobody waited for it";
+    if (call.is_send) return fmt::format("{} of rank {}{} was never received; {}", call.call, call.rank, where, end);
+    return fmt::format("{} was called by rank {}{} and never by {}; {}", call.call, call.rank, where,
+                       describe_ranks(call.waits_for), end);
   }
 
   std::string left_out(const comm::PendingGroup& group) const {
@@ -199,7 +198,8 @@ class Teller {
     for (const auto& call : record_.pending) {
       const RankLine& line = ends_.line_of(call.rank);
       if (call.record_id == comm::RankWork::kNotRecorded) continue;  // the send is over, its buffer is left
-      if (call.waits_for.empty() || call.gave_up || line.state == "returned" || line.state == "failed") continue;
+      if (call.waits_for.empty() || call.gave_up || call.timed_out) continue;
+      if (line.state == "returned" || line.state == "failed") continue;
       return looks_in_vain(call.rank, call.call, call.waits_for, line.where);
     }
     standstill();

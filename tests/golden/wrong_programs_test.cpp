@@ -211,12 +211,12 @@ TEST(WrongPrograms, TimeoutLongBefore_IsNotTold) {
   const auto report = run_world(
       [](RankContext& ctx) {
         auto loss = at::ones({1});
-        if (ctx.rank() == 1) exec::this_rank::sleep_for(std::chrono::hours(1));
+        if (ctx.rank() == 1) exec::this_rank::sleep_for(std::chrono::minutes(20));
         const auto work = ctx.group().allreduce(loss);
         if (ctx.rank() == 0) {
-          EXPECT_THROW(work->wait(), TimeoutError);
+          EXPECT_THROW(work->wait(std::chrono::minutes(10)), TimeoutError);
         }
-        work->wait(std::chrono::hours(1));
+        work->wait();
         if (ctx.rank() == 0) throw std::runtime_error("cannot write");
       },
       2);
@@ -306,12 +306,10 @@ TEST(WrongPrograms, WatchdogBesideACycle_IsStillADeadlock) {
 
 TEST(WrongPrograms, LooksForACollectiveWithPauses_NamesIt) {
   const auto report = run_world(polls_for_a_collective_with_pauses, 2);
-  EXPECT_EQ(report.verdict, Verdict::livelock);
-  EXPECT_THAT(report.headline, StartsWith("rank 0 looks for the end of allreduce #1 on group \"world\" at "
-                                          "wrong_programs.cpp:"));
-  EXPECT_THAT(report.headline,
-              EndsWith(", for which rank 1 never came: 2000001 looks at the clock or short sleeps while "
-                       "nothing else happened"));
+  EXPECT_EQ(report.verdict, Verdict::mismatch);
+  EXPECT_EQ(report.headline,
+            "allreduce #1 on group \"world\" was called by rank 0 and never by rank 1; it timed out, and nobody asked "
+            "how it had ended");
 }
 
 TEST(WrongPrograms, WaitInAThread_IsShownWithItsOwnPlace) {

@@ -29,8 +29,9 @@ class Polling : public testing::TestWithParam<std::tuple<int, std::uint64_t>> {
   int last() const { return ranks() - 1; }
   std::string name(int rank) const { return "rank " + std::to_string(rank); }
 
-  Report run(const World::Body& body) const {
-    return World({.ranks = ranks(), .seed = std::get<1>(GetParam()), .explain_failures = false}).run(body);
+  Report run(const World::Body& body, std::chrono::milliseconds timeout = 30min) const {
+    return World({.ranks = ranks(), .seed = std::get<1>(GetParam()), .timeout = timeout, .explain_failures = false})
+        .run(body);
   }
 };
 
@@ -51,14 +52,16 @@ TEST_P(Polling, IsCompleted_EndsWithTheCallOfTheLastRank) {
   EXPECT_EQ(ends, std::vector<VirtualTime>(static_cast<std::size_t>(ranks()), report.end_time));
 }
 
+// Without a time limit, after which it would be true.
 TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
-  const auto report = run([&](RankContext& ctx) {
+  const auto body = [&](RankContext& ctx) {
     if (ctx.rank() == last()) return;
     const auto work = ctx.group().allreduce(at::ones({3}));
     while (!work->isCompleted()) {
     }
     ADD_FAILURE() << "it cannot complete";
-  });
+  };
+  const auto report = run(body, 0ms);
   EXPECT_EQ(report.verdict, Verdict::livelock);
   const int looks = std::max(1'000'000 / ranks(), 1'000);
   // The place is that of a lambda, which an optimising compiler may leave without a frame of the user's own.
@@ -73,6 +76,21 @@ TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
     EXPECT_EQ(line.waits_for, line.rank == last() ? std::vector<int>{} : std::vector{last()}) << line.rank;
   }
   EXPECT_EQ(report.end_time, kTimeZero);
+}
+
+TEST_P(Polling, IsCompleted_EndsWithTheTimeOfACallThatOneRankLeavesOut) {
+  int ended = 0;
+  const auto report = run([&](RankContext& ctx) {
+    if (ctx.rank() == last()) return;
+    const auto work = ctx.group().allreduce(at::ones({3}));
+    while (!work->isCompleted()) {
+    }
+    EXPECT_EQ(ctx.now(), kTimeZero + 30min);
+    EXPECT_FALSE(work->isSuccess());
+    ++ended;
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(ended, last());
 }
 
 TEST_P(Polling, StoreCheck_SeesTheKeyThatTheLastRankSets) {

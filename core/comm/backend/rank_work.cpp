@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include <c10/util/ScopeExit.h>
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
@@ -62,13 +63,39 @@ void RankWork::complete(VirtualTime now) {
 void RankWork::fail(std::exception_ptr error) {
   if (!incomplete()) return;
   exception_ = std::move(error);
+  if (!group_->closed()) completed_at_ = group_->world().now();
   finish(State::failed);
 }
 
-void RankWork::finish(State state) {
+void RankWork::time_out() {
+  if (!incomplete()) return;
+  const WorkObserver own(*this);
+  time_out(std::make_exception_ptr(timeout_error(operation.timeout, waiting_ != nullptr ? *waiting_ : own)));
+}
+
+void RankWork::time_out(std::exception_ptr error) {
+  if (!incomplete()) return;
+  auto& world = group_->world();
+  const WorkObserver own(*this);
+  timed_out_ = true;
+  exception_ = std::move(error);
+  completed_at_ = world.now();
+  group_->member(rank_).note(c10d::ErrorType::TIMEOUT);
+  if (waiting_ != nullptr || future_ != nullptr) {
+    world.executor().note_given_up(group_->global_rank(rank_), waiting_ != nullptr ? *waiting_ : own);
+  }
+  finish(State::failed, Wake::as_timeout);
+}
+
+void RankWork::finish(State state, Wake wake) {
   state_ = state;
   meeting_ = nullptr;
-  waiters_.notify_all();
+  if (by_deadline.is_linked()) group_->point_to_point().no_longer_due(*this);
+  if (wake == Wake::as_timeout) {
+    waiters_.time_out_all();
+  } else {
+    waiters_.notify_all();
+  }
   if (group_->closed()) return;
   if (auto* const member = group_->find_member(rank_); member != nullptr && state == State::completed && !is_buffer()) {
     asked_ = asked_ || member->has_hook();
@@ -85,8 +112,15 @@ bool RankWork::isCompleted() {
   return !incomplete();
 }
 
-bool RankWork::isSuccess() const { return state_ == State::completed; }
-std::exception_ptr RankWork::exception() const { return incomplete() ? timeout_ : exception_; }
+bool RankWork::isSuccess() const {
+  note_that_it_is_known();
+  return state_ == State::completed;
+}
+
+std::exception_ptr RankWork::exception() const {
+  note_that_it_is_known();
+  return incomplete() ? timeout_ : exception_;
+}
 
 int RankWork::sourceRank() const {
   TORCH_CHECK(source_ >= 0,
@@ -106,7 +140,7 @@ bool RankWork::wait(std::chrono::milliseconds timeout) { return wait_as_part(tim
 bool RankWork::wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
   asked_ = true;
   if (incomplete() && !block(timeout, waiting)) return false;
-  if (exception_ != nullptr) std::rethrow_exception(exception_);
+  if (exception_ != nullptr) throw_failure();
   if (operation.type == c10d::OpType::BARRIER) group_->note_barrier(rank_, record_id_);
   return true;
 }
@@ -114,16 +148,15 @@ bool RankWork::wait_as_part(std::chrono::milliseconds timeout, const exec::Obser
 // False: abort() ended the wait.
 bool RankWork::block(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
   auto& world = group_->world();
-  const bool given = timeout.count() > 0;
-  const auto limit = given ? world.now() + timeout : deadline_;
-  const bool watched = !given && meeting_ != nullptr && limit != VirtualTime::max() && meeting_->watch(*this, limit);
-  std::optional<VirtualTime> own_limit;
-  if (!watched && limit != VirtualTime::max()) own_limit = limit;
+  std::optional<VirtualTime> limit;
+  if (timeout.count() > 0) limit = world.now() + timeout;
+  const auto no_longer = c10::make_scope_exit([this]() noexcept { waiting_ = nullptr; });
+  waiting_ = &waiting;
   while (incomplete()) {
     if (std::exchange(wait_aborted_, false)) return false;
-    const auto result = waiters_.wait(waiting, own_limit);
-    if (result == exec::WaitResult::notified || !incomplete() || world.now() < limit) continue;
-    throw_timeout(given ? timeout : operation.timeout, waiting);
+    const auto result = waiters_.wait(waiting, limit);
+    if (result == exec::WaitResult::notified || !incomplete() || world.now() < *limit) continue;
+    throw_timeout(timeout, waiting);
   }
   // Other ranks ran meanwhile: what this one's next call needs first is no longer in the caches near the core.
   world.event_log().prefetch_next(group_->global_rank(rank_));
@@ -131,19 +164,32 @@ bool RankWork::block(std::chrono::milliseconds timeout, const exec::Observer& wa
   return true;
 }
 
+// A timeout is thrown here, not only thrown again, so that reports know where the rank waited.
+void RankWork::throw_failure() {
+  note_that_it_is_known();
+  if (!timed_out_) std::rethrow_exception(exception_);
+  try {
+    std::rethrow_exception(exception_);
+  } catch (const TimeoutError& error) {
+    throw TimeoutError(error);
+  }
+}
+
+TimeoutError RankWork::timeout_error(std::chrono::milliseconds timeout, const exec::Observer& waiting) const {
+  const auto missing = waiting.waits_for();
+  const auto why = missing.empty() ? std::string("all ranks are there, the transfer takes longer")
+                                   : "missing ranks: " + rank_numbers(missing);
+  return {fmt::format("{}: Timed out waiting {}ms of virtual time; {}", waiting.call(), timeout.count(), why),
+          group_->name(), sequence_, missing};
+}
+
 void RankWork::throw_timeout(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
   gave_up_ = true;
   exec::this_rank::note_given_up(waiting);
   group_->member(rank_).note(c10d::ErrorType::TIMEOUT);
   mark_result();
-  const auto missing = waiting.waits_for();
-  const auto why = missing.empty() ? std::string("all ranks are there, the transfer takes longer")
-                                   : "missing ranks: " + rank_numbers(missing);
-  // Thrown here, so that reports know where the rank waited.
   try {
-    throw TimeoutError(
-        fmt::format("{}: Timed out waiting {}ms of virtual time; {}", waiting.call(), timeout.count(), why),
-        group_->name(), sequence_, missing);
+    throw timeout_error(timeout, waiting);
   } catch (...) {
     timeout_ = std::current_exception();
     throw;
@@ -193,6 +239,7 @@ c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFutureResult() {
 }
 
 void RankWork::mark_futures() {
+  note_that_it_is_known();
   mark_result();
   if (future_ == nullptr || future_->completed()) return;
   if (exception_ != nullptr) {
@@ -205,8 +252,8 @@ void RankWork::mark_futures() {
 void RankWork::mark_result() {
   if (result_future_ == nullptr || result_future_->completed()) return;
   auto result = c10d::WorkResult::SUCCESS;
-  if (gave_up_) result = c10d::WorkResult::TIMEOUT;
-  if (exception_ != nullptr) result = c10d::WorkResult::COMM_ERROR;
+  if (gave_up_ || timed_out_) result = c10d::WorkResult::TIMEOUT;
+  if (exception_ != nullptr && !timed_out_) result = c10d::WorkResult::COMM_ERROR;
   result_future_->markCompleted(c10::IValue(static_cast<std::int64_t>(result)));
 }
 

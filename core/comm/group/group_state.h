@@ -67,6 +67,7 @@ class GroupState final : public c10::intrusive_ptr_target {
   std::uint64_t last_barrier(int rank) const noexcept { return barriers_[static_cast<std::size_t>(rank)]; }
 
   CollectiveMatcher& collectives() noexcept { return collectives_; }
+  PointToPointMatcher& point_to_point() noexcept { return point_to_point_; }
 
   // `only_of`: of this rank (of the world) only; negative: of all.
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;

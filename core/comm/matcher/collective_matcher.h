@@ -40,13 +40,17 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   // Rank 0 has given up on this monitored barrier: those that wait, and all that come later, meet CommError.
   void fail_monitored_barrier();
 
+  // A collective that the rank's barrier here waits for has failed: so does the barrier, as Gloo's. Of other slots:
+  // nothing.
+  void follow_failure(const RankWork& prior, std::uint64_t sequence);
+
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
   void list_in_flight(int rank, Works& works) const;
   void close() noexcept;
 
   std::string describe(const RankWork& work) const override;
   std::vector<int> waits_for(const RankWork& work) const override;
-  bool watch(RankWork& work, VirtualTime deadline) override;
+  void expire(RankWork& work) override;
   void withdraw(RankWork& work) override;
   void on_complete() noexcept override;
 
@@ -55,6 +59,11 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
 
   void fire() override;
   bool gives_up() const noexcept override { return true; }
+  void watch(VirtualTime deadline);
+  bool over() const noexcept { return failed_ || !timed_out_.empty(); }
+  bool waits_for_prior_work() const noexcept;
+  void note_timed_out(const RankWork& work);
+  void end_in_failure();
   void start();
   // For a call that does not fit, and every later one: waits for the end of the world, which the first one brings.
   [[noreturn]] void dispute(c10::intrusive_ptr<RankWork> work);
@@ -80,7 +89,9 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   Transfer transfer_;
   std::unique_ptr<CallDispute> dispute_;  // null: all calls so far agree
   std::vector<int> disagreeing_;          // all-to-all: the two ranks (of the world) whose splits do not fit
-  bool failed_ = false;
+  bool failed_ = false;                   // a monitored barrier that rank 0 has given up
+  std::vector<int> timed_out_;            // ranks (of the world) whose time was over: nobody else can complete it
+  VirtualTime over_at_{};                 // of the first of them
   State state_ = State::free;
 };
 
@@ -110,6 +121,8 @@ class CollectiveMatcher {
   // end.
   std::size_t begin(CollectiveSlot& slot, bool is_barrier);
   void end(std::uint64_t sequence);
+  void end_before_its_turn(CollectiveSlot& slot) { std::erase(in_turn_, &slot); }
+  void fail_barriers_after(const RankWork& work, std::uint64_t sequence);
 
   GroupState& group_;
   std::vector<std::uint64_t> calls_;  // by rank

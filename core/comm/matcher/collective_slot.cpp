@@ -28,12 +28,13 @@ void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
                                                          [&work] { return comm::signature_of(work->operation); });
   }
   work->enter(this, sequence_, &group_.record(*work, sequence_, signature_));
+  if (work->deadline() != VirtualTime::max()) watch(work->deadline());
   const bool agrees =
       first_ == nullptr || (work->fingerprint == fingerprint_ && same_payload(work->operation, first_->operation));
   if (!agrees || dispute_ != nullptr) [[unlikely]]
     dispute(std::move(work));
   if (is_alltoall(work->operation.type) || !work->operation.parts.empty()) check_splits(*work);
-  if (failed_) {
+  if (over()) [[unlikely]] {
     fail(*work);
   } else if (first_ == nullptr) {
     first_ = work.get();
@@ -65,16 +66,17 @@ void CollectiveSlot::dispute(c10::intrusive_ptr<RankWork> work) {
 }
 
 void CollectiveSlot::launch() {
-  if (failed_) {
-    give_back();
-    return;
-  }
+  if (over()) [[unlikely]]
+    return end_in_failure();
   state_ = State::launched;
-  // As Gloo's, which first waits for what its rank has called before, and NCCL's, whose turn comes after that.
-  const auto& call = first_->operation;
-  const bool waits = call.type == c10d::OpType::BARRIER && call.tag != Operation::kMonitoredBarrier;
-  prior_ = matcher_.begin(*this, waits);
+  prior_ = matcher_.begin(*this, waits_for_prior_work());
   if (prior_ == 0) start();
+}
+
+// As Gloo's barrier, which first waits for what its rank has called before, and NCCL's, whose turn comes after that.
+bool CollectiveSlot::waits_for_prior_work() const noexcept {
+  const auto& call = first_->operation;
+  return call.type == c10d::OpType::BARRIER && call.tag != Operation::kMonitoredBarrier;
 }
 
 void CollectiveSlot::start() {
@@ -116,6 +118,8 @@ void CollectiveSlot::give_back() noexcept {
   group_.world().executor().timers().cancel(*this);
   for (auto& work : works_) work.reset();
   failed_ = false;
+  timed_out_.clear();
+  prior_ = 0;
   state_ = State::free;
   matcher_.give_back(*this);
 }
@@ -128,46 +132,6 @@ void CollectiveSlot::withdraw(RankWork& work) {
   if (first_ != &work) return;
   const auto next = std::find_if(works_.begin(), works_.end(), [](const auto& other) { return other != nullptr; });
   first_ = next != works_.end() ? next->get() : nullptr;
-}
-
-void CollectiveSlot::fail_monitored_barrier() {
-  failed_ = true;
-  for (const auto& work : works_) {
-    if (work != nullptr) fail(*work);
-  }
-}
-
-void CollectiveSlot::fail(RankWork& work) const {
-  work.fail(std::make_exception_ptr(CommError(
-      fmt::format("Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
-                  "rank 0. Please check rank 0 logs for faulty rank.",
-                  work.rank()),
-      group_.name(), sequence_, {group_.global_rank(0)})));
-}
-
-bool CollectiveSlot::watch(RankWork&, VirtualTime deadline) {
-  auto& timers = group_.world().executor().timers();
-  if (armed()) {
-    if (due() <= deadline) return true;
-    timers.cancel(*this);
-  }
-  timers.arm(*this, deadline);
-  return true;
-}
-
-void CollectiveSlot::fire() {
-  auto& world = group_.world();
-  const auto now = world.now();
-  VirtualTime next = VirtualTime::max();
-  for (const auto& work : works_) {
-    if (work == nullptr || !work->incomplete() || !work->awaited()) continue;
-    if (work->deadline() <= now) {
-      work->time_out();
-    } else {
-      next = std::min(next, work->deadline());
-    }
-  }
-  if (next != VirtualTime::max()) world.executor().timers().arm(*this, next);
 }
 
 std::string CollectiveSlot::describe(const RankWork& work) const {
@@ -200,11 +164,11 @@ void CollectiveSlot::list_in_flight(int rank, Works& works) const {
 
 void CollectiveSlot::list_pending(std::vector<PendingOperation>& pending, int only_of) const {
   for (const auto& work : works_) {
-    if (work == nullptr || !work->incomplete()) continue;
+    if (work == nullptr || (!work->incomplete() && !work->timed_out())) continue;
     const int rank = group_.global_rank(work->rank());
     if (only_of >= 0 && rank != only_of) continue;
     pending.push_back({rank, group_.name(), sequence_, title_of(*work), describe(*work), waits_for(*work),
-                       work->gave_up(), work->record_id()});
+                       work->timed_out(), work->gave_up(), work->record_id()});
   }
 }
 
@@ -219,6 +183,7 @@ void CollectiveSlot::close() noexcept {
   }
   dispute_.reset();
   disagreeing_.clear();
+  timed_out_.clear();
   prior_ = 0;
   state_ = State::free;
 }

@@ -36,6 +36,16 @@ void MatchedPair::on_complete() noexcept {
   matcher_.free_.push_back(this);
 }
 
+// The transfer takes longer than one of the two allows: it ends for both, and writes nothing.
+void MatchedPair::expire(RankWork& work) {
+  group_.world().fabric().cancel(*this);
+  const auto send = std::move(send_), recv = std::move(recv_);
+  matcher_.free_.push_back(this);
+  work.time_out();
+  RankWork& other = &work == send.get() ? *recv : *send;
+  if (other.incomplete()) matcher_.refuse(other, work);
+}
+
 std::string MatchedPair::describe(const RankWork& work) const {
   return fmt::format("{} (matched; the transfer is under way)", title_of(work));
 }
@@ -57,6 +67,7 @@ void MatchedPair::list_pending(std::vector<PendingOperation>& pending, int only_
                        title_of(*work),
                        describe(*work),
                        {},
+                       work->timed_out(),
                        work->gave_up(),
                        work->record_id()});
   }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/comm/errors.h>
 #include <rehearse/exec/rank_list.h>
 
 #include "comm/call/fingerprint.h"
@@ -22,15 +23,29 @@ void PointToPointMatcher::join(c10::intrusive_ptr<RankWork> work) {
   const auto signature = log.signature_of(work->signature, [&work] { return comm::signature_of(work->operation); });
   work->enter(this, sequence, &group_.record(*work, sequence, signature));
   if (work->operation.type == c10d::OpType::SEND) {
-    join_send(std::move(work));
+    join_send(work);
   } else {
-    join_receive(std::move(work));
+    join_receive(work);
   }
+  if (!work->incomplete() || work->deadline() == VirtualTime::max()) return;
+  deadlines_.add(*work, group_.world().executor().timers());
+}
+
+void PointToPointMatcher::no_longer_due(RankWork& work) noexcept {
+  deadlines_.remove(work, group_.world().executor().timers());
+}
+
+void PointToPointMatcher::refuse(RankWork& late, const RankWork& ended) const {
+  const auto at = std::chrono::duration<double, std::milli>(ended.ended_at().time_since_epoch());
+  const int rank = group_.global_rank(ended.rank());
+  late.fail(std::make_exception_ptr(
+      CommError(fmt::format("{} has no peer any more: {} of rank {} timed out at {} ms of virtual time", title_of(late),
+                            title_of(ended), rank, at.count()),
+                group_.name(), late.getSequencenumber(), {rank})));
 }
 
 void PointToPointMatcher::join_send(c10::intrusive_ptr<RankWork> send) {
   const auto sent_as = send->record_id();
-  if (group_.world().options().buffered_sends) send = buffer(*send);
   const int source = send->rank();
   const int tag = send->operation.tag;
   auto& mailbox = mailboxes_[static_cast<std::size_t>(send->operation.peer)];
@@ -38,13 +53,14 @@ void PointToPointMatcher::join_send(c10::intrusive_ptr<RankWork> send) {
     return recv.tag == tag && (recv.source == source || recv.source < 0);
   };
   const auto recv = std::find_if(mailbox.receives.begin(), mailbox.receives.end(), fits);
-  if (recv == mailbox.receives.end()) {
-    mailbox.sends.push_back({source, tag, std::move(send), sent_as});
-    return;
-  }
-  auto met = std::move(recv->work);
-  if (recv->source < 0) note_source(*met, source, {});
-  mailbox.receives.erase(recv);
+  const bool meets = recv != mailbox.receives.end();
+  auto met = meets ? std::move(recv->work) : nullptr;
+  const bool from_any = meets && recv->source < 0;
+  if (meets) mailbox.receives.erase(recv);
+  if (meets && !met->incomplete()) return refuse(*send, *met);
+  if (group_.world().options().buffered_sends) send = buffer(*send);
+  if (!meets) return mailbox.sends.push_back({source, tag, std::move(send), sent_as});
+  if (from_any) note_source(*met, source, {});
   match(std::move(send), std::move(met), true);
 }
 
@@ -58,6 +74,7 @@ void PointToPointMatcher::join_receive(c10::intrusive_ptr<RankWork> recv) {
   }
   auto met = std::move(send->work);
   mailbox.sends.erase(send);
+  if (!met->incomplete()) return refuse(*recv, *met);
   match(std::move(met), std::move(recv), false);
 }
 
@@ -190,7 +207,8 @@ void PointToPointMatcher::list_in_flight(int rank, Works& works) const {
   for (const auto& mailbox : mailboxes_) {
     for (const auto* const entries : {&mailbox.sends, &mailbox.receives}) {
       for (const auto& entry : *entries) {
-        if (entry.work->rank() == rank && !entry.work->is_buffer()) works.push_back(entry.work);
+        if (entry.work->rank() == rank && entry.work->incomplete() && !entry.work->is_buffer())
+          works.push_back(entry.work);
       }
     }
   }
@@ -205,9 +223,9 @@ void PointToPointMatcher::list_pending(std::vector<PendingOperation>& pending, i
         const bool is_send = entries == &mailbox.sends;
         if (only_of >= 0 && rank != only_of) continue;
         pending.push_back({rank, group_.name(), entry.work->getSequencenumber(), title_of(*entry.work),
-                           describe(*entry.work), waits_for(*entry.work), entry.work->gave_up(),
-                           entry.work->record_id(), is_send ? hint(*entry.work) : std::string(), is_send,
-                           entry.sent_as});
+                           describe(*entry.work), waits_for(*entry.work), entry.work->timed_out(),
+                           entry.work->gave_up(), entry.work->record_id(), is_send ? hint(*entry.work) : std::string(),
+                           is_send, entry.sent_as});
       }
     }
   }
@@ -215,6 +233,7 @@ void PointToPointMatcher::list_pending(std::vector<PendingOperation>& pending, i
 }
 
 void PointToPointMatcher::close() noexcept {
+  deadlines_.clear(group_.world().executor().timers());
   for (auto& mailbox : mailboxes_) {
     for (auto* const entries : {&mailbox.sends, &mailbox.receives}) {
       for (auto& entry : *entries) entry.work->leave_meeting();

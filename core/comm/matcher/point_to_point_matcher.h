@@ -10,6 +10,8 @@
 #include <rehearse/comm/fabric.h>
 #include <rehearse/comm/rank_work.h>
 
+#include "comm/matcher/deadline_queue.h"
+
 namespace rehearse::comm {
 
 class PointToPointMatcher;
@@ -28,7 +30,7 @@ class MatchedPair final : public Meeting, public Completion {
 
   std::string describe(const RankWork& work) const override;
   std::vector<int> waits_for(const RankWork&) const override { return {}; }
-  bool watch(RankWork&, VirtualTime) override { return false; }
+  void expire(RankWork& work) override;
   void withdraw(RankWork& work) override { work.leave_meeting(); }  // the data is on its way
   void on_complete() noexcept override;
 
@@ -54,8 +56,11 @@ class PointToPointMatcher final : public Meeting {
 
   std::string describe(const RankWork& work) const override;
   std::vector<int> waits_for(const RankWork& work) const override;
-  bool watch(RankWork&, VirtualTime) override { return false; }
+  void expire(RankWork& work) override { work.time_out(); }  // it stays, for the peer that comes too late
   void withdraw(RankWork& work) override;
+
+  // The work has ended.
+  void no_longer_due(RankWork& work) noexcept;
 
  private:
   friend class MatchedPair;
@@ -75,6 +80,8 @@ class PointToPointMatcher final : public Meeting {
 
   void join_send(c10::intrusive_ptr<RankWork> send);
   void join_receive(c10::intrusive_ptr<RankWork> recv);
+  // Its peer's call has ended before: so does this one.
+  void refuse(RankWork& late, const RankWork& ended) const;
   Entries::iterator choose_send(Entries& sends, const RankWork& recv);
   c10::intrusive_ptr<RankWork> buffer(RankWork& send);
   void match(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv, bool send_came_last);
@@ -83,7 +90,8 @@ class PointToPointMatcher final : public Meeting {
 
   GroupState& group_;
   std::vector<std::uint64_t> calls_;  // by rank
-  std::vector<Mailbox> mailboxes_;    // by destination
+  DeadlineQueue deadlines_;
+  std::vector<Mailbox> mailboxes_;  // by destination
   std::vector<std::unique_ptr<MatchedPair>> pairs_;
   std::vector<MatchedPair*> free_;
   std::array<c10::intrusive_ptr<RankWork>, 2> disagreeing_;  // a pair that did not fit: the world's end

@@ -60,6 +60,10 @@ Throw& next_entry(void* exception) noexcept {
   entry.frames = CallSite::capture_to(entry.addresses, 2);
 }
 
+bool is_remembered(const void* exception) noexcept {
+  return newest_that([exception](const Throw& entry) { return entry.exception == exception; }) != nullptr;
+}
+
 // What was thrown before is under way once more, from where it was thrown first.
 void remember_again(void* exception) noexcept {
   const Throw* const first = newest_that([exception](const Throw& entry) { return entry.exception == exception; });
@@ -162,7 +166,14 @@ void rehearse_rethrow_exception(void** pointer) {
   using Function = void (*)(void**);
   static const auto next =
       reinterpret_cast<Function>(dlsym(RTLD_NEXT, "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE"));
-  if (rehearse::exec::this_rank::is_fiber()) rehearse::exec::remember_again(*pointer);
+  if (rehearse::exec::this_rank::is_fiber()) {
+    // What nobody has thrown before (a future's error that was made, not caught) is thrown here.
+    if (rehearse::exec::is_remembered(*pointer)) {
+      rehearse::exec::remember_again(*pointer);
+    } else {
+      rehearse::exec::remember(*pointer);
+    }
+  }
   next(pointer);
   __builtin_unreachable();
 }
@@ -171,6 +182,6 @@ void* rehearse_allocate_exception(std::size_t bytes) noexcept {
   using Function = void* (*)(std::size_t);
   static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "__cxa_allocate_exception"));
   void* const exception = next(bytes);
-  if (rehearse::exec::this_rank::is_fiber()) rehearse::exec::forget(exception);
+  rehearse::exec::forget(exception);
   return exception;
 }

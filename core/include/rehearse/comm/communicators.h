@@ -49,7 +49,8 @@ struct PendingOperation {
   std::string call;             // as Observer::call()
   std::string description;      // as Observer::describe()
   std::vector<int> waits_for;   // who is missing; empty: the transfer is under way
-  bool gave_up = false;         // a wait for it met TimeoutError, so the program knows
+  bool timed_out = false;       // its own time was over: it has failed, and is here for those who never came
+  bool gave_up = false;         // the program knows: a wait met TimeoutError, a future holds it, or it asked for it
   std::uint64_t record_id = 0;  // Event::record_id of the call; RankWork::kNotRecorded for what a buffered send left
   std::string receiver{};  // of a send: what its peer receives instead, "rank 1 receives from rank 2"; empty: nothing
   bool is_send = false;
@@ -134,8 +135,8 @@ class Communicators final : public exec::WaitExplainer {
   // In order of each kind's first call.
   std::vector<UnwaitedCalls> unwaited_calls() const;
 
-  // The rank's oldest call for which a rank is missing: what its waits for futures are for. Those come in the order of
-  // the calls, as those of DDP's reducer for its buckets do.
+  // The rank's oldest call under way for which a rank is missing: what its waits for futures are for. Those come in the
+  // order of the calls, as those of DDP's reducer for its buckets do.
   Explanation explain_wait(int rank) const override;
 
   const EventLog& events() const noexcept { return events_; }

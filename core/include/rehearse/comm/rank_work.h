@@ -12,6 +12,7 @@
 #include <boost/intrusive/list.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <rehearse/comm/errors.h>
 #include <rehearse/comm/operation.h>
 #include <rehearse/exec/time.h>
 #include <rehearse/exec/wait_queue.h>
@@ -28,8 +29,8 @@ class Meeting {
   virtual ~Meeting() = default;
   virtual std::string describe(const RankWork& work) const = 0;
   virtual std::vector<int> waits_for(const RankWork& work) const = 0;  // ranks of the world
-  // Calls work.time_out() at `deadline` if it is still awaited then; false: the work must see to that itself.
-  virtual bool watch(RankWork& work, VirtualTime deadline) = 0;
+  // The work's time is over: fails it, by time_out(), and with it whatever cannot go on without it.
+  virtual void expire(RankWork& work) = 0;
   // The work is no longer part of it: unless its data is on its way, the others wait for its rank in vain.
   virtual void withdraw(RankWork& work) = 0;
 };
@@ -42,8 +43,12 @@ using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 // ranks go on); nothing else blocks. Fibers: use it in the rank that made it.
 // Ownership: whoever holds it; the group holds it too while it is incomplete, so dropping it cancels nothing. It may
 // outlive its world: wait() then throws CommError unless the operation had completed.
-// Errors: wait() throws TimeoutError (the operation stays in flight: its tensors may still be written), CommError
-// after abort() or a failed monitoredBarrier(), RankAborted when the world ends meanwhile.
+// Time: when the operation's time is over it fails by itself, at that point of virtual time, whether or not anybody
+// waits: wait() throws TimeoutError from then on, futures hold it, isCompleted() is true. Its tensors are no longer
+// written, and what the other ranks have called or will call for it fails as well. A time limit given to wait() ends
+// that wait alone: TimeoutError, and the operation stays in flight.
+// Errors: wait() throws TimeoutError, CommError after abort(), a failed monitoredBarrier(), or where another rank's
+// time was over, RankAborted when the world ends meanwhile.
 class RankWork final
     : public c10d::Work,
       // Among the works of its rank, until it is gone; see Communicators::release_works().
@@ -75,7 +80,8 @@ class RankWork final
   // Holds the list of output tensors, as NCCL's; it is marked, and its callbacks run, in this rank's context.
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
 
-  // A c10d::WorkResult: SUCCESS, COMM_ERROR after a failure, TIMEOUT after a wait() that timed out, whichever is first.
+  // A c10d::WorkResult: SUCCESS, COMM_ERROR after a failure, TIMEOUT when its time or that of a wait() was over,
+  // whichever is first.
   c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
 
   // Virtual milliseconds between "all ranks are there" and completion; throws while incomplete.
@@ -84,6 +90,9 @@ class RankWork final
 
   // What follows is for the groups.
 
+  using DeadlineHook = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+  DeadlineHook by_deadline;  // see DeadlineQueue
+
   Operation operation;
   std::uint64_t fingerprint = 0;  // hash of what all ranks must agree on
   std::uint64_t signature = 0;    // hash of all that the event log keeps of the call
@@ -91,8 +100,8 @@ class RankWork final
   GroupState& group() const noexcept { return *group_; }
   int rank() const noexcept { return rank_; }
   bool incomplete() const noexcept { return state_ == State::pending; }
-  bool gave_up() const noexcept { return gave_up_; }  // a wait met TimeoutError
-  bool awaited() const noexcept { return !waiters_.empty(); }
+  bool gave_up() const noexcept { return gave_up_; }  // see PendingOperation
+  bool timed_out() const noexcept { return timed_out_; }
   VirtualTime deadline() const noexcept { return deadline_; }
 
   // Of the call's event.
@@ -117,7 +126,11 @@ class RankWork final
   void cancel();                                                          // what abort() does to collectives, for any
   bool is_buffer() const noexcept { return record_id_ == kNotRecorded; }  // nobody holds it: a buffered send's copy
   std::shared_ptr<c10d::WorkInfo> info() const;
-  void time_out() noexcept { waiters_.time_out_all(); }  // those whose limit has come meet TimeoutError
+  void expire() { meeting_->expire(*this); }
+  // For its meeting, when its time is over. Not progress, so that a hang that this ends is told as one.
+  void time_out();
+  void time_out(std::exception_ptr error);  // that of an earlier operation which this one waited for
+  VirtualTime ended_at() const noexcept { return completed_at_; }  // of one that is not incomplete
 
   // wait() for a Work that this one is a part of: `waiting` says what is blocked, and for whom.
   bool wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting);
@@ -127,10 +140,15 @@ class RankWork final
  private:
   enum class State : std::uint8_t { pending, completed, failed };
 
+  enum class Wake : std::uint8_t { as_progress, as_timeout };
+
   bool block(std::chrono::milliseconds timeout, const exec::Observer& waiting);
-  void finish(State state);
+  void finish(State state, Wake wake = Wake::as_progress);
   void mark_futures();
   void mark_result();
+  void note_that_it_is_known() const noexcept { gave_up_ = gave_up_ || timed_out_; }
+  [[noreturn]] void throw_failure();
+  TimeoutError timeout_error(std::chrono::milliseconds timeout, const exec::Observer& waiting) const;
   [[noreturn]] void throw_timeout(std::chrono::milliseconds timeout, const exec::Observer& waiting);
 
   c10::intrusive_ptr<GroupState> group_;
@@ -144,11 +162,13 @@ class RankWork final
   VirtualTime started_{};
   VirtualTime completed_at_{};
   exec::WaitQueue waiters_;
+  const exec::Observer* waiting_ = nullptr;  // of the wait() that is under way
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   c10::intrusive_ptr<c10::ivalue::Future> result_future_;
   State state_ = State::pending;
   int source_ = -1;
-  bool gave_up_ = false;
+  mutable bool gave_up_ = false;
+  bool timed_out_ = false;
   bool wait_aborted_ = false;
   bool asked_ = false;
 };

@@ -114,6 +114,10 @@ class RankExecutor {
   // Tells the livelock detector that something happened that a polling rank may see.
   void note_progress() noexcept;
 
+  // As this_rank::note_given_up(), for `rank`, from anywhere: a wait, or what the rank will learn by a future, has met
+  // its timeout. The first one of a point in time stays.
+  void note_given_up(int rank, const Observer& observer);
+
   // Who explains opaque waits (see Observer::is_opaque()); not owned, null: nobody.
   void explain_waits_by(const WaitExplainer* explainer) noexcept;
 

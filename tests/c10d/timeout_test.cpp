@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: whole programs meet timeouts as with Gloo: after the limit, in whatever they wait with, and with tensors
+// that nobody writes any more. Who does not deal with one is told who was missing.
+#include <chrono>
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/parallel/distributed_data_parallel.h>
+#include <rehearse/rehearse.h>
+#include <torch/nn/modules/linear.h>
+
+namespace rehearse {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Report run_limited(int ranks, std::chrono::milliseconds timeout, const World::Body& body, double bandwidth = 50e9) {
+  WorldOptions options;
+  options.ranks = ranks;
+  options.timeout = timeout;
+  options.network.bytes_per_second = bandwidth;
+  return World(options).run(body);
+}
+
+TEST(Timeouts, RankThatStalls_FailsTheOthersAfterTheLimit) {
+  for (const int ranks : {2, 3, 8}) {
+    const auto report = run_limited(ranks, 3s, [](RankContext& ctx) {
+      const bool stalls = ctx.rank() == ctx.size() - 1;
+      if (stalls) exec::this_rank::sleep_for(6s);
+      auto sum = at::full({4}, ctx.rank(), at::kDouble);
+      const auto work = ctx.group().allreduce(sum);
+      EXPECT_THROW(work->getFuture()->waitAndThrow(), CommError);
+      EXPECT_EQ(ctx.now(), kTimeZero + (stalls ? 6s : 3s));
+      exec::this_rank::sleep_for(10s);
+      EXPECT_TRUE(at::equal(sum, at::full({4}, ctx.rank(), at::kDouble)));
+    });
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  }
+}
+
+TEST(Timeouts, ErrorOfAFutureThatNobodyCatches_IsATimeoutWithTheLateRank) {
+  const auto report = run_limited(3, 3s, [](RankContext& ctx) {
+    if (ctx.rank() == 1) exec::this_rank::sleep_for(6s);
+    ctx.group().allreduce(at::ones({4}))->getFuture()->waitAndThrow();
+  });
+  EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_THAT(report.headline, StartsWith("rank 1 was still in a sleep at timeout_test.cpp:"));
+  EXPECT_THAT(report.headline, HasSubstr(" in allreduce #1 on group \"world\" until the timeout at 3 s"));
+}
+
+// The program that would have caught the error is let go on; the other one hangs, whatever it waits with.
+TEST(Timeouts, RankThatNeverComes_IsADeadlockUnlessTheErrorIsCaught) {
+  for (const bool catches : {true, false}) {
+    for (const int ranks : {2, 3, 8}) {
+      const auto report = run_limited(ranks, 30min, [catches](RankContext& ctx) {
+        if (ctx.rank() == 0) return;
+        const auto future = ctx.group().allreduce(at::ones({4}))->getFuture();
+        if (!catches) future->waitAndThrow();
+        if (catches) EXPECT_THROW(future->waitAndThrow(), TimeoutError);
+      });
+      EXPECT_EQ(report.verdict, catches ? Verdict::ok : Verdict::deadlock) << report.headline;
+      if (catches) {
+        EXPECT_THAT(report.headline, HasSubstr(" gave up allreduce #1 on group \"world\", to which rank 0 never came"));
+      } else {
+        EXPECT_EQ(report.headline, "allreduce #1 on group \"world\": rank 0 has ended and will never come");
+        for (int rank = 1; rank < ranks; ++rank) {
+          const auto& line = report.rank_lines[static_cast<std::size_t>(rank)];
+          EXPECT_EQ(line.state, "blocked");
+          EXPECT_EQ(line.waits_for, std::vector{0});
+          EXPECT_EQ(line.at, kTimeZero);
+          EXPECT_THAT(line.where, StartsWith("timeout_test.cpp:")) << "rank " << rank;
+        }
+      }
+    }
+  }
+}
+
+// Gloo raises from backward(), and so a training loop can recover.
+TEST(Timeouts, BackwardOfDdp_RaisesAndCanBeCaught) {
+  for (const int ranks : {2, 3}) {
+    int caught = 0;
+    const auto report = run_limited(ranks, 3s, [&caught](RankContext& ctx) {
+      const torch::nn::Linear linear(2, 2);
+      DistributedDataParallel ddp(linear, ctx.group());
+      const auto loss = ddp.forward(at::ones({1, 2})).sum();
+      if (ctx.rank() == 0) return exec::this_rank::sleep_for(10s);
+      const auto start = ctx.now();
+      try {
+        loss.backward();
+        ADD_FAILURE() << "backward() went on without rank 0";
+      } catch (const TimeoutError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("missing ranks: 0"));
+        EXPECT_EQ(ctx.now() - start, 3s);
+        ++caught;
+      }
+    });
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+    EXPECT_EQ(caught, ranks - 1);
+  }
+}
+
+TEST(Timeouts, TransferThatTakesTooLong_WritesNothing) {
+  const auto report = run_limited(
+      2, 1s,
+      [](RankContext& ctx) {
+        auto sum = at::full({1000}, ctx.rank() + 1, at::kDouble), message = at::full({1000}, 7, at::kDouble);
+        EXPECT_THROW(ctx.group().allreduce(sum)->wait(), CommError);
+        EXPECT_THROW((ctx.rank() == 0 ? ctx.group().send(sum, 1) : ctx.group().recv(message, 0))->wait(), CommError);
+        exec::this_rank::sleep_for(100s);
+        EXPECT_TRUE(at::equal(sum, at::full({1000}, ctx.rank() + 1, at::kDouble)));
+        EXPECT_TRUE(at::equal(message, at::full({1000}, 7, at::kDouble)));
+      },
+      1000);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+// isCompleted() is true in the end, but says nothing of a failure: the call that was left out is told all the same.
+TEST(Timeouts, PollThatTakesAFailureForTheEnd_IsTold) {
+  const auto report = run_limited(3, 3s, [](RankContext& ctx) {
+    if (ctx.rank() == 2) return;
+    const auto work = ctx.group().allreduce(at::ones({4}));
+    while (!work->isCompleted()) {
+    }
+    EXPECT_EQ(ctx.now(), kTimeZero + 3s);
+  });
+  EXPECT_EQ(report.verdict, Verdict::mismatch);
+  EXPECT_EQ(report.headline,
+            "allreduce #1 on group \"world\" was called by rank 0 and never by rank 2; it timed out, and nobody asked "
+            "how it had ended");
+}
+
+// A wait for something else goes on, and is told as it was when it began.
+TEST(Timeouts, UnrelatedWork_DoesNotHideADeadlock) {
+  const auto report = run_limited(3, 3s, [](RankContext& ctx) {
+    if (ctx.rank() == 0) {
+      const auto dropped = ctx.group().allreduce(at::ones({4}));
+      ctx.store()->wait({"never"}, 30min);
+    }
+    if (ctx.rank() == 1) ctx.store()->wait({"never either"}, 30min);
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.rank_lines[1].at, kTimeZero);
+  EXPECT_EQ(report.rank_lines[0].at, kTimeZero);
+}
+
+}  // namespace
+}  // namespace rehearse
