@@ -52,6 +52,33 @@ TEST(Timeouts, ErrorOfAFutureThatNobodyCatches_IsATimeoutWithTheLateRank) {
   EXPECT_THAT(report.headline, HasSubstr(" in allreduce #1 on group \"world\" until the timeout at 3 s"));
 }
 
+// Whoever runs first when the time of one of them is over: the rank that met it, or one that fails with it.
+TEST(Timeouts, RanksThatFailWithTheFirst_AreATimeoutToo) {
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    WorldOptions options;
+    options.ranks = 3;
+    options.seed = seed;
+    options.network.bytes_per_second = 1000;
+    const auto report = World(options).run([](RankContext& ctx) {
+      ctx.group()->getDefaultBackend()->setTimeout(std::chrono::seconds(ctx.rank() + 1));
+      ctx.group().allreduce(at::ones({1000}))->wait();
+    });
+    EXPECT_EQ(report.verdict, Verdict::timeout) << report.headline;
+  }
+}
+
+TEST(Timeouts, LatePeerThatDoesNotCatch_IsATimeoutThatSaysWhose) {
+  const auto report = run_limited(2, 3s, [](RankContext& ctx) {
+    if (ctx.rank() == 1) exec::this_rank::sleep_for(6s);
+    const auto work = ctx.group().allreduce(at::ones({4}));
+    if (ctx.rank() == 1) work->wait();
+    EXPECT_THROW(work->wait(), TimeoutError);
+  });
+  EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_EQ(report.headline,
+            "rank 1: allreduce #1 on group \"world\" is over: it timed out on rank 0 at 3000 ms of virtual time");
+}
+
 // The program that would have caught the error is let go on; the other one hangs, whatever it waits with.
 TEST(Timeouts, RankThatNeverComes_IsADeadlockUnlessTheErrorIsCaught) {
   for (const bool catches : {true, false}) {

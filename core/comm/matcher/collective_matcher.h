@@ -72,6 +72,8 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   void check_all_edges(const RankWork& work, std::size_t part);
   void check_edge(const RankWork& sender, const RankWork& receiver, const RankWork& caller, std::size_t part);
   void fail(RankWork& work) const;
+  std::exception_ptr monitored_barrier_error(const RankWork& work) const;
+  std::exception_ptr time_is_over_error(const RankWork& work) const;
   void give_back() noexcept;
 
   GroupState& group_;

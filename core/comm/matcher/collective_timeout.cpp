@@ -95,19 +95,22 @@ void CollectiveSlot::fail_monitored_barrier() {
 }
 
 void CollectiveSlot::fail(RankWork& work) const {
-  std::string text;
-  std::vector<int> gone = timed_out_;
-  if (failed_) {
-    text = fmt::format(
-        "Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. "
-        "Please check rank 0 logs for faulty rank.",
-        work.rank());
-    gone = {group_.global_rank(0)};
-  } else {
-    text = fmt::format("{} is over: it timed out on {} at {} ms of virtual time", title_of(work),
-                       describe_ranks(timed_out_), milliseconds(over_at_));
-  }
-  work.fail(std::make_exception_ptr(CommError(std::move(text), group_.name(), sequence_, std::move(gone))));
+  work.fail(failed_ ? monitored_barrier_error(work) : time_is_over_error(work));
+}
+
+std::exception_ptr CollectiveSlot::monitored_barrier_error(const RankWork& work) const {
+  return std::make_exception_ptr(CommError(
+      fmt::format("Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
+                  "rank 0. Please check rank 0 logs for faulty rank.",
+                  work.rank()),
+      group_.name(), sequence_, {group_.global_rank(0)}));
+}
+
+std::exception_ptr CollectiveSlot::time_is_over_error(const RankWork& work) const {
+  return std::make_exception_ptr(
+      TimeoutError(fmt::format("{} is over: it timed out on {} at {} ms of virtual time", title_of(work),
+                               describe_ranks(timed_out_), milliseconds(over_at_)),
+                   group_.name(), sequence_, timed_out_));
 }
 
 }  // namespace rehearse::comm

@@ -43,6 +43,7 @@ void MatchedPair::expire(RankWork& work) {
   matcher_.free_.push_back(this);
   work.time_out();
   RankWork& other = &work == send.get() ? *recv : *send;
+  if (other.deadline() <= group_.world().now()) other.time_out();
   if (other.incomplete()) matcher_.refuse(other, work);
 }
 

@@ -39,9 +39,9 @@ void PointToPointMatcher::refuse(RankWork& late, const RankWork& ended) const {
   const auto at = std::chrono::duration<double, std::milli>(ended.ended_at().time_since_epoch());
   const int rank = group_.global_rank(ended.rank());
   late.fail(std::make_exception_ptr(
-      CommError(fmt::format("{} has no peer any more: {} of rank {} timed out at {} ms of virtual time", title_of(late),
-                            title_of(ended), rank, at.count()),
-                group_.name(), late.getSequencenumber(), {rank})));
+      TimeoutError(fmt::format("{} has no peer any more: {} of rank {} timed out at {} ms of virtual time",
+                               title_of(late), title_of(ended), rank, at.count()),
+                   group_.name(), late.getSequencenumber(), {rank})));
 }
 
 void PointToPointMatcher::join_send(c10::intrusive_ptr<RankWork> send) {

@@ -90,9 +90,6 @@ class RankWork final
 
   // What follows is for the groups.
 
-  using DeadlineHook = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
-  DeadlineHook by_deadline;  // see DeadlineQueue
-
   Operation operation;
   std::uint64_t fingerprint = 0;  // hash of what all ranks must agree on
   std::uint64_t signature = 0;    // hash of all that the event log keeps of the call
@@ -165,6 +162,12 @@ class RankWork final
   const exec::Observer* waiting_ = nullptr;  // of the wait() that is under way
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   c10::intrusive_ptr<c10::ivalue::Future> result_future_;
+
+ public:
+  using DeadlineHook = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+  DeadlineHook by_deadline;  // for DeadlineQueue; here, beside what else is touched at the work's end
+
+ private:
   State state_ = State::pending;
   int source_ = -1;
   mutable bool gave_up_ = false;

@@ -8,9 +8,9 @@
 
 namespace rehearse::exec {
 
-// Where the exception that the calling fiber is handling was first thrown; a rethrow does not change it. Call
-// it in a catch block. Empty outside of fibers, outside of catch blocks, and for an exception older than the
-// sixteen newest throws of this thread's fibers.
+// Where the exception that the calling fiber is handling was first thrown; a rethrow does not change it, unless it was
+// made by std::make_exception_ptr() and that is its first throw. Call it in a catch block. Empty outside of fibers,
+// outside of catch blocks, and for an exception older than the sixteen newest throws of this thread's fibers.
 CallSite last_throw();
 
 // The exception from which the calling fiber unwinds, of several the last one; nothing when it does not, or when the
