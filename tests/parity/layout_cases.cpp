@@ -128,7 +128,8 @@ std::vector<Case> all_cases() {
        [](Group g) { return reduce_scatter_base(g, g->getRank() == 1 ? with_gaps : as_it_is, as_it_is); }},
       {"_reduce_scatter_base into gaps", [](Group g) { return reduce_scatter_base(g, as_it_is, with_gaps); }},
   };
-  for (const auto& [name, layout] : {std::pair<const char*, Layout>("with gaps", with_gaps), std::pair<const char*, Layout>("transposed", transposed)}) {
+  for (const auto& [name, layout] : {std::pair<const char*, Layout>("with gaps", with_gaps),
+                                     std::pair<const char*, Layout>("transposed", transposed)}) {
     const std::string how = std::string(" ") + name;
     cases.push_back({"allreduce_coalesced" + how,
                      [=](Group g) { return allreduce_coalesced(g, {layout(of(g)), as_it_is(of(g)), layout(of(g))}); }});
