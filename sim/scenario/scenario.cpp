@@ -60,6 +60,7 @@ void read_world(Section& section, WorldOptions& world) {
     return true;
   });
   section.flag("buffered_sends", world.buffered_sends);
+  section.flag("coalesced_as_one", world.coalesced_as_one);
   section.quantity("stack", "a size from 64KiB to 16GiB, as in \"8MiB\"", [&](auto text) {
     const auto parsed = units::parse_bytes(text);
     if (!parsed || *parsed < kStackLeast || *parsed > kStackMost) return false;

@@ -49,6 +49,7 @@ comm::CommunicatorOptions communication_of(const WorldOptions& options) {
   comm::CommunicatorOptions communication;
   communication.timeout = options.timeout;
   communication.buffered_sends = options.buffered_sends;
+  communication.coalesced_as_one = options.coalesced_as_one;
   communication.call_sites = options.call_sites;
   return communication;
 }

@@ -170,5 +170,65 @@ TEST(Coalesced, RootsBetweenStartAndEnd_ReadWhatWasThereBefore) {
   });
 }
 
+// As NCCL's batches may, and not outside of one.
+TEST(Coalesced, MessageToItself_ArrivesAmongTheOthers) {
+  for (const bool as_one : {false, true}) {
+    for (const int ranks : {1, 2, 3, 8}) {
+      check({.ranks = ranks, .coalesced_as_one = as_one}, [](RankContext& ctx) {
+        const int n = ctx.size(), next = (ctx.rank() + 1) % n, previous = (ctx.rank() + n - 1) % n;
+        auto own = of_rank(ctx.rank(), {4}, 2), received = at::zeros({4}, at::kDouble),
+             message = of_rank(ctx.rank(), {3}, 5), from_previous = at::zeros({3}, at::kDouble);
+        ctx.group()->startCoalescing(at::kCPU);
+        ctx.group().send(own, ctx.rank(), 1);
+        ctx.group().send(message, next);
+        ctx.group().recv(received, ctx.rank(), 1);
+        ctx.group().recv(from_previous, previous);
+        EXPECT_TRUE(ctx.group()->endCoalescing(at::kCPU)->wait());
+        EXPECT_TRUE(at::equal(received, own));
+        EXPECT_TRUE(at::equal(from_previous, of_rank(previous, {3}, 5)));
+        EXPECT_THROW(ctx.group().send(own, ctx.rank()), c10::Error);
+      });
+    }
+  }
+}
+
+TEST(Coalesced, MessageToItselfThatIsNotReceived_IsTold) {
+  const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
+    if (ctx.rank() == 0) return;
+    ctx.group()->startCoalescing(at::kCPU);
+    ctx.group().send(at::ones({1}), 1);
+    ctx.group()->endCoalescing(at::kCPU)->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.headline.substr(0, 62), "rank 1 waits for ever in send #1 to rank 1 on group \"world\" at");
+}
+
+// NCCL launches a batch as one; c10d's other back ends do not. The option of the world finds the hang.
+TEST(Coalesced, BatchThatMovesAsOne_MayHangWhereItsPartsWouldNot) {
+  for (const bool as_one : {false, true}) {
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      const auto report = World({.ranks = 3, .seed = seed, .coalesced_as_one = as_one}).run([](RankContext& ctx) {
+        auto tensor = at::ones({1});
+        if (ctx.rank() == 0) {
+          ctx.group()->startCoalescing(at::kCPU);
+          ctx.group().send(tensor, 1);
+          ctx.group().recv(at::ones({1}), 2);
+          ctx.group()->endCoalescing(at::kCPU)->wait();
+        } else {
+          ctx.group().recv(tensor, ctx.rank() - 1)->wait();
+          ctx.group().send(tensor, (ctx.rank() + 1) % 3)->wait();
+        }
+      });
+      EXPECT_EQ(report.verdict, as_one ? Verdict::deadlock : Verdict::ok) << report.headline;
+      if (!as_one) continue;
+      EXPECT_EQ(
+          report.headline,
+          "ranks 0 -> 2 -> 1 -> 0 wait for each other: rank 0 in send #1 to rank 1 on group \"world\" and recv #2 "
+          "from rank 2 on group \"world\", rank 2 in recv #1 from rank 1 on group \"world\", rank 1 in recv #1 "
+          "from rank 0 on group \"world\"");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse

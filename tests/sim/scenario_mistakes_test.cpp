@@ -76,6 +76,7 @@ const Key kKeys[] = {
       {"\"nans\"", "\"nans\""}}},
     {"world", "preempt", "true or false", {kZero, kWords, kNothing, {"\"true\"", "\"true\""}}},
     {"world", "buffered_sends", "true or false", {kZero, kWords, kNothing, {"\"true\"", "\"true\""}}},
+    {"world", "coalesced_as_one", "true or false", {kZero, kWords, kNothing, {"\"true\"", "\"true\""}}},
     {"world",
      "stack",
      "a size from 64KiB to 16GiB, as in \"8MiB\"",

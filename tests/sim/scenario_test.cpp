@@ -43,6 +43,7 @@ seed = "0xf00d000000000001"
 schedule = "round_robin"
 timeout = "90s"
 buffered_sends = true
+coalesced_as_one = true
 stack = "1MiB"
 steps_max = 1000
 [network]
@@ -83,6 +84,7 @@ TEST(Scenario, Everything_IsRead) {
   EXPECT_EQ(scenario.world.schedule, Schedule::round_robin);
   EXPECT_EQ(scenario.world.timeout, std::chrono::seconds(90));
   EXPECT_TRUE(scenario.world.buffered_sends);
+  EXPECT_TRUE(scenario.world.coalesced_as_one);
   EXPECT_EQ(scenario.world.stack_bytes, std::size_t{1} << 20);
   EXPECT_EQ(scenario.world.steps_max, 1000u);
   EXPECT_EQ(scenario.world.network.latency, std::chrono::nanoseconds(1500));
@@ -123,6 +125,7 @@ seed = 1
 schedule = "random"
 timeout = "30min"
 buffered_sends = false
+coalesced_as_one = false
 stack = "8MiB"
 steps_max = 1000000000
 
@@ -184,7 +187,7 @@ trace = "yes"
                   "lm.toml:9: [world] stack is 8; it takes a size from 64KiB to 16GiB, as in \"8MiB\"",
                   "lm.toml:10: [world] steps_max is 0; it takes an integer from 1 to 9223372036854775807",
                   "lm.toml:11: there is no key \"rank\" in [world] (did you mean \"ranks\"?); it has ranks, seed, "
-                  "schedule, preempt, timeout, buffered_sends, stack, steps_max",
+                  "schedule, preempt, timeout, buffered_sends, coalesced_as_one, stack, steps_max",
                   "lm.toml:13: [network] latency is \"5\"; it takes a duration in ns, us, ms, s, min or h, as in "
                   "\"5us\"",
                   "lm.toml:14: [network] bandwidth is \"fast\"; it takes a bandwidth, as in \"50GB/s\" or "

@@ -114,7 +114,18 @@ void CoalescedWork::launch(GroupState& group, c10::intrusive_ptr<RankWork> colle
     if (is_point_to_point(work->retrieveOpType())) works_.push_back(std::move(work));
   }
   launched_ = true;
+  if (group.world().options().coalesced_as_one) unite(group);
   for (const auto& work : works_) group.submit(work);
+}
+
+// But for sends that are buffered: they have left.
+void CoalescedWork::unite(GroupState& group) {
+  Works unit;
+  for (const auto& work : works_) {
+    const bool leaves = work->retrieveOpType() == c10d::OpType::SEND && group.world().options().buffered_sends;
+    if (is_point_to_point(work->retrieveOpType()) && !leaves) unit.push_back(work);
+  }
+  if (unit.size() > 1 && !group.world().executor().ending()) group.point_to_point().coalesce(std::move(unit));
 }
 
 const Works& CoalescedWork::launched() const {

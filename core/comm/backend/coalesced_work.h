@@ -43,6 +43,7 @@ class CoalescedWork final : public c10d::Work {
   class Waiting;
 
   const Works& launched() const;
+  void unite(GroupState& group);
 
   Works works_;  // as they were called; once launched, what they became
   bool launched_ = false;

@@ -9,11 +9,13 @@
 #include <rehearse/comm/errors.h>
 #include <rehearse/comm/rank_backend.h>
 #include <rehearse/comm/rank_work.h>
+#include <rehearse/exec/this_rank.h>
 
 #include "argument_checks.h"
 #include "coalesced_work.h"
 #include "comm/call/fingerprint.h"
 #include "comm/group/group_state.h"
+#include "work_observer.h"
 
 namespace rehearse::comm {
 namespace {
@@ -56,11 +58,25 @@ const at::Tensor& message(const ArgumentChecks& check, const std::vector<at::Ten
   return tensors.front();
 }
 
-void check_peer(const ArgumentChecks& check, const char* kind, int peer, int rank, int size) {
+// Among coalesced calls, as with NCCL, the receive may be there as well; alone it cannot.
+void check_peer(const ArgumentChecks& check, const char* kind, int peer, int rank, int size, bool coalesced) {
   if (peer < 0 || peer >= size) check.fail(fmt::format("invalid {} rank: {}", kind, peer));
-  if (peer == rank) {
+  if (peer == rank && !coalesced) {
     check.fail(fmt::format("invalid {} rank: {} is the rank of the calling process itself", kind, peer));
   }
+}
+
+// A monitored barrier that has no time at all: it fails for rank 0, whoever is there, and so for the others.
+void fail_at_once(GroupState& group, const c10::intrusive_ptr<RankWork>& barrier) {
+  group.check(*barrier);
+  group.collectives().fail_monitored_barrier_of(barrier->rank());
+  group.submit(barrier);
+  if (barrier->incomplete()) barrier->wait();  // the world ends
+  exec::this_rank::note_given_up(WorkObserver(*barrier));
+  group.member(barrier->rank()).note(c10d::ErrorType::TIMEOUT);
+  throw TimeoutError(
+      "Rank 0 timed out in monitoredBarrier after 0 ms.\nNo ranks successfully processed in monitoredBarrier.",
+      group.name(), barrier->getSequencenumber(), {});
 }
 
 void check_tag(const ArgumentChecks& check, int tag) {
@@ -112,8 +128,9 @@ auto RankBackend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToA
 auto RankBackend::point_to_point(OpType type, const char* op, Tensors& tensors, int peer, int tag) -> WorkPtr {
   const ArgumentChecks check(op, size_);
   const auto& tensor = message(check, tensors);
-  if (type != OpType::RECVANYSOURCE)
-    check_peer(check, type == OpType::SEND ? "destination" : "source", peer, rank_, size_);
+  if (type != OpType::RECVANYSOURCE) {
+    check_peer(check, type == OpType::SEND ? "destination" : "source", peer, rank_, size_, coalesced_ != nullptr);
+  }
   check_tag(check, tag);
   auto work = make(type, c10d::kUnsetTimeout);
   auto& call = work->operation;
@@ -137,8 +154,11 @@ auto RankBackend::recvAnysource(Tensors& tensors, int tag) -> WorkPtr {
 
 void RankBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
   TORCH_CHECK(coalesced_ == nullptr, "rehearse::monitoredBarrier: it blocks, so it cannot be coalesced");
-  auto work = make(OpType::BARRIER, rank_ == 0 ? options.timeout : c10d::kUnsetTimeout);
+  const bool limited = rank_ == 0 && options.timeout.count() != 0;
+  auto work = make(OpType::BARRIER, limited ? options.timeout : c10d::kUnsetTimeout);
   work->operation.tag = Operation::kMonitoredBarrier;
+  // Gloo looks for the time that is left before it waits for a rank; where it waits for all, 0 is no limit.
+  if (rank_ == 0 && size_ > 1 && options.timeout.count() == 0 && !wait_all_ranks) return fail_at_once(*group_, work);
   group_->submit(work);
   if (rank_ != 0) {
     work->wait();

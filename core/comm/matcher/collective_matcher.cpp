@@ -59,6 +59,10 @@ void CollectiveMatcher::fail_barriers_after(const RankWork& work, std::uint64_t 
   for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i]->follow_failure(work, sequence);
 }
 
+void CollectiveMatcher::fail_monitored_barrier_of(int rank) {
+  slot_for(calls_[static_cast<std::size_t>(rank)]).fail_monitored_barrier();
+}
+
 void CollectiveMatcher::give_up_monitored_barrier(const RankWork& work, const TimeoutError& error, bool name_all) {
   const auto place = work.getSequencenumber() - 1 - first_open_;
   if (place < open_.size()) open_[place]->fail_monitored_barrier();

@@ -37,7 +37,8 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   bool came_to_its_turn(std::uint64_t ended) noexcept { return ended < sequence_ && --prior_ == 0; }
   void start_in_turn() noexcept;
 
-  // Rank 0 has given up on this monitored barrier: those that wait, and all that come later, meet CommError.
+  // Rank 0 has given up on this monitored barrier, or will: those that wait, and all that come later, meet CommError.
+  // Ranks that have called something else are left alone.
   void fail_monitored_barrier();
 
   // A collective that the rank's barrier here waits for has failed: so does the barrier, as Gloo's. Of other slots:
@@ -105,6 +106,9 @@ class CollectiveMatcher {
   void join(c10::intrusive_ptr<RankWork> work);
 
   std::uint64_t calls_of(int rank) const noexcept { return calls_[static_cast<std::size_t>(rank)]; }
+
+  // The next collective of `rank` is a monitored barrier that is over before it begins.
+  void fail_monitored_barrier_of(int rank);
 
   // The monitored barrier in which rank 0 timed out fails for all ranks; those that come later fail at once.
   // Throws TimeoutError with the text that rank 0 meets.

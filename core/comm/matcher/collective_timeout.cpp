@@ -88,6 +88,7 @@ void CollectiveSlot::end_in_failure() {
 }
 
 void CollectiveSlot::fail_monitored_barrier() {
+  if (first_ != nullptr && name_of(first_->operation) != "monitored_barrier") return;
   failed_ = true;
   for (const auto& work : works_) {
     if (work != nullptr && work->incomplete()) fail(*work);

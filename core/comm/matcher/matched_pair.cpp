@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,19 +9,24 @@
 
 namespace rehearse::comm {
 
-void MatchedPair::launch(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv) {
-  auto& world = group_.world();
-  const auto now = world.now();
+void MatchedPair::meet(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv) {
   calls_[0] = &send->operation;
   calls_[1] = &recv->operation;
   recv->set_source(send->rank());
-  for (auto* const work : {send.get(), recv.get()}) {
-    work->start(now);
-    work->move_to(this);
-  }
-  transfer_ = {c10d::OpType::SEND, send->getSequencenumber(), group_.name(), group_.ranks(), calls_};
+  send->move_to(this);
+  recv->move_to(this);
   send_ = std::move(send);
   recv_ = std::move(recv);
+  held_ = true;
+}
+
+void MatchedPair::launch() {
+  held_ = false;
+  auto& world = group_.world();
+  const auto now = world.now();
+  send_->start(now);
+  recv_->start(now);
+  transfer_ = {c10d::OpType::SEND, send_->getSequencenumber(), group_.name(), group_.ranks(), calls_};
   world.fabric().launch(transfer_, *this);
 }
 
@@ -38,7 +44,11 @@ void MatchedPair::on_complete() noexcept {
 
 // The transfer takes longer than one of the two allows: it ends for both, and writes nothing.
 void MatchedPair::expire(RankWork& work) {
-  group_.world().fabric().cancel(*this);
+  if (held_) {
+    matcher_.batches_.fail(*this);
+  } else {
+    group_.world().fabric().cancel(*this);
+  }
   const auto send = std::move(send_), recv = std::move(recv_);
   matcher_.free_.push_back(this);
   work.time_out();
@@ -47,7 +57,24 @@ void MatchedPair::expire(RankWork& work) {
   if (other.incomplete()) matcher_.refuse(other, work);
 }
 
+std::vector<int> MatchedPair::waits_for(const RankWork& work) const {
+  std::vector<int> ranks;
+  if (!held_) return ranks;
+  for (const auto& other : matcher_.batches_.unmatched_elsewhere(*this, work)) {
+    ranks.push_back(group_.global_rank(other->rank()));
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
 std::string MatchedPair::describe(const RankWork& work) const {
+  if (held_) {
+    const auto others = matcher_.batches_.unmatched_elsewhere(*this, work);
+    if (others.empty()) return title_of(work) + " (matched; it moves with the rest of its batch)";
+    return fmt::format("{} (matched; it moves with a batch of rank {}, whose {} has no peer yet)", title_of(work),
+                       group_.global_rank(others.front()->rank()), title_of(*others.front()));
+  }
   return fmt::format("{} (matched; the transfer is under way)", title_of(work));
 }
 
@@ -76,7 +103,8 @@ void MatchedPair::list_pending(std::vector<PendingOperation>& pending, int only_
 
 void MatchedPair::close() noexcept {
   if (send_ == nullptr) return;
-  group_.world().fabric().cancel(*this);
+  if (!held_) group_.world().fabric().cancel(*this);
+  held_ = false;
   send_->leave_meeting();
   recv_->leave_meeting();
   send_.reset();

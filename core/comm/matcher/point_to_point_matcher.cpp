@@ -152,7 +152,9 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
   }
   MatchedPair& pair = *free_.back();
   free_.pop_back();
-  pair.launch(std::move(send), std::move(recv));
+  pair.meet(std::move(send), std::move(recv));
+  if (batches_.empty()) return pair.launch();
+  for (auto* const each : batches_.meet(pair)) each->launch();
 }
 
 // A near miss: the peer is there with another tag, or has its eyes on another rank.
@@ -245,6 +247,7 @@ void PointToPointMatcher::close() noexcept {
     work.reset();
   }
   for (const auto& pair : pairs_) pair->close();
+  batches_.clear();
 }
 
 }  // namespace rehearse::comm

@@ -10,26 +10,33 @@
 #include <rehearse/comm/fabric.h>
 #include <rehearse/comm/rank_work.h>
 
+#include "comm/matcher/batches.h"
 #include "comm/matcher/deadline_queue.h"
 
 namespace rehearse::comm {
 
 class PointToPointMatcher;
 
-// A send and its receive, on their way. Pooled.
+// A send and its receive, on their way, or held until all of their units can move. Pooled.
 class MatchedPair final : public Meeting, public Completion {
  public:
   MatchedPair(GroupState& group, PointToPointMatcher& matcher) : group_(group), matcher_(matcher) {}
 
-  // May complete, and give the pair back, before it returns.
-  void launch(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv);
+  void meet(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv);
+
+  // Once they have met. May complete, and give the pair back, before it returns.
+  void launch();
+
+  const RankWork* send() const noexcept { return send_.get(); }
+  const RankWork* recv() const noexcept { return recv_.get(); }
+  bool is_of(const RankWork& work) const noexcept { return &work == send() || &work == recv(); }
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
   void list_in_flight(int rank, Works& works) const;
   void close() noexcept;
 
   std::string describe(const RankWork& work) const override;
-  std::vector<int> waits_for(const RankWork&) const override { return {}; }
+  std::vector<int> waits_for(const RankWork& work) const override;
   void expire(RankWork& work) override;
   void withdraw(RankWork& work) override { work.leave_meeting(); }  // the data is on its way
   void on_complete() noexcept override;
@@ -40,6 +47,7 @@ class MatchedPair final : public Meeting, public Completion {
   c10::intrusive_ptr<RankWork> send_, recv_;
   Operation* calls_[2] = {};
   Transfer transfer_;
+  bool held_ = false;
 };
 
 // The sends and receives of a group. A receive takes the oldest send of its peer with its tag; a receive from any
@@ -49,6 +57,9 @@ class PointToPointMatcher final : public Meeting {
   PointToPointMatcher(GroupState& group, std::size_t size);
 
   void join(c10::intrusive_ptr<RankWork> work);
+
+  // Sends and receives of one rank that have yet to join, and are one unit.
+  void coalesce(Works works) { batches_.add(std::move(works)); }
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
   void list_in_flight(int rank, Works& works) const;
@@ -91,6 +102,7 @@ class PointToPointMatcher final : public Meeting {
   GroupState& group_;
   std::vector<std::uint64_t> calls_;  // by rank
   DeadlineQueue deadlines_;
+  Batches batches_;
   std::vector<Mailbox> mailboxes_;  // by destination
   std::vector<std::unique_ptr<MatchedPair>> pairs_;
   std::vector<MatchedPair*> free_;

@@ -125,5 +125,48 @@ TEST_F(WorkTest, MonitoredBarrier_NamesTheMissingRanks) {
   }
 }
 
+// As Gloo's, which asks for the time that is left before it waits: whoever is there, and whoever comes first.
+TEST_F(WorkTest, MonitoredBarrierWithoutTime_FailsAtOnce) {
+  for (const int ranks : {2, 3, 8}) {
+    for (const int first : {0, 1}) {
+      clock = {};
+      const auto outcome = run(ranks, [&](int rank, const ProcessGroup& group) {
+        c10d::BarrierOptions barrier;
+        barrier.timeout = 0ms;
+        const auto start = kTimeZero + (rank == first ? 0ms : 10ms);
+        exec::this_rank::sleep_for(start - exec::this_rank::now());
+        try {
+          group->monitoredBarrier(barrier, false);
+          ADD_FAILURE() << "rank " << rank << " of " << ranks;
+        } catch (const CommError& error) {
+          EXPECT_EQ(exec::this_rank::now(), first == 1 && rank == 1 ? kTimeZero + 10ms : start);
+          const std::string text = rank == 0
+                                       ? "Rank 0 timed out in monitoredBarrier after 0 ms.\n"
+                                         "No ranks successfully processed in monitoredBarrier."
+                                       : "Rank " + std::to_string(rank) + " successfully reached monitoredBarrier";
+          EXPECT_THAT(error.what(), testing::StartsWith(text));
+          EXPECT_EQ(dynamic_cast<const TimeoutError*>(&error) != nullptr, rank == 0);
+        }
+        EXPECT_TRUE(group->barrier()->wait());
+      });
+      EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+      EXPECT_TRUE(mismatches.empty());
+    }
+  }
+}
+
+// Gloo then takes 0 for no limit of its own; and a rank alone has nobody to look for.
+TEST_F(WorkTest, MonitoredBarrierWithoutTime_MayPass) {
+  c10d::BarrierOptions barrier;
+  barrier.timeout = 0ms;
+  auto outcome = run(3, [&](int rank, const ProcessGroup& group) {
+    exec::this_rank::sleep_for(rank * 10ms);
+    group->monitoredBarrier(barrier, true);
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  outcome = run(1, [&](int, const ProcessGroup& group) { group->monitoredBarrier(barrier, false); });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
 }  // namespace
 }  // namespace rehearse::comm

@@ -34,6 +34,11 @@ struct CommunicatorOptions {
   // A send completes at once (its data is copied), not when it is received: hides deadlocks, as small messages do.
   bool buffered_sends = false;
 
+  // The sends and receives between startCoalescing() and endCoalescing() are one unit, as NCCL launches them: none
+  // moves before all of them, and those of every such unit that they meet, have met their peers. Otherwise each goes
+  // alone.
+  bool coalesced_as_one = false;
+
   // Keep where each operation was called. Slow: a stack walk for each.
   bool call_sites = false;
 

@@ -43,7 +43,7 @@ class Fabric {
 
   virtual void launch(const Transfer& transfer, Completion& done) = 0;
 
-  // The world is over: `done` must not be told any more. Unknown completions are ignored.
+  // The world, or a call's time, is over: nothing is written any more, `done` not told. Unknown ones are ignored.
   virtual void cancel(Completion& done) noexcept = 0;
 };
 

@@ -79,13 +79,15 @@ class RankBackend final : public c10d::Backend {
   WorkPtr barrier(const c10d::BarrierOptions& options) override;
 
   // Blocks until every rank of the group has called it. Rank 0 gives up after the timeout and names the first rank
-  // that is missing, or all of them (`wait_all_ranks`): TimeoutError. The others then fail with CommError.
+  // that is missing, or all of them (`wait_all_ranks`): TimeoutError. The others then fail with CommError. As Gloo's, a
+  // timeout of 0 ms is over at once, whoever is there, or with `wait_all_ranks` that of the group.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
   // Between the two, calls are only checked and gathered; all return the same Work, which cannot be waited for before
   // endCoalescing() has handed them on: the collectives as one that all ranks must coalesce alike, then sends and
-  // receives in order. endCoalescing() returns that Work, null when nothing was called in between (as NCCL's).
-  // Throws c10::Error when they do not come in pairs.
+  // receives in order, also to and from the rank itself, each alone or all as one unit
+  // (CommunicatorOptions::coalesced_as_one). endCoalescing() returns that Work, null when nothing was called in between
+  // (as NCCL's). Throws c10::Error when they do not come in pairs.
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
 

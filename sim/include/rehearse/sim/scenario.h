@@ -22,6 +22,7 @@
 //   schedule = "random"             # random, round_robin
 //   timeout = "30min"               # of every operation, in virtual time; "0s": none
 //   buffered_sends = false
+//   coalesced_as_one = false
 //   stack = "8MiB"                  # of each rank
 //   steps_max = 1000000000
 //

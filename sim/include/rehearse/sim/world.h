@@ -35,6 +35,9 @@ struct WorldOptions {
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   // May a send complete before its receive is there? No: it finds the deadlocks that buffering hides.
   bool buffered_sends = false;
+  // Do the sends and receives of a batch (between startCoalescing() and endCoalescing()) move together, when all of
+  // them have met their peers, as NCCL launches them? It finds the hangs that this brings.
+  bool coalesced_as_one = false;
 
   std::size_t stack_bytes = std::size_t{8} << 20;
   std::uint64_t steps_max = 1'000'000'000;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: where sends and receives that are coalesced are one unit, none of them moves before all have met their
+// peers, nor do the peers' units; a hang that this brings is told with the peer that is missing.
+#include "coalescing_world.h"
+
+namespace rehearse::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class CoalescedAsOne : public CommTest {
+ protected:
+  CoalescedAsOne() { options.coalesced_as_one = true; }
+
+  struct Batch {
+    std::vector<int> to, from;
+  };
+
+  static WorkPtr start(const ProcessGroup& group, const Batch& batch) {
+    group->startCoalescing(at::kCPU);
+    for (const int peer : batch.to) send(group, at::ones({1}), peer);
+    for (const int peer : batch.from) recv(group, at::ones({1}), peer);
+    return group->endCoalescing(at::kCPU);
+  }
+
+  // Rank 0 hands on to 1 and takes from 2 in one batch; the others take first and hand on then.
+  exec::RunOutcome run_a_chain() {
+    return run(3, [](int rank, const ProcessGroup& group) {
+      if (rank == 0) {
+        start(group, {{1}, {2}})->wait();
+      } else {
+        recv(group, at::ones({1}), rank - 1)->wait();
+        send(group, at::ones({1}), (rank + 1) % 3)->wait();
+      }
+    });
+  }
+};
+
+TEST_F(CoalescedAsOne, Ring_Completes) {
+  for (const int ranks : {2, 3, 8}) {
+    const auto outcome = run(ranks, [ranks](int rank, const ProcessGroup& group) {
+      EXPECT_TRUE(start(group, {{(rank + 1) % ranks}, {(rank + ranks - 1) % ranks}})->wait());
+      EXPECT_TRUE(start(group, {{rank, (rank + 1) % ranks}, {rank, (rank + ranks - 1) % ranks}})->wait());
+    });
+    EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+    EXPECT_TRUE(pending.empty());
+  }
+}
+
+TEST_F(CoalescedAsOne, NothingMoves_BeforeAllHaveMet) {
+  for (const bool as_one : {true, false}) {
+    options.coalesced_as_one = as_one;
+    clock = {};
+    const auto outcome = run(4, [as_one](int rank, const ProcessGroup& group) {
+      if (rank == 0) start(group, {{1}, {2}})->wait();
+      if (rank == 1) recv(group, at::ones({1}), 0)->wait();
+      if (rank == 2) start(group, {{0}, {3}})->wait();
+      if (rank == 3) exec::this_rank::sleep_for(10ms);
+      if (rank == 3) send(group, at::ones({1}), 2)->wait();
+      EXPECT_EQ(exec::this_rank::now() - kTimeZero, as_one || rank >= 2 ? 10ms : 0ms) << "rank " << rank;
+    });
+    EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  }
+}
+
+TEST_F(CoalescedAsOne, HangThatItBrings_IsARingThroughTheBatch) {
+  options.timeout = 0ms;
+  const auto outcome = run_a_chain();
+  EXPECT_EQ(outcome.ending, exec::Ending::deadlock);
+  ASSERT_EQ(outcome.blocked.size(), 3u);
+  EXPECT_THAT(outcome.blocked[0].waits_for, ElementsAre(2));
+  EXPECT_THAT(outcome.blocked[1].waits_for, ElementsAre(0));
+  EXPECT_THAT(outcome.blocked[2].waits_for, ElementsAre(1));
+  EXPECT_EQ(
+      outcome.blocked[1].waits_on,
+      "recv #1 from rank 0 on group \"world\" (matched; it moves with a batch of rank 0, whose recv #2 from rank 2 "
+      "on group \"world\" has no peer yet)");
+  EXPECT_THAT(outcome.blocked[0].waits_on, HasSubstr("send #1 to rank 1 on group \"world\" (matched; it moves with the "
+                                                     "rest of its batch)"));
+  options.coalesced_as_one = false;
+  EXPECT_EQ(run_a_chain().ending, exec::Ending::all_returned);
+}
+
+TEST_F(CoalescedAsOne, TimeThatIsOver_EndsWhatIsHeld) {
+  options.timeout = 100ms;
+  EXPECT_CALL(fabric, launch).Times(0);
+  const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
+    if (rank == 2) return;
+    const auto work = rank == 0 ? start(group, {{1}, {2}}) : recv(group, at::ones({1}), 0);
+    EXPECT_THROW(work->wait(), CommError);
+    EXPECT_EQ(exec::this_rank::now(), kTimeZero + 100ms);
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
+TEST_F(CoalescedAsOne, WorldThatEnds_LetsGoOfWhatIsHeld) {
+  EXPECT_CALL(fabric, launch).Times(0);
+  std::vector<WorkPtr> works;
+  run(3, [&works](int rank, const ProcessGroup& group) {
+    if (rank == 0) works.push_back(start(group, {{1}, {2}}));
+    if (rank == 1) works.push_back(recv(group, at::ones({1}), 0));
+  });
+  EXPECT_EQ(pending.size(), 3u);
+  for (const auto& work : works) EXPECT_THROW(work->wait(), CommError);
+}
+
+// A send that is buffered has left, whatever its unit does.
+TEST_F(CoalescedAsOne, BufferedSends_AreNoPartOfIt) {
+  options.buffered_sends = true;
+  EXPECT_EQ(run_a_chain().ending, exec::Ending::all_returned);
+}
+
+}  // namespace
+}  // namespace rehearse::comm
