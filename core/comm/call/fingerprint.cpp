@@ -41,10 +41,6 @@ std::string sparse_text(std::span<const at::Tensor> tensors) {
   return !tensors.empty() && tensors.front().is_sparse() ? std::to_string(sparse_dims(tensors.front())) : "";
 }
 
-std::string strides_text(const at::Tensor& tensor) {
-  return fmt::format("[{}]", fmt::join(telling_strides(tensor), ", "));
-}
-
 // Name and value of everything that two calls must agree on, the most telling first; no value: the call has no such
 // field.
 std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& call) {

@@ -58,6 +58,10 @@ const at::Tensor* tensor_laid_out(const Operation& call) noexcept {
   return tensor != nullptr && !counts_as_contiguous(*tensor) ? tensor : nullptr;
 }
 
+std::string strides_text(const at::Tensor& tensor) {
+  return fmt::format("[{}]", fmt::join(telling_strides(tensor), ", "));
+}
+
 std::string layout_text(const at::Tensor& tensor) {
   return fmt::format("sizes [{}] and strides [{}]", fmt::join(tensor.sizes(), ", "), fmt::join(tensor.strides(), ", "));
 }

@@ -32,6 +32,9 @@ const at::Tensor* moved_as_it_lies(const Operation& call) noexcept;
 // The same if it is not contiguous; else null.
 const at::Tensor* tensor_laid_out(const Operation& call) noexcept;
 
+// "[5, 1]": the strides that tell something.
+std::string strides_text(const at::Tensor& tensor);
+
 // "sizes [4, 2] and strides [5, 1]".
 std::string layout_text(const at::Tensor& tensor);
 

@@ -70,6 +70,8 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   [[noreturn]] void dispute(c10::intrusive_ptr<RankWork> work);
   void check_splits(const RankWork& work);
   void check_edges(const RankWork& work);
+  void check_format(const RankWork& work);
+  [[noreturn]] void disagree(const RankWork& one, const RankWork& other, const RankWork& caller, Mismatch::Field field);
   void check_all_edges(const RankWork& work, std::size_t part);
   void check_edge(const RankWork& sender, const RankWork& receiver, const RankWork& caller, std::size_t part);
   void fail(RankWork& work) const;

@@ -1,19 +1,51 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // All-to-alls: what each rank sends to another must be what that one expects.
-#include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "collective_matcher.h"
 #include "comm/call/fingerprint.h"
+#include "comm/call/layout.h"
 #include "comm/group/group_state.h"
 
 namespace rehearse::comm {
 
+namespace {
+
+// Any with elements: a call's own tensors are of one memory format.
+const at::Tensor* sample_of(const Operation& call) {
+  for (const auto* const list : {&call.inputs, &call.outputs}) {
+    for (const auto& tensor : *list) {
+      if (tensor.numel() > 0) return &tensor;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 void CollectiveSlot::check_splits(const RankWork& work) {
-  if (is_alltoall(work.operation.type)) return check_edges(work);
+  if (is_alltoall(work.operation.type)) {
+    check_edges(work);
+    return check_format(work);
+  }
   for (std::size_t part = 0; part < work.operation.parts.size(); ++part) {
     if (is_alltoall(work.operation.parts[part].type)) check_all_edges(work, part);
+  }
+}
+
+// Memory goes as it lies: what one rank sends as channels_last another one must not take for something else.
+void CollectiveSlot::check_format(const RankWork& work) {
+  const auto* const own = sample_of(work.operation);
+  if (own == nullptr) return;
+  for (const auto& other : works_) {
+    const auto* const sample = other != nullptr ? sample_of(other->operation) : nullptr;
+    if (sample == nullptr) continue;
+    if (same_format(*own, *sample)) return;
+    const bool own_first = group_.global_rank(work.rank()) < group_.global_rank(other->rank());
+    disagree(work, *other, work,
+             {"strides", strides_text(own_first ? *own : *sample), strides_text(own_first ? *sample : *own)});
   }
 }
 
@@ -40,7 +72,20 @@ void CollectiveSlot::check_edge(const RankWork& sender, const RankWork& receiver
   if (sent == expected) return;
   const int from = group_.global_rank(sender.rank());
   const int to = group_.global_rank(receiver.rank());
-  disagreeing_ = {std::min(from, to), std::max(from, to)};
+  auto sends = fmt::format("sends {}", sent);
+  auto expects = fmt::format("expects {}", expected);
+  disagree(sender, receiver, caller,
+           {fmt::format("splits of rank {} to rank {}", from, to), from < to ? sends : expects,
+            from < to ? expects : sends});
+}
+
+// `field`: the value of the lower rank first.
+void CollectiveSlot::disagree(const RankWork& one, const RankWork& other, const RankWork& caller,
+                              Mismatch::Field field) {
+  const bool in_order = group_.global_rank(one.rank()) < group_.global_rank(other.rank());
+  const RankWork& first = in_order ? one : other;
+  const RankWork& second = in_order ? other : one;
+  disagreeing_ = {group_.global_rank(first.rank()), group_.global_rank(second.rank())};
   Mismatch mismatch;
   mismatch.kind = Mismatch::Kind::collective;
   mismatch.group = group_.name();
@@ -48,12 +93,9 @@ void CollectiveSlot::check_edge(const RankWork& sender, const RankWork& receiver
   const auto side_of = [&](const RankWork& work) {
     return group_.side_of(work, &work == &caller ? exec::CallSite::capture() : group_.call_site(work));
   };
-  mismatch.first = side_of(from < to ? sender : receiver);
-  mismatch.second = side_of(from < to ? receiver : sender);
-  auto sends = fmt::format("sends {}", sent);
-  auto expects = fmt::format("expects {}", expected);
-  mismatch.fields = {{fmt::format("splits of rank {} to rank {}", from, to), from < to ? sends : expects,
-                      from < to ? expects : sends}};
+  mismatch.first = side_of(first);
+  mismatch.second = side_of(second);
+  mismatch.fields = {std::move(field)};
   group_.world().fail(mismatch);
 }
 

@@ -159,6 +159,12 @@ TEST_F(Layouts, ChannelsLastOnAllRanks_Agrees) {
     const auto n = group->getSize();
     const auto rows = at::ones({4 * n, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast);
     alltoall(group, rows.clone(), rows)->wait();
+    // All to rank 0: the others get nothing.
+    std::vector<std::int64_t> to(static_cast<std::size_t>(n), 0), from(static_cast<std::size_t>(n), 0);
+    to[0] = 4;
+    if (group->getRank() == 0) from.assign(static_cast<std::size_t>(n), 4);
+    const auto taken = group->getRank() == 0 ? rows : rows.narrow(0, 0, 0);
+    alltoall(group, taken, tensor, from, to)->wait();
   });
 }
 

@@ -70,6 +70,11 @@ Call call_alltoall(std::vector<std::int64_t> output_splits, std::vector<std::int
         ->wait();
   };
 }
+Call call_alltoall_of_images(at::MemoryFormat format) {
+  return [=](const ProcessGroup& group) {
+    alltoall(group, at::ones({2, 3, 2, 2}).contiguous(format), at::ones({2, 3, 2, 2}).contiguous(format))->wait();
+  };
+}
 // Each rank sends `sends[r]` numbers to rank r and expects `expects[r]` of it.
 Call call_alltoall_of_lists(std::vector<std::int64_t> expects, std::vector<std::int64_t> sends) {
   return [=](const ProcessGroup& group) {
@@ -271,6 +276,12 @@ std::vector<MismatchCase> mismatch_cases() {
        "alltoall(float32, cpu, send [1, 2], receive [1, 3])",
        "alltoall(float32, cpu, send [3, 3], receive [1, 3])",
        {{"splits of rank 0 to rank 1", "sends 2", "expects 1"}}},
+      {"Formats",
+       call_alltoall_of_images(at::MemoryFormat::Contiguous),
+       call_alltoall_of_images(at::MemoryFormat::ChannelsLast),
+       "alltoall_base(float32[2, 3, 2, 2], cpu, send [12, 12], receive [12, 12])",
+       "alltoall_base(float32[2, 3, 2, 2], cpu, send [12, 12], receive [12, 12])",
+       {{"strides", "[12, 4, 2, 1]", "[12, 1, 6, 3]"}}},
       {"ListsAndOneTensor",
        call_alltoall_of_lists({2, 2}, {2, 2}),
        call_alltoall({2, 2}, {2, 2}),
