@@ -307,9 +307,10 @@ TEST(WrongPrograms, WatchdogBesideACycle_IsStillADeadlock) {
 TEST(WrongPrograms, LooksForACollectiveWithPauses_NamesIt) {
   const auto report = run_world(polls_for_a_collective_with_pauses, 2);
   EXPECT_EQ(report.verdict, Verdict::mismatch);
-  EXPECT_EQ(report.headline,
-            "allreduce #1 on group \"world\" was called by rank 0 and never by rank 1; it timed out, and nobody asked "
-            "how it had ended");
+  EXPECT_THAT(report.headline,
+              MatchesRegex("allreduce #1 on group \"world\" was called by rank 0 at wrong_programs.cpp:[0-9]+ in "
+                           "wrong_programs::polls_for_a_collective_with_pauses and never by rank 1; it timed out, and "
+                           "nobody asked how it had ended"));
 }
 
 TEST(WrongPrograms, WaitInAThread_IsShownWithItsOwnPlace) {
