@@ -43,21 +43,23 @@ std::vector<std::string> causes_of(std::exception_ptr error) {
   return causes;
 }
 
-std::string own_text_of(const exec::RankFailure& failure) {
-  try {
-    std::rethrow_exception(failure.error);
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  } catch (...) {
-    return failure.what;
-  }
-}
-
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpaces = " \t\r\n";
   const auto begin = std::min(text.find_first_not_of(kSpaces), text.size());
   const auto end = text.find_last_not_of(kSpaces);
   return end == text.npos ? std::string_view() : text.substr(begin, end + 1 - begin);
+}
+
+// From its first line that is not empty on.
+std::string own_text_of(const exec::RankFailure& failure) {
+  std::string text = failure.what;
+  try {
+    std::rethrow_exception(failure.error);
+  } catch (const c10::Error& error) {
+    text = error.what_without_backtrace();
+  } catch (...) {
+  }
+  return std::string(trimmed(text));
 }
 
 // TorchScript puts its own trace before the text of what went wrong, which is the last line.

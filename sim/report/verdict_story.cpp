@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -159,9 +160,15 @@ class Teller {
     const auto& fibers = outcome().hang.empty() ? outcome().blocked : outcome().hang;
     for (const auto& fiber : fibers) {
       const bool of_another = fiber.waits_for.size() == 1 && fiber.waits_for.front() != fiber.rank;
-      const auto held = fiber.call.find(" held by rank ");
-      if (!of_another || held == std::string::npos || headline.find(fiber.call) == std::string::npos) continue;
-      return fmt::format("; {} is a global, which ranks share here and processes do not", fiber.call.substr(0, held));
+      if (!of_another || headline.find(fiber.call) == std::string::npos) continue;
+      if (const auto held = fiber.call.find(" held by rank "); held != std::string::npos) {
+        return fmt::format("; {} is a global, which ranks share here and processes do not", fiber.call.substr(0, held));
+      }
+      constexpr std::string_view kEnd = "the end of ";
+      const auto begun = fiber.call.find(" that rank ");
+      if (!fiber.call.starts_with(kEnd) || begun == std::string::npos) continue;
+      return fmt::format("; {} happens once for all ranks here, and in each process elsewhere",
+                         fiber.call.substr(kEnd.size(), begun - kEnd.size()));
     }
     return "";
   }

@@ -214,4 +214,12 @@ void broadcasts_from_a_branch(RankContext& ctx) {
   }
 }
 
+void meets_in_an_initialiser(RankContext& ctx) {
+  static const int size = [&ctx] {
+    ctx.group().barrier()->wait();
+    return ctx.size();
+  }();
+  auto sizes = at::ones({size});
+}
+
 }  // namespace told

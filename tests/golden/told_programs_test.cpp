@@ -198,6 +198,17 @@ TEST(BufferedSends, SendThatIsOver_IsNotWhatTheRankPollsFor) {
   }
 }
 
+// The world's end unwinds the initialiser: each seed begins it anew.
+TEST(SharedByRanks, StaticVariable_IsSaidToBeInitialisedOnce) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const auto report = run_world(told::meets_in_an_initialiser, 2, seed);
+    EXPECT_EQ(report.verdict, Verdict::deadlock);
+    EXPECT_THAT(report.headline,
+                EndsWith("; the initialisation of a static variable happens once for all ranks here, and "
+                         "in each process elsewhere"));
+  }
+}
+
 TEST(AnySource, Receive_NamesWhoseMessageCameAndWhoElseHadSent) {
   const auto report = run_world(told::receives_from_anybody, 3);
   EXPECT_EQ(report.verdict, Verdict::rank_failed);
@@ -209,7 +220,9 @@ TEST(AnySource, Receive_NamesWhoseMessageCameAndWhoElseHadSent) {
 }
 
 TEST(Headlines, TextsThatBeginOrEndOddly_SayWhatWentWrong) {
-  EXPECT_EQ(run_world(told::throws_with_a_line_end_first, 2).headline, "rank 1: cannot read shard 1");
+  const auto first_empty = run_world(told::throws_with_a_line_end_first, 2);
+  EXPECT_EQ(first_empty.headline, "rank 1: cannot read shard 1");
+  EXPECT_EQ(first_empty.rank_lines[1].doing, "cannot read shard 1\n  at byte 17");
   EXPECT_EQ(
       run_world(told::throws_like_an_allocator, 2).headline,
       "rank 1: [enforce fail at alloc_cpu.cpp:118] err == 0. DefaultCPUAllocator: can't allocate memory: you tried "
