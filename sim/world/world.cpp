@@ -56,9 +56,9 @@ class World::Impl {
     record_ = sim::simulate(options_, seeded ? *seeded : *oracle_, body, show_);
     Report report = sim::build_report(options_, *record_);
     // Nobody who interrupts a run wants to wait as long again; where its ranks stood is known without.
-    const bool all_well = report.verdict == Verdict::ok && report.remarks.empty();
-    if (all_well || report.verdict == Verdict::interrupted) return report;
-    if (!options_.explain_failures || options_.call_sites) return report;
+    if (report.verdict == Verdict::interrupted || options_.call_sites) return report;
+    const bool worth_it = report.verdict != Verdict::ok || (options_.explain_remarks && !report.remarks.empty());
+    if (!worth_it || !options_.explain_failures) return report;
     return explained(std::move(report), body);
   }
 

@@ -112,6 +112,22 @@ TEST(Remarks, DroppedWork_IsToldWithItsLineUnderOk) {
   expect_golden_report(run_world(told::forgets_to_wait, 3), "forgets_to_wait");
 }
 
+TEST(Remarks, WithoutExplanation_TakeNoSecondRun) {
+  for (const bool explain : {false, true}) {
+    WorldOptions options;
+    options.explain_remarks = explain;
+    int bodies = 0;
+    const auto report = World(options).run([&bodies](RankContext& ctx) {
+      ++bodies;
+      told::forgets_to_wait(ctx);
+    });
+    EXPECT_EQ(bodies, explain ? 4 : 2);
+    EXPECT_EQ(report.verdict, Verdict::ok);
+    ASSERT_EQ(report.remarks.size(), 1u);
+    EXPECT_EQ(report.remarks[0].find(" at told_programs.cpp:") != std::string::npos, explain);
+  }
+}
+
 TEST(Remarks, OneOfSeveral_IsToldOfItsRank) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(told::forgets_one_of_several, 3, seed);

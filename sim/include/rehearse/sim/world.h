@@ -47,9 +47,11 @@ struct WorldOptions {
   bool keep_all_events = false;
   bool call_sites = false;
 
-  // On a failure, or when there is something to remark, run the same seed again with `call_sites`, so that the report
-  // can say where earlier operations were called. The body runs twice then.
+  // On a failure, run the same seed again with `call_sites`, so that the report can say where earlier operations were
+  // called. The body runs twice then. The same, unless `explain_remarks` is off, where a run is OK and there is
+  // something to remark.
   bool explain_failures = true;
+  bool explain_remarks = true;
 };
 
 // As reports and banners name it: "random", "round_robin+preempt".
