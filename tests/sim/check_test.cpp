@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
-#include <thread>
 
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
@@ -14,6 +13,7 @@
 #include <rehearse/rehearse.h>
 #include <rehearse/sim/run_log.h>
 
+#include "caught_failures.h"
 #include "cli/process.h"
 
 // Contract: check() fails the test at the caller's line unless all is well, says which rank and seed, and
@@ -38,22 +38,6 @@ class Variable {
  private:
   const char* name_;
 };
-
-// What GoogleTest would have been told.
-template <class Body>
-std::vector<::testing::TestPartResult> failures_of(const Body& body) {
-  ::testing::TestPartResultArray caught;
-  {
-    ::testing::ScopedFakeTestPartResultReporter reporter(
-        ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &caught);
-    body();
-  }
-  std::vector<::testing::TestPartResult> failures;
-  for (int i = 0; i < caught.size(); ++i) failures.push_back(caught.GetTestPartResult(i));
-  return failures;
-}
-
-std::string message(const ::testing::TestPartResult& result) { return result.message(); }
 
 void add_ranks(RankContext& ctx) {
   auto value = at::full({1}, static_cast<double>(ctx.rank()));
@@ -82,46 +66,6 @@ TEST(Check, Deadlock_FailsAtTheCallersLine) {
   EXPECT_EQ(log.program, "Check.Deadlock_FailsAtTheCallersLine");
   EXPECT_EQ(log.seed, 26u);
   EXPECT_TRUE(std::filesystem::exists("rehearse-out/Check.Deadlock_FailsAtTheCallersLine/report.txt"));
-}
-
-// GoogleTest keeps its traces for each thread, and ranks share one.
-TEST(Check, ScopedTrace_IsTheRanksOwn) {
-  for (const std::uint64_t seed : {1, 2, 3, 4}) {
-    const auto failures = failures_of([seed] {
-      SCOPED_TRACE("around the world");
-      check({.ranks = 3, .seed = seed}, [](RankContext& ctx) {
-        SCOPED_TRACE("body of rank " + std::to_string(ctx.rank()));
-        for (int step = 0; step < 2; ++step) {
-          SCOPED_TRACE(step);
-          ctx.group().barrier()->wait();
-          if (ctx.rank() == 1) EXPECT_EQ(step, 0);
-        }
-        std::thread([&ctx] { EXPECT_NE(ctx.rank(), 2) << "in a thread"; }).join();
-      });
-    });
-    ASSERT_EQ(failures.size(), 2u);
-    const bool thread_first = message(failures[0]).find("in a thread") != std::string::npos;
-    const auto of_step = message(failures[thread_first ? 1 : 0]);
-    const auto of_thread = message(failures[thread_first ? 0 : 1]);
-    const auto inner = of_step.find("check_test.cpp:95: 1\n");
-    const auto outer = of_step.find("check_test.cpp:93: body of rank 1");
-    ASSERT_NE(inner, std::string::npos) << of_step;
-    ASSERT_NE(outer, std::string::npos) << of_step;
-    EXPECT_LT(inner, outer);
-    EXPECT_THAT(of_step, Not(HasSubstr("body of rank 0")));
-    EXPECT_THAT(of_step, HasSubstr(": around the world"));
-    EXPECT_EQ(of_step.find("around the world"), of_step.rfind("around the world"));
-    EXPECT_THAT(of_thread, Not(HasSubstr("body of rank")));
-  }
-}
-
-TEST(Check, RemarkUnderOk_IsSaidOnStderr) {
-  testing::internal::CaptureStderr();
-  check({.ranks = 2}, [](RankContext& ctx) { ctx.group().barrier(); });
-  EXPECT_THAT(
-      testing::internal::GetCapturedStderr(),
-      StartsWith("rehearse: Check.RemarkUnderOk_IsSaidOnStderr: nobody waited for barrier #1 on group \"world\" of "
-                 "ranks 0-1 at check_test.cpp:"));
 }
 
 TEST(Check, VerdictAsOneFailure_IsWhatSpiSees) {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest-spi.h>
+#include <gtest/gtest.h>
+
+namespace rehearse {
+
+// What GoogleTest would have been told.
+template <class Body>
+std::vector<::testing::TestPartResult> failures_of(const Body& body) {
+  ::testing::TestPartResultArray caught;
+  {
+    ::testing::ScopedFakeTestPartResultReporter reporter(
+        ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &caught);
+    body();
+  }
+  std::vector<::testing::TestPartResult> failures;
+  for (int i = 0; i < caught.size(); ++i) failures.push_back(caught.GetTestPartResult(i));
+  return failures;
+}
+
+inline std::string message(const ::testing::TestPartResult& result) { return result.message(); }
+
+}  // namespace rehearse
