@@ -3,9 +3,16 @@
 // waits for them in the kernel. As fibers they would wait for ever, so a region runs as a native section.
 #include "openmp.h"
 
+#include <array>
+#include <cstdarg>
+#include <optional>
+#include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include <dlfcn.h>
+
+#include <fmt/format.h>
 
 #include "exec/native_section.h"
 #include "real.h"
@@ -21,6 +28,10 @@ void openmp_sections(Region region, void* data, unsigned threads, unsigned count
     REHEARSE_INTERPOSES("GOMP_parallel_sections");
 void openmp_teams(Region region, void* data, unsigned teams, unsigned limit, unsigned flags)
     REHEARSE_INTERPOSES("GOMP_teams_reg");
+
+// LLVM's run-time library (libomp, libiomp5) begins all regions here. `region` is given pointers to two numbers, and
+// then `count` pointers of its own.
+void openmp_fork_call(void* place, int count, void* region, ...) REHEARSE_INTERPOSES("__kmpc_fork_call");
 
 namespace {
 
@@ -52,9 +63,17 @@ struct OnBehalf {
   }
 };
 
+// An executable in which GOMP_parallel is all that refers to libgomp has it from us, and is not linked with libgomp.
+void require_libgomp() noexcept {
+  static const bool found =
+      ::dlsym(RTLD_NEXT, "GOMP_parallel") != nullptr || ::dlopen("libgomp.so.1", RTLD_NOW | RTLD_GLOBAL) != nullptr;
+  static_cast<void>(found);
+}
+
 // Calls libgomp's function of this kind, on a rank in a native section.
 template <class Function, class... Arguments>
 auto run_region(Real<Function>& real, Region region, void* data, Arguments... arguments) {
+  require_libgomp();
   Fiber* const fiber = fiber_of_thread();
   if (fiber == nullptr) return real(region, data, arguments...);
   OnBehalf call{*fiber, region, data};
@@ -62,7 +81,34 @@ auto run_region(Real<Function>& real, Region region, void* data, Arguments... ar
   return real(static_cast<Region>(OnBehalf::run), static_cast<void*>(&call), arguments...);
 }
 
+// More arguments than a caller gave are never looked at: libomp counts them.
+constexpr int kForkArguments = 128;
+using ForkArguments = std::array<void*, kForkArguments>;
+using ForkCall = void(void*, int, void*, ...);
+
+template <std::size_t... index>
+void fork_by(ForkCall* real, void* place, int count, void* region, const ForkArguments& arguments,
+             std::index_sequence<index...>) {
+  real(place, count, region, arguments[index]...);
+}
+
 }  // namespace
+
+void openmp_fork_call(void* place, int count, void* region, ...) {
+  static ForkCall* const real = reinterpret_cast<ForkCall*>(find_real("__kmpc_fork_call", nullptr));
+  if (count > kForkArguments) {
+    throw std::length_error(fmt::format("an OpenMP region has {} arguments; with Rehearse and libomp it has at most {}",
+                                        count, kForkArguments));
+  }
+  ForkArguments arguments{};
+  std::va_list list;
+  va_start(list, region);
+  for (int k = 0; k < count; ++k) arguments[static_cast<std::size_t>(k)] = va_arg(list, void*);
+  va_end(list);
+  std::optional<NativeSection> section;
+  if (Fiber* const fiber = fiber_of_thread()) section.emplace(*fiber);
+  fork_by(real, place, count, region, arguments, std::make_index_sequence<kForkArguments>());
+}
 
 void openmp_parallel(Region region, void* data, unsigned threads, unsigned flags) {
   run_region(real_parallel, region, data, threads, flags);
@@ -103,6 +149,14 @@ REHEARSE_OPENMP_LOOP(openmp_nonmonotonic_guided, "GOMP_parallel_loop_nonmonotoni
 REHEARSE_OPENMP_LOOP_AT_RUN_TIME(openmp_runtime, "GOMP_parallel_loop_runtime")
 REHEARSE_OPENMP_LOOP_AT_RUN_TIME(openmp_nonmonotonic_runtime, "GOMP_parallel_loop_nonmonotonic_runtime")
 REHEARSE_OPENMP_LOOP_AT_RUN_TIME(openmp_maybe_runtime, "GOMP_parallel_loop_maybe_nonmonotonic_runtime")
+
+void refuse_openmp(const Fiber& fiber, const char* library) {
+  throw std::logic_error(
+      fmt::format("rank {} would start threads of {} outside of the OpenMP regions that Rehearse knows (those of GCC "
+                  "since 4.9, and of "
+                  "clang): as fibers they would stop all ranks. Run with OMP_NUM_THREADS=1, or compile it anew",
+                  fiber.rank, library));
+}
 
 const char* openmp_library_of(const void* start) noexcept {
   Dl_info info{};

@@ -2,11 +2,13 @@
 // Sleeps pass in virtual time, and a yield is a look at what others have done.
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include <unistd.h>
 
 #include <rehearse/exec/this_rank.h>
 
+#include "openmp.h"
 #include "real.h"
 #include "time_map.h"
 #include "world_state.h"
@@ -53,6 +55,14 @@ int sleep_on_clock(const Fiber& fiber, VirtualDuration at_zero, int flags, const
   return 0;
 }
 
+// An OpenMP library yields while it holds locks of its own, and takes all ranks for one thread.
+bool is_openmps_own(const void* caller) noexcept {
+  thread_local const void* last = nullptr;
+  thread_local bool answer = false;
+  if (caller != std::exchange(last, caller)) answer = openmp_library_of(caller) != nullptr;
+  return answer;
+}
+
 }  // namespace
 
 int sleep_nanosleep(const timespec* duration, timespec* left) {
@@ -87,7 +97,7 @@ unsigned sleep_sleep(unsigned seconds) {
 
 int sleep_sched_yield() {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) return real_sched_yield();
+  if (fiber == nullptr || is_openmps_own(__builtin_return_address(0))) return real_sched_yield();
   fiber->executor->poll(*fiber, false);
   return 0;
 }

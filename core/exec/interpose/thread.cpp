@@ -81,15 +81,6 @@ void run_thread(MadeThread& made, const Routine& routine) {
   }
 }
 
-// Its threads find each other by what the library keeps for the system's threads, and wait in the kernel.
-void refuse_openmp(const Fiber& fiber, const char* library) {
-  throw std::logic_error(fmt::format(
-      "rank {} started a thread of {} outside of the OpenMP regions that Rehearse knows (GOMP_parallel and the like, "
-      "as "
-      "GCC compiles them): as a fiber it would stop all ranks. Run with OMP_NUM_THREADS=1, or compile with GCC",
-      fiber.rank, library));
-}
-
 bool asks_for_detached(const pthread_attr_t* attributes) {
   int state = PTHREAD_CREATE_JOINABLE;
   if (attributes != nullptr) ::pthread_attr_getdetachstate(attributes, &state);
