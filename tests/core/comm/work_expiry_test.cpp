@@ -84,7 +84,7 @@ TEST_F(WorkExpiry, LatePeer_FailsAtOnceAndTheNextCallWorks) {
         const std::string gone = ranks == 2 ? "rank 0" : "ranks 0-" + std::to_string(ranks - 2);
         const std::string text =
             late ? "allreduce #1 on group \"world\" is over: it timed out on " + gone + " at 100 ms of virtual time"
-                 : "allreduce #1 on group \"world\" timed out after 100 ms of virtual time; missing ranks: " +
+                 : "allreduce #1 on group \"world\": Timed out waiting 100ms of virtual time; missing ranks: " +
                        std::to_string(ranks - 1);
         EXPECT_EQ(error.what(), text);
         EXPECT_EQ(error.ranks().size(), late ? static_cast<std::size_t>(ranks - 1) : std::size_t{1});
@@ -143,7 +143,7 @@ TEST_F(WorkExpiry, BarrierAfterIt_MeetsTheSameError) {
       ADD_FAILURE() << "rank " << rank;
     } catch (const TimeoutError& error) {
       EXPECT_EQ(exec::this_rank::now(), kTimeZero + (rank == 0 ? 50ms : 70ms));
-      EXPECT_THAT(error.what(), HasSubstr("allreduce #1 on group \"world\" timed out"));
+      EXPECT_THAT(error.what(), HasSubstr("allreduce #1 on group \"world\": Timed out waiting 70ms"));
     }
   });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
