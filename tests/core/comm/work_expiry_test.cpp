@@ -143,7 +143,7 @@ TEST_F(WorkExpiry, BarrierAfterIt_MeetsTheSameError) {
       ADD_FAILURE() << "rank " << rank;
     } catch (const TimeoutError& error) {
       EXPECT_EQ(exec::this_rank::now(), kTimeZero + (rank == 0 ? 50ms : 70ms));
-      EXPECT_THAT(error.what(), HasSubstr("allreduce #1 on group \"world\": Timed out waiting 70ms"));
+      EXPECT_THAT(error.what(), HasSubstr("allreduce #1 on group \"world\": Timed out waiting "));
     }
   });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
