@@ -3,6 +3,9 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(rehearse_libraries GLOBAL PROPERTY REHEARSE_LIBRARIES)
+# For ./dev install, which tells where it was; the package itself names no folder of this machine.
+file(WRITE "${PROJECT_BINARY_DIR}/libtorch.txt" "${LibTorch_DIR_FOUND}\n")
+
 # What an installation holds, without tests and examples: for ./dev install.
 add_custom_target(rehearse_package DEPENDS ${rehearse_libraries})
 if(TARGET rehearse_command)
