@@ -2,7 +2,6 @@
 // Contract: each of the bugs that people meet first ends in a report that names mistake and culprit, the same one
 // whatever the schedule and the number of ranks, within a second of CPU time.
 #include <chrono>
-#include <ctime>
 #include <functional>
 #include <regex>
 #include <string>
@@ -15,18 +14,13 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
+#include "bench/cpu_time.h"
 #include "first_cases.h"
 
 namespace rehearse {
 namespace {
 
 using testing::ElementsAre;
-
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 struct Job {
   int ranks;
@@ -62,10 +56,10 @@ void for_each_world(const World::Body& body, const std::function<void(const Job&
   for (const Job& job : jobs) {
     for (const std::uint64_t seed : {1, 2, 3, 4}) {
       SCOPED_TRACE(testing::Message() << job.ranks << " ranks, seed " << seed);
-      const double start = cpu_seconds();
+      const double start = bench::cpu_seconds();
       const auto report = World({.ranks = job.ranks, .seed = seed}).run(body);
       const auto text = sim::to_text(report);
-      EXPECT_LT(cpu_seconds() - start, 1.0) << text;
+      EXPECT_LT(bench::cpu_seconds() - start, 1.0) << text;
       check(job, report);
     }
   }

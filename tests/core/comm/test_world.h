@@ -125,6 +125,23 @@ class CommTest : public testing::Test {
     return outcome;
   }
 
+  // A call on rank 0 of 2 that fails with this in its text, at once and for itself: what comes after it works.
+  void expect_refused(const std::function<void(const ProcessGroup& group)>& call, const char* text) {
+    const auto outcome = run(2, [&](int rank, const ProcessGroup& group) {
+      if (rank == 0) {
+        try {
+          call(group);
+          ADD_FAILURE() << "nothing was thrown";
+        } catch (const c10::Error& error) {
+          EXPECT_THAT(error.what_without_backtrace(), testing::HasSubstr(text));
+        }
+      }
+      EXPECT_TRUE(group->barrier()->wait());
+    });
+    EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+    EXPECT_TRUE(mismatches.empty());
+  }
+
   // The text of the first rank that failed; empty: none did.
   static std::string failure(const exec::RunOutcome& outcome) {
     return outcome.failures.empty() ? "" : outcome.failures.front().what;
