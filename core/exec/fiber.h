@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include <boost/context/stack_context.hpp>
 #include <boost/fiber/context.hpp>
@@ -11,6 +12,7 @@
 #include <rehearse/exec/observer.h>
 
 #include "asan.h"
+#include "fiber_locals.h"
 #include "native_state.h"
 #include "prefetch.h"
 
@@ -27,11 +29,12 @@ class alignas(kCacheLine) Fiber {
 
   std::uint32_t fiber_of_rank = 0;  // 0: the rank's main fiber
   std::int32_t owner_tag = 0;       // what the locks that it holds call it (interpose/owner_tag.h)
-  std::uint32_t end_calls = 0;      // how often the ended world has woken it to unwind
-  std::uint32_t times_aborted = 0;  // RankAborted has been thrown here
+  std::uint16_t end_calls = 0;      // how often the ended world has woken it to unwind
+  std::uint16_t times_aborted = 0;  // RankAborted has been thrown here
   int blocked_entry = -1;           // index into RunOutcome::blocked, to fill in the call site
   AsanStack asan;
   boost::context::stack_context stack;
+  std::unique_ptr<FiberLocals> locals;  // once it has any
 
   // The last line but one: what blocking and waking touch.
   alignas(kCacheLine) const Observer* observer = nullptr;  // while blocked

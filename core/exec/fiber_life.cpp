@@ -90,6 +90,7 @@ void RankExecutor::Impl::enter(Fiber& fiber, std::function<void()>& work) noexce
   fiber.asan.enter();
   run_body(fiber, work);
   work = nullptr;  // in the fiber's own context: what it holds may use it
+  if (fiber.locals != nullptr) fiber.locals->clear();
   end(fiber);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a switch between ranks costs, next to a plain Boost.Fiber yield in the same run.
+// What a switch between ranks costs, next to a plain Boost.Fiber yield in the same run; and what a FiberLocal costs.
 #include <functional>
 #include <thread>
 #include <vector>
@@ -14,6 +14,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <rehearse/exec/executor.h>
+#include <rehearse/exec/fiber_local.h>
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/oracles.h>
 #include <rehearse/sim/virtual_clock.h>
@@ -121,6 +122,27 @@ void plain(benchmark::State& state) {
   for (auto _ : state) state.SetIterationTime(plain_yields(static_cast<int>(state.range(0))));
 }
 
+// Seconds of CPU time for each of the calls of a rank.
+void look_up_fiber_local(benchmark::State& state) {
+  static const exec::FiberLocal<std::int64_t> local;
+  constexpr int kLookUps = 1'000'000;
+  exec::NoRankState none;
+  for (auto _ : state) {
+    sim::RoundRobinOracle oracle;
+    DecisionLog log;
+    Decisions decisions(oracle, log);
+    sim::VirtualClock clock;
+    IgnoreFailures sink;
+    exec::RankExecutor executor({.ranks = 1}, decisions, clock, none, sink);
+    executor.run([&](int) {
+      *local = 0;
+      const double start = cpu_seconds();
+      for (int i = 0; i < kLookUps; ++i) ++*local;
+      state.SetIterationTime((cpu_seconds() - start) / kLookUps);
+    });
+  }
+}
+
 void arguments(benchmark::internal::Benchmark* bench) {
   bench->Arg(2)->Arg(8)->Arg(64)->Arg(1024)->UseManualTime()->Iterations(20)->Unit(benchmark::kNanosecond);
 }
@@ -130,6 +152,7 @@ BENCHMARK(without_state)->Name("fiber_switch/no_state")->Apply(arguments);
 BENCHMARK(with_rank_state)->Name("fiber_switch/rank_state")->Apply(arguments);
 BENCHMARK(with_rank_state_in_backward)->Name("fiber_switch/rank_state_in_backward")->Apply(arguments);
 BENCHMARK(with_rank_state_random)->Name("fiber_switch/rank_state_random")->Apply(arguments);
+BENCHMARK(look_up_fiber_local)->Name("fiber_local/get")->UseManualTime()->Iterations(20)->Unit(benchmark::kNanosecond);
 
 }  // namespace
 }  // namespace rehearse::bench

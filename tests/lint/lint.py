@@ -3,7 +3,7 @@
 
 includes  the include arrows between the houses
 files     licence line, file length, no disabled tests, no leftovers, no machine paths
-banned    clocks and timed waits that would bypass virtual time
+banned    clocks and timed waits that would bypass virtual time; thread_local where state is a fiber's
 format    what .clang-format, with the version that it names, would write differently
 
 Each finding is one line, path:line: what is wrong; the exit status is 1 if there is any.
@@ -38,6 +38,10 @@ REAL_TIME = re.compile(
     r"|\bthis_(thread|fiber)::sleep_(for|until)\b"
     r"|\bboost::fibers::\w*timed_\w+"
 )
+# Capture's state is a fiber's: all ranks share a thread, and TorchRankState exchanges LibTorch's thread_locals only.
+STATE_OF_FIBERS = ("core/shapes/", "core/capture/", "core/compile/", "core/include/rehearse/shapes/",
+                   "core/include/rehearse/capture/", "core/include/rehearse/compile/")
+THREAD_LOCAL = re.compile(r"\bthread_local\b")
 LEFTOVERS = re.compile(r"\b(TO" r"DO|FIX" r"ME|DISABLED" r"_)")
 MACHINE_PATHS = re.compile(r"(?<![\w.$}/-])/(wo" r"rk|ro" r"ot|ho" r"me)/\w")
 
@@ -148,6 +152,8 @@ def check_banned(root, files):
             if match:
                 yield (f"{path}:{number}: {match.group(0)}: use the world's clock; where real time is the point, "
                        "add the file to REAL_TIME_ALLOWED in tests/lint/lint.py")
+            if path.startswith(STATE_OF_FIBERS) and THREAD_LOCAL.search(line):
+                yield f"{path}:{number}: thread_local is shared by all ranks: use exec::FiberLocal"
 
 
 def clang_format(root):

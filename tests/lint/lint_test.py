@@ -84,6 +84,13 @@ class LintTest(unittest.TestCase):
             self.expect_one("banned", {"fakes/a.cpp": SPDX + line + "\n"}, "clock")
         self.assertEqual(findings("banned", {"tests/bench/a.cpp": SPDX + "std::this_thread::sleep_for(1s);\n"}), [])
 
+    def test_state_of_fibers(self):
+        line = "thread_local int depth = 0;"
+        for path in ("core/shapes/a.cpp", "core/capture/fake/a.cpp", "core/compile/a.h", "core/include/rehearse/capture/a.h"):
+            self.expect_one("banned", {path: SPDX + line + "\n"}, "exec::FiberLocal")
+        self.assertEqual(findings("banned", {"core/exec/a.cpp": SPDX + line + "\n",
+                                             "core/shapes/a.cpp": SPDX + "// no " + line + "\n"}), [])
+
 
 if __name__ == "__main__":
     unittest.main()
