@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/compile/backend.h>
+#include <rehearse/compile/counting_backend.h>
+
+#include "compile/eager_backend.h"
+
+namespace rehearse::compiler {
+namespace {
+
+struct BackendRegistry {
+  std::mutex mutex;
+  std::map<std::string, BackendFactory, std::less<>> factories;
+};
+
+BackendRegistry& backend_registry() {
+  static BackendRegistry registry{.mutex = {},
+                                  .factories = {{"eager", [] { return std::make_shared<EagerBackend>(); }},
+                                                {"counting", [] { return std::make_shared<CountingBackend>(); }}}};
+  return registry;
+}
+
+}  // namespace
+
+void register_backend(std::string name, BackendFactory factory) {
+  if (name.empty()) throw std::invalid_argument("register_backend: the name is empty");
+  if (!factory) throw std::invalid_argument("register_backend: the factory of '" + name + "' is empty");
+  BackendRegistry& registry = backend_registry();
+  const std::lock_guard lock(registry.mutex);
+  if (!registry.factories.emplace(name, std::move(factory)).second) {
+    throw std::invalid_argument("register_backend: there is a back end '" + name + "' already");
+  }
+}
+
+std::vector<std::string> backend_names() {
+  BackendRegistry& registry = backend_registry();
+  const std::lock_guard lock(registry.mutex);
+  std::vector<std::string> names;
+  for (const auto& [name, factory] : registry.factories) names.push_back(name);
+  return names;
+}
+
+std::shared_ptr<Backend> make_backend(std::string_view name) {
+  BackendFactory factory;
+  {
+    BackendRegistry& registry = backend_registry();
+    const std::lock_guard lock(registry.mutex);
+    if (const auto found = registry.factories.find(name); found != registry.factories.end()) factory = found->second;
+  }
+  if (!factory) {
+    throw std::invalid_argument(
+        fmt::format("there is no back end '{}'; there are {}", name, fmt::join(backend_names(), ", ")));
+  }
+  std::shared_ptr<Backend> backend = factory();
+  if (!backend) throw std::invalid_argument(fmt::format("the factory of back end '{}' made none", name));
+  return backend;
+}
+
+}  // namespace rehearse::compiler
