@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "models/attention.h"
+#include "models/custom.h"
+#include "models/toy.h"
+
+// Contract: the models have the parameters, by name and bytes, of those that they stand for.
+namespace rehearse::test {
+namespace {
+
+using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
+
+Sizes parameter_bytes(const torch::nn::Module& module) {
+  Sizes sizes;
+  for (const auto& item : module.named_parameters())
+    sizes.emplace_back(item.key(), static_cast<std::int64_t>(item.value().nbytes()));
+  return sizes;
+}
+
+TEST(Models, Toy_HasTheSeedsParameters) {
+  Toy toy;
+  EXPECT_EQ(parameter_bytes(*toy), (Sizes{{"net.0.weight", 200'000},
+                                          {"net.0.bias", 20'000},
+                                          {"net.2.weight", 100'000'000},
+                                          {"net.2.bias", 20'000},
+                                          {"net.4.weight", 100'000'000},
+                                          {"net.4.bias", 20'000},
+                                          {"net.6.weight", 100'000},
+                                          {"net.6.bias", 20}}));
+  EXPECT_TRUE(at::equal(toy->named_parameters()["net.6.bias"], at::full({5}, 0.01)));
+  const auto bound = std::sqrt(6.0F / 5005.0F);  // of a uniform Xavier weight
+  const auto weight = toy->named_parameters()["net.6.weight"].detach();
+  EXPECT_LE(weight.abs().max().item<float>(), bound);
+  EXPECT_GT(weight.abs().max().item<float>(), 0.99F * bound);
+}
+
+TEST(Models, Toy_TakesAnyBatch) {
+  Toy toy(ToyShape{10, 64, 5});
+  for (const std::int64_t batch : {0, 1, 3, 20}) {
+    EXPECT_EQ(toy(at::ones({batch, 10})).sizes(), (at::IntArrayRef{batch, 5}));
+  }
+}
+
+TEST(Models, Custom_HasTheSeedsParameters) {
+  Custom custom;
+  EXPECT_EQ(parameter_bytes(*custom), (Sizes{{"seq.0.linear.weight", 1'048'576},
+                                             {"seq.0.linear.bias", 2'048},
+                                             {"seq.2.weight", 1'048'576},
+                                             {"seq.4.linear.weight", 1'048'576},
+                                             {"seq.4.linear.bias", 2'048}}));
+}
+
+TEST(Models, CustomLinear_AddsByThreshold) {
+  CustomLinear layer(2);
+  {
+    const at::NoGradGuard no_grad;
+    layer->weight.copy_(at::eye(2));
+  }
+  const auto x = at::tensor({0.25F, 0.5F, -3.0F, 4.0F}).view({2, 2});
+  EXPECT_TRUE(at::equal(layer(x), at::tensor({0.25F + 0.3F, 0.5F + 0.6F, -3.0F + 0.3F, 4.0F + 0.6F}).view({2, 2})));
+}
+
+TEST(Models, NormedAttention_AttendsOverTime) {
+  NormedAttention model(8, 2);
+  model->eval();
+  EXPECT_EQ(model->parameters().size(), 2U * (2 + 4));
+  auto x = at::randn({2, 3, 5, 8});
+  const auto before = model(x);
+  EXPECT_EQ(before.sizes(), x.sizes());
+  x[1][2] += 1;  // another sequence: only its own result may change
+  x[1][2][0] *= 2;
+  const auto after = model(x);
+  EXPECT_TRUE(at::equal(after[0], before[0]));
+  EXPECT_TRUE(at::equal(after[1][0], before[1][0]));
+  EXPECT_FALSE(at::equal(after[1][2], before[1][2]));
+}
+
+}  // namespace
+}  // namespace rehearse::test
