@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/global_state.h"
+
+#include <string>
+
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+
+namespace rehearse::compiler {
+namespace {
+
+std::string on_or_off(bool value) { return value ? "on" : "off"; }
+
+}  // namespace
+
+GlobalState GlobalState::current() {
+  GlobalState state;
+  state.grad_mode = c10::GradMode::is_enabled();
+  state.inference_mode = c10::InferenceMode::is_enabled();
+  constexpr std::array kDevices = {at::kCPU, at::kCUDA};
+  for (std::size_t i = 0; i < kDevices.size(); ++i) {
+    state.autocast[i] = at::autocast::is_autocast_enabled(kDevices[i]);
+    // A dtype that nobody uses is not guarded.
+    state.autocast_dtype[i] =
+        state.autocast[i] ? at::autocast::get_autocast_dtype(kDevices[i]) : c10::ScalarType::Undefined;
+  }
+  state.autocast_cache = at::autocast::is_autocast_cache_enabled();
+  state.deterministic = at::globalContext().deterministicAlgorithms();
+  state.deterministic_warns_only = at::globalContext().deterministicAlgorithmsWarnOnly();
+  state.default_dtype = c10::get_default_dtype_as_scalartype();
+  return state;
+}
+
+GuardFailure difference(const GlobalState& expected, const GlobalState& found) {
+  const auto flag = [](std::string name, bool was, bool is) {
+    return GuardFailure{std::move(name), on_or_off(was), on_or_off(is), ""};
+  };
+  const auto dtype = [](std::string name, c10::ScalarType was, c10::ScalarType is) {
+    return GuardFailure{std::move(name), c10::toString(was), c10::toString(is), ""};
+  };
+  if (expected.grad_mode != found.grad_mode) return flag("grad mode", expected.grad_mode, found.grad_mode);
+  if (expected.inference_mode != found.inference_mode) {
+    return flag("inference mode", expected.inference_mode, found.inference_mode);
+  }
+  for (std::size_t i = 0; i < expected.autocast.size(); ++i) {
+    const std::string device = i == 0 ? "CPU" : "CUDA";
+    if (expected.autocast[i] != found.autocast[i]) {
+      return flag("autocast on " + device, expected.autocast[i], found.autocast[i]);
+    }
+    if (expected.autocast_dtype[i] != found.autocast_dtype[i]) {
+      return dtype("autocast's dtype on " + device, expected.autocast_dtype[i], found.autocast_dtype[i]);
+    }
+  }
+  if (expected.autocast_cache != found.autocast_cache) {
+    return flag("autocast's cache", expected.autocast_cache, found.autocast_cache);
+  }
+  if (expected.default_dtype != found.default_dtype) {
+    return dtype("default dtype", expected.default_dtype, found.default_dtype);
+  }
+  if (expected.deterministic != found.deterministic) {
+    return flag("deterministic algorithms", expected.deterministic, found.deterministic);
+  }
+  return flag("warnings for deterministic algorithms", expected.deterministic_warns_only,
+              found.deterministic_warns_only);
+}
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <c10/core/ScalarType.h>
+
+#include <rehearse/compile/guard_failure.h>
+
+namespace rehearse::compiler {
+
+// What operators read beside their arguments, as it is in the calling fiber.
+struct GlobalState {
+  bool grad_mode = true;
+  bool inference_mode = false;
+  std::array<bool, 2> autocast = {};  // on CPU, on CUDA
+  std::array<c10::ScalarType, 2> autocast_dtype = {};
+  bool autocast_cache = true;
+  bool deterministic = false;
+  bool deterministic_warns_only = false;
+  c10::ScalarType default_dtype = c10::ScalarType::Float;
+
+  static GlobalState current();
+  bool operator==(const GlobalState&) const = default;
+};
+
+// The first field that differs.
+GuardFailure difference(const GlobalState& expected, const GlobalState& found);
+
+}  // namespace rehearse::compiler

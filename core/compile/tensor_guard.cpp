@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/tensor_guard.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace rehearse::compiler {
+namespace {
+
+// Dimensions from the smallest stride on, later ones first among equals: the order in which PyTorch infers strides
+// (_compute_symbolic_stride of torch/fx/experimental/symbolic_shapes.py).
+std::vector<std::size_t> by_stride(at::IntArrayRef strides) {
+  std::vector<std::size_t> order(strides.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [strides](std::size_t a, std::size_t b) { return strides[a] < strides[b]; });
+  return order;
+}
+
+}  // namespace
+
+TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std::vector<bool>& varies, bool by_sizes)
+    : key_set_(tensor.key_set().raw_repr()),
+      device_(tensor.device()),
+      dtype_(tensor.scalar_type()),
+      requires_grad_(tensor.requires_grad()),
+      dim_(tensor.dim()),
+      source_(std::move(source)) {
+  if (!by_sizes || !tensor.unsafeGetTensorImpl()->has_storage()) return;
+  const auto sizes = tensor.sizes();
+  const auto strides = tensor.strides();
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    dimensions_.push_back({.size = !varies.empty() && varies[i] ? kVaries : sizes[i],
+                           .stride = strides[i],
+                           .follows = -1});
+  }
+  // A stride that is another dimension's stride times its size goes with them.
+  const std::vector<std::size_t> order = by_stride(strides);
+  for (std::size_t k = 1; k < order.size(); ++k) {
+    for (std::size_t before = 0; before < k; ++before) {
+      const std::size_t j = order[before];
+      if (strides[j] * sizes[j] != strides[order[k]] || sizes[j] == 0) continue;
+      dimensions_[order[k]].follows = static_cast<std::int32_t>(j);
+    }
+  }
+}
+
+bool TensorGuard::fail(GuardFailure* failure, const std::string& field, std::string expected,
+                       std::string found) const {
+  if (failure) *failure = {source_ + field, std::move(expected), std::move(found), line_};
+  return false;
+}
+
+bool TensorGuard::holds(const at::Tensor& tensor, GuardFailure* failure) const {
+  if (!tensor.defined()) return fail(failure, "", "a tensor", "none");
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (const auto dtype = tensor.scalar_type(); dtype != dtype_) {
+    return fail(failure, ".dtype", c10::toString(dtype_), failure ? c10::toString(dtype) : "");
+  }
+  if (const auto device = impl.device(); device != device_) {
+    return fail(failure, ".device", failure ? device_.str() : "", failure ? device.str() : "");
+  }
+  if (const auto keys = impl.key_set().raw_repr(); keys != key_set_) {
+    return fail(failure, ".key_set", failure ? c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, key_set_)) : "",
+                failure ? c10::toString(impl.key_set()) : "");
+  }
+  if (const bool requires_grad = tensor.requires_grad(); requires_grad != requires_grad_) {
+    return fail(failure, ".requires_grad", requires_grad_ ? "true" : "false", requires_grad ? "true" : "false");
+  }
+  if (const auto dim = impl.dim(); dim != dim_) {
+    return fail(failure, ".dim()", failure ? std::to_string(dim_) : "", failure ? std::to_string(dim) : "");
+  }
+  return dimensions_.empty() || holds_layout(impl, failure);
+}
+
+bool TensorGuard::holds_layout(const c10::TensorImpl& impl, GuardFailure* failure) const {
+  const auto sizes = impl.sizes();
+  const auto strides = impl.strides();
+  for (std::size_t i = 0; i < dimensions_.size(); ++i) {
+    const std::int64_t size = dimensions_[i].size;
+    if (size == kVaries || size == sizes[i]) continue;
+    return failure && fail(failure, fmt::format(".size({})", i), std::to_string(size), std::to_string(sizes[i]));
+  }
+  for (std::size_t i = 0; i < dimensions_.size(); ++i) {
+    const Dimension& dimension = dimensions_[i];
+    const std::int64_t stride =
+        dimension.follows < 0 ? dimension.stride : strides[dimension.follows] * sizes[dimension.follows];
+    if (stride == strides[i]) continue;
+    return failure && fail(failure, fmt::format(".stride({})", i), std::to_string(stride), std::to_string(strides[i]));
+  }
+  return true;
+}
+
+}  // namespace rehearse::compiler

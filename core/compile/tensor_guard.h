@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <rehearse/compile/guard_failure.h>
+
+namespace rehearse::compiler {
+
+// What an entry of the cache takes one tensor to be. Sizes that vary are guarded elsewhere, through their symbols.
+// Storage offset and data are not guarded.
+class TensorGuard {
+ public:
+  static constexpr std::int64_t kVaries = -1;
+
+  // Of `tensor` as it is. `varies`: for each dimension, whether its size may be another one; empty: none may.
+  // `by_sizes` off: sizes and strides are of no interest, only how many there are.
+  TensorGuard(const at::Tensor& tensor, std::string source, const std::vector<bool>& varies = {}, bool by_sizes = true);
+
+  // Fills `failure`, when it is given, with the first thing that differs.
+  bool holds(const at::Tensor& tensor, GuardFailure* failure = nullptr) const;
+
+  const std::string& source() const noexcept { return source_; }
+  void set_line(std::string line) { line_ = std::move(line); }
+
+ private:
+  struct Dimension {
+    std::int64_t size;     // kVaries: not guarded here
+    std::int64_t stride;   // where follows < 0
+    std::int32_t follows;  // the dimension of which this stride is stride times size; -1: none
+  };
+
+  bool holds_layout(const c10::TensorImpl& impl, GuardFailure* failure) const;
+  bool fail(GuardFailure* failure, const std::string& field, std::string expected, std::string found) const;
+
+  std::uint64_t key_set_;
+  c10::Device device_;
+  c10::ScalarType dtype_;
+  bool requires_grad_;
+  std::int64_t dim_;
+  std::vector<Dimension> dimensions_;  // none where sizes are of no interest
+  std::string source_;
+  std::string line_;
+};
+
+}  // namespace rehearse::compiler
