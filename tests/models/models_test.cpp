@@ -8,6 +8,7 @@
 
 #include "models/attention.h"
 #include "models/custom.h"
+#include "models/symbols.h"
 #include "models/toy.h"
 
 // Contract: the models have the parameters, by name and bytes, of those that they stand for.
@@ -79,6 +80,28 @@ TEST(Models, NormedAttention_AttendsOverTime) {
   EXPECT_TRUE(at::equal(after[0], before[0]));
   EXPECT_TRUE(at::equal(after[1][0], before[1][0]));
   EXPECT_FALSE(at::equal(after[1][2], before[1][2]));
+}
+
+TEST(Models, SymbolSplitting_TakesAnyBatch) {
+  SymbolSplitting model;
+  EXPECT_EQ(parameter_bytes(*model), (Sizes{{"weight1", 1'048'576}, {"weight2", 1'048'576}}));
+  for (const std::int64_t batch : {0, 1, 20}) {
+    EXPECT_EQ(model(at::ones({batch, 512})).sizes(), (at::IntArrayRef{2 * batch, 512}));
+  }
+}
+
+TEST(Models, NonzeroSplitting_WeighsWithThePlaces) {
+  NonzeroSplitting model;
+  const auto x = at::randn({2, 512});
+  const auto once = model(x, at::tensor({7, 0, 0, 0}));                    // place 0
+  EXPECT_TRUE(at::equal(model(x, at::tensor({0, 12, 0, 11})), once * 6));  // places 1 and 3
+  EXPECT_TRUE(at::equal(model(x, at::tensor({0, 0})), once * 0));
+}
+
+TEST(Models, TwoLinearsAndRandomProduct_HaveTheSeedsShapes) {
+  EXPECT_EQ(TwoLinears()(at::ones({2, 3, 768})).sizes(), (at::IntArrayRef{2, 3, 768}));
+  EXPECT_TRUE(RandomProduct()->parameters().empty());
+  EXPECT_EQ(RandomProduct()().sizes(), (at::IntArrayRef{3}));
 }
 
 }  // namespace

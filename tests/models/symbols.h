@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/modules/linear.h>
+
+// Models of PyTorch's DDPOptimizer tests in which symbols cross a cut.
+namespace rehearse::test {
+
+// test_symbol_splitting: twice the batch goes from one product to the next. Each weight is 1 MiB.
+struct SymbolSplittingImpl : torch::nn::Module {
+  SymbolSplittingImpl()
+      : weight1(register_parameter("weight1", at::randn({512, 512}))),
+        weight2(register_parameter("weight2", at::randn({512, 512}))) {}
+
+  // x: [batch, 512]; returns [2 * batch, 512].
+  at::Tensor forward(const at::Tensor& x) {
+    const auto twice = at::cat({x, x});
+    const auto y = at::matmul(twice, weight1);
+    return twice + at::matmul(y, weight2);
+  }
+
+  at::Tensor weight1, weight2;
+};
+TORCH_MODULE(SymbolSplitting);
+
+// test_unbacked_symbol_splitting_no_binding: the places of nonzero items cross the cut, and no node gives their number.
+struct NonzeroSplittingImpl : torch::nn::Module {
+  NonzeroSplittingImpl()
+      : weight1(register_parameter("weight1", at::randn({512, 512}))),
+        weight2(register_parameter("weight2", at::randn({512, 512}))) {}
+
+  // x: [batch, 512]; y: numbers in one dimension; returns [2 * batch, 512].
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& y) {
+    const auto places = y.nonzero();
+    const auto twice = at::cat({x, x});
+    const auto first = at::matmul(twice, weight1);
+    return (twice + at::matmul(first, weight2)) * (places + 1).sum();
+  }
+
+  at::Tensor weight1, weight2;
+};
+TORCH_MODULE(NonzeroSplitting);
+
+// test_ddp_optimizer_inductor_strides_dont_specialize: what crosses the cut has strides with a symbol.
+struct TwoLinearsImpl : torch::nn::Module {
+  TwoLinearsImpl()
+      : fc_0(register_module("fc_0", torch::nn::Linear(768, 768))),
+        fc_1(register_module("fc_1", torch::nn::Linear(768, 768))) {}
+
+  // x: [batch, length, 768]; returns the same.
+  at::Tensor forward(const at::Tensor& x) { return fc_1(fc_0(x)); }
+
+  torch::nn::Linear fc_0, fc_1;
+};
+TORCH_MODULE(TwoLinears);
+
+// test_issue90375: no parameters and no inputs.
+struct RandomProductImpl : torch::nn::Module {
+  at::Tensor forward() { return at::randn(3) * at::randn(3); }
+};
+TORCH_MODULE(RandomProduct);
+
+}  // namespace rehearse::test
