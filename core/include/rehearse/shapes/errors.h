@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include <rehearse/exec/call_site.h>
+
+namespace rehearse::shapes {
+
+// What all errors of this room have in common. what() is complete by itself.
+class ShapeError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A number in an expression does not fit into 64 bits.
+class OverflowError : public ShapeError {
+ public:
+  using ShapeError::ShapeError;
+};
+
+// A division or remainder by the number 0.
+class DivisionByZero : public ShapeError {
+ public:
+  using ShapeError::ShapeError;
+};
+
+// An expression passes kMaxTerms, kMaxWeight or kMaxDepth of expr.h.
+class ExpressionTooLarge : public ShapeError {
+ public:
+  using ShapeError::ShapeError;
+};
+
+// The program must know now what is known only when it runs with real data: a condition on a size such as that of
+// nonzero()'s result, or its value. what() names the condition, the user's line and what to do.
+class DataDependentError : public ShapeError {
+ public:
+  // `asked`: the condition or the expression. `made`: where its unbacked symbols came into being, in words.
+  DataDependentError(std::string asked, const std::string& made, exec::CallSite where);
+
+  const std::string& asked() const noexcept { return asked_; }
+  const exec::CallSite& where() const noexcept { return where_; }
+
+ private:
+  std::string asked_;
+  exec::CallSite where_;
+};
+
+// A deferred fact turned out to be false, or what is asserted can never hold.
+class AssertionError : public ShapeError {
+ public:
+  using ShapeError::ShapeError;
+};
+
+}  // namespace rehearse::shapes

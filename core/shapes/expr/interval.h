@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+#include <rehearse/shapes/range.h>
+
+// Arithmetic of ranges: each result holds what the operation gives for all values within. The ends of 64 bits are
+// infinite; what does not fit into 64 bits is taken for infinite too, as evaluating it is an error anyway.
+namespace rehearse::shapes::interval {
+
+Range add(const Range& left, const Range& right);
+Range multiply(const Range& left, const Range& right);
+Range power(const Range& base, std::int64_t exponent);
+Range floordiv(const Range& dividend, const Range& divisor);
+Range mod(const Range& dividend, const Range& divisor);
+
+std::int64_t negate(std::int64_t bound);
+std::int64_t ceildiv_lower(std::int64_t lower, std::int64_t divisor);   // divisor > 0
+std::int64_t floordiv_upper(std::int64_t upper, std::int64_t divisor);  // divisor > 0
+
+}  // namespace rehearse::shapes::interval
