@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/fake/fake_impl.h"
+
+#include <utility>
+
+#include <c10/core/WrapDimMinimal.h>
+
+namespace rehearse::capture {
+namespace {
+
+c10::DispatchKeySet keys_of(const TensorSpec& spec) {
+  const c10::DispatchKey backend = c10::computeDispatchKey(spec.dtype, c10::kStrided, spec.device);
+  c10::DispatchKeySet keys{backend, c10::DispatchKey::Fake};
+  if (spec.is_conj) keys = keys.add(c10::DispatchKey::Conjugate);
+  if (spec.is_neg) keys = keys.add(c10::DispatchKey::Negative);
+  return keys;
+}
+
+std::vector<std::int64_t> numbers(c10::SymIntArrayRef values, const char* what) {
+  std::vector<std::int64_t> result;
+  result.reserve(values.size());
+  for (const c10::SymInt& value : values) result.push_back(value.guard_int(what, 0));
+  return result;
+}
+
+}  // namespace
+
+FakeImpl::FakeImpl(c10::Storage storage, const TensorSpec& spec, std::uint64_t id)
+    : TensorImpl(std::move(storage), keys_of(spec), c10::scalarTypeToTypeMeta(spec.dtype)), id_(id) {
+  device_opt_ = spec.device;
+  set_geometry(spec.sizes, spec.strides, spec.storage_offset);
+  if (spec.is_wrapped_number) set_wrapped_number(true);
+}
+
+void FakeImpl::set_geometry(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, const c10::SymInt& storage_offset) {
+  const auto plain_sizes = c10::asIntArrayRefSlowOpt(sizes);
+  const auto plain_strides = c10::asIntArrayRefSlowOpt(strides);
+  if (has_symbolic_sizes_strides_ || !plain_sizes || !plain_strides || storage_offset.is_heap_allocated()) {
+    // As a symbolic tensor: also the plain numbers of one that was symbolic before, for TensorImpl has no way back.
+    set_sizes_and_strides(sizes, strides, storage_offset);
+    return;
+  }
+  set_sizes_and_strides(*plain_sizes, *plain_strides, storage_offset.as_int_unchecked());
+}
+
+std::int64_t FakeImpl::size_custom(std::int64_t dim) const {
+  return sym_sizes()[c10::maybe_wrap_dim(dim, this->dim(), false)].guard_int("Tensor::size", 0);
+}
+
+c10::IntArrayRef FakeImpl::sizes_custom() const {
+  sizes_as_numbers_ = numbers(sym_sizes(), "Tensor::sizes");
+  return sizes_as_numbers_;
+}
+
+c10::IntArrayRef FakeImpl::strides_custom() const {
+  strides_as_numbers_ = numbers(sym_strides(), "Tensor::strides");
+  return strides_as_numbers_;
+}
+
+std::int64_t FakeImpl::numel_custom() const { return sym_numel().guard_int("Tensor::numel", 0); }
+
+std::int64_t FakeImpl::storage_offset_custom() const {
+  return sym_storage_offset().guard_int("Tensor::storage_offset", 0);
+}
+
+c10::intrusive_ptr<FakeImpl> FakeImpl::copy() const {
+  TensorSpec spec{sym_sizes().vec(), sym_strides().vec(), sym_storage_offset(), c10::typeMetaToScalarType(dtype()),
+                  device()};
+  auto made = c10::make_intrusive<FakeImpl>(storage_, spec, id_);
+  made->key_set_ = key_set_;
+  made->is_wrapped_number_ = is_wrapped_number_;
+  return made;
+}
+
+c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(const c10::VariableVersion& version,
+                                                                      bool allow_change) const {
+  auto made = copy();
+  made->set_version_counter(version);
+  made->set_allow_tensor_metadata_change(allow_change);
+  return made;
+}
+
+c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(c10::VariableVersion&& version,
+                                                                      bool allow_change) const {
+  auto made = copy();
+  made->set_version_counter(std::move(version));
+  made->set_allow_tensor_metadata_change(allow_change);
+  return made;
+}
+
+void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& impl) {
+  const auto* const source = dynamic_cast<const FakeImpl*>(impl.get());
+  TORCH_CHECK(source, "set_data: a fake tensor takes the data of another fake tensor, not of a real one");
+  copy_tensor_metadata(source, this, version_counter(), allow_tensor_metadata_change());
+  id_ = source->id_;
+}
+
+FakeImpl* fake_impl(const at::Tensor& tensor) {
+  c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
+  if (!tensor.defined() || !impl->key_set().has(c10::DispatchKey::Fake)) return nullptr;
+  return dynamic_cast<FakeImpl*>(impl);
+}
+
+}  // namespace rehearse::capture

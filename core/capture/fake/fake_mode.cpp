@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/capture/fake_mode.h>
+
+#include <utility>
+
+#include <c10/core/DispatchKeySet.h>
+
+#include <rehearse/exec/fiber_local.h>
+#include "capture/fake/fallback.h"
+
+namespace rehearse::capture {
+namespace {
+
+struct Innermost {
+  FakeMode* mode = nullptr;
+};
+const exec::FiberLocal<Innermost> innermost;
+
+}  // namespace
+
+FakeMode::FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* listener)
+    : shapes_(std::move(shapes)), listener_(listener) {
+  register_fake_fallback();
+}
+
+FakeMode* FakeMode::current() noexcept {
+  const Innermost* const found = innermost.find();
+  return found ? found->mode : nullptr;
+}
+
+FakeMode::Scope::Scope(FakeMode& mode)
+    : outer_(std::exchange(innermost->mode, &mode)), include_(c10::DispatchKey::Fake) {}
+
+FakeMode::Scope::~Scope() { innermost->mode = outer_; }
+
+FakeMode::Pause::Pause()
+    : exclude_(c10::DispatchKeySet(
+          {c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit, c10::DispatchKey::Functionalize})) {}
+
+at::Tensor FakeMode::fake_of(const at::Tensor& real) {
+  if (!real.defined() || is_fake(real)) return real;
+  if (listener_) return listener_->fake_of(real);
+  const auto found = stands_.find(real.unsafeGetTensorImpl());
+  if (found != stands_.end()) return found->second.fake;
+  TensorSpec spec = spec_of(real);
+  const c10::StorageImpl* const storage = real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr;
+  at::Tensor& of_storage = storages_[storage];
+  at::Tensor fake = make_fake(spec, storage ? of_storage : at::Tensor());
+  if (!of_storage.defined()) of_storage = fake;
+  stands_.emplace(real.unsafeGetTensorImpl(), Stand{real, fake});
+  return fake;
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/capture/fake_tensor.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include <c10/core/StorageImpl.h>
+
+#include <rehearse/exec/fiber_local.h>
+#include "capture/fake/fake_impl.h"
+
+namespace rehearse::capture {
+namespace {
+
+struct Identities {
+  std::uint64_t last = 0;
+};
+const exec::FiberLocal<Identities> identities;
+
+// In bytes, up to the last element.
+c10::SymInt storage_size(const TensorSpec& spec) {
+  const std::int64_t item = static_cast<std::int64_t>(c10::elementSize(spec.dtype));
+  c10::SymInt last = spec.storage_offset;
+  for (std::size_t d = 0; d < spec.sizes.size(); ++d) {
+    const auto size = spec.sizes[d].maybe_as_int();
+    if (size == 0) return 0;
+    if (size != 1) last += (spec.sizes[d] - 1) * spec.strides[d];
+  }
+  return (last + 1) * item;
+}
+
+c10::Storage new_storage(const TensorSpec& spec) {
+  auto impl = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), storage_size(spec),
+                                                    c10::DataPtr(nullptr, spec.device), nullptr, false);
+  impl->release_data_and_set_meta_custom_data_ptr_error_msg_(kDataAccessMessage);
+  return c10::Storage(std::move(impl));
+}
+
+}  // namespace
+
+std::vector<c10::SymInt> contiguous_strides(c10::ArrayRef<c10::SymInt> sizes) {
+  std::vector<c10::SymInt> strides(sizes.size(), c10::SymInt(1));
+  c10::SymInt step = 1;
+  for (std::size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = step;
+    const auto plain = sizes[d].maybe_as_int();
+    if (!plain || *plain > 1) step = step * sizes[d];
+  }
+  return strides;
+}
+
+TensorSpec spec_of(const at::Tensor& tensor) {
+  return TensorSpec{.sizes = tensor.sym_sizes().vec(),
+                    .strides = tensor.sym_strides().vec(),
+                    .storage_offset = tensor.sym_storage_offset(),
+                    .dtype = tensor.scalar_type(),
+                    .device = tensor.device(),
+                    .requires_grad = tensor.requires_grad(),
+                    .is_wrapped_number = tensor.unsafeGetTensorImpl()->is_wrapped_number(),
+                    .is_conj = tensor.is_conj(),
+                    .is_neg = tensor.is_neg()};
+}
+
+at::Tensor make_fake(const TensorSpec& spec, const at::Tensor& alias_of) {
+  c10::Storage storage = alias_of.defined() ? alias_of.storage() : new_storage(spec);
+  at::Tensor made(c10::make_intrusive<FakeImpl>(std::move(storage), spec, ++identities->last));
+  if (spec.requires_grad) made.set_requires_grad(true);
+  return made;
+}
+
+bool is_fake(const at::Tensor& tensor) { return fake_impl(tensor) != nullptr; }
+
+std::uint64_t fake_id(const at::Tensor& fake) {
+  const FakeImpl* const impl = fake_impl(fake);
+  if (!impl) throw std::invalid_argument("fake_id: the tensor is a real one; ask is_fake() first");
+  return impl->id();
+}
+
+bool share_storage(const at::Tensor& left, const at::Tensor& right) {
+  return left.has_storage() && right.has_storage() &&
+         left.storage().unsafeGetStorageImpl() == right.storage().unsafeGetStorageImpl();
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/fake/fallback.h"
+
+#include <memory>
+#include <utility>
+
+#include <ATen/core/List.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <torch/library.h>
+
+#include <rehearse/capture/fake_errors.h>
+#include <rehearse/capture/fake_mode.h>
+#include "capture/fake/call.h"
+#include "capture/fake/fake_impl.h"
+#include "capture/fake/infer.h"
+
+namespace rehearse::capture {
+namespace {
+
+using torch::jit::Stack;
+
+template <class Item>
+c10::List<Item> list_of_fakes(FakeMode& mode, const c10::List<Item>& items) {
+  c10::List<Item> fakes;
+  fakes.reserve(items.size());
+  for (const Item& item : items) {
+    if constexpr (std::is_same_v<Item, at::Tensor>) {
+      fakes.push_back(mode.fake_of(item));
+    } else {
+      fakes.push_back(item ? std::optional(mode.fake_of(*item)) : std::nullopt);
+    }
+  }
+  return fakes;
+}
+
+bool is_real(const at::Tensor& tensor) { return tensor.defined() && !is_fake(tensor); }
+
+bool has_real(const c10::IValue& value) {
+  bool found = false;
+  for_each_tensor(value, [&](const at::Tensor& tensor) { found = found || is_real(tensor); });
+  return found;
+}
+
+c10::IValue with_fakes(FakeMode& mode, const c10::IValue& value) {
+  if (value.isTensor()) return mode.fake_of(value.toTensor());
+  if (!value.isList() || !has_real(value)) return value;
+  if (value.isTensorList()) return list_of_fakes(mode, value.toTensorList());
+  return list_of_fakes(mode, value.toOptionalTensorList());
+}
+
+at::Tensor result_tensor(const TensorSpec& spec, const at::Tensor& alias_of) { return make_fake(spec, alias_of); }
+
+// What return `i` gives; for an argument that is returned, the fake that stands for it.
+c10::IValue result_of(const Call& call, std::size_t i, const Output& output) {
+  const ReturnFacts& facts = call.facts.returns[i];
+  const auto* const spec = std::get_if<TensorSpec>(&output.value);
+  if (facts.is_argument) {
+    const c10::IValue& argument = call.arguments[*facts.alias_of];
+    if (spec) fake_impl(argument.toTensor())->set_geometry(spec->sizes, spec->strides, spec->storage_offset);
+    return argument;
+  }
+  const bool is_view = facts.alias_of && call.arguments[*facts.alias_of].isTensor();
+  const at::Tensor alias_of = is_view ? call.tensor(*facts.alias_of) : at::Tensor();
+  if (spec) return result_tensor(*spec, alias_of);
+  if (const auto* const specs = std::get_if<std::vector<TensorSpec>>(&output.value)) {
+    c10::List<at::Tensor> list;
+    for (const TensorSpec& item : *specs) list.push_back(result_tensor(item, alias_of));
+    return list;
+  }
+  if (const auto* const other = std::get_if<c10::IValue>(&output.value)) return *other;
+  return at::Tensor();
+}
+
+void run_on_fakes(FakeMode& mode, const OperatorFacts& facts, Stack& stack) {
+  const std::size_t first = stack.size() - facts.arguments;
+  Stack arguments;
+  arguments.reserve(facts.arguments);
+  for (std::size_t i = first; i < stack.size(); ++i) arguments.push_back(with_fakes(mode, stack[i]));
+  const Call call{facts, arguments, mode};
+  const Outputs outputs = infer(call);
+  Stack results;
+  results.reserve(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back(result_of(call, i, outputs[i]));
+  if (mode.listener()) mode.listener()->on_operator(facts.handle, arguments, results);
+  for (std::size_t i = 0; i < results.size(); ++i) {  // an argument is given back as the object that came
+    if (facts.returns[i].is_argument) results[i] = stack[first + *facts.returns[i].alias_of];
+  }
+  stack.resize(first);
+  for (c10::IValue& result : results) stack.push_back(std::move(result));
+}
+
+void fake_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  FakeMode* const mode = FakeMode::current();
+  if (!mode) throw FakeOutsideMode(c10::toString(op.operator_name()), exec::CallSite::capture());
+  const OperatorFacts& facts = facts_of(op);
+  if (facts.is_composite) {  // its parts come back to this function
+    op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), stack);
+    return;
+  }
+  run_on_fakes(*mode, facts, *stack);
+}
+
+}  // namespace
+
+void register_fake_fallback() {
+  // Left in place at exit: LibTorch's dispatcher may be gone before it.
+  static const auto* const library = [] {
+    auto made = std::make_unique<torch::Library>(torch::Library::IMPL, "_", c10::DispatchKey::Fake, __FILE__, __LINE__);
+    made->fallback(torch::CppFunction::makeFromBoxedFunction<&fake_fallback>());
+    return made.release();
+  }();
+  static_cast<void>(library);
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/fake/rules.h"
+
+#include <unordered_map>
+
+#include "capture/fake/rule_tables.h"
+
+namespace rehearse::capture {
+
+Rule find_rule(std::string_view name) {
+  static const std::unordered_map<std::string_view, Rule> rules = [] {
+    std::unordered_map<std::string_view, Rule> all;
+    for (const RuleTable table : {data_rules()}) all.insert(table.begin(), table.end());
+    return all;
+  }();
+  const auto found = rules.find(name);
+  return found == rules.end() ? nullptr : found->second;
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/capture/fake_tensor.h>
+
+#include <sstream>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/capture/fake_errors.h>
+#include <rehearse/capture/fake_mode.h>
+
+namespace rehearse::capture::test {
+namespace {
+
+TensorSpec float_spec(std::vector<c10::SymInt> sizes) {
+  TensorSpec spec;
+  spec.strides = contiguous_strides(sizes);
+  spec.sizes = std::move(sizes);
+  return spec;
+}
+
+TEST(FakeTensor, Terabyte_HasSizesAndNoMemory) {
+  const at::Tensor fake = make_fake(float_spec({1 << 20, 1 << 18}));
+  EXPECT_EQ(fake.sizes(), at::IntArrayRef({1 << 20, 1 << 18}));
+  EXPECT_EQ(fake.strides(), at::IntArrayRef({1 << 18, 1}));
+  EXPECT_EQ(fake.storage().nbytes(), std::size_t{1} << 40);
+  EXPECT_TRUE(is_fake(fake));
+  EXPECT_FALSE(is_fake(at::zeros({2})));
+  EXPECT_FALSE(is_fake({}));
+}
+
+TEST(FakeTensor, Operators_GiveFakesOfEagerSizes) {
+  FakeMode mode(nullptr);
+  const at::Tensor weight = at::ones({3, 5}).requires_grad_();
+  const auto version = weight._version();
+  FakeMode::Scope scope(mode);
+  const at::Tensor x = make_fake(float_spec({1 << 20, 5}));
+  const at::Tensor y = at::linear(x, weight).relu();
+  EXPECT_TRUE(is_fake(y));
+  EXPECT_EQ(y.sizes(), at::IntArrayRef({1 << 20, 3}));
+  EXPECT_TRUE(y.requires_grad());
+  EXPECT_EQ(weight._version(), version);
+  EXPECT_TRUE(is_fake(at::zeros({4})));
+}
+
+TEST(FakeTensor, Views_ShareTheirBasesStorage) {
+  FakeMode mode(nullptr);
+  FakeMode::Scope scope(mode);
+  const at::Tensor x = make_fake(float_spec({4, 6}));
+  for (const at::Tensor& view : x.split(4, 1)) EXPECT_TRUE(share_storage(view, x));
+  EXPECT_TRUE(share_storage(x.t(), x));
+  EXPECT_TRUE(share_storage(x.select(0, 1), x));
+  EXPECT_EQ(x.select(0, 1).storage_offset(), 6);
+  EXPECT_FALSE(share_storage(x.t().contiguous(), x));
+  EXPECT_FALSE(share_storage(x.relu(), x));
+}
+
+TEST(FakeTensor, InPlace_GivesTheArgumentItself) {
+  FakeMode mode(nullptr);
+  FakeMode::Scope scope(mode);
+  at::Tensor x = make_fake(float_spec({4, 6}));
+  const auto id = fake_id(x);
+  EXPECT_TRUE(x.add_(1).is_same(x));
+  EXPECT_EQ(fake_id(x), id);
+  EXPECT_NE(fake_id(x.add(1)), id);
+  EXPECT_EQ(fake_id(x.tensor_data()), id);
+  x.t_();
+  EXPECT_EQ(x.sizes(), at::IntArrayRef({6, 4}));
+  EXPECT_EQ(x.strides(), at::IntArrayRef({1, 6}));
+  EXPECT_THROW(x.add_(at::ones({7, 7})), c10::Error);
+}
+
+TEST(FakeTensor, SameRealTensor_IsTheSameFake) {
+  FakeMode mode(nullptr);
+  const at::Tensor base = at::ones({2, 3});
+  const at::Tensor row = base[1];
+  EXPECT_EQ(fake_id(mode.fake_of(base)), fake_id(mode.fake_of(base)));
+  EXPECT_TRUE(share_storage(mode.fake_of(row), mode.fake_of(base)));
+  EXPECT_EQ(mode.fake_of(row).storage_offset(), 3);
+}
+
+TEST(FakeTensor, WrappedNumber_StaysOne) {
+  FakeMode mode(nullptr);
+  FakeMode::Scope scope(mode);
+  const at::Tensor x = make_fake(float_spec({4})).to(at::kHalf);
+  EXPECT_EQ((x * 2.5).scalar_type(), at::kHalf);
+  EXPECT_EQ(at::where(x > 0, x, 1.0).scalar_type(), at::kHalf);
+}
+
+TEST(FakeTensorData, Reads_AreTypedErrors) {
+  FakeMode mode(nullptr);
+  FakeMode::Scope scope(mode);
+  const at::Tensor x = make_fake(float_spec({1}));
+  EXPECT_THROW(static_cast<void>(x.item<float>()), DataDependentRead);
+  EXPECT_THROW(at::is_nonzero(x), DataDependentRead);
+  EXPECT_THROW(at::equal(x, x + 1), DataDependentRead);
+  EXPECT_THROW(at::nonzero(x), DataDependentRead);
+  EXPECT_TRUE(at::equal(x, x));
+  EXPECT_FALSE(at::equal(x, at::zeros({2})));
+}
+
+TEST(FakeTensorData, Memory_IsATypedError) {
+  FakeMode mode(nullptr);
+  FakeMode::Scope scope(mode);
+  const at::Tensor x = make_fake(float_spec({2}));
+  EXPECT_THROW(with_typed_errors([&] { x.data_ptr<float>(); }), DataAccess);
+  EXPECT_THROW(with_typed_errors([&] { x.const_data_ptr(); }), DataAccess);
+  EXPECT_THROW(with_typed_errors([&] { x.accessor<float, 1>(); }), DataAccess);
+  EXPECT_THROW(with_typed_errors([&] { at::tensor({1.0, 2.0}); }), DataAccess);
+  std::ostringstream out;
+  EXPECT_THROW(with_typed_errors([&] { out << x; }), DataAccess);
+  EXPECT_THROW(with_typed_errors([] { throw std::runtime_error("another"); }), std::runtime_error);
+}
+
+TEST(FakeTensorData, OutsideOfItsMode_IsATypedError) {
+  FakeMode mode(nullptr);
+  at::Tensor x;
+  {
+    FakeMode::Scope scope(mode);
+    x = make_fake(float_spec({2}));
+  }
+  EXPECT_EQ(FakeMode::current(), nullptr);
+  EXPECT_THROW(x + 1, FakeOutsideMode);
+  EXPECT_EQ(at::ones({2}).sum().item<float>(), 2.0F);
+}
+
+TEST(FakeTensorData, Pause_ComputesInsideOfAScope) {
+  FakeMode mode(nullptr);
+  FakeMode::Scope scope(mode);
+  const FakeMode::Pause pause;
+  EXPECT_EQ(at::ones({2}).sum().item<float>(), 2.0F);
+}
+
+}  // namespace
+}  // namespace rehearse::capture::test
