@@ -88,17 +88,35 @@ bool is_unbacked(std::string_view symbol) noexcept {
   return symbol.substr(0, letters) == "u" || symbol.substr(0, letters) == "zuf";
 }
 
+std::string Origin::trace() const {
+  if (!stack_trace.empty()) return stack_trace;
+  const std::vector<exec::Frame> frames = site.user_frames();  // innermost first
+  std::string text;
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    if (frame->file.empty()) continue;
+    text += "File \"" + frame->file + "\", line " + std::to_string(frame->line) + ", in " + frame->function + "\n";
+  }
+  return text;
+}
+
+bool operator==(const Origin& left, const Origin& right) {
+  if (left.nn_module_stack != right.nn_module_stack || left.torch_fn != right.torch_fn) return false;
+  const bool same_site = left.stack_trace == right.stack_trace && left.site == right.site;
+  return same_site || left.trace() == right.trace();
+}
+
 std::string Origin::source_line() const {
   // Frames are `File "<path>", line <n>, in <function>`; the last one is the innermost.
-  const std::size_t frame = stack_trace.rfind("File \"");
+  const std::string frames = trace();
+  const std::size_t frame = frames.rfind("File \"");
   if (frame == std::string::npos) return "";
   const std::size_t path = frame + 6;
-  const std::size_t path_end = stack_trace.find("\", line ", path);
+  const std::size_t path_end = frames.find("\", line ", path);
   if (path_end == std::string::npos) return "";
   const std::size_t line = path_end + 8;
   std::size_t line_end = line;
-  while (line_end < stack_trace.size() && std::isdigit(static_cast<unsigned char>(stack_trace[line_end]))) ++line_end;
-  return stack_trace.substr(path, path_end - path) + ":" + stack_trace.substr(line, line_end - line);
+  while (line_end < frames.size() && std::isdigit(static_cast<unsigned char>(frames[line_end]))) ++line_end;
+  return frames.substr(path, path_end - path) + ":" + frames.substr(line, line_end - line);
 }
 
 std::string Origin::module_path() const {

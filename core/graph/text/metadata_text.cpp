@@ -138,7 +138,7 @@ Dict to_dict(const Metadata& meta) {
   }
   if (meta.ddp_ignored) dict.emplace_back("ddp_ignored", true);
   if (meta.origin) {
-    dict.emplace_back("origin", Dict{{"stack_trace", meta.origin->stack_trace},
+    dict.emplace_back("origin", Dict{{"stack_trace", meta.origin->trace()},
                                      {"nn_module_stack", meta.origin->nn_module_stack},
                                      {"torch_fn", meta.origin->torch_fn}});
   }

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include <rehearse/exec/call_site.h>
 #include <rehearse/graph/argument.h>
 
 namespace rehearse::graph {
@@ -95,10 +96,13 @@ struct Origin {
   std::string stack_trace;      // Python's or ours, innermost frame last: `File "x.py", line 5, in forward\n    code`
   std::string nn_module_stack;  // the modules around it, outermost first, `key,path,type` each, joined by ';'
   std::string torch_fn;         // the function that was called there
+  // Of what was captured here: in place of a stack trace, which is made of it when it is asked for (milliseconds).
+  exec::CallSite site = {};
 
+  std::string trace() const;        // the stack trace, or that of `site`
   std::string source_line() const;  // `x.py:5` of the innermost frame; empty when unknown
   std::string module_path() const;  // `encoder.layer.0` of the innermost module; empty when unknown
-  bool operator==(const Origin&) const = default;
+  friend bool operator==(const Origin& left, const Origin& right);  // by trace()
 };
 
 // What is known about a node. Copies share value and origin, which never change once set.
