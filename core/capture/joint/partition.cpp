@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <rehearse/capture/joint_partition.h>
+#include <rehearse/graph/dead_code.h>
+#include <rehearse/graph/errors.h>
+
+#include "capture/joint/subgraph_copy.h"
+
+namespace rehearse::capture {
+namespace {
+
+using graph::Argument;
+using graph::List;
+using graph::Node;
+using graph::Op;
+
+bool is_number(const Node& node) {
+  if (node.meta().value == nullptr) {
+    throw graph::GraphError(node.name(), "meta.value",
+                            "is unknown, and the backward uses the node: it must say whether that is a tensor");
+  }
+  return node.meta().value->scalar() != nullptr;
+}
+
+// The nodes of a joint graph by the side on which they run.
+struct Sides {
+  std::vector<const Node*> inputs, tangents;
+  std::vector<const Node*> forward, backward;  // without placeholders
+  List values, gradients;
+
+  explicit Sides(const JointGraph& joint) {
+    bool in_backward = false;
+    for (const Node& node : joint.module->graph()) {
+      in_backward |= &node == joint.backward_begin;
+      if (node.op() == Op::Output) continue;
+      if (node.op() == Op::Placeholder) {
+        (inputs.size() < joint.inputs ? inputs : tangents).push_back(&node);
+      } else {
+        (in_backward ? backward : forward).push_back(&node);
+      }
+    }
+    const Node* output = joint.module->graph().output_node();
+    const List* items = output != nullptr && output->args().size() == 1 ? output->args()[0].get_if<List>() : nullptr;
+    const std::size_t gradients_wanted = joint.tangents.empty() ? 0 : joint.inputs;
+    if (items == nullptr || items->size() != joint.values + gradients_wanted ||
+        tangents.size() != joint.tangents.size() || inputs.size() != joint.inputs) {
+      throw graph::GraphError("output", "args[0]", "must list a joint graph's values, then a gradient for each input");
+    }
+    values.assign(items->begin(), items->begin() + static_cast<std::ptrdiff_t>(joint.values));
+    gradients.assign(items->begin() + static_cast<std::ptrdiff_t>(joint.values), items->end());
+  }
+};
+
+// What the live part of the backward takes from the forward, in the graph's order.
+struct Saved {
+  std::vector<const Node*> tensors, numbers;
+};
+
+// The backward with all of the forward as inputs, but for what it fetches by itself; then dead code tells what it
+// needs.
+Saved saved_of(const JointGraph& joint, const Sides& sides) {
+  std::unordered_set<const Node*> needed;
+  const auto need = [&](Node& node) { needed.insert(&node); };
+  for (const Argument& gradient : sides.gradients) for_each_node(gradient, need);
+  for (auto node = sides.backward.rbegin(); node != sides.backward.rend(); ++node) {
+    if (!needed.contains(*node) && graph::is_pure(**node, *joint.module)) continue;
+    for (Node* input : (*node)->input_nodes()) needed.insert(input);
+  }
+  Saved saved;
+  const auto save = [&](const Node* node) {
+    if (needed.contains(node)) (is_number(*node) ? saved.numbers : saved.tensors).push_back(node);
+  };
+  for (const Node* node : sides.inputs) save(node);
+  for (const Node* node : sides.forward) {
+    if (node->op() != Op::GetAttr) save(node);
+  }
+  return saved;
+}
+
+std::shared_ptr<graph::GraphModule> forward_of(const JointGraph& joint, const Sides& sides, const Saved& saved) {
+  SubgraphCopy copy(*joint.module);
+  for (const Node* node : sides.inputs) copy.take_as_input(*node);
+  for (const Node* node : sides.forward) copy.take(*node);
+  List outputs = sides.values;
+  for (const auto* group : {&saved.tensors, &saved.numbers}) {
+    for (const Node* node : *group) outputs.emplace_back(const_cast<Node*>(node));
+  }
+  copy.return_list(outputs);
+  graph::eliminate_dead_code(*copy.module());
+  return copy.module();
+}
+
+std::shared_ptr<graph::GraphModule> backward_of(const JointGraph& joint, const Sides& sides, const Saved& saved) {
+  SubgraphCopy copy(*joint.module);
+  for (const auto* group : {&saved.tensors, &saved.numbers, &sides.tangents}) {
+    for (const Node* node : *group) copy.take_as_input(*node);
+  }
+  for (const Node* node : sides.backward) {
+    const auto& inputs = node->input_nodes();
+    const bool has_inputs = std::all_of(inputs.begin(), inputs.end(), [&](const Node* input) {
+      return copy.has(*input) || input->op() == Op::GetAttr;
+    });
+    if (has_inputs) copy.take(*node);  // else it is dead: what it uses is not saved
+  }
+  copy.return_list(sides.gradients);
+  graph::eliminate_dead_code(*copy.module());
+  return copy.module();
+}
+
+// For each gradient the tangents that reach it.
+std::vector<std::vector<std::size_t>> gradient_tangents(const Sides& sides) {
+  std::unordered_map<const Node*, std::set<std::size_t>> reached;
+  for (std::size_t i = 0; i < sides.tangents.size(); ++i) reached[sides.tangents[i]] = {i};
+  for (const Node* node : sides.backward) {
+    std::set<std::size_t> mine;
+    for (const Node* input : node->input_nodes()) {
+      const auto found = reached.find(input);
+      if (found != reached.end()) mine.insert(found->second.begin(), found->second.end());
+    }
+    reached.emplace(node, std::move(mine));
+  }
+  std::vector<std::vector<std::size_t>> result;
+  for (const Argument& gradient : sides.gradients) {
+    auto& tangents = result.emplace_back();
+    if (const Node* node = gradient.node()) tangents.assign(reached[node].begin(), reached[node].end());
+  }
+  return result;
+}
+
+}  // namespace
+
+JointPartition partition_joint(const JointGraph& joint) {
+  const Sides sides(joint);
+  if (joint.tangents.empty()) return {.forward = forward_of(joint, sides, {})};
+  const Saved saved = saved_of(joint, sides);
+  return {.forward = forward_of(joint, sides, saved),
+          .backward = backward_of(joint, sides, saved),
+          .saved_tensors = saved.tensors.size(),
+          .saved_numbers = saved.numbers.size(),
+          .gradient_tangents = gradient_tangents(sides)};
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include "compile/aot/aot_program.h"
+
+namespace rehearse::compiler {
+
+// The step of autograd that a call of an AotProgram leaves behind. Its edges lead to the program's inputs, in order;
+// those that are no tensors, or require no gradient, have none.
+class AotNode : public torch::autograd::Node {
+ public:
+  AotNode(std::shared_ptr<const AotProgram> program, torch::autograd::edge_list&& edges);
+
+  // `results` of the forward: `values` values, then what is saved. Makes this node the history of the differentiable
+  // values and keeps what is saved, with its versions.
+  void record(std::vector<c10::IValue>& results, std::size_t values);
+
+  std::string name() const override { return "CompiledBackward(" + program_->name() + ")"; }
+  void release_variables() override;
+
+ protected:
+  // Gradients that depend on undefined tangents alone are undefined, as in eager; else those count as zeros. The
+  // gradients cannot be differentiated again: who tries gets an error.
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& tangents) override;
+
+ private:
+  std::vector<c10::IValue> unpack_saved();
+  at::Tensor tangent_as_recorded(std::size_t index, const at::Tensor& tangent) const;
+  torch::autograd::variable_list gradients_of(std::vector<c10::IValue> results, const std::vector<bool>& defined);
+
+  std::shared_ptr<const AotProgram> program_;
+  std::vector<torch::autograd::SavedVariable> tensors_;
+  std::vector<c10::IValue> numbers_;
+  bool released_ = false;
+};
+
+// A node for one call with these inputs.
+std::shared_ptr<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program,
+                                       const std::vector<c10::IValue>& inputs);
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/aot/aot_program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/clone.h>
+
+#include "compile/aot/aot_node.h"
+#include "compile/aot/below_autograd.h"
+
+namespace rehearse::compiler {
+namespace {
+
+bool requires_grad(const c10::IValue& value) {
+  return value.isTensor() && value.toTensor().defined() && value.toTensor().requires_grad();
+}
+
+std::optional<graph::Interpreter> interpreter_of(const std::shared_ptr<graph::GraphModule>& module) {
+  return module != nullptr ? std::optional<graph::Interpreter>(std::in_place, module) : std::nullopt;
+}
+
+std::vector<c10::IValue> run_below(const graph::Interpreter& graph, std::vector<c10::IValue> inputs) {
+  const BelowAutograd below;
+  return graph.run(std::move(inputs));
+}
+
+}  // namespace
+
+AotProgram::AotProgram(const capture::JointGraph& joint, const capture::JointPartition& partition, std::string name)
+    : name_(std::move(name)),
+      forward_(partition.forward),
+      backward_(interpreter_of(partition.backward)),
+      views_(interpreter_of(joint.views)),
+      values_(joint.values),
+      saved_tensors_(partition.saved_tensors),
+      tangents_(joint.tangents),
+      gradient_tangents_(partition.gradient_tangents),
+      outputs_(joint.outputs),
+      changed_inputs_(joint.changed_inputs) {}
+
+std::vector<c10::IValue> AotProgram::call(std::vector<c10::IValue> inputs) const {
+  const bool differentiate =
+      backward_.has_value() && at::GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(), requires_grad);
+  if (differentiate) {
+    std::vector<c10::IValue> values = run_and_record(inputs);
+    copy_back(inputs, values);
+    return outputs_of(inputs, std::move(values));
+  }
+  std::vector<c10::IValue> values = run_below(forward_, inputs);
+  values.resize(values_);
+  return outputs_of(inputs, std::move(values));
+}
+
+std::vector<c10::IValue> AotProgram::run_backward(std::vector<c10::IValue> inputs) const {
+  return run_below(*backward_, std::move(inputs));
+}
+
+std::vector<c10::IValue> AotProgram::run_and_record(const std::vector<c10::IValue>& inputs) const {
+  const auto node = make_aot_node(shared_from_this(), inputs);
+  std::vector<c10::IValue> working = inputs;
+  for (const capture::ChangedInput& changed : changed_inputs_) {
+    const BelowAutograd below;
+    working[changed.input] = at::clone(inputs[changed.input].toTensor());
+  }
+  std::vector<c10::IValue> results = run_below(forward_, std::move(working));
+  node->record(results, values_);
+  results.resize(values_);
+  return results;
+}
+
+void AotProgram::copy_back(const std::vector<c10::IValue>& inputs, const std::vector<c10::IValue>& values) const {
+  for (const capture::ChangedInput& changed : changed_inputs_) {
+    inputs[changed.input].toTensor().copy_(values[changed.value].toTensor());
+  }
+}
+
+std::vector<c10::IValue> AotProgram::outputs_of(const std::vector<c10::IValue>& inputs,
+                                                std::vector<c10::IValue> values) const {
+  std::vector<c10::IValue> views;
+  if (views_) {
+    std::vector<c10::IValue> sources = inputs;
+    sources.insert(sources.end(), values.begin(), values.end());
+    views = views_->run(std::move(sources));
+  }
+  std::vector<c10::IValue> outputs;
+  outputs.reserve(outputs_.size());
+  for (const capture::PartOutput& output : outputs_) {
+    using Kind = capture::PartOutput::Kind;
+    const auto& from = output.kind == Kind::Input ? inputs : output.kind == Kind::View ? views : values;
+    outputs.push_back(from[output.index]);
+  }
+  return outputs;
+}
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+
+#include <rehearse/capture/joint_graph.h>
+#include <rehearse/capture/joint_partition.h>
+#include <rehearse/graph/interpreter.h>
+
+namespace rehearse::compiler {
+
+// A part of a model that was cut into a forward and a backward, ready to run as one step of autograd: the leaves that
+// it takes as inputs get all their gradients when its backward ends. Never changes: calls and the nodes of autograd
+// that they leave share it, and fibers may run it at once.
+class AotProgram : public std::enable_shared_from_this<AotProgram> {
+ public:
+  // `name`: of the part, "submod_1". Throws GraphError as Interpreter does.
+  AotProgram(const capture::JointGraph& joint, const capture::JointPartition& partition, std::string name);
+
+  // One input for each placeholder; results as eager autograd would give them. Without gradient mode, or where nothing
+  // requires a gradient, no node of autograd is made.
+  std::vector<c10::IValue> call(std::vector<c10::IValue> inputs) const;
+
+  const std::string& name() const noexcept { return name_; }
+  std::size_t saved_tensors() const noexcept { return saved_tensors_; }
+  const std::vector<capture::Tangent>& tangents() const noexcept { return tangents_; }
+  const std::vector<std::vector<std::size_t>>& gradient_tangents() const noexcept { return gradient_tangents_; }
+
+  // Inputs: saved tensors, saved numbers, tangents. Gives the gradient of each input.
+  std::vector<c10::IValue> run_backward(std::vector<c10::IValue> inputs) const;
+
+ private:
+  std::vector<c10::IValue> run_and_record(const std::vector<c10::IValue>& inputs) const;
+  void copy_back(const std::vector<c10::IValue>& inputs, const std::vector<c10::IValue>& values) const;
+  std::vector<c10::IValue> outputs_of(const std::vector<c10::IValue>& inputs, std::vector<c10::IValue> values) const;
+
+  std::string name_;
+  graph::Interpreter forward_;
+  std::optional<graph::Interpreter> backward_, views_;
+  std::size_t values_, saved_tensors_;
+  std::vector<capture::Tangent> tangents_;
+  std::vector<std::vector<std::size_t>> gradient_tangents_;
+  std::vector<capture::PartOutput> outputs_;
+  std::vector<capture::ChangedInput> changed_inputs_;
+};
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+
+#include <rehearse/graph/graph_module.h>
+
+namespace rehearse::shapes {
+class ShapeEnv;
+}
+
+// Forward and backward of a captured graph as one graph below autograd: what PyTorch calls the joint graph
+// (torch/_functorch/_aot_autograd), but without functionalization: in-place operators stay, and order counts.
+namespace rehearse::capture {
+
+// Where an output of the captured graph comes from once its operators have run below autograd.
+struct PartOutput {
+  enum class Kind {
+    Value,  // values[index], a tensor of its own or a number
+    Input,  // input #index itself
+    View,   // output #index of JointGraph::views
+  };
+  Kind kind = Kind::Value;
+  std::size_t index = 0;
+};
+
+// An input that is part of the derivative and changed in place: the forward works on a copy of it, and its new
+// contents, values[value], are copied into the caller's tensor under autograd.
+struct ChangedInput {
+  std::size_t input = 0;
+  std::size_t value = 0;
+};
+
+// The gradient of values[value], an input of the backward.
+struct Tangent {
+  std::size_t value = 0;
+  // How it lies in memory while it is recorded: dimensions from the outermost to the innermost, without gaps. Operators
+  // were chosen for that (a view, not a copy).
+  std::vector<std::int64_t> dim_order;
+};
+
+struct JointGraph {
+  // Placeholders: one for each input of the captured graph, then one for each tangent. Output: a list of the values,
+  // then, where there are tangents, the gradient of each input, none where it has none.
+  std::shared_ptr<graph::GraphModule> module;
+  std::size_t inputs = 0;
+  std::size_t values = 0;
+  std::vector<Tangent> tangents = {};  // none: nothing to differentiate
+  // The first node of the backward: all before it, but for tangents, is the forward. Null without a backward.
+  const graph::Node* backward_begin = nullptr;
+
+  std::vector<PartOutput> outputs = {};  // of the captured graph, in order
+  // Views of inputs and values that the captured graph returns, made under autograd after its operators have run.
+  // Placeholders: inputs, then values. Null: there are none.
+  std::shared_ptr<graph::GraphModule> views = nullptr;
+  std::vector<ChangedInput> changed_inputs = {};
+};
+
+// The joint graph of `part`, by running it once on fakes. `example_inputs`: one for each placeholder, fake tensors and
+// symbolic integers of `shapes`; they are read and not changed. What requires a gradient is differentiated while
+// gradient mode is on. Nothing is computed or drawn, no real tensor changes, no hook fires. Does not block.
+//
+// Two inputs that share memory, one of which is differentiated and changed in place, are refused with GraphError, and
+// so are generators among arguments. Errors of operators leave as they are, with the node named.
+JointGraph capture_joint(const std::shared_ptr<graph::GraphModule>& part,
+                         const std::vector<c10::IValue>& example_inputs,
+                         const std::shared_ptr<shapes::ShapeEnv>& shapes);
+
+}  // namespace rehearse::capture
