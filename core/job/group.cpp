@@ -5,6 +5,8 @@
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include <rehearse/comm/rank_backend.h>
+
 namespace rehearse {
 
 c10d::ProcessGroup& Group::checked() const {
@@ -64,6 +66,11 @@ Work Group::recv(at::Tensor tensor, int from, int tag) const {
 }
 
 Work Group::barrier() const { return checked().barrier(); }
+
+void Group::extend_timeout_once(std::chrono::milliseconds duration) const {
+  const auto backend = checked().getDefaultBackend();
+  if (auto* const limited = dynamic_cast<comm::RankBackend*>(backend.get())) limited->extend_timeout_once(duration);
+}
 
 Group Group::shrink(const std::vector<int>& ranks_to_exclude, bool abort) const {
   auto& parent = checked();

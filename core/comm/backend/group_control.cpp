@@ -11,6 +11,7 @@
 
 #include "coalesced_work.h"
 #include "comm/group/group_state.h"
+#include "timeout_extension.h"
 
 namespace rehearse::comm {
 namespace {
@@ -40,6 +41,13 @@ auto RankBackend::getBackendOptions() -> c10::intrusive_ptr<Options> {
 }
 
 void RankBackend::setTimeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
+
+void RankBackend::extend_timeout_once(std::chrono::milliseconds duration) {
+  TORCH_CHECK_VALUE(duration.count() >= 0, "rehearse::extend_timeout_once: the duration is ", duration.count(),
+                    " ms; it is 0 or more");
+  if (extension_ == nullptr) extension_ = std::make_unique<TimeoutExtension>();
+  extension_->add(duration);
+}
 
 // `global_ranks`: of the world, this rank among them.
 auto RankBackend::derive(const char* call, const std::vector<int>& global_ranks, const Options& options) const

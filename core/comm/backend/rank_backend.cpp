@@ -13,6 +13,7 @@
 #include "coalesced_work.h"
 #include "comm/group/group_state.h"
 #include "describe.h"
+#include "timeout_extension.h"
 
 namespace rehearse::comm {
 
@@ -25,9 +26,12 @@ RankBackend::~RankBackend() = default;
 
 std::uint64_t RankBackend::getSequenceNumberForGroup() { return group_->collectives().calls_of(rank_); }
 
-c10::intrusive_ptr<RankWork> RankBackend::make(OpType type, std::chrono::milliseconds timeout) const {
+c10::intrusive_ptr<RankWork> RankBackend::make(OpType type, std::chrono::milliseconds timeout) {
   auto work = c10::make_intrusive<RankWork>(group_, rank_, type);
-  work->operation.timeout = timeout == c10d::kUnsetTimeout ? timeout_ : timeout;
+  auto& limit = work->operation.timeout;
+  limit = timeout == c10d::kUnsetTimeout ? timeout_ : timeout;
+  if (extension_ != nullptr && limit.count() > 0) [[unlikely]]
+    limit += extension_->take(work);
   return work;
 }
 

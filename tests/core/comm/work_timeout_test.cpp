@@ -2,6 +2,8 @@
 // Contract: waits time out in virtual time, of the operation or of the call, and name who is missing.
 #include "test_world.h"
 
+#include <rehearse/comm/rank_backend.h>
+
 namespace rehearse::comm {
 namespace {
 
@@ -165,6 +167,78 @@ TEST_F(WorkTest, MonitoredBarrierWithoutTime_MayPass) {
   });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
   outcome = run(1, [&](int, const ProcessGroup& group) { group->monitoredBarrier(barrier, false); });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
+void extend_once(const ProcessGroup& group, std::chrono::milliseconds duration) {
+  dynamic_cast<RankBackend&>(*group->getDefaultBackend()).extend_timeout_once(duration);
+}
+
+// When an allreduce that rank 1 never comes to is over, from the call on.
+std::chrono::milliseconds limit_of_call(const ProcessGroup& group) {
+  const auto begin = exec::this_rank::now();
+  EXPECT_THROW(allreduce(group, at::ones({1}))->wait(), TimeoutError);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(exec::this_rank::now() - begin);
+}
+
+// The rules of NCCL: until the first operation that has it ends.
+TEST_F(WorkTest, ExtendedOnce_TheNextCallHasMoreTime) {
+  options.timeout = 100ms;
+  const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
+    if (rank == 1) return exec::this_rank::sleep_for(10s);
+    extend_once(group, 50ms);
+    extend_once(group, 0ms);
+    extend_once(group, 20ms);
+    EXPECT_EQ(limit_of_call(group), 170ms);
+    EXPECT_EQ(limit_of_call(group), 100ms);
+    c10d::AllreduceOptions unlimited;
+    unlimited.timeout = 0ms;
+    extend_once(group, 50ms);
+    std::vector<at::Tensor> tensors{at::ones({1})};
+    EXPECT_THROW(group->allreduce(tensors, unlimited)->wait(300ms), TimeoutError);  // it has no limit to extend
+    EXPECT_EQ(limit_of_call(group), 150ms);
+    EXPECT_EQ(limit_of_call(group), 100ms);
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
+TEST_F(WorkTest, ExtendedOnce_CallsBesideTheFirstHaveItToo) {
+  options.timeout = 100ms;
+  const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
+    if (rank == 1) {
+      exec::this_rank::sleep_for(130ms);
+      allreduce(group, at::ones({1}))->wait();
+      return exec::this_rank::sleep_for(10s);
+    }
+    extend_once(group, 50ms);
+    const auto first = allreduce(group, at::ones({1}));
+    exec::this_rank::sleep_for(10ms);
+    const auto second = allreduce(group, at::ones({1}));
+    extend_once(group, 30ms);  // adds up for calls from here on
+    const auto third = allreduce(group, at::ones({1}));
+    EXPECT_TRUE(first->wait());
+    EXPECT_EQ(exec::this_rank::now(), kTimeZero + 130ms);
+    const auto fourth = allreduce(group, at::ones({1}));  // the first has ended, and its 50 ms with it
+    EXPECT_THROW(second->wait(), TimeoutError);
+    EXPECT_EQ(exec::this_rank::now(), kTimeZero + 160ms);
+    EXPECT_THROW(third->wait(), TimeoutError);
+    EXPECT_EQ(exec::this_rank::now(), kTimeZero + 190ms);
+    EXPECT_THROW(fourth->wait(), TimeoutError);
+    EXPECT_EQ(exec::this_rank::now(), kTimeZero + 260ms);
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
+TEST_F(WorkTest, ExtendedOnce_ACallThatIsRefusedTakesNothing) {
+  options.timeout = 100ms;
+  const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
+    if (rank == 1) return exec::this_rank::sleep_for(10s);
+    EXPECT_THROW(extend_once(group, -1ms), c10::Error);
+    extend_once(group, 50ms);
+    std::vector<at::Tensor> none;
+    EXPECT_THROW(group->allreduce(none), c10::Error);
+    EXPECT_EQ(limit_of_call(group), 150ms);
+  });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 

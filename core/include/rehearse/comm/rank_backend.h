@@ -17,6 +17,7 @@ namespace rehearse::comm {
 class CoalescedWork;
 class GroupState;
 class RankWork;
+class TimeoutExtension;
 
 // The back end behind a rank's c10d::ProcessGroup (type CUSTOM, name "rehearse"), whatever fabric is below
 // it: it checks the arguments, describes the call as an Operation and hands it to the group, which matches it with
@@ -44,6 +45,11 @@ class RankBackend final : public c10d::Backend {
   // A copy: changing it changes nothing here.
   c10::intrusive_ptr<Options> getBackendOptions() override;
   void setTimeout(std::chrono::milliseconds timeout) override;
+
+  // c10d's ephemeral timeout (torch's _add_ephemeral_timeout_for_all_pgs(), which NCCL alone has): this rank's next
+  // operation, and those that it begins before that one has ended, get `duration` on top of their time limits. A second
+  // call adds to the first. Throws c10::Error for durations below 0.
+  void extend_timeout_once(std::chrono::milliseconds duration);
 
   bool supportsSplitting() const override { return true; }
   bool supportsCoalescing() const override { return true; }
@@ -132,13 +138,14 @@ class RankBackend final : public c10d::Backend {
   GroupState& group() const noexcept { return *group_; }
 
  private:
-  c10::intrusive_ptr<RankWork> make(c10d::OpType type, std::chrono::milliseconds timeout) const;
+  c10::intrusive_ptr<RankWork> make(c10d::OpType type, std::chrono::milliseconds timeout);
   WorkPtr submit(c10::intrusive_ptr<RankWork> work);
   WorkPtr point_to_point(c10d::OpType type, const char* op, Tensors& tensors, int peer, int tag);
   BackendPtr derive(const char* call, const std::vector<int>& global_ranks, const Options& options) const;
 
   const c10::intrusive_ptr<GroupState> group_;
   std::chrono::milliseconds timeout_;
+  std::unique_ptr<TimeoutExtension> extension_;  // once it has been used
   c10::intrusive_ptr<CoalescedWork> coalesced_;  // between startCoalescing() and endCoalescing()
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -43,6 +44,11 @@ class Group {
   Work send(at::Tensor tensor, int to, int tag = 0) const;
   Work recv(at::Tensor tensor, int from, int tag = 0) const;
   Work barrier() const;
+
+  // For a rank that knows itself to be slow, or waits for one that is: this rank's next operation on this group, and
+  // those that it begins before that one has ended, get `duration` on top of their time limits. What
+  // torch.distributed's _add_ephemeral_timeout_for_all_pgs() does for NCCL; back ends without time limits ignore it.
+  void extend_timeout_once(std::chrono::milliseconds duration) const;
 
   // A group of the ranks (of this group) that stay, which alone call it: c10d::Backend::shrink(), for which
   // c10d::ProcessGroup has no call. `abort`: this rank's calls on this group that are under way fail first. The group's
