@@ -66,10 +66,10 @@ void poll() {
   fiber.executor->poll(fiber, false);
 }
 
-void sleep_for(VirtualDuration duration) {
+void sleep_for(VirtualDuration duration, const char* doing) {
   Fiber& fiber = require_fiber("this_rank::sleep_for()");
   Alarm alarm(fiber, fiber.executor->clock.now() + duration);
-  suspend_blocked(fiber, FixedObserver("a sleep"));
+  suspend_blocked(fiber, FixedObserver(doing));
 }
 
 void note_given_up(const Observer& observer) {

@@ -85,6 +85,24 @@ void read_network(Section& section, NetworkModel& network) {
   network.jitter = section.number("jitter", network.jitter, 0, 100);
 }
 
+void read_compute(Section& section, ComputeModel& compute) {
+  section.quantity("flops", "operations a second, as in \"20TFLOP/s\"", [&](auto text) {
+    const auto parsed = units::parse_flops(text);
+    if (parsed) compute.flops_per_second = *parsed;
+    return parsed.has_value();
+  });
+  section.quantity("bandwidth", "a bandwidth, as in \"2TB/s\"", [&](auto text) {
+    const auto parsed = units::parse_bandwidth(text);
+    if (parsed) compute.bytes_per_second = *parsed;
+    return parsed.has_value();
+  });
+  section.quantity("per_operator", "a duration in ns, us, ms, s, min or h, as in \"5us\"", [&](auto text) {
+    const auto parsed = units::parse_duration(text);
+    if (parsed) compute.per_operator = *parsed;
+    return parsed.has_value();
+  });
+}
+
 void read_output(Section& section, OutputOptions& output) {
   std::string directory = output.directory.string();
   section.text("directory", directory);
@@ -137,7 +155,7 @@ void refuse_deep_keys(std::string_view text, const std::string& origin) {
     if (dots > kDotsMax) {
       throw ScenarioError({fmt::format(
           "{}:{}: not TOML that is read here: a key of {} parts; a key of a scenario has one, under [world], "
-          "[network], [parameters] or [output]",
+          "[network], [compute], [parameters] or [output]",
           origin, line, dots + 1)});
     }
     text.remove_prefix(std::min(end + 1, text.size()));
@@ -173,6 +191,8 @@ Scenario parse_scenario(std::string_view text, const std::string& origin, const 
   read_world(world, scenario.world);
   Section network(problems, "network", subtable(top, file, "network"));
   read_network(network, scenario.world.network);
+  Section compute(problems, "compute", subtable(top, file, "compute"));
+  read_compute(compute, scenario.world.compute);
   const auto* parameters = subtable(top, file, "parameters");
   Section output(problems, "output", subtable(top, file, "output"));
   read_output(output, scenario.output);
@@ -181,7 +201,7 @@ Scenario parse_scenario(std::string_view text, const std::string& origin, const 
     scenario.parameters = read_parameters(problems, parameters, base, specs);
     for (const auto& spec : specs) problems.note_home(spec.name, "parameters");
   }
-  for (auto* section : {&top, &world, &network, &output}) section->finish();
+  for (auto* section : {&top, &world, &network, &compute, &output}) section->finish();
 
   if (!problems.empty()) throw ScenarioError(problems.sorted());
   return scenario;

@@ -37,6 +37,18 @@ std::string network_table(const NetworkModel& network) {
                      with_point(network.jitter));
 }
 
+// Left out where it is off, so that what is written about runs without it stays as it was.
+std::string compute_table(const ComputeModel& compute) {
+  if (!compute.on()) return "";
+  std::string text = "\n[compute]\n";
+  if (compute.flops_per_second > 0)
+    text += fmt::format("flops = \"{}\"\n", units::print_flops(compute.flops_per_second));
+  if (compute.bytes_per_second > 0) {
+    text += fmt::format("bandwidth = \"{}\"\n", units::print_bandwidth(compute.bytes_per_second));
+  }
+  return text + fmt::format("per_operator = \"{}\"\n", units::print_duration(compute.per_operator));
+}
+
 }  // namespace
 
 std::string to_toml(const Scenario& scenario) {
@@ -44,6 +56,7 @@ std::string to_toml(const Scenario& scenario) {
   if (!scenario.executable.empty()) text += fmt::format("executable = {}\n", toml_text(scenario.executable));
   text += world_table(scenario.world);
   text += network_table(scenario.world.network);
+  text += compute_table(scenario.world.compute);
   if (!scenario.parameters.all().empty()) text += "\n[parameters]\n";
   for (const auto& [name, value] : scenario.parameters.all()) {
     text += fmt::format("{} = {}\n", toml_text(name), value_text(value));

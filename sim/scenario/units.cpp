@@ -30,6 +30,9 @@ constexpr Unit kBytes[] = {{"TiB", kKibi* kKibi* kKibi* kKibi},
                            {"MB", 1e6},
                            {"KB", 1e3}};
 
+constexpr Unit kFlopsPerSecond[] = {{"PFLOP/s", 1e15}, {"TFLOP/s", 1e12}, {"GFLOP/s", 1e9},
+                                    {"MFLOP/s", 1e6},  {"KFLOP/s", 1e3},  {"FLOP/s", 1}};
+
 constexpr Unit kBitsPerSecond[] = {{"Tbit/s", 1e12 / 8}, {"Gbit/s", 1e9 / 8}, {"Mbit/s", 1e6 / 8}};
 
 std::optional<double> factor_of(std::span<const Unit> units, std::string_view name) {
@@ -114,6 +117,22 @@ std::string print_bandwidth(double bytes_per_second) {
     if (bytes_per_second >= factor && parse_bandwidth(text) == bytes_per_second) return text;
   }
   return fmt::format("{}B/s", bytes_per_second);
+}
+
+std::optional<double> parse_flops(std::string_view text) {
+  const auto quantity = split(text);
+  if (!quantity) return std::nullopt;
+  const auto factor = factor_of(kFlopsPerSecond, quantity->unit);
+  if (!factor || quantity->number == 0) return std::nullopt;
+  return quantity->number * *factor;
+}
+
+std::string print_flops(double flops_per_second) {
+  for (const auto& unit : kFlopsPerSecond) {
+    const auto text = fmt::format("{}{}", flops_per_second / unit.factor, unit.name);
+    if (flops_per_second >= unit.factor && parse_flops(text) == flops_per_second) return text;
+  }
+  return fmt::format("{}FLOP/s", flops_per_second);
 }
 
 }  // namespace rehearse::sim::units

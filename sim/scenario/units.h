@@ -24,4 +24,8 @@ std::string print_bytes(std::uint64_t bytes);
 std::optional<double> parse_bandwidth(std::string_view text);
 std::string print_bandwidth(double bytes_per_second);
 
+// Floating-point operations a second: FLOP/s, and with K, M, G, T, P (powers of 1000).
+std::optional<double> parse_flops(std::string_view text);
+std::string print_flops(double flops_per_second);
+
 }  // namespace rehearse::sim::units

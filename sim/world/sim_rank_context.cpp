@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sim_rank_context.h"
 
+#include <stdexcept>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/exec/this_rank.h>
 
 namespace rehearse::sim {
 
@@ -16,6 +21,14 @@ SimRankContext::SimRankContext(WorldServices& services, int rank, int size, c10:
 
 Group SimRankContext::new_group(const std::vector<int>& ranks, std::string_view name) {
   return Group(services_.communicators.new_group(ranks, name, store_));
+}
+
+void SimRankContext::compute(VirtualDuration duration) {
+  if (duration < VirtualDuration::zero()) {
+    throw std::invalid_argument(
+        fmt::format("RankContext::compute() was given {} ns; a computation takes 0 or more", duration.count()));
+  }
+  if (duration > VirtualDuration::zero()) exec::this_rank::sleep_for(duration, "a computation");
 }
 
 void SimRankContext::progress(std::int64_t done, std::int64_t total, std::string_view text) {

@@ -36,6 +36,7 @@ class SimRankContext final : public RankContext {
   Group new_group(const std::vector<int>& ranks, std::string_view name) override;
   at::Generator& generator() const noexcept override { return generator_; }
   VirtualTime now() const noexcept override { return services_.communicators.now(); }
+  void compute(VirtualDuration duration) override;
   void progress(std::int64_t done, std::int64_t total, std::string_view text) override;
 
  protected:

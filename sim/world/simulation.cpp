@@ -8,6 +8,7 @@
 #include <rehearse/sim/virtual_clock.h>
 #include <rehearse/torch_state/torch_state.h>
 
+#include "compute/counted_operators.h"
 #include "network/network_cost.h"
 #include "sim_rank_context.h"
 
@@ -80,6 +81,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle,
     auto store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(options.timeout);
     SimRankContext context(services, rank, options.ranks, std::move(store), state.generator(rank));
+    const CountedOperators counted(options.compute);
     body(context);
   });
   record->pending = communicators.pending();

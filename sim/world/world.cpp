@@ -9,6 +9,7 @@
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/oracles.h>
 
+#include "compute/operator_cost.h"
 #include "network/network_cost.h"
 #include "report/report_builder.h"
 #include "simulation.h"
@@ -35,6 +36,7 @@ WorldOptions checked(WorldOptions options) {
                                             options.stack_bytes, kStackBytesMin));
   }
   sim::require_valid(options.network);
+  sim::require_valid(options.compute);
   return options;
 }
 

@@ -110,6 +110,15 @@ const Key kKeys[] = {
       {"\"400Gbps\"", "\"400Gbps\""},
       {"\"infGB/s\"", "\"infGB/s\""}}},
     {"network", "jitter", "a number from 0 to 100", {kMinus, {"101", "101"}, kNan, kInfinite, kWords, kTrue}},
+    {"compute",
+     "flops",
+     "operations a second, as in \"20TFLOP/s\"",
+     {kZero, kHuge, kWords, {"\"0TFLOP/s\"", "\"0TFLOP/s\""}, {"\"20TFLOPS\"", "\"20TFLOPS\""}}},
+    {"compute", "bandwidth", "a bandwidth, as in \"2TB/s\"", {kZero, kWords, {"\"2TB\"", "\"2TB\""}}},
+    {"compute",
+     "per_operator",
+     "a duration in ns, us, ms, s, min or h, as in \"5us\"",
+     {kZero, kMinus, kWords, {"\"-5us\"", "\"-5us\""}}},
     {"parameters", "steps", "an integer from 1 to 1000", {kZero, kMinus, kHuge, kFour, kNan, kWords, kLines, kTrue}},
     {"parameters", "rate", "a number", {kWords, kNothing, kTrue}},
     {"parameters", "data", "a text", {kZero, kHalf, kTrue}},
@@ -149,7 +158,7 @@ TEST(ScenarioMistakes, KeyWithAWrongLetter_IsGuessed) {
 TEST(ScenarioMistakes, KeyInTheWrongSection_IsToldWhereItGoes) {
   EXPECT_THAT(all_problems_of("ranks = 3\n"),
               ElementsAre("lm.toml:2: there is no key \"ranks\" at the top level (ranks goes into [world]); it has "
-                          "program, executable, world, network, parameters, output"));
+                          "program, executable, world, network, compute, parameters, output"));
   EXPECT_THAT(
       all_problems_of("[world]\nlatency = \"5us\"\nsteps = 3\n"),
       ElementsAre(StartsWith("lm.toml:3: there is no key \"latency\" in [world] (latency goes into [network]); "),
@@ -180,7 +189,7 @@ TEST(ScenarioMistakes, KeyOfThousandsOfParts_IsRefused) {
   for (int i = 0; i < 50'000; ++i) key += ".a";
   const std::string why =
       "not TOML that is read here: a key of 50001 parts; a key of a scenario has one, under [world], "
-      "[network], [parameters] or [output]";
+      "[network], [compute], [parameters] or [output]";
   EXPECT_THAT(all_problems_of(key + " = 1\n"), ElementsAre("lm.toml:2: " + why));
   EXPECT_THAT(all_problems_of("\n[" + key + "]\n"), ElementsAre("lm.toml:3: " + why));
 }

@@ -66,6 +66,14 @@ TEST(Bandwidth, Printed_ParsesToTheSame) {
     EXPECT_EQ(units::parse_bandwidth(units::print_bandwidth(rate)), rate) << units::print_bandwidth(rate);
   }
   EXPECT_EQ(units::print_bandwidth(50e9), "50GB/s");
+  EXPECT_EQ(units::parse_flops("19.5TFLOP/s"), 19.5e12);
+  EXPECT_EQ(units::parse_flops("1 FLOP/s"), 1.0);
+  EXPECT_EQ(units::parse_flops("1TFLOPS"), std::nullopt);
+  EXPECT_EQ(units::parse_flops("0PFLOP/s"), std::nullopt);
+  for (const double rate : {1.0, 999.0, 1e3, 19.5e12, 1.0 / 3, 3e15}) {
+    EXPECT_EQ(units::parse_flops(units::print_flops(rate)), rate) << units::print_flops(rate);
+  }
+  EXPECT_EQ(units::print_flops(19.5e12), "19.5TFLOP/s");
 }
 
 TEST(Seed, DecimalAndHex_Parse) {

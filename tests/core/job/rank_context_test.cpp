@@ -20,6 +20,7 @@ class NotingContext final : public RankContext {
   Group new_group(const std::vector<int>&, std::string_view) override { return {}; }
   at::Generator& generator() const noexcept override { return generator_; }
   VirtualTime now() const noexcept override { return kTimeZero; }
+  void compute(VirtualDuration) override {}
   void progress(std::int64_t, std::int64_t, std::string_view) override {}
 
   std::vector<std::string> labels;

@@ -34,8 +34,9 @@ void preempt() noexcept;
 // another rank's wait has a timeout, that fires first, and RunOutcome::hang tells of the poll.
 void poll();
 
-// Suspends until virtual time has moved on by `duration`.
-void sleep_for(VirtualDuration duration);
+// Suspends until virtual time has moved on by `duration`. `doing`: what a report says that the rank is in meanwhile; a
+// literal.
+void sleep_for(VirtualDuration duration, const char* doing = "a sleep");
 
 // What `observer` tells of has met its timeout, and the caller is about to throw: remembered for RankFailure::gave_up.
 void note_given_up(const Observer& observer);

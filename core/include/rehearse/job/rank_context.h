@@ -57,6 +57,11 @@ class RankContext {
 
   virtual VirtualTime now() const noexcept = 0;
 
+  // The rank computes for so long: its virtual time moves on, and other ranks run meanwhile. Anywhere in a rank, also
+  // in backward hooks and in operators' kernels. Throws std::invalid_argument below 0, and RankAborted when the world
+  // ends. What operators take by themselves: WorldOptions::compute.
+  virtual void compute(VirtualDuration duration) = 0;
+
   [[nodiscard]] Label label(std::string_view name) { return Label(*this, name); }
 
   // One T for each rank, made on first use, gone when its rank ends: what a global variable is to a process.

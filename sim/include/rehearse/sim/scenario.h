@@ -31,6 +31,11 @@
 //   bandwidth = "50GB/s"
 //   jitter = 0.0                    # 0 to 100: an operation takes up to this much longer
 //
+//   [compute]                       # what operators take (ComputeModel); a key that is left out: no time
+//   flops = "20TFLOP/s"
+//   bandwidth = "2TB/s"
+//   per_operator = "5us"
+//
 //   [parameters]                    # the program's own, see ParameterSpec
 //   [output]
 //   directory = "rehearse-out/<name of the file>"   # relative to the current directory
@@ -40,8 +45,8 @@
 //   flight_recorder = true          # flight_recorder.json; the same
 //
 // Durations take ns, us, ms, s, min, h; sizes B, KB, MB, GB, TB, KiB, MiB, GiB, TiB; bandwidths a size and
-// "/s", or Mbit/s, Gbit/s, Tbit/s. A parameter's text that is "." or ".." or begins with "./" or "../" is a
-// path relative to the scenario file.
+// "/s", or Mbit/s, Gbit/s, Tbit/s; operations FLOP/s, KFLOP/s to PFLOP/s. A parameter's text that is "." or ".." or
+// begins with "./" or "../" is a path relative to the scenario file.
 namespace rehearse::sim {
 
 // What a run writes besides its decision log, which it always writes.

@@ -12,6 +12,7 @@
 #include <rehearse/exec/decision_log.h>
 #include <rehearse/job/rank_context.h>
 #include <rehearse/job/report.h>
+#include <rehearse/sim/compute_model.h>
 #include <rehearse/sim/network_model.h>
 
 namespace rehearse {
@@ -30,6 +31,7 @@ struct WorldOptions {
   // between such calls, and makes more choices. Nothing: where many seeds are tried (a sweep, REHEARSE_RUNS).
   std::optional<bool> preempt = {};
   sim::NetworkModel network = {};
+  sim::ComputeModel compute = {};
 
   // Of collectives, point-to-point operations and store waits, in virtual time.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);

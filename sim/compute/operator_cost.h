@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
+
+#include <rehearse/sim/compute_model.h>
+
+#include "flop_formulas.h"
+
+namespace rehearse::sim {
+
+// What one call of an operator takes, told before and after it.
+class OperatorCost {
+ public:
+  OperatorCost(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
+
+  VirtualDuration duration(c10::ArrayRef<c10::IValue> results, const ComputeModel& model) const;
+
+ private:
+  bool moves_bytes_;
+  Flops flops_;
+  double bytes_taken_ = 0;
+};
+
+// Throws std::invalid_argument that names the field.
+void require_valid(const ComputeModel& model);
+
+}  // namespace rehearse::sim
