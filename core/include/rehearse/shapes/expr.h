@@ -17,7 +17,7 @@ class Expr;
 struct Polynomial;
 
 // Limits of one expression; ExpressionTooLarge beyond them.
-inline constexpr std::size_t kMaxTerms = 4096;
+inline constexpr std::size_t kMaxTerms = 1024;
 inline constexpr std::size_t kMaxWeight = 65536;  // factors, also within functions, counted wherever they stand
 inline constexpr int kMaxDepth = 200;             // of functions in one another
 

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/shapes/shape_env.h>
+
+#include <utility>
+
+#include <rehearse/shapes/errors.h>
+#include <rehearse/shapes/sym_node.h>
+
+#include "shapes/expr/facts.h"
+
+namespace rehearse::shapes {
+
+ShapeEnv::ShapeEnv(Options options) : options_(options), facts_(std::make_unique<Facts>()) {}
+
+ShapeEnv::~ShapeEnv() = default;
+
+std::shared_ptr<ShapeEnv> ShapeEnv::make(Options options) { return std::shared_ptr<ShapeEnv>(new ShapeEnv(options)); }
+
+c10::SymInt ShapeEnv::new_backed(std::int64_t hint, std::string source, const Range& range) {
+  const std::string name = "s" + std::to_string(backed_.size());
+  sources_.push_back({source, backed_.size()});
+  backed_.push_back({name, hint, {std::move(source)}, range});
+  hints_.emplace(name, hint);
+  const Expr symbol = Expr::symbol(name);
+  facts_->set_range(symbol, range);
+  return to_sym_int(shared_from_this(), symbol);
+}
+
+c10::SymInt ShapeEnv::add_backed(std::int64_t hint, std::string source) {
+  if (hint < 0) throw ShapeError(source + " is " + std::to_string(hint) + ": a size is not negative");
+  if (hint <= 1) return hint;
+  const auto [known, is_new] = duck_symbols_.try_emplace(hint, backed_.size());
+  if (is_new || !options_.duck_shaping) return new_backed(hint, std::move(source), {2, Range::kUnboundedAbove});
+  BackedSymbol& symbol = backed_[known->second];
+  sources_.push_back({source, known->second});
+  symbol.sources.push_back(std::move(source));
+  return to_sym_int(shared_from_this(), Expr::symbol(symbol.name));
+}
+
+c10::SymInt ShapeEnv::add_backed_int(std::int64_t hint, std::string source) {
+  if (hint == 0 || hint == 1) return hint;
+  return new_backed(hint, std::move(source), {});
+}
+
+c10::SymInt ShapeEnv::add_unbacked() {
+  const std::string name = "u" + std::to_string(unbacked_.size());
+  unbacked_.push_back({name, exec::CallSite::capture()});
+  const Expr symbol = Expr::symbol(name);
+  facts_->set_range(symbol, {0, Range::kUnboundedAbove});
+  return to_sym_int(shared_from_this(), symbol);
+}
+
+void ShapeEnv::assume(const Condition& condition) {
+  if (decide(condition) == false) throw AssertionError("'" + condition.text() + "' is assumed, but never holds");
+  facts_->assume(condition);
+}
+
+std::optional<bool> ShapeEnv::decide(const Condition& condition) const { return facts_->decide(condition); }
+Range ShapeEnv::range(const Expr& expr) const { return facts_->range(expr); }
+Expr ShapeEnv::simplify(const Expr& expr) const { return facts_->simplify(expr); }
+Condition ShapeEnv::simplify(const Condition& condition) const { return facts_->simplify(condition); }
+
+ValueOf ShapeEnv::hints() const {
+  return [this](const std::string& symbol) -> std::optional<std::int64_t> {
+    const auto found = hints_.find(symbol);
+    return found == hints_.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+std::optional<std::int64_t> ShapeEnv::hint(const Expr& expr) const { return simplify(expr).evaluate(hints()); }
+
+std::optional<bool> ShapeEnv::hint(const Condition& condition) const { return simplify(condition).evaluate(hints()); }
+
+std::string ShapeEnv::text() const {
+  std::string text;
+  for (const BackedSymbol& symbol : backed_) {
+    text += symbol.name + " = " + std::to_string(symbol.hint);
+    for (const std::string& source : symbol.sources) text += (&source == symbol.sources.data() ? "  " : ", ") + source;
+    text += '\n';
+  }
+  for (const Guard& guard : guards_) text += "guard " + guard.condition.text() + "  " + guard.reason + '\n';
+  for (const Guard& fact : asserts_) text += "assert " + fact.condition.text() + "  " + fact.reason + '\n';
+  return text;
+}
+
+}  // namespace rehearse::shapes

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <rehearse/shapes/expr.h>
+
+namespace rehearse::shapes {
+
+// A floating-point number that hangs on sizes, as `2.0/(numel - 1)` in a backward formula: the steps that make it, as
+// floats have no canonical form. Numbers are computed at once. Immutable, shared when copied.
+class FloatExpr {
+ public:
+  enum class Kind { Number, OfInt, Add, Sub, Mul, TrueDiv, IntTrueDiv, Pow, Min, Max };
+
+  FloatExpr(double number) : kind_(Kind::Number), number_(number) {}
+  FloatExpr(const Expr& integer);                         // ToFloat
+  FloatExpr(Kind kind, FloatExpr left, FloatExpr right);  // not Number, OfInt
+  static FloatExpr int_truediv(const Expr& dividend, const Expr& divisor);
+
+  bool is_number() const noexcept { return kind_ == Kind::Number; }
+  double number() const noexcept { return number_; }  // of a number
+  // The same value as an integer expression; none when it is not seen to be one.
+  std::optional<Expr> as_int() const;
+  // Dividend and divisor, where it is the quotient of two integers.
+  std::optional<std::pair<Expr, Expr>> as_quotient() const;
+
+  std::vector<std::string> symbols() const;
+  std::optional<double> evaluate(const ValueOf& value) const;
+  // Functions are named as torch.export names them: `FloatTrueDiv(2.0, ToFloat(s0) - 1.0)`.
+  std::string text() const;
+
+ private:
+  struct Parts;
+
+  Kind kind_;
+  double number_ = 0;
+  Expr integer_;                        // OfInt
+  std::shared_ptr<const Parts> parts_;  // of operations
+};
+
+}  // namespace rehearse::shapes
