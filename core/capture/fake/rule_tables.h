@@ -12,6 +12,16 @@ namespace rehearse::capture {
 
 using RuleTable = std::span<const std::pair<const std::string_view, Rule>>;
 
+RuleTable attention_rules();
+RuleTable convolution_rules();
+RuleTable copy_rules();
 RuleTable data_rules();
+RuleTable factory_rules();
+RuleTable index_rules();
+RuleTable join_rules();
+RuleTable loss_rules();
+RuleTable matrix_rules();
+RuleTable normalise_rules();
+RuleTable reduction_rules();
 
 }  // namespace rehearse::capture

@@ -10,7 +10,10 @@ namespace rehearse::capture {
 Rule find_rule(std::string_view name) {
   static const std::unordered_map<std::string_view, Rule> rules = [] {
     std::unordered_map<std::string_view, Rule> all;
-    for (const RuleTable table : {data_rules()}) all.insert(table.begin(), table.end());
+    for (const RuleTable table :
+         {attention_rules(), convolution_rules(), copy_rules(), data_rules(), factory_rules(), index_rules(),
+          join_rules(), loss_rules(), matrix_rules(), normalise_rules(), reduction_rules()})
+      all.insert(table.begin(), table.end());
     return all;
   }();
   const auto found = rules.find(name);

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copies and casts, and results that are laid out as an argument.
+#include "capture/fake/results.h"
+#include "capture/fake/rule_tables.h"
+
+namespace rehearse::capture {
+namespace {
+
+using c10::MemoryFormat;
+
+Outputs clone(const Call& call) {
+  const at::Tensor& self = call.tensor(0);
+  return {result_like(call, self, self.scalar_type(), format_or(call, 1, MemoryFormat::Preserve))};
+}
+
+// _to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format)
+Outputs to_copy(const Call& call) {
+  const at::Tensor& self = call.tensor(0);
+  return {result_like(call, self, call.dtype_or(1, self.scalar_type()), format_or(call, 6, MemoryFormat::Preserve))};
+}
+
+// empty_like(self, dtype, layout, device, pin_memory, memory_format) and its kin.
+Outputs empty_like(const Call& call) {
+  const at::Tensor& self = call.tensor(0);
+  return {result_like(call, self, call.dtype_or(1, self.scalar_type()), format_or(call, 5, MemoryFormat::Preserve))};
+}
+
+// full_like(self, fill_value, ...), randint_like(self, high, ...)
+Outputs full_like(const Call& call) {
+  const at::Tensor& self = call.tensor(0);
+  return {result_like(call, self, call.dtype_or(2, self.scalar_type()), format_or(call, 6, MemoryFormat::Preserve))};
+}
+
+// randint_like(self, low, high, ...)
+Outputs randint_like_range(const Call& call) {
+  const at::Tensor& self = call.tensor(0);
+  return {result_like(call, self, call.dtype_or(3, self.scalar_type()), format_or(call, 7, MemoryFormat::Preserve))};
+}
+
+Outputs like_first(const Call& call) { return {result_like(call, call.tensor(0), call.tensor(0).scalar_type())}; }
+
+Outputs contiguous_like_first(const Call& call) {
+  const at::Tensor& self = call.tensor(0);
+  return {result_like(call, self, self.scalar_type(), MemoryFormat::Contiguous)};
+}
+
+// native_dropout(input, p, train): the result and the mask of what stays.
+Outputs native_dropout(const Call& call) {
+  const at::Tensor& input = call.tensor(0);
+  return {result_like(call, input, input.scalar_type()), result_like(call, input, c10::kBool)};
+}
+
+// sort(self, [stable,] dim, descending): values, indices.
+Outputs sort(const Call& call) {
+  const at::Tensor& self = call.tensor(0);
+  return {result_like(call, self, self.scalar_type()), result_like(call, self, c10::kLong)};
+}
+
+constexpr std::pair<const std::string_view, Rule> kCopyRules[] = {
+    {"aten::clone", clone},
+    {"aten::_to_copy", to_copy},
+    {"aten::empty_like", empty_like},
+    {"aten::zeros_like", empty_like},
+    {"aten::ones_like", empty_like},
+    {"aten::rand_like", empty_like},
+    {"aten::randn_like", empty_like},
+    {"aten::full_like", full_like},
+    {"aten::randint_like", full_like},
+    {"aten::randint_like.low_dtype", randint_like_range},
+    {"aten::native_dropout", native_dropout},
+    {"aten::sort", sort},
+    {"aten::sort.stable", sort},
+    {"aten::flip", like_first},
+    {"aten::roll", contiguous_like_first},
+    {"aten::index_put", like_first},
+    {"aten::tril", contiguous_like_first},
+    {"aten::triu", contiguous_like_first},
+    {"aten::bernoulli", contiguous_like_first},
+    {"aten::scatter.src", contiguous_like_first},
+    {"aten::scatter.value", contiguous_like_first},
+    {"aten::scatter.reduce", contiguous_like_first},
+    {"aten::scatter.value_reduce", contiguous_like_first},
+    {"aten::scatter_add", contiguous_like_first},
+    {"aten::scatter_reduce.two", contiguous_like_first},
+    {"aten::index_add", contiguous_like_first},
+    {"aten::index_copy", contiguous_like_first},
+};
+
+}  // namespace
+
+RuleTable copy_rules() { return kCopyRules; }
+
+}  // namespace rehearse::capture

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reductions. Results are contiguous; a rule is told by the places of its arguments and by its dtypes.
+#include <cstddef>
+
+#include "capture/fake/results.h"
+#include "capture/fake/rule_tables.h"
+
+namespace rehearse::capture {
+namespace {
+
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+struct Places {
+  std::size_t dims = kNone, keepdim = kNone, dtype = kNone;
+};
+
+enum class Gives { Same, Sum, Bool, Index, Real };
+
+c10::ScalarType given_dtype(Gives gives, c10::ScalarType self) {
+  switch (gives) {
+    case Gives::Sum:
+      return c10::isIntegralType(self, true) ? c10::kLong : self;
+    case Gives::Bool:
+      return self == c10::kByte ? c10::kByte : c10::kBool;
+    case Gives::Index:
+      return c10::kLong;
+    case Gives::Real:
+      return c10::toRealValueType(self);
+    case Gives::Same:
+      break;
+  }
+  return self;
+}
+
+std::vector<bool> reduced(const Call& call, std::size_t place) {
+  const std::int64_t dimensions = call.tensor(0).dim();
+  std::vector<std::int64_t> dims;
+  if (place != kNone && call.arguments[place].isInt()) dims = {call.integer(place)};
+  if (place != kNone && call.arguments[place].isIntList()) dims = call.integers(place);
+  std::vector<bool> is_reduced(static_cast<std::size_t>(dimensions), dims.empty());
+  for (const std::int64_t dim : dims) {
+    const std::size_t at = wrap(dim, dimensions);
+    if (dimensions > 0) is_reduced[at] = true;
+  }
+  return is_reduced;
+}
+
+SymInts reduced_sizes(const Call& call, const Places& places) {
+  const bool keep = places.keepdim != kNone && call.boolean(places.keepdim);
+  const std::vector<bool> is_reduced = reduced(call, places.dims);
+  SymInts sizes;
+  for (std::size_t d = 0; d < is_reduced.size(); ++d) {
+    if (!is_reduced[d]) sizes.push_back(call.tensor(0).sym_sizes()[d]);
+    if (is_reduced[d] && keep) sizes.emplace_back(1);
+  }
+  return sizes;
+}
+
+// One result for each of `gives`.
+template <Places places, Gives... gives>
+Outputs reduce(const Call& call) {
+  const c10::ScalarType self = call.tensor(0).scalar_type();
+  const SymInts sizes = reduced_sizes(call, places);
+  const auto dtype = [&](Gives one) {
+    const c10::ScalarType usual = given_dtype(one, self);
+    return places.dtype == kNone ? usual : call.dtype_or(places.dtype, usual);
+  };
+  return {result(call, sizes, dtype(gives))...};
+}
+
+constexpr Places kAll{}, kAllDtype{kNone, kNone, 1}, kDims{1, 2}, kDimsDtype{1, 2, 3};
+constexpr Places kCorrection{1, 3}, kDimsSecond{2, 3}, kDimsSecondDtype{2, 3, 4};
+
+constexpr std::pair<const std::string_view, Rule> kReductionRules[] = {
+    {"aten::sum", reduce<kAllDtype, Gives::Sum>},
+    {"aten::sum.dim_IntList", reduce<kDimsDtype, Gives::Sum>},
+    {"aten::nansum", reduce<kDimsDtype, Gives::Sum>},
+    {"aten::prod", reduce<kAllDtype, Gives::Sum>},
+    {"aten::prod.dim_int", reduce<kDimsDtype, Gives::Sum>},
+    {"aten::mean", reduce<kAllDtype, Gives::Same>},
+    {"aten::mean.dim", reduce<kDimsDtype, Gives::Same>},
+    {"aten::amax", reduce<kDims, Gives::Same>},
+    {"aten::amin", reduce<kDims, Gives::Same>},
+    {"aten::aminmax", reduce<kDims, Gives::Same, Gives::Same>},
+    {"aten::max", reduce<kAll, Gives::Same>},
+    {"aten::min", reduce<kAll, Gives::Same>},
+    {"aten::median", reduce<kAll, Gives::Same>},
+    {"aten::max.dim", reduce<kDims, Gives::Same, Gives::Index>},
+    {"aten::min.dim", reduce<kDims, Gives::Same, Gives::Index>},
+    {"aten::median.dim", reduce<kDims, Gives::Same, Gives::Index>},
+    {"aten::mode", reduce<kDims, Gives::Same, Gives::Index>},
+    {"aten::kthvalue", reduce<kDimsSecond, Gives::Same, Gives::Index>},
+    {"aten::argmax", reduce<kDims, Gives::Index>},
+    {"aten::argmin", reduce<kDims, Gives::Index>},
+    {"aten::any", reduce<kAll, Gives::Bool>},
+    {"aten::any.dim", reduce<kDims, Gives::Bool>},
+    {"aten::any.dims", reduce<kDims, Gives::Bool>},
+    {"aten::all", reduce<kAll, Gives::Bool>},
+    {"aten::all.dim", reduce<kDims, Gives::Bool>},
+    {"aten::all.dims", reduce<kDims, Gives::Bool>},
+    {"aten::var.correction", reduce<kCorrection, Gives::Real>},
+    {"aten::std.correction", reduce<kCorrection, Gives::Real>},
+    {"aten::var_mean.correction", reduce<kCorrection, Gives::Real, Gives::Same>},
+    {"aten::std_mean.correction", reduce<kCorrection, Gives::Real, Gives::Same>},
+    {"aten::logsumexp", reduce<kDims, Gives::Same>},
+    {"aten::norm.Scalar", reduce<kAll, Gives::Real>},
+    {"aten::norm.ScalarOpt_dtype", reduce<Places{kNone, kNone, 2}, Gives::Real>},
+    {"aten::norm.ScalarOpt_dim", reduce<kDimsSecond, Gives::Real>},
+    {"aten::norm.ScalarOpt_dim_dtype", reduce<kDimsSecondDtype, Gives::Real>},
+    {"aten::linalg_vector_norm", reduce<kDimsSecondDtype, Gives::Real>},
+};
+
+}  // namespace
+
+RuleTable reduction_rules() { return kReductionRules; }
+
+}  // namespace rehearse::capture
