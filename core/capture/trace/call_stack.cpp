@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/trace/call_stack.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+
+namespace rehearse::capture {
+namespace {
+
+constexpr std::size_t kFrames = 40;
+
+}  // namespace
+
+exec::CallSite call_stack() {
+  std::array<void*, kFrames> addresses;
+  const std::size_t count = exec::CallSite::capture_to(addresses, 1);
+  return exec::CallSite::from_addresses(std::span(addresses).first(count));
+}
+
+bool is_called_by(const exec::CallSite& site, std::string_view name) {
+  const auto frames = site.frames();
+  return std::any_of(frames.begin(), frames.end(),
+                     [&](const exec::Frame& frame) { return frame.function.find(name) != std::string::npos; });
+}
+
+bool is_called_by_at_tensor() {
+  std::array<void*, kFrames> addresses;
+  const std::size_t count = exec::CallSite::capture_to(addresses);
+  // LibTorch exports it: the dynamic symbol tells, without line tables.
+  return std::any_of(addresses.begin(), addresses.begin() + count, [](void* address) {
+    Dl_info found{};
+    const bool known = dladdr(address, &found) != 0 && found.dli_sname != nullptr;
+    return known && std::string_view(found.dli_sname).starts_with("_ZN2at6tensorE");
+  });
+}
+
+}  // namespace rehearse::capture

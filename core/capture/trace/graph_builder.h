@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rehearse/exec/call_site.h>
+#include <rehearse/graph/graph_module.h>
+
+namespace rehearse::capture {
+
+// Writes the nodes of a capture: placeholders at the graph's beginning, in order of creation, calls behind them.
+class GraphBuilder {
+ public:
+  const std::shared_ptr<graph::GraphModule>& module() const noexcept { return module_; }
+  graph::Graph& graph() noexcept { return module_->graph(); }
+
+  // From now on nodes come from here. `owner`: the module that owns the parameters in use, "net.0"; may be empty.
+  void set_origin(exec::CallSite site);
+  void set_owner(const std::string& module_path);
+  const exec::CallSite& site() const noexcept { return site_; }
+
+  graph::Node& placeholder(const std::string& name);
+  graph::Node& call(const std::string& target, graph::List args, graph::Dict kwargs = {});
+  // Item `index` of what `producer` gives: a node right behind it and its other items.
+  graph::Node& item(graph::Node& producer, std::int64_t index);
+
+ private:
+  std::shared_ptr<const graph::Origin> origin();
+
+  std::shared_ptr<graph::GraphModule> module_ = std::make_shared<graph::GraphModule>();
+  graph::Node* first_call_ = nullptr;
+  exec::CallSite site_;
+  std::string owner_;
+  std::shared_ptr<const graph::Origin> origin_;  // of site_ and owner_; null: not made yet
+};
+
+// `encoder,encoder,;encoder.0,encoder.0,`: the stack of modules as graph::Origin has it, for a path of names.
+std::string module_stack(const std::string& path);
+
+// The path of the module that owns a parameter: "net.0" for "net.0.weight", and empty for "weight".
+std::string owner_of(const std::string& parameter);
+
+}  // namespace rehearse::capture

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+namespace rehearse::capture {
+
+// What the tracer does with an operator.
+struct Treatment {
+  enum class Kind {
+    Record,    // a node of the graph
+    Evaluate,  // asks about sizes or types alone: answered, no node
+    Read,      // asks for data
+    Equal,     // asks for data, and is answered where it is known without
+    Refuse,    // no graph can hold it
+    Empty,     // a node, but where it makes a constant
+  };
+  Kind kind = Kind::Record;
+  std::string name;         // "item", without overload
+  std::string target;       // of its nodes
+  std::string reason = {};  // of Refuse: what is wrong and what to do
+  std::string cure = {};
+  bool differentiable = true;                     // results require grad where an argument does
+  bool sets_requires_grad = false;                // requires_grad_(), detach_()
+  std::vector<bool> differentiable_results = {};  // by place; empty: all
+  std::vector<bool> written = {};                 // by argument
+  bool is_mutable = false;
+};
+
+// The treatments of the operators that a capture has met.
+class Treatments {
+ public:
+  const Treatment& of(const c10::OperatorHandle& op);
+
+ private:
+  std::unordered_map<const c10::FunctionSchema*, Treatment> known_;
+};
+
+}  // namespace rehearse::capture
