@@ -26,6 +26,10 @@ struct Arguments {
   std::string junit;   // a file; empty: none
   std::string output;  // empty: as the scenario says
   bool check_determinism = false;
+  std::optional<double> bucket_cap, first_bucket_cap;  // MiB
+  std::string rules;                                   // one of rule_names()
+  std::string model;                                   // of an archive; empty: the only one
+  std::string text_of, dot_of;                         // a piece; empty: none
   bool json = false;
   bool no_color = false;
   bool quiet = false;

@@ -29,6 +29,8 @@ int dispatch(const Arguments& arguments) {
       return replay(arguments, console);
     case Command::explain:
       return explain(arguments, console);
+    case Command::split:
+      return split(arguments, console);
     case Command::list:
       return list(arguments, console);
     case Command::completion:

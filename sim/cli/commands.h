@@ -13,6 +13,7 @@ int sweep(const Arguments& arguments, Console& console);
 int replay(const Arguments& arguments, Console& console);
 int explain(const Arguments& arguments, Console& console);
 int completion(const Arguments& arguments, Console& console);
+int split(const Arguments& arguments, Console& console);
 int list(const Arguments& arguments, Console& console);
 
 }  // namespace rehearse::cli

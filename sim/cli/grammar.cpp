@@ -25,6 +25,17 @@ constexpr OptionSpec kJson{"--json", "", "",
                            "JSON on stdout and nothing else there; what the program prints goes to stderr"};
 constexpr OptionSpec kNoColor{"--no-color", "", "", "no colours on a terminal; so does the environment's NO_COLOR"};
 
+constexpr OptionSpec kBucketCap{"--bucket-cap", "MB", "25", "DDP's bucket_cap_mb, in MiB; 25 when left out"};
+constexpr OptionSpec kFirstBucketCap{"--first-bucket-cap", "MB", "1",
+                                     "of the bucket that is reduced first; 1, or the cap where that is less"};
+constexpr OptionSpec kRules{"--rules", "RULES", "pytorch",
+                            "what counts towards a bucket: default, pytorch or ddp; docs/SPLITTING.md compares them",
+                            Takes::rules};
+constexpr OptionSpec kModel{"--model", "NAME", "encoder", "which model of the archive, where it has several"};
+constexpr OptionSpec kText{"--text", "PIECE", "submod_0", "print this piece's graph instead, as text"};
+constexpr OptionSpec kDot{"--dot", "PIECE", "submod_0", "print this piece's graph instead, for Graphviz"};
+constexpr OptionSpec kSplitJson{"--json", "", "", "buckets and pieces as JSON"};
+
 constexpr OperandSpec kScenario{"SCENARIO", "which scenario?", "a scenario file (TOML)", Takes::scenario};
 
 std::vector<CommandSpec> all_commands() {
@@ -58,6 +69,14 @@ std::vector<CommandSpec> all_commands() {
        {"LOG", "which decision log or report?", "a decision log (run.rlog), or a report.json", Takes::report},
        {kJson, kNoColor},
        {"explain rehearse-out/train/run.rlog", "explain rehearse-out/train/report.json"}},
+      {Command::split,
+       "split",
+       "Prints where DDP's buckets cut a model of torch.export, without running it. For each piece: what goes in, what "
+       "comes out, and the bytes of gradients that its backward fills.",
+       {"MODEL", "which model?", "an archive of torch.export (.pt2), or its model.json", Takes::model},
+       {kBucketCap, kFirstBucketCap, kRules, kModel, kText, kDot, kSplitJson},
+       {"split model.pt2 --bucket-cap=25", "split model.pt2 --json | jq '.buckets[].bytes'",
+        "split model.pt2 --dot=submod_0 | dot -Tsvg > submod_0.svg"}},
       {Command::list,
        "list",
        "Prints the programs of this executable and what a scenario's [parameters] may say for each.",

@@ -9,10 +9,10 @@
 // they cannot disagree.
 namespace rehearse::cli {
 
-enum class Command { run, sweep, replay, explain, list, completion };
+enum class Command { run, sweep, replay, explain, split, list, completion };
 
 // What a word stands for; shell completion offers such words.
-enum class Takes { anything, scenario, log, report, program, shell, folder, file };
+enum class Takes { anything, scenario, log, report, model, rules, program, shell, folder, file };
 
 struct OptionSpec {
   std::string_view name;     // "--seed"

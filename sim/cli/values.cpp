@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "values.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <rehearse/job/spelling.h>
 #include <rehearse/sim/seed.h>
 
 #include "console.h"
 #include "help.h"
+#include "split/rules.h"
 
 namespace rehearse::cli {
 namespace {
@@ -18,11 +21,20 @@ constexpr int kRanksMost = 65'536;
 constexpr int kJobsMost = 1'024;
 constexpr int kFailuresMost = 1'000'000;
 constexpr int kSecondsMost = 1'000'000;
+constexpr double kCapMost = 1'000'000;  // MiB
 
 std::optional<int> integer_in(std::string_view text, int least, int most) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) return std::nullopt;
+  return value;
+}
+
+// From 0 on; neither "inf" nor "nan".
+std::optional<double> number_up_to(std::string_view text, double most) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= most)) return std::nullopt;
   return value;
 }
 
@@ -65,6 +77,24 @@ class Values {
     return value;
   }
 
+  std::optional<double> number(std::string_view option, double most) const {
+    const auto typed = text(option);
+    if (typed.empty()) return std::nullopt;
+    const auto value = number_up_to(typed, most);
+    if (!value) wrong(option, typed, fmt::format("a number from 0 to {}", most));
+    return value;
+  }
+
+  // `words`: the fallback first.
+  std::string one_of(std::string_view option, const std::vector<std::string>& words) const {
+    const auto typed = text(option);
+    if (typed.empty()) return words.front();
+    if (std::find(words.begin(), words.end(), typed) == words.end()) {
+      wrong(option, typed, fmt::format("one of {}", fmt::join(words, ", ")));
+    }
+    return typed;
+  }
+
  private:
   [[noreturn]] void wrong(std::string_view option, std::string_view typed, std::string_view takes) const {
     refuse(name_, &command_, fmt::format("{} is \"{}\"; it takes {}", option, typed, takes));
@@ -87,6 +117,25 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
 }
 
+namespace {
+
+void take_split_values(const std::string& name, const CommandSpec& command, const Values& values,
+                       Arguments& arguments) {
+  arguments.bucket_cap = values.number("--bucket-cap", kCapMost);
+  arguments.first_bucket_cap = values.number("--first-bucket-cap", kCapMost);
+  arguments.rules = values.one_of("--rules", rule_names());
+  arguments.model = values.text("--model");
+  arguments.text_of = values.text("--text");
+  arguments.dot_of = values.text("--dot");
+  const int forms = static_cast<int>(!arguments.text_of.empty()) + static_cast<int>(!arguments.dot_of.empty()) +
+                    static_cast<int>(values.flag("--json"));
+  if (command.command == Command::split && forms > 1) {
+    refuse(name, &command, "--text, --dot and --json each print something else: give one of them");
+  }
+}
+
+}  // namespace
+
 void take_values(const std::string& name, const CommandSpec& command, const Typed& typed, Arguments& arguments) {
   const Values values(name, command, typed);
   arguments.operand = typed.operand;
@@ -104,6 +153,7 @@ void take_values(const std::string& name, const CommandSpec& command, const Type
   if (const auto seconds = values.integer("--time-limit", 1, kSecondsMost)) {
     arguments.time_limit = std::chrono::seconds(*seconds);
   }
+  take_split_values(name, command, values, arguments);
   arguments.junit = values.text("--junit");
   arguments.ranks = values.integer("--ranks", 1, kRanksMost);
   arguments.output = values.text("--output");

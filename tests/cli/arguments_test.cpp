@@ -10,7 +10,7 @@
 namespace rehearse::test {
 namespace {
 
-constexpr const char* kUsage = "usage: job run|sweep|replay|explain|list|completion ...   (see job --help)\n";
+constexpr const char* kUsage = "usage: job run|sweep|replay|explain|split|list|completion ...   (see job --help)\n";
 constexpr const char* kUsageRun = "usage: job run SCENARIO [options]   (see job run --help)\n";
 
 class Arguments : public ::testing::Test {
@@ -185,6 +185,7 @@ TEST_F(Arguments, HelpOfACommand_NamesItsOptions) {
   EXPECT_EQ(help.out, read_file(CLI_GOLDEN "/help_run.txt"));
   EXPECT_EQ(run_process(CLI_JOB, {"help", "run"}, folder_).out, help.out);
   EXPECT_EQ(run_process(CLI_JOB, {"sweep", "--help"}, folder_).out, read_file(CLI_GOLDEN "/help_sweep.txt"));
+  EXPECT_EQ(run_process(CLI_JOB, {"split", "--help"}, folder_).out, read_file(CLI_GOLDEN "/help_split.txt"));
 }
 
 TEST_F(Arguments, ListOfAnUnknownProgram_IsRefused) {

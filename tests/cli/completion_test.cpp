@@ -44,8 +44,8 @@ class Completion : public ::testing::Test {
 
 TEST_F(Completion, Bash_OffersCommands) {
   EXPECT_EQ(offered("re"), "replay\n");
-  EXPECT_EQ(offered("s"), "sweep\n");
-  EXPECT_EQ(offered("''"), "run\nsweep\nreplay\nexplain\nlist\ncompletion\nhelp\n--help\n--version\n");
+  EXPECT_EQ(offered("s"), "sweep\nsplit\n");
+  EXPECT_EQ(offered("''"), "run\nsweep\nreplay\nexplain\nsplit\nlist\ncompletion\nhelp\n--help\n--version\n");
 }
 
 TEST_F(Completion, Bash_OffersOptionsOfTheCommand) {
@@ -61,12 +61,15 @@ TEST_F(Completion, Bash_OffersFilesThatFit) {
   // --output=tra, as bash splits it
   EXPECT_EQ(offered("run train.toml --output = tra"), "traces\n");
   EXPECT_EQ(offered("run train.toml --seed = 1"), "\n");
+  write_file(folder_ / "model.pt2", "");
+  EXPECT_EQ(offered("split m"), "model.pt2\n");
 }
 
 TEST_F(Completion, Bash_OffersProgramsShellsAndTopics) {
   EXPECT_EQ(offered("list s"), "skip\nsum\nswap\n");
   EXPECT_EQ(offered("completion ''"), "bash\nfish\nzsh\n");
   EXPECT_EQ(offered("help ru"), "run\n");
+  EXPECT_EQ(offered("split model.pt2 --rules = d"), "default\nddp\n");
 }
 
 TEST_F(Completion, Fish_OffersTheSame) {

@@ -24,9 +24,11 @@ class Archive {
     expect("byteorder", "little");
   }
 
+  ExportedProgram load_graph(const std::string& wanted) { return parse(model_called(wanted)); }
+
   ExportedProgram load(const std::string& wanted) {
-    const std::string model = wanted.empty() ? only_model() : wanted;
-    ExportedProgram program = parse_exported_program(text("models/" + model + ".json"));
+    const std::string model = model_called(wanted);
+    ExportedProgram program = parse(model);
     read_tensors(program, "data/weights/", "data/weights/" + model + "_weights_config.json");
     read_tensors(program, "data/constants/", "data/constants/" + model + "_constants_config.json");
     for (const auto& [name, attribute] : program.module->attributes()) {
@@ -52,7 +54,11 @@ class Archive {
     return {std::move(data), size};
   }
 
-  std::string only_model() {
+  ExportedProgram parse(const std::string& model) { return parse_exported_program(text("models/" + model + ".json")); }
+
+  // Empty: the only one.
+  std::string model_called(const std::string& wanted) {
+    if (!wanted.empty()) return wanted;
     std::vector<std::string> models;
     for (const std::string& record : reader_.getAllRecords()) {
       if (record.starts_with("models/") && record.ends_with(".json")) {
@@ -114,16 +120,25 @@ class Archive {
   PyTorchStreamReader reader_;
 };
 
-}  // namespace
-
 // The reader of archives, and tensors that cannot be, speak in c10::Errors.
-ExportedProgram load_pt2(const std::string& path, const std::string& model) {
+template <typename Load>
+ExportedProgram with_import_errors(const std::string& path, Load load) {
   try {
-    return Archive(path).load(model);
+    return load();
   } catch (const c10::Error& error) {
     throw ImportError("", path,
                       std::string("cannot be read as an archive of tensors: ") + error.what_without_backtrace());
   }
+}
+
+}  // namespace
+
+ExportedProgram load_pt2(const std::string& path, const std::string& model) {
+  return with_import_errors(path, [&] { return Archive(path).load(model); });
+}
+
+ExportedProgram load_pt2_graph(const std::string& path, const std::string& model) {
+  return with_import_errors(path, [&] { return Archive(path).load_graph(model); });
 }
 
 }  // namespace rehearse::graph

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include <rehearse/graph/split.h>
 #include <rehearse/parallel/bucket_splitter.h>
 
 #include "parallel/splitter/extension.h"
@@ -61,14 +61,16 @@ Texts warnings_of(const std::vector<ForwardBucket>& buckets, const BucketSplitte
 
 BucketSplit split_by_buckets(const std::shared_ptr<graph::GraphModule>& module, const BucketSplitterOptions& options) {
   if (!module) throw graph::GraphError("", "module", "is null");
-  BucketSplit split{assign_buckets(*module, options), module, {}};
+  BucketSplit split{assign_buckets(*module, options), module, {}, {}};
   split.warnings = warnings_of(split.buckets, options);
   if (!split.was_split()) return split;
   std::unordered_map<const graph::Node*, int> piece_of;
   for (std::size_t index = 0; index < split.buckets.size(); ++index) {
     for (const graph::Node* node : split.buckets[index].nodes) piece_of.emplace(node, static_cast<int>(index));
   }
-  split.module = graph::split_by(*module, [&](const graph::Node& node) { return piece_of.at(&node); }).module;
+  auto cut = graph::split_by(*module, [&](const graph::Node& node) { return piece_of.at(&node); });
+  split.module = std::move(cut.module);
+  split.pieces = std::move(cut.partitions);
   return split;
 }
 

@@ -9,7 +9,7 @@ namespace rehearse::cli {
 namespace {
 
 // Bash splits --name=value into three words.
-constexpr auto kScript = R"(# bash completion of {name}; made by `{name} completion bash`
+constexpr auto kBashScript = R"(# bash completion of {name}; made by `{name} completion bash`
 {function}() {{
   local cur=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}}
   COMPREPLY=()
@@ -68,7 +68,7 @@ std::string bash_completion(const Completed& completed) {
   }
   auto first = command_names();
   first.insert(first.end(), {"help", "--help", "--version"});
-  return fmt::format(kScript, fmt::arg("name", completed.name), fmt::arg("word", shell_word(completed.name)),
+  return fmt::format(kBashScript, fmt::arg("name", completed.name), fmt::arg("word", shell_word(completed.name)),
                      fmt::arg("function", function_name(completed.name)), fmt::arg("first", words(first)),
                      fmt::arg("values", values), fmt::arg("options", options), fmt::arg("operands", operands),
                      fmt::arg("commands", words(command_names())));

@@ -9,6 +9,7 @@
 #include <rehearse/job/program.h>
 
 #include "commands.h"
+#include "split/rules.h"
 #include "values.h"
 
 namespace rehearse::cli {
@@ -21,12 +22,14 @@ const std::vector<std::string>& shells() {
 std::vector<std::string> words_for(Takes takes, const Completed& completed) {
   if (takes == Takes::program) return completed.programs;
   if (takes == Takes::shell) return shells();
+  if (takes == Takes::rules) return rule_names();
   return {};
 }
 
 std::vector<std::string> suffixes_for(Takes takes) {
   if (takes == Takes::scenario) return {"toml"};
   if (takes == Takes::log) return {"rlog", "toml"};
+  if (takes == Takes::model) return {"pt2", "json"};
   if (takes == Takes::report) return {"rlog", "json"};
   return {};
 }

@@ -9,7 +9,7 @@ namespace rehearse::cli {
 namespace {
 
 // Sourced, it registers the function; as a file of that name in $fpath, it is the function.
-constexpr auto kScript = R"(#compdef {word}
+constexpr auto kZshScript = R"(#compdef {word}
 # zsh completion of {name}; made by `{name} completion zsh`
 {function}() {{
   local -a commands=(
@@ -65,7 +65,7 @@ std::string zsh_completion(const Completed& completed) {
     commands += fmt::format("    '{}:{}'\n", command.name, description(headline(command)));
     cases += fmt::format("    {}) {} ;;\n", command.name, arguments_of(command, completed));
   }
-  return fmt::format(kScript, fmt::arg("name", completed.name), fmt::arg("word", shell_word(completed.name)),
+  return fmt::format(kZshScript, fmt::arg("name", completed.name), fmt::arg("word", shell_word(completed.name)),
                      fmt::arg("function", function_name(completed.name)), fmt::arg("commands", commands),
                      fmt::arg("cases", cases));
 }

@@ -73,6 +73,9 @@ ExportedProgram parse_exported_program(std::string_view json);
 // Throws ImportError.
 ExportedProgram load_pt2(const std::string& path, const std::string& model = "");
 
+// The same without the data, which is not read: attributes have metadata alone. Throws ImportError.
+ExportedProgram load_pt2_graph(const std::string& path, const std::string& model = "");
+
 // Runs an exported program. Buffers that it changes stay changed in its attributes.
 class ProgramRunner {
  public:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <rehearse/graph/graph_module.h>
+#include <rehearse/graph/split.h>
 
 // Cuts a forward graph where DDP's gradient buckets end, so that a compiler that runs each piece as one step lets DDP
 // reduce a bucket while the backward of earlier pieces still runs. The algorithm is DDPOptimizer's
@@ -67,6 +68,8 @@ struct BucketSplit {
   bool was_split() const noexcept { return buckets.size() > 1; }
   // Why there are fewer cuts than the caps ask for, or fewer pieces than buckets; empty when there is nothing to say.
   std::vector<std::string> warnings;
+  // In the order in which they are called; `id` is the bucket's index. None when there is only one bucket.
+  std::vector<graph::Partition> pieces;
 };
 
 // assign_buckets(), and the graph in pieces. `module` does not change; its tensors and submodules are shared.

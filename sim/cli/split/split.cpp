@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <string>
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <rehearse/graph/text.h>
+
+#include "commands.h"
+#include "split/model_file.h"
+#include "split/pieces.h"
+#include "split/rules.h"
+#include "values.h"
+
+namespace rehearse::cli {
+namespace {
+
+constexpr double kCapDefault = 25, kFirstCapDefault = 1;  // MiB, as DDP's
+
+// As DDP does it: what is behind the point of a byte is dropped.
+std::int64_t bytes_of(double mebibytes) { return static_cast<std::int64_t>(mebibytes * (1 << 20)); }
+
+parallel::BucketSplitterOptions options_of(const Arguments& arguments) {
+  const double cap = arguments.bucket_cap.value_or(kCapDefault);
+  const double first = arguments.first_bucket_cap.value_or(std::min(cap, kFirstCapDefault));
+  if (first > cap) {
+    refuse(name_of(arguments.self), find_command("split"),
+           fmt::format("--first-bucket-cap ({:g}) is larger than --bucket-cap ({:g})", first, cap));
+  }
+  return {bytes_of(cap), bytes_of(first), counting_rules(arguments.rules)};
+}
+
+const Piece& piece_called(const std::string& name, const ModelSplit& split, const Arguments& arguments) {
+  std::vector<std::string> names;
+  for (const auto& piece : split.pieces) {
+    if (piece.name == name) return piece;
+    names.push_back(piece.name);
+  }
+  refuse(name_of(arguments.self), find_command("split"),
+         fmt::format("there is no piece \"{}\"{}; this model has {}", name, did_you_mean(name, names),
+                     fmt::join(names, ", ")));
+}
+
+ModelSplit split_file(const Arguments& arguments) {
+  const auto options = options_of(arguments);
+  auto program = read_model_file(arguments.operand, arguments.model);
+  try {
+    return split_model(std::move(program), options, arguments.rules);
+  } catch (const graph::GraphError& error) {
+    throw UsageError(fmt::format("{}: {}", arguments.operand, error.what()));
+  } catch (const c10::ValueError& error) {
+    throw UsageError(fmt::format("{}: {}", arguments.operand, error.what_without_backtrace()));
+  }
+}
+
+std::string printed(const ModelSplit& split, const Arguments& arguments) {
+  if (arguments.json) return as_json(split, arguments.operand);
+  if (!arguments.text_of.empty()) return graph::to_text(*piece_called(arguments.text_of, split, arguments).module);
+  if (!arguments.dot_of.empty()) {
+    const auto& piece = piece_called(arguments.dot_of, split, arguments);
+    return graph::to_dot(piece.module->graph(), piece.name);
+  }
+  return as_text(split, arguments.operand);
+}
+
+}  // namespace
+
+int split(const Arguments& arguments, Console& console) {
+  return console.conclude(printed(split_file(arguments), arguments), 0);
+}
+
+}  // namespace rehearse::cli
