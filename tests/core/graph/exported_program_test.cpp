@@ -124,6 +124,17 @@ TEST(ExportedProgram, BertTinyRunsToPyTorchsOutputAndNativertsBits) {
   }
 }
 
+TEST(ExportedProgram, GraphAlone_HasEverythingButTheData) {
+  const ExportedProgram whole = load_pt2(data_file("truth/bert_tiny.pt2"));
+  const ExportedProgram graph = load_pt2_graph(data_file("truth/bert_tiny.pt2"));
+  EXPECT_EQ(to_text(*graph.module), to_text(*whole.module));
+  EXPECT_EQ(graph.inputs.size(), whole.inputs.size());
+  EXPECT_EQ(graph.torch_version, whole.torch_version);
+  for (const auto& [name, attribute] : graph.module->attributes()) EXPECT_FALSE(attribute.tensor.defined()) << name;
+  EXPECT_THROW(load_pt2_graph(data_file("truth/README.md")), ImportError);
+  EXPECT_THROW(load_pt2_graph(data_file("truth/bert_tiny.pt2"), "other"), ImportError);
+}
+
 TEST(ExportedProgram, SplitProgramsGiveTheSameBits) {
   const ExportedProgram whole = load_pt2(data_file("truth/bert_tiny.pt2"));
   int seen = 0;

@@ -46,10 +46,15 @@ TEST(SplitBert, BaseMaskedLm_BucketsHoldEveryParameterOnce) {
     const bool first_reduced = i + 1 == split.buckets.size();
     EXPECT_GE(split.buckets[i].bytes, first_reduced ? caps.first_bucket_bytes_cap : caps.bucket_bytes_cap) << i;
   }
+  for (const auto& piece : split.pieces) {
+    EXPECT_EQ(piece.name, "submod_" + std::to_string(piece.id));
+    EXPECT_EQ(split.module->find_submodule(piece.name), piece.module);
+  }
   std::size_t calls = 0;
   for (const auto& node : split.module->graph()) calls += node.op() == graph::Op::CallModule;
   EXPECT_EQ(calls, split.buckets.size());
   EXPECT_EQ(calls, 14u);
+  EXPECT_EQ(split.pieces.size(), calls);
   EXPECT_EQ(parallel::assign_buckets(*module).size(), 14u);  // as PyTorch cuts what Dynamo captures of this model
   EXPECT_TRUE(split.warnings.empty());
 }
