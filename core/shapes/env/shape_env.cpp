@@ -38,7 +38,6 @@ c10::SymInt ShapeEnv::add_backed(std::int64_t hint, std::string source) {
 }
 
 c10::SymInt ShapeEnv::add_backed_int(std::int64_t hint, std::string source) {
-  if (hint == 0 || hint == 1) return hint;
   return new_backed(hint, std::move(source), {});
 }
 

@@ -26,6 +26,12 @@ std::int64_t add(std::int64_t left, std::int64_t right) {
   return sum;
 }
 
+std::int64_t subtract(std::int64_t left, std::int64_t right) {
+  std::int64_t difference = 0;
+  if (__builtin_sub_overflow(left, right, &difference)) overflow(left, " - ", right);
+  return difference;
+}
+
 std::int64_t multiply(std::int64_t left, std::int64_t right) {
   std::int64_t product = 0;
   if (__builtin_mul_overflow(left, right, &product)) overflow(left, " * ", right);

@@ -8,6 +8,7 @@ namespace rehearse::shapes::checked {
 // Arithmetic that throws OverflowError instead of wrapping. Division and remainder are Python's, and throw
 // DivisionByZero.
 std::int64_t add(std::int64_t left, std::int64_t right);
+std::int64_t subtract(std::int64_t left, std::int64_t right);
 std::int64_t multiply(std::int64_t left, std::int64_t right);
 std::int64_t negate(std::int64_t value);
 std::int64_t floordiv(std::int64_t dividend, std::int64_t divisor);
