@@ -51,6 +51,12 @@ Outputs infer(const Call& call) {
     ++counts.pointwise;
     return infer_pointwise(call);
   }
+  if (!is_static && facts.has_meta_kernel) {
+    if (auto outputs = infer_on_symbolic_meta(call)) {
+      ++counts.meta;
+      return *std::move(outputs);
+    }
+  }
   throw UnknownShape(facts.name, "it has no rule", exec::CallSite::capture());
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <optional>
+
 #include "capture/fake/call.h"
 
 namespace rehearse::capture {
@@ -11,6 +13,9 @@ Outputs infer(const Call& call);
 
 // By running LibTorch's own Meta kernel: exact, for calls without symbols.
 Outputs infer_on_meta(const Call& call);
+
+// The same where the kernel computes with symbols, as those of views do: exact too. None where it wants plain numbers.
+std::optional<Outputs> infer_on_symbolic_meta(const Call& call);
 
 // An operator on each element: broadcast sizes, promoted dtype.
 Outputs infer_pointwise(const Call& call);

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <string>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include <ATen/core/List.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/TensorImpl.h>
 
+#include <rehearse/exec/fiber_local.h>
 #include "capture/fake/below_autograd.h"
 #include "capture/fake/infer.h"
 #include "capture/fake/stand_ins.h"
@@ -18,6 +22,12 @@ TensorSpec result_spec(const at::Tensor& result, c10::Device device) {
   spec.requires_grad = false;
   return spec;
 }
+
+// Operators whose Meta kernel has been seen to ask for plain sizes.
+struct WantsNumbers {
+  std::unordered_set<std::string> operators;
+};
+const exec::FiberLocal<WantsNumbers> wants_numbers;
 
 Output output_of(const ReturnFacts& facts, const c10::IValue& value, c10::Device device) {
   if (facts.is_tensor) {
@@ -64,6 +74,21 @@ Outputs infer_on_meta(const Call& call) {
   torch::jit::Stack stack = stand_ins.arguments_of(call, c10::Device(c10::kMeta));
   call.facts.handle.callBoxed(stack);
   return outputs_of(call.facts, stack, device_of(call));
+}
+
+std::optional<Outputs> infer_on_symbolic_meta(const Call& call) {
+  if (wants_numbers->operators.contains(call.facts.name)) return std::nullopt;
+  try {
+    return infer_on_meta(call);
+  } catch (const c10::Error& error) {
+    // What TensorImpl::sizes() and its kin say of symbols. Another error is the call's own.
+    if (std::string_view(error.what_without_backtrace()).find("with symbolic sizes/strides") ==
+        std::string_view::npos) {
+      throw;
+    }
+    wants_numbers->operators.insert(call.facts.name);
+    return std::nullopt;
+  }
 }
 
 }  // namespace rehearse::capture
