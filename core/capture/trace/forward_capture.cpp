@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/capture/forward_capture.h>
+
+#include <utility>
+
+#include "capture/trace/tracer.h"
+
+namespace rehearse::capture {
+
+ForwardCapture::ForwardCapture(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module)
+    : tracer_(std::make_unique<Tracer>(std::move(shapes), std::move(of_module))) {}
+
+ForwardCapture::~ForwardCapture() = default;
+
+at::Tensor ForwardCapture::add_tensor(std::string source, const at::Tensor& real, std::vector<c10::SymInt> sizes) {
+  return tracer_->inputs().add_tensor(tracer_->mode(), std::move(source), real, std::move(sizes));
+}
+
+c10::SymInt ForwardCapture::add_int(std::string source, c10::SymInt value) {
+  return tracer_->inputs().add_int(std::move(source), std::move(value));
+}
+
+void ForwardCapture::run(const std::function<void()>& user_code) { tracer_->run(user_code); }
+
+CapturedGraph ForwardCapture::finish(const std::vector<c10::IValue>& outputs) { return tracer_->finish(outputs); }
+
+c10::SymInt sym_item(const at::Tensor& tensor) {
+  if (Tracer* const tracer = Tracer::current()) return tracer->read_symbolically(tensor);
+  return tensor.item().toSymInt();
+}
+
+std::vector<c10::SymInt> sym_tolist(const at::Tensor& tensor) {
+  TORCH_CHECK_VALUE(tensor.dim() == 1, "sym_tolist() takes a tensor of one dimension, and was given one of ",
+                    tensor.dim());
+  std::vector<c10::SymInt> values;
+  for (std::int64_t i = 0; i < tensor.size(0); ++i) values.push_back(sym_item(tensor.select(0, i)));
+  return values;
+}
+
+}  // namespace rehearse::capture

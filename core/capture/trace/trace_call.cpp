@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <utility>
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/List.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <rehearse/capture/errors.h>
+#include <rehearse/capture/fake_tensor.h>
+#include <rehearse/shapes/shape_env.h>
+#include <rehearse/shapes/sym_node.h>
+
+#include "capture/trace/call_stack.h"
+#include "capture/trace/requires_grad.h"
+#include "capture/trace/tracer.h"
+
+namespace rehearse::capture {
+
+using graph::Node;
+using torch::jit::Stack;
+
+namespace {
+
+// Autocast keeps casts of weights for the rest of a region, in one map for all: fakes must not come there.
+class WithoutCastCache {
+ public:
+  WithoutCastCache() : was_(at::autocast::is_autocast_cache_enabled()) {
+    if (was_) at::autocast::set_autocast_cache_enabled(false);
+  }
+  ~WithoutCastCache() {
+    if (was_) at::autocast::set_autocast_cache_enabled(true);
+  }
+  WithoutCastCache(const WithoutCastCache&) = delete;
+  WithoutCastCache& operator=(const WithoutCastCache&) = delete;
+
+ private:
+  const bool was_;
+};
+
+// Autograd must not see the fakes: neither history nor versions.
+constexpr c10::DispatchKeySet kAboveFakes =
+    c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::DispatchKeySet(c10::DispatchKey::DeferredInit);
+
+template <class Visit>
+void for_each_tensor_in(const c10::IValue& value, const Visit& visit) {
+  if (value.isTensor()) {
+    if (value.toTensor().defined()) visit(value.toTensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor_in(item, visit);
+  }
+}
+
+graph::ValueMeta meta_of_result(const c10::IValue& result) {
+  if (result.isTensor()) {
+    return result.toTensor().defined() ? graph::ValueMeta(meta_of(result.toTensor())) : graph::ValueMeta();
+  }
+  if (!result.isList()) return {};
+  graph::ValueMeta::List items;
+  for (const c10::IValue& item : result.toListRef()) items.push_back(meta_of_result(item));
+  return items;
+}
+
+bool differ_in_size(const at::Tensor& left, const at::Tensor& right) {
+  if (left.dim() != right.dim()) return true;
+  for (std::int64_t dim = 0; dim < left.dim(); ++dim) {
+    const auto of_left = left.sym_size(dim).maybe_as_int();
+    const auto of_right = right.sym_size(dim).maybe_as_int();
+    if (of_left && of_right && *of_left != *of_right) return true;
+  }
+  return false;
+}
+
+graph::ValueMeta meta_of_results(const Stack& results) {
+  if (results.size() == 1) return meta_of_result(results.front());
+  graph::ValueMeta::List items;
+  for (const c10::IValue& result : results) items.push_back(meta_of_result(result));
+  return items;
+}
+
+}  // namespace
+
+void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
+  const Treatment& treatment = treatments_.of(op);
+  const auto first = stack.end() - static_cast<std::ptrdiff_t>(op.schema().arguments().size());
+  Stack arguments(std::make_move_iterator(first), std::make_move_iterator(stack.end()));
+  stack.erase(first, stack.end());
+  if (treatment.kind == Treatment::Kind::Evaluate) {
+    for (c10::IValue& argument : arguments) argument = with_fakes(argument);
+    infer(op, arguments);
+  } else {
+    graph_.set_origin(call_stack());
+    check_modes();
+    note_owner(arguments);
+    for (c10::IValue& argument : arguments) argument = with_fakes(argument);
+    switch (treatment.kind) {
+      case Treatment::Kind::Read:
+        throw DataDependentRead(op.schema().name(), graph_.site());
+      case Treatment::Kind::Refuse:
+        throw NotCapturable(treatment.reason, treatment.cure, graph_.site());
+      case Treatment::Kind::Equal:
+        arguments = {answer_equal(arguments)};
+        break;
+      default:
+        record(op, treatment, arguments);
+    }
+  }
+  for (c10::IValue& result : arguments) stack.push_back(std::move(result));
+}
+
+// What the operator gives is left in `stack`.
+void Tracer::infer(const c10::OperatorHandle& op, Stack& stack) {
+  const c10::impl::ExcludeDispatchKeyGuard below(kAboveFakes);
+  const WithoutCastCache no_cache;
+  op.callBoxed(stack);
+}
+
+void Tracer::record(const c10::OperatorHandle& op, const Treatment& treatment, Stack& arguments) {
+  if (is_constant_maker(treatment)) {
+    const FakeMode::Pause real;
+    op.callBoxed(arguments);
+    made_real_.push_back(arguments.front().toTensor());
+    return;
+  }
+  modes_.sync();
+  CallArguments given = to_arguments(op.schema(), arguments, context_);
+  Stack results = arguments;
+  infer(op, results);
+  set_requires_grad(treatment, arguments, results);
+  Node& node = graph_.call(treatment.target, std::move(given.args), std::move(given.kwargs));
+  if (!results.empty()) node.meta().set_value(meta_of_results(results));
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    std::vector<std::int64_t> path;
+    if (results.size() > 1) path.push_back(static_cast<std::int64_t>(i));
+    results[i] = note_result(results[i], node, std::move(path), arguments, treatment);
+  }
+  arguments = std::move(results);
+}
+
+c10::IValue Tracer::note_result(const c10::IValue& result, Node& node, std::vector<std::int64_t> path,
+                                const Stack& arguments, const Treatment& treatment) {
+  if (result.isTensor()) {
+    if (!result.toTensor().defined()) return result;
+    return note_tensor(result.toTensor(), node, std::move(path), arguments, treatment);
+  }
+  if (!result.isTensorList()) return result;
+  c10::List<at::Tensor> list;
+  path.push_back(0);
+  for (const at::Tensor& item : result.toTensorVector()) {
+    list.push_back(note_tensor(item, node, path, arguments, treatment));
+    ++path.back();
+  }
+  return list;
+}
+
+at::Tensor Tracer::note_tensor(const at::Tensor& fake, Node& node, std::vector<std::int64_t> path,
+                               const Stack& arguments, const Treatment& treatment) {
+  bool is_written = false;
+  bool is_argument = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    for_each_tensor_in(arguments[i], [&](const at::Tensor& argument) {
+      if (!argument.is_same(fake)) return;
+      is_argument = true;
+      is_written = is_written || treatment.written[i];
+    });
+  }
+  if (is_argument && !is_written) {
+    // contiguous() of what is contiguous gives its argument. In the graph it is a value of its own.
+    const at::Tensor alias = make_fake(spec_of(fake), fake);
+    values_.add(alias, node, std::move(path));
+    return alias;
+  }
+  note_symbols(fake, node, path);
+  values_.add(fake, node, std::move(path));
+  const at::Tensor real = inputs_.real_of(fake);
+  return real.defined() ? real : fake;
+}
+
+// Sizes that only the data tells, such as that of nonzero(): the node brings their symbols into being.
+void Tracer::note_symbols(const at::Tensor& fake, Node& node, const std::vector<std::int64_t>& path) {
+  const auto sizes = fake.sym_sizes();
+  for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
+    if (sizes[dim].maybe_as_int()) continue;
+    const shapes::Expr expression = shapes::expr_of(sizes[dim]);
+    if (!expression.is_symbol() || !shapes::is_unbacked_name(expression.symbol_name())) continue;
+    const std::string& symbol = expression.symbol_name();
+    if (symbols_.is_bound(symbol) || sizes_.contains(symbol)) continue;
+    sizes_.emplace(symbol, SymbolSource{&node, path, static_cast<std::int64_t>(dim)});
+    node.meta().unbacked_bindings.push_back(symbol);
+  }
+}
+
+Node& Tracer::node_of_symbol(const std::string& symbol) {
+  const auto found = sizes_.find(symbol);
+  if (found == sizes_.end()) return inputs_.node_of_symbol(symbol);
+  Node* value = found->second.node;
+  for (const std::int64_t index : found->second.path) value = &graph_.item(*value, index);
+  Node& size = graph_.call("torch.ops.aten.sym_size.int", {*value, found->second.dim});
+  symbols_.bind(symbol, size);
+  return size;
+}
+
+c10::SymInt Tracer::read_symbolically(const at::Tensor& tensor) {
+  graph_.set_origin(call_stack());
+  modes_.sync();
+  Node& value = node_of(fake_of(tensor));
+  if (!c10::isIntegralType(tensor.scalar_type(), false) || tensor.sym_numel() != 1) {
+    throw NotCapturable("sym_item() was given a tensor that is not one integer",
+                        "Give it a tensor of one element and an integer dtype.", graph_.site());
+  }
+  const c10::SymInt symbol = shapes_->add_unbacked();
+  Node& item = graph_.call("torch.ops.aten.item.default", {value});
+  const std::string name = shapes::expr_of(symbol).symbol_name();
+  symbols_.bind(name, item);
+  item.meta().unbacked_bindings.push_back(name);
+  return symbol;
+}
+
+at::Tensor Tracer::fake_of(const at::Tensor& tensor) {
+  if (!tensor.defined() || is_fake(tensor)) return tensor;
+  const bool is_new = !inputs_.has(tensor);
+  at::Tensor fake = inputs_.source_of(mode_, tensor).fake;
+  const auto is_it = [&](const at::Tensor& made) { return made.is_same(tensor); };
+  if (is_new && std::any_of(made_real_.begin(), made_real_.end(), is_it)) {
+    // Made in the captured function: each call has its own, which may be changed in place.
+    Node& copy = graph_.call("torch.ops.aten.clone.default", {values_.node_of(fake)});
+    copy.meta().set_value(meta_of(fake));
+    values_.add(fake, copy, {});
+  }
+  return fake;
+}
+
+// The module of the first parameter or buffer among the arguments.
+void Tracer::note_owner(const Stack& arguments) {
+  const std::string* name = nullptr;
+  for (const c10::IValue& argument : arguments) {
+    for_each_tensor_in(argument, [&](const at::Tensor& tensor) {
+      if (name == nullptr && !is_fake(tensor)) name = inputs_.name_of(tensor);
+    });
+  }
+  if (name) graph_.set_owner(owner_of(*name));
+}
+
+c10::IValue Tracer::with_fakes(const c10::IValue& value) {
+  if (value.isTensor()) return fake_of(value.toTensor());
+  if (!value.isList()) return value;
+  bool has_real = false;
+  for_each_tensor_in(value, [&](const at::Tensor& tensor) { has_real = has_real || !is_fake(tensor); });
+  if (!has_real) return value;
+  const auto list = value.toList();
+  c10::impl::GenericList fakes(list.elementType());
+  for (const c10::IValue& item : value.toListRef()) fakes.push_back(with_fakes(item));
+  return fakes;
+}
+
+Node& Tracer::node_of(const at::Tensor& tensor) { return values_.node_of(fake_of(tensor)); }
+
+bool Tracer::answer_equal(const Stack& arguments) {
+  const at::Tensor& left = arguments[0].toTensor();
+  const at::Tensor& right = arguments[1].toTensor();
+  if (fake_id(left) == fake_id(right)) return true;
+  if (differ_in_size(left, right)) return false;
+  if (is_called_by(graph_.site(), "multi_head_attention_forward")) {
+    remarks_.push_back(
+        {"attention took two inputs for different that are different tensors, without comparing data", graph_.site()});
+    return false;
+  }
+  throw DataDependentRead("aten::equal", graph_.site());
+}
+
+bool Tracer::is_constant_maker(const Treatment& treatment) const {
+  return treatment.kind == Treatment::Kind::Empty && is_called_by_at_tensor();
+}
+
+}  // namespace rehearse::capture

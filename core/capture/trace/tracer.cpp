@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/trace/tracer.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <rehearse/capture/errors.h>
+#include <rehearse/capture/fake_tensor.h>
+#include <rehearse/exec/fiber_local.h>
+
+#include "capture/trace/fold_linear.h"
+#include "capture/trace/kernels.h"
+#include "capture/trace/shape_remarks.h"
+
+namespace rehearse::capture {
+namespace {
+
+struct Current {
+  Tracer* tracer = nullptr;
+};
+const exec::FiberLocal<Current> current;
+
+class CurrentScope {
+ public:
+  explicit CurrentScope(Tracer& tracer) : outer_(std::exchange(current->tracer, &tracer)) {}
+  ~CurrentScope() { current->tracer = outer_; }
+  CurrentScope(const CurrentScope&) = delete;
+  CurrentScope& operator=(const CurrentScope&) = delete;
+
+ private:
+  Tracer* const outer_;
+};
+
+std::size_t hooks_on(const at::Tensor& tensor) {
+  const auto* autograd = torch::autograd::impl::get_autograd_meta(tensor);
+  if (autograd == nullptr) return 0;
+  const std::size_t listed = autograd->cpp_hooks_list_ ? autograd->cpp_hooks_list_->size() : 0;
+  return autograd->hooks_.size() + listed + (autograd->post_acc_grad_hooks_ ? 1 : 0);
+}
+
+}  // namespace
+
+Tracer* Tracer::current() noexcept {
+  const Current* const found = capture::current.find();
+  return found ? found->tracer : nullptr;
+}
+
+Tracer::Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module)
+    : shapes_(shapes),
+      mode_(std::move(shapes)),
+      symbols_(graph_, [this](const std::string& symbol) -> graph::Node& { return node_of_symbol(symbol); }),
+      inputs_(graph_, symbols_, std::move(of_module)),
+      values_(graph_, inputs_),
+      modes_(graph_),
+      context_{[this](const at::Tensor& tensor) -> graph::Node& { return node_of(tensor); }, symbols_, graph_.site()} {
+  register_trace_kernels();
+}
+
+void Tracer::run(const std::function<void()>& user_code) {
+  if (std::exchange(ran_, true)) throw std::logic_error("ForwardCapture::run() may be called once");
+  for (const NamedTensor& named : inputs_.named()) hooks_before_.push_back(hooks_on(named.tensor));
+  inference_mode_ = c10::InferenceMode::is_enabled();
+  const CurrentScope scope(*this);
+  const FakeMode::Scope fakes(mode_);
+  const c10::impl::IncludeDispatchKeyGuard trace(c10::DispatchKey::DeferredInit);
+  modes_.begin();
+  with_typed_errors(user_code);
+  modes_.sync();
+}
+
+void Tracer::check_modes() const {
+  if (torch::autograd::get_current_graph_task_id() != -1) {
+    throw NotCapturable("a backward runs inside of a captured function", "Call it outside of the captured function.",
+                        graph_.site());
+  }
+  if (c10::InferenceMode::is_enabled() != inference_mode_) {
+    throw NotCapturable("inference mode changes inside of a captured function",
+                        "Use a NoGradGuard there, or turn it on around the call.", graph_.site());
+  }
+}
+
+void Tracer::check_hooks() const {
+  for (std::size_t i = 0; i < hooks_before_.size(); ++i) {
+    const NamedTensor& named = inputs_.named()[i];
+    if (hooks_on(named.tensor) == hooks_before_[i]) continue;
+    throw NotCapturable("a hook was registered on '" + named.name + "' inside of a captured function",
+                        "Register it once, outside of the captured function.", {});
+  }
+}
+
+CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
+  check_hooks();
+  const CurrentScope scope(*this);
+  graph_.set_origin({});
+  std::vector<at::Tensor> tensors;
+  graph::List results;
+  for (const c10::IValue& output : outputs) results.push_back(output_of(output, tensors));
+  values_.check_outlived(tensors);
+  graph_.graph().output(std::move(results));
+  fold_linear(*graph_.module());
+  CapturedGraph captured{graph_.module(), inputs_.placed(), shapes_, std::move(remarks_)};
+  add_shape_remarks(*shapes_, captured.remarks);
+  return captured;
+}
+
+graph::Argument Tracer::output_of(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
+  if (value.isTuple()) {
+    graph::List items;
+    for (const c10::IValue& item : value.toTupleRef().elements()) items.push_back(output_of(item, tensors));
+    return items;
+  }
+  if (value.isList()) {
+    graph::List items;
+    for (const c10::IValue& item : value.toListRef()) items.push_back(output_of(item, tensors));
+    return items;
+  }
+  if (value.isTensor()) tensors.push_back(value.toTensor());
+  return to_argument(value, *c10::AnyType::get(), context_);
+}
+
+}  // namespace rehearse::capture

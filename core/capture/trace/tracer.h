@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/core/stack.h>
+
+#include <rehearse/capture/fake_mode.h>
+#include <rehearse/capture/forward_capture.h>
+
+#include "capture/trace/arguments.h"
+#include "capture/trace/graph_builder.h"
+#include "capture/trace/inputs.h"
+#include "capture/trace/mode_nodes.h"
+#include "capture/trace/symbol_nodes.h"
+#include "capture/trace/treatment.h"
+#include "capture/trace/values.h"
+
+namespace rehearse::capture {
+
+// Makes nodes of the operators that come to the key DeferredInit, above autograd, and answers them with fakes that are
+// computed below it.
+class Tracer {
+ public:
+  Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module);
+
+  // The calling fiber's; null when nothing is captured in it.
+  static Tracer* current() noexcept;
+
+  Inputs& inputs() noexcept { return inputs_; }
+  FakeMode& mode() noexcept { return mode_; }
+
+  void run(const std::function<void()>& user_code);
+  CapturedGraph finish(const std::vector<c10::IValue>& outputs);
+
+  // One operator; its arguments are on the stack, its results will be.
+  void call(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+
+  // An integer of data as a symbol that the graph brings into being.
+  c10::SymInt read_symbolically(const at::Tensor& tensor);
+
+ private:
+  void record(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
+  void infer(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+  bool answer_equal(const torch::jit::Stack& arguments);
+
+  // Real tensors replaced by the fakes that stand for them.
+  c10::IValue with_fakes(const c10::IValue& value);
+  at::Tensor fake_of(const at::Tensor& tensor);
+  graph::Node& node_of(const at::Tensor& tensor);
+  graph::Node& node_of_symbol(const std::string& symbol);
+
+  // Notes what a recorded operator gave, and returns what the user gets for it.
+  c10::IValue note_result(const c10::IValue& result, graph::Node& node, std::vector<std::int64_t> path,
+                          const torch::jit::Stack& arguments, const Treatment& treatment);
+  at::Tensor note_tensor(const at::Tensor& fake, graph::Node& node, std::vector<std::int64_t> path,
+                         const torch::jit::Stack& arguments, const Treatment& treatment);
+  void note_symbols(const at::Tensor& fake, graph::Node& node, const std::vector<std::int64_t>& path);
+  void note_owner(const torch::jit::Stack& arguments);
+
+  bool is_constant_maker(const Treatment& treatment) const;
+  void check_modes() const;
+  void check_hooks() const;
+  graph::Argument output_of(const c10::IValue& value, std::vector<at::Tensor>& tensors);
+
+  struct SymbolSource {  // a size of a value of the graph
+    graph::Node* node;
+    std::vector<std::int64_t> path;
+    std::int64_t dim;
+  };
+
+  std::shared_ptr<shapes::ShapeEnv> shapes_;
+  FakeMode mode_;
+  GraphBuilder graph_;
+  SymbolNodes symbols_;
+  Inputs inputs_;
+  Values values_;
+  ModeNodes modes_;
+  Treatments treatments_;
+  ArgumentContext context_;
+  std::map<std::string, SymbolSource> sizes_;  // unbacked symbols that came as a size
+  std::vector<std::size_t> hooks_before_;      // of the module's tensors
+  std::vector<at::Tensor> made_real_;          // constants made by the code
+  std::vector<Remark> remarks_;
+  bool inference_mode_ = false;
+  bool ran_ = false;
+};
+
+}  // namespace rehearse::capture

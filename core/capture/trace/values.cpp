@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/trace/values.h"
+
+#include <algorithm>
+#include <string>
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <rehearse/capture/errors.h>
+#include <rehearse/capture/fake_tensor.h>
+
+namespace rehearse::capture {
+
+using graph::Node;
+
+void Values::add(const at::Tensor& fake, Node& node, std::vector<std::int64_t> path) {
+  Value& value = values_[fake_id(fake)];
+  if (value.node == nullptr && value.producer == nullptr) {
+    made_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(fake.getIntrusivePtr()), &node});
+  }
+  value = {};
+  if (path.empty()) {
+    value.node = &node;
+  } else {
+    value.producer = &node;
+    value.path = std::move(path);
+  }
+  value.requires_grad = fake.requires_grad();
+}
+
+Values::Value& Values::value_of(const at::Tensor& fake) {
+  const std::uint64_t id = fake_id(fake);
+  if (const auto found = values_.find(id); found != values_.end()) return found->second;
+  Inputs::Source* source = inputs_.find(id);
+  if (source == nullptr) {
+    throw NotCapturable("a tensor was made by another capture, or where this one could not see it",
+                        "Make it with operators on tensors inside of the captured function.", graph_.site());
+  }
+  Value value;
+  value.node = &inputs_.node_of(*source);
+  value.requires_grad = source->node->meta().tensor()->requires_grad;
+  return values_.emplace(id, std::move(value)).first->second;
+}
+
+Node& Values::item(Value& value) {
+  if (value.node == nullptr) {
+    value.node = value.producer;
+    for (const std::int64_t index : value.path) value.node = &graph_.item(*value.node, index);
+  }
+  return *value.node;
+}
+
+Node& Values::node_of(const at::Tensor& fake) {
+  check_history(fake);
+  Value& value = value_of(fake);
+  if (fake.requires_grad() == value.requires_grad) return item(value);
+  return with_requires_grad(fake, value);
+}
+
+// What C++ does without an operator: tensor.data() gives the same without its history, set_requires_grad() begins one.
+Node& Values::with_requires_grad(const at::Tensor& fake, Value& value) {
+  Node& node = item(value);
+  graph::TensorMeta meta = meta_of(fake);
+  if (fake.requires_grad()) {
+    Node& begun = graph_.call("torch.ops.aten.requires_grad_.default", {node});
+    begun.meta().set_value(std::move(meta));
+    value.node = &begun;
+    value.requires_grad = true;
+    return begun;
+  }
+  if (value.detached == nullptr) {
+    value.detached = &graph_.call("torch.ops.aten.detach.default", {node});
+    value.detached->meta().set_value(std::move(meta));
+  }
+  return *value.detached;
+}
+
+void Values::check_history(const at::Tensor& fake) const {
+  const auto* autograd = torch::autograd::impl::get_autograd_meta(fake);
+  if (autograd == nullptr) return;
+  if (autograd->grad_fn_) {
+    throw NotCapturable("the custom autograd function " + autograd->grad_fn_->name() + " gave a tensor",
+                        "Its backward would be lost: wrap it in rehearse::opaque().", graph_.site());
+  }
+  if (!autograd->hooks_.empty() || autograd->cpp_hooks_list_ || autograd->post_acc_grad_hooks_) {
+    throw NotCapturable("a hook was registered on a tensor that is being captured",
+                        "It would never run: register it on a result, outside of the captured function.",
+                        graph_.site());
+  }
+  if (autograd->grad_.defined()) {
+    throw NotCapturable("a tensor that is being captured has got a gradient",
+                        "Call backward() outside of the captured function.", graph_.site());
+  }
+}
+
+void Values::check_outlived(const std::vector<at::Tensor>& results) const {
+  for (const Made& made : made_) {
+    const auto alive = made.tensor.lock();
+    if (!alive) continue;
+    const bool is_result = std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) {
+      return result.defined() && result.unsafeGetTensorImpl() == alive.get();
+    });
+    if (is_result) continue;
+    throw NotCapturable("a tensor that was captured outlives the call: it was kept in a member, a capture or a global",
+                        "Return it as a result, or keep a copy made from the results.", made.node->meta().origin->site);
+  }
+}
+
+}  // namespace rehearse::capture

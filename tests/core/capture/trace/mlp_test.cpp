@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "models/toy.h"
+#include "traced.h"
+
+namespace rehearse::capture::test {
+namespace {
+
+TEST(CaptureMlp, Toy_IsFourLinearsAndFourReLUs) {
+  rehearse::test::Toy toy(rehearse::test::ToyShape{10, 50, 5});
+  const auto captured = trace_module(toy, at::randn({20, 10}));
+  EXPECT_EQ(targets(captured), (Names{kLinear, "relu.default", kLinear, "relu.default", kLinear, "relu.default",
+                                      kLinear, "relu.default"}));
+  EXPECT_EQ(placeholders(captured), (Names{"net.0.weight", "net.0.bias", "x0", "net.2.weight", "net.2.bias",
+                                           "net.4.weight", "net.4.bias", "net.6.weight", "net.6.bias"}));
+  expect_same(captured, forward_of(toy), {at::randn({20, 10})}, toy->parameters());
+}
+
+}  // namespace
+}  // namespace rehearse::capture::test
