@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse/compile/aot_eager.h>
 #include <rehearse/compile/backend.h>
 #include <rehearse/compile/counting_backend.h>
 
@@ -22,7 +23,8 @@ struct BackendRegistry {
 
 BackendRegistry& backend_registry() {
   static BackendRegistry registry{.mutex = {},
-                                  .factories = {{"eager", [] { return std::make_shared<EagerBackend>(); }},
+                                  .factories = {{"aot_eager", [] { return std::make_shared<AotEagerBackend>(); }},
+                                                {"eager", [] { return std::make_shared<EagerBackend>(); }},
                                                 {"counting", [] { return std::make_shared<CountingBackend>(); }}}};
   return registry;
 }

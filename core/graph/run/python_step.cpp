@@ -8,6 +8,7 @@
 #include "graph/run/overloads.h"
 #include "graph/run/python_functions.h"
 #include "graph/run/step.h"
+#include "graph/run/symbolic_numbers.h"
 
 namespace rehearse::graph {
 namespace {
@@ -48,6 +49,7 @@ class PythonStep : public Step {
         std::any_of(arguments.begin(), arguments.end(), [](const auto& value) { return value.isTensor(); });
     if (has_tensor && !on_tensors_.empty())
       return on_tensors_.call(node_, node_.args(), {}, arguments.size(), value_of);
+    if (std::optional<c10::IValue> symbolic = call_symbolically(node_.target(), arguments)) return *std::move(symbolic);
     try {
       return function_.call(arguments);
     } catch (const std::invalid_argument& error) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "graph/run/to_ivalue.h"
 
-#include <ATen/Functions.h>
+#include <ATen/ScalarOps.h>
 #include <ATen/core/jit_type.h>
-#include <c10/core/ScalarTypeToTypeMeta.h>
 
 #include <rehearse/graph/errors.h>
 #include <rehearse/graph/node.h>
@@ -20,16 +19,8 @@ struct Target {
 };
 
 // A number where an operator wants a tensor, as PyTorch's Python binding does it: it takes part in type promotion as a
-// number.
-at::Tensor wrapped_number(const at::Scalar& number) {
-  const c10::ScalarType dtype = number.isBoolean()         ? c10::kBool
-                                : number.isIntegral(false) ? c10::kLong
-                                : number.isComplex()       ? c10::kComplexDouble
-                                                           : c10::kDouble;
-  at::Tensor tensor = at::scalar_tensor(number, c10::TensorOptions(dtype));
-  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return tensor;
-}
+// number. No operator is called for it, which a capture would see.
+at::Tensor wrapped_number(const at::Scalar& number) { return at::native::wrapped_scalar_tensor(number); }
 
 bool is_number(const c10::IValue& value) {
   return value.isInt() || value.isDouble() || value.isBool() || value.isComplexDouble() || value.isSymInt() ||

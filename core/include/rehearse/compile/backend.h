@@ -48,8 +48,9 @@ using BackendFactory = std::function<std::shared_ptr<Backend>()>;
 // empty or taken, or the factory is empty.
 void register_backend(std::string name, BackendFactory factory);
 
-// A new back end of that name. Always there: "eager" (runs the graph node by node) and "counting" (the same, and
-// counts; see counting_backend.h). Throws std::invalid_argument, with the names that there are, for any other.
+// A new back end of that name. Always there: "eager" (runs the graph node by node), "counting" (the same, and
+// counts; see counting_backend.h) and "aot_eager" (a forward and a backward graph; see aot_eager.h). Throws
+// std::invalid_argument, with the names that there are, for any other.
 std::shared_ptr<Backend> make_backend(std::string_view name);
 
 // The names that make_backend() knows, sorted.

@@ -10,19 +10,19 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "core/capture/joint/joint_builder.h"
+#include "core/compile/aot/part_check.h"
 
 namespace rehearse::compiler {
 namespace {
 
 using rehearse_test::JointBuilder;
+using rehearse_test::leaf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::shared_ptr<AotProgram> program_of(const capture::JointGraph& joint, const std::string& name = "forward") {
   return std::make_shared<AotProgram>(joint, capture::partition_joint(joint), name);
 }
-
-at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(); }
 
 at::Tensor copy_of(const at::Tensor& tensor) { return tensor.detach().clone().requires_grad_(tensor.requires_grad()); }
 

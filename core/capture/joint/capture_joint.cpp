@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/capture/joint_graph.h>
+
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <rehearse/capture/fake_mode.h>
+#include <rehearse/graph/errors.h>
+#include <rehearse/graph/interpreter.h>
+
+#include "capture/joint/joint_inputs.h"
+#include "capture/joint/joint_matmul.h"
+#include "capture/joint/joint_outputs.h"
+#include "capture/joint/joint_recorder.h"
+#include "capture/joint/tangent_layout.h"
+
+namespace rehearse::capture {
+namespace {
+
+// The run of a part on fakes, from its inputs to the gradients.
+class Capture {
+ public:
+  Capture(const std::shared_ptr<graph::GraphModule>& part, const std::vector<c10::IValue>& example_inputs,
+          const std::shared_ptr<shapes::ShapeEnv>& shapes)
+      : part_(part),
+        shapes_(shapes),
+        recorder_(*part, *joint_.module),
+        mode_(shapes, &recorder_),
+        inputs_(*part, example_inputs, recorder_) {}
+
+  JointGraph run() {
+    const FakeMode::Scope scope(mode_);
+    JointOutputs outputs(recorder_, inputs_, run_forward());
+    joint_.inputs = inputs_.values().size();
+    joint_.values = outputs.values().size();
+    joint_.outputs = outputs.outputs();
+    joint_.changed_inputs = outputs.changed_inputs();
+    joint_.views = outputs.views();
+    graph::List results = outputs.values();
+    for (graph::Argument& gradient : run_backward(outputs.tensors())) results.push_back(std::move(gradient));
+    joint_.module->graph().output(std::move(results));
+    return std::move(joint_);
+  }
+
+ private:
+  std::vector<c10::IValue> run_forward() {
+    const SymbolicMatmul symbolic_matmul;
+    graph::Interpreter interpreter(part_);
+    interpreter.set_observer(
+        [this](const graph::Node& node, const c10::IValue&) { recorder_.end_of_node(node.meta().origin); });
+    return interpreter.run(inputs_.values());
+  }
+
+  // `values`: the forward's, undefined where they are no tensors. One gradient for each input, or nothing at all.
+  graph::List run_backward(const std::vector<at::Tensor>& values) {
+    std::vector<at::Tensor> roots, tangents;
+    if (!at::GradMode::is_enabled() || inputs_.differentiable().empty()) return {};
+    graph::Node* const last_of_forward = joint_.module->graph().last();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!values[i].defined() || !values[i].requires_grad()) continue;
+      const TangentLayout layout = tangent_layout(values[i], shapes_);
+      joint_.tangents.push_back({i, layout.dim_order});
+      roots.push_back(values[i]);
+      tangents.push_back(make_fake(layout.spec));
+      recorder_.add_placeholder("tangents_" + std::to_string(joint_.tangents.size()), tangents.back());
+    }
+    if (roots.empty()) return {};
+    graph::List result = gradients_of(roots, tangents);
+    joint_.backward_begin = last_of_forward != nullptr ? last_of_forward->next() : nullptr;
+    if (joint_.backward_begin == nullptr || joint_.backward_begin->op() == graph::Op::Placeholder) {
+      joint_.backward_begin = nullptr;
+    }
+    return result;
+  }
+
+  // Outside of autocast, as a backward is run in eager mode.
+  graph::List gradients_of(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& tangents) {
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    const auto gradients = torch::autograd::grad(roots, inputs_.differentiable(), tangents, /*retain_graph=*/false,
+                                                 /*create_graph=*/false, /*allow_unused=*/true);
+    graph::List result(joint_.inputs);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      graph::Node* const node = recorder_.node_of(gradients[i]);
+      if (node == nullptr) throw graph::GraphError("", "gradients", "has a tensor that no operator gave");
+      result[inputs_.positions()[i]] = *node;
+    }
+    return result;
+  }
+
+  JointGraph joint_{.module = std::make_shared<graph::GraphModule>("JointGraph")};
+  const std::shared_ptr<graph::GraphModule>& part_;
+  const std::shared_ptr<shapes::ShapeEnv>& shapes_;
+  JointRecorder recorder_;
+  FakeMode mode_;
+  JointInputs inputs_;
+};
+
+}  // namespace
+
+JointGraph capture_joint(const std::shared_ptr<graph::GraphModule>& part,
+                         const std::vector<c10::IValue>& example_inputs,
+                         const std::shared_ptr<shapes::ShapeEnv>& shapes) {
+  if (part == nullptr) throw graph::GraphError("", "module", "is null");
+  return Capture(part, example_inputs, shapes).run();
+}
+
+}  // namespace rehearse::capture

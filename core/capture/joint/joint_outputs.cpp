@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/joint/joint_outputs.h"
+
+#include <string>
+
+#include <ATen/core/grad_mode.h>
+
+#include <rehearse/graph/errors.h>
+
+namespace rehearse::capture {
+namespace {
+
+// The tensor that autograd takes it for a view of, or itself.
+at::Tensor base_of(const at::Tensor& tensor) { return tensor.is_view() ? at::Tensor(tensor._base()) : tensor; }
+
+bool is_fake_tensor(const c10::IValue& value) { return is_tensor(value) && is_fake(value.toTensor()); }
+
+}  // namespace
+
+JointOutputs::JointOutputs(JointRecorder& recorder, const JointInputs& inputs, const std::vector<c10::IValue>& results)
+    : recorder_(recorder), inputs_(inputs), outputs_(results.size()) {
+  for (std::size_t i = 0; i < inputs.values().size(); ++i) {
+    if (is_tensor(inputs.values()[i])) inputs_by_id_.emplace(fake_id(inputs.values()[i].toTensor()), i);
+  }
+  if (is_differentiated()) {
+    add_changed_inputs();
+    count_results_of_bases(results);
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) add_result(i, results[i]);
+  add_views(results);
+}
+
+bool JointOutputs::is_differentiated() const { return at::GradMode::is_enabled() && !inputs_.differentiable().empty(); }
+
+void JointOutputs::add_changed_inputs() {
+  for (std::size_t i = 0; i < inputs_.values().size(); ++i) {
+    if (!is_tensor(inputs_.values()[i])) continue;
+    const at::Tensor& tensor = inputs_.values()[i].toTensor();
+    if (!tensor.requires_grad() || !recorder_.was_written(tensor)) continue;
+    refuse_shared_change(i);
+    changed_inputs_.push_back({i, value_of(tensor)});
+  }
+}
+
+void JointOutputs::refuse_shared_change(std::size_t input) const {
+  const auto& values = inputs_.values();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i == input || !is_tensor(values[i]) || !share_storage(values[i].toTensor(), values[input].toTensor())) continue;
+    throw graph::GraphError(inputs_.nodes()[input]->name(), "inputs",
+                            "is changed in place, requires a gradient and shares its memory with the input '" +
+                                inputs_.nodes()[i]->name() + "': give one of them a copy");
+  }
+}
+
+// How many results are one intermediate tensor, or views of it.
+void JointOutputs::count_results_of_bases(const std::vector<c10::IValue>& results) {
+  for (const c10::IValue& result : results) {
+    if (!is_fake_tensor(result)) continue;
+    const at::Tensor& tensor = result.toTensor();
+    ++results_of_base_[fake_id(base_of(tensor))];
+  }
+}
+
+// Of something that the caller has in its hands too: writing to one is to be seen, by autograd as well, in the other.
+bool JointOutputs::is_view_of_visible(const at::Tensor& tensor) const {
+  if (!is_differentiated() || !tensor.is_view()) return false;
+  const std::uint64_t base = fake_id(base_of(tensor));
+  return inputs_by_id_.contains(base) || results_of_base_.at(base) > 1;
+}
+
+void JointOutputs::add_result(std::size_t output, const c10::IValue& result) {
+  using Kind = PartOutput::Kind;
+  if (!is_tensor(result)) {
+    outputs_[output] = {Kind::Value, constant_of(result)};
+    return;
+  }
+  const at::Tensor& tensor = result.toTensor();
+  if (!is_fake(tensor)) {
+    outputs_[output] = {Kind::Value, value_of(recorder_.fake_of(tensor))};
+    return;
+  }
+  const auto input = inputs_by_id_.find(fake_id(tensor));
+  if (input != inputs_by_id_.end()) {
+    outputs_[output] = {Kind::Input, input->second};
+  } else if (is_view_of_visible(tensor)) {
+    outputs_[output].kind = Kind::View;  // which one: add_views()
+    const at::Tensor base = base_of(tensor);
+    if (!inputs_by_id_.contains(fake_id(base))) value_of(base);
+  } else {
+    outputs_[output] = {Kind::Value, value_of(tensor)};
+  }
+}
+
+void JointOutputs::add_views(const std::vector<c10::IValue>& results) {
+  ViewReplay replay;
+  for (const graph::Node* input : inputs_.nodes()) replay.add_source(input);
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    // A changed input's new contents are made visible in the input itself.
+    replay.add_source(i < changed_inputs_.size() ? nullptr : values_[i].node());
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (outputs_[i].kind != PartOutput::Kind::View) continue;
+    const at::Tensor& view = results[i].toTensor();
+    const graph::Node* node = recorder_.node_of(view);
+    if (node != nullptr && replay.can_make(*node)) {
+      outputs_[i].index = replay.add(*node);
+      continue;
+    }
+    const std::size_t before = values_.size();
+    outputs_[i] = {PartOutput::Kind::Value, value_of(view)};
+    if (values_.size() != before) replay.add_source(nullptr);
+  }
+  views_ = replay.finish();
+}
+
+std::size_t JointOutputs::value_of(const at::Tensor& tensor) {
+  const auto [known, is_new] = values_by_id_.emplace(fake_id(tensor), values_.size());
+  if (!is_new) return known->second;
+  graph::Node* const node = recorder_.node_of(tensor);
+  if (node == nullptr) throw graph::GraphError("output", "args[0]", "has a tensor that no operator gave");
+  values_.emplace_back(*node);
+  tensors_.push_back(tensor);
+  return values_.size() - 1;
+}
+
+std::size_t JointOutputs::constant_of(const c10::IValue& value) {
+  graph::Argument constant;
+  if (value.isSymInt()) {
+    constant = recorder_.expressions().of(value.toSymInt());
+  } else if (value.isInt()) {
+    constant = value.toInt();
+  } else if (value.isDouble()) {
+    constant = value.toDouble();
+  } else if (value.isBool()) {
+    constant = value.toBool();
+  } else if (value.isString()) {
+    constant = value.toStringRef();
+  } else if (!value.isNone() && !value.isTensor()) {
+    throw graph::GraphError("output", "args[0]",
+                            "has an item that is a " + value.tagKind() + "; tensors and numbers can be returned");
+  }
+  values_.push_back(std::move(constant));
+  tensors_.emplace_back();
+  return values_.size() - 1;
+}
+
+}  // namespace rehearse::capture

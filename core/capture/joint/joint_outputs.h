@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+
+#include <rehearse/capture/joint_graph.h>
+
+#include "capture/joint/joint_inputs.h"
+#include "capture/joint/joint_recorder.h"
+#include "capture/joint/view_replay.h"
+
+namespace rehearse::capture {
+
+// What a part has returned, sorted into what its operators below autograd give (values) and what is made of inputs and
+// values under autograd (inputs themselves, views).
+class JointOutputs {
+ public:
+  // `results`: what the part returned on `inputs`. Throws GraphError for what a graph cannot return, and when two
+  // inputs share memory, one of which is differentiated and changed in place.
+  JointOutputs(JointRecorder& recorder, const JointInputs& inputs, const std::vector<c10::IValue>& results);
+
+  const graph::List& values() const noexcept { return values_; }
+  // By value; undefined where it is no fake tensor.
+  const std::vector<at::Tensor>& tensors() const noexcept { return tensors_; }
+  const std::vector<PartOutput>& outputs() const noexcept { return outputs_; }
+  const std::vector<ChangedInput>& changed_inputs() const noexcept { return changed_inputs_; }
+  const std::shared_ptr<graph::GraphModule>& views() const noexcept { return views_; }
+
+ private:
+  bool is_differentiated() const;
+  void add_changed_inputs();
+  void refuse_shared_change(std::size_t input) const;
+  void count_results_of_bases(const std::vector<c10::IValue>& results);
+  bool is_view_of_visible(const at::Tensor& tensor) const;
+  void add_result(std::size_t output, const c10::IValue& result);
+  void add_views(const std::vector<c10::IValue>& results);
+  std::size_t value_of(const at::Tensor& tensor);
+  std::size_t constant_of(const c10::IValue& value);
+
+  JointRecorder& recorder_;
+  const JointInputs& inputs_;
+  graph::List values_;
+  std::vector<at::Tensor> tensors_;
+  std::vector<PartOutput> outputs_;
+  std::vector<ChangedInput> changed_inputs_;
+  std::shared_ptr<graph::GraphModule> views_;
+  std::map<std::uint64_t, std::size_t> inputs_by_id_, values_by_id_, results_of_base_;  // by fake_id
+};
+
+}  // namespace rehearse::capture

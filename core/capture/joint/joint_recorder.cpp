@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/joint/joint_recorder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/SequenceNumber.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <rehearse/graph/errors.h>
+#include <rehearse/graph/operators.h>
+#include <rehearse/shapes/sym_node.h>
+
+#include "capture/graph/call_arguments.h"
+
+namespace rehearse::capture {
+namespace {
+
+// Tensors that share memory have one; they need not have data.
+const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+}
+
+graph::ValueMeta meta_of_value(const c10::IValue& value) {
+  if (value.isTensor() && value.toTensor().defined()) return meta_of(value.toTensor());
+  if (value.isSymInt() || value.isInt()) return meta_of(shapes::expr_of(value.toSymInt()));
+  if (!value.isList()) return {};
+  graph::ValueMeta::List items;
+  for (const c10::IValue& item : value.toListRef()) items.push_back(meta_of_value(item));
+  return items;
+}
+
+}  // namespace
+
+bool is_tensor(const c10::IValue& value) { return value.isTensor() && value.toTensor().defined(); }
+
+JointRecorder::JointRecorder(const graph::GraphModule& part, graph::GraphModule& joint)
+    : part_(part), joint_(joint), expressions_(joint.graph()) {}
+
+graph::Node& JointRecorder::add_placeholder(const std::string& name, const c10::IValue& value) {
+  graph::Graph& graph = joint_.graph();
+  const graph::Graph::InsertionPoint after_the_others(graph, first_step());
+  graph::Node& node = graph.placeholder(name);
+  if (is_tensor(value)) {
+    node.meta().set_value(meta_of(value.toTensor()));
+    bind_tensor(node, value.toTensor());
+  } else if (value.isSymInt() || value.isInt()) {
+    const shapes::Expr expr = shapes::expr_of(value.toSymInt());
+    node.meta().set_value(meta_of(expr));
+    if (!expr.is_number()) expressions_.bind(expr, node);
+  }
+  return node;
+}
+
+graph::Node* JointRecorder::first_step() const {
+  graph::Node* node = joint_.graph().first();
+  while (node != nullptr && node->op() == graph::Op::Placeholder) node = node->next();
+  return node;
+}
+
+graph::Node* JointRecorder::node_of(const at::Tensor& fake) const {
+  const auto found = nodes_.find(fake_id(fake));
+  return found != nodes_.end() ? found->second : nullptr;
+}
+
+bool JointRecorder::was_written(const at::Tensor& fake) const { return written_.contains(storage_of(fake)); }
+
+at::Tensor JointRecorder::fake_of(const at::Tensor& real) {
+  if (real.unsafeGetTensorImpl()->is_wrapped_number()) {
+    at::Tensor fake = make_fake(spec_of(real));
+    const FakeMode::Pause pause;
+    const at::Scalar number = real.item();
+    numbers_.emplace(fake_id(fake), number.isBoolean()         ? graph::Argument(number.toBool())
+                                    : number.isIntegral(false) ? graph::Argument(number.toLong())
+                                    : number.isComplex()
+                                        ? graph::Argument(std::complex<double>(number.toComplexDouble().real(),
+                                                                               number.toComplexDouble().imag()))
+                                        : graph::Argument(number.toDouble()));
+    return fake;
+  }
+  const auto found = stands_.find(real.unsafeGetTensorImpl());
+  if (found != stands_.end()) return found->second.fake;
+  TensorSpec spec = spec_of(real);
+  spec.requires_grad = false;
+  const at::Tensor fake = make_fake(spec);
+  bind_tensor(attribute_of(real), fake);
+  stands_.emplace(real.unsafeGetTensorImpl(), Stand{real, fake});
+  return fake;
+}
+
+graph::Node& JointRecorder::attribute_of(const at::Tensor& real) {
+  const auto& attributes = part_.attributes();
+  const auto found = std::find_if(attributes.begin(), attributes.end(),
+                                  [&](const auto& attribute) { return attribute.second.tensor.is_same(real); });
+  const std::string name =
+      found != attributes.end() ? found->first : "_tensor_constant" + std::to_string(joint_.attributes().size());
+  if (real.requires_grad() && at::GradMode::is_enabled()) {
+    throw graph::GraphError("", name, "is an attribute that requires a gradient: it must be an input of the graph");
+  }
+  const graph::TensorMeta meta = meta_of(real);
+  joint_.set_attribute(name, {.meta = meta, .tensor = real});
+  graph::Node& node = joint_.graph().get_attr(name);
+  node.meta().set_value(meta);
+  return node;
+}
+
+graph::Argument JointRecorder::argument_of(const at::Tensor& fake) const {
+  if (graph::Node* node = node_of(fake)) return *node;
+  const auto number = numbers_.find(fake_id(fake));
+  if (number != numbers_.end()) return number->second;
+  throw graph::GraphError("", "arguments", "has a tensor that no node of the graph gives");
+}
+
+void JointRecorder::note_writes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  const auto& formals = op.schema().arguments();
+  const auto note = [&](const c10::IValue& value) {
+    if (is_tensor(value)) written_.insert(storage_of(value.toTensor()));
+  };
+  for (std::size_t i = 0; i < formals.size(); ++i) {
+    if (formals[i].alias_info() == nullptr || !formals[i].alias_info()->isWrite()) continue;
+    note(arguments[i]);
+    if (!arguments[i].isList()) continue;
+    for (const c10::IValue& item : arguments[i].toListRef()) note(item);
+  }
+}
+
+void JointRecorder::on_operator(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
+                                c10::ArrayRef<c10::IValue> results) {
+  CallArguments call =
+      call_arguments(op, arguments, [this](const at::Tensor& fake) { return argument_of(fake); }, expressions_);
+  graph::Node& node = joint_.graph().call_function(graph::target_of(op), std::move(call.args), std::move(call.kwargs));
+  node.meta().origin = origin_of_backward();
+  note_writes(op, arguments);
+  if (results.size() == 1) bind_result(node, results[0]);
+  if (results.size() > 1) bind_items(node, results.vec());
+}
+
+void JointRecorder::bind_result(graph::Node& node, const c10::IValue& result) {
+  if (result.isList()) return bind_items(node, result.toListRef().vec());
+  node.meta().set_value(meta_of_value(result));
+  if (is_tensor(result)) return bind_tensor(node, result.toTensor());
+  if (!result.isSymInt()) return;
+  const shapes::Expr expr = shapes::expr_of(result.toSymInt());
+  if (expr.is_symbol() && shapes::is_unbacked_name(expr.symbol_name()) && !expressions_.knows(expr)) {
+    node.meta().unbacked_bindings = {expr.symbol_name()};
+  }
+  if (!expr.is_number()) expressions_.bind(expr, node);
+}
+
+void JointRecorder::bind_tensor(graph::Node& node, const at::Tensor& fake) {
+  nodes_.insert_or_assign(fake_id(fake), &node);
+  bind_layout(node, fake);
+}
+
+// Sizes and strides that no node gives yet can be had from this tensor. They are asked for right after it, so that what
+// the backward needs of them is a number that the forward saves, not the tensor.
+void JointRecorder::bind_layout(graph::Node& node, const at::Tensor& fake) {
+  const auto bind = [&](const c10::SymInt& value, std::string_view query, graph::List arguments) {
+    const shapes::Expr expr = shapes::expr_of(value);
+    if (expr.is_number() || expressions_.knows(expr)) return;
+    if (expr.is_symbol() && shapes::is_unbacked_name(expr.symbol_name())) {
+      node.meta().unbacked_bindings.push_back(expr.symbol_name());
+    }
+    expressions_.bind_lazily(expr, [this, &node, expr, query, arguments]() -> graph::Node& {
+      graph::Node* const before = node.op() == graph::Op::Placeholder ? first_step() : node.next();
+      const graph::Graph::InsertionPoint point(joint_.graph(), before);
+      graph::Node& asked = joint_.graph().call_function("torch.ops.aten." + std::string(query), arguments);
+      asked.meta().set_value(meta_of(expr));
+      asked.meta().origin = node.meta().origin;
+      return asked;
+    });
+  };
+  for (std::int64_t dim = 0; dim < fake.dim(); ++dim) bind(fake.sym_size(dim), "sym_size.int", {node, dim});
+  for (std::int64_t dim = 0; dim < fake.dim(); ++dim) bind(fake.sym_stride(dim), "sym_stride.int", {node, dim});
+  bind(fake.sym_storage_offset(), "sym_storage_offset.default", {node});
+}
+
+void JointRecorder::bind_items(graph::Node& node, const std::vector<c10::IValue>& items) {
+  graph::ValueMeta::List metas;
+  for (const c10::IValue& item : items) metas.push_back(meta_of_value(item));
+  node.meta().set_value(std::move(metas));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!is_tensor(items[i]) && !items[i].isSymInt() && !items[i].isList()) continue;
+    graph::Node& item = joint_.graph().call_function("_operator.getitem", {node, i});
+    item.meta().origin = node.meta().origin;
+    bind_result(item, items[i]);
+  }
+}
+
+void JointRecorder::end_of_node(const std::shared_ptr<const graph::Origin>& origin) {
+  const std::uint64_t sequence = at::sequence_number::peek();
+  if (origins_.empty() || origins_.back().sequence < sequence) origins_.push_back({sequence, origin});
+  for (graph::Node* node = joint_.graph().last(); node != nullptr; node = node->prev()) {
+    if (node->meta().origin != nullptr || node->op() == graph::Op::Placeholder) break;
+    node->meta().origin = origin;
+  }
+}
+
+// A step of the backward comes from where the forward noted it.
+std::shared_ptr<const graph::Origin> JointRecorder::origin_of_backward() const {
+  const auto step = torch::autograd::get_current_node();
+  if (step == nullptr) return nullptr;
+  const auto found =
+      std::upper_bound(origins_.begin(), origins_.end(), step->sequence_nr(),
+                       [](std::uint64_t sequence, const OriginUpTo& origin) { return sequence < origin.sequence; });
+  return found != origins_.end() ? found->origin : nullptr;
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include <rehearse/capture/fake_mode.h>
+#include <rehearse/graph/graph_module.h>
+
+#include "capture/graph/expression_nodes.h"
+
+namespace rehearse::capture {
+
+// A defined one.
+bool is_tensor(const c10::IValue& value);
+
+// Writes down what operators are called on fakes below autograd, as the nodes of a joint graph.
+class JointRecorder final : public FakeListener {
+ public:
+  // `part`: whose attributes may come as real tensors. `joint`: where nodes go, to its end.
+  JointRecorder(const graph::GraphModule& part, graph::GraphModule& joint);
+
+  // A placeholder before all other nodes, for a fake or a symbolic integer; anything else has no metadata.
+  graph::Node& add_placeholder(const std::string& name, const c10::IValue& value);
+
+  // The node that has this fake's value now: after an in-place operator, that operator's. Null: it was never seen.
+  graph::Node* node_of(const at::Tensor& fake) const;
+  ExpressionNodes& expressions() noexcept { return expressions_; }
+
+  // Whether an operator has written to the memory that `fake` shares.
+  bool was_written(const at::Tensor& fake) const;
+
+  // Nodes without an origin, and those that the backward adds for what autograd has noted since the last call, come
+  // from `origin`.
+  void end_of_node(const std::shared_ptr<const graph::Origin>& origin);
+
+  at::Tensor fake_of(const at::Tensor& real) override;
+  void on_operator(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
+                   c10::ArrayRef<c10::IValue> results) override;
+
+ private:
+  struct Stand {  // in for a real tensor
+    at::Tensor real, fake;
+  };
+  // Steps of autograd up to this number come from there.
+  struct OriginUpTo {
+    std::uint64_t sequence = 0;
+    std::shared_ptr<const graph::Origin> origin;
+  };
+
+  graph::Node* first_step() const;  // null: there are placeholders only
+  graph::Argument argument_of(const at::Tensor& fake) const;
+  void note_writes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
+  void bind_result(graph::Node& node, const c10::IValue& result);
+  void bind_tensor(graph::Node& node, const at::Tensor& fake);
+  void bind_layout(graph::Node& node, const at::Tensor& fake);
+  void bind_items(graph::Node& node, const std::vector<c10::IValue>& items);
+  graph::Node& attribute_of(const at::Tensor& real);
+  std::shared_ptr<const graph::Origin> origin_of_backward() const;
+
+  const graph::GraphModule& part_;
+  graph::GraphModule& joint_;
+  ExpressionNodes expressions_;
+  std::unordered_map<std::uint64_t, graph::Node*> nodes_;       // by fake_id
+  std::unordered_map<std::uint64_t, graph::Argument> numbers_;  // by fake_id: numbers that came as tensors
+  std::unordered_map<const c10::TensorImpl*, Stand> stands_;    // by real tensor
+  std::unordered_set<const c10::StorageImpl*> written_;
+  std::vector<OriginUpTo> origins_;  // in order
+};
+
+}  // namespace rehearse::capture

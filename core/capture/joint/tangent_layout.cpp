@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/joint/tangent_layout.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include <rehearse/shapes/shape_env.h>
+#include <rehearse/shapes/sym_node.h>
+
+namespace rehearse::capture {
+namespace {
+
+// Strides as numbers; none where a symbol has no hint.
+std::optional<std::vector<std::int64_t>> stride_hints(const TensorSpec& spec, const shapes::ShapeEnv* shapes) {
+  std::vector<std::int64_t> hints;
+  for (const c10::SymInt& stride : spec.strides) {
+    const shapes::Expr expr = shapes::expr_of(stride);
+    const auto hint = expr.is_number() ? std::optional(expr.number()) : shapes ? shapes->hint(expr) : std::nullopt;
+    if (!hint) return std::nullopt;
+    hints.push_back(*hint);
+  }
+  return hints;
+}
+
+}  // namespace
+
+TangentLayout tangent_layout(const at::Tensor& result, const std::shared_ptr<shapes::ShapeEnv>& shapes) {
+  TangentLayout layout{spec_of(result), std::vector<std::int64_t>(static_cast<std::size_t>(result.dim()))};
+  TensorSpec& spec = layout.spec;
+  std::iota(layout.dim_order.begin(), layout.dim_order.end(), 0);
+  if (const auto hints = stride_hints(spec, shapes.get())) {
+    std::stable_sort(layout.dim_order.begin(), layout.dim_order.end(), [&](std::int64_t left, std::int64_t right) {
+      return (*hints)[static_cast<std::size_t>(left)] > (*hints)[static_cast<std::size_t>(right)];
+    });
+  }
+  std::vector<c10::SymInt> sizes;
+  for (const std::int64_t dim : layout.dim_order) sizes.push_back(spec.sizes[static_cast<std::size_t>(dim)]);
+  const std::vector<c10::SymInt> strides = contiguous_strides(sizes);
+  for (std::size_t i = 0; i < strides.size(); ++i) {
+    spec.strides[static_cast<std::size_t>(layout.dim_order[i])] = strides[i];
+  }
+  spec.storage_offset = 0;
+  spec.requires_grad = false;
+  return layout;
+}
+
+}  // namespace rehearse::capture

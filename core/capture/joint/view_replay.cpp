@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/joint/view_replay.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <rehearse/graph/errors.h>
+#include <rehearse/graph/operators.h>
+
+namespace rehearse::capture {
+namespace {
+
+using graph::Node;
+using graph::Op;
+
+enum class Role { View, InPlace, Number, Other };
+
+// `Tensor(a) self` and a result in a, or in `Tensor(a)[]`.
+Role role_of_operator(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  if (schema.returns().empty() || schema.arguments().empty()) return Role::Other;
+  if (schema.name() == "aten::sym_size" || schema.name() == "aten::sym_stride" ||
+      schema.name() == "aten::sym_storage_offset") {
+    return Role::Number;
+  }
+  const c10::AliasInfo* argument = schema.arguments()[0].alias_info();
+  const c10::AliasInfo* result = schema.returns()[0].alias_info();
+  if (argument == nullptr || result == nullptr) return Role::Other;
+  return argument->isWrite() ? Role::InPlace : Role::View;
+}
+
+Role role_of(const Node& node) {
+  if (node.op() != Op::CallFunction) return Role::Other;
+  if (const auto op = graph::find_operator(node.target())) return role_of_operator(*op);
+  return node.target() == "_operator.getitem" ? Role::View : Role::Number;
+}
+
+}  // namespace
+
+void ViewReplay::add_source(const Node* node) {
+  Node& input = module_->graph().placeholder(node != nullptr ? node->name() : "unused");
+  if (node == nullptr) return;
+  input.meta() = node->meta();
+  copies_.emplace(node, &input);
+}
+
+bool ViewReplay::can_make(const Node& view) const {
+  if (copies_.contains(&view)) return true;
+  const Role role = role_of(view);
+  if (role == Role::Other || view.input_nodes().empty()) return false;
+  if (role == Role::InPlace) return view.args()[0].node() != nullptr && can_make(*view.args()[0].node());
+  const auto& inputs = view.input_nodes();
+  return std::all_of(inputs.begin(), inputs.end(), [this](const Node* input) { return can_make(*input); });
+}
+
+std::size_t ViewReplay::add(const Node& view) {
+  views_.emplace_back(take(view));
+  return views_.size() - 1;
+}
+
+Node& ViewReplay::take(const Node& node) {
+  const auto known = copies_.find(&node);
+  if (known != copies_.end()) return *known->second;
+  Node* copy = nullptr;
+  if (role_of(node) == Role::InPlace) {
+    copy = &take(*node.args()[0].node());
+  } else {
+    for (const Node* input : node.input_nodes()) take(*input);
+    copy = &module_->graph().copy_node(node, [this](Node& input) -> graph::Argument { return take(input); });
+  }
+  copies_.emplace(&node, copy);
+  return *copy;
+}
+
+std::shared_ptr<graph::GraphModule> ViewReplay::finish() {
+  if (views_.empty()) return nullptr;
+  module_->graph().output(std::move(views_));
+  return std::move(module_);
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include <rehearse/graph/graph_module.h>
+
+namespace rehearse::capture {
+
+// Collects from a joint graph how returned views come from their bases, as a module that makes them anew.
+class ViewReplay {
+ public:
+  // The module's next placeholder stands for this node; for nothing that a view is made of where it is null.
+  void add_source(const graph::Node* node);
+
+  // Whether `view` comes from the sources by views, items and numbers alone. In-place operators on the way count as
+  // what they change.
+  bool can_make(const graph::Node& view) const;
+  // The position of the view among the module's outputs. can_make(view) must hold.
+  std::size_t add(const graph::Node& view);
+
+  // Null when no view was added. Nothing can be added then.
+  std::shared_ptr<graph::GraphModule> finish();
+
+ private:
+  graph::Node& take(const graph::Node& node);
+
+  std::shared_ptr<graph::GraphModule> module_ = std::make_shared<graph::GraphModule>();
+  std::unordered_map<const graph::Node*, graph::Node*> copies_;
+  graph::List views_;
+};
+
+}  // namespace rehearse::capture

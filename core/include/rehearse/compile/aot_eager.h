@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rehearse/capture/joint_partition.h>
+#include <rehearse/compile/backend.h>
+
+namespace rehearse::compiler {
+
+// The back end "aot_eager": each graph becomes a forward and a backward of ATen's operators below autograd, recorded
+// once (capture_joint, partition_joint) and run operator by operator. A call leaves one step of autograd behind, and
+// the graph's parameters get their gradients when that step ends: what lets DDP reduce a bucket while the backward of
+// earlier pieces runs. Results and gradients have eager's bits.
+//
+// What it does not do: gradients of gradients (an error when they are asked for). A gradient of a result that lies in
+// memory otherwise than the result is copied first.
+class AotEagerBackend final : public Backend {
+ public:
+  // What became of one graph.
+  struct Compiled {
+    std::string name;
+    capture::JointGraph joint;
+    capture::JointPartition partition;
+  };
+
+  std::string name() const override { return "aot_eager"; }
+  // Differentiates when gradient mode is on. Throws what capture_joint() throws.
+  CompiledGraph compile(const BackendInput& input) override;
+
+  // In the order in which they came, for tests and reports.
+  const std::vector<std::shared_ptr<const Compiled>>& graphs() const noexcept { return graphs_; }
+
+ private:
+  std::vector<std::shared_ptr<const Compiled>> graphs_;
+};
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+
+#include <rehearse/compile/aot_eager.h>
+#include <rehearse/shapes/shape_env.h>
+
+namespace rehearse_test {
+
+// A forward graph in few words. `inputs`: names of placeholders; `steps`: lines `name = target [args]`, in the notation
+// of graph/text.h, `aten.` for torch.ops.aten.; `outputs`: a list.
+//
+//   part("x w", "t = aten.t.default [%w]\n y = aten.mm.default [%x, %t]", "[%y]")
+std::shared_ptr<rehearse::graph::GraphModule> part(const std::string& inputs, const std::string& steps,
+                                                   const std::string& outputs);
+
+// Random numbers, as a leaf that requires a gradient.
+at::Tensor leaf(at::IntArrayRef sizes);
+
+// One input of a part.
+struct PartInput {
+  c10::IValue value;      // as in the call that is compiled
+  bool batched = false;   // the first dimension of this tensor is a symbol; equal sizes are one
+  bool is_batch = false;  // this integer is that symbol
+  bool through = false;   // the part gets not the leaf but a product of it with 1
+};
+
+// A part that aot_eager has compiled.
+class CompiledPart {
+ public:
+  CompiledPart(std::shared_ptr<rehearse::graph::GraphModule> part, std::vector<PartInput> inputs);
+
+  // Runs the compiled part and, on copies of everything, the graph itself under eager autograd, twice, each with a
+  // backward from all results; adds a test failure wherever bits, requires_grad, sizes, gradients (of all inputs), the
+  // contents or versions of inputs, or the state of the random generator differ. `inputs`: leaves.
+  void expect_like_eager(const std::vector<c10::IValue>& inputs) const;
+  // With the inputs that it was compiled with.
+  void expect_like_eager() const;
+
+  std::vector<c10::IValue> call(std::vector<c10::IValue> inputs) const { return run_(std::move(inputs)); }
+  const rehearse::compiler::AotEagerBackend::Compiled& compiled() const { return *backend_.graphs().front(); }
+  const rehearse::shapes::ShapeEnv& shapes() const { return *shapes_; }
+
+ private:
+  struct Run {
+    std::vector<c10::IValue> leaves, inputs, outputs;
+    at::Tensor generator_state;
+  };
+  Run run_and_differentiate(const rehearse::compiler::CompiledGraph& graph,
+                            const std::vector<c10::IValue>& inputs) const;
+
+  std::shared_ptr<rehearse::graph::GraphModule> part_;
+  std::vector<PartInput> inputs_;
+  std::shared_ptr<rehearse::shapes::ShapeEnv> shapes_ = rehearse::shapes::ShapeEnv::make();
+  rehearse::compiler::AotEagerBackend backend_;
+  rehearse::compiler::CompiledGraph run_;
+};
+
+}  // namespace rehearse_test
