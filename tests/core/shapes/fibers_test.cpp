@@ -12,10 +12,14 @@
 #include <rehearse/shapes/shape_env.h>
 #include <rehearse/shapes/sym_node.h>
 
-namespace rehearse::shapes {
+// Not in our namespace: what stands there is no user's code.
 namespace {
 
+namespace exec = rehearse::exec;
 using c10::SymInt;
+using rehearse::shapes::DataDependentError;
+using rehearse::shapes::GuardProgram;
+using rehearse::shapes::ShapeEnv;
 
 // What a rank's capture may look like, with a switch after each step.
 std::string questions(std::int64_t rows) {
@@ -68,4 +72,3 @@ TEST(ShapesOnFibers, ErrorsNameTheUsersLine) {
 }
 
 }  // namespace
-}  // namespace rehearse::shapes
