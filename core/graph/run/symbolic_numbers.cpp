@@ -11,8 +11,8 @@ namespace rehearse::graph {
 namespace {
 
 using c10::IValue;
-using c10::SymBool;
-using c10::SymInt;
+using Truth = c10::SymBool;
+using Integer = c10::SymInt;
 using Arguments = std::vector<IValue>;
 using SymbolicFunction = IValue (*)(const Arguments&);
 
@@ -21,19 +21,19 @@ bool is_integer(const IValue& value) {
   return value.isInt() || value.isSymInt() || value.isBool() || value.isSymBool();
 }
 
-SymInt number(const IValue& value) {
+Integer number(const IValue& value) {
   if (value.isSymBool()) return value.toSymBool().toSymInt();
-  if (value.isBool()) return SymInt(value.toBool() ? 1 : 0);
+  if (value.isBool()) return Integer(value.toBool() ? 1 : 0);
   return value.toSymInt();
 }
 
-SymBool truth(const IValue& value) {
+Truth truth(const IValue& value) {
   return value.isSymBool() || value.isBool() ? value.toSymBool() : number(value).sym_ne(0);
 }
 
 IValue power(const Arguments& a) {
   const std::int64_t exponent = number(a[1]).guard_int(__FILE__, __LINE__);
-  SymInt result = 1;
+  Integer result = 1;
   for (std::int64_t i = 0; i < exponent; ++i) result = result * number(a[0]);
   return result;
 }

@@ -193,7 +193,7 @@ TEST(AotEager, EmbeddingAndCrossEntropy) {
     e = aten.embedding.default [%w, %ids]
     loss = aten.cross_entropy_loss.default [%e, %target])",
                               "[%loss]"),
-                         as_given({at::tensor({1, 0, 4, 1}), leaf({5, 3}), at::tensor({2, 0, 1, 1})}));
+                         as_given({at::tensor({1, 0, 4, 1}, at::kLong), leaf({5, 3}), at::tensor({2, 0, 1, 1}, at::kLong)}));
   net.expect_like_eager();
 }
 
