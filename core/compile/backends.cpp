@@ -9,6 +9,7 @@
 
 #include <rehearse/compile/aot_eager.h>
 #include <rehearse/compile/backend.h>
+#include <rehearse/compile/compile_options.h>
 #include <rehearse/compile/counting_backend.h>
 
 #include "compile/eager_backend.h"
@@ -66,3 +67,13 @@ std::shared_ptr<Backend> make_backend(std::string_view name) {
 }
 
 }  // namespace rehearse::compiler
+
+namespace rehearse {
+
+std::shared_ptr<compiler::Backend> BackendChoice::get() const {
+  if (backend_) return backend_;
+  if (name_.empty()) throw std::invalid_argument("CompileOptions::backend is null");
+  return compiler::make_backend(name_);
+}
+
+}  // namespace rehearse

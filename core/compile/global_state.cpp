@@ -23,9 +23,7 @@ GlobalState GlobalState::current() {
   constexpr std::array kDevices = {at::kCPU, at::kCUDA};
   for (std::size_t i = 0; i < kDevices.size(); ++i) {
     state.autocast[i] = at::autocast::is_autocast_enabled(kDevices[i]);
-    // A dtype that nobody uses is not guarded.
-    state.autocast_dtype[i] =
-        state.autocast[i] ? at::autocast::get_autocast_dtype(kDevices[i]) : c10::ScalarType::Undefined;
+    if (state.autocast[i]) state.autocast_dtype[i] = at::autocast::get_autocast_dtype(kDevices[i]);
   }
   state.autocast_cache = at::autocast::is_autocast_cache_enabled();
   state.deterministic = at::globalContext().deterministicAlgorithms();

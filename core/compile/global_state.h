@@ -15,7 +15,8 @@ struct GlobalState {
   bool grad_mode = true;
   bool inference_mode = false;
   std::array<bool, 2> autocast = {};  // on CPU, on CUDA
-  std::array<c10::ScalarType, 2> autocast_dtype = {};
+  // Undefined where autocast is off: a dtype that nobody uses does not count.
+  std::array<c10::ScalarType, 2> autocast_dtype = {c10::ScalarType::Undefined, c10::ScalarType::Undefined};
   bool autocast_cache = true;
   bool deterministic = false;
   bool deterministic_warns_only = false;

@@ -33,9 +33,8 @@ TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std
   const auto sizes = tensor.sizes();
   const auto strides = tensor.strides();
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    dimensions_.push_back({.size = !varies.empty() && varies[i] ? kVaries : sizes[i],
-                           .stride = strides[i],
-                           .follows = -1});
+    dimensions_.push_back(
+        {.size = !varies.empty() && varies[i] ? kVaries : sizes[i], .stride = strides[i], .follows = -1});
   }
   // A stride that is another dimension's stride times its size goes with them.
   const std::vector<std::size_t> order = by_stride(strides);
@@ -48,8 +47,7 @@ TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std
   }
 }
 
-bool TensorGuard::fail(GuardFailure* failure, const std::string& field, std::string expected,
-                       std::string found) const {
+bool TensorGuard::fail(GuardFailure* failure, const std::string& field, std::string expected, std::string found) const {
   if (failure) *failure = {source_ + field, std::move(expected), std::move(found), line_};
   return false;
 }
@@ -64,7 +62,8 @@ bool TensorGuard::holds(const at::Tensor& tensor, GuardFailure* failure) const {
     return fail(failure, ".device", failure ? device_.str() : "", failure ? device.str() : "");
   }
   if (const auto keys = impl.key_set().raw_repr(); keys != key_set_) {
-    return fail(failure, ".key_set", failure ? c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, key_set_)) : "",
+    return fail(failure, ".key_set",
+                failure ? c10::toString(c10::DispatchKeySet(c10::DispatchKeySet::RAW, key_set_)) : "",
                 failure ? c10::toString(impl.key_set()) : "");
   }
   if (const bool requires_grad = tensor.requires_grad(); requires_grad != requires_grad_) {

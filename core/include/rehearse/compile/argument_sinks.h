@@ -25,7 +25,7 @@ class LeafSink {
   void tensor(const at::Tensor& value) { leaves_.push_back(Leaf::of(value)); }
   void sym_int(const c10::SymInt& value) { leaves_.push_back(Leaf::of(value)); }
   void text(const std::string& value) { leaves_.push_back(Leaf::of(value)); }
-  void group(const void* value) { leaves_.push_back(Leaf::of_group(value)); }
+  void group(c10d::ProcessGroup* value) { leaves_.push_back(Leaf::of_group(value)); }
   void real(double value) { leaves_.push_back(Leaf::of(value)); }
   void number(LeafKind kind, std::int64_t value) { leaves_.push_back(Leaf::of(kind, value)); }
   void enter(std::size_t) {}
@@ -43,7 +43,7 @@ class SourceSink {
   void tensor(const at::Tensor&) { add(); }
   void sym_int(const c10::SymInt&) { add(); }
   void text(const std::string&) { add(); }
-  void group(const void*) { add(); }
+  void group(c10d::ProcessGroup*) { add(); }
   void real(double) { add(); }
   void number(LeafKind, std::int64_t) { add(); }
   void enter(std::size_t index) { enter_path("[" + std::to_string(index) + "]"); }
@@ -86,7 +86,7 @@ class StandInSink {
     if (const c10::SymInt& stand_in = stand_ins_.ints[next_++]; stand_in.is_symbolic()) value = stand_in;
   }
   void text(const std::string&) { ++next_; }
-  void group(const void*) { ++next_; }
+  void group(c10d::ProcessGroup*) { ++next_; }
   void real(double) { ++next_; }
   void number(LeafKind, std::int64_t) { ++next_; }
   void enter(std::size_t) {}
@@ -106,7 +106,7 @@ class ValueSink {
   void tensor(at::Tensor& value) { tensor_fn_(value); }
   void sym_int(c10::SymInt& value) { int_fn_(value); }
   void text(const std::string&) {}
-  void group(const void*) {}
+  void group(c10d::ProcessGroup*) {}
   void real(double) {}
   void number(LeafKind, std::int64_t) {}
   void enter(std::size_t) {}

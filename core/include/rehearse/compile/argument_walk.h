@@ -37,7 +37,10 @@ concept Optional = requires(T& value) { value.has_value(), *value, value.reset()
 template <class T>
 concept Variant = requires { std::variant_size<T>::value; };
 template <class T>
-concept OrderedMap = requires(T& value) { typename T::mapped_type, typename T::key_compare; };
+concept OrderedMap = requires {
+  typename T::mapped_type;
+  typename T::key_compare;
+};
 template <class T>
 concept OwnedList = std::ranges::range<T> && !std::ranges::view<T> && std::is_copy_constructible_v<T> &&
                     requires(T& value) { value.push_back(*value.begin()), value.size(); };
@@ -50,7 +53,7 @@ inline constexpr bool kNotOfTheList = false;
 }  // namespace detail
 
 // Calls `sink` for each leaf in `value`, in order: tensor(at::Tensor&), sym_int(c10::SymInt&), text(std::string&),
-// group(const void*), real(double) and number(LeafKind, int64_t); around the parts of `value`, enter(index) or
+// group(c10d::ProcessGroup*), real(double) and number(LeafKind, int64_t); around the parts of `value`, enter(index) or
 // enter(name) and leave(). Sinks may write to tensors and symbolic integers.
 //
 // Types: at::Tensor, c10::SymInt, integers, bool, enums, double, std::string, c10::Device, process groups;

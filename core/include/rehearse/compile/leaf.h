@@ -11,6 +11,10 @@
 #include <c10/core/SymInt.h>
 #include <c10/util/SmallVector.h>
 
+namespace c10d {
+class ProcessGroup;
+}
+
 namespace rehearse::compiler {
 
 enum class LeafKind : std::uint8_t {
@@ -38,7 +42,7 @@ struct Leaf {
     const at::Tensor* tensor;
     const c10::SymInt* sym_int;
     const std::string* text;
-    const void* group;
+    c10d::ProcessGroup* group;
     std::int64_t number;  // Int, Bool, Length, Choice, and the bits of a Double
   };
 
@@ -47,7 +51,7 @@ struct Leaf {
   }
   static Leaf of(const c10::SymInt& value) noexcept { return {.kind = LeafKind::SymInt, .sym_int = &value}; }
   static Leaf of(const std::string& value) noexcept { return {.kind = LeafKind::Text, .text = &value}; }
-  static Leaf of_group(const void* group) noexcept { return {.kind = LeafKind::Group, .group = group}; }
+  static Leaf of_group(c10d::ProcessGroup* group) noexcept { return {.kind = LeafKind::Group, .group = group}; }
   static Leaf of(LeafKind kind, std::int64_t value) noexcept { return {.kind = kind, .number = value}; }
   // By its bits: NaN is itself, and 0.0 is not -0.0.
   static Leaf of(double value) noexcept { return of(LeafKind::Double, std::bit_cast<std::int64_t>(value)); }

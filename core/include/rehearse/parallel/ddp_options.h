@@ -8,6 +8,8 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <rehearse/parallel/active_ddp.h>
+
 namespace rehearse {
 
 // PyTorch's _MixedPrecision. What is not given stays as it is. The full values of parameters are kept beside
@@ -88,6 +90,9 @@ struct JoinOptions {
   // Once a rank has run out of inputs, throw c10::Error on all ranks, instead of going on with the others.
   bool throw_on_early_termination = false;
 };
+
+// As PyTorch's DDPOptimizer takes them: bucket_cap_mb, 25 MiB where it is not given, whatever the other options say.
+DdpBuckets buckets_of(const DistributedDataParallelOptions& options);
 
 // A bucket of gradients, in the order in which buckets are reduced.
 struct GradientBucket {

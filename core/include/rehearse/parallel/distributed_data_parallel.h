@@ -10,6 +10,7 @@
 
 #include <torch/nn/module.h>
 
+#include <rehearse/parallel/active_ddp.h>
 #include <rehearse/parallel/cast_inputs.h>
 #include <rehearse/parallel/output_tensors.h>
 #include <rehearse/parallel/reducer_session.h>
@@ -89,7 +90,9 @@ class DistributedDataParallel {
 
   DistributedDataParallel(Net net, const c10::intrusive_ptr<c10d::ProcessGroup>& group,
                           DistributedDataParallelOptions options = {})
-      : net_(std::move(net)), session_(parallel::ModuleTraits<Net>::pointer(net_), group, options) {
+      : net_(std::move(net)),
+        session_(parallel::ModuleTraits<Net>::pointer(net_), group, options),
+        buckets_(parallel::buckets_of(options)) {
     static_assert(std::is_base_of_v<torch::nn::Module, Module>,
                   "Net must be a module holder or a std::shared_ptr to a torch::nn::Module");
   }
@@ -102,13 +105,22 @@ class DistributedDataParallel {
   // arguments that hold floating-point tensors, in param_dtype, and the output is what it computes from them.
   template <class... Args>
   auto forward(Args&&... args) {
+    return forward_with([this]<class... Each>(Each&&... each) { return module().forward(std::forward<Each>(each)...); },
+                        std::forward<Args>(args)...);
+  }
+
+  // forward() with `body` in the place of the module's: for a compiled form of it, or a part of it.
+  template <class Body, class... Args>
+  auto forward_with(Body&& body, Args&&... args) {
     session_.before_forward();
+    const parallel::ActiveDdp active(buckets_);
     const auto dtype = session_.input_dtype();
-    if (!dtype) return run(std::forward<Args>(args)...);
+    if (!dtype) return run(body, std::forward<Args>(args)...);
     return parallel::with_cast_inputs(
-        *dtype, [this]<class... Cast>(Cast&&... cast) { return run(std::forward<Cast>(cast)...); },
+        *dtype, [&]<class... Cast>(Cast&&... cast) { return run(body, std::forward<Cast>(cast)...); },
         std::forward<Args>(args)...);
   }
+
   template <class... Args>
   auto operator()(Args&&... args) {
     return forward(std::forward<Args>(args)...);
@@ -164,14 +176,17 @@ class DistributedDataParallel {
   // The buckets as they are now; they change in the second forward.
   std::vector<parallel::GradientBucket> buckets() const { return session_.buckets(); }
 
+  // By what a compiler splits the module's graph.
+  const parallel::DdpBuckets& bucket_options() const noexcept { return buckets_; }
+
  private:
-  template <class... Args>
-  auto run(Args&&... args) {
-    if constexpr (std::is_void_v<decltype(module().forward(std::forward<Args>(args)...))>) {
-      module().forward(std::forward<Args>(args)...);
+  template <class Body, class... Args>
+  auto run(Body& body, Args&&... args) {
+    if constexpr (std::is_void_v<decltype(body(std::forward<Args>(args)...))>) {
+      body(std::forward<Args>(args)...);
       finish_without_outputs();
     } else {
-      auto output = module().forward(std::forward<Args>(args)...);
+      auto output = body(std::forward<Args>(args)...);
       finish(output);
       return output;
     }
@@ -194,6 +209,7 @@ class DistributedDataParallel {
 
   Net net_;
   parallel::ReducerSession session_;
+  parallel::DdpBuckets buckets_;
 };
 
 }  // namespace rehearse

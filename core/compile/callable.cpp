@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/compile/callable.h>
+
+#include <utility>
+
+#include <c10/util/Exception.h>
+
+#include <rehearse/capture/fake_errors.h>
+#include <rehearse/capture/fake_mode.h>
+#include <rehearse/compile/errors.h>
+#include <rehearse/exec/fiber_local.h>
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/shapes/errors.h>
+
+#include "compile/callable_impl.h"
+#include "compile/compile_parts.h"
+
+namespace rehearse::compiler {
+namespace {
+
+struct FiberToken {
+  std::shared_ptr<const int> life = std::make_shared<const int>(0);
+};
+const exec::FiberLocal<FiberToken> fiber_token;
+
+int rank_or_none() { return exec::this_rank::is_fiber() ? exec::this_rank::rank() : -1; }
+
+}  // namespace
+
+RankCache& Callable::Impl::cache_of_this_rank() {
+  OfRank& own = caches_[rank_or_none()];
+  // A rank of a later world has nothing to do with the one of the same number before.
+  if (!own.cache || own.fiber.expired()) {
+    own.cache = std::make_unique<RankCache>(options_);
+    own.fiber = fiber_token->life;
+  }
+  return *own.cache;
+}
+
+const RankCache* Callable::Impl::find_cache() const {
+  const auto found = caches_.find(rank_or_none());
+  return found == caches_.end() || found->second.fiber.expired() ? nullptr : found->second.cache.get();
+}
+
+const Entry* Callable::Impl::prepare(const LeafList& leaves, UserCode& code) {
+  // Within another function's capture the code is part of that.
+  if (capture::FakeMode::current()) return nullptr;
+  RankCache& cache = cache_of_this_rank();
+  ++cache.stats.calls;
+  cache.stats.compiles_in_last_call = 0;
+  Call call{leaves, code, cache, GlobalState::current()};
+  Entry* const hit = cache.find(leaves, call.state);
+  if (!hit) return miss(call);
+  if (is_to_be_verified(*hit)) return verify(call, *hit);
+  ++cache.stats.hits;
+  return hit;
+}
+
+CallView Callable::Impl::view_of(Call& call) {
+  static const std::vector<std::string> none;
+  if (call.sources.empty()) call.sources = call.code.sources(options_.argument_names);
+  const parallel::DdpBuckets* ddp = parallel::ActiveDdp::current();
+  return {call.leaves, call.sources, module_, ddp ? ddp->ignored : none};
+}
+
+void Callable::Impl::note_failures(Call& call) {
+  if (call.cache.entries.empty() || call.cache.warned_of_limit) return;
+  Recompile& recompile = call.cache.recompiles.emplace_back();
+  recompile.call = call.cache.stats.calls;
+  for (auto entry = call.cache.entries.rbegin(); entry != call.cache.entries.rend(); ++entry) {
+    GuardFailure failure;
+    if (!entry->capture.guards.holds(call.leaves, call.state, &failure)) recompile.failures.push_back(failure);
+  }
+}
+
+bool Callable::Impl::may_compile(Call& call) {
+  RankCache& cache = call.cache;
+  if (!cache.refusal.empty()) return false;
+  if (cache.entries.size() < options_.recompile_limit) return true;
+  if (!std::exchange(cache.warned_of_limit, true)) {
+    const bool has_failure = !cache.recompiles.empty() && !cache.recompiles.back().failures.empty();
+    TORCH_WARN("rehearse::compile: '", options_.name, "' has been compiled ", cache.entries.size(),
+               " times, the limit; what no entry serves runs as it is from now on",
+               has_failure ? ". Last: " + text_of(cache.recompiles.back().failures.front()) : "");
+  }
+  return false;
+}
+
+void Callable::Impl::absorb(const Call& call) {
+  for (std::size_t i = 0; i < call.leaves.size(); ++i) {
+    const Leaf& leaf = call.leaves[i];
+    if (leaf.kind == LeafKind::Tensor) {
+      call.cache.dynamism.absorb_tensor(call.sources[i], leaf.tensor->sizes());
+    } else if (leaf.kind == LeafKind::SymInt) {
+      call.cache.dynamism.absorb_int(call.sources[i], leaf.sym_int->as_int_unchecked());
+    }
+  }
+}
+
+const Entry* Callable::Impl::miss(Call& call) {
+  const RankCache::Lock lock(call.cache);
+  // Another fiber may have compiled it meanwhile.
+  if (Entry* const made = call.cache.find(call.leaves, call.state)) {
+    ++call.cache.stats.hits;
+    return made;
+  }
+  note_failures(call);
+  if (may_compile(call)) {
+    view_of(call);
+    absorb(call);
+    if (const auto captured = try_capture(call)) return add_entry(call, std::move(*captured));
+  }
+  ++call.cache.stats.eager_calls;
+  return nullptr;
+}
+
+Capture Callable::Impl::capture(Call& call, std::vector<LeafShape> shape) {
+  return capture_call(view_of(call), std::move(shape), call.code);
+}
+
+std::unique_ptr<Capture> Callable::Impl::try_capture(Call& call) {
+  const auto refuse = [&](const std::exception& error) {
+    call.cache.refusal = error.what();
+    TORCH_WARN("rehearse::compile: '", options_.name, "' cannot be captured and runs as it is: ", error.what());
+  };
+  try {
+    return std::make_unique<Capture>(capture(call, shape_of(view_of(call), call.cache.dynamism)));
+  } catch (const capture::FakeError& error) {
+    if (options_.fullgraph) throw;
+    refuse(error);
+  } catch (const shapes::ShapeError& error) {
+    if (options_.fullgraph) throw;
+    refuse(error);
+  }
+  return nullptr;
+}
+
+const Entry* Callable::Impl::add_entry(Call& call, Capture captured) {
+  RankCache& cache = call.cache;
+  const parallel::DdpBuckets* buckets = options_.optimize_ddp ? parallel::ActiveDdp::current() : nullptr;
+  CompiledParts parts = compile_parts(captured.module, captured.shapes, *cache.backend, buckets);
+  Entry entry;
+  entry.run = std::move(parts.run);
+  entry.explanation = {.graphs = std::move(parts.graphs),
+                       .bucket_table = std::move(parts.bucket_table),
+                       .split_warnings = std::move(parts.warnings),
+                       .guards = captured.guards.symbols().texts(),
+                       .remarks = captured.remarks,
+                       .kept_by_reference = captured.kept_by_reference};
+  entry.capture = std::move(captured);
+  ++cache.stats.compiles;
+  ++cache.stats.compiles_in_last_call;
+  cache.stats.graphs += static_cast<std::int64_t>(entry.explanation.graphs.size());
+  cache.entries.push_back(std::move(entry));
+  cache.by_use.insert(cache.by_use.begin(), &cache.entries.back());
+  return &cache.entries.back();
+}
+
+CompileStats Callable::Impl::stats() const {
+  const RankCache* cache = find_cache();
+  return cache ? cache->stats : CompileStats{};
+}
+
+Explanation Callable::Impl::explain() const {
+  Explanation explanation;
+  explanation.function = options_.name;
+  if (const RankCache* cache = find_cache()) {
+    explanation.stats = cache->stats;
+    for (const Entry& entry : cache->entries) explanation.entries.push_back(entry.explanation);
+    explanation.recompiles = cache->recompiles;
+    explanation.refusal = cache->refusal;
+  }
+  return explanation;
+}
+
+Callable::Callable(CompileOptions options, std::shared_ptr<torch::nn::Module> module)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(module))) {}
+Callable::~Callable() = default;
+
+const Entry* Callable::prepare(const LeafList& leaves, UserCode& code) { return impl_->prepare(leaves, code); }
+Explanation Callable::explain() const { return impl_->explain(); }
+CompileStats Callable::stats() const { return impl_->stats(); }
+
+std::vector<c10::IValue> Callable::run(const Entry& entry, const LeafList& leaves) {
+  std::vector<c10::IValue> inputs;
+  inputs.reserve(entry.capture.inputs.size());
+  for (const InputBinding& binding : entry.capture.inputs) {
+    switch (binding.kind) {
+      case InputBinding::Kind::Tensor:
+        inputs.emplace_back(*leaves[binding.index].tensor);
+        break;
+      case InputBinding::Kind::Int:
+        inputs.emplace_back(leaves[binding.index].sym_int->as_int_unchecked());
+        break;
+      case InputBinding::Kind::Size:
+        inputs.emplace_back(leaves[binding.index].tensor->size(binding.dimension));
+        break;
+      case InputBinding::Kind::Captured:
+        inputs.emplace_back(entry.capture.guards.captured()[binding.index]);
+        break;
+    }
+  }
+  return entry.run(std::move(inputs));
+}
+
+const std::shared_ptr<const void>& Callable::frame(const Entry& entry) noexcept { return entry.capture.frame; }
+
+}  // namespace rehearse::compiler

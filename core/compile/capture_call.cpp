@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/capture_call.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+
+#include <rehearse/capture/errors.h>
+#include <rehearse/capture/forward_capture.h>
+#include <rehearse/shapes/sym_node.h>
+
+namespace rehearse::compiler {
+namespace {
+
+std::vector<capture::NamedTensor> tensors_of(const CallView& call) {
+  std::vector<capture::NamedTensor> tensors;
+  if (!call.module) return tensors;
+  const auto add = [&](const std::string& name, const at::Tensor& tensor, bool is_parameter) {
+    if (!tensor.defined()) return;
+    const auto& ignored = call.ddp_ignored;
+    const bool is_ignored = std::find(ignored.begin(), ignored.end(), name) != ignored.end();
+    tensors.push_back({name, tensor, is_parameter, is_ignored});
+  };
+  for (const auto& item : call.module->named_parameters()) add(item.key(), item.value(), true);
+  for (const auto& item : call.module->named_buffers()) add(item.key(), item.value(), false);
+  return tensors;
+}
+
+std::string with_line(const std::string& text, const exec::CallSite& where) {
+  const std::string line = where.describe();
+  return line.empty() ? text : text + " (" + line + ")";
+}
+
+// The line of the first node that uses the placeholder.
+std::string line_of_use(const graph::Node& placeholder) {
+  for (const graph::Node* user : placeholder.users()) {
+    if (user->meta().origin) return user->meta().origin->source_line();
+  }
+  return "";
+}
+
+class CallCapture {
+ public:
+  CallCapture(const CallView& call, std::vector<LeafShape> shape)
+      : call_(call), shapes_(shapes::ShapeEnv::make()), tracer_(shapes_, tensors_of(call)) {
+    result_.shape = std::move(shape);
+  }
+
+  Capture run(UserCode& code) {
+    add_inputs();
+    WatchList watches;
+    {
+      const WatchScope scope(watches, __builtin_frame_address(0));
+      tracer_.run([&] { code.run(stand_ins_); });
+    }
+    if (const std::string name = code.replaced_argument(call_.sources); !name.empty()) {
+      throw capture::NotCapturable(
+          "the function puts another tensor into its argument " + name + ", which it has by reference",
+          "Return the tensor instead.", {});
+    }
+    std::vector<c10::IValue> outputs = code.values();
+    captured_ = tracer_.finish(outputs);
+    outputs.clear();
+    result_.constants = code.constants();
+    result_.frame = code.take_frame();
+    stand_ins_ = {};
+    bind_inputs();
+    add_guards(std::move(watches));
+    for (const capture::Remark& remark : captured_.remarks) {
+      result_.remarks.push_back(with_line(remark.message, remark.where));
+    }
+    result_.module = captured_.module;
+    result_.shapes = shapes_;
+    return std::move(result_);
+  }
+
+ private:
+  void add_inputs() {
+    stand_ins_.tensors.resize(call_.leaves.size());
+    stand_ins_.ints.resize(call_.leaves.size());
+    for (std::uint32_t i = 0; i < call_.leaves.size(); ++i) {
+      if (call_.leaves[i].kind == LeafKind::Tensor) add_tensor(i);
+      if (call_.leaves[i].kind == LeafKind::SymInt && result_.shape[i].symbolic_int) add_int(i);
+    }
+  }
+
+  void add_symbol(const c10::SymInt& value, std::string name, std::uint32_t leaf, std::int32_t dimension) {
+    symbols_.push_back({shapes::expr_of(value).symbol_name(), std::move(name), leaf, dimension});
+  }
+
+  void add_tensor(std::uint32_t leaf) {
+    LeafShape& shape = result_.shape[leaf];
+    std::vector<c10::SymInt> sizes(shape.sizes.begin(), shape.sizes.end());
+    for (std::size_t d = 0; d < sizes.size(); ++d) {
+      if (!shape.varies[d]) continue;
+      const std::string name = fmt::format("{}.size({})", call_.sources[leaf], d);
+      sizes[d] = shapes_->add_backed(shape.sizes[d], name);
+      shape.varies[d] = sizes[d].is_symbolic();  // 0 and 1 are always themselves
+      if (shape.varies[d]) add_symbol(sizes[d], name, leaf, static_cast<std::int32_t>(d));
+    }
+    leaf_of_tensor_.push_back(leaf);
+    stand_ins_.tensors[leaf] = tracer_.add_tensor(call_.sources[leaf], *call_.leaves[leaf].tensor, std::move(sizes));
+  }
+
+  void add_int(std::uint32_t leaf) {
+    const std::string& name = call_.sources[leaf];
+    c10::SymInt value = shapes_->add_backed_int(*result_.shape[leaf].symbolic_int, name);
+    if (!value.is_symbolic()) {  // 0 or 1
+      result_.shape[leaf].symbolic_int.reset();
+      return;
+    }
+    add_symbol(value, name, leaf, -1);
+    leaf_of_int_.push_back(leaf);
+    stand_ins_.ints[leaf] = tracer_.add_int(name, std::move(value));
+  }
+
+  void bind_inputs() {
+    used_.resize(call_.leaves.size());
+    lines_.resize(call_.leaves.size());
+    const auto placeholders = captured_.module->graph().placeholders();
+    for (std::size_t i = 0; i < captured_.inputs.size(); ++i) {
+      const capture::GraphInput& input = captured_.inputs[i];
+      result_.input_names.push_back(input.name);
+      result_.inputs.push_back(binding_of(input));
+      const InputBinding& binding = result_.inputs.back();
+      if (binding.kind == InputBinding::Kind::Captured) continue;
+      used_[binding.index] = true;
+      if (lines_[binding.index].empty()) lines_[binding.index] = line_of_use(*placeholders[i]);
+    }
+  }
+
+  InputBinding binding_of(const capture::GraphInput& input) {
+    using Kind = capture::GraphInput::Kind;
+    switch (input.kind) {
+      case Kind::Tensor:
+        return {InputBinding::Kind::Tensor, leaf_of_tensor_.at(input.index), 0};
+      case Kind::Size:
+        return {InputBinding::Kind::Size, leaf_of_tensor_.at(input.index), input.dim};
+      case Kind::Int:
+        return {InputBinding::Kind::Int, leaf_of_int_.at(input.index), 0};
+      case Kind::Captured:
+        break;
+    }
+    if (input.role == capture::GraphInput::Role::Constant) result_.kept_by_reference.push_back(input.name);
+    const auto index = static_cast<std::uint32_t>(result_.guards.captured().size());
+    result_.guards.add_captured(input.tensor, TensorGuard(input.tensor, input.name));
+    return {InputBinding::Kind::Captured, index, 0};
+  }
+
+  // Is this leaf, or the same tensor in another place, part of the graph?
+  bool is_used(std::uint32_t leaf) const {
+    for (std::uint32_t i = 0; i < call_.leaves.size(); ++i) {
+      if (!used_[i]) continue;
+      if (i == leaf) return true;
+      const Leaf& other = call_.leaves[i];
+      if (other.kind == LeafKind::Tensor && other.tensor->is_same(*call_.leaves[leaf].tensor)) return true;
+    }
+    return false;
+  }
+
+  void add_guards(WatchList watches) {
+    for (std::uint32_t i = 0; i < call_.leaves.size(); ++i) {
+      const Leaf& leaf = call_.leaves[i];
+      if (leaf.kind == LeafKind::Tensor) {
+        TensorGuard guard(*leaf.tensor, call_.sources[i], result_.shape[i].varies, is_used(i));
+        guard.set_line(lines_[i]);
+        result_.guards.add_tensor(std::move(guard));
+      } else if (leaf.kind == LeafKind::SymInt && result_.shape[i].symbolic_int) {
+        result_.guards.add_symbol(call_.sources[i]);
+      } else {
+        result_.guards.add_value(leaf, call_.sources[i]);
+      }
+    }
+    std::erase_if(symbols_,
+                  [this](const SymbolPlace& symbol) { return symbol.dimension >= 0 && !is_used(symbol.leaf); });
+    result_.guards.set_state(GlobalState::current());
+    result_.guards.set_modules(ModuleGuard(call_.module));
+    result_.guards.set_symbols(SymbolGuards(symbols_, *shapes_));
+    result_.guards.set_watches(std::move(watches));
+    result_.guards.set_aliases(call_.leaves);
+  }
+
+  const CallView& call_;
+  std::shared_ptr<shapes::ShapeEnv> shapes_;
+  capture::ForwardCapture tracer_;
+  StandIns stand_ins_;
+  std::vector<std::uint32_t> leaf_of_tensor_, leaf_of_int_;  // as the tracer counts them
+  std::vector<SymbolPlace> symbols_;
+  capture::CapturedGraph captured_;
+  std::vector<bool> used_;
+  std::vector<std::string> lines_;  // of the first use of each leaf
+  Capture result_;
+};
+
+}  // namespace
+
+std::vector<LeafShape> shape_of(const CallView& call, const Dynamism& dynamism) {
+  std::vector<LeafShape> shape(call.leaves.size());
+  for (std::size_t i = 0; i < call.leaves.size(); ++i) {
+    const Leaf& leaf = call.leaves[i];
+    const std::string& source = call.sources[i];
+    if (leaf.kind == LeafKind::Tensor) {
+      shape[i].sizes = leaf.tensor->sizes().vec();
+      for (std::size_t d = 0; d < shape[i].sizes.size(); ++d) {
+        shape[i].varies.push_back(dynamism.is_dynamic_size(source, d));
+      }
+    } else if (leaf.kind == LeafKind::SymInt && dynamism.is_dynamic_int(source)) {
+      shape[i].symbolic_int = leaf.sym_int->as_int_unchecked();
+    }
+  }
+  return shape;
+}
+
+Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code) {
+  return CallCapture(call, std::move(shape)).run(code);
+}
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rehearse/compile/leaf.h>
+#include <rehearse/compile/user_code.h>
+
+#include "compile/dynamism.h"
+#include "compile/entry.h"
+
+namespace rehearse::compiler {
+
+// One call, named.
+struct CallView {
+  const LeafList& leaves;
+  const std::vector<std::string>& sources;    // of the leaves
+  std::shared_ptr<torch::nn::Module> module;  // null for a function
+  const std::vector<std::string>& ddp_ignored;
+};
+
+// Which sizes and integers of the call are to be symbols.
+std::vector<LeafShape> shape_of(const CallView& call, const Dynamism& dynamism);
+
+// Runs the user's code on fakes of that shape and makes what it did a graph with guards. Throws capture::FakeError or shapes::ShapeError
+// for what no graph can hold, and what the user's code throws. Does not compute; runs in the calling fiber.
+Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code);
+
+}  // namespace rehearse::compiler

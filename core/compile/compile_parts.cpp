@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/compile_parts.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/parallel/bucket_splitter.h>
+
+#include "compile/example_inputs.h"
+#include "compile/partitioned_graph.h"
+
+namespace rehearse::compiler {
+namespace {
+
+// c10d's constant, below which PyTorch's DDPOptimizer does not go either.
+constexpr std::int64_t kFirstBucketBytes = 1024 * 1024;
+
+std::size_t nodes_of(const graph::GraphModule& module) {
+  std::size_t nodes = 0;
+  for (const graph::Node& node : module.graph()) {
+    nodes += node.op() != graph::Op::Placeholder && node.op() != graph::Op::Output && node.op() != graph::Op::GetAttr;
+  }
+  return nodes;
+}
+
+CompiledGraph compile_one(const std::shared_ptr<graph::GraphModule>& module,
+                          const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend, const std::string& name,
+                          CompiledParts& parts) {
+  CompiledGraph compiled = backend.compile({module, example_inputs(*module, shapes), shapes, name});
+  if (!compiled) throw std::invalid_argument("the back end '" + backend.name() + "' made nothing of graph " + name);
+  parts.graphs.push_back({.name = name, .nodes = nodes_of(*module)});
+  return compiled;
+}
+
+std::string reason_of(const parallel::ForwardBucket& bucket, std::size_t index, std::int64_t cap) {
+  return fmt::format("DDPOptimizer: bucket {} holds {} bytes of {} parameters, of {} that fill one{}", index,
+                     bucket.bytes, bucket.parameters.size(), cap, index == 0 ? " (the graph begins here)" : "");
+}
+
+}  // namespace
+
+CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
+                            const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
+                            const parallel::DdpBuckets* buckets) {
+  CompiledParts parts;
+  parallel::BucketSplit split;
+  if (buckets) {
+    const std::int64_t cap = buckets->bucket_bytes_cap;
+    split = parallel::split_by_buckets(
+        module, {.bucket_bytes_cap = cap, .first_bucket_bytes_cap = std::min(cap, kFirstBucketBytes), .rules = {}});
+    parts.bucket_table = parallel::bucket_table(split.buckets);
+    parts.warnings = split.warnings;
+  }
+  if (!buckets || !split.was_split()) {
+    parts.run = compile_one(module, shapes, backend, "forward", parts);
+    return parts;
+  }
+  std::map<std::string, CompiledGraph> compiled;
+  for (const auto& [name, part] : split.module->submodules()) {
+    const bool is_called = std::any_of(split.module->graph().begin(), split.module->graph().end(),
+                                       [&name = name](const graph::Node& node) {
+                                         return node.op() == graph::Op::CallModule && node.target() == name;
+                                       });
+    if (is_called) compiled[name] = compile_one(part, shapes, backend, name, parts);
+  }
+  for (std::size_t i = 0; i < split.buckets.size(); ++i) {
+    const std::string name = fmt::format("submod_{}", i);
+    const auto graph = std::find_if(parts.graphs.begin(), parts.graphs.end(),
+                                    [&](const GraphExplanation& each) { return each.name == name; });
+    if (graph == parts.graphs.end()) continue;
+    graph->bucket_bytes = split.buckets[i].bytes;
+    graph->parameters = split.buckets[i].parameters;
+    graph->reason = reason_of(split.buckets[i], i, buckets->bucket_bytes_cap);
+  }
+  const auto glue = std::make_shared<const PartitionedGraph>(*split.module, std::move(compiled));
+  parts.run = [glue](std::vector<c10::IValue> inputs) { return glue->run(std::move(inputs)); };
+  return parts;
+}
+
+}  // namespace rehearse::compiler

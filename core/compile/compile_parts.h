@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rehearse/compile/backend.h>
+#include <rehearse/compile/explanation.h>
+#include <rehearse/graph/graph_module.h>
+#include <rehearse/parallel/active_ddp.h>
+
+namespace rehearse::compiler {
+
+struct CompiledParts {
+  CompiledGraph run;
+  std::vector<GraphExplanation> graphs;
+  std::string bucket_table;
+  std::vector<std::string> warnings;
+};
+
+// Has `backend` compile a forward graph: as one, or with `buckets` in the pieces that end where DDP's gradient buckets
+// do, as PyTorch's DDPOptimizer. Each piece gets fakes and symbols of `shapes` as the nodes' metadata have them.
+CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
+                            const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
+                            const parallel::DdpBuckets* buckets);
+
+}  // namespace rehearse::compiler

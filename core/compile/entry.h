@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <rehearse/compile/backend.h>
+#include <rehearse/compile/callable.h>
+#include <rehearse/compile/explanation.h>
+#include <rehearse/graph/graph_module.h>
+
+#include "compile/guard_set.h"
+
+namespace rehearse::compiler {
+
+// Where a graph's input is found in a call.
+struct InputBinding {
+  enum class Kind : std::uint8_t { Tensor, Int, Size, Captured };
+  Kind kind = Kind::Tensor;
+  std::uint32_t index = 0;  // of the leaf; of the guards' captured tensors
+  std::int64_t dimension = 0;
+  bool operator==(const InputBinding&) const = default;
+};
+
+// How the leaves of a call stand in its capture: what varies is a symbol, whose hint is given.
+struct LeafShape {
+  std::vector<std::int64_t> sizes;
+  std::vector<bool> varies;                  // each size
+  std::optional<std::int64_t> symbolic_int;  // a symbolic integer that varies
+  bool operator==(const LeafShape&) const = default;
+};
+
+// What one run of the user's code on fakes gave.
+struct Capture {
+  std::shared_ptr<graph::GraphModule> module;
+  std::shared_ptr<shapes::ShapeEnv> shapes;
+  std::vector<InputBinding> inputs;
+  std::vector<std::string> input_names;
+  GuardSet guards;
+  std::vector<LeafShape> shape;
+  std::vector<std::string> constants;  // of the result
+  std::shared_ptr<const void> frame;
+  std::vector<std::string> remarks;
+  std::vector<std::string> kept_by_reference;
+  bool inside_ddp = false;  // the code itself ran the forward of a data-parallel module
+};
+
+struct Entry {
+  Capture capture;
+  CompiledGraph run;
+  EntryExplanation explanation;
+  bool verified = false;
+};
+
+}  // namespace rehearse::compiler

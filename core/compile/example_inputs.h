@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+
+#include <rehearse/graph/graph_module.h>
+#include <rehearse/shapes/shape_env.h>
+
+namespace rehearse::compiler {
+
+// A fake tensor, or a symbolic integer of `shapes`, for each placeholder, as its metadata say. Tensors are leaves;
+// those that alias each other in the program do not here. Throws graph::GraphError for a placeholder without metadata.
+std::vector<c10::IValue> example_inputs(const graph::GraphModule& module,
+                                        const std::shared_ptr<shapes::ShapeEnv>& shapes);
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/guard_set.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rehearse::compiler {
+namespace {
+
+bool fail(GuardFailure* failure, const std::string& source, const std::string& expected, const std::string& found) {
+  if (failure) *failure = {source, expected, found, ""};
+  return false;
+}
+
+}  // namespace
+
+void GuardSet::add(LeafGuard guard, std::string source) {
+  leaves_.push_back(guard);
+  sources_.push_back(std::move(source));
+}
+
+void GuardSet::add_value(const Leaf& leaf, std::string source) {
+  LeafGuard guard{leaf.kind, Check::Value, 0, 0};
+  if (leaf.kind == LeafKind::Text) {
+    guard.check = Check::Text;
+    guard.index = static_cast<std::uint32_t>(texts_.size());
+    texts_.push_back(*leaf.text);
+  } else if (leaf.kind == LeafKind::Group) {
+    guard.number = reinterpret_cast<std::intptr_t>(leaf.group);
+    groups_.push_back(c10::intrusive_ptr<c10d::ProcessGroup>::unsafe_reclaim_from_nonowning(leaf.group));
+  } else if (leaf.kind == LeafKind::SymInt) {
+    guard.number = leaf.sym_int->as_int_unchecked();
+  } else if (leaf.kind != LeafKind::Undefined) {
+    guard.number = leaf.number;
+  }
+  add(guard, std::move(source));
+}
+
+void GuardSet::add_tensor(TensorGuard guard) {
+  tensor_leaves_.push_back(static_cast<std::uint32_t>(leaves_.size()));
+  std::string source = guard.source();
+  add({LeafKind::Tensor, Check::Tensor, static_cast<std::uint32_t>(tensors_.size()), 0}, std::move(source));
+  tensors_.push_back(std::move(guard));
+}
+
+void GuardSet::add_symbol(std::string source) { add({LeafKind::SymInt, Check::Symbol, 0, 0}, std::move(source)); }
+
+void GuardSet::add_captured(const at::Tensor& tensor, TensorGuard guard) {
+  captured_.push_back(tensor);
+  captured_guards_.push_back(std::move(guard));
+}
+
+std::uint32_t GuardSet::alias_of(std::uint32_t i, const LeafList& leaves) const {
+  const c10::TensorImpl* tensor = leaves[tensor_leaves_[i]].tensor->unsafeGetTensorImpl();
+  for (std::uint32_t j = 0; j < i; ++j) {
+    if (leaves[tensor_leaves_[j]].tensor->unsafeGetTensorImpl() == tensor) return j;
+  }
+  for (std::size_t j = 0; j < captured_.size(); ++j) {
+    if (captured_[j].unsafeGetTensorImpl() == tensor) return static_cast<std::uint32_t>(tensor_leaves_.size() + j);
+  }
+  return i;
+}
+
+void GuardSet::set_aliases(const LeafList& leaves) {
+  aliases_.clear();
+  for (std::uint32_t i = 0; i < tensor_leaves_.size(); ++i) aliases_.push_back(alias_of(i, leaves));
+}
+
+bool GuardSet::holds_aliases(const LeafList& leaves, GuardFailure* failure) const {
+  const auto count = static_cast<std::uint32_t>(tensor_leaves_.size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t alias = alias_of(i, leaves);
+    if (alias == aliases_[i]) continue;
+    const auto name = [&](std::uint32_t of) {
+      if (of == i) return std::string("a tensor of its own");
+      return "the tensor " + (of < count ? sources_[tensor_leaves_[of]] : captured_guards_[of - count].source());
+    };
+    return failure && fail(failure, sources_[tensor_leaves_[i]], name(aliases_[i]), name(alias));
+  }
+  return true;
+}
+
+bool GuardSet::holds_leaf(std::size_t index, const Leaf& leaf, GuardFailure* failure) const {
+  const LeafGuard& guard = leaves_[index];
+  switch (guard.check) {
+    case Check::Tensor:
+      return tensors_[guard.index].holds(*leaf.tensor, failure);
+    case Check::Text:
+      if (texts_[guard.index] == *leaf.text) return true;
+      return failure && fail(failure, sources_[index], text_of(Leaf::of(texts_[guard.index])), text_of(leaf));
+    case Check::Symbol:
+      return true;
+    case Check::Value:
+      break;
+  }
+  std::int64_t number = 0;
+  if (guard.kind == LeafKind::SymInt) {
+    number = leaf.sym_int->as_int_unchecked();
+  } else if (guard.kind == LeafKind::Group) {
+    number = reinterpret_cast<std::intptr_t>(leaf.group);
+  } else if (guard.kind != LeafKind::Undefined) {
+    number = leaf.number;
+  }
+  if (number == guard.number) return true;
+  if (!failure) return false;
+  if (guard.kind == LeafKind::Group) return fail(failure, sources_[index], "the group at the capture", "another one");
+  const LeafKind kind = guard.kind == LeafKind::SymInt ? LeafKind::Int : guard.kind;
+  return fail(failure, sources_[index], text_of(Leaf::of(kind, guard.number)), text_of(leaf));
+}
+
+bool GuardSet::holds_structure(const LeafList& leaves, GuardFailure* failure) const {
+  const std::size_t shared = std::min(leaves.size(), leaves_.size());
+  for (std::size_t i = 0; i < shared; ++i) {
+    if (leaves[i].kind != leaves_[i].kind) {
+      return failure &&
+             fail(failure, sources_[i], std::string(text_of(leaves_[i].kind)), std::string(text_of(leaves[i].kind)));
+    }
+    if (!holds_leaf(i, leaves[i], failure)) return false;
+  }
+  if (leaves.size() == leaves_.size()) return true;
+  return failure && fail(failure, "arguments", std::to_string(leaves_.size()) + " values",
+                         std::to_string(leaves.size()) + " values");
+}
+
+bool GuardSet::holds_captured(GuardFailure* failure) const {
+  for (std::size_t i = 0; i < captured_.size(); ++i) {
+    if (!captured_guards_[i].holds(captured_[i], failure)) return false;
+  }
+  return true;
+}
+
+bool GuardSet::holds(const LeafList& leaves, const GlobalState& state, GuardFailure* failure) const {
+  if (!(state == state_)) {
+    if (failure) *failure = difference(state_, state);
+    return false;
+  }
+  return holds_structure(leaves, failure) && holds_aliases(leaves, failure) && symbols_.holds(leaves, failure) &&
+         holds_captured(failure) && modules_.holds(failure) && watches_.holds(failure);
+}
+
+}  // namespace rehearse::compiler

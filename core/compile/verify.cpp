@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/compile/errors.h>
+#include <rehearse/graph/structural_hash.h>
+
+#include "compile/callable_impl.h"
+
+namespace rehearse::compiler {
+namespace {
+
+bool same_tensors(const Capture& a, const Capture& b) {
+  const auto& left = a.guards.captured();
+  const auto& right = b.guards.captured();
+  if (left.size() != right.size()) return false;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    if (!left[i].is_same(right[i])) return false;
+  }
+  return true;
+}
+
+bool same_function(const Capture& a, const Capture& b) {
+  return a.inputs == b.inputs && a.constants == b.constants && same_tensors(a, b) &&
+         graph::structural_hash(*a.module) == graph::structural_hash(*b.module);
+}
+
+std::string text_of_node(const graph::Node* node) {
+  if (!node) return "nothing";
+  const std::string line = node->meta().origin ? node->meta().origin->source_line() : "";
+  return fmt::format("{}{}", node->target(), line.empty() ? "" : " at " + line);
+}
+
+bool same_node(const graph::Node& a, const graph::Node& b) {
+  if (a.op() != b.op() || a.target() != b.target() || a.args().size() != b.args().size()) return false;
+  const auto by_name = [](graph::Node& node) { return graph::Argument(node.name()); };
+  return graph::map_nodes(graph::Argument(a.args()), by_name) == graph::map_nodes(graph::Argument(b.args()), by_name) &&
+         graph::map_nodes(graph::Argument(a.kwargs()), by_name) ==
+             graph::map_nodes(graph::Argument(b.kwargs()), by_name);
+}
+
+std::string first_difference(const Capture& before, const Capture& now) {
+  const graph::Node* a = before.module->graph().first();
+  const graph::Node* b = now.module->graph().first();
+  while (a && b && same_node(*a, *b)) {
+    a = a->next();
+    b = b->next();
+  }
+  if (a || b) return fmt::format("it was {}, and is {} now", text_of_node(a), text_of_node(b));
+  if (!same_tensors(before, now)) return "a tensor that is no argument is another one now";
+  return "what it returns beside tensors is another value now";
+}
+
+}  // namespace
+
+bool Callable::Impl::is_to_be_verified(const Entry& entry) const {
+  return options_.verify == Verify::Always || (options_.verify == Verify::FirstHit && !entry.verified);
+}
+
+const Entry* Callable::Impl::verify(Call& call, Entry& hit) {
+  if (options_.verify == Verify::Always) return verify_always(call);
+  ++call.cache.stats.verifications;
+  hit.verified = true;
+  const Capture now = capture(call, hit.capture.shape);
+  if (!same_function(hit.capture, now)) {
+    hit.verified = false;
+    throw StaleCapture(
+        fmt::format("'{}' no longer gives the graph that was compiled, although all its guards hold: {}. It reads "
+                    "something that is "
+                    "no argument: make it one, name it with rehearse::watch(), or compile with Verify::Always",
+                    options_.name, first_difference(hit.capture, now)));
+  }
+  ++call.cache.stats.hits;
+  return &hit;
+}
+
+// The entry that stands for what the code does now; of several shapes each is tried.
+const Entry* Callable::Impl::verify_always(Call& call) {
+  const RankCache::Lock lock(call.cache);
+  ++call.cache.stats.verifications;
+  std::unique_ptr<Capture> now;
+  for (Entry* entry : call.cache.by_use) {
+    if (!entry->capture.guards.holds(call.leaves, call.state)) continue;
+    if (!now || !(now->shape == entry->capture.shape)) {
+      now = std::make_unique<Capture>(capture(call, entry->capture.shape));
+    }
+    if (!same_function(entry->capture, *now)) continue;
+    ++call.cache.stats.hits;
+    return entry;
+  }
+  call.cache.recompiles.push_back(
+      {call.cache.stats.calls, {{"the function", "the graph that was compiled", "another one", ""}}});
+  if (may_compile(call)) return add_entry(call, std::move(*now));
+  ++call.cache.stats.eager_calls;
+  return nullptr;
+}
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <torch/nn/module.h>
+
+#include <rehearse/compile/argument_sinks.h>
+#include <rehearse/compile/callable.h>
+#include <rehearse/compile/compile_options.h>
+#include <rehearse/compile/typed_call.h>
+#include <rehearse/parallel/active_ddp.h>
+
+namespace rehearse {
+namespace compiler {
+
+// A module holder (TORCH_MODULE) or a std::shared_ptr to a module.
+template <class T>
+concept ModuleHandle = requires(T& value) {
+  { value.ptr() } -> std::convertible_to<std::shared_ptr<torch::nn::Module>>;
+} || requires(T& value) {
+  { value } -> std::convertible_to<std::shared_ptr<torch::nn::Module>>;
+};
+
+// DistributedDataParallel and what looks like it.
+template <class T>
+concept DataParallelModule = requires(const T& value) {
+  { value.module() } -> std::convertible_to<torch::nn::Module&>;
+  { value.bucket_options() } -> std::convertible_to<const parallel::DdpBuckets&>;
+};
+
+template <ModuleHandle Net>
+std::shared_ptr<torch::nn::Module> module_of(const Net& net) {
+  if constexpr (requires { net.ptr(); }) {
+    return net.ptr();
+  } else {
+    return net;
+  }
+}
+
+}  // namespace compiler
+
+// What compile() gives: called like the function, from the rank that called it first or from others, each of which has
+// a cache of its own. Copies share their caches.
+template <class Function>
+class Compiled {
+ public:
+  Compiled(Function function, CompileOptions options, std::shared_ptr<torch::nn::Module> module)
+      : function_(std::move(function)),
+        callable_(std::make_shared<compiler::Callable>(std::move(options), std::move(module))) {}
+
+  template <class... Args>
+    requires std::invocable<Function&, Args...>
+  auto operator()(Args&&... args) {
+    return compiler::call(*callable_, function_, std::forward<Args>(args)...);
+  }
+
+  // What has been done so far, by the calling rank.
+  compiler::Explanation explain() const { return callable_->explain(); }
+  compiler::CompileStats stats() const { return callable_->stats(); }
+
+ private:
+  Function function_;
+  std::shared_ptr<compiler::Callable> callable_;
+};
+
+// As Compiled, around the forward of a data-parallel module: what that does before and after the module's forward is
+// done in each call, outside of what is compiled.
+template <class Ddp>
+class CompiledDataParallel {
+ public:
+  CompiledDataParallel(Ddp& ddp, CompileOptions options)
+      : ddp_(&ddp), callable_(std::make_shared<compiler::Callable>(std::move(options), share(ddp))) {}
+
+  template <class... Args>
+  auto operator()(Args&&... args) {
+    return ddp_->forward_with(
+        [this]<class... Each>(Each&&... each) {
+          auto forward = [this]<class... Inner>(Inner&&... inner) {
+            return ddp_->module().forward(std::forward<Inner>(inner)...);
+          };
+          return compiler::call(*callable_, forward, std::forward<Each>(each)...);
+        },
+        std::forward<Args>(args)...);
+  }
+
+  compiler::Explanation explain() const { return callable_->explain(); }
+  compiler::CompileStats stats() const { return callable_->stats(); }
+
+ private:
+  static std::shared_ptr<torch::nn::Module> share(Ddp& ddp) { return compiler::module_of(ddp.net()); }
+
+  Ddp* ddp_;
+  std::shared_ptr<compiler::Callable> callable_;
+};
+
+// A callable like `net` or `function` that runs what a back end makes of it: torch.compile in C++. The first call runs
+// the user's code on fakes, which gives a graph; later calls run what was compiled while all that it takes for granted
+// holds, and else compile anew, at most CompileOptions::recompile_limit times.
+//
+//   auto compiled = rehearse::compile(net, {.backend = "aot_eager"});
+//   at::Tensor y = compiled(x);
+//
+// Accepted: a module holder, a std::shared_ptr to a module (their forward()), a DistributedDataParallel or FakeDDP
+// (which must outlive the result), and any function object. Arguments and results: see argument_walk.h.
+//
+// Guarded: arguments (a tensor's dtype, device, layout and requires_grad, and its sizes where the graph uses it; an
+// integer by value, a c10::SymInt until it varies), parameters and buffers as they were, train() or eval() of modules,
+// grad mode, autocast, deterministic mode, default dtype, and what rehearse::watch() was told. Not seen: whatever else
+// the code reads (members, globals, the clock); see CompileOptions::verify. A parameter put in the place of another one
+// is not seen either.
+//
+// Inside of another capture the code runs as it is and becomes part of that graph. Blocks while another fiber of the
+// rank compiles the same function. Errors: those of the capture (capture::FakeError, shapes::ShapeError) with fullgraph,
+// compiler::CompileError, and what the code and the graph's operators throw.
+template <compiler::ModuleHandle Net>
+auto compile(Net net, CompileOptions options = {}) {
+  auto module = compiler::module_of(net);
+  if (options.name.empty()) options.name = "forward";
+  auto forward = [net]<class... Args>(Args&&... args) -> decltype(auto)
+    requires requires { net->forward(std::forward<Args>(args)...); }
+  { return net->forward(std::forward<Args>(args)...); };
+  return Compiled<decltype(forward)>(std::move(forward), std::move(options), std::move(module));
+}
+
+template <compiler::DataParallelModule Ddp>
+auto compile(Ddp& ddp, CompileOptions options = {}) {
+  if (options.name.empty()) options.name = "forward";
+  return CompiledDataParallel<Ddp>(ddp, std::move(options));
+}
+
+template <class Function>
+  requires(!compiler::ModuleHandle<Function> && !compiler::DataParallelModule<Function>)
+auto compile(Function function, CompileOptions options = {}) {
+  if (options.name.empty()) options.name = "function";
+  return Compiled<Function>(std::move(function), std::move(options), nullptr);
+}
+
+}  // namespace rehearse

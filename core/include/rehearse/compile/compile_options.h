@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <rehearse/compile/backend.h>
+#include <rehearse/job/group.h>
+
+namespace rehearse {
+
+// A back end by its name (see compiler::register_backend()) or an object of the caller's.
+class BackendChoice {
+ public:
+  BackendChoice(const char* name) : name_(name) {}
+  BackendChoice(std::string name) : name_(std::move(name)) {}
+  template <class B>
+    requires std::is_base_of_v<compiler::Backend, B>
+  BackendChoice(std::shared_ptr<B> backend) : backend_(std::move(backend)) {}
+
+  // The object, or a new one of that name; throws as compiler::make_backend() does, also for a null object.
+  std::shared_ptr<compiler::Backend> get() const;
+
+ private:
+  std::string name_;
+  std::shared_ptr<compiler::Backend> backend_;
+};
+
+// When the user's code runs again, on fakes, beside a call that the cache serves, to see whether it still gives the
+// graph that was compiled. It may hang on what no guard sees: members, captures, globals, the clock. Another graph is
+// the error compiler::StaleCapture, with Always a recompilation.
+enum class Verify { Never, FirstHit, Always };
+
+// What must be told beside the function: the arguments of torch.compile, and what Python finds out by itself.
+struct CompileOptions {
+  BackendChoice backend = "eager";
+
+  // Are sizes and symbolic integers of arguments variables of the graph? True: all but 0 and 1 from the first call on.
+  // False: never. Not given: those that have been seen with two values.
+  std::optional<bool> dynamic = std::nullopt;
+
+  // What cannot be captured is an error. Otherwise such a function runs as it is, with one warning.
+  bool fullgraph = false;
+
+  // Ranks that agree on what they compile. Empty: each rank by itself.
+  Group group = {};
+
+  Verify verify = Verify::FirstHit;
+
+  // Graphs of a data-parallel module are split where gradient buckets end.
+  bool optimize_ddp = true;
+
+  // Entries that the cache of one rank may hold; beyond, what no entry serves runs as it is, with one warning.
+  std::size_t recompile_limit = 8;
+
+  // For reports: the function, and its arguments in order. Not given: "forward" or "function", and arg0, arg1, ...
+  std::string name = {};
+  std::vector<std::string> argument_names = {};
+};
+
+}  // namespace rehearse

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+
+#include <rehearse/compile/argument_sinks.h>
+
+namespace rehearse::compiler {
+
+// One call of a compiled function, with the types of its arguments and of its result forgotten. Lives while the call
+// does.
+class UserCode {
+ public:
+  virtual ~UserCode() = default;
+
+  // Where each leaf of the arguments comes from, in order; `names`: of the arguments, arg0, arg1, ... for the rest.
+  virtual std::vector<std::string> sources(const std::vector<std::string>& names) const = 0;
+
+  // Runs the function on copies of the arguments with stand-ins in them; what it returns is kept.
+  virtual void run(const StandIns& stand_ins) = 0;
+
+  // Of the kept result: tensors (undefined: none) and symbolic integers, in order.
+  virtual std::vector<c10::IValue> values() = 0;
+  // All else in it, for comparison.
+  virtual std::vector<std::string> constants() = 0;
+  // Source of the first argument in which the function put another tensor, through a reference; empty: it did not.
+  virtual std::string replaced_argument(const std::vector<std::string>& sources) const = 0;
+  // The kept result without its tensors and symbolic integers, of the type that the function returns; no longer kept.
+  virtual std::shared_ptr<const void> take_frame() = 0;
+};
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rehearse::parallel {
+
+// What a compiler must know of data parallelism to cut a graph where gradient buckets end.
+struct DdpBuckets {
+  std::int64_t bucket_bytes_cap = 25 * 1024 * 1024;
+  std::vector<std::string> ignored = {};  // parameters and buffers of the wrapped module, by name
+};
+
+// Says that the calling fiber is in the forward of a data-parallel module, as PyTorch's _inside_ddp_forward does: what
+// is compiled meanwhile is split by its buckets. Scopes nest, the innermost counts.
+class ActiveDdp {
+ public:
+  // `buckets` must outlive the scope.
+  explicit ActiveDdp(const DdpBuckets& buckets);
+  ~ActiveDdp();
+  ActiveDdp(const ActiveDdp&) = delete;
+  ActiveDdp& operator=(const ActiveDdp&) = delete;
+
+  // Null outside of such a forward.
+  static const DdpBuckets* current() noexcept;
+
+ private:
+  const DdpBuckets* before_;
+};
+
+}  // namespace rehearse::parallel

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/parallel/active_ddp.h>
+
+#include <utility>
+
+#include <rehearse/exec/fiber_local.h>
+#include <rehearse/parallel/ddp_options.h>
+
+namespace rehearse::parallel {
+namespace {
+
+const exec::FiberLocal<const DdpBuckets*> active_ddp;
+
+}  // namespace
+
+DdpBuckets buckets_of(const DistributedDataParallelOptions& options) {
+  DdpBuckets buckets{.ignored = options.parameters_to_ignore};
+  constexpr double kBytesPerMebibyte = 1024.0 * 1024.0;
+  if (options.bucket_cap_mb) {
+    buckets.bucket_bytes_cap = static_cast<std::int64_t>(*options.bucket_cap_mb * kBytesPerMebibyte);
+  }
+  return buckets;
+}
+
+ActiveDdp::ActiveDdp(const DdpBuckets& buckets) : before_(std::exchange(active_ddp.get(), &buckets)) {}
+ActiveDdp::~ActiveDdp() { active_ddp.get() = before_; }
+
+const DdpBuckets* ActiveDdp::current() noexcept {
+  const DdpBuckets* const* active = active_ddp.find();
+  return active ? *active : nullptr;
+}
+
+}  // namespace rehearse::parallel

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <vector>
+
+#include <ATen/core/ATen_fwd.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compile/dynamism.h"
+
+namespace rehearse::compiler {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<bool> dynamic_sizes(const Dynamism& dynamism, std::size_t dimensions) {
+  std::vector<bool> dynamic;
+  for (std::size_t d = 0; d < dimensions; ++d) dynamic.push_back(dynamism.is_dynamic_size("x", d));
+  return dynamic;
+}
+
+// A second value makes a size dynamic for good, and no other one.
+TEST(Dynamism, ASecondValueMakesASizeDynamic) {
+  Dynamism dynamism(std::nullopt);
+  EXPECT_THAT(dynamic_sizes(dynamism, 2), ElementsAre(false, false));
+  dynamism.absorb_tensor("x", {4, 8});
+  dynamism.absorb_tensor("x", {4, 8});
+  EXPECT_THAT(dynamic_sizes(dynamism, 2), ElementsAre(false, false));
+  dynamism.absorb_tensor("x", {5, 8});
+  EXPECT_THAT(dynamic_sizes(dynamism, 2), ElementsAre(true, false));
+  dynamism.absorb_tensor("x", {4, 8});
+  EXPECT_THAT(dynamic_sizes(dynamism, 2), ElementsAre(true, false));
+  EXPECT_FALSE(dynamism.is_dynamic_size("y", 0));
+}
+
+// PyTorch's ndim_change: of a tensor that was seen with another number of dimensions nothing is fixed.
+TEST(Dynamism, AnotherNumberOfDimensionsMakesAllDynamic) {
+  Dynamism dynamism(std::nullopt);
+  dynamism.absorb_tensor("x", {4});
+  dynamism.absorb_tensor("x", {4, 8});
+  EXPECT_THAT(dynamic_sizes(dynamism, 2), ElementsAre(true, true));
+  EXPECT_THAT(dynamic_sizes(dynamism, 3), ElementsAre(true, true, true));
+}
+
+TEST(Dynamism, AnIntegerIsDynamicFromItsSecondValue) {
+  Dynamism dynamism(std::nullopt);
+  dynamism.absorb_int("x", 3);
+  dynamism.absorb_int("x", 3);
+  EXPECT_FALSE(dynamism.is_dynamic_int("x"));
+  dynamism.absorb_int("x", 4);
+  EXPECT_TRUE(dynamism.is_dynamic_int("x"));
+}
+
+// What was a tensor on another rank, or before, and is an integer now, is dynamic; and the other way round.
+TEST(Dynamism, AnotherKindMakesDynamic) {
+  Dynamism dynamism(std::nullopt);
+  dynamism.absorb_tensor("x", {10});
+  dynamism.absorb_int("x", 12);
+  EXPECT_TRUE(dynamism.is_dynamic_int("x"));
+  EXPECT_THAT(dynamic_sizes(dynamism, 1), ElementsAre(true));
+}
+
+TEST(Dynamism, TheUserMayDecideForAll) {
+  Dynamism always(true), never(false);
+  never.absorb_tensor("x", {4});
+  never.absorb_tensor("x", {5});
+  EXPECT_TRUE(always.is_dynamic_size("x", 0));
+  EXPECT_TRUE(always.is_dynamic_int("k"));
+  EXPECT_FALSE(never.is_dynamic_size("x", 0));
+}
+
+// A mark stays when the mark is not given again, and outlasts what is seen; dynamic wins over static.
+TEST(Dynamism, MarksHoldForOneDimension) {
+  Dynamism dynamism(std::nullopt);
+  dynamism.mark_dynamic("x", 1, 2);
+  dynamism.mark_static("x", 0);
+  dynamism.absorb_tensor("x", {4, 8});
+  dynamism.absorb_tensor("x", {5, 8});
+  EXPECT_THAT(dynamic_sizes(dynamism, 2), ElementsAre(false, true));
+  dynamism.mark_dynamic("x", 0, 2);
+  EXPECT_THAT(dynamic_sizes(dynamism, 2), ElementsAre(true, true));
+}
+
+}  // namespace
+}  // namespace rehearse::compiler

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/compile/backend.h>
+#include <rehearse/graph/split.h>
+
+#include "compile/partitioned_graph.h"
+
+namespace rehearse::compiler {
+namespace {
+
+// y = x + x; z = y * x; returns z, y, none, x: two values cross, one of which is an output too.
+std::shared_ptr<graph::GraphModule> two_steps() {
+  auto module = std::make_shared<graph::GraphModule>();
+  graph::Graph& graph = module->graph();
+  graph::Node& x = graph.placeholder("x");
+  graph::Node& y = graph.call_function("torch.ops.aten.add.Tensor", {x, x});
+  graph::Node& z = graph.call_function("torch.ops.aten.mul.Tensor", {y, x});
+  graph.output(graph::List{z, y, graph::Argument(), x, 7});
+  return module;
+}
+
+TEST(PartitionedGraph, RunsPartitionsAndReturnsWhatTheGraphReturns) {
+  const auto module = two_steps();
+  int next = 0;
+  const graph::SplitModule split = graph::split_by(*module, [&](const graph::Node&) { return next++; });
+  std::map<std::string, CompiledGraph> compiled;
+  for (const auto& [name, part] : split.module->submodules()) {
+    compiled[name] = make_backend("eager")->compile({part, {}, nullptr, name});
+  }
+  ASSERT_EQ(compiled.size(), 2U);
+  const PartitionedGraph glue(*split.module, compiled);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    const at::Tensor x = at::full({2}, 3.0);
+    const auto outputs = glue.run({x});
+    ASSERT_EQ(outputs.size(), 5U);
+    EXPECT_TRUE(outputs[0].toTensor().equal(at::full({2}, 18.0)));
+    EXPECT_TRUE(outputs[1].toTensor().equal(at::full({2}, 6.0)));
+    EXPECT_TRUE(outputs[2].isNone());
+    EXPECT_TRUE(outputs[3].toTensor().is_same(x));
+    EXPECT_EQ(outputs[4].toInt(), 7);
+  }
+  EXPECT_THROW(glue.run({}), graph::GraphError);
+}
+
+// A partition that was not compiled, and a graph that has more than calls of partitions, are refused.
+TEST(PartitionedGraph, RefusesWhatItCannotRun) {
+  EXPECT_THROW(PartitionedGraph(*two_steps(), {}), graph::GraphError);
+  int next = 0;
+  const graph::SplitModule split = graph::split_by(*two_steps(), [&](const graph::Node&) { return next++; });
+  EXPECT_THROW(PartitionedGraph(*split.module, {}), graph::GraphError);
+}
+
+}  // namespace
+}  // namespace rehearse::compiler
