@@ -98,6 +98,19 @@ TEST(Models, NonzeroSplitting_WeighsWithThePlaces) {
   EXPECT_TRUE(at::equal(model(x, at::tensor({0, 0})), once * 0));
 }
 
+// Eagerly the number is known.
+TEST(Models, UnbackedSplitting_MultipliesByTheFirstNumber) {
+  const auto x = at::randn({2, 512});
+  DirectSplitting direct;
+  EXPECT_TRUE(at::equal(direct(x, at::tensor({12, 13})), direct(x, at::tensor({1, 13})) * 12));
+  IndirectSplitting indirect;
+  EXPECT_TRUE(at::equal(indirect(x, at::tensor({12, 13})), indirect(x, at::tensor({1, 13})) * 12));
+  EXPECT_TRUE(at::equal(indirect(x, at::tensor({0, 13})), indirect(x, at::tensor({1, 13})) * 0));
+  TortureSplitting torture;
+  EXPECT_TRUE(at::equal(torture(x, at::tensor({12, 13})), torture(x, at::tensor({1, 13})) * 12));
+  EXPECT_EQ(parameter_bytes(*torture).size(), 3U);
+}
+
 TEST(Models, TwoLinearsAndRandomProduct_HaveTheSeedsShapes) {
   EXPECT_EQ(TwoLinears()(at::ones({2, 3, 768})).sizes(), (at::IntArrayRef{2, 3, 768}));
   EXPECT_TRUE(RandomProduct()->parameters().empty());

@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <torch/nn/modules/linear.h>
 
+#include <rehearse/capture/forward_capture.h>
+
 // Models of PyTorch's DDPOptimizer tests in which symbols cross a cut.
 namespace rehearse::test {
 
@@ -23,6 +25,63 @@ struct SymbolSplittingImpl : torch::nn::Module {
   at::Tensor weight1, weight2;
 };
 TORCH_MODULE(SymbolSplitting);
+
+// test_unbacked_symbol_splitting_direct: a number from data is made in the first piece and multiplies in the second.
+// y of these models: two whole numbers, of which the first is used.
+struct DirectSplittingImpl : torch::nn::Module {
+  DirectSplittingImpl()
+      : weight1(register_parameter("weight1", at::randn({512, 512}))),
+        weight2(register_parameter("weight2", at::randn({512, 512}))) {}
+
+  // x: [batch, 512]; returns [2 * batch, 512].
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& y) {
+    const auto count = sym_tolist(y)[0];
+    const auto twice = at::cat({x, x});
+    const auto first = at::matmul(twice, weight1);
+    return (twice + at::matmul(first, weight2)) * c10::Scalar(count);
+  }
+
+  at::Tensor weight1, weight2;
+};
+TORCH_MODULE(DirectSplitting);
+
+// test_unbacked_symbol_splitting_indirect: a tensor of so many items crosses the cut.
+struct IndirectSplittingImpl : torch::nn::Module {
+  IndirectSplittingImpl()
+      : weight1(register_parameter("weight1", at::randn({512, 512}))),
+        weight2(register_parameter("weight2", at::randn({512, 512}))) {}
+
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& y) {
+    const auto ones = at::ones_symint({sym_tolist(y)[0]});
+    const auto twice = at::cat({x, x});
+    const auto first = at::matmul(twice, weight1);
+    return (twice + at::matmul(first, weight2)) * ones.sum();
+  }
+
+  at::Tensor weight1, weight2;
+};
+TORCH_MODULE(IndirectSplitting);
+
+// test_unbacked_symbol_splitting_torture_multi: the number is made in the first piece, sizes a tensor in the second,
+// and that one's sum is used in the third. Cut at 1 MB.
+struct TortureSplittingImpl : torch::nn::Module {
+  TortureSplittingImpl()
+      : weight1(register_parameter("weight1", at::randn({512, 512}))),
+        weight2(register_parameter("weight2", at::randn({512, 512}))),
+        weight3(register_parameter("weight3", at::randn({512, 512}))) {}
+
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& y) {
+    const auto count = sym_tolist(y)[0];
+    const auto twice = at::cat({x, x});
+    const auto first = at::matmul(twice, weight1);
+    const auto second = at::matmul(first, weight2);
+    const auto ones = at::ones_symint({count});
+    return (twice + at::matmul(second, weight3)) * ones.sum();
+  }
+
+  at::Tensor weight1, weight2, weight3;
+};
+TORCH_MODULE(TortureSplitting);
 
 // test_unbacked_symbol_splitting_no_binding: the places of nonzero items cross the cut, and no node gives their number.
 struct NonzeroSplittingImpl : torch::nn::Module {
