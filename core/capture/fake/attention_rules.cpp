@@ -37,7 +37,7 @@ Outputs flash_attention(const Call& call) {
               "scaled_dot_product_attention: query, key and value must have 4 dimensions");
   const SymInts sizes = query.sym_sizes().vec();
   const c10::ScalarType sum = query.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
-  return {by_length(call, sizes, query.scalar_type()), by_length(call, {sizes[0], sizes[1], sizes[2]}, sum)};
+  return {result_like(call, query, query.scalar_type()), by_length(call, {sizes[0], sizes[1], sizes[2]}, sum)};
 }
 
 // ..._backward(grad_out, query, key, value, ...)

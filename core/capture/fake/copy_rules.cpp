@@ -47,7 +47,7 @@ Outputs contiguous_like_first(const Call& call) {
 // native_dropout(input, p, train): the result and the mask of what stays.
 Outputs native_dropout(const Call& call) {
   const at::Tensor& input = call.tensor(0);
-  return {result_like(call, input, input.scalar_type()), result_like(call, input, c10::kBool)};
+  return {result(call, elementwise_layout({input}), input.scalar_type()), result_like(call, input, c10::kBool)};
 }
 
 // sort(self, [stable,] dim, descending): values, indices.

@@ -98,6 +98,18 @@ std::vector<std::size_t> order_of_dimensions(const std::vector<SymInts>& strides
 
 }  // namespace
 
+SymInts iterated_strides(const SymInts& sizes, const std::vector<SymInts>& of_operands) {
+  const std::vector<std::size_t> order = order_of_dimensions(of_operands, sizes);
+  if (std::is_sorted(order.rbegin(), order.rend())) return contiguous_strides(sizes);
+  SymInts strides(sizes.size(), c10::SymInt(1));
+  c10::SymInt step = 1;
+  for (const std::size_t d : order) {
+    strides[d] = step;
+    step = step * sizes[d];
+  }
+  return strides;
+}
+
 Layout elementwise_layout(const std::vector<at::Tensor>& operands) {
   Shape shape = broadcast(operands);
   SymInts sizes = std::move(shape.sizes);
@@ -108,15 +120,8 @@ Layout elementwise_layout(const std::vector<at::Tensor>& operands) {
     }
     if (same_dense_strides(operands)) return {sizes, operands.front().sym_strides().vec()};
   }
-  const std::vector<std::size_t> order = order_of_dimensions(broadcast_strides(operands, sizes), sizes);
-  if (std::is_sorted(order.rbegin(), order.rend())) return {sizes, contiguous_strides(sizes)};
-  SymInts strides(sizes.size(), c10::SymInt(1));
-  c10::SymInt step = 1;
-  for (const std::size_t d : order) {
-    strides[d] = step;
-    step = step * sizes[d];
-  }
-  return {sizes, strides};
+  SymInts strides = iterated_strides(sizes, broadcast_strides(operands, sizes));
+  return {std::move(sizes), std::move(strides)};
 }
 
 }  // namespace rehearse::capture

@@ -27,6 +27,11 @@ Outputs ask_kernel(const Call& call) {
   return outputs_of(call.facts, stack, c10::Device(c10::kCPU));
 }
 
+Outputs counted(std::uint64_t& count, Outputs outputs) {
+  ++count;
+  return outputs;
+}
+
 }  // namespace
 
 Outputs infer(const Call& call) {
@@ -38,26 +43,19 @@ Outputs infer(const Call& call) {
   }
   if (facts.has_data_dependent_size) throw DataDependentRead(facts.name, exec::CallSite::capture());
   if (gives_no_tensor(facts)) return facts.returns.empty() ? Outputs() : ask_kernel(call);
-  const bool is_static = !has_symbols(call);
   if (gives_arguments_only(facts) && !facts.changes_geometry) {
     ++counts.in_place;
-    return is_static && facts.has_meta_kernel ? infer_on_meta(call) : Outputs(facts.returns.size());
+    return infer_in_place(call);
   }
+  const bool is_static = !has_symbols(call);
   if (is_static && facts.has_meta_kernel) {
-    ++counts.meta;
-    return infer_on_meta(call);
+    if (auto outputs = try_on_meta(call)) return counted(counts.meta, *std::move(outputs));
   }
-  if (facts.is_pointwise) {
-    ++counts.pointwise;
-    return infer_pointwise(call);
-  }
+  if (facts.is_pointwise) return counted(counts.pointwise, infer_pointwise(call));
   if (!is_static && facts.has_meta_kernel) {
-    if (auto outputs = infer_on_symbolic_meta(call)) {
-      ++counts.meta;
-      return *std::move(outputs);
-    }
+    if (auto outputs = try_on_meta(call)) return counted(counts.meta, *std::move(outputs));
   }
-  throw UnknownShape(facts.name, "it has no rule", exec::CallSite::capture());
+  return counted(counts.sampled, infer_by_sampling(call));
 }
 
 }  // namespace rehearse::capture

@@ -23,11 +23,11 @@ TensorSpec result_spec(const at::Tensor& result, c10::Device device) {
   return spec;
 }
 
-// Operators whose Meta kernel has been seen to ask for plain sizes.
-struct WantsNumbers {
-  std::unordered_set<std::string> operators;
+// Operators whose Meta kernel has been seen to fail.
+struct MetaFailures {
+  std::unordered_set<std::string> at_all, with_symbols;
 };
-const exec::FiberLocal<WantsNumbers> wants_numbers;
+const exec::FiberLocal<MetaFailures> meta_failures;
 
 Output output_of(const ReturnFacts& facts, const c10::IValue& value, c10::Device device) {
   if (facts.is_tensor) {
@@ -76,19 +76,19 @@ Outputs infer_on_meta(const Call& call) {
   return outputs_of(call.facts, stack, device_of(call));
 }
 
-std::optional<Outputs> infer_on_symbolic_meta(const Call& call) {
-  if (wants_numbers->operators.contains(call.facts.name)) return std::nullopt;
+std::optional<Outputs> try_on_meta(const Call& call) {
+  auto& unfit = has_symbols(call) ? meta_failures->with_symbols : meta_failures->at_all;
+  if (unfit.contains(call.facts.name)) return std::nullopt;
   try {
     return infer_on_meta(call);
-  } catch (const c10::Error& error) {
-    // What TensorImpl::sizes() and its kin say of symbols. Another error is the call's own.
-    if (std::string_view(error.what_without_backtrace()).find("with symbolic sizes/strides") ==
-        std::string_view::npos) {
-      throw;
-    }
-    wants_numbers->operators.insert(call.facts.name);
-    return std::nullopt;
+  } catch (const c10::NotImplementedError&) {  // the kernel calls an operator that has none for Meta
+    meta_failures->at_all.insert(call.facts.name);
+  } catch (const c10::Error&) {
+    // Without symbols it is the call's own error. With them, where that is so, a kernel at plain sizes throws it again.
+    if (!has_symbols(call)) throw;
+    meta_failures->with_symbols.insert(call.facts.name);
   }
+  return std::nullopt;
 }
 
 }  // namespace rehearse::capture

@@ -37,6 +37,9 @@ SymInts dense_strides(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides);
 // ChannelsLast, ChannelsLast3d or Contiguous, as Tensor::suggest_memory_format().
 c10::MemoryFormat suggested_format(const at::Tensor& tensor);
 
+// What at::TensorIterator makes of operands with these strides in the broadcast sizes; 0 where one is broadcast.
+SymInts iterated_strides(const SymInts& sizes, const std::vector<SymInts>& of_operands);
+
 // The result of at::TensorIterator for these operands: broadcast, and laid out as they are.
 Layout elementwise_layout(const std::vector<at::Tensor>& operands);
 

@@ -5,8 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/ones.h>
 
 #include <rehearse/exec/fiber_local.h>
 #include "capture/fake/below_autograd.h"
@@ -47,10 +46,10 @@ std::string key_of(const Call& call) {
 std::vector<c10::ScalarType> run_small(const Call& call) {
   BelowAutograd guard;
   const FixedGenerator no_draw(call.facts.is_random);
-  const c10::Device device(call.facts.has_meta_kernel ? c10::kMeta : c10::kCPU);
+  const c10::Device device(c10::kCPU);
   StandIns stand_ins([&](const at::Tensor& fake) {
     const std::vector<std::int64_t> ones(static_cast<std::size_t>(fake.dim()), 1);
-    at::Tensor made = at::zeros(ones, at::TensorOptions(fake.scalar_type()).device(device));
+    at::Tensor made = at::ones(ones, at::TensorOptions(fake.scalar_type()).device(device));
     if (fake.unsafeGetTensorImpl()->is_wrapped_number()) made.unsafeGetTensorImpl()->set_wrapped_number(true);
     return made;
   });

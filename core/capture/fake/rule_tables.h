@@ -23,5 +23,6 @@ RuleTable loss_rules();
 RuleTable matrix_rules();
 RuleTable normalise_rules();
 RuleTable reduction_rules();
+RuleTable view_rules();
 
 }  // namespace rehearse::capture

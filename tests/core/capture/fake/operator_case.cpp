@@ -60,9 +60,9 @@ at::Tensor build(const std::string& text, const SizeOf& size_of, const Make& mak
   return input.wants_gradient ? made.detach().requires_grad_() : made;
 }
 
-at::Tensor random(const std::vector<c10::SymInt>& sizes, c10::ScalarType dtype) {
+at::Tensor random(const std::vector<c10::SymInt>& sizes, c10::ScalarType dtype, std::int64_t choices) {
   const std::vector<std::int64_t> numbers = C10_AS_INTARRAYREF_SLOW(sizes).vec();
-  if (c10::isIntegralType(dtype, true)) return at::randint(0, 2, numbers, at::TensorOptions(dtype));
+  if (c10::isIntegralType(dtype, true)) return at::randint(0, choices, numbers, at::TensorOptions(dtype));
   return (at::rand(numbers) * 0.8 + 0.1).to(dtype);
 }
 
@@ -82,8 +82,10 @@ Tensors real_inputs(const OperatorCase& one, Sizes sizes) {
   const SizeOf size_of = [&](const std::string& text) -> c10::SymInt {
     return text == "n" ? sizes.n : text == "m" ? sizes.m : std::stoll(text);
   };
+  const std::int64_t choices = sizes.n == 1 || sizes.m == 1 ? 1 : 2;
+  const Make make = [choices](const auto& of, c10::ScalarType dtype) { return random(of, dtype, choices); };
   Tensors inputs;
-  for (const std::string& text : one.inputs) inputs.push_back(build(text, size_of, random));
+  for (const std::string& text : one.inputs) inputs.push_back(build(text, size_of, make));
   return inputs;
 }
 

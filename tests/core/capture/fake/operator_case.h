@@ -48,7 +48,8 @@ struct Sizes {
   std::int64_t n, m;
 };
 
-// Real inputs: small random numbers; integers are 0 or 1, which are indices of everything.
+// Real inputs: small random numbers; integers are 0 or 1 (0 where a size is 1), which are indices
+// of everything.
 Tensors real_inputs(const OperatorCase& one, Sizes sizes);
 // Fakes of the same; with `shapes` the sizes n and m are symbols. Call it in a Scope.
 Tensors fake_inputs(const OperatorCase& one, Sizes sizes, const std::shared_ptr<shapes::ShapeEnv>& shapes);

@@ -70,7 +70,7 @@ std::vector<OperatorCase> pointwise_cases() {
        {"f+ n 3 m 5 CL"},
        REHEARSE_BODY(x[0].clone(), x[0].contiguous(), x[0].contiguous(at::MemoryFormat::ChannelsLast))},
       {"in_place",
-       {"f+ n m", "f m"},
+       {"f n m", "f m"},
        [](const Tensors& x) {
          at::Tensor y = x[0] * 2;
          y.add_(x[1]).mul_(0.5).relu_().masked_fill_(x[1] > 0.5, 0.0).clamp_(0, 1).div_(3).copy_(x[1]);
