@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operators whose result is data: what a fake cannot answer, and what it can.
-#include "capture/fake/rule_tables.h"
+#include <ATen/ExpandUtils.h>
 
-#include <ATen/core/Scalar.h>
+#include <rehearse/shapes/shape_env.h>
+#include "capture/fake/results.h"
+#include "capture/fake/rule_tables.h"
 
 #include <rehearse/capture/fake_errors.h>
 
@@ -22,15 +24,54 @@ Outputs equal(const Call& call) {
   throw DataDependentRead(call.facts.name, exec::CallSite::capture());
 }
 
-Outputs local_scalar_dense(const Call& call) { throw DataDependentRead(call.facts.name, exec::CallSite::capture()); }
+// A number that only the running program will know.
+c10::SymInt unbacked(const Call& call) {
+  if (!call.mode.shapes()) throw DataDependentRead(call.facts.name, exec::CallSite::capture());
+  return call.mode.shapes()->add_unbacked();
+}
 
-constexpr std::pair<const std::string_view, Rule> kRules[] = {
-    {"aten::equal", equal},
-    {"aten::_local_scalar_dense", local_scalar_dense},
+Outputs local_scalar_dense(const Call& call) {
+  const bool is_integer = c10::isIntegralType(call.tensor(0).scalar_type(), false);
+  if (!is_integer || !call.mode.reads_symbolically()) {
+    throw DataDependentRead(call.facts.name, exec::CallSite::capture());
+  }
+  return {c10::IValue(at::Scalar(unbacked(call)))};
+}
+
+// One row for each element that is not 0, kept by columns.
+Outputs nonzero(const Call& call) {
+  const c10::SymInt count = unbacked(call);
+  return {result(call, Layout{{count, call.tensor(0).dim()}, {1, count}}, c10::kLong)};
+}
+
+Outputs masked_select(const Call& call) {
+  at::infer_size_symint(call.tensor(0).sym_sizes(), call.tensor(1).sym_sizes());
+  return {result(call, SymInts{unbacked(call)}, call.tensor(0).scalar_type())};
+}
+
+// _unique2(self, sorted, return_inverse, return_counts)
+Outputs unique(const Call& call) {
+  const at::Tensor& self = call.tensor(0);
+  const c10::SymInt count = unbacked(call);
+  const SymInts none{0};
+  return {result(call, SymInts{count}, self.scalar_type()),
+          result(call, call.boolean(2) ? self.sym_sizes().vec() : none, c10::kLong),
+          result(call, call.boolean(3) ? SymInts{count} : none, c10::kLong)};
+}
+
+// repeat_interleave.Tensor(repeats, output_size)
+Outputs repeat_interleave(const Call& call) {
+  return {result(call, SymInts{call.has(1) ? call.sym_int(1) : unbacked(call)}, c10::kLong)};
+}
+
+constexpr std::pair<const std::string_view, Rule> kDataRules[] = {
+    {"aten::equal", equal},     {"aten::_local_scalar_dense", local_scalar_dense},
+    {"aten::nonzero", nonzero}, {"aten::masked_select", masked_select},
+    {"aten::_unique2", unique}, {"aten::repeat_interleave.Tensor", repeat_interleave},
 };
 
 }  // namespace
 
-RuleTable data_rules() { return kRules; }
+RuleTable data_rules() { return kDataRules; }
 
 }  // namespace rehearse::capture

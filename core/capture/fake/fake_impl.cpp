@@ -28,6 +28,7 @@ std::vector<std::int64_t> numbers(c10::SymIntArrayRef values, const char* what) 
 FakeImpl::FakeImpl(c10::Storage storage, const TensorSpec& spec, std::uint64_t id)
     : TensorImpl(std::move(storage), keys_of(spec), c10::scalarTypeToTypeMeta(spec.dtype)), id_(id) {
   device_opt_ = spec.device;
+  set_custom_sizes_strides(SizesStridesPolicy::CustomSizes);  // every question comes to this class
   set_geometry(spec.sizes, spec.strides, spec.storage_offset);
   if (spec.is_wrapped_number) set_wrapped_number(true);
 }
@@ -43,29 +44,73 @@ void FakeImpl::set_geometry(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strid
   set_sizes_and_strides(*plain_sizes, *plain_strides, storage_offset.as_int_unchecked());
 }
 
-std::int64_t FakeImpl::size_custom(std::int64_t dim) const {
-  return sym_sizes()[c10::maybe_wrap_dim(dim, this->dim(), false)].guard_int("Tensor::size", 0);
-}
+std::int64_t FakeImpl::size_custom(std::int64_t dim) const { return sym_size_custom(dim).guard_int("Tensor::size", 0); }
 
 c10::IntArrayRef FakeImpl::sizes_custom() const {
-  sizes_as_numbers_ = numbers(sym_sizes(), "Tensor::sizes");
+  layout_was_read_ = true;
+  if (!has_symbolic_sizes_strides_) return sizes_default();
+  sizes_as_numbers_ = numbers(sym_sizes_default(), "Tensor::sizes");
   return sizes_as_numbers_;
 }
 
 c10::IntArrayRef FakeImpl::strides_custom() const {
-  strides_as_numbers_ = numbers(sym_strides(), "Tensor::strides");
+  layout_was_read_ = true;
+  if (!has_symbolic_sizes_strides_) return strides_default();
+  strides_as_numbers_ = numbers(sym_strides_default(), "Tensor::strides");
   return strides_as_numbers_;
 }
 
-std::int64_t FakeImpl::numel_custom() const { return sym_numel().guard_int("Tensor::numel", 0); }
+std::int64_t FakeImpl::numel_custom() const { return sym_numel_custom().guard_int("Tensor::numel", 0); }
 
 std::int64_t FakeImpl::storage_offset_custom() const {
-  return sym_storage_offset().guard_int("Tensor::storage_offset", 0);
+  return sym_storage_offset_custom().guard_int("Tensor::storage_offset", 0);
+}
+
+c10::SymIntArrayRef FakeImpl::sym_sizes_custom() const {
+  layout_was_read_ = true;
+  return sym_sizes_default();
+}
+
+c10::SymIntArrayRef FakeImpl::sym_strides_custom() const {
+  layout_was_read_ = true;
+  return sym_strides_default();
+}
+
+c10::SymInt FakeImpl::sym_size_custom(std::int64_t dim) const {
+  return sym_sizes_custom()[static_cast<std::size_t>(c10::maybe_wrap_dim(dim, this->dim(), false))];
+}
+
+c10::SymInt FakeImpl::sym_numel_custom() const {
+  layout_was_read_ = true;
+  return sym_numel_default();
+}
+
+c10::SymInt FakeImpl::sym_storage_offset_custom() const {
+  layout_was_read_ = true;
+  return sym_storage_offset_default();
+}
+
+c10::SymBool FakeImpl::sym_is_contiguous_custom(at::MemoryFormat format) const {
+  layout_was_read_ = true;
+  return sym_is_contiguous_default(format);
+}
+
+c10::SymBool FakeImpl::sym_is_non_overlapping_and_dense_custom() const {
+  layout_was_read_ = true;
+  return sym_is_non_overlapping_and_dense_default();
+}
+
+bool FakeImpl::is_strides_like_custom(at::MemoryFormat format) const {
+  layout_was_read_ = true;
+  return is_strides_like_default(format);
 }
 
 c10::intrusive_ptr<FakeImpl> FakeImpl::copy() const {
-  TensorSpec spec{sym_sizes().vec(), sym_strides().vec(), sym_storage_offset(), c10::typeMetaToScalarType(dtype()),
-                  device()};
+  TensorSpec spec{.sizes = sym_sizes_default().vec(),
+                  .strides = sym_strides_default().vec(),
+                  .storage_offset = sym_storage_offset_default(),
+                  .dtype = c10::typeMetaToScalarType(dtype()),
+                  .device = device()};
   auto made = c10::make_intrusive<FakeImpl>(storage_, spec, id_);
   made->key_set_ = key_set_;
   made->is_wrapped_number_ = is_wrapped_number_;

@@ -20,11 +20,23 @@ class FakeImpl final : public c10::TensorImpl {
   // What an operator such as t_() does to its argument.
   void set_geometry(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, const c10::SymInt& storage_offset);
 
+  // Whether sizes, strides, offset or what follows from them were asked for.
+  bool layout_was_read() const noexcept { return layout_was_read_; }
+  void set_layout_was_read(bool was_read) const noexcept { layout_was_read_ = was_read; }
+
   std::int64_t size_custom(std::int64_t dim) const override;
   c10::IntArrayRef sizes_custom() const override;
   c10::IntArrayRef strides_custom() const override;
   std::int64_t numel_custom() const override;
   std::int64_t storage_offset_custom() const override;
+  c10::SymIntArrayRef sym_sizes_custom() const override;
+  c10::SymIntArrayRef sym_strides_custom() const override;
+  c10::SymInt sym_size_custom(std::int64_t dim) const override;
+  c10::SymInt sym_numel_custom() const override;
+  c10::SymInt sym_storage_offset_custom() const override;
+  c10::SymBool sym_is_contiguous_custom(at::MemoryFormat format) const override;
+  c10::SymBool sym_is_non_overlapping_and_dense_custom() const override;
+  bool is_strides_like_custom(at::MemoryFormat format) const override;
 
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(const c10::VariableVersion& version,
                                                          bool allow_change) const override;
@@ -37,11 +49,29 @@ class FakeImpl final : public c10::TensorImpl {
   c10::intrusive_ptr<FakeImpl> copy() const;
 
   std::uint64_t id_;
+  mutable bool layout_was_read_ = false;
   mutable std::vector<std::int64_t> sizes_as_numbers_, strides_as_numbers_;
 };
 
 // Null when it is not fake.
 FakeImpl* fake_impl(const at::Tensor& tensor);
+
+// While it lives, reading the fake's layout is not noted. For a real tensor nothing.
+class UnseenRead {
+ public:
+  explicit UnseenRead(const at::Tensor& tensor) : impl_(fake_impl(tensor)) {
+    if (impl_) was_read_ = impl_->layout_was_read();
+  }
+  UnseenRead(const UnseenRead&) = delete;
+  UnseenRead& operator=(const UnseenRead&) = delete;
+  ~UnseenRead() {
+    if (impl_) impl_->set_layout_was_read(was_read_);
+  }
+
+ private:
+  const FakeImpl* impl_;
+  bool was_read_ = false;
+};
 
 // The words of LibTorch's error about a fake's memory: how that error is known again.
 inline constexpr const char* kDataAccessMessage = "A fake tensor has no data (it is being captured).";

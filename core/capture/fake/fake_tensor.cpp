@@ -50,6 +50,7 @@ std::vector<c10::SymInt> contiguous_strides(c10::ArrayRef<c10::SymInt> sizes) {
 }
 
 TensorSpec spec_of(const at::Tensor& tensor) {
+  const UnseenRead unseen(tensor);
   return TensorSpec{.sizes = tensor.sym_sizes().vec(),
                     .strides = tensor.sym_strides().vec(),
                     .storage_offset = tensor.sym_storage_offset(),
@@ -74,6 +75,11 @@ std::uint64_t fake_id(const at::Tensor& fake) {
   const FakeImpl* const impl = fake_impl(fake);
   if (!impl) throw std::invalid_argument("fake_id: the tensor is a real one; ask is_fake() first");
   return impl->id();
+}
+
+bool layout_was_read(const at::Tensor& fake) {
+  const FakeImpl* const impl = fake_impl(fake);
+  return impl && impl->layout_was_read();
 }
 
 bool share_storage(const at::Tensor& left, const at::Tensor& right) {

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Selection by indices and masks.
+#include <algorithm>
+#include <optional>
+
 #include <ATen/ExpandUtils.h>
 
+#include <rehearse/capture/fake_errors.h>
+#include <rehearse/shapes/shape_env.h>
 #include "capture/fake/results.h"
 #include "capture/fake/rule_tables.h"
 
@@ -17,6 +22,78 @@ Outputs index_select(const Call& call) {
   const std::size_t dim = wrap(call.integer(1), self.dim());
   if (!sizes.empty()) sizes[dim] = index.sym_numel();
   return {result(call, std::move(sizes), self.scalar_type())};
+}
+
+struct Indexed {
+  std::vector<std::optional<at::Tensor>> indices;  // one for each dimension of self
+  SymInts sizes;                                   // that the index tensors broadcast to
+};
+
+// The integer indices that indices stand for: a mask of several dimensions for one index in each of them.
+Indexed indices_of(const Call& call) {
+  const at::Tensor& self = call.tensor(0);
+  Indexed indexed;
+  const auto add = [&](const at::Tensor& index) {
+    indexed.sizes = at::infer_size_symint(indexed.sizes, index.sym_sizes());
+    indexed.indices.emplace_back(index);
+  };
+  for (const std::optional<at::Tensor>& index : call.arguments[1].toOptionalTensorVector()) {
+    if (!index || !index->defined()) {
+      indexed.indices.emplace_back();
+    } else if (index->scalar_type() == c10::kBool || index->scalar_type() == c10::kByte) {
+      if (!call.mode.shapes()) throw DataDependentRead(call.facts.name, exec::CallSite::capture());
+      const at::Tensor places = make_fake(result(call, SymInts{call.mode.shapes()->add_unbacked()}, c10::kLong));
+      for (std::int64_t d = 0; d < index->dim(); ++d) add(places);
+    } else {
+      add(*index);
+    }
+  }
+  TORCH_CHECK_INDEX(indexed.indices.size() <= static_cast<std::size_t>(self.dim()), "too many indices for tensor of ",
+                    "dimension ", self.dim());
+  indexed.indices.resize(static_cast<std::size_t>(self.dim()));
+  return indexed;
+}
+
+// The first indexed dimension where all of them are neighbours; else 0, for they go to the front then.
+std::size_t place_of_indices(const std::vector<std::optional<at::Tensor>>& indices) {
+  const auto is_set = [](const std::optional<at::Tensor>& index) { return index.has_value(); };
+  const auto first = std::find_if(indices.begin(), indices.end(), is_set);
+  const auto end = std::find_if_not(first, indices.end(), is_set);
+  return std::any_of(end, indices.end(), is_set) ? 0 : static_cast<std::size_t>(first - indices.begin());
+}
+
+// Strides of self, and then of each index, in the result. self does not move along the indices, nor they along others.
+std::vector<SymInts> strides_in_result(const SymInts& kept, const Indexed& indexed, std::size_t place) {
+  const std::size_t dimensions = kept.size() + indexed.sizes.size();
+  const auto at = static_cast<std::ptrdiff_t>(place);
+  std::vector<SymInts> operands{kept};
+  operands[0].insert(operands[0].begin() + at, indexed.sizes.size(), c10::SymInt(0));
+  for (const std::optional<at::Tensor>& index : indexed.indices) {
+    if (!index) continue;
+    SymInts along(dimensions, c10::SymInt(0));
+    const std::size_t first = place + indexed.sizes.size() - static_cast<std::size_t>(index->dim());
+    for (std::size_t d = 0; d < static_cast<std::size_t>(index->dim()); ++d) {
+      if (!is_known(index->sym_sizes()[d].sym_eq(1))) along[first + d] = index->sym_strides()[d];
+    }
+    operands.push_back(std::move(along));
+  }
+  return operands;
+}
+
+// index(self, indices): the indexed dimensions are replaced by those of the indices.
+Outputs index(const Call& call) {
+  const at::Tensor& self = call.tensor(0);
+  const Indexed indexed = indices_of(call);
+  const std::size_t place = place_of_indices(indexed.indices);
+  SymInts sizes, strides;
+  for (std::size_t d = 0; d < indexed.indices.size(); ++d) {
+    if (indexed.indices[d]) continue;
+    sizes.push_back(self.sym_sizes()[d]);
+    strides.push_back(self.sym_strides()[d]);
+  }
+  sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(place), indexed.sizes.begin(), indexed.sizes.end());
+  SymInts of_result = iterated_strides(sizes, strides_in_result(strides, indexed, place));
+  return {result(call, Layout{std::move(sizes), std::move(of_result)}, self.scalar_type())};
 }
 
 // gather(self, dim, index)
@@ -45,7 +122,7 @@ Outputs topk(const Call& call) {
 
 constexpr std::pair<const std::string_view, Rule> kIndexRules[] = {
     {"aten::index_select", index_select},      {"aten::gather", gather}, {"aten::masked_fill.Scalar", masked_fill},
-    {"aten::masked_fill.Tensor", masked_fill}, {"aten::topk", topk},
+    {"aten::masked_fill.Tensor", masked_fill}, {"aten::topk", topk},     {"aten::index.Tensor", index},
 };
 
 }  // namespace

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/capture/fake_tensor.h>
 
+#include <rehearse/shapes/sym_node.h>
+#include "capture/fake/fake_impl.h"
+
 namespace rehearse::capture {
 namespace {
 
 graph::SymInt graph_int(const c10::SymInt& value) {
   if (const auto plain = value.maybe_as_int()) return *plain;
-  return graph::SymExpr{value.toSymNode()->str()};
+  return graph::SymExpr{shapes::text_of(value)};
 }
 
 std::vector<graph::SymInt> graph_ints(c10::SymIntArrayRef values) {
@@ -19,6 +22,7 @@ std::vector<graph::SymInt> graph_ints(c10::SymIntArrayRef values) {
 }  // namespace
 
 graph::TensorMeta meta_of(const at::Tensor& tensor) {
+  const UnseenRead unseen(tensor);
   return {.sizes = graph_ints(tensor.sym_sizes()),
           .strides = graph_ints(tensor.sym_strides()),
           .storage_offset = graph_int(tensor.sym_storage_offset()),

@@ -87,6 +87,22 @@ TEST(FakeTensor, WrappedNumber_StaysOne) {
   EXPECT_EQ(at::where(x > 0, x, 1.0).scalar_type(), at::kHalf);
 }
 
+TEST(FakeTensor, LayoutWasRead_ByWhoeverAsks) {
+  FakeMode mode(nullptr);
+  FakeMode::Scope scope(mode);
+  const at::Tensor x = make_fake(float_spec({2, 3}));
+  EXPECT_EQ(meta_of(x).sizes.size(), 2U);
+  EXPECT_EQ(spec_of(x).sizes.size(), 2U);
+  EXPECT_EQ(x.dim(), 2);
+  EXPECT_EQ(x.scalar_type(), at::kFloat);
+  EXPECT_FALSE(layout_was_read(x));
+  EXPECT_EQ(x.size(1), 3);
+  EXPECT_TRUE(layout_was_read(x));
+  const at::Tensor y = make_fake(float_spec({2, 3}));
+  EXPECT_TRUE(y.is_contiguous());
+  EXPECT_TRUE(layout_was_read(y));
+}
+
 TEST(FakeTensorData, Reads_AreTypedErrors) {
   FakeMode mode(nullptr);
   FakeMode::Scope scope(mode);
