@@ -2,6 +2,7 @@
 #include <rehearse/sim/chrome_trace.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include <fmt/format.h>
@@ -14,6 +15,8 @@ namespace rehearse::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;  // keys stay in the order in which they are written
+
+constexpr int kSpanTrack = 1000;  // below the tracks of operations
 
 double microseconds(VirtualDuration duration) { return static_cast<double>(duration.count()) / 1000.0; }
 double microseconds(VirtualTime time) { return microseconds(time.time_since_epoch()); }
@@ -28,6 +31,7 @@ class TraceWriter {
     out_ << "{\"displayTimeUnit\":\"ns\",\"otherData\":" << text_of(facts()) << ",\"traceEvents\":[";
     name_ranks();
     for (const Slice& slice : slices) put(slice_event(slice));
+    put_spans();
     for (const Arrow& arrow : arrows_of(events_, slices)) put_arrow(slices[arrow.from], slices[arrow.to]);
     put_failures();
     out_ << "\n]}\n";
@@ -84,6 +88,29 @@ class TraceWriter {
     const std::string where = events_.call_site(slice.event).describe();
     if (!where.empty()) arguments["where"] = where;
     return arguments;
+  }
+
+  // What ranks did between their calls, on a track of its own.
+  void put_spans() {
+    std::set<int> named;
+    for (const comm::Span& span : events_.spans().kept()) {
+      if (named.insert(span.rank).second) {
+        put({{"ph", "M"},
+             {"pid", span.rank},
+             {"tid", kSpanTrack},
+             {"name", "thread_name"},
+             {"args", {{"name", "computation"}}}});
+      }
+      const VirtualTime end = span.end != comm::Span::kNever ? span.end : report_.end_time;
+      put({{"ph", "X"},
+           {"pid", span.rank},
+           {"tid", kSpanTrack},
+           {"ts", microseconds(span.begin)},
+           {"dur", microseconds(std::max(end, span.begin) - span.begin)},
+           {"name", events_.spans().name(span)},
+           {"cat", "computation"},
+           {"args", {{"calls_before_begin", span.calls_before_begin}}}});
+    }
   }
 
   // Starts where the last participant calls, ends in the slice that waited for it.

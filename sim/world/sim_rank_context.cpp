@@ -17,7 +17,9 @@ SimRankContext::SimRankContext(WorldServices& services, int rank, int size, c10:
       size_(size),
       store_(std::move(store)),
       generator_(std::move(generator)),
-      group_(services_.communicators.new_world_group(store_)) {}
+      group_(services_.communicators.new_world_group(store_)) {
+  comm::record_spans_in(services_.record.events);
+}
 
 Group SimRankContext::new_group(const std::vector<int>& ranks, std::string_view name) {
   return Group(services_.communicators.new_group(ranks, name, store_));

@@ -58,7 +58,10 @@ std::string profiling_name(const Event& event, const Signature& signature, const
 
 }  // namespace
 
-EventLog::EventLog(EventLogOptions options) : options_(options), made_(static_cast<std::size_t>(options.ranks)) {
+EventLog::EventLog(EventLogOptions options)
+    : options_(options),
+      spans_(options.keep_all ? 0 : options.last_of_each_rank * static_cast<std::size_t>(std::max(options.ranks, 1))),
+      made_(static_cast<std::size_t>(options.ranks)) {
   options_.last_of_each_rank = std::max<std::size_t>(options_.last_of_each_rank, 1);
   if (!options_.keep_all) rounds_.resize(options_.last_of_each_rank);
 }

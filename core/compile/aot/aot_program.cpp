@@ -7,6 +7,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/clone.h>
 
+#include <rehearse/comm/span_log.h>
+
 #include "compile/aot/aot_node.h"
 #include "compile/aot/below_autograd.h"
 
@@ -43,6 +45,7 @@ AotProgram::AotProgram(const capture::JointGraph& joint, const capture::JointPar
 std::vector<c10::IValue> AotProgram::call(std::vector<c10::IValue> inputs) const {
   const bool differentiate =
       backward_.has_value() && at::GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(), requires_grad);
+  const comm::SpanScope span("forward of " + name_);
   if (differentiate) {
     std::vector<c10::IValue> values = run_and_record(inputs);
     copy_back(inputs, values);
@@ -54,6 +57,7 @@ std::vector<c10::IValue> AotProgram::call(std::vector<c10::IValue> inputs) const
 }
 
 std::vector<c10::IValue> AotProgram::run_backward(std::vector<c10::IValue> inputs) const {
+  const comm::SpanScope span("backward of " + name_);
   return run_below(*backward_, std::move(inputs));
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <rehearse/comm/operation.h>
+#include <rehearse/comm/span_log.h>
 #include <rehearse/exec/call_site.h>
 #include <rehearse/exec/time.h>
 
@@ -109,6 +110,10 @@ class EventLog {
   // All that were captured; the first is empty.
   const std::vector<exec::CallSite>& call_sites() const noexcept { return call_sites_; }
 
+  // What ranks did between their calls; as many of each rank are kept as of its calls.
+  const SpanLog& spans() const noexcept { return spans_; }
+  SpanLog& spans() noexcept { return spans_; }
+
   // The call with this Event::record_id; null unless all events are kept.
   const Event* find(std::uint64_t record_id) const {
     return options_.keep_all && record_id < all_.size() ? &all_[record_id] : nullptr;
@@ -169,6 +174,7 @@ class EventLog {
   };
 
   EventLogOptions options_;
+  SpanLog spans_;
   // Unless all are kept: a rank's n-th event is in round n modulo last_of_each_rank, at the rank's place. What ranks do
   // together lies together, and rounds that nobody has come to take no memory.
   std::vector<std::vector<Event>> rounds_;

@@ -14,6 +14,8 @@ namespace rehearse::sim {
 // - a process for each rank;
 // - a slice for each operation, from its call to its completion (or to the end of the world); operations of one
 //   rank that overlap in time get a track each;
+// - a slice for each span of a rank's own work (comm::SpanScope), such as the backward of a compiled graph, on a track
+//   "computation";
 // - an arrow from the last rank to arrive to each other participant of a collective, and from a send to its
 //   receive; receives from any source have none;
 // - an instant for each failed rank, and one over all for a verdict other than OK.

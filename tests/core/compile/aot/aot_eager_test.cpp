@@ -189,11 +189,12 @@ TEST(AotEager, ScaledDotProductAttention) {
 }
 
 TEST(AotEager, EmbeddingAndCrossEntropy) {
-  const CompiledPart net(part("ids w target", R"(
+  const CompiledPart net(
+      part("ids w target", R"(
     e = aten.embedding.default [%w, %ids]
     loss = aten.cross_entropy_loss.default [%e, %target])",
-                              "[%loss]"),
-                         as_given({at::tensor({1, 0, 4, 1}, at::kLong), leaf({5, 3}), at::tensor({2, 0, 1, 1}, at::kLong)}));
+           "[%loss]"),
+      as_given({at::tensor({1, 0, 4, 1}, at::kLong), leaf({5, 3}), at::tensor({2, 0, 1, 1}, at::kLong)}));
   net.expect_like_eager();
 }
 
