@@ -37,7 +37,7 @@ enum class Verify { Never, FirstHit, Always };
 
 // What must be told beside the function: the arguments of torch.compile, and what Python finds out by itself.
 struct CompileOptions {
-  BackendChoice backend = "eager";
+  BackendChoice backend = "aot_eager";
 
   // Are sizes and symbolic integers of arguments variables of the graph? True: all but 0 and 1 from the first call on.
   // False: never. Not given: those that have been seen with two values.

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/compile/compile.h>
+
+namespace rehearse::compiler {
+
+// Calls `compiled` with each of the arguments, compares with `function` called eagerly, bit for bit, and tells the
+// compilations that each call made.
+template <class Compiled, class Function, class... Args>
+std::vector<int> compiles(Compiled& compiled, Function function, const std::vector<std::tuple<Args...>>& calls) {
+  std::vector<int> counts;
+  for (const auto& args : calls) {
+    const at::Tensor expected = std::apply(function, args);
+    const at::Tensor found = std::apply(compiled, args);
+    EXPECT_TRUE(expected.equal(found)) << "call " << counts.size();
+    EXPECT_EQ(expected.strides(), found.strides());
+    EXPECT_EQ(expected.requires_grad(), found.requires_grad());
+    counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
+  }
+  return counts;
+}
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How often a function is compiled. The numbers are those that real PyTorch 2.11 gave for the same scenario, where it
+// has one: tests are named after them.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+
+#include "recompile_counts.h"
+
+namespace rehearse::compiler {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<std::tuple<at::Tensor>> batches(const std::vector<std::int64_t>& sizes, std::int64_t width = 8) {
+  std::vector<std::tuple<at::Tensor>> calls;
+  for (const std::int64_t size : sizes) calls.emplace_back(at::ones({size, width}));
+  return calls;
+}
+
+at::Tensor doubled(const at::Tensor& x) { return x * 2; }
+
+std::vector<int> compiles_of_doubled(const std::vector<std::tuple<at::Tensor>>& calls, CompileOptions options = {}) {
+  auto compiled = compile(doubled, std::move(options));
+  return compiles(compiled, doubled, calls);
+}
+
+TEST(Recompile, SameShape) { EXPECT_THAT(compiles_of_doubled(batches({4, 4, 4})), ElementsAre(1, 0, 0)); }
+TEST(Recompile, Batch4567) { EXPECT_THAT(compiles_of_doubled(batches({4, 5, 6, 7})), ElementsAre(1, 1, 0, 0)); }
+TEST(Recompile, Batch415) { EXPECT_THAT(compiles_of_doubled(batches({4, 1, 5, 6})), ElementsAre(1, 1, 1, 0)); }
+TEST(Recompile, Batch145) { EXPECT_THAT(compiles_of_doubled(batches({1, 4, 5})), ElementsAre(1, 1, 0)); }
+TEST(Recompile, Batch045) { EXPECT_THAT(compiles_of_doubled(batches({0, 4, 5})), ElementsAre(1, 1, 0)); }
+TEST(Recompile, Batch4510) { EXPECT_THAT(compiles_of_doubled(batches({4, 5, 1, 0, 6})), ElementsAre(1, 1, 1, 1, 0)); }
+
+TEST(Recompile, TwoDimsOneAtATime) {
+  EXPECT_THAT(compiles_of_doubled({{at::ones({4, 8})}, {at::ones({5, 8})}, {at::ones({5, 9})}, {at::ones({6, 10})}}),
+              ElementsAre(1, 1, 1, 0));
+}
+TEST(Recompile, TwoDimsTogether) {
+  EXPECT_THAT(compiles_of_doubled({{at::ones({4, 8})}, {at::ones({5, 9})}, {at::ones({6, 10})}}), ElementsAre(1, 1, 0));
+}
+TEST(Recompile, DynamicTrue) {
+  EXPECT_THAT(compiles_of_doubled(batches({4, 5, 1, 2, 0}), {.dynamic = true}), ElementsAre(1, 0, 1, 0, 1));
+}
+TEST(Recompile, DynamicTrueFirst1) {
+  EXPECT_THAT(compiles_of_doubled(batches({1, 4, 5}), {.dynamic = true}), ElementsAre(1, 1, 0));
+}
+TEST(Recompile, DynamicTrueSquareDuck) {
+  EXPECT_THAT(compiles_of_doubled({{at::ones({4, 4})}, {at::ones({5, 5})}, {at::ones({5, 6})}, {at::ones({7, 8})}},
+                                  {.dynamic = true}),
+              ElementsAre(1, 0, 1, 0));
+}
+TEST(Recompile, AutomaticDynamicOff) {
+  EXPECT_THAT(compiles_of_doubled(batches({4, 5, 6}), {.dynamic = false}), ElementsAre(1, 1, 1));
+}
+
+// Twelve sizes: eight compilations, then the function runs as it is. Entries go on to serve what they can.
+TEST(Recompile, LimitOfEight) {
+  auto compiled = compile(doubled, {.dynamic = false});
+  EXPECT_THAT(compiles(compiled, doubled, batches({2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 2})),
+              ElementsAre(1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0));
+  EXPECT_EQ(compiled.stats().eager_calls, 4);
+  EXPECT_EQ(compiled.stats().hits, 1);
+}
+
+TEST(Recompile, DtypeChange) {
+  EXPECT_THAT(compiles_of_doubled({{at::ones({4, 8})},
+                                   {at::ones({4, 8}, at::kDouble)},
+                                   {at::ones({4, 8})},
+                                   {at::ones({4, 8}, at::kBFloat16)}}),
+              ElementsAre(1, 1, 0, 1));
+}
+TEST(Recompile, DtypeThenBatch) {
+  EXPECT_THAT(compiles_of_doubled({{at::ones({4, 8})},
+                                   {at::ones({5, 8}, at::kDouble)},
+                                   {at::ones({6, 8})},
+                                   {at::ones({7, 8}, at::kDouble)}}),
+              ElementsAre(1, 1, 1, 0));
+}
+TEST(Recompile, StrideTransposeSquare) {
+  EXPECT_THAT(compiles_of_doubled({{at::ones({4, 4})}, {at::ones({4, 4}).t()}, {at::ones({4, 4})}}),
+              ElementsAre(1, 1, 0));
+}
+TEST(Recompile, StrideTransposeRect) {
+  EXPECT_THAT(compiles_of_doubled({{at::ones({4, 8})}, {at::ones({8, 4}).t()}, {at::ones({4, 8})}}),
+              ElementsAre(1, 1, 0));
+}
+TEST(Recompile, StorageOffset) {
+  const at::Tensor whole = at::ones({8, 8});
+  EXPECT_THAT(compiles_of_doubled({{whole.slice(0, 0, 4)}, {whole.slice(0, 2, 6)}, {whole.slice(0, 4, 8)}}),
+              ElementsAre(1, 0, 0));
+}
+TEST(Recompile, ChannelsLast) {
+  EXPECT_THAT(compiles_of_doubled({{at::ones({2, 3, 4, 4})},
+                                   {at::ones({2, 3, 4, 4}).contiguous(at::MemoryFormat::ChannelsLast)},
+                                   {at::ones({3, 3, 4, 4})}}),
+              ElementsAre(1, 1, 1));
+}
+TEST(Recompile, NdimChange) {
+  EXPECT_THAT(compiles_of_doubled({{at::ones({4})}, {at::ones({4, 8})}, {at::ones({2, 4, 8})}, {at::ones({4})}}),
+              ElementsAre(1, 1, 1, 0));
+}
+TEST(Recompile, RequiresGrad) {
+  const auto with = [](bool requires_grad) { return std::tuple(at::ones({4, 8}).requires_grad_(requires_grad)); };
+  EXPECT_THAT(compiles_of_doubled({with(false), with(true), with(false), with(true)}), ElementsAre(1, 1, 0, 0));
+}
+TEST(Recompile, RequiresGradThenBatch) {
+  EXPECT_THAT(compiles_of_doubled({{at::ones({4, 8})}, {at::ones({5, 8}).requires_grad_()}, {at::ones({6, 8})}}),
+              ElementsAre(1, 1, 1));
+}
+TEST(Recompile, GradModeRgInput) {
+  auto compiled = compile(doubled);
+  const std::vector<std::tuple<at::Tensor>> call = {{at::ones({4, 8}).requires_grad_()}};
+  EXPECT_THAT(compiles(compiled, doubled, call), ElementsAre(1));
+  {
+    const at::NoGradGuard no_grad;
+    EXPECT_THAT(compiles(compiled, doubled, call), ElementsAre(1));
+  }
+  EXPECT_THAT(compiles(compiled, doubled, call), ElementsAre(0));
+}
+TEST(Recompile, DefaultDtype) {
+  const auto plus_ones = [](const at::Tensor& x) { return x + at::ones({8}); };
+  auto compiled = compile(plus_ones);
+  const auto call = batches({4});
+  EXPECT_THAT(compiles(compiled, plus_ones, call), ElementsAre(1));
+  c10::set_default_dtype(c10::scalarTypeToTypeMeta(at::kDouble));
+  EXPECT_THAT(compiles(compiled, plus_ones, call), ElementsAre(1));
+  c10::set_default_dtype(c10::scalarTypeToTypeMeta(at::kFloat));
+  EXPECT_THAT(compiles(compiled, plus_ones, call), ElementsAre(0));
+}
+
+// Shapes decide what the code does.
+TEST(Recompile, ShapeBranchAuto) {
+  const auto branch = [](const at::Tensor& x) { return x.sym_size(0) > 5 ? x * 2 : x + 1; };
+  auto compiled = compile(branch);
+  EXPECT_THAT(compiles(compiled, branch, batches({4, 5, 8, 9, 3}, 3)), ElementsAre(1, 1, 1, 0, 0));
+}
+TEST(Recompile, ShapeModBranch) {
+  const auto branch = [](const at::Tensor& x) { return x.sym_size(0) % 2 == 0 ? x * 2 : x + 1; };
+  auto compiled = compile(branch);
+  EXPECT_THAT(compiles(compiled, branch, batches({4, 5, 6, 8, 7}, 3)), ElementsAre(1, 1, 1, 0, 0));
+}
+TEST(Recompile, ShapeEqConst) {
+  const auto branch = [](const at::Tensor& x) { return x.sym_size(0) == 6 ? x * 2 : x + 1; };
+  auto compiled = compile(branch);
+  EXPECT_THAT(compiles(compiled, branch, batches({4, 5, 6, 7}, 3)), ElementsAre(1, 1, 1, 0));
+}
+TEST(Recompile, ViewDivisible) {
+  const auto view = [](const at::Tensor& x) { return x.view({-1, 2, 3}); };
+  auto compiled = compile(view);
+  EXPECT_THAT(compiles(compiled, view, batches({4, 6, 8}, 3)), ElementsAre(1, 1, 0));
+}
+TEST(Recompile, ReshapeSize) {
+  const auto reshape = [](const at::Tensor& x) { return x.reshape_symint({x.sym_size(0) * 3}); };
+  auto compiled = compile(reshape);
+  EXPECT_THAT(compiles(compiled, reshape, batches({4, 5, 6}, 3)), ElementsAre(1, 1, 0));
+}
+
+// A size read as a plain integer is fixed: each is compiled.
+TEST(Recompile, PlainSizesAreFixed) {
+  const auto reshape = [](const at::Tensor& x) { return x.reshape({x.size(0) * 3}); };
+  auto compiled = compile(reshape);
+  EXPECT_THAT(compiles(compiled, reshape, batches({4, 5, 6, 5}, 3)), ElementsAre(1, 1, 1, 0));
+}
+
+TEST(Recompile, PairSameBatch) {
+  const auto add = [](const at::Tensor& x, const at::Tensor& y) { return x + y; };
+  auto compiled = compile(add);
+  std::vector<std::tuple<at::Tensor, at::Tensor>> calls;
+  for (const std::int64_t n : {4, 5, 6}) calls.emplace_back(at::ones({n, 3}), at::ones({n, 3}));
+  EXPECT_THAT(compiles(compiled, add, calls), ElementsAre(1, 1, 0));
+}
+TEST(Recompile, PairIndependent) {
+  const auto sums = [](const at::Tensor& x, const at::Tensor& y) { return x.sum() + y.sum(); };
+  auto compiled = compile(sums);
+  std::vector<std::tuple<at::Tensor, at::Tensor>> calls;
+  for (const auto& [n, m] : {std::pair(4, 4), std::pair(5, 6), std::pair(7, 8), std::pair(9, 9)}) {
+    calls.emplace_back(at::ones({n}), at::ones({m}));
+  }
+  EXPECT_THAT(compiles(compiled, sums, calls), ElementsAre(1, 1, 0, 0));
+}
+TEST(Recompile, AliasArgs) {
+  const auto add = [](const at::Tensor& x, const at::Tensor& y) { return x + y; };
+  auto compiled = compile(add);
+  const at::Tensor x = at::ones({4}), y = at::ones({4});
+  const std::vector<std::tuple<at::Tensor, at::Tensor>> calls = {{x, x}, {x, y}, {x, x}};
+  EXPECT_THAT(compiles(compiled, add, calls), ElementsAre(1, 1, 0));
+}
+
+}  // namespace
+}  // namespace rehearse::compiler
