@@ -1,38 +1,57 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <rehearse/compile/explanation.h>
 #include <rehearse/exec/time.h>
 
-// What a training left behind.
+// What a training left behind; times are those of its last step, in virtual time.
 struct Training {
   std::vector<double> losses;
   std::vector<at::Tensor> parameters;
-  rehearse::VirtualDuration last_step{};
-  rehearse::compiler::Explanation explained;  // nothing where nothing was compiled
+  rehearse::VirtualDuration step{}, backward{};
+  std::vector<rehearse::VirtualDuration> starts;  // of all-reduces, since backward began
+  rehearse::compiler::Explanation explained;      // nothing where nothing was compiled
 };
 
 inline std::string microseconds(rehearse::VirtualDuration duration) {
-  return fmt::format("{:.1f} us", std::chrono::duration<double, std::micro>(duration).count());
+  return fmt::format("{:.0f}", std::chrono::duration<double, std::micro>(duration).count());
 }
 
 inline std::string row_of(const char* name, const Training& training) {
+  std::vector<std::string> starts;
+  for (const auto start : training.starts) starts.push_back(microseconds(start));
   const auto& stats = training.explained.stats;
-  return fmt::format("{:<10}  {:>6}  {:>8}  {:>4}  {:>9}\n", name, stats.graphs, stats.compiles, stats.hits,
-                     microseconds(training.last_step));
+  return fmt::format("{:<10}  {:>6}  {:>8}  {:>4}   {:<22}  {:>8}  {:>4}\n", name, stats.graphs, stats.compiles,
+                     stats.hits, fmt::format("{}", fmt::join(starts, ", ")), microseconds(training.backward),
+                     microseconds(training.step));
 }
 
-// Buckets, graphs, recompilations, and what the overlap of backward and network saves in a step (virtual time).
+// The pieces of the first compilation, and why there were others.
+inline std::string story_of(const rehearse::compiler::Explanation& explained) {
+  std::string text = "\npiece     nodes    bytes  parameters\n";
+  for (const auto& graph : explained.entries.front().graphs) {
+    text += fmt::format("{:<8}  {:>5}  {:>7}  {}\n", graph.name, graph.nodes, graph.bucket_bytes,
+                        fmt::join(graph.parameters, ", "));
+  }
+  for (const auto& recompile : explained.recompiles) {
+    for (const auto& failure : recompile.failures) {
+      text += fmt::format("call {} compiled again: {}\n", recompile.call, text_of(failure));
+    }
+  }
+  return text;
+}
+
+// Graphs, recompilations, and how far the network's time is hidden behind backward's.
 inline std::string table_of(const Training& as_it_is, const Training& whole, const Training& split) {
-  std::string text = "\n            graphs  compiles  hits  last step\n" + row_of("as it is", as_it_is) +
-                     row_of("whole", whole) + row_of("in pieces", split);
-  text += fmt::format("overlap saves {} of {} in a step\n", microseconds(whole.last_step - split.last_step),
-                      microseconds(whole.last_step));
-  return text + "\n" + split.explained.text();
+  return "\n            graphs  compiles  hits   all-reduces start at    backward  step  (us of the last step)\n" +
+         row_of("as it is", as_it_is) + row_of("whole", whole) + row_of("in pieces", split) +
+         story_of(split.explained) + "\n";
 }
