@@ -7,6 +7,8 @@
 
 #include <rehearse/exec/rank_list.h>
 
+#include "report/compile_story.h"
+
 namespace rehearse::sim {
 namespace {
 
@@ -31,6 +33,10 @@ std::vector<std::string> remarks_of(const RunRecord& record, const Places& place
     const auto where = places.text(calls.where);
     remarks.push_back(fmt::format("nobody waited for {} of {}{}{}{}", calls.call, describe_ranks(ranks),
                                   where.empty() ? "" : " at ", where, times_text(calls.ranks)));
+  }
+  // Where it led to the end, the headline has it.
+  for (auto& text : compile_remarks(record, places)) {
+    if (headline.find(text) == std::string::npos) remarks.push_back(std::move(text));
   }
   return remarks;
 }

@@ -12,6 +12,7 @@
 #include <rehearse/exec/rank_list.h>
 #include <rehearse/sim/format_time.h>
 
+#include "report/compile_story.h"
 #include "report/failure_text.h"
 #include "report/standstill.h"
 #include "report/unwinding_text.h"
@@ -27,6 +28,7 @@ class Teller {
   VerdictStory tell() {
     verdict();
     story_.headline.insert(0, group_left_out());
+    story_.headline.insert(0, compile_cause(record_, ends_, story_.verdict));
     // The exception that all began with; where one ended the world, those of others are not its cause.
     const bool others = story_.verdict == Verdict::rank_failed && !outcome().failures.front().unwinding;
     if (!others) story_.headline.insert(0, unwinding_first(record_, ends_.places()));
@@ -75,6 +77,10 @@ class Teller {
       return set(Verdict::mismatch, never_met(call));
     }
     if (!record_.pending_groups.empty()) return set(Verdict::mismatch, left_out(record_.pending_groups.front()));
+    if (options_.compile_divergence == CompileDivergence::fail) {
+      const auto alone = compile_remarks(record_, ends_.places());
+      if (!alone.empty()) return set(Verdict::check_failed, alone.front());
+    }
     set(Verdict::ok, fmt::format("{} rank{} returned after {} of virtual time{}", options_.ranks,
                                  options_.ranks == 1 ? "" : "s", format_time(outcome().end_time), given_up()));
   }

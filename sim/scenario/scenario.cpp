@@ -103,6 +103,17 @@ void read_compute(Section& section, ComputeModel& compute) {
   });
 }
 
+void read_compile(Section& section, WorldOptions& world) {
+  section.quantity("per_node", "a duration in ns, us, ms, s, min or h, as in \"2ms\"", [&](auto text) {
+    const auto parsed = units::parse_duration(text);
+    if (parsed) world.compile_time.per_node = *parsed;
+    return parsed.has_value();
+  });
+  world.compile_time.jitter = section.number("jitter", world.compile_time.jitter, 0, 100);
+  const bool fails = section.choice("divergence", {"remark", "fail"}, 0) == 1;
+  world.compile_divergence = fails ? CompileDivergence::fail : CompileDivergence::remark;
+}
+
 void read_output(Section& section, OutputOptions& output) {
   std::string directory = output.directory.string();
   section.text("directory", directory);
@@ -155,7 +166,7 @@ void refuse_deep_keys(std::string_view text, const std::string& origin) {
     if (dots > kDotsMax) {
       throw ScenarioError({fmt::format(
           "{}:{}: not TOML that is read here: a key of {} parts; a key of a scenario has one, under [world], "
-          "[network], [compute], [parameters] or [output]",
+          "[network], [compute], [compile], [parameters] or [output]",
           origin, line, dots + 1)});
     }
     text.remove_prefix(std::min(end + 1, text.size()));
@@ -193,6 +204,8 @@ Scenario parse_scenario(std::string_view text, const std::string& origin, const 
   read_network(network, scenario.world.network);
   Section compute(problems, "compute", subtable(top, file, "compute"));
   read_compute(compute, scenario.world.compute);
+  Section compile(problems, "compile", subtable(top, file, "compile"));
+  read_compile(compile, scenario.world);
   const auto* parameters = subtable(top, file, "parameters");
   Section output(problems, "output", subtable(top, file, "output"));
   read_output(output, scenario.output);
@@ -201,7 +214,7 @@ Scenario parse_scenario(std::string_view text, const std::string& origin, const 
     scenario.parameters = read_parameters(problems, parameters, base, specs);
     for (const auto& spec : specs) problems.note_home(spec.name, "parameters");
   }
-  for (auto* section : {&top, &world, &network, &compute, &output}) section->finish();
+  for (auto* section : {&top, &world, &network, &compute, &compile, &output}) section->finish();
 
   if (!problems.empty()) throw ScenarioError(problems.sorted());
   return scenario;

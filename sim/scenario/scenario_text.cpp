@@ -49,6 +49,14 @@ std::string compute_table(const ComputeModel& compute) {
   return text + fmt::format("per_operator = \"{}\"\n", units::print_duration(compute.per_operator));
 }
 
+std::string compile_table(const WorldOptions& world) {
+  const auto& time = world.compile_time;
+  const bool fails = world.compile_divergence == CompileDivergence::fail;
+  if (time.per_node == VirtualDuration::zero() && time.jitter == 0 && !fails) return "";
+  return fmt::format("\n[compile]\nper_node = \"{}\"\njitter = {}\ndivergence = \"{}\"\n",
+                     units::print_duration(time.per_node), with_point(time.jitter), fails ? "fail" : "remark");
+}
+
 }  // namespace
 
 std::string to_toml(const Scenario& scenario) {
@@ -57,6 +65,7 @@ std::string to_toml(const Scenario& scenario) {
   text += world_table(scenario.world);
   text += network_table(scenario.world.network);
   text += compute_table(scenario.world.compute);
+  text += compile_table(scenario.world);
   if (!scenario.parameters.all().empty()) text += "\n[parameters]\n";
   for (const auto& [name, value] : scenario.parameters.all()) {
     text += fmt::format("{} = {}\n", toml_text(name), value_text(value));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <rehearse/exec/world_local.h>
 #include <rehearse/fakes/fake_fabric.h>
 #include <rehearse/fakes/fake_store.h>
 #include <rehearse/sim/virtual_clock.h>
@@ -77,6 +78,8 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle,
   const auto keys = std::make_shared<fakes::StoreState>();
   WorldServices services{communicators, *record, show, {}};
 
+  const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);
+  const exec::WorldLocal<const compiler::CompileTimeModel>::Lent compile_time(options.compile_time);
   record->outcome = executor.run([&](int rank) {
     auto store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(options.timeout);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <rehearse/comm/communicators.h>
+#include <rehearse/compile/journal.h>
 #include <rehearse/exec/executor.h>
 #include <rehearse/sim/world.h>
 
@@ -28,6 +29,7 @@ struct RunRecord {
   std::vector<comm::PendingOperation> pending;  // calls that were not complete when the world ended
   std::vector<comm::PendingGroup> pending_groups;
   std::vector<comm::UnwaitedCalls> unwaited;
+  compiler::Journal journal;
   std::map<std::string, std::uint64_t> checks;  // RankContext::expect(): how often each held
 };
 

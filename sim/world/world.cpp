@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/sim/world.h>
 
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
@@ -37,6 +38,13 @@ WorldOptions checked(WorldOptions options) {
   }
   sim::require_valid(options.network);
   sim::require_valid(options.compute);
+  const auto& compile_time = options.compile_time;
+  if (compile_time.per_node < VirtualDuration::zero() || !(compile_time.jitter >= 0) ||
+      !std::isfinite(compile_time.jitter)) {
+    throw std::invalid_argument(fmt::format(
+        "WorldOptions::compile_time is {} ns for each node with a jitter of {}; both are 0 or more, and finite",
+        compile_time.per_node.count(), compile_time.jitter));
+  }
   return options;
 }
 

@@ -119,6 +119,12 @@ const Key kKeys[] = {
      "per_operator",
      "a duration in ns, us, ms, s, min or h, as in \"5us\"",
      {kZero, kMinus, kWords, {"\"-5us\"", "\"-5us\""}}},
+    {"compile",
+     "per_node",
+     "a duration in ns, us, ms, s, min or h, as in \"2ms\"",
+     {kZero, kMinus, kWords, {"\"-5us\"", "\"-5us\""}}},
+    {"compile", "jitter", "a number from 0 to 100", {kMinus, {"101", "101"}, kNan, kInfinite, kWords, kTrue}},
+    {"compile", "divergence", "\"remark\" or \"fail\"", {kWords, kNothing, kZero, kTrue}},
     {"parameters", "steps", "an integer from 1 to 1000", {kZero, kMinus, kHuge, kFour, kNan, kWords, kLines, kTrue}},
     {"parameters", "rate", "a number", {kWords, kNothing, kTrue}},
     {"parameters", "data", "a text", {kZero, kHalf, kTrue}},
@@ -158,7 +164,7 @@ TEST(ScenarioMistakes, KeyWithAWrongLetter_IsGuessed) {
 TEST(ScenarioMistakes, KeyInTheWrongSection_IsToldWhereItGoes) {
   EXPECT_THAT(all_problems_of("ranks = 3\n"),
               ElementsAre("lm.toml:2: there is no key \"ranks\" at the top level (ranks goes into [world]); it has "
-                          "program, executable, world, network, compute, parameters, output"));
+                          "program, executable, world, network, compute, compile, parameters, output"));
   EXPECT_THAT(
       all_problems_of("[world]\nlatency = \"5us\"\nsteps = 3\n"),
       ElementsAre(StartsWith("lm.toml:3: there is no key \"latency\" in [world] (latency goes into [network]); "),
@@ -189,7 +195,7 @@ TEST(ScenarioMistakes, KeyOfThousandsOfParts_IsRefused) {
   for (int i = 0; i < 50'000; ++i) key += ".a";
   const std::string why =
       "not TOML that is read here: a key of 50001 parts; a key of a scenario has one, under [world], "
-      "[network], [compute], [parameters] or [output]";
+      "[network], [compute], [compile], [parameters] or [output]";
   EXPECT_THAT(all_problems_of(key + " = 1\n"), ElementsAre("lm.toml:2: " + why));
   EXPECT_THAT(all_problems_of("\n[" + key + "]\n"), ElementsAre("lm.toml:3: " + why));
 }

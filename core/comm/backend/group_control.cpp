@@ -120,6 +120,17 @@ auto RankBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int 
   return derive("shrink", global_ranks, *own_options);
 }
 
+auto RankBackend::companion(const std::string& name) -> BackendPtr {
+  group_->check_caller(rank_);
+  auto& own = companions_[name];
+  if (own == nullptr) {
+    own = c10::make_intrusive<RankBackend>(group_->world().companion_group(*group_, name), rank_, timeout_);
+    own->setGroupUid(name);
+    own->setGroupDesc(name);
+  }
+  return own;
+}
+
 void RankBackend::abort() {
   coalesced_.reset();
   group_->member(rank_).abort();

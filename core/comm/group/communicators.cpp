@@ -73,6 +73,7 @@ Communicators::~Communicators() {
   executor_.explain_waits_by(nullptr);
   for (auto& creation : creations_) creation.group->close();
   for (auto& derivation : derivations_) derivation.group->close();
+  for (auto& [of, companion] : companions_) companion->close();
 }
 
 c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_world_group(const c10::intrusive_ptr<c10d::Store>& store) {
@@ -184,6 +185,16 @@ c10::intrusive_ptr<GroupState> Communicators::derive_group(const char* call, con
   return found->group;
 }
 
+c10::intrusive_ptr<GroupState> Communicators::companion_group(const GroupState& group, const std::string& name) {
+  for (const auto& [of, companion] : companions_) {
+    if (of == &group && companion->name() == name) return companion;
+  }
+  const auto& ranks = group.ranks();
+  auto made = c10::make_intrusive<GroupState>(*this, events_.add_group({name, name, ranks}), name, ranks);
+  companions_.emplace_back(&group, made);
+  return made;
+}
+
 void Communicators::set_label(int rank, const std::string* label) noexcept {
   labels_[static_cast<std::size_t>(rank)] = {label, label != nullptr ? text_hash(*label) : 0};
 }
@@ -215,6 +226,7 @@ std::vector<PendingOperation> Communicators::pending(int only_of) const {
   std::vector<PendingOperation> pending;
   for (const auto& creation : creations_) creation.group->list_pending(pending, only_of);
   for (const auto& derivation : derivations_) derivation.group->list_pending(pending, only_of);
+  for (const auto& [of, companion] : companions_) companion->list_pending(pending, only_of);
   std::sort(pending.begin(), pending.end(), [](const PendingOperation& a, const PendingOperation& b) {
     return std::tie(a.record_id, a.rank) < std::tie(b.record_id, b.rank);
   });

@@ -122,6 +122,9 @@ class Communicators final : public exec::WaitExplainer {
   c10::intrusive_ptr<GroupState> derive_group(const char* call, const std::string& name, const std::vector<int>& ranks,
                                               int rank);
 
+  // For RankBackend::companion(): the group of `group`'s ranks under this name, made when it is first asked for.
+  c10::intrusive_ptr<GroupState> companion_group(const GroupState& group, const std::string& name);
+
   // What `rank` calls the payload of its next operations; null: nothing. The string must live as long as this object.
   void set_label(int rank, const std::string* label) noexcept;
 
@@ -216,6 +219,8 @@ class Communicators final : public exec::WaitExplainer {
   std::vector<RankWorks> works_;          // by rank: those that still exist
   std::vector<Creation> creations_;       // in order
   std::vector<Derivation> derivations_;   // in order of each one's first rank
+  // In order of their making: which group's, and under which name.
+  std::vector<std::pair<const GroupState*, c10::intrusive_ptr<GroupState>>> companions_;
   bool in_dispute_ = false;
 
   struct Unwaited {

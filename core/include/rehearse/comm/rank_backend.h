@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -118,6 +119,11 @@ class RankBackend final : public c10d::Backend {
   BackendPtr shrink(const std::vector<std::int64_t>& ranks_to_exclude, int flags,
                     const c10::intrusive_ptr<Options>& options) override;
 
+  // A group of the same ranks under that name, whose calls have an order of their own: for what a library sends beside
+  // its user's calls. One for each group and name, made when a rank first asks for it; always the same object here. Not
+  // a call that all ranks must make: nobody is told of one that does not.
+  BackendPtr companion(const std::string& name);
+
   // This rank's calls that are under way fail with CommError, later ones are refused; other ranks miss this one.
   void abort() override;
 
@@ -146,6 +152,7 @@ class RankBackend final : public c10d::Backend {
   const c10::intrusive_ptr<GroupState> group_;
   std::chrono::milliseconds timeout_;
   std::unique_ptr<TimeoutExtension> extension_;  // once it has been used
+  std::map<std::string, BackendPtr> companions_;
   c10::intrusive_ptr<CoalescedWork> coalesced_;  // between startCoalescing() and endCoalescing()
 };
 

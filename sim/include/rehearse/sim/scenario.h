@@ -36,6 +36,11 @@
 //   bandwidth = "2TB/s"
 //   per_operator = "5us"
 //
+//   [compile]                       # of rehearse::compile()
+//   per_node = "0s"                 # what compiling takes, for each node of a graph
+//   jitter = 0.0                    # 0 to 100: a compilation takes up to this much longer
+//   divergence = "remark"           # remark, fail: where ranks do not recompile together, and nothing comes of it
+//
 //   [parameters]                    # the program's own, see ParameterSpec
 //   [output]
 //   directory = "rehearse-out/<name of the file>"   # relative to the current directory

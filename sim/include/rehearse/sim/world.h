@@ -9,6 +9,7 @@
 #include <string>
 
 #include <rehearse/comm/communicators.h>
+#include <rehearse/compile/compile_time_model.h>
 #include <rehearse/exec/decision_log.h>
 #include <rehearse/job/rank_context.h>
 #include <rehearse/job/report.h>
@@ -22,6 +23,12 @@ enum class Schedule {
   round_robin,  // the rank that has waited longest, always
 };
 
+// Where some ranks recompile a function in a call and others do not, and nothing comes of it.
+enum class CompileDivergence {
+  remark,  // the report says so under OK
+  fail,    // CHECK FAILED
+};
+
 // How a world is to be simulated. A plain value: name what you need, `{.ranks = 8, .seed = 7}`.
 struct WorldOptions {
   int ranks = 2;
@@ -32,6 +39,8 @@ struct WorldOptions {
   std::optional<bool> preempt = {};
   sim::NetworkModel network = {};
   sim::ComputeModel compute = {};
+  compiler::CompileTimeModel compile_time = {};
+  CompileDivergence compile_divergence = CompileDivergence::remark;
 
   // Of collectives, point-to-point operations and store waits, in virtual time.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile_meeting.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <fmt/format.h>
+
+#include <rehearse/comm/rank_backend.h>
+#include <rehearse/compile/errors.h>
+
+#include "comm/group/group_state.h"
+
+namespace rehearse::compiler {
+namespace {
+
+// What is sent is not the user's: no capture sees it, and no model of computing counts it.
+constexpr c10::DispatchKeySet kNotTheUsers{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit,
+                                           c10::DispatchKey::TESTING_ONLY_GenericMode};
+
+comm::RankBackend* simulated(c10d::Backend& backend) { return dynamic_cast<comm::RankBackend*>(&backend); }
+
+// Names a payload while it lives, where the world keeps such names.
+class NamedPayload {
+ public:
+  NamedPayload(c10d::Backend& backend, const at::Tensor& tensor, const std::string& name)
+      : backend_(simulated(backend)), tensor_(tensor) {
+    if (backend_ != nullptr) world().name_payload(rank(), tensor_, name);
+  }
+  NamedPayload(const NamedPayload&) = delete;
+  NamedPayload& operator=(const NamedPayload&) = delete;
+  ~NamedPayload() {
+    if (backend_ != nullptr && !backend_->group().closed())
+      world().forget_payload(rank(), tensor_.unsafeGetTensorImpl());
+  }
+
+ private:
+  comm::Communicators& world() const { return backend_->group().world(); }
+  int rank() const { return backend_->group().global_rank(backend_->getRank()); }
+
+  comm::RankBackend* const backend_;
+  const at::Tensor tensor_;
+};
+
+std::vector<at::Tensor> all_gather(c10d::Backend& backend, at::Tensor input, const std::string& name) {
+  const NamedPayload named(backend, input, name);
+  std::vector<std::vector<at::Tensor>> outputs(1);
+  for (int rank = 0; rank < backend.getSize(); ++rank) outputs[0].push_back(at::empty_like(input));
+  std::vector<at::Tensor> inputs{std::move(input)};
+  backend.allgather(outputs, inputs)->wait();
+  return std::move(outputs[0]);
+}
+
+at::Tensor padded(const std::string& payload, std::int64_t size) {
+  auto bytes = at::zeros({size}, at::kByte);
+  std::copy(payload.begin(), payload.end(), static_cast<char*>(bytes.mutable_data_ptr()));
+  return bytes;
+}
+
+std::vector<int> ranks_of(c10d::Backend& backend) {
+  if (auto* const own = simulated(backend)) return own->group().ranks();
+  std::vector<int> ranks(static_cast<std::size_t>(backend.getSize()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+}  // namespace
+
+CompileMeeting::CompileMeeting(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {
+  if (group_ == nullptr)
+    throw CompileError("a compilation was given an empty group to agree with: is the rank a member?");
+}
+
+c10d::Backend& CompileMeeting::communicator() {
+  if (communicator_ != nullptr) return *communicator_;
+  const auto parent = group_->getDefaultBackend();
+  if (auto* const own = simulated(*parent)) {
+    communicator_ = own->companion(std::string(kPrefix) + own->group().name());
+  } else if (parent->supportsSplitting()) {
+    auto options = parent->getBackendOptions();
+    options->group_name = std::string(kPrefix) + group_->getGroupName();
+    std::vector<int> all(static_cast<std::size_t>(group_->getSize()));
+    std::iota(all.begin(), all.end(), 0);
+    communicator_ = parent->split(group_->getStore(), all, options);
+  } else {
+    throw CompileError(
+        fmt::format("ranks of group \"{}\" cannot agree on what they compile: its back end \"{}\" makes no "
+                    "groups of groups",
+                    group_->getGroupName(), parent->getBackendName()));
+  }
+  return *communicator_;
+}
+
+std::vector<std::string> CompileMeeting::gather(std::string payload, const MeetingLabel& label, const char* step) {
+  if (group_->getSize() == 1) return {std::move(payload)};
+  const c10::impl::ExcludeDispatchKeyGuard not_the_users(kNotTheUsers);
+  auto& backend = communicator();
+  const auto name = fmt::format("{} of {}", step, label.function);
+  std::vector<std::int64_t> lengths;
+  for (const auto& length :
+       all_gather(backend, at::full({1}, static_cast<std::int64_t>(payload.size()), at::kLong), name)) {
+    lengths.push_back(*length.const_data_ptr<std::int64_t>());
+  }
+  const auto most = *std::max_element(lengths.begin(), lengths.end());
+  const auto all = all_gather(backend, padded(payload, most), name);
+  std::vector<std::string> payloads;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    payloads.emplace_back(static_cast<const char*>(all[rank].const_data_ptr()),
+                          static_cast<std::size_t>(lengths[rank]));
+  }
+  return payloads;
+}
+
+std::vector<InputFacts> CompileMeeting::exchange(const InputFacts& mine, const MeetingLabel& label) {
+  std::vector<InputFacts> facts;
+  for (const auto& payload : gather(encode(mine), label, "inputs")) facts.push_back(decode_facts(payload));
+  return facts;
+}
+
+bool CompileMeeting::all_hit(bool mine, const MeetingLabel& label) {
+  if (group_->getSize() == 1) return mine;
+  const c10::impl::ExcludeDispatchKeyGuard not_the_users(kNotTheUsers);
+  auto& backend = communicator();
+  std::vector<at::Tensor> tensors{at::full({1}, mine ? 1 : 0, at::kLong)};
+  const NamedPayload named(backend, tensors[0], fmt::format("guards of {}", label.function));
+  c10d::AllreduceOptions options;
+  options.reduceOp = c10d::ReduceOp::MIN;
+  backend.allreduce(tensors, options)->wait();
+  return *tensors[0].const_data_ptr<std::int64_t>() == 1;
+}
+
+std::vector<GraphHash> CompileMeeting::commit(const CompileOutcome& mine, const MeetingLabel& label) {
+  std::vector<CompileOutcome> outcomes;
+  for (const auto& payload : gather(encode(mine), label, "outcome")) outcomes.push_back(decode_outcome(payload));
+  return agree(outcomes, ranks_of(*group_->getDefaultBackend()), label);
+}
+
+}  // namespace rehearse::compiler

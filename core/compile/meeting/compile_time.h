@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+
+namespace rehearse::compiler {
+
+// The calling rank's virtual time moves on by what compiling `nodes` nodes of a graph takes by the world's
+// CompileTimeModel. Nothing outside of worlds, and where the model is off.
+void pass_compile_time(std::size_t nodes);
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/compile/journal.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/exec/rank_list.h>
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/exec/world_local.h>
+
+namespace rehearse::compiler {
+namespace {
+
+// The record of each rank that has the function.
+struct Function {
+  std::string name;
+  std::vector<const FunctionRecord*> of_ranks;
+};
+
+// By name and by how many of that name its rank had made before, in order of the first.
+std::vector<Function> functions_of(const Journal& journal) {
+  std::vector<Function> functions;
+  std::map<std::pair<std::string, int>, std::size_t> places;  // by name and occurrence
+  std::map<std::pair<std::string, int>, int> made;            // by name and rank
+  for (const auto& record : journal.functions()) {
+    const int occurrence = made[{record->name(), record->rank()}]++;
+    const auto [place, is_new] = places.try_emplace({record->name(), occurrence}, functions.size());
+    if (is_new) functions.push_back({record->name(), {}});
+    functions[place->second].of_ranks.push_back(record.get());
+  }
+  return functions;
+}
+
+const FunctionRecord::Compile* compile_in(const FunctionRecord& record, std::uint64_t call) {
+  const auto& all = record.compiles();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& compile) { return compile.call == call; });
+  return found != all.end() ? &*found : nullptr;
+}
+
+std::vector<std::uint64_t> calls_that_compiled(const Function& function) {
+  std::vector<std::uint64_t> calls;
+  for (const auto* record : function.of_ranks) {
+    for (const auto& compile : record->compiles()) calls.push_back(compile.call);
+  }
+  std::sort(calls.begin(), calls.end());
+  calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
+  return calls;
+}
+
+Divergence compare(const Function& function, std::uint64_t call) {
+  Divergence divergence{function.name, call, {}, {}, {}, {}};
+  const FunctionRecord::Compile* first = nullptr;
+  for (const auto* record : function.of_ranks) {
+    if (record->meets() || record->calls() < call) continue;
+    const auto* const compile = compile_in(*record, call);
+    (compile != nullptr ? divergence.compiled : divergence.others).push_back(record->rank());
+    if (first == nullptr) first = compile;
+  }
+  std::sort(divergence.compiled.begin(), divergence.compiled.end());
+  std::sort(divergence.others.begin(), divergence.others.end());
+  if (first != nullptr) std::tie(divergence.why, divergence.where) = std::tie(first->why, first->where);
+  return divergence;
+}
+
+}  // namespace
+
+void FunctionRecord::compiles(std::string why, exec::CallSite where) {
+  doing_ = Doing::Compiling;
+  last_hit_ = -1;
+  compiles_.push_back({calls_, std::move(why), std::move(where)});
+}
+
+std::string FunctionRecord::text() const {
+  if (calls_ == 0) return fmt::format("never called {}", name_);
+  if (doing_ == Doing::Agreeing) return fmt::format("is in call {} of {}", calls_, name_);
+  if (doing_ == Doing::Compiling) {
+    const auto& compile = compiles_.back();
+    return fmt::format("compiles {} (call {}{}{})", name_, compile.call, compile.why.empty() ? "" : ": ", compile.why);
+  }
+  if (last_hit_ >= 0) return fmt::format("hit entry {} in call {}", last_hit_, calls_);
+  if (compiles_.empty()) return fmt::format("ran {} as it is in call {}", name_, calls_);
+  return fmt::format("compiled {} in call {}", name_, compiles_.back().call);
+}
+
+std::shared_ptr<FunctionRecord> Journal::add(std::string name, int rank, bool meets) {
+  return functions_.emplace_back(std::make_shared<FunctionRecord>(std::move(name), rank, meets));
+}
+
+std::shared_ptr<FunctionRecord> record_function(std::string name, bool meets) {
+  auto* const journal = exec::WorldLocal<Journal>::find();
+  if (journal == nullptr || !exec::this_rank::is_fiber()) {
+    return std::make_shared<FunctionRecord>(std::move(name), -1, meets);
+  }
+  return journal->add(std::move(name), exec::this_rank::rank(), meets);
+}
+
+std::vector<Divergence> divergences(const Journal& journal) {
+  std::vector<Divergence> found;
+  for (const auto& function : functions_of(journal)) {
+    for (const auto call : calls_that_compiled(function)) {
+      auto divergence = compare(function, call);
+      if (!divergence.compiled.empty() && !divergence.others.empty()) found.push_back(std::move(divergence));
+    }
+  }
+  return found;
+}
+
+std::string to_string(const Divergence& divergence) {
+  const auto why = divergence.why.empty() ? "" : ": " + divergence.why;
+  const auto ranks = describe_ranks(divergence.compiled);
+  if (divergence.compiled.size() == 1) {
+    return fmt::format("{} alone recompiled {} in call {}{}", ranks, divergence.function, divergence.call, why);
+  }
+  return fmt::format("{} recompiled {} in call {} and {} did not{}", ranks, divergence.function, divergence.call,
+                     describe_ranks(divergence.others), why);
+}
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <rehearse/compile/errors.h>
+
+#include "byte_stream.h"
+#include "compile_meeting.h"
+
+namespace rehearse::compiler {
+namespace {
+
+constexpr std::uint64_t kCompiled = 0;
+constexpr std::uint64_t kFailed = 1;
+
+}  // namespace
+
+std::string encode(const CompileOutcome& outcome) {
+  ByteWriter writer;
+  if (const auto* const hash = std::get_if<GraphHash>(&outcome)) {
+    writer.number(kCompiled);
+    writer.number(hash->value);
+  } else {
+    writer.number(kFailed);
+    writer.text(std::get<ErrorText>(outcome).text);
+  }
+  return writer.take();
+}
+
+CompileOutcome decode_outcome(std::string_view bytes) {
+  ByteReader reader(bytes);
+  CompileOutcome outcome;
+  if (const auto kind = reader.number(); kind == kCompiled) {
+    outcome = GraphHash{reader.number()};
+  } else if (kind == kFailed) {
+    outcome = ErrorText{reader.text()};
+  } else {
+    throw CompileError(fmt::format("what another rank sent about a compilation is damaged: {} is no outcome", kind));
+  }
+  reader.finish();
+  return outcome;
+}
+
+std::vector<GraphHash> agree(const std::vector<CompileOutcome>& outcomes, const std::vector<int>& ranks,
+                             const MeetingLabel& label) {
+  std::vector<GraphHash> hashes;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (const auto* const error = std::get_if<ErrorText>(&outcomes[i])) {
+      throw CompileError(fmt::format("rank {} could not compile {}{}{}: {}", ranks[i], label.function,
+                                     label.line.empty() ? "" : " for the call at ", label.line, error->text));
+    }
+    hashes.push_back(std::get<GraphHash>(outcomes[i]));
+  }
+  return hashes;
+}
+
+}  // namespace rehearse::compiler

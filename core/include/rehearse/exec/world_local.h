@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <utility>
+
+namespace rehearse::exec {
+
+// One T for the world that runs on this thread, lent by whoever runs it: how rooms that know nothing of worlds find
+// what all ranks of theirs share. Null outside of worlds, in worlds that lend none, and in threads that help a rank in
+// an OpenMP region.
+template <class T>
+class WorldLocal {
+ public:
+  // Lends `object` to the worlds of this thread while it lives.
+  class Lent {
+   public:
+    explicit Lent(T& object) noexcept : before_(std::exchange(t_object, &object)) {}
+    Lent(const Lent&) = delete;
+    Lent& operator=(const Lent&) = delete;
+    ~Lent() { t_object = before_; }
+
+   private:
+    T* const before_;
+  };
+
+  static T* find() noexcept { return t_object; }
+
+ private:
+  static inline constinit thread_local T* t_object = nullptr;
+};
+
+}  // namespace rehearse::exec

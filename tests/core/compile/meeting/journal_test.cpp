@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: the journal says of each rank what it did last with a function, and which calls did not go alike.
+#include <rehearse/compile/journal.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace rehearse::compiler {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<std::string> texts(const Journal& journal) {
+  std::vector<std::string> texts;
+  for (const auto& divergence : divergences(journal)) texts.push_back(to_string(divergence));
+  return texts;
+}
+
+// 'c' compiles, 'h' hits.
+void play(FunctionRecord& record, const std::string& calls) {
+  for (const char call : calls) {
+    record.called();
+    if (call == 'c') {
+      record.compiles(record.compiles().empty() ? "" : "n is " + std::to_string(record.calls()), {});
+      record.done();
+    } else {
+      record.hit(0);
+    }
+  }
+}
+
+TEST(FunctionRecords, Text_SaysWhatTheRankDoes) {
+  FunctionRecord record("f", 1, true);
+  EXPECT_EQ(record.text(), "never called f");
+  record.called();
+  EXPECT_EQ(record.text(), "ran f as it is in call 1");
+  record.agrees();
+  EXPECT_EQ(record.text(), "is in call 1 of f");
+  record.compiles("", {});
+  EXPECT_EQ(record.text(), "compiles f (call 1)");
+  record.done();
+  EXPECT_EQ(record.text(), "compiled f in call 1");
+  record.called();
+  record.hit(3);
+  EXPECT_EQ(record.text(), "hit entry 3 in call 2");
+  record.called();
+  record.compiles("y is 4, guard y == 3 of entry 0", {});
+  EXPECT_EQ(record.text(), "compiles f (call 3: y is 4, guard y == 3 of entry 0)");
+}
+
+TEST(Divergences, CallsThatGoAlike_AreNone) {
+  for (const int ranks : {1, 2, 5}) {
+    Journal journal;
+    for (int rank = 0; rank < ranks; ++rank) play(*journal.add("f", rank, false), "chhch");
+    EXPECT_THAT(texts(journal), IsEmpty());
+  }
+  EXPECT_THAT(texts(Journal()), IsEmpty());
+}
+
+TEST(Divergences, RankThatCompilesAlone_IsNamedWithItsCall) {
+  Journal journal;
+  for (int rank = 0; rank < 3; ++rank) play(*journal.add("f", rank, false), rank == 1 ? "chc" : "chh");
+  EXPECT_THAT(texts(journal), ElementsAre("rank 1 alone recompiled f in call 3: n is 3"));
+}
+
+TEST(Divergences, SeveralRanks_AreBothSides) {
+  Journal journal;
+  for (int rank = 0; rank < 4; ++rank) play(*journal.add("f", rank, false), rank == 1 ? "ch" : "cc");
+  EXPECT_THAT(texts(journal), ElementsAre("ranks 0,2-3 recompiled f in call 2 and rank 1 did not: n is 2"));
+}
+
+TEST(Divergences, RanksThatCallLessOften_AreNotCompared) {
+  Journal journal;
+  play(*journal.add("f", 0, false), "chc");
+  play(*journal.add("f", 1, false), "ch");
+  EXPECT_THAT(texts(journal), IsEmpty());
+}
+
+TEST(Divergences, FunctionsOfOneName_AreToldApartByTheirOrder) {
+  Journal journal;
+  for (int rank = 0; rank < 2; ++rank) {
+    play(*journal.add("f", rank, false), "ch");
+    play(*journal.add("f", rank, false), rank == 0 ? "cc" : "ch");
+  }
+  EXPECT_THAT(texts(journal), ElementsAre("rank 0 alone recompiled f in call 2: n is 2"));
+}
+
+TEST(Divergences, FunctionsThatMeet_AreLeftOut) {
+  Journal journal;
+  for (int rank = 0; rank < 2; ++rank) play(*journal.add("f", rank, true), rank == 0 ? "chc" : "cch");
+  EXPECT_THAT(texts(journal), IsEmpty());
+}
+
+TEST(FunctionRecords, OutsideOfWorlds_StandAlone) {
+  const auto record = record_function("f", false);
+  play(*record, "ch");
+  EXPECT_EQ(record->text(), "hit entry 0 in call 2");
+  EXPECT_EQ(record->rank(), -1);
+}
+
+}  // namespace
+}  // namespace rehearse::compiler
