@@ -27,14 +27,13 @@ bool is_called_by(const exec::CallSite& site, std::string_view name) {
                      [&](const exec::Frame& frame) { return frame.function.find(name) != std::string::npos; });
 }
 
-bool is_called_by_at_tensor() {
+bool is_called_by_exported(std::string_view prefix) {
   std::array<void*, kFrames> addresses;
   const std::size_t count = exec::CallSite::capture_to(addresses);
-  // LibTorch exports it: the dynamic symbol tells, without line tables.
-  return std::any_of(addresses.begin(), addresses.begin() + count, [](void* address) {
+  return std::any_of(addresses.begin(), addresses.begin() + count, [prefix](void* address) {
     Dl_info found{};
     const bool known = dladdr(address, &found) != 0 && found.dli_sname != nullptr;
-    return known && std::string_view(found.dli_sname).starts_with("_ZN2at6tensorE");
+    return known && std::string_view(found.dli_sname).starts_with(prefix);
   });
 }
 

@@ -13,7 +13,8 @@ exec::CallSite call_stack();
 // Whether a function whose name has `name` in it is among the frames. Slow: looks names up.
 bool is_called_by(const exec::CallSite& site, std::string_view name);
 
-// Whether at::tensor({1, 2, 3}) is among the caller's frames, which writes into the memory of an empty tensor.
-bool is_called_by_at_tensor();
+// Whether a function that LibTorch exports is among the caller's frames: `prefix` begins its mangled name. A
+// microsecond a frame, without line tables.
+bool is_called_by_exported(std::string_view prefix);
 
 }  // namespace rehearse::capture

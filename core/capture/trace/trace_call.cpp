@@ -94,6 +94,7 @@ void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
     check_modes();
     note_owner(arguments);
     for (c10::IValue& argument : arguments) argument = with_fakes(argument);
+    if (treatment.kind == Treatment::Kind::FirstGradient) refuse_first_gradient();
     switch (treatment.kind) {
       case Treatment::Kind::Read:
         throw DataDependentRead(op.schema().name(), graph_.site());
@@ -107,6 +108,13 @@ void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
     }
   }
   for (c10::IValue& result : arguments) stack.push_back(std::move(result));
+}
+
+// torch::autograd::grad() and backward() begin with ones_like() of the result.
+void Tracer::refuse_first_gradient() const {
+  for (const char* function : {"_ZN5torch8autograd4gradE", "_ZN5torch8autograd8backwardE"}) {
+    if (is_called_by_exported(function)) throw NotCapturable(kGradientsInside, kCallOutside, graph_.site());
+  }
 }
 
 // What the operator gives is left in `stack`.
@@ -269,8 +277,9 @@ bool Tracer::answer_equal(const Stack& arguments) {
   throw DataDependentRead("aten::equal", graph_.site());
 }
 
+// at::tensor({1, 2, 3}) writes into the memory of an empty tensor.
 bool Tracer::is_constant_maker(const Treatment& treatment) const {
-  return treatment.kind == Treatment::Kind::Empty && is_called_by_at_tensor();
+  return treatment.kind == Treatment::Kind::Empty && is_called_by_exported("_ZN2at6tensorE");
 }
 
 }  // namespace rehearse::capture

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include <c10/core/InferenceMode.h>
@@ -14,6 +15,8 @@
 #include <rehearse/capture/errors.h>
 #include <rehearse/capture/fake_tensor.h>
 #include <rehearse/exec/fiber_local.h>
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/exec/throw_site.h>
 
 #include "capture/trace/fold_linear.h"
 #include "capture/trace/kernels.h"
@@ -37,6 +40,18 @@ class CurrentScope {
  private:
   Tracer* const outer_;
 };
+
+// torch::autograd::grad() finds no history on fakes.
+void with_refused_gradients(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const c10::Error& error) {
+    const std::string_view what = error.what_without_backtrace();
+    if (what.find("differentiated Tensors") == std::string_view::npos) throw;
+    const exec::CallSite where = exec::this_rank::is_fiber() ? exec::last_throw() : exec::CallSite();
+    throw NotCapturable(kGradientsInside, kCallOutside, where);
+  }
+}
 
 std::size_t hooks_on(const at::Tensor& tensor) {
   const auto* autograd = torch::autograd::impl::get_autograd_meta(tensor);
@@ -71,14 +86,13 @@ void Tracer::run(const std::function<void()>& user_code) {
   const FakeMode::Scope fakes(mode_);
   const c10::impl::IncludeDispatchKeyGuard trace(c10::DispatchKey::DeferredInit);
   modes_.begin();
-  with_typed_errors(user_code);
+  with_typed_errors([&] { with_refused_gradients(user_code); });
   modes_.sync();
 }
 
 void Tracer::check_modes() const {
   if (torch::autograd::get_current_graph_task_id() != -1) {
-    throw NotCapturable("a backward runs inside of a captured function", "Call it outside of the captured function.",
-                        graph_.site());
+    throw NotCapturable(kGradientsInside, kCallOutside, graph_.site());
   }
   if (c10::InferenceMode::is_enabled() != inference_mode_) {
     throw NotCapturable("inference mode changes inside of a captured function",

@@ -64,6 +64,7 @@ class Tracer {
   void note_symbols(const at::Tensor& fake, graph::Node& node, const std::vector<std::int64_t>& path);
   void note_owner(const torch::jit::Stack& arguments);
 
+  void refuse_first_gradient() const;
   bool is_constant_maker(const Treatment& treatment) const;
   void check_modes() const;
   void check_hooks() const;

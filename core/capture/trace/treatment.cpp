@@ -72,15 +72,13 @@ struct Refusal {
 };
 
 const std::unordered_map<std::string_view, Refusal>& refusals() {
-  constexpr const char* kOutside = "Call it outside of the captured function.";
   static const std::unordered_map<std::string_view, Refusal> known = {
-      {"backward", {"backward() is called inside of a captured function", kOutside}},
-      {"_backward", {"backward() is called inside of a captured function", kOutside}},
-      {"retain_grad", {"retain_grad() is called on a tensor that is being captured", kOutside}},
+      {"backward", {kGradientsInside, kCallOutside}},
+      {"_backward", {kGradientsInside, kCallOutside}},
       {"set_data", {"set_data() replaces what a tensor is", "Use copy_() under a NoGradGuard."}},
       {"set_", {"set_() replaces a tensor's storage", "Use views or copies."}},
-      {"record_stream", {"record_stream() is called on a tensor that is being captured", kOutside}},
-      {"_make_dual", {"forward-mode gradients are used in a captured function", kOutside}},
+      {"record_stream", {"record_stream() is called on a tensor that is being captured", kCallOutside}},
+      {"_make_dual", {"forward-mode gradients are used in a captured function", kCallOutside}},
   };
   return known;
 }
@@ -98,6 +96,7 @@ Treatment::Kind kind_of(const Treatment& treatment, const c10::FunctionSchema& s
   if (name == "equal") return Treatment::Kind::Equal;
   if (refusals().contains(name)) return Treatment::Kind::Refuse;
   if (name == "empty" && schema.overload_name() == "memory_format") return Treatment::Kind::Empty;
+  if (name == "ones_like") return Treatment::Kind::FirstGradient;
   const auto& returns = schema.returns();
   const bool gives_tensor =
       std::any_of(returns.begin(), returns.end(), [](const auto& result) { return holds_tensor(*result.type()); });

@@ -9,15 +9,20 @@
 
 namespace rehearse::capture {
 
+// What is said of backward() and torch::autograd::grad(), wherever they are seen.
+inline constexpr const char* kGradientsInside = "backward() or grad() is called inside of a captured function";
+inline constexpr const char* kCallOutside = "Call it outside of the captured function.";
+
 // What the tracer does with an operator.
 struct Treatment {
   enum class Kind {
-    Record,    // a node of the graph
-    Evaluate,  // asks about sizes or types alone: answered, no node
-    Read,      // asks for data
-    Equal,     // asks for data, and is answered where it is known without
-    Refuse,    // no graph can hold it
-    Empty,     // a node, but where it makes a constant
+    Record,         // a node of the graph
+    Evaluate,       // asks about sizes or types alone: answered, no node
+    Read,           // asks for data
+    Equal,          // asks for data, and is answered where it is known without
+    Refuse,         // no graph can hold it
+    Empty,          // a node, but where it makes a constant
+    FirstGradient,  // a node, but where autograd begins a backward with it
   };
   Kind kind = Kind::Record;
   std::string name;         // "item", without overload

@@ -10,9 +10,22 @@
 #include <rehearse/capture/errors.h>
 #include <rehearse/capture/fake_tensor.h>
 
+#include "capture/trace/call_stack.h"
+#include "capture/trace/treatment.h"
+
 namespace rehearse::capture {
 
 using graph::Node;
+
+namespace {
+
+// Also of what is gone again.
+bool was_ever_set(const std::weak_ptr<torch::autograd::Node>& pointer) {
+  const std::weak_ptr<torch::autograd::Node> never;
+  return pointer.owner_before(never) || never.owner_before(pointer);
+}
+
+}  // namespace
 
 void Values::add(const at::Tensor& fake, Node& node, std::vector<std::int64_t> path) {
   Value& value = values_[fake_id(fake)];
@@ -88,10 +101,12 @@ void Values::check_history(const at::Tensor& fake) const {
                         "It would never run: register it on a result, outside of the captured function.",
                         graph_.site());
   }
-  if (autograd->grad_.defined()) {
-    throw NotCapturable("a tensor that is being captured has got a gradient",
-                        "Call backward() outside of the captured function.", graph_.site());
+  if (!autograd->grad_.defined() && !was_ever_set(autograd->grad_accumulator_)) return;
+  if (is_called_by(graph_.site(), "torch::autograd::Function<")) {
+    throw NotCapturable("a custom autograd function is called on a tensor that is being captured",
+                        "Its backward would be lost: wrap it in rehearse::opaque().", graph_.site());
   }
+  throw NotCapturable(kGradientsInside, kCallOutside, graph_.site());
 }
 
 void Values::check_outlived(const std::vector<at::Tensor>& results) const {

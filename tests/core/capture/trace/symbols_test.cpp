@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/graph/graph_module.h>
+#include <rehearse/shapes/errors.h>
+#include <rehearse/shapes/shape_env.h>
+
+#include "traced.h"
+
+namespace rehearse::capture::test {
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+const graph::Node& node_with(const CapturedGraph& captured, const std::string& target) {
+  for (const graph::Node& node : captured.module->graph()) {
+    if (node.target() == target) return node;
+  }
+  throw std::out_of_range("there is no " + target);
+}
+
+TEST(CaptureSymbols, ScalarsOfSizes_AreNodes) {
+  const Function function = [](const Tensors& x) { return Tensors{x[0].mul(at::Scalar(x[0].sym_size(0)))}; };
+  const auto captured = trace(function, {at::randn({4, 6})}, {{0, 0}});
+  for (const std::int64_t n : {4, 9}) expect_same(captured, function, {at::randn({n, 6})});
+}
+
+TEST(CaptureSymbols, SymbolWithoutItsTensor_IsItsOwnInput) {
+  const Function function = [](const Tensors& x) { return Tensors{at::ones_symint({x[0].sym_size(1)})}; };
+  const auto captured = trace(function, {at::randn({4, 6})}, {{0, 1}});
+  EXPECT_EQ(placeholders(captured), (Names{"s0"}));
+  EXPECT_EQ(captured.inputs[0].dim, 1);
+  for (const std::int64_t n : {6, 3}) expect_same(captured, function, {at::randn({4, n})});
+}
+
+TEST(CaptureSymbols, EqualSizesShareASymbol) {
+  const Function function = [](const Tensors& x) { return Tensors{x[0] + x[1]}; };
+  const auto captured = trace(function, {at::randn({4}), at::randn({4})}, {{0, 0}, {1, 0}});
+  EXPECT_EQ(placeholders(captured), (Names{"x0", "s0", "x1"}));
+}
+
+TEST(CaptureSymbols, Branch_IsAGuardWithTheUsersLine) {
+  const Function function = [](const Tensors& x) { return Tensors{x[0].sym_size(0) > 4 ? x[0] + 1 : x[0] - 1}; };
+  const auto captured = trace(function, {at::randn({8})}, {{0, 0}});
+  ASSERT_EQ(captured.shapes->guards().size(), 1U);
+  EXPECT_EQ(captured.shapes->guards()[0].condition.text(), "s0 >= 5");
+  EXPECT_TRUE(captured.shapes->guards()[0].where.describe().starts_with("symbols_test.cpp:"));
+  EXPECT_TRUE(captured.remarks.empty());
+}
+
+TEST(CaptureSymbols, Matmuls_AreNotFixedAndHaveEagerSizes) {
+  const std::vector<std::pair<Sizes, Sizes>> cases = {
+      {{5}, {5}},         {{4, 5}, {5}},       {{5}, {5, 3}},       {{4, 5}, {5, 3}},       {{4, 2, 5}, {5}},
+      {{5}, {4, 5, 3}},   {{4, 2, 5}, {5, 3}}, {{2, 5}, {4, 5, 3}}, {{4, 2, 5}, {4, 5, 3}}, {{4, 1, 2, 5}, {7, 5, 3}},
+      {{4, 0, 5}, {5, 3}}};
+  const Function function = [](const Tensors& x) { return Tensors{at::matmul(x[0], x[1])}; };
+  for (const auto& [left, right] : cases) {
+    const Tensors inputs = {at::randn(left).requires_grad_(), at::randn(right).requires_grad_()};
+    expect_same(trace(function, inputs), function, inputs);
+    const auto captured = trace(function, inputs, {{0, 0}});
+    EXPECT_TRUE(captured.remarks.empty()) << at::IntArrayRef(left) << " " << at::IntArrayRef(right);
+    EXPECT_EQ(targets(captured), (Names{"matmul.default"}));
+    const auto* meta = captured.module->graph().last()->prev()->meta().tensor();
+    EXPECT_EQ(meta->sizes.size(), static_cast<std::size_t>(at::matmul(inputs[0], inputs[1]).dim()));
+    expect_same(captured, function, inputs);
+  }
+  EXPECT_THROW(trace(function, {at::randn({2, 3}), at::randn({4, 5})}), c10::Error);
+}
+
+TEST(CaptureSymbols, SymItem_IsAnUnbackedSymbolAndEagerlyTheValue) {
+  const Function function = [](const Tensors& x) {
+    const auto values = sym_tolist(x[1]);
+    return Tensors{x[0] * at::Scalar(values[0]), at::ones_symint({values[1]}).sum()};
+  };
+  const auto captured = trace(function, {at::randn({3}), at::tensor({2, 5}, at::kLong)});
+  EXPECT_EQ(captured.shapes->unbacked().size(), 2U);
+  const graph::Node& item = node_with(captured, "torch.ops.aten.item.default");
+  EXPECT_EQ(item.meta().unbacked_bindings, (Names{"u0"}));
+  EXPECT_EQ(item.meta().value->scalar()->expression.text, "u0");
+  expect_same(captured, function, {at::randn({3}), at::tensor({2, 5}, at::kLong)});
+  expect_same(captured, function, {at::randn({3}), at::tensor({7, 1}, at::kLong)});
+  EXPECT_EQ(sym_item(at::tensor({4}, at::kLong)), 4);
+}
+
+TEST(CaptureSymbols, BranchOnAnUnbackedSymbol_IsAnError) {
+  const Function function = [](const Tensors& x) { return Tensors{sym_item(x[0]) > 3 ? x[0] + 1 : x[0] - 1}; };
+  EXPECT_THROW(trace(function, {at::tensor(5, at::kLong)}), shapes::DataDependentError);
+}
+
+}  // namespace
+}  // namespace rehearse::capture::test
