@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "graph/run/to_ivalue.h"
 
+#include <algorithm>
+
 #include <ATen/ScalarOps.h>
 #include <ATen/core/jit_type.h>
 
@@ -68,6 +70,16 @@ std::optional<c10::IValue> coerce(const c10::IValue& value, const c10::Type& typ
 c10::IValue convert(const Argument& argument, const c10::Type& type, std::optional<std::int32_t> length,
                     const Target& target);
 
+// A list of ints with a symbol among them: by the schema's type, LibTorch would read it as plain numbers.
+c10::IValue with_symbols(c10::impl::GenericList list) {
+  const bool has_symbols =
+      std::any_of(list.begin(), list.end(), [](const c10::IValue& item) { return item.isSymInt(); });
+  if (!has_symbols) return list;
+  c10::impl::GenericList symbolic(c10::SymIntType::get());
+  for (const c10::IValue& item : list) symbolic.push_back(item.toSymInt());
+  return symbolic;
+}
+
 c10::IValue convert_list(const Argument& argument, const c10::ListType& type, std::optional<std::int32_t> length,
                          const Target& target) {
   const c10::TypePtr element = type.getElementType();
@@ -75,7 +87,7 @@ c10::IValue convert_list(const Argument& argument, const c10::ListType& type, st
   if (const List* items = argument.get_if<List>()) {
     list.reserve(items->size());
     for (const Argument& item : *items) list.push_back(convert(item, *element, std::nullopt, target));
-    return list;
+    return with_symbols(std::move(list));
   }
   if (Node* source = argument.node()) {
     const c10::IValue& value = target.value_of(*source);
@@ -86,13 +98,13 @@ c10::IValue convert_list(const Argument& argument, const c10::ListType& type, st
         if (!coerced) target.fail("an item of '" + source->name() + "' is no " + element->str());
         list.push_back(*std::move(coerced));
       }
-      return list;
+      return with_symbols(std::move(list));
     }
   }
   if (!length) target.fail("must be " + type.str());
   const c10::IValue item = convert(argument, *element, std::nullopt, target);
   for (std::int32_t i = 0; i < *length; ++i) list.push_back(item);
-  return list;
+  return with_symbols(std::move(list));
 }
 
 c10::IValue constant(const Argument& argument, const Target& target) {
