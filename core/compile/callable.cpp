@@ -14,6 +14,7 @@
 
 #include "compile/callable_impl.h"
 #include "compile/compile_parts.h"
+#include "compile/marks.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -91,6 +92,13 @@ void Callable::Impl::absorb(const Call& call) {
     const Leaf& leaf = call.leaves[i];
     if (leaf.kind == LeafKind::Tensor) {
       call.cache.dynamism.absorb_tensor(call.sources[i], leaf.tensor->sizes());
+      for (const Mark& mark : marks_of(*leaf.tensor)) {
+        if (mark.dynamic) {
+          call.cache.dynamism.mark_dynamic(call.sources[i], mark.dimension, leaf.tensor->sizes().size());
+        } else {
+          call.cache.dynamism.mark_static(call.sources[i], mark.dimension);
+        }
+      }
     } else if (leaf.kind == LeafKind::SymInt) {
       call.cache.dynamism.absorb_int(call.sources[i], leaf.sym_int->as_int_unchecked());
     }
@@ -137,15 +145,15 @@ std::unique_ptr<Capture> Callable::Impl::try_capture(Call& call) {
 
 const Entry* Callable::Impl::add_entry(Call& call, Capture captured) {
   RankCache& cache = call.cache;
-  const parallel::DdpBuckets* buckets = options_.optimize_ddp ? parallel::ActiveDdp::current() : nullptr;
+  const parallel::DdpBuckets* buckets = parallel::ActiveDdp::current();
+  if (captured.ddp) buckets = &*captured.ddp;
+  if (!options_.optimize_ddp) buckets = nullptr;
   CompiledParts parts = compile_parts(captured.module, captured.shapes, *cache.backend, buckets);
   Entry entry;
   entry.run = std::move(parts.run);
   entry.explanation = {.graphs = std::move(parts.graphs),
                        .bucket_table = std::move(parts.bucket_table),
                        .split_warnings = std::move(parts.warnings),
-                       .guards = captured.guards.symbols().texts(),
-                       .remarks = captured.remarks,
                        .kept_by_reference = captured.kept_by_reference};
   entry.capture = std::move(captured);
   ++cache.stats.compiles;
@@ -166,7 +174,14 @@ Explanation Callable::Impl::explain() const {
   explanation.function = options_.name;
   if (const RankCache* cache = find_cache()) {
     explanation.stats = cache->stats;
-    for (const Entry& entry : cache->entries) explanation.entries.push_back(entry.explanation);
+    for (const Entry& entry : cache->entries) {
+      EntryExplanation& told = explanation.entries.emplace_back(entry.explanation);
+      told.guards = entry.capture.guards.symbols().texts();
+      for (const capture::Remark& remark : entry.capture.remarks) {
+        const std::string line = remark.where.describe();
+        told.remarks.push_back(remark.message + (line.empty() ? "" : " (" + line + ")"));
+      }
+    }
     explanation.recompiles = cache->recompiles;
     explanation.refusal = cache->refusal;
   }

@@ -9,7 +9,9 @@
 
 #include <rehearse/capture/errors.h>
 #include <rehearse/capture/forward_capture.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse/compile/errors.h>
+
+#include "compile/marks.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -28,17 +30,12 @@ std::vector<capture::NamedTensor> tensors_of(const CallView& call) {
   return tensors;
 }
 
-std::string with_line(const std::string& text, const exec::CallSite& where) {
-  const std::string line = where.describe();
-  return line.empty() ? text : text + " (" + line + ")";
-}
-
-// The line of the first node that uses the placeholder.
-std::string line_of_use(const graph::Node& placeholder) {
+// Of the first node that uses the placeholder.
+std::shared_ptr<const graph::Origin> origin_of_use(const graph::Node& placeholder) {
   for (const graph::Node* user : placeholder.users()) {
-    if (user->meta().origin) return user->meta().origin->source_line();
+    if (user->meta().origin) return user->meta().origin;
   }
-  return "";
+  return nullptr;
 }
 
 class CallCapture {
@@ -53,7 +50,9 @@ class CallCapture {
     WatchList watches;
     {
       const WatchScope scope(watches, __builtin_frame_address(0));
+      const parallel::DdpRecorder recorder;
       tracer_.run([&] { code.run(stand_ins_); });
+      result_.ddp = recorder.seen();
     }
     if (const std::string name = code.replaced_argument(call_.sources); !name.empty()) {
       throw capture::NotCapturable(
@@ -66,11 +65,10 @@ class CallCapture {
     result_.constants = code.constants();
     result_.frame = code.take_frame();
     stand_ins_ = {};
+    refuse_fixed_marks();
     bind_inputs();
     add_guards(std::move(watches));
-    for (const capture::Remark& remark : captured_.remarks) {
-      result_.remarks.push_back(with_line(remark.message, remark.where));
-    }
+    result_.remarks = std::move(captured_.remarks);
     result_.module = captured_.module;
     result_.shapes = shapes_;
     return std::move(result_);
@@ -86,10 +84,6 @@ class CallCapture {
     }
   }
 
-  void add_symbol(const c10::SymInt& value, std::string name, std::uint32_t leaf, std::int32_t dimension) {
-    symbols_.push_back({shapes::expr_of(value).symbol_name(), std::move(name), leaf, dimension});
-  }
-
   void add_tensor(std::uint32_t leaf) {
     LeafShape& shape = result_.shape[leaf];
     std::vector<c10::SymInt> sizes(shape.sizes.begin(), shape.sizes.end());
@@ -98,7 +92,7 @@ class CallCapture {
       const std::string name = fmt::format("{}.size({})", call_.sources[leaf], d);
       sizes[d] = shapes_->add_backed(shape.sizes[d], name);
       shape.varies[d] = sizes[d].is_symbolic();  // 0 and 1 are always themselves
-      if (shape.varies[d]) add_symbol(sizes[d], name, leaf, static_cast<std::int32_t>(d));
+      if (shape.varies[d]) places_.push_back({leaf, static_cast<std::int32_t>(d)});
     }
     leaf_of_tensor_.push_back(leaf);
     stand_ins_.tensors[leaf] = tracer_.add_tensor(call_.sources[leaf], *call_.leaves[leaf].tensor, std::move(sizes));
@@ -111,14 +105,38 @@ class CallCapture {
       result_.shape[leaf].symbolic_int.reset();
       return;
     }
-    add_symbol(value, name, leaf, -1);
+    places_.push_back({leaf, -1});
     leaf_of_int_.push_back(leaf);
     stand_ins_.ints[leaf] = tracer_.add_int(name, std::move(value));
   }
 
+  // A size that the user has marked as dynamic, and which the code reads as a plain number.
+  void refuse_fixed_marks() const {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const SymbolPlace& place = places_[i];
+      if (place.dimension < 0 || !is_marked(place)) continue;
+      const shapes::SymbolSource& source = shapes_->sources()[i];
+      for (const shapes::Guard& guard : shapes_->guards()) {
+        const auto symbols = guard.condition.symbols();
+        if (!guard.specialises || symbols != std::vector{shapes_->backed()[source.symbol].name}) continue;
+        const std::string line = guard.where.describe();
+        throw CompileError(fmt::format("{}{} was marked dynamic, but the code fixes it: {} ({})",
+                                       line.empty() ? "" : line + ": ", source.text, guard.condition.text(),
+                                       guard.reason));
+      }
+    }
+  }
+
+  bool is_marked(const SymbolPlace& place) const {
+    for (const Mark& mark : marks_of(*call_.leaves[place.leaf].tensor)) {
+      if (mark.dynamic && mark.dimension == static_cast<std::size_t>(place.dimension)) return true;
+    }
+    return false;
+  }
+
   void bind_inputs() {
     used_.resize(call_.leaves.size());
-    lines_.resize(call_.leaves.size());
+    origins_.resize(call_.leaves.size());
     const auto placeholders = captured_.module->graph().placeholders();
     for (std::size_t i = 0; i < captured_.inputs.size(); ++i) {
       const capture::GraphInput& input = captured_.inputs[i];
@@ -127,7 +145,7 @@ class CallCapture {
       const InputBinding& binding = result_.inputs.back();
       if (binding.kind == InputBinding::Kind::Captured) continue;
       used_[binding.index] = true;
-      if (lines_[binding.index].empty()) lines_[binding.index] = line_of_use(*placeholders[i]);
+      if (!origins_[binding.index]) origins_[binding.index] = origin_of_use(*placeholders[i]);
     }
   }
 
@@ -165,7 +183,7 @@ class CallCapture {
       const Leaf& leaf = call_.leaves[i];
       if (leaf.kind == LeafKind::Tensor) {
         TensorGuard guard(*leaf.tensor, call_.sources[i], result_.shape[i].varies, is_used(i));
-        guard.set_line(lines_[i]);
+        guard.set_origin(origins_[i]);
         result_.guards.add_tensor(std::move(guard));
       } else if (leaf.kind == LeafKind::SymInt && result_.shape[i].symbolic_int) {
         result_.guards.add_symbol(call_.sources[i]);
@@ -173,11 +191,10 @@ class CallCapture {
         result_.guards.add_value(leaf, call_.sources[i]);
       }
     }
-    std::erase_if(symbols_,
-                  [this](const SymbolPlace& symbol) { return symbol.dimension >= 0 && !is_used(symbol.leaf); });
+    for (SymbolPlace& place : places_) place.is_used = place.dimension < 0 || is_used(place.leaf);
     result_.guards.set_state(GlobalState::current());
     result_.guards.set_modules(ModuleGuard(call_.module));
-    result_.guards.set_symbols(SymbolGuards(symbols_, *shapes_));
+    result_.guards.set_symbols(SymbolGuards(places_, shapes_));
     result_.guards.set_watches(std::move(watches));
     result_.guards.set_aliases(call_.leaves);
   }
@@ -187,10 +204,10 @@ class CallCapture {
   capture::ForwardCapture tracer_;
   StandIns stand_ins_;
   std::vector<std::uint32_t> leaf_of_tensor_, leaf_of_int_;  // as the tracer counts them
-  std::vector<SymbolPlace> symbols_;
+  std::vector<SymbolPlace> places_;                          // of the environment's sources
   capture::CapturedGraph captured_;
   std::vector<bool> used_;
-  std::vector<std::string> lines_;  // of the first use of each leaf
+  std::vector<std::shared_ptr<const graph::Origin>> origins_;  // of the first use of each leaf
   Capture result_;
 };
 

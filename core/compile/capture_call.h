@@ -24,8 +24,9 @@ struct CallView {
 // Which sizes and integers of the call are to be symbols.
 std::vector<LeafShape> shape_of(const CallView& call, const Dynamism& dynamism);
 
-// Runs the user's code on fakes of that shape and makes what it did a graph with guards. Throws capture::FakeError or shapes::ShapeError
-// for what no graph can hold, and what the user's code throws. Does not compute; runs in the calling fiber.
+// Runs the user's code on fakes of that shape and makes what it did a graph with guards. Throws capture::FakeError or
+// shapes::ShapeError for what no graph can hold, and what the user's code throws. Does not compute; runs in the calling
+// fiber.
 Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code);
 
 }  // namespace rehearse::compiler

@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include <rehearse/capture/captured_graph.h>
 #include <rehearse/compile/backend.h>
 #include <rehearse/compile/callable.h>
 #include <rehearse/compile/explanation.h>
 #include <rehearse/graph/graph_module.h>
+#include <rehearse/parallel/active_ddp.h>
 
 #include "compile/guard_set.h"
 
@@ -43,9 +45,9 @@ struct Capture {
   std::vector<LeafShape> shape;
   std::vector<std::string> constants;  // of the result
   std::shared_ptr<const void> frame;
-  std::vector<std::string> remarks;
+  std::vector<capture::Remark> remarks;
   std::vector<std::string> kept_by_reference;
-  bool inside_ddp = false;  // the code itself ran the forward of a data-parallel module
+  std::optional<parallel::DdpBuckets> ddp;  // of a data-parallel module whose forward the code itself ran
 };
 
 struct Entry {

@@ -2,52 +2,44 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <rehearse/compile/guard_failure.h>
 #include <rehearse/compile/leaf.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse/shapes/guard_program.h>
 
 namespace rehearse::compiler {
 
-// Where the value of a symbol is found in a call.
+// Where the value of a symbol's source is found in a call.
 struct SymbolPlace {
-  std::string symbol;           // "s0"
-  std::string name;             // "x.size(0)"
   std::uint32_t leaf = 0;       // a tensor, or a symbolic integer
   std::int32_t dimension = -1;  // -1: the integer itself
+  bool is_used = true;          // off: by nothing that was captured, so that its value does not matter
 };
 
-// What a shape environment asks of the symbols of a call: that each lies in its range, that what shares a symbol is
-// equal, and the guards.
+// What a shape environment asks of the sizes and integers of a call.
 class SymbolGuards {
  public:
   SymbolGuards() = default;
-  SymbolGuards(const std::vector<SymbolPlace>& sources, const shapes::ShapeEnv& shapes);
+  // `places`: of each of the environment's sources, in order.
+  SymbolGuards(std::vector<SymbolPlace> places, std::shared_ptr<const shapes::ShapeEnv> shapes);
 
   // The leaves have passed all other guards.
   bool holds(const LeafList& leaves, GuardFailure* failure = nullptr) const;
 
-  std::vector<std::string> texts() const;  // for people
+  // The symbols with their sources and what is asked of them, for people. Slow: looks up lines.
+  std::vector<std::string> texts() const;
 
  private:
-  struct Source {
-    std::uint32_t symbol;
-    std::uint32_t leaf;
-    std::int32_t dimension;
-    std::string name;
-  };
-  struct Symbol {
-    std::string name;
-    shapes::Range range;
-  };
-
-  std::string in_words(const shapes::Condition& condition) const;
-
-  std::vector<Symbol> symbols_;
-  std::vector<Source> sources_;
-  std::vector<shapes::Guard> guards_;
+  std::vector<SymbolPlace> places_;
+  // Of a source that does not matter: a source of the same symbol that does; or its own index: the hint will do.
+  std::vector<std::uint32_t> twins_;
+  std::vector<std::int64_t> hints_;
+  std::shared_ptr<const shapes::ShapeEnv> shapes_;
+  shapes::GuardProgram program_;
 };
 
 }  // namespace rehearse::compiler

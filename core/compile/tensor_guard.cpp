@@ -49,7 +49,9 @@ TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std
 }
 
 bool TensorGuard::fail(GuardFailure* failure, const std::string& field, std::string expected, std::string found) const {
-  if (failure) *failure = {source_ + field, std::move(expected), std::move(found), line_};
+  if (failure) {
+    *failure = {source_ + field, std::move(expected), std::move(found), origin_ ? origin_->source_line() : ""};
+  }
   return false;
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include <rehearse/compile/guard_failure.h>
+#include <rehearse/graph/metadata.h>
 
 namespace rehearse::compiler {
 
@@ -25,7 +27,8 @@ class TensorGuard {
   bool holds(const at::Tensor& tensor, GuardFailure* failure = nullptr) const;
 
   const std::string& source() const noexcept { return source_; }
-  void set_line(std::string line) { line_ = std::move(line); }
+  // Of the first use of the tensor; looked up when a failure is told.
+  void set_origin(std::shared_ptr<const graph::Origin> origin) { origin_ = std::move(origin); }
 
  private:
   struct Dimension {
@@ -44,7 +47,7 @@ class TensorGuard {
   std::int64_t dim_;
   std::vector<Dimension> dimensions_;  // none where sizes are of no interest
   std::string source_;
-  std::string line_;
+  std::shared_ptr<const graph::Origin> origin_;
 };
 
 }  // namespace rehearse::compiler

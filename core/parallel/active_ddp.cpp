@@ -10,6 +10,7 @@ namespace rehearse::parallel {
 namespace {
 
 const exec::FiberLocal<const DdpBuckets*> active_ddp;
+const exec::FiberLocal<DdpRecorder*> ddp_recorder;
 
 }  // namespace
 
@@ -22,12 +23,18 @@ DdpBuckets buckets_of(const DistributedDataParallelOptions& options) {
   return buckets;
 }
 
-ActiveDdp::ActiveDdp(const DdpBuckets& buckets) : before_(std::exchange(active_ddp.get(), &buckets)) {}
+ActiveDdp::ActiveDdp(const DdpBuckets& buckets) : before_(std::exchange(active_ddp.get(), &buckets)) {
+  DdpRecorder* const* recorder = ddp_recorder.find();
+  if (recorder && *recorder && !(*recorder)->seen_) (*recorder)->seen_ = buckets;
+}
 ActiveDdp::~ActiveDdp() { active_ddp.get() = before_; }
 
 const DdpBuckets* ActiveDdp::current() noexcept {
   const DdpBuckets* const* active = active_ddp.find();
   return active ? *active : nullptr;
 }
+
+DdpRecorder::DdpRecorder() : before_(std::exchange(ddp_recorder.get(), this)) {}
+DdpRecorder::~DdpRecorder() { ddp_recorder.get() = before_; }
 
 }  // namespace rehearse::parallel

@@ -5,6 +5,9 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/nn/module.h>
 
+#include <rehearse/capture/errors.h>
+#include <rehearse/capture/fake_mode.h>
+
 #include "parallel/ddp_sink.h"
 #include "parallel/parameter_agreement.h"
 #include "parallel/parameter_names.h"
@@ -51,6 +54,11 @@ void ReducerSession::Impl::set_up_reducer() {
 }
 
 void ReducerSession::Impl::before_forward() {
+  if (capture::FakeMode::current()) {
+    throw capture::NotCapturable("the forward of a DistributedDataParallel was called in code that is compiled",
+                                 "Compile the DistributedDataParallel itself: rehearse::compile(ddp).",
+                                 exec::CallSite::capture());
+  }
   const bool trains = at::GradMode::is_enabled();
   if (trains && reduces_) {
     logger_->set_runtime_stats_and_log();

@@ -80,9 +80,9 @@ TEST(RecompileScalars, StrArg) {
 TEST(RecompileScalars, NoneVsTensor) {
   const auto maybe = [](const at::Tensor& x, const std::optional<at::Tensor>& y) { return y ? x + *y : x * 2; };
   auto compiled = compile(maybe);
-  EXPECT_THAT(compiles(compiled, maybe,
-                       with_each<std::optional<at::Tensor>>({std::nullopt, at::ones({4, 8}), std::nullopt})),
-              ElementsAre(1, 1, 0));
+  EXPECT_THAT(
+      compiles(compiled, maybe, with_each<std::optional<at::Tensor>>({std::nullopt, at::ones({4, 8}), std::nullopt})),
+      ElementsAre(1, 1, 0));
 }
 TEST(RecompileScalars, ListSameTensorAlias) {
   const auto sum = [](const std::vector<at::Tensor>& xs) { return xs[0] + xs[1]; };
@@ -101,8 +101,8 @@ TEST(RecompileScalars, DictKeys) {
   };
   auto compiled = compile(sum);
   const at::Tensor x = at::ones({4});
-  const std::vector<std::tuple<Named>> calls = {{Named{{"a", x}}}, {Named{{"a", x}, {"b", at::ones({4})}}},
-                                                {Named{{"a", x}}}};
+  const std::vector<std::tuple<Named>> calls = {
+      {Named{{"a", x}}}, {Named{{"a", x}, {"b", at::ones({4})}}}, {Named{{"a", x}}}};
   EXPECT_THAT(compiles(compiled, sum, calls), ElementsAre(1, 1, 0));
 }
 
@@ -110,7 +110,9 @@ TEST(RecompileScalars, DictKeys) {
 TEST(RecompileScalars, UntouchedTensorsAreNotGuardedBySize) {
   const auto pick = [](const std::vector<at::Tensor>& xs) { return xs[1].sum(); };
   auto compiled = compile(pick);
-  const auto list = [](std::int64_t a, std::int64_t b) { return std::tuple(std::vector{at::ones({a}), at::ones({b})}); };
+  const auto list = [](std::int64_t a, std::int64_t b) {
+    return std::tuple(std::vector{at::ones({a}), at::ones({b})});
+  };
   const std::vector<std::tuple<std::vector<at::Tensor>>> calls = {list(3, 4), list(5, 4), list(5, 6), list(7, 8)};
   EXPECT_THAT(compiles(compiled, pick, calls), ElementsAre(1, 0, 1, 0));
 }

@@ -69,18 +69,16 @@ TEST(Recompile, LimitOfEight) {
 }
 
 TEST(Recompile, DtypeChange) {
-  EXPECT_THAT(compiles_of_doubled({{at::ones({4, 8})},
-                                   {at::ones({4, 8}, at::kDouble)},
-                                   {at::ones({4, 8})},
-                                   {at::ones({4, 8}, at::kBFloat16)}}),
-              ElementsAre(1, 1, 0, 1));
+  EXPECT_THAT(
+      compiles_of_doubled(
+          {{at::ones({4, 8})}, {at::ones({4, 8}, at::kDouble)}, {at::ones({4, 8})}, {at::ones({4, 8}, at::kBFloat16)}}),
+      ElementsAre(1, 1, 0, 1));
 }
 TEST(Recompile, DtypeThenBatch) {
-  EXPECT_THAT(compiles_of_doubled({{at::ones({4, 8})},
-                                   {at::ones({5, 8}, at::kDouble)},
-                                   {at::ones({6, 8})},
-                                   {at::ones({7, 8}, at::kDouble)}}),
-              ElementsAre(1, 1, 1, 0));
+  EXPECT_THAT(
+      compiles_of_doubled(
+          {{at::ones({4, 8})}, {at::ones({5, 8}, at::kDouble)}, {at::ones({6, 8})}, {at::ones({7, 8}, at::kDouble)}}),
+      ElementsAre(1, 1, 1, 0));
 }
 TEST(Recompile, StrideTransposeSquare) {
   EXPECT_THAT(compiles_of_doubled({{at::ones({4, 4})}, {at::ones({4, 4}).t()}, {at::ones({4, 4})}}),

@@ -18,6 +18,7 @@
 #include <rehearse/compile/compile_options.h>
 #include <rehearse/compile/typed_call.h>
 #include <rehearse/parallel/active_ddp.h>
+#include <rehearse/parallel/module_traits.h>
 
 namespace rehearse {
 namespace compiler {
@@ -37,14 +38,22 @@ concept DataParallelModule = requires(const T& value) {
   { value.bucket_options() } -> std::convertible_to<const parallel::DdpBuckets&>;
 };
 
-template <ModuleHandle Net>
-std::shared_ptr<torch::nn::Module> module_of(const Net& net) {
-  if constexpr (requires { net.ptr(); }) {
-    return net.ptr();
-  } else {
-    return net;
-  }
+template <class Net>
+std::shared_ptr<torch::nn::Module> pointer_to(const Net& net) {
+  return parallel::ModuleTraits<Net>::pointer(net);
 }
+
+// A module's forward() as a function object.
+template <class Module>
+struct Forward {
+  std::shared_ptr<Module> module;
+
+  template <class... Args>
+    requires requires(Module& each, Args&&... args) { each.forward(std::forward<Args>(args)...); }
+  decltype(auto) operator()(Args&&... args) const {
+    return module->forward(std::forward<Args>(args)...);
+  }
+};
 
 }  // namespace compiler
 
@@ -78,7 +87,8 @@ template <class Ddp>
 class CompiledDataParallel {
  public:
   CompiledDataParallel(Ddp& ddp, CompileOptions options)
-      : ddp_(&ddp), callable_(std::make_shared<compiler::Callable>(std::move(options), share(ddp))) {}
+      : ddp_(&ddp),
+        callable_(std::make_shared<compiler::Callable>(std::move(options), compiler::pointer_to(ddp.net()))) {}
 
   template <class... Args>
   auto operator()(Args&&... args) {
@@ -96,8 +106,6 @@ class CompiledDataParallel {
   compiler::CompileStats stats() const { return callable_->stats(); }
 
  private:
-  static std::shared_ptr<torch::nn::Module> share(Ddp& ddp) { return compiler::module_of(ddp.net()); }
-
   Ddp* ddp_;
   std::shared_ptr<compiler::Callable> callable_;
 };
@@ -119,16 +127,14 @@ class CompiledDataParallel {
 // is not seen either.
 //
 // Inside of another capture the code runs as it is and becomes part of that graph. Blocks while another fiber of the
-// rank compiles the same function. Errors: those of the capture (capture::FakeError, shapes::ShapeError) with fullgraph,
-// compiler::CompileError, and what the code and the graph's operators throw.
+// rank compiles the same function. Errors: those of the capture (capture::FakeError, shapes::ShapeError) with
+// fullgraph, compiler::CompileError, and what the code and the graph's operators throw.
 template <compiler::ModuleHandle Net>
 auto compile(Net net, CompileOptions options = {}) {
-  auto module = compiler::module_of(net);
+  using Traits = parallel::ModuleTraits<Net>;
+  const std::shared_ptr<typename Traits::Module> module = Traits::pointer(net);
   if (options.name.empty()) options.name = "forward";
-  auto forward = [net]<class... Args>(Args&&... args) -> decltype(auto)
-    requires requires { net->forward(std::forward<Args>(args)...); }
-  { return net->forward(std::forward<Args>(args)...); };
-  return Compiled<decltype(forward)>(std::move(forward), std::move(options), std::move(module));
+  return Compiled(compiler::Forward<typename Traits::Module>{module}, std::move(options), module);
 }
 
 template <compiler::DataParallelModule Ddp>

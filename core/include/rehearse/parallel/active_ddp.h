@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,23 @@ class ActiveDdp {
 
  private:
   const DdpBuckets* before_;
+};
+
+// Remembers the first data-parallel forward that the calling fiber begins while it lives: that of code which is
+// captured and wraps its module itself. Recorders nest; each sees its own.
+class DdpRecorder {
+ public:
+  DdpRecorder();
+  ~DdpRecorder();
+  DdpRecorder(const DdpRecorder&) = delete;
+  DdpRecorder& operator=(const DdpRecorder&) = delete;
+
+  const std::optional<DdpBuckets>& seen() const noexcept { return seen_; }
+
+ private:
+  friend class ActiveDdp;
+  std::optional<DdpBuckets> seen_;
+  DdpRecorder* before_;
 };
 
 }  // namespace rehearse::parallel

@@ -12,22 +12,12 @@
 
 #include <rehearse/parallel/active_ddp.h>
 #include <rehearse/parallel/cast_inputs.h>
+#include <rehearse/parallel/module_traits.h>
 #include <rehearse/parallel/output_tensors.h>
 #include <rehearse/parallel/reducer_session.h>
 
 namespace rehearse {
 namespace parallel {
-
-template <class Net>
-struct ModuleTraits {
-  using Module = typename Net::ContainedType;
-  static const std::shared_ptr<Module>& pointer(const Net& net) { return net.ptr(); }
-};
-template <class M>
-struct ModuleTraits<std::shared_ptr<M>> {
-  using Module = M;
-  static const std::shared_ptr<M>& pointer(const std::shared_ptr<M>& net) { return net; }
-};
 
 // See DistributedDataParallel::no_sync(). Guards may be nested; the inner ones end first.
 class NoSyncGuard {

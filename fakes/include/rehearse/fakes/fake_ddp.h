@@ -10,7 +10,8 @@
 #include <torch/nn/module.h>
 
 #include <rehearse/parallel/active_ddp.h>
-#include <rehearse/parallel/distributed_data_parallel.h>
+#include <rehearse/parallel/ddp_options.h>
+#include <rehearse/parallel/module_traits.h>
 
 namespace rehearse::fakes {
 

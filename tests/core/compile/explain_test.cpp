@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <chrono>
+
+#include <gmock/gmock.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+
+#include <rehearse/capture/errors.h>
+#include <rehearse/compile/errors.h>
+#include <rehearse/compile/mark_dynamic.h>
+
+#include "recompile_counts.h"
+
+namespace rehearse::compiler {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using Calls = std::vector<std::tuple<at::Tensor>>;
+
+at::Tensor twice(const at::Tensor& x) { return x * 2; }
+
+// Guards that failed, with what was expected and found and the user's line.
+TEST(Explain, TellsWhyACallWasNotServed) {
+  auto compiled = compile(twice, {.backend = "eager", .name = "twice", .argument_names = {"x"}});
+  compiled(at::ones({4, 8}));
+  compiled(at::ones({5, 8}));
+  compiled(at::ones({1, 8}));
+  const Explanation told = compiled.explain();
+  ASSERT_EQ(told.recompiles.size(), 2U);
+  EXPECT_EQ(told.recompiles[0].call, 2);
+  ASSERT_EQ(told.recompiles[0].failures.size(), 1U);
+  EXPECT_EQ(told.recompiles[0].failures[0].source, "x.size(0)");
+  EXPECT_EQ(told.recompiles[0].failures[0].expected, "4");
+  EXPECT_EQ(told.recompiles[0].failures[0].found, "5");
+  EXPECT_THAT(told.recompiles[0].failures[0].line, HasSubstr("explain_test.cpp:"));
+  ASSERT_EQ(told.recompiles[1].failures.size(), 2U);
+  EXPECT_THAT(text_of(told.recompiles[1].failures[0]), HasSubstr("x.size(0)"));
+  EXPECT_THAT(told.text(), HasSubstr("twice: 3 calls, 0 served by the cache, 3 compilations, 3 graphs"));
+  EXPECT_THAT(told.text(), HasSubstr("s0 is x.size(0)"));
+}
+
+// What cannot be captured runs as it is after one warning, or is an error with the line.
+TEST(Explain, RefusedCodeRunsAsItIs) {
+  const auto reads = [](const at::Tensor& x) { return x.sum().item<double>() > 0 ? x * 2 : x; };
+  auto compiled = compile(reads, {.backend = "eager"});
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 2.0)));
+  EXPECT_EQ(compiled.stats().eager_calls, 3);
+  EXPECT_EQ(compiled.stats().compiles, 0);
+  EXPECT_THAT(compiled.explain().refusal, HasSubstr("explain_test.cpp:"));
+
+  auto strict = compile(reads, {.backend = "eager", .fullgraph = true});
+  EXPECT_THROW(strict(at::ones({2})), capture::DataDependentRead);
+}
+
+// The user's own exceptions leave as they are, and nothing is cached.
+TEST(Explain, TheUsersExceptionsLeaveAsTheyAre) {
+  auto compiled = compile([](const at::Tensor& x) -> at::Tensor {
+    if (x.dim() > 1) throw std::domain_error("too many dimensions");
+    return x * 2;
+  });
+  EXPECT_THROW(compiled(at::ones({2, 2})), std::domain_error);
+  EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 2.0)));
+  EXPECT_EQ(compiled.stats().compiles, 1);
+}
+
+// PyTorch: mark_first_only, mark_static, mark_dynamic_4_1_0, mark_dynamic_violated.
+TEST(MarkDynamic, MarksDecideForTheirDimension) {
+  const auto marked = [](std::int64_t n, bool dynamic) {
+    at::Tensor x = at::ones({n, 8});
+    dynamic ? mark_dynamic(x, 0) : mark_static(x, -2);
+    return std::tuple(x);
+  };
+  auto first = compile(twice);
+  EXPECT_THAT(compiles(first, twice, Calls{marked(4, true), {at::ones({5, 8})}, {at::ones({6, 8})}}),
+              ElementsAre(1, 0, 0));
+  auto fixed = compile(twice);
+  EXPECT_THAT(compiles(fixed, twice, Calls{marked(4, false), marked(5, false), marked(6, false)}),
+              ElementsAre(1, 1, 1));
+  auto small = compile(twice);
+  EXPECT_THAT(compiles(small, twice, Calls{marked(4, true), marked(2, true), {at::ones({1, 8})}, {at::ones({0, 8})}}),
+              ElementsAre(1, 0, 1, 1));
+  auto violated = compile([](const at::Tensor& x) { return x.size(0) == 4 ? x * 2 : x; });
+  EXPECT_THROW(violated(std::get<0>(marked(4, true))), CompileError);
+  EXPECT_THROW(mark_dynamic(at::ones({2}), 1), std::out_of_range);
+}
+
+// Parameters: in-place changes of data are seen by the graph, changes of kind by the guards.
+TEST(Parameters, ChangesOfKindAreGuarded) {
+  torch::nn::Linear net(8, 3);
+  const auto eager = [&](const at::Tensor& x) { return net->forward(x); };
+  auto compiled = compile(net);
+  const Calls call = {{at::ones({4, 8})}};
+  EXPECT_THAT(compiles(compiled, eager, call), ElementsAre(1));
+  {
+    const at::NoGradGuard no_grad;
+    net->weight.add_(1);
+  }
+  EXPECT_THAT(compiles(compiled, eager, call), ElementsAre(0));
+  net->weight.requires_grad_(false);
+  EXPECT_THAT(compiles(compiled, eager, call), ElementsAre(1));
+  net->weight.requires_grad_(true);
+  EXPECT_THAT(compiles(compiled, eager, call), ElementsAre(0));
+  net->weight.set_data(at::ones({5, 8}));
+  net->bias.set_data(at::ones({5}));
+  EXPECT_THAT(compiles(compiled, eager, call), ElementsAre(1));
+  net->to(at::kDouble);
+  const Calls doubles = {{at::ones({4, 8}, at::kDouble)}};
+  EXPECT_THAT(compiles(compiled, eager, doubles), ElementsAre(1));
+  net->eval();
+  EXPECT_THAT(compiles(compiled, eager, doubles), ElementsAre(1));
+}
+
+// Within another function's capture a compiled function is part of that one's graph.
+TEST(Nested, CompiledFunctionsBecomePartOfTheOuterGraph) {
+  auto inner = compile(twice, {.backend = "eager"});
+  auto outer = compile([&](const at::Tensor& x) { return inner(x) + 1; }, {.backend = "eager"});
+  EXPECT_TRUE(outer(at::ones({2})).equal(at::full({2}, 3.0)));
+  EXPECT_EQ(inner.stats().calls, 0);
+  EXPECT_EQ(outer.stats().compiles, 1);
+}
+
+// All kinds of results: nested, with integers and symbols, undefined tensors, nothing.
+TEST(Results, AnyTreeOfValuesComesBack) {
+  using Result = std::tuple<at::Tensor, std::vector<at::Tensor>, std::optional<at::Tensor>, c10::SymInt, std::string>;
+  auto compiled =
+      compile([](const at::Tensor& x) { return Result(x + 1, {x * 2, x}, at::Tensor(), x.sym_size(0) * 2, "done"); },
+              {.backend = "eager", .dynamic = true});
+  for (const std::int64_t n : {4, 5, 6}) {
+    const at::Tensor x = at::ones({n});
+    const auto [plus, list, none, size, text] = compiled(x);
+    EXPECT_TRUE(plus.equal(x + 1));
+    EXPECT_TRUE(list[0].equal(x * 2));
+    EXPECT_TRUE(list[1].is_same(x));
+    EXPECT_FALSE(none->defined());
+    EXPECT_EQ(size, 2 * n);
+    EXPECT_EQ(text, "done");
+  }
+  EXPECT_EQ(compiled.stats().compiles, 1);
+
+  auto in_place = compile([](at::Tensor x) { x.add_(1); }, {.backend = "eager"});
+  const at::Tensor x = at::zeros({3});
+  in_place(x);
+  in_place(x);
+  EXPECT_TRUE(x.equal(at::full({3}, 2.0)));
+}
+
+}  // namespace
+}  // namespace rehearse::compiler

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Code that reads what no guard sees.
+#include <stdexcept>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <torch/nn/module.h>
+
+#include <rehearse/compile/errors.h>
+#include <rehearse/compile/watch.h>
+
+#include "recompile_counts.h"
+
+namespace rehearse::compiler {
+namespace {
+
+using ::testing::HasSubstr;
+
+template <class Body>
+std::string stale_capture_of(Body&& body) {
+  try {
+    body();
+  } catch (const StaleCapture& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+struct ScaledImpl : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) { return scale == 1 ? x * 2 : x + 3; }
+  int scale = 1;
+};
+TORCH_MODULE(Scaled);
+
+const at::Tensor kInput = at::arange(6).view({2, 3});
+
+// A member that changes before the first hit is found there; the message names both nodes and the cure.
+TEST(Verify, FirstHitFindsAChangedMember) {
+  Scaled net;
+  auto compiled = compile(net, {.backend = "eager"});
+  EXPECT_TRUE(compiled(kInput).equal(kInput * 2));
+  net->scale = 2;
+  const std::string told = stale_capture_of([&] { compiled(kInput); });
+  EXPECT_THAT(told, HasSubstr("it was torch.ops.aten.mul.Tensor"));
+  EXPECT_THAT(told, HasSubstr("and is torch.ops.aten.add.Tensor"));
+  EXPECT_THAT(told, HasSubstr("rehearse::watch()"));
+  EXPECT_EQ(compiled.stats().compiles, 1);
+}
+
+// Beside the first hit alone: what changes later is not seen, and Never sees nothing at all.
+TEST(Verify, FirstHitLooksOnce) {
+  Scaled net;
+  auto compiled = compile(net, {.backend = "eager"});
+  compiled(kInput);
+  compiled(kInput);
+  net->scale = 2;
+  EXPECT_TRUE(compiled(kInput).equal(kInput * 2));
+  EXPECT_EQ(compiled.stats().verifications, 1);
+
+  auto never = compile(net, {.backend = "eager", .verify = Verify::Never});
+  EXPECT_TRUE(never(kInput).equal(kInput + 3));
+  net->scale = 1;
+  EXPECT_TRUE(never(kInput).equal(kInput + 3));
+  EXPECT_EQ(never.stats().verifications, 0);
+}
+
+// Always is right in every call: another graph is compiled, one that was there before is used again.
+TEST(Verify, AlwaysFollowsTheMember) {
+  Scaled net;
+  auto compiled = compile(net, {.backend = "eager", .verify = Verify::Always});
+  for (const int scale : {1, 2, 1, 2, 2}) {
+    net->scale = scale;
+    EXPECT_TRUE(compiled(kInput).equal(net->forward(kInput)));
+  }
+  EXPECT_EQ(compiled.stats().compiles, 2);
+}
+
+int global_scale = 1;
+
+struct TensorMemberImpl : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) { return x + offset; }
+  at::Tensor offset = at::ones({3});
+};
+TORCH_MODULE(TensorMember);
+
+// Captures by reference, globals, replaced tensors and returned values are all found.
+TEST(Verify, FirstHitFindsHiddenStateOfAnyKind) {
+  int captured = 1;
+  auto by_reference = compile([&](const at::Tensor& x) { return x * captured; }, {.backend = "eager"});
+  auto global = compile([](const at::Tensor& x) { return x * global_scale; }, {.backend = "eager"});
+  auto counted = compile([&](const at::Tensor& x) { return std::tuple(x * 2, captured); }, {.backend = "eager"});
+  TensorMember net;
+  auto replaced = compile(net, {.backend = "eager"});
+  by_reference(kInput), global(kInput), counted(kInput), replaced(kInput);
+  captured = 2, global_scale = 2, net->offset = at::zeros({3});
+  EXPECT_THAT(stale_capture_of([&] { by_reference(kInput); }), HasSubstr("mul"));
+  EXPECT_THAT(stale_capture_of([&] { global(kInput); }), HasSubstr("mul"));
+  EXPECT_THAT(stale_capture_of([&] { counted(kInput); }), HasSubstr("what it returns beside tensors"));
+  EXPECT_THAT(stale_capture_of([&] { replaced(kInput); }), HasSubstr("another one now"));
+  EXPECT_THAT(replaced.explain().text(), HasSubstr("kept by reference"));
+  global_scale = 1;
+}
+
+// watch() makes a guard of it: another value compiles anew, an earlier one finds its entry.
+TEST(Watch, AnotherValueCompilesAnew) {
+  double scale = 2;
+  const auto scaled = [&](const at::Tensor& x) { return x * watch(scale); };
+  auto compiled = compile(scaled, {.backend = "eager"});
+  const std::vector<std::tuple<at::Tensor>> call = {{kInput}};
+  EXPECT_EQ(compiles(compiled, scaled, call), std::vector{1});
+  scale = 3;
+  EXPECT_EQ(compiles(compiled, scaled, call), std::vector{1});
+  scale = 2;
+  EXPECT_EQ(compiles(compiled, scaled, call), std::vector{0});
+  const GuardFailure& failure = compiled.explain().recompiles.at(0).failures.at(0);
+  EXPECT_EQ(failure.expected, "2");
+  EXPECT_EQ(failure.found, "3");
+  EXPECT_THAT(failure.line, HasSubstr("verify_test.cpp"));
+}
+
+// A tensor counts by identity.
+TEST(Watch, TensorsCountByIdentity) {
+  at::Tensor offset = at::ones({3});
+  const auto shifted = [&](const at::Tensor& x) { return x + watch(offset); };
+  auto compiled = compile(shifted, {.backend = "eager"});
+  const std::vector<std::tuple<at::Tensor>> call = {{kInput}};
+  EXPECT_EQ(compiles(compiled, shifted, call), std::vector{1});
+  offset.add_(1);
+  EXPECT_EQ(compiles(compiled, shifted, call), std::vector{0});
+  offset = at::zeros({3});
+  EXPECT_EQ(compiles(compiled, shifted, call), std::vector{1});
+}
+
+// A variable of the function itself is gone in the next call.
+TEST(Watch, OwnVariablesAreRefused) {
+  auto compiled = compile([](const at::Tensor& x) {
+    const int own = 2;
+    return x * watch(own);
+  });
+  EXPECT_THROW(compiled(kInput), CompileError);
+  EXPECT_EQ(compiled.stats().compiles, 0);
+}
+
+}  // namespace
+}  // namespace rehearse::compiler
