@@ -4,94 +4,88 @@
 #include <complex>
 #include <utility>
 
-#include <ATen/core/function_schema.h>
+#include <ATen/core/jit_type.h>
 
-#include <rehearse/graph/errors.h>
-#include <rehearse/graph/operators.h>
+#include <rehearse/capture/errors.h>
 
 namespace rehearse::capture {
-namespace {
 
 using graph::Argument;
 
-class Converter {
- public:
-  Converter(const c10::OperatorHandle& op, const std::function<Argument(const at::Tensor&)>& tensor_of,
-            ExpressionNodes& expressions)
-      : op_(op), tensor_of_(tensor_of), expressions_(expressions) {}
+namespace {
 
-  Argument convert(const c10::IValue& value, const c10::Argument& formal) {
-    // The schema's own words: dtypes, layouts and memory formats are ints elsewhere.
-    const c10::Type* type = formal.real_type().get();
-    if (const auto* optional = type->castRaw<c10::OptionalType>()) type = optional->getElementType().get();
-    if (value.isInt()) {
-      if (type->kind() == c10::TypeKind::ScalarTypeType) return value.toScalarType();
-      if (type->kind() == c10::TypeKind::LayoutType) return value.toLayout();
-      if (type->kind() == c10::TypeKind::MemoryFormatType) return value.toMemoryFormat();
-    }
-    return convert_value(value, formal);
+Argument integer(const c10::IValue& value, const c10::Type& type, const ArgumentContext& context) {
+  switch (type.kind()) {
+    case c10::TypeKind::ScalarTypeType:
+      return value.toScalarType();
+    case c10::TypeKind::LayoutType:
+      return value.toLayout();
+    case c10::TypeKind::MemoryFormatType:
+      return value.toMemoryFormat();
+    default:
+      return value.isSymInt() ? context.expressions.of(value.toSymInt()) : Argument(value.toInt());
   }
+}
 
- private:
-  Argument convert_value(const c10::IValue& value, const c10::Argument& formal) {
-    if (value.isNone()) return {};
-    if (value.isTensor()) return value.toTensor().defined() ? tensor_of_(value.toTensor()) : Argument();
-    if (value.isInt()) return value.toInt();
-    if (value.isSymInt()) return expressions_.of(value.toSymInt());
-    if (value.isDouble()) return value.toDouble();
-    if (value.isBool()) return value.toBool();
-    if (value.isString()) return value.toStringRef();
-    if (value.isDevice()) return value.toDevice();
-    if (value.isComplexDouble()) {
-      const c10::complex<double> number = value.toComplexDouble();
-      return std::complex<double>(number.real(), number.imag());
-    }
-    if (value.isList()) {
-      graph::List items;
-      for (const c10::IValue& item : value.toListRef()) items.push_back(convert_value(item, formal));
-      return items;
-    }
-    throw graph::GraphError(
-        "", c10::toString(op_.operator_name()) + ", argument '" + formal.name() + "'",
-        "is a " + value.tagKind() + ", which a graph cannot hold; pass " +
-            (value.isGenerator() ? "none: random numbers come from the rank's own generator" : "it another way"));
+Argument list(const c10::IValue& value, const c10::Type& type, const ArgumentContext& context) {
+  const auto* list_type = type.castRaw<c10::ListType>();
+  graph::List items;
+  for (const c10::IValue& item : value.toListRef()) {
+    items.push_back(to_argument(item, list_type ? *list_type->getElementType() : type, context));
   }
+  return items;
+}
 
-  const c10::OperatorHandle& op_;
-  const std::function<Argument(const at::Tensor&)>& tensor_of_;
-  ExpressionNodes& expressions_;
-};
-
-bool is_default(const c10::IValue& value, const c10::Argument& formal) {
-  if (!formal.default_value()) return false;
-  const c10::IValue& given = *formal.default_value();
-  if (value.isNone() || given.isNone()) return value.isNone() && given.isNone();
-  if (value.isTensor() || given.isTensor() || value.isSymInt()) return false;
-  if (value.isDouble() && given.isInt()) return value.toDouble() == static_cast<double>(given.toInt());
-  if (value.isInt() && given.isInt()) return value.toInt() == given.toInt();
-  return value.tagKind() == given.tagKind() && !value.isList() && value == given;
+Argument symbolic_float(const c10::IValue& value, const ArgumentContext& context) {
+  const c10::SymFloat number = value.toSymFloat();
+  if (!number.is_symbolic()) return number.as_float_unchecked();
+  throw NotCapturable("a floating-point number depends on a symbolic size",
+                      "Compute it with operators on tensors, or of the size as a number.", context.site);
 }
 
 }  // namespace
 
-CallArguments call_arguments(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
-                             const std::function<Argument(const at::Tensor&)>& tensor_of,
-                             ExpressionNodes& expressions) {
-  const auto& formals = op.schema().arguments();
-  std::size_t positional = 0;  // up to here arguments must be there
-  for (std::size_t i = 0; i < formals.size(); ++i) {
-    if (!formals[i].kwarg_only() && !is_default(arguments[i], formals[i])) positional = i + 1;
+Argument to_argument(const c10::IValue& value, const c10::Type& type, const ArgumentContext& context) {
+  if (const auto* optional = type.castRaw<c10::OptionalType>()) {
+    return to_argument(value, *optional->getElementType(), context);
   }
-  Converter converter(op, tensor_of, expressions);
+  if (value.isNone()) return {};
+  if (value.isTensor()) return value.toTensor().defined() ? context.tensor_of(value.toTensor()) : Argument();
+  if (value.isInt() || value.isSymInt()) return integer(value, type, context);
+  if (value.isDouble()) return value.toDouble();
+  if (value.isSymFloat()) return symbolic_float(value, context);
+  if (value.isBool()) return value.toBool();
+  if (value.isSymBool()) return value.toSymBool().guard_bool(__FILE__, __LINE__);
+  if (value.isComplexDouble()) {
+    const c10::complex<double> number = value.toComplexDouble();
+    return std::complex<double>(number.real(), number.imag());
+  }
+  if (value.isString()) return value.toStringRef();
+  if (value.isDevice()) return value.toDevice();
+  if (value.isList()) return list(value, type, context);
+  throw NotCapturable("an operator was given a " + value.tagKind() + ", which no graph can hold",
+                      value.isGenerator() ? "Draw from the default generator, which is each rank's own."
+                                          : "Put the call into a rehearse::eager_region().",
+                      context.site);
+}
+
+CallArguments to_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> values,
+                           const ArgumentContext& context) {
   CallArguments call;
-  for (std::size_t i = 0; i < formals.size(); ++i) {
-    if (formals[i].kwarg_only()) {
-      if (is_default(arguments[i], formals[i])) continue;
-      call.kwargs.emplace_back(formals[i].name(), converter.convert(arguments[i], formals[i]));
-    } else if (i < positional) {
-      call.args.push_back(converter.convert(arguments[i], formals[i]));
+  std::size_t needed = 0;  // positional arguments up to the last one that is no default
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const c10::Argument& formal = schema.arguments()[i];
+    Argument argument = to_argument(values[i], *formal.real_type(), context);
+    const bool is_default =
+        formal.default_value() && argument == to_argument(*formal.default_value(), *formal.real_type(), context);
+    if (!formal.kwarg_only()) {
+      call.args.push_back(std::move(argument));
+      if (!is_default) needed = call.args.size();
+    } else if (!is_default) {
+      call.kwargs.emplace_back(formal.name(), std::move(argument));
     }
   }
+  call.args.resize(needed);
   return call;
 }
 

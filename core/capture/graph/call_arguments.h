@@ -3,14 +3,25 @@
 
 #include <functional>
 
-#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 
+#include <rehearse/exec/call_site.h>
 #include <rehearse/graph/argument.h>
 
 #include "capture/graph/expression_nodes.h"
 
 namespace rehearse::capture {
+
+// What turns the values of a call into arguments of a node.
+struct ArgumentContext {
+  std::function<graph::Argument(const at::Tensor&)> tensor_of;  // for a defined tensor
+  ExpressionNodes& expressions;                                 // symbolic integers become its nodes
+  const exec::CallSite& site;                                   // of the call, for errors
+};
+
+// Throws NotCapturable for what no graph can hold: generators, streams, process groups, symbolic floats.
+graph::Argument to_argument(const c10::IValue& value, const c10::Type& type, const ArgumentContext& context);
 
 // The arguments of a node that calls an operator.
 struct CallArguments {
@@ -18,12 +29,9 @@ struct CallArguments {
   graph::Dict kwargs;
 };
 
-// `arguments` of a call as a node has them: by position, those that the schema takes by name only by name; what is the
-// schema's default is left out, by position from the end on. `tensor_of`: the argument for a defined tensor. Symbolic
-// integers become nodes. Throws GraphError, naming operator and argument, for what a graph cannot hold: generators,
-// streams, symbolic floats.
-CallArguments call_arguments(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
-                             const std::function<graph::Argument(const at::Tensor&)>& tensor_of,
-                             ExpressionNodes& expressions);
+// Of a whole call: by position, those that the schema takes by name only by name. What is the schema's default is left
+// out, by position from the end on.
+CallArguments to_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> values,
+                           const ArgumentContext& context);
 
 }  // namespace rehearse::capture

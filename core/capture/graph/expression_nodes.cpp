@@ -9,19 +9,58 @@
 namespace rehearse::capture {
 
 using graph::Argument;
+using shapes::Atom;
 using shapes::AtomKind;
 using shapes::Condition;
 using shapes::Expr;
 using shapes::ExprParts;
 
+namespace {
+
+std::string function_of(AtomKind kind) {
+  switch (kind) {
+    case AtomKind::FloorDiv:
+      return "_operator.floordiv";
+    case AtomKind::Mod:
+      return "_operator.mod";
+    case AtomKind::Min:
+      return "torch.sym_min";
+    default:
+      return "torch.sym_max";
+  }
+}
+
+Expr combine(AtomKind kind, const Expr& left, const Expr& right) {
+  switch (kind) {
+    case AtomKind::FloorDiv:
+      return shapes::floordiv(left, right);
+    case AtomKind::Mod:
+      return shapes::mod(left, right);
+    case AtomKind::Min:
+      return shapes::min(left, right);
+    default:
+      return shapes::max(left, right);
+  }
+}
+
+}  // namespace
+
 graph::SymScalarMeta meta_of(const Expr& expr) { return {.expression = {expr.text()}}; }
 
-Argument ExpressionNodes::of(const c10::SymInt& value) { return of(shapes::expr_of(value)); }
+void ExpressionNodes::bind_symbol(const std::string& symbol, graph::Node& node) {
+  const Expr expr = Expr::symbol(symbol);
+  node.meta().set_value(meta_of(expr));
+  bind(expr, node);
+}
+
+Argument ExpressionNodes::of(const c10::SymInt& value) {
+  if (const auto number = value.maybe_as_int()) return *number;
+  return of(shapes::expr_of(value));
+}
 
 Argument ExpressionNodes::of(const Expr& expr) {
   if (expr.is_number()) return expr.number();
-  const auto known = nodes_.find(expr);
-  if (known != nodes_.end()) return *known->second;
+  if (const auto known = nodes_.find(expr); known != nodes_.end()) return *known->second;
   const auto maker = makers_.find(expr);
   const Argument made = maker != makers_.end() ? Argument(maker->second()) : sum_of(expr);
   if (graph::Node* node = made.node()) nodes_.emplace(expr, node);
@@ -29,77 +68,82 @@ Argument ExpressionNodes::of(const Expr& expr) {
 }
 
 Argument ExpressionNodes::sum_of(const Expr& expr) {
-  if (const shapes::Atom* atom = ExprParts::atom(expr)) return atom_of(*atom);
+  if (const Atom* atom = ExprParts::atom(expr)) return atom_of(*atom, expr);
   const shapes::Terms terms = ExprParts::terms(expr);
   if (terms.size() == 1) return product_of(terms[0]);
-  Argument sum = of(ExprParts::make(terms[0]));
   Expr so_far = ExprParts::make(terms[0]);
+  Argument sum = of(so_far);
   for (std::size_t i = 1; i < terms.size(); ++i) {
     const Expr term = ExprParts::make(terms[i]);
     so_far = so_far + term;
-    sum = call("_operator.add", {sum, of(term)}, meta_of(so_far));
+    sum = value("_operator.add", {sum, of(term)}, so_far);
   }
   return sum;
 }
 
 Argument ExpressionNodes::product_of(const shapes::Term& term) {
-  Expr so_far = term.coefficient;
-  Argument product = term.coefficient;
+  Argument product;
+  Expr so_far = 1;
+  const auto multiply = [&](const Argument& factor, const Expr& expr) {
+    so_far = so_far * expr;
+    product = product.is_none() ? factor : value("_operator.mul", {product, factor}, so_far);
+  };
   for (const shapes::Factor& factor : term.monomial) {
-    const Argument value = power_of(factor);
-    so_far = so_far * shapes::power(ExprParts::make(factor.atom), factor.exponent);
-    const bool is_one = !product.node() && product.as<std::int64_t>() == 1;
-    product = is_one ? value : Argument(call("_operator.mul", {value, product}, meta_of(so_far)));
+    multiply(power_of(factor), shapes::power(ExprParts::make(factor.atom), factor.exponent));
   }
+  if (term.coefficient != 1) multiply(term.coefficient, term.coefficient);
   return product;
 }
 
 Argument ExpressionNodes::power_of(const shapes::Factor& factor) {
   const Expr base = ExprParts::make(factor.atom);
   if (factor.exponent == 1) return of(base);
-  const Expr power = shapes::power(base, factor.exponent);
-  const auto known = nodes_.find(power);
-  if (known != nodes_.end()) return *known->second;
-  graph::Node& node = call("_operator.pow", {of(base), factor.exponent}, meta_of(power));
-  nodes_.emplace(power, &node);
-  return node;
+  return value("_operator.pow", {of(base), factor.exponent}, shapes::power(base, factor.exponent));
 }
 
-Argument ExpressionNodes::atom_of(const shapes::Atom& atom) {
+Argument ExpressionNodes::atom_of(const Atom& atom, const Expr& expr) {
   if (atom.kind == AtomKind::Symbol) {
+    if (node_of_symbol_) return node_of_symbol_(atom.name);
     throw graph::GraphError("", "symbols", "no input of the graph and no node before gives the value of " + atom.name);
   }
-  const graph::SymScalarMeta meta = meta_of(ExprParts::make(atom));
-  if (atom.kind == AtomKind::Where) return call("_operator.mul", {truth_of(*atom.condition), 1}, meta);
-  const std::string_view function = atom.kind == AtomKind::FloorDiv ? "_operator.floordiv"
-                                    : atom.kind == AtomKind::Mod    ? "_operator.mod"
-                                    : atom.kind == AtomKind::Min    ? "torch.sym_min"
-                                                                    : "torch.sym_max";
-  Argument result = of(atom.operands[0]);
-  for (std::size_t i = 1; i < atom.operands.size(); ++i) result = call(function, {result, of(atom.operands[i])}, meta);
+  if (atom.kind == AtomKind::Where) return value("_operator.mul", {truth_of(*atom.condition), 1}, expr);
+  Expr so_far = atom.operands[0];
+  Argument result = of(so_far);
+  for (std::size_t i = 1; i < atom.operands.size(); ++i) {
+    so_far = combine(atom.kind, so_far, atom.operands[i]);
+    result = value(function_of(atom.kind), {result, of(atom.operands[i])}, so_far);
+  }
   return result;
 }
 
 Argument ExpressionNodes::truth_of(const Condition& condition) {
-  const graph::SymScalarMeta meta{.kind = graph::SymScalarMeta::Kind::Bool, .expression = {condition.text()}};
   if (condition.is_constant()) return condition.is_true();
   if (condition.is_comparison()) {
-    const std::string_view function = condition.kind() == Condition::Kind::Equal      ? "_operator.eq"
-                                      : condition.kind() == Condition::Kind::NotEqual ? "_operator.ne"
-                                                                                      : "_operator.le";
-    return call(function, {of(condition.expr()), 0}, meta);
+    const std::string function = condition.kind() == Condition::Kind::Equal      ? "_operator.eq"
+                                 : condition.kind() == Condition::Kind::NotEqual ? "_operator.ne"
+                                                                                 : "_operator.le";
+    return truth(function, {of(condition.expr()), 0}, condition);
   }
-  const bool is_and = condition.kind() == Condition::Kind::And;
+  const std::string function = condition.kind() == Condition::Kind::And ? "_operator.and_" : "_operator.or_";
   Argument result = truth_of(condition.operands()[0]);
   for (std::size_t i = 1; i < condition.operands().size(); ++i) {
-    result = call(is_and ? "_operator.and_" : "_operator.or_", {result, truth_of(condition.operands()[i])}, meta);
+    result = truth(function, {result, truth_of(condition.operands()[i])}, condition);
   }
   return result;
 }
 
-graph::Node& ExpressionNodes::call(std::string_view function, graph::List arguments, graph::SymScalarMeta meta) {
-  graph::Node& node = graph_.call_function(std::string(function), std::move(arguments));
-  node.meta().set_value(std::move(meta));
+Argument ExpressionNodes::value(const std::string& function, graph::List arguments, const Expr& result) {
+  if (result.is_number()) return result.number();
+  if (const auto known = nodes_.find(result); known != nodes_.end()) return *known->second;
+  graph::Node& node = make_call_(function, std::move(arguments));
+  node.meta().set_value(meta_of(result));
+  nodes_.emplace(result, &node);
+  return node;
+}
+
+Argument ExpressionNodes::truth(const std::string& function, graph::List arguments, const Condition& result) {
+  graph::Node& node = make_call_(function, std::move(arguments));
+  node.meta().set_value(graph::SymScalarMeta{.kind = graph::SymScalarMeta::Kind::Bool, .expression = {result.text()}});
   return node;
 }
 

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <string_view>
 
 #include <c10/core/SymInt.h>
 
@@ -17,21 +16,29 @@
 namespace rehearse::capture {
 
 // Symbolic integers as nodes of a graph that is being recorded: arithmetic on the nodes that have the symbols' values
-// (`_operator.mul`, `torch.sym_max`, ...), one node for each expression. New nodes go where the graph's insertion point
-// is.
+// (`_operator.mul`, `torch.sym_max`, ...), as Dynamo records it, one node for each expression.
 class ExpressionNodes {
  public:
-  explicit ExpressionNodes(graph::Graph& graph) : graph_(graph) {}
+  using MakeCall = std::function<graph::Node&(const std::string& target, graph::List arguments)>;
+  using NodeOfSymbol = std::function<graph::Node&(const std::string& symbol)>;
+
+  // `make_call`: puts a new node where the recording is. `node_of_symbol`: of a symbol that is bound to nothing yet;
+  // without it that is a GraphError.
+  explicit ExpressionNodes(MakeCall make_call, NodeOfSymbol node_of_symbol = {})
+      : make_call_(std::move(make_call)), node_of_symbol_(std::move(node_of_symbol)) {}
 
   // A node that has the value. What is bound first stays.
   void bind(const shapes::Expr& expr, graph::Node& node) { nodes_.emplace(expr, &node); }
+  // The same for a symbol, which becomes what the node says of its value.
+  void bind_symbol(const std::string& symbol, graph::Node& node);
   // Made when it is wanted.
   void bind_lazily(const shapes::Expr& expr, std::function<graph::Node&()> make) {
     makers_.emplace(expr, std::move(make));
   }
   bool knows(const shapes::Expr& expr) const { return nodes_.contains(expr) || makers_.contains(expr); }
+  bool knows_symbol(const std::string& symbol) const { return knows(shapes::Expr::symbol(symbol)); }
 
-  // A number, or the node that has the value. Throws GraphError for a symbol that is bound to nothing.
+  // A number, or the node that has the value.
   graph::Argument of(const shapes::Expr& expr);
   graph::Argument of(const c10::SymInt& value);
 
@@ -39,11 +46,13 @@ class ExpressionNodes {
   graph::Argument sum_of(const shapes::Expr& expr);
   graph::Argument product_of(const shapes::Term& term);
   graph::Argument power_of(const shapes::Factor& factor);
-  graph::Argument atom_of(const shapes::Atom& atom);
+  graph::Argument atom_of(const shapes::Atom& atom, const shapes::Expr& expr);
   graph::Argument truth_of(const shapes::Condition& condition);
-  graph::Node& call(std::string_view function, graph::List arguments, graph::SymScalarMeta meta);
+  graph::Argument value(const std::string& function, graph::List arguments, const shapes::Expr& result);
+  graph::Argument truth(const std::string& function, graph::List arguments, const shapes::Condition& result);
 
-  graph::Graph& graph_;
+  MakeCall make_call_;
+  NodeOfSymbol node_of_symbol_;
   std::map<shapes::Expr, graph::Node*> nodes_;
   std::map<shapes::Expr, std::function<graph::Node&()>> makers_;
 };

@@ -36,7 +36,11 @@ graph::ValueMeta meta_of_value(const c10::IValue& value) {
 bool is_tensor(const c10::IValue& value) { return value.isTensor() && value.toTensor().defined(); }
 
 JointRecorder::JointRecorder(const graph::GraphModule& part, graph::GraphModule& joint)
-    : part_(part), joint_(joint), expressions_(joint.graph()) {}
+    : part_(part),
+      joint_(joint),
+      expressions_([this](const std::string& target, graph::List arguments) -> graph::Node& {
+        return joint_.graph().call_function(target, std::move(arguments));
+      }) {}
 
 graph::Node& JointRecorder::add_placeholder(const std::string& name, const c10::IValue& value) {
   graph::Graph& graph = joint_.graph();
@@ -127,8 +131,9 @@ void JointRecorder::note_writes(const c10::OperatorHandle& op, c10::ArrayRef<c10
 
 void JointRecorder::on_operator(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
                                 c10::ArrayRef<c10::IValue> results) {
-  CallArguments call =
-      call_arguments(op, arguments, [this](const at::Tensor& fake) { return argument_of(fake); }, expressions_);
+  const exec::CallSite no_site;  // nodes are of the graph that is interpreted
+  CallArguments call = to_arguments(
+      op.schema(), arguments, {[this](const at::Tensor& fake) { return argument_of(fake); }, expressions_, no_site});
   graph::Node& node = joint_.graph().call_function(graph::target_of(op), std::move(call.args), std::move(call.kwargs));
   node.meta().origin = origin_of_backward();
   note_writes(op, arguments);

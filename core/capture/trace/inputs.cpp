@@ -41,7 +41,7 @@ std::optional<std::string> symbol_in(const c10::SymInt& size) {
 
 }  // namespace
 
-Inputs::Inputs(GraphBuilder& graph, SymbolNodes& symbols, std::vector<NamedTensor> of_module)
+Inputs::Inputs(GraphBuilder& graph, ExpressionNodes& symbols, std::vector<NamedTensor> of_module)
     : graph_(graph), symbols_(symbols), named_(std::move(of_module)) {
   for (std::size_t i = 0; i < named_.size(); ++i) named_at_.emplace(named_[i].tensor.unsafeGetTensorImpl(), i);
 }
@@ -130,7 +130,7 @@ graph::Node& Inputs::node_of(Source& source) {
   if (source.input.kind != GraphInput::Kind::Tensor) return *source.node;
   for (const c10::SymInt& size : source.fake.sym_sizes()) {
     const auto symbol = symbol_in(size);
-    if (symbol && !symbols_.is_bound(*symbol)) node_of_symbol(*symbol);
+    if (symbol && !symbols_.knows_symbol(*symbol)) node_of_symbol(*symbol);
   }
   return *source.node;
 }
@@ -142,7 +142,7 @@ graph::Node& Inputs::node_of_symbol(const std::string& symbol) {
                         "Use sizes of tensors that this code was given.", graph_.site());
   }
   graph::Node& node = graph_.placeholder(symbol);
-  symbols_.bind(symbol, node);
+  symbols_.bind_symbol(symbol, node);
   placed_.push_back(found->second);
   return node;
 }

@@ -15,8 +15,8 @@
 #include <rehearse/capture/fake_mode.h>
 #include <rehearse/capture/forward_capture.h>
 
+#include "capture/graph/expression_nodes.h"
 #include "capture/trace/graph_builder.h"
-#include "capture/trace/symbol_nodes.h"
 
 namespace rehearse::capture {
 
@@ -34,7 +34,7 @@ class Inputs {
     graph::Node* node = nullptr;  // null: not used so far
   };
 
-  Inputs(GraphBuilder& graph, SymbolNodes& symbols, std::vector<NamedTensor> of_module);
+  Inputs(GraphBuilder& graph, ExpressionNodes& symbols, std::vector<NamedTensor> of_module);
 
   at::Tensor add_tensor(FakeMode& mode, std::string source, const at::Tensor& real, std::vector<c10::SymInt> sizes);
   c10::SymInt add_int(std::string source, c10::SymInt value);
@@ -61,7 +61,7 @@ class Inputs {
   Source& add(GraphInput input, const at::Tensor& real, const at::Tensor& fake);
 
   GraphBuilder& graph_;
-  SymbolNodes& symbols_;
+  ExpressionNodes& symbols_;
   std::vector<NamedTensor> named_;
   std::unordered_map<const c10::TensorImpl*, std::size_t> named_at_;
   std::vector<Source> sources_;

@@ -193,7 +193,7 @@ void Tracer::note_symbols(const at::Tensor& fake, Node& node, const std::vector<
     const shapes::Expr expression = shapes::expr_of(sizes[dim]);
     if (!expression.is_symbol() || !shapes::is_unbacked_name(expression.symbol_name())) continue;
     const std::string& symbol = expression.symbol_name();
-    if (symbols_.is_bound(symbol) || sizes_.contains(symbol)) continue;
+    if (symbols_.knows_symbol(symbol) || sizes_.contains(symbol)) continue;
     sizes_.emplace(symbol, SymbolSource{&node, path, static_cast<std::int64_t>(dim)});
     node.meta().unbacked_bindings.push_back(symbol);
   }
@@ -205,7 +205,7 @@ Node& Tracer::node_of_symbol(const std::string& symbol) {
   Node* value = found->second.node;
   for (const std::int64_t index : found->second.path) value = &graph_.item(*value, index);
   Node& size = graph_.call("torch.ops.aten.sym_size.int", {*value, found->second.dim});
-  symbols_.bind(symbol, size);
+  symbols_.bind_symbol(symbol, size);
   return size;
 }
 
@@ -220,7 +220,7 @@ c10::SymInt Tracer::read_symbolically(const at::Tensor& tensor) {
   const c10::SymInt symbol = shapes_->add_unbacked();
   Node& item = graph_.call("torch.ops.aten.item.default", {value});
   const std::string name = shapes::expr_of(symbol).symbol_name();
-  symbols_.bind(name, item);
+  symbols_.bind_symbol(name, item);
   item.meta().unbacked_bindings.push_back(name);
   return symbol;
 }

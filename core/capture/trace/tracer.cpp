@@ -70,11 +70,14 @@ Tracer* Tracer::current() noexcept {
 Tracer::Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module)
     : shapes_(shapes),
       mode_(std::move(shapes)),
-      symbols_(graph_, [this](const std::string& symbol) -> graph::Node& { return node_of_symbol(symbol); }),
+      symbols_([this](const std::string& target,
+                      graph::List arguments) -> graph::Node& { return graph_.call(target, std::move(arguments)); },
+               [this](const std::string& symbol) -> graph::Node& { return node_of_symbol(symbol); }),
       inputs_(graph_, symbols_, std::move(of_module)),
       values_(graph_, inputs_),
       modes_(graph_),
-      context_{[this](const at::Tensor& tensor) -> graph::Node& { return node_of(tensor); }, symbols_, graph_.site()} {
+      context_{[this](const at::Tensor& tensor) -> graph::Argument { return node_of(tensor); }, symbols_,
+               graph_.site()} {
   register_trace_kernels();
 }
 

@@ -14,11 +14,11 @@
 #include <rehearse/capture/fake_mode.h>
 #include <rehearse/capture/forward_capture.h>
 
-#include "capture/trace/arguments.h"
+#include "capture/graph/call_arguments.h"
+#include "capture/graph/expression_nodes.h"
 #include "capture/trace/graph_builder.h"
 #include "capture/trace/inputs.h"
 #include "capture/trace/mode_nodes.h"
-#include "capture/trace/symbol_nodes.h"
 #include "capture/trace/treatment.h"
 #include "capture/trace/values.h"
 
@@ -79,7 +79,7 @@ class Tracer {
   std::shared_ptr<shapes::ShapeEnv> shapes_;
   FakeMode mode_;
   GraphBuilder graph_;
-  SymbolNodes symbols_;
+  ExpressionNodes symbols_;
   Inputs inputs_;
   Values values_;
   ModeNodes modes_;
