@@ -15,10 +15,11 @@ class FakeMaker {
     return value.is_symbolic() ? number(value.expression()) : c10::SymInt(value.number());
   }
 
-  c10::SymInt number(const std::string& text) const {
-    const auto expression = shapes::parse_expr(text);
-    if (!expression) throw graph::GraphError(node_.name(), "meta", "'" + text + "' is no integer expression");
-    return shapes::to_sym_int(shapes_, *expression);
+  c10::SymInt number(const graph::SymExpr& value) const {
+    if (value.expr() == nullptr) {
+      throw graph::GraphError(node_.name(), "meta", "'" + value.text() + "' is no integer expression");
+    }
+    return shapes::to_sym_int(shapes_, *value.expr());
   }
 
   at::Tensor tensor(const graph::TensorMeta& meta) const {
@@ -35,7 +36,7 @@ class FakeMaker {
   c10::IValue value() const {
     if (const graph::TensorMeta* meta = node_.meta().tensor()) return tensor(*meta);
     const graph::SymScalarMeta* scalar = node_.meta().value ? node_.meta().value->scalar() : nullptr;
-    if (scalar && scalar->kind == graph::SymScalarMeta::Kind::Int) return number(scalar->expression.text);
+    if (scalar && scalar->kind == graph::SymScalarMeta::Kind::Int) return number(scalar->expression);
     throw graph::GraphError(node_.name(), "meta", "says neither tensor nor integer");
   }
 

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/capture/fake_tensor.h>
-
 #include <rehearse/shapes/sym_node.h>
+
 #include "capture/fake/fake_impl.h"
 
 namespace rehearse::capture {
 namespace {
 
-graph::SymInt graph_int(const c10::SymInt& value) {
-  if (const auto plain = value.maybe_as_int()) return *plain;
-  return graph::SymExpr{shapes::text_of(value)};
-}
+graph::SymInt graph_int(const c10::SymInt& value) { return shapes::expr_of(value); }
 
 std::vector<graph::SymInt> graph_ints(c10::SymIntArrayRef values) {
   std::vector<graph::SymInt> result;

@@ -45,7 +45,7 @@ Expr combine(AtomKind kind, const Expr& left, const Expr& right) {
 
 }  // namespace
 
-graph::SymScalarMeta meta_of(const Expr& expr) { return {.expression = {expr.text()}}; }
+graph::SymScalarMeta meta_of(const Expr& expr) { return {.expression = expr}; }
 
 void ExpressionNodes::bind_symbol(const std::string& symbol, graph::Node& node) {
   const Expr expr = Expr::symbol(symbol);
@@ -143,7 +143,7 @@ Argument ExpressionNodes::value(const std::string& function, graph::List argumen
 
 Argument ExpressionNodes::truth(const std::string& function, graph::List arguments, const Condition& result) {
   graph::Node& node = make_call_(function, std::move(arguments));
-  node.meta().set_value(graph::SymScalarMeta{.kind = graph::SymScalarMeta::Kind::Bool, .expression = {result.text()}});
+  node.meta().set_value(graph::SymScalarMeta{.kind = graph::SymScalarMeta::Kind::Bool, .expression = result});
   return node;
 }
 

@@ -11,30 +11,8 @@
 namespace rehearse::graph {
 namespace {
 
-bool is_identifier_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-// Lower-case letters, then digits: s0, u12, zf3.
-bool is_symbol(std::string_view word) {
-  std::size_t letters = 0;
-  while (letters < word.size() && word[letters] >= 'a' && word[letters] <= 'z') ++letters;
-  std::size_t end = letters;
-  while (end < word.size() && word[end] >= '0' && word[end] <= '9') ++end;
-  return letters > 0 && end > letters && end == word.size();
-}
-
-void add_symbols(std::string_view text, std::set<std::string>& symbols) {
-  for (std::size_t at = 0; at < text.size();) {
-    if (!is_identifier_character(text[at])) {
-      ++at;
-      continue;
-    }
-    std::size_t end = at;
-    while (end < text.size() && is_identifier_character(text[end])) ++end;
-    const std::string_view word = text.substr(at, end - at);
-    const bool is_call = end < text.size() && text[end] == '(';
-    if (!is_call && is_symbol(word)) symbols.emplace(word);
-    at = end;
-  }
+void add_symbols(const SymExpr& expression, std::set<std::string>& symbols) {
+  for (std::string& symbol : expression.symbols()) symbols.insert(std::move(symbol));
 }
 
 void add_symbols(const SymInt& value, std::set<std::string>& symbols) {
@@ -47,7 +25,7 @@ void add_symbols(const ValueMeta& value, std::set<std::string>& symbols) {
     for (const SymInt& stride : tensor->strides) add_symbols(stride, symbols);
     add_symbols(tensor->storage_offset, symbols);
   } else if (const SymScalarMeta* scalar = value.scalar()) {
-    add_symbols(scalar->expression.text, symbols);
+    add_symbols(scalar->expression, symbols);
   } else if (const ValueMeta::List* items = value.list()) {
     for (const ValueMeta& item : *items) add_symbols(item, symbols);
   }
@@ -67,25 +45,22 @@ ValueMeta::ValueMeta(List items) : value_(std::move(items)) {
     throw GraphError("", "value", "lists stand in one another deeper than " + std::to_string(kMaxNesting));
 }
 
-std::string to_string(const SymInt& value) {
-  return value.is_symbolic() ? value.expression() : std::to_string(value.number());
+SymInt::SymInt(SymExpr expression) {
+  if (const shapes::Expr* expr = expression.expr(); expr != nullptr && expr->is_number()) {
+    value_ = expr->number();
+  } else {
+    value_ = std::move(expression);
+  }
 }
 
-std::vector<std::string> free_symbols(const std::string& expression) {
-  std::set<std::string> symbols;
-  add_symbols(std::string_view(expression), symbols);
-  return {symbols.begin(), symbols.end()};
+std::string to_string(const SymInt& value) {
+  return value.is_symbolic() ? value.expression().text() : std::to_string(value.number());
 }
 
 std::vector<std::string> free_symbols(const ValueMeta& value) {
   std::set<std::string> symbols;
   add_symbols(value, symbols);
   return {symbols.begin(), symbols.end()};
-}
-
-bool is_unbacked(std::string_view symbol) noexcept {
-  const std::size_t letters = std::min(symbol.find_first_of("0123456789"), symbol.size());
-  return symbol.substr(0, letters) == "u" || symbol.substr(0, letters) == "zuf";
 }
 
 std::string Origin::trace() const {

@@ -20,8 +20,7 @@ bool calls(const Node& node, std::string_view target) {
 const std::string* bare_symbol(const Node& node) {
   const SymScalarMeta* scalar = node.meta().value ? node.meta().value->scalar() : nullptr;
   if (scalar == nullptr || scalar->kind == SymScalarMeta::Kind::Bool) return nullptr;
-  const std::vector<std::string> symbols = free_symbols(scalar->expression.text);
-  return symbols.size() == 1 && symbols[0] == scalar->expression.text ? &scalar->expression.text : nullptr;
+  return scalar->expression.symbol();
 }
 
 bool has_part(const Node& node) {

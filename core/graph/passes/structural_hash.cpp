@@ -105,7 +105,7 @@ class Hasher {
           } else if constexpr (std::is_same_v<T, std::string>) {
             add_text(value);
           } else if constexpr (std::is_same_v<T, SymExpr>) {
-            add_text(value.text);
+            add_text(value.text());
           } else if constexpr (std::is_same_v<T, c10::Device>) {
             add_text(value.str());
           } else if constexpr (std::is_same_v<T, List> || std::is_same_v<T, Dict>) {

@@ -182,7 +182,8 @@ std::optional<ValueMeta> GraphImporter::meta_of(const std::string& name) {
 void GraphImporter::set_value(Node& node, std::optional<ValueMeta> meta) {
   if (!meta) return;
   for (const std::string& symbol : free_symbols(*meta)) {
-    if (is_unbacked(symbol) && bound_symbols_.insert(symbol).second) node.meta().unbacked_bindings.push_back(symbol);
+    if (shapes::is_unbacked_name(symbol) && bound_symbols_.insert(symbol).second)
+      node.meta().unbacked_bindings.push_back(symbol);
   }
   node.meta().set_value(*std::move(meta));
 }

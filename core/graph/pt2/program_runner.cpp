@@ -45,7 +45,7 @@ class InputCheck {
     if (expected.kind == Kind::Int && !value.isInt()) fail("must be an int, and is " + value.tagKind());
     if (expected.kind == Kind::Float && !value.isDouble()) fail("must be a float, and is " + value.tagKind());
     if (expected.kind == Kind::Bool && !value.isBool()) fail("must be a bool, and is " + value.tagKind());
-    if (value.isInt()) bind(expected.expression.text, value.toInt(), "the value");
+    if (value.isInt()) bind(expected.expression, value.toInt(), "the value");
   }
 
   void check_tensor(const TensorMeta& expected, const c10::IValue& value) {
@@ -71,18 +71,18 @@ class InputCheck {
   }
 
   // A symbol has one value, in its range; expressions over symbols are left to the program's own checks.
-  void bind(const std::string& expression, std::int64_t value, const std::string& what) {
-    const std::vector<std::string> symbols = free_symbols(expression);
-    if (symbols.size() != 1 || symbols[0] != expression) return;
-    const auto range = program_.ranges.find(expression);
+  void bind(const SymExpr& expression, std::int64_t value, const std::string& what) {
+    if (expression.symbol() == nullptr) return;
+    const std::string& symbol = *expression.symbol();
+    const auto range = program_.ranges.find(symbol);
     if (range != program_.ranges.end() &&
         ((range->second.min && value < *range->second.min) || (range->second.max && value > *range->second.max))) {
-      fail(what + " is " + std::to_string(value) + "; " + expression + " must be in " + text(range->second));
+      fail(what + " is " + std::to_string(value) + "; " + symbol + " must be in " + text(range->second));
     }
-    const auto [known, is_new] = symbols_.emplace(expression, std::pair(value, name_));
+    const auto [known, is_new] = symbols_.emplace(symbol, std::pair(value, name_));
     if (!is_new && known->second.first != value) {
       fail(what + " is " + std::to_string(value) + "; it must be " + std::to_string(known->second.first) + ", as " +
-           expression + " of '" + known->second.second + "' is");
+           symbol + " of '" + known->second.second + "' is");
     }
   }
 

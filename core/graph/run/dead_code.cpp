@@ -88,7 +88,7 @@ void add_expressions(const Argument& argument, std::unordered_set<std::string>& 
   for_each_leaf(argument, [&symbols](const Argument& leaf) {
     const auto* expression = leaf.get_if<SymExpr>();
     if (expression == nullptr) return;
-    for (std::string& symbol : free_symbols(expression->text)) symbols.insert(std::move(symbol));
+    for (std::string& symbol : expression->symbols()) symbols.insert(std::move(symbol));
   });
 }
 

@@ -46,17 +46,16 @@ void MetadataCheck::check_size(const SymInt& size, const std::string& field) con
     if (size.number() < 0) add_(field, "is " + to_string(size) + ", less than 0");
     return;
   }
-  const std::string& text = size.expression();
-  const bool is_number =
-      !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
-  if (!is_number && free_symbols(text).empty()) add_(field, "'" + text + "' is neither a number nor has it symbols");
+  if (size.expression().symbols().empty()) {
+    add_(field, "'" + size.expression().text() + "' is neither a number nor has it symbols");
+  }
 }
 
 // A placeholder brings the symbols of its own value.
 void MetadataCheck::check_symbols(const Node& node, const ValueMeta& value) {
   if (!binds_symbols_) return;
   for (const std::string& symbol : free_symbols(value)) {
-    if (!is_unbacked(symbol)) continue;
+    if (!shapes::is_unbacked_name(symbol)) continue;
     if (node.op() == Op::Placeholder) bound_.insert(symbol);
     if (!bound_.contains(symbol)) add_("meta.value", "no node before it binds " + symbol);
   }

@@ -120,7 +120,7 @@ c10::IValue constant(const Argument& argument, const Target& target) {
                              std::is_same_v<T, c10::MemoryFormat>) {
           return static_cast<std::int64_t>(value);
         } else if constexpr (std::is_same_v<T, SymExpr>) {
-          target.fail("the expression '" + value.text + "' has no value here: pass it as a node");
+          target.fail("the expression '" + value.text() + "' has no value here: pass it as a node");
         } else if constexpr (std::is_same_v<T, Ellipsis> || std::is_same_v<T, Slice>) {
           target.fail("a slice or ... can only index a list");
         } else if constexpr (std::is_same_v<T, List>) {

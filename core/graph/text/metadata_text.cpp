@@ -9,7 +9,7 @@ namespace {
 using SymKind = SymScalarMeta::Kind;
 
 Argument to_argument(const SymInt& value) {
-  return value.is_symbolic() ? Argument(SymExpr{value.expression()}) : Argument(value.number());
+  return value.is_symbolic() ? Argument(value.expression()) : Argument(value.number());
 }
 
 Argument to_argument(const std::vector<SymInt>& values) {

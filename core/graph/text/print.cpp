@@ -114,7 +114,7 @@ class Printer {
     out_ += "complex(" + number(value.real()) + ", " + number(value.imag()) + ')';
   }
   void put(const std::string& text) { out_ += json_string(text); }
-  void put(const SymExpr& expression) { out_ += "sym(" + json_string(expression.text) + ')'; }
+  void put(const SymExpr& expression) { out_ += "sym(" + json_string(expression.text()) + ')'; }
   void put(Ellipsis) { out_ += "..."; }
   void put(c10::ScalarType dtype) { out_ += "dtype(" + name_of(dtype) + ')'; }
   void put(c10::Device device) { out_ += "device(" + json_string(name_of(device)) + ')'; }

@@ -14,7 +14,7 @@ Json sizes_of(const graph::TensorMeta& tensor) {
   auto sizes = Json::array();
   for (const auto& size : tensor.sizes) {
     if (size.is_symbolic()) {
-      sizes.push_back(size.expression());
+      sizes.push_back(size.expression().text());
     } else {
       sizes.push_back(size.number());
     }
@@ -29,7 +29,7 @@ Json value_json(const PieceValue& value) {
     json["dtype"] = c10::getDtypeNames(tensor->dtype).first;
     json["sizes"] = sizes_of(*tensor);
   }
-  if (const auto* scalar = value.meta->scalar()) json["expression"] = scalar->expression.text;
+  if (const auto* scalar = value.meta->scalar()) json["expression"] = scalar->expression.text();
   return json;
 }
 

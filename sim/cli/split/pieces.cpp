@@ -78,7 +78,7 @@ std::string dimensions(const graph::TensorMeta& tensor) {
 
 std::string scalar_type(const graph::SymScalarMeta& scalar) {
   constexpr std::string_view kNames[] = {"int", "float", "bool"};
-  return fmt::format("{} {}", kNames[static_cast<int>(scalar.kind)], scalar.expression.text);
+  return fmt::format("{} {}", kNames[static_cast<int>(scalar.kind)], scalar.expression.text());
 }
 
 std::string type_of_meta(const graph::ValueMeta& meta) {

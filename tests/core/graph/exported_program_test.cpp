@@ -170,7 +170,7 @@ TEST(ExportedProgram, BertBaseLoadsAsAGraphAndSplits) {
 TEST(ExportedProgram, SymbolsAndRangesAreRead) {
   const ExportedProgram program = load_pt2(data_file("pt2/dynamic.pt2"));
   const Graph& graph = program.module->graph();
-  const auto expression = [&](const char* name) { return graph.find(name)->meta().value->scalar()->expression.text; };
+  const auto expression = [&](const char* name) { return graph.find(name)->meta().value->scalar()->expression.text(); };
   const std::string rows = expression("sym_size_int_2");
   EXPECT_EQ(to_string(graph.find("x")->meta().tensor()->sizes[0]), rows);
   EXPECT_EQ(expression("mul"), "2*" + rows);
@@ -196,7 +196,7 @@ TEST(ExportedProgram, UnbackedFloatsAreBoundWhereTheyAppearFirst) {
 TEST(ExportedProgram, FloatsAreReadWithAllTheirDigits) {
   const auto text_of = [](double value) {
     const json recorded = {{"as_float", value}};
-    return read_sym_scalar(Field(recorded, "value"), SymScalarMeta::Kind::Float).expression.text;
+    return read_sym_scalar(Field(recorded, "value"), SymScalarMeta::Kind::Float).expression.text();
   };
   EXPECT_EQ(text_of(0.1), "0.1");
   EXPECT_EQ(text_of(2.0), "2.0");

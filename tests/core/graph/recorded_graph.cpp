@@ -44,9 +44,7 @@ Argument argument_of(const json& recorded, const Nodes& nodes) {
 // A number, also as text (`"512"`), or an expression.
 SymInt size_of(const json& recorded) {
   if (recorded.is_number()) return recorded.get<std::int64_t>();
-  const auto text = recorded.get<std::string>();
-  const bool is_number = text.find_first_not_of("0123456789") == std::string::npos;
-  return is_number ? SymInt(std::stoll(text)) : SymInt(SymExpr{text});
+  return SymExpr(recorded.get<std::string>());
 }
 
 TensorMeta tensor_of(const json& recorded) {

@@ -47,7 +47,7 @@ class Data {
 std::vector<std::int64_t> sizes_of(const TensorMeta& tensor, const Symbols& symbols) {
   std::vector<std::int64_t> sizes;
   for (const SymInt& size : tensor.sizes)
-    sizes.push_back(size.is_symbolic() ? symbols.at(size.expression()) : size.number());
+    sizes.push_back(size.is_symbolic() ? symbols.at(*size.expression().symbol()) : size.number());
   return sizes;
 }
 
@@ -66,7 +66,7 @@ std::vector<IValue> inputs_of(const GraphModule& module, Data& data, const Symbo
     if (const TensorMeta* tensor = input->meta().tensor()) {
       inputs.emplace_back(data.tensor(sizes_of(*tensor, symbols), tensor->dtype));
     } else {
-      inputs.emplace_back(symbols.at(input->meta().value->scalar()->expression.text));
+      inputs.emplace_back(symbols.at(input->meta().value->scalar()->expression.text()));
     }
   }
   return inputs;
@@ -103,7 +103,16 @@ void expect_equal(const std::vector<IValue>& found, const std::vector<IValue>& w
   }
 }
 
-// Sizes that are numbers, or symbols that the inputs have.
+// None with a symbol that is not known.
+std::optional<std::int64_t> value_of(const SymExpr& size, const Symbols& symbols) {
+  if (size.expr() == nullptr) return std::nullopt;
+  return size.expr()->evaluate([&symbols](const std::string& symbol) -> std::optional<std::int64_t> {
+    const auto known = symbols.find(symbol);
+    return known == symbols.end() ? std::nullopt : std::optional(known->second);
+  });
+}
+
+// Sizes that are numbers, or expressions over symbols that the inputs have.
 void expect_recorded(const Node& node, const IValue& value, const Symbols& symbols) {
   const TensorMeta* tensor = node.meta().tensor();
   if (tensor == nullptr) return;
@@ -112,10 +121,9 @@ void expect_recorded(const Node& node, const IValue& value, const Symbols& symbo
   ASSERT_EQ(static_cast<std::size_t>(value.toTensor().dim()), tensor->sizes.size()) << node.name();
   for (std::size_t i = 0; i < tensor->sizes.size(); ++i) {
     const SymInt& size = tensor->sizes[i];
-    const auto known = size.is_symbolic() ? symbols.find(size.expression()) : symbols.end();
-    if (size.is_symbolic() && known == symbols.end()) continue;
-    EXPECT_EQ(value.toTensor().size(static_cast<std::int64_t>(i)), size.is_symbolic() ? known->second : size.number())
-        << node.name() << ", size " << i;
+    const auto wanted = size.is_symbolic() ? value_of(size.expression(), symbols) : size.number();
+    if (wanted)
+      EXPECT_EQ(value.toTensor().size(static_cast<std::int64_t>(i)), *wanted) << node.name() << ", size " << i;
   }
 }
 

@@ -35,7 +35,7 @@ TEST(StructuralHash, PiecesAreCountedAndKindsToldApart) {
   const auto hash = [](const std::string& lines) {
     return structural_hash(*parse_graph_module("graph_module \"G\" {\n" + lines + "\n}"));
   };
-  EXPECT_NE(hash("attribute \"w\" {\"sizes\": [5]}"), hash("attribute \"w\" {\"sizes\": [sym(\"5\")]}"));
+  EXPECT_NE(hash("attribute \"w\" {\"sizes\": [5]}"), hash("attribute \"w\" {\"sizes\": [sym(\"s5\")]}"));
   EXPECT_NE(hash("attribute \"a.w\" {}"), hash("submodule \"a\" graph_module \"G\" {attribute \"w\" {}}"));
   EXPECT_NE(hash("submodule \"a\" graph_module \"G\" {attribute \"w\" {}}"),
             hash("attribute \"w\" {} submodule \"a\" graph_module \"G\" {}"));

@@ -14,17 +14,12 @@
 #include <c10/core/MemoryFormat.h>
 #include <c10/core/ScalarType.h>
 
+#include <rehearse/graph/sym_expr.h>
+
 namespace rehearse::graph {
 
 class Argument;
 class Node;
-
-// A symbolic number as text, in the notation of torch.export and Dynamo: `s0*2`, `(s0//2)`, `u0 >= 0`.
-// Backed symbols are s0, s1, ...; unbacked ones u0, u1, ...; of floats zf0 and zuf0.
-struct SymExpr {
-  std::string text;
-  bool operator==(const SymExpr&) const = default;
-};
 
 // Python's `...` as an index.
 struct Ellipsis {

@@ -19,11 +19,12 @@ namespace rehearse::graph {
 class SymInt {
  public:
   SymInt(std::int64_t value = 0) : value_(value) {}
-  SymInt(SymExpr expression) : value_(std::move(expression)) {}
+  SymInt(SymExpr expression);  // a number where the expression is one
+  SymInt(shapes::Expr expression) : SymInt(SymExpr(std::move(expression))) {}
 
   bool is_symbolic() const noexcept { return std::holds_alternative<SymExpr>(value_); }
-  std::int64_t number() const { return std::get<std::int64_t>(value_); }            // throws when symbolic
-  const std::string& expression() const { return std::get<SymExpr>(value_).text; }  // throws when a number
+  std::int64_t number() const { return std::get<std::int64_t>(value_); }   // throws when symbolic
+  const SymExpr& expression() const { return std::get<SymExpr>(value_); }  // throws when a number
   bool operator==(const SymInt&) const = default;
 
  private:
@@ -47,8 +48,7 @@ struct TensorMeta {
   bool operator==(const TensorMeta&) const = default;
 };
 
-// What is known about a symbolic scalar: fx's SymInt, SymFloat and SymBool. The expression may be a number as
-// text.
+// What is known about a symbolic scalar: fx's SymInt, SymFloat and SymBool. The expression may be a number.
 struct SymScalarMeta {
   enum class Kind { Int, Float, Bool };
   Kind kind = Kind::Int;
@@ -80,16 +80,9 @@ class ValueMeta {
   int depth_ = 0;  // of lists in one another
 };
 
-// The symbols in an expression, sorted as text, each once: `s0*(u1//2)` has s0 and u1. A symbol is lower-case letters
-// and then digits (s0, u1, zf3), and no function's name: `log2(s0)` has s0.
-std::vector<std::string> free_symbols(const std::string& expression);
-
 // The symbols in sizes, strides and storage offset, or in the scalar, or in all items; sorted as text, each
 // once.
 std::vector<std::string> free_symbols(const ValueMeta& value);
-
-// Whether the program itself brings a symbol into being, `u0` and of floats `zuf0`; others come with its inputs.
-bool is_unbacked(std::string_view symbol) noexcept;
 
 // Where in the user's program a node comes from.
 struct Origin {

@@ -134,7 +134,7 @@ Piece our_piece(const graph::Node& call, const graph::GraphModule& module) {
       piece.inputs.push_back(node.name());
       const auto* scalar = node.meta().value ? node.meta().value->scalar() : nullptr;
       if (scalar && scalar->kind == graph::SymScalarMeta::Kind::Int) {
-        piece.symint_inputs.push_back(scalar->expression.text);
+        piece.symint_inputs.push_back(scalar->expression.text());
       }
     } else if (node.op() == graph::Op::Output) {
       graph::for_each_node(node.args().at(0), [&](const graph::Node& out) { piece.outputs.push_back(out.name()); });
