@@ -77,7 +77,7 @@ TEST(CaptureSymbols, SymItem_IsAnUnbackedSymbolAndEagerlyTheValue) {
   EXPECT_EQ(captured.shapes->unbacked().size(), 2U);
   const graph::Node& item = node_with(captured, "torch.ops.aten.item.default");
   EXPECT_EQ(item.meta().unbacked_bindings, (Names{"u0"}));
-  EXPECT_EQ(item.meta().value->scalar()->expression.text, "u0");
+  EXPECT_EQ(item.meta().value->scalar()->expression.text(), "u0");
   expect_same(captured, function, {at::randn({3}), at::tensor({2, 5}, at::kLong)});
   expect_same(captured, function, {at::randn({3}), at::tensor({7, 1}, at::kLong)});
   EXPECT_EQ(sym_item(at::tensor({4}, at::kLong)), 4);
