@@ -47,6 +47,26 @@ TEST(CaptureModels, NormsAndAttention_AreReplayedAsCaptured) {
   expect_same(captured, forward_of(model), {at::randn({2, 3, 5, 16})}, model->parameters());
 }
 
+TEST(CaptureModels, NormsAndAttention_IntSizesAreFixedWithARemarkEach) {
+  rehearse::test::NormedAttention model(16, 4);
+  const auto captured = trace_module(model, at::randn({2, 3, 5, 16}), {{0, 0}});
+  ASSERT_EQ(captured.remarks.size(), 1U);
+  EXPECT_EQ(captured.remarks[0].message, "x0.size(0) is fixed (s0 == 2): C++ code read it as a plain number");
+  EXPECT_EQ(captured.remarks[0].where.describe().find("TensorBase.h"), std::string::npos);
+}
+
+TEST(CaptureModels, Transformer_IsReplayedAtOtherBatchesAndLengths) {
+  rehearse::test::Transformer model;
+  const auto text = at::randint(50, {4, 16}, at::kLong);
+  const auto captured = trace_module(model, text, {{0, 0}, {0, 1}});
+  EXPECT_TRUE(captured.remarks.empty());
+  ASSERT_EQ(captured.shapes->guards().size(), 1U) << captured.shapes->text();
+  EXPECT_EQ(captured.shapes->guards()[0].condition.text(), "s1 <= 64");  // there are 64 positions
+  for (const auto& [batch, length] : {std::pair{4, 16}, {3, 9}, {2, 64}}) {
+    expect_same(captured, forward_of(model), {at::randint(50, {batch, length}, at::kLong)}, model->parameters());
+  }
+}
+
 TEST(CaptureModels, TwoLinearsOfThreeDimensions_AreTwoNodesAndNotFixed) {
   rehearse::test::TwoLinears model;
   const auto captured = trace_module(model, at::randn({3, 4, 768}), {{0, 1}});
@@ -99,6 +119,15 @@ TEST(CaptureModels, ConvNet_KeepsItsRunningStatistics) {
   EXPECT_EQ(model->norm->num_batches_tracked.item<std::int64_t>(), 1);
   EXPECT_TRUE(at::equal(model->norm->running_mean, twin->norm->running_mean));
   EXPECT_TRUE(at::equal(model->norm->running_var, twin->norm->running_var));
+}
+
+TEST(CaptureModels, ConvNetInEvaluation_IsReplayedAtOtherBatches) {
+  ConvNet model;
+  model->eval();
+  const auto captured = trace_module(model, at::randn({4, 3, 8, 8}), {{0, 0}});
+  for (const std::int64_t batch : {4, 7}) {
+    expect_same(captured, forward_of(model), {at::randn({batch, 3, 8, 8})}, model->parameters());
+  }
 }
 
 }  // namespace

@@ -94,5 +94,14 @@ TEST(CaptureSplits, SymbolsCrossTheCut) {
   expect_split_same(captured, 1048576, {at::randn({7, 512})});
 }
 
+TEST(CaptureSplits, UnbackedSizesCrossTheCut) {
+  rehearse::test::NonzeroSplitting model;
+  const Function forward = [&](const Tensors& x) { return Tensors{model->forward(x[0], x[1])}; };
+  const Tensors inputs = {at::randn({20, 512}), at::tensor({0, 12, 0, 11}, at::kLong)};
+  const auto captured = trace(forward, inputs, {{0, 0}}, named_tensors(*model));
+  expect_same(captured, forward, inputs, model->parameters());
+  expect_split_same(captured, 1048576, {at::randn({7, 512}), at::tensor({1, 0, 3}, at::kLong)});
+}
+
 }  // namespace
 }  // namespace rehearse::capture::test

@@ -20,6 +20,22 @@ const graph::Node& node_with(const CapturedGraph& captured, const std::string& t
   throw std::out_of_range("there is no " + target);
 }
 
+TEST(CaptureSymbols, Sizes_ComeAsPlaceholdersBehindTheirTensorAndArithmeticIsNodes) {
+  const Function function = [](const Tensors& x) {
+    const auto n = x[0].sym_size(0);
+    const auto flat = x[0].reshape_symint({n * 2, 3});
+    return Tensors{flat, at::ones_symint({n + 1, n * 2}), x[0].narrow_symint(0, 1, n - 1)};
+  };
+  const auto captured = trace(function, {at::randn({4, 6}).requires_grad_()}, {{0, 0}});
+  EXPECT_EQ(placeholders(captured), (Names{"x0", "s0"}));
+  EXPECT_EQ(captured.inputs[1].kind, GraphInput::Kind::Size);
+  EXPECT_EQ(captured.inputs[1].name, "x0.size(0)");
+  EXPECT_EQ(targets(captured), (Names{"_operator.mul", "reshape.default", "_operator.add", "ones.default",
+                                      "_operator.add", "narrow.default"}));
+  EXPECT_EQ(captured.shapes->guards().size(), 0U) << captured.shapes->text();
+  for (const std::int64_t n : {4, 9}) expect_same(captured, function, {at::randn({n, 6}).requires_grad_()});
+}
+
 TEST(CaptureSymbols, ScalarsOfSizes_AreNodes) {
   const Function function = [](const Tensors& x) { return Tensors{x[0].mul(at::Scalar(x[0].sym_size(0)))}; };
   const auto captured = trace(function, {at::randn({4, 6})}, {{0, 0}});
@@ -47,6 +63,14 @@ TEST(CaptureSymbols, Branch_IsAGuardWithTheUsersLine) {
   EXPECT_EQ(captured.shapes->guards()[0].condition.text(), "s0 >= 5");
   EXPECT_TRUE(captured.shapes->guards()[0].where.describe().starts_with("symbols_test.cpp:"));
   EXPECT_TRUE(captured.remarks.empty());
+}
+
+TEST(CaptureSymbols, SizeAsAnInt_IsFixedWithTheLine) {
+  const Function function = [](const Tensors& x) { return Tensors{x[0].reshape({x[0].size(0) * 2, 3})}; };
+  const auto captured = trace(function, {at::randn({8, 6})}, {{0, 0}});
+  ASSERT_EQ(captured.remarks.size(), 1U);
+  EXPECT_EQ(captured.remarks[0].message, "x0.size(0) is fixed (s0 == 8): C++ code read it as a plain number");
+  EXPECT_TRUE(captured.remarks[0].where.describe().starts_with("symbols_test.cpp:"));
 }
 
 TEST(CaptureSymbols, Matmuls_AreNotFixedAndHaveEagerSizes) {
@@ -81,6 +105,18 @@ TEST(CaptureSymbols, SymItem_IsAnUnbackedSymbolAndEagerlyTheValue) {
   expect_same(captured, function, {at::randn({3}), at::tensor({2, 5}, at::kLong)});
   expect_same(captured, function, {at::randn({3}), at::tensor({7, 1}, at::kLong)});
   EXPECT_EQ(sym_item(at::tensor({4}, at::kLong)), 4);
+}
+
+TEST(CaptureSymbols, Nonzero_BindsItsNumberOfPlaces) {
+  const Function function = [](const Tensors& x) {
+    const auto places = x[0].nonzero();
+    return Tensors{places + 1, at::ones_symint({places.sym_size(0)})};
+  };
+  const auto captured = trace(function, {at::tensor({0, 2, 3}, at::kLong)});
+  EXPECT_EQ(targets(captured), (Names{"nonzero.default", "add.Scalar", "sym_size.int", "ones.default"}));
+  EXPECT_EQ(node_with(captured, "torch.ops.aten.nonzero.default").meta().unbacked_bindings, (Names{"u0"}));
+  expect_same(captured, function, {at::tensor({0, 2, 3}, at::kLong)});
+  expect_same(captured, function, {at::tensor({0, 0, 0, 1}, at::kLong)});
 }
 
 TEST(CaptureSymbols, BranchOnAnUnbackedSymbol_IsAnError) {

@@ -106,6 +106,18 @@ TEST(CaptureValues, TensorFromOutside_IsSharedWithTheProgram) {
   expect_same(captured, function, {at::randn({3})}, {outside});
 }
 
+TEST(CaptureValues, ListsOptionalListsAndEnumsOfTheSchema) {
+  const Function function = [](const Tensors& x) {
+    const auto picked = x[0].index({at::indexing::None, x[1]});
+    const auto joined = at::cat({x[0], x[0]}, 1).to(at::kDouble);
+    const auto like = at::empty_like(x[0], at::TensorOptions(at::kInt), at::MemoryFormat::Contiguous).fill_(2);
+    return Tensors{picked, joined, like, at::full({2}, true, at::TensorOptions(at::kBool).layout(at::kStrided))};
+  };
+  const Tensors inputs = {at::randn({3, 4}), at::tensor({2, 0}, at::kLong)};
+  const auto captured = trace(function, inputs);
+  expect_same(captured, function, inputs);
+}
+
 TEST(CaptureValues, RequiresGrad_FollowsEagerMode) {
   const Function function = [](const Tensors& x) {
     const auto& w = x[0];
