@@ -23,9 +23,10 @@ namespace {
 class Capture {
  public:
   Capture(const std::shared_ptr<graph::GraphModule>& part, const std::vector<c10::IValue>& example_inputs,
-          const std::shared_ptr<shapes::ShapeEnv>& shapes)
+          const std::shared_ptr<shapes::ShapeEnv>& shapes, const std::vector<Tangent>* tangents)
       : part_(part),
         shapes_(shapes),
+        wanted_(tangents),
         recorder_(*part, *joint_.module),
         mode_(shapes, &recorder_),
         inputs_(*part, example_inputs, recorder_) {}
@@ -55,24 +56,30 @@ class Capture {
 
   // `values`: the forward's, undefined where they are no tensors. One gradient for each input, or nothing at all.
   graph::List run_backward(const std::vector<at::Tensor>& values) {
-    std::vector<at::Tensor> roots, tangents;
     if (!at::GradMode::is_enabled() || inputs_.differentiable().empty()) return {};
-    graph::Node* const last_of_forward = joint_.module->graph().last();
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!values[i].defined() || !values[i].requires_grad()) continue;
-      const TangentLayout layout = tangent_layout(values[i], shapes_);
-      joint_.tangents.push_back({i, layout.dim_order});
-      roots.push_back(values[i]);
-      tangents.push_back(make_fake(layout.spec));
-      recorder_.add_placeholder("tangents_" + std::to_string(joint_.tangents.size()), tangents.back());
+    joint_.tangents = wanted_ != nullptr ? *wanted_ : usual_tangents(values);
+    if (joint_.tangents.empty()) return {};
+    std::vector<at::Tensor> roots, tangents;
+    for (const Tangent& tangent : joint_.tangents) {
+      roots.push_back(values.at(tangent.value));
+      tangents.push_back(make_fake(tangent_spec(roots.back(), tangent.form)));
+      recorder_.add_placeholder("tangents_" + std::to_string(tangents.size()), tangents.back());
     }
-    if (roots.empty()) return {};
+    graph::Graph& graph = joint_.module->graph();
+    graph::Node& boundary =
+        graph.call_function("_operator.pos", {0});  // sizes of the forward are still asked for there
     graph::List result = gradients_of(roots, tangents);
-    joint_.backward_begin = last_of_forward != nullptr ? last_of_forward->next() : nullptr;
-    if (joint_.backward_begin == nullptr || joint_.backward_begin->op() == graph::Op::Placeholder) {
-      joint_.backward_begin = nullptr;
-    }
+    joint_.backward_begin = boundary.next();
+    graph.erase_node(boundary);
     return result;
+  }
+
+  std::vector<Tangent> usual_tangents(const std::vector<at::Tensor>& values) const {
+    std::vector<Tangent> tangents;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i].defined() && values[i].requires_grad()) tangents.push_back({i, usual_form(values[i], shapes_)});
+    }
+    return tangents;
   }
 
   // Outside of autocast, as a backward is run in eager mode.
@@ -93,6 +100,7 @@ class Capture {
   JointGraph joint_{.module = std::make_shared<graph::GraphModule>("JointGraph")};
   const std::shared_ptr<graph::GraphModule>& part_;
   const std::shared_ptr<shapes::ShapeEnv>& shapes_;
+  const std::vector<Tangent>* const wanted_;
   JointRecorder recorder_;
   FakeMode mode_;
   JointInputs inputs_;
@@ -102,9 +110,9 @@ class Capture {
 
 JointGraph capture_joint(const std::shared_ptr<graph::GraphModule>& part,
                          const std::vector<c10::IValue>& example_inputs,
-                         const std::shared_ptr<shapes::ShapeEnv>& shapes) {
+                         const std::shared_ptr<shapes::ShapeEnv>& shapes, const std::vector<Tangent>* tangents) {
   if (part == nullptr) throw graph::GraphError("", "module", "is null");
-  return Capture(part, example_inputs, shapes).run();
+  return Capture(part, example_inputs, shapes, tangents).run();
 }
 
 }  // namespace rehearse::capture

@@ -25,24 +25,34 @@ std::optional<std::vector<std::int64_t>> stride_hints(const TensorSpec& spec, co
 
 }  // namespace
 
-TangentLayout tangent_layout(const at::Tensor& result, const std::shared_ptr<shapes::ShapeEnv>& shapes) {
-  TangentLayout layout{spec_of(result), std::vector<std::int64_t>(static_cast<std::size_t>(result.dim()))};
-  TensorSpec& spec = layout.spec;
-  std::iota(layout.dim_order.begin(), layout.dim_order.end(), 0);
-  if (const auto hints = stride_hints(spec, shapes.get())) {
-    std::stable_sort(layout.dim_order.begin(), layout.dim_order.end(), [&](std::int64_t left, std::int64_t right) {
+TangentForm usual_form(const at::Tensor& result, const std::shared_ptr<shapes::ShapeEnv>& shapes) {
+  TangentForm form{.dim_order = std::vector<std::int64_t>(static_cast<std::size_t>(result.dim()))};
+  std::iota(form.dim_order.begin(), form.dim_order.end(), 0);
+  if (const auto hints = stride_hints(spec_of(result), shapes.get())) {
+    std::stable_sort(form.dim_order.begin(), form.dim_order.end(), [&](std::int64_t left, std::int64_t right) {
       return (*hints)[static_cast<std::size_t>(left)] > (*hints)[static_cast<std::size_t>(right)];
     });
   }
+  return form;
+}
+
+TensorSpec tangent_spec(const at::Tensor& result, const TangentForm& form) {
+  TensorSpec spec = spec_of(result);
+  const auto is_expanded = [&](std::int64_t dim) {
+    return !form.expanded.empty() && form.expanded[static_cast<std::size_t>(dim)];
+  };
   std::vector<c10::SymInt> sizes;
-  for (const std::int64_t dim : layout.dim_order) sizes.push_back(spec.sizes[static_cast<std::size_t>(dim)]);
+  for (const std::int64_t dim : form.dim_order) {
+    sizes.push_back(is_expanded(dim) ? c10::SymInt(1) : spec.sizes[static_cast<std::size_t>(dim)]);
+  }
   const std::vector<c10::SymInt> strides = contiguous_strides(sizes);
   for (std::size_t i = 0; i < strides.size(); ++i) {
-    spec.strides[static_cast<std::size_t>(layout.dim_order[i])] = strides[i];
+    const std::int64_t dim = form.dim_order[i];
+    spec.strides[static_cast<std::size_t>(dim)] = is_expanded(dim) ? c10::SymInt(0) : strides[i];
   }
   spec.storage_offset = 0;
   spec.requires_grad = false;
-  return layout;
+  return spec;
 }
 
 }  // namespace rehearse::capture

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <rehearse/capture/fake_tensor.h>
+#include <rehearse/capture/joint_graph.h>
 
 namespace rehearse::shapes {
 class ShapeEnv;
@@ -13,13 +14,11 @@ class ShapeEnv;
 
 namespace rehearse::capture {
 
-struct TangentLayout {
-  TensorSpec spec;                      // without gaps
-  std::vector<std::int64_t> dim_order;  // see Tangent
-};
-
 // How the gradient of a result is taken to lie in memory: as the result does, its dimensions in the same order.
 // Where symbols decide, their hints do; without hints, row by row.
-TangentLayout tangent_layout(const at::Tensor& result, const std::shared_ptr<shapes::ShapeEnv>& shapes);
+TangentForm usual_form(const at::Tensor& result, const std::shared_ptr<shapes::ShapeEnv>& shapes);
+
+// A gradient of the result that lies like that.
+TensorSpec tangent_spec(const at::Tensor& result, const TangentForm& form);
 
 }  // namespace rehearse::capture

@@ -1,17 +1,39 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/compile/aot_eager.h>
 
+#include <map>
 #include <utility>
+
+#include <rehearse/capture/fake_tensor.h>
 
 #include "compile/aot/aot_program.h"
 
 namespace rehearse::compiler {
 
+namespace {
+
+// The examples are the capture's: these are our own, for later.
+CapturedPart captured_part(const BackendInput& input) {
+  CapturedPart part{input.module, input.example_inputs, input.shapes};
+  std::map<const c10::StorageImpl*, at::Tensor> of_storage;
+  for (c10::IValue& value : part.example_inputs) {
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const at::Tensor example = value.toTensor();
+    at::Tensor& sharing = of_storage[example.storage().unsafeGetStorageImpl()];
+    value = capture::make_fake(capture::spec_of(example), sharing);
+    if (!sharing.defined()) sharing = value.toTensor();
+  }
+  return part;
+}
+
+}  // namespace
+
 CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
   capture::JointGraph joint = capture::capture_joint(input.module, input.example_inputs, input.shapes);
   capture::JointPartition partition = capture::partition_joint(joint);
-  const auto program = std::make_shared<const AotProgram>(joint, partition, input.name);
-  graphs_.push_back(std::make_shared<const Compiled>(Compiled{input.name, std::move(joint), std::move(partition)}));
+  const auto program = std::make_shared<const AotProgram>(joint, partition, input.name, captured_part(input));
+  graphs_.push_back(
+      std::make_shared<const Compiled>(Compiled{input.name, std::move(joint), std::move(partition), program}));
   return [program](std::vector<c10::IValue> inputs) { return program->call(std::move(inputs)); };
 }
 

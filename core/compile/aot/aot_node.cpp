@@ -10,29 +10,16 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include "compile/aot/tangent_form.h"
+
 namespace rehearse::compiler {
 namespace {
 
 namespace autograd = torch::autograd;
 
-// Strides of a tensor of these sizes that lies without gaps, its dimensions from the outermost to the innermost.
-std::vector<std::int64_t> dense_strides(at::IntArrayRef sizes, const std::vector<std::int64_t>& dim_order) {
-  std::vector<std::int64_t> strides(sizes.size(), 1);
-  std::int64_t stride = 1;
-  for (auto dim = dim_order.rbegin(); dim != dim_order.rend(); ++dim) {
-    strides[static_cast<std::size_t>(*dim)] = stride;
-    stride *= std::max<std::int64_t>(sizes[static_cast<std::size_t>(*dim)], 1);
-  }
-  return strides;
-}
-
-// Strides of dimensions that have one element say nothing.
-bool lies_like(const at::Tensor& tensor, at::IntArrayRef strides) {
-  if (tensor.numel() == 0) return true;
-  for (std::size_t dim = 0; dim < strides.size(); ++dim) {
-    if (tensor.sizes()[dim] != 1 && tensor.strides()[dim] != strides[dim]) return false;
-  }
-  return true;
+at::Tensor in_form(const at::Tensor& tensor, const capture::TangentForm& form) {
+  const auto strides = strides_of(form, tensor.sizes());
+  return at::empty_strided(tensor.sizes(), strides, tensor.options()).copy_(tensor);
 }
 
 // A result that is a view of something inside the program is a view of nothing that its caller can see.
@@ -63,7 +50,7 @@ std::shared_ptr<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program
 
 void AotNode::record(std::vector<c10::IValue>& results, std::size_t values) {
   const auto self = std::static_pointer_cast<AotNode>(getptr());
-  for (const capture::Tangent& tangent : program_->tangents()) {
+  for (const capture::Tangent& tangent : program_->backwards().first().tangents) {
     forget_base(results[tangent.value], results);
     autograd::set_history(results[tangent.value].toTensor(), self);
   }
@@ -83,52 +70,51 @@ void AotNode::release_variables() {
   released_ = true;
 }
 
-std::vector<c10::IValue> AotNode::unpack_saved() {
+std::vector<c10::IValue> AotNode::unpack(const std::vector<std::size_t>& saved) {
   const std::lock_guard<std::mutex> lock(mutex_);
   TORCH_CHECK(!released_, autograd::ERR_BACKWARD_TWICE);
-  std::vector<c10::IValue> saved;
-  saved.reserve(tensors_.size() + numbers_.size());
-  for (const autograd::SavedVariable& tensor : tensors_) saved.emplace_back(tensor.unpack(getptr()));
-  saved.insert(saved.end(), numbers_.begin(), numbers_.end());
-  return saved;
-}
-
-at::Tensor AotNode::tangent_as_recorded(std::size_t index, const at::Tensor& tangent) const {
-  if (!tangent.defined()) return input_metadata(index).zeros_like();
-  const auto strides = dense_strides(tangent.sizes(), program_->tangents()[index].dim_order);
-  if (lies_like(tangent, strides)) return tangent;
-  return at::empty_strided(tangent.sizes(), strides, tangent.options()).copy_(tangent);
-}
-
-autograd::variable_list AotNode::apply(autograd::variable_list&& tangents) {
-  std::vector<c10::IValue> inputs = unpack_saved();
-  std::vector<bool> defined;
-  for (std::size_t i = 0; i < tangents.size(); ++i) {
-    defined.push_back(tangents[i].defined());
-    const at::NoGradGuard no_grad;
-    inputs.emplace_back(tangent_as_recorded(i, std::exchange(tangents[i], {})));
+  std::vector<c10::IValue> values;
+  values.reserve(saved.size() + num_inputs());
+  for (const std::size_t i : saved) {
+    values.push_back(i < tensors_.size() ? c10::IValue(tensors_[i].unpack(getptr())) : numbers_[i - tensors_.size()]);
   }
-  const bool differentiable = at::GradMode::is_enabled();
-  const at::NoGradGuard no_grad;
-  autograd::variable_list gradients = gradients_of(program_->run_backward(std::move(inputs)), defined);
-  if (differentiable) {
-    const auto error = std::make_shared<autograd::Error>("aot_eager records a backward once: the gradients of " +
-                                                         program_->name() + " cannot be differentiated again");
-    for (at::Tensor& gradient : gradients) {
-      if (!gradient.defined()) continue;
-      gradient = gradient.variable_data();  // it may be a tangent, whose history is its own
-      autograd::set_history(gradient, error);
-    }
+  return values;
+}
+
+autograd::variable_list AotNode::run(autograd::variable_list&& tangents) {
+  const AotBackward& backward = program_->backwards().for_tangents(tangents);
+  std::vector<c10::IValue> inputs = unpack(backward.saved);
+  std::vector<bool> defined;
+  const auto& values = program_->backwards().first().tangents;
+  std::size_t next = 0;
+  for (const capture::Tangent& wanted : backward.tangents) {
+    while (values[next].value != wanted.value) ++next;
+    defined.push_back(tangents[next].defined());
+    at::Tensor tangent = defined.back() ? std::move(tangents[next]) : input_metadata(next).zeros_like();
+    inputs.emplace_back(has_form(tangent, wanted.form) ? std::move(tangent) : in_form(tangent, wanted.form));
+  }
+  tangents.clear();
+  std::vector<c10::IValue> results = program_->run_backward(backward, std::move(inputs));
+  autograd::variable_list gradients(results.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto& reached_by = backward.gradient_tangents[i];
+    const bool has_one = std::any_of(reached_by.begin(), reached_by.end(), [&](std::size_t t) { return defined[t]; });
+    if (has_one && results[i].isTensor()) gradients[i] = std::move(results[i]).toTensor();
   }
   return gradients;
 }
 
-autograd::variable_list AotNode::gradients_of(std::vector<c10::IValue> results, const std::vector<bool>& defined) {
-  autograd::variable_list gradients(results.size());
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const auto& tangents = program_->gradient_tangents()[i];
-    const bool has_one = std::any_of(tangents.begin(), tangents.end(), [&](std::size_t t) { return defined[t]; });
-    if (has_one && results[i].isTensor()) gradients[i] = std::move(results[i]).toTensor();
+autograd::variable_list AotNode::apply(autograd::variable_list&& tangents) {
+  const bool differentiable = at::GradMode::is_enabled();
+  const at::NoGradGuard no_grad;
+  autograd::variable_list gradients = run(std::move(tangents));
+  if (!differentiable) return gradients;
+  const auto error = std::make_shared<autograd::Error>("aot_eager records a backward once: the gradients of " +
+                                                       program_->name() + " cannot be differentiated again");
+  for (at::Tensor& gradient : gradients) {
+    if (!gradient.defined()) continue;
+    gradient = gradient.variable_data();  // it may be a tangent, whose history is its own
+    autograd::set_history(gradient, error);
   }
   return gradients;
 }

@@ -27,14 +27,14 @@ class AotNode : public torch::autograd::Node {
   void release_variables() override;
 
  protected:
-  // Gradients that depend on undefined tangents alone are undefined, as in eager; else those count as zeros. The
-  // gradients cannot be differentiated again: who tries gets an error.
+  // Runs the backward for these tangents. Where there is only the first one, undefined tangents count as zeros, but
+  // gradients that depend on such tangents alone are undefined, as in eager. The gradients cannot be differentiated
+  // again: who tries gets an error.
   torch::autograd::variable_list apply(torch::autograd::variable_list&& tangents) override;
 
  private:
-  std::vector<c10::IValue> unpack_saved();
-  at::Tensor tangent_as_recorded(std::size_t index, const at::Tensor& tangent) const;
-  torch::autograd::variable_list gradients_of(std::vector<c10::IValue> results, const std::vector<bool>& defined);
+  std::vector<c10::IValue> unpack(const std::vector<std::size_t>& saved);
+  torch::autograd::variable_list run(torch::autograd::variable_list&& tangents);
 
   std::shared_ptr<const AotProgram> program_;
   std::vector<torch::autograd::SavedVariable> tensors_;

@@ -30,21 +30,21 @@ std::vector<c10::IValue> run_below(const graph::Interpreter& graph, std::vector<
 
 }  // namespace
 
-AotProgram::AotProgram(const capture::JointGraph& joint, const capture::JointPartition& partition, std::string name)
+AotProgram::AotProgram(const capture::JointGraph& joint, const capture::JointPartition& partition, std::string name,
+                       std::optional<CapturedPart> part)
     : name_(std::move(name)),
       forward_(partition.forward),
-      backward_(interpreter_of(partition.backward)),
       views_(interpreter_of(joint.views)),
+      backwards_(partition.backward != nullptr ? std::make_unique<AotBackwards>(joint, partition, std::move(part))
+                                               : nullptr),
       values_(joint.values),
       saved_tensors_(partition.saved_tensors),
-      tangents_(joint.tangents),
-      gradient_tangents_(partition.gradient_tangents),
       outputs_(joint.outputs),
       changed_inputs_(joint.changed_inputs) {}
 
 std::vector<c10::IValue> AotProgram::call(std::vector<c10::IValue> inputs) const {
   const bool differentiate =
-      backward_.has_value() && at::GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(), requires_grad);
+      backwards_ != nullptr && at::GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(), requires_grad);
   const comm::SpanScope span("forward of " + name_);
   if (differentiate) {
     std::vector<c10::IValue> values = run_and_record(inputs);
@@ -56,9 +56,9 @@ std::vector<c10::IValue> AotProgram::call(std::vector<c10::IValue> inputs) const
   return outputs_of(inputs, std::move(values));
 }
 
-std::vector<c10::IValue> AotProgram::run_backward(std::vector<c10::IValue> inputs) const {
+std::vector<c10::IValue> AotProgram::run_backward(const AotBackward& backward, std::vector<c10::IValue> inputs) const {
   const comm::SpanScope span("backward of " + name_);
-  return run_below(*backward_, std::move(inputs));
+  return run_below(backward.graph, std::move(inputs));
 }
 
 std::vector<c10::IValue> AotProgram::run_and_record(const std::vector<c10::IValue>& inputs) const {

@@ -12,15 +12,18 @@
 #include <rehearse/capture/joint_partition.h>
 #include <rehearse/graph/interpreter.h>
 
+#include "compile/aot/aot_backward.h"
+
 namespace rehearse::compiler {
 
 // A part of a model that was cut into a forward and a backward, ready to run as one step of autograd: the leaves that
-// it takes as inputs get all their gradients when its backward ends. Never changes: calls and the nodes of autograd
-// that they leave share it, and fibers may run it at once.
+// it takes as inputs get all their gradients when its backward ends. Calls and the nodes of autograd that they leave
+// share it, and fibers of one rank may run it at once.
 class AotProgram : public std::enable_shared_from_this<AotProgram> {
  public:
-  // `name`: of the part, "submod_1". Throws GraphError as Interpreter does.
-  AotProgram(const capture::JointGraph& joint, const capture::JointPartition& partition, std::string name);
+  // `name`: of the part, "submod_1". `part`: for backwards of other tangents. Throws GraphError as Interpreter does.
+  AotProgram(const capture::JointGraph& joint, const capture::JointPartition& partition, std::string name,
+             std::optional<CapturedPart> part = std::nullopt);
 
   // One input for each placeholder; results as eager autograd would give them. Without gradient mode, or where nothing
   // requires a gradient, no node of autograd is made.
@@ -28,11 +31,10 @@ class AotProgram : public std::enable_shared_from_this<AotProgram> {
 
   const std::string& name() const noexcept { return name_; }
   std::size_t saved_tensors() const noexcept { return saved_tensors_; }
-  const std::vector<capture::Tangent>& tangents() const noexcept { return tangents_; }
-  const std::vector<std::vector<std::size_t>>& gradient_tangents() const noexcept { return gradient_tangents_; }
+  AotBackwards& backwards() const noexcept { return *backwards_; }  // not without a backward
 
-  // Inputs: saved tensors, saved numbers, tangents. Gives the gradient of each input.
-  std::vector<c10::IValue> run_backward(std::vector<c10::IValue> inputs) const;
+  // Gives the gradient of each input.
+  std::vector<c10::IValue> run_backward(const AotBackward& backward, std::vector<c10::IValue> inputs) const;
 
  private:
   std::vector<c10::IValue> run_and_record(const std::vector<c10::IValue>& inputs) const;
@@ -41,10 +43,9 @@ class AotProgram : public std::enable_shared_from_this<AotProgram> {
 
   std::string name_;
   graph::Interpreter forward_;
-  std::optional<graph::Interpreter> backward_, views_;
+  std::optional<graph::Interpreter> views_;
+  std::unique_ptr<AotBackwards> backwards_;  // null: nothing to differentiate
   std::size_t values_, saved_tensors_;
-  std::vector<capture::Tangent> tangents_;
-  std::vector<std::vector<std::size_t>> gradient_tangents_;
   std::vector<capture::PartOutput> outputs_;
   std::vector<capture::ChangedInput> changed_inputs_;
 };

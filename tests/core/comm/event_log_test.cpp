@@ -142,5 +142,27 @@ TEST_F(EventLogTest, CallSites_AreKeptWhenAskedFor) {
   EXPECT_EQ(events->call_site(of_rank_0[1]), events->call_site(of_rank_1[1]));
 }
 
+TEST(SpanLog, KeepsTheLatestAndEndsThoseThatAreKept) {
+  SpanLog log(2);
+  const auto at = [](int ns) { return VirtualTime(VirtualDuration(ns)); };
+  const auto first = log.begin(0, "forward of submod_0", at(1), 0);
+  const auto second = log.begin(1, "backward of submod_0", at(2), 3);
+  const auto third = log.begin(0, "forward of submod_0", at(3), 4);
+  log.end(first, at(9), 9);  // gone: nothing happens
+  log.end(second, at(5), 6);
+  ASSERT_EQ(log.kept().size(), 2U);
+  EXPECT_EQ(log.kept()[0].id, second);
+  EXPECT_EQ(log.kept()[0].rank, 1);
+  EXPECT_EQ(log.kept()[0].end, at(5));
+  EXPECT_EQ(log.kept()[0].calls_before_begin, 3U);
+  EXPECT_EQ(log.kept()[0].calls_before_end, 6U);
+  EXPECT_EQ(log.name(log.kept()[0]), "backward of submod_0");
+  EXPECT_EQ(log.kept()[1].id, third);
+  EXPECT_EQ(log.kept()[1].end, Span::kNever);
+  EXPECT_EQ(log.name(log.kept()[1]), "forward of submod_0");
+}
+
+TEST(SpanLog, NothingIsRecordedOutsideOfAWorld) { const SpanScope scope("forward"); }
+
 }  // namespace
 }  // namespace rehearse::comm

@@ -36,12 +36,19 @@ struct ChangedInput {
   std::size_t value = 0;
 };
 
-// The gradient of values[value], an input of the backward.
+// How a tensor lies in memory: its dimensions from the outermost to the innermost, without gaps, but for those that are
+// expanded (stride 0).
+struct TangentForm {
+  std::vector<std::int64_t> dim_order;
+  std::vector<bool> expanded = {};  // by dimension; empty: none is
+  auto operator<=>(const TangentForm&) const = default;
+};
+
+// The gradient of values[value], an input of the backward. `form`: what operators were chosen for (a view, not a copy).
 struct Tangent {
   std::size_t value = 0;
-  // How it lies in memory while it is recorded: dimensions from the outermost to the innermost, without gaps. Operators
-  // were chosen for that (a view, not a copy).
-  std::vector<std::int64_t> dim_order;
+  TangentForm form;
+  auto operator<=>(const Tangent&) const = default;
 };
 
 struct JointGraph {
@@ -65,10 +72,14 @@ struct JointGraph {
 // symbolic integers of `shapes`; they are read and not changed. What requires a gradient is differentiated while
 // gradient mode is on. Nothing is computed or drawn, no real tensor changes, no hook fires. Does not block.
 //
+// `tangents`: those that the backward is to be recorded for; others count as undefined. Null: one for each value that
+// requires a gradient, lying as that value does.
+//
 // Two inputs that share memory, one of which is differentiated and changed in place, are refused with GraphError, and
 // so are generators among arguments. Errors of operators leave as they are, with the node named.
 JointGraph capture_joint(const std::shared_ptr<graph::GraphModule>& part,
                          const std::vector<c10::IValue>& example_inputs,
-                         const std::shared_ptr<shapes::ShapeEnv>& shapes);
+                         const std::shared_ptr<shapes::ShapeEnv>& shapes,
+                         const std::vector<Tangent>* tangents = nullptr);
 
 }  // namespace rehearse::capture

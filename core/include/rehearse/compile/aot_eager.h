@@ -11,13 +11,17 @@
 
 namespace rehearse::compiler {
 
+class AotProgram;
+
 // The back end "aot_eager": each graph becomes a forward and a backward of ATen's operators below autograd, recorded
 // once (capture_joint, partition_joint) and run operator by operator. A call leaves one step of autograd behind, and
 // the graph's parameters get their gradients when that step ends: what lets DDP reduce a bucket while the backward of
 // earlier pieces runs. Results and gradients have eager's bits.
 //
-// What it does not do: gradients of gradients (an error when they are asked for). A gradient of a result that lies in
-// memory otherwise than the result is copied first.
+// A backward is recorded for gradients that lie in memory as the results do; for others, and for results without a
+// gradient, another one is recorded when they come.
+//
+// What it does not do: gradients of gradients (an error when they are asked for).
 class AotEagerBackend final : public Backend {
  public:
   // What became of one graph.
@@ -25,6 +29,7 @@ class AotEagerBackend final : public Backend {
     std::string name;
     capture::JointGraph joint;
     capture::JointPartition partition;
+    std::shared_ptr<const AotProgram> program;  // what runs them
   };
 
   std::string name() const override { return "aot_eager"; }

@@ -24,7 +24,7 @@ class JointBuilder {
   }
   // The gradient of values[value], a matrix that lies row by row.
   Node& tangent(std::size_t value) {
-    joint.tangents.push_back({value, {0, 1}});
+    joint.tangents.push_back({value, {.dim_order = {0, 1}}});
     return tensor(graph().placeholder("tangent_" + std::to_string(value)));
   }
   Node& call(const std::string& op, rehearse::graph::List args) {

@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <rehearse/graph/interpreter.h>
+
+#include "compile/aot/aot_program.h"
 #include "core/compile/aot/part_check.h"
 
 namespace rehearse::compiler {
@@ -276,7 +279,47 @@ TEST(AotEager, TransposedResultsAndTheirTangents) {
                               "[%e, %t]"),
                          as_given({leaf({3, 4}), leaf({4, 2})}));
   net.expect_like_eager();
-  EXPECT_THAT(net.compiled().joint.tangents[0].dim_order, ElementsAre(1, 0));
+  EXPECT_THAT(net.compiled().joint.tangents[0].form.dim_order, ElementsAre(1, 0));
+}
+
+// What comes back for each leaf, or none, when `tangent` is the gradient of result 0 alone.
+std::vector<at::Tensor> gradients_of(const std::vector<c10::IValue>& results, const std::vector<c10::IValue>& leaves,
+                                     const at::Tensor& tangent) {
+  results[0].toTensor().backward(tangent);
+  std::vector<at::Tensor> gradients;
+  for (const c10::IValue& input : leaves) {
+    gradients.push_back(input.toTensor().grad());
+    input.toTensor().mutable_grad().reset();
+  }
+  return gradients;
+}
+
+// A transposed tangent, an expanded one, one with gaps: eager's operators are chosen by that.
+TEST(AotEager, TangentsOfAllForms) {
+  const char* const steps = R"(
+    h = aten.linear.default [%x, %w, %b]
+    y = aten.reshape.default [%h, [-1, 2]]
+    z = aten.exp.default [%x])";
+  const auto module = part("x w b", steps, "[%y, %z]");
+  const std::vector<c10::IValue> leaves{leaf({3, 5}), leaf({4, 5}), leaf({4})};
+  const CompiledPart net(module, with_batch(leaves));
+  const at::Tensor tangents[] = {at::randn({6, 2}),
+                                 at::randn({2, 6}).t(),
+                                 at::full({}, 0.1).expand({6, 2}),
+                                 at::randn({6, 1}).expand({6, 2}),
+                                 at::randn({2}).expand({6, 2}),
+                                 at::randn({6, 4}).slice(1, 0, 4, 2)};
+  const graph::Interpreter eager(module);
+  for (const at::Tensor& tangent : tangents) {
+    const auto mine = gradients_of(net.call(leaves), leaves, tangent);
+    const auto expected = gradients_of(eager.run(leaves), leaves, tangent);
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      EXPECT_EQ(mine[i].defined(), expected[i].defined()) << "input " << i;
+      EXPECT_TRUE(at::equal(mine[i], expected[i])) << "strides " << tangent.strides() << ", input " << i;
+    }
+  }
+  // For results 0 and 1, and for result 0 alone in five forms; the last has gaps and is copied.
+  EXPECT_EQ(net.compiled().program->backwards().recorded(), 6U);
 }
 
 TEST(AotEager, WithoutGradientsThereIsNoBackward) {

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/aot/aot_backward.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+
+#include <rehearse/shapes/shape_env.h>
+
+#include "compile/aot/tangent_form.h"
+
+namespace rehearse::compiler {
+namespace {
+
+// What a backward takes of the forward, in order: names of nodes, with the expression where it is a number.
+std::vector<std::string> saved_names(const capture::JointPartition& partition) {
+  std::vector<std::string> names;
+  for (const graph::Node* input : partition.backward->graph().placeholders()) {
+    if (names.size() == partition.saved_tensors + partition.saved_numbers) break;
+    const auto* number = input->meta().value->scalar();
+    names.push_back(number != nullptr ? input->name() + " = " + number->expression.text : input->name());
+  }
+  return names;
+}
+
+// Numbers that the backward alone needs are computed among the forward's nodes.
+bool is_of_forward(const graph::Node& node) {
+  if (node.op() != graph::Op::CallFunction || node.target().starts_with("torch.ops.aten.sym_")) return false;
+  return node.target().starts_with("torch.ops.") || node.target() == "_operator.getitem";
+}
+
+// None where the tangents cannot be told: one has gaps.
+std::optional<std::vector<capture::Tangent>> forms_of(const std::vector<at::Tensor>& tangents,
+                                                      const std::vector<capture::Tangent>& usual) {
+  std::vector<capture::Tangent> forms;
+  for (std::size_t i = 0; i < tangents.size(); ++i) {
+    if (!tangents[i].defined()) continue;
+    if (has_form(tangents[i], usual[i].form)) {
+      forms.push_back(usual[i]);
+    } else if (auto form = form_of(tangents[i])) {
+      forms.push_back({usual[i].value, *std::move(form)});
+    } else {
+      return std::nullopt;
+    }
+  }
+  return forms;
+}
+
+std::size_t guards_of(const std::shared_ptr<shapes::ShapeEnv>& shapes) {
+  return shapes != nullptr ? shapes->guards().size() + shapes->asserts().size() : 0;
+}
+
+}  // namespace
+
+AotBackwards::AotBackwards(const capture::JointGraph& joint, const capture::JointPartition& partition,
+                           std::optional<CapturedPart> part)
+    : joint_(joint), part_(std::move(part)), saved_names_(saved_names(partition)) {
+  std::vector<std::size_t> saved(saved_names_.size());
+  std::iota(saved.begin(), saved.end(), std::size_t{0});
+  first_ = std::make_unique<AotBackward>(AotBackward{graph::Interpreter(partition.backward), std::move(saved),
+                                                     joint.tangents, partition.gradient_tangents});
+}
+
+const AotBackward& AotBackwards::for_tangents(const std::vector<at::Tensor>& tangents) {
+  const auto forms = forms_of(tangents, joint_.tangents);
+  if (!part_ || !forms || forms->empty() || *forms == joint_.tangents) return *first_;
+  const auto known = others_.find(*forms);
+  if (known == others_.end()) others_.emplace(*forms, record(*forms));
+  const auto& other = others_.at(*forms);
+  return other != nullptr ? *other : *first_;
+}
+
+std::size_t AotBackwards::recorded() const noexcept {
+  return 1 + static_cast<std::size_t>(std::count_if(others_.begin(), others_.end(),
+                                                    [](const auto& other) { return other.second != nullptr; }));
+}
+
+std::unique_ptr<AotBackward> AotBackwards::record(const std::vector<capture::Tangent>& tangents) const {
+  const at::AutoGradMode with_gradients(true);
+  const std::size_t guards = guards_of(part_->shapes);
+  const capture::JointGraph again =
+      capture::capture_joint(part_->module, part_->example_inputs, part_->shapes, &tangents);
+  if (guards_of(part_->shapes) != guards || !has_same_forward(again)) return nullptr;
+  const capture::JointPartition partition = capture::partition_joint(again);
+  std::vector<std::size_t> saved;
+  for (const std::string& name : saved_names(partition)) {
+    const auto found = std::find(saved_names_.begin(), saved_names_.end(), name);
+    if (found == saved_names_.end()) return nullptr;
+    saved.push_back(static_cast<std::size_t>(found - saved_names_.begin()));
+  }
+  return std::make_unique<AotBackward>(AotBackward{graph::Interpreter(partition.backward), std::move(saved),
+                                                   again.tangents, partition.gradient_tangents});
+}
+
+// What was saved is found by the names of nodes: they must be those of the same operators.
+bool AotBackwards::has_same_forward(const capture::JointGraph& again) const {
+  const auto operators_of = [](const capture::JointGraph& joint) {
+    std::map<std::string, std::string> targets;
+    for (const graph::Node& node : joint.module->graph()) {
+      if (&node == joint.backward_begin) break;
+      if (is_of_forward(node)) targets.emplace(node.name(), node.target());
+    }
+    return targets;
+  };
+  return operators_of(joint_) == operators_of(again);
+}
+
+}  // namespace rehearse::compiler
