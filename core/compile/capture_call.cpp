@@ -8,6 +8,7 @@
 #include <torch/nn/module.h>
 
 #include <rehearse/capture/errors.h>
+#include <rehearse/capture/fake_tensor.h>
 #include <rehearse/capture/forward_capture.h>
 #include <rehearse/compile/errors.h>
 
@@ -64,6 +65,7 @@ class CallCapture {
     outputs.clear();
     result_.constants = code.constants();
     result_.frame = code.take_frame();
+    note_reads();
     stand_ins_ = {};
     refuse_fixed_marks();
     bind_inputs();
@@ -134,8 +136,15 @@ class CallCapture {
     return false;
   }
 
-  void bind_inputs() {
+  // Code may look at sizes without a trace in the graph.
+  void note_reads() {
     used_.resize(call_.leaves.size());
+    for (std::uint32_t i = 0; i < call_.leaves.size(); ++i) {
+      used_[i] = stand_ins_.tensors[i].defined() && capture::layout_was_read(stand_ins_.tensors[i]);
+    }
+  }
+
+  void bind_inputs() {
     origins_.resize(call_.leaves.size());
     const auto placeholders = captured_.module->graph().placeholders();
     for (std::size_t i = 0; i < captured_.inputs.size(); ++i) {
@@ -143,10 +152,22 @@ class CallCapture {
       result_.input_names.push_back(input.name);
       result_.inputs.push_back(binding_of(input));
       const InputBinding& binding = result_.inputs.back();
-      if (binding.kind == InputBinding::Kind::Captured) continue;
+      if (binding.kind == InputBinding::Kind::Captured) {
+        if (input.tensor.requires_grad() && input.tensor.is_leaf()) set_parameter(*placeholders[i]);
+        continue;
+      }
       used_[binding.index] = true;
       if (!origins_[binding.index]) origins_[binding.index] = origin_of_use(*placeholders[i]);
     }
+  }
+
+  // A function has no module whose parameters are known; what it finds elsewhere and trains is one all the same.
+  static void set_parameter(graph::Node& placeholder) {
+    const graph::TensorMeta* known = placeholder.meta().tensor();
+    if (!known || known->is_parameter) return;
+    graph::TensorMeta meta = *known;
+    meta.is_parameter = true;
+    placeholder.meta().set_value(std::move(meta));
   }
 
   InputBinding binding_of(const capture::GraphInput& input) {
@@ -167,7 +188,7 @@ class CallCapture {
     return {InputBinding::Kind::Captured, index, 0};
   }
 
-  // Is this leaf, or the same tensor in another place, part of the graph?
+  // Was this leaf, or the same tensor in another place, looked into?
   bool is_used(std::uint32_t leaf) const {
     for (std::uint32_t i = 0; i < call_.leaves.size(); ++i) {
       if (!used_[i]) continue;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "compile/symbol_guards.h"
 
+#include <array>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -35,23 +37,24 @@ std::vector<std::string> SymbolGuards::texts() const {
   return texts;
 }
 
+std::int64_t SymbolGuards::value_of(std::size_t source, const LeafList& leaves) const {
+  const SymbolPlace& place = places_[twins_[source]];
+  if (!place.is_used) return hints_[source];
+  const Leaf& leaf = leaves[place.leaf];
+  if (place.dimension < 0) return leaf.sym_int->as_int_unchecked();
+  return leaf.tensor->unsafeGetTensorImpl()->sizes()[static_cast<std::size_t>(place.dimension)];
+}
+
 bool SymbolGuards::holds(const LeafList& leaves, GuardFailure* failure) const {
   if (places_.empty()) return true;
-  c10::SmallVector<std::int64_t, 32> values(places_.size(), 0);
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    const SymbolPlace& place = places_[twins_[i]];
-    if (!place.is_used) {
-      values[i] = hints_[i];
-    } else if (place.dimension < 0) {
-      values[i] = leaves[place.leaf].sym_int->as_int_unchecked();
-    } else {
-      values[i] = leaves[place.leaf].tensor->unsafeGetTensorImpl()->sizes()[static_cast<std::size_t>(place.dimension)];
-    }
-  }
-  const auto failed = program_.first_failure({values.data(), values.size()});
+  std::array<std::int64_t, 16> few = {};
+  std::vector<std::int64_t> many(places_.size() > few.size() ? places_.size() : 0);
+  const std::span<std::int64_t> values(many.empty() ? few.data() : many.data(), places_.size());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = value_of(i, leaves);
+  const auto failed = program_.first_failure(values);
   if (!failed) return true;
   if (failure) {
-    const auto told = program_.describe(*failed, {values.data(), values.size()});
+    const auto told = program_.describe(*failed, values);
     *failure = {"sizes", told.expected, told.found, told.line};
   }
   return false;

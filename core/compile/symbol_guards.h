@@ -34,6 +34,8 @@ class SymbolGuards {
   std::vector<std::string> texts() const;
 
  private:
+  std::int64_t value_of(std::size_t source, const LeafList& leaves) const;
+
   std::vector<SymbolPlace> places_;
   // Of a source that does not matter: a source of the same symbol that does; or its own index: the hint will do.
   std::vector<std::uint32_t> twins_;

@@ -117,5 +117,15 @@ TEST(RecompileScalars, UntouchedTensorsAreNotGuardedBySize) {
   EXPECT_THAT(compiles(compiled, pick, calls), ElementsAre(1, 0, 1, 0));
 }
 
+// A size that only a condition of the code asked for is guarded too.
+TEST(RecompileScalars, SizesThatOnlyTheCodeReadsAreGuarded) {
+  const auto branch = [](const at::Tensor& x, const at::Tensor& y) { return y.size(0) == 4 ? x * 2 : x + 1; };
+  auto compiled = compile(branch);
+  const at::Tensor x = at::ones({2});
+  const std::vector<std::tuple<at::Tensor, at::Tensor>> calls = {
+      {x, at::ones({4})}, {x, at::ones({5})}, {x, at::ones({4})}};
+  EXPECT_THAT(compiles(compiled, branch, calls), ElementsAre(1, 1, 0));
+}
+
 }  // namespace
 }  // namespace rehearse::compiler
