@@ -20,7 +20,7 @@ std::vector<std::string> saved_names(const capture::JointPartition& partition) {
   for (const graph::Node* input : partition.backward->graph().placeholders()) {
     if (names.size() == partition.saved_tensors + partition.saved_numbers) break;
     const auto* number = input->meta().value->scalar();
-    names.push_back(number != nullptr ? input->name() + " = " + number->expression.text : input->name());
+    names.push_back(number != nullptr ? input->name() + " = " + number->expression.text() : input->name());
   }
   return names;
 }
