@@ -49,6 +49,13 @@ c10::SymInt ShapeEnv::add_unbacked() {
   return to_sym_int(shared_from_this(), symbol);
 }
 
+const BackedSymbol* ShapeEnv::find_backed(const std::string& name) const noexcept {
+  for (const BackedSymbol& symbol : backed_) {
+    if (symbol.name == name) return &symbol;
+  }
+  return nullptr;
+}
+
 void ShapeEnv::assume(const Condition& condition) {
   if (decide(condition) == false) throw AssertionError("'" + condition.text() + "' is assumed, but never holds");
   facts_->assume(condition);

@@ -6,10 +6,14 @@
 #include <charconv>
 #include <cmath>
 
+#include <rehearse/shapes/errors.h>
+
 #include "shapes/expr/polynomial.h"
 
 namespace rehearse::shapes {
 namespace {
+
+constexpr double kExactMax = 1LL << 53;
 
 double apply(FloatExpr::Kind kind, double left, double right) {
   switch (kind) {
@@ -62,11 +66,30 @@ FloatExpr FloatExpr::int_truediv(const Expr& dividend, const Expr& divisor) {
   return FloatExpr(Kind::IntTrueDiv, FloatExpr(dividend), FloatExpr(divisor));
 }
 
-std::optional<Expr> FloatExpr::as_int() const {
+std::optional<Expr> FloatExpr::as_int() const try {
   if (kind_ == Kind::OfInt) return integer_;
-  constexpr double kExactMax = 1LL << 53;
-  const bool whole = is_number() && std::abs(number_) <= kExactMax && std::trunc(number_) == number_;
-  if (whole) return Expr(static_cast<std::int64_t>(number_));
+  if (is_number()) {
+    const bool whole = std::abs(number_) <= kExactMax && std::trunc(number_) == number_;
+    return whole ? std::optional(Expr(static_cast<std::int64_t>(number_))) : std::nullopt;
+  }
+  const std::optional<Expr> left = parts_->left.as_int();
+  const std::optional<Expr> right = parts_->right.as_int();
+  if (!left || !right) return std::nullopt;
+  switch (kind_) {
+    case Kind::Add:
+      return *left + *right;
+    case Kind::Sub:
+      return *left - *right;
+    case Kind::Mul:
+      return *left * *right;
+    case Kind::Min:
+      return min(*left, *right);
+    case Kind::Max:
+      return max(*left, *right);
+    default:
+      return std::nullopt;
+  }
+} catch (const ShapeError&) {  // it passes a limit of integer expressions
   return std::nullopt;
 }
 

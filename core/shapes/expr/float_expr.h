@@ -25,7 +25,8 @@ class FloatExpr {
 
   bool is_number() const noexcept { return kind_ == Kind::Number; }
   double number() const noexcept { return number_; }  // of a number
-  // The same value as an integer expression; none when it is not seen to be one.
+  // The same value as an integer expression, as far as doubles are exact (to 2**53); none when it is not seen to be
+  // one.
   std::optional<Expr> as_int() const;
   // Dividend and divisor, where it is the quotient of two integers.
   std::optional<std::pair<Expr, Expr>> as_quotient() const;

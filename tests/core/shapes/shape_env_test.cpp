@@ -55,6 +55,8 @@ TEST_F(ShapeEnvTest, EqualHintsShareASymbol) {
   ASSERT_EQ(env->backed().size(), 3u);
   EXPECT_THAT(env->backed()[0].sources, ElementsAre("x.size(0)", "y.size(0)"));
   EXPECT_EQ(env->backed()[1].hint, 16);
+  EXPECT_EQ(env->find_backed("s2"), &env->backed()[2]);
+  EXPECT_EQ(env->find_backed("u0"), nullptr);
   EXPECT_EQ(env->backed()[0].range, (Range{2, Range::kUnboundedAbove}));
   EXPECT_EQ(env->backed()[2].range, Range());
   std::vector<std::string> sources;
@@ -220,6 +222,18 @@ TEST_F(ShapeEnvTest, FloatsOfSizesStaySymbolic) {
   EXPECT_THAT(env->guards(), IsEmpty());
   EXPECT_EQ(scale.guard_float("f.h", 3), 2.0 / 31.0);
   EXPECT_THAT(texts(env->guards()), ElementsAre("s0 == 8"));
+}
+
+// As the backward of a variance asks whether there are more elements than the correction takes off.
+TEST_F(ShapeEnvTest, WholeFloatsCompareAsIntegers) {
+  const c10::SymFloat numel = env->add_backed(8, "x.size(0)") * env->add_backed(6, "x.size(1)");
+  EXPECT_TRUE(numel - c10::SymFloat(1.0) > c10::SymFloat(0.0));
+  EXPECT_FALSE(c10::SymFloat(1.0) >= numel);
+  EXPECT_THAT(env->guards(), IsEmpty());
+  EXPECT_TRUE((numel + numel).min(c10::SymFloat(200.0)) >= c10::SymFloat(90.0));
+  EXPECT_THAT(texts(env->guards()), ElementsAre("Min(200, 2*s0*s1) >= 90"));
+  EXPECT_TRUE(numel > c10::SymFloat(2.5));
+  EXPECT_THAT(env->guards().back().specialises, true);
 }
 
 TEST_F(ShapeEnvTest, FloatsOfUnbackedSizesAreNotRead) {

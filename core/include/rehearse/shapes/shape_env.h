@@ -75,6 +75,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   c10::SymInt add_unbacked();
 
   const std::vector<BackedSymbol>& backed() const noexcept { return backed_; }
+  // Null for a name that is none of them.
+  const BackedSymbol* find_backed(const std::string& name) const noexcept;
   const std::vector<UnbackedSymbol>& unbacked() const noexcept { return unbacked_; }
   const std::vector<SymbolSource>& sources() const noexcept { return sources_; }
   // Of backed symbols only, in the order in which they were asked. The ranges of backed() are not among them.
