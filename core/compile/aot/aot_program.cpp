@@ -33,6 +33,8 @@ std::vector<c10::IValue> run_below(const graph::Interpreter& graph, std::vector<
 AotProgram::AotProgram(const capture::JointGraph& joint, const capture::JointPartition& partition, std::string name,
                        std::optional<CapturedPart> part)
     : name_(std::move(name)),
+      forward_span_("forward of " + name_),
+      backward_span_("backward of " + name_),
       forward_(partition.forward),
       views_(interpreter_of(joint.views)),
       backwards_(partition.backward != nullptr ? std::make_unique<AotBackwards>(joint, partition, std::move(part))
@@ -45,7 +47,7 @@ AotProgram::AotProgram(const capture::JointGraph& joint, const capture::JointPar
 std::vector<c10::IValue> AotProgram::call(std::vector<c10::IValue> inputs) const {
   const bool differentiate =
       backwards_ != nullptr && at::GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(), requires_grad);
-  const comm::SpanScope span("forward of " + name_);
+  const comm::SpanScope span(forward_span_);
   if (differentiate) {
     std::vector<c10::IValue> values = run_and_record(inputs);
     copy_back(inputs, values);
@@ -57,7 +59,7 @@ std::vector<c10::IValue> AotProgram::call(std::vector<c10::IValue> inputs) const
 }
 
 std::vector<c10::IValue> AotProgram::run_backward(const AotBackward& backward, std::vector<c10::IValue> inputs) const {
-  const comm::SpanScope span("backward of " + name_);
+  const comm::SpanScope span(backward_span_);
   return run_below(backward.graph, std::move(inputs));
 }
 

@@ -41,7 +41,7 @@ class AotProgram : public std::enable_shared_from_this<AotProgram> {
   void copy_back(const std::vector<c10::IValue>& inputs, const std::vector<c10::IValue>& values) const;
   std::vector<c10::IValue> outputs_of(const std::vector<c10::IValue>& inputs, std::vector<c10::IValue> values) const;
 
-  std::string name_;
+  std::string name_, forward_span_, backward_span_;
   graph::Interpreter forward_;
   std::optional<graph::Interpreter> views_;
   std::unique_ptr<AotBackwards> backwards_;  // null: nothing to differentiate
