@@ -42,31 +42,60 @@ std::vector<at::Tensor> taken_gradients(torch::nn::Module& module) {
   return gradients;
 }
 
-// Toy in several pieces trains under the real Reducer: output and gradients are eager DDP's, bit for bit, in the first
-// step (one bucket), the second (buckets are rebuilt) and after.
+// Trains Toy compiled and Toy as it is under the real Reducer, side by side: outputs and gradients are equal, bit for
+// bit, in the first step (one bucket), the second (buckets are rebuilt) and after.
+void expect_training_like_eager(RankContext& ctx, DistributedDataParallelOptions options, bool optimize_ddp,
+                                std::int64_t graphs) {
+  at::manual_seed(1);
+  const test::ToyShape shape{.hidden = 300};
+  test::Toy net(shape), reference(shape);
+  {
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < net->parameters().size(); ++i) reference->parameters()[i].copy_(net->parameters()[i]);
+  }
+  options.bucket_cap_mb = 0.3;
+  DistributedDataParallel ddp(net, ctx.group(), options);
+  DistributedDataParallel eager(reference, ctx.group(), options);
+  auto compiled = compile(ddp, {.backend = "aot_eager", .fullgraph = true, .optimize_ddp = optimize_ddp});
+  for (int step = 0; step < 4; ++step) {
+    const at::Tensor x = at::full({20, 10}, 0.25 * (ctx.rank() + 1) + step);
+    const at::Tensor found = compiled(x), expected = eager(x);
+    EXPECT_TRUE(found.equal(expected));
+    found.sum().backward();
+    expected.sum().backward();
+    const auto gradients = taken_gradients(*net), wanted = taken_gradients(*reference);
+    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(gradients[i].equal(wanted[i])) << step << " " << i;
+  }
+  EXPECT_EQ(compiled.stats().compiles, 1);
+  EXPECT_EQ(compiled.stats().graphs, graphs);
+}
+
 TEST(TestSingleProc, test_aot_autograd_ddp) {
+  on_ranks([](RankContext& ctx) { expect_training_like_eager(ctx, {}, true, 3); });
+}
+
+// optimize_ddp off: one graph, whatever the buckets.
+TEST(TestMultiProc, test_ddp_baseline_aot_eager_multiprocess) {
+  on_ranks([](RankContext& ctx) { expect_training_like_eager(ctx, {}, false, 1); });
+}
+TEST(TestSingleProc, test_ddp_baseline_aot_eager) {
+  on_ranks([](RankContext& ctx) { expect_training_like_eager(ctx, {}, false, 1); });
+}
+
+// Options that change the module's inputs or outputs, or how gradients lie in memory.
+TEST(CompileDdpOptions, FindUnusedParameters) {
+  on_ranks([](RankContext& ctx) { expect_training_like_eager(ctx, {.find_unused_parameters = true}, true, 3); });
+}
+TEST(CompileDdpOptions, StaticGraph) {
+  on_ranks([](RankContext& ctx) { expect_training_like_eager(ctx, {.static_graph = true}, true, 3); });
+}
+TEST(CompileDdpOptions, GradientAsBucketView) {
+  on_ranks([](RankContext& ctx) { expect_training_like_eager(ctx, {.gradient_as_bucket_view = true}, true, 3); });
+}
+TEST(CompileDdpOptions, MixedPrecision) {
   on_ranks([](RankContext& ctx) {
-    at::manual_seed(1);
-    const test::ToyShape shape{.hidden = 300};
-    test::Toy net(shape), reference(shape);
-    {
-      const at::NoGradGuard no_grad;
-      for (std::size_t i = 0; i < net->parameters().size(); ++i) reference->parameters()[i].copy_(net->parameters()[i]);
-    }
-    DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = 0.3});
-    DistributedDataParallel eager(reference, ctx.group(), {.bucket_cap_mb = 0.3});
-    auto compiled = compile(ddp, {.backend = "aot_eager"});
-    for (int step = 0; step < 4; ++step) {
-      const at::Tensor x = at::full({20, 10}, 0.25 * (ctx.rank() + 1) + step);
-      const at::Tensor found = compiled(x), expected = eager(x);
-      EXPECT_TRUE(found.equal(expected));
-      found.sum().backward();
-      expected.sum().backward();
-      const auto gradients = taken_gradients(*net), wanted = taken_gradients(*reference);
-      for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(gradients[i].equal(wanted[i])) << step << " " << i;
-    }
-    EXPECT_EQ(compiled.stats().compiles, 1);
-    EXPECT_EQ(compiled.stats().graphs, 3);
+    // Lowered parameters have half the bytes, and so fill fewer buckets.
+    expect_training_like_eager(ctx, {.mixed_precision = MixedPrecision{.param_dtype = at::kBFloat16}}, true, 2);
   });
 }
 
@@ -80,18 +109,6 @@ TEST(TestSingleProc, test_graph_split_ddp) {
     EXPECT_TRUE(compiled(x).equal(net->forward(x)));
     EXPECT_EQ(counting->graphs(), 3U);
     EXPECT_EQ(compiled.explain().break_reasons().size(), 3U);
-  });
-}
-
-// optimize_ddp off: one graph, whatever the buckets.
-TEST(TestMultiProc, test_ddp_baseline_aot_eager_multiprocess) {
-  on_ranks([](RankContext& ctx) {
-    test::Toy net(test::ToyShape{.hidden = 300});
-    DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = 0.3});
-    auto compiled = compile(ddp, {.backend = "aot_eager", .optimize_ddp = false});
-    const at::Tensor x = at::ones({20, 10});
-    EXPECT_TRUE(compiled(x).equal(net->forward(x)));
-    EXPECT_EQ(compiled.stats().graphs, 1);
   });
 }
 
