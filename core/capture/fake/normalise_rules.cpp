@@ -16,6 +16,13 @@ Outputs softmax(const Call& call) {
   return {result_like(call, self, dtype, MemoryFormat::Contiguous)};
 }
 
+// _safe_softmax(self, dim, dtype): of attention, where a row may be masked out altogether.
+Outputs safe_softmax(const Call& call) {
+  const at::Tensor& self = call.tensor(0);
+  wrap(call.integer(1), self.dim());
+  return {result_like(call, self, call.dtype_or(2, self.scalar_type()), MemoryFormat::Contiguous)};
+}
+
 // _softmax_backward_data(grad_output, output, dim, input_dtype)
 Outputs softmax_backward(const Call& call) {
   return {result_like(call, call.tensor(0), call.dtype_or(3, call.tensor(0).scalar_type()), MemoryFormat::Contiguous)};
@@ -118,6 +125,7 @@ Outputs group_norm_backward(const Call& call) {
 constexpr std::pair<const std::string_view, Rule> kNormaliseRules[] = {
     {"aten::_softmax", softmax},
     {"aten::_log_softmax", softmax},
+    {"aten::_safe_softmax", safe_softmax},
     {"aten::_softmax_backward_data", softmax_backward},
     {"aten::_log_softmax_backward_data", softmax_backward},
     {"aten::cumsum", cumulate},
