@@ -8,13 +8,16 @@
 #include <rehearse/capture/fake_errors.h>
 #include <rehearse/capture/fake_mode.h>
 #include <rehearse/compile/errors.h>
+#include <rehearse/exec/failure.h>
 #include <rehearse/exec/fiber_local.h>
 #include <rehearse/exec/this_rank.h>
+#include <rehearse/graph/structural_hash.h>
 #include <rehearse/shapes/errors.h>
 
 #include "compile/callable_impl.h"
 #include "compile/compile_parts.h"
 #include "compile/marks.h"
+#include "compile/meeting/compile_time.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -51,10 +54,14 @@ const Entry* Callable::Impl::prepare(const LeafList& leaves, UserCode& code) {
   cache.stats.compiles_in_last_call = 0;
   Call call{leaves, code, cache, GlobalState::current()};
   Entry* const hit = cache.find(leaves, call.state);
-  if (!hit) return miss(call);
-  if (is_to_be_verified(*hit)) return verify(call, *hit);
-  ++cache.stats.hits;
-  return hit;
+  return cache.agreement.is_served(hit != nullptr) ? serve(call, *hit) : miss(call, hit != nullptr);
+}
+
+const Entry* Callable::Impl::serve(Call& call, Entry& hit) {
+  if (is_to_be_verified(hit)) return verify(call, hit);
+  ++call.cache.stats.hits;
+  call.cache.agreement.note_hit(hit.number);
+  return &hit;
 }
 
 CallView Callable::Impl::view_of(Call& call) {
@@ -87,39 +94,59 @@ bool Callable::Impl::may_compile(Call& call) {
   return false;
 }
 
-void Callable::Impl::absorb(const Call& call) {
+// What the user has said of sizes, whatever is seen.
+void Callable::Impl::absorb_marks(const Call& call) {
   for (std::size_t i = 0; i < call.leaves.size(); ++i) {
-    const Leaf& leaf = call.leaves[i];
-    if (leaf.kind == LeafKind::Tensor) {
-      call.cache.dynamism.absorb_tensor(call.sources[i], leaf.tensor->sizes());
-      for (const Mark& mark : marks_of(*leaf.tensor)) {
-        if (mark.dynamic) {
-          call.cache.dynamism.mark_dynamic(call.sources[i], mark.dimension, leaf.tensor->sizes().size());
-        } else {
-          call.cache.dynamism.mark_static(call.sources[i], mark.dimension);
-        }
+    if (call.leaves[i].kind != LeafKind::Tensor) continue;
+    const at::Tensor& tensor = *call.leaves[i].tensor;
+    for (const Mark& mark : marks_of(tensor)) {
+      if (mark.dynamic) {
+        call.cache.dynamism.mark_dynamic(call.sources[i], mark.dimension, tensor.sizes().size());
+      } else {
+        call.cache.dynamism.mark_static(call.sources[i], mark.dimension);
       }
-    } else if (leaf.kind == LeafKind::SymInt) {
-      call.cache.dynamism.absorb_int(call.sources[i], leaf.sym_int->as_int_unchecked());
     }
   }
 }
 
-const Entry* Callable::Impl::miss(Call& call) {
+const Entry* Callable::Impl::miss(Call& call, bool for_others) {
   const RankCache::Lock lock(call.cache);
   // Another fiber may have compiled it meanwhile.
-  if (Entry* const made = call.cache.find(call.leaves, call.state)) {
+  if (Entry* const made = for_others ? nullptr : call.cache.find(call.leaves, call.state)) {
     ++call.cache.stats.hits;
+    call.cache.agreement.note_hit(made->number);
     return made;
   }
   note_failures(call);
-  if (may_compile(call)) {
-    view_of(call);
-    absorb(call);
-    if (const auto captured = try_capture(call)) return add_entry(call, std::move(*captured));
+  const Entry* const made = may_compile(call) ? compile(call) : nullptr;
+  if (made == nullptr) ++call.cache.stats.eager_calls;
+  return made;
+}
+
+// Together with other ranks, where the options say so: whatever comes of it here, they are told.
+const Entry* Callable::Impl::compile(Call& call) {
+  Agreement& agreement = call.cache.agreement;
+  const auto& recompiles = call.cache.recompiles;
+  const bool noted = !recompiles.empty() && recompiles.back().call == call.cache.stats.calls;
+  agreement.begin_compile(noted ? recompiles.back().failures : std::vector<GuardFailure>(), call.cache.entries.size());
+  view_of(call);
+  agreement.absorb(call.leaves, call.sources, call.cache.dynamism);
+  absorb_marks(call);
+  std::unique_ptr<Entry> made;
+  try {
+    if (auto captured = try_capture(call)) made = std::make_unique<Entry>(make_entry(call, std::move(*captured)));
+  } catch (const RankAborted&) {
+    throw;
+  } catch (const std::exception& error) {
+    agreement.commit(ErrorText{error.what()});
+    throw;
   }
-  ++call.cache.stats.eager_calls;
-  return nullptr;
+  if (made == nullptr) {
+    agreement.commit(ErrorText{call.cache.refusal});
+    return nullptr;
+  }
+  agreement.commit(GraphHash{static_cast<std::uint64_t>(graph::structural_hash(*made->capture.module))});
+  return add_entry(call, std::move(*made));
 }
 
 Capture Callable::Impl::capture(Call& call, std::vector<LeafShape> shape) {
@@ -143,7 +170,7 @@ std::unique_ptr<Capture> Callable::Impl::try_capture(Call& call) {
   return nullptr;
 }
 
-const Entry* Callable::Impl::add_entry(Call& call, Capture captured) {
+Entry Callable::Impl::make_entry(Call& call, Capture captured) {
   RankCache& cache = call.cache;
   const parallel::DdpBuckets* buckets = parallel::ActiveDdp::current();
   if (captured.ddp) buckets = &*captured.ddp;
@@ -156,6 +183,15 @@ const Entry* Callable::Impl::add_entry(Call& call, Capture captured) {
                        .split_warnings = std::move(parts.warnings),
                        .kept_by_reference = captured.kept_by_reference};
   entry.capture = std::move(captured);
+  entry.number = cache.entries.size();
+  std::size_t nodes = 0;
+  for (const GraphExplanation& graph : entry.explanation.graphs) nodes += graph.nodes;
+  pass_compile_time(nodes);
+  return entry;
+}
+
+const Entry* Callable::Impl::add_entry(Call& call, Entry entry) {
+  RankCache& cache = call.cache;
   ++cache.stats.compiles;
   ++cache.stats.compiles_in_last_call;
   cache.stats.graphs += static_cast<std::int64_t>(entry.explanation.graphs.size());

@@ -41,14 +41,18 @@ class Callable::Impl {
   const Entry* verify(Call& call, Entry& hit);
   const Entry* verify_always(Call& call);
 
-  const Entry* miss(Call& call);
+  const Entry* serve(Call& call, Entry& hit);
+  // `for_others`: another rank has to compile, and so all do.
+  const Entry* miss(Call& call, bool for_others);
+  const Entry* compile(Call& call);
   void note_failures(Call& call);
   bool may_compile(Call& call);
-  void absorb(const Call& call);
+  void absorb_marks(const Call& call);
   // Null when it was refused and is to run as it is.
   std::unique_ptr<Capture> try_capture(Call& call);
   Capture capture(Call& call, std::vector<LeafShape> shape);
-  const Entry* add_entry(Call& call, Capture capture);
+  Entry make_entry(Call& call, Capture capture);
+  const Entry* add_entry(Call& call, Entry entry);
   CallView view_of(Call& call);
 
   CompileOptions options_;

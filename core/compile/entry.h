@@ -55,6 +55,7 @@ struct Entry {
   CompiledGraph run;
   EntryExplanation explanation;
   bool verified = false;
+  std::size_t number = 0;  // in order of compilation
 };
 
 }  // namespace rehearse::compiler

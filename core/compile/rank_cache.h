@@ -10,6 +10,7 @@
 #include <rehearse/compile/explanation.h>
 #include <rehearse/exec/wait_queue.h>
 
+#include "compile/agreement.h"
 #include "compile/dynamism.h"
 #include "compile/entry.h"
 
@@ -17,13 +18,14 @@ namespace rehearse::compiler {
 
 // What one rank has compiled of one function. Used by that rank's fibers only.
 struct RankCache {
-  explicit RankCache(const CompileOptions& options) : dynamism(options.dynamic), backend(options.backend.get()) {}
+  explicit RankCache(const CompileOptions& options) : dynamism(options.dynamic), backend(options.backend.get()), agreement(options) {}
 
   // The first entry, of those used last, whose guards hold. Makes it the one that is looked at first.
   Entry* find(const LeafList& leaves, const GlobalState& state);
 
   Dynamism dynamism;
   std::shared_ptr<Backend> backend;
+  Agreement agreement;
   std::deque<Entry> entries;   // in order of compilation; addresses stay
   std::vector<Entry*> by_use;  // the one that was used last comes first
   CompileStats stats;

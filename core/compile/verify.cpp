@@ -72,6 +72,7 @@ const Entry* Callable::Impl::verify(Call& call, Entry& hit) {
                     options_.name, first_difference(hit.capture, now)));
   }
   ++call.cache.stats.hits;
+  call.cache.agreement.note_hit(hit.number);
   return &hit;
 }
 
@@ -87,11 +88,12 @@ const Entry* Callable::Impl::verify_always(Call& call) {
     }
     if (!same_function(entry->capture, *now)) continue;
     ++call.cache.stats.hits;
+    call.cache.agreement.note_hit(entry->number);
     return entry;
   }
   call.cache.recompiles.push_back(
       {call.cache.stats.calls, {{"the function", "the graph that was compiled", "another one", ""}}});
-  if (may_compile(call)) return add_entry(call, std::move(*now));
+  if (may_compile(call)) return add_entry(call, make_entry(call, std::move(*now)));
   ++call.cache.stats.eager_calls;
   return nullptr;
 }

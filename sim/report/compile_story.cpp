@@ -62,11 +62,12 @@ const FunctionRecord* of_name(const RunRecord& record, int rank, const std::stri
 }
 
 // " and is in allreduce #7 on group "world" at train.cpp:8 in step", " and has returned".
-std::string where_it_is(const RankLine& line) {
+std::string where_it_is(const RankLine& line, bool several) {
   const auto at = line.where.empty() ? "" : " at " + line.where;
-  if (line.state == "returned") return " and has returned";
-  if (line.state == "failed") return " and has failed";
-  return line.doing.empty() ? "" : fmt::format(" and is in {}{}", line.doing, at);
+  if (line.state == "returned" || line.state == "failed") {
+    return fmt::format(" and {} {}", several ? "have" : "has", line.state);
+  }
+  return line.doing.empty() ? "" : fmt::format(" and {} in {}{}", several ? "are" : "is", line.doing, at);
 }
 
 std::string place_of_compile(const FunctionRecord& function, const Places& places) {
@@ -78,23 +79,28 @@ std::string place_of_compile(const FunctionRecord& function, const Places& place
 // "ranks 1-3 compile f ...": ranks of which the same can be said, folded; each clause by its lowest rank.
 class Clauses {
  public:
-  void add(int rank, const std::string& text) {
-    for (auto& [ranks, known] : clauses_) {
-      if (known == text) return ranks.push_back(rank);
+  // `text`: of one rank, or of several.
+  template <class Text>
+  void add(int rank, Text text) {
+    const std::string of_one = text(false);
+    for (auto& clause : clauses_) {
+      if (clause.of_one == of_one) return clause.ranks.push_back(rank);
     }
-    clauses_.push_back({{rank}, text});
+    clauses_.push_back({{rank}, of_one, text(true)});
   }
 
   std::string text() const {
     std::vector<std::string> texts;
-    for (const auto& [ranks, text] : clauses_) texts.push_back(fmt::format("{} {}", describe_ranks(ranks), text));
+    for (const auto& [ranks, of_one, of_several] : clauses_) {
+      texts.push_back(fmt::format("{} {}", describe_ranks(ranks), ranks.size() == 1 ? of_one : of_several));
+    }
     return fmt::format("{}", fmt::join(texts, ", "));
   }
 
  private:
   struct Clause {
     std::vector<int> ranks;
-    std::string text;
+    std::string of_one, of_several;
   };
   std::vector<Clause> clauses_;
 };
@@ -106,15 +112,18 @@ std::string text_of(const Meeting& meeting, const RunRecord& record, const RankE
     const auto* const own = at_work(record, rank);
     if (own == nullptr) continue;
     if (function == nullptr) function = own;
-    clauses.add(rank, own->text() + place_of_compile(*own, ends.places()));
+    const auto place = place_of_compile(*own, ends.places());
+    clauses.add(rank, [&](bool several) { return own->text(several) + place; });
   }
   if (function == nullptr) return "";
   bool any_hit = false;
   for (const int rank : meeting.missing) {
     const auto* const own = of_name(record, rank, function->name());
-    const auto text = own != nullptr ? own->text() : "never called " + function->name();
     any_hit |= own != nullptr && own->last_hit() >= 0;
-    clauses.add(rank, text + where_it_is(ends.line_of(rank)));
+    clauses.add(rank, [&](bool several) {
+      const auto text = own != nullptr ? own->text(several) : "never called " + function->name();
+      return text + where_it_is(ends.line_of(rank), several);
+    });
   }
   const bool would_help = any_hit && function->doing() == FunctionRecord::Doing::Compiling;
   const bool two = meeting.here.size() + meeting.missing.size() == 2;

@@ -50,8 +50,9 @@ class CompileMeeting {
   // Guard collectives, in each call: does every rank's cache serve it? An all-reduce.
   bool all_hit(bool mine, const MeetingLabel& label);
 
-  // After the compilation: the hashes of all ranks' graphs, by rank of the group, which may differ. Where a rank could
-  // not compile, throws CompileError on all, with the lowest such rank and its error. Two all-gathers.
+  // After the compilation: the hashes of all ranks' graphs, by rank of the group, which may differ. Where some
+  // ranks could not compile, throws CompileError on all, with the lowest such rank and its error; where none could,
+  // returns nothing: each has an error of its own. Two all-gathers.
   std::vector<GraphHash> commit(const CompileOutcome& mine, const MeetingLabel& label);
 
  private:

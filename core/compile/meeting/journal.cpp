@@ -74,12 +74,13 @@ void FunctionRecord::compiles(std::string why, exec::CallSite where) {
   compiles_.push_back({calls_, std::move(why), std::move(where)});
 }
 
-std::string FunctionRecord::text() const {
+std::string FunctionRecord::text(bool several) const {
   if (calls_ == 0) return fmt::format("never called {}", name_);
-  if (doing_ == Doing::Agreeing) return fmt::format("is in call {} of {}", calls_, name_);
+  if (doing_ == Doing::Agreeing) return fmt::format("{} in call {} of {}", several ? "are" : "is", calls_, name_);
   if (doing_ == Doing::Compiling) {
     const auto& compile = compiles_.back();
-    return fmt::format("compiles {} (call {}{}{})", name_, compile.call, compile.why.empty() ? "" : ": ", compile.why);
+    return fmt::format("{} {} (call {}{}{})", several ? "compile" : "compiles", name_, compile.call,
+                       compile.why.empty() ? "" : ": ", compile.why);
   }
   if (last_hit_ >= 0) return fmt::format("hit entry {} in call {}", last_hit_, calls_);
   if (compiles_.empty()) return fmt::format("ran {} as it is in call {}", name_, calls_);

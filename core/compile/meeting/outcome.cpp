@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <rehearse/compile/errors.h>
@@ -42,6 +44,8 @@ CompileOutcome decode_outcome(std::string_view bytes) {
 
 std::vector<GraphHash> agree(const std::vector<CompileOutcome>& outcomes, const std::vector<int>& ranks,
                              const MeetingLabel& label) {
+  const auto failed = [](const CompileOutcome& outcome) { return std::holds_alternative<ErrorText>(outcome); };
+  if (std::all_of(outcomes.begin(), outcomes.end(), failed)) return {};
   std::vector<GraphHash> hashes;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (const auto* const error = std::get_if<ErrorText>(&outcomes[i])) {

@@ -46,8 +46,16 @@ struct CompileOptions {
   // What cannot be captured is an error. Otherwise such a function runs as it is, with one warning.
   bool fullgraph = false;
 
-  // Ranks that agree on what they compile. Empty: each rank by itself.
+  // Ranks that agree on what they compile, by the two ways of torch.compile; the function is to be called by all of
+  // them. Empty: each rank by itself, and nothing is sent.
   Group group = {};
+
+  // The ranks of the group tell each other their arguments whenever they compile, so that all know what varies: the
+  // k-th compilation of each meets the k-th of the others.
+  bool compiler_collectives = true;
+
+  // They compare in each call, and where one has to compile all do. Needs a group.
+  bool guard_collectives = false;
 
   Verify verify = Verify::FirstHit;
 

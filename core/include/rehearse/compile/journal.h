@@ -48,7 +48,8 @@ class FunctionRecord {
 
   // "compiles f (call 2: y is 4, guard y == 3 of entry 0)", "is in call 3 of f", "hit entry 0 in call 2", "compiled f
   // in call 1", "never called f".
-  std::string text() const;
+  // `several`: of ranks of which the same is to be said.
+  std::string text(bool several = false) const;
 
  private:
   const std::string name_;

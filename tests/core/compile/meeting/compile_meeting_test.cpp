@@ -72,6 +72,8 @@ TEST_P(CompileMeetings, Commit_GivesAllHashesOrTheErrorOfOne) {
     for (int rank = 0; rank < ctx.size(); ++rank) {
       EXPECT_EQ(hashes.at(static_cast<std::size_t>(rank)).value, static_cast<std::uint64_t>(rank * 7));
     }
+    EXPECT_THAT(meeting.commit(ErrorText{"no graph"}, kLabel), testing::IsEmpty());  // all alike
+    if (ctx.size() == 1) return;
     const int last = ctx.size() - 1;
     const auto mine = ctx.rank() == last ? CompileOutcome(ErrorText{"no graph"}) : CompileOutcome(GraphHash{1});
     EXPECT_THAT([&] { meeting.commit(mine, kLabel); },

@@ -77,8 +77,9 @@ TEST(CompileOutcomes, HashesMayDiffer_AnErrorIsEverybodys) {
   EXPECT_EQ(agree({GraphHash{1}, GraphHash{2}}, {0, 1}, label), (std::vector<GraphHash>{{1}, {2}}));
   EXPECT_THAT([&] { agree({GraphHash{1}, ErrorText{"no graph"}, ErrorText{"none"}}, {4, 6, 8}, label); },
               testing::ThrowsMessage<CompileError>("rank 6 could not compile f for the call at train.cpp:7: no graph"));
-  EXPECT_THAT([&] { agree({ErrorText{"no graph"}}, {0}, {"f", ""}); },
+  EXPECT_THAT([&] { agree({ErrorText{"no graph"}, GraphHash{1}}, {0, 1}, {"f", ""}); },
               testing::ThrowsMessage<CompileError>("rank 0 could not compile f: no graph"));
+  EXPECT_THAT(agree({ErrorText{"no graph"}, ErrorText{"none"}}, {0, 1}, label), testing::IsEmpty());
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ TEST(FunctionRecords, Text_SaysWhatTheRankDoes) {
   record.called();
   record.compiles("y is 4, guard y == 3 of entry 0", {});
   EXPECT_EQ(record.text(), "compiles f (call 3: y is 4, guard y == 3 of entry 0)");
+  EXPECT_EQ(record.text(true), "compile f (call 3: y is 4, guard y == 3 of entry 0)");
 }
 
 TEST(Divergences, CallsThatGoAlike_AreNone) {

@@ -80,8 +80,8 @@ TEST(MeetingReports, RanksOfOneMind_AreFolded) {
     ctx.group().barrier()->wait();
   });
   EXPECT_EQ(report.verdict, Verdict::deadlock);
-  EXPECT_THAT(report.headline, StartsWith("ranks 2-3 compile"));
-  EXPECT_THAT(report.headline, HasSubstr(", ranks 0-1 hit entry 0 in call 2 and"));
+  EXPECT_THAT(report.headline, StartsWith("ranks 2-3 compile f (call 2: "));
+  EXPECT_THAT(report.headline, HasSubstr(", ranks 0-1 hit entry 0 in call 2 and are in barrier #1"));
   EXPECT_THAT(report.headline, HasSubstr("; guard collectives would have made all compile; "));
 }
 

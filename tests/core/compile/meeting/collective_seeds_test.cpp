@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests of PyTorch's test_dynamo_distributed.py, of the same names: what ranks agree on when they compile. Set-up and
+// numbers are those that docs/SEEDS.md lists; counts are compilations of each call.
+#include <chrono>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include <rehearse/compile/watch.h>
+#include <rehearse/parallel/distributed_data_parallel.h>
+
+#include "core/compile/meeting/seed_fixture.h"
+
+namespace rehearse::compiler {
+namespace {
+
+using namespace std::chrono_literals;
+
+at::Tensor lengths_of(std::int64_t length) { return at::arange(length, at::kFloat) + 1; }
+
+// Three steps of DDP over a module whose forward is compiled, beside one that is not.
+TEST(TestMultiProc, test_compiler_collectives_automatic_dynamic_tensor) {
+  on_ranks([](RankContext& ctx) {
+    torch::nn::Linear net(10, 2), eager(10, 2);
+    {
+      const c10::NoGradGuard no_grad;
+      for (std::size_t i = 0; i < 2; ++i) eager->parameters()[i].copy_(net->parameters()[i]);
+    }
+    auto compiled = compile(net, together(ctx));
+    DistributedDataParallel ddp(net, ctx.group()), eager_ddp(eager, ctx.group());
+    torch::optim::SGD optimizer(ddp.parameters(), 1e-3), eager_optimizer(eager_ddp.parameters(), 1e-3);
+    Counts counts;
+    for (const int batch : ctx.rank() == 0 ? std::vector{5, 8, 6} : std::vector{6, 6, 3}) {
+      const at::Tensor x = at::randn({batch, 10}), label = at::ones({batch}, at::kLong);
+      const auto step = [&](auto& model, auto& updates, const at::Tensor& output) {
+        at::cross_entropy_loss(output, label).backward();
+        updates.step();
+        model.zero_grad();
+        return output;
+      };
+      const auto found = step(ddp, optimizer, ddp.forward_with([&](const at::Tensor& in) { return compiled(in); }, x));
+      counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
+      EXPECT_TRUE(found.equal(step(eager_ddp, eager_optimizer, eager_ddp.forward(x))));
+    }
+    EXPECT_EQ(counts, (Counts{1, 0, 0}));
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(net->parameters()[i].equal(eager->parameters()[i]));
+    expect_same_number(ctx, compiled);
+  });
+}
+
+// Rank 0's third call meets the others' second.
+TEST(TestMultiProc, test_compiler_collectives_automatic_dynamic_scalar) {
+  on_ranks([](RankContext& ctx) {
+    const auto f = [](const at::Tensor& x, const c10::SymInt& y) { return x + at::ones_symint({y}).sum(); };
+    auto compiled = compile(f, together(ctx));
+    std::vector<std::tuple<at::Tensor, c10::SymInt>> calls;
+    for (const int y : ctx.rank() == 0 ? std::vector{3, 3, 7} : std::vector{3, 4, 9})
+      calls.emplace_back(lengths_of(5), y);
+    EXPECT_EQ(call_each(f, compiled, calls), ctx.rank() == 0 ? (Counts{1, 0, 1}) : (Counts{1, 1, 0}));
+    expect_same_number(ctx, compiled);
+  });
+}
+
+TEST(TestMultiProc, test_compiler_collectives_automatic_dynamic_speculation_divergence) {
+  on_ranks([](RankContext& ctx) {
+    const auto f = [](const at::Tensor& x, const at::Tensor& y) { return x.sum() + y.sum(); };
+    auto compiled = compile(f, together(ctx));
+    std::vector<std::tuple<at::Tensor, at::Tensor>> calls;
+    for (const int n : ctx.rank() == 0 ? std::vector{4, 4} : std::vector{3, 4}) {
+      calls.emplace_back(lengths_of(n), lengths_of(n));
+    }
+    EXPECT_EQ(call_each(f, compiled, calls), (Counts{1, 0}));
+    expect_same_number(ctx, compiled);
+  });
+}
+
+TEST(TestMultiProc, test_compiler_collectives_dim_mismatch) {
+  on_ranks([](RankContext& ctx) {
+    const auto f = [](const at::Tensor& x, const at::Tensor& y) { return x.sum() + y.sum(); };
+    auto compiled = compile(f, together(ctx));
+    const at::Tensor x = ctx.rank() == 0 ? at::randn({4, 2}) : at::randn({3});
+    EXPECT_EQ(call_each(f, compiled, std::vector{std::tuple(x, x.clone())}), (Counts{1}));
+    expect_same_number(ctx, compiled);
+  });
+}
+
+TEST(TestMultiProc, test_compiler_collectives_missing_source) {
+  on_ranks([](RankContext& ctx) {
+    const auto f = [](std::int64_t rank, const std::vector<at::Tensor>& xs) {
+      return xs[static_cast<std::size_t>(rank)].sum();
+    };
+    auto compiled = compile(f, together(ctx));
+    std::vector<at::Tensor> xs;
+    for (int rank = 0; rank < ctx.size(); ++rank) xs.push_back(lengths_of(10) * (rank + 1));
+    EXPECT_EQ(call_each(f, compiled, std::vector{std::tuple(std::int64_t{ctx.rank()}, xs)}), (Counts{1}));
+    expect_same_number(ctx, compiled);
+  });
+}
+
+TEST(TestMultiProc, test_compiler_collectives_scalar_missing_source) {
+  on_ranks([](RankContext& ctx) {
+    const auto f = [](std::int64_t rank, const std::vector<std::int64_t>& xs) {
+      return at::scalar_tensor(xs[static_cast<std::size_t>(rank)], at::kLong);
+    };
+    auto compiled = compile(f, together(ctx));
+    std::vector<std::int64_t> xs;
+    for (int rank = 0; rank < ctx.size(); ++rank) xs.push_back(10 + rank);
+    EXPECT_EQ(call_each(f, compiled, std::vector{std::tuple(std::int64_t{ctx.rank()}, xs)}), (Counts{1}));
+    expect_same_number(ctx, compiled);
+  });
+}
+
+// PyTorch leaves the second call out, on which it hangs: here all ranks compile again, and agree.
+TEST(TestMultiProc, test_compiler_collectives_type_mismatch) {
+  using Either = std::variant<at::Tensor, std::int64_t>;
+  for (const bool guards_too : {false, true}) {
+    on_ranks([guards_too](RankContext& ctx) {
+      const auto f = [](const Either& x) {
+        const auto* const number = std::get_if<std::int64_t>(&x);
+        return number != nullptr ? at::scalar_tensor(*number, at::kLong) : std::get<at::Tensor>(x).sum();
+      };
+      auto options = together(ctx);
+      options.guard_collectives = guards_too;
+      auto compiled = compile(f, options);
+      const Either tensor = lengths_of(10), number = std::int64_t{12};
+      const bool first = ctx.rank() == 0;
+      const std::vector<std::tuple<Either>> calls{first ? tensor : number, first ? number : tensor};
+      EXPECT_EQ(call_each(f, compiled, calls), (Counts{1, 1}));
+      expect_same_number(ctx, compiled);
+    });
+  }
+}
+
+// Rank 0 compiles a second time although its own guards hold.
+TEST(TestMultiProc, test_guard_collective) {
+  on_ranks([](RankContext& ctx) {
+    const auto f = [](const at::Tensor& x) { return x.sum(); };
+    auto options = together(ctx);
+    options.compiler_collectives = false;
+    options.guard_collectives = true;
+    auto compiled = compile(f, options);
+    const std::vector<std::tuple<at::Tensor>> calls{lengths_of(10), ctx.rank() == 0 ? lengths_of(10) : lengths_of(12)};
+    EXPECT_EQ(call_each(f, compiled, calls), (Counts{1, 1}));
+    expect_same_number(ctx, compiled);
+  });
+}
+
+// Is the rank a member? Folded, under a guard on which group it is.
+TEST(TestMultiProc, test_get_pg_attr) {
+  on_ranks([](RankContext& ctx) {
+    const Group world = ctx.group(), none;
+    Group group = world;
+    const auto f = [&](const at::Tensor& x) { return watch(group) ? x - 1 : x + 1; };
+    auto options = together(ctx);
+    options.group = {};
+    auto compiled = compile(f, options);
+    const at::Tensor x = at::ones({4});
+    EXPECT_TRUE(compiled(x).equal(x - 1));
+    EXPECT_EQ(compiled.stats().compiles_in_last_call, 1);
+    group = none;
+    EXPECT_TRUE(compiled(x).equal(x + 1));
+    EXPECT_EQ(compiled.stats().compiles_in_last_call, 1);
+    EXPECT_TRUE(compiled(x).equal(x + 1));
+    EXPECT_EQ(compiled.stats().compiles_in_last_call, 0);
+  });
+}
+
+// Takes five seconds of virtual time on rank 0.
+class SlowOnRank0 final : public Backend {
+ public:
+  explicit SlowOnRank0(RankContext& ctx) : ctx_(ctx) {}
+  std::string name() const override { return "slow"; }
+  CompiledGraph compile(const BackendInput& input) override {
+    if (ctx_.rank() == 0) ctx_.compute(5s);
+    return make_backend("eager")->compile(input);
+  }
+
+ private:
+  RankContext& ctx_;
+};
+
+Report run_asymmetric(int ranks, bool extend) {
+  return World({.ranks = ranks, .timeout = 3s}).run([extend](RankContext& ctx) {
+    CompileOptions options{.backend = std::make_shared<SlowOnRank0>(ctx), .fullgraph = true, .name = "f"};
+    auto compiled = compile([](const at::Tensor& x) { return x + 1; }, options);
+    const at::Tensor x = at::ones({4});
+    ctx.group().allreduce(x)->wait();
+    if (extend && ctx.rank() != 0) ctx.group().extend_timeout_once(5s);
+    EXPECT_TRUE(compiled(x).equal(x + 1));
+    ctx.group().allreduce(x)->wait();
+    EXPECT_TRUE(x.equal(at::full({4}, ctx.size() * ctx.size())));
+    expect_same_number(ctx, compiled);
+  });
+}
+
+TEST(TestMultiProc, test_asymmetric_compilation) {
+  for (const int ranks : {2, 8}) {
+    const auto report = run_asymmetric(ranks, true);
+    EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
+    const auto without = run_asymmetric(ranks, false);
+    EXPECT_EQ(without.verdict, Verdict::timeout);
+    EXPECT_THAT(without.headline, testing::HasSubstr("rank 0 was still in a computation"));
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::compiler
