@@ -34,7 +34,8 @@ Indexed indices_of(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   Indexed indexed;
   const auto add = [&](const at::Tensor& index) {
-    indexed.sizes = at::infer_size_symint(indexed.sizes, index.sym_sizes());
+    const bool first = indexed.sizes.empty();  // or all before are 0-dimensional
+    indexed.sizes = first ? index.sym_sizes().vec() : at::infer_size_symint(indexed.sizes, index.sym_sizes());
     indexed.indices.emplace_back(index);
   };
   for (const std::optional<at::Tensor>& index : call.arguments[1].toOptionalTensorVector()) {

@@ -62,14 +62,35 @@ c10::IValue with_numbers(const c10::IValue& value, const Assignment& values) {
   return numbers;
 }
 
-Outputs run_at(const Call& call, const Assignment& values) {
+at::Tensor meta_at(const at::Tensor& fake, const Assignment& values) {
+  TensorSpec spec = spec_of(fake);
+  for (c10::SymInt& size : spec.sizes) size = number_at(size, values);
+  for (c10::SymInt& stride : spec.strides) stride = number_at(stride, values);
+  spec.storage_offset = number_at(spec.storage_offset, values);
+  spec.requires_grad = false;
+  return meta_like(make_fake(spec));
+}
+
+// On Meta where that has a kernel, for it needs no memory; else with real numbers.
+Outputs run_at(const Call& call, const Assignment& values, bool on_meta) {
   const BelowAutograd guard;
   const FixedGenerator no_draw(call.facts.is_random);
-  StandIns stand_ins([&](const at::Tensor& fake) { return real_like(call, fake, values); });
-  torch::jit::Stack stack = stand_ins.arguments_of(call, c10::Device(c10::kCPU));
+  StandIns stand_ins(
+      [&](const at::Tensor& fake) { return on_meta ? meta_at(fake, values) : real_like(call, fake, values); });
+  torch::jit::Stack stack = stand_ins.arguments_of(call, c10::Device(on_meta ? c10::kMeta : c10::kCPU));
   for (c10::IValue& value : stack) value = with_numbers(value, values);
   call.facts.handle.callBoxed(stack);
   return outputs_of(call.facts, stack, device_of(call));
+}
+
+Outputs run_at(const Call& call, const Assignment& values) {
+  if (call.facts.has_meta_kernel) {
+    try {
+      return run_at(call, values, true);
+    } catch (const c10::NotImplementedError&) {  // a kernel for Meta that calls what has none
+    }
+  }
+  return run_at(call, values, false);
 }
 
 // The tensors of all outputs, in order; null for an undefined one.

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <ATen/core/enum_tag.h>
 
@@ -59,6 +61,15 @@ bool meta_is_faithful(const c10::OperatorHandle& op) {
   return composite && !op.hasKernelForDispatchKey(DispatchKey::CPU);
 }
 
+bool is_elementwise_without_tag(std::string_view name) {
+  static const std::unordered_set<std::string_view> names = {
+      "aten::elu_backward",        "aten::floor_divide",      "aten::floor_divide.Scalar", "aten::hardswish",
+      "aten::hardswish_backward",  "aten::hardtanh_backward", "aten::leaky_relu",          "aten::mish_backward",
+      "aten::leaky_relu_backward", "aten::softplus_backward",
+  };
+  return names.contains(name);
+}
+
 struct FactsTable {
   std::unordered_map<c10::OperatorHandle, std::unique_ptr<const OperatorFacts>> of;
 };
@@ -80,7 +91,7 @@ OperatorFacts::OperatorFacts(const c10::OperatorHandle& op) : handle(op), name(c
   is_composite = op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
                  !op.hasKernelForDispatchKey(DispatchKey::CPU);
   has_meta_kernel = meta_is_faithful(op);
-  is_pointwise = tagged(at::Tag::pointwise);
+  is_pointwise = tagged(at::Tag::pointwise) || is_elementwise_without_tag(name);
   changes_geometry = tagged(at::Tag::inplace_view);
   is_random = tagged(at::Tag::nondeterministic_seeded);
   has_data_dependent_size = tagged(at::Tag::dynamic_output_shape) || tagged(at::Tag::data_dependent_output);

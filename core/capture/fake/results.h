@@ -34,6 +34,23 @@ inline TensorSpec result_like(const Call& call, const at::Tensor& like, c10::Sca
   return result(call, Layout{like.sym_sizes().vec(), strides_like(like, format)}, dtype);
 }
 
+// A view of `of` with another geometry.
+inline TensorSpec view_of(const at::Tensor& of, SymInts sizes, SymInts strides, c10::SymInt storage_offset) {
+  TensorSpec spec;
+  spec.sizes = std::move(sizes);
+  spec.strides = std::move(strides);
+  spec.storage_offset = std::move(storage_offset);
+  spec.dtype = of.scalar_type();
+  spec.device = of.device();
+  spec.is_conj = of.is_conj();
+  spec.is_neg = of.is_neg();
+  return spec;
+}
+
+inline TensorSpec view_of(const at::Tensor& of, SymInts sizes, SymInts strides) {
+  return view_of(of, std::move(sizes), std::move(strides), of.sym_storage_offset());
+}
+
 inline c10::MemoryFormat format_or(const Call& call, std::size_t i, c10::MemoryFormat other) {
   return call.arguments[i].isNone() ? other : call.arguments[i].toMemoryFormat();
 }

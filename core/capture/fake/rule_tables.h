@@ -16,6 +16,7 @@ RuleTable attention_rules();
 RuleTable convolution_rules();
 RuleTable copy_rules();
 RuleTable data_rules();
+RuleTable dimension_rules();
 RuleTable factory_rules();
 RuleTable index_rules();
 RuleTable join_rules();

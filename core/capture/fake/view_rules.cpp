@@ -14,23 +14,6 @@
 namespace rehearse::capture {
 namespace {
 
-// A view of `of` with another geometry.
-TensorSpec view_of(const at::Tensor& of, SymInts sizes, SymInts strides, c10::SymInt storage_offset) {
-  TensorSpec spec;
-  spec.sizes = std::move(sizes);
-  spec.strides = std::move(strides);
-  spec.storage_offset = std::move(storage_offset);
-  spec.dtype = of.scalar_type();
-  spec.device = of.device();
-  spec.is_conj = of.is_conj();
-  spec.is_neg = of.is_neg();
-  return spec;
-}
-
-TensorSpec view_of(const at::Tensor& of, SymInts sizes, SymInts strides) {
-  return view_of(of, std::move(sizes), std::move(strides), of.sym_storage_offset());
-}
-
 // view(self, size), also with -1 for one size.
 Outputs view(const Call& call) {
   const at::Tensor& self = call.tensor(0);

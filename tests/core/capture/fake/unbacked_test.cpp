@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+
+#include <rehearse/capture/fake_errors.h>
+#include <rehearse/capture/fake_mode.h>
+#include <rehearse/shapes/errors.h>
+#include <rehearse/shapes/shape_env.h>
+#include <rehearse/shapes/sym_node.h>
+
+// Sizes that only the running program knows.
+namespace rehearse::capture::test {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<std::string> texts(c10::SymIntArrayRef values) {
+  std::vector<std::string> all;
+  for (const c10::SymInt& value : values) all.push_back(shapes::text_of(value));
+  return all;
+}
+
+class Unbacked : public testing::Test {
+ protected:
+  at::Tensor fake(std::vector<c10::SymInt> sizes, c10::ScalarType dtype = at::kFloat) {
+    TensorSpec spec;
+    spec.strides = contiguous_strides(sizes);
+    spec.sizes = std::move(sizes);
+    spec.dtype = dtype;
+    return make_fake(spec);
+  }
+
+  const std::shared_ptr<shapes::ShapeEnv> shapes_ = shapes::ShapeEnv::make();
+  FakeMode mode_{shapes_};
+  const FakeMode::Scope scope_{mode_};
+};
+
+TEST_F(Unbacked, Nonzero_BringsASymbolThatOperatorsCarry) {
+  const at::Tensor places = at::nonzero(fake({6, 4}));
+  EXPECT_THAT(texts(places.sym_sizes()), ElementsAre("u0", "2"));
+  EXPECT_THAT(texts(places.sym_strides()), ElementsAre("1", "u0"));
+  EXPECT_EQ(places.scalar_type(), at::kLong);
+  const at::Tensor rows = fake({6, 8}).index_select(0, places.select(1, 0));
+  EXPECT_THAT(texts(rows.sym_sizes()), ElementsAre("u0", "8"));
+  const at::Tensor out = at::linear(rows.relu() * 2 + rows, fake({3, 8}), fake({3}));
+  EXPECT_THAT(texts(out.sym_sizes()), ElementsAre("u0", "3"));
+  EXPECT_THAT(texts(out.sum(0).sym_sizes()), ElementsAre("3"));
+  EXPECT_TRUE(shapes_->guards().empty());
+}
+
+TEST_F(Unbacked, Masks_SelectAsMany) {
+  const at::Tensor x = fake({6, 4});
+  EXPECT_THAT(texts(x.masked_select(x > 0).sym_sizes()), ElementsAre("u0"));
+  const c10::List<std::optional<at::Tensor>> mask(std::vector<std::optional<at::Tensor>>{x.select(1, 0) > 0});
+  EXPECT_THAT(texts(at::index(x, mask).sym_sizes()), ElementsAre("u1", "4"));
+  const auto unique = at::_unique2(x, true, true, false);
+  EXPECT_THAT(texts(std::get<0>(unique).sym_sizes()), ElementsAre("u2"));
+  EXPECT_THAT(texts(std::get<1>(unique).sym_sizes()), ElementsAre("6", "4"));
+}
+
+TEST_F(Unbacked, Reads_AreSymbolsOnlyWhereAskedFor) {
+  const at::Tensor count = fake({}, at::kLong);
+  EXPECT_THROW(count.item(), DataDependentRead);
+  {
+    const FakeMode::SymbolicReads reads(mode_);
+    const c10::SymInt size = count.item().toSymInt();
+    EXPECT_EQ(shapes::text_of(size), "u0");
+    EXPECT_THAT(texts(at::zeros_symint({size, 2}).sym_sizes()), ElementsAre("u0", "2"));
+    EXPECT_THROW(fake({}).item(), DataDependentRead);  // no integer
+  }
+  EXPECT_THROW(count.item(), DataDependentRead);
+}
+
+TEST_F(Unbacked, WithoutShapes_AreErrors) {
+  FakeMode mode(nullptr);
+  const FakeMode::Scope scope(mode);
+  EXPECT_THROW(at::nonzero(fake({3})), DataDependentRead);
+}
+
+TEST_F(Unbacked, PlainSizesOfThem_AreErrors) {
+  const at::Tensor places = at::nonzero(fake({6}));
+  EXPECT_THROW(places.size(0), shapes::DataDependentError);
+}
+
+}  // namespace
+}  // namespace rehearse::capture::test
