@@ -7,6 +7,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <rehearse/capture/fake_errors.h>
 #include <rehearse/shapes/shape_env.h>
 
 #include "compile/aot/tangent_form.h"
@@ -80,8 +81,12 @@ std::size_t AotBackwards::recorded() const noexcept {
 std::unique_ptr<AotBackward> AotBackwards::record(const std::vector<capture::Tangent>& tangents) const {
   const at::AutoGradMode with_gradients(true);
   const std::size_t guards = guards_of(part_->shapes);
-  const capture::JointGraph again =
-      capture::capture_joint(part_->module, part_->example_inputs, part_->shapes, &tangents);
+  capture::JointGraph again;
+  try {
+    again = capture::capture_joint(part_->module, part_->example_inputs, part_->shapes, &tangents);
+  } catch (const capture::FakeError&) {
+    return nullptr;
+  }
   if (guards_of(part_->shapes) != guards || !has_same_forward(again)) return nullptr;
   const capture::JointPartition partition = capture::partition_joint(again);
   std::vector<std::size_t> saved;

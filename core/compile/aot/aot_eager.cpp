@@ -4,7 +4,11 @@
 #include <map>
 #include <utility>
 
+#include <c10/util/Exception.h>
+
+#include <rehearse/capture/fake_errors.h>
 #include <rehearse/capture/fake_tensor.h>
+#include <rehearse/graph/interpreter.h>
 
 #include "compile/aot/aot_program.h"
 
@@ -29,12 +33,24 @@ CapturedPart captured_part(const BackendInput& input) {
 }  // namespace
 
 CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
-  capture::JointGraph joint = capture::capture_joint(input.module, input.example_inputs, input.shapes);
+  capture::JointGraph joint;
+  try {
+    joint = capture::capture_joint(input.module, input.example_inputs, input.shapes);
+  } catch (const capture::FakeError& error) {
+    return compile_eagerly(input, error.what());
+  }
   capture::JointPartition partition = capture::partition_joint(joint);
   const auto program = std::make_shared<const AotProgram>(joint, partition, input.name, captured_part(input));
-  graphs_.push_back(
-      std::make_shared<const Compiled>(Compiled{input.name, std::move(joint), std::move(partition), program}));
+  graphs_.push_back(std::make_shared<const Compiled>(
+      Compiled{input.name, std::move(joint), std::move(partition), /*eager_because=*/"", program}));
   return [program](std::vector<c10::IValue> inputs) { return program->call(std::move(inputs)); };
+}
+
+CompiledGraph AotEagerBackend::compile_eagerly(const BackendInput& input, std::string why) {
+  TORCH_WARN("aot_eager: '", input.name, "' runs under eager autograd: ", why);
+  graphs_.push_back(std::make_shared<const Compiled>(Compiled{input.name, {}, {}, std::move(why), nullptr}));
+  const auto graph = std::make_shared<const graph::Interpreter>(input.module);
+  return [graph](std::vector<c10::IValue> inputs) { return graph->run(std::move(inputs)); };
 }
 
 }  // namespace rehearse::compiler

@@ -21,25 +21,30 @@ class AotProgram;
 // A backward is recorded for gradients that lie in memory as the results do; for others, and for results without a
 // gradient, another one is recorded when they come.
 //
-// What it does not do: gradients of gradients (an error when they are asked for).
+// What it does not do: gradients of gradients (an error when they are asked for). A graph whose backward cannot be
+// recorded, as LibTorch's own code for it reads data (max() and prod() of a whole tensor), runs node by node under
+// eager autograd, with a warning: right results, but its parameters get their gradients one by one.
 class AotEagerBackend final : public Backend {
  public:
-  // What became of one graph.
+  // What became of one graph. One that runs under eager autograd has nothing but its name and why.
   struct Compiled {
     std::string name;
     capture::JointGraph joint;
     capture::JointPartition partition;
+    std::string eager_because;
     std::shared_ptr<const AotProgram> program;  // what runs them
   };
 
   std::string name() const override { return "aot_eager"; }
-  // Differentiates when gradient mode is on. Throws what capture_joint() throws.
+  // Differentiates when gradient mode is on. Throws what capture_joint() throws but for FakeError.
   CompiledGraph compile(const BackendInput& input) override;
 
   // In the order in which they came, for tests and reports.
   const std::vector<std::shared_ptr<const Compiled>>& graphs() const noexcept { return graphs_; }
 
  private:
+  CompiledGraph compile_eagerly(const BackendInput& input, std::string why);
+
   std::vector<std::shared_ptr<const Compiled>> graphs_;
 };
 

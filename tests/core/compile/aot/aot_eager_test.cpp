@@ -322,6 +322,15 @@ TEST(AotEager, TangentsOfAllForms) {
   EXPECT_EQ(net.compiled().program->backwards().recorded(), 6U);
 }
 
+// LibTorch's backward of max() asks whether the largest element is a NaN.
+TEST(AotEager, AGraphWhoseBackwardReadsDataRunsUnderEagerAutograd) {
+  const CompiledPart net(part("x", "m = aten.max.default [%x]\n y = aten.sub.Tensor [%x, %m]", "[%y]"),
+                         with_batch({leaf({3, 2})}));
+  EXPECT_THAT(net.compiled().eager_because, testing::HasSubstr("_local_scalar_dense"));
+  EXPECT_EQ(net.compiled().program, nullptr);
+  for (const std::int64_t rows : {3, 5}) net.expect_like_eager({leaf({rows, 2})});
+}
+
 TEST(AotEager, WithoutGradientsThereIsNoBackward) {
   const CompiledPart net(part("x", "y = aten.exp.default [%x]\n v = aten.view.default [%y, [-1]]", "[%y, %v, %x]"),
                          as_given({at::randn({2, 2})}));
