@@ -158,5 +158,25 @@ TEST(ChromeTrace, OnlyTheLastEventsKept_AreWritten) {
   EXPECT_THAT(field(log, "X", "ts"), ElementsAre("4.0", "4.0", "5.0", "5.0"));
 }
 
+// A stretch of a rank's own work: a slice on the rank's track "computation"; one that has no end lasts until the
+// world's.
+TEST(ChromeTrace, Span_IsASliceOnATrackOfItsOwn) {
+  EventLogMaker made(2);
+  const auto at = [](int ms) { return EventLogMaker::at(ms); };
+  const auto first = made.log.spans().begin(1, "backward of submod_1", at(2), 0);
+  made.log.spans().end(first, at(5), 1);
+  made.log.spans().begin(1, "backward of submod_0", at(6), 3);
+  const auto slices = events(made.log, report_of(2), "X");
+  ASSERT_EQ(slices.size(), 2U);
+  const Json ended = Json::parse(slices[0]), open = Json::parse(slices[1]);
+  EXPECT_EQ(ended.at("name"), "backward of submod_1");
+  EXPECT_EQ(ended.at("pid"), 1);
+  EXPECT_EQ(ended.at("cat"), "computation");
+  EXPECT_EQ(open.at("args").at("calls_before_begin"), 3);
+  const double begin = open.at("ts"), duration = open.at("dur");
+  EXPECT_EQ(begin + duration, static_cast<double>((report_of(2).end_time.time_since_epoch()).count()) / 1000.0);
+  EXPECT_EQ(open.at("tid"), ended.at("tid"));
+}
+
 }  // namespace
 }  // namespace rehearse::sim

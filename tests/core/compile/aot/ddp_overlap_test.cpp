@@ -77,12 +77,14 @@ TORCH_MODULE(Layers);
 // A bucket for each layer.
 constexpr double kOneLayerMb = (kWidth * kWidth + kWidth) * 8.0 / (1024 * 1024);
 
-std::vector<at::Tensor> train(const RankContext& ctx, int parts) {
+// `squared`: else the gradient of the loss is expanded from one number, for which another backward is recorded.
+std::vector<at::Tensor> train(const RankContext& ctx, int parts, bool squared = true) {
   Layers net(parts);
   DistributedDataParallel<Layers> ddp(net, ctx.group(), {.bucket_cap_mb = kOneLayerMb});
   for (int step = 0; step < kSteps; ++step) {
     ddp.zero_grad();
-    ddp.forward(rehearse_test::batch_of(ctx.rank(), step, 3, kWidth)).pow(2).sum().backward();
+    const at::Tensor output = ddp.forward(rehearse_test::batch_of(ctx.rank(), step, 3, kWidth));
+    (squared ? output.pow(2) : output).sum().backward();
     rehearse_test::descend(net->parameters(), 1.0 / 1024);
   }
   return rehearse_test::gradient_copies(net->parameters());
@@ -91,9 +93,11 @@ std::vector<at::Tensor> train(const RankContext& ctx, int parts) {
 TEST(CompiledDdp, GradientsAreEagersOnTwoAndEightRanks) {
   for (const int ranks : {2, 8}) {
     rehearse_test::run_ranks({.ranks = ranks, .seed = 3}, [](RankContext& ctx) {
-      const auto eager = train(ctx, 0);
-      for (const int parts : {1, 2, kLayers}) {
-        EXPECT_TRUE(rehearse_test::same_bits(train(ctx, parts), eager)) << parts << " parts";
+      for (const bool squared : {true, false}) {
+        const auto eager = train(ctx, 0, squared);
+        for (const int parts : {1, 2, kLayers}) {
+          EXPECT_TRUE(rehearse_test::same_bits(train(ctx, parts, squared), eager)) << parts << " parts";
+        }
       }
     });
   }
