@@ -35,7 +35,7 @@ TEST(Explain, TellsWhyACallWasNotServed) {
   EXPECT_EQ(told.recompiles[0].failures[0].source, "x.size(0)");
   EXPECT_EQ(told.recompiles[0].failures[0].expected, "4");
   EXPECT_EQ(told.recompiles[0].failures[0].found, "5");
-  EXPECT_THAT(told.recompiles[0].failures[0].line, HasSubstr("explain_test.cpp:"));
+  EXPECT_THAT(told.recompiles[0].failures[0].line, HasSubstr("explain_test.cpp:")) << told.text();
   ASSERT_EQ(told.recompiles[1].failures.size(), 2U);
   EXPECT_THAT(text_of(told.recompiles[1].failures[0]), HasSubstr("x.size(0)"));
   EXPECT_THAT(told.text(), HasSubstr("twice: 3 calls, 0 served by the cache, 3 compilations, 3 graphs"));
