@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""extract.py <root> <out>: writes the code blocks of README.md and docs/GUIDE.md into files that are built and run.
+"""extract.py <root> <out>: writes the code blocks of README.md, GUIDE.md and COMPILE.md into files, to be built and run.
 
 README.md's C++ is a whole test file. GUIDE.md has that same test, then a whole program without GoogleTest, statements
 inside a rank's body, and a program, whose scenario is its only TOML block; its Python makes dumps of what that program
-left. A block more or less is an error: it would not be built.
+left. The C++ of COMPILE.md, one block after the other, is a test file. A block more or less elsewhere is
+an error: it would not be built.
 """
 import pathlib
 import re
@@ -49,6 +50,7 @@ def main(root, out):
         sys.exit("the tests of README.md and docs/GUIDE.md differ")
     files = {"readme_test.cpp": test, "guide_test.cpp": DDP % ddp, "guide_world.cpp": LICENCE + world,
              "guide_job.cpp": PROGRAM % program,
+             "compile_guide_test.cpp": LICENCE + "\n".join(blocks(root / "docs/COMPILE.md", "cpp")),
              "my_job.toml": scenario, "make_dumps.py": dumps}
     out.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
