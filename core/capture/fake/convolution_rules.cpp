@@ -53,7 +53,8 @@ Outputs convolution(const Call& call) {
     sizes.push_back(g.transposed ? (in - 1) * g.stride[d] - 2 * g.padding[d] + kernel + g.output_padding[d]
                                  : (in + 2 * g.padding[d] - kernel) / g.stride[d] + 1);
   }
-  const MemoryFormat format = batched ? convolution_format(input, weight) : MemoryFormat::Contiguous;
+  const bool is_empty = is_known(input.sym_numel().sym_eq(0));
+  const MemoryFormat format = batched && !is_empty ? convolution_format(input, weight) : MemoryFormat::Contiguous;
   return {result(call, std::move(sizes), input.scalar_type(), format)};
 }
 

@@ -44,6 +44,12 @@ Outputs contiguous_like_first(const Call& call) {
   return {result_like(call, self, self.scalar_type(), MemoryFormat::Contiguous)};
 }
 
+// roll(self, shifts, dims): a copy of an empty tensor keeps its strides.
+Outputs roll(const Call& call) {
+  const at::Tensor& self = call.tensor(0);
+  return is_known(self.sym_numel().sym_eq(0)) ? like_first(call) : contiguous_like_first(call);
+}
+
 // native_dropout(input, p, train): the result and the mask of what stays.
 Outputs native_dropout(const Call& call) {
   const at::Tensor& input = call.tensor(0);
@@ -71,7 +77,7 @@ constexpr std::pair<const std::string_view, Rule> kCopyRules[] = {
     {"aten::sort", sort},
     {"aten::sort.stable", sort},
     {"aten::flip", like_first},
-    {"aten::roll", contiguous_like_first},
+    {"aten::roll", roll},
     {"aten::index_put", like_first},
     {"aten::tril", contiguous_like_first},
     {"aten::triu", contiguous_like_first},

@@ -121,9 +121,16 @@ Outputs topk(const Call& call) {
   return {result(call, sizes, self.scalar_type()), result(call, sizes, c10::kLong)};
 }
 
+// index_add_(self, dim, index, source, alpha). Its Meta kernel refuses the empty index that CPU's takes.
+Outputs index_add_in_place(const Call& call) {
+  wrap(call.integer(1), call.tensor(0).dim());
+  return Outputs(1);
+}
+
 constexpr std::pair<const std::string_view, Rule> kIndexRules[] = {
     {"aten::index_select", index_select},      {"aten::gather", gather}, {"aten::masked_fill.Scalar", masked_fill},
     {"aten::masked_fill.Tensor", masked_fill}, {"aten::topk", topk},     {"aten::index.Tensor", index},
+    {"aten::index_add_", index_add_in_place},
 };
 
 }  // namespace

@@ -53,7 +53,7 @@ at::Tensor meta_like(const at::Tensor& fake) {
   const c10::Device meta(c10::kMeta);
   const c10::TensorImpl* const impl = fake.unsafeGetTensorImpl();
   c10::Storage storage(c10::Storage::use_byte_size_t(), fake.storage().sym_nbytes(), c10::DataPtr(nullptr, meta),
-                       c10::GetAllocator(c10::kMeta), false);
+                       c10::GetAllocator(c10::kMeta), true);
   auto made = c10::make_intrusive<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::Meta),
                                                    impl->dtype());
   if (impl->has_symbolic_sizes_strides()) {

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/capture/fake_errors.h>
@@ -85,6 +86,67 @@ TEST(FakeTensor, WrappedNumber_StaysOne) {
   const at::Tensor x = make_fake(float_spec({4})).to(at::kHalf);
   EXPECT_EQ((x * 2.5).scalar_type(), at::kHalf);
   EXPECT_EQ(at::where(x > 0, x, 1.0).scalar_type(), at::kHalf);
+}
+
+TEST(FakeTensor, Autocast_CastsAsInEager) {
+  FakeMode mode(nullptr);
+  FakeMode::Scope scope(mode);
+  const at::Tensor x = make_fake(float_spec({4, 6})), weight = make_fake(float_spec({3, 6}));
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  const at::Tensor half = at::linear(x, weight);
+  const at::Tensor full = at::mse_loss(half, half);
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  at::autocast::clear_cache();
+  EXPECT_EQ(half.scalar_type(), at::kBFloat16);
+  EXPECT_EQ(full.scalar_type(), at::kFloat);
+}
+
+TEST(FakeTensor, Out_IsResizedAsInEager) {
+  FakeMode mode(nullptr);
+  FakeMode::Scope scope(mode);
+  const at::Tensor x = make_fake(float_spec({4, 6}));
+  at::Tensor out = make_fake(float_spec({0}));
+  EXPECT_TRUE(at::add_out(out, x, x).is_same(out));
+  EXPECT_EQ(out.sizes(), at::IntArrayRef({4, 6}));
+}
+
+TEST(FakeTensor, ListsOfTensors_AreInferredEach) {
+  FakeMode mode(nullptr);
+  FakeMode::Scope scope(mode);
+  const std::vector<at::Tensor> parameters{make_fake(float_spec({4, 6})), make_fake(float_spec({3}))};
+  const auto halves = at::_foreach_mul(parameters, 0.5);
+  ASSERT_EQ(halves.size(), 2U);
+  EXPECT_EQ(halves[0].sizes(), at::IntArrayRef({4, 6}));
+  EXPECT_EQ(halves[1].sizes(), at::IntArrayRef({3}));
+  at::_foreach_add_(parameters, halves);
+  EXPECT_EQ(mode.inference_counts().sampled, 0U);
+}
+
+TEST(FakeTensor, Listener_HearsOfEachOperatorAndGivesTheFakes) {
+  struct Listener : FakeListener {
+    at::Tensor fake_of(const at::Tensor& real) override {
+      ++asked;
+      return make_fake(spec_of(real));
+    }
+    void on_operator(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
+                     c10::ArrayRef<c10::IValue> results) override {
+      heard.push_back(op.operator_name().name);
+      for (const c10::IValue& value : arguments) EXPECT_TRUE(!value.isTensor() || is_fake(value.toTensor()));
+      for (const c10::IValue& value : results) EXPECT_TRUE(is_fake(value.toTensor()));
+    }
+    int asked = 0;
+    std::vector<std::string> heard;
+  } listener;
+  FakeMode mode(nullptr, &listener);
+  at::Tensor real = at::ones({3, 6});
+  {
+    FakeMode::Scope scope(mode);
+    at::linear(make_fake(float_spec({4, 6})), real).relu_();
+    EXPECT_TRUE(real.mul_(2).is_same(real));  // not computed, and the object that came
+  }
+  EXPECT_EQ(listener.heard, (std::vector<std::string>{"aten::t", "aten::mm", "aten::relu_", "aten::mul_"}));
+  EXPECT_EQ(listener.asked, 2);
+  EXPECT_TRUE(at::equal(real, at::ones({3, 6})));
 }
 
 TEST(FakeTensor, LayoutWasRead_ByWhoeverAsks) {

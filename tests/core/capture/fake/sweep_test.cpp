@@ -233,7 +233,8 @@ constexpr const char* kNotToldWithSymbols[] = {"_linalg_svd",
                                                "svd",
                                                "tensor_split.tensor_indices_or_sections",
                                                "unbind_copy.int",
-                                               "unique_consecutive"};
+                                               "unique_consecutive",
+                                               "set.source_Tensor"};
 
 // What LibTorch's own composite kernels ask plain numbers for.
 constexpr const char* kSpecialised[] = {"_scaled_dot_product_attention_math",
