@@ -65,7 +65,8 @@ Argument to_argument(const c10::IValue& value, const c10::Type& type, const Argu
   if (value.isList()) return list(value, type, context);
   throw NotCapturable("an operator was given a " + value.tagKind() + ", which no graph can hold",
                       value.isGenerator() ? "Draw from the default generator, which is each rank's own."
-                                          : "Put the call into a rehearse::eager_region().",
+                                          : "Put the call into a rehearse::eager_region(); collectives that graphs can "
+                                            "hold are those of rehearse::functional.",
                       context.site);
 }
 

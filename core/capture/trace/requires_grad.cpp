@@ -5,6 +5,8 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/ScalarType.h>
 
+#include <rehearse/capture/fake_tensor.h>
+
 namespace rehearse::capture {
 namespace {
 
@@ -28,6 +30,29 @@ void mark(const c10::IValue& value) {
   }
 }
 
+bool aliases_one_with_grad(const at::Tensor& tensor, const c10::IValue& value) {
+  if (value.isTensor()) {
+    const at::Tensor& argument = value.toTensor();
+    return argument.defined() && argument.requires_grad() && share_storage(argument, tensor);
+  }
+  if (!value.isTensorList()) return false;
+  for (const at::Tensor& item : value.toTensorVector()) {
+    if (aliases_one_with_grad(tensor, item)) return true;
+  }
+  return false;
+}
+
+// Without grad mode too, a view of what requires grad says that it does, although no gradient will come through it.
+void mark_views(const c10::IValue& value, const torch::jit::Stack& arguments) {
+  if (value.isTensorList()) {
+    for (const at::Tensor& item : value.toTensorVector()) mark_views(item, arguments);
+  } else if (value.isTensor() && value.toTensor().defined()) {
+    for (const c10::IValue& argument : arguments) {
+      if (aliases_one_with_grad(value.toTensor(), argument)) mark(value);
+    }
+  }
+}
+
 }  // namespace
 
 void set_requires_grad(const Treatment& treatment, const torch::jit::Stack& arguments,
@@ -36,7 +61,11 @@ void set_requires_grad(const Treatment& treatment, const torch::jit::Stack& argu
     if (treatment.name == "detach_") results.front().toTensor().set_requires_grad(false);
     return;
   }
-  if (!treatment.differentiable || !at::GradMode::is_enabled()) return;
+  if (!treatment.differentiable) return;
+  if (!at::GradMode::is_enabled()) {
+    for (const c10::IValue& result : results) mark_views(result, arguments);
+    return;
+  }
   bool any = false;
   for (const c10::IValue& argument : arguments) any = any || any_requires_grad(argument);
   if (!any) return;

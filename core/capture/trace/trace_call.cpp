@@ -124,6 +124,20 @@ void Tracer::infer(const c10::OperatorHandle& op, Stack& stack) {
   op.callBoxed(stack);
 }
 
+// With autograd, so that what runs within meets it as in eager mode; on fakes of its own, and what it gives is taken
+// without its history.
+void Tracer::infer_opaque(const c10::OperatorHandle& op, Stack& stack) {
+  const c10::impl::ExcludeDispatchKeyGuard untraced(c10::DispatchKey::DeferredInit);
+  const auto apart = [](const c10::IValue& tensors) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : tensors.toTensorVector()) list.push_back(make_fake(spec_of(tensor), tensor));
+    return list;
+  };
+  stack.back() = apart(stack.back());
+  op.callBoxed(stack);
+  stack.back() = apart(stack.back());
+}
+
 void Tracer::record(const c10::OperatorHandle& op, const Treatment& treatment, Stack& arguments) {
   if (is_constant_maker(treatment)) {
     const FakeMode::Pause real;
@@ -134,8 +148,12 @@ void Tracer::record(const c10::OperatorHandle& op, const Treatment& treatment, S
   modes_.sync();
   CallArguments given = to_arguments(op.schema(), arguments, context_);
   Stack results = arguments;
-  infer(op, results);
-  set_requires_grad(treatment, arguments, results);
+  if (treatment.kind == Treatment::Kind::Opaque) {
+    infer_opaque(op, results);
+  } else {
+    infer(op, results);
+    set_requires_grad(treatment, arguments, results);
+  }
   Node& node = graph_.call(treatment.target, std::move(given.args), std::move(given.kwargs));
   if (!results.empty()) node.meta().set_value(meta_of_results(results));
   for (std::size_t i = 0; i < results.size(); ++i) {

@@ -48,6 +48,7 @@ class Tracer {
  private:
   void record(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
   void infer(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+  void infer_opaque(const c10::OperatorHandle& op, torch::jit::Stack& stack);
   bool answer_equal(const torch::jit::Stack& arguments);
 
   // Real tensors replaced by the fakes that stand for them.

@@ -96,6 +96,7 @@ Treatment::Kind kind_of(const Treatment& treatment, const c10::FunctionSchema& s
   if (name == "equal") return Treatment::Kind::Equal;
   if (refusals().contains(name)) return Treatment::Kind::Refuse;
   if (name == "empty" && schema.overload_name() == "memory_format") return Treatment::Kind::Empty;
+  if (name == "rehearse::opaque") return Treatment::Kind::Opaque;
   if (name == "ones_like") return Treatment::Kind::FirstGradient;
   const auto& returns = schema.returns();
   const bool gives_tensor =

@@ -22,6 +22,7 @@ struct Treatment {
     Equal,          // asks for data, and is answered where it is known without
     Refuse,         // no graph can hold it
     Empty,          // a node, but where it makes a constant
+    Opaque,         // a node of rehearse::opaque()
     FirstGradient,  // a node, but where autograd begins a backward with it
   };
   Kind kind = Kind::Record;

@@ -94,6 +94,26 @@ void expect_equal(const Tensors& expected, const Tensors& actual, const char* wh
   }
 }
 
+// What the graph says of its results, against what they are in eager mode.
+void expect_metadata(const CapturedGraph& captured, const Tensors& eager) {
+  const graph::Argument& output = captured.module->graph().output_node()->args()[0];
+  const auto& results = output.as<graph::List>();
+  ASSERT_EQ(results.size(), eager.size());
+  for (std::size_t i = 0; i < eager.size(); ++i) {
+    const graph::TensorMeta* meta = results[i].node() ? results[i].node()->meta().tensor() : nullptr;
+    ASSERT_NE(meta, nullptr) << i;
+    EXPECT_EQ(meta->dtype, eager[i].scalar_type()) << i;
+    EXPECT_EQ(meta->requires_grad, eager[i].requires_grad()) << i << " " << results[i].node()->target();
+    ASSERT_EQ(meta->sizes.size(), static_cast<std::size_t>(eager[i].dim())) << i;
+    for (std::size_t dim = 0; dim < meta->sizes.size(); ++dim) {
+      const auto at = static_cast<std::int64_t>(dim);
+      if (!meta->sizes[dim].is_symbolic()) EXPECT_EQ(meta->sizes[dim].number(), eager[i].size(at)) << i;
+      const bool steps = eager[i].size(at) > 1;  // else the stride says nothing
+      if (steps && !meta->strides[dim].is_symbolic()) EXPECT_EQ(meta->strides[dim].number(), eager[i].stride(at)) << i;
+    }
+  }
+}
+
 }  // namespace
 
 void expect_same(const CapturedGraph& captured, const Function& function, const Tensors& inputs, const Tensors& of) {
@@ -103,6 +123,7 @@ void expect_same(const CapturedGraph& captured, const Function& function, const 
   }
   at::manual_seed(7);
   const Tensors expected = function(inputs);
+  expect_metadata(captured, expected);
   const Tensors expected_gradients = gradients(expected, wanted);
   at::manual_seed(7);
   const Tensors actual = replay(captured, inputs);

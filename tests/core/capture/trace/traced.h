@@ -47,7 +47,8 @@ Tensors replay(const CapturedGraph& captured, const Tensors& inputs);
 Tensors gradients(const Tensors& results, const Tensors& of);
 
 // Runs `function` and the graph on the same inputs, from the same random numbers: results, their requires_grad, and
-// gradients of `of` and of inputs that require them are equal bit for bit.
+// gradients of `of` and of inputs that require them are equal bit for bit, and what the graph says of its results is
+// so.
 void expect_same(const CapturedGraph& captured, const Function& function, const Tensors& inputs,
                  const Tensors& of = {});
 

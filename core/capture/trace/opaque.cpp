@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/capture/opaque.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+namespace rehearse::capture::detail {
+namespace {
+
+// Bodies by name, of the whole process: they are code, and the same for all ranks.
+class Bodies {
+ public:
+  void add(const std::string& name, OpaqueBody body) {
+    const std::lock_guard lock(mutex_);
+    bodies_.emplace(name, body);
+  }
+  OpaqueBody at(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    const auto found = bodies_.find(name);
+    if (found == bodies_.end())
+      throw std::out_of_range("rehearse::opaque: this program has not called '" + name + "' so far");
+    return found->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, OpaqueBody> bodies_;
+};
+
+Bodies& bodies() {
+  static Bodies all;
+  return all;
+}
+
+std::vector<at::Tensor> opaque_kernel(const std::string& name, const std::vector<at::Tensor>& tensors) {
+  return bodies().at(name)(tensors);
+}
+
+const auto& opaque_operator() {
+  // Left in place at exit: LibTorch's dispatcher may be gone before it.
+  static const auto* const library = [] {
+    auto made =
+        std::make_unique<torch::Library>(torch::Library::FRAGMENT, "rehearse", std::nullopt, __FILE__, __LINE__);
+    made->def("opaque(str name, Tensor[] tensors) -> Tensor[]", opaque_kernel);
+    return made.release();
+  }();
+  static_cast<void>(library);
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("rehearse::opaque", "")
+                             .typed<std::vector<at::Tensor>(const std::string&, const std::vector<at::Tensor>&)>();
+  return op;
+}
+
+}  // namespace
+
+std::vector<at::Tensor> call_opaque(const std::string& name, OpaqueBody body, std::vector<at::Tensor> tensors) {
+  bodies().add(name, body);
+  return opaque_operator().call(name, tensors);
+}
+
+}  // namespace rehearse::capture::detail

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/capture/opaque.h>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <rehearse/comm/functional.h>
+#include <rehearse/sim/world.h>
+
+#include "traced.h"
+
+namespace rehearse::capture::test {
+namespace {
+
+// Its gradient is not that of what it computes, so that nobody can take one for the other.
+struct TenfoldGradient : torch::autograd::Function<TenfoldGradient> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x * x; }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list grads) {
+    return {grads[0] * 10};
+  }
+};
+
+TEST(CaptureOpaque, CustomFunction_IsOneNodeWithItsOwnGradient) {
+  const Function function = [](const Tensors& x) {
+    const auto y = opaque([](const at::Tensor& in) { return TenfoldGradient::apply(in + 1); }, x[0] * 2);
+    return Tensors{y * 3};
+  };
+  const Tensors inputs = {at::randn({3}).requires_grad_()};
+  const auto captured = trace(function, inputs);
+  EXPECT_EQ(targets(captured),
+            (Names{"mul.Scalar", "torch.ops.rehearse.opaque.default", "_operator.getitem", "mul.Scalar"}));
+  expect_same(captured, function, inputs);
+  EXPECT_TRUE(at::equal(gradients(replay(captured, inputs), inputs)[0], at::full({3}, 60.0)));
+}
+
+TEST(CaptureOpaque, HooksAndSeveralResults) {
+  const Function function = [](const Tensors& x) {
+    return opaque(
+        [](const at::Tensor& a, const at::Tensor& b) {
+          const auto sum = a + b;
+          if (sum.requires_grad()) sum.register_hook([](const at::Tensor& grad) { return grad * 7; });
+          return std::vector<at::Tensor>{sum, a > 0};
+        },
+        x[0], x[1]);
+  };
+  const Tensors inputs = {at::randn({3}).requires_grad_(), at::randn({3})};
+  const auto captured = trace(function, inputs);
+  expect_same(captured, function, inputs);
+  EXPECT_TRUE(at::equal(gradients(replay(captured, inputs), {inputs[0]})[0], at::full({3}, 7.0)));
+}
+
+TEST(CaptureCollectives, AreNodesThatSendWhenTheGraphRuns) {
+  World world({.ranks = 2, .seed = 1});
+  const Report report = world.run([](RankContext& ctx) {
+    const auto group = ctx.group().get();
+    const Function function = [&](const Tensors& x) {
+      return Tensors{functional::all_reduce(x[0] * 2, group), functional::all_gather_tensor(x[0], group),
+                     functional::reduce_scatter_tensor(x[0], group)};
+    };
+    const Tensors inputs = {at::ones({4, 3}) * (ctx.rank() + 1)};
+    // Rank 1 captures alone: nothing is sent, nobody waits.
+    const auto captured = ctx.rank() == 1 ? trace(function, inputs, {{0, 1}}) : trace(function, inputs);
+    const Tensors results = replay(captured, inputs);
+    EXPECT_TRUE(at::equal(results[0], at::full({4, 3}, 6.0)));
+    EXPECT_TRUE(at::equal(results[1], at::cat({at::ones({4, 3}), at::full({4, 3}, 2.0)})));
+    EXPECT_TRUE(at::equal(results[2], at::full({2, 3}, 3.0)));
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+}  // namespace
+}  // namespace rehearse::capture::test
