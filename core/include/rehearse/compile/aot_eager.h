@@ -21,6 +21,11 @@ class AotProgram;
 // A backward is recorded for gradients that lie in memory as the results do; for others, and for results without a
 // gradient, another one is recorded when they come.
 //
+// Three things keep a gradient from eager's bits, all in the order or the type in which parts of it are added: a tensor
+// that a piece uses more than once, and a later piece too (the piece adds up its own parts first); a parameter that is
+// used more than once within one autocast region (it is cast for each use, as in PyTorch's compiled graphs); a gradient
+// of a result that has gaps in memory (it is copied first).
+//
 // What it does not do: gradients of gradients (an error when they are asked for). A graph whose backward cannot be
 // recorded, as LibTorch's own code for it reads data (max() and prod() of a whole tensor), runs node by node under
 // eager autograd, with a warning: right results, but its parameters get their gradients one by one.
