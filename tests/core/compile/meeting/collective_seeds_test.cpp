@@ -11,7 +11,6 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
-#include <rehearse/compile/watch.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
 #include "core/compile/meeting/seed_fixture.h"
@@ -147,26 +146,6 @@ TEST(TestMultiProc, test_guard_collective) {
     const std::vector<std::tuple<at::Tensor>> calls{lengths_of(10), ctx.rank() == 0 ? lengths_of(10) : lengths_of(12)};
     EXPECT_EQ(call_each(f, compiled, calls), (Counts{1, 1}));
     expect_same_number(ctx, compiled);
-  });
-}
-
-// Is the rank a member? Folded, under a guard on which group it is.
-TEST(TestMultiProc, test_get_pg_attr) {
-  on_ranks([](RankContext& ctx) {
-    const Group world = ctx.group(), none;
-    Group group = world;
-    const auto f = [&](const at::Tensor& x) { return watch(group) ? x - 1 : x + 1; };
-    auto options = together(ctx);
-    options.group = {};
-    auto compiled = compile(f, options);
-    const at::Tensor x = at::ones({4});
-    EXPECT_TRUE(compiled(x).equal(x - 1));
-    EXPECT_EQ(compiled.stats().compiles_in_last_call, 1);
-    group = none;
-    EXPECT_TRUE(compiled(x).equal(x + 1));
-    EXPECT_EQ(compiled.stats().compiles_in_last_call, 1);
-    EXPECT_TRUE(compiled(x).equal(x + 1));
-    EXPECT_EQ(compiled.stats().compiles_in_last_call, 0);
   });
 }
 
