@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <vector>
 
 #include <ATen/InferSize.h>
 #include <ATen/TensorUtils.h>
@@ -33,24 +32,6 @@ Outputs as_strided(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const c10::SymInt offset = call.has(3) ? call.sym_int(3) : self.sym_storage_offset();
   return {view_of(self, call.sym_ints(1), call.sym_ints(2), offset)};
-}
-
-// permute(self, dims)
-Outputs permute(const Call& call) {
-  const at::Tensor& self = call.tensor(0);
-  const std::vector<std::int64_t> dims = call.arguments[1].toIntVector();
-  TORCH_CHECK(dims.size() == static_cast<std::size_t>(self.dim()), "permute: ", dims.size(),
-              " dimensions are given for a tensor of ", self.dim());
-  SymInts sizes, strides;
-  std::vector<bool> seen(dims.size());
-  for (const std::int64_t dim : dims) {
-    const std::size_t from = wrap(dim, self.dim());
-    TORCH_CHECK(!seen[from], "permute: dimension ", dim, " is given twice");
-    seen[from] = true;
-    sizes.push_back(self.sym_sizes()[from]);
-    strides.push_back(self.sym_strides()[from]);
-  }
-  return {view_of(self, std::move(sizes), std::move(strides))};
 }
 
 // expand(self, size, implicit)
@@ -261,7 +242,6 @@ constexpr std::pair<const std::string_view, Rule> kViewRules[] = {
     {"aten::_reshape_alias", reshape_alias},
     {"aten::as_strided", as_strided},
     {"aten::expand", expand},
-    {"aten::permute", permute},
     {"aten::slice.Tensor", slice},
     {"aten::select.int", select},
     {"aten::unbind.int", unbind},
