@@ -9,8 +9,8 @@
 #include <rehearse/capture/fake_mode.h>
 #include <rehearse/compile/errors.h>
 #include <rehearse/exec/failure.h>
-#include <rehearse/exec/fiber_local.h>
 #include <rehearse/exec/this_rank.h>
+#include <rehearse/exec/world_number.h>
 #include <rehearse/graph/structural_hash.h>
 #include <rehearse/shapes/errors.h>
 
@@ -22,28 +22,23 @@
 namespace rehearse::compiler {
 namespace {
 
-struct FiberToken {
-  std::shared_ptr<const int> life = std::make_shared<const int>(0);
-};
-const exec::FiberLocal<FiberToken> fiber_token;
-
 int rank_or_none() { return exec::this_rank::is_fiber() ? exec::this_rank::rank() : -1; }
 
 }  // namespace
 
 RankCache& Callable::Impl::cache_of_this_rank() {
   OfRank& own = caches_[rank_or_none()];
-  // A rank of a later world has nothing to do with the one of the same number before.
-  if (!own.cache || own.fiber.expired()) {
+  const std::uint64_t world = exec::world_number();
+  if (!own.cache || own.world != world) {
     own.cache = std::make_unique<RankCache>(options_);
-    own.fiber = fiber_token->life;
+    own.world = world;
   }
   return *own.cache;
 }
 
 const RankCache* Callable::Impl::find_cache() const {
   const auto found = caches_.find(rank_or_none());
-  return found == caches_.end() || found->second.fiber.expired() ? nullptr : found->second.cache.get();
+  return found == caches_.end() || found->second.world != exec::world_number() ? nullptr : found->second.cache.get();
 }
 
 const Entry* Callable::Impl::prepare(const LeafList& leaves, UserCode& code) {

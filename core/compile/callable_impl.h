@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -59,7 +60,7 @@ class Callable::Impl {
   std::shared_ptr<torch::nn::Module> module_;
 
   struct OfRank {
-    std::weak_ptr<const int> fiber;  // gone with the fiber that made it, and so with its world
+    std::uint64_t world = 0;  // a rank of a later world has nothing to do with the one of the same number before
     std::unique_ptr<RankCache> cache;
   };
   std::map<int, OfRank> caches_;  // by rank; -1 outside of fibers

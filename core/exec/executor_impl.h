@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -27,6 +28,8 @@ void note_forks();
 
 // The executor's inside. The thread's main context is the scheduler's own context ("the host"): it sleeps in
 // run() while fibers run, and is resumed when none can, to fire timers, let time pass, or end the world.
+std::uint64_t new_world_number() noexcept;
+
 class RankExecutor::Impl {
  public:
   Impl(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state, FailureSink& sink);
@@ -83,6 +86,7 @@ class RankExecutor::Impl {
   RankState& state;
   FailureSink& sink;
   const pid_t process = getpid();
+  const std::uint64_t world = new_world_number();
   TimerQueue timers;
   const std::unique_ptr<interpose::WorldState> interposed;
   const WaitExplainer* explainer = nullptr;

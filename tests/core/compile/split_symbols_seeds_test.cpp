@@ -43,7 +43,9 @@ void expect_equal(torch::nn::Module& module, const std::function<at::Tensor()>& 
   EXPECT_EQ(found.strides(), expected.strides());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     ASSERT_EQ(gradients[i].defined(), wanted[i].defined()) << i;
-    if (wanted[i].defined()) EXPECT_TRUE(gradients[i].equal(wanted[i])) << i;
+    if (wanted[i].defined()) {
+      EXPECT_TRUE(gradients[i].equal(wanted[i])) << i;
+    }
   }
 }
 
