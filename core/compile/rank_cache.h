@@ -18,7 +18,8 @@ namespace rehearse::compiler {
 
 // What one rank has compiled of one function. Used by that rank's fibers only.
 struct RankCache {
-  explicit RankCache(const CompileOptions& options) : dynamism(options.dynamic), backend(options.backend.get()), agreement(options) {}
+  explicit RankCache(const CompileOptions& options)
+      : dynamism(options.dynamic), backend(options.backend.get()), agreement(options) {}
 
   // The first entry, of those used last, whose guards hold. Makes it the one that is looked at first.
   Entry* find(const LeafList& leaves, const GlobalState& state);
