@@ -41,13 +41,14 @@ class ExpressionNodes {
   // A number, or the node that has the value.
   graph::Argument of(const shapes::Expr& expr);
   graph::Argument of(const c10::SymInt& value);
+  // A truth, or nodes that compute it: as the condition stands, whatever is known of its symbols.
+  graph::Argument truth_of(const shapes::Condition& condition);
 
  private:
   graph::Argument sum_of(const shapes::Expr& expr);
   graph::Argument product_of(const shapes::Term& term);
   graph::Argument power_of(const shapes::Factor& factor);
   graph::Argument atom_of(const shapes::Atom& atom, const shapes::Expr& expr);
-  graph::Argument truth_of(const shapes::Condition& condition);
   graph::Argument value(const std::string& function, graph::List arguments, const shapes::Expr& result);
   graph::Argument truth(const std::string& function, graph::List arguments, const shapes::Condition& result);
 

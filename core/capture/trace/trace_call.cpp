@@ -90,6 +90,7 @@ void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
     for (c10::IValue& argument : arguments) argument = with_fakes(argument);
     infer(op, arguments);
   } else {
+    add_asserts();
     graph_.set_origin(call_stack());
     check_modes();
     note_owner(arguments);

@@ -117,6 +117,7 @@ void Tracer::check_hooks() const {
 CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
   check_hooks();
   const CurrentScope scope(*this);
+  add_asserts();
   graph_.set_origin({});
   std::vector<at::Tensor> tensors;
   graph::List results;

@@ -64,6 +64,8 @@ class Tracer {
                          const torch::jit::Stack& arguments, const Treatment& treatment);
   void note_symbols(const at::Tensor& fake, graph::Node& node, const std::vector<std::int64_t>& path);
   void note_owner(const torch::jit::Stack& arguments);
+  // Nodes for what was stated of sizes known only at run time since the last call.
+  void add_asserts();
 
   void refuse_first_gradient() const;
   bool is_constant_maker(const Treatment& treatment) const;
@@ -89,6 +91,7 @@ class Tracer {
   std::map<std::string, SymbolSource> sizes_;  // unbacked symbols that came as a size
   std::vector<std::size_t> hooks_before_;      // of the module's tensors
   std::vector<at::Tensor> made_real_;          // constants made by the code
+  std::size_t asserts_added_ = 0;              // of the ShapeEnv's
   std::vector<Remark> remarks_;
   bool inference_mode_ = false;
   bool ran_ = false;

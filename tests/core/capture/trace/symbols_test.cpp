@@ -119,6 +119,23 @@ TEST(CaptureSymbols, Nonzero_BindsItsNumberOfPlaces) {
   expect_same(captured, function, {at::tensor({0, 0, 0, 1}, at::kLong)});
 }
 
+TEST(CaptureSymbols, StatedFacts_AreCheckedByTheGraph) {
+  const Function function = [](const Tensors& x) {
+    const auto n = sym_item(x[1]);
+    TORCH_SYM_CHECK(n.sym_le(x[0].sym_size(0)), "not more than there is");
+    return Tensors{n <= x[0].sym_size(0) ? x[0] + 1 : x[0] - 1};
+  };
+  const auto captured = trace(function, {at::randn({4}), at::tensor(3, at::kLong)}, {{0, 0}});
+  EXPECT_EQ(targets(captured), (Names{"item.default", "_operator.mul", "_operator.add", "_operator.le",
+                                      "_assert_scalar.default", "add.Scalar"}));
+  const graph::Node& check = node_with(captured, "torch.ops.aten._assert_scalar.default");
+  EXPECT_EQ(check.args()[1].as<std::string>(), "Runtime assertion failed for expression u0 <= s0");
+  EXPECT_TRUE(check.meta().origin->source_line().find("symbols_test.cpp:") != std::string::npos);
+  expect_same(captured, function, {at::randn({4}), at::tensor(4, at::kLong)});
+  expect_same(captured, function, {at::randn({7}), at::tensor(7, at::kLong)});
+  EXPECT_THROW(replay(captured, {at::randn({4}), at::tensor(5, at::kLong)}), std::exception);
+}
+
 TEST(CaptureSymbols, BranchOnAnUnbackedSymbol_IsAnError) {
   const Function function = [](const Tensors& x) { return Tensors{sym_item(x[0]) > 3 ? x[0] + 1 : x[0] - 1}; };
   EXPECT_THROW(trace(function, {at::tensor(5, at::kLong)}), shapes::DataDependentError);
