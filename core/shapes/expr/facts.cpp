@@ -159,11 +159,8 @@ void Facts::replace(const std::string& symbol, const Expr& replacement) {
   replacements_.insert_or_assign(symbol, replacement);
   // What was known of it is known of what stands for it.
   for (const auto& [expr, range] : std::exchange(ranges_, {})) {
-    const Split parts = split(expr.substitute(with));
-    if (parts.varying.is_number()) continue;
-    const std::int64_t moved = interval::negate(parts.constant);
-    Range& known = ranges_.try_emplace(parts.varying).first->second;
-    known = intersection(known, turned(interval::add(range, {moved, moved}), parts.sign));
+    if (range.lower != Range::kUnboundedBelow) assume(Condition::ge(expr, range.lower));
+    if (range.upper != Range::kUnboundedAbove) assume(Condition::le(expr, range.upper));
   }
   for (const Condition& condition : std::exchange(true_, {})) {
     const Condition simple = condition.substitute(with);
