@@ -8,6 +8,7 @@
 #include <rehearse/shapes/shape_env.h>
 
 #include "models/attention.h"
+#include "models/bert.h"
 #include "models/custom.h"
 #include "models/symbols.h"
 #include "models/transformer.h"
@@ -64,6 +65,23 @@ TEST(CaptureModels, Transformer_IsReplayedAtOtherBatchesAndLengths) {
   EXPECT_EQ(captured.shapes->guards()[0].condition.text(), "s1 <= 64");  // there are 64 positions
   for (const auto& [batch, length] : {std::pair{4, 16}, {3, 9}, {2, 64}}) {
     expect_same(captured, forward_of(model), {at::randint(50, {batch, length}, at::kLong)}, model->parameters());
+  }
+}
+
+TEST(CaptureModels, Bert_WithItsLossIsReplayedAtOtherBatchesAndLengths) {
+  rehearse::test::BertForMaskedLM model(rehearse::test::BertShape::tiny());
+  const Function function = [&](const Tensors& x) {
+    const auto [loss, logits] = model->loss(x[0], x[1]);
+    return Tensors{loss, logits};
+  };
+  const auto words = [](std::int64_t batch, std::int64_t length) {
+    return at::randint(20, {batch, length}, at::kLong);
+  };
+  const auto captured =
+      trace(function, {words(4, 16), words(4, 16)}, {{0, 0}, {0, 1}, {1, 0}, {1, 1}}, named_tensors(*model));
+  EXPECT_TRUE(captured.remarks.empty());
+  for (const auto& [batch, length] : {std::pair{4, 16}, {3, 9}}) {
+    expect_same(captured, function, {words(batch, length), words(batch, length)}, model->parameters());
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <rehearse/graph/graph_module.h>
+#include <rehearse/graph/interpreter.h>
 #include <rehearse/shapes/errors.h>
 #include <rehearse/shapes/shape_env.h>
 
@@ -48,6 +49,24 @@ TEST(CaptureSymbols, SymbolWithoutItsTensor_IsItsOwnInput) {
   EXPECT_EQ(placeholders(captured), (Names{"s0"}));
   EXPECT_EQ(captured.inputs[0].dim, 1);
   for (const std::int64_t n : {6, 3}) expect_same(captured, function, {at::randn({4, n})});
+}
+
+TEST(CaptureSymbols, Integers_AreInputsOfTheirOwn) {
+  const auto shapes = shapes::ShapeEnv::make();
+  ForwardCapture capture(shapes, {});
+  const auto three = capture.add_int("k", 3);
+  const auto n = capture.add_int("n", shapes->add_backed_int(5, "n"));
+  at::Tensor result;
+  capture.run([&] { result = at::ones_symint({n, three}); });
+  const auto captured = capture.finish({result, n * 2, three});
+  ASSERT_EQ(captured.inputs.size(), 1U);
+  EXPECT_EQ(captured.inputs[0].kind, GraphInput::Kind::Int);
+  EXPECT_EQ(captured.inputs[0].index, 1U);
+  EXPECT_EQ(captured.inputs[0].name, "n");
+  const auto results = graph::Interpreter(captured.module).run({7});
+  EXPECT_EQ(results[0].toTensor().sizes(), at::IntArrayRef({7, 3}));
+  EXPECT_EQ(results[1].toInt(), 14);
+  EXPECT_EQ(results[2].toInt(), 3);
 }
 
 TEST(CaptureSymbols, EqualSizesShareASymbol) {

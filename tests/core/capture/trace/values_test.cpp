@@ -5,6 +5,7 @@
 
 #include <rehearse/shapes/shape_env.h>
 
+#include "models/toy.h"
 #include "traced.h"
 
 namespace rehearse::capture::test {
@@ -53,6 +54,33 @@ TEST(CaptureValues, Results_MayBeInputsAndMayRepeat) {
   const Tensors actual = replay(captured, inputs);
   EXPECT_TRUE(actual[0].is_same(inputs[1]));
   EXPECT_TRUE(actual[2].is_same(inputs[1]));
+}
+
+TEST(CaptureValues, NodesKnowTheirLineAndTheModuleThatOwnsTheirParameters) {
+  rehearse::test::Toy toy(rehearse::test::ToyShape{4, 6, 3});
+  const Function function = [&](const Tensors& x) { return Tensors{toy->forward(x[0]) * 2}; };
+  const auto captured = trace(function, {at::randn({5, 4})}, {}, named_tensors(*toy));
+  std::vector<std::string> paths;
+  for (const graph::Node& node : captured.module->graph()) {
+    if (node.op() != graph::Op::CallFunction) continue;
+    paths.push_back(node.meta().origin->module_path());
+    EXPECT_NE(node.meta().origin->source_line().find(':'), std::string::npos) << node.name();
+  }
+  EXPECT_EQ(paths, (Names{"net.0", "", "net.2", "", "net.4", "", "net.6", "", ""}));
+  const graph::Node& product = *captured.module->graph().last()->prev();
+  EXPECT_NE(product.meta().origin->source_line().find("values_test.cpp:"), std::string::npos);
+}
+
+TEST(CaptureValues, Parameters_CarryWhatDDPIgnores) {
+  const auto weight = at::randn({3}).requires_grad_(), buffer = at::randn({3});
+  const Function function = [&](const Tensors& x) { return Tensors{x[0] * weight + buffer}; };
+  const auto captured = trace(function, {at::randn({3})}, {}, {{"w", weight, true, true}, {"b", buffer, false, false}});
+  ASSERT_EQ(captured.inputs.size(), 3U);
+  EXPECT_EQ(captured.inputs[1].role, GraphInput::Role::Parameter);
+  EXPECT_EQ(captured.inputs[2].role, GraphInput::Role::Buffer);
+  const auto nodes = captured.module->graph().placeholders();
+  EXPECT_TRUE(nodes[1]->meta().ddp_ignored && nodes[1]->meta().tensor()->is_parameter);
+  EXPECT_FALSE(nodes[2]->meta().ddp_ignored || nodes[2]->meta().tensor()->is_parameter);
 }
 
 TEST(CaptureValues, UnusedInputs_AreNoPlaceholders) {
