@@ -64,9 +64,9 @@ void collective_of_fakes(const c10::OperatorHandle& op, c10::DispatchKeySet, Sta
     arguments[0] = fakes;
   }
   const std::string& qualified = op.schema().name();
-  const c10::IValue result = result_of_call(std::string_view(qualified).substr(qualified.rfind(':') + 1), arguments);
-  if (mode->listener() != nullptr) mode->listener()->on_operator(op, arguments, {&result, 1});
-  torch::jit::push(*stack, result);
+  const Stack results = {result_of_call(std::string_view(qualified).substr(qualified.rfind(':') + 1), arguments)};
+  if (mode->listener() != nullptr) mode->listener()->on_operator(op, arguments, results);
+  torch::jit::push(*stack, results.front());
 }
 
 torch::Library* library_of(const char* name, std::initializer_list<const char*> operators) {

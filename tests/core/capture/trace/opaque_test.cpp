@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <rehearse/capture/fake_mode.h>
+#include <rehearse/capture/fake_tensor.h>
 #include <rehearse/comm/functional.h>
 #include <rehearse/sim/world.h>
 
@@ -66,6 +68,31 @@ TEST(CaptureCollectives, AreNodesThatSendWhenTheGraphRuns) {
     EXPECT_TRUE(at::equal(results[0], at::full({4, 3}, 6.0)));
     EXPECT_TRUE(at::equal(results[1], at::cat({at::ones({4, 3}), at::full({4, 3}, 2.0)})));
     EXPECT_TRUE(at::equal(results[2], at::full({2, 3}, 3.0)));
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+struct Told : FakeListener {
+  at::Tensor fake_of(const at::Tensor& real) override { return make_fake(spec_of(real)); }
+  void on_operator(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue>,
+                   c10::ArrayRef<c10::IValue> results) override {
+    names.push_back(op.schema().name());
+    ASSERT_EQ(results.size(), 1U);
+    EXPECT_EQ(results[0].toTensor().sizes(), at::IntArrayRef({4, 3}));
+  }
+  Names names;
+};
+
+TEST(CaptureCollectives, BelowAutograd_TheListenerIsToldTheOperators) {
+  World world({.ranks = 2, .seed = 1});
+  const Report report = world.run([](RankContext& ctx) {
+    const ForwardCapture registers({}, {});
+    Told told;
+    FakeMode mode(nullptr, &told);
+    const auto x = at::ones({4, 3});
+    const FakeMode::Scope scope(mode);
+    functional::all_reduce(x, ctx.group().get());
+    EXPECT_EQ(told.names, (Names{"_c10d_functional::all_reduce", "_c10d_functional::wait_tensor"}));
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
