@@ -32,19 +32,14 @@ bool is_of_forward(const graph::Node& node) {
   return node.target().starts_with("torch.ops.") || node.target() == "_operator.getitem";
 }
 
-// None where the tangents cannot be told: one has gaps.
-std::optional<std::vector<capture::Tangent>> forms_of(const std::vector<at::Tensor>& tangents,
-                                                      const std::vector<capture::Tangent>& usual) {
+// The defined ones; those with gaps will be copied into the usual form.
+std::vector<capture::Tangent> forms_of(const std::vector<at::Tensor>& tangents,
+                                       const std::vector<capture::Tangent>& usual) {
   std::vector<capture::Tangent> forms;
   for (std::size_t i = 0; i < tangents.size(); ++i) {
     if (!tangents[i].defined()) continue;
-    if (has_form(tangents[i], usual[i].form)) {
-      forms.push_back(usual[i]);
-    } else if (auto form = form_of(tangents[i])) {
-      forms.push_back({usual[i].value, *std::move(form)});
-    } else {
-      return std::nullopt;
-    }
+    const auto form = has_form(tangents[i], usual[i].form) ? std::nullopt : form_of(tangents[i]);
+    forms.push_back(form ? capture::Tangent{usual[i].value, *form} : usual[i]);
   }
   return forms;
 }
@@ -65,11 +60,10 @@ AotBackwards::AotBackwards(const capture::JointGraph& joint, const capture::Join
 }
 
 const AotBackward& AotBackwards::for_tangents(const std::vector<at::Tensor>& tangents) {
-  const auto forms = forms_of(tangents, joint_.tangents);
-  if (!part_ || !forms || forms->empty() || *forms == joint_.tangents) return *first_;
-  const auto known = others_.find(*forms);
-  if (known == others_.end()) others_.emplace(*forms, record(*forms));
-  const auto& other = others_.at(*forms);
+  const std::vector<capture::Tangent> forms = forms_of(tangents, joint_.tangents);
+  if (!part_ || forms.empty() || forms == joint_.tangents) return *first_;
+  if (!others_.contains(forms)) others_.emplace(forms, record(forms));
+  const auto& other = others_.at(forms);
   return other != nullptr ? *other : *first_;
 }
 
