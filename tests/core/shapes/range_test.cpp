@@ -34,6 +34,7 @@ TEST(RangeOf, FollowsTheSymbols) {
   EXPECT_EQ(range(min(s0, u0)), (Range{0, 10}));
   EXPECT_EQ(range(s0 - floordiv(s0, 2)), (Range{1, kAbove}));
   EXPECT_EQ(range(s0 - 2 * floordiv(s0, 2)), (Range{0, 1}));
+  EXPECT_EQ(range(floordiv(-3, s0)), (Range{-2, -1}));
   EXPECT_EQ(range(floordiv(s0, u0)), Range());
 }
 
