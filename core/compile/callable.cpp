@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/compile/callable.h>
 
+#include <optional>
 #include <utility>
 
 #include <c10/util/Exception.h>
 
-#include <rehearse/capture/fake_errors.h>
 #include <rehearse/capture/fake_mode.h>
-#include <rehearse/compile/errors.h>
 #include <rehearse/exec/failure.h>
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/world_number.h>
 #include <rehearse/graph/structural_hash.h>
-#include <rehearse/shapes/errors.h>
 
 #include "compile/callable_impl.h"
 #include "compile/compile_parts.h"
@@ -53,6 +51,7 @@ const Entry* Callable::Impl::prepare(const LeafList& leaves, UserCode& code) {
 }
 
 const Entry* Callable::Impl::serve(Call& call, Entry& hit) {
+  if (hit.segments) return serve_in_segments(call, hit);
   if (is_to_be_verified(hit)) return verify(call, hit);
   ++call.cache.stats.hits;
   call.cache.agreement.note_hit(hit.number);
@@ -72,17 +71,17 @@ void Callable::Impl::note_failures(Call& call) {
   recompile.call = call.cache.stats.calls;
   for (auto entry = call.cache.entries.rbegin(); entry != call.cache.entries.rend(); ++entry) {
     GuardFailure failure;
-    if (!entry->capture.guards.holds(call.leaves, call.state, &failure)) recompile.failures.push_back(failure);
+    if (!entry->holds(call.leaves, call.state, &failure)) recompile.failures.push_back(failure);
   }
 }
 
 bool Callable::Impl::may_compile(Call& call) {
   RankCache& cache = call.cache;
   if (!cache.refusal.empty()) return false;
-  if (cache.entries.size() < options_.recompile_limit) return true;
+  if (cache.paths() < options_.recompile_limit) return true;
   if (!std::exchange(cache.warned_of_limit, true)) {
     const bool has_failure = !cache.recompiles.empty() && !cache.recompiles.back().failures.empty();
-    TORCH_WARN("rehearse::compile: '", options_.name, "' has been compiled ", cache.entries.size(),
+    TORCH_WARN("rehearse::compile: '", options_.name, "' has been compiled ", cache.paths(),
                " times, the limit; what no entry serves runs as it is from now on",
                has_failure ? ". Last: " + text_of(cache.recompiles.back().failures.front()) : "");
   }
@@ -105,9 +104,11 @@ void Callable::Impl::absorb_marks(const Call& call) {
 }
 
 const Entry* Callable::Impl::miss(Call& call, bool for_others) {
-  const RankCache::Lock lock(call.cache);
+  std::optional<RankCache::Lock> lock(call.cache);
   // Another fiber may have compiled it meanwhile.
   if (Entry* const made = for_others ? nullptr : call.cache.find(call.leaves, call.state)) {
+    lock.reset();
+    if (made->segments) return serve_in_segments(call, *made);
     ++call.cache.stats.hits;
     call.cache.agreement.note_hit(made->number);
     return made;
@@ -129,7 +130,7 @@ const Entry* Callable::Impl::compile(Call& call) {
   absorb_marks(call);
   std::unique_ptr<Entry> made;
   try {
-    if (auto captured = try_capture(call)) made = std::make_unique<Entry>(make_entry(call, std::move(*captured)));
+    made = capture_entry(call);
   } catch (const RankAborted&) {
     throw;
   } catch (const std::exception& error) {
@@ -144,25 +145,13 @@ const Entry* Callable::Impl::compile(Call& call) {
   return add_entry(call, std::move(*made));
 }
 
-Capture Callable::Impl::capture(Call& call, std::vector<LeafShape> shape) {
-  return capture_call(view_of(call), std::move(shape), call.code);
+Capture Callable::Impl::capture(Call& call, std::vector<LeafShape> shape, SegmentedCapture* segments) {
+  return capture_call(view_of(call), std::move(shape), call.code, segments);
 }
 
-std::unique_ptr<Capture> Callable::Impl::try_capture(Call& call) {
-  const auto refuse = [&](const std::exception& error) {
-    call.cache.refusal = error.what();
-    TORCH_WARN("rehearse::compile: '", options_.name, "' cannot be captured and runs as it is: ", error.what());
-  };
-  try {
-    return std::make_unique<Capture>(capture(call, shape_of(view_of(call), call.cache.dynamism)));
-  } catch (const capture::FakeError& error) {
-    if (options_.fullgraph) throw;
-    refuse(error);
-  } catch (const shapes::ShapeError& error) {
-    if (options_.fullgraph) throw;
-    refuse(error);
-  }
-  return nullptr;
+void Callable::Impl::refuse(Call& call, const std::string& why) {
+  call.cache.refusal = why;
+  TORCH_WARN("rehearse::compile: '", options_.name, "' cannot be captured and runs as it is: ", why);
 }
 
 Entry Callable::Impl::make_entry(Call& call, Capture captured) {

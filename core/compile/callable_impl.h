@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,12 @@
 
 #include "compile/capture_call.h"
 #include "compile/rank_cache.h"
+#include "compile/segments/segment_run.h"
 
 namespace rehearse::compiler {
+
+class SegmentedCapture;
+struct Segmented;
 
 // callable.cpp has the calls, verify.cpp what runs beside a hit.
 class Callable::Impl {
@@ -49,12 +54,20 @@ class Callable::Impl {
   void note_failures(Call& call);
   bool may_compile(Call& call);
   void absorb_marks(const Call& call);
-  // Null when it was refused and is to run as it is.
-  std::unique_ptr<Capture> try_capture(Call& call);
-  Capture capture(Call& call, std::vector<LeafShape> shape);
+  // `segments`: null where a read of data is an error.
+  Capture capture(Call& call, std::vector<LeafShape> shape, SegmentedCapture* segments = nullptr);
+  void refuse(Call& call, const std::string& why);
   Entry make_entry(Call& call, Capture capture);
   const Entry* add_entry(Call& call, Entry entry);
   CallView view_of(Call& call);
+
+  // segments/segmented_call.cpp. Where code reads data the call is served as well (code.served).
+  // Null when it was refused and runs as it is.
+  std::unique_ptr<Entry> capture_entry(Call& call);
+  const Entry* serve_in_segments(Call& call, Entry& hit);
+  bool run_compiled(Call& call, Entry& hit, SegmentRun& run);
+  const Entry* run_live(Call& call, Entry& hit, Segmented& segmented, bool is_verification);
+  std::optional<Capture> try_segments(Call& call, const std::vector<LeafShape>& shape, Segmented& segmented);
 
   CompileOptions options_;
   std::shared_ptr<torch::nn::Module> module_;

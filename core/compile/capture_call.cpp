@@ -13,6 +13,7 @@
 #include <rehearse/compile/errors.h>
 
 #include "compile/marks.h"
+#include "compile/segments/segmented_capture.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -41,13 +42,17 @@ std::shared_ptr<const graph::Origin> origin_of_use(const graph::Node& placeholde
 
 class CallCapture {
  public:
-  CallCapture(const CallView& call, std::vector<LeafShape> shape)
-      : call_(call), shapes_(shapes::ShapeEnv::make()), tracer_(shapes_, tensors_of(call)) {
+  CallCapture(const CallView& call, std::vector<LeafShape> shape, SegmentedCapture* segments)
+      : call_(call), segments_(segments), shapes_(shapes::ShapeEnv::make()), tracer_(shapes_, tensors_of(call)) {
     result_.shape = std::move(shape);
   }
 
   Capture run(UserCode& code) {
     add_inputs();
+    if (segments_) {
+      segments_->bind(shapes_, leaf_of_tensor_, leaf_of_int_);
+      tracer_.set_listener(*segments_);
+    }
     WatchList watches;
     {
       const WatchScope scope(watches, __builtin_frame_address(0));
@@ -56,17 +61,30 @@ class CallCapture {
       result_.ddp = recorder.seen();
     }
     if (const std::string name = code.replaced_argument(call_.sources); !name.empty()) {
+      if (tracer_.ended()) {
+        throw CompileError("the function puts another tensor into its argument " + name +
+                           ", which it has by reference, in a call that ran eagerly from a read on. Return it instead");
+      }
       throw capture::NotCapturable(
           "the function puts another tensor into its argument " + name + ", which it has by reference",
           "Return the tensor instead.", {});
     }
     std::vector<c10::IValue> outputs = code.values();
+    if (tracer_.ended()) {
+      for (c10::IValue& output : outputs) output = tracer_.real_value(output);
+      code.served = CallResult{code.take_frame(), std::move(outputs)};
+      return {};
+    }
     captured_ = tracer_.finish(outputs);
     outputs.clear();
     result_.constants = code.constants();
     result_.frame = code.take_frame();
     note_reads();
     stand_ins_ = {};
+    if (captured_.last_segment) {
+      code.served =
+          CallResult{result_.frame, segments_->finish(*captured_.last_segment, result_.constants, result_.frame)};
+    }
     refuse_fixed_marks();
     bind_inputs();
     add_guards(std::move(watches));
@@ -221,6 +239,7 @@ class CallCapture {
   }
 
   const CallView& call_;
+  SegmentedCapture* const segments_;
   std::shared_ptr<shapes::ShapeEnv> shapes_;
   capture::ForwardCapture tracer_;
   StandIns stand_ins_;
@@ -251,8 +270,8 @@ std::vector<LeafShape> shape_of(const CallView& call, const Dynamism& dynamism) 
   return shape;
 }
 
-Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code) {
-  return CallCapture(call, std::move(shape)).run(code);
+Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code, SegmentedCapture* segments) {
+  return CallCapture(call, std::move(shape), segments).run(code);
 }
 
 }  // namespace rehearse::compiler

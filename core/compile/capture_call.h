@@ -13,6 +13,8 @@
 
 namespace rehearse::compiler {
 
+class SegmentedCapture;
+
 // One call, named.
 struct CallView {
   const LeafList& leaves;
@@ -27,6 +29,10 @@ std::vector<LeafShape> shape_of(const CallView& call, const Dynamism& dynamism);
 // Runs the user's code on fakes of that shape and makes what it did a graph with guards. Throws capture::FakeError or
 // shapes::ShapeError for what no graph can hold, and what the user's code throws. Does not compute; runs in the calling
 // fiber.
-Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code);
+//
+// With `segments`, which may be null, reads of data and eager regions end segments, which run at once: the call is
+// served then (code.served), and the capture is that of the way that it took; it is empty where the rest of the code
+// ran eagerly.
+Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code, SegmentedCapture* segments);
 
 }  // namespace rehearse::compiler

@@ -50,9 +50,16 @@ struct Capture {
   std::optional<parallel::DdpBuckets> ddp;  // of a data-parallel module whose forward the code itself ran
 };
 
+struct SegmentTree;
+
 struct Entry {
+  // As GuardSet::holds(), of all paths through the segments.
+  bool holds(const LeafList& leaves, const GlobalState& state, GuardFailure* failure = nullptr) const;
+  std::size_t paths() const;
+
   Capture capture;
   CompiledGraph run;
+  std::shared_ptr<SegmentTree> segments = {};  // of a function that reads data, in place of `run`
   EntryExplanation explanation;
   bool verified = false;
   std::size_t number = 0;  // in order of compilation

@@ -9,12 +9,18 @@ namespace rehearse::compiler {
 
 Entry* RankCache::find(const LeafList& leaves, const GlobalState& state) {
   for (std::size_t i = 0; i < by_use.size(); ++i) {
-    if (!by_use[i]->capture.guards.holds(leaves, state)) continue;
+    if (!by_use[i]->holds(leaves, state)) continue;
     std::rotate(by_use.begin(), by_use.begin() + static_cast<std::ptrdiff_t>(i),
                 by_use.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     return by_use.front();
   }
   return nullptr;
+}
+
+std::size_t RankCache::paths() const {
+  std::size_t paths = 0;
+  for (const Entry& entry : entries) paths += entry.paths();
+  return paths;
 }
 
 RankCache::Lock::Lock(RankCache& cache) : cache_(cache) {

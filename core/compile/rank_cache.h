@@ -23,6 +23,8 @@ struct RankCache {
 
   // The first entry, of those used last, whose guards hold. Makes it the one that is looked at first.
   Entry* find(const LeafList& leaves, const GlobalState& state);
+  // What counts for the limit of recompilations: entries, and further branches of theirs.
+  std::size_t paths() const;
 
   Dynamism dynamism;
   std::shared_ptr<Backend> backend;

@@ -7,6 +7,7 @@
 #include <rehearse/graph/structural_hash.h>
 
 #include "compile/callable_impl.h"
+#include "compile/graph_difference.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -26,28 +27,8 @@ bool same_function(const Capture& a, const Capture& b) {
          graph::structural_hash(*a.module) == graph::structural_hash(*b.module);
 }
 
-std::string text_of_node(const graph::Node* node) {
-  if (!node) return "nothing";
-  const std::string line = node->meta().origin ? node->meta().origin->source_line() : "";
-  return fmt::format("{}{}", node->target(), line.empty() ? "" : " at " + line);
-}
-
-bool same_node(const graph::Node& a, const graph::Node& b) {
-  if (a.op() != b.op() || a.target() != b.target() || a.args().size() != b.args().size()) return false;
-  const auto by_name = [](graph::Node& node) { return graph::Argument(node.name()); };
-  return graph::map_nodes(graph::Argument(a.args()), by_name) == graph::map_nodes(graph::Argument(b.args()), by_name) &&
-         graph::map_nodes(graph::Argument(a.kwargs()), by_name) ==
-             graph::map_nodes(graph::Argument(b.kwargs()), by_name);
-}
-
 std::string first_difference(const Capture& before, const Capture& now) {
-  const graph::Node* a = before.module->graph().first();
-  const graph::Node* b = now.module->graph().first();
-  while (a && b && same_node(*a, *b)) {
-    a = a->next();
-    b = b->next();
-  }
-  if (a || b) return fmt::format("it was {}, and is {} now", text_of_node(a), text_of_node(b));
+  if (std::string told = difference_of(*before.module, *now.module); !told.empty()) return told;
   if (!same_tensors(before, now)) return "a tensor that is no argument is another one now";
   return "what it returns beside tensors is another value now";
 }

@@ -33,6 +33,9 @@ FakeMode::Scope::Scope(FakeMode& mode)
 
 FakeMode::Scope::~Scope() { innermost->mode = outer_; }
 
+FakeMode::Off::Off() : mode_(std::exchange(innermost->mode, nullptr)) {}
+FakeMode::Off::~Off() { innermost->mode = mode_; }
+
 FakeMode::Pause::Pause()
     : exclude_(c10::DispatchKeySet(
           {c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit, c10::DispatchKey::Functionalize})) {}

@@ -24,8 +24,13 @@ void ForwardCapture::run(const std::function<void()>& user_code) { tracer_->run(
 
 CapturedGraph ForwardCapture::finish(const std::vector<c10::IValue>& outputs) { return tracer_->finish(outputs); }
 
+void ForwardCapture::set_listener(SegmentListener& listener) { tracer_->set_listener(&listener); }
+bool ForwardCapture::ended() const noexcept { return tracer_->rest() != nullptr; }
+c10::IValue ForwardCapture::real_value(const c10::IValue& value) const { return tracer_->rest()->real_value(value); }
+
 c10::SymInt sym_item(const at::Tensor& tensor) {
-  if (Tracer* const tracer = Tracer::current()) return tracer->read_symbolically(tensor);
+  Tracer* const tracer = Tracer::current();
+  if (tracer && !tracer->rest()) return tracer->read_symbolically(tensor);
   return tensor.item().toSymInt();
 }
 

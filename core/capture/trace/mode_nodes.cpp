@@ -13,7 +13,7 @@
 namespace rehearse::capture {
 
 void ModeNodes::begin() {
-  grad_enabled_ = at::GradMode::is_enabled();
+  grad_enabled_ = outer_grad_enabled_ = at::GradMode::is_enabled();
   for (Device& device : devices_) device.outside = current(device.type);
 }
 
@@ -23,6 +23,18 @@ void ModeNodes::sync() {
     graph_.call(std::string(graph::kSetGradEnabled), {grad_enabled_});
   }
   for (Device& device : devices_) sync(device);
+}
+
+void ModeNodes::leave() {
+  for (Device& device : devices_) exit_until(device, 0);
+  if (grad_enabled_ == outer_grad_enabled_) return;
+  grad_enabled_ = outer_grad_enabled_;
+  graph_.call(std::string(graph::kSetGradEnabled), {grad_enabled_});
+}
+
+bool ModeNodes::has_own_autocast() const {
+  return std::any_of(devices_.begin(), devices_.end(),
+                     [](const Device& device) { return current(device.type) != device.outside; });
 }
 
 ModeNodes::Autocast ModeNodes::current(c10::DeviceType type) {
@@ -46,10 +58,13 @@ void ModeNodes::sync(Device& device) {
     regions.push_back({&enter, now});
     return;
   }
-  const auto kept = static_cast<std::size_t>(regions.rend() - outer);
-  while (regions.size() > kept) {
-    graph_.call(std::string(graph::kExitAutocast), {*regions.back().enter});
-    regions.pop_back();
+  exit_until(device, static_cast<std::size_t>(regions.rend() - outer));
+}
+
+void ModeNodes::exit_until(Device& device, std::size_t kept) {
+  while (device.regions.size() > kept) {
+    graph_.call(std::string(graph::kExitAutocast), {*device.regions.back().enter});
+    device.regions.pop_back();
   }
 }
 

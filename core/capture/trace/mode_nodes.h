@@ -20,6 +20,10 @@ class ModeNodes {
   void begin();
   // Nodes that bring the graph's modes to those that hold now.
   void sync();
+  // Nodes that bring the graph's modes back to the caller's. What the code has set comes again with the next sync().
+  void leave();
+  // Does another autocast hold now than for the caller?
+  bool has_own_autocast() const;
 
  private:
   struct Autocast {
@@ -39,9 +43,11 @@ class ModeNodes {
 
   static Autocast current(c10::DeviceType type);
   void sync(Device& device);
+  void exit_until(Device& device, std::size_t kept);
 
   GraphBuilder& graph_;
-  bool grad_enabled_ = true;
+  bool grad_enabled_ = true;  // in the graph
+  bool outer_grad_enabled_ = true;
   std::array<Device, 2> devices_ = {Device{c10::DeviceType::CPU}, Device{c10::DeviceType::CUDA}};
 };
 

@@ -78,6 +78,11 @@ void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
   const auto first = stack.end() - static_cast<std::ptrdiff_t>(op.schema().arguments().size());
   Stack arguments(std::make_move_iterator(first), std::make_move_iterator(stack.end()));
   stack.erase(first, stack.end());
+  if (rest_) {
+    rest_->call(op, arguments);
+    for (c10::IValue& result : arguments) stack.push_back(std::move(result));
+    return;
+  }
   if (treatment.kind == Treatment::Kind::Evaluate) {
     for (c10::IValue& argument : arguments) argument = with_fakes(argument);
     infer(op, arguments);
@@ -90,11 +95,16 @@ void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
     if (treatment.kind == Treatment::Kind::FirstGradient) refuse_first_gradient();
     switch (treatment.kind) {
       case Treatment::Kind::Read:
-        throw DataDependentRead(op.schema().name(), graph_.site());
+        arguments = {read(op, treatment, arguments)};
+        break;
       case Treatment::Kind::Refuse:
         throw NotCapturable(treatment.reason, treatment.cure, graph_.site());
       case Treatment::Kind::Equal:
-        arguments = {answer_equal(arguments)};
+        if (const auto known = answer_equal(arguments)) {
+          arguments = {*known};
+        } else {
+          arguments = {read(op, treatment, arguments)};
+        }
         break;
       default:
         record(op, treatment, arguments);
@@ -148,6 +158,7 @@ void Tracer::record(const c10::OperatorHandle& op, const Treatment& treatment, S
     set_requires_grad(treatment, arguments, results);
   }
   Node& node = graph_.call(treatment.target, std::move(given.args), std::move(given.kwargs));
+  if (treatment.is_mutable) segments_.note_write();
   if (!results.empty()) node.meta().set_value(meta_of_results(results));
   for (std::size_t i = 0; i < results.size(); ++i) {
     std::vector<std::int64_t> path;
@@ -212,7 +223,7 @@ c10::IValue Tracer::with_fakes(const c10::IValue& value) {
 
 Node& Tracer::node_of(const at::Tensor& tensor) { return values_.node_of(fake_of(tensor)); }
 
-bool Tracer::answer_equal(const Stack& arguments) {
+std::optional<bool> Tracer::answer_equal(const Stack& arguments) {
   const at::Tensor& left = arguments[0].toTensor();
   const at::Tensor& right = arguments[1].toTensor();
   if (fake_id(left) == fake_id(right)) return true;
@@ -222,7 +233,7 @@ bool Tracer::answer_equal(const Stack& arguments) {
         {"attention took two inputs for different that are different tensors, without comparing data", graph_.site()});
     return false;
   }
-  throw DataDependentRead("aten::equal", graph_.site());
+  return std::nullopt;
 }
 
 // at::tensor({1, 2, 3}) writes into the memory of an empty tensor.

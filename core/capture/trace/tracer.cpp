@@ -63,6 +63,16 @@ std::size_t hooks_on(const at::Tensor& tensor) {
 
 }  // namespace
 
+Tracer::Outside::Outside()
+    : tracer_(std::exchange(capture::current->tracer, nullptr)), keys_([] {
+        const c10::DispatchKeySet ours(
+            {c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit, c10::DispatchKey::Functionalize});
+        c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+        keys.included_ = keys.included_ - ours;
+        return keys;
+      }()) {}
+Tracer::Outside::~Outside() { capture::current->tracer = tracer_; }
+
 Tracer* Tracer::current() noexcept {
   const Current* const found = capture::current.find();
   return found ? found->tracer : nullptr;
@@ -77,6 +87,7 @@ Tracer::Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor
       inputs_(graph_, symbols_, std::move(of_module)),
       values_(graph_, inputs_),
       modes_(graph_),
+      segments_(graph_, inputs_, symbols_),
       context_{[this](const at::Tensor& tensor) -> graph::Argument { return node_of(tensor); }, symbols_,
                graph_.site()} {
   register_trace_kernels();
@@ -87,6 +98,7 @@ void Tracer::run(const std::function<void()>& user_code) {
   if (std::exchange(ran_, true)) throw std::logic_error("ForwardCapture::run() may be called once");
   for (const NamedTensor& named : inputs_.named()) hooks_before_.push_back(hooks_on(named.tensor));
   inference_mode_ = c10::InferenceMode::is_enabled();
+  call_modes_ = std::make_unique<CallModes>();
   const CurrentScope scope(*this);
   const FakeMode::Scope fakes(mode_);
   const c10::impl::IncludeDispatchKeyGuard trace(c10::DispatchKey::DeferredInit);
@@ -123,9 +135,12 @@ CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
   graph::List results;
   for (const c10::IValue& output : outputs) results.push_back(output_of(output, tensors));
   values_.check_outlived(tensors);
-  graph_.graph().output(std::move(results));
+  const graph::Argument result(std::move(results));
+  std::shared_ptr<Segment> last;
+  if (was_cut_) last = std::make_shared<Segment>(segments_.take_last(result));
+  graph_.graph().output(result);
   fold_linear(*graph_.module());
-  CapturedGraph captured{graph_.module(), inputs_.placed(), shapes_, std::move(remarks_)};
+  CapturedGraph captured{graph_.module(), inputs_.placed(), shapes_, std::move(remarks_), std::move(last)};
   add_shape_remarks(*shapes_, captured.remarks);
   return captured;
 }

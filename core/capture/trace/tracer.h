@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,16 @@
 
 #include <rehearse/capture/fake_mode.h>
 #include <rehearse/capture/forward_capture.h>
+#include <rehearse/capture/segments.h>
 
 #include "capture/graph/call_arguments.h"
 #include "capture/graph/expression_nodes.h"
+#include "capture/trace/call_modes.h"
+#include "capture/trace/eager_rest.h"
 #include "capture/trace/graph_builder.h"
 #include "capture/trace/inputs.h"
 #include "capture/trace/mode_nodes.h"
+#include "capture/trace/segment_cutter.h"
 #include "capture/trace/treatment.h"
 #include "capture/trace/values.h"
 
@@ -36,6 +41,13 @@ class Tracer {
   Inputs& inputs() noexcept { return inputs_; }
   FakeMode& mode() noexcept { return mode_; }
 
+  // Reads and eager regions end a segment, which the listener runs; without one they are errors.
+  void set_listener(SegmentListener* listener) noexcept { listener_ = listener; }
+  std::shared_ptr<RegionResult> end_at_region(const std::shared_ptr<const EagerRegion>& region,
+                                              const std::vector<at::Tensor>& tensors);
+  // Null while the capture goes on.
+  const EagerRest* rest() const noexcept { return rest_.get(); }
+
   void run(const std::function<void()>& user_code);
   CapturedGraph finish(const std::vector<c10::IValue>& outputs);
 
@@ -46,10 +58,35 @@ class Tracer {
   c10::SymInt read_symbolically(const at::Tensor& tensor);
 
  private:
+  // While it lives, the fiber captures nothing.
+  class Outside {
+   public:
+    Outside();
+    Outside(const Outside&) = delete;
+    Outside& operator=(const Outside&) = delete;
+    ~Outside();
+
+   private:
+    Tracer* const tracer_;
+    const FakeMode::Off no_mode_;
+    const c10::impl::ForceDispatchKeyGuard keys_;
+  };
+  // The same, with the modes of the code around the capture.
+  struct Suspension {
+    explicit Suspension(const Tracer& tracer) : modes(*tracer.call_modes_) {}
+    const Outside outside;
+    const CallModes::Scope modes;
+  };
+
   void record(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
   void infer(const c10::OperatorHandle& op, torch::jit::Stack& stack);
   void infer_opaque(const c10::OperatorHandle& op, torch::jit::Stack& stack);
-  bool answer_equal(const torch::jit::Stack& arguments);
+  std::optional<bool> answer_equal(const torch::jit::Stack& arguments);
+  c10::IValue read(const c10::OperatorHandle& op, const Treatment& treatment, const torch::jit::Stack& arguments);
+  SegmentEnd end_segment(std::vector<graph::Node*> used, const graph::Node* end);
+  void bind_sizes();
+  std::vector<at::Tensor> fakes_of_region(const std::vector<at::Tensor>& values, graph::Node& region);
+  void take_answer(const SegmentAnswer& answer, const std::vector<LiveValue>& alive);
 
   // Real tensors replaced by the fakes that stand for them.
   c10::IValue with_fakes(const c10::IValue& value);
@@ -87,6 +124,11 @@ class Tracer {
   Values values_;
   ModeNodes modes_;
   Treatments treatments_;
+  SegmentCutter segments_;
+  SegmentListener* listener_ = nullptr;
+  std::unique_ptr<EagerRest> rest_;
+  std::unique_ptr<CallModes> call_modes_;  // of the code around the capture
+  bool was_cut_ = false;
   ArgumentContext context_;
   std::map<std::string, SymbolSource> sizes_;  // unbacked symbols that came as a size
   std::vector<std::size_t> hooks_before_;      // of the module's tensors

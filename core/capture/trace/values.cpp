@@ -2,6 +2,7 @@
 #include "capture/trace/values.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 
 #include <torch/csrc/autograd/function.h>
@@ -107,6 +108,24 @@ void Values::check_history(const at::Tensor& fake) const {
                         "Its backward would be lost: wrap it in rehearse::opaque().", graph_.site());
   }
   throw NotCapturable(kGradientsInside, kCallOutside, graph_.site());
+}
+
+std::vector<at::Tensor> Values::alive() {
+  std::map<std::uint64_t, at::Tensor> alive;
+  for (const Made& made : made_) {
+    if (auto tensor = made.tensor.lock()) {
+      at::Tensor fake(std::move(tensor));
+      const std::uint64_t id = fake_id(fake);
+      alive.emplace(id, std::move(fake));
+    }
+  }
+  for (const auto& [id, value] : values_) {
+    const Inputs::Source* source = inputs_.find(id);
+    if (source && value.node != source->node) alive.emplace(id, source->fake);
+  }
+  std::vector<at::Tensor> fakes;
+  for (auto& [id, fake] : alive) fakes.push_back(std::move(fake));
+  return fakes;
 }
 
 void Values::check_outlived(const std::vector<at::Tensor>& results) const {

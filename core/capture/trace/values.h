@@ -27,6 +27,9 @@ class Values {
   // its own, hooks or a gradient: autograd saw something that the graph does not have.
   graph::Node& node_of(const at::Tensor& fake);
 
+  // Fakes that the code holds, and those that stand for inputs which were changed in place; in order of their making.
+  std::vector<at::Tensor> alive();
+
   // Throws NotCapturable when a fake is alive that is not among `results`: it would outlive the capture.
   void check_outlived(const std::vector<at::Tensor>& results) const;
 

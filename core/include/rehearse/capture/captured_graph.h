@@ -18,6 +18,8 @@ class ShapeEnv;
 
 namespace rehearse::capture {
 
+struct Segment;
+
 // Where the value of one placeholder comes from when the graph is called.
 struct GraphInput {
   enum class Kind {
@@ -49,6 +51,8 @@ struct CapturedGraph {
   std::vector<GraphInput> inputs;
   std::shared_ptr<shapes::ShapeEnv> shapes;
   std::vector<Remark> remarks;
+  // Of a capture that was cut into segments (segments.h) the last one, whose results are those of the whole.
+  std::shared_ptr<Segment> last_segment = {};
 };
 
 }  // namespace rehearse::capture

@@ -80,6 +80,18 @@ class FakeMode {
     c10::impl::ExcludeDispatchKeyGuard exclude_;
   };
 
+  // While it lives, no mode is on: FakeMode::current() is null. The dispatch keys stay.
+  class Off {
+   public:
+    Off();
+    Off(const Off&) = delete;
+    Off& operator=(const Off&) = delete;
+    ~Off();
+
+   private:
+    FakeMode* const mode_;
+  };
+
   // While it lives, reading an integer of a fake tensor gives an unbacked symbol instead of a DataDependentRead.
   class SymbolicReads {
    public:

@@ -15,6 +15,7 @@
 namespace rehearse::capture {
 
 class Tracer;
+struct SegmentListener;
 
 // A parameter or buffer of the captured module, with its qualified name ("net.0.weight").
 struct NamedTensor {
@@ -51,12 +52,20 @@ class ForwardCapture {
   // Integer #0, #1, ... of the call's inputs; `value` is a symbol of the shape environment, or a number.
   c10::SymInt add_int(std::string source, c10::SymInt value);
 
+  // Makes reads of data and eager regions end a segment (segments.h), instead of the capture. Before run().
+  void set_listener(SegmentListener& listener);
+
   // Runs the code under the tracer. May be called once.
   void run(const std::function<void()>& user_code);
 
   // The graph whose results are `outputs`: tensors (fakes, or real ones that are inputs or parameters), symbolic and
   // plain numbers, none, and lists of these. Fakes that are alive besides them are an error.
   CapturedGraph finish(const std::vector<c10::IValue>& outputs);
+
+  // Whether a listener has ended the capture: the code ran to its end on real tensors. Then there is no graph, and
+  // real_value() is what an output of the code stands for.
+  bool ended() const noexcept;
+  c10::IValue real_value(const c10::IValue& value) const;
 
  private:
   std::unique_ptr<Tracer> tracer_;

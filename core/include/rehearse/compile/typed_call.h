@@ -116,7 +116,10 @@ class TypedCode final : public UserCode {
 
   // The result of a call that an entry served.
   static Result result(const Entry& entry, std::vector<c10::IValue> values) {
-    Kept kept = *static_cast<const Kept*>(Callable::frame(entry).get());
+    return result_of(Callable::frame(entry), std::move(values));
+  }
+  static Result result_of(const std::shared_ptr<const void>& frame, std::vector<c10::IValue> values) {
+    Kept kept = *static_cast<const Kept*>(frame.get());
     std::size_t next = 0;
     for_each_value(
         kept,
@@ -155,7 +158,9 @@ struct TypedCaller {
     const std::tuple<const Args&...> tied(args...);
     Code code(function, tied);
     const LeafList leaves = code.leaves_of_arguments();
-    if (const Entry* entry = callable.prepare(leaves, code)) return Code::result(*entry, Callable::run(*entry, leaves));
+    const Entry* entry = callable.prepare(leaves, code);
+    if (code.served) return Code::result_of(code.served->frame, std::move(code.served->values));
+    if (entry) return Code::result(*entry, Callable::run(*entry, leaves));
     return static_cast<typename Code::Result>(eagerly());
   }
 };

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,12 @@
 #include <rehearse/compile/argument_sinks.h>
 
 namespace rehearse::compiler {
+
+// What a call gave.
+struct CallResult {
+  std::shared_ptr<const void> frame;  // as take_frame() gives it
+  std::vector<c10::IValue> values;    // as values() gives them
+};
 
 // One call of a compiled function, with the types of its arguments and of its result forgotten. Lives while the call
 // does.
@@ -32,6 +39,9 @@ class UserCode {
   virtual std::string replaced_argument(const std::vector<std::string>& sources) const = 0;
   // The kept result without its tensors and symbolic integers, of the type that the function returns; no longer kept.
   virtual std::shared_ptr<const void> take_frame() = 0;
+
+  // Set where the call has been served while it was being prepared: code that reads data runs piece by piece.
+  std::optional<CallResult> served = {};
 };
 
 }  // namespace rehearse::compiler

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+
+#include <ATen/ThreadLocalState.h>
+#include <c10/core/ScalarType.h>
+
+namespace rehearse::capture {
+
+// What LibTorch keeps for each thread of how operators run: dispatch keys, grad mode, autocast. As it is when made.
+class CallModes {
+ public:
+  CallModes();
+
+  // Puts it back while it lives.
+  class Scope {
+   public:
+    explicit Scope(const CallModes& modes);
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    ~Scope();
+
+   private:
+    std::array<c10::ScalarType, 2> autocast_dtypes_;
+    at::ThreadLocalStateGuard guard_;
+  };
+
+ private:
+  std::array<c10::ScalarType, 2> autocast_dtypes_;
+  at::ThreadLocalState state_;
+};
+
+}  // namespace rehearse::capture

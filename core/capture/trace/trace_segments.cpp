@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where a capture goes on behind a read of data or an eager region.
+#include <set>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+
+#include <rehearse/capture/errors.h>
+#include <rehearse/capture/fake_tensor.h>
+
+#include "capture/trace/call_modes.h"
+#include "capture/trace/call_stack.h"
+#include "capture/trace/tracer.h"
+
+namespace rehearse::capture {
+
+using graph::Node;
+
+SegmentEnd Tracer::end_segment(std::vector<Node*> used, const Node* end) {
+  SegmentEnd ended;
+  ended.where = graph_.site();
+  std::vector<std::pair<std::uint64_t, Node*>> alive;
+  std::set<const Node*> wanted(used.begin(), used.end());
+  for (const at::Tensor& fake : values_.alive()) {
+    Node& node = values_.node_of(fake);
+    alive.emplace_back(fake_id(fake), &node);
+    wanted.insert(&node);
+    segments_.add_storage(node, fake);
+  }
+  ended.before = segments_.take(wanted, end);
+  for (const auto& [id, node] : alive) ended.alive.push_back({id, segments_.source_of(*node)});
+  for (const Node* node : used) ended.read.sources.push_back(segments_.source_of(*node));
+  was_cut_ = true;
+  return ended;
+}
+
+// The symbols of sizes that only data tells are integers of the segment that knows them.
+void Tracer::bind_sizes() {
+  for (const auto& [symbol, source] : sizes_) {
+    if (!symbols_.knows_symbol(symbol)) node_of_symbol(symbol);
+  }
+}
+
+c10::IValue Tracer::read(const c10::OperatorHandle& op, const Treatment& treatment,
+                         const torch::jit::Stack& arguments) {
+  if (listener_ == nullptr) throw DataDependentRead(op.schema().name(), graph_.site());
+  modes_.leave();
+  bind_sizes();
+  CallArguments given = to_arguments(op.schema(), arguments, context_);
+  for (const at::Tensor& fake : values_.alive()) values_.node_of(fake);  // items become nodes of this segment
+  Node& node = graph_.call(treatment.target, std::move(given.args), std::move(given.kwargs));
+  SegmentEnd end = end_segment(node.input_nodes(), &node);
+  end.read = segments_.take_single(node);
+  segments_.begin_next();
+  const std::vector<LiveValue> alive = end.alive;
+  const SegmentAnswer answer = [&] {
+    const Suspension suspended(*this);
+    return listener_->on_read(std::move(end));
+  }();
+  take_answer(answer, alive);
+  return answer.values.at(0);
+}
+
+std::shared_ptr<RegionResult> Tracer::end_at_region(const std::shared_ptr<const EagerRegion>& region,
+                                                    const std::vector<at::Tensor>& tensors) {
+  if (rest_) {
+    std::vector<at::Tensor> real;
+    for (const at::Tensor& tensor : tensors) real.push_back(rest_->real_tensor(tensor));
+    const Outside outside;
+    return region->run(std::move(real));
+  }
+  graph_.set_origin(call_stack());
+  check_modes();
+  if (listener_ == nullptr) {
+    throw NotCapturable("eager_region() is called in a function that must be one graph (fullgraph)",
+                        "Compile without fullgraph, or call it outside of the compiled function.", graph_.site());
+  }
+  const bool grad_enabled = at::GradMode::is_enabled();
+  modes_.leave();
+  if (modes_.has_own_autocast()) {
+    throw NotCapturable("eager_region() is called where autocast was changed in the captured function",
+                        "Change autocast inside of the region.", graph_.site());
+  }
+  bind_sizes();
+  graph::List arguments;
+  std::vector<Node*> used;
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    used.push_back(&node_of(tensor));
+    arguments.emplace_back(*used.back());
+  }
+  for (const at::Tensor& fake : values_.alive()) values_.node_of(fake);
+  Node& node = graph_.call("rehearse.eager_region", std::move(arguments));
+  SegmentEnd end = end_segment(used, &node);
+  end.grad_enabled = grad_enabled;
+  const std::vector<LiveValue> alive = end.alive;
+  const SegmentAnswer answer = [&] {
+    const Suspension suspended(*this);
+    return listener_->on_region(std::move(end), region);
+  }();
+  std::vector<at::Tensor> real;
+  for (const c10::IValue& value : answer.values) real.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
+  take_answer(answer, alive);
+  answer.result->replace(rest_ ? real : fakes_of_region(real, node));
+  segments_.begin_next();
+  return answer.result;
+}
+
+std::vector<at::Tensor> Tracer::fakes_of_region(const std::vector<at::Tensor>& values, Node& region) {
+  std::vector<at::Tensor> fakes;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const at::Tensor& real = values[i];
+    Node& node = graph_.call("rehearse.eager_result", {region, static_cast<std::int64_t>(i)});
+    segments_.add_value(node);
+    if (!real.defined()) {
+      fakes.emplace_back();
+      continue;
+    }
+    at::Tensor fake = make_fake(spec_of(real));
+    node.meta().set_value(meta_of(fake));
+    values_.add(fake, node, {});
+    segments_.add_storage(node, fake);
+    fakes.push_back(std::move(fake));
+  }
+  return fakes;
+}
+
+void Tracer::take_answer(const SegmentAnswer& answer, const std::vector<LiveValue>& alive) {
+  if (answer.value_of) rest_ = std::make_unique<EagerRest>(inputs_, alive, answer.value_of);
+}
+
+std::shared_ptr<RegionResult> run_region(const std::shared_ptr<const EagerRegion>& region,
+                                         std::vector<at::Tensor> tensors) {
+  if (Tracer* const tracer = Tracer::current()) return tracer->end_at_region(region, tensors);
+  return region->run(std::move(tensors));
+}
+
+}  // namespace rehearse::capture

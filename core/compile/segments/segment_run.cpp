@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/segments/segment_run.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+
+#include "compile/segments/branch_key.h"
+
+namespace rehearse::compiler {
+namespace {
+
+struct Nature {  // of a tensor, which no later segment expects to change
+  bool requires_grad;
+  c10::ScalarType dtype;
+  std::vector<std::int64_t> sizes, strides;
+  bool operator==(const Nature&) const = default;
+};
+
+Nature nature_of(const at::Tensor& tensor) {
+  return {tensor.requires_grad(), tensor.scalar_type(), tensor.sizes().vec(), tensor.strides().vec()};
+}
+
+const c10::StorageImpl* memory_of(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+}
+
+bool share_memory(const std::vector<at::Tensor>& arguments, const std::vector<at::Tensor>& results) {
+  std::set<const c10::StorageImpl*> seen;
+  for (const at::Tensor& argument : arguments) seen.insert(memory_of(argument));
+  return std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) {
+    return result.defined() && !seen.insert(memory_of(result)).second;
+  });
+}
+
+}  // namespace
+
+c10::IValue SegmentRun::value(const SegmentInput& input) const {
+  switch (input.kind) {
+    case SegmentInput::Kind::Tensor:
+      return *leaves_[input.index].tensor;
+    case SegmentInput::Kind::Int:
+      return leaves_[input.index].sym_int->as_int_unchecked();
+    case SegmentInput::Kind::Size:
+      return leaves_[input.index].tensor->size(input.dimension);
+    case SegmentInput::Kind::Captured:
+      return input.tensor;
+    case SegmentInput::Kind::Value:
+      break;
+  }
+  return values_.at(input.index);
+}
+
+std::vector<c10::IValue> SegmentRun::inputs_of(const BoundGraph& graph) const {
+  std::vector<c10::IValue> inputs;
+  inputs.reserve(graph.inputs.size());
+  for (const SegmentInput& input : graph.inputs) inputs.push_back(value(input));
+  return inputs;
+}
+
+void SegmentRun::run_segment(const Step& step) {
+  for (c10::IValue& result : run(step.segment)) values_.push_back(std::move(result));
+}
+
+std::vector<c10::IValue> SegmentRun::run(const BoundGraph& graph) {
+  std::vector<c10::IValue> inputs = inputs_of(graph);
+  std::vector<std::pair<at::Tensor, bool>> required;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (graph.inputs[i].kind == SegmentInput::Kind::Value || !inputs[i].isTensor()) continue;
+    required.emplace_back(inputs[i].toTensor(), inputs[i].toTensor().requires_grad());
+  }
+  std::vector<c10::IValue> results = graph.run(std::move(inputs));
+  for (const auto& [tensor, before] : required) changed_inputs_ = changed_inputs_ || tensor.requires_grad() != before;
+  return results;
+}
+
+void SegmentRun::run_end(Step& step) {
+  if (step.region) return run_region(step);
+  std::vector<c10::IValue> read = run(*step.read);
+  std::string key = key_of(read.front());
+  passed_.push_back({&step, std::move(read), nullptr, std::move(key)});
+}
+
+void SegmentRun::run_region(Step& step) {
+  std::vector<at::Tensor> arguments;
+  std::vector<Nature> before;
+  for (const SegmentInput& input : step.region_inputs) {
+    arguments.push_back(value(input).toTensor());
+    before.push_back(nature_of(arguments.back()));
+  }
+  PassedStep passed{.step = &step, .values = {}, .result = nullptr, .key = {}};
+  {
+    const at::AutoGradMode grad_mode(step.region_grad_enabled);
+    passed.result = step.region->run(arguments);
+  }
+  const std::vector<at::Tensor> results = passed.result->tensors();
+  entangled_ = entangled_ || share_memory(arguments, results);
+  for (std::size_t i = 0; i < arguments.size(); ++i) entangled_ = entangled_ || !(nature_of(arguments[i]) == before[i]);
+  passed.key = key_of(*passed.result);
+  for (const at::Tensor& result : results) {
+    passed.values.emplace_back(result);
+    values_.emplace_back(result);
+  }
+  passed_.push_back(std::move(passed));
+}
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+
+#include <rehearse/compile/leaf.h>
+
+#include "compile/segments/segment_tree.h"
+
+namespace rehearse::compiler {
+
+// A step that a call has behind it.
+struct PassedStep {
+  Step* step;
+  std::vector<c10::IValue> values;  // what was read, or the region's tensors
+  std::shared_ptr<capture::RegionResult> result;
+  std::string key;  // of the branch that follows
+};
+
+// One call's way through a tree of segments, and the values that it has on the way.
+class SegmentRun {
+ public:
+  explicit SegmentRun(const LeafList& leaves) : leaves_(leaves) {}
+
+  // Runs the segment: its results become values.
+  void run_segment(const Step& step);
+  // Runs what the segment ends with. The step is passed then.
+  void run_end(Step& step);
+  // The results of a segment that ends the function.
+  std::vector<c10::IValue> run_last(const Step& step) { return run(step.segment); }
+
+  const std::vector<PassedStep>& passed() const noexcept { return passed_; }
+  c10::IValue value(const SegmentInput& input) const;
+  // Whether a region has done to tensors what later segments cannot know: changed what they are, or given back
+  // something that shares memory with others.
+  bool is_entangled() const noexcept { return entangled_; }
+  // Whether a segment has changed what a tensor of the caller's is: not its data, but whether it requires grad.
+  bool changed_inputs() const noexcept { return changed_inputs_; }
+
+ private:
+  std::vector<c10::IValue> inputs_of(const BoundGraph& graph) const;
+  std::vector<c10::IValue> run(const BoundGraph& graph);
+  void run_region(Step& step);
+
+  const LeafList& leaves_;
+  std::vector<c10::IValue> values_;
+  std::vector<PassedStep> passed_;
+  bool entangled_ = false;
+  bool changed_inputs_ = false;
+};
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <rehearse/capture/segments.h>
+#include <rehearse/compile/backend.h>
+#include <rehearse/exec/call_site.h>
+
+#include "compile/entry.h"
+#include "compile/guard_set.h"
+
+namespace rehearse::compiler {
+
+// Where an input of a segment is found in a call.
+struct SegmentInput {
+  enum class Kind : std::uint8_t { Tensor, Int, Size, Captured, Value };
+  Kind kind = Kind::Value;
+  std::uint32_t index = 0;  // of the leaf; of the value
+  std::int64_t dimension = 0;
+  at::Tensor tensor = {};  // of the capture itself
+
+  bool operator==(const SegmentInput& other) const {
+    return kind == other.kind && index == other.index && dimension == other.dimension && tensor.is_same(other.tensor);
+  }
+};
+
+// A compiled graph with its inputs.
+struct BoundGraph {
+  std::shared_ptr<const graph::GraphModule> module;
+  std::uint64_t hash = 0;
+  std::vector<SegmentInput> inputs;
+  CompiledGraph run;
+
+  bool is_same(const BoundGraph& other) const { return hash == other.hash && inputs == other.inputs; }
+};
+
+struct Branch;
+
+// A segment and how it ends: by a read, by an eager region, or with the function's result.
+struct Step {
+  BoundGraph segment;
+
+  std::optional<BoundGraph> read;                           // one operator
+  std::shared_ptr<const capture::EagerRegion> region = {};  // runs on these inputs
+  std::vector<SegmentInput> region_inputs = {};
+  bool region_grad_enabled = true;
+  exec::CallSite where = {};  // of the read or the region
+
+  std::shared_ptr<const void> frame = {};  // of the result
+  std::vector<std::string> constants = {};
+
+  std::vector<Branch> branches = {};
+};
+
+// What follows when the read gave this value, or the region such tensors.
+struct Branch {
+  std::string key;
+  std::unique_ptr<Step> next;
+};
+
+// What one entry of the cache has for a function that reads data: a tree of segments. Several branches of one key
+// differ in their graphs (only with Verify::Always).
+struct SegmentTree {
+  std::vector<Branch> roots;     // their key is empty
+  std::vector<GuardSet> guards;  // of the paths behind the first, whose guards are the entry's own
+};
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls of functions that read data.
+#include <algorithm>
+#include <utility>
+
+#include <rehearse/capture/fake_errors.h>
+#include <rehearse/compile/errors.h>
+#include <rehearse/shapes/errors.h>
+
+#include "compile/callable_impl.h"
+#include "compile/meeting/compile_time.h"
+#include "compile/segments/segmented_capture.h"
+
+namespace rehearse::compiler {
+
+// One call that runs the user's code piece by piece.
+struct Segmented {
+  SegmentTree& tree;
+  SegmentRun& run;
+  SegmentOwner owner;
+  SegmentedCapture capture{tree, owner, run};
+};
+
+bool Entry::holds(const LeafList& leaves, const GlobalState& state, GuardFailure* failure) const {
+  if (!capture.guards.holds(leaves, state, failure)) return false;
+  return !segments || std::all_of(segments->guards.begin(), segments->guards.end(),
+                                  [&](const GuardSet& guards) { return guards.holds(leaves, state, failure); });
+}
+
+std::size_t Entry::paths() const { return 1 + (segments ? segments->guards.size() : 0); }
+
+namespace {
+
+Step* find_step(std::vector<Branch>& branches, const std::string& key) {
+  for (const Branch& branch : branches) {
+    if (branch.key == key && branch.next->segment.run) return branch.next.get();
+  }
+  return nullptr;
+}
+
+// The shape of the entry with the sizes of this call.
+std::vector<LeafShape> with_sizes_of(std::vector<LeafShape> shape, const LeafList& leaves) {
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (leaves[i].kind == LeafKind::Tensor) shape[i].sizes = leaves[i].tensor->sizes().vec();
+    if (shape[i].symbolic_int) shape[i].symbolic_int = leaves[i].sym_int->as_int_unchecked();
+  }
+  return shape;
+}
+
+void pass_compile_time_of(const std::vector<GraphExplanation>& graphs) {
+  std::size_t nodes = 0;
+  for (const GraphExplanation& graph : graphs) nodes += graph.nodes;
+  pass_compile_time(nodes);
+}
+
+}  // namespace
+
+// None: the code has run eagerly from where the capture failed, or nothing of it has run.
+std::optional<Capture> Callable::Impl::try_segments(Call& call, const std::vector<LeafShape>& shape,
+                                                    Segmented& segmented) {
+  const auto give_up = [&](const std::exception& error) {
+    if (options_.fullgraph || segmented.capture.is_broken()) throw;
+    refuse(call, error.what());
+  };
+  try {
+    return capture(call, shape, options_.fullgraph ? nullptr : &segmented.capture);
+  } catch (const capture::FakeError& error) {
+    give_up(error);
+  } catch (const shapes::ShapeError& error) {
+    give_up(error);
+  }
+  if (!segmented.run.passed().empty()) {
+    SegmentedCapture rest(segmented.tree, segmented.owner, segmented.run);
+    rest.stop_after_passed();
+    capture(call, shape, &rest);
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<Entry> Callable::Impl::capture_entry(Call& call) {
+  const auto tree = std::make_shared<SegmentTree>();
+  SegmentRun run(call.leaves);
+  const parallel::DdpBuckets* buckets = options_.optimize_ddp ? parallel::ActiveDdp::current() : nullptr;
+  Segmented segmented{*tree, run, {.function = options_.name, .backend = *call.cache.backend, .buckets = buckets}};
+  auto captured = try_segments(call, shape_of(view_of(call), call.cache.dynamism), segmented);
+  if (!captured) return nullptr;
+  if (!segmented.capture.was_cut()) return std::make_unique<Entry>(make_entry(call, std::move(*captured)));
+  if (segmented.capture.has_ended()) {
+    refuse(call, "an eager region changes what a tensor is, or gives one that shares memory with another");
+    return nullptr;
+  }
+  if (run.changed_inputs()) {  // what guards say of a tensor holds before a call
+    refuse(call, "what is behind a read needs that an argument, parameter or buffer begins to require grad");
+    return nullptr;
+  }
+  auto entry = std::make_unique<Entry>();
+  entry->capture = std::move(*captured);
+  entry->segments = tree;
+  entry->number = call.cache.entries.size();
+  entry->explanation.kept_by_reference = entry->capture.kept_by_reference;
+  entry->explanation.graphs = segmented.capture.take_made();
+  pass_compile_time_of(entry->explanation.graphs);
+  return entry;
+}
+
+// Follows the branches that are there. False: it has come to a value that has none.
+bool Callable::Impl::run_compiled(Call& call, Entry& hit, SegmentRun& run) {
+  const auto next = [&] {
+    if (run.passed().empty()) return find_step(hit.segments->roots, "");
+    return find_step(run.passed().back().step->branches, run.passed().back().key);
+  };
+  for (Step* step = next(); step && !run.is_entangled(); step = next()) {
+    if (!step->read && !step->region) {
+      call.code.served = CallResult{step->frame, run.run_last(*step)};
+      ++call.cache.stats.hits;
+      call.cache.agreement.note_hit(hit.number);
+      return true;
+    }
+    run.run_segment(*step);
+    run.run_end(*step);
+  }
+  return false;
+}
+
+const Entry* Callable::Impl::serve_in_segments(Call& call, Entry& hit) {
+  const bool is_verification = is_to_be_verified(hit);
+  SegmentRun run(call.leaves);
+  if (!is_verification && run_compiled(call, hit, run)) return &hit;
+  const RankCache::Lock lock(call.cache);
+  // Another fiber may have added the branch meanwhile.
+  if (!is_verification && run_compiled(call, hit, run)) return &hit;
+  const parallel::DdpBuckets* buckets = options_.optimize_ddp ? parallel::ActiveDdp::current() : nullptr;
+  Segmented segmented{*hit.segments,
+                      run,
+                      {.function = options_.name,
+                       .backend = *call.cache.backend,
+                       .buckets = buckets,
+                       .may_branch = [&] { return may_compile(call); },
+                       .refuse_change = is_verification && options_.verify == Verify::FirstHit}};
+  return run_live(call, hit, segmented, is_verification);
+}
+
+// Runs the user's code under the tracer, beside the tree.
+const Entry* Callable::Impl::run_live(Call& call, Entry& hit, Segmented& segmented, bool is_verification) {
+  if (is_verification) ++call.cache.stats.verifications;
+  auto captured = try_segments(call, with_sizes_of(hit.capture.shape, call.leaves), segmented);
+  hit.verified = hit.verified || is_verification;
+  SegmentedCapture& capture = segmented.capture;
+  CompileStats& stats = call.cache.stats;
+  if (!captured || capture.has_ended()) {
+    ++stats.eager_calls;
+    return nullptr;
+  }
+  if (!capture.was_cut()) {
+    capture.check_no_end();
+    return add_entry(call, make_entry(call, std::move(*captured)));
+  }
+  if (!capture.made_path()) {
+    ++stats.hits;
+    call.cache.agreement.note_hit(hit.number);
+    return &hit;
+  }
+  std::vector<GraphExplanation> made = capture.take_made();
+  pass_compile_time_of(made);
+  ++stats.compiles;
+  ++stats.compiles_in_last_call;
+  stats.graphs += static_cast<std::int64_t>(made.size());
+  hit.segments->guards.push_back(std::move(captured->guards));
+  hit.explanation.graphs.insert(hit.explanation.graphs.end(), made.begin(), made.end());
+  return &hit;
+}
+
+}  // namespace rehearse::compiler

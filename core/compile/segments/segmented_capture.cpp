@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/segments/segmented_capture.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/compile/errors.h>
+#include <rehearse/graph/interpreter.h>
+#include <rehearse/graph/structural_hash.h>
+
+#include "compile/compile_parts.h"
+#include "compile/eager_backend.h"
+#include "compile/graph_difference.h"
+
+namespace rehearse::compiler {
+namespace {
+
+bool same_end(const Step& a, const Step& b) {
+  if (a.read.has_value() != b.read.has_value() || !a.region != !b.region) return false;
+  if (a.read && !a.read->is_same(*b.read)) return false;
+  if (!a.region) return a.read || a.constants == b.constants;
+  return a.region->identity() == b.region->identity() && a.region_inputs == b.region_inputs &&
+         a.region_grad_enabled == b.region_grad_enabled;
+}
+
+bool same_step(const Step& a, const Step& b) { return a.segment.is_same(b.segment) && same_end(a, b); }
+
+std::string text_of_end(const Step& step) {
+  if (!step.read && !step.region) return "the end of the function";
+  const std::string line = step.where.describe();
+  return (step.read ? "a read" : "an eager region") + (line.empty() ? "" : " at " + line);
+}
+
+std::string difference_of_steps(const Step& expected, const Step& found) {
+  std::string told = difference_of(*expected.segment.module, *found.segment.module);
+  if (!told.empty()) return told;
+  if (expected.segment.inputs != found.segment.inputs) return "it uses other tensors now";
+  return fmt::format("it came to {}, and comes to {} now", text_of_end(expected), text_of_end(found));
+}
+
+}  // namespace
+
+SegmentedCapture::SegmentedCapture(SegmentTree& tree, SegmentOwner owner, SegmentRun& run)
+    : tree_(tree), owner_(std::move(owner)), run_(run) {}
+
+void SegmentedCapture::bind(std::shared_ptr<shapes::ShapeEnv> shapes, const std::vector<std::uint32_t>& leaf_of_tensor,
+                            const std::vector<std::uint32_t>& leaf_of_int) {
+  shapes_ = std::move(shapes);
+  leaf_of_tensor_ = &leaf_of_tensor;
+  leaf_of_int_ = &leaf_of_int;
+}
+
+SegmentInput SegmentedCapture::input_of(const capture::Segment::Source& source) const {
+  if (const auto* value = std::get_if<std::size_t>(&source)) {
+    return {.kind = SegmentInput::Kind::Value, .index = static_cast<std::uint32_t>(*value)};
+  }
+  const auto& input = std::get<capture::GraphInput>(source);
+  using Kind = capture::GraphInput::Kind;
+  switch (input.kind) {
+    case Kind::Tensor:
+      return {.kind = SegmentInput::Kind::Tensor, .index = leaf_of_tensor_->at(input.index)};
+    case Kind::Int:
+      return {.kind = SegmentInput::Kind::Int, .index = leaf_of_int_->at(input.index)};
+    case Kind::Size:
+      return {.kind = SegmentInput::Kind::Size, .index = leaf_of_tensor_->at(input.index), .dimension = input.dim};
+    case Kind::Captured:
+      break;
+  }
+  return {.kind = SegmentInput::Kind::Captured, .tensor = input.tensor};
+}
+
+BoundGraph SegmentedCapture::bound(const capture::Segment& segment) const {
+  BoundGraph graph;
+  graph.module = segment.module;
+  graph.hash = graph::structural_hash(*segment.module);
+  for (const auto& source : segment.sources) graph.inputs.push_back(input_of(source));
+  return graph;
+}
+
+std::vector<Branch>& SegmentedCapture::branches() { return last_ ? last_->branches : tree_.roots; }
+
+void SegmentedCapture::check_no_end() const {
+  const std::string told = "it came to " + text_of_end(*tree_.roots.front().next) + ", and to none now";
+  if (!run_.passed().empty()) throw_not_repeatable(told);
+  if (owner_.refuse_change) throw_stale(told);
+}
+
+void SegmentedCapture::throw_not_repeatable(const std::string& told) const {
+  throw NotRepeatable(fmt::format(
+      "'{}' read a value that it has no branch for, and ran again from its start to go on from there; but it did "
+      "not repeat what it had done: {}. What differs must be an argument, or stand in an eager_region()",
+      owner_.function, told));
+}
+
+void SegmentedCapture::throw_stale(const std::string& told) const {
+  throw StaleCapture(
+      fmt::format("'{}' no longer gives the graph that was compiled, although all its guards hold: {}. It reads "
+                  "something that is no argument: make it one, name it with rehearse::watch(), or compile with "
+                  "Verify::Always",
+                  owner_.function, told));
+}
+
+// The step of the tree that is like this one.
+Step& SegmentedCapture::enter(Step step) {
+  if (answered_ < run_.passed().size()) {
+    Step& expected = *run_.passed()[answered_].step;
+    if (!same_step(expected, step)) throw_not_repeatable(difference_of_steps(expected, step));
+    return expected;
+  }
+  const std::string key = answered_ == 0 ? "" : run_.passed()[answered_ - 1].key;
+  std::vector<Branch>& branches = this->branches();
+  Step* other = nullptr;
+  for (Branch& branch : branches) {
+    if (branch.key != key) continue;
+    if (same_step(*branch.next, step)) return *branch.next;
+    other = branch.next.get();
+  }
+  if (other && owner_.refuse_change) throw_stale(difference_of_steps(*other, step));
+  if (other && !owner_.may_branch()) stop_ = true;
+  branches.push_back({key, std::make_unique<Step>(std::move(step))});
+  return *branches.back().next;
+}
+
+void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
+  if (step.segment.run) return;
+  EagerBackend by_operators;
+  Backend& backend = segment.writes_to_alias ? by_operators : owner_.backend;
+  CompiledParts parts = compile_parts(segment.module, shapes_, backend, owner_.buckets);
+  step.segment.run = std::move(parts.run);
+  for (GraphExplanation& graph : parts.graphs) made_.push_back(std::move(graph));
+}
+
+capture::SegmentAnswer SegmentedCapture::answer(Step found, const capture::SegmentEnd& end) {
+  Step& step = enter(std::move(found));
+  compile(step, end.before);
+  was_cut_ = true;
+  if (answered_ == run_.passed().size()) {
+    broken_ = true;
+    run_.run_segment(step);
+    run_.run_end(step);
+    broken_ = false;
+  }
+  const PassedStep& passed = run_.passed()[answered_++];
+  last_ = &step;
+  capture::SegmentAnswer answer{.values = passed.values, .result = passed.result};
+  const bool is_last = answered_ == run_.passed().size();
+  if (is_last && (stop_ || run_.is_entangled() || !may_go_on(passed.key))) {
+    ended_ = true;
+    answer.value_of = [this](const capture::Segment::Source& source) { return run_.value(input_of(source)); };
+  }
+  return answer;
+}
+
+bool SegmentedCapture::may_go_on(const std::string& key) const {
+  const auto has_key = [&](const Branch& branch) { return branch.key == key; };
+  return std::any_of(last_->branches.begin(), last_->branches.end(), has_key) || owner_.may_branch();
+}
+
+capture::SegmentAnswer SegmentedCapture::on_read(capture::SegmentEnd end) {
+  Step step;
+  step.segment = bound(end.before);
+  step.read = bound(end.read);
+  step.where = end.where;
+  const auto interpreter = std::make_shared<const graph::Interpreter>(step.read->module);
+  step.read->run = [interpreter](std::vector<c10::IValue> inputs) { return interpreter->run(std::move(inputs)); };
+  return answer(std::move(step), end);
+}
+
+capture::SegmentAnswer SegmentedCapture::on_region(capture::SegmentEnd end,
+                                                   const std::shared_ptr<const capture::EagerRegion>& region) {
+  Step step;
+  step.segment = bound(end.before);
+  step.region = region;
+  for (const auto& source : end.read.sources) step.region_inputs.push_back(input_of(source));
+  step.region_grad_enabled = end.grad_enabled;
+  step.where = end.where;
+  return answer(std::move(step), end);
+}
+
+std::vector<c10::IValue> SegmentedCapture::finish(const capture::Segment& segment, std::vector<std::string> constants,
+                                                  std::shared_ptr<const void> frame) {
+  Step step;
+  step.segment = bound(segment);
+  step.constants = std::move(constants);
+  step.frame = std::move(frame);
+  Step& last = enter(std::move(step));
+  compile(last, segment);
+  broken_ = true;
+  std::vector<c10::IValue> results = run_.run_last(last);
+  broken_ = false;
+  return results;
+}
+
+}  // namespace rehearse::compiler

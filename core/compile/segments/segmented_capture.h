@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rehearse/capture/segments.h>
+#include <rehearse/compile/backend.h>
+#include <rehearse/compile/explanation.h>
+#include <rehearse/parallel/active_ddp.h>
+
+#include "compile/segments/segment_run.h"
+#include "compile/segments/segment_tree.h"
+
+namespace rehearse::compiler {
+
+// Who a capture of segments works for.
+struct SegmentOwner {
+  std::string function;
+  Backend& backend;
+  const parallel::DdpBuckets* buckets = nullptr;  // null: graphs are not split
+  // May one more path be compiled? Otherwise the rest of the call runs eagerly.
+  std::function<bool()> may_branch = [] { return true; };
+  bool refuse_change = false;  // a segment that differs from the tree's is StaleCapture
+};
+
+// A call whose code runs under the tracer: each segment is looked up in the tree, or compiled and put there, and run at
+// once. Steps that the call has passed before are compared, and answered without running anything.
+class SegmentedCapture final : public capture::SegmentListener {
+ public:
+  // `passed`: what has run of this call, empty at first.
+  SegmentedCapture(SegmentTree& tree, SegmentOwner owner, SegmentRun& run);
+
+  // Ends the capture where the call has got to; the rest runs eagerly.
+  void stop_after_passed() { stop_ = true; }
+
+  // As the capture counts the call's tensors and integers.
+  void bind(std::shared_ptr<shapes::ShapeEnv> shapes, const std::vector<std::uint32_t>& leaf_of_tensor,
+            const std::vector<std::uint32_t>& leaf_of_int);
+
+  capture::SegmentAnswer on_read(capture::SegmentEnd end) override;
+  capture::SegmentAnswer on_region(capture::SegmentEnd end,
+                                   const std::shared_ptr<const capture::EagerRegion>& region) override;
+  // The last segment; gives the results of the call.
+  std::vector<c10::IValue> finish(const capture::Segment& segment, std::vector<std::string> constants,
+                                  std::shared_ptr<const void> frame);
+
+  // The code came to its end without a read. Throws where that is another function than before.
+  void check_no_end() const;
+
+  bool was_cut() const noexcept { return was_cut_; }
+  // Whether the rest of the code ran eagerly.
+  bool has_ended() const noexcept { return ended_; }
+  // Whether a branch was added to the tree.
+  bool made_path() const noexcept { return !made_.empty(); }
+  std::vector<GraphExplanation> take_made() { return std::move(made_); }
+  // Whether an error came out of code that the listener ran: what that code has done cannot be told.
+  bool is_broken() const noexcept { return broken_; }
+
+ private:
+  std::vector<Branch>& branches();
+  Step& enter(Step step);
+  void compile(Step& step, const capture::Segment& segment);
+  capture::SegmentAnswer answer(Step found, const capture::SegmentEnd& end);
+  bool may_go_on(const std::string& key) const;
+  [[noreturn]] void throw_not_repeatable(const std::string& told) const;
+  [[noreturn]] void throw_stale(const std::string& told) const;
+  BoundGraph bound(const capture::Segment& segment) const;
+  SegmentInput input_of(const capture::Segment::Source& source) const;
+
+  SegmentTree& tree_;
+  SegmentOwner owner_;
+  SegmentRun& run_;
+  std::shared_ptr<shapes::ShapeEnv> shapes_;
+  const std::vector<std::uint32_t>* leaf_of_tensor_ = nullptr;
+  const std::vector<std::uint32_t>* leaf_of_int_ = nullptr;
+  std::size_t answered_ = 0;  // of the steps that are passed
+  Step* last_ = nullptr;
+  std::vector<GraphExplanation> made_;
+  bool was_cut_ = false;
+  bool stop_ = false;
+  bool ended_ = false;
+  bool broken_ = false;
+};
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/SymInt.h>
+
+#include <rehearse/capture/segments.h>
+#include <rehearse/compile/argument_sinks.h>
+
+namespace rehearse {
+namespace compiler {
+
+template <class T>
+inline constexpr bool kIsReference = false;
+template <class T>
+inline constexpr bool kIsReference<std::reference_wrapper<T>> = true;
+
+template <class T>
+decltype(auto) unwrapped(T& value) {
+  if constexpr (kIsReference<T>) {
+    return value.get();
+  } else {
+    return (value);
+  }
+}
+
+template <class Fn, class... Args>
+class TypedRegion final : public capture::EagerRegion {
+ public:
+  using Returned = std::decay_t<decltype(std::declval<Fn&>()(unwrapped(std::declval<Args&>())...))>;
+  static constexpr bool kReturnsNothing = std::is_void_v<Returned>;
+  using Kept = std::conditional_t<kReturnsNothing, std::tuple<>, Returned>;
+
+  struct Result final : capture::RegionResult {
+    Kept kept;
+    explicit Result(Kept value) : kept(std::move(value)) {}
+
+    std::vector<at::Tensor> tensors() override {
+      std::vector<at::Tensor> found;
+      for_each_value(kept, [&](at::Tensor& tensor) { found.push_back(tensor); }, [](c10::SymInt&) {});
+      return found;
+    }
+    void replace(const std::vector<at::Tensor>& tensors) override {
+      std::size_t next = 0;
+      for_each_value(kept, [&](at::Tensor& tensor) { tensor = tensors.at(next++); }, [](c10::SymInt&) {});
+    }
+    std::string constants() override { return texts_of(kept); }
+  };
+
+  TypedRegion(Fn fn, std::tuple<Args...> args) : fn_(fn), args_(std::move(args)) {
+    for_each_argument([this](at::Tensor& tensor) { tensors_.push_back(std::exchange(tensor, {})); });
+  }
+
+  // Of the arguments, which keeps none of them.
+  std::vector<at::Tensor> take_tensors() { return std::exchange(tensors_, {}); }
+
+  std::string identity() const override {
+    std::string text = typeid(Fn).name();
+    if constexpr (std::is_pointer_v<Fn>) text += "@" + std::to_string(reinterpret_cast<std::uintptr_t>(fn_));
+    std::apply([&](const auto&... arg) { ((text += "; " + texts_of_argument(arg)), ...); }, args_);
+    return text;
+  }
+
+  std::shared_ptr<capture::RegionResult> run(std::vector<at::Tensor> tensors) const override {
+    TypedRegion own(*this);
+    std::size_t next = 0;
+    own.for_each_argument([&](at::Tensor& tensor) { tensor = tensors.at(next++); });
+    return std::apply(
+        [&own](auto&... args) {
+          if constexpr (kReturnsNothing) {
+            own.fn_(unwrapped(args)...);
+            return std::make_shared<Result>(Kept());
+          } else {
+            return std::make_shared<Result>(own.fn_(unwrapped(args)...));
+          }
+        },
+        own.args_);
+  }
+
+ private:
+  template <class Visit>
+  void for_each_argument(Visit&& visit) {
+    const auto each = [&]<class T>(T& arg) {
+      if constexpr (!kIsReference<T>) {
+        for_each_value(arg, visit, [](c10::SymInt& number) { number = number.guard_int(__FILE__, __LINE__); });
+      }
+    };
+    std::apply([&](auto&... arg) { (each(arg), ...); }, args_);
+  }
+
+  template <class T>
+  static std::string texts_of(const T& value) {
+    LeafList leaves;
+    LeafSink sink(leaves);
+    walk(const_cast<T&>(value), sink);
+    std::string text;
+    for (const Leaf& leaf : leaves) {
+      if (leaf.kind == LeafKind::Tensor || leaf.kind == LeafKind::Undefined) continue;
+      text += (text.empty() ? "" : ", ") + text_of(leaf);
+    }
+    return text;
+  }
+  template <class T>
+  static std::string texts_of_argument(const T& arg) {
+    if constexpr (kIsReference<T>) {
+      return "reference " + std::to_string(reinterpret_cast<std::uintptr_t>(&arg.get()));
+    } else {
+      return texts_of(arg);
+    }
+  }
+
+  Fn fn_;
+  std::tuple<Args...> args_;
+  std::vector<at::Tensor> tensors_;
+};
+
+}  // namespace compiler
+
+// Runs fn(args...) as it is, once in each call, also within a compiled function: a piece that no graph can hold, such
+// as a log line, a write to a file, a call of another library. The graph ends before it and another one begins behind
+// it; what it returns comes back as inputs of that. Outside of a compiled function it is fn(args...).
+//
+//   auto compiled = rehearse::compile([](at::Tensor x) {
+//     at::Tensor y = x.relu();
+//     rehearse::eager_region([](const at::Tensor& y) { std::cout << y.sum().item<float>() << '\n'; }, y);
+//     return y * 2;
+//   });
+//
+// `fn` is a function or a lambda without captures: a later call runs it again without the code around it. What it needs
+// are arguments: tensors (it gets real ones), numbers, strings and structures of these (argument_walk.h), which are
+// those of the call that compiled where they do not come from tensors, and std::ref() to what outlives the compiled
+// function. A result is of the same types; a number in it selects a branch, as a read of a tensor does. A reference
+// that fn returns becomes a value.
+//
+// Errors: with CompileOptions::fullgraph capture::NotCapturable, with the line; what fn throws. What fn does to its
+// tensors' data is seen by the code behind it. A region that changes whether a tensor requires grad, or its sizes, or
+// whose result shares memory with an argument, is run right, but ends the compilation of the function, with a warning.
+template <class Fn, class... Args>
+auto eager_region(Fn fn, Args... args) {
+  static_assert(std::is_empty_v<Fn> || (std::is_pointer_v<Fn> && std::is_function_v<std::remove_pointer_t<Fn>>),
+                "eager_region() takes a function or a lambda without captures: pass what it needs as arguments, with "
+                "std::ref() what it refers to");
+  using Region = compiler::TypedRegion<Fn, Args...>;
+  const auto region = std::make_shared<Region>(fn, std::tuple<Args...>(std::move(args)...));
+  const auto result = capture::run_region(region, region->take_tensors());
+  if constexpr (!Region::kReturnsNothing) return std::move(static_cast<typename Region::Result&>(*result).kept);
+}
+
+}  // namespace rehearse

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Functions that read a tensor's data and go on by what they read.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/capture/fake_errors.h>
+#include <rehearse/compile/compile.h>
+#include <rehearse/compile/errors.h>
+
+namespace rehearse::compiler {
+namespace {
+
+at::Tensor by_sign(const at::Tensor& x, const at::Tensor& w) {
+  const at::Tensor y = (x * w).relu();
+  if (y.sum().item<float>() > 10) return y * 2 + w;
+  return y - x;
+}
+
+// Result and gradient equal eager's, bit for bit.
+template <class Compiled, class Function>
+void expect_as_eager(Compiled& compiled, Function& function, const at::Tensor& x) {
+  const at::Tensor w = at::arange(4, at::kFloat).requires_grad_();
+  const at::Tensor w_eager = w.detach().clone().requires_grad_();
+  const at::Tensor found = compiled(x, w);
+  const at::Tensor expected = function(x, w_eager);
+  EXPECT_TRUE(found.equal(expected));
+  found.sum().backward();
+  expected.sum().backward();
+  EXPECT_TRUE(w.grad().equal(w_eager.grad()));
+}
+
+class Branches : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Backend, Branches, ::testing::Values("eager", "aot_eager"));
+
+TEST_P(Branches, EachValueHasABranchOfItsOwn) {
+  auto compiled = compile(by_sign, {.backend = GetParam(), .verify = Verify::Never});
+  const at::Tensor small = at::ones({4}), large = at::full({4}, 10.F);
+  expect_as_eager(compiled, by_sign, small);
+  EXPECT_EQ(compiled.stats().compiles, 1);
+  EXPECT_EQ(compiled.stats().graphs, 2);
+  expect_as_eager(compiled, by_sign, small);
+  EXPECT_EQ(compiled.stats().hits, 1);
+  EXPECT_EQ(compiled.stats().graphs, 2);
+  expect_as_eager(compiled, by_sign, large);
+  EXPECT_EQ(compiled.stats().compiles, 2);
+  EXPECT_EQ(compiled.stats().graphs, 3);
+  expect_as_eager(compiled, by_sign, small);
+  expect_as_eager(compiled, by_sign, large);
+  EXPECT_EQ(compiled.stats().hits, 3);
+  EXPECT_EQ(compiled.stats().eager_calls, 0);
+}
+
+// Runs function and compiled function on copies of the arguments, and compares results.
+template <class Function>
+CompileStats stats_of(Function function, const std::vector<at::Tensor>& inputs, CompileOptions options = {}) {
+  auto compiled = compile(function, std::move(options));
+  for (const at::Tensor& input : inputs) {
+    const at::Tensor mine = input.clone(), theirs = input.clone();
+    const at::Tensor found = compiled(mine), expected = function(theirs);
+    EXPECT_TRUE(found.equal(expected)) << input;
+    EXPECT_EQ(found.strides(), expected.strides());
+    EXPECT_TRUE(mine.equal(theirs)) << input;
+  }
+  return compiled.stats();
+}
+
+std::vector<at::Tensor> full(const std::vector<float>& values, at::IntArrayRef sizes = {3}) {
+  std::vector<at::Tensor> tensors;
+  for (const float value : values) tensors.push_back(at::full(sizes, value));
+  return tensors;
+}
+
+// is_nonzero(), equal(), allclose() and item() of an input before any operator.
+TEST(Reads, OfEveryKind) {
+  const auto nonzero = [](const at::Tensor& x) { return (x > 1).any().is_nonzero() ? x.exp() : x * 2; };
+  const auto equal = [](const at::Tensor& x) { return at::equal(x.relu(), x) ? x.exp() : x * 2; };
+  const auto close = [](const at::Tensor& x) { return at::allclose(x + 1, x * 2) ? x.exp() : x - 2; };
+  const auto first = [](const at::Tensor& x) { return x.select(0, 0).item<double>() > 0 ? x.exp() : x + 2; };
+  EXPECT_EQ(stats_of(nonzero, full({0, 2, 0, 2, 3})).compiles, 2);
+  EXPECT_EQ(stats_of(equal, full({-1, 2, -1, 2, 3})).compiles, 2);
+  EXPECT_EQ(stats_of(close, full({0, 1, 1, 0})).compiles, 2);
+  EXPECT_EQ(stats_of(first, full({-1, 1, -1, 1})).compiles, 2);
+}
+
+// As many segments as turns; a value for each.
+TEST(Reads, InALoop) {
+  const auto halve = [](const at::Tensor& x) {
+    at::Tensor y = x;
+    while ((y.sum() > 1).item<bool>()) y = y / 2;
+    return y + x;
+  };
+  const CompileStats stats = stats_of(halve, full({1, 4, 0, 1, 4, 8}), {.verify = Verify::Never});
+  EXPECT_EQ(stats.compiles, 4);
+  EXPECT_EQ(stats.hits, 2);
+}
+
+// Views and tensors changed in place on both sides of a read are the same memory behind it.
+TEST_P(Branches, MemoryIsSharedAcrossARead) {
+  const auto function = [](at::Tensor x) {
+    x.add_(1);
+    at::Tensor y = x * 2;
+    at::Tensor row = y.select(0, 0);
+    if (x.sum().item<float>() > 4) row.mul_(3);
+    x.sub_(y.sum());
+    row.add_(x.select(0, 1));
+    return y * x;
+  };
+  const CompileStats stats = stats_of(function, full({1, 0, 1, 0, 1}, {2, 2}), {.backend = GetParam()});
+  EXPECT_EQ(stats.compiles, 2);
+  EXPECT_EQ(stats.eager_calls, 0);
+}
+
+// Gradient mode set in the code holds on both sides; what is read is read in none.
+TEST_P(Branches, GradientModeGoesOnBehindARead) {
+  const auto function = [](const at::Tensor& x, const at::Tensor& w) {
+    at::Tensor y = x * w;
+    at::Tensor scale;
+    {
+      const at::NoGradGuard no_grad;
+      scale = y.max() * w;
+      if (scale.sum().item<float>() > 0) scale = scale * w + 1;
+    }
+    return y * scale;
+  };
+  auto compiled = compile(function, {.backend = GetParam()});
+  for (const float value : {1.F, -1.F, 1.F, -1.F}) expect_as_eager(compiled, function, at::full({4}, value));
+  EXPECT_EQ(compiled.stats().compiles, 2);
+}
+
+// A size that varies stays a symbol on all branches.
+TEST(Reads, WithSizesThatVary) {
+  std::vector<at::Tensor> inputs;
+  for (const std::int64_t rows : {3, 4, 5, 6}) {
+    for (const float value : {-1.F, 1.F}) inputs.push_back(at::full({rows, 2}, value));
+  }
+  const auto function = [](const at::Tensor& x) {
+    const at::Tensor y = x.cumsum(0);
+    if ((y.sum() > 0).item<bool>()) return y.expand_symint({2, x.sym_size(0), 2}).sum(0);
+    return y.view_symint({x.sym_size(0) * 2}) + 1;
+  };
+  for (const char* backend : {"eager", "aot_eager"}) {
+    const CompileStats stats = stats_of(function, inputs, {.backend = backend, .dynamic = true});
+    EXPECT_EQ(stats.compiles, 2) << backend;
+    EXPECT_EQ(stats.hits, 6) << backend;
+  }
+}
+
+// With fullgraph it stays an error.
+TEST(Reads, WithFullgraphAreErrors) {
+  auto compiled = compile(by_sign, {.fullgraph = true});
+  EXPECT_THROW(compiled(at::ones({4}), at::ones({4})), capture::DataDependentRead);
+}
+
+int hidden = 0;
+
+at::Tensor reading_hidden(const at::Tensor& x) {
+  const at::Tensor y = hidden == 0 ? x * 2 : x * 3;
+  return (y.sum() > 6).item<bool>() ? y + 1 : y - 1;
+}
+
+std::string message_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const CompileError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Code that does something else when it runs again from its start is told so, and nothing is computed by it.
+TEST(Reads, CodeThatDoesNotRepeatIsAnError) {
+  hidden = 0;
+  auto compiled = compile(reading_hidden, {.verify = Verify::Never});
+  compiled(at::ones({3}));
+  hidden = 1;
+  EXPECT_TRUE(compiled(at::ones({3})).equal(at::ones({3})));  // as compiled
+  EXPECT_THROW(compiled(at::full({3}, 9.F)), NotRepeatable);
+  const std::string told = message_of([&] { compiled(at::full({3}, 9.F)); });
+  EXPECT_THAT(told, ::testing::HasSubstr("it was torch.ops.aten.mul"));
+  hidden = 0;
+  EXPECT_TRUE(compiled(at::full({3}, 9.F)).equal(reading_hidden(at::full({3}, 9.F))));
+}
+
+// The first hit is verified, segment by segment; with Always every call is right.
+TEST(Reads, HitsAreVerified) {
+  hidden = 0;
+  auto first_hit = compile(reading_hidden);
+  auto always = compile(reading_hidden, {.verify = Verify::Always});
+  first_hit(at::ones({3}));
+  always(at::ones({3}));
+  hidden = 1;
+  EXPECT_THROW(first_hit(at::ones({3})), StaleCapture);
+  EXPECT_TRUE(always(at::ones({3})).equal(reading_hidden(at::ones({3}))));
+  hidden = 0;
+  EXPECT_TRUE(first_hit(at::ones({3})).equal(reading_hidden(at::ones({3}))));
+  EXPECT_TRUE(always(at::ones({3})).equal(reading_hidden(at::ones({3}))));
+  EXPECT_EQ(always.stats().compiles, 2);
+  hidden = 0;
+}
+
+// What cannot be captured behind a read runs eagerly from there on, and what was before it has run once.
+TEST(Reads, WhatCannotBeCapturedBehindThemRunsEagerly) {
+  const auto function = [](at::Tensor x) {
+    x.add_(1);
+    at::Tensor y = x * 2;
+    if ((x.sum() > 4).item<bool>()) y.bernoulli_(0.5, at::detail::createCPUGenerator(7));  // in no graph
+    return y * x;
+  };
+  const CompileStats stats = stats_of(function, full({3, 0, 3}));
+  EXPECT_EQ(stats.eager_calls, 3);
+}
+
+}  // namespace
+}  // namespace rehearse::compiler

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Eager regions, within and outside of compiled functions.
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/capture/errors.h>
+#include <rehearse/compile/compile.h>
+#include <rehearse/compile/counting_backend.h>
+#include <rehearse/compile/eager_region.h>
+#include <rehearse/compile/errors.h>
+
+namespace rehearse::compiler {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::string> lines;
+
+void log_sum(const at::Tensor& x, int step) {
+  lines.push_back(std::to_string(step) + ": " + std::to_string(x.sum().item<double>()));
+}
+
+// What prints before any operator: an empty graph and one behind it; later calls print and compile nothing.
+at::Tensor printing(const at::Tensor& x) {
+  eager_region([] { lines.emplace_back("woof"); });
+  return x.sum();
+}
+
+TEST(EagerRegion, BeforeAnyOperatorMakesAnEmptyGraph) {
+  lines.clear();
+  const auto counting = std::make_shared<CountingBackend>();
+  auto compiled = compile(printing, {.backend = counting});
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(compiled(at::ones({3})).equal(at::full({}, 3.F)));
+  EXPECT_EQ(counting->graphs(), 2U);
+  EXPECT_EQ(compiled.stats().compiles, 1);
+  EXPECT_EQ(compiled.stats().hits, 2);
+  EXPECT_THAT(lines, ElementsAre("woof", "woof", "woof"));
+}
+
+TEST(EagerRegion, OutsideOfACaptureIsACall) {
+  lines.clear();
+  eager_region(log_sum, at::ones({2}), 7);
+  EXPECT_THAT(lines, ElementsAre("7: 2.000000"));
+  EXPECT_EQ(eager_region([](int a, int b) { return a + b; }, 2, 3), 5);
+}
+
+// It gets real tensors, with their history; its result goes on with its own.
+at::Tensor twice_through_region(const at::Tensor& x, const at::Tensor& w) {
+  const at::Tensor y = (x * w).tanh();
+  eager_region(log_sum, y, 1);
+  const at::Tensor z = eager_region([](const at::Tensor& t) { return t.exp() * 2; }, y);
+  return z * w + y;
+}
+
+class RegionOn : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Backend, RegionOn, ::testing::Values("eager", "aot_eager"));
+
+TEST_P(RegionOn, GradientsGoThrough) {
+  auto compiled = compile(twice_through_region, {.backend = GetParam()});
+  for (int call = 0; call < 3; ++call) {
+    lines.clear();
+    const at::Tensor x = at::arange(4, at::kFloat) / 8 + call;
+    const at::Tensor w = at::full({4}, 0.5F).requires_grad_(), w_eager = w.detach().clone().requires_grad_();
+    const at::Tensor found = compiled(x, w), expected = twice_through_region(x, w_eager);
+    EXPECT_TRUE(found.equal(expected));
+    found.sum().backward();
+    expected.sum().backward();
+    EXPECT_TRUE(w.grad().equal(w_eager.grad()));
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_EQ(lines[0], lines[1]);
+  }
+  EXPECT_EQ(compiled.stats().graphs, 3);
+}
+
+// A number that a region returns selects a branch, and so does another size of its tensors.
+at::Tensor by_answer(const at::Tensor& x) {
+  const auto [positive, limit] = eager_region(
+      [](const at::Tensor& t) { return std::tuple(t.masked_select(t > 0), t.max().item<double>() > 2); }, x * 2);
+  return limit ? positive.sum() : positive + 1;
+}
+
+TEST(EagerRegion, ItsNumbersAndSizesSelectBranches) {
+  auto compiled = compile(by_answer, {.verify = Verify::Never});
+  const std::vector<std::vector<float>> inputs = {{-1, 1, 0}, {-1, 0.5, 0}, {1, 1, 1}, {-1, 2, 0}, {-1, 1, 0}};
+  for (const auto& input : inputs) {
+    const at::Tensor x = at::tensor(input);
+    EXPECT_TRUE(compiled(x).equal(by_answer(x)));
+  }
+  EXPECT_EQ(compiled.stats().compiles, 3);
+  EXPECT_EQ(compiled.stats().hits, 2);
+}
+
+// Gradient mode of the code around it holds in a region, in each call.
+TEST(EagerRegion, RunsInTheGradientModeOfTheCodeAroundIt) {
+  const auto function = [](const at::Tensor& w) {
+    at::Tensor y = w * 2;
+    {
+      const at::NoGradGuard no_grad;
+      y = y + eager_region([](const at::Tensor& t) { return t * 3; }, w);
+    }
+    return y * w;
+  };
+  auto compiled = compile(function);
+  for (int call = 0; call < 3; ++call) {
+    const at::Tensor w = at::full({2}, 1.5F).requires_grad_(), w_eager = w.detach().clone().requires_grad_();
+    compiled(w).sum().backward();
+    function(w_eager).sum().backward();
+    EXPECT_TRUE(w.grad().equal(w_eager.grad()));
+  }
+  EXPECT_EQ(compiled.stats().hits, 2);
+}
+
+// What later graphs could not know: right all the same, and compiled no more.
+TEST(EagerRegion, AnAliasOfItsArgumentEndsTheCompilation) {
+  const auto function = [](const at::Tensor& x) {
+    at::Tensor y = x * 2;
+    at::Tensor alias = eager_region([](const at::Tensor& t) { return t.view({-1}); }, y);
+    alias.add_(1);
+    return y + alias.view_as(y);
+  };
+  auto compiled = compile(function);
+  const at::Tensor x = at::ones({2, 2});
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(x).equal(function(x)));
+  EXPECT_EQ(compiled.stats().compiles, 0);
+  EXPECT_EQ(compiled.stats().eager_calls, 2);
+  EXPECT_THAT(compiled.explain().refusal, HasSubstr("shares memory"));
+}
+
+TEST(EagerRegion, WithFullgraphIsAnErrorWithTheLine) {
+  auto compiled = compile(printing, {.fullgraph = true});
+  EXPECT_THROW(compiled(at::ones({3})), capture::NotCapturable);
+}
+
+// What a region throws comes to the caller; the next call is served.
+TEST(EagerRegion, ItsErrorsComeToTheCaller) {
+  static bool throws = false;
+  throws = true;
+  auto compiled = compile([](const at::Tensor& x) {
+    const at::Tensor y = x + 1;
+    eager_region(
+        [](const at::Tensor&) {
+          if (throws) throw std::runtime_error("disk full");
+        },
+        y);
+    return y * 2;
+  });
+  EXPECT_THROW(compiled(at::ones({2})), std::runtime_error);
+  throws = false;
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 4.F)));
+}
+
+}  // namespace
+}  // namespace rehearse::compiler
