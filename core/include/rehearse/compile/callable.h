@@ -31,7 +31,8 @@ class Callable {
   Callable& operator=(const Callable&) = delete;
 
   // The entry that serves the call, compiled now where there is none. Null: the function is to be run
-  // as it is. In both cases the call may have been served already (code.served). The entry lives as long as this object.
+  // as it is. In both cases the call may have been served already (code.served). The entry lives as long as this
+  // object.
   const Entry* prepare(const LeafList& leaves, UserCode& code);
 
   // Runs the entry's graph on the leaves: the values of the result, in order.
