@@ -101,13 +101,7 @@ std::vector<std::size_t> order_of_dimensions(const std::vector<SymInts>& strides
 SymInts iterated_strides(const SymInts& sizes, const std::vector<SymInts>& of_operands) {
   const std::vector<std::size_t> order = order_of_dimensions(of_operands, sizes);
   if (std::is_sorted(order.rbegin(), order.rend())) return contiguous_strides(sizes);
-  SymInts strides(sizes.size(), c10::SymInt(1));
-  c10::SymInt step = 1;
-  for (const std::size_t d : order) {
-    strides[d] = step;
-    step = step * sizes[d];
-  }
-  return strides;
+  return strides_in_order(sizes, order);
 }
 
 Layout elementwise_layout(const std::vector<at::Tensor>& operands) {

@@ -49,8 +49,6 @@ c10::IValue with_fakes(FakeMode& mode, const c10::IValue& value) {
   return list_of_fakes(mode, value.toOptionalTensorList());
 }
 
-at::Tensor result_tensor(const TensorSpec& spec, const at::Tensor& alias_of) { return make_fake(spec, alias_of); }
-
 // What return `i` gives; for an argument that is returned, the fake that stands for it.
 c10::IValue result_of(const Call& call, std::size_t i, const Output& output) {
   const ReturnFacts& facts = call.facts.returns[i];
@@ -62,10 +60,10 @@ c10::IValue result_of(const Call& call, std::size_t i, const Output& output) {
   }
   const bool is_view = facts.alias_of && call.arguments[*facts.alias_of].isTensor();
   const at::Tensor alias_of = is_view ? call.tensor(*facts.alias_of) : at::Tensor();
-  if (spec) return result_tensor(*spec, alias_of);
+  if (spec) return make_fake(*spec, alias_of);
   if (const auto* const specs = std::get_if<std::vector<TensorSpec>>(&output.value)) {
     c10::List<at::Tensor> list;
-    for (const TensorSpec& item : *specs) list.push_back(result_tensor(item, alias_of));
+    for (const TensorSpec& item : *specs) list.push_back(make_fake(item, alias_of));
     return list;
   }
   if (const auto* const other = std::get_if<c10::IValue>(&output.value)) return *other;

@@ -12,17 +12,6 @@
 namespace rehearse::capture {
 namespace {
 
-// Dense strides, dimensions from the innermost to the outermost.
-SymInts strides_in_order(c10::SymIntArrayRef sizes, const std::vector<std::size_t>& order) {
-  SymInts strides(sizes.size(), c10::SymInt(1));
-  c10::SymInt step = 1;
-  for (const std::size_t d : order) {
-    strides[d] = step;
-    step = step * sizes[d];
-  }
-  return strides;
-}
-
 // -1, 0 or 1: whether dimension `inner` may stay inside of `outer`, by their strides in one tensor.
 int compare(const c10::SymInt& inner_stride, const c10::SymInt& outer_stride, const c10::SymInt& inner_size,
             const c10::SymInt& outer_size) {
@@ -38,6 +27,16 @@ c10::SymInt product(c10::SymIntArrayRef values) {
   c10::SymInt result = 1;
   for (const c10::SymInt& value : values) result = result * value;
   return result;
+}
+
+SymInts strides_in_order(c10::SymIntArrayRef sizes, const std::vector<std::size_t>& order) {
+  SymInts strides(sizes.size(), c10::SymInt(1));
+  c10::SymInt step = 1;
+  for (const std::size_t d : order) {
+    strides[d] = step;
+    step = step * sizes[d];
+  }
+  return strides;
 }
 
 SymInts strides_of(c10::SymIntArrayRef sizes, c10::MemoryFormat format) {

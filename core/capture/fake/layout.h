@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -24,6 +25,9 @@ inline bool holds(const c10::SymBool& condition) { return TORCH_GUARD_OR_FALSE(c
 inline bool is_known(const c10::SymBool& condition) { return TORCH_STATICALLY_KNOWN_TRUE(condition); }
 
 c10::SymInt product(c10::SymIntArrayRef values);
+
+// Dense strides; `order`: dimensions from the innermost to the outermost.
+SymInts strides_in_order(c10::SymIntArrayRef sizes, const std::vector<std::size_t>& order);
 
 // Of a new tensor in that format; Preserve is not one.
 SymInts strides_of(c10::SymIntArrayRef sizes, c10::MemoryFormat format);
