@@ -156,9 +156,8 @@ void Callable::Impl::refuse(Call& call, const std::string& why) {
 
 Entry Callable::Impl::make_entry(Call& call, Capture captured) {
   RankCache& cache = call.cache;
-  const parallel::DdpBuckets* buckets = parallel::ActiveDdp::current();
-  if (captured.ddp) buckets = &*captured.ddp;
-  if (!options_.optimize_ddp) buckets = nullptr;
+  const parallel::DdpBuckets* buckets = this->buckets();
+  if (captured.ddp && options_.optimize_ddp) buckets = &*captured.ddp;
   CompiledParts parts = compile_parts(captured.module, captured.shapes, *cache.backend, buckets);
   Entry entry;
   entry.run = std::move(parts.run);
@@ -168,17 +167,29 @@ Entry Callable::Impl::make_entry(Call& call, Capture captured) {
                        .kept_by_reference = captured.kept_by_reference};
   entry.capture = std::move(captured);
   entry.number = cache.entries.size();
-  std::size_t nodes = 0;
-  for (const GraphExplanation& graph : entry.explanation.graphs) nodes += graph.nodes;
-  pass_compile_time(nodes);
+  pass_compile_time_of(entry.explanation.graphs);
   return entry;
+}
+
+const parallel::DdpBuckets* Callable::Impl::buckets() const {
+  return options_.optimize_ddp ? parallel::ActiveDdp::current() : nullptr;
+}
+
+void Callable::Impl::pass_compile_time_of(const std::vector<GraphExplanation>& graphs) {
+  std::size_t nodes = 0;
+  for (const GraphExplanation& graph : graphs) nodes += graph.nodes;
+  pass_compile_time(nodes);
+}
+
+void Callable::Impl::count_compile(CompileStats& stats, std::size_t graphs) {
+  ++stats.compiles;
+  ++stats.compiles_in_last_call;
+  stats.graphs += static_cast<std::int64_t>(graphs);
 }
 
 const Entry* Callable::Impl::add_entry(Call& call, Entry entry) {
   RankCache& cache = call.cache;
-  ++cache.stats.compiles;
-  ++cache.stats.compiles_in_last_call;
-  cache.stats.graphs += static_cast<std::int64_t>(entry.explanation.graphs.size());
+  count_compile(cache.stats, entry.explanation.graphs.size());
   cache.entries.push_back(std::move(entry));
   cache.by_use.insert(cache.by_use.begin(), &cache.entries.back());
   return &cache.entries.back();

@@ -60,6 +60,10 @@ class Callable::Impl {
   Entry make_entry(Call& call, Capture capture);
   const Entry* add_entry(Call& call, Entry entry);
   CallView view_of(Call& call);
+  // By which graphs are split now; null: not at all.
+  const parallel::DdpBuckets* buckets() const;
+  static void pass_compile_time_of(const std::vector<GraphExplanation>& graphs);
+  static void count_compile(CompileStats& stats, std::size_t graphs);
 
   // segments/segmented_call.cpp. Where code reads data the call is served as well (code.served).
   // Null when it was refused and runs as it is.

@@ -11,6 +11,7 @@
 
 #include <rehearse/capture/fake_mode.h>
 #include "capture/fake/operator_facts.h"
+#include "capture/fake/tensors_in.h"
 
 namespace rehearse::capture {
 
@@ -48,20 +49,6 @@ struct Call {
 bool has_symbols(const at::Tensor& tensor);
 bool has_symbols(const c10::IValue& value);
 bool has_symbols(const Call& call);
-
-// Calls `visit` with each defined tensor among the arguments, lists' elements too, in order.
-template <class Visit>
-void for_each_tensor(const c10::IValue& value, const Visit& visit) {
-  if (value.isTensor()) {
-    if (value.toTensor().defined()) visit(value.toTensor());
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) {
-      if (tensor.defined()) visit(tensor);
-    }
-  } else if (value.isList()) {
-    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit);
-  }
-}
 
 // The device of the results: that of the device argument, else of the first tensor that is not 0-dimensional, else of
 // the first tensor, else CPU.

@@ -12,9 +12,9 @@
 #include <rehearse/shapes/shape_env.h>
 #include <rehearse/shapes/sym_node.h>
 
+#include "capture/fake/tensors_in.h"
 #include "capture/trace/call_stack.h"
 #include "capture/trace/requires_grad.h"
-#include "capture/trace/tensors_in.h"
 #include "capture/trace/tracer.h"
 
 namespace rehearse::capture {
@@ -202,7 +202,7 @@ at::Tensor Tracer::fake_of(const at::Tensor& tensor) {
 void Tracer::note_owner(const Stack& arguments) {
   const std::string* name = nullptr;
   for (const c10::IValue& argument : arguments) {
-    for_each_tensor_in(argument, [&](const at::Tensor& tensor) {
+    for_each_tensor(argument, [&](const at::Tensor& tensor) {
       if (name == nullptr && !is_fake(tensor)) name = inputs_.name_of(tensor);
     });
   }
@@ -213,7 +213,7 @@ c10::IValue Tracer::with_fakes(const c10::IValue& value) {
   if (value.isTensor()) return fake_of(value.toTensor());
   if (!value.isList()) return value;
   bool has_real = false;
-  for_each_tensor_in(value, [&](const at::Tensor& tensor) { has_real = has_real || !is_fake(tensor); });
+  for_each_tensor(value, [&](const at::Tensor& tensor) { has_real = has_real || !is_fake(tensor); });
   if (!has_real) return value;
   const auto list = value.toList();
   c10::impl::GenericList fakes(list.elementType());

@@ -7,7 +7,7 @@
 #include <rehearse/capture/fake_tensor.h>
 #include <rehearse/shapes/sym_node.h>
 
-#include "capture/trace/tensors_in.h"
+#include "capture/fake/tensors_in.h"
 #include "capture/trace/tracer.h"
 
 namespace rehearse::capture {
@@ -36,7 +36,7 @@ at::Tensor Tracer::note_tensor(const at::Tensor& fake, Node& node, std::vector<s
   bool is_written = false;
   bool is_argument = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    for_each_tensor_in(arguments[i], [&](const at::Tensor& argument) {
+    for_each_tensor(arguments[i], [&](const at::Tensor& argument) {
       if (!argument.is_same(fake)) return;
       is_argument = true;
       is_written = is_written || treatment.written[i];

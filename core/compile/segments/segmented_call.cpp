@@ -8,7 +8,6 @@
 #include <rehearse/shapes/errors.h>
 
 #include "compile/callable_impl.h"
-#include "compile/meeting/compile_time.h"
 #include "compile/segments/segmented_capture.h"
 
 namespace rehearse::compiler {
@@ -47,12 +46,6 @@ std::vector<LeafShape> with_sizes_of(std::vector<LeafShape> shape, const LeafLis
   return shape;
 }
 
-void pass_compile_time_of(const std::vector<GraphExplanation>& graphs) {
-  std::size_t nodes = 0;
-  for (const GraphExplanation& graph : graphs) nodes += graph.nodes;
-  pass_compile_time(nodes);
-}
-
 }  // namespace
 
 // None: the code has run eagerly from where the capture failed, or nothing of it has run.
@@ -80,8 +73,7 @@ std::optional<Capture> Callable::Impl::try_segments(Call& call, const std::vecto
 std::unique_ptr<Entry> Callable::Impl::capture_entry(Call& call) {
   const auto tree = std::make_shared<SegmentTree>();
   SegmentRun run(call.leaves);
-  const parallel::DdpBuckets* buckets = options_.optimize_ddp ? parallel::ActiveDdp::current() : nullptr;
-  Segmented segmented{*tree, run, {.function = options_.name, .backend = *call.cache.backend, .buckets = buckets}};
+  Segmented segmented{*tree, run, {.function = options_.name, .backend = *call.cache.backend, .buckets = buckets()}};
   auto captured = try_segments(call, shape_of(view_of(call), call.cache.dynamism), segmented);
   if (!captured) return nullptr;
   if (!segmented.capture.was_cut()) return std::make_unique<Entry>(make_entry(call, std::move(*captured)));
@@ -129,12 +121,11 @@ const Entry* Callable::Impl::serve_in_segments(Call& call, Entry& hit) {
   const RankCache::Lock lock(call.cache);
   // Another fiber may have added the branch meanwhile.
   if (!is_verification && run_compiled(call, hit, run)) return &hit;
-  const parallel::DdpBuckets* buckets = options_.optimize_ddp ? parallel::ActiveDdp::current() : nullptr;
   Segmented segmented{*hit.segments,
                       run,
                       {.function = options_.name,
                        .backend = *call.cache.backend,
-                       .buckets = buckets,
+                       .buckets = buckets(),
                        .may_branch = [&] { return may_compile(call); },
                        .refuse_change = is_verification && options_.verify == Verify::FirstHit}};
   return run_live(call, hit, segmented, is_verification);
@@ -162,9 +153,7 @@ const Entry* Callable::Impl::run_live(Call& call, Entry& hit, Segmented& segment
   }
   std::vector<GraphExplanation> made = capture.take_made();
   pass_compile_time_of(made);
-  ++stats.compiles;
-  ++stats.compiles_in_last_call;
-  stats.graphs += static_cast<std::int64_t>(made.size());
+  count_compile(stats, made.size());
   hit.segments->guards.push_back(std::move(captured->guards));
   hit.explanation.graphs.insert(hit.explanation.graphs.end(), made.begin(), made.end());
   return &hit;

@@ -8,11 +8,11 @@ namespace rehearse::capture {
 
 // Calls visit(const at::Tensor&) for each defined tensor in a value, those of lists in order.
 template <class Visit>
-void for_each_tensor_in(const c10::IValue& value, const Visit& visit) {
+void for_each_tensor(const c10::IValue& value, const Visit& visit) {
   if (value.isTensor()) {
     if (value.toTensor().defined()) visit(value.toTensor());
   } else if (value.isList()) {
-    for (const c10::IValue& item : value.toListRef()) for_each_tensor_in(item, visit);
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit);
   }
 }
 
