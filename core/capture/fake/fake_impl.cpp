@@ -16,11 +16,11 @@ c10::DispatchKeySet keys_of(const TensorSpec& spec) {
   return keys;
 }
 
-std::vector<std::int64_t> numbers(c10::SymIntArrayRef values, const char* what) {
-  std::vector<std::int64_t> result;
-  result.reserve(values.size());
-  for (const c10::SymInt& value : values) result.push_back(value.guard_int(what, 0));
-  return result;
+// Written over where they stand: the caller may still hold what an earlier question gave.
+c10::IntArrayRef as_numbers(c10::SymIntArrayRef values, const char* what, std::vector<std::int64_t>& numbers) {
+  numbers.resize(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) numbers[i] = values[i].guard_int(what, 0);
+  return numbers;
 }
 
 }  // namespace
@@ -49,15 +49,13 @@ std::int64_t FakeImpl::size_custom(std::int64_t dim) const { return sym_size_cus
 c10::IntArrayRef FakeImpl::sizes_custom() const {
   layout_was_read_ = true;
   if (!has_symbolic_sizes_strides_) return sizes_default();
-  sizes_as_numbers_ = numbers(sym_sizes_default(), "Tensor::sizes");
-  return sizes_as_numbers_;
+  return as_numbers(sym_sizes_default(), "Tensor::sizes", sizes_as_numbers_);
 }
 
 c10::IntArrayRef FakeImpl::strides_custom() const {
   layout_was_read_ = true;
   if (!has_symbolic_sizes_strides_) return strides_default();
-  strides_as_numbers_ = numbers(sym_strides_default(), "Tensor::strides");
-  return strides_as_numbers_;
+  return as_numbers(sym_strides_default(), "Tensor::strides", strides_as_numbers_);
 }
 
 std::int64_t FakeImpl::numel_custom() const { return sym_numel_custom().guard_int("Tensor::numel", 0); }

@@ -24,6 +24,13 @@ Outputs index_select(const Call& call) {
   return {result(call, std::move(sizes), self.scalar_type())};
 }
 
+// Equal sizes need no question whether one of them is 1, which an unbacked size could not answer.
+SymInts broadcast_sizes(const SymInts& sizes, c10::SymIntArrayRef others) {
+  const auto equal = [](const c10::SymInt& a, const c10::SymInt& b) { return is_known(a.sym_eq(b)); };
+  if (std::equal(sizes.begin(), sizes.end(), others.begin(), others.end(), equal)) return sizes;
+  return at::infer_size_symint(sizes, others);
+}
+
 struct Indexed {
   std::vector<std::optional<at::Tensor>> indices;  // one for each dimension of self
   SymInts sizes;                                   // that the index tensors broadcast to
@@ -35,7 +42,7 @@ Indexed indices_of(const Call& call) {
   Indexed indexed;
   const auto add = [&](const at::Tensor& index) {
     const bool first = indexed.sizes.empty();  // or all before are 0-dimensional
-    indexed.sizes = first ? index.sym_sizes().vec() : at::infer_size_symint(indexed.sizes, index.sym_sizes());
+    indexed.sizes = first ? index.sym_sizes().vec() : broadcast_sizes(indexed.sizes, index.sym_sizes());
     indexed.indices.emplace_back(index);
   };
   for (const std::optional<at::Tensor>& index : call.arguments[1].toOptionalTensorVector()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The last resort: run the kernel at several small sizes and see what it gives. Right where the kernel does not treat
-// other sizes in another way.
+// other sizes in another way. Where that fits no expression the sizes of the call become guards.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -134,12 +135,19 @@ void fit_tensor(const Call& call, const Samples& samples, std::size_t tensor) {
   spec = std::move(fitted_spec);
 }
 
-}  // namespace
+// What is inferred from here on holds for the sizes of this call alone.
+void specialise(const Call& call) {
+  for (const shapes::Expr& expression : symbols_of(call).expressions) {
+    shapes::to_sym_int(call.mode.shapes(), expression).guard_int(call.facts.name.c_str(), 0);
+  }
+}
 
-Outputs infer_by_sampling(const Call& call) {
-  ++call.mode.inference_counts().sampled_operators[call.facts.name];
-  Samples samples{symbols_of(call), {}, {}};
-  if (samples.symbols.names.empty()) return run_at(call, {});
+bool has_unbacked(const CallSymbols& symbols) {
+  return std::any_of(symbols.names.begin(), symbols.names.end(), shapes::is_unbacked_name);
+}
+
+Outputs fitted_outputs(const Call& call, CallSymbols symbols) {
+  Samples samples{std::move(symbols), {}, {}};
   samples.assignments = assignments_for(samples.symbols, *call.mode.shapes(), kSamples);
   if (samples.assignments.size() < 2) give_up(call, "it has no rule, and no other sizes satisfy the guards");
   std::vector<Outputs> all;
@@ -150,6 +158,21 @@ Outputs infer_by_sampling(const Call& call) {
   }
   for (std::size_t i = 0; i < samples.specs.front().size(); ++i) fit_tensor(call, samples, i);
   return std::move(all.front());
+}
+
+}  // namespace
+
+Outputs infer_by_sampling(const Call& call) {
+  ++call.mode.inference_counts().sampled_operators[call.facts.name];
+  CallSymbols symbols = symbols_of(call);
+  if (symbols.names.empty()) return run_at(call, {});
+  if (has_unbacked(symbols)) return fitted_outputs(call, std::move(symbols));
+  try {
+    return fitted_outputs(call, std::move(symbols));
+  } catch (const UnknownShape&) {
+    specialise(call);
+    return run_at(call, {});
+  }
 }
 
 }  // namespace rehearse::capture

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Code that reads what no guard sees.
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -45,6 +46,36 @@ TEST(Verify, FirstHitFindsAChangedMember) {
   EXPECT_THAT(told, HasSubstr("and is torch.ops.aten.add.Scalar at "));
   EXPECT_THAT(told, HasSubstr("rehearse::watch()"));
   EXPECT_EQ(compiled.stats().compiles, 1);
+}
+
+// LibTorch makes the number a new tensor in each call.
+TEST(Verify, NumbersThatBecomeTensorsAreThemselves) {
+  double number = 7;
+  auto compiled = compile([&](const at::Tensor& x) {
+    at::Tensor y = x.clone();
+    y.index_put_({at::ones({1}, at::kLong)}, at::scalar_tensor(1.5));
+    y.index_put_({at::zeros({1}, at::kLong)}, number);
+    return y;
+  });
+  compiled(kInput.to(at::kFloat));
+  EXPECT_EQ(compiled(kInput.to(at::kFloat)).sum().item<double>(), 7 * 3 + 1.5 * 3);
+  EXPECT_EQ(compiled.stats().verifications, 1);
+
+  auto unknown = compile([](const at::Tensor& x) {
+    at::Tensor y = x.clone();
+    y.index_put_({at::zeros({1}, at::kLong)}, std::nan(""));
+    return y;
+  });
+  for (int call = 0; call < 2; ++call) EXPECT_EQ(unknown(kInput.to(at::kFloat)).isnan().sum().item<int>(), 3);
+
+  auto stale = compile([&](const at::Tensor& x) {
+    at::Tensor y = x.clone();
+    y.index_put_({at::zeros({1}, at::kLong)}, number);
+    return y;
+  });
+  stale(kInput.to(at::kFloat));
+  number = 8;
+  EXPECT_THAT(stale_capture_of([&] { stale(kInput.to(at::kFloat)); }), HasSubstr("a tensor that is no argument"));
 }
 
 // Beside the first hit alone: what changes later is not seen, and Never sees nothing at all.

@@ -9,6 +9,7 @@
 
 #include <rehearse/capture/fake_errors.h>
 #include <rehearse/capture/fake_mode.h>
+#include <rehearse/shapes/shape_env.h>
 
 namespace rehearse::capture::test {
 namespace {
@@ -28,6 +29,31 @@ TEST(FakeTensor, Terabyte_HasSizesAndNoMemory) {
   EXPECT_TRUE(is_fake(fake));
   EXPECT_FALSE(is_fake(at::zeros({2})));
   EXPECT_FALSE(is_fake({}));
+}
+
+// Code may hold what sizes() gave while it asks again, and about other tensors.
+TEST(FakeTensor, SizesOfSymbols_StayWhereTheyAre) {
+  const auto shapes = shapes::ShapeEnv::make();
+  const at::Tensor fake = make_fake(float_spec({shapes->add_backed(5, "x.size(0)"), 3}));
+  const at::IntArrayRef sizes = fake.sizes();
+  const at::IntArrayRef strides = fake.strides();
+  EXPECT_EQ(fake.sizes().data(), sizes.data());
+  EXPECT_EQ(fake.strides().data(), strides.data());
+  EXPECT_EQ(sizes, at::IntArrayRef({5, 3}));
+  EXPECT_EQ(strides, at::IntArrayRef({3, 1}));
+}
+
+// No expression of this room's fits min(rows, columns): the graph then holds for these rows alone.
+TEST(FakeTensor, SizesThatFitNoExpression_AreGuards) {
+  const auto shapes = shapes::ShapeEnv::make();
+  FakeMode mode(shapes);
+  const FakeMode::Scope scope(mode);
+  const at::Tensor x = make_fake(float_spec({shapes->add_backed(5, "x.size(0)"), 4}));
+  EXPECT_TRUE(shapes->guards().empty());
+  EXPECT_EQ(at::linalg_svdvals(x).sizes(), at::IntArrayRef({4}));
+  ASSERT_EQ(shapes->guards().size(), 1U);
+  EXPECT_EQ(shapes->guards().front().condition.text(), "s0 == 5");
+  EXPECT_TRUE(shapes->guards().front().specialises);
 }
 
 TEST(FakeTensor, Operators_GiveFakesOfEagerSizes) {

@@ -53,8 +53,10 @@ TEST_F(Unbacked, Masks_SelectAsMany) {
   EXPECT_THAT(texts(x.masked_select(x > 0).sym_sizes()), ElementsAre("u0"));
   const c10::List<std::optional<at::Tensor>> mask(std::vector<std::optional<at::Tensor>>{x.select(1, 0) > 0});
   EXPECT_THAT(texts(at::index(x, mask).sym_sizes()), ElementsAre("u1", "4"));
+  const c10::List<std::optional<at::Tensor>> of_all(std::vector<std::optional<at::Tensor>>{x > 0});
+  EXPECT_THAT(texts(at::index(x, of_all).sym_sizes()), ElementsAre("u2"));
   const auto unique = at::_unique2(x, true, true, false);
-  EXPECT_THAT(texts(std::get<0>(unique).sym_sizes()), ElementsAre("u2"));
+  EXPECT_THAT(texts(std::get<0>(unique).sym_sizes()), ElementsAre("u3"));
   EXPECT_THAT(texts(std::get<1>(unique).sym_sizes()), ElementsAre("6", "4"));
 }
 
