@@ -163,24 +163,40 @@ function(rehearse_add_executable name)
   rehearse_target_options(${name} ${torch})
 endfunction()
 
-# rehearse_add_example(<name> SOURCES <file>... LIBS <target>... [SCENARIO <file>])
-#   A program under docs/examples and, with SCENARIO, a test example.<name> that runs `<name> run <file>`.
+# rehearse_add_example(<name> SOURCES <file>... LIBS <target>... [SCENARIO <file>] [REPORT <file> EXIT <code>])
+#   A program under docs/examples. SCENARIO: a test example.<name> that runs `<name> run <file>`. REPORT: a test
+#   example.<name>_report that runs <name>.toml and expects this exit code and the lines of <file>, as
+#   docs/examples/expect_report.cmake reads them.
 #   The target is named like its folder, so that `./dev run <scenario>` finds it.
 function(rehearse_add_example name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SCENARIO" "SOURCES;LIBS")
-  if(arg_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "rehearse_add_example(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SCENARIO;REPORT;EXIT" "SOURCES;LIBS")
+  if(arg_UNPARSED_ARGUMENTS OR (DEFINED arg_REPORT AND NOT DEFINED arg_EXIT))
+    message(FATAL_ERROR "rehearse_add_example(${name}): REPORT needs EXIT; unknown arguments: '${arg_UNPARSED_ARGUMENTS}'")
   endif()
   rehearse_add_executable(${name} SOURCES ${arg_SOURCES} LIBS ${arg_LIBS} TORCH)
-  if(arg_SCENARIO AND REHEARSE_BUILD_TESTS AND TARGET ${name})
-    if(NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCENARIO}")
-      message(FATAL_ERROR "rehearse_add_example(${name}): there is no ${arg_SCENARIO} in its folder")
-    endif()
-    add_test(NAME example.${name}
-             COMMAND ${name} run "${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCENARIO}"
-             WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
-    set_tests_properties(example.${name} PROPERTIES LABELS sim TIMEOUT ${REHEARSE_TEST_TIMEOUT})
+  if(NOT REHEARSE_BUILD_TESTS)
+    return()
   endif()
+  if(arg_SCENARIO)
+    _rehearse_add_example_test(${name} "${arg_SCENARIO}" ${name} run "${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCENARIO}")
+  endif()
+  if(arg_REPORT)
+    _rehearse_add_example_test(${name}_report "${name}.toml;${arg_REPORT}"
+      "${CMAKE_COMMAND}" "-DPROGRAM=$<TARGET_FILE:${name}>" "-DSCENARIO=${CMAKE_CURRENT_SOURCE_DIR}/${name}.toml"
+      "-DEXPECTED=${CMAKE_CURRENT_SOURCE_DIR}/${arg_REPORT}" -DEXIT_CODE=${arg_EXIT}
+      -P "${PROJECT_SOURCE_DIR}/docs/examples/expect_report.cmake")
+  endif()
+endfunction()
+
+# _rehearse_add_example_test(<name> <files that it reads, of this folder> <command>...)
+function(_rehearse_add_example_test name files)
+  foreach(file IN LISTS files)
+    if(NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+      message(FATAL_ERROR "rehearse_add_example(): there is no ${file} in ${CMAKE_CURRENT_SOURCE_DIR}")
+    endif()
+  endforeach()
+  add_test(NAME example.${name} COMMAND ${ARGN} WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
+  set_tests_properties(example.${name} PROPERTIES LABELS sim TIMEOUT ${REHEARSE_TEST_TIMEOUT})
 endfunction()
 
 # rehearse_add_bench(<name> SOURCES <file>... LIBS <target>... [TORCH] [OWN_MAIN])
