@@ -71,8 +71,9 @@ bool look_alike(const InputFact& a, const InputFact& b) {
 // "y is 4, guard y == 3 of entry 0".
 std::string reason(const std::vector<GuardFailure>& failures, std::size_t entries) {
   if (entries == 0) return "";
-  if (failures.empty()) return "its own guards hold, another rank's do not";
+  if (failures.size() < entries) return "its own guards hold, another rank's do not";
   const GuardFailure& last = failures.front();
+  if (last.source == kFunctionItself) return fmt::format("it gives another graph than entry {} now", entries - 1);
   return fmt::format("{} is {}, guard {} == {} of entry {}", last.source, last.found, last.source, last.expected,
                      entries - 1);
 }
@@ -108,13 +109,19 @@ MeetingLabel Agreement::label() const {
 }
 
 bool Agreement::is_served(bool hit) {
-  record_->called();
   if (!guard_collectives_) return hit;
   record_->agrees();
   return meeting_->all_hit(hit, {record_->name(), {}});
 }
 
+bool Agreement::all_compile_next(bool has_next) {
+  if (!guard_collectives_) return false;
+  record_->agrees();
+  return !meeting_->all_hit(has_next, {record_->name(), {}});
+}
+
 void Agreement::begin_compile(const std::vector<GuardFailure>& failures, std::size_t entries) {
+  is_open_ = true;
   record_->compiles(reason(failures, entries), exec::CallSite::capture());
 }
 
@@ -127,7 +134,20 @@ void Agreement::absorb(const LeafList& leaves, const std::vector<std::string>& s
   }
 }
 
+void Agreement::begin_segment(const std::string& why, exec::CallSite where) {
+  is_open_ = true;
+  record_->compiles(why, std::move(where));
+  // What the segment starts from is known by its branch, in each rank its own: nothing of the others is taken.
+  if (compiler_collectives_)
+    meeting_->exchange({{.source = "segment", .kind = InputFact::Kind::Other, .text = why}}, label());
+}
+
+void Agreement::fail(const std::string& error) {
+  if (is_open_) commit(ErrorText{error});
+}
+
 bool Agreement::commit(const CompileOutcome& outcome) {
+  is_open_ = false;
   bool any = std::holds_alternative<GraphHash>(outcome);
   try {
     if (meeting_) any = !meeting_->commit(outcome, label()).empty();

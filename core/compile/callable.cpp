@@ -15,7 +15,6 @@
 #include "compile/callable_impl.h"
 #include "compile/compile_parts.h"
 #include "compile/marks.h"
-#include "compile/meeting/compile_time.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -46,13 +45,15 @@ const Entry* Callable::Impl::prepare(const LeafList& leaves, UserCode& code) {
   ++cache.stats.calls;
   cache.stats.compiles_in_last_call = 0;
   Call call{leaves, code, cache, GlobalState::current()};
-  Entry* const hit = cache.find(leaves, call.state);
+  cache.agreement.begin_call();
+  Entry* hit = cache.find(leaves, call.state);
+  if (hit && !hit->segments && options_.verify == Verify::Always) hit = look_again(call);
   return cache.agreement.is_served(hit != nullptr) ? serve(call, *hit) : miss(call, hit != nullptr);
 }
 
 const Entry* Callable::Impl::serve(Call& call, Entry& hit) {
   if (hit.segments) return serve_in_segments(call, hit);
-  if (is_to_be_verified(hit)) return verify(call, hit);
+  if (!call.now && is_to_be_verified(hit)) return verify_first(call, hit);
   ++call.cache.stats.hits;
   call.cache.agreement.note_hit(hit.number);
   return &hit;
@@ -65,13 +66,16 @@ CallView Callable::Impl::view_of(Call& call) {
   return {call.leaves, call.sources, module_, ddp ? ddp->ignored : none};
 }
 
-void Callable::Impl::note_failures(Call& call) {
+void Callable::Impl::note_failures(Call& call, bool for_others) {
   if (call.cache.entries.empty() || call.cache.warned_of_limit) return;
   Recompile& recompile = call.cache.recompiles.emplace_back();
   recompile.call = call.cache.stats.calls;
   for (auto entry = call.cache.entries.rbegin(); entry != call.cache.entries.rend(); ++entry) {
     GuardFailure failure;
-    if (!entry->holds(call.leaves, call.state, &failure)) recompile.failures.push_back(failure);
+    const bool holds = entry->holds(call.leaves, call.state, &failure);
+    if (holds && for_others) continue;
+    if (holds) failure = {kFunctionItself, "the graph that was compiled", "another one", ""};
+    recompile.failures.push_back(failure);
   }
 }
 
@@ -106,14 +110,15 @@ void Callable::Impl::absorb_marks(const Call& call) {
 const Entry* Callable::Impl::miss(Call& call, bool for_others) {
   std::optional<RankCache::Lock> lock(call.cache);
   // Another fiber may have compiled it meanwhile.
-  if (Entry* const made = for_others ? nullptr : call.cache.find(call.leaves, call.state)) {
+  const auto find = [&] { return call.now ? find_as_now(call) : call.cache.find(call.leaves, call.state); };
+  if (Entry* const made = for_others ? nullptr : find()) {
     lock.reset();
     if (made->segments) return serve_in_segments(call, *made);
     ++call.cache.stats.hits;
     call.cache.agreement.note_hit(made->number);
     return made;
   }
-  note_failures(call);
+  note_failures(call, for_others);
   const Entry* const made = may_compile(call) ? compile(call) : nullptr;
   if (made == nullptr) ++call.cache.stats.eager_calls;
   return made;
@@ -134,14 +139,14 @@ const Entry* Callable::Impl::compile(Call& call) {
   } catch (const RankAborted&) {
     throw;
   } catch (const std::exception& error) {
-    agreement.commit(ErrorText{error.what()});
+    agreement.fail(error.what());
     throw;
   }
-  if (made == nullptr) {
-    agreement.commit(ErrorText{call.cache.refusal});
-    return nullptr;
+  if (made == nullptr) return nullptr;
+  // Segments have told of themselves.
+  if (agreement.is_open()) {
+    agreement.commit(GraphHash{static_cast<std::uint64_t>(graph::structural_hash(*made->capture.module))});
   }
-  agreement.commit(GraphHash{static_cast<std::uint64_t>(graph::structural_hash(*made->capture.module))});
   return add_entry(call, std::move(*made));
 }
 
@@ -173,12 +178,6 @@ Entry Callable::Impl::make_entry(Call& call, Capture captured) {
 
 const parallel::DdpBuckets* Callable::Impl::buckets() const {
   return options_.optimize_ddp ? parallel::ActiveDdp::current() : nullptr;
-}
-
-void Callable::Impl::pass_compile_time_of(const std::vector<GraphExplanation>& graphs) {
-  std::size_t nodes = 0;
-  for (const GraphExplanation& graph : graphs) nodes += graph.nodes;
-  pass_compile_time(nodes);
 }
 
 void Callable::Impl::count_compile(CompileStats& stats, std::size_t graphs) {

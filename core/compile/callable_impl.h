@@ -37,21 +37,23 @@ class Callable::Impl {
     UserCode& code;
     RankCache& cache;
     GlobalState state;
-    std::vector<std::string> sources = {};  // when they are wanted
+    std::vector<std::string> sources = {};   // when they are wanted
+    std::unique_ptr<Capture> now = nullptr;  // what the code gives, where it has run in this call (Verify::Always)
   };
 
   RankCache& cache_of_this_rank();
   const RankCache* find_cache() const;
 
   bool is_to_be_verified(const Entry& entry) const;
-  const Entry* verify(Call& call, Entry& hit);
-  const Entry* verify_always(Call& call);
+  const Entry* verify_first(Call& call, Entry& hit);
+  Entry* look_again(Call& call);
+  Entry* find_as_now(Call& call);
 
   const Entry* serve(Call& call, Entry& hit);
   // `for_others`: another rank has to compile, and so all do.
   const Entry* miss(Call& call, bool for_others);
   const Entry* compile(Call& call);
-  void note_failures(Call& call);
+  void note_failures(Call& call, bool for_others);
   bool may_compile(Call& call);
   void absorb_marks(const Call& call);
   // `segments`: null where a read of data is an error.
@@ -62,7 +64,6 @@ class Callable::Impl {
   CallView view_of(Call& call);
   // By which graphs are split now; null: not at all.
   const parallel::DdpBuckets* buckets() const;
-  static void pass_compile_time_of(const std::vector<GraphExplanation>& graphs);
   static void count_compile(CompileStats& stats, std::size_t graphs);
 
   // segments/segmented_call.cpp. Where code reads data the call is served as well (code.served).

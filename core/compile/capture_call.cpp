@@ -270,6 +270,14 @@ std::vector<LeafShape> shape_of(const CallView& call, const Dynamism& dynamism) 
   return shape;
 }
 
+std::vector<LeafShape> with_sizes_of(std::vector<LeafShape> shape, const LeafList& leaves) {
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (leaves[i].kind == LeafKind::Tensor) shape[i].sizes = leaves[i].tensor->sizes().vec();
+    if (shape[i].symbolic_int) shape[i].symbolic_int = leaves[i].sym_int->as_int_unchecked();
+  }
+  return shape;
+}
+
 Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code, SegmentedCapture* segments) {
   return CallCapture(call, std::move(shape), segments).run(code);
 }

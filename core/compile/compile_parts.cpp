@@ -11,6 +11,7 @@
 #include <rehearse/parallel/bucket_splitter.h>
 
 #include "compile/example_inputs.h"
+#include "compile/meeting/compile_time.h"
 #include "compile/partitioned_graph.h"
 
 namespace rehearse::compiler {
@@ -79,6 +80,12 @@ CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
   const auto glue = std::make_shared<const PartitionedGraph>(*split.module, std::move(compiled));
   parts.run = [glue](std::vector<c10::IValue> inputs) { return glue->run(std::move(inputs)); };
   return parts;
+}
+
+void pass_compile_time_of(const std::vector<GraphExplanation>& graphs) {
+  std::size_t nodes = 0;
+  for (const GraphExplanation& graph : graphs) nodes += graph.nodes;
+  pass_compile_time(nodes);
 }
 
 }  // namespace rehearse::compiler

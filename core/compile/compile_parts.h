@@ -25,4 +25,7 @@ CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
                             const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
                             const parallel::DdpBuckets* buckets);
 
+// Lets the virtual time pass that it takes to compile them.
+void pass_compile_time_of(const std::vector<GraphExplanation>& graphs);
+
 }  // namespace rehearse::compiler

@@ -52,8 +52,7 @@ bool Callable::Impl::is_to_be_verified(const Entry& entry) const {
   return options_.verify == Verify::Always || (options_.verify == Verify::FirstHit && !entry.verified);
 }
 
-const Entry* Callable::Impl::verify(Call& call, Entry& hit) {
-  if (options_.verify == Verify::Always) return verify_always(call);
+const Entry* Callable::Impl::verify_first(Call& call, Entry& hit) {
   ++call.cache.stats.verifications;
   hit.verified = true;
   const Capture now = capture(call, hit.capture.shape);
@@ -70,25 +69,23 @@ const Entry* Callable::Impl::verify(Call& call, Entry& hit) {
   return &hit;
 }
 
-// The entry that stands for what the code does now; of several shapes each is tried.
-const Entry* Callable::Impl::verify_always(Call& call) {
+// With Verify::Always, before ranks compare what they have: null where no entry is what the code gives now.
+Entry* Callable::Impl::look_again(Call& call) {
   const RankCache::Lock lock(call.cache);
   ++call.cache.stats.verifications;
-  std::unique_ptr<Capture> now;
+  return find_as_now(call);
+}
+
+// The entry that stands for what the code does now; of several shapes each is tried.
+Entry* Callable::Impl::find_as_now(Call& call) {
   for (Entry* entry : call.cache.by_use) {
-    if (!entry->capture.guards.holds(call.leaves, call.state)) continue;
-    if (!now || !(now->shape == entry->capture.shape)) {
-      now = std::make_unique<Capture>(capture(call, entry->capture.shape));
+    if (entry->segments || !entry->capture.guards.holds(call.leaves, call.state)) continue;
+    auto shape = with_sizes_of(entry->capture.shape, call.leaves);
+    if (!call.now || !(call.now->shape == shape)) {
+      call.now = std::make_unique<Capture>(capture(call, std::move(shape)));
     }
-    if (!same_function(entry->capture, *now)) continue;
-    ++call.cache.stats.hits;
-    call.cache.agreement.note_hit(entry->number);
-    return entry;
+    if (same_function(entry->capture, *call.now)) return entry;
   }
-  call.cache.recompiles.push_back(
-      {call.cache.stats.calls, {{"the function", "the graph that was compiled", "another one", ""}}});
-  if (may_compile(call)) return add_entry(call, make_entry(call, std::move(*now)));
-  ++call.cache.stats.eager_calls;
   return nullptr;
 }
 

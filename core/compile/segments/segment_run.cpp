@@ -37,6 +37,13 @@ bool share_memory(const std::vector<at::Tensor>& arguments, const std::vector<at
 
 }  // namespace
 
+Step* find_step(const std::vector<Branch>& branches, const std::string& key) {
+  for (const Branch& branch : branches) {
+    if (branch.key == key && branch.next->segment.run) return branch.next.get();
+  }
+  return nullptr;
+}
+
 c10::IValue SegmentRun::value(const SegmentInput& input) const {
   switch (input.kind) {
     case SegmentInput::Kind::Tensor:
@@ -81,6 +88,18 @@ void SegmentRun::run_end(Step& step) {
   std::vector<c10::IValue> read = run(*step.read);
   std::string key = key_of(read.front());
   passed_.push_back({&step, std::move(read), nullptr, std::move(key)});
+}
+
+void SegmentRun::compare_next(Agreement& agreement) {
+  if (entangled_) return;
+  PassedStep& last = passed_.back();
+  last.all_compile = agreement.all_compile_next(find_step(last.step->branches, last.key) != nullptr);
+}
+
+Step* SegmentRun::next(const SegmentTree& tree) const {
+  if (passed_.empty()) return find_step(tree.roots, "");
+  const PassedStep& last = passed_.back();
+  return last.all_compile ? nullptr : find_step(last.step->branches, last.key);
 }
 
 void SegmentRun::run_region(Step& step) {

@@ -10,6 +10,7 @@
 
 #include <rehearse/compile/leaf.h>
 
+#include "compile/agreement.h"
 #include "compile/segments/segment_tree.h"
 
 namespace rehearse::compiler {
@@ -19,7 +20,8 @@ struct PassedStep {
   Step* step;
   std::vector<c10::IValue> values;  // what was read, or the region's tensors
   std::shared_ptr<capture::RegionResult> result;
-  std::string key;  // of the branch that follows
+  std::string key;           // of the branch that follows
+  bool all_compile = false;  // what follows, since another rank lacks it
 };
 
 // One call's way through a tree of segments, and the values that it has on the way.
@@ -31,6 +33,10 @@ class SegmentRun {
   void run_segment(const Step& step);
   // Runs what the segment ends with. The step is passed then.
   void run_end(Step& step);
+  // Behind run_end(): ranks compare whether what follows is compiled, where they do so. Blocks then.
+  void compare_next(Agreement& agreement);
+  // The compiled step behind what is passed; null: it is to be compiled.
+  Step* next(const SegmentTree& tree) const;
   // The results of a segment that ends the function.
   std::vector<c10::IValue> run_last(const Step& step) { return run(step.segment); }
 

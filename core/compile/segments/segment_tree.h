@@ -66,6 +66,9 @@ struct Branch {
   std::unique_ptr<Step> next;
 };
 
+// The compiled step of that key; null: there is none.
+Step* find_step(const std::vector<Branch>& branches, const std::string& key);
+
 // What one entry of the cache has for a function that reads data: a tree of segments. Several branches of one key
 // differ in their graphs (only with Verify::Always).
 struct SegmentTree {

@@ -5,6 +5,7 @@
 
 #include <rehearse/capture/fake_errors.h>
 #include <rehearse/compile/errors.h>
+#include <rehearse/exec/failure.h>
 #include <rehearse/shapes/errors.h>
 
 #include "compile/callable_impl.h"
@@ -28,30 +29,12 @@ bool Entry::holds(const LeafList& leaves, const GlobalState& state, GuardFailure
 
 std::size_t Entry::paths() const { return 1 + (segments ? segments->guards.size() : 0); }
 
-namespace {
-
-Step* find_step(std::vector<Branch>& branches, const std::string& key) {
-  for (const Branch& branch : branches) {
-    if (branch.key == key && branch.next->segment.run) return branch.next.get();
-  }
-  return nullptr;
-}
-
-// The shape of the entry with the sizes of this call.
-std::vector<LeafShape> with_sizes_of(std::vector<LeafShape> shape, const LeafList& leaves) {
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (leaves[i].kind == LeafKind::Tensor) shape[i].sizes = leaves[i].tensor->sizes().vec();
-    if (shape[i].symbolic_int) shape[i].symbolic_int = leaves[i].sym_int->as_int_unchecked();
-  }
-  return shape;
-}
-
-}  // namespace
-
 // None: the code has run eagerly from where the capture failed, or nothing of it has run.
 std::optional<Capture> Callable::Impl::try_segments(Call& call, const std::vector<LeafShape>& shape,
                                                     Segmented& segmented) {
+  Agreement& agreement = call.cache.agreement;
   const auto give_up = [&](const std::exception& error) {
+    agreement.fail(error.what());  // before the rest runs, in which ranks may meet
     if (options_.fullgraph || segmented.capture.is_broken()) throw;
     refuse(call, error.what());
   };
@@ -61,6 +44,11 @@ std::optional<Capture> Callable::Impl::try_segments(Call& call, const std::vecto
     give_up(error);
   } catch (const shapes::ShapeError& error) {
     give_up(error);
+  } catch (const RankAborted&) {
+    throw;
+  } catch (const std::exception& error) {
+    agreement.fail(error.what());
+    throw;
   }
   if (!segmented.run.passed().empty()) {
     SegmentedCapture rest(segmented.tree, segmented.owner, segmented.run);
@@ -71,9 +59,16 @@ std::optional<Capture> Callable::Impl::try_segments(Call& call, const std::vecto
 }
 
 std::unique_ptr<Entry> Callable::Impl::capture_entry(Call& call) {
+  // It does not run twice in a call: what ranks have just told each other counts from the next compilation on.
+  if (call.now) return std::make_unique<Entry>(make_entry(call, std::move(*call.now)));
   const auto tree = std::make_shared<SegmentTree>();
   SegmentRun run(call.leaves);
-  Segmented segmented{*tree, run, {.function = options_.name, .backend = *call.cache.backend, .buckets = buckets()}};
+  Segmented segmented{*tree,
+                      run,
+                      {.function = options_.name,
+                       .backend = *call.cache.backend,
+                       .agreement = call.cache.agreement,
+                       .buckets = buckets()}};
   auto captured = try_segments(call, shape_of(view_of(call), call.cache.dynamism), segmented);
   if (!captured) return nullptr;
   if (!segmented.capture.was_cut()) return std::make_unique<Entry>(make_entry(call, std::move(*captured)));
@@ -91,17 +86,12 @@ std::unique_ptr<Entry> Callable::Impl::capture_entry(Call& call) {
   entry->number = call.cache.entries.size();
   entry->explanation.kept_by_reference = entry->capture.kept_by_reference;
   entry->explanation.graphs = segmented.capture.take_made();
-  pass_compile_time_of(entry->explanation.graphs);
   return entry;
 }
 
 // Follows the branches that are there. False: it has come to a value that has none.
 bool Callable::Impl::run_compiled(Call& call, Entry& hit, SegmentRun& run) {
-  const auto next = [&] {
-    if (run.passed().empty()) return find_step(hit.segments->roots, "");
-    return find_step(run.passed().back().step->branches, run.passed().back().key);
-  };
-  for (Step* step = next(); step && !run.is_entangled(); step = next()) {
+  for (Step* step = run.next(*hit.segments); step && !run.is_entangled(); step = run.next(*hit.segments)) {
     if (!step->read && !step->region) {
       call.code.served = CallResult{step->frame, run.run_last(*step)};
       ++call.cache.stats.hits;
@@ -110,6 +100,7 @@ bool Callable::Impl::run_compiled(Call& call, Entry& hit, SegmentRun& run) {
     }
     run.run_segment(*step);
     run.run_end(*step);
+    run.compare_next(call.cache.agreement);
   }
   return false;
 }
@@ -125,6 +116,7 @@ const Entry* Callable::Impl::serve_in_segments(Call& call, Entry& hit) {
                       run,
                       {.function = options_.name,
                        .backend = *call.cache.backend,
+                       .agreement = call.cache.agreement,
                        .buckets = buckets(),
                        .may_branch = [&] { return may_compile(call); },
                        .refuse_change = is_verification && options_.verify == Verify::FirstHit}};
@@ -151,8 +143,7 @@ const Entry* Callable::Impl::run_live(Call& call, Entry& hit, Segmented& segment
     call.cache.agreement.note_hit(hit.number);
     return &hit;
   }
-  std::vector<GraphExplanation> made = capture.take_made();
-  pass_compile_time_of(made);
+  const std::vector<GraphExplanation> made = capture.take_made();
   count_compile(stats, made.size());
   hit.segments->guards.push_back(std::move(captured->guards));
   hit.explanation.graphs.insert(hit.explanation.graphs.end(), made.begin(), made.end());

@@ -123,13 +123,25 @@ Step& SegmentedCapture::enter(Step step) {
   return *branches.back().next;
 }
 
+// Nobody runs it before all ranks have it.
 void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
-  if (step.segment.run) return;
+  Agreement& agreement = owner_.agreement;
+  if (step.segment.run && !agreement.is_open()) return;
+  if (!agreement.is_open()) agreement.begin_segment("its code gives another graph", step.where);
   EagerBackend by_operators;
   Backend& backend = segment.writes_to_alias ? by_operators : owner_.backend;
   CompiledParts parts = compile_parts(segment.module, shapes_, backend, owner_.buckets);
+  pass_compile_time_of(parts.graphs);
+  agreement.commit(GraphHash{step.segment.hash});
   step.segment.run = std::move(parts.run);
   for (GraphExplanation& graph : parts.graphs) made_.push_back(std::move(graph));
+}
+
+// Before the code behind the step runs.
+void SegmentedCapture::begin_next(const PassedStep& passed) {
+  const std::string gave = passed.key.empty() ? "" : " that gave " + passed.key;
+  owner_.agreement.begin_segment((passed.step->read ? "behind a read" : "behind an eager region") + gave,
+                                 passed.step->where);
 }
 
 capture::SegmentAnswer SegmentedCapture::answer(Step found, const capture::SegmentEnd& end) {
@@ -141,14 +153,17 @@ capture::SegmentAnswer SegmentedCapture::answer(Step found, const capture::Segme
     run_.run_segment(step);
     run_.run_end(step);
     broken_ = false;
+    run_.compare_next(owner_.agreement);
   }
   const PassedStep& passed = run_.passed()[answered_++];
   last_ = &step;
   capture::SegmentAnswer answer{.values = passed.values, .result = passed.result};
-  const bool is_last = answered_ == run_.passed().size();
-  if (is_last && (stop_ || run_.is_entangled() || !may_go_on(passed.key))) {
+  if (answered_ < run_.passed().size()) return answer;
+  if (stop_ || run_.is_entangled() || !may_go_on(passed.key)) {
     ended_ = true;
     answer.value_of = [this](const capture::Segment::Source& source) { return run_.value(input_of(source)); };
+  } else if (!run_.next(tree_)) {
+    begin_next(passed);
   }
   return answer;
 }

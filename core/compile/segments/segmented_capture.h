@@ -22,6 +22,7 @@ namespace rehearse::compiler {
 struct SegmentOwner {
   std::string function;
   Backend& backend;
+  Agreement& agreement;                           // each segment is a compilation that ranks may meet for
   const parallel::DdpBuckets* buckets = nullptr;  // null: graphs are not split
   // May one more path be compiled? Otherwise the rest of the call runs eagerly.
   std::function<bool()> may_branch = [] { return true; };
@@ -67,6 +68,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   void compile(Step& step, const capture::Segment& segment);
   capture::SegmentAnswer answer(Step found, const capture::SegmentEnd& end);
   bool may_go_on(const std::string& key) const;
+  void begin_next(const PassedStep& passed);
   [[noreturn]] void throw_not_repeatable(const std::string& told) const;
   [[noreturn]] void throw_stale(const std::string& told) const;
   BoundGraph bound(const capture::Segment& segment) const;

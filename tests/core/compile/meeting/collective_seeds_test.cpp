@@ -2,6 +2,7 @@
 // Tests of PyTorch's test_dynamo_distributed.py, of the same names: what ranks agree on when they compile. Set-up and
 // numbers are those that docs/SEEDS.md lists; counts are compilations of each call.
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -11,6 +12,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
+#include <rehearse/compile/eager_region.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
 #include "core/compile/meeting/seed_fixture.h"
@@ -74,6 +76,33 @@ TEST(TestMultiProc, test_compiler_collectives_automatic_dynamic_speculation_dive
       calls.emplace_back(lengths_of(n), lengths_of(n));
     }
     EXPECT_EQ(call_each(f, compiled, calls), (Counts{1, 0}));
+    expect_same_number(ctx, compiled);
+  });
+}
+
+// What prints before any operator makes an empty graph, for which ranks meet as for others.
+TEST(TestMultiProc, test_compiler_collectives_graph_break_empty_graph_still_collective) {
+  on_ranks([](RankContext& ctx) {
+    static std::map<int, int> printed;  // by rank
+    printed[ctx.rank()] = 0;
+    const auto f = [](int rank, const at::Tensor& x, const at::Tensor& y) {
+      eager_region([](int of_rank) { ++printed[of_rank]; }, rank);
+      return x.sum() + y.sum();
+    };
+    auto options = together(ctx);
+    options.fullgraph = false;
+    auto compiled = compile(f, options);
+    Counts compiles, graphs;
+    for (const int n : ctx.rank() == 0 ? std::vector{5, 5, 6} : std::vector{3, 4, 5}) {
+      const auto before = compiled.stats().graphs;
+      EXPECT_TRUE(compiled(ctx.rank(), lengths_of(n), lengths_of(n)).equal(lengths_of(n).sum() * 2));
+      compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
+      graphs.push_back(static_cast<int>(compiled.stats().graphs - before));
+    }
+    EXPECT_EQ(compiles, (Counts{1, 0, 0}));
+    EXPECT_EQ(graphs, (Counts{2, 0, 0}));
+    EXPECT_EQ(printed[ctx.rank()], 3);
+    EXPECT_EQ(compiled.explain().entries.at(0).graphs.at(0).nodes, 0U);
     expect_same_number(ctx, compiled);
   });
 }
