@@ -27,7 +27,7 @@ Outputs equal(const Call& call) {
 // A number that only the running program will know.
 c10::SymInt unbacked(const Call& call) {
   if (!call.mode.shapes()) throw DataDependentRead(call.facts.name, exec::CallSite::capture());
-  return call.mode.shapes()->add_unbacked();
+  return call.mode.add_unbacked();
 }
 
 Outputs local_scalar_dense(const Call& call) {

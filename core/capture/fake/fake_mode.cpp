@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/capture/fake_mode.h>
 
+#include <iterator>
 #include <utility>
 
 #include <c10/core/DispatchKeySet.h>
 
 #include <rehearse/exec/fiber_local.h>
+#include <rehearse/shapes/shape_env.h>
+
 #include "capture/fake/fallback.h"
 
 namespace rehearse::capture {
@@ -39,6 +42,17 @@ FakeMode::Off::~Off() { innermost->mode = mode_; }
 FakeMode::Pause::Pause()
     : exclude_(c10::DispatchKeySet(
           {c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit, c10::DispatchKey::Functionalize})) {}
+
+c10::SymInt FakeMode::add_unbacked() {
+  if (unbacked_.empty()) return shapes_->add_unbacked();
+  c10::SymInt symbol = std::move(unbacked_.back());
+  unbacked_.pop_back();
+  return symbol;
+}
+
+void FakeMode::set_unbacked(std::vector<c10::SymInt> symbols) {
+  unbacked_.assign(std::make_move_iterator(symbols.rbegin()), std::make_move_iterator(symbols.rend()));
+}
 
 at::Tensor FakeMode::fake_of(const at::Tensor& real) {
   if (!real.defined() || is_fake(real)) return real;

@@ -50,7 +50,7 @@ Indexed indices_of(const Call& call) {
       indexed.indices.emplace_back();
     } else if (index->scalar_type() == c10::kBool || index->scalar_type() == c10::kByte) {
       if (!call.mode.shapes()) throw DataDependentRead(call.facts.name, exec::CallSite::capture());
-      const at::Tensor places = make_fake(result(call, SymInts{call.mode.shapes()->add_unbacked()}, c10::kLong));
+      const at::Tensor places = make_fake(result(call, SymInts{call.mode.add_unbacked()}, c10::kLong));
       for (std::int64_t d = 0; d < index->dim(); ++d) add(places);
     } else {
       add(*index);

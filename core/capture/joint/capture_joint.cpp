@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/capture/joint_graph.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -9,15 +10,23 @@
 #include <rehearse/capture/fake_mode.h>
 #include <rehearse/graph/errors.h>
 #include <rehearse/graph/interpreter.h>
+#include <rehearse/shapes/shape_env.h>
+#include <rehearse/shapes/sym_node.h>
 
 #include "capture/joint/joint_inputs.h"
 #include "capture/joint/joint_matmul.h"
 #include "capture/joint/joint_outputs.h"
 #include "capture/joint/joint_recorder.h"
+#include "capture/joint/stated_facts.h"
 #include "capture/joint/tangent_layout.h"
 
 namespace rehearse::capture {
 namespace {
+
+bool is_unbacked(const shapes::ShapeEnv& shapes, const std::string& name) {
+  const auto& symbols = shapes.unbacked();
+  return std::any_of(symbols.begin(), symbols.end(), [&](const auto& symbol) { return symbol.name == name; });
+}
 
 // The run of a part on fakes, from its inputs to the gradients.
 class Capture {
@@ -28,6 +37,7 @@ class Capture {
         shapes_(shapes),
         wanted_(tangents),
         recorder_(*part, *joint_.module),
+        facts_(shapes),
         mode_(shapes, &recorder_),
         inputs_(*part, example_inputs, recorder_) {}
 
@@ -49,9 +59,24 @@ class Capture {
   std::vector<c10::IValue> run_forward() {
     const SymbolicMatmul symbolic_matmul;
     graph::Interpreter interpreter(part_);
-    interpreter.set_observer(
-        [this](const graph::Node& node, const c10::IValue&) { recorder_.end_of_node(node.meta().origin); });
+    interpreter.set_observer([this](const graph::Node& node, const c10::IValue& value) {
+      facts_.add_checks(recorder_.expressions(), joint_.module->graph());
+      recorder_.end_of_node(node, value);
+      begin_node(node.next());
+    });
+    begin_node(part_->graph().first());
     return interpreter.run(inputs_.values());
+  }
+
+  void begin_node(const graph::Node* node) {
+    std::vector<c10::SymInt> symbols;
+    if (node != nullptr && shapes_ != nullptr) {
+      for (const std::string& name : node->meta().unbacked_bindings) {
+        if (is_unbacked(*shapes_, name)) symbols.push_back(to_sym_int(shapes_, shapes::Expr::symbol(name)));
+      }
+    }
+    mode_.set_unbacked(std::move(symbols));
+    if (node != nullptr) recorder_.begin_of_node(*node);
   }
 
   // `values`: the forward's, undefined where they are no tensors. One gradient for each input, or nothing at all.
@@ -87,6 +112,7 @@ class Capture {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     const auto gradients = torch::autograd::grad(roots, inputs_.differentiable(), tangents, /*retain_graph=*/false,
                                                  /*create_graph=*/false, /*allow_unused=*/true);
+    facts_.add_checks(recorder_.expressions(), joint_.module->graph());
     graph::List result(joint_.inputs);
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       if (!gradients[i].defined()) continue;
@@ -102,6 +128,7 @@ class Capture {
   const std::shared_ptr<shapes::ShapeEnv>& shapes_;
   const std::vector<Tangent>* const wanted_;
   JointRecorder recorder_;
+  StatedFacts facts_;
   FakeMode mode_;
   JointInputs inputs_;
 };

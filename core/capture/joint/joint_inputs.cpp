@@ -41,10 +41,7 @@ JointInputs::JointInputs(const graph::GraphModule& part, const std::vector<c10::
       value = add_tensor(example, sharing);
       if (!sharing.defined()) sharing = value.toTensor();
     }
-    graph::Node& node = recorder.add_placeholder(placeholders[i]->name(), value);
-    node.meta().origin = placeholders[i]->meta().origin;
-    node.meta().ddp_ignored = placeholders[i]->meta().ddp_ignored;
-    nodes_.push_back(&node);
+    nodes_.push_back(&recorder.add_input(*placeholders[i], value));
     values_.push_back(std::move(value));
   }
 }

@@ -71,7 +71,7 @@ bool JointOutputs::is_view_of_visible(const at::Tensor& tensor) const {
 void JointOutputs::add_result(std::size_t output, const c10::IValue& result) {
   using Kind = PartOutput::Kind;
   if (!is_tensor(result)) {
-    outputs_[output] = {Kind::Value, constant_of(result)};
+    outputs_[output] = {Kind::Value, constant_of(output, result)};
     return;
   }
   const at::Tensor& tensor = result.toTensor();
@@ -123,12 +123,13 @@ std::size_t JointOutputs::value_of(const at::Tensor& tensor) {
   return values_.size() - 1;
 }
 
-std::size_t JointOutputs::constant_of(const c10::IValue& value) {
+std::size_t JointOutputs::constant_of(std::size_t output, const c10::IValue& value) {
   graph::Argument constant;
   if (value.isSymInt()) {
     constant = recorder_.expressions().of(value.toSymInt());
   } else if (value.isInt()) {
-    constant = value.toInt();
+    constant = recorder_.unbacked_result(output);
+    if (constant.is_none()) constant = value.toInt();
   } else if (value.isDouble()) {
     constant = value.toDouble();
   } else if (value.isBool()) {

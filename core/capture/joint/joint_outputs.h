@@ -41,7 +41,7 @@ class JointOutputs {
   void add_result(std::size_t output, const c10::IValue& result);
   void add_views(const std::vector<c10::IValue>& results);
   std::size_t value_of(const at::Tensor& tensor);
-  std::size_t constant_of(const c10::IValue& value);
+  std::size_t constant_of(std::size_t output, const c10::IValue& value);
 
   JointRecorder& recorder_;
   const JointInputs& inputs_;

@@ -17,6 +17,8 @@
 namespace rehearse::capture {
 namespace {
 
+constexpr std::string_view kAssertScalar = "torch.ops.aten._assert_scalar.default";
+
 // Tensors that share memory have one; they need not have data.
 const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
@@ -40,7 +42,16 @@ JointRecorder::JointRecorder(const graph::GraphModule& part, graph::GraphModule&
       joint_(joint),
       expressions_([this](const std::string& target, graph::List arguments) -> graph::Node& {
         return joint_.graph().call_function(target, std::move(arguments));
-      }) {}
+      }),
+      numbers_of_part_(joint) {}
+
+graph::Node& JointRecorder::add_input(const graph::Node& placeholder, const c10::IValue& value) {
+  graph::Node& node = add_placeholder(placeholder.name(), value);
+  node.meta().origin = placeholder.meta().origin;
+  node.meta().ddp_ignored = placeholder.meta().ddp_ignored;
+  numbers_of_part_.bind(placeholder, node);
+  return node;
+}
 
 graph::Node& JointRecorder::add_placeholder(const std::string& name, const c10::IValue& value) {
   graph::Graph& graph = joint_.graph();
@@ -131,14 +142,26 @@ void JointRecorder::note_writes(const c10::OperatorHandle& op, c10::ArrayRef<c10
 
 void JointRecorder::on_operator(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
                                 c10::ArrayRef<c10::IValue> results) {
-  const exec::CallSite no_site;  // nodes are of the graph that is interpreted
-  CallArguments call = to_arguments(
-      op.schema(), arguments, {[this](const at::Tensor& fake) { return argument_of(fake); }, expressions_, no_site});
-  graph::Node& node = joint_.graph().call_function(graph::target_of(op), std::move(call.args), std::move(call.kwargs));
-  node.meta().origin = origin_of_backward();
+  graph::Node& node = add_call(op, arguments);
+  last_call_ = &node;
   note_writes(op, arguments);
   if (results.size() == 1) bind_result(node, results[0]);
   if (results.size() > 1) bind_items(node, results.vec());
+}
+
+graph::Node& JointRecorder::add_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  const std::string target = graph::target_of(op);
+  CallArguments call;
+  if (part_node_ != nullptr && part_node_->target() == target && target == kAssertScalar) {
+    for (const graph::Argument& argument : part_node_->args()) call.args.push_back(numbers_of_part_.of(argument));
+  } else {
+    const exec::CallSite no_site;  // nodes are of the graph that is interpreted
+    call = to_arguments(op.schema(), arguments,
+                        {[this](const at::Tensor& fake) { return argument_of(fake); }, expressions_, no_site});
+  }
+  graph::Node& node = joint_.graph().call_function(target, std::move(call.args), std::move(call.kwargs));
+  node.meta().origin = origin_of_backward();
+  return node;
 }
 
 void JointRecorder::bind_result(graph::Node& node, const c10::IValue& result) {
@@ -193,13 +216,34 @@ void JointRecorder::bind_items(graph::Node& node, const std::vector<c10::IValue>
   }
 }
 
-void JointRecorder::end_of_node(const std::shared_ptr<const graph::Origin>& origin) {
+void JointRecorder::begin_of_node(const graph::Node& node) {
+  part_node_ = &node;
+  last_call_ = nullptr;
+}
+
+void JointRecorder::end_of_node(const graph::Node& node, const c10::IValue& value) {
+  graph::Node* const bound = is_tensor(value) && is_fake(value.toTensor()) ? node_of(value.toTensor()) : last_call_;
+  if (bound != nullptr) numbers_of_part_.bind(node, *bound);
+  const auto& origin = node.meta().origin;
   const std::uint64_t sequence = at::sequence_number::peek();
   if (origins_.empty() || origins_.back().sequence < sequence) origins_.push_back({sequence, origin});
-  for (graph::Node* node = joint_.graph().last(); node != nullptr; node = node->prev()) {
-    if (node->meta().origin != nullptr || node->op() == graph::Op::Placeholder) break;
-    node->meta().origin = origin;
+  for (graph::Node* made = joint_.graph().last(); made != nullptr; made = made->prev()) {
+    if (made->meta().origin != nullptr || made->op() == graph::Op::Placeholder) break;
+    made->meta().origin = origin;
   }
+  part_node_ = nullptr;
+}
+
+graph::Argument JointRecorder::unbacked_result(std::size_t output) {
+  const graph::Argument& results = part_.graph().output_node()->args()[0];
+  const auto* items = results.get_if<graph::List>();
+  const graph::Argument& result = items != nullptr ? items->at(output) : results;
+  const graph::Node* node = result.node();
+  const auto* number = node != nullptr && node->meta().value != nullptr ? node->meta().value->scalar() : nullptr;
+  if (number == nullptr) return {};
+  const auto symbols = number->expression.symbols();
+  return std::any_of(symbols.begin(), symbols.end(), shapes::is_unbacked_name) ? numbers_of_part_.of(result)
+                                                                               : graph::Argument();
 }
 
 // A step of the backward comes from where the forward noted it.

@@ -12,6 +12,7 @@
 #include <rehearse/graph/graph_module.h>
 
 #include "capture/graph/expression_nodes.h"
+#include "capture/joint/numbers_of_part.h"
 
 namespace rehearse::capture {
 
@@ -24,6 +25,8 @@ class JointRecorder final : public FakeListener {
   // `part`: whose attributes may come as real tensors. `joint`: where nodes go, to its end.
   JointRecorder(const graph::GraphModule& part, graph::GraphModule& joint);
 
+  // A placeholder for one of the part, of this value.
+  graph::Node& add_input(const graph::Node& placeholder, const c10::IValue& value);
   // A placeholder before all other nodes, for a fake or a symbolic integer; anything else has no metadata.
   graph::Node& add_placeholder(const std::string& name, const c10::IValue& value);
 
@@ -31,12 +34,17 @@ class JointRecorder final : public FakeListener {
   graph::Node* node_of(const at::Tensor& fake) const;
   ExpressionNodes& expressions() noexcept { return expressions_; }
 
+  // Result `output` of the part, where that is an integer known only at run time, whatever is known of it here. Else
+  // none.
+  graph::Argument unbacked_result(std::size_t output);
+
   // Whether an operator has written to the memory that `fake` shares.
   bool was_written(const at::Tensor& fake) const;
 
-  // Nodes without an origin, and those that the backward adds for what autograd has noted since the last call, come
-  // from `origin`.
-  void end_of_node(const std::shared_ptr<const graph::Origin>& origin);
+  // Around what a node of the part does. Nodes without an origin, and those that the backward adds for what autograd
+  // has noted in between, come from where the node does.
+  void begin_of_node(const graph::Node& node);
+  void end_of_node(const graph::Node& node, const c10::IValue& value);
 
   at::Tensor fake_of(const at::Tensor& real) override;
   void on_operator(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
@@ -54,6 +62,7 @@ class JointRecorder final : public FakeListener {
 
   graph::Node* first_step() const;  // null: there are placeholders only
   graph::Argument argument_of(const at::Tensor& fake) const;
+  graph::Node& add_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
   void note_writes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
   void bind_result(graph::Node& node, const c10::IValue& result);
   void bind_tensor(graph::Node& node, const at::Tensor& fake);
@@ -69,7 +78,10 @@ class JointRecorder final : public FakeListener {
   std::unordered_map<std::uint64_t, graph::Argument> numbers_;  // by fake_id: numbers that came as tensors
   std::unordered_map<const c10::TensorImpl*, Stand> stands_;    // by real tensor
   std::unordered_set<const c10::StorageImpl*> written_;
-  std::vector<OriginUpTo> origins_;  // in order
+  std::vector<OriginUpTo> origins_;         // in order
+  const graph::Node* part_node_ = nullptr;  // whose operators come; null: none's
+  graph::Node* last_call_ = nullptr;        // among them
+  NumbersOfPart numbers_of_part_;
 };
 
 }  // namespace rehearse::capture

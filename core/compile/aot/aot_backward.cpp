@@ -48,6 +48,14 @@ std::size_t guards_of(const std::shared_ptr<shapes::ShapeEnv>& shapes) {
   return shapes != nullptr ? shapes->guards().size() + shapes->asserts().size() : 0;
 }
 
+// What the first recording stated of sizes is known in another one, which then does not check it.
+bool checks_facts_in_backward(const capture::JointGraph& joint) {
+  for (const graph::Node* node = joint.backward_begin; node != nullptr; node = node->next()) {
+    if (node->target() == "torch.ops.aten._assert_scalar.default") return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 AotBackwards::AotBackwards(const capture::JointGraph& joint, const capture::JointPartition& partition,
@@ -73,6 +81,7 @@ std::size_t AotBackwards::recorded() const noexcept {
 }
 
 std::unique_ptr<AotBackward> AotBackwards::record(const std::vector<capture::Tangent>& tangents) const {
+  if (checks_facts_in_backward(joint_)) return nullptr;
   const at::AutoGradMode with_gradients(true);
   const std::size_t guards = guards_of(part_->shapes);
   capture::JointGraph again;

@@ -2,11 +2,13 @@
 // Seeds of TestFakeDistributedSingleProc in which symbols, strides or random numbers cross a cut. Each is compared with
 // eager, bit for bit, outputs and gradients.
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <rehearse/compile/aot_eager.h>
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/mark_dynamic.h>
 #include <rehearse/fakes/fake_ddp.h>
@@ -53,7 +55,8 @@ void expect_equal(torch::nn::Module& module, const std::function<at::Tensor()>& 
 template <class Net>
 void expect_unbacked(Net net, std::int64_t pieces, const std::vector<at::Tensor>& data) {
   FakeDDP<Net> ddp(net, 1);
-  auto compiled = compile(ddp, {.backend = "aot_eager", .dynamic = true, .fullgraph = true});
+  const auto backend = std::make_shared<AotEagerBackend>();
+  auto compiled = compile(ddp, {.backend = backend, .dynamic = true, .fullgraph = true});
   std::int64_t batch = 20;
   for (const at::Tensor& y : data) {
     const at::Tensor x = at::randn({batch++, 512});
@@ -61,6 +64,7 @@ void expect_unbacked(Net net, std::int64_t pieces, const std::vector<at::Tensor>
   }
   EXPECT_EQ(compiled.stats().compiles, 1);
   EXPECT_EQ(compiled.stats().graphs, pieces);
+  for (const auto& graph : backend->graphs()) EXPECT_EQ(graph->eager_because, "") << graph->name;
 }
 
 at::Tensor numbers(std::vector<std::int64_t> values) { return at::tensor(values); }

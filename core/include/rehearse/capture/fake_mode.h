@@ -6,9 +6,11 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/SymInt.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <rehearse/capture/fake_tensor.h>
@@ -108,12 +110,18 @@ class FakeMode {
   // The calling fiber's innermost; null when none is on.
   static FakeMode* current() noexcept;
 
+  // A size or integer that only the running program knows: a symbol of shapes(), which must not be null.
+  c10::SymInt add_unbacked();
+  // A node of a graph that was captured before is run again: what it brings into being are these symbols of shapes(),
+  // in order, and new ones after them; integers of data are read as them. Takes the place of what was given before.
+  void set_unbacked(std::vector<c10::SymInt> symbols);
+
   // The fake that stands for `real`; a fake or undefined tensor itself.
   at::Tensor fake_of(const at::Tensor& real);
 
   const std::shared_ptr<shapes::ShapeEnv>& shapes() const noexcept { return shapes_; }
   FakeListener* listener() const noexcept { return listener_; }
-  bool reads_symbolically() const noexcept { return symbolic_reads_; }
+  bool reads_symbolically() const noexcept { return symbolic_reads_ || !unbacked_.empty(); }
   InferenceCounts& inference_counts() noexcept { return counts_; }
 
  private:
@@ -124,6 +132,7 @@ class FakeMode {
   std::shared_ptr<shapes::ShapeEnv> shapes_;
   FakeListener* listener_;
   bool symbolic_reads_ = false;
+  std::vector<c10::SymInt> unbacked_;  // what add_unbacked() gives; the last one first
   InferenceCounts counts_;
   std::unordered_map<const c10::TensorImpl*, Stand> stands_;
   std::unordered_map<const c10::StorageImpl*, at::Tensor> storages_;  // a fake with the storage in place of a real one
