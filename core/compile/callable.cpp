@@ -227,25 +227,7 @@ Explanation Callable::explain() const { return impl_->explain(); }
 CompileStats Callable::stats() const { return impl_->stats(); }
 
 std::vector<c10::IValue> Callable::run(const Entry& entry, const LeafList& leaves) {
-  std::vector<c10::IValue> inputs;
-  inputs.reserve(entry.capture.inputs.size());
-  for (const InputBinding& binding : entry.capture.inputs) {
-    switch (binding.kind) {
-      case InputBinding::Kind::Tensor:
-        inputs.emplace_back(*leaves[binding.index].tensor);
-        break;
-      case InputBinding::Kind::Int:
-        inputs.emplace_back(leaves[binding.index].sym_int->as_int_unchecked());
-        break;
-      case InputBinding::Kind::Size:
-        inputs.emplace_back(leaves[binding.index].tensor->size(binding.dimension));
-        break;
-      case InputBinding::Kind::Captured:
-        inputs.emplace_back(entry.capture.guards.captured()[binding.index]);
-        break;
-    }
-  }
-  return entry.run(std::move(inputs));
+  return entry.run(values_of(entry.capture.inputs, leaves));
 }
 
 const std::shared_ptr<const void>& Callable::frame(const Entry& entry) noexcept { return entry.capture.frame; }

@@ -50,7 +50,7 @@ class CallCapture {
   Capture run(UserCode& code) {
     add_inputs();
     if (segments_) {
-      segments_->bind(shapes_, leaf_of_tensor_, leaf_of_int_);
+      segments_->bind(shapes_, leaves_);
       tracer_.set_listener(*segments_);
     }
     WatchList watches;
@@ -114,7 +114,7 @@ class CallCapture {
       shape.varies[d] = sizes[d].is_symbolic();  // 0 and 1 are always themselves
       if (shape.varies[d]) places_.push_back({leaf, static_cast<std::int32_t>(d)});
     }
-    leaf_of_tensor_.push_back(leaf);
+    leaves_.tensors.push_back(leaf);
     stand_ins_.tensors[leaf] = tracer_.add_tensor(call_.sources[leaf], *call_.leaves[leaf].tensor, std::move(sizes));
   }
 
@@ -126,7 +126,7 @@ class CallCapture {
       return;
     }
     places_.push_back({leaf, -1});
-    leaf_of_int_.push_back(leaf);
+    leaves_.ints.push_back(leaf);
     stand_ins_.ints[leaf] = tracer_.add_int(name, std::move(value));
   }
 
@@ -168,15 +168,21 @@ class CallCapture {
     for (std::size_t i = 0; i < captured_.inputs.size(); ++i) {
       const capture::GraphInput& input = captured_.inputs[i];
       result_.input_names.push_back(input.name);
-      result_.inputs.push_back(binding_of(input));
+      result_.inputs.push_back(binding_of(input, leaves_));
       const InputBinding& binding = result_.inputs.back();
       if (binding.kind == InputBinding::Kind::Captured) {
+        add_captured(input);
         if (input.tensor.requires_grad() && input.tensor.is_leaf()) set_parameter(*placeholders[i]);
         continue;
       }
       used_[binding.index] = true;
       if (!origins_[binding.index]) origins_[binding.index] = origin_of_use(*placeholders[i]);
     }
+  }
+
+  void add_captured(const capture::GraphInput& input) {
+    if (input.role == capture::GraphInput::Role::Constant) result_.kept_by_reference.push_back(input.name);
+    result_.guards.add_captured(input.tensor, TensorGuard(input.tensor, input.name));
   }
 
   // A function has no module whose parameters are known; what it finds elsewhere and trains is one all the same.
@@ -186,24 +192,6 @@ class CallCapture {
     graph::TensorMeta meta = *known;
     meta.is_parameter = true;
     placeholder.meta().set_value(std::move(meta));
-  }
-
-  InputBinding binding_of(const capture::GraphInput& input) {
-    using Kind = capture::GraphInput::Kind;
-    switch (input.kind) {
-      case Kind::Tensor:
-        return {InputBinding::Kind::Tensor, leaf_of_tensor_.at(input.index), 0};
-      case Kind::Size:
-        return {InputBinding::Kind::Size, leaf_of_tensor_.at(input.index), input.dim};
-      case Kind::Int:
-        return {InputBinding::Kind::Int, leaf_of_int_.at(input.index), 0};
-      case Kind::Captured:
-        break;
-    }
-    if (input.role == capture::GraphInput::Role::Constant) result_.kept_by_reference.push_back(input.name);
-    const auto index = static_cast<std::uint32_t>(result_.guards.captured().size());
-    result_.guards.add_captured(input.tensor, TensorGuard(input.tensor, input.name));
-    return {InputBinding::Kind::Captured, index, 0};
   }
 
   // Was this leaf, or the same tensor in another place, looked into?
@@ -243,8 +231,8 @@ class CallCapture {
   std::shared_ptr<shapes::ShapeEnv> shapes_;
   capture::ForwardCapture tracer_;
   StandIns stand_ins_;
-  std::vector<std::uint32_t> leaf_of_tensor_, leaf_of_int_;  // as the tracer counts them
-  std::vector<SymbolPlace> places_;                          // of the environment's sources
+  CapturedLeaves leaves_;
+  std::vector<SymbolPlace> places_;  // of the environment's sources
   capture::CapturedGraph captured_;
   std::vector<bool> used_;
   std::vector<std::shared_ptr<const graph::Origin>> origins_;  // of the first use of each leaf

@@ -15,17 +15,9 @@
 #include <rehearse/parallel/active_ddp.h>
 
 #include "compile/guard_set.h"
+#include "compile/input_binding.h"
 
 namespace rehearse::compiler {
-
-// Where a graph's input is found in a call.
-struct InputBinding {
-  enum class Kind : std::uint8_t { Tensor, Int, Size, Captured };
-  Kind kind = Kind::Tensor;
-  std::uint32_t index = 0;  // of the leaf; of the guards' captured tensors
-  std::int64_t dimension = 0;
-  bool operator==(const InputBinding&) const = default;
-};
 
 // How the leaves of a call stand in its capture: what varies is a symbol, whose hint is given.
 struct LeafShape {

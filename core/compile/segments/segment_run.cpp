@@ -44,38 +44,15 @@ Step* find_step(const std::vector<Branch>& branches, const std::string& key) {
   return nullptr;
 }
 
-c10::IValue SegmentRun::value(const SegmentInput& input) const {
-  switch (input.kind) {
-    case SegmentInput::Kind::Tensor:
-      return *leaves_[input.index].tensor;
-    case SegmentInput::Kind::Int:
-      return leaves_[input.index].sym_int->as_int_unchecked();
-    case SegmentInput::Kind::Size:
-      return leaves_[input.index].tensor->size(input.dimension);
-    case SegmentInput::Kind::Captured:
-      return input.tensor;
-    case SegmentInput::Kind::Value:
-      break;
-  }
-  return values_.at(input.index);
-}
-
-std::vector<c10::IValue> SegmentRun::inputs_of(const BoundGraph& graph) const {
-  std::vector<c10::IValue> inputs;
-  inputs.reserve(graph.inputs.size());
-  for (const SegmentInput& input : graph.inputs) inputs.push_back(value(input));
-  return inputs;
-}
-
 void SegmentRun::run_segment(const Step& step) {
   for (c10::IValue& result : run(step.segment)) values_.push_back(std::move(result));
 }
 
 std::vector<c10::IValue> SegmentRun::run(const BoundGraph& graph) {
-  std::vector<c10::IValue> inputs = inputs_of(graph);
+  std::vector<c10::IValue> inputs = values_of(graph.inputs, leaves_, values_);
   std::vector<std::pair<at::Tensor, bool>> required;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (graph.inputs[i].kind == SegmentInput::Kind::Value || !inputs[i].isTensor()) continue;
+    if (graph.inputs[i].kind == InputBinding::Kind::Value || !inputs[i].isTensor()) continue;
     required.emplace_back(inputs[i].toTensor(), inputs[i].toTensor().requires_grad());
   }
   std::vector<c10::IValue> results = graph.run(std::move(inputs));
@@ -105,7 +82,7 @@ Step* SegmentRun::next(const SegmentTree& tree) const {
 void SegmentRun::run_region(Step& step) {
   std::vector<at::Tensor> arguments;
   std::vector<Nature> before;
-  for (const SegmentInput& input : step.region_inputs) {
+  for (const InputBinding& input : step.region_inputs) {
     arguments.push_back(value(input).toTensor());
     before.push_back(nature_of(arguments.back()));
   }

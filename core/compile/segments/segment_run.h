@@ -41,7 +41,7 @@ class SegmentRun {
   std::vector<c10::IValue> run_last(const Step& step) { return run(step.segment); }
 
   const std::vector<PassedStep>& passed() const noexcept { return passed_; }
-  c10::IValue value(const SegmentInput& input) const;
+  c10::IValue value(const InputBinding& input) const { return value_of(input, leaves_, values_); }
   // Whether a region has done to tensors what later segments cannot know: changed what they are, or given back
   // something that shares memory with others.
   bool is_entangled() const noexcept { return entangled_; }
@@ -49,7 +49,6 @@ class SegmentRun {
   bool changed_inputs() const noexcept { return changed_inputs_; }
 
  private:
-  std::vector<c10::IValue> inputs_of(const BoundGraph& graph) const;
   std::vector<c10::IValue> run(const BoundGraph& graph);
   void run_region(Step& step);
 

@@ -8,35 +8,21 @@
 #include <string>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include <rehearse/capture/segments.h>
 #include <rehearse/compile/backend.h>
 #include <rehearse/exec/call_site.h>
 
 #include "compile/entry.h"
 #include "compile/guard_set.h"
+#include "compile/input_binding.h"
 
 namespace rehearse::compiler {
-
-// Where an input of a segment is found in a call.
-struct SegmentInput {
-  enum class Kind : std::uint8_t { Tensor, Int, Size, Captured, Value };
-  Kind kind = Kind::Value;
-  std::uint32_t index = 0;  // of the leaf; of the value
-  std::int64_t dimension = 0;
-  at::Tensor tensor = {};  // of the capture itself
-
-  bool operator==(const SegmentInput& other) const {
-    return kind == other.kind && index == other.index && dimension == other.dimension && tensor.is_same(other.tensor);
-  }
-};
 
 // A compiled graph with its inputs.
 struct BoundGraph {
   std::shared_ptr<const graph::GraphModule> module;
   std::uint64_t hash = 0;
-  std::vector<SegmentInput> inputs;
+  std::vector<InputBinding> inputs;
   CompiledGraph run;
 
   bool is_same(const BoundGraph& other) const { return hash == other.hash && inputs == other.inputs; }
@@ -50,7 +36,7 @@ struct Step {
 
   std::optional<BoundGraph> read;                           // one operator
   std::shared_ptr<const capture::EagerRegion> region = {};  // runs on these inputs
-  std::vector<SegmentInput> region_inputs = {};
+  std::vector<InputBinding> region_inputs = {};
   bool region_grad_enabled = true;
   exec::CallSite where = {};  // of the read or the region
 

@@ -45,30 +45,16 @@ std::string difference_of_steps(const Step& expected, const Step& found) {
 SegmentedCapture::SegmentedCapture(SegmentTree& tree, SegmentOwner owner, SegmentRun& run)
     : tree_(tree), owner_(std::move(owner)), run_(run) {}
 
-void SegmentedCapture::bind(std::shared_ptr<shapes::ShapeEnv> shapes, const std::vector<std::uint32_t>& leaf_of_tensor,
-                            const std::vector<std::uint32_t>& leaf_of_int) {
+void SegmentedCapture::bind(std::shared_ptr<shapes::ShapeEnv> shapes, const CapturedLeaves& leaves) {
   shapes_ = std::move(shapes);
-  leaf_of_tensor_ = &leaf_of_tensor;
-  leaf_of_int_ = &leaf_of_int;
+  leaves_ = &leaves;
 }
 
-SegmentInput SegmentedCapture::input_of(const capture::Segment::Source& source) const {
+InputBinding SegmentedCapture::input_of(const capture::Segment::Source& source) const {
   if (const auto* value = std::get_if<std::size_t>(&source)) {
-    return {.kind = SegmentInput::Kind::Value, .index = static_cast<std::uint32_t>(*value)};
+    return {.kind = InputBinding::Kind::Value, .index = static_cast<std::uint32_t>(*value)};
   }
-  const auto& input = std::get<capture::GraphInput>(source);
-  using Kind = capture::GraphInput::Kind;
-  switch (input.kind) {
-    case Kind::Tensor:
-      return {.kind = SegmentInput::Kind::Tensor, .index = leaf_of_tensor_->at(input.index)};
-    case Kind::Int:
-      return {.kind = SegmentInput::Kind::Int, .index = leaf_of_int_->at(input.index)};
-    case Kind::Size:
-      return {.kind = SegmentInput::Kind::Size, .index = leaf_of_tensor_->at(input.index), .dimension = input.dim};
-    case Kind::Captured:
-      break;
-  }
-  return {.kind = SegmentInput::Kind::Captured, .tensor = input.tensor};
+  return binding_of(std::get<capture::GraphInput>(source), *leaves_);
 }
 
 BoundGraph SegmentedCapture::bound(const capture::Segment& segment) const {

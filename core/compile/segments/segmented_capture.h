@@ -40,8 +40,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   void stop_after_passed() { stop_ = true; }
 
   // As the capture counts the call's tensors and integers.
-  void bind(std::shared_ptr<shapes::ShapeEnv> shapes, const std::vector<std::uint32_t>& leaf_of_tensor,
-            const std::vector<std::uint32_t>& leaf_of_int);
+  void bind(std::shared_ptr<shapes::ShapeEnv> shapes, const CapturedLeaves& leaves);
 
   capture::SegmentAnswer on_read(capture::SegmentEnd end) override;
   capture::SegmentAnswer on_region(capture::SegmentEnd end,
@@ -72,14 +71,13 @@ class SegmentedCapture final : public capture::SegmentListener {
   [[noreturn]] void throw_not_repeatable(const std::string& told) const;
   [[noreturn]] void throw_stale(const std::string& told) const;
   BoundGraph bound(const capture::Segment& segment) const;
-  SegmentInput input_of(const capture::Segment::Source& source) const;
+  InputBinding input_of(const capture::Segment::Source& source) const;
 
   SegmentTree& tree_;
   SegmentOwner owner_;
   SegmentRun& run_;
   std::shared_ptr<shapes::ShapeEnv> shapes_;
-  const std::vector<std::uint32_t>* leaf_of_tensor_ = nullptr;
-  const std::vector<std::uint32_t>* leaf_of_int_ = nullptr;
+  const CapturedLeaves* leaves_ = nullptr;
   std::size_t answered_ = 0;  // of the steps that are passed
   Step* last_ = nullptr;
   std::vector<GraphExplanation> made_;
