@@ -158,11 +158,12 @@ RunPath path_of(const DecisionLog& decisions, std::uint64_t events_hash) {
   return {{all.begin(), all.end()}, {}, decisions.hash(), events_hash, {}};
 }
 
-std::uint32_t WitnessOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) {
+std::uint32_t WitnessOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
+                                    std::span<const std::uint32_t> weights) {
   if (auto* executor = exec::RankExecutor::current()) {
     places_.push_back({executor->clock().now(), executor->decisions().log().hash()});
   }
-  return answers_.choose(kind, candidates);
+  return answers_.choose(kind, candidates, weights);
 }
 
 RunPath WitnessOracle::path(const DecisionLog& decisions, std::uint64_t events_hash) const {

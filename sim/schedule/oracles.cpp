@@ -41,10 +41,12 @@ std::string describe(ReplayError::Problem problem, std::size_t step, const std::
 
 }  // namespace
 
-std::uint32_t RandomOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) {
-  const auto stream = static_cast<std::size_t>(kind);
-  while (streams_.size() <= stream) streams_.emplace_back(seed_, streams_.size());
-  return streams_[stream].below(static_cast<std::uint32_t>(candidates.size()));
+std::uint32_t RandomOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
+                                   std::span<const std::uint32_t> weights) {
+  const auto number = static_cast<std::size_t>(kind);
+  while (streams_.size() <= number) streams_.emplace_back(seed_, streams_.size());
+  auto& stream = streams_[number];
+  return weights.empty() ? stream.below(static_cast<std::uint32_t>(candidates.size())) : stream.weighted(weights);
 }
 
 ReplayError::ReplayError(Problem problem, std::size_t step, std::optional<Decision> expected,
@@ -59,10 +61,11 @@ ReplayError::ReplayError(Problem problem, std::size_t step, std::optional<Decisi
 ReplayOracle::ReplayOracle(std::vector<Decision> log, PastEnd past_end, std::uint64_t seed)
     : log_(std::move(log)), past_end_(past_end), beyond_(seed) {}
 
-std::uint32_t ReplayOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) {
+std::uint32_t ReplayOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
+                                   std::span<const std::uint32_t> weights) {
   const Decision found{kind, static_cast<std::uint32_t>(candidates.size()), 0};
   // Drawn from the start, so that the log of a seed's run that was cut short goes on as that run did.
-  const std::uint32_t drawn = past_end_ == PastEnd::random ? beyond_.choose(kind, candidates) : 0;
+  const std::uint32_t drawn = past_end_ == PastEnd::random ? beyond_.choose(kind, candidates, weights) : 0;
   if (next_ >= log_.size()) {
     if (past_end_ == PastEnd::stop) {
       throw ReplayError(ReplayError::Problem::past_end, next_, std::nullopt, found, time_of_run());

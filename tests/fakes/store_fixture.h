@@ -16,7 +16,7 @@ namespace rehearse::fakes::testing {
 // A small generator of schedules: enough to see other orders, the same ones in every run.
 struct ScrambledOracle final : Oracle {
   explicit ScrambledOracle(std::uint64_t seed) : state(seed * 2 + 1) {}
-  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t> candidates) override {
+  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t> candidates, std::span<const std::uint32_t>) override {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return static_cast<std::uint32_t>((state >> 33) % candidates.size());
   }

@@ -19,7 +19,8 @@ using c10d::OpType;
 class FixedOracle final : public Oracle {
  public:
   explicit FixedOracle(std::uint32_t answer) : answer_(answer) {}
-  std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) override {
+  std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
+                       std::span<const std::uint32_t>) override {
     asked.push_back({kind, static_cast<std::uint32_t>(candidates.size()), answer_});
     return answer_;
   }

@@ -66,6 +66,27 @@ TEST(RandomStream, Below_StaysInBoundsAndReachesEveryNumber) {
   }
 }
 
+// Three of four draws; how many that are of this seed's 4,000 stays so for ever.
+TEST(RandomStream, Weighted_DrawsAsOftenAsTheWeightsSay) {
+  RandomStream stream(3, 0), plain(3, 0);
+  const std::array<std::uint32_t, 5> weights{0, 3, 0, 1, 0};
+  std::array<int, 5> seen{};
+  for (int draw = 0; draw < 4000; ++draw) {
+    const auto index = stream.weighted(weights);
+    ++seen[index];
+    EXPECT_EQ(index, plain.below(4) < 3 ? 1u : 3u);  // the same draw, in whole numbers
+  }
+  EXPECT_EQ(seen, (std::array<int, 5>{0, 2991, 0, 1009, 0}));
+}
+
+TEST(RandomStream, WeightedUpToTheLargestSum_StaysInBounds) {
+  RandomStream stream(4, 0);
+  const std::array<std::uint32_t, 2> weights{1, 0xFFFFFFFEu};
+  for (int draw = 0; draw < 1000; ++draw) EXPECT_EQ(stream.weighted(weights), 1u);
+  const std::array<std::uint32_t, 1> one{1};
+  EXPECT_EQ(stream.weighted(one), 0u);
+}
+
 std::vector<std::uint32_t> answers(Oracle& oracle, ChoiceKind kind, int count) {
   const std::vector<std::uint32_t> candidates{10, 11, 12, 13, 14, 15, 16, 17};
   std::vector<std::uint32_t> result;
@@ -90,6 +111,31 @@ TEST(RandomOracle, KindsOfChoice_DoNotDisturbEachOther) {
   }
   EXPECT_EQ(found, expected);
   EXPECT_NE(answers(undisturbed, ChoiceKind::fault, 40), expected);
+}
+
+// Equal weights are no other question than none: seeds keep their meaning when a choice learns to weigh.
+TEST(RandomOracle, EqualWeightsOfOne_DrawAsWithoutWeights) {
+  RandomOracle weighed(1), plain(1);
+  const std::vector<std::uint32_t> candidates{10, 11, 12, 13, 14, 15, 16, 17}, ones(8, 1);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(weighed.choose(ChoiceKind::fault, candidates, ones), plain.choose(ChoiceKind::fault, candidates));
+  }
+}
+
+TEST(RandomOracle, WeightOfZero_IsNeverDrawn) {
+  RandomOracle oracle(1);
+  const std::array<std::uint32_t, 2> candidates{0, 1}, never{1, 0}, always{0, 1};
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(oracle.choose(ChoiceKind::fault, candidates, never), 0u);
+    EXPECT_EQ(oracle.choose(ChoiceKind::fault, candidates, always), 1u);
+  }
+}
+
+// A fixed order is not drawn: what may happen is what comes first.
+TEST(RoundRobinOracle, Weights_AreNotLookedAt) {
+  RoundRobinOracle oracle;
+  const std::array<std::uint32_t, 2> candidates{0, 1}, weights{0, 1};
+  EXPECT_EQ(oracle.choose(ChoiceKind::fault, candidates, weights), 0u);
 }
 
 TEST(RoundRobinOracle, AnyChoice_TakesTheFirst) {

@@ -38,6 +38,19 @@ TEST(ReplayOracle, SameQuestions_AnswersOfTheLog) {
   EXPECT_NO_THROW(oracle.require_used_up());
 }
 
+// A log answers as it was answered; past its end the run goes on as its seed would have, weights and all.
+TEST(ReplayOracle, Weights_CountOnlyPastTheEnd) {
+  const std::vector<std::uint32_t> candidates{0, 1}, weights{1, 99};
+  RandomOracle seeded(9);
+  ReplayOracle oracle({{ChoiceKind::fault, 2, 0}}, PastEnd::random, 9);
+  seeded.choose(ChoiceKind::fault, candidates, weights);
+  EXPECT_EQ(oracle.choose(ChoiceKind::fault, candidates, weights), 0u);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(oracle.choose(ChoiceKind::fault, candidates, weights),
+              seeded.choose(ChoiceKind::fault, candidates, weights));
+  }
+}
+
 TEST(ReplayOracle, OtherKindOfChoice_NamesTheStepAndBothQuestions) {
   ReplayOracle oracle(kLog, PastEnd::random);
   ask(oracle, ChoiceKind::next_fiber, 8);

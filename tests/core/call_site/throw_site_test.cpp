@@ -20,7 +20,9 @@ using testing::HasSubstr;
 
 class FirstOracle final : public rehearse::Oracle {
  public:
-  std::uint32_t choose(rehearse::ChoiceKind, std::span<const std::uint32_t>) override { return 0; }
+  std::uint32_t choose(rehearse::ChoiceKind, std::span<const std::uint32_t>, std::span<const std::uint32_t>) override {
+    return 0;
+  }
 };
 
 class JumpingClock final : public Clock {

@@ -73,7 +73,7 @@ TEST_F(GroupCreation, OtherRanksInTheSameCall_AreAMismatch) {
 TEST_F(GroupCreation, OddOneOut_IsNamedInEveryOrder) {
   for (const std::uint32_t last : {0, 1, 2, 3}) {
     mismatches.clear();
-    ON_CALL(oracle, choose).WillByDefault([last](ChoiceKind, std::span<const std::uint32_t> candidates) {
+    ON_CALL(oracle, choose).WillByDefault([last](ChoiceKind, std::span<const std::uint32_t> candidates, auto) {
       return candidates.front() == last && candidates.size() > 1 ? 1 : 0;
     });
     const auto outcome = run(4, [&](int rank, const ProcessGroup&) {

@@ -181,8 +181,8 @@ TEST_F(PointToPoint, EqualCountsOfOtherShape_Agree) {
 // Ranks 1, 2 and 3 have sent when rank 0 asks; the oracle says whose message comes first.
 TEST_F(PointToPoint, ReceiveFromAny_AsksTheOracle) {
   std::vector<std::vector<std::uint32_t>> asked;
-  ON_CALL(oracle, choose(ChoiceKind::receive_any_source, _))
-      .WillByDefault([&asked](ChoiceKind, std::span<const std::uint32_t> sources) {
+  ON_CALL(oracle, choose(ChoiceKind::receive_any_source, _, _))
+      .WillByDefault([&asked](ChoiceKind, std::span<const std::uint32_t> sources, auto) {
         asked.emplace_back(sources.begin(), sources.end());
         return static_cast<std::uint32_t>(sources.size() - 1);
       });
@@ -223,7 +223,7 @@ TEST_F(PointToPoint, ReceiveFromAny_WaitsForAllOthers) {
 TEST_F(PointToPoint, OracleFailsInReceiveFromAny_ComesOutOfRun) {
   for (const bool swallowed : {false, true}) {
     bool went_on = false;
-    ON_CALL(oracle, choose(ChoiceKind::receive_any_source, _))
+    ON_CALL(oracle, choose(ChoiceKind::receive_any_source, _, _))
         .WillByDefault(testing::Throw(std::out_of_range("no such decision")));
     const auto body = [&](int rank, const ProcessGroup& group) {
       if (rank > 0) {

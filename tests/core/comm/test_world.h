@@ -23,7 +23,9 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 class MockOracle : public Oracle {
  public:
   MockOracle() { ON_CALL(*this, choose).WillByDefault(testing::Return(0)); }
-  MOCK_METHOD(std::uint32_t, choose, (ChoiceKind kind, std::span<const std::uint32_t> candidates), (override));
+  MOCK_METHOD(std::uint32_t, choose,
+              (ChoiceKind kind, std::span<const std::uint32_t> candidates, std::span<const std::uint32_t> weights),
+              (override));
 };
 
 class ManualClock final : public exec::Clock {

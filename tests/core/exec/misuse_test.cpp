@@ -28,7 +28,9 @@ void expect_fit_for_another_world() {
 class CountingOracle final : public Oracle {
  public:
   std::function<std::uint32_t(int asked)> answer;
-  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>) override { return answer(++asked_); }
+  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>, std::span<const std::uint32_t>) override {
+    return answer(++asked_);
+  }
 
  private:
   int asked_ = 0;

@@ -15,12 +15,14 @@ using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::InSequence;
+using ::testing::IsEmpty;
 using ::testing::Return;
 using ::testing::StrictMock;
 
 class MockOracle : public Oracle {
  public:
-  MOCK_METHOD(std::uint32_t, choose, (ChoiceKind, std::span<const std::uint32_t>), (override));
+  MOCK_METHOD(std::uint32_t, choose, (ChoiceKind, std::span<const std::uint32_t>, std::span<const std::uint32_t>),
+              (override));
 };
 
 class MockClock : public Clock {
@@ -48,9 +50,9 @@ TEST(Collaborators, Oracle_IsAskedOncePerSwitchWithTheRunnableFibers) {
   Decisions decisions(oracle, w.log);
   {
     InSequence in_order;
-    EXPECT_CALL(oracle, choose(ChoiceKind::next_fiber, ElementsAre(0, 1, 2))).WillOnce(Return(2));
-    EXPECT_CALL(oracle, choose(ChoiceKind::next_fiber, ElementsAre(1, 0, 2))).WillOnce(Return(0));
-    EXPECT_CALL(oracle, choose(ChoiceKind::next_fiber, ElementsAre(0, 2))).WillOnce(Return(1));
+    EXPECT_CALL(oracle, choose(ChoiceKind::next_fiber, ElementsAre(0, 1, 2), IsEmpty())).WillOnce(Return(2));
+    EXPECT_CALL(oracle, choose(ChoiceKind::next_fiber, ElementsAre(1, 0, 2), IsEmpty())).WillOnce(Return(0));
+    EXPECT_CALL(oracle, choose(ChoiceKind::next_fiber, ElementsAre(0, 2), IsEmpty())).WillOnce(Return(1));
   }
   std::vector<int> order;
   RankExecutor executor(w.options, decisions, w.clock, w.state, w.sink);

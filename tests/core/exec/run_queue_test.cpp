@@ -47,7 +47,9 @@ TEST(RunQueue, ManyRounds_KeepsEveryId) {
 class FixedOracle final : public Oracle {
  public:
   explicit FixedOracle(std::uint32_t answer) : answer_(answer) {}
-  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>) override { return answer_; }
+  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>, std::span<const std::uint32_t>) override {
+    return answer_;
+  }
 
  private:
   std::uint32_t answer_;
@@ -84,6 +86,46 @@ TEST(Decisions, OutOfRangeOrNoCandidates_Throws) {
     EXPECT_STREQ(error.what(), "the oracle answered 3 to choice 'fault', which has candidates 0..2");
   }
   EXPECT_THROW(decisions.choose(ChoiceKind::fault, {}), std::logic_error);
+}
+
+// Weights come to the oracle as they were given; what is logged is the answer alone.
+TEST(Decisions, Weights_ReachTheOracleAndNotTheLog) {
+  class WeighedOracle final : public Oracle {
+   public:
+    std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>, std::span<const std::uint32_t> weights) override {
+      given.assign(weights.begin(), weights.end());
+      return 1;
+    }
+    std::vector<std::uint32_t> given;
+  } oracle;
+  DecisionLog weighed, plain;
+  const std::uint32_t candidates[] = {0, 1}, weights[] = {999, 1};
+  EXPECT_EQ(Decisions(oracle, weighed).choose(ChoiceKind::fault, candidates, weights), 1u);
+  EXPECT_EQ(oracle.given, (std::vector<std::uint32_t>{999, 1}));
+  EXPECT_EQ(Decisions(oracle, plain).choose(ChoiceKind::fault, candidates), 1u);
+  EXPECT_EQ(oracle.given, std::vector<std::uint32_t>());
+  EXPECT_EQ(weighed.hash(), plain.hash());
+  EXPECT_EQ(*weighed.decisions().begin(), (Decision{ChoiceKind::fault, 2, 1}));
+}
+
+TEST(Decisions, WeightsThatDoNotFit_Throw) {
+  FixedOracle oracle(0);
+  DecisionLog log;
+  Decisions decisions(oracle, log);
+  const auto problem_of = [&](std::vector<std::uint32_t> weights) -> std::string {
+    const std::uint32_t candidates[] = {4, 5, 6};
+    try {
+      decisions.choose(ChoiceKind::fault, candidates, weights);
+      return "";
+    } catch (const std::logic_error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(problem_of({1, 2}), "choice 'fault' has 3 candidates and 2 weights; it takes one for each, or none");
+  EXPECT_EQ(problem_of({0, 0, 0}), "choice 'fault' has weights that add up to 0; it takes 1 to 2^32 - 1");
+  EXPECT_EQ(problem_of({~0u, 0, 1}), "choice 'fault' has weights that add up to 4294967296; it takes 1 to 2^32 - 1");
+  EXPECT_EQ(problem_of({~0u, 0, 0}), "");
+  EXPECT_EQ(log.decisions().size(), 1u);
 }
 
 // The same answers to different candidates are different runs.

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 class SeededOracle final : public Oracle {
  public:
   explicit SeededOracle(std::uint64_t seed) : random_(seed) {}
-  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t> candidates) override {
+  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t> candidates, std::span<const std::uint32_t>) override {
     return static_cast<std::uint32_t>(random_() % candidates.size());
   }
 

@@ -28,7 +28,7 @@ namespace this_rank = exec::this_rank;
 class SeededOracle final : public Oracle {
  public:
   explicit SeededOracle(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ull + 1) {}
-  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t> candidates) override {
+  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t> candidates, std::span<const std::uint32_t>) override {
     state_ ^= state_ << 13;
     state_ ^= state_ >> 7;
     state_ ^= state_ << 17;

@@ -45,10 +45,13 @@ class Decisions {
   // Neither is owned; both outlive this object.
   Decisions(Oracle& oracle, DecisionLog& log) : oracle_(oracle), log_(log) {}
 
-  // Returns an index into `candidates`; with a single candidate it is 0 and nobody is asked.
-  // Throws what the oracle throws, and std::logic_error when there is no candidate or the oracle answers out of range.
-  // Once the oracle has failed nobody asks it again: every later choice throws the same.
-  std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates);
+  // Returns an index into `candidates`; with a single candidate it is 0 and nobody is asked. `weights`: see
+  // Oracle::choose(); they are not written down, for the answer is.
+  // Throws what the oracle throws, and std::logic_error when there is no candidate, the weights are not as Oracle says,
+  // or the oracle answers out of range. Once the oracle has failed nobody asks it again: every later choice throws the
+  // same.
+  std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
+                       std::span<const std::uint32_t> weights = {});
 
   // What the oracle failed with; null: it has not.
   const std::exception_ptr& failure() const noexcept { return failure_; }
@@ -56,7 +59,7 @@ class Decisions {
   DecisionLog& log() noexcept { return log_; }
 
  private:
-  std::uint32_t ask(ChoiceKind kind, std::span<const std::uint32_t> candidates);
+  std::uint32_t ask(ChoiceKind kind, std::span<const std::uint32_t> candidates, std::span<const std::uint32_t> weights);
 
   Oracle& oracle_;
   DecisionLog& log_;

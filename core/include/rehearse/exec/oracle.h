@@ -27,7 +27,12 @@ class Oracle {
   virtual ~Oracle() = default;
 
   // Returns an index into `candidates`, which has at least two entries: a choice with one answer is not asked.
-  virtual std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) = 0;
+  //
+  // `weights` says how likely each candidate is beside the others; empty: all alike. Else it has one number for each
+  // candidate, and their sum is from 1 to 2^32 - 1. A seeded oracle draws by them, and never one of weight 0. A search,
+  // a fixed order and a log do not look at them: what is unlikely may happen all the same.
+  virtual std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
+                               std::span<const std::uint32_t> weights = {}) = 0;
 };
 
 }  // namespace rehearse

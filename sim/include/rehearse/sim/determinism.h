@@ -69,7 +69,8 @@ class WitnessOracle final : public Oracle {
   explicit WitnessOracle(Oracle& answers) : answers_(answers) {}
 
   // Throws what the other oracle throws.
-  std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) override;
+  std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
+                       std::span<const std::uint32_t> weights = {}) override;
 
   RunPath path(const DecisionLog& decisions, std::uint64_t events_hash) const;
 

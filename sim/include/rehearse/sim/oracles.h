@@ -16,12 +16,13 @@
 // only, hold no reference to the world, and serve one run each: a second run needs a new one.
 namespace rehearse::sim {
 
-// Every candidate with the same probability. Each kind of choice draws from its own stream of the seed, so
-// that switching jitter on does not change the order in which ranks run. Does not throw.
+// Every candidate with the same probability, or with that which its weight gives it. Each kind of choice draws from its
+// own stream of the seed, so that switching jitter on does not change the order in which ranks run. Does not throw.
 class RandomOracle final : public Oracle {
  public:
   explicit RandomOracle(std::uint64_t seed) : seed_(seed) {}
-  std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) override;
+  std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
+                       std::span<const std::uint32_t> weights = {}) override;
 
  private:
   std::uint64_t seed_;
@@ -31,7 +32,9 @@ class RandomOracle final : public Oracle {
 // The first candidate, always: the fiber that has waited longest, no jitter, no fault. Does not throw.
 class RoundRobinOracle final : public Oracle {
  public:
-  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>) override { return 0; }
+  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>, std::span<const std::uint32_t> = {}) override {
+    return 0;
+  }
 };
 
 // A run does not fit the log that it replays. The run cannot go on: the executor ends its world.
@@ -75,7 +78,8 @@ class ReplayOracle final : public Oracle {
   // `seed` feeds the answers of PastEnd::random.
   ReplayOracle(std::vector<Decision> log, PastEnd past_end, std::uint64_t seed = 0);
 
-  std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates) override;
+  std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
+                       std::span<const std::uint32_t> weights = {}) override;
 
   // Decisions answered so far, those past the end of the log included.
   std::size_t answered() const noexcept { return next_; }

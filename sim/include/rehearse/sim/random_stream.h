@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <span>
 
 namespace rehearse::sim {
 
@@ -64,6 +65,16 @@ class RandomStream {
       while (static_cast<std::uint32_t>(product) < surplus) product = (next() >> 32) * bound;
     }
     return static_cast<std::uint32_t>(product >> 32);
+  }
+
+  // Index i with a probability of exactly weights[i] / their sum, which is from 1 to 2^32 - 1. One draw of below().
+  constexpr std::uint32_t weighted(std::span<const std::uint32_t> weights) noexcept {
+    std::uint32_t sum = 0;
+    for (const auto weight : weights) sum += weight;
+    std::uint32_t drawn = below(sum);
+    std::uint32_t index = 0;
+    while (drawn >= weights[index]) drawn -= weights[index++];
+    return index;
   }
 
  private:
