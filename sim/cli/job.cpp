@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <rehearse/job/program.h>
 #include <rehearse/job/spelling.h>
-#include <rehearse/sim/oracles.h>
 
 #include "progress.h"
 
@@ -82,11 +81,6 @@ std::string banner(const sim::Scenario& scenario) {
   const auto& world = scenario.world;
   return fmt::format("rehearse {} program={} seed={} schedule={} ranks={}\n", REHEARSE_VERSION, scenario.program,
                      world.seed, schedule_text(world), world.ranks);
-}
-
-std::unique_ptr<Oracle> seeded_oracle(const WorldOptions& options) {
-  if (options.schedule == Schedule::round_robin) return std::make_unique<sim::RoundRobinOracle>();
-  return std::make_unique<sim::RandomOracle>(options.seed);
 }
 
 std::string shell_word(const std::string& word) {

@@ -27,9 +27,6 @@ std::vector<std::string> options_given(const Arguments& arguments);
 // dies has named its seed.
 std::string banner(const sim::Scenario& scenario);
 
-// The oracle that a world of this scenario would make for itself.
-std::unique_ptr<Oracle> seeded_oracle(const WorldOptions& options);
-
 // A word for a shell: as it is when that is safe, else in quotes.
 std::string shell_word(const std::string& word);
 

@@ -51,7 +51,7 @@ Report replayed(const sim::RunLog& log, const sim::Scenario& scenario, Console& 
 
 Report from_seed(const sim::Scenario& scenario, Console& console) {
   Job job(scenario, console);
-  return job.run(*seeded_oracle(scenario.world)).report;
+  return job.run(*sim::make_oracle(scenario.world.schedule, scenario.world.seed)).report;
 }
 
 bool is_scenario(const std::string& file) { return std::filesystem::path(file).extension() == ".toml"; }

@@ -19,7 +19,7 @@ namespace {
 void check_determinism(const sim::Scenario& scenario, Console& console, Job::Outcome& first) {
   console.note("once more, to compare\n");
   Job again(scenario, console);
-  const auto oracle = seeded_oracle(scenario.world);
+  const auto oracle = sim::make_oracle(scenario.world.schedule, scenario.world.seed);
   const auto second = again.run(*oracle);
   if (second.report.verdict == Verdict::interrupted) {
     first.report.verdict = Verdict::interrupted;
@@ -37,7 +37,7 @@ void check_determinism(const sim::Scenario& scenario, Console& console, Job::Out
 Job::Outcome run_in_time(const sim::Scenario& scenario, const Arguments& arguments, Console& console, Job& job) {
   std::optional<exec::TimeLimit> limit;
   if (arguments.time_limit) limit.emplace(*arguments.time_limit, Watcher::end_overdue);
-  auto outcome = job.run(*seeded_oracle(scenario.world));
+  auto outcome = job.run(*sim::make_oracle(scenario.world.schedule, scenario.world.seed));
   if (arguments.check_determinism && outcome.report.verdict != Verdict::interrupted)
     check_determinism(scenario, console, outcome);
   Report& report = outcome.report;

@@ -101,12 +101,7 @@ class Check {
   }
 
   Outcome simulate_seed(const std::string& again) {
-    if (options_.schedule == Schedule::round_robin) {
-      sim::RoundRobinOracle oracle;
-      return simulate(oracle, again);
-    }
-    sim::RandomOracle oracle(options_.seed);
-    return simulate(oracle, again);
+    return simulate(*sim::make_oracle(options_.schedule, options_.seed), again);
   }
 
   // The environment comes before what the test says, and that before what many seeds bring with them.
@@ -145,7 +140,7 @@ class Check {
   void replay(const sim::RunLog& log, const std::string& file) {
     if (!log.finished) return fail(fmt::format("{}: its run did not end; use REHEARSE_SEED={:#x}", file, log.seed));
     options_.seed = log.seed;
-    options_.preempt = log.finished->report.schedule.ends_with("+preempt");
+    options_.preempt = sim::says_preempt(log.finished->report.schedule);
     sim::ReplayOracle oracle(log.finished->decisions, sim::PastEnd::stop);
     const auto again = fmt::format("REHEARSE_REPLAY={} {}", file, identity_.command);
     try {

@@ -49,8 +49,9 @@ void read_seed(Section& section, std::uint64_t& seed) {
 void read_world(Section& section, WorldOptions& world) {
   world.ranks = static_cast<int>(section.integer("ranks", world.ranks, 1, kRanksMost));
   read_seed(section, world.seed);
-  world.schedule =
-      section.choice("schedule", {"random", "round_robin"}, 0) == 0 ? Schedule::random : Schedule::round_robin;
+  std::vector<std::string> schedules;
+  for (const auto schedule : all_schedules()) schedules.emplace_back(to_string(schedule));
+  world.schedule = all_schedules()[section.choice("schedule", schedules, static_cast<std::size_t>(world.schedule))];
   section.flag("preempt", world.preempt);
   section.quantity("timeout", "a duration of whole milliseconds, as in \"30min\", or \"0s\" for none", [&](auto text) {
     const auto parsed = units::parse_duration(text);

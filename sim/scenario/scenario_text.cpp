@@ -26,7 +26,7 @@ std::string world_table(const WorldOptions& world) {
   return fmt::format(
       "\n[world]\nranks = {}\nseed = {}\nschedule = \"{}\"\n{}timeout = \"{}\"\nbuffered_sends = {}\n"
       "coalesced_as_one = {}\nstack = \"{}\"\nsteps_max = {}\n",
-      world.ranks, seed(world.seed), world.schedule == Schedule::random ? "random" : "round_robin",
+      world.ranks, seed(world.seed), to_string(world.schedule),
       world.preempt ? fmt::format("preempt = {}\n", *world.preempt) : "", units::print_duration(world.timeout),
       world.buffered_sends, world.coalesced_as_one, units::print_bytes(world.stack_bytes), world.steps_max);
 }

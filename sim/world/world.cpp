@@ -18,11 +18,6 @@
 namespace rehearse {
 namespace {
 
-std::unique_ptr<Oracle> make_oracle(const WorldOptions& options) {
-  if (options.schedule == Schedule::round_robin) return std::make_unique<sim::RoundRobinOracle>();
-  return std::make_unique<sim::RandomOracle>(options.seed);
-}
-
 WorldOptions checked(WorldOptions options) {
   constexpr std::size_t kStackBytesMin = std::size_t{64} << 10;
   if (options.ranks < 1) {
@@ -51,8 +46,7 @@ WorldOptions checked(WorldOptions options) {
 }  // namespace
 
 std::string schedule_text(const WorldOptions& options) {
-  return std::string(options.schedule == Schedule::random ? "random" : "round_robin") +
-         (options.preempt.value_or(false) ? "+preempt" : "");
+  return sim::schedule_text(options.schedule, options.preempt.value_or(false));
 }
 
 class World::Impl {
@@ -62,7 +56,7 @@ class World::Impl {
   Report run(const Body& body) {
     if (exec::this_rank::is_fiber()) throw std::logic_error("a world cannot run inside a rank of another");
     std::unique_ptr<Oracle> seeded;
-    if (oracle_ == nullptr) seeded = make_oracle(options_);
+    if (oracle_ == nullptr) seeded = sim::make_oracle(options_.schedule, options_.seed);
     record_ = sim::simulate(options_, seeded ? *seeded : *oracle_, body, show_);
     Report report = sim::build_report(options_, *record_);
     // Nobody who interrupts a run wants to wait as long again; where its ranks stood is known without.

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <rehearse/exec/interrupt.h>
 
 #include "commands.h"
@@ -138,16 +139,23 @@ bool leave_junit(const std::string& file, const SweepOutcome& outcome) {
   }
 }
 
+void require_seeded(const sim::Scenario& scenario, const Arguments& arguments) {
+  const auto schedule = scenario.world.schedule;
+  if (sim::depends_on_seed(schedule) || arguments.seeds->count() <= 1) return;
+  std::vector<std::string> seeded;
+  for (const auto each : sim::all_schedules()) {
+    if (sim::depends_on_seed(each)) seeded.push_back(fmt::format("\"{}\"", to_string(each)));
+  }
+  throw UsageError(
+      fmt::format("{}: [world] schedule is \"{}\", which takes the same way whatever the seed; a sweep needs {}",
+                  arguments.operand, to_string(schedule), fmt::join(seeded, " or ")));
+}
+
 }  // namespace
 
 int sweep(const Arguments& arguments, Console& console) {
   auto scenario = scenario_of(arguments);
-  if (scenario.world.schedule == Schedule::round_robin && arguments.seeds->count() > 1) {
-    throw UsageError(
-        fmt::format("{}: [world] schedule is \"round_robin\", which takes the same way whatever the seed; "
-                    "a sweep needs \"random\"",
-                    arguments.operand));
-  }
+  require_seeded(scenario, arguments);
   if (!scenario.world.preempt) scenario.world.preempt = true;
   require_junit(arguments.junit);
   const int jobs = jobs_of(arguments);

@@ -40,7 +40,7 @@ class Worker {
     const auto start = real_time();
     scenario_.world.seed = seed;
     Job job(scenario_, console_);
-    const auto oracle = seeded_oracle(scenario_.world);
+    const auto oracle = sim::make_oracle(scenario_.world.schedule, scenario_.world.seed);
     auto outcome = job.run(*oracle);
     // Only the sweep interrupts a worker's run.
     if (outcome.report.verdict == Verdict::interrupted)

@@ -15,13 +15,9 @@
 #include <rehearse/job/report.h>
 #include <rehearse/sim/compute_model.h>
 #include <rehearse/sim/network_model.h>
+#include <rehearse/sim/schedule.h>
 
 namespace rehearse {
-
-enum class Schedule {
-  random,       // every choice drawn from the seed
-  round_robin,  // the rank that has waited longest, always
-};
 
 // Where some ranks recompile a function in a call and others do not, and nothing comes of it.
 enum class CompileDivergence {
