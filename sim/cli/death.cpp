@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "record/begun_report.h"
+
 namespace rehearse::cli {
 namespace {
 
@@ -44,14 +46,9 @@ std::string crash_headline(const LastWords& words, const std::string& manner) {
 }
 
 Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::string headline, const LastWords& words) {
-  Report report;
+  Report report = sim::begun_report(scenario.world, scenario.program);
   report.verdict = verdict;
   report.headline = std::move(headline);
-  report.program = scenario.program;
-  report.ranks = scenario.world.ranks;
-  report.seed = scenario.world.seed;
-  report.schedule = schedule_text(scenario.world);
-  report.version = REHEARSE_VERSION;
   if (words.rank < 0) return report;
   const std::string call = words.call.data();
   if (verdict == Verdict::crashed) {

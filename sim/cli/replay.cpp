@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "death.h"
 #include "job.h"
+#include "record/begun_report.h"
 #include "signals.h"
 #include "watcher.h"
 
@@ -16,16 +17,10 @@ namespace rehearse::cli {
 namespace {
 
 // The report of a replay that went another way than the log.
-Report other_way(const sim::RunLog& log, const std::string& what) {
-  Report report;
+Report other_way(const sim::Scenario& scenario, const std::string& what) {
+  Report report = sim::begun_report(scenario.world, scenario.program);
   report.verdict = Verdict::nondeterminism;
   report.headline = "the replay took another way than the log: " + what;
-  const Report& recorded = log.finished->report;
-  report.program = log.program;
-  report.ranks = recorded.ranks;
-  report.seed = log.seed;
-  report.schedule = recorded.schedule;
-  report.version = recorded.version;
   return report;
 }
 
@@ -41,11 +36,12 @@ Report replayed(const sim::RunLog& log, const sim::Scenario& scenario, Console& 
       console.note(fmt::format("the same run as in the log, identity={:016x}\n", outcome.report.identity));
       return outcome.report;
     }
-    return other_way(log, fmt::format("the same {} decisions, but other steps, operations or times in between "
-                                      "(identity {:016x}, the log's is {:016x})",
-                                      finished.decisions.size(), outcome.report.identity, finished.report.identity));
+    return other_way(scenario,
+                     fmt::format("the same {} decisions, but other steps, operations or times in between "
+                                 "(identity {:016x}, the log's is {:016x})",
+                                 finished.decisions.size(), outcome.report.identity, finished.report.identity));
   } catch (const sim::ReplayError& error) {
-    return other_way(log, error.what());
+    return other_way(scenario, error.what());
   }
 }
 

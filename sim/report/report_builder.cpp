@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "record/begun_report.h"
 #include "report/call_counts.h"
 #include "report/call_places.h"
 #include "report/event_lines.h"
@@ -30,17 +31,12 @@ Difference difference_of(const comm::Mismatch& mismatch, const Places& places) {
   return difference;
 }
 
-void add_facts(const WorldOptions& options, const RunRecord& record, Report& report) {
-  const exec::RunOutcome& outcome = record.outcome;
-  report.ranks = options.ranks;
-  report.seed = options.seed;
-  report.schedule = schedule_text(options);
-  report.version = REHEARSE_VERSION;
+void add_figures(const RunRecord& record, Report& report) {
   report.identity = record.decisions.hash() ^ (record.events.hash() * 0x9E3779B97F4A7C15ull);
   report.decisions = record.decisions.decisions().size();
-  report.switches = outcome.switches;
+  report.switches = record.outcome.switches;
   report.operations = record.events.size();
-  report.end_time = outcome.end_time;
+  report.end_time = record.outcome.end_time;
   report.checks = record.checks;
 }
 
@@ -66,8 +62,8 @@ std::string hint_of(const RunRecord& record) {
 }  // namespace
 
 Report build_report(const WorldOptions& options, const RunRecord& record) {
-  Report report;
-  add_facts(options, record, report);
+  Report report = begun_report(options);
+  add_figures(record, report);
   const Places places(record);
   const RankEnds ends(options.ranks, record, places);
   auto story = tell_verdict(options, record, ends);
