@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 namespace rehearse::exec {
 
@@ -17,15 +16,6 @@ inline void prefetch_to_write(const void* at) noexcept {
 #else
   __builtin_prefetch(at, 1);
 #endif
-}
-
-// All lines of an object.
-template <class T>
-void prefetch_object_to_write(const void* object) noexcept {
-  const auto begin = reinterpret_cast<std::uintptr_t>(object);
-  for (auto at = begin / kCacheLine * kCacheLine; at < begin + sizeof(T); at += kCacheLine) {
-    prefetch_to_write(reinterpret_cast<const void*>(at));
-  }
 }
 
 }  // namespace rehearse::exec

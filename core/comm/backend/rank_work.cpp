@@ -158,9 +158,6 @@ bool RankWork::block(std::chrono::milliseconds timeout, const exec::Observer& wa
     if (result == exec::WaitResult::notified || !incomplete() || world.now() < *limit) continue;
     throw_timeout(timeout, waiting);
   }
-  // Other ranks ran meanwhile: what this one's next call needs first is no longer in the caches near the core.
-  world.event_log().prefetch_next(group_->global_rank(rank_));
-  group_->prefetch_entrance(rank_);
   return true;
 }
 

@@ -45,7 +45,6 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const c10::intrusive_p
   const auto backend = c10::make_intrusive<RankBackend>(state, rank, options.timeout);
   group->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
-  state->set_entrance(rank, *group, *backend);
   group->setGroupName(state->name());
   group->setGroupDesc(state->name());
   if (options.register_groups) c10d::register_process_group(state->name(), group);

@@ -6,15 +6,11 @@
 
 #include <fmt/format.h>
 
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-
 #include <rehearse/comm/errors.h>
-#include <rehearse/comm/rank_backend.h>
 #include <rehearse/exec/this_rank.h>
 
 #include "comm/call/fingerprint.h"
 #include "comm/call/label.h"
-#include "exec/prefetch.h"
 
 namespace rehearse::comm {
 namespace {
@@ -41,18 +37,10 @@ GroupState::GroupState(Communicators& world, std::uint32_t id, std::string name,
       ranks_(std::move(ranks)),
       calls_(ranks_.size()),
       barriers_(ranks_.size()),
-      entrances_(ranks_.size()),
       collectives_(*this, ranks_.size()),
       point_to_point_(*this, ranks_.size()) {}
 
 GroupState::~GroupState() = default;
-
-void GroupState::prefetch_entrance(int rank) const noexcept {
-  const Entrance& entrance = entrances_[static_cast<std::size_t>(rank)];
-  if (entrance.backend == nullptr) return;
-  exec::prefetch_object_to_write<c10d::ProcessGroup>(entrance.process_group);
-  exec::prefetch_object_to_write<RankBackend>(entrance.backend);
-}
 
 Communicators& GroupState::world() const {
   if (world_ == nullptr) {

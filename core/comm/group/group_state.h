@@ -17,8 +17,6 @@
 
 namespace rehearse::comm {
 
-class RankBackend;
-
 // What the ranks of one process group share. Kept alive by its back ends and works; when the world is over it is
 // closed, and from then on only answers who it was.
 class GroupState final : public c10::intrusive_ptr_target {
@@ -75,31 +73,18 @@ class GroupState final : public c10::intrusive_ptr_target {
   // Lets go of everything in flight. Works stay as they are.
   void close() noexcept;
 
-  // The rank's calls come in through these. Only where they lie is kept, to fetch both ahead of the rank's next call:
-  // they may be gone by then.
-  void set_entrance(int rank, const c10d::ProcessGroup& process_group, const RankBackend& backend) noexcept {
-    entrances_[static_cast<std::size_t>(rank)] = {&process_group, &backend};
-  }
-  void prefetch_entrance(int rank) const noexcept;
-
   // For the matchers: writes the call into the event log.
   Event& record(RankWork& work, std::uint64_t sequence, std::uint32_t signature);
   exec::CallSite call_site(const RankWork& work) const;  // empty unless captured
   Mismatch::Side side_of(const RankWork& work, exec::CallSite where) const;
 
  private:
-  struct Entrance {
-    const void* process_group = nullptr;
-    const void* backend = nullptr;
-  };
-
   Communicators* world_;
   const std::uint32_t id_;
   const std::string name_;
   const std::vector<int> ranks_;
   std::vector<std::uint32_t> calls_;     // by rank: collectives, sends and receives so far
   std::vector<std::uint64_t> barriers_;  // by rank
-  std::vector<Entrance> entrances_;      // by rank
   std::map<int, GroupMember> members_;   // by rank; most ranks never need one
   CollectiveMatcher collectives_;
   PointToPointMatcher point_to_point_;

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "exec/prefetch.h"
-
 namespace rehearse::comm {
 namespace {
 
@@ -81,13 +79,6 @@ Event& EventLog::record(const Event& event, std::uint64_t fingerprint) {
   stored = event;
   stored.record_id = records_++;
   return stored;
-}
-
-void EventLog::prefetch_next(int rank) const noexcept {
-  if (options_.keep_all) return;
-  const auto index = static_cast<std::size_t>(rank);
-  const auto& round = rounds_[made_[index].next_round];
-  if (!round.empty()) exec::prefetch_to_write(&round[index]);
 }
 
 Event& EventLog::next_of(std::size_t rank) {

@@ -134,9 +134,6 @@ class EventLog {
 
   std::uint32_t add_group(Group group);
 
-  // Fetches where the rank's next event goes: the line has not been touched for as many events as are kept.
-  void prefetch_next(int rank) const noexcept;
-
   // Stores the event and fills in its record_id.
   Event& record(const Event& event, std::uint64_t fingerprint);
   void set_call_site(Event& event, const exec::CallSite& where);
