@@ -14,7 +14,6 @@
 #include <rehearse/fakes/fake_ddp.h>
 
 #include "models/attention.h"
-#include "models/bert.h"
 #include "models/symbols.h"
 
 namespace rehearse::compiler {
@@ -106,18 +105,6 @@ TEST(TestFakeDistributedSingleProc, test_call_method_forward) {
   EXPECT_TRUE(compiled(x).equal(net->forward(x)));
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
-
-// BERT of the tiny shape, in training mode: dropout is drawn from the same generator, in the same order.
-void expect_bert(double bucket_cap_mb) {
-  test::BertForMaskedLM net(test::BertShape::tiny());
-  FakeDDP<test::BertForMaskedLM> ddp(net, bucket_cap_mb);
-  auto compiled = compile(ddp, {.backend = "aot_eager", .fullgraph = true});
-  const at::Tensor ids = at::randint(0, test::BertShape::tiny().vocabulary, {4, 16});
-  expect_equal(*net, [&] { return compiled(ids); }, [&] { return net->forward(ids); });
-  EXPECT_EQ(compiled.stats().compiles, 1);
-}
-TEST(TestFakeDistributedSingleProc, test_hf_bert_ddp_aot_eager) { expect_bert(25); }
-TEST(TestFakeDistributedSingleProc, test_hf_bert_ddp_inductor) { expect_bert(1); }
 
 }  // namespace
 }  // namespace rehearse::compiler
