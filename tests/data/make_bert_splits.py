@@ -23,7 +23,7 @@ SHAPES = {
     "base": {},
 }
 CAPS = {  # (bucket_bytes_cap, first_bucket_cap)
-    "tiny": [(25 * MIB, MIB), (MIB, MIB), (100_000, 50_000), (30_000, 1), (1, 1)],
+    "tiny": [(25 * MIB, MIB), (MIB, MIB), (104_857, 104_857), (100_000, 50_000), (30_000, 1), (1, 1)],
     "base": [(25 * MIB, MIB), (100 * MIB, MIB), (MIB, MIB), (5 * MIB, MIB)],
 }
 

@@ -74,7 +74,7 @@ void expect_recorded_splits(const std::string& name, const rehearse::test::BertS
 }
 
 TEST(CaptureBertSplits, Tiny_HasPyTorchsBuckets) {
-  expect_recorded_splits("tiny", rehearse::test::BertShape::tiny(), 5);
+  expect_recorded_splits("tiny", rehearse::test::BertShape::tiny(), 6);
 }
 
 TEST(CaptureBertSplits, Base_HasPyTorchsBuckets) {
