@@ -48,6 +48,9 @@ class Agreement {
   // is a compilation like any other: it may meet the first one of another rank's call. `why`: what it follows.
   void begin_segment(const std::string& why, exec::CallSite where);
 
+  // What the open compilation made has collectives, or may have.
+  void note_communication() noexcept { record_->communicates(); }
+
   // Has a compilation begun whose end is not yet told?
   bool is_open() const noexcept { return is_open_; }
 

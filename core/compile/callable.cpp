@@ -164,6 +164,7 @@ Entry Callable::Impl::make_entry(Call& call, Capture captured) {
   const parallel::DdpBuckets* buckets = this->buckets();
   if (captured.ddp && options_.optimize_ddp) buckets = &*captured.ddp;
   CompiledParts parts = compile_parts(captured.module, captured.shapes, *cache.backend, buckets);
+  if (parts.communicates) cache.agreement.note_communication();
   Entry entry;
   entry.run = std::move(parts.run);
   entry.explanation = {.graphs = std::move(parts.graphs),

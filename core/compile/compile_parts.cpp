@@ -28,6 +28,11 @@ std::size_t nodes_of(const graph::GraphModule& module) {
   return nodes;
 }
 
+bool is_collective(const graph::Node& node) {
+  return node.op() == graph::Op::CallFunction &&
+         (node.target().starts_with("torch.ops.c10d.") || node.target().starts_with("torch.ops._c10d_functional"));
+}
+
 CompiledGraph compile_one(const std::shared_ptr<graph::GraphModule>& module,
                           const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend, const std::string& name,
                           CompiledParts& parts) {
@@ -48,6 +53,7 @@ CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
                             const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
                             const parallel::DdpBuckets* buckets) {
   CompiledParts parts;
+  parts.communicates = std::any_of(module->graph().begin(), module->graph().end(), is_collective);
   parallel::BucketSplit split;
   if (buckets) {
     const std::int64_t cap = buckets->bucket_bytes_cap;

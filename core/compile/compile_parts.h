@@ -17,6 +17,7 @@ struct CompiledParts {
   std::vector<GraphExplanation> graphs;
   std::string bucket_table;
   std::vector<std::string> warnings;
+  bool communicates = false;  // it has collectives
 };
 
 // Has `backend` compile a forward graph: as one, or with `buckets` in the pieces that end where DDP's gradient buckets

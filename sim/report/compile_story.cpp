@@ -9,6 +9,8 @@
 
 #include <rehearse/exec/rank_list.h>
 
+#include "report/lone_compile.h"
+
 namespace rehearse::sim {
 namespace {
 
@@ -132,20 +134,24 @@ std::string text_of(const Meeting& meeting, const RunRecord& record, const RankE
   return clauses.text() + advice + "; ";
 }
 
+std::string text_of(const compiler::Divergence& divergence, const Places& places) {
+  const auto where = places.text(divergence.where);
+  return to_string(divergence) + (where.empty() ? "" : " at " + where);
+}
+
 }  // namespace
 
 std::string compile_cause(const RunRecord& record, const RankEnds& ends, Verdict verdict) {
   if (record.journal.functions().empty() || !is_of_waits(verdict)) return "";
   if (const auto meeting = find_meeting(record); !meeting.here.empty()) return text_of(meeting, record, ends);
-  const auto alone = compile_remarks(record, ends.places());
-  return alone.empty() ? "" : alone.back() + "; ";
+  const auto alone = lone_compile_behind(record, verdict);
+  return alone ? text_of(*alone, ends.places()) + "; " : "";
 }
 
 std::vector<std::string> compile_remarks(const RunRecord& record, const Places& places) {
   std::vector<std::string> remarks;
   for (const auto& divergence : compiler::divergences(record.journal)) {
-    const auto where = places.text(divergence.where);
-    remarks.push_back(to_string(divergence) + (where.empty() ? "" : " at " + where));
+    remarks.push_back(text_of(divergence, places));
   }
   return remarks;
 }

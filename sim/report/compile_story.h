@@ -16,7 +16,7 @@ namespace rehearse::sim {
 // "rank 1 compiles f (call 2: y is 4, guard y == 3 of entry 0), rank 0 hit entry 0 in call 2 and is in allreduce #7 on
 // group "world"; guard collectives would have made both compile; ": of the first group that waits for a compilation of
 // ranks that did not come, or in which different ones met. "rank 1 alone recompiled f in call 3: ...; ": where ranks do
-// not meet and one compiled alone. Empty where the verdict is none of waits and mismatches.
+// not meet and one compiled alone, which is behind the end. Empty where the verdict is none of waits and mismatches.
 std::string compile_cause(const RunRecord& record, const RankEnds& ends, Verdict verdict);
 
 // One line for each function and call in which some ranks compiled and others did not.

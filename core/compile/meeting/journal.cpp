@@ -41,6 +41,11 @@ const FunctionRecord::Compile* compile_in(const FunctionRecord& record, std::uin
   return found != all.end() ? &*found : nullptr;
 }
 
+bool communicates_in(const FunctionRecord& record, std::uint64_t call) {
+  const auto& all = record.compiles();
+  return std::any_of(all.begin(), all.end(), [&](const auto& each) { return each.call == call && each.communicates; });
+}
+
 std::vector<std::uint64_t> calls_that_compiled(const Function& function) {
   std::vector<std::uint64_t> calls;
   for (const auto* record : function.of_ranks) {
@@ -52,16 +57,19 @@ std::vector<std::uint64_t> calls_that_compiled(const Function& function) {
 }
 
 Divergence compare(const Function& function, std::uint64_t call) {
-  Divergence divergence{function.name, call, {}, {}, {}, {}};
+  Divergence divergence{function.name, call, {}, {}, {}, {}, {}};
   const FunctionRecord::Compile* first = nullptr;
   for (const auto* record : function.of_ranks) {
     if (record->meets() || record->calls() < call) continue;
     const auto* const compile = compile_in(*record, call);
     (compile != nullptr ? divergence.compiled : divergence.others).push_back(record->rank());
     if (first == nullptr) first = compile;
+    if (compile != nullptr && record->calls() == call) divergence.latest.push_back(record->rank());
+    divergence.communicates |= compile != nullptr && communicates_in(*record, call);
   }
   std::sort(divergence.compiled.begin(), divergence.compiled.end());
   std::sort(divergence.others.begin(), divergence.others.end());
+  std::sort(divergence.latest.begin(), divergence.latest.end());
   if (first != nullptr) std::tie(divergence.why, divergence.where) = std::tie(first->why, first->where);
   return divergence;
 }

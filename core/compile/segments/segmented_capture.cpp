@@ -117,6 +117,7 @@ void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   EagerBackend by_operators;
   Backend& backend = segment.writes_to_alias ? by_operators : owner_.backend;
   CompiledParts parts = compile_parts(segment.module, shapes_, backend, owner_.buckets);
+  if (parts.communicates || step.region) agreement.note_communication();
   pass_compile_time_of(parts.graphs);
   agreement.commit(GraphHash{step.segment.hash});
   step.segment.run = std::move(parts.run);

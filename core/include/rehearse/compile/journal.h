@@ -19,9 +19,10 @@ class FunctionRecord {
 
   // A call that did not find what it needed in the cache, or that compiled with the others.
   struct Compile {
-    std::uint64_t call = 0;  // from 1
-    std::string why;         // "y is 4, guard y == 3 of entry 0"; empty: the first one
-    exec::CallSite where;    // the call's
+    std::uint64_t call = 0;     // from 1
+    std::string why;            // "y is 4, guard y == 3 of entry 0"; empty: the first one
+    exec::CallSite where;       // the call's
+    bool communicates = false;  // its graph has collectives, or ends with code of which that is not known
   };
 
   FunctionRecord(std::string name, int rank, bool meets) : name_(std::move(name)), rank_(rank), meets_(meets) {}
@@ -34,6 +35,7 @@ class FunctionRecord {
     last_hit_ = static_cast<std::int64_t>(entry);
   }
   void compiles(std::string why, exec::CallSite where);
+  void communicates() noexcept { compiles_.back().communicates = true; }
   void done() noexcept { doing_ = Doing::Nothing; }
 
   const std::string& name() const noexcept { return name_; }
@@ -85,6 +87,8 @@ struct Divergence {
   std::vector<int> compiled, others;  // ranks
   std::string why;                    // of the first of `compiled`
   exec::CallSite where;
+  std::vector<int> latest;    // of `compiled`: those that have not called it since
+  bool communicates = false;  // what one of `compiled` made has collectives
 };
 
 // In order of functions, then of calls. Functions of the same name are told apart by their order in each rank.

@@ -71,6 +71,37 @@ TEST(Divergences, SeveralRanks_AreBothSides) {
   EXPECT_THAT(texts(journal), ElementsAre("ranks 0,2-3 recompiled f in call 2 and rank 1 did not: n is 2"));
 }
 
+TEST(Divergences, KnowWhoHasNotCalledSince_AndWhoCommunicates) {
+  Journal journal;
+  for (int rank = 0; rank < 4; ++rank) {
+    auto& record = *journal.add("f", rank, false);
+    play(record, rank < 2 ? "cc" : "ch");
+    if (rank == 1) record.communicates();
+    if (rank > 0) play(record, "h");
+  }
+  const auto found = divergences(journal);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_THAT(found[0].compiled, ElementsAre(0, 1));
+  EXPECT_THAT(found[0].latest, ElementsAre(0));
+  EXPECT_TRUE(found[0].communicates);
+}
+
+// A call that compiles several segments is one.
+TEST(Divergences, SeveralCompilationsOfACall_AreOne) {
+  Journal journal;
+  for (int rank = 0; rank < 2; ++rank) play(*journal.add("f", rank, false), "ch");
+  auto& record = *journal.functions()[1];
+  record.called();
+  record.compiles("y is 4", {});
+  record.compiles("behind a read that gave true", {});
+  record.communicates();
+  record.done();
+  journal.functions()[0]->called();
+  journal.functions()[0]->hit(0);
+  EXPECT_THAT(texts(journal), ElementsAre("rank 1 alone recompiled f in call 3: y is 4"));
+  EXPECT_TRUE(divergences(journal)[0].communicates);
+}
+
 TEST(Divergences, RanksThatCallLessOften_AreNotCompared) {
   Journal journal;
   play(*journal.add("f", 0, false), "chc");

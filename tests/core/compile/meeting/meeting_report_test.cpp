@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: who waits for a compilation that another rank does not make is told so at once, with both ranks' calls; who
 // compiles alone where nothing comes of it is a remark.
+#include <functional>
+
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -146,6 +148,88 @@ TEST(MeetingReports, RankThatCompilesAloneAndHangs_IsTheCause) {
   EXPECT_THAT(report.headline, StartsWith("rank 1 alone recompiled f in call 2: y is 4, guard y == 3 of entry 0 at "));
   EXPECT_THAT(report.headline, HasSubstr("; barrier #1 on group \"world\": rank 1 has ended and will never come"));
   EXPECT_THAT(report.remarks, IsEmpty());
+}
+
+constexpr const char* kAlone = "rank 1 alone recompiled f in call 2: y is 4, guard y == 3 of entry 0 at ";
+
+// `ranks` ranks of which the second recompiles in its second call.
+Report run_alone(int ranks, const std::function<void(RankContext&, Function&)>& rest, bool communicates = false) {
+  return World({.ranks = ranks}).run([&](RankContext& ctx) {
+    Function f(ctx, false);
+    f.compile("");
+    ctx.rank() == 1 ? f.compile(kWhy) : f.hit();
+    if (ctx.rank() == 1 && communicates) f.record->communicates();
+    rest(ctx, f);
+  });
+}
+
+// Where it did not lead there, it is a remark below.
+void expect_remark(const Report& report, Verdict verdict) {
+  EXPECT_EQ(report.verdict, verdict) << sim::to_text(report);
+  EXPECT_THAT(report.headline, testing::Not(HasSubstr("recompiled")));
+  EXPECT_THAT(report.remarks, ElementsAre(StartsWith(kAlone)));
+}
+
+void expect_cause(const Report& report, Verdict verdict) {
+  EXPECT_EQ(report.verdict, verdict) << sim::to_text(report);
+  EXPECT_THAT(report.headline, StartsWith(kAlone));
+  EXPECT_THAT(report.remarks, IsEmpty());
+}
+
+TEST(MeetingReports, HangOfOtherRanks_IsNotItsDoing) {
+  expect_remark(run_alone(3,
+                          [](RankContext& ctx, Function&) {
+                            if (ctx.rank() != 1) ctx.group().recv(at::zeros({1}), 2 - ctx.rank())->wait();
+                          }),
+                Verdict::deadlock);
+}
+
+TEST(MeetingReports, WhoCompiledAloneAndWaitsItself_IsNotTheCause) {
+  expect_remark(run_alone(3,
+                          [](RankContext& ctx, Function&) {
+                            if (ctx.rank() != 0) ctx.group().barrier()->wait();
+                          }),
+                Verdict::deadlock);
+}
+
+TEST(MeetingReports, LaterCallsThatWentAlike_ClearIt) {
+  const auto rest = [](RankContext& ctx, Function& f) {
+    f.hit();
+    if (ctx.rank() != 1) ctx.group().barrier()->wait();
+  };
+  expect_remark(run_alone(3, rest), Verdict::deadlock);
+  expect_cause(run_alone(3, rest, true), Verdict::deadlock);  // what it made sends
+}
+
+// One collective too many, for which the others never come.
+TEST(MeetingReports, GraphWithCollectives_IsTheCauseAlsoOfItsOwnWait) {
+  const auto rest = [](RankContext& ctx, Function&) {
+    if (ctx.rank() == 1) ctx.group().allreduce(at::ones({1}))->wait();
+  };
+  expect_cause(run_alone(3, rest, true), Verdict::deadlock);
+  expect_remark(run_alone(3, rest), Verdict::deadlock);
+}
+
+TEST(MeetingReports, TimeoutOfThoseWhoWaitForIt_IsItsDoing) {
+  for (const int late : {1, 2}) {
+    const auto report = World({.ranks = 3, .timeout = 1s}).run([late](RankContext& ctx) {
+      Function f(ctx, false);
+      f.compile("");
+      ctx.rank() == 1 ? f.compile(kWhy) : f.hit();
+      if (ctx.rank() == late) ctx.compute(5s);
+      ctx.group().barrier()->wait();
+    });
+    late == 1 ? expect_cause(report, Verdict::timeout) : expect_remark(report, Verdict::timeout);
+  }
+}
+
+TEST(MeetingReports, MismatchOfThoseWhoDiffer_IsItsDoing) {
+  for (const int odd : {1, 2}) {
+    const auto report = run_alone(3, [odd](RankContext& ctx, Function&) {
+      ctx.group().allreduce(at::ones({ctx.rank() == odd ? 2 : 1}))->wait();
+    });
+    odd == 1 ? expect_cause(report, Verdict::mismatch) : expect_remark(report, Verdict::mismatch);
+  }
 }
 
 TEST(MeetingReports, WithoutCompiledFunctions_NothingIsSaid) {
