@@ -28,6 +28,20 @@ bool is_of_waits(Verdict verdict) {
   return std::find(std::begin(kKinds), std::end(kKinds), verdict) != std::end(kKinds);
 }
 
+// In the store of a group, where nobody knows for whom a rank waits: for those that have the function, too.
+Meeting find_store_meeting(const RunRecord& record) {
+  Meeting meeting;
+  const auto& outcome = record.outcome;
+  for (const auto& fiber : outcome.hang.empty() ? outcome.blocked : outcome.hang) {
+    if (fiber.any_rank && fiber.waits_on.find(kMeetings) != std::string::npos) meeting.here.insert(fiber.rank);
+  }
+  if (meeting.here.empty()) return meeting;
+  for (const auto& function : record.journal.functions()) {
+    if (function->meets() && !meeting.here.contains(function->rank())) meeting.missing.insert(function->rank());
+  }
+  return meeting;
+}
+
 Meeting find_meeting(const RunRecord& record) {
   Meeting meeting;
   std::string group;
@@ -43,9 +57,9 @@ Meeting find_meeting(const RunRecord& record) {
     if (!mismatch.group.starts_with(kMeetings)) continue;
     meeting.here.insert(mismatch.first.alike.begin(), mismatch.first.alike.end());
     meeting.here.insert(mismatch.second.alike.begin(), mismatch.second.alike.end());
-    break;
+    return meeting;
   }
-  return meeting;
+  return find_store_meeting(record);
 }
 
 // What the rank compiles or agrees on; null: nothing.

@@ -63,9 +63,19 @@ at::Tensor padded(const std::string& payload, std::int64_t size) {
   return bytes;
 }
 
-std::vector<int> ranks_of(c10d::Backend& backend) {
-  if (auto* const own = simulated(backend)) return own->group().ranks();
-  std::vector<int> ranks(static_cast<std::size_t>(backend.getSize()));
+// Null: the group has none for tensors of the CPU.
+c10::intrusive_ptr<c10d::Backend> cpu_backend(c10d::ProcessGroup& group) {
+  const auto devices = group.getDeviceTypes();
+  const auto is_cpu = [](const c10::Device& device) { return device.is_cpu(); };
+  return std::any_of(devices.begin(), devices.end(), is_cpu) ? group.getBackend(c10::kCPU) : nullptr;
+}
+
+std::vector<int> ranks_of(c10d::ProcessGroup& group) {
+  const auto backend = cpu_backend(group);
+  if (backend != nullptr) {
+    if (auto* const own = simulated(*backend)) return own->group().ranks();
+  }
+  std::vector<int> ranks(static_cast<std::size_t>(group.getSize()));
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
 }
@@ -77,31 +87,31 @@ CompileMeeting::CompileMeeting(c10::intrusive_ptr<c10d::ProcessGroup> group) : g
     throw CompileError("a compilation was given an empty group to agree with: is the rank a member?");
 }
 
-c10d::Backend& CompileMeeting::communicator() {
-  if (communicator_ != nullptr) return *communicator_;
-  const auto parent = group_->getDefaultBackend();
-  if (auto* const own = simulated(*parent)) {
+void CompileMeeting::connect() {
+  if (communicator_ != nullptr || store_) return;
+  const auto parent = cpu_backend(*group_);
+  auto* const own = parent != nullptr ? simulated(*parent) : nullptr;
+  if (own != nullptr) {
     communicator_ = own->companion(std::string(kPrefix) + own->group().name());
-  } else if (parent->supportsSplitting()) {
-    auto options = parent->getBackendOptions();
-    options->group_name = std::string(kPrefix) + group_->getGroupName();
-    std::vector<int> all(static_cast<std::size_t>(group_->getSize()));
-    std::iota(all.begin(), all.end(), 0);
-    communicator_ = parent->split(group_->getStore(), all, options);
-  } else {
-    throw CompileError(
-        fmt::format("ranks of group \"{}\" cannot agree on what they compile: its back end \"{}\" makes no "
-                    "groups of groups",
-                    group_->getGroupName(), parent->getBackendName()));
+    return;
   }
-  return *communicator_;
+  const auto name = std::string(kPrefix) + group_->getGroupName();
+  if (parent != nullptr && parent->supportsSplitting()) {
+    auto options = parent->getBackendOptions();
+    options->group_name = name;
+    communicator_ = parent->split(group_->getStore(), ranks_of(*group_), options);
+  } else {
+    store_.emplace(group_->getStore(), name, group_->getRank(), group_->getSize());
+  }
 }
 
 std::vector<std::string> CompileMeeting::gather(std::string payload, const MeetingLabel& label, const char* step) {
   if (group_->getSize() == 1) return {std::move(payload)};
   const c10::impl::ExcludeDispatchKeyGuard not_the_users(kNotTheUsers);
-  auto& backend = communicator();
+  connect();
   const auto name = fmt::format("{} of {}", step, label.function);
+  if (store_) return store_->gather(payload, name);
+  auto& backend = *communicator_;
   std::vector<std::int64_t> lengths;
   for (const auto& length :
        all_gather(backend, at::full({1}, static_cast<std::int64_t>(payload.size()), at::kLong), name)) {
@@ -126,9 +136,15 @@ std::vector<InputFacts> CompileMeeting::exchange(const InputFacts& mine, const M
 bool CompileMeeting::all_hit(bool mine, const MeetingLabel& label) {
   if (group_->getSize() == 1) return mine;
   const c10::impl::ExcludeDispatchKeyGuard not_the_users(kNotTheUsers);
-  auto& backend = communicator();
+  connect();
+  const auto name = fmt::format("guards of {}", label.function);
+  if (store_) {
+    const auto hits = store_->gather(mine ? "hit" : "miss", name);
+    return std::all_of(hits.begin(), hits.end(), [](const std::string& each) { return each == "hit"; });
+  }
+  auto& backend = *communicator_;
   std::vector<at::Tensor> tensors{at::full({1}, mine ? 1 : 0, at::kLong)};
-  const NamedPayload named(backend, tensors[0], fmt::format("guards of {}", label.function));
+  const NamedPayload named(backend, tensors[0], name);
   c10d::AllreduceOptions options;
   options.reduceOp = c10d::ReduceOp::MIN;
   backend.allreduce(tensors, options)->wait();
@@ -138,7 +154,7 @@ bool CompileMeeting::all_hit(bool mine, const MeetingLabel& label) {
 std::vector<GraphHash> CompileMeeting::commit(const CompileOutcome& mine, const MeetingLabel& label) {
   std::vector<CompileOutcome> outcomes;
   for (const auto& payload : gather(encode(mine), label, "outcome")) outcomes.push_back(decode_outcome(payload));
-  return agree(outcomes, ranks_of(*group_->getDefaultBackend()), label);
+  return agree(outcomes, ranks_of(*group_), label);
 }
 
 }  // namespace rehearse::compiler

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -10,6 +11,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "input_facts.h"
+#include "store_meeting.h"
 
 namespace rehearse::compiler {
 
@@ -31,12 +33,13 @@ using CompileOutcome = std::variant<GraphHash, ErrorText>;
 
 // Where the ranks of a group meet when they compile the same function, as Dynamo's compiler collectives and guard
 // collectives do. The calls go through a communicator of their own, "compile of <group>", made once for each group and
-// first used when it is needed: they never mix with the user's calls on the group. A rank that does not come (its cache
+// first used when it is needed: they never mix with the user's calls on the group. A group without a back end for
+// tensors of the CPU that makes groups of groups meets in its store. A rank that does not come (its cache
 // served the call, or it has ended) is waited for as in any collective, and told of as such: see Journal.
 //
 // What is sent is named by function and step: ranks that meet for different ones are a mismatch. A group of one rank
 // does not communicate. Blocking: all calls. Fibers: use it in the rank whose group it is. Errors: MismatchError, and
-// what collectives throw; CompileError as said below, and for groups whose back end makes no groups of groups.
+// what collectives throw; CompileError as said below, and for groups that have neither such a back end nor a store.
 class CompileMeeting {
  public:
   static constexpr std::string_view kPrefix = "compile of ";
@@ -57,10 +60,12 @@ class CompileMeeting {
 
  private:
   std::vector<std::string> gather(std::string payload, const MeetingLabel& label, const char* step);
-  c10d::Backend& communicator();
+  void connect();
 
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
-  c10::intrusive_ptr<c10d::Backend> communicator_;  // once it has been used
+  // One of them, once it has been used.
+  c10::intrusive_ptr<c10d::Backend> communicator_;
+  std::optional<StoreMeeting> store_;
 };
 
 // What commit() makes of all ranks' outcomes; `ranks`: of the world, as errors name them.
