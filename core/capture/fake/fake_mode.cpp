@@ -9,6 +9,7 @@
 #include <rehearse/exec/fiber_local.h>
 #include <rehearse/shapes/shape_env.h>
 
+#include "capture/fake/collectives_of_fakes.h"
 #include "capture/fake/fallback.h"
 
 namespace rehearse::capture {
@@ -24,6 +25,7 @@ const exec::FiberLocal<Innermost> innermost;
 FakeMode::FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* listener)
     : shapes_(std::move(shapes)), listener_(listener) {
   register_fake_fallback();
+  register_collectives_of_fakes();
 }
 
 FakeMode* FakeMode::current() noexcept {

@@ -18,7 +18,6 @@
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/throw_site.h>
 
-#include "capture/trace/collectives_of_fakes.h"
 #include "capture/trace/fold_linear.h"
 #include "capture/trace/kernels.h"
 #include "capture/trace/shape_remarks.h"
@@ -91,7 +90,6 @@ Tracer::Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor
       context_{[this](const at::Tensor& tensor) -> graph::Argument { return node_of(tensor); }, symbols_,
                graph_.site()} {
   register_trace_kernels();
-  register_collectives_of_fakes();
 }
 
 void Tracer::run(const std::function<void()>& user_code) {

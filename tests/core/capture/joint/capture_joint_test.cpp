@@ -52,6 +52,21 @@ TEST(CaptureJoint, ExamplesAreFakesOneForEachPlaceholder) {
   EXPECT_THAT(error_of(nullptr, {}), HasSubstr("null"));
 }
 
+TEST(CaptureJoint, CollectivesAreNodesAndSendNothing) {
+  const auto module = module_of([](graph::Graph& graph) -> graph::Argument {
+    const auto call = [&](const char* name, graph::List arguments) -> graph::Node& {
+      return graph.call_function("torch.ops._c10d_functional." + std::string(name) + ".default", std::move(arguments));
+    };
+    graph::Node& gathered = call("all_gather_into_tensor", {graph.placeholder("x"), 4, "no such group"});
+    return call("wait_tensor", {gathered});
+  });
+  const JointGraph joint = capture(module, {fake_like(at::ones({2, 3}))});
+  const graph::Node* wait = joint.module->graph().output_node()->prev();
+  EXPECT_EQ(wait->target(), "torch.ops._c10d_functional.wait_tensor.default");
+  EXPECT_EQ(wait->meta().tensor()->sizes, (std::vector<graph::SymInt>{8, 3}));
+  EXPECT_EQ(wait->prev()->target(), "torch.ops._c10d_functional.all_gather_into_tensor.default");
+}
+
 TEST(CaptureJoint, ExamplesStayAsTheyAre) {
   const auto module = module_of([](graph::Graph& graph) -> graph::Argument {
     return graph.call_function("torch.ops.aten.relu_.default", {graph.placeholder("x")});

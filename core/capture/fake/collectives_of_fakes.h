@@ -4,7 +4,7 @@
 namespace rehearse::capture {
 
 // Makes the functional collectives (_c10d_functional and _c10d_functional_autograd) give fakes of their results' sizes
-// at the key Fake: nothing is sent. For the life of the process; later calls do nothing.
+// at the key Fake: nothing is sent. FakeMode does it. For the life of the process; later calls do nothing.
 void register_collectives_of_fakes();
 
 }  // namespace rehearse::capture

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/trace/collectives_of_fakes.h"
+#include "capture/fake/collectives_of_fakes.h"
 
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include <ATen/core/List.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
 #include <rehearse/capture/fake_errors.h>
@@ -52,20 +55,48 @@ c10::IValue result_of_call(std::string_view name, const Stack& arguments) {
   return results;
 }
 
+template <class Map>
+c10::IValue each_tensor(const c10::IValue& value, Map&& map) {
+  if (value.isTensor()) return map(value.toTensor());
+  c10::List<at::Tensor> mapped;
+  for (const at::Tensor& tensor : value.toTensorVector()) mapped.push_back(map(tensor));
+  return mapped;
+}
+
+bool is_differentiated(const c10::IValue& inputs) {
+  bool any = false;
+  each_tensor(inputs, [&](const at::Tensor& input) {
+    any = any || input.requires_grad();
+    return input;
+  });
+  return any && at::GradMode::is_enabled() && !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU);
+}
+
+// LibTorch's kernels of these copy their inputs and reduce the copies in place. They have no gradient, but the copies
+// have one, which therefore is that of all.
+bool copies_inputs(std::string_view name) {
+  return name == "all_reduce" || name == "broadcast" || name == "all_reduce_coalesced";
+}
+
+c10::OperatorHandle in_place_form(const c10::OperatorHandle& op) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow((op.schema().name() + '_').c_str(), "");
+}
+
 void collective_of_fakes(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   FakeMode* const mode = FakeMode::current();
   if (mode == nullptr) throw FakeOutsideMode(op.schema().name(), exec::CallSite::capture());
   Stack arguments = torch::jit::pop(*stack, op.schema().arguments().size());
-  if (arguments[0].isTensor()) {
-    arguments[0] = mode->fake_of(arguments[0].toTensor());
-  } else {
-    c10::List<at::Tensor> fakes;
-    for (const at::Tensor& input : arguments[0].toTensorVector()) fakes.push_back(mode->fake_of(input));
-    arguments[0] = fakes;
-  }
   const std::string& qualified = op.schema().name();
-  const Stack results = {result_of_call(std::string_view(qualified).substr(qualified.rfind(':') + 1), arguments)};
-  if (mode->listener() != nullptr) mode->listener()->on_operator(op, arguments, results);
+  const std::string_view name = std::string_view(qualified).substr(qualified.rfind(':') + 1);
+  const bool as_copies = copies_inputs(name) && is_differentiated(arguments[0]);
+  arguments[0] = each_tensor(arguments[0], [&](const at::Tensor& input) {
+    const at::Tensor fake = mode->fake_of(input);
+    return as_copies ? fake.clone(at::MemoryFormat::Contiguous) : fake;
+  });
+  const Stack results = {as_copies ? arguments[0] : result_of_call(name, arguments)};
+  if (mode->listener() != nullptr) {
+    mode->listener()->on_operator(as_copies ? in_place_form(op) : op, arguments, results);
+  }
   torch::jit::push(*stack, results.front());
 }
 

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives inside of a compiled function: nodes of its forward and backward graphs, with the bits of the eager back
+// end on each rank.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/comm/functional.h>
+#include <rehearse/compile/aot_eager.h>
+#include <rehearse/compile/compile.h>
+#include <rehearse/sim/world.h>
+
+#include "core/parallel/ddp_fixture.h"
+
+namespace rehearse::compiler {
+namespace {
+
+using at::Tensor;
+using Splits = c10::SymIntArrayRef;
+
+template <class Signature>
+auto op_of(const std::string& name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), "").typed<Signature>();
+}
+
+Tensor wait(const Tensor& tensor) { return op_of<Tensor(const Tensor&)>("_c10d_functional::wait_tensor").call(tensor); }
+
+Tensor all_reduce(const Tensor& x, const Group& group) {
+  const auto op = op_of<Tensor(const Tensor&, std::string, std::string)>("_c10d_functional::all_reduce");
+  return op.call(x, "sum", group->getGroupName());
+}
+
+using Function = Tensor (*)(const Tensor& x, const Tensor& weight, const Group& group);
+
+struct Seen {
+  Tensor result, x, weight;
+};
+
+template <class Callable>
+Seen run(Callable& callable, const Group& group, std::int64_t rows) {
+  const Tensor x = (at::arange(rows * 3, at::kFloat).view({rows, 3}) + group->getRank()).requires_grad_();
+  const Tensor weight = at::full({3, 3}, 0.3 + group->getRank()).requires_grad_();
+  const Tensor result = callable(x, weight, group);
+  (result * result).sum().backward();
+  return {result, x.grad(), weight.grad()};
+}
+
+// On 2 and 4 ranks, at one size and then at any.
+void expect_like_eager(Function function) {
+  for (const int ranks : {2, 4}) {
+    rehearse_test::run_ranks({.ranks = ranks}, [function](RankContext& ctx) {
+      const auto aot = std::make_shared<AotEagerBackend>();
+      auto compiled = compile(function, {.backend = aot, .fullgraph = true});
+      auto eager = compile(function, {.backend = "eager", .fullgraph = true});
+      for (const std::int64_t rows : {4, 8, 12}) {
+        const Seen mine = run(compiled, ctx.group(), rows), expected = run(eager, ctx.group(), rows);
+        const Function plain = function;
+        const Seen uncompiled = run(plain, ctx.group(), rows);
+        EXPECT_TRUE(rehearse_test::same_bits({mine.result, mine.x, mine.weight},
+                                             {expected.result, expected.x, expected.weight}));
+        EXPECT_TRUE(rehearse_test::same_bits({mine.result, mine.x, mine.weight},
+                                             {uncompiled.result, uncompiled.x, uncompiled.weight}));
+      }
+      EXPECT_EQ(compiled.stats().compiles, 2);
+      for (const auto& graph : aot->graphs()) EXPECT_EQ(graph->eager_because, "");
+    });
+  }
+}
+
+TEST(AotCollectives, AllReduce) {
+  expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
+    return at::matmul(x, weight) * wait(all_reduce(x.detach(), group));
+  });
+}
+
+// LibTorch has no gradient of these. Some copy their input, and the copy's gradient goes through; others give nothing
+// to what lies before. (It warns of both.)
+TEST(AotCollectives, AllReduceOfWhatRequiresAGradient) {
+  expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
+    return at::matmul(x, weight) * wait(all_reduce(x * 2, group));
+  });
+}
+
+TEST(AotCollectives, OthersOfWhatRequiresAGradient) {
+  expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
+    const auto broadcast = op_of<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::broadcast");
+    const auto gather =
+        op_of<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::all_gather_into_tensor");
+    const auto scatter =
+        op_of<Tensor(const Tensor&, std::string, std::int64_t, std::string)>("_c10d_functional::reduce_scatter_tensor");
+    const std::string& name = group->getGroupName();
+    const Tensor product = at::matmul(x, weight);
+    const Tensor part =
+        wait(scatter.call(wait(gather.call(x * 2, group->getSize(), name)), "sum", group->getSize(), name));
+    return product * wait(broadcast.call(product.sin(), 1, name)) + part;
+  });
+}
+
+TEST(AotCollectives, CoalescedOfWhatRequiresAGradient) {
+  expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
+    const auto reduce = op_of<std::vector<Tensor>(std::vector<Tensor>, std::string, std::string)>(
+        "_c10d_functional::all_reduce_coalesced");
+    const auto sums = reduce.call({at::matmul(x, weight), x * 2}, "sum", group->getGroupName());
+    return wait(sums[0]) * wait(sums[1]);
+  });
+}
+
+TEST(AotCollectives, InPlaceOfWhatRequiresAGradient) {
+  expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
+    const auto reduce = op_of<Tensor&(Tensor&, std::string, std::string)>("_c10d_functional::all_reduce_");
+    Tensor product = at::matmul(x, weight);
+    return wait(reduce.call(product, "sum", group->getGroupName())).cos() * x;
+  });
+}
+
+TEST(AotCollectives, InPlace) {
+  expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
+    const auto reduce = op_of<Tensor&(Tensor&, std::string, std::string)>("_c10d_functional::all_reduce_");
+    const auto broadcast = op_of<Tensor&(Tensor&, std::int64_t, std::string)>("_c10d_functional::broadcast_");
+    Tensor sum = x.detach() + 1, first = x.detach() * 2;
+    wait(reduce.call(sum, "max", group->getGroupName()));
+    wait(broadcast.call(first, 1, group->getGroupName()));
+    return at::matmul(x * sum, weight) + first;
+  });
+}
+
+TEST(AotCollectives, BroadcastGatherAndScatter) {
+  expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
+    const auto broadcast = op_of<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::broadcast");
+    const auto gather =
+        op_of<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::all_gather_into_tensor");
+    const auto scatter =
+        op_of<Tensor(const Tensor&, std::string, std::int64_t, std::string)>("_c10d_functional::reduce_scatter_tensor");
+    const std::string& name = group->getGroupName();
+    const Tensor data = x.detach();
+    const Tensor whole = wait(gather.call(data, group->getSize(), name));
+    const Tensor part = wait(scatter.call(whole, "sum", group->getSize(), name));
+    return at::matmul(x, weight) * wait(broadcast.call(data, 0, name)) * part;
+  });
+}
+
+TEST(AotCollectives, AllToAll) {
+  expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
+    const auto exchange =
+        op_of<Tensor(const Tensor&, Splits, Splits, std::string)>("_c10d_functional::all_to_all_single");
+    const std::vector<c10::SymInt> splits(static_cast<std::size_t>(group->getSize()), x.sym_size(0) / group->getSize());
+    const Tensor data = x.detach();
+    return at::matmul(x, weight) * wait(exchange.call(data, splits, splits, group->getGroupName()));
+  });
+}
+
+TEST(AotCollectives, Coalesced) {
+  expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
+    const auto reduce = op_of<std::vector<Tensor>(std::vector<Tensor>, std::string, std::string)>(
+        "_c10d_functional::all_reduce_coalesced");
+    const auto sums = reduce.call({x.detach(), x.detach() * 2}, "sum", group->getGroupName());
+    return at::matmul(x, weight) * wait(sums[0]) + wait(sums[1]);
+  });
+}
+
+// With LibTorch's own gradients, which are collectives too.
+TEST(AotCollectives, Gradients) {
+  expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
+    const auto gather = op_of<Tensor(const Tensor&, std::int64_t, const std::string&)>(
+        "_c10d_functional_autograd::all_gather_into_tensor");
+    const auto scatter = op_of<Tensor(const Tensor&, const std::string&, std::int64_t, const std::string&)>(
+        "_c10d_functional_autograd::reduce_scatter_tensor");
+    const auto exchange = op_of<Tensor(const Tensor&, Splits, Splits, const std::string&)>(
+        "_c10d_functional_autograd::all_to_all_single");
+    const std::string& name = group->getGroupName();
+    const std::vector<c10::SymInt> splits(static_cast<std::size_t>(group->getSize()), x.sym_size(0) / group->getSize());
+    const Tensor whole = wait(gather.call(at::matmul(x, weight), group->getSize(), name));
+    const Tensor part = wait(scatter.call(whole.sin(), "sum", group->getSize(), name));
+    return wait(exchange.call(part * x, splits, splits, name)).cos();
+  });
+}
+
+// rehearse::functional, where nothing requires a gradient.
+TEST(AotCollectives, FunctionsOfRehearse) {
+  expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
+    const Tensor data = x.detach();
+    return at::matmul(x, weight) * functional::all_reduce(data, group) + functional::broadcast(data, group, 1);
+  });
+}
+
+}  // namespace
+}  // namespace rehearse::compiler
