@@ -14,6 +14,7 @@
 
 #include "compile/callable_impl.h"
 #include "compile/compile_parts.h"
+#include "compile/eager_backend.h"
 #include "compile/marks.h"
 
 namespace rehearse::compiler {
@@ -46,14 +47,20 @@ const Entry* Callable::Impl::prepare(const LeafList& leaves, UserCode& code) {
   cache.stats.compiles_in_last_call = 0;
   Call call{leaves, code, cache, GlobalState::current()};
   cache.agreement.begin_call();
-  Entry* hit = cache.find(leaves, call.state);
-  if (hit && !hit->segments && options_.verify == Verify::Always) hit = look_again(call);
-  return cache.agreement.is_served(hit != nullptr) ? serve(call, *hit) : miss(call, hit != nullptr);
+  Entry* const hit = cache.find(leaves, call.state);
+  if (hit && options_.verify == Verify::Always) return verify_always(call, *hit);
+  return is_served(call, hit != nullptr) ? serve(call, *hit) : miss(call, hit != nullptr);
+}
+
+// Ranks compare that once a call.
+bool Callable::Impl::is_served(Call& call, bool hit) {
+  return std::exchange(call.was_compared, true) ? hit : call.cache.agreement.is_served(hit);
 }
 
 const Entry* Callable::Impl::serve(Call& call, Entry& hit) {
+  if (options_.verify == Verify::Always) return verify_always(call, hit);
   if (hit.segments) return serve_in_segments(call, hit);
-  if (!call.now && is_to_be_verified(hit)) return verify_first(call, hit);
+  if (is_to_be_verified(hit)) return verify(call, hit);
   ++call.cache.stats.hits;
   call.cache.agreement.note_hit(hit.number);
   return &hit;
@@ -113,15 +120,17 @@ const Entry* Callable::Impl::miss(Call& call, bool for_others) {
   const auto find = [&] { return call.now ? find_as_now(call) : call.cache.find(call.leaves, call.state); };
   if (Entry* const made = for_others ? nullptr : find()) {
     lock.reset();
-    if (made->segments) return serve_in_segments(call, *made);
-    ++call.cache.stats.hits;
-    call.cache.agreement.note_hit(made->number);
-    return made;
+    return call.now ? serve_as_now(call) : serve(call, *made);
   }
   note_failures(call, for_others);
-  const Entry* const made = may_compile(call) ? compile(call) : nullptr;
-  if (made == nullptr) ++call.cache.stats.eager_calls;
-  return made;
+  if (may_compile(call)) {
+    if (const Entry* const made = compile(call)) return made;
+  } else if (call.now) {  // the code has run, and must not again
+    const Capture& now = *call.now;
+    call.code.served = CallResult{now.frame, by_operators(now.module)(values_of(now.inputs, call.leaves))};
+  }
+  ++call.cache.stats.eager_calls;
+  return nullptr;
 }
 
 // Together with other ranks, where the options say so: whatever comes of it here, they are told.

@@ -19,6 +19,7 @@ namespace rehearse::compiler {
 
 class SegmentedCapture;
 struct Segmented;
+struct SegmentOwner;
 
 // callable.cpp has the calls, verify.cpp what runs beside a hit.
 class Callable::Impl {
@@ -39,16 +40,20 @@ class Callable::Impl {
     GlobalState state;
     std::vector<std::string> sources = {};   // when they are wanted
     std::unique_ptr<Capture> now = nullptr;  // what the code gives, where it has run in this call (Verify::Always)
+    bool was_compared = false;               // with other ranks: whether the cache serves it
   };
 
   RankCache& cache_of_this_rank();
   const RankCache* find_cache() const;
 
   bool is_to_be_verified(const Entry& entry) const;
-  const Entry* verify_first(Call& call, Entry& hit);
-  Entry* look_again(Call& call);
-  Entry* find_as_now(Call& call);
+  const Entry* verify(Call& call, Entry& hit);
+  const Entry* verify_always(Call& call, Entry& hit);
+  const Entry* serve_as_now(Call& call);
+  Entry* find_in_segments(const Call& call) const;
+  Entry* find_as_now(const Call& call) const;
 
+  bool is_served(Call& call, bool hit);
   const Entry* serve(Call& call, Entry& hit);
   // `for_others`: another rank has to compile, and so all do.
   const Entry* miss(Call& call, bool for_others);
@@ -69,10 +74,14 @@ class Callable::Impl {
   // segments/segmented_call.cpp. Where code reads data the call is served as well (code.served).
   // Null when it was refused and runs as it is.
   std::unique_ptr<Entry> capture_entry(Call& call);
+  SegmentOwner segment_owner(Call& call);
   const Entry* serve_in_segments(Call& call, Entry& hit);
   bool run_compiled(Call& call, Entry& hit, SegmentRun& run);
   const Entry* run_live(Call& call, Entry& hit, Segmented& segmented, bool is_verification);
   std::optional<Capture> try_segments(Call& call, const std::vector<LeafShape>& shape, Segmented& segmented);
+  // The entry of a function that was cut. Null: there can be none, and the function runs as it is from now on.
+  std::unique_ptr<Entry> make_segmented_entry(Call& call, Capture capture, Segmented& segmented);
+  const Entry* note_path(Call& call, Entry& entry, Capture captured, Segmented& segmented);
 
   CompileOptions options_;
   std::shared_ptr<torch::nn::Module> module_;

@@ -2,6 +2,7 @@
 #include "compile/capture_call.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,8 +11,12 @@
 #include <rehearse/capture/errors.h>
 #include <rehearse/capture/fake_tensor.h>
 #include <rehearse/capture/forward_capture.h>
+#include <rehearse/capture/segments.h>
 #include <rehearse/compile/errors.h>
+#include <rehearse/exec/failure.h>
+#include <rehearse/shapes/errors.h>
 
+#include "compile/eager_backend.h"
 #include "compile/marks.h"
 #include "compile/segments/segmented_capture.h"
 
@@ -40,10 +45,17 @@ std::shared_ptr<const graph::Origin> origin_of_use(const graph::Node& placeholde
   return nullptr;
 }
 
+bool has_symbols(const std::vector<LeafShape>& shape) {
+  return std::any_of(shape.begin(), shape.end(), [](const LeafShape& leaf) { return !leaf.symbols.empty(); });
+}
+
 class CallCapture {
  public:
   CallCapture(const CallView& call, std::vector<LeafShape> shape, SegmentedCapture* segments)
-      : call_(call), segments_(segments), shapes_(shapes::ShapeEnv::make()), tracer_(shapes_, tensors_of(call)) {
+      : call_(call),
+        segments_(segments),
+        shapes_(shapes::ShapeEnv::make({.duck_shaping = !has_symbols(shape)})),
+        tracer_(shapes_, tensors_of(call)) {
     result_.shape = std::move(shape);
   }
 
@@ -57,7 +69,7 @@ class CallCapture {
     {
       const WatchScope scope(watches, __builtin_frame_address(0));
       const parallel::DdpRecorder recorder;
-      tracer_.run([&] { code.run(stand_ins_); });
+      run_code(code);
       result_.ddp = recorder.seen();
     }
     if (const std::string name = code.replaced_argument(call_.sources); !name.empty()) {
@@ -95,6 +107,35 @@ class CallCapture {
   }
 
  private:
+  // What the code has done before it throws is done, as it would be without a capture.
+  void run_code(UserCode& code) {
+    try {
+      tracer_.run([&] { code.run(stand_ins_); });
+    } catch (const capture::FakeError&) {
+      throw;
+    } catch (const shapes::ShapeError&) {
+      throw;
+    } catch (const CompileError&) {
+      throw;
+    } catch (const RankAborted&) {
+      throw;
+    } catch (...) {
+      run_unfinished();
+      throw;
+    }
+  }
+
+  void run_unfinished() {
+    if (tracer_.ended()) return;
+    if (segments_) return segments_->run_unfinished([&] { return tracer_.unfinished(); });
+    const capture::Segment segment = tracer_.unfinished();
+    std::vector<InputBinding> inputs;
+    for (const auto& source : segment.sources) {
+      inputs.push_back(binding_of(std::get<capture::GraphInput>(source), leaves_));
+    }
+    by_operators(segment.module)(values_of(inputs, call_.leaves));
+  }
+
   void add_inputs() {
     stand_ins_.tensors.resize(call_.leaves.size());
     stand_ins_.ints.resize(call_.leaves.size());
@@ -110,12 +151,26 @@ class CallCapture {
     for (std::size_t d = 0; d < sizes.size(); ++d) {
       if (!shape.varies[d]) continue;
       const std::string name = fmt::format("{}.size({})", call_.sources[leaf], d);
-      sizes[d] = shapes_->add_backed(shape.sizes[d], name);
+      sizes[d] = symbol_of(shape, d, name);
       shape.varies[d] = sizes[d].is_symbolic();  // 0 and 1 are always themselves
       if (shape.varies[d]) places_.push_back({leaf, static_cast<std::int32_t>(d)});
     }
     leaves_.tensors.push_back(leaf);
     stand_ins_.tensors[leaf] = tracer_.add_tensor(call_.sources[leaf], *call_.leaves[leaf].tensor, std::move(sizes));
+  }
+
+  // As equal sizes suggest; where the shape has been captured before, as it was then, whatever is equal now.
+  c10::SymInt symbol_of(LeafShape& shape, std::size_t d, const std::string& name) {
+    shape.symbols.resize(shape.sizes.size(), -1);
+    const std::int32_t known = shape.symbols[d];
+    const auto found = known < 0 ? symbols_.end() : symbols_.find(known);
+    c10::SymInt size =
+        found == symbols_.end() ? shapes_->add_backed(shape.sizes[d], name) : shapes_->add_source(found->second, name);
+    if (!size.is_symbolic()) return size;
+    const std::size_t symbol = shapes_->sources().back().symbol;
+    if (known >= 0) symbols_.emplace(known, symbol);
+    shape.symbols[d] = static_cast<std::int32_t>(symbol);
+    return size;
   }
 
   void add_int(std::uint32_t leaf) {
@@ -232,7 +287,8 @@ class CallCapture {
   capture::ForwardCapture tracer_;
   StandIns stand_ins_;
   CapturedLeaves leaves_;
-  std::vector<SymbolPlace> places_;  // of the environment's sources
+  std::map<std::int32_t, std::size_t> symbols_;  // of an earlier capture: which they are now
+  std::vector<SymbolPlace> places_;              // of the environment's sources
   capture::CapturedGraph captured_;
   std::vector<bool> used_;
   std::vector<std::shared_ptr<const graph::Origin>> origins_;  // of the first use of each leaf

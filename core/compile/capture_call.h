@@ -26,7 +26,7 @@ struct CallView {
 // Which sizes and integers of the call are to be symbols.
 std::vector<LeafShape> shape_of(const CallView& call, const Dynamism& dynamism);
 
-// That of an entry which serves the call, with the call's own sizes.
+// The same symbols, with the sizes of another call.
 std::vector<LeafShape> with_sizes_of(std::vector<LeafShape> shape, const LeafList& leaves);
 
 // Runs the user's code on fakes of that shape and makes what it did a graph with guards. Throws capture::FakeError or

@@ -8,9 +8,11 @@
 
 namespace rehearse::compiler {
 
-CompiledGraph EagerBackend::compile(const BackendInput& input) {
-  auto interpreter = std::make_shared<graph::Interpreter>(input.module);
+CompiledGraph by_operators(std::shared_ptr<const graph::GraphModule> module) {
+  const auto interpreter = std::make_shared<const graph::Interpreter>(std::move(module));
   return [interpreter](std::vector<c10::IValue> inputs) { return interpreter->run(std::move(inputs)); };
 }
+
+CompiledGraph EagerBackend::compile(const BackendInput& input) { return by_operators(input.module); }
 
 }  // namespace rehearse::compiler

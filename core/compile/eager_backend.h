@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include <rehearse/compile/backend.h>
+#include <rehearse/graph/graph_module.h>
 
 namespace rehearse::compiler {
+
+// Runs a graph node by node through the dispatcher.
+CompiledGraph by_operators(std::shared_ptr<const graph::GraphModule> module);
 
 // Runs the graph node by node through the dispatcher, with autograd as the caller has it.
 class EagerBackend final : public Backend {

@@ -23,6 +23,7 @@ namespace rehearse::compiler {
 struct LeafShape {
   std::vector<std::int64_t> sizes;
   std::vector<bool> varies;                  // each size
+  std::vector<std::int32_t> symbols = {};    // of sizes that vary, as an earlier capture has found them; -1: none
   std::optional<std::int64_t> symbolic_int;  // a symbolic integer that varies
   bool operator==(const LeafShape&) const = default;
 };

@@ -3,34 +3,62 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/compile/errors.h>
+
 namespace rehearse::compiler {
 namespace {
 
-std::string text_of_node(const graph::Node* node) {
-  if (!node) return "nothing";
-  const std::string line = node->meta().origin ? node->meta().origin->source_line() : "";
-  return fmt::format("{}{}", node->target(), line.empty() ? "" : " at " + line);
+bool is_operator(const graph::Node& node) {
+  return node.op() != graph::Op::Placeholder && node.op() != graph::Op::Output;
 }
 
-bool same_node(const graph::Node& a, const graph::Node& b) {
-  if (a.op() != b.op() || a.target() != b.target() || a.args().size() != b.args().size()) return false;
+const graph::Node* operator_from(const graph::Node* node) {
+  while (node && !is_operator(*node)) node = node->next();
+  return node;
+}
+
+bool same_arguments(const graph::Node& a, const graph::Node& b) {
   const auto by_name = [](graph::Node& node) { return graph::Argument(node.name()); };
   return graph::map_nodes(graph::Argument(a.args()), by_name) == graph::map_nodes(graph::Argument(b.args()), by_name) &&
          graph::map_nodes(graph::Argument(a.kwargs()), by_name) ==
              graph::map_nodes(graph::Argument(b.kwargs()), by_name);
 }
 
+bool same_node(const graph::Node& a, const graph::Node& b) {
+  return a.op() == b.op() && a.target() == b.target() && same_arguments(a, b);
+}
+
 }  // namespace
 
-std::string difference_of(const graph::GraphModule& before, const graph::GraphModule& now) {
-  const graph::Node* a = before.graph().first();
-  const graph::Node* b = now.graph().first();
+std::string text_of_node(const graph::Node& node) {
+  const std::string line = node.meta().origin ? node.meta().origin->source_line() : "";
+  return node.target() + (line.empty() ? "" : " at " + line);
+}
+
+std::string difference_of(const graph::GraphModule& before, const graph::GraphModule& now,
+                          const std::string& before_ends, const std::string& now_ends) {
+  const graph::Node* a = operator_from(before.graph().first());
+  const graph::Node* b = operator_from(now.graph().first());
   while (a && b && same_node(*a, *b)) {
-    a = a->next();
-    b = b->next();
+    a = operator_from(a->next());
+    b = operator_from(b->next());
   }
-  if (!a && !b) return "";
-  return fmt::format("it was {}, and is {} now", text_of_node(a), text_of_node(b));
+  if (a || b) {
+    return fmt::format("it was {}, and is {} now", a ? text_of_node(*a) : before_ends, b ? text_of_node(*b) : now_ends);
+  }
+  if (before_ends != now_ends) return fmt::format("it came to {}, and comes to {} now", before_ends, now_ends);
+  const graph::Node* const results_before = before.graph().output_node();
+  const graph::Node* const results_now = now.graph().output_node();
+  if (results_before && results_now && same_arguments(*results_before, *results_now)) return "";
+  return "it returns other values of the same graph now";
+}
+
+void throw_stale(const std::string& function, const std::string& told) {
+  throw StaleCapture(
+      fmt::format("'{}' no longer gives the graph that was compiled, although all its guards hold: {}. It reads "
+                  "something that is no argument: make it one, name it with rehearse::watch(), read it in an "
+                  "eager_region(), or compile with Verify::Always",
+                  function, told));
 }
 
 }  // namespace rehearse::compiler

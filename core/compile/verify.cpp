@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <rehearse/compile/errors.h>
+#include <rehearse/capture/fake_errors.h>
 #include <rehearse/graph/structural_hash.h>
+#include <rehearse/shapes/errors.h>
 
 #include "compile/callable_impl.h"
+#include "compile/eager_backend.h"
 #include "compile/graph_difference.h"
+#include "compile/segments/segmented.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -17,53 +23,119 @@ bool same_function(const Capture& a, const Capture& b) {
          graph::structural_hash(*a.module) == graph::structural_hash(*b.module);
 }
 
+std::string text_of_use(const graph::Node& placeholder) {
+  return placeholder.users().empty() ? "the result" : text_of_node(**placeholder.users().begin());
+}
+
 std::string first_difference(const Capture& before, const Capture& now) {
   if (std::string told = difference_of(*before.module, *now.module); !told.empty()) return told;
-  if (before.inputs != now.inputs) return "a tensor that is no argument is another one now";
-  return "what it returns beside tensors is another value now";
+  const auto placeholders = now.module->graph().placeholders();
+  for (std::size_t i = 0; i < std::min(before.inputs.size(), now.inputs.size()); ++i) {
+    if (before.inputs[i] == now.inputs[i]) continue;
+    return fmt::format("'{}', which {} uses, is another tensor now", now.input_names[i], text_of_use(*placeholders[i]));
+  }
+  return fmt::format("beside tensors it returned {}, and returns {} now", fmt::join(before.constants, ", "),
+                     fmt::join(now.constants, ", "));
+}
+
+// A tree whose only way is the entry's graph: whatever else the code does is another way.
+std::shared_ptr<SegmentTree> tree_of(const Capture& capture) {
+  auto step = std::make_unique<Step>();
+  step->segment = {.module = capture.module,
+                   .hash = static_cast<std::uint64_t>(graph::structural_hash(*capture.module)),
+                   .inputs = capture.inputs,
+                   .run = {}};
+  step->constants = capture.constants;
+  auto tree = std::make_shared<SegmentTree>();
+  tree->roots.push_back({"", std::move(step)});
+  return tree;
 }
 
 }  // namespace
 
 bool Callable::Impl::is_to_be_verified(const Entry& entry) const {
-  return options_.verify == Verify::Always || (options_.verify == Verify::FirstHit && !entry.verified);
+  return options_.verify == Verify::FirstHit && !entry.verified;
 }
 
-const Entry* Callable::Impl::verify_first(Call& call, Entry& hit) {
+const Entry* Callable::Impl::verify(Call& call, Entry& hit) {
   ++call.cache.stats.verifications;
-  hit.verified = true;
-  const Capture now = capture(call, hit.capture.shape);
-  if (!same_function(hit.capture, now)) {
-    hit.verified = false;
-    throw StaleCapture(
-        fmt::format("'{}' no longer gives the graph that was compiled, although all its guards hold: {}. It reads "
-                    "something that is "
-                    "no argument: make it one, name it with rehearse::watch(), or compile with Verify::Always",
-                    options_.name, first_difference(hit.capture, now)));
+  SegmentRun run(call.leaves);
+  SegmentOwner owner = segment_owner(call);
+  owner.refuse_change = true;
+  Segmented expected{tree_of(hit.capture), run, std::move(owner)};
+  try {
+    const Capture now = capture(call, hit.capture.shape, &expected.capture);
+    if (!same_function(hit.capture, now)) throw_stale(options_.name, first_difference(hit.capture, now));
+  } catch (const capture::FakeError& error) {
+    throw_stale(options_.name, fmt::format("it cannot be captured any more ({})", error.what()));
+  } catch (const shapes::ShapeError& error) {
+    throw_stale(options_.name, fmt::format("it cannot be captured any more ({})", error.what()));
   }
+  hit.verified = true;
   ++call.cache.stats.hits;
   call.cache.agreement.note_hit(hit.number);
   return &hit;
 }
 
-// With Verify::Always, before ranks compare what they have: null where no entry is what the code gives now.
-Entry* Callable::Impl::look_again(Call& call) {
-  const RankCache::Lock lock(call.cache);
-  ++call.cache.stats.verifications;
-  return find_as_now(call);
+// An entry for code that reads data, all of whose guards hold.
+Entry* Callable::Impl::find_in_segments(const Call& call) const {
+  for (Entry* entry : call.cache.by_use) {
+    if (entry->segments && entry->holds(call.leaves, call.state)) return entry;
+  }
+  return nullptr;
 }
 
-// The entry that stands for what the code does now; of several shapes each is tried.
-Entry* Callable::Impl::find_as_now(Call& call) {
+// An entry with the graph that the code has given in this call.
+Entry* Callable::Impl::find_as_now(const Call& call) const {
   for (Entry* entry : call.cache.by_use) {
-    if (entry->segments || !entry->capture.guards.holds(call.leaves, call.state)) continue;
-    auto shape = with_sizes_of(entry->capture.shape, call.leaves);
-    if (!call.now || !(call.now->shape == shape)) {
-      call.now = std::make_unique<Capture>(capture(call, std::move(shape)));
-    }
+    if (entry->segments || !entry->holds(call.leaves, call.state)) continue;
     if (same_function(entry->capture, *call.now)) return entry;
   }
   return nullptr;
+}
+
+// The code runs once, as it does without compile(), and what it does now serves the call: an entry where one has the
+// same graph, else a new one. Ranks that compare what they have do so when that is known.
+const Entry* Callable::Impl::verify_always(Call& call, Entry& hit) {
+  RankCache& cache = call.cache;
+  Entry* const known = hit.segments ? &hit : find_in_segments(call);
+  if ((known || !cache.refusal.empty()) && !is_served(call, true)) return miss(call, true);
+  std::optional<RankCache::Lock> lock(cache);
+  if (!cache.refusal.empty()) {
+    ++cache.stats.eager_calls;
+    return nullptr;
+  }
+  ++cache.stats.verifications;
+  SegmentRun run(call.leaves);
+  SegmentOwner owner = segment_owner(call);
+  owner.may_branch = [&] { return may_compile(call); };
+  if (!known) owner.before_first_read = [&] { is_served(call, false); };
+  Segmented segmented{known ? known->segments : std::make_shared<SegmentTree>(), run, std::move(owner)};
+  const bool is_full = !known && cache.paths() >= options_.recompile_limit;
+  if (is_full) segmented.capture.stop_after_passed();
+  auto captured = try_segments(call, with_sizes_of((known ? *known : hit).capture.shape, call.leaves), segmented);
+  if (!captured || segmented.capture.has_ended()) {
+    if (captured && is_full) may_compile(call);  // warns
+    ++cache.stats.eager_calls;
+    return nullptr;
+  }
+  if (!segmented.capture.was_cut()) {
+    call.now = std::make_unique<Capture>(std::move(*captured));
+    lock.reset();
+    return serve_as_now(call);
+  }
+  if (known) return note_path(call, *known, std::move(*captured), segmented);
+  note_failures(call, false);
+  const auto made = make_segmented_entry(call, std::move(*captured), segmented);
+  return made ? add_entry(call, std::move(*made)) : nullptr;
+}
+
+const Entry* Callable::Impl::serve_as_now(Call& call) {
+  Entry* const same = find_as_now(call);
+  if (!is_served(call, same != nullptr)) return miss(call, same != nullptr);
+  ++call.cache.stats.hits;
+  call.cache.agreement.note_hit(same->number);
+  return same;
 }
 
 }  // namespace rehearse::compiler

@@ -25,6 +25,7 @@ void ForwardCapture::run(const std::function<void()>& user_code) { tracer_->run(
 CapturedGraph ForwardCapture::finish(const std::vector<c10::IValue>& outputs) { return tracer_->finish(outputs); }
 
 void ForwardCapture::set_listener(SegmentListener& listener) { tracer_->set_listener(&listener); }
+Segment ForwardCapture::unfinished() { return tracer_->unfinished(); }
 bool ForwardCapture::ended() const noexcept { return tracer_->rest() != nullptr; }
 c10::IValue ForwardCapture::real_value(const c10::IValue& value) const { return tracer_->rest()->real_value(value); }
 

@@ -124,6 +124,13 @@ void Tracer::check_hooks() const {
   }
 }
 
+Segment Tracer::unfinished() {
+  const CurrentScope scope(*this);
+  graph_.set_origin({});
+  modes_.leave();
+  return segments_.take({}, nullptr);
+}
+
 CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
   check_hooks();
   const CurrentScope scope(*this);

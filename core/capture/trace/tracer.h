@@ -49,6 +49,7 @@ class Tracer {
   const EagerRest* rest() const noexcept { return rest_.get(); }
 
   void run(const std::function<void()>& user_code);
+  Segment unfinished();
   CapturedGraph finish(const std::vector<c10::IValue>& outputs);
 
   // One operator; its arguments are on the stack, its results will be.

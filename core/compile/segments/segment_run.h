@@ -37,6 +37,7 @@ class SegmentRun {
   void compare_next(Agreement& agreement);
   // The compiled step behind what is passed; null: it is to be compiled.
   Step* next(const SegmentTree& tree) const;
+  std::vector<c10::IValue> run(const BoundGraph& graph);
   // The results of a segment that ends the function.
   std::vector<c10::IValue> run_last(const Step& step) { return run(step.segment); }
 
@@ -49,7 +50,6 @@ class SegmentRun {
   bool changed_inputs() const noexcept { return changed_inputs_; }
 
  private:
-  std::vector<c10::IValue> run(const BoundGraph& graph);
   void run_region(Step& step);
 
   const LeafList& leaves_;

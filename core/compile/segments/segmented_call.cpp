@@ -9,17 +9,9 @@
 #include <rehearse/shapes/errors.h>
 
 #include "compile/callable_impl.h"
-#include "compile/segments/segmented_capture.h"
+#include "compile/segments/segmented.h"
 
 namespace rehearse::compiler {
-
-// One call that runs the user's code piece by piece.
-struct Segmented {
-  SegmentTree& tree;
-  SegmentRun& run;
-  SegmentOwner owner;
-  SegmentedCapture capture{tree, owner, run};
-};
 
 bool Entry::holds(const LeafList& leaves, const GlobalState& state, GuardFailure* failure) const {
   if (!capture.guards.holds(leaves, state, failure)) return false;
@@ -51,38 +43,43 @@ std::optional<Capture> Callable::Impl::try_segments(Call& call, const std::vecto
     throw;
   }
   if (!segmented.run.passed().empty()) {
-    SegmentedCapture rest(segmented.tree, segmented.owner, segmented.run);
+    SegmentedCapture rest(*segmented.tree, segmented.owner, segmented.run);
     rest.stop_after_passed();
     capture(call, shape, &rest);
   }
   return std::nullopt;
 }
 
+SegmentOwner Callable::Impl::segment_owner(Call& call) {
+  return {.function = options_.name,
+          .backend = *call.cache.backend,
+          .agreement = call.cache.agreement,
+          .buckets = buckets()};
+}
+
 std::unique_ptr<Entry> Callable::Impl::capture_entry(Call& call) {
   // It does not run twice in a call: what ranks have just told each other counts from the next compilation on.
   if (call.now) return std::make_unique<Entry>(make_entry(call, std::move(*call.now)));
-  const auto tree = std::make_shared<SegmentTree>();
   SegmentRun run(call.leaves);
-  Segmented segmented{*tree,
-                      run,
-                      {.function = options_.name,
-                       .backend = *call.cache.backend,
-                       .agreement = call.cache.agreement,
-                       .buckets = buckets()}};
+  Segmented segmented{std::make_shared<SegmentTree>(), run, segment_owner(call)};
   auto captured = try_segments(call, shape_of(view_of(call), call.cache.dynamism), segmented);
   if (!captured) return nullptr;
   if (!segmented.capture.was_cut()) return std::make_unique<Entry>(make_entry(call, std::move(*captured)));
+  return make_segmented_entry(call, std::move(*captured), segmented);
+}
+
+std::unique_ptr<Entry> Callable::Impl::make_segmented_entry(Call& call, Capture captured, Segmented& segmented) {
   if (segmented.capture.has_ended()) {
     refuse(call, "an eager region changes what a tensor is, or gives one that shares memory with another");
     return nullptr;
   }
-  if (run.changed_inputs()) {  // what guards say of a tensor holds before a call
+  if (segmented.run.changed_inputs()) {  // what guards say of a tensor holds before a call
     refuse(call, "what is behind a read needs that an argument, parameter or buffer begins to require grad");
     return nullptr;
   }
   auto entry = std::make_unique<Entry>();
-  entry->capture = std::move(*captured);
-  entry->segments = tree;
+  entry->capture = std::move(captured);
+  entry->segments = segmented.tree;
   entry->number = call.cache.entries.size();
   entry->explanation.kept_by_reference = entry->capture.kept_by_reference;
   entry->explanation.graphs = segmented.capture.take_made();
@@ -112,14 +109,10 @@ const Entry* Callable::Impl::serve_in_segments(Call& call, Entry& hit) {
   const RankCache::Lock lock(call.cache);
   // Another fiber may have added the branch meanwhile.
   if (!is_verification && run_compiled(call, hit, run)) return &hit;
-  Segmented segmented{*hit.segments,
-                      run,
-                      {.function = options_.name,
-                       .backend = *call.cache.backend,
-                       .agreement = call.cache.agreement,
-                       .buckets = buckets(),
-                       .may_branch = [&] { return may_compile(call); },
-                       .refuse_change = is_verification && options_.verify == Verify::FirstHit}};
+  SegmentOwner owner = segment_owner(call);
+  owner.may_branch = [&] { return may_compile(call); };
+  owner.refuse_change = is_verification;
+  Segmented segmented{hit.segments, run, std::move(owner)};
   return run_live(call, hit, segmented, is_verification);
 }
 
@@ -129,25 +122,27 @@ const Entry* Callable::Impl::run_live(Call& call, Entry& hit, Segmented& segment
   auto captured = try_segments(call, with_sizes_of(hit.capture.shape, call.leaves), segmented);
   hit.verified = hit.verified || is_verification;
   SegmentedCapture& capture = segmented.capture;
-  CompileStats& stats = call.cache.stats;
   if (!captured || capture.has_ended()) {
-    ++stats.eager_calls;
+    ++call.cache.stats.eager_calls;
     return nullptr;
   }
-  if (!capture.was_cut()) {
-    capture.check_no_end();
-    return add_entry(call, make_entry(call, std::move(*captured)));
-  }
-  if (!capture.made_path()) {
+  if (!capture.was_cut()) capture.throw_no_end(*captured->module);
+  return note_path(call, hit, std::move(*captured), segmented);
+}
+
+// What the call has added to the tree of the entry, if it has.
+const Entry* Callable::Impl::note_path(Call& call, Entry& entry, Capture captured, Segmented& segmented) {
+  CompileStats& stats = call.cache.stats;
+  if (!segmented.capture.made_path()) {
     ++stats.hits;
-    call.cache.agreement.note_hit(hit.number);
-    return &hit;
+    call.cache.agreement.note_hit(entry.number);
+    return &entry;
   }
-  const std::vector<GraphExplanation> made = capture.take_made();
+  std::vector<GraphExplanation> made = segmented.capture.take_made();
   count_compile(stats, made.size());
-  hit.segments->guards.push_back(std::move(captured->guards));
-  hit.explanation.graphs.insert(hit.explanation.graphs.end(), made.begin(), made.end());
-  return &hit;
+  entry.segments->guards.push_back(std::move(captured.guards));
+  entry.explanation.graphs.insert(entry.explanation.graphs.end(), made.begin(), made.end());
+  return &entry;
 }
 
 }  // namespace rehearse::compiler

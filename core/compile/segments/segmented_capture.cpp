@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <rehearse/compile/errors.h>
-#include <rehearse/graph/interpreter.h>
 #include <rehearse/graph/structural_hash.h>
 
 #include "compile/compile_parts.h"
@@ -28,16 +27,20 @@ bool same_end(const Step& a, const Step& b) {
 bool same_step(const Step& a, const Step& b) { return a.segment.is_same(b.segment) && same_end(a, b); }
 
 std::string text_of_end(const Step& step) {
-  if (!step.read && !step.region) return "the end of the function";
+  if (!step.read && !step.region) return kEndOfFunction;
   const std::string line = step.where.describe();
   return (step.read ? "a read" : "an eager region") + (line.empty() ? "" : " at " + line);
 }
 
 std::string difference_of_steps(const Step& expected, const Step& found) {
-  std::string told = difference_of(*expected.segment.module, *found.segment.module);
+  const bool same_end_in_kind = !expected.read == !found.read && !expected.region == !found.region;
+  const std::string ends = text_of_end(expected);
+  std::string told = difference_of(*expected.segment.module, *found.segment.module, ends,
+                                   same_end_in_kind ? ends : text_of_end(found));
   if (!told.empty()) return told;
   if (expected.segment.inputs != found.segment.inputs) return "it uses other tensors now";
-  return fmt::format("it came to {}, and comes to {} now", text_of_end(expected), text_of_end(found));
+  if (ends == kEndOfFunction) return "it returns something else beside tensors now";
+  return fmt::format("it came to {}, and comes to another one now: {}", ends, text_of_end(found));
 }
 
 }  // namespace
@@ -67,10 +70,11 @@ BoundGraph SegmentedCapture::bound(const capture::Segment& segment) const {
 
 std::vector<Branch>& SegmentedCapture::branches() { return last_ ? last_->branches : tree_.roots; }
 
-void SegmentedCapture::check_no_end() const {
-  const std::string told = "it came to " + text_of_end(*tree_.roots.front().next) + ", and to none now";
+void SegmentedCapture::throw_no_end(const graph::GraphModule& now) const {
+  const Step& first = *tree_.roots.front().next;
+  const std::string told = difference_of(*first.segment.module, now, text_of_end(first));
   if (!run_.passed().empty()) throw_not_repeatable(told);
-  if (owner_.refuse_change) throw_stale(told);
+  throw_stale(owner_.function, told);
 }
 
 void SegmentedCapture::throw_not_repeatable(const std::string& told) const {
@@ -78,14 +82,6 @@ void SegmentedCapture::throw_not_repeatable(const std::string& told) const {
       "'{}' read a value that it has no branch for, and ran again from its start to go on from there; but it did "
       "not repeat what it had done: {}. What differs must be an argument, or stand in an eager_region()",
       owner_.function, told));
-}
-
-void SegmentedCapture::throw_stale(const std::string& told) const {
-  throw StaleCapture(
-      fmt::format("'{}' no longer gives the graph that was compiled, although all its guards hold: {}. It reads "
-                  "something that is no argument: make it one, name it with rehearse::watch(), or compile with "
-                  "Verify::Always",
-                  owner_.function, told));
 }
 
 // The step of the tree that is like this one.
@@ -103,7 +99,7 @@ Step& SegmentedCapture::enter(Step step) {
     if (same_step(*branch.next, step)) return *branch.next;
     other = branch.next.get();
   }
-  if (other && owner_.refuse_change) throw_stale(difference_of_steps(*other, step));
+  if (other && owner_.refuse_change) throw_stale(owner_.function, difference_of_steps(*other, step));
   if (other && !owner_.may_branch()) stop_ = true;
   branches.push_back({key, std::make_unique<Step>(std::move(step))});
   return *branches.back().next;
@@ -114,8 +110,8 @@ void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   Agreement& agreement = owner_.agreement;
   if (step.segment.run && !agreement.is_open()) return;
   if (!agreement.is_open()) agreement.begin_segment("its code gives another graph", step.where);
-  EagerBackend by_operators;
-  Backend& backend = segment.writes_to_alias ? by_operators : owner_.backend;
+  EagerBackend eager;
+  Backend& backend = segment.writes_to_alias ? eager : owner_.backend;
   CompiledParts parts = compile_parts(segment.module, shapes_, backend, owner_.buckets);
   if (parts.communicates || step.region) agreement.note_communication();
   pass_compile_time_of(parts.graphs);
@@ -133,8 +129,8 @@ void SegmentedCapture::begin_next(const PassedStep& passed) {
 
 capture::SegmentAnswer SegmentedCapture::answer(Step found, const capture::SegmentEnd& end) {
   Step& step = enter(std::move(found));
+  if (!std::exchange(was_cut_, true)) owner_.before_first_read();
   compile(step, end.before);
-  was_cut_ = true;
   if (answered_ == run_.passed().size()) {
     broken_ = true;
     run_.run_segment(step);
@@ -165,8 +161,7 @@ capture::SegmentAnswer SegmentedCapture::on_read(capture::SegmentEnd end) {
   step.segment = bound(end.before);
   step.read = bound(end.read);
   step.where = end.where;
-  const auto interpreter = std::make_shared<const graph::Interpreter>(step.read->module);
-  step.read->run = [interpreter](std::vector<c10::IValue> inputs) { return interpreter->run(std::move(inputs)); };
+  step.read->run = by_operators(step.read->module);
   return answer(std::move(step), end);
 }
 
@@ -179,6 +174,14 @@ capture::SegmentAnswer SegmentedCapture::on_region(capture::SegmentEnd end,
   step.region_grad_enabled = end.grad_enabled;
   step.where = end.where;
   return answer(std::move(step), end);
+}
+
+void SegmentedCapture::run_unfinished(const std::function<capture::Segment()>& unfinished) {
+  if (broken_ || answered_ < run_.passed().size()) return;
+  const capture::Segment segment = unfinished();
+  BoundGraph graph = bound(segment);
+  graph.run = by_operators(segment.module);
+  run_.run(graph);
 }
 
 std::vector<c10::IValue> SegmentedCapture::finish(const capture::Segment& segment, std::vector<std::string> constants,

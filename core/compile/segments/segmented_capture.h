@@ -26,6 +26,7 @@ struct SegmentOwner {
   const parallel::DdpBuckets* buckets = nullptr;  // null: graphs are not split
   // May one more path be compiled? Otherwise the rest of the call runs eagerly.
   std::function<bool()> may_branch = [] { return true; };
+  std::function<void()> before_first_read = [] {};
   bool refuse_change = false;  // a segment that differs from the tree's is StaleCapture
 };
 
@@ -45,12 +46,15 @@ class SegmentedCapture final : public capture::SegmentListener {
   capture::SegmentAnswer on_read(capture::SegmentEnd end) override;
   capture::SegmentAnswer on_region(capture::SegmentEnd end,
                                    const std::shared_ptr<const capture::EagerRegion>& region) override;
+  // What the code has done since the last segment, where it has thrown: runs it, operator by operator, where the call
+  // has come to it for the first time.
+  void run_unfinished(const std::function<capture::Segment()>& unfinished);
   // The last segment; gives the results of the call.
   std::vector<c10::IValue> finish(const capture::Segment& segment, std::vector<std::string> constants,
                                   std::shared_ptr<const void> frame);
 
-  // The code came to its end without a read. Throws where that is another function than before.
-  void check_no_end() const;
+  // The code came to its end without a read, and is another function than before.
+  [[noreturn]] void throw_no_end(const graph::GraphModule& now) const;
 
   bool was_cut() const noexcept { return was_cut_; }
   // Whether the rest of the code ran eagerly.
@@ -69,7 +73,6 @@ class SegmentedCapture final : public capture::SegmentListener {
   bool may_go_on(const std::string& key) const;
   void begin_next(const PassedStep& passed);
   [[noreturn]] void throw_not_repeatable(const std::string& told) const;
-  [[noreturn]] void throw_stale(const std::string& told) const;
   BoundGraph bound(const capture::Segment& segment) const;
   InputBinding input_of(const capture::Segment::Source& source) const;
 

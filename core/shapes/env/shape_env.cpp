@@ -31,10 +31,14 @@ c10::SymInt ShapeEnv::add_backed(std::int64_t hint, std::string source) {
   if (hint <= 1) return hint;
   const auto [known, is_new] = duck_symbols_.try_emplace(hint, backed_.size());
   if (is_new || !options_.duck_shaping) return new_backed(hint, std::move(source), {2, Range::kUnboundedAbove});
-  BackedSymbol& symbol = backed_[known->second];
-  sources_.push_back({source, known->second});
-  symbol.sources.push_back(std::move(source));
-  return to_sym_int(shared_from_this(), Expr::symbol(symbol.name));
+  return add_source(known->second, std::move(source));
+}
+
+c10::SymInt ShapeEnv::add_source(std::size_t symbol, std::string source) {
+  BackedSymbol& backed = backed_.at(symbol);
+  sources_.push_back({source, symbol});
+  backed.sources.push_back(std::move(source));
+  return to_sym_int(shared_from_this(), Expr::symbol(backed.name));
 }
 
 c10::SymInt ShapeEnv::add_backed_int(std::int64_t hint, std::string source) {

@@ -15,6 +15,7 @@
 namespace rehearse::capture {
 
 class Tracer;
+struct Segment;
 struct SegmentListener;
 
 // A parameter or buffer of the captured module, with its qualified name ("net.0.weight").
@@ -61,6 +62,9 @@ class ForwardCapture {
   // The graph whose results are `outputs`: tensors (fakes, or real ones that are inputs or parameters), symbolic and
   // plain numbers, none, and lists of these. Fakes that are alive besides them are an error.
   CapturedGraph finish(const std::vector<c10::IValue>& outputs);
+
+  // Where the code has thrown: what it did since the last read or region, a graph without results.
+  Segment unfinished();
 
   // Whether a listener has ended the capture: the code ran to its end on real tensors. Then there is no graph, and
   // real_value() is what an output of the code stands for.

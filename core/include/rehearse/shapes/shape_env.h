@@ -69,6 +69,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   // The size of an input that may vary. 0 and 1 give the plain number, as broadcasting treats them apart: such an input
   // must be guarded to have that size. ShapeError for a negative hint.
   c10::SymInt add_backed(std::int64_t hint, std::string source);
+  // One more source of a size of backed()[symbol], as duck shaping has found it: all must be equal in each call.
+  c10::SymInt add_source(std::size_t symbol, std::string source);
   // An integer argument that may vary: of any value, 0 and 1 too, and never one symbol with another source.
   c10::SymInt add_backed_int(std::int64_t hint, std::string source);
   // A size that is known only at run time: u<k> >= 0. The caller's stack is kept for messages.
