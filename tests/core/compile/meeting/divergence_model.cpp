@@ -2,184 +2,129 @@
 #include "core/compile/meeting/divergence_model.h"
 
 #include <algorithm>
-#include <functional>
-#include <optional>
 #include <random>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/compile/meeting/divergence_walk.h"
+
 namespace rehearse::compiler {
 namespace {
 
+using Kind = DivergentProgram::Kind;
 using Together = DivergentProgram::Together;
-
-// One rank's cache: entries for one length or for all, and what has been seen.
-class Cache {
- public:
-  bool serves(std::int64_t length) const {
-    return std::any_of(entries_.begin(), entries_.end(), [&](const auto& entry) { return !entry || *entry == length; });
-  }
-  void see(std::int64_t length) {
-    varies_ = varies_ || (seen_ && *seen_ != length);
-    if (!seen_) seen_ = length;
-  }
-  void add(std::int64_t length) { entries_.push_back(varies_ ? std::nullopt : std::optional(length)); }
-
- private:
-  std::vector<std::optional<std::int64_t>> entries_;
-  std::optional<std::int64_t> seen_;
-  bool varies_ = false;
-};
-
-struct Rank {
-  enum class At { Working, Compiling, Barrier, End };
-
-  Cache cache;
-  std::size_t call = 0;
-  At at = At::Working;
-};
+using At = RankModel::At;
 
 class Walk {
  public:
-  explicit Walk(const DivergentProgram& program) : program_(program), ranks_(program.lengths.size()) {
-    for (const auto& lengths : program.lengths) expected_.compiles.emplace_back(lengths.size(), 0);
+  explicit Walk(const DivergentProgram& program) : program_(program) {
+    for (std::size_t rank = 0; rank < program.lengths.size(); ++rank) ranks_.emplace_back(program, rank);
   }
 
   Expected expected() {
-    const bool guards = program_.together == Together::Guards || program_.together == Together::Both;
     if (program_.renamed && program_.together != Together::Nobody) {
       expected_.verdict = Verdict::mismatch;
-    } else if (guards) {
-      in_lockstep([&](const std::vector<bool>& hits) {
-        const bool all = std::all_of(hits.begin(), hits.end(), [](bool hit) { return hit; });
-        return std::vector<bool>(hits.size(), !all);
-      });
-    } else if (program_.together == Together::Compilers) {
-      by_compilations();
     } else {
-      alone();
+      for (auto& rank : ranks_) rank.begin_call();
+      while (expected_.verdict == Verdict::ok && !all_at(At::End)) step();
     }
+    for (const auto& rank : ranks_) expected_.compiles.push_back(rank.compiles);
+    if (expected_.verdict == Verdict::ok) expected_.remarks = divergences();
     return expected_;
   }
 
  private:
-  std::int64_t length(std::size_t rank, std::size_t call) const { return program_.lengths[rank][call]; }
-
-  // Call by call; `who` says, of who has a hit, who compiles.
-  template <class Who>
-  void in_lockstep(Who who) {
-    for (std::size_t call = 0; call < program_.lengths[0].size(); ++call) {
-      std::vector<bool> hits;
-      for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-        hits.push_back(ranks_[rank].cache.serves(length(rank, call)));
-      const auto compile = who(hits);
-      for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-        if (!compile[rank]) continue;
-        see(rank, call, compile);
-        ranks_[rank].cache.add(length(rank, call));
-        expected_.compiles[rank][call] = 1;
-      }
-      if (expected_.verdict != Verdict::ok) return;
-    }
+  bool any_at(At at) const {
+    return std::any_of(ranks_.begin(), ranks_.end(), [at](const RankModel& rank) { return rank.at == at; });
+  }
+  bool all_at(At at) const {
+    return std::all_of(ranks_.begin(), ranks_.end(), [at](const RankModel& rank) { return rank.at == at; });
   }
 
-  void see(std::size_t rank, std::size_t call, const std::vector<bool>& compile) {
-    if (program_.together != Together::Both) return ranks_[rank].cache.see(length(rank, call));
-    for (std::size_t other = 0; other < ranks_.size(); ++other) {
-      if (compile[other]) ranks_[rank].cache.see(length(other, call));
-    }
-  }
-
-  void alone() {
-    std::size_t call = 0;
-    in_lockstep([&](const std::vector<bool>& hits) {
-      std::vector<bool> compile;
-      for (const bool hit : hits) compile.push_back(!hit);
-      note_divergence(compile, ++call);
-      return compile;
-    });
-  }
-
-  void note_divergence(const std::vector<bool>& compile, std::size_t call) {
-    const auto differ = [](auto begin, auto end) {
-      return std::adjacent_find(begin, end, std::not_equal_to<>()) != end;
-    };
-    // g, of the last rank alone, is another function.
-    const bool of_f = differ(compile.begin(), compile.end() - (program_.renamed ? 1 : 0));
-    if (of_f) expected_.remarks.push_back(fmt::format(" recompiled f in call {}", call));
-    if (!program_.slow || !program_.barriers || !differ(compile.begin(), compile.end())) return;
-    expected_.verdict = Verdict::timeout;
-    if (of_f) expected_.in_headline = {expected_.remarks.back()};
-  }
-
-  // The k-th compilation of each rank meets the k-th of the others.
-  void by_compilations() {
-    for (;;) {
-      for (std::size_t rank = 0; rank < ranks_.size(); ++rank) advance(rank);
-      if (all_at(Rank::At::End)) return;
-      if (all_at(Rank::At::Barrier)) {
-        for (auto& rank : ranks_) next_call(rank);
-      } else if (all_at(Rank::At::Compiling)) {
-        meet();
-      } else {
-        return hang();
-      }
-    }
-  }
-
-  void advance(std::size_t index) {
-    Rank& rank = ranks_[index];
-    while (rank.at == Rank::At::Working) {
-      if (rank.call == program_.lengths[index].size()) {
-        rank.at = Rank::At::End;
-      } else if (!rank.cache.serves(length(index, rank.call))) {
-        rank.at = Rank::At::Compiling;
-      } else {
-        after_call(rank);
-      }
-    }
-  }
-
-  void after_call(Rank& rank) const {
-    if (program_.barriers) {
-      rank.at = Rank::At::Barrier;
+  void step() {
+    if (all_at(At::Guard)) return compare();
+    if (all_at(At::Compile)) return meet();
+    if (all_at(At::Reduce)) {
+      for (auto& rank : ranks_) rank.reduced();
+    } else if (all_at(At::Barrier)) {
+      pass_barrier();
+    } else if ((any_at(At::Reduce) && any_at(At::Barrier)) || (any_at(At::Guard) && any_at(At::Compile))) {
+      expected_.verdict = Verdict::mismatch;
     } else {
-      next_call(rank);
+      hang();
     }
   }
 
-  static void next_call(Rank& rank) {
-    ++rank.call;
-    rank.at = Rank::At::Working;
+  void compare() {
+    const bool all = std::all_of(ranks_.begin(), ranks_.end(), [](const RankModel& rank) { return rank.has; });
+    for (auto& rank : ranks_) rank.guarded(all);
   }
 
-  bool all_at(Rank::At at) const {
-    return std::all_of(ranks_.begin(), ranks_.end(), [at](const Rank& rank) { return rank.at == at; });
-  }
-
+  // The k-th compilation of each rank meets the k-th of the others. Segments tell nothing of lengths.
   void meet() {
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      for (std::size_t other = 0; other < ranks_.size(); ++other) {
-        ranks_[rank].cache.see(length(other, ranks_[other].call));
+    for (auto& rank : ranks_) {
+      if (rank.in_branch) continue;
+      for (const auto& other : ranks_) {
+        if (program_.compilers() ? !other.in_branch : &other == &rank) rank.cache.see(other.length());
       }
-      ranks_[rank].cache.add(length(rank, ranks_[rank].call));
-      expected_.compiles[rank][ranks_[rank].call] = 1;
     }
-    for (auto& rank : ranks_) after_call(rank);
+    for (auto& rank : ranks_) rank.compiled();
+  }
+
+  void pass_barrier() {
+    const auto minutes = [&](const RankModel& rank) { return rank.minutes == ranks_[0].minutes; };
+    if (program_.slow && !std::all_of(ranks_.begin(), ranks_.end(), minutes)) {
+      expected_.verdict = Verdict::timeout;
+      const auto told = divergences();
+      const auto call = fmt::format(" recompiled f in call {}", ranks_[0].call + 1);
+      if (!told.empty() && told.back() == call) expected_.in_headline = {call};
+      return;
+    }
+    const auto& small = program_.small_buckets;
+    if (program_.fixed_buckets && std::find(small.begin(), small.end(), !small[0]) != small.end()) {
+      expected_.verdict = Verdict::mismatch;  // in all-reduces of other sizes
+      return;
+    }
+    for (auto& rank : ranks_) {
+      ++rank.call;
+      rank.begin_call();
+    }
   }
 
   void hang() {
     expected_.verdict = Verdict::deadlock;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      if (ranks_[rank].at != Rank::At::Compiling) continue;
-      expected_.in_headline.push_back(fmt::format(" f (call {}", ranks_[rank].call + 1));
-      break;
+    for (const auto& rank : ranks_) {
+      if (rank.at != At::Compile && rank.at != At::Guard) continue;
+      const auto call = rank.call + 1;
+      expected_.in_headline.push_back(rank.at == At::Compile ? fmt::format(" f (call {}", call)
+                                                             : fmt::format(" in call {} of f", call));
+      return;
     }
+    // Nobody meets: its all-reduces are what the others wait for, or for which it waits.
+    const auto told = divergences();
+    if (!told.empty()) expected_.in_headline = {told.back()};
+  }
+
+  // Calls of f, of ranks that do not meet, in which some compiled and others did not.
+  std::vector<std::string> divergences() const {
+    std::vector<std::string> told;
+    if (program_.together != Together::Nobody) return told;
+    for (std::size_t call = 0; call < program_.lengths[0].size(); ++call) {
+      bool any = false, none = false;
+      for (const auto& rank : ranks_) {
+        const bool of_g = program_.renamed && rank.rank + 1 == ranks_.size();
+        const bool made = rank.call > call || (rank.call == call && rank.at != At::End);
+        if (of_g || !made) continue;
+        (rank.compiles[call] == 1 ? any : none) = true;
+      }
+      if (any && none) told.push_back(fmt::format(" recompiled f in call {}", call + 1));
+    }
+    return told;
   }
 
   const DivergentProgram& program_;
-  std::vector<Rank> ranks_;
+  std::vector<RankModel> ranks_;
   Expected expected_;
 };
 
@@ -187,9 +132,11 @@ class Walk {
 
 std::string DivergentProgram::text() const {
   constexpr const char* kTogether[] = {"nobody", "compilers", "guards", "both"};
-  return fmt::format("{}{}{}{}{}{} {}", kTogether[static_cast<int>(together)], barriers ? " barriers" : "",
-                     slow ? " slow" : "", jitter ? " jitter" : "", fails ? " fails" : "", renamed ? " renamed" : "",
-                     lengths);
+  constexpr const char* kKinds[] = {"plain", "reduces", "reads", "splits"};
+  return fmt::format("{} {}{}{}{}{}{}{} {} {} {}", kTogether[static_cast<int>(together)],
+                     kKinds[static_cast<int>(kind)], barriers ? " barriers" : "", slow ? " slow" : "",
+                     jitter ? " jitter" : "", fails ? " fails" : "", renamed ? " renamed" : "",
+                     fixed_buckets ? " fixed_buckets" : "", small_buckets, lengths, negative);
 }
 
 DivergentProgram program_of(std::uint64_t seed) {
@@ -197,18 +144,33 @@ DivergentProgram program_of(std::uint64_t seed) {
   const auto draw = [&](std::uint64_t below) { return random() % below; };
   DivergentProgram program;
   program.together = static_cast<Together>(draw(4));
-  program.barriers = draw(2) == 0;
-  program.slow = draw(2) == 0 && program.together != Together::Compilers;
+  program.kind = static_cast<Kind>(draw(4));
+  program.barriers = draw(2) == 0 || program.kind == Kind::Splits;
+  const bool may_be_slow = program.kind == Kind::Plain || program.kind == Kind::Reads;
+  program.slow = draw(2) == 0 && program.together != Together::Compilers && may_be_slow;
   program.jitter = !program.slow && draw(3) == 0;
   program.fails = draw(2) == 0;
   program.renamed = draw(12) == 0;
+  program.fixed_buckets = draw(2) == 0 && program.kind == Kind::Splits;
   const auto ranks = 2 + draw(15), calls = 1 + draw(5);
-  std::vector<std::int64_t> common;
-  for (std::uint64_t call = 0; call < calls; ++call) common.push_back(static_cast<std::int64_t>(2 + draw(4)));
-  program.lengths.assign(ranks, common);
-  for (std::uint64_t odd = draw(5); odd > 0; --odd) {
-    program.lengths[draw(ranks)][draw(calls)] = static_cast<std::int64_t>(2 + draw(6));
+  std::vector<std::int64_t> lengths;
+  std::vector<bool> signs;
+  const bool is_steady = draw(3) != 0;  // what does not vary is compiled for one length, until a rank gets another
+  for (std::uint64_t call = 0; call < calls; ++call) {
+    const auto other = static_cast<std::int64_t>(2 + draw(4));
+    lengths.push_back(is_steady && call > 0 ? lengths[0] : other);
+    signs.push_back(draw(3) == 0);
   }
+  program.lengths.assign(ranks, lengths);
+  program.negative.assign(ranks, signs);
+  program.small_buckets.assign(ranks, draw(2) == 0);
+  for (std::uint64_t odd = draw(5); odd > 0; --odd) {
+    auto& length = program.lengths[draw(ranks)][draw(calls)];
+    const auto other = static_cast<std::int64_t>(2 + draw(6));
+    length = draw(2) == 0 ? other : length ^ 1;  // mostly of the same class
+    if (draw(2) == 0) program.negative[draw(ranks)][draw(calls)].flip();
+  }
+  if (draw(2) == 0) program.small_buckets[draw(ranks)].flip();
   return program;
 }
 
