@@ -12,6 +12,7 @@
 
 #include "compile/example_inputs.h"
 #include "compile/meeting/compile_time.h"
+#include "compile/memory_classes.h"
 #include "compile/partitioned_graph.h"
 
 namespace rehearse::compiler {
@@ -35,10 +36,12 @@ bool is_collective(const graph::Node& node) {
 
 CompiledGraph compile_one(const std::shared_ptr<graph::GraphModule>& module,
                           const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend, const std::string& name,
-                          CompiledParts& parts) {
-  CompiledGraph compiled = backend.compile({module, example_inputs(*module, shapes), shapes, name});
+                          CompiledParts& parts, const MemoryClasses* memory = nullptr) {
+  std::string eager_because;
+  const auto note_eager = [&](const std::string& why) { eager_because = why; };
+  CompiledGraph compiled = backend.compile({module, example_inputs(*module, shapes, memory), shapes, name, note_eager});
   if (!compiled) throw std::invalid_argument("the back end '" + backend.name() + "' made nothing of graph " + name);
-  parts.graphs.push_back({.name = name, .nodes = nodes_of(*module)});
+  parts.graphs.push_back({.name = name, .nodes = nodes_of(*module), .eager_because = std::move(eager_because)});
   return compiled;
 }
 
@@ -67,12 +70,13 @@ CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
     return parts;
   }
   std::map<std::string, CompiledGraph> compiled;
+  const MemoryClasses memory(*split.module);
   for (const auto& [name, part] : split.module->submodules()) {
     const bool is_called = std::any_of(split.module->graph().begin(), split.module->graph().end(),
                                        [&name = name](const graph::Node& node) {
                                          return node.op() == graph::Op::CallModule && node.target() == name;
                                        });
-    if (is_called) compiled[name] = compile_one(part, shapes, backend, name, parts);
+    if (is_called) compiled[name] = compile_one(part, shapes, backend, name, parts, &memory);
   }
   for (std::size_t i = 0; i < split.buckets.size(); ++i) {
     const std::string name = fmt::format("submod_{}", i);

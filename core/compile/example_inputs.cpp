@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "compile/example_inputs.h"
 
+#include <map>
+
 #include <rehearse/capture/fake_tensor.h>
 #include <rehearse/shapes/sym_node.h>
 
@@ -22,7 +24,7 @@ class FakeMaker {
     return shapes::to_sym_int(shapes_, *value.expr());
   }
 
-  at::Tensor tensor(const graph::TensorMeta& meta) const {
+  at::Tensor tensor(const graph::TensorMeta& meta, const at::Tensor& alias_of) const {
     capture::TensorSpec spec;
     spec.dtype = meta.dtype;
     spec.device = meta.device;
@@ -30,11 +32,12 @@ class FakeMaker {
     for (const graph::SymInt& size : meta.sizes) spec.sizes.push_back(number(size));
     for (const graph::SymInt& stride : meta.strides) spec.strides.push_back(number(stride));
     spec.storage_offset = number(meta.storage_offset);
-    return capture::make_fake(spec);
+    return capture::make_fake(spec, alias_of);
   }
 
-  c10::IValue value() const {
-    if (const graph::TensorMeta* meta = node_.meta().tensor()) return tensor(*meta);
+  // `alias_of`: undefined for none.
+  c10::IValue value(const at::Tensor& alias_of) const {
+    if (const graph::TensorMeta* meta = node_.meta().tensor()) return tensor(*meta, alias_of);
     const graph::SymScalarMeta* scalar = node_.meta().value ? node_.meta().value->scalar() : nullptr;
     if (scalar && scalar->kind == graph::SymScalarMeta::Kind::Int) return number(scalar->expression);
     throw graph::GraphError(node_.name(), "meta", "says neither tensor nor integer");
@@ -48,9 +51,15 @@ class FakeMaker {
 }  // namespace
 
 std::vector<c10::IValue> example_inputs(const graph::GraphModule& module,
-                                        const std::shared_ptr<shapes::ShapeEnv>& shapes) {
+                                        const std::shared_ptr<shapes::ShapeEnv>& shapes, const MemoryClasses* memory) {
   std::vector<c10::IValue> inputs;
-  for (const graph::Node* node : module.graph().placeholders()) inputs.push_back(FakeMaker(*node, shapes).value());
+  std::map<std::size_t, at::Tensor> of_class;
+  for (const graph::Node* node : module.graph().placeholders()) {
+    at::Tensor none;
+    at::Tensor& sharing = memory != nullptr ? of_class[memory->of(*node)] : none;
+    inputs.push_back(FakeMaker(*node, shapes).value(sharing));
+    if (inputs.back().isTensor() && !sharing.defined()) sharing = inputs.back().toTensor();
+  }
   return inputs;
 }
 

@@ -9,11 +9,15 @@
 #include <rehearse/graph/graph_module.h>
 #include <rehearse/shapes/shape_env.h>
 
+#include "compile/memory_classes.h"
+
 namespace rehearse::compiler {
 
-// A fake tensor, or a symbolic integer of `shapes`, for each placeholder, as its metadata say. Tensors are leaves;
-// those that alias each other in the program do not here. Throws graph::GraphError for a placeholder without metadata.
+// A fake tensor, or a symbolic integer of `shapes`, for each placeholder, as its metadata say. Tensors are leaves.
+// Those that are of one of the `memory` classes share memory; without classes none do. Throws graph::GraphError for a
+// placeholder without metadata.
 std::vector<c10::IValue> example_inputs(const graph::GraphModule& module,
-                                        const std::shared_ptr<shapes::ShapeEnv>& shapes);
+                                        const std::shared_ptr<shapes::ShapeEnv>& shapes,
+                                        const MemoryClasses* memory = nullptr);
 
 }  // namespace rehearse::compiler

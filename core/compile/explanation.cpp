@@ -17,6 +17,7 @@ void add_entry_text(std::string& text, std::size_t index, const EntryExplanation
   for (const GraphExplanation& graph : entry.graphs) {
     text +=
         fmt::format("  {}: {} nodes{}{}\n", graph.name, graph.nodes, graph.reason.empty() ? "" : "; ", graph.reason);
+    if (!graph.eager_because.empty()) text += fmt::format("    runs under eager autograd: {}\n", graph.eager_because);
   }
   if (entry.graphs.size() > 1) text += entry.bucket_table;
   add_lines(text, "not split further", entry.split_warnings);

@@ -46,9 +46,9 @@ void JointOutputs::refuse_shared_change(std::size_t input) const {
   const auto& values = inputs_.values();
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (i == input || !is_tensor(values[i]) || !share_storage(values[i].toTensor(), values[input].toTensor())) continue;
-    throw graph::GraphError(inputs_.nodes()[input]->name(), "inputs",
-                            "is changed in place, requires a gradient and shares its memory with the input '" +
-                                inputs_.nodes()[i]->name() + "': give one of them a copy");
+    throw SharedInputChanges(inputs_.nodes()[input]->name(), "inputs",
+                             "is changed in place, requires a gradient and shares its memory with the input '" +
+                                 inputs_.nodes()[i]->name() + "': give one of them a copy");
   }
 }
 

@@ -21,8 +21,8 @@ namespace rehearse::capture {
 // values under autograd (inputs themselves, views).
 class JointOutputs {
  public:
-  // `results`: what the part returned on `inputs`. Throws GraphError for what a graph cannot return, and when two
-  // inputs share memory, one of which is differentiated and changed in place.
+  // `results`: what the part returned on `inputs`. Throws GraphError for what a graph cannot return, and
+  // SharedInputChanges.
   JointOutputs(JointRecorder& recorder, const JointInputs& inputs, const std::vector<c10::IValue>& results);
 
   const graph::List& values() const noexcept { return values_; }

@@ -38,6 +38,8 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
     joint = capture::capture_joint(input.module, input.example_inputs, input.shapes);
   } catch (const capture::FakeError& error) {
     return compile_eagerly(input, error.what());
+  } catch (const capture::SharedInputChanges& error) {
+    return compile_eagerly(input, error.what());
   }
   capture::JointPartition partition = capture::partition_joint(joint);
   const auto program = std::make_shared<const AotProgram>(joint, partition, input.name, captured_part(input));
@@ -48,6 +50,7 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
 
 CompiledGraph AotEagerBackend::compile_eagerly(const BackendInput& input, std::string why) {
   TORCH_WARN("aot_eager: '", input.name, "' runs under eager autograd: ", why);
+  if (input.note_eager) input.note_eager(why);
   graphs_.push_back(std::make_shared<const Compiled>(Compiled{input.name, {}, {}, std::move(why), nullptr}));
   const auto graph = std::make_shared<const graph::Interpreter>(input.module);
   return [graph](std::vector<c10::IValue> inputs) { return graph->run(std::move(inputs)); };

@@ -66,6 +66,20 @@ TEST(Explain, RefusedCodeRunsAsItIs) {
   EXPECT_THROW(strict(at::ones({2})), capture::NotCapturable);
 }
 
+// LibTorch's backward of max() reads data: no backward can be recorded.
+TEST(Explain, TellsWhyAGraphRunsUnderEagerAutograd) {
+  auto compiled = compile([](const at::Tensor& x) { return x - x.max(); }, {.backend = "aot_eager", .fullgraph = true});
+  compiled(at::ones({4}).requires_grad_()).sum().backward();
+  const Explanation told = compiled.explain();
+  EXPECT_THAT(told.entries.at(0).graphs.at(0).eager_because, HasSubstr("_local_scalar_dense"));
+  EXPECT_THAT(told.text(), HasSubstr("    runs under eager autograd: aten::_local_scalar_dense"));
+
+  auto recorded = compile(twice, {.backend = "aot_eager"});
+  recorded(at::ones({4}).requires_grad_());
+  EXPECT_EQ(recorded.explain().entries.at(0).graphs.at(0).eager_because, "");
+  EXPECT_THAT(recorded.explain().text(), ::testing::Not(HasSubstr("eager autograd")));
+}
+
 // The user's own exceptions leave as they are, and nothing is cached.
 TEST(Explain, TheUsersExceptionsLeaveAsTheyAre) {
   auto compiled = compile([](const at::Tensor& x) -> at::Tensor {

@@ -9,6 +9,7 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <rehearse/graph/errors.h>
 #include <rehearse/graph/graph_module.h>
 
 namespace rehearse::shapes {
@@ -69,6 +70,12 @@ struct JointGraph {
   std::vector<ChangedInput> changed_inputs = {};
 };
 
+// An input that is differentiated and changed in place shares its memory with another one.
+class SharedInputChanges : public graph::GraphError {
+ public:
+  using GraphError::GraphError;
+};
+
 // The joint graph of `part`, by running it once on fakes. `example_inputs`: one for each placeholder, fake tensors and
 // symbolic integers of `shapes`; they are read and not changed. What requires a gradient is differentiated while
 // gradient mode is on. Nothing is computed or drawn, no real tensor changes, no hook fires. Does not block.
@@ -76,8 +83,9 @@ struct JointGraph {
 // `tangents`: those that the backward is to be recorded for; others count as undefined. Null: one for each value that
 // requires a gradient, lying as that value does.
 //
-// Two inputs that share memory, one of which is differentiated and changed in place, are refused with GraphError, and
-// so are generators among arguments. Errors of operators leave as they are, with the node named.
+// Two inputs that share memory, one of which is differentiated and changed in place, are refused with
+// SharedInputChanges, and generators among arguments with GraphError. Errors of operators leave as they are, with the
+// node named.
 JointGraph capture_joint(const std::shared_ptr<graph::GraphModule>& part,
                          const std::vector<c10::IValue>& example_inputs,
                          const std::shared_ptr<shapes::ShapeEnv>& shapes,

@@ -27,8 +27,9 @@ class AotProgram;
 // of a result that has gaps in memory (it is copied first).
 //
 // What it does not do: gradients of gradients (an error when they are asked for). A graph whose backward cannot be
-// recorded, as LibTorch's own code for it reads data (max() and prod() of a whole tensor), runs node by node under
-// eager autograd, with a warning: right results, but its parameters get their gradients one by one.
+// recorded, as LibTorch's own code for it reads data (max() and prod() of a whole tensor), or which changes one of two
+// inputs that share memory, runs node by node under eager autograd, with a warning and a word in explain(): right
+// results, but its parameters get their gradients one by one.
 class AotEagerBackend final : public Backend {
  public:
   // What became of one graph. One that runs under eager autograd has nothing but its name and why.
@@ -41,7 +42,8 @@ class AotEagerBackend final : public Backend {
   };
 
   std::string name() const override { return "aot_eager"; }
-  // Differentiates when gradient mode is on. Throws what capture_joint() throws but for FakeError.
+  // Differentiates when gradient mode is on. Throws what capture_joint() throws but for FakeError and
+  // SharedInputChanges.
   CompiledGraph compile(const BackendInput& input) override;
 
   // In the order in which they came, for tests and reports.

@@ -26,6 +26,9 @@ struct BackendInput {
   std::vector<c10::IValue> example_inputs;
   std::shared_ptr<shapes::ShapeEnv> shapes;  // of the symbols among them; null when the graph has none
   std::string name;                          // "forward", or "submod_1" of a split one
+  // For a back end that runs the graph under eager autograd after all: why, for explain(). Empty where nobody asks; may
+  // be called during compile() only.
+  std::function<void(const std::string& why)> note_eager = {};
 };
 
 // Runs the graph: one input for each placeholder, in order; one output for each item of the graph's list of outputs.

@@ -28,6 +28,7 @@ struct GraphExplanation {
   std::int64_t bucket_bytes = 0;             // of the DDP bucket that it is; 0 without a split
   std::vector<std::string> parameters = {};  // of that bucket
   std::string reason = {};                   // why it ends where it does; empty without a split
+  std::string eager_because = {};            // why it runs under eager autograd after all, where the back end says so
 };
 
 // One entry of the cache.
