@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/fake/collectives_of_fakes.h"
 
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -15,6 +14,8 @@
 #include <rehearse/capture/fake_errors.h>
 #include <rehearse/capture/fake_mode.h>
 #include <rehearse/capture/fake_tensor.h>
+
+#include "capture/fake/never_destroyed.h"
 
 namespace rehearse::capture {
 namespace {
@@ -100,25 +101,25 @@ void collective_of_fakes(const c10::OperatorHandle& op, c10::DispatchKeySet, Sta
   torch::jit::push(*stack, results.front());
 }
 
-torch::Library* library_of(const char* name, std::initializer_list<const char*> operators) {
-  auto made = std::make_unique<torch::Library>(torch::Library::IMPL, name, c10::DispatchKey::Fake, __FILE__, __LINE__);
-  for (const char* op : operators) made->impl(op, torch::CppFunction::makeFromBoxedFunction<&collective_of_fakes>());
-  return made.release();
+torch::Library library_of(const char* name, std::initializer_list<const char*> operators) {
+  torch::Library made(torch::Library::IMPL, name, c10::DispatchKey::Fake, __FILE__, __LINE__);
+  for (const char* op : operators) made.impl(op, torch::CppFunction::makeFromBoxedFunction<&collective_of_fakes>());
+  return made;
 }
 
 }  // namespace
 
 void register_collectives_of_fakes() {
-  // Left in place at exit: LibTorch's dispatcher may be gone before them.
-  static const auto* const plain =
-      library_of("_c10d_functional",
-                 {"all_reduce", "all_reduce_", "all_reduce_coalesced", "all_reduce_coalesced_",
-                  "all_gather_into_tensor", "all_gather_into_tensor_coalesced", "reduce_scatter_tensor",
-                  "reduce_scatter_tensor_coalesced", "all_to_all_single", "broadcast", "broadcast_", "wait_tensor"});
-  static const auto* const with_gradients =
-      library_of("_c10d_functional_autograd", {"all_to_all_single", "reduce_scatter_tensor", "all_gather_into_tensor"});
-  static_cast<void>(plain);
-  static_cast<void>(with_gradients);
+  static const NeverDestroyed<torch::Library> plain([] {
+    return library_of("_c10d_functional", {"all_reduce", "all_reduce_", "all_reduce_coalesced", "all_reduce_coalesced_",
+                                           "all_gather_into_tensor", "all_gather_into_tensor_coalesced",
+                                           "reduce_scatter_tensor", "reduce_scatter_tensor_coalesced",
+                                           "all_to_all_single", "broadcast", "broadcast_", "wait_tensor"});
+  });
+  static const NeverDestroyed<torch::Library> with_gradients([] {
+    return library_of("_c10d_functional_autograd",
+                      {"all_to_all_single", "reduce_scatter_tensor", "all_gather_into_tensor"});
+  });
 }
 
 }  // namespace rehearse::capture

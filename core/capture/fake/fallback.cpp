@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/fake/fallback.h"
 
-#include <memory>
 #include <utility>
 
 #include <ATen/core/List.h>
@@ -14,6 +13,7 @@
 #include "capture/fake/call.h"
 #include "capture/fake/fake_impl.h"
 #include "capture/fake/infer.h"
+#include "capture/fake/never_destroyed.h"
 
 namespace rehearse::capture {
 namespace {
@@ -102,13 +102,11 @@ void fake_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
 }  // namespace
 
 void register_fake_fallback() {
-  // Left in place at exit: LibTorch's dispatcher may be gone before it.
-  static const auto* const library = [] {
-    auto made = std::make_unique<torch::Library>(torch::Library::IMPL, "_", c10::DispatchKey::Fake, __FILE__, __LINE__);
-    made->fallback(torch::CppFunction::makeFromBoxedFunction<&fake_fallback>());
-    return made.release();
-  }();
-  static_cast<void>(library);
+  static const NeverDestroyed<torch::Library> library([] {
+    torch::Library made(torch::Library::IMPL, "_", c10::DispatchKey::Fake, __FILE__, __LINE__);
+    made.fallback(torch::CppFunction::makeFromBoxedFunction<&fake_fallback>());
+    return made;
+  });
 }
 
 }  // namespace rehearse::capture

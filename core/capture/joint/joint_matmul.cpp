@@ -2,7 +2,6 @@
 #include "capture/joint/joint_matmul.h"
 
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include <ATen/ExpandUtils.h>
@@ -10,6 +9,8 @@
 #include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/matmul_native.h>
 #include <torch/library.h>
+
+#include "capture/fake/never_destroyed.h"
 
 namespace rehearse::capture {
 namespace {
@@ -103,16 +104,16 @@ at::Tensor symbolic_matmul(const at::Tensor& left, const at::Tensor& right) {
 }
 
 void register_kernel() {
-  // Left in place at exit: LibTorch's dispatcher may be gone before it.
-  static const auto* const libraries = [] {
-    auto made = std::make_unique<std::vector<torch::Library>>();
-    made->emplace_back(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
-    made->back().fallback(torch::CppFunction::makeFallthrough());
-    made->emplace_back(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
-    made->back().impl("matmul", TORCH_FN(symbolic_matmul));
-    return made.release();
-  }();
-  static_cast<void>(libraries);
+  static const NeverDestroyed<torch::Library> others([] {
+    torch::Library made(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
+    made.fallback(torch::CppFunction::makeFallthrough());
+    return made;
+  });
+  static const NeverDestroyed<torch::Library> matmul([] {
+    torch::Library made(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
+    made.impl("matmul", TORCH_FN(symbolic_matmul));
+    return made;
+  });
 }
 
 c10::DispatchKey registered_key() {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/kernels.h"
 
-#include <memory>
-
 #include <torch/library.h>
 
 #include <rehearse/capture/errors.h>
 
+#include "capture/fake/never_destroyed.h"
 #include "capture/trace/matmul_of_fakes.h"
 #include "capture/trace/tracer.h"
 
@@ -25,21 +24,16 @@ void trace_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::j
 }  // namespace
 
 void register_trace_kernels() {
-  // Left in place at exit: LibTorch's dispatcher may be gone before it.
-  static const auto* const all = [] {
-    auto made =
-        std::make_unique<torch::Library>(torch::Library::IMPL, "_", c10::DispatchKey::DeferredInit, __FILE__, __LINE__);
-    made->fallback(torch::CppFunction::makeFromBoxedFunction<&trace_fallback>());
-    return made.release();
-  }();
-  static const auto* const matmul = [] {
-    auto made =
-        std::make_unique<torch::Library>(torch::Library::IMPL, "aten", c10::DispatchKey::Fake, __FILE__, __LINE__);
-    made->impl("matmul", torch::CppFunction::makeFromBoxedFunction<&matmul_of_fakes>());
-    return made.release();
-  }();
-  static_cast<void>(all);
-  static_cast<void>(matmul);
+  static const NeverDestroyed<torch::Library> all([] {
+    torch::Library made(torch::Library::IMPL, "_", c10::DispatchKey::DeferredInit, __FILE__, __LINE__);
+    made.fallback(torch::CppFunction::makeFromBoxedFunction<&trace_fallback>());
+    return made;
+  });
+  static const NeverDestroyed<torch::Library> matmul([] {
+    torch::Library made(torch::Library::IMPL, "aten", c10::DispatchKey::Fake, __FILE__, __LINE__);
+    made.impl("matmul", torch::CppFunction::makeFromBoxedFunction<&matmul_of_fakes>());
+    return made;
+  });
 }
 
 }  // namespace rehearse::capture

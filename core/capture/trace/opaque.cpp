@@ -2,12 +2,13 @@
 #include <rehearse/capture/opaque.h>
 
 #include <map>
-#include <memory>
 #include <mutex>
 #include <stdexcept>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
+
+#include "capture/fake/never_destroyed.h"
 
 namespace rehearse::capture::detail {
 namespace {
@@ -42,14 +43,11 @@ std::vector<at::Tensor> opaque_kernel(const std::string& name, const std::vector
 }
 
 const auto& opaque_operator() {
-  // Left in place at exit: LibTorch's dispatcher may be gone before it.
-  static const auto* const library = [] {
-    auto made =
-        std::make_unique<torch::Library>(torch::Library::FRAGMENT, "rehearse", std::nullopt, __FILE__, __LINE__);
-    made->def("opaque(str name, Tensor[] tensors) -> Tensor[]", opaque_kernel);
-    return made.release();
-  }();
-  static_cast<void>(library);
+  static const NeverDestroyed<torch::Library> library([] {
+    torch::Library made(torch::Library::FRAGMENT, "rehearse", std::nullopt, __FILE__, __LINE__);
+    made.def("opaque(str name, Tensor[] tensors) -> Tensor[]", opaque_kernel);
+    return made;
+  });
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("rehearse::opaque", "")
                              .typed<std::vector<at::Tensor>(const std::string&, const std::vector<at::Tensor>&)>();
