@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <rehearse/exec/call_site_scope.h>
+
 #include "exec/call_site/symbolize.h"
 
 namespace rehearse::exec {
@@ -60,7 +62,8 @@ std::vector<Frame> user_frames_up_to(const std::vector<void*>& addresses, std::s
 
 [[gnu::noinline]] CallSite CallSite::capture() {
   std::array<void*, kFramesMax> addresses;
-  const std::size_t count = capture_to(addresses, 1);
+  const std::size_t asked = CallSiteScope::copy_to(addresses);
+  const std::size_t count = asked + capture_to(std::span(addresses).subspan(asked), 1);
   return from_addresses(std::span(addresses).first(count));
 }
 

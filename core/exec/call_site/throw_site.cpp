@@ -10,6 +10,7 @@
 #include <span>
 #include <typeinfo>
 
+#include <rehearse/exec/call_site_scope.h>
 #include <rehearse/exec/this_rank.h>
 
 #include "exec/fiber.h"
@@ -57,7 +58,8 @@ Throw& next_entry(void* exception) noexcept {
 // Not inlined: it counts the frames between here and the throw.
 [[gnu::noinline]] void remember(void* exception) noexcept {
   Throw& entry = next_entry(exception);
-  entry.frames = CallSite::capture_to(entry.addresses, 2);
+  const std::size_t asked = CallSiteScope::copy_to(entry.addresses);
+  entry.frames = asked + CallSite::capture_to(std::span(entry.addresses).subspan(asked), 2);
 }
 
 bool is_remembered(const void* exception) noexcept {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -128,6 +129,9 @@ class Communicators final : public exec::WaitExplainer {
   // What `rank` calls the payload of its next operations; null: nothing. The string must live as long as this object.
   void set_label(int rank, const std::string* label) noexcept;
 
+  // A label of that text which lives as long as this object.
+  const std::string* kept_label(const std::string& text) { return &*kept_labels_.insert(text).first; }
+
   // Names what `rank`'s calls with exactly this tensor bring: reports show it, and ranks that meet in a collective with
   // different names are a mismatch (one without a name fits all). The tensor is not kept alive. A world without names
   // pays nothing for them, one with names a look into a hash table for each call.
@@ -212,6 +216,7 @@ class Communicators final : public exec::WaitExplainer {
   EventLog& events_;
   CheckerSink& sink_;
   const CommunicatorOptions options_;
+  std::set<std::string> kept_labels_;
   std::vector<Label> labels_;           // by rank
   std::vector<NamedTensors> payloads_;  // by rank
   std::map<std::string, PayloadName> payload_names_;

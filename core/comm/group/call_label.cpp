@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/comm/call_label.h>
+
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/exec/world_local.h>
+
+namespace rehearse::comm {
+namespace {
+
+Communicators* world_of_caller() noexcept {
+  return exec::this_rank::is_fiber() ? exec::WorldLocal<Communicators>::find() : nullptr;
+}
+
+}  // namespace
+
+const std::string* current_label() noexcept {
+  const Communicators* const world = world_of_caller();
+  return world != nullptr ? world->label(exec::this_rank::rank()).text : nullptr;
+}
+
+LabelScope::LabelScope(const std::string& label) : world_(world_of_caller()), before_(current_label()) {
+  if (world_ != nullptr) world_->set_label(exec::this_rank::rank(), world_->kept_label(label));
+}
+
+LabelScope::~LabelScope() {
+  if (world_ != nullptr) world_->set_label(exec::this_rank::rank(), before_);
+}
+
+}  // namespace rehearse::comm

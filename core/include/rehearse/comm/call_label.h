@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+#include <rehearse/comm/communicators.h>
+
+// Labels of calls (RankContext::label()) for those who know nothing of the rank's context. They find the world by
+// exec::WorldLocal<Communicators>; where none is lent, and outside of ranks, there are no labels.
+namespace rehearse::comm {
+
+// What the calling rank's next calls are labelled; null: nothing. Valid as long as the world.
+const std::string* current_label() noexcept;
+
+// The calling rank's calls have this label while it lives, and then the one before. Must not outlive the world.
+class LabelScope {
+ public:
+  explicit LabelScope(const std::string& label);
+  LabelScope(const LabelScope&) = delete;
+  LabelScope& operator=(const LabelScope&) = delete;
+  ~LabelScope();
+
+ private:
+  Communicators* const world_;  // null: there is none
+  const std::string* const before_;
+};
+
+}  // namespace rehearse::comm

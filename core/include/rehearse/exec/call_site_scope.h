@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace rehearse::exec {
+
+// While it lives, what the calling fiber does was asked for elsewhere and earlier, as a graph does what the user's code
+// asked for when it was captured. CallSite::capture() and the sites of exceptions then begin with `addresses`, and go
+// on with the fiber's own stack. Of nested scopes the innermost counts. Outside of fibers it holds for the thread.
+class CallSiteScope {
+ public:
+  // Return addresses, innermost first; they must outlive the scope. None: as if there were no scope.
+  explicit CallSiteScope(std::span<void* const> addresses);
+  CallSiteScope(const CallSiteScope&) = delete;
+  CallSiteScope& operator=(const CallSiteScope&) = delete;
+  ~CallSiteScope();
+
+  // Writes the addresses of the fiber's innermost scope to `out`, as many as fit, and returns how many.
+  static std::size_t copy_to(std::span<void*> out) noexcept;
+
+ private:
+  const std::span<void* const> outer_;
+};
+
+}  // namespace rehearse::exec
