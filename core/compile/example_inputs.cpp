@@ -40,6 +40,8 @@ class FakeMaker {
     if (const graph::TensorMeta* meta = node_.meta().tensor()) return tensor(*meta, alias_of);
     const graph::SymScalarMeta* scalar = node_.meta().value ? node_.meta().value->scalar() : nullptr;
     if (scalar && scalar->kind == graph::SymScalarMeta::Kind::Int) return number(scalar->expression);
+    const bool is_work = node_.meta().value && std::holds_alternative<std::monostate>(node_.meta().value->value());
+    if (is_work) return {};  // or nothing
     throw graph::GraphError(node_.name(), "meta", "says neither tensor nor integer");
   }
 

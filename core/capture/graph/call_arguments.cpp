@@ -8,6 +8,8 @@
 
 #include <rehearse/capture/errors.h>
 
+#include "graph/run/communication.h"
+
 namespace rehearse::capture {
 
 using graph::Argument;
@@ -63,10 +65,14 @@ Argument to_argument(const c10::IValue& value, const c10::Type& type, const Argu
   if (value.isString()) return value.toStringRef();
   if (value.isDevice()) return value.toDevice();
   if (value.isList()) return list(value, type, context);
+  if (value.isCustomClass()) {
+    if (auto text = graph::text_of_object(value)) return *std::move(text);
+  }
   throw NotCapturable("an operator was given a " + value.tagKind() + ", which no graph can hold",
-                      value.isGenerator() ? "Draw from the default generator, which is each rank's own."
-                                          : "Put the call into a rehearse::eager_region(); collectives that graphs can "
-                                            "hold are those of rehearse::functional.",
+                      value.isGenerator()
+                          ? "Draw from the default generator, which is each rank's own."
+                          : "Put the call into a rehearse::eager_region(). Process groups must be known to "
+                            "c10d::resolve_process_group() by their names.",
                       context.site);
 }
 

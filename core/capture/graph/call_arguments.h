@@ -20,7 +20,8 @@ struct ArgumentContext {
   const exec::CallSite& site;                                   // of the call, for errors
 };
 
-// Throws NotCapturable for what no graph can hold: generators, streams, process groups, symbolic floats.
+// Throws NotCapturable for what no graph can hold: generators, streams, process groups without a
+// name in c10d's registry, symbolic floats.
 graph::Argument to_argument(const c10::IValue& value, const c10::Type& type, const ArgumentContext& context);
 
 // The arguments of a node that calls an operator.

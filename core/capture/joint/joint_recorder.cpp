@@ -253,7 +253,13 @@ std::shared_ptr<const graph::Origin> JointRecorder::origin_of_backward() const {
   const auto found =
       std::upper_bound(origins_.begin(), origins_.end(), step->sequence_nr(),
                        [](std::uint64_t sequence, const OriginUpTo& origin) { return sequence < origin.sequence; });
-  return found != origins_.end() ? found->origin : nullptr;
+  if (found == origins_.end() || !found->origin || !found->origin->label) {
+    return found != origins_.end() ? found->origin : nullptr;
+  }
+  // The label was set while the forward ran, not around the backward.
+  graph::Origin origin = *found->origin;
+  origin.label.reset();
+  return std::make_shared<const graph::Origin>(std::move(origin));
 }
 
 }  // namespace rehearse::capture

@@ -21,6 +21,19 @@ exec::CallSite call_stack() {
   return exec::CallSite::from_addresses(std::span(addresses).first(count));
 }
 
+[[gnu::noinline]] void* outer_address() {
+  std::array<void*, 1> address{};
+  exec::CallSite::capture_to(address, 2);
+  return address.front();
+}
+
+[[gnu::noinline]] std::vector<void*> addresses_within(const void* outer) {
+  std::array<void*, kFrames> addresses;
+  const std::size_t count = exec::CallSite::capture_to(addresses, 1);
+  const auto end = std::find(addresses.begin(), addresses.begin() + count, outer);
+  return std::vector<void*>(addresses.begin(), end);
+}
+
 bool is_called_by(const exec::CallSite& site, std::string_view name) {
   const auto frames = site.frames();
   return std::any_of(frames.begin(), frames.end(),

@@ -14,6 +14,14 @@ using graph::Node;
 void GraphBuilder::set_origin(exec::CallSite site) {
   site_ = std::move(site);
   owner_.clear();
+  asked_from_.clear();
+  label_.reset();
+  origin_ = nullptr;
+}
+
+void GraphBuilder::set_communication(std::vector<void*> asked_from, std::optional<std::string> label) {
+  asked_from_ = std::move(asked_from);
+  label_ = std::move(label);
   origin_ = nullptr;
 }
 
@@ -28,6 +36,8 @@ std::shared_ptr<const graph::Origin> GraphBuilder::origin() {
     graph::Origin made;
     made.nn_module_stack = module_stack(owner_);
     made.site = site_;
+    made.asked_from = asked_from_;
+    made.label = label_;
     origin_ = std::make_shared<const graph::Origin>(std::move(made));
   }
   return origin_;
@@ -40,7 +50,14 @@ Node& GraphBuilder::placeholder(const std::string& name) {
 }
 
 Node& GraphBuilder::call(const std::string& target, graph::List args, graph::Dict kwargs) {
-  Node& node = graph().call_function(target, std::move(args), std::move(kwargs));
+  return added(graph().call_function(target, std::move(args), std::move(kwargs)));
+}
+
+Node& GraphBuilder::method(const std::string& name, graph::List args) {
+  return added(graph().call_method(name, std::move(args)));
+}
+
+Node& GraphBuilder::added(Node& node) {
   node.meta().origin = origin();
   if (!first_call_) first_call_ = &node;
   return node;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,19 +22,25 @@ class GraphBuilder {
   void set_origin(exec::CallSite site);
   void set_owner(const std::string& module_path);
   const exec::CallSite& site() const noexcept { return site_; }
+  // The node that comes next communicates: see Origin::asked_from and Origin::label. Until set_origin().
+  void set_communication(std::vector<void*> asked_from, std::optional<std::string> label);
 
   graph::Node& placeholder(const std::string& name);
   graph::Node& call(const std::string& target, graph::List args, graph::Dict kwargs = {});
+  graph::Node& method(const std::string& name, graph::List args);
   // Item `index` of what `producer` gives: a node right behind it and its other items.
   graph::Node& item(graph::Node& producer, std::int64_t index);
 
  private:
   std::shared_ptr<const graph::Origin> origin();
+  graph::Node& added(graph::Node& call);
 
   std::shared_ptr<graph::GraphModule> module_ = std::make_shared<graph::GraphModule>();
   graph::Node* first_call_ = nullptr;
   exec::CallSite site_;
   std::string owner_;
+  std::vector<void*> asked_from_;
+  std::optional<std::string> label_;
   std::shared_ptr<const graph::Origin> origin_;  // of site_ and owner_; null: not made yet
 };
 

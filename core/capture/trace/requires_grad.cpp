@@ -25,8 +25,8 @@ void mark(const c10::IValue& value) {
     if (!tensor.defined() || tensor.requires_grad()) return;
     if (c10::isFloatingType(tensor.scalar_type()) || c10::isComplexType(tensor.scalar_type()))
       tensor.set_requires_grad(true);
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& item : value.toTensorVector()) mark(item);
+  } else if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) mark(item);
   }
 }
 

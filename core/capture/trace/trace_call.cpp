@@ -91,6 +91,7 @@ void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
     graph_.set_origin(call_stack());
     check_modes();
     note_owner(arguments);
+    if (treatment.communicates) note_communication();
     for (c10::IValue& argument : arguments) argument = with_fakes(argument);
     if (treatment.kind == Treatment::Kind::FirstGradient) refuse_first_gradient();
     switch (treatment.kind) {
@@ -105,6 +106,9 @@ void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
         } else {
           arguments = {read(op, treatment, arguments)};
         }
+        break;
+      case Treatment::Kind::Communicate:
+        communicate(op, treatment, arguments);
         break;
       default:
         record(op, treatment, arguments);

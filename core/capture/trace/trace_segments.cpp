@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <torch/custom_class.h>
 
 #include <rehearse/capture/errors.h>
 #include <rehearse/capture/fake_tensor.h>
@@ -21,6 +22,7 @@ SegmentEnd Tracer::end_segment(std::vector<Node*> used, const Node* end) {
   ended.where = graph_.site();
   std::vector<std::pair<std::uint64_t, Node*>> alive;
   std::set<const Node*> wanted(used.begin(), used.end());
+  for (const Node* work : nodes_of_works()) wanted.insert(work);
   for (const at::Tensor& fake : values_.alive()) {
     Node& node = values_.node_of(fake);
     alive.emplace_back(fake_id(fake), &node);
@@ -48,6 +50,7 @@ c10::IValue Tracer::read(const c10::OperatorHandle& op, const Treatment& treatme
   bind_sizes();
   CallArguments given = to_arguments(op.schema(), arguments, context_);
   for (const at::Tensor& fake : values_.alive()) values_.node_of(fake);  // items become nodes of this segment
+  nodes_of_works();
   Node& node = graph_.call(treatment.target, std::move(given.args), std::move(given.kwargs));
   SegmentEnd end = end_segment(node.input_nodes(), &node);
   end.read = segments_.take_single(node);
@@ -90,6 +93,7 @@ std::shared_ptr<RegionResult> Tracer::end_at_region(const std::shared_ptr<const 
     arguments.emplace_back(*used.back());
   }
   for (const at::Tensor& fake : values_.alive()) values_.node_of(fake);
+  nodes_of_works();
   Node& node = graph_.call("rehearse.eager_region", std::move(arguments));
   SegmentEnd end = end_segment(used, &node);
   end.grad_enabled = grad_enabled;
@@ -126,7 +130,12 @@ std::vector<at::Tensor> Tracer::fakes_of_region(const std::vector<at::Tensor>& v
 }
 
 void Tracer::take_answer(const SegmentAnswer& answer, const std::vector<LiveValue>& alive) {
-  if (answer.value_of) rest_ = std::make_unique<EagerRest>(inputs_, alive, answer.value_of);
+  if (!answer.value_of) return;
+  rest_ = std::make_unique<EagerRest>(inputs_, alive, answer.value_of);
+  for (const auto& work : works_.alive()) {
+    const c10::IValue value = answer.value_of(segments_.source_of(work->node(graph_)));
+    works_.set_real(*work, value.toCustomClass<c10d::Work>());
+  }
 }
 
 std::shared_ptr<RegionResult> run_region(const std::shared_ptr<const EagerRegion>& region,

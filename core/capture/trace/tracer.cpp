@@ -14,10 +14,12 @@
 
 #include <rehearse/capture/errors.h>
 #include <rehearse/capture/fake_tensor.h>
+#include <rehearse/comm/call_label.h>
 #include <rehearse/exec/fiber_local.h>
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/throw_site.h>
 
+#include "capture/trace/call_stack.h"
 #include "capture/trace/fold_linear.h"
 #include "capture/trace/kernels.h"
 #include "capture/trace/shape_remarks.h"
@@ -95,6 +97,8 @@ Tracer::Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor
 void Tracer::run(const std::function<void()>& user_code) {
   if (std::exchange(ran_, true)) throw std::logic_error("ForwardCapture::run() may be called once");
   for (const NamedTensor& named : inputs_.named()) hooks_before_.push_back(hooks_on(named.tensor));
+  outside_ = outer_address();
+  if (const std::string* label = comm::current_label()) label_outside_ = *label;
   inference_mode_ = c10::InferenceMode::is_enabled();
   call_modes_ = std::make_unique<CallModes>();
   const CurrentScope scope(*this);
@@ -140,6 +144,7 @@ CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
   graph::List results;
   for (const c10::IValue& output : outputs) results.push_back(output_of(output, tensors));
   values_.check_outlived(tensors);
+  works_.check_outlived();
   const graph::Argument result(std::move(results));
   std::shared_ptr<Segment> last;
   if (was_cut_) last = std::make_shared<Segment>(segments_.take_last(result));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "capture/graph/call_arguments.h"
 #include "capture/graph/expression_nodes.h"
 #include "capture/trace/call_modes.h"
+#include "capture/trace/captured_work.h"
 #include "capture/trace/eager_rest.h"
 #include "capture/trace/graph_builder.h"
 #include "capture/trace/inputs.h"
@@ -54,6 +56,10 @@ class Tracer {
 
   // One operator; its arguments are on the stack, its results will be.
   void call(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+
+  // Of a Work that a recorded call gave.
+  bool wait(CapturedWork& work, std::chrono::milliseconds timeout);
+  void synchronize(CapturedWork& work);
 
   // An integer of data as a symbol that the graph brings into being.
   c10::SymInt read_symbolically(const at::Tensor& tensor);
@@ -102,6 +108,14 @@ class Tracer {
                          const torch::jit::Stack& arguments, const Treatment& treatment);
   void note_symbols(const at::Tensor& fake, graph::Node& node, const std::vector<std::int64_t>& path);
   void note_owner(const torch::jit::Stack& arguments);
+
+  // The next node communicates.
+  void note_communication();
+  void communicate(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
+  void note_written(const c10::IValue& value, graph::Node& node, std::vector<std::int64_t> path);
+  void call_work(CapturedWork& work, const char* method, graph::List arguments);
+  std::vector<graph::Node*> nodes_of_works();
+
   // Nodes for what was stated of sizes known only at run time since the last call.
   void add_asserts();
 
@@ -123,6 +137,7 @@ class Tracer {
   ExpressionNodes symbols_;
   Inputs inputs_;
   Values values_;
+  CapturedWorks works_;
   ModeNodes modes_;
   Treatments treatments_;
   SegmentCutter segments_;
@@ -136,6 +151,8 @@ class Tracer {
   std::vector<at::Tensor> made_real_;          // constants made by the code
   std::size_t asserts_added_ = 0;              // of the ShapeEnv's
   std::vector<Remark> remarks_;
+  void* outside_ = nullptr;         // the return address of run()
+  std::string label_outside_ = {};  // of what the rank communicates, set by the code around the capture
   bool inference_mode_ = false;
   bool ran_ = false;
 };

@@ -92,6 +92,7 @@ bool holds_tensor(const c10::Type& type) {
 Treatment::Kind kind_of(const Treatment& treatment, const c10::FunctionSchema& schema) {
   static const Names reads = {"item", "_local_scalar_dense", "is_nonzero", "allclose"};
   const std::string& name = treatment.name;
+  if (name.starts_with("c10d::")) return Treatment::Kind::Communicate;
   if (reads.contains(name)) return Treatment::Kind::Read;
   if (name == "equal") return Treatment::Kind::Equal;
   if (refusals().contains(name)) return Treatment::Kind::Refuse;
@@ -113,6 +114,7 @@ Treatment make(const c10::OperatorHandle& op) {
   made.target = graph::target_of(op);
   made.kind = kind_of(made, schema);
   made.is_mutable = schema.is_mutable();
+  made.communicates = qualified.starts_with("_c10d_functional") || qualified.starts_with("c10d::");
   for (const c10::Argument& argument : schema.arguments()) {
     made.written.push_back(argument.alias_info() != nullptr && argument.alias_info()->isWrite());
   }

@@ -23,6 +23,7 @@ struct Treatment {
     Refuse,         // no graph can hold it
     Empty,          // a node, but where it makes a constant
     Opaque,         // a node of rehearse::opaque()
+    Communicate,    // a call of c10d's that gives a Work
     FirstGradient,  // a node, but where autograd begins a backward with it
   };
   Kind kind = Kind::Record;
@@ -35,6 +36,7 @@ struct Treatment {
   std::vector<bool> differentiable_results = {};  // by place; empty: all
   std::vector<bool> written = {};                 // by argument
   bool is_mutable = false;
+  bool communicates = false;
 };
 
 // The treatments of the operators that a capture has met.

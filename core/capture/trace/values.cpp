@@ -128,6 +128,10 @@ std::vector<at::Tensor> Values::alive() {
   return fakes;
 }
 
+void Values::disown(const at::Tensor& fake) {
+  std::erase_if(made_, [&](const Made& made) { return made.tensor.lock().get() == fake.unsafeGetTensorImpl(); });
+}
+
 void Values::check_outlived(const std::vector<at::Tensor>& results) const {
   for (const Made& made : made_) {
     const auto alive = made.tensor.lock();

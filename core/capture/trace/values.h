@@ -30,6 +30,9 @@ class Values {
   // Fakes that the code holds, and those that stand for inputs which were changed in place; in order of their making.
   std::vector<at::Tensor> alive();
 
+  // Whoever keeps this fake will not use it: it may outlive the capture.
+  void disown(const at::Tensor& fake);
+
   // Throws NotCapturable when a fake is alive that is not among `results`: it would outlive the capture.
   void check_outlived(const std::vector<at::Tensor>& results) const;
 

@@ -12,6 +12,7 @@
 #include "coalesced_work.h"
 #include "comm/group/group_state.h"
 #include "describe.h"
+#include "refuse_in_capture.h"
 
 namespace rehearse::comm {
 namespace {
@@ -126,6 +127,7 @@ auto RankBackend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inp
 }
 
 void RankBackend::startCoalescing() {
+  refuse_in_capture("startCoalescing()");
   TORCH_CHECK(coalesced_ == nullptr, "rehearse::startCoalescing: called twice without endCoalescing()");
   coalesced_ = c10::make_intrusive<CoalescedWork>(rank_);
 }

@@ -13,6 +13,7 @@
 #include "coalesced_work.h"
 #include "comm/group/group_state.h"
 #include "describe.h"
+#include "refuse_in_capture.h"
 #include "timeout_extension.h"
 
 namespace rehearse::comm {
@@ -27,6 +28,7 @@ RankBackend::~RankBackend() = default;
 std::uint64_t RankBackend::getSequenceNumberForGroup() { return group_->collectives().calls_of(rank_); }
 
 c10::intrusive_ptr<RankWork> RankBackend::make(OpType type, std::chrono::milliseconds timeout) {
+  refuse_in_capture("an operation of a c10d::Backend");
   auto work = c10::make_intrusive<RankWork>(group_, rank_, type);
   auto& limit = work->operation.timeout;
   limit = timeout == c10d::kUnsetTimeout ? timeout_ : timeout;

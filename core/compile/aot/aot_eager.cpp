@@ -11,6 +11,7 @@
 #include <rehearse/graph/interpreter.h>
 
 #include "compile/aot/aot_program.h"
+#include "graph/run/communication.h"
 
 namespace rehearse::compiler {
 
@@ -30,9 +31,21 @@ CapturedPart captured_part(const BackendInput& input) {
   return part;
 }
 
+// c10d's calls in place have no gradients; null: there are none.
+const graph::Node* call_in_place(const graph::GraphModule& module) {
+  for (const graph::Node& node : module.graph()) {
+    if (graph::communicates_in_place(node)) return &node;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
+  if (const graph::Node* call = call_in_place(*input.module)) {
+    const std::string line = call->meta().origin ? call->meta().origin->source_line() : "";
+    return compile_eagerly(input, "it communicates in place, by " + call->target() + (line.empty() ? "" : ", " + line));
+  }
   capture::JointGraph joint;
   try {
     joint = capture::capture_joint(input.module, input.example_inputs, input.shapes);

@@ -76,6 +76,7 @@ std::string Origin::trace() const {
 
 bool operator==(const Origin& left, const Origin& right) {
   if (left.nn_module_stack != right.nn_module_stack || left.torch_fn != right.torch_fn) return false;
+  if (left.label != right.label) return false;
   const bool same_site = left.stack_trace == right.stack_trace && left.site == right.site;
   return same_site || left.trace() == right.trace();
 }

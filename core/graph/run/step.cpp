@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "graph/run/step.h"
 
+#include "graph/run/communication.h"
 #include "graph/run/program.h"
 
 namespace rehearse::graph {
@@ -56,7 +57,9 @@ std::shared_ptr<const Program> Bodies::of(const std::shared_ptr<const GraphModul
   return made_[module.get()] = std::make_shared<const Program>(module, *this);
 }
 
-std::unique_ptr<Step> make_step(const Node& node, const GraphModule& module, Bodies& bodies) {
+namespace {
+
+std::unique_ptr<Step> make_own_step(const Node& node, const GraphModule& module, Bodies& bodies) {
   switch (node.op()) {
     case Op::GetAttr:
       return std::make_unique<AttributeStep>(node, module);
@@ -64,6 +67,7 @@ std::unique_ptr<Step> make_step(const Node& node, const GraphModule& module, Bod
       if (auto step = make_leaf_step(node, module)) return step;
       return std::make_unique<ModuleStep>(node, module, bodies);
     case Op::CallMethod:
+      if (auto step = make_work_step(node)) return step;
       return make_method_step(node);
     case Op::CallFunction:
       if (auto step = make_operator_step(node)) return step;
@@ -80,6 +84,13 @@ std::unique_ptr<Step> make_step(const Node& node, const GraphModule& module, Bod
                        std::string(to_string(node.op())) + " '" + node.target() +
                            "' cannot be run; operators of the dispatcher can");
   }
+}
+
+}  // namespace
+
+std::unique_ptr<Step> make_step(const Node& node, const GraphModule& module, Bodies& bodies) {
+  std::unique_ptr<Step> step = make_own_step(node, module, bodies);
+  return communicates(node) ? in_the_name_of(node, std::move(step)) : std::move(step);
 }
 
 }  // namespace rehearse::graph

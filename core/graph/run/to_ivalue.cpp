@@ -9,6 +9,8 @@
 #include <rehearse/graph/errors.h>
 #include <rehearse/graph/node.h>
 
+#include "graph/run/communication.h"
+
 namespace rehearse::graph {
 namespace {
 
@@ -62,6 +64,9 @@ std::optional<c10::IValue> coerce(const c10::IValue& value, const c10::Type& typ
     case c10::TypeKind::ListType:
       if (value.isList()) return value;
       return std::nullopt;
+    case c10::TypeKind::ClassType:
+      if (value.isString()) return object_of_text(value.toStringRef(), type);
+      return value;
     default:
       return value;
   }

@@ -75,9 +75,11 @@ ValueMeta value_from(const std::string& key, const Argument& value) {
 Origin origin_from(const Dict& dict) {
   Origin origin;
   for (const auto& [key, value] : dict) {
+    if (key == "label") origin.label.emplace();
     std::string* field = key == "stack_trace"       ? &origin.stack_trace
                          : key == "nn_module_stack" ? &origin.nn_module_stack
                          : key == "torch_fn"        ? &origin.torch_fn
+                         : key == "label"           ? &*origin.label
                                                     : nullptr;
     if (field == nullptr) fail(key, "is no key of an origin");
     *field = get<std::string>(key, value, "a string");
@@ -138,9 +140,11 @@ Dict to_dict(const Metadata& meta) {
   }
   if (meta.ddp_ignored) dict.emplace_back("ddp_ignored", true);
   if (meta.origin) {
-    dict.emplace_back("origin", Dict{{"stack_trace", meta.origin->trace()},
-                                     {"nn_module_stack", meta.origin->nn_module_stack},
-                                     {"torch_fn", meta.origin->torch_fn}});
+    Dict origin = {{"stack_trace", meta.origin->trace()},
+                   {"nn_module_stack", meta.origin->nn_module_stack},
+                   {"torch_fn", meta.origin->torch_fn}};
+    if (meta.origin->label) origin.emplace_back("label", *meta.origin->label);
+    dict.emplace_back("origin", std::move(origin));
   }
   return dict;
 }

@@ -131,7 +131,11 @@ void fill(GraphModule& module, int depth) {
       kwargs.emplace_back("k" + std::to_string(k), any_argument(nodes, 2));
     Node& node = module.graph().create_node(op, "t" + any_text(), std::move(args), std::move(kwargs), any_text());
     if (*rc::gen::arbitrary<bool>()) node.meta().set_value(any_value(2));
-    if (*rc::gen::arbitrary<bool>()) node.meta().set_origin({any_text(), any_text(), any_text()});
+    if (*rc::gen::arbitrary<bool>()) {
+      Origin origin{any_text(), any_text(), any_text()};
+      if (*rc::gen::arbitrary<bool>()) origin.label = any_text();
+      node.meta().set_origin(std::move(origin));
+    }
     if (*rc::gen::arbitrary<bool>()) node.meta().unbacked_bindings = {any_text(), "u0"};
     node.meta().ddp_ignored = *rc::gen::arbitrary<bool>();
     nodes.push_back(&node);

@@ -91,11 +91,15 @@ struct Origin {
   std::string torch_fn;         // the function that was called there
   // Of what was captured here: in place of a stack trace, which is made of it when it is asked for (milliseconds).
   exec::CallSite site = {};
+  // Of a node that communicates, in whose name it does so when the graph runs. The return addresses of `site` that lie
+  // within the captured code, innermost first, and the label that this code had set (RankContext::label()).
+  std::vector<void*> asked_from = {};
+  std::optional<std::string> label = {};
 
   std::string trace() const;        // the stack trace, or that of `site`
   std::string source_line() const;  // `x.py:5` of the innermost frame; empty when unknown
   std::string module_path() const;  // `encoder.layer.0` of the innermost module; empty when unknown
-  friend bool operator==(const Origin& left, const Origin& right);  // by trace()
+  friend bool operator==(const Origin& left, const Origin& right);  // by trace() and label
 };
 
 // What is known about a node. Copies share value and origin, which never change once set.

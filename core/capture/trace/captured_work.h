@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <unordered_map>
+#include <vector>
+
+#include <c10/util/intrusive_ptr.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include "capture/trace/graph_builder.h"
+
+namespace rehearse::capture {
+
+class Tracer;
+
+// What a recorded call of c10d gives in place of a Work. Waiting is recorded; what would look at the call's state
+// throws NotCapturable, and so does any use outside of the capture.
+class CapturedWork final : public c10d::Work {
+ public:
+  // `call` gives the Work itself, or as its second item.
+  CapturedWork(Tracer& tracer, graph::Node& call, bool is_item) : tracer_(&tracer), call_(call), is_item_(is_item) {}
+
+  const graph::Node& call() const noexcept { return call_; }
+  // The node that has the Work; made when it is first asked for.
+  graph::Node& node(GraphBuilder& graph);
+  void end_of_capture() noexcept { tracer_ = nullptr; }
+
+  bool wait(std::chrono::milliseconds timeout) override;
+  void synchronize() override;
+
+  bool isCompleted() override { refuse("isCompleted"); }
+  bool isSuccess() const override { refuse("isSuccess"); }
+  std::exception_ptr exception() const override { refuse("exception"); }
+  int sourceRank() const override { refuse("sourceRank"); }
+  std::vector<at::Tensor> result() override { refuse("result"); }
+  void blockCurrentStream() override { refuse("blockCurrentStream"); }
+  void abort() override { refuse("abort"); }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { refuse("getFuture"); }
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override { refuse("getFutureResult"); }
+  float getDuration() const override { refuse("getDuration"); }
+  std::uint64_t getSequencenumber() const override { refuse("getSequencenumber"); }
+
+ private:
+  Tracer& tracer() const;
+  [[noreturn]] void refuse(const char* method) const;
+
+  Tracer* tracer_;  // null: its capture is over
+  graph::Node& call_;
+  const bool is_item_;
+  graph::Node* item_ = nullptr;
+};
+
+// The works of a capture.
+class CapturedWorks {
+ public:
+  CapturedWorks() = default;
+  CapturedWorks(const CapturedWorks&) = delete;
+  CapturedWorks& operator=(const CapturedWorks&) = delete;
+  ~CapturedWorks();
+
+  c10::intrusive_ptr<c10d::Work> make(Tracer& tracer, graph::Node& call, bool is_item);
+  // Those that the code still holds, in order of the calls.
+  std::vector<c10::intrusive_ptr<CapturedWork>> alive() const;
+  // Throws NotCapturable when the code still holds one.
+  void check_outlived() const;
+
+  // Behind the end of the capture: for which Work one stands.
+  void set_real(const CapturedWork& work, c10::intrusive_ptr<c10d::Work> real);
+  c10d::Work& real(const CapturedWork& work) const { return *real_.at(&work); }
+
+ private:
+  std::vector<c10::weak_intrusive_ptr<CapturedWork>> made_;
+  std::unordered_map<const CapturedWork*, c10::intrusive_ptr<c10d::Work>> real_;
+};
+
+}  // namespace rehearse::capture

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/exec/call_site_scope.h>
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/exec/call_site.h>
+
+namespace {
+
+using rehearse::exec::CallSite;
+using rehearse::exec::CallSiteScope;
+using testing::ElementsAre;
+
+int g_asked_at = 0;
+
+[[gnu::noinline]] std::vector<void*> asked_here() {
+  std::array<void*, 1> address{};
+  g_asked_at = __LINE__ + 1;
+  CallSite::capture_to(address);
+  return {address.front()};
+}
+
+std::vector<void*> in_scope() {
+  std::array<void*, 4> out{};
+  return std::vector<void*>(out.begin(), out.begin() + CallSiteScope::copy_to(out));
+}
+
+TEST(CallSiteScopes, TheInnermostCounts) {
+  int here = 0;
+  const std::vector<void*> outer = {&here}, inner = {&here + 1, &here + 2};
+  EXPECT_THAT(in_scope(), ElementsAre());
+  {
+    const CallSiteScope first(outer);
+    EXPECT_THAT(in_scope(), ElementsAre(&here));
+    {
+      const CallSiteScope second(inner);
+      EXPECT_THAT(in_scope(), ElementsAre(&here + 1, &here + 2));
+      const CallSiteScope none({});
+      EXPECT_THAT(in_scope(), ElementsAre());
+    }
+    EXPECT_THAT(in_scope(), ElementsAre(&here));
+  }
+  EXPECT_THAT(in_scope(), ElementsAre());
+}
+
+TEST(CallSiteScopes, AsManyAsFit) {
+  int here = 0;
+  const std::vector<void*> three = {&here, &here + 1, &here + 2};
+  const CallSiteScope scope(three);
+  std::array<void*, 2> out{};
+  EXPECT_EQ(CallSiteScope::copy_to(out), 2);
+  EXPECT_THAT(out, ElementsAre(&here, &here + 1));
+  EXPECT_EQ(CallSiteScope::copy_to({}), 0);
+}
+
+TEST(CallSiteScopes, ACallSite_BeginsThereAndGoesOnHere) {
+  const std::vector<void*> asked = asked_here();
+  const CallSiteScope scope(asked);
+  const auto frames = CallSite::capture().user_frames();
+  ASSERT_GE(frames.size(), 2);
+  EXPECT_NE(frames[0].function.find("asked_here"), std::string::npos) << frames[0].function;
+  EXPECT_NE(frames[1].function.find("TestBody"), std::string::npos) << frames[1].function;
+  if (frames[0].line != 0) {
+    EXPECT_EQ(frames[0].line, g_asked_at);
+  }
+}
+
+}  // namespace
