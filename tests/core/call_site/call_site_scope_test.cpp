@@ -31,30 +31,30 @@ std::vector<void*> in_scope() {
 }
 
 TEST(CallSiteScopes, TheInnermostCounts) {
-  int here = 0;
-  const std::vector<void*> outer = {&here}, inner = {&here + 1, &here + 2};
+  int places[3] = {};
+  const std::vector<void*> outer = {&places[0]}, inner = {&places[1], &places[2]};
   EXPECT_THAT(in_scope(), ElementsAre());
   {
     const CallSiteScope first(outer);
-    EXPECT_THAT(in_scope(), ElementsAre(&here));
+    EXPECT_THAT(in_scope(), ElementsAre(&places[0]));
     {
       const CallSiteScope second(inner);
-      EXPECT_THAT(in_scope(), ElementsAre(&here + 1, &here + 2));
+      EXPECT_THAT(in_scope(), ElementsAre(&places[1], &places[2]));
       const CallSiteScope none({});
       EXPECT_THAT(in_scope(), ElementsAre());
     }
-    EXPECT_THAT(in_scope(), ElementsAre(&here));
+    EXPECT_THAT(in_scope(), ElementsAre(&places[0]));
   }
   EXPECT_THAT(in_scope(), ElementsAre());
 }
 
 TEST(CallSiteScopes, AsManyAsFit) {
-  int here = 0;
-  const std::vector<void*> three = {&here, &here + 1, &here + 2};
+  int places[3] = {};
+  const std::vector<void*> three = {&places[0], &places[1], &places[2]};
   const CallSiteScope scope(three);
   std::array<void*, 2> out{};
   EXPECT_EQ(CallSiteScope::copy_to(out), 2);
-  EXPECT_THAT(out, ElementsAre(&here, &here + 1));
+  EXPECT_THAT(out, ElementsAre(&places[0], &places[1]));
   EXPECT_EQ(CallSiteScope::copy_to({}), 0);
 }
 
