@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 #include <rehearse/compile/guard_failure.h>
 
 namespace torch::nn {
@@ -13,8 +15,9 @@ class Module;
 
 namespace rehearse::compiler {
 
-// That a module and all those below it are in the mode, train() or eval(), in which they were captured. Keeps them
-// alive. A module that takes another one's place later is not seen.
+// That a module is the tree of modules, parameters and buffers that was captured, each of them the same object, and
+// each module in the same mode, train() or eval(). Keeps them alive, so that their addresses stay theirs. What a member
+// holds beside what is registered is not seen.
 class ModuleGuard {
  public:
   ModuleGuard() = default;  // of no module: always holds
@@ -23,12 +26,26 @@ class ModuleGuard {
   bool holds(GuardFailure* failure = nullptr) const;
 
  private:
-  struct Mode {
+  template <class T>
+  struct Named {
+    std::string name;
+    T object;
+  };
+  struct Branch {
     std::shared_ptr<torch::nn::Module> module;
     bool trains;
     std::string path;  // "", "encoder.0"
+    std::vector<Named<std::shared_ptr<torch::nn::Module>>> children;
+    std::vector<Named<at::Tensor>> parameters, buffers;
   };
-  std::vector<Mode> modes_;
+
+  static Branch branch_of(std::shared_ptr<torch::nn::Module> module, std::string path);
+  static bool holds_branch(const Branch& branch, GuardFailure* failure);
+  template <class Dict, class T>
+  static bool holds_items(const Branch& branch, const Dict& now, const std::vector<Named<T>>& captured,
+                          const char* what, GuardFailure* failure);
+
+  std::vector<Branch> branches_;
 };
 
 }  // namespace rehearse::compiler
