@@ -23,6 +23,7 @@
 #include "capture/trace/fold_linear.h"
 #include "capture/trace/kernels.h"
 #include "capture/trace/shape_remarks.h"
+#include "capture/trace/variable_hooks.h"
 
 namespace rehearse::capture {
 namespace {
@@ -92,6 +93,7 @@ Tracer::Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor
       context_{[this](const at::Tensor& tensor) -> graph::Argument { return node_of(tensor); }, symbols_,
                graph_.site()} {
   register_trace_kernels();
+  watch_variable_hooks();
 }
 
 void Tracer::run(const std::function<void()>& user_code) {

@@ -90,24 +90,32 @@ Node& Values::with_requires_grad(const at::Tensor& fake, Value& value) {
   return *value.detached;
 }
 
+// Of the operator that is being recorded; at the capture's end of the one that has made the tensor.
+const exec::CallSite& Values::site_of(const at::Tensor& fake) const {
+  const auto found = values_.find(fake_id(fake));
+  if (!graph_.site().empty() || found == values_.end()) return graph_.site();
+  const Node* const node = found->second.node ? found->second.node : found->second.producer;
+  return node->meta().origin ? node->meta().origin->site : graph_.site();
+}
+
 void Values::check_history(const at::Tensor& fake) const {
   const auto* autograd = torch::autograd::impl::get_autograd_meta(fake);
   if (autograd == nullptr) return;
+  const exec::CallSite& where = site_of(fake);
   if (autograd->grad_fn_) {
     throw NotCapturable("the custom autograd function " + autograd->grad_fn_->name() + " gave a tensor",
-                        "Its backward would be lost: wrap it in rehearse::opaque().", graph_.site());
+                        "Its backward would be lost: wrap it in rehearse::opaque().", where);
   }
   if (!autograd->hooks_.empty() || autograd->cpp_hooks_list_ || autograd->post_acc_grad_hooks_) {
     throw NotCapturable("a hook was registered on a tensor that is being captured",
-                        "It would never run: register it on a result, outside of the captured function.",
-                        graph_.site());
+                        "It would never run: register it on a result, outside of the captured function.", where);
   }
   if (!autograd->grad_.defined() && !was_ever_set(autograd->grad_accumulator_)) return;
-  if (is_called_by(graph_.site(), "torch::autograd::Function<")) {
+  if (is_called_by(where, "torch::autograd::Function<")) {
     throw NotCapturable("a custom autograd function is called on a tensor that is being captured",
-                        "Its backward would be lost: wrap it in rehearse::opaque().", graph_.site());
+                        "Its backward would be lost: wrap it in rehearse::opaque().", where);
   }
-  throw NotCapturable(kGradientsInside, kCallOutside, graph_.site());
+  throw NotCapturable(kGradientsInside, kCallOutside, where);
 }
 
 std::vector<at::Tensor> Values::alive() {

@@ -52,6 +52,7 @@ class Values {
   Value& value_of(const at::Tensor& fake);
   graph::Node& item(Value& value);
   graph::Node& with_requires_grad(const at::Tensor& fake, Value& value);
+  const exec::CallSite& site_of(const at::Tensor& fake) const;
   void check_history(const at::Tensor& fake) const;
 
   GraphBuilder& graph_;

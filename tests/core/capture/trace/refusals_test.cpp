@@ -50,7 +50,12 @@ TEST(CaptureRefusals, CustomFunction_IsNamed) {
 
 TEST(CaptureRefusals, CustomFunction_AsTheResult) {
   const Function function = [](const Tensors& x) { return Tensors{Cube::apply(x[0] * 2)}; };
-  EXPECT_THROW(trace(function, {at::ones({3}).requires_grad_()}), NotCapturable);
+  try {
+    trace(function, {at::ones({3}).requires_grad_()});
+    ADD_FAILURE() << "it was captured";
+  } catch (const NotCapturable& error) {
+    EXPECT_TRUE(has(error.what(), "refusals_test.cpp:")) << error.what();
+  }
 }
 
 TEST(CaptureRefusals, Hook_OnATracedTensor) {
@@ -64,11 +69,31 @@ TEST(CaptureRefusals, Hook_OnATracedTensor) {
 
 TEST(CaptureRefusals, Hook_OnAParameter) {
   torch::nn::Linear linear(2, 2);
-  const Function function = [&](const Tensors& x) {
-    linear->weight.register_hook([](const at::Tensor& grad) { return grad * 7; });
+  const std::string said = refusal_of<NotCapturable>(
+      [&](const at::Tensor&) { linear->weight.register_hook([](const at::Tensor& grad) { return grad * 7; }); });
+  EXPECT_TRUE(has(said, "hook")) << said;
+  EXPECT_EQ(linear->weight.register_hook([](const at::Tensor& grad) { return grad; }), 0U);  // the first one
+}
+
+TEST(CaptureRefusals, RetainGrad_WhereItWouldMeanSomething) {
+  const std::string said = refusal_of<NotCapturable>([](const at::Tensor& x) {
+    const at::Tensor doubled = x * 2;
+    doubled.retain_grad();
+    doubled + 1;
+  });
+  EXPECT_TRUE(has(said, "retain_grad()")) << said;
+  torch::nn::Linear linear(2, 2);
+  const Function of_leaves = [&](const Tensors& x) {
+    x[0].retain_grad();
+    linear->weight.retain_grad();
     return Tensors{linear(x[0])};
   };
-  EXPECT_THROW(trace(function, {at::ones({2, 2})}, {}, named_tensors(*linear)), NotCapturable);
+  const at::Tensor x = at::ones({2, 2}).requires_grad_();
+  expect_same(trace(of_leaves, {x}, {}, named_tensors(*linear)), of_leaves, {x}, {linear->weight});
+  const at::Tensor inner = x * 2;
+  EXPECT_THROW(trace(of_leaves, {inner}, {}, named_tensors(*linear)), NotCapturable);
+  inner.retain_grad();  // outside of captures it is autograd's
+  EXPECT_TRUE(inner.retains_grad());
 }
 
 TEST(CaptureRefusals, Backward_AndGrad) {

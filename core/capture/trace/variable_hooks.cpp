@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/trace/variable_hooks.h"
+
+#include <utility>
+
+#include <ATen/core/VariableHooksInterface.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <rehearse/capture/errors.h>
+#include <rehearse/capture/fake_tensor.h>
+
+#include "capture/trace/call_stack.h"
+#include "capture/trace/tracer.h"
+#include "capture/trace/treatment.h"
+
+namespace rehearse::capture {
+namespace {
+
+using at::TensorBase;
+
+// Of code that is being traced; not of what an operator does within, nor of code that runs as it is.
+Tracer* tracing() {
+  Tracer* const tracer = Tracer::current();
+  if (!tracer || tracer->rest()) return nullptr;
+  const bool on = c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::DeferredInit) &&
+                  !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::DeferredInit);
+  return on ? tracer : nullptr;
+}
+
+// Does its gradient stay in any case? Then retain_grad() means nothing.
+bool is_leaf_of_caller(Tracer& tracer, const TensorBase& base) {
+  const at::Tensor tensor(base);
+  if (!is_fake(tensor)) return tensor.is_leaf();
+  const Inputs::Source* const source = tracer.inputs().find(fake_id(tensor));
+  return source && source->real.is_leaf();
+}
+
+class RefusingHooks final : public at::impl::VariableHooksInterface {
+ public:
+  explicit RefusingHooks(at::impl::VariableHooksInterface& autograd) : autograd_(autograd) {}
+
+  unsigned _register_hook(const TensorBase& self, std::function<TensorBase(const TensorBase&)> hook) const override {
+    if (tracing()) {
+      throw NotCapturable("a hook is registered on a tensor inside of a captured function",
+                          "Register it once, outside of the captured function.", call_stack());
+    }
+    return autograd_._register_hook(self, std::move(hook));
+  }
+  void retain_grad(const TensorBase& self) const override {
+    Tracer* const tracer = tracing();
+    if (tracer && self.requires_grad() && !is_leaf_of_caller(*tracer, self)) {
+      throw NotCapturable("retain_grad() is called on a tensor that is being captured",
+                          "Return the tensor, and call retain_grad() outside of the captured function.", call_stack());
+    }
+    autograd_.retain_grad(self);
+  }
+  void _backward(const at::Tensor& self, at::TensorList inputs, const std::optional<at::Tensor>& gradient,
+                 std::optional<bool> retain_graph, bool create_graph) const override {
+    if (tracing()) throw NotCapturable(kGradientsInside, kCallOutside, call_stack());
+    autograd_._backward(self, inputs, gradient, retain_graph, create_graph);
+  }
+
+  TensorBase tensor_data(const TensorBase& self) const override { return autograd_.tensor_data(self); }
+  TensorBase variable_data(const TensorBase& self) const override { return autograd_.variable_data(self); }
+  const std::shared_ptr<torch::autograd::Node>& grad_fn(const TensorBase& self) const override {
+    return autograd_.grad_fn(self);
+  }
+  void remove_hook(const TensorBase& self, unsigned pos) const override { autograd_.remove_hook(self, pos); }
+  bool is_view(const TensorBase& self) const override { return autograd_.is_view(self); }
+  const TensorBase& base(const TensorBase& self) const override { return autograd_.base(self); }
+  const std::string& name(const TensorBase& self) const override { return autograd_.name(self); }
+  bool is_leaf(const TensorBase& self) const override { return autograd_.is_leaf(self); }
+  std::int64_t output_nr(const TensorBase& self) const override { return autograd_.output_nr(self); }
+  void set_data(const TensorBase& self, const TensorBase& data) const override { autograd_.set_data(self, data); }
+  TensorBase data(const TensorBase& self) const override { return autograd_.data(self); }
+  std::int64_t _version(const TensorBase& self) const override { return autograd_._version(self); }
+  bool retains_grad(const TensorBase& self) const override { return autograd_.retains_grad(self); }
+  void requires_grad_(const TensorBase& self, bool value) const override { autograd_.requires_grad_(self, value); }
+  void basic_autograd_not_implemented_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                                               torch::jit::Stack* stack) const override {
+    autograd_.basic_autograd_not_implemented_fallback(op, keys, stack);
+  }
+  std::optional<c10::ScalarType> grad_dtype(const TensorBase& self) const override {
+    return autograd_.grad_dtype(self);
+  }
+  void set_grad_dtype(const TensorBase& self, const std::optional<c10::ScalarType>& dtype) const override {
+    autograd_.set_grad_dtype(self, dtype);
+  }
+
+ private:
+  at::impl::VariableHooksInterface& autograd_;
+};
+
+}  // namespace
+
+void watch_variable_hooks() {
+  // Left in place at exit, as LibTorch's own are.
+  static auto* const hooks = [] {
+    auto* const made = new RefusingHooks(*at::impl::GetVariableHooks());
+    at::impl::SetVariableHooks(made);
+    return made;
+  }();
+  static_cast<void>(hooks);
+}
+
+}  // namespace rehearse::capture
