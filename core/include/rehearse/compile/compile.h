@@ -123,8 +123,8 @@ class CompiledDataParallel {
 // Guarded: arguments (a tensor's dtype, device, layout and requires_grad, and its sizes where the graph uses it; an
 // integer by value, a c10::SymInt until it varies), parameters and buffers as they were, train() or eval() of modules,
 // grad mode, autocast, deterministic mode, default dtype, and what rehearse::watch() was told. Not seen: whatever else
-// the code reads (members, globals, the clock); see CompileOptions::verify. A parameter put in the place of another one
-// is not seen either.
+// the code reads (members, globals, the clock); see CompileOptions::verify. A module, parameter or buffer registered
+// in the place of another one is seen.
 //
 // Inside of another capture the code runs as it is and becomes part of that graph. Blocks while another fiber of the
 // rank compiles the same function. Errors: those of the capture (capture::FakeError, shapes::ShapeError) with

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A data-parallel module whose forward reads data: in segments, with the reducer's gradients.
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+
+#include <rehearse/compile/compile.h>
+#include <rehearse/parallel/distributed_data_parallel.h>
+
+#include "core/parallel/ddp_fixture.h"
+
+namespace rehearse::compiler {
+namespace {
+
+// Both ways use all parameters.
+struct ReadingImpl : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor h = second(first(x).relu());
+    if ((h.sum() > 0).item<bool>()) return third(h * 2);
+    return third(h.sigmoid()) - 1;
+  }
+  torch::nn::Linear first = register_module("first", torch::nn::Linear(8, 16));
+  torch::nn::Linear second = register_module("second", torch::nn::Linear(16, 16));
+  torch::nn::Linear third = register_module("third", torch::nn::Linear(16, 2));
+};
+TORCH_MODULE(Reading);
+
+void expect_like_eager_ddp(RankContext& ctx, const char* backend) {
+  Reading net, eager;
+  rehearse_test::fill(*net);
+  rehearse_test::fill(*eager);
+  const DistributedDataParallelOptions options{.bucket_cap_mb = 0.0004};
+  DistributedDataParallel ddp(net, ctx.group(), options), ddp_eager(eager, ctx.group(), options);
+  auto compiled = compile(ddp, {.backend = backend});
+  for (int step = 0; step < 6; ++step) {
+    const at::Tensor x = rehearse_test::values({4, 8}, step, at::kFloat) * (ctx.rank() == step % 2 ? 1.0 : -1.0);
+    const at::Tensor found = compiled(x), expected = ddp_eager(x);
+    EXPECT_TRUE(found.equal(expected)) << "step " << step;
+    found.sum().backward();
+    expected.sum().backward();
+    const auto mine = rehearse_test::gradient_copies(net->parameters());
+    const auto theirs = rehearse_test::gradient_copies(eager->parameters());
+    EXPECT_TRUE(rehearse_test::same_bits(mine, theirs)) << "step " << step;
+    net->zero_grad();
+    eager->zero_grad();
+  }
+  EXPECT_EQ(compiled.stats().eager_calls, 0) << compiled.explain().text();
+  EXPECT_LE(compiled.stats().compiles, 2);
+  EXPECT_GT(compiled.stats().graphs, compiled.stats().compiles * 2);  // pieces of segments, by buckets
+}
+
+TEST(DdpReads, SegmentsAreSplitAndGradientsAreReduced) {
+  for (const char* backend : {"eager", "aot_eager"}) {
+    rehearse_test::run_ranks({.ranks = 2, .seed = 7}, [&](RankContext& ctx) { expect_like_eager_ddp(ctx, backend); });
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::compiler
