@@ -7,6 +7,8 @@
 
 #include <rehearse/job/report.h>
 
+#include "record/output_file.h"
+
 namespace rehearse::cli {
 
 inline constexpr int kExitUsage = 64;
@@ -21,12 +23,8 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A file, or stdout, cannot be written: a full disk. The text names it and the reason; the command exits with
-// kExitOutput where the verdict was OK.
-class OutputError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+// The command exits with kExitOutput where the verdict was OK.
+using sim::OutputError;
 
 // The command's two streams. Results go to stdout; what only people want (the banner, progress) goes there
 // too, or to stderr when stdout is for a machine. Then the process's own stdout is stderr as well from here

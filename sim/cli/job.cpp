@@ -14,12 +14,6 @@
 namespace rehearse::cli {
 namespace {
 
-WorldOptions world_options(const sim::Scenario& scenario) {
-  WorldOptions options = scenario.world;
-  options.keep_all_events = options.keep_all_events || scenario.output.needs_all_events();
-  return options;
-}
-
 // Takes the redrawn line away however the run ends.
 struct Cleared {
   Progress& progress;
@@ -91,23 +85,36 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
-Job::Job(const sim::Scenario& scenario, Console& console)
-    : scenario_(scenario), console_(console), world_(world_options(scenario)) {}
+sim::RunLog begun_log(const sim::Scenario& scenario, const Arguments& arguments) {
+  sim::RunLog log;
+  log.program = scenario.program;
+  log.seed = scenario.world.seed;
+  log.build = sim::executable_build_id();
+  log.scenario_path = arguments.operand;
+  log.scenario_text = sim::to_toml(scenario);
+  log.options = options_given(arguments);
+  return log;
+}
 
-Job::Outcome Job::run(Oracle& answers) {
-  const Program& program = *find_program(scenario_.program);
-  Progress progress(console_.notes_on_terminal(), [this](std::string_view text) { console_.note(text); });
+sim::Attempt run_scenario(const sim::Scenario& scenario, Console& console, Oracle* answers) {
+  const Program& program = *find_program(scenario.program);
+  Progress progress(console.notes_on_terminal(), [&](std::string_view text) { console.note(text); });
   const Cleared cleared{progress};
-  world_.on_progress(
-      [&](std::int64_t done, std::int64_t total, std::string_view text) { progress.show(done, total, text); });
-  sim::WitnessOracle witness(answers);
-  world_.use_oracle(witness);
-  Outcome outcome;
-  outcome.report = world_.run([&](RankContext& context) { program.spec.body(context, scenario_.parameters); });
-  outcome.report.program = scenario_.program;
-  outcome.path = witness.path(world_.decisions(), world_.events().hash());
-  if (scenario_.world.keep_all_events) outcome.path.calls = sim::calls_of(world_.events());
-  return outcome;
+  sim::AttemptOptions options{.program = scenario.program, .world = scenario.world};
+  options.keep_calls = scenario.world.keep_all_events;
+  options.world.keep_all_events = options.keep_calls || scenario.output.needs_all_events();
+  options.show = [&](std::int64_t done, std::int64_t total, std::string_view text) {
+    progress.show(done, total, text);
+  };
+  return sim::run_once(
+      options, [&](RankContext& context) { program.spec.body(context, scenario.parameters); }, answers);
+}
+
+void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, const sim::Attempt& attempt,
+                     sim::RunLog log) {
+  sim::write_report_files(folder.path(), scenario.output, {attempt.report, &attempt.events()});
+  log.finished = {attempt.report, attempt.path.decisions};
+  sim::write_run_log(folder.log(), log);
 }
 
 }  // namespace rehearse::cli

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <rehearse/exec/oracle.h>
-#include <rehearse/sim/determinism.h>
+#include <rehearse/sim/run_log.h>
 #include <rehearse/sim/scenario.h>
 
 #include "arguments.h"
 #include "console.h"
+#include "output_folder.h"
+#include "run/attempt.h"
 
 namespace rehearse::cli {
 
@@ -30,25 +31,16 @@ std::string banner(const sim::Scenario& scenario);
 // A word for a shell: as it is when that is safe, else in quotes.
 std::string shell_word(const std::string& word);
 
-// A scenario's program and a world for it. Both arguments outlive it.
-class Job {
- public:
-  Job(const sim::Scenario& scenario, Console& console);
+// The log of a run that has not ended yet; it is on disk before the run is, for runs that never come back.
+sim::RunLog begun_log(const sim::Scenario& scenario, const Arguments& arguments);
 
-  struct Outcome {
-    Report report;  // with the program's name; files and replay line are the caller's
-    sim::RunPath path;
-  };
+// Runs the scenario's program once and shows its progress. `answers` decides; null: its schedule and seed do. Throws
+// what the oracle throws.
+sim::Attempt run_scenario(const sim::Scenario& scenario, Console& console, Oracle* answers = nullptr);
 
-  // Runs the program once; `answers` decides. Shows progress. Throws what the oracle throws.
-  Outcome run(Oracle& answers);
-
-  const World& world() const noexcept { return world_; }
-
- private:
-  const sim::Scenario& scenario_;
-  Console& console_;
-  World world_;
-};
+// The log with the report of the run that `attempt` was, and the files that the scenario's [output] asks for. Throws
+// OutputError and RunLogError.
+void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, const sim::Attempt& attempt,
+                     sim::RunLog log);
 
 }  // namespace rehearse::cli

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,7 +45,7 @@ OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(fol
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) throw UsageError(cannot_be(folder_, "made", error.message()));
-  for (const auto& file : {log(), report(), json(), trace(), flight_recorder()}) {
+  for (const auto& file : sim::all_files_in(folder_)) {
     std::filesystem::remove(file, error);
     if (error) throw UsageError(cannot_be(file, "removed", error.message()));
   }
@@ -56,10 +55,8 @@ OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(fol
 void remove_seed_folder(const std::filesystem::path& folder) noexcept {
   std::error_code ignored;
   if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored))) return;  // a user's own
-  for (const char* file :
-       {"run.rlog", "report.txt", "report.json", "trace.json", "flight_recorder.json", "output.txt"}) {
-    std::filesystem::remove(folder / file, ignored);
-  }
+  for (const auto& file : sim::all_files_in(folder)) std::filesystem::remove(file, ignored);
+  std::filesystem::remove(folder / "output.txt", ignored);
   std::filesystem::remove(folder, ignored);
 }
 
@@ -73,14 +70,6 @@ void prepare_sweep_folder(const std::filesystem::path& folder, const SeedRange& 
     if (seed && *seed >= seeds.first && *seed <= seeds.last) remove_seed_folder(entry.path());
   }
   if (error) throw UsageError(cannot_be(folder, "read", error.message()));
-}
-
-void write_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& write) {
-  errno = 0;
-  std::ofstream out(file, std::ios::binary);
-  if (out) write(out);
-  out.close();
-  if (!out) throw OutputError(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(errno)));
 }
 
 }  // namespace rehearse::cli

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
-#include <iosfwd>
 
+#include "run/run_files.h"
 #include "sweep/seed_range.h"
 
 namespace rehearse::cli {
@@ -16,11 +15,8 @@ class OutputFolder {
  public:
   explicit OutputFolder(std::filesystem::path folder);
 
-  std::filesystem::path log() const { return folder_ / "run.rlog"; }
-  std::filesystem::path report() const { return folder_ / "report.txt"; }
-  std::filesystem::path json() const { return folder_ / "report.json"; }
-  std::filesystem::path trace() const { return folder_ / "trace.json"; }
-  std::filesystem::path flight_recorder() const { return folder_ / "flight_recorder.json"; }
+  const std::filesystem::path& path() const noexcept { return folder_; }
+  std::filesystem::path log() const { return sim::log_in(folder_); }
 
  private:
   std::filesystem::path folder_;
@@ -32,8 +28,5 @@ void prepare_sweep_folder(const std::filesystem::path& folder, const SeedRange& 
 
 // Takes away the files of a run, and the folder if nothing else is in it; nothing of a link. Does not throw.
 void remove_seed_folder(const std::filesystem::path& folder) noexcept;
-
-// `write` gets the opened file. Throws OutputError.
-void write_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& write);
 
 }  // namespace rehearse::cli

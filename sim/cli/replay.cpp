@@ -1,53 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
-#include <rehearse/sim/oracles.h>
 #include <rehearse/sim/run_log.h>
 
 #include "commands.h"
 #include "death.h"
 #include "job.h"
 #include "record/begun_report.h"
+#include "run/log_replay.h"
 #include "signals.h"
 #include "watcher.h"
 
 namespace rehearse::cli {
 namespace {
 
-// The report of a replay that went another way than the log.
-Report other_way(const sim::Scenario& scenario, const std::string& what) {
-  Report report = sim::begun_report(scenario.world, scenario.program);
-  report.verdict = Verdict::nondeterminism;
-  report.headline = "the replay took another way than the log: " + what;
-  return report;
-}
-
 Report replayed(const sim::RunLog& log, const sim::Scenario& scenario, Console& console) {
-  const auto& finished = *log.finished;
-  sim::ReplayOracle oracle(finished.decisions, sim::PastEnd::stop);
-  Job job(scenario, console);
-  try {
-    auto outcome = job.run(oracle);
-    if (outcome.report.verdict == Verdict::interrupted) return outcome.report;
-    oracle.require_used_up();
-    if (outcome.report.identity == finished.report.identity) {
-      console.note(fmt::format("the same run as in the log, identity={:016x}\n", outcome.report.identity));
-      return outcome.report;
-    }
-    return other_way(scenario,
-                     fmt::format("the same {} decisions, but other steps, operations or times in between "
-                                 "(identity {:016x}, the log's is {:016x})",
-                                 finished.decisions.size(), outcome.report.identity, finished.report.identity));
-  } catch (const sim::ReplayError& error) {
-    return other_way(scenario, error.what());
+  std::optional<sim::Attempt> attempt;
+  const auto run = [&](Oracle& answers) -> const Report& {
+    return attempt.emplace(run_scenario(scenario, console, &answers)).report;
+  };
+  const auto other_way = sim::replay_log(log, run);
+  if (!other_way.empty()) {
+    Report report = sim::begun_report(scenario.world, scenario.program);
+    report.verdict = Verdict::nondeterminism;
+    report.headline = other_way;
+    return report;
   }
-}
-
-Report from_seed(const sim::Scenario& scenario, Console& console) {
-  Job job(scenario, console);
-  return job.run(*sim::make_oracle(scenario.world.schedule, scenario.world.seed)).report;
+  Report& report = attempt->report;
+  if (report.verdict != Verdict::interrupted)
+    console.note(fmt::format("the same run as in the log, identity={:016x}\n", report.identity));
+  return std::move(report);
 }
 
 bool is_scenario(const std::string& file) { return std::filesystem::path(file).extension() == ".toml"; }
@@ -77,7 +62,7 @@ int run_seed(sim::Scenario scenario, const Arguments& arguments, Console& consol
   if (arguments.seed) scenario.world.seed = *arguments.seed;
   scenario.output.leave_events_out();
   console.note(banner(scenario));
-  return watched(scenario, arguments, console, [&] { return from_seed(scenario, console); });
+  return watched(scenario, arguments, console, [&] { return run_scenario(scenario, console).report; });
 }
 
 sim::Scenario scenario_in(const sim::RunLog& log, const std::string& file) {
@@ -108,7 +93,7 @@ int replay(const Arguments& arguments, Console& console) {
   // Where it ended was no choice of the run's: all there is to go by is the seed.
   console.note(fmt::format("the run in the log {}; this is its seed from the start\n",
                            interrupted ? "was interrupted" : "did not end"));
-  return watched(scenario, arguments, console, [&] { return from_seed(scenario, console); });
+  return watched(scenario, arguments, console, [&] { return run_scenario(scenario, console).report; });
 }
 
 }  // namespace rehearse::cli

@@ -8,7 +8,6 @@
 #include "commands.h"
 #include "death.h"
 #include "job.h"
-#include "run_files.h"
 #include "signals.h"
 #include "watcher.h"
 
@@ -16,34 +15,23 @@ namespace rehearse::cli {
 namespace {
 
 // Runs the same once more and compares; the verdict of `first` changes if the ways part.
-void check_determinism(const sim::Scenario& scenario, Console& console, Job::Outcome& first) {
+void check_determinism(const sim::Scenario& scenario, Console& console, sim::Attempt& first) {
   console.note("once more, to compare\n");
-  Job again(scenario, console);
-  const auto oracle = sim::make_oracle(scenario.world.schedule, scenario.world.seed);
-  const auto second = again.run(*oracle);
-  if (second.report.verdict == Verdict::interrupted) {
-    first.report.verdict = Verdict::interrupted;
-    first.report.headline = "in the second run, before it could be compared with the first";
-  } else if (const auto difference = sim::first_difference(first.path, second.path)) {
-    first.report.verdict = Verdict::nondeterminism;
-    first.report.headline =
-        fmt::format("two runs of seed {} took different ways: {}", scenario.world.seed, difference->text);
-  } else {
-    ++first.report.checks["a second run took the same way"];
-  }
+  const auto second = run_scenario(scenario, console);
+  if (sim::took_same_way(first, second)) ++first.report.checks["a second run took the same way"];
 }
 
 // Both runs, where there are two, within the time that there is.
-Job::Outcome run_in_time(const sim::Scenario& scenario, const Arguments& arguments, Console& console, Job& job) {
+sim::Attempt run_in_time(const sim::Scenario& scenario, const Arguments& arguments, Console& console) {
   std::optional<exec::TimeLimit> limit;
   if (arguments.time_limit) limit.emplace(*arguments.time_limit, Watcher::end_overdue);
-  auto outcome = job.run(*sim::make_oracle(scenario.world.schedule, scenario.world.seed));
-  if (arguments.check_determinism && outcome.report.verdict != Verdict::interrupted)
-    check_determinism(scenario, console, outcome);
-  Report& report = outcome.report;
+  auto attempt = run_scenario(scenario, console);
+  Report& report = attempt.report;
+  if (arguments.check_determinism && report.verdict != Verdict::interrupted)
+    check_determinism(scenario, console, attempt);
   if (limit && limit->is_over() && report.verdict == Verdict::interrupted)
     report.headline = past_its_time(arguments) + ": " + report.headline;
-  return outcome;
+  return attempt;
 }
 
 std::string replay_line(const Arguments& arguments, const OutputFolder& folder, const Report& report) {
@@ -78,9 +66,9 @@ int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder&
   const bool overdue = arguments.time_limit && words.signal == SIGXCPU;
   Report report = overdue ? report_on_death(scenario, Verdict::interrupted, killed_headline(arguments, words), words)
                           : report_on_death(scenario, words);
-  if (problem.empty()) report.files = files_of(folder, scenario);
+  if (problem.empty()) report.files = sim::files_of(folder.path(), scenario.output);
   report.replay = replay_line(arguments, folder, report);
-  const auto failed = problem_of([&] { write_report_files(folder, scenario, report); });
+  const auto failed = problem_of([&] { sim::write_report_files(folder.path(), scenario.output, {report}); });
   if (!failed.empty()) report.files = {folder.log().string()};
   console.end_progress();
   return console.conclude(report);
@@ -100,16 +88,15 @@ int run(const Arguments& arguments, Console& console) {
 
   const Watcher watcher(
       [&](const LastWords& words) { return died(scenario, arguments, folder, problem, words, console); });
-  Job job(scenario, console);
-  auto outcome = run_in_time(scenario, arguments, console, job);
+  auto attempt = run_in_time(scenario, arguments, console);
 
-  Report& report = outcome.report;
-  const auto left_out = leave_out_large_traces(scenario, job.world().events().size());
+  Report& report = attempt.report;
+  const auto left_out = sim::leave_out_large_files(scenario.output, attempt.events().size());
   if (!left_out.empty()) report.remarks.push_back(left_out);
   if (problem.empty()) {
-    report.files = files_of(folder, scenario);
+    report.files = sim::files_of(folder.path(), scenario.output);
     report.replay = replay_line(arguments, folder, report);
-    problem = problem_of([&] { write_run_files(folder, scenario, report, log, job.world()); });
+    problem = problem_of([&] { write_run_files(folder, scenario, attempt, log); });
   }
   if (problem.empty()) return console.conclude(report);
   report.files.clear();

@@ -15,8 +15,6 @@
 #include <rehearse/exec/watchdog.h>
 #include <rehearse/rehearse.h>
 #include <rehearse/sim/chrome_trace.h>
-#include <rehearse/sim/determinism.h>
-#include <rehearse/sim/oracles.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/run_log.h>
 
@@ -24,6 +22,9 @@
 #include "environment.h"
 #include "rank_assertions.h"
 #include "replay_note.h"
+#include "run/attempt.h"
+#include "run/log_replay.h"
+#include "run/run_files.h"
 #include "test_identity.h"
 
 namespace rehearse {
@@ -62,34 +63,29 @@ class Check {
 
  private:
   struct Outcome {
-    Report report;
-    sim::RunPath path;
+    sim::Attempt attempt;
     RankAssertions assertions;
   };
 
-  // `again`: the command that does the same.
-  Outcome simulate(Oracle& oracle, const std::string& again) {
+  // `again`: the command that does the same. `answers` decides; null: the schedule and the seed do.
+  Outcome simulate(const std::string& again, Oracle* answers = nullptr) {
     const DeathNote note(identity_.name, options_.seed, again);
-    Outcome outcome{{}, {}, RankAssertions(options_)};
-    World world(options_);
-    sim::WitnessOracle witness(oracle);
-    world.use_oracle(witness);
+    Outcome outcome{{}, RankAssertions(options_)};
     const RankAssertions::Capture capture(outcome.assertions);
-    outcome.report = run_in_time(world, outcome.assertions.wrap(body_), again);
-    outcome.report.program = identity_.name;
-    outcome.path = witness.path(world.decisions(), world.events().hash());
-    if (twice_) outcome.path.calls = sim::calls_of(world.events());
-    if (!trace_directory_.empty()) write_trace(world.events(), outcome.report);
+    outcome.attempt = run_in_time(outcome.assertions.wrap(body_), again, answers);
+    if (!trace_directory_.empty()) write_trace(outcome.attempt);
     return outcome;
   }
 
-  Report run_in_time(World& world, World::Body body, const std::string& again) const {
-    if (!time_limit_) return world.run(body);
+  sim::Attempt run_in_time(const World::Body& body, const std::string& again, Oracle* answers) const {
+    const sim::AttemptOptions options{.program = identity_.name, .world = options_, .keep_calls = twice_};
+    if (!time_limit_) return sim::run_once(options, body, answers);
     const auto late = fmt::format("did not end within {} s (REHEARSE_TIME_LIMIT)", time_limit_->count());
     const exec::TimeLimit limit(*time_limit_, [&](const exec::Found& found) { end_overdue(late, again, found); });
-    auto report = world.run(body);
+    auto attempt = sim::run_once(options, body, answers);
+    Report& report = attempt.report;
     if (limit.is_over() && report.verdict == Verdict::interrupted) report.headline = late + ": " + report.headline;
-    return report;
+    return attempt;
   }
 
   // On another thread, which alone can do anything: a rank that never switches cannot be ended.
@@ -98,10 +94,6 @@ class Check {
                                   exec::describe(found), identity_.name, options_.seed, again);
     exec::write_at_once(STDERR_FILENO, text.data(), text.size());
     for (;;) ::_exit(exit_code(Verdict::interrupted));
-  }
-
-  Outcome simulate_seed(const std::string& again) {
-    return simulate(*sim::make_oracle(options_.schedule, options_.seed), again);
   }
 
   // The environment comes before what the test says, and that before what many seeds bring with them.
@@ -116,87 +108,69 @@ class Check {
   // Returns whether all is well.
   bool run_seed() {
     const auto again = fmt::format("{}REHEARSE_SEED={:#x} {}", preempt_, options_.seed, identity_.command);
-    auto outcome = simulate_seed(again);
-    const bool differs = twice_ && outcome.report.verdict != Verdict::interrupted && compare(outcome, again);
-    outcome.report.replay = (differs ? "REHEARSE_CHECK_DETERMINISM=1 " : "") + again;
+    auto outcome = simulate(again);
+    Report& report = outcome.attempt.report;
+    const bool differs = twice_ && report.verdict != Verdict::interrupted &&
+                         !sim::took_same_way(outcome.attempt, simulate(again).attempt);
+    report.replay = (differs ? "REHEARSE_CHECK_DETERMINISM=1 " : "") + again;
     return conclude(outcome, true);
-  }
-
-  // Once more; does it take another way?
-  bool compare(Outcome& first, const std::string& again) {
-    const auto second = simulate_seed(again);
-    if (second.report.verdict == Verdict::interrupted) {
-      first.report.verdict = Verdict::interrupted;
-      first.report.headline = "in the second run, before it could be compared: " + second.report.headline;
-      return true;
-    }
-    const auto difference = sim::first_difference(first.path, second.path);
-    if (!difference) return false;
-    first.report.verdict = Verdict::nondeterminism;
-    first.report.headline = fmt::format("two runs of seed {} took different ways: {}", options_.seed, difference->text);
-    return true;
   }
 
   void replay(const sim::RunLog& log, const std::string& file) {
     if (!log.finished) return fail(fmt::format("{}: its run did not end; use REHEARSE_SEED={:#x}", file, log.seed));
     options_.seed = log.seed;
     options_.preempt = sim::says_preempt(log.finished->report.schedule);
-    sim::ReplayOracle oracle(log.finished->decisions, sim::PastEnd::stop);
     const auto again = fmt::format("REHEARSE_REPLAY={} {}", file, identity_.command);
-    try {
-      auto outcome = simulate(oracle, again);
-      oracle.require_used_up();
-      outcome.report.replay = again;
-      conclude(outcome, false);
-      if (outcome.report.identity != log.finished->report.identity) {
-        fail(
-            fmt::format("{}: the replay took another way than the log: the same decisions, but other steps, "
-                        "operations or times in between",
-                        file));
-      }
-    } catch (const sim::ReplayError& error) {
-      fail(fmt::format("{}: the replay took another way than the log: {}", file, error.what()));
+    std::optional<Outcome> outcome;
+    const auto run = [&](Oracle& answers) -> const Report& {
+      return outcome.emplace(simulate(again, &answers)).attempt.report;
+    };
+    const auto other_way = sim::replay_log(log, run);
+    if (outcome) {
+      outcome->attempt.report.replay = again;
+      conclude(*outcome, false);
     }
+    if (!other_way.empty()) fail(fmt::format("{}: {}", file, other_way));
   }
 
   bool conclude(Outcome& outcome, bool keep_files) {
-    Report& report = outcome.report;
+    const Report& report = outcome.attempt.report;
     if (report.verdict == Verdict::ok) {
       for (const auto& remark : report.remarks) fmt::print(stderr, "rehearse: {}: {}\n", identity_.name, remark);
       outcome.assertions.forward("replay: " + report.replay);
       return !outcome.assertions.failed();
     }
     outcome.assertions.forward();
-    const std::string trouble = keep_files ? write_files(outcome) : "";
+    const std::string trouble = keep_files ? write_files(outcome.attempt) : "";
     fail(trouble + sim::to_text(report));
     return false;
   }
 
-  void write_trace(const comm::EventLog& events, const Report& report) const {
+  void write_trace(const sim::Attempt& attempt) const {
     std::error_code ignored;  // then the file cannot be written either
     std::filesystem::create_directories(trace_directory_, ignored);
     const auto file = std::filesystem::path(trace_directory_) / (identity_.folder + ".json");
     std::ofstream out(file, std::ios::binary);
-    sim::write_chrome_trace(out, events, report);
+    sim::write_chrome_trace(out, attempt.events(), attempt.report);
     out.close();
     if (!out) throw EnvironmentError(fmt::format("REHEARSE_TRACE: {} cannot be written", file.string()));
   }
 
   // Returns what went wrong with it, for the failure.
-  std::string write_files(Outcome& outcome) const {
-    Report& report = outcome.report;
+  std::string write_files(sim::Attempt& attempt) const {
+    Report& report = attempt.report;
     const std::filesystem::path folder = std::filesystem::path("rehearse-out") / identity_.folder;
+    const auto output = sim::OutputOptions::only("report");
     try {
       std::filesystem::create_directories(folder);
-      report.files = {(folder / "run.rlog").string(), (folder / "report.txt").string()};
+      report.files = sim::files_of(folder, output);
       sim::RunLog log;
       log.program = identity_.name;
       log.seed = options_.seed;
       log.build = sim::executable_build_id();
-      log.finished = {report, outcome.path.decisions};
-      sim::write_run_log(folder / "run.rlog", log);
-      std::ofstream out(folder / "report.txt", std::ios::binary);
-      out << sim::to_text(report);
+      log.finished = {report, attempt.path.decisions};
+      sim::write_run_log(sim::log_in(folder), log);
+      sim::write_report_files(folder, output, {report});
       return "";
     } catch (const std::exception& error) {
       report.files.clear();

@@ -13,6 +13,7 @@
 #include <rehearse/sim/input_file.h>
 #include <rehearse/sim/seed.h>
 
+#include "run/run_files.h"
 #include "scenario_parameters.h"
 #include "scenario_reader.h"
 #include "units.h"
@@ -119,12 +120,11 @@ void read_output(Section& section, OutputOptions& output) {
   std::string directory = output.directory.string();
   section.text("directory", directory);
   output.directory = directory;
-  section.flag("report", output.report);
-  section.flag("json", output.json);
-  output.trace_is_asked_for = section.find("trace") != nullptr;
-  output.flight_recorder_is_asked_for = section.find("flight_recorder") != nullptr;
-  section.flag("trace", output.trace);
-  section.flag("flight_recorder", output.flight_recorder);
+  for (const auto& file : report_files()) {
+    std::optional<bool> said;
+    section.flag(file.key, said);
+    if (said) output.files.insert_or_assign(std::string(file.key), *said);
+  }
 }
 
 // Why there is no such program, and what to do about it.

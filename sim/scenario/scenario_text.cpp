@@ -5,6 +5,7 @@
 #include <rehearse/job/parameter_text.h>
 #include <rehearse/sim/scenario.h>
 
+#include "run/run_files.h"
 #include "units.h"
 
 namespace rehearse::sim {
@@ -71,9 +72,8 @@ std::string to_toml(const Scenario& scenario) {
     text += fmt::format("{} = {}\n", toml_text(name), value_text(value));
   }
   const auto& output = scenario.output;
-  text += fmt::format("\n[output]\ndirectory = {}\nreport = {}\njson = {}\ntrace = {}\nflight_recorder = {}\n",
-                      toml_text(output.directory.string()), output.report, output.json, output.trace,
-                      output.flight_recorder);
+  text += fmt::format("\n[output]\ndirectory = {}\n", toml_text(output.directory.string()));
+  for (const auto& file : report_files()) text += fmt::format("{} = {}\n", file.key, output.wants(file.key));
   return text;
 }
 

@@ -81,8 +81,10 @@ TEST(Scenario, OnlyTheProgram_DefaultsHold) {
   EXPECT_EQ(scenario.world.timeout, std::chrono::minutes(30));
   EXPECT_FALSE(scenario.world.compute.on());
   EXPECT_EQ(scenario.output.directory, "rehearse-out/lm");
-  EXPECT_TRUE(scenario.output.report && scenario.output.json && scenario.output.trace);
-  EXPECT_TRUE(scenario.output.flight_recorder);
+  for (const auto* file : {"report", "json", "trace", "flight_recorder"}) {
+    EXPECT_TRUE(scenario.output.wants(file)) << file;
+    EXPECT_FALSE(scenario.output.names(file)) << file;
+  }
 }
 
 TEST(Scenario, Everything_IsRead) {
@@ -110,8 +112,9 @@ TEST(Scenario, Everything_IsRead) {
   EXPECT_EQ(scenario.parameters.text("data"), "a \"quoted\" \\ text\n");
   EXPECT_FALSE(scenario.parameters.flag("shuffle"));
   EXPECT_EQ(scenario.output.directory, "out/here");
-  EXPECT_FALSE(scenario.output.report || scenario.output.json || scenario.output.trace);
-  EXPECT_FALSE(scenario.output.flight_recorder);
+  for (const auto* file : {"report", "json", "trace", "flight_recorder"}) {
+    EXPECT_FALSE(scenario.output.wants(file)) << file;
+  }
 }
 
 TEST(Scenario, Printed_ParsesToTheSame) {

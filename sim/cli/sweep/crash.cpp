@@ -9,7 +9,6 @@
 #include "death.h"
 #include "job.h"
 #include "pipe.h"
-#include "run_files.h"
 
 namespace rehearse::cli {
 namespace {
@@ -46,10 +45,10 @@ std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64
     const auto folder = seed_folder(scenario, seed);
     const OutputFolder out(folder);
     report.replay = fmt::format("{} replay {}", shell_word(setup.arguments.self), shell_word(out.log().string()));
-    report.files = files_of(out, scenario);
+    report.files = sim::files_of(folder, scenario.output);
     keep_printed(printed, folder, report);
     sim::write_run_log(out.log(), begun_log(scenario, setup.arguments));
-    write_report_files(out, scenario, report);
+    sim::write_report_files(folder, scenario.output, {report});
     return {std::move(report), ""};
   } catch (const std::exception& error) {
     report.files.clear();

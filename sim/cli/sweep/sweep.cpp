@@ -121,7 +121,7 @@ void require_junit(const std::string& file) {
         fmt::format("{}: cannot be written: nobody reads from this pipe; --junit=FILE names another", file));
   }
   try {
-    write_file(file, [](std::ostream&) {});
+    sim::write_file(file, [](std::ostream&) {});
   } catch (const OutputError& error) {
     throw UsageError(fmt::format("{}; --junit=FILE names another", error.what()));
   }
@@ -131,7 +131,7 @@ void require_junit(const std::string& file) {
 bool leave_junit(const std::string& file, const SweepOutcome& outcome) {
   if (file.empty()) return true;
   try {
-    write_file(file, [&](std::ostream& out) { write_junit(out, outcome.program, outcome.results); });
+    sim::write_file(file, [&](std::ostream& out) { write_junit(out, outcome.program, outcome.results); });
     return true;
   } catch (const OutputError& error) {
     Console::error(fmt::format("{}\n", error.what()));

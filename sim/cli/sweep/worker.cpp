@@ -15,7 +15,6 @@
 #include "job.h"
 #include "pipe.h"
 #include "progress.h"
-#include "run_files.h"
 
 namespace rehearse::cli {
 namespace {
@@ -39,37 +38,37 @@ class Worker {
     forget_printed();
     const auto start = real_time();
     scenario_.world.seed = seed;
-    Job job(scenario_, console_);
-    const auto oracle = sim::make_oracle(scenario_.world.schedule, scenario_.world.seed);
-    auto outcome = job.run(*oracle);
+    auto attempt = run_scenario(scenario_, console_);
+    Report& report = attempt.report;
     // Only the sweep interrupts a worker's run.
-    if (outcome.report.verdict == Verdict::interrupted)
-      outcome.report.headline = past_its_time(setup_.arguments) + ": " + outcome.report.headline;
+    if (report.verdict == Verdict::interrupted)
+      report.headline = past_its_time(setup_.arguments) + ": " + report.headline;
     WorkerAnswer answer;
     answer.seed = seed;
-    answer.identity = outcome.report.identity;
-    std::string report, error;
-    if (outcome.report.verdict != Verdict::ok) {
-      error = leave_files(outcome.report, job.world());
-      report = sim::to_json(outcome.report);
+    answer.identity = report.identity;
+    std::string json, error;
+    if (report.verdict != Verdict::ok) {
+      error = leave_files(attempt);
+      json = sim::to_json(report);
     }
     answer.seconds = std::chrono::duration<double>(real_time() - start).count();
-    answer.report_bytes = report.size();
+    answer.report_bytes = json.size();
     answer.error_bytes = error.size();
     write_whole(files_.answers, &answer, sizeof answer);
-    write_whole(files_.answers, report.data(), report.size());
+    write_whole(files_.answers, json.data(), json.size());
     write_whole(files_.answers, error.data(), error.size());
   }
 
   // Returns what went wrong; the report is worth having all the same.
-  std::string leave_files(Report& report, const World& world) {
+  std::string leave_files(sim::Attempt& attempt) {
+    Report& report = attempt.report;
     const auto folder = seed_folder(scenario_, report.seed);
     try {
       const OutputFolder out(folder);
       report.replay = fmt::format("{} replay {}", shell_word(setup_.arguments.self), shell_word(out.log().string()));
-      report.files = files_of(out, scenario_);
+      report.files = sim::files_of(folder, scenario_.output);
       keep_printed(files_.printed, folder, report);
-      write_run_files(out, scenario_, report, begun_log(scenario_, setup_.arguments), world);
+      write_run_files(out, scenario_, attempt, begun_log(scenario_, setup_.arguments));
       return "";
     } catch (const std::exception& failed) {
       report.files.clear();
@@ -101,7 +100,7 @@ void keep_printed(int printed, const std::filesystem::path& folder, Report& repo
   const auto text = contents(printed);
   if (text.empty()) return;
   const auto file = folder / "output.txt";
-  write_file(file, [&](std::ostream& out) { out << text; });
+  sim::write_file(file, [&](std::ostream& out) { out << text; });
   report.files.push_back(file.string());
 }
 

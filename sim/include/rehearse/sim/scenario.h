@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <rehearse/job/parameters.h>
+#include <rehearse/sim/output_options.h>
 #include <rehearse/sim/world.h>
 
 // Scenario files: which program to run, in what world, and where the results go. TOML; every key but
@@ -53,22 +54,6 @@
 // "/s", or Mbit/s, Gbit/s, Tbit/s; operations FLOP/s, KFLOP/s to PFLOP/s. A parameter's text that is "." or ".." or
 // begins with "./" or "../" is a path relative to the scenario file.
 namespace rehearse::sim {
-
-// What a run writes besides its decision log, which it always writes.
-struct OutputOptions {
-  std::filesystem::path directory;
-  bool report = true;
-  bool json = true;
-  bool trace = true;
-  bool flight_recorder = true;
-
-  // Whether the file says so, or these are only the values that hold when it does not.
-  bool trace_is_asked_for = false;
-  bool flight_recorder_is_asked_for = false;
-
-  bool needs_all_events() const noexcept { return trace || flight_recorder; }
-  void leave_events_out() noexcept { trace = flight_recorder = false; }
-};
 
 // A scenario, complete and checked. A plain value.
 struct Scenario {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "run/run_files.h"
+
+#include <algorithm>
+#include <array>
+#include <ostream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/sim/chrome_trace.h>
+#include <rehearse/sim/flight_recorder.h>
+#include <rehearse/sim/report_writers.h>
+
+#include "record/output_file.h"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::array kReportFiles{
+    ReportFile{"report", "report.txt", false,
+               [](std::ostream& out, const RunResults& results) { out << to_text(results.report); }},
+    ReportFile{"json", "report.json", false,
+               [](std::ostream& out, const RunResults& results) { out << to_json(results.report); }},
+    ReportFile{
+        "trace", "trace.json", true,
+        [](std::ostream& out, const RunResults& results) { write_chrome_trace(out, *results.events, results.report); }},
+    ReportFile{"flight_recorder", "flight_recorder.json", true,
+               [](std::ostream& out, const RunResults& results) {
+                 write_flight_recorder(out, *results.events, results.report.ranks);
+               }},
+};
+
+}  // namespace
+
+OutputOptions OutputOptions::only(std::string_view file) {
+  OutputOptions output;
+  for (const auto& each : kReportFiles) output.files.emplace(each.key, each.key == file);
+  return output;
+}
+
+bool OutputOptions::needs_all_events() const {
+  return std::any_of(kReportFiles.begin(), kReportFiles.end(),
+                     [&](const auto& file) { return file.needs_all_events && wants(file.key); });
+}
+
+void OutputOptions::leave_events_out() {
+  for (const auto& file : kReportFiles) {
+    if (file.needs_all_events) files.insert_or_assign(std::string(file.key), false);
+  }
+}
+
+std::span<const ReportFile> report_files() { return kReportFiles; }
+
+std::filesystem::path log_in(const std::filesystem::path& folder) { return folder / "run.rlog"; }
+
+std::vector<std::filesystem::path> all_files_in(const std::filesystem::path& folder) {
+  std::vector files = {log_in(folder)};
+  for (const auto& file : kReportFiles) files.push_back(folder / file.name);
+  return files;
+}
+
+std::vector<std::string> files_of(const std::filesystem::path& folder, const OutputOptions& output) {
+  std::vector files = {log_in(folder).string()};
+  for (const auto& file : kReportFiles) {
+    if (output.wants(file.key)) files.push_back((folder / file.name).string());
+  }
+  return files;
+}
+
+std::string leave_out_large_files(OutputOptions& output, std::uint64_t operations) {
+  constexpr std::uint64_t kOperationsMost = 50'000;
+  if (operations <= kOperationsMost) return "";
+  std::vector<std::string> names, keys;
+  for (const auto& file : kReportFiles) {
+    if (!file.needs_all_events || output.names(file.key)) continue;
+    output.files.emplace(file.key, false);
+    names.emplace_back(file.name);
+    keys.push_back(fmt::format("{} = true", file.key));
+  }
+  if (names.empty()) return "";
+  return fmt::format("{} left out, of a run of more than {} operations; {} under [output] would have written {}",
+                     fmt::join(names, " and "), kOperationsMost, fmt::join(keys, " and "),
+                     names.size() == 1 ? "it" : "them");
+}
+
+void write_report_files(const std::filesystem::path& folder, const OutputOptions& output, const RunResults& results) {
+  for (const auto& file : kReportFiles) {
+    if (!output.wants(file.key) || (file.needs_all_events && results.events == nullptr)) continue;
+    write_file(folder / file.name, [&](std::ostream& out) { file.write(out, results); });
+  }
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rehearse/comm/event_log.h>
+#include <rehearse/job/report.h>
+#include <rehearse/sim/output_options.h>
+
+// The files that a run leaves in its folder: a report in several forms, and the decision log. The forms are one table;
+// what writes, cleans up, and reads and prints [output] goes through it. A new one is its writer and a row here.
+namespace rehearse::sim {
+
+// What a report file is made of.
+struct RunResults {
+  const Report& report;
+  const comm::EventLog* events = nullptr;  // null: gone with the process that ran
+};
+
+struct ReportFile {
+  std::string_view key;   // under [output]
+  std::string_view name;  // in the run's folder
+  bool needs_all_events;  // made of every operation: left out of sweeps, large runs, and runs that died
+  void (*write)(std::ostream& out, const RunResults& results);
+};
+
+// In the order in which scenarios and reports name them.
+std::span<const ReportFile> report_files();
+
+std::filesystem::path log_in(const std::filesystem::path& folder);
+
+// Whatever a run may leave in its folder, the log first.
+std::vector<std::filesystem::path> all_files_in(const std::filesystem::path& folder);
+
+// The log, and what write_report_files() will write: for Report::files.
+std::vector<std::string> files_of(const std::filesystem::path& folder, const OutputOptions& output);
+
+// A run of very many operations is written as a trace only when the scenario says so: it takes longer to write than to
+// run. Changes what will be written, and returns what to remark; empty: nothing.
+std::string leave_out_large_files(OutputOptions& output, std::uint64_t operations);
+
+// Writes what `output` wants and `results` have. Throws OutputError.
+void write_report_files(const std::filesystem::path& folder, const OutputOptions& output, const RunResults& results);
+
+}  // namespace rehearse::sim
