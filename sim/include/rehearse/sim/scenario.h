@@ -11,44 +11,20 @@
 #include <rehearse/sim/output_options.h>
 #include <rehearse/sim/world.h>
 
-// Scenario files: which program to run, in what world, and where the results go. TOML; every key but
-// `program` may be left out. What a file may say, with the values that hold when it does not:
+// Scenario files: which program to run, in what world, and where the results go. TOML; every key but `program` may be
+// left out:
 //
 //   program = "lm_ddp"              # a REHEARSE_PROGRAM of the executable
-//   executable = ""                 # file or target that holds the program, for errors to name
 //
 //   [world]
-//   ranks = 2                       # 1 to 65536
+//   ranks = 8
 //   seed = 1                        # or a text, for seeds above 2^63: "0xf00d000000000001"
-//   schedule = "random"             # random, round_robin
-//   timeout = "30min"               # of every operation, in virtual time; "0s": none
-//   buffered_sends = false
-//   coalesced_as_one = false
-//   stack = "8MiB"                  # of each rank
-//   steps_max = 1000000000
-//
-//   [network]
-//   latency = "5us"
-//   bandwidth = "50GB/s"
-//   jitter = 0.0                    # 0 to 100: an operation takes up to this much longer
-//
-//   [compute]                       # what operators take (ComputeModel); a key that is left out: no time
-//   flops = "20TFLOP/s"
-//   bandwidth = "2TB/s"
-//   per_operator = "5us"
-//
-//   [compile]                       # of rehearse::compile()
-//   per_node = "0s"                 # what compiling takes, for each node of a graph
-//   jitter = 0.0                    # 0 to 100: a compilation takes up to this much longer
-//   divergence = "remark"           # remark, fail: where ranks do not recompile together, and nothing comes of it
+//   timeout = "30min"
 //
 //   [parameters]                    # the program's own, see ParameterSpec
-//   [output]
-//   directory = "rehearse-out/<name of the file>"   # relative to the current directory
-//   report = true                   # report.txt
-//   json = true                     # report.json
-//   trace = true                    # trace.json; left out above 50,000 operations unless the file says it
-//   flight_recorder = true          # flight_recorder.json; the same
+//   steps = 5
+//
+// docs/GUIDE.md lists all keys, as sim/scenario/scenario_keys.cpp has them.
 //
 // Durations take ns, us, ms, s, min, h; sizes B, KB, MB, GB, TB, KiB, MiB, GiB, TiB; bandwidths a size and
 // "/s", or Mbit/s, Gbit/s, Tbit/s; operations FLOP/s, KFLOP/s to PFLOP/s. A parameter's text that is "." or ".." or

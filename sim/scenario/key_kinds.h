@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/job/parameter_text.h>
+#include <rehearse/sim/seed.h>
+
+#include "run/run_files.h"
+#include "scenario_keys.h"
+#include "units.h"
+
+namespace rehearse::sim {
+
+// The field of a scenario to which a chain of members leads; for reading and for printing.
+template <class... Members>
+constexpr auto at(Members... members) {
+  return [=](auto& scenario) -> auto& { return (scenario.*....*members); };
+}
+
+}  // namespace rehearse::sim
+
+// Rows of the table of keys, by the kind of their value. `field` is from at(), `takes` is for the guide; what errors
+// say that a key takes is the kind's own, or stands before it.
+namespace rehearse::sim::keys {
+
+inline std::string toml_text(std::string_view text) { return in_quotes(text, std::string_view::npos); }
+
+template <class Field>
+ScenarioKey text(std::string_view name, std::string takes, Field field) {
+  return {name, std::move(takes), [=](Section& section, Scenario& scenario) { section.text(name, field(scenario)); },
+          [=](const Scenario& scenario) {
+            const std::string& value = field(scenario);
+            return value.empty() ? "" : toml_text(value);
+          }};
+}
+
+template <class Field>
+ScenarioKey path(std::string_view name, std::string takes, Field field) {
+  return {name, std::move(takes),
+          [=](Section& section, Scenario& scenario) {
+            std::string value = field(scenario).string();
+            section.text(name, value);
+            field(scenario) = value;
+          },
+          [=](const Scenario& scenario) {
+            const auto value = field(scenario).string();
+            return value.empty() ? "" : toml_text(value);
+          }};
+}
+
+inline std::string flag_text(bool value) { return value ? "true" : "false"; }
+inline std::string flag_text(const std::optional<bool>& value) { return value ? flag_text(*value) : ""; }
+
+// Of a bool, or of one that may be left open.
+template <class Field>
+ScenarioKey flag(std::string_view name, std::string takes, Field field) {
+  return {name, std::move(takes), [=](Section& section, Scenario& scenario) { section.flag(name, field(scenario)); },
+          [=](const Scenario& scenario) { return flag_text(field(scenario)); }};
+}
+
+template <class Field>
+ScenarioKey integer(std::string_view name, std::int64_t least, std::int64_t most, std::string takes, Field field) {
+  return {name, std::move(takes),
+          [=](Section& section, Scenario& scenario) {
+            auto& value = field(scenario);
+            using Integer = std::remove_reference_t<decltype(value)>;
+            value = static_cast<Integer>(section.integer(name, static_cast<std::int64_t>(value), least, most));
+          },
+          [=](const Scenario& scenario) { return fmt::format("{}", field(scenario)); }};
+}
+
+template <class Field>
+ScenarioKey number(std::string_view name, double least, double most, std::string takes, Field field) {
+  return {name, std::move(takes),
+          [=](Section& section, Scenario& scenario) {
+            field(scenario) = section.number(name, field(scenario), least, most);
+          },
+          [=](const Scenario& scenario) { return with_point(field(scenario)); }};
+}
+
+// One of some texts, each of which stands for a value; `behind` goes on after them in the guide.
+template <class Value, class Field>
+ScenarioKey choice(std::string_view name, std::vector<std::pair<std::string, Value>> choices, std::string_view behind,
+                   Field field) {
+  std::vector<std::string> texts;
+  for (const auto& [text, value] : choices) texts.push_back(text);
+  const auto place = [=](const Scenario& scenario) {
+    const auto found =
+        std::find_if(choices.begin(), choices.end(), [&](const auto& each) { return each.second == field(scenario); });
+    return static_cast<std::size_t>(found - choices.begin());
+  };
+  return {name, fmt::format("`\"{}\"`{}", fmt::join(texts, "\"`, `\""), behind),
+          [=](Section& section, Scenario& scenario) {
+            field(scenario) = choices[section.choice(name, texts, place(scenario))].second;
+          },
+          [=](const Scenario& scenario) { return toml_text(texts[place(scenario)]); }};
+}
+
+template <class Field>
+ScenarioKey schedule(std::string_view name, Field field) {
+  std::vector<std::pair<std::string, Schedule>> choices;
+  for (const auto each : all_schedules()) choices.emplace_back(to_string(each), each);
+  return choice<Schedule>(name, std::move(choices), "", field);
+}
+
+template <class Field>
+ScenarioKey seed(std::string_view name, std::string takes, Field field) {
+  return {name, std::move(takes),
+          [=](Section& section, Scenario& scenario) {
+            const auto* node = section.find(name);
+            if (node == nullptr) return;
+            const auto integer = node->template value_exact<std::int64_t>();
+            const auto text = node->template value_exact<std::string>();
+            if (integer && *integer >= 0) {
+              field(scenario) = static_cast<std::uint64_t>(*integer);
+            } else if (const auto parsed = text ? parse_seed(*text) : std::nullopt) {
+              field(scenario) = *parsed;
+            } else {
+              section.refuse(name, *node, "an integer of 0 or more, or one in a text, as in \"0x8f3a\"");
+            }
+          },
+          [=](const Scenario& scenario) {
+            const auto value = field(scenario);
+            return std::in_range<std::int64_t>(value) ? fmt::format("{}", value) : fmt::format("\"{:#x}\"", value);
+          }};
+}
+
+// A text with a unit. `parse` gives nothing for one that it does not take.
+template <class Parse, class Print, class Field>
+ScenarioKey quantity(std::string_view name, std::string in_errors, std::string takes, Parse parse, Print print,
+                     Field field) {
+  return {name, std::move(takes),
+          [=](Section& section, Scenario& scenario) {
+            section.quantity(name, in_errors, [&](std::string_view text) {
+              const auto parsed = parse(text);
+              if (parsed) field(scenario) = *parsed;
+              return parsed.has_value();
+            });
+          },
+          [=](const Scenario& scenario) { return toml_text(print(field(scenario))); }};
+}
+
+template <class Field>
+ScenarioKey duration(std::string_view name, std::string_view example, std::string takes, Field field) {
+  return quantity(name, fmt::format("a duration in ns, us, ms, s, min or h, as in \"{}\"", example), std::move(takes),
+                  units::parse_duration, units::print_duration, field);
+}
+
+template <class Field>
+ScenarioKey milliseconds(std::string_view name, std::string takes, Field field) {
+  const auto parse = [](std::string_view text) -> std::optional<std::chrono::milliseconds> {
+    const auto parsed = units::parse_duration(text);
+    if (!parsed) return std::nullopt;
+    const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(*parsed);
+    return whole == *parsed ? std::optional(whole) : std::nullopt;
+  };
+  return quantity(name, "a duration of whole milliseconds, as in \"30min\", or \"0s\" for none", std::move(takes),
+                  parse, units::print_duration, field);
+}
+
+template <class Field>
+ScenarioKey stack(std::string_view name, std::string takes, Field field) {
+  const auto parse = [](std::string_view text) -> std::optional<std::size_t> {
+    constexpr std::uint64_t kLeast = std::uint64_t{64} << 10;
+    constexpr std::uint64_t kMost = std::uint64_t{16} << 30;
+    const auto parsed = units::parse_bytes(text);
+    return parsed && *parsed >= kLeast && *parsed <= kMost ? parsed : std::nullopt;
+  };
+  return quantity(name, "a size from 64KiB to 16GiB, as in \"8MiB\"", std::move(takes), parse, units::print_bytes,
+                  field);
+}
+
+// A rate; 0, where a model has none, is not printed.
+template <class Parse, class Print, class Field>
+ScenarioKey rate(std::string_view name, std::string in_errors, std::string takes, Parse parse, Print print,
+                 Field field) {
+  auto key = quantity(name, std::move(in_errors), std::move(takes), parse, print, field);
+  key.print = [=, always = key.print](const Scenario& scenario) { return field(scenario) > 0 ? always(scenario) : ""; };
+  const bool none = key.print(Scenario()).empty();
+  if (none) key.fallback = "none: no time";
+  return key;
+}
+
+template <class Field>
+ScenarioKey bandwidth(std::string_view name, std::string in_errors, std::string takes, Field field) {
+  return rate(name, std::move(in_errors), std::move(takes), units::parse_bandwidth, units::print_bandwidth, field);
+}
+
+template <class Field>
+ScenarioKey flops(std::string_view name, std::string takes, Field field) {
+  return rate(name, "operations a second, as in \"20TFLOP/s\"", std::move(takes), units::parse_flops,
+              units::print_flops, field);
+}
+
+// Whether a file is written.
+inline ScenarioKey report_file(const ReportFile& file) {
+  return {file.key, fmt::format("whether `{}` is written", file.name),
+          [&file](Section& section, Scenario& scenario) {
+            std::optional<bool> said;
+            section.flag(file.key, said);
+            if (said) scenario.output.files.insert_or_assign(std::string(file.key), *said);
+          },
+          [&file](const Scenario& scenario) { return flag_text(scenario.output.wants(file.key)); }};
+}
+
+}  // namespace rehearse::sim::keys

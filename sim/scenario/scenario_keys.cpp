@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "scenario_keys.h"
+
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "key_kinds.h"
+#include "run/run_files.h"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::int64_t kRanksMost = 65'536;
+constexpr std::int64_t kIntegerMost = std::numeric_limits<std::int64_t>::max();
+constexpr double kJitterMost = 100;
+
+constexpr auto kWorld = &Scenario::world;
+constexpr auto kNetwork = &WorldOptions::network;
+constexpr auto kCompute = &WorldOptions::compute;
+constexpr auto kCompileTime = &WorldOptions::compile_time;
+
+ScenarioSection top_level() {
+  auto program = keys::text("program", "a program of the executable", at(&Scenario::program));
+  auto executable = keys::text("executable", "the file or target that holds the program, for errors to name",
+                               at(&Scenario::executable));
+  executable.fallback = "`\"\"`";
+  return {"", {program, executable}};
+}
+
+ScenarioSection world_section() {
+  auto preempt =
+      keys::flag("preempt", "may store calls, locks and unlocks switch, too?", at(kWorld, &WorldOptions::preempt));
+  preempt.fallback = "in sweeps `true`, else `false`";
+  return {
+      "world",
+      {
+          keys::integer("ranks", 1, kRanksMost,
+                        "1 to 65536; each takes two memory maps, and Linux allows 65530 (`vm.max_map_count`) unless "
+                        "told otherwise: some 32,000 ranks",
+                        at(kWorld, &WorldOptions::ranks)),
+          keys::seed("seed", "an integer; as a text above 2^63: `\"0xf00d000000000001\"`",
+                     at(kWorld, &WorldOptions::seed)),
+          keys::schedule("schedule", at(kWorld, &WorldOptions::schedule)),
+          preempt,
+          keys::milliseconds("timeout", "of every operation, in virtual time; `\"0s\"`: none",
+                             at(kWorld, &WorldOptions::timeout)),
+          keys::flag("buffered_sends", "`true`: a send ends before its receive comes",
+                     at(kWorld, &WorldOptions::buffered_sends)),
+          keys::flag("coalesced_as_one", "`true`: sends and receives of a batch move together, as NCCL's",
+                     at(kWorld, &WorldOptions::coalesced_as_one)),
+          keys::stack("stack", "of each rank", at(kWorld, &WorldOptions::stack_bytes)),
+          keys::integer("steps_max", 1, kIntegerMost, "switches after which the run ends as STEP BUDGET",
+                        at(kWorld, &WorldOptions::steps_max)),
+      }};
+}
+
+ScenarioSection network_section() {
+  return {"network",
+          {
+              keys::duration("latency", "5us", "a duration", at(kWorld, kNetwork, &NetworkModel::latency)),
+              keys::bandwidth("bandwidth", "a bandwidth, as in \"50GB/s\" or \"400Gbit/s\"",
+                              "a size and `/s`, or `Mbit/s`, `Gbit/s`, `Tbit/s`",
+                              at(kWorld, kNetwork, &NetworkModel::bytes_per_second)),
+              keys::number("jitter", 0, kJitterMost, "0 to 100: an operation takes up to this much longer",
+                           at(kWorld, kNetwork, &NetworkModel::jitter)),
+          }};
+}
+
+ScenarioSection compute_section() {
+  return {"compute",
+          {
+              keys::flops("flops",
+                          "operations a second (`\"20TFLOP/s\"`): what operators take "
+                          "([how](decisions/0006-compute-in-virtual-time.md))",
+                          at(kWorld, kCompute, &ComputeModel::flops_per_second)),
+              keys::bandwidth("bandwidth", "a bandwidth, as in \"2TB/s\"", "a size and `/s`: the same",
+                              at(kWorld, kCompute, &ComputeModel::bytes_per_second)),
+              keys::duration("per_operator", "5us", "a duration that each operator takes besides",
+                             at(kWorld, kCompute, &ComputeModel::per_operator)),
+          },
+          [](const Scenario& scenario) { return scenario.world.compute.on(); }};
+}
+
+ScenarioSection compile_section() {
+  return {"compile",
+          {
+              keys::duration("per_node", "2ms", "a duration that compiling takes for each node of a graph",
+                             at(kWorld, kCompileTime, &compiler::CompileTimeModel::per_node)),
+              keys::number("jitter", 0, kJitterMost, "0 to 100: a compilation takes up to this much longer",
+                           at(kWorld, kCompileTime, &compiler::CompileTimeModel::jitter)),
+              keys::choice<CompileDivergence>(
+                  "divergence", {{"remark", CompileDivergence::remark}, {"fail", CompileDivergence::fail}},
+                  ": where some ranks recompile a function alone, and nothing comes of it",
+                  at(kWorld, &WorldOptions::compile_divergence)),
+          },
+          [](const Scenario& scenario) {
+            const auto& time = scenario.world.compile_time;
+            return time.per_node != VirtualDuration::zero() || time.jitter != 0 ||
+                   scenario.world.compile_divergence != CompileDivergence::remark;
+          }};
+}
+
+ScenarioSection output_section() {
+  auto directory =
+      keys::path("directory", "relative to the current directory", at(&Scenario::output, &OutputOptions::directory));
+  directory.fallback = "`\"rehearse-out/<file>\"`";
+  ScenarioSection section{"output", {directory}};
+  for (const auto& file : report_files()) section.keys.push_back(keys::report_file(file));
+  return section;
+}
+
+}  // namespace
+
+const std::vector<ScenarioSection>& scenario_sections() {
+  static const std::vector<ScenarioSection> sections = {top_level(),       world_section(),   network_section(),
+                                                        compute_section(), compile_section(), {kParametersSection, {}},
+                                                        output_section()};
+  return sections;
+}
+
+std::string scenario_keys_as_markdown() {
+  std::string text = "| key | default | values |\n|---|---|---|\n";
+  const Scenario untold;
+  for (const auto& section : scenario_sections()) {
+    const auto place = section.name.empty() ? "" : fmt::format("[{}]", section.name);
+    if (section.name == kParametersSection) {
+      text += fmt::format("| `{}` | | the program's own, which `list` prints |\n", place);
+    }
+    for (const auto& key : section.keys) {
+      auto fallback = key.print(untold);
+      if (!fallback.empty()) fallback = fmt::format("`{}`", fallback);
+      if (!key.fallback.empty()) fallback = key.fallback;
+      text += fmt::format("| `{}{}{}` |{}{} | {} |\n", place, place.empty() ? "" : " ", key.name,
+                          fallback.empty() ? "" : " ", fallback, key.takes);
+    }
+  }
+  return text;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "scenario/scenario_keys.h"
+
+// Contract: docs/GUIDE.md shows the keys as the reader takes them. REHEARSE_UPDATE_GOLDEN=1 in the environment rewrites
+// its table.
+
+namespace rehearse::sim {
+namespace {
+
+std::string guide_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+TEST(ScenarioGuide, TableOfKeys_IsThatOfTheReader) {
+  const std::string path = REHEARSE_ROOT "/docs/GUIDE.md";
+  auto guide = guide_of(path);
+  const auto begin = guide.find("| key | default | values |\n");
+  ASSERT_NE(begin, std::string::npos);
+  const auto end = guide.find("\n\n", begin);
+  ASSERT_NE(end, std::string::npos);
+  const auto shown = guide.substr(begin, end + 1 - begin);
+  if (std::getenv("REHEARSE_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path, std::ios::binary) << guide.replace(begin, shown.size(), scenario_keys_as_markdown());
+    return;
+  }
+  EXPECT_EQ(shown, scenario_keys_as_markdown()) << "REHEARSE_UPDATE_GOLDEN=1 rewrites the table in " << path;
+}
+
+// What the guide says of values that hold without a key is what holds.
+TEST(ScenarioGuide, EveryKey_IsReadBackAsItIsPrinted) {
+  const Scenario untold;
+  for (const auto& section : scenario_sections()) {
+    for (const auto& key : section.keys) {
+      const auto value = key.print(untold);
+      if (value.empty()) continue;
+      Problems problems("guide");
+      const auto table = toml::parse(std::string(key.name) + " = " + value);
+      Section reader(problems, std::string(section.name), &table);
+      Scenario scenario;
+      key.read(reader, scenario);
+      reader.finish();
+      EXPECT_TRUE(problems.empty()) << key.name;
+      EXPECT_EQ(key.print(scenario), value) << key.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::sim
