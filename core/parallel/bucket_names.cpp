@@ -7,12 +7,10 @@
 
 #include <rehearse/comm/rank_backend.h>
 
-#include "comm/group/group_state.h"
-
 namespace rehearse::parallel {
 namespace {
 
-comm::GroupState& group_of(c10d::Backend& backend) { return static_cast<comm::RankBackend&>(backend).group(); }
+comm::RankBackend& rank_backend(c10d::Backend& backend) { return static_cast<comm::RankBackend&>(backend); }
 
 }  // namespace
 
@@ -24,7 +22,6 @@ BucketNames::BucketNames(const c10d::ProcessGroup& group) {
 void BucketNames::set(const c10d::Reducer& reducer, const ReducedParameters& parameters) {
   forget();
   if (backend_ == nullptr) return;
-  auto& group = group_of(*backend_);
   std::unordered_map<const c10::TensorImpl*, const std::string*> name_of;
   for (std::size_t i = 0; i < parameters.names.size(); ++i) {
     name_of.emplace(parameters.tensors[i].unsafeGetTensorImpl(), &parameters.names[i]);
@@ -39,17 +36,14 @@ void BucketNames::set(const c10d::Reducer& reducer, const ReducedParameters& par
       text += between + *name_of.at(tensor.unsafeGetTensorImpl());
       between = ", ";
     }
-    group.world().name_payload(group.global_rank(backend_->getRank()), buffer, text);
+    rank_backend(*backend_).name_payload(buffer, text);
     named_.push_back(buffer.unsafeGetTensorImpl());
   }
 }
 
 void BucketNames::forget() noexcept {
   if (backend_ == nullptr) return;
-  auto& group = group_of(*backend_);
-  for (const auto* const tensor : named_) {
-    if (!group.closed()) group.world().forget_payload(group.global_rank(backend_->getRank()), tensor);
-  }
+  for (const auto* const tensor : named_) rank_backend(*backend_).forget_payload(tensor);
   named_.clear();
 }
 

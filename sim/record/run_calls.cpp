@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/event_log.h>
+#include <rehearse/comm/operation.h>
 #include <rehearse/sim/determinism.h>
 
 namespace rehearse::sim {

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include <rehearse/comm/operation.h>
+
 #include "report/call_places.h"
 
 namespace rehearse::sim {

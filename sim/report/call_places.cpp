@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include <rehearse/comm/operation.h>
+
 #include "report/failure_text.h"
 
 namespace rehearse::sim {

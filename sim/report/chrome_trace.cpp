@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <rehearse/comm/operation.h>
+
 #include "text_lines.h"
 #include "trace_slices.h"
 

@@ -126,7 +126,7 @@ std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, c
   int more = -1;
   for (const auto& call : pending) {
     // Nobody stands in a send of which only the buffer is left.
-    const bool unseen = call.is_send && call.record_id == comm::RankWork::kNotRecorded;
+    const bool unseen = call.is_send && call.record_id == comm::Event::kNotRecorded;
     if ((call.receiver.empty() && !unseen) || ++more > 0) continue;
     const auto where = ends.place_of(call);
     text = fmt::format("; unmatched: {} of rank {}{}{}, {}", call.call, call.rank, where.empty() ? "" : " at ", where,

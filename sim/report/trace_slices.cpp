@@ -8,6 +8,8 @@
 #include <set>
 #include <tuple>
 
+#include <rehearse/comm/operation.h>
+
 namespace rehearse::sim {
 namespace {
 

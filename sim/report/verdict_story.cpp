@@ -210,7 +210,7 @@ class Teller {
     }
     for (const auto& call : record_.pending) {
       const RankLine& line = ends_.line_of(call.rank);
-      if (call.record_id == comm::RankWork::kNotRecorded) continue;  // the send is over, its buffer is left
+      if (call.record_id == comm::Event::kNotRecorded) continue;  // the send is over, its buffer is left
       if (call.waits_for.empty() || call.gave_up || call.timed_out) continue;
       if (line.state == "returned" || line.state == "failed") continue;
       return looks_in_vain(call.rank, call.call, call.waits_for, line.where);

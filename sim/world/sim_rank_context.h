@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <rehearse/comm/communicators.h>
+#include <rehearse/exec/this_rank.h>
 #include <rehearse/job/rank_context.h>
 
 #include "simulation.h"
@@ -35,7 +36,7 @@ class SimRankContext final : public RankContext {
   const c10::intrusive_ptr<c10d::Store>& store() const noexcept override { return store_; }
   Group new_group(const std::vector<int>& ranks, std::string_view name) override;
   at::Generator& generator() const noexcept override { return generator_; }
-  VirtualTime now() const noexcept override { return services_.communicators.now(); }
+  VirtualTime now() const noexcept override { return exec::this_rank::now(); }
   void compute(VirtualDuration duration) override;
   void progress(std::int64_t done, std::int64_t total, std::string_view text) override;
 

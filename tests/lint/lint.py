@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks on the text of the source tree: lint.py <includes|files|banned|format> <root>.
 
-includes  the include arrows between the houses
+includes  the include arrows between the houses, and between the rooms of core/comm
 files     licence line, file length, no disabled tests, no leftovers, no machine paths
 banned    clocks and timed waits that would bypass virtual time; thread_local where state is a fiber's
 format    what .clang-format, with the version that it names, would write differently
@@ -81,6 +81,39 @@ MAY_INCLUDE = {
     "real": {"core", "real"},
 }
 
+# Rooms whose order is fixed, lowest first: each includes itself and those before it. The public headers of the last are
+# those that are not named here.
+COMM_ROOMS = ("call", "record", "work", "matcher", "group", "backend")
+COMM_ROOM_OF_PUBLIC = {
+    **dict.fromkeys(("errors.h", "fabric.h", "group_identity.h", "mismatch.h", "op_table.h", "operation.h",
+                     "signature.h"), "call"),
+    **dict.fromkeys(("event_log.h", "span_log.h", "wait_for_graph.h"), "record"),
+    "pending.h": "work",
+    "communicator_options.h": "group",
+}
+# What a call is may be asked where nothing runs: of exec it knows places in the code and how ranks are written.
+EXEC_FOR_CALLS = ("rehearse/exec/call_site.h", "rehearse/exec/rank_list.h")
+
+
+def comm_room(path):
+    """The room of core/comm that a file, or an include as it is written, belongs to; None: none of the ordered."""
+    parts = path.removeprefix("core/").removeprefix("include/").split("/")
+    if parts[:1] == ["comm"] and len(parts) > 2:
+        return parts[1] if parts[1] in COMM_ROOMS else None
+    if parts[:2] == ["rehearse", "comm"]:
+        return COMM_ROOM_OF_PUBLIC.get(parts[2], COMM_ROOMS[-1])
+    return None
+
+
+def wrong_room(path, included):
+    """Why a file of core/comm must not include that; None: it may."""
+    room, of = comm_room(path) if path.startswith("core/") else None, comm_room(included)
+    if room and of and COMM_ROOMS.index(of) > COMM_ROOMS.index(room):
+        return f"comm/{room} includes {included} of comm/{of}; the order is {' <- '.join(COMM_ROOMS)}"
+    if room == "call" and re.match(r"(rehearse/)?exec/", included) and included not in EXEC_FOR_CALLS:
+        return f"comm/call includes {included}; of exec it may include {', '.join(EXEC_FOR_CALLS)}"
+    return None
+
 
 def is_torch_free(path):
     return (path.startswith(("core/exec/", "core/include/rehearse/exec/"))
@@ -116,6 +149,8 @@ def check_includes(root, files):
             owner = owner_of_include(included, root)
             if owner and owner not in MAY_INCLUDE[house]:
                 yield f"{where}: {house} includes {included} of {owner}; {house} may include {sorted(MAY_INCLUDE[house])}"
+            if wrong := wrong_room(path, included):
+                yield f"{where}: {wrong}"
             if re.match(r"g(test|mock)/", included) and not path.startswith("sim/gtest/"):
                 yield f"{where}: only sim/gtest includes GoogleTest"
             if is_torch_free(path) and LIBTORCH.match(included):

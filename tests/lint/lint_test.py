@@ -41,6 +41,22 @@ class LintTest(unittest.TestCase):
         self.expect_one("includes", {"sim/world.h": SPDX, "sim/cli/run.h": SPDX,
                                      "fakes/a.cpp": SPDX + '#include "cli/run.h"\n'}, "of sim")
 
+    def test_rooms_of_comm_include_what_comes_before_them(self):
+        for path, included in (("core/comm/matcher/a.cpp", '"comm/group/b.h"'),
+                               ("core/comm/work/a.cpp", "<rehearse/comm/communicators.h>"),
+                               ("core/include/rehearse/comm/pending.h", "<rehearse/comm/rank_backend.h>"),
+                               ("core/comm/call/a.h", "<rehearse/comm/event_log.h>")):
+            self.expect_one("includes", {path: SPDX + f"#include {included}\n"}, "the order is call <- record")
+        for path, included in (("core/comm/group/a.cpp", '"comm/matcher/b.h"'),
+                               ("core/comm/record/a.cpp", "<rehearse/comm/operation.h>"),
+                               ("core/comm/collectives/a.cpp", "<rehearse/comm/functional.h>"),
+                               ("sim/world/a.cpp", "<rehearse/comm/communicators.h>")):
+            self.assertEqual(findings("includes", {path: SPDX + f"#include {included}\n"}), [])
+
+    def test_calls_know_no_executor(self):
+        self.expect_one("includes", {"core/comm/call/a.cpp": SPDX + "#include <rehearse/exec/executor.h>\n"}, "of exec")
+        self.expect_one("includes", {"core/comm/call/a.cpp": SPDX + '#include "exec/prefetch.h"\n'}, "of exec")
+
     def test_exec_must_not_include_libtorch(self):
         self.expect_one("includes", {"core/exec/a.cpp": SPDX + "#include <c10/util/Exception.h>\n"}, "free of LibTorch")
         self.assertEqual(findings("includes", {"core/exec/torch_state/a.cpp": SPDX + "#include <ATen/ATen.h>\n"}), [])

@@ -4,6 +4,9 @@
 #include <string>
 
 #include <rehearse/comm/event_log.h>
+#include <rehearse/comm/operation.h>
+
+#include "comm/record/event_writer.h"
 
 namespace rehearse::sim {
 
@@ -13,7 +16,7 @@ class EventLogMaker {
   explicit EventLogMaker(int ranks) : log({.ranks = ranks, .keep_all = true}) {
     std::vector<int> all(static_cast<std::size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank) all[static_cast<std::size_t>(rank)] = rank;
-    log.add_group({"world", "default_pg", all});
+    writer.add_group({"world", "default_pg", all});
   }
 
   static VirtualTime at(std::int64_t microseconds) {
@@ -32,7 +35,7 @@ class EventLogMaker {
     event.peer = peer;
     event.tag = tag;
     const auto fingerprint = static_cast<std::uint64_t>(type) + 1;
-    event.signature = log.signature_of(fingerprint, [&] {
+    event.signature = writer.signature_of(fingerprint, [&] {
       comm::Signature signature;
       signature.type = type;
       signature.name = std::string(comm::name_of(type));
@@ -42,10 +45,11 @@ class EventLogMaker {
       signature.timeout = std::chrono::seconds(1);
       return signature;
     });
-    return log.record(event, fingerprint);
+    return writer.record(event, fingerprint);
   }
 
   comm::EventLog log;
+  comm::EventWriter writer{log};
 };
 
 }  // namespace rehearse::sim

@@ -21,7 +21,7 @@ std::string written(const comm::EventLog& log, int ranks) {
 // Contract: the keys, types and order that c10d's flight recorder writes and its analyzer reads; a list for each rank.
 TEST(FlightRecorder, GroupsOnceAndTheEntriesOfEachRank) {
   EventLogMaker made(3);
-  made.log.add_group({"tensor_parallel", "undefined", {1}});
+  made.writer.add_group({"tensor_parallel", "undefined", {1}});
   made.add(c10d::OpType::ALLREDUCE, 1, 1, 2, 10, 13);
   made.add(c10d::OpType::ALLREDUCE, 0, 1, 10, 10, 13);
   made.add(c10d::OpType::BARRIER, 1, 2, 13, -1, -1);

@@ -6,12 +6,11 @@
 #include <fmt/ranges.h>
 
 #include <rehearse/comm/rank_backend.h>
-#include <rehearse/comm/rank_work.h>
 
-#include "argument_checks.h"
-#include "coalesced_work.h"
-#include "comm/group/group_state.h"
-#include "describe.h"
+#include "comm/call/argument_checks.h"
+#include "comm/call/fill_operation.h"
+#include "comm/group/group_world.h"
+#include "comm/work/coalesced_work.h"
 #include "refuse_in_capture.h"
 
 namespace rehearse::comm {
@@ -61,6 +60,17 @@ void check_outputs(const ArgumentChecks& check, const RankBackend::TensorLists& 
   }
 }
 
+// The sends and receives become one unit, but for sends that are buffered: they have left.
+void unite(const Works& works, GroupState& group) {
+  const bool buffered = group.world().options.buffered_sends;
+  Works unit;
+  for (const auto& work : works) {
+    const auto type = work->retrieveOpType();
+    if (is_point_to_point(type) && !(buffered && type == OpType::SEND)) unit.push_back(work);
+  }
+  if (unit.size() > 1 && !group.executor().ending()) group.point_to_point().coalesce(std::move(unit));
+}
+
 }  // namespace
 
 auto RankBackend::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) -> WorkPtr {
@@ -74,7 +84,7 @@ auto RankBackend::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoa
   auto& call = work->operation;
   for (const auto& tensor : tensors) {
     auto& part = add_part(call, OpType::ALLREDUCE);
-    describe_allreduce(tensor, options.reduceOp, part);
+    fill_allreduce(tensor, options.reduceOp, part);
     part.tag = Operation::kCopied;
   }
   gather_tensors(call);
@@ -91,7 +101,7 @@ auto RankBackend::allgather_coalesced(TensorLists& outputs, Tensors& inputs, con
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Tensors of_ranks;
     for (const auto& list : outputs) of_ranks.push_back(list[i]);
-    describe_allgather(check, of_ranks, inputs[i], rank_, add_part(call, OpType::ALLGATHER));
+    fill_allgather(check, of_ranks, inputs[i], rank_, add_part(call, OpType::ALLGATHER));
   }
   gather_tensors(call);
   return submit(std::move(work));
@@ -105,7 +115,7 @@ auto RankBackend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inp
   auto& call = work->operation;
   call.tag = Operation::kAllgatherIntoTensor;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    describe_allgather_base(check, outputs[i], inputs[i], add_part(call, OpType::_ALLGATHER_BASE));
+    fill_allgather_base(check, outputs[i], inputs[i], add_part(call, OpType::_ALLGATHER_BASE));
   }
   gather_tensors(call);
   return submit(std::move(work));
@@ -119,8 +129,8 @@ auto RankBackend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inp
   auto& call = work->operation;
   call.tag = Operation::kReduceScatterTensor;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    describe_reduce_scatter_base(check, outputs[i], inputs[i], options.reduceOp,
-                                 add_part(call, OpType::_REDUCE_SCATTER_BASE));
+    fill_reduce_scatter_base(check, outputs[i], inputs[i], options.reduceOp,
+                             add_part(call, OpType::_REDUCE_SCATTER_BASE));
   }
   gather_tensors(call);
   return submit(std::move(work));
@@ -136,7 +146,9 @@ auto RankBackend::endCoalescing() -> WorkPtr {
   TORCH_CHECK(coalesced_ != nullptr, "rehearse::endCoalescing: there was no startCoalescing()");
   auto work = std::exchange(coalesced_, nullptr);
   if (work->empty()) return {};
-  work->launch(*group_, make(OpType::COALESCED, c10d::kUnsetTimeout));
+  const auto& works = work->launch(make(OpType::COALESCED, c10d::kUnsetTimeout));
+  if (group_->world().options.coalesced_as_one) unite(works, *group_);
+  for (const auto& each : works) group_->submit(each);
   return work;
 }
 

@@ -6,11 +6,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <rehearse/comm/communicators.h>
 #include <rehearse/comm/rank_backend.h>
 
-#include "coalesced_work.h"
-#include "comm/group/group_state.h"
+#include "comm/group/group_world.h"
+#include "comm/work/coalesced_work.h"
 #include "timeout_extension.h"
 
 namespace rehearse::comm {
@@ -34,9 +33,9 @@ std::string name_of_split(const std::string& group, const char* how, const std::
 
 auto RankBackend::getBackendOptions() -> c10::intrusive_ptr<Options> {
   auto options = c10::make_intrusive<Options>(getBackendName(), timeout_);
-  options->group_name = group_->name();
+  options->group_name = identity().name;
   options->group_desc = getGroupDesc();
-  for (const int rank : group_->ranks()) options->global_ranks_in_group.push_back(static_cast<std::uint64_t>(rank));
+  for (const int rank : identity().ranks) options->global_ranks_in_group.push_back(static_cast<std::uint64_t>(rank));
   return options;
 }
 
@@ -52,8 +51,8 @@ void RankBackend::extend_timeout_once(std::chrono::milliseconds duration) {
 // `global_ranks`: of the world, this rank among them.
 auto RankBackend::derive(const char* call, const std::vector<int>& global_ranks, const Options& options) const
     -> BackendPtr {
-  const int self = group_->global_rank(rank_);
-  auto state = group_->world().derive_group(call, options.group_name, global_ranks, self);
+  const int self = identity().global_rank(rank_);
+  auto state = group_->world().groups.derive(call, options.group_name, global_ranks, self);
   const auto place = std::find(global_ranks.begin(), global_ranks.end(), self) - global_ranks.begin();
   auto backend = c10::make_intrusive<RankBackend>(std::move(state), static_cast<int>(place), options.timeout);
   backend->setGroupUid(options.group_name);
@@ -68,10 +67,10 @@ auto RankBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::vecto
   if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return {};
   auto own_options = options != nullptr ? options : getBackendOptions();
   if (options == nullptr || options->group_name.empty()) {
-    own_options->group_name = name_of_split(group_->name(), "split", ranks);
+    own_options->group_name = name_of_split(identity().name, "split", ranks);
   }
   std::vector<int> global_ranks;
-  for (const int rank : ranks) global_ranks.push_back(group_->global_rank(rank));
+  for (const int rank : ranks) global_ranks.push_back(identity().global_rank(rank));
   return derive("split", global_ranks, *own_options);
 }
 
@@ -82,9 +81,9 @@ auto RankBackend::merge(const c10::intrusive_ptr<c10d::Store>& store, const c10:
   TORCH_CHECK_VALUE(rank >= 0 && rank < size, "rehearse::merge: rank ", rank, " is out of range; a group of ", size,
                     " has ranks 0 to ", size - 1);
   auto own_options = options != nullptr ? options : getBackendOptions();
-  if (options == nullptr || options->group_name.empty()) own_options->group_name = group_->name() + ":merge";
+  if (options == nullptr || options->group_name.empty()) own_options->group_name = identity().name + ":merge";
   const auto key = [&](int member) { return fmt::format("merge/{}/{}", own_options->group_name, member); };
-  store->set(key(rank), std::to_string(group_->global_rank(rank_)));
+  store->set(key(rank), std::to_string(identity().global_rank(rank_)));
   std::vector<int> global_ranks;
   for (int member = 0; member < size; ++member) {
     const int global_rank = std::stoi(store->get_to_str(key(member)));
@@ -108,14 +107,14 @@ auto RankBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int 
   for (int rank = 0; rank < size_; ++rank) {
     if (std::find(excluded.begin(), excluded.end(), rank) != excluded.end()) continue;
     stay.push_back(rank);
-    global_ranks.push_back(group_->global_rank(rank));
+    global_ranks.push_back(identity().global_rank(rank));
   }
   TORCH_CHECK_VALUE(std::find(stay.begin(), stay.end(), rank_) != stay.end(), "rehearse::shrink: rank ", rank_,
                     " is one of those to exclude; only those that stay call it");
   if (flags == kShrinkAbort) abort();
   auto own_options = options != nullptr ? options : getBackendOptions();
   if (options == nullptr || options->group_name.empty()) {
-    own_options->group_name = name_of_split(group_->name(), "shrink", stay);
+    own_options->group_name = name_of_split(identity().name, "shrink", stay);
   }
   return derive("shrink", global_ranks, *own_options);
 }
@@ -124,7 +123,7 @@ auto RankBackend::companion(const std::string& name) -> BackendPtr {
   group_->check_caller(rank_);
   auto& own = companions_[name];
   if (own == nullptr) {
-    own = c10::make_intrusive<RankBackend>(group_->world().companion_group(*group_, name), rank_, timeout_);
+    own = c10::make_intrusive<RankBackend>(group_->world().groups.companion(*group_, name), rank_, timeout_);
     own->setGroupUid(name);
     own->setGroupDesc(name);
   }

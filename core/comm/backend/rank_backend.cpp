@@ -7,12 +7,11 @@
 #include <fmt/ranges.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/comm/rank_work.h>
 
-#include "argument_checks.h"
-#include "coalesced_work.h"
-#include "comm/group/group_state.h"
-#include "describe.h"
+#include "comm/call/argument_checks.h"
+#include "comm/call/fill_operation.h"
+#include "comm/group/group_world.h"
+#include "comm/work/coalesced_work.h"
 #include "refuse_in_capture.h"
 #include "timeout_extension.h"
 
@@ -24,6 +23,16 @@ RankBackend::RankBackend(c10::intrusive_ptr<GroupState> group, int rank, std::ch
     : c10d::Backend(rank, group->size()), group_(std::move(group)), timeout_(timeout) {}
 
 RankBackend::~RankBackend() = default;
+
+const GroupIdentity& RankBackend::identity() const noexcept { return group_->identity(); }
+
+void RankBackend::name_payload(const at::Tensor& tensor, const std::string& name) {
+  group_->world().payloads.name(identity().global_rank(rank_), tensor, name);
+}
+
+void RankBackend::forget_payload(const c10::TensorImpl* tensor) noexcept {
+  if (!group_->closed()) group_->world().payloads.forget(identity().global_rank(rank_), tensor);
+}
 
 std::uint64_t RankBackend::getSequenceNumberForGroup() { return group_->collectives().calls_of(rank_); }
 
@@ -69,7 +78,7 @@ auto RankBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& opti
     check.filled(tensor);
   }
   auto work = make(tensor.is_sparse() ? OpType::_ALLREDUCE_SPARSE : OpType::ALLREDUCE, options.timeout);
-  describe_allreduce(tensor, options.reduceOp, work->operation);
+  fill_allreduce(tensor, options.reduceOp, work->operation);
   return submit(std::move(work));
 }
 
@@ -95,14 +104,14 @@ auto RankBackend::allgather(TensorLists& outputs, Tensors& inputs, const c10d::A
   const ArgumentChecks check("allgather", size_);
   const auto& input = check.single(inputs, "input tensor list");
   auto work = make(OpType::ALLGATHER, options.timeout);
-  describe_allgather(check, check.gathered_by_all(outputs), input, rank_, work->operation);
+  fill_allgather(check, check.gathered_by_all(outputs), input, rank_, work->operation);
   return submit(std::move(work));
 }
 
 auto RankBackend::_allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options)
     -> WorkPtr {
   auto work = make(OpType::_ALLGATHER_BASE, options.timeout);
-  describe_allgather_base({"_allgather_base", size_}, output, input, work->operation);
+  fill_allgather_base({"_allgather_base", size_}, output, input, work->operation);
   return submit(std::move(work));
 }
 
@@ -169,7 +178,7 @@ auto RankBackend::reduce_scatter(Tensors& outputs, TensorLists& inputs, const c1
 auto RankBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options)
     -> WorkPtr {
   auto work = make(OpType::_REDUCE_SCATTER_BASE, options.timeout);
-  describe_reduce_scatter_base({"_reduce_scatter_base", size_}, output, input, options.reduceOp, work->operation);
+  fill_reduce_scatter_base({"_reduce_scatter_base", size_}, output, input, options.reduceOp, work->operation);
   return submit(std::move(work));
 }
 

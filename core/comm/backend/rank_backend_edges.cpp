@@ -8,14 +8,13 @@
 
 #include <rehearse/comm/errors.h>
 #include <rehearse/comm/rank_backend.h>
-#include <rehearse/comm/rank_work.h>
 #include <rehearse/exec/this_rank.h>
 
-#include "argument_checks.h"
-#include "coalesced_work.h"
+#include "comm/call/argument_checks.h"
 #include "comm/call/fingerprint.h"
 #include "comm/group/group_state.h"
-#include "work_observer.h"
+#include "comm/work/coalesced_work.h"
+#include "comm/work/work_observer.h"
 
 namespace rehearse::comm {
 namespace {
@@ -76,7 +75,7 @@ void fail_at_once(GroupState& group, const c10::intrusive_ptr<RankWork>& barrier
   group.member(barrier->rank()).note(c10d::ErrorType::TIMEOUT);
   throw TimeoutError(
       "Rank 0 timed out in monitoredBarrier after 0 ms.\nNo ranks successfully processed in monitoredBarrier.",
-      group.name(), barrier->getSequencenumber(), {});
+      group.identity().name, barrier->getSequencenumber(), {});
 }
 
 void check_tag(const ArgumentChecks& check, int tag) {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <vector>
 
-#include <rehearse/comm/rank_work.h>
+#include "comm/work/rank_work.h"
 
 namespace rehearse::comm {
 

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include <rehearse/comm/event_log.h>
 #include <rehearse/comm/mismatch.h>
 #include <rehearse/comm/operation.h>
+#include <rehearse/comm/signature.h>
 
 namespace rehearse::comm {
 

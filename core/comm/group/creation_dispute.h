@@ -16,7 +16,8 @@ std::string members_text(std::span<const int> ranks);
 // Of the calls of one new_group(), which is number `index` of the world.
 class CreationDispute final : public Dispute {
  public:
-  CreationDispute(Communicators& world, std::size_t ranks, std::size_t index) : Dispute(world, ranks), index_(index) {}
+  CreationDispute(const Services& services, std::size_t ranks, std::size_t index)
+      : Dispute(services, ranks), index_(index) {}
 
   // `rank` passed `members` and `name`.
   void add(int rank, std::span<const int> members, std::string_view name, exec::CallSite where);

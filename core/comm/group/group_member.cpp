@@ -9,6 +9,7 @@
 #include <rehearse/comm/errors.h>
 
 #include "group_state.h"
+#include "group_world.h"
 
 namespace rehearse::comm {
 namespace {
@@ -17,8 +18,8 @@ class HooksObserver final : public exec::Observer {
  public:
   HooksObserver(const GroupState& group, const std::size_t& to_run) : group_(group), to_run_(to_run) {}
   std::string describe() const override {
-    return fmt::format("waitForPendingWorks on group \"{}\" ({} completion hooks have yet to run)", group_.name(),
-                       to_run_);
+    return fmt::format("waitForPendingWorks on group \"{}\" ({} completion hooks have yet to run)",
+                       group_.identity().name, to_run_);
   }
 
  private:
@@ -46,9 +47,9 @@ void GroupMember::shut_down() {
 
 void GroupMember::check_open() const {
   if (refusal_ == nullptr) return;
-  const int rank = group_.global_rank(rank_);
-  throw CommError(fmt::format("rank {} has {} the process group \"{}\"", rank, refusal_, group_.name()), group_.name(),
-                  0, {rank});
+  const int rank = group_.identity().global_rank(rank_);
+  throw CommError(fmt::format("rank {} has {} the process group \"{}\"", rank, refusal_, group_.identity().name),
+                  group_.identity().name, 0, {rank});
 }
 
 void GroupMember::wait_for_pending_works() {
@@ -61,7 +62,7 @@ void GroupMember::wait_for_pending_works() {
       // It has failed, so it is no longer pending.
     }
   }
-  group_.note_barrier(rank_, group_.world().events().size());
+  group_.note_barrier(rank_, group_.world().log.size());
   const HooksObserver observer(group_, hooks_to_run_);
   while (hooks_to_run_ > 0) hooks_done_.wait(observer);
 }
@@ -70,7 +71,7 @@ void GroupMember::completed(const RankWork& work) {
   if (hook_ == nullptr) return;
   ++hooks_to_run_;
   auto group = c10::intrusive_ptr<GroupState>::reclaim_copy(&group_);
-  group_.world().executor().post(group_.global_rank(rank_), [this, group, info = work.info()] {
+  group_.executor().post(group_.identity().global_rank(rank_), [this, group, info = work.info()] {
     const auto count_down = c10::make_scope_exit([this]() noexcept {
       if (--hooks_to_run_ == 0) hooks_done_.notify_all();
     });

@@ -7,10 +7,13 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include <rehearse/comm/rank_work.h>
 #include <rehearse/exec/wait_queue.h>
 
+#include "comm/work/rank_work.h"
+
 namespace rehearse::comm {
+
+class GroupState;
 
 // One rank's end of a group as far as it is more than calls: its errors, its completion hook, and whether it still
 // takes calls. Made when it is first needed. Owned by the group.

@@ -2,6 +2,7 @@
 #include "group_state.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,53 +11,38 @@
 #include <rehearse/exec/this_rank.h>
 
 #include "comm/call/fingerprint.h"
-#include "comm/call/label.h"
+#include "group_world.h"
 
 namespace rehearse::comm {
-namespace {
 
-// " to rank 3 with tag 5" for sends and receives, nothing for collectives.
-std::string peer_text(const RankWork& work) {
-  const auto& call = work.operation;
-  if (!is_point_to_point(call.type)) return {};
-  std::string text;
-  if (call.peer >= 0) {
-    const auto* const direction = call.type == c10d::OpType::SEND ? "to" : "from";
-    text = fmt::format(" {} rank {}", direction, work.group().global_rank(call.peer));
-  }
-  if (call.tag != 0) text += fmt::format(" with tag {}", call.tag);
-  return text;
-}
-
-}  // namespace
-
-GroupState::GroupState(Communicators& world, std::uint32_t id, std::string name, std::vector<int> ranks)
-    : world_(&world),
-      id_(id),
-      name_(std::move(name)),
-      ranks_(std::move(ranks)),
-      calls_(ranks_.size()),
-      barriers_(ranks_.size()),
-      collectives_(*this, ranks_.size()),
-      point_to_point_(*this, ranks_.size()) {}
+GroupState::GroupState(GroupWorld& world, GroupIdentity identity)
+    : WorkOwner(std::move(identity)),
+      world_(&world),
+      barriers_(this->identity().ranks.size()),
+      recorder_(this->identity(), world.log, world.services.clock, world.options.call_sites),
+      collectives_({this->identity(), recorder_, world.services}),
+      point_to_point_({this->identity(), recorder_, world.services}, world.options.buffered_sends) {}
 
 GroupState::~GroupState() = default;
 
-Communicators& GroupState::world() const {
+GroupWorld& GroupState::world() const {
   if (world_ == nullptr) {
-    throw CommError(fmt::format("the world of group \"{}\" is over", name_), name_, 0, {});
+    const auto& name = identity().name;
+    throw CommError(fmt::format("the world of group \"{}\" is over", name), name, 0, {});
   }
   return *world_;
 }
 
+exec::RankExecutor& GroupState::executor() const { return world().services.executor; }
+
 void GroupState::check_caller(int rank) const {
   world();
-  const int owner = global_rank(rank);
+  const int owner = identity().global_rank(rank);
   const int caller = exec::this_rank::rank();
   if (caller != owner) {
     throw CommError(fmt::format("rank {} used the process group \"{}\" of rank {}: each rank must use its own", caller,
-                                name_, owner),
-                    name_, 0, {caller});
+                                identity().name, owner),
+                    identity().name, 0, {caller});
   }
 }
 
@@ -66,58 +52,25 @@ void GroupState::check(const RankWork& work) const {
     const auto member = members_.find(work.rank());
     if (member != members_.end()) member->second.check_open();
   }
-  auto& world = this->world();
-  if (!world.executor().ending()) world.fabric().validate(work.operation, size());
+  const auto& services = world().services;
+  if (!services.executor.ending()) services.fabric.validate(work.operation, size());
 }
 
 void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
   check(*work);
-  Communicators& world = this->world();
-  world.note_work(global_rank(work->rank()), *work);
-  if (world.executor().ending()) return;
+  GroupWorld& world = this->world();
+  const int owner = work->global_rank();
+  world.note_work(owner, *work);
+  if (world.services.executor.ending()) return;
   auto& call = work->operation;
-  const int owner = global_rank(work->rank());
-  const auto& label = world.label(owner);
-  call.label = label.text;
-  call.payload = world.payload(owner, call);
-  work->fingerprint = agreement_hash(call, label.hash);
+  const auto label_hash = world.payloads.note_in(call, owner);
+  work->fingerprint = agreement_hash(call, label_hash);
   work->signature = signature_hash(call, work->fingerprint);
   if (is_point_to_point(call.type)) {
     point_to_point_.join(std::move(work));
   } else {
     collectives_.join(std::move(work));
   }
-}
-
-Event& GroupState::record(RankWork& work, std::uint64_t sequence, std::uint32_t signature) {
-  const auto& call = work.operation;
-  Event event;
-  event.time_created = world_->now();
-  event.seq_id = static_cast<std::uint32_t>(sequence);
-  event.op_id = ++calls_[static_cast<std::size_t>(work.rank())];
-  event.pg_id = id_;
-  event.signature = signature;
-  event.rank = global_rank(work.rank());
-  if (call.peer >= 0) event.peer = global_rank(call.peer);
-  event.tag = call.tag;
-  auto& log = world_->event_log();
-  Event& stored = log.record(event, work.signature);
-  if (world_->options().call_sites) log.set_call_site(stored, exec::CallSite::capture());
-  return stored;
-}
-
-exec::CallSite GroupState::call_site(const RankWork& work) const {
-  const auto* const event = work.event();
-  return event != nullptr ? world_->event_log().call_site(*event) : exec::CallSite{};
-}
-
-Mismatch::Side GroupState::side_of(const RankWork& work, exec::CallSite where) const {
-  Mismatch::Side side;
-  side.rank = global_rank(work.rank());
-  side.fingerprint = fingerprint_text(work.operation) + peer_text(work);
-  side.where = std::move(where);
-  side.alike = {side.rank};
-  return side;
 }
 
 Works GroupState::in_flight(int rank) const {
@@ -137,17 +90,25 @@ void GroupState::list_pending(std::vector<PendingOperation>& pending, int only_o
   point_to_point_.list_pending(pending, only_of);
 }
 
+void GroupState::on_end(RankWork& work) {
+  if (work.by_deadline.is_linked()) point_to_point_.no_longer_due(work);
+  auto* const member = find_member(work.rank());
+  if (member == nullptr || !work.succeeded() || work.is_buffer()) return;
+  if (member->has_hook()) work.mark_asked();
+  member->completed(work);
+}
+
+void GroupState::on_unasked(const RankWork& work) {
+  // What an exception leaves behind is not what went wrong.
+  if (world_->services.executor.ending() || std::uncaught_exceptions() > 0) return;
+  world_->unwaited.note(*this, work);
+}
+
 void GroupState::close() noexcept {
   if (closed()) return;
   collectives_.close();
   point_to_point_.close();
   world_ = nullptr;
-}
-
-std::string title_of(const RankWork& work) {
-  const auto label = label_of(work.operation);
-  return fmt::format("{} #{}{}{} on group \"{}\"", name_of(work.operation), work.getSequencenumber(), peer_text(work),
-                     label.empty() ? "" : fmt::format(" of \"{}\"", label), work.group().name());
 }
 
 }  // namespace rehearse::comm

@@ -3,38 +3,30 @@
 
 #include <cstdint>
 #include <map>
-#include <string>
 #include <vector>
 
-#include <c10/util/intrusive_ptr.h>
-
-#include <rehearse/comm/communicators.h>
-#include <rehearse/comm/rank_work.h>
+#include <rehearse/comm/pending.h>
 
 #include "comm/matcher/collective_matcher.h"
 #include "comm/matcher/point_to_point_matcher.h"
+#include "comm/work/work_owner.h"
 #include "group_member.h"
 
 namespace rehearse::comm {
 
+class GroupWorld;
+
 // What the ranks of one process group share. Kept alive by its back ends and works; when the world is over it is
 // closed, and from then on only answers who it was.
-class GroupState final : public c10::intrusive_ptr_target {
+class GroupState final : public WorkOwner {
  public:
-  // `ranks`: of the world, by rank in the group.
-  GroupState(Communicators& world, std::uint32_t id, std::string name, std::vector<int> ranks);
+  GroupState(GroupWorld& world, GroupIdentity identity);
   ~GroupState() override;
 
-  const std::string& name() const noexcept { return name_; }
-  std::uint32_t id() const noexcept { return id_; }
-  const std::vector<int>& ranks() const noexcept { return ranks_; }
-  int size() const noexcept { return static_cast<int>(ranks_.size()); }
-  int global_rank(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
-
-  bool closed() const noexcept { return world_ == nullptr; }
+  int size() const noexcept { return identity().size(); }
 
   // Throws CommError when the world is over.
-  Communicators& world() const;
+  GroupWorld& world() const;
 
   // Throws CommError when the world is over, or when the calling fiber belongs to another rank than `rank`.
   void check_caller(int rank) const;
@@ -59,9 +51,6 @@ class GroupState final : public c10::intrusive_ptr_target {
   Works in_flight(int rank) const;
 
   // What the rank called before this event, it has waited for: the event of a barrier.
-  void note_barrier(int rank, std::uint64_t record_id) noexcept {
-    barriers_[static_cast<std::size_t>(rank)] = record_id;
-  }
   std::uint64_t last_barrier(int rank) const noexcept { return barriers_[static_cast<std::size_t>(rank)]; }
 
   CollectiveMatcher& collectives() noexcept { return collectives_; }
@@ -73,24 +62,22 @@ class GroupState final : public c10::intrusive_ptr_target {
   // Lets go of everything in flight. Works stay as they are.
   void close() noexcept;
 
-  // For the matchers: writes the call into the event log.
-  Event& record(RankWork& work, std::uint64_t sequence, std::uint32_t signature);
-  exec::CallSite call_site(const RankWork& work) const;  // empty unless captured
-  Mismatch::Side side_of(const RankWork& work, exec::CallSite where) const;
+  bool closed() const noexcept override { return world_ == nullptr; }
+  exec::RankExecutor& executor() const override;
+  void note_error(int rank, c10d::ErrorType error) override { member(rank).note(error); }
+  void note_barrier(int rank, std::uint64_t record_id) noexcept override {
+    barriers_[static_cast<std::size_t>(rank)] = record_id;
+  }
+  void on_end(RankWork& work) override;
+  void on_unasked(const RankWork& work) override;
 
  private:
-  Communicators* world_;
-  const std::uint32_t id_;
-  const std::string name_;
-  const std::vector<int> ranks_;
-  std::vector<std::uint32_t> calls_;     // by rank: collectives, sends and receives so far
+  GroupWorld* world_;
   std::vector<std::uint64_t> barriers_;  // by rank
   std::map<int, GroupMember> members_;   // by rank; most ranks never need one
+  CallRecorder recorder_;
   CollectiveMatcher collectives_;
   PointToPointMatcher point_to_point_;
 };
-
-// `allreduce #7 on group "world"`, `send #1 to rank 3 with tag 5 on group "world"`.
-std::string title_of(const RankWork& work);
 
 }  // namespace rehearse::comm

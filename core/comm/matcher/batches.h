@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <rehearse/comm/rank_work.h>
+#include "comm/work/rank_work.h"
 
 namespace rehearse::comm {
 

@@ -7,17 +7,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "comm/group/group_state.h"
-
 namespace rehearse::comm {
 
-CollectiveMatcher::CollectiveMatcher(GroupState& group, std::size_t size) : group_(group), calls_(size) {}
+CollectiveMatcher::CollectiveMatcher(const MatcherContext& context)
+    : context_(context), calls_(context.group.ranks.size()) {}
 
 CollectiveSlot& CollectiveMatcher::slot_for(std::uint64_t index) {
   const auto place = index - first_open_;
   if (place < open_.size()) return *open_[place];
   if (free_.empty()) {
-    slots_.push_back(std::make_unique<CollectiveSlot>(group_, *this));
+    slots_.push_back(std::make_unique<CollectiveSlot>(context_, *this));
     free_.push_back(slots_.back().get());
   }
   CollectiveSlot& slot = *free_.back();
@@ -68,15 +67,15 @@ void CollectiveMatcher::give_up_monitored_barrier(const RankWork& work, const Ti
   if (place < open_.size()) open_[place]->fail_monitored_barrier();
   // Ranks of the group, as in c10d's text.
   std::vector<int> missing;
-  for (int rank = 0; rank < group_.size(); ++rank) {
+  for (int rank = 0; rank < context_.group.size(); ++rank) {
     const auto& gone = error.ranks();
-    if (std::find(gone.begin(), gone.end(), group_.global_rank(rank)) != gone.end()) missing.push_back(rank);
+    if (std::find(gone.begin(), gone.end(), context_.group.global_rank(rank)) != gone.end()) missing.push_back(rank);
   }
   if (missing.empty()) throw error;
   if (!name_all) missing.resize(1);
   throw TimeoutError(fmt::format("[Rank 0]: Rank{} {} failed to pass monitoredBarrier in {} ms", name_all ? "s" : "",
                                  fmt::join(missing, ", "), work.operation.timeout.count()),
-                     group_.name(), work.getSequencenumber(), error.ranks());
+                     context_.group.name, work.getSequencenumber(), error.ranks());
 }
 
 void CollectiveMatcher::list_pending(std::vector<PendingOperation>& pending, int only_of) const {

@@ -6,13 +6,14 @@
 #include <memory>
 #include <vector>
 
-#include <rehearse/comm/communicators.h>
 #include <rehearse/comm/errors.h>
 #include <rehearse/comm/fabric.h>
-#include <rehearse/comm/rank_work.h>
+#include <rehearse/comm/pending.h>
 #include <rehearse/exec/timer_queue.h>
 
 #include "comm/matcher/dispute.h"
+#include "comm/matcher/services.h"
+#include "comm/work/rank_work.h"
 
 namespace rehearse::comm {
 
@@ -21,14 +22,13 @@ class CollectiveMatcher;
 // One collective of a group, from the first rank's call to completion. Pooled: the same object serves again.
 class CollectiveSlot final : public Meeting, public Completion, public exec::Timer {
  public:
-  CollectiveSlot(GroupState& group, CollectiveMatcher& matcher);
+  CollectiveSlot(const MatcherContext& context, CollectiveMatcher& matcher);
 
   void open(std::uint64_t sequence) noexcept;
 
   // Compares with the calls that are there. Throws MismatchError.
   void add(c10::intrusive_ptr<RankWork> work);
   bool full() const noexcept { return arrived_ == works_.size(); }
-  bool in_use() const noexcept { return state_ != State::free; }
 
   // Precondition: full. May complete, and give the slot back, before it returns.
   void launch();
@@ -79,7 +79,9 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   std::exception_ptr time_is_over_error(const RankWork& work) const;
   void give_back() noexcept;
 
-  GroupState& group_;
+  const MatcherContext& context_;
+  const GroupIdentity& group_;
+  Services& services_;
   CollectiveMatcher& matcher_;
   std::vector<c10::intrusive_ptr<RankWork>> works_;  // by rank; null: not there
   std::vector<Operation*> calls_;
@@ -103,7 +105,7 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
 // The collectives of a group that are under way. Each rank's n-th call belongs to the n-th collective.
 class CollectiveMatcher {
  public:
-  CollectiveMatcher(GroupState& group, std::size_t size);
+  explicit CollectiveMatcher(const MatcherContext& context);
 
   void join(c10::intrusive_ptr<RankWork> work);
 
@@ -132,7 +134,7 @@ class CollectiveMatcher {
   void end_before_its_turn(CollectiveSlot& slot) { std::erase(in_turn_, &slot); }
   void fail_barriers_after(const RankWork& work, std::uint64_t sequence);
 
-  GroupState& group_;
+  const MatcherContext context_;
   std::vector<std::uint64_t> calls_;  // by rank
   // Calls of one rank come in order, so collectives become full in order: what is open is a queue.
   std::deque<CollectiveSlot*> open_;

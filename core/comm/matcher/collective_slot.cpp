@@ -5,14 +5,19 @@
 #include <fmt/format.h>
 
 #include "collective_matcher.h"
-#include "comm/backend/work_observer.h"
 #include "comm/call/fingerprint.h"
-#include "comm/group/group_state.h"
+#include "comm/work/pending_work.h"
+#include "comm/work/work_observer.h"
 
 namespace rehearse::comm {
 
-CollectiveSlot::CollectiveSlot(GroupState& group, CollectiveMatcher& matcher)
-    : group_(group), matcher_(matcher), works_(group.ranks().size()), calls_(works_.size()) {}
+CollectiveSlot::CollectiveSlot(const MatcherContext& context, CollectiveMatcher& matcher)
+    : context_(context),
+      group_(context.group),
+      services_(context.services),
+      matcher_(matcher),
+      works_(group_.ranks.size()),
+      calls_(works_.size()) {}
 
 void CollectiveSlot::open(std::uint64_t sequence) noexcept {
   state_ = State::open;
@@ -24,10 +29,10 @@ void CollectiveSlot::open(std::uint64_t sequence) noexcept {
 void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
   if (first_ == nullptr || signature_hash_ != work->signature) {
     signature_hash_ = work->signature;
-    signature_ = group_.world().event_log().signature_of(signature_hash_,
-                                                         [&work] { return comm::signature_of(work->operation); });
+    signature_ = context_.recorder.signature_of(work->operation, signature_hash_);
   }
-  work->enter(this, sequence_, &group_.record(*work, sequence_, signature_));
+  work->enter(this, sequence_,
+              &context_.recorder.record(work->operation, work->rank(), sequence_, signature_, work->signature));
   if (work->deadline() != VirtualTime::max()) watch(work->deadline());
   const bool agrees =
       first_ == nullptr || (work->fingerprint == fingerprint_ && same_payload(work->operation, first_->operation));
@@ -49,11 +54,11 @@ void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
 void CollectiveSlot::dispute(c10::intrusive_ptr<RankWork> work) {
   const bool opens = dispute_ == nullptr;
   if (opens) {
-    dispute_ = std::make_unique<CallDispute>(group_, sequence_);
+    dispute_ = std::make_unique<CallDispute>(context_, sequence_);
     const auto came_first = works_[static_cast<std::size_t>(first_->rank())];
-    dispute_->add(came_first, group_.call_site(*came_first));
+    dispute_->add(came_first, context_.recorder.call_site(came_first->event()));
     for (const auto& other : works_) {
-      if (other != nullptr && other != came_first) dispute_->add(other, group_.call_site(*other));
+      if (other != nullptr && other != came_first) dispute_->add(other, context_.recorder.call_site(other->event()));
     }
   }
   RankWork& own = *work;
@@ -61,7 +66,7 @@ void CollectiveSlot::dispute(c10::intrusive_ptr<RankWork> work) {
   ++arrived_;
   dispute_->add(std::move(work), exec::CallSite::capture());
   const WorkObserver observer(own);
-  if (opens && group_.world().begin_dispute()) dispute_->settle(observer);
+  if (opens && services_.mismatches.begin_dispute()) dispute_->settle(observer);
   dispute_->wait_for_the_end(observer);
 }
 
@@ -80,11 +85,10 @@ bool CollectiveSlot::waits_for_prior_work() const noexcept {
 }
 
 void CollectiveSlot::start() {
-  auto& world = group_.world();
-  const auto now = world.now();
+  const auto now = services_.now();
   for (const auto& work : works_) work->start(now);
-  transfer_ = {first_->operation.type, sequence_, group_.name(), group_.ranks(), calls_};
-  world.fabric().launch(transfer_, *this);
+  transfer_ = {first_->operation.type, sequence_, group_.name, group_.ranks, calls_};
+  services_.fabric.launch(transfer_, *this);
 }
 
 // In no rank's call: where it fails there is nobody to tell but the world.
@@ -92,15 +96,14 @@ void CollectiveSlot::start_in_turn() noexcept {
   try {
     start();
   } catch (const std::exception& error) {
-    group_.world().executor().stop(fmt::format("{} could not start: {}", title_of(*first_), error.what()));
+    services_.executor.stop(fmt::format("{} could not start: {}", title_of(*first_), error.what()));
   }
 }
 
 void CollectiveSlot::on_complete() noexcept {
-  auto& world = group_.world();
-  const auto now = world.now();
-  world.executor().note_progress();
-  world.event_log().note_completion(group_.id(), static_cast<std::uint32_t>(sequence_), now);
+  const auto now = services_.now();
+  services_.executor.note_progress();
+  context_.recorder.note_completion(sequence_, now);
   // A thousand ranks' works and fibers do not fit the caches near the core: fetched ahead, they come side by side.
   constexpr std::size_t kAhead = 4;
   const std::size_t size = works_.size();
@@ -115,7 +118,7 @@ void CollectiveSlot::on_complete() noexcept {
 }
 
 void CollectiveSlot::give_back() noexcept {
-  group_.world().executor().timers().cancel(*this);
+  services_.timers().cancel(*this);
   for (auto& work : works_) work.reset();
   failed_ = false;
   timed_out_.clear();
@@ -144,7 +147,7 @@ std::string CollectiveSlot::describe(const RankWork& work) const {
 }
 
 std::vector<int> CollectiveSlot::waits_for(const RankWork& work) const {
-  const int own = group_.global_rank(work.rank());
+  const int own = work.global_rank();
   if (dispute_ != nullptr) return dispute_->opponents(own);
   if (auto others = disagreeing_; !others.empty()) {
     std::erase(others, own);
@@ -165,18 +168,15 @@ void CollectiveSlot::list_in_flight(int rank, Works& works) const {
 void CollectiveSlot::list_pending(std::vector<PendingOperation>& pending, int only_of) const {
   for (const auto& work : works_) {
     if (work == nullptr || (!work->incomplete() && !work->timed_out())) continue;
-    const int rank = group_.global_rank(work->rank());
-    if (only_of >= 0 && rank != only_of) continue;
-    pending.push_back({rank, group_.name(), sequence_, title_of(*work), describe(*work), waits_for(*work),
-                       work->timed_out(), work->gave_up(), work->record_id()});
+    if (only_of >= 0 && work->global_rank() != only_of) continue;
+    pending.push_back(pending_of(*work, *this));
   }
 }
 
 void CollectiveSlot::close() noexcept {
   if (state_ == State::free) return;
-  auto& world = group_.world();
-  if (state_ == State::launched) world.fabric().cancel(*this);
-  world.executor().timers().cancel(*this);
+  if (state_ == State::launched) services_.fabric.cancel(*this);
+  services_.timers().cancel(*this);
   for (auto& work : works_) {
     if (work != nullptr) work->leave_meeting();
     work.reset();

@@ -7,7 +7,7 @@
 #include "collective_matcher.h"
 #include "comm/call/fingerprint.h"
 #include "comm/call/layout.h"
-#include "comm/group/group_state.h"
+#include "comm/call/title.h"
 
 namespace rehearse::comm {
 
@@ -43,7 +43,7 @@ void CollectiveSlot::check_format(const RankWork& work) {
     const auto* const sample = other != nullptr ? sample_of(other->operation) : nullptr;
     if (sample == nullptr) continue;
     if (same_format(*own, *sample)) return;
-    const bool own_first = group_.global_rank(work.rank()) < group_.global_rank(other->rank());
+    const bool own_first = work.global_rank() < other->global_rank();
     disagree(work, *other, work,
              {"strides", strides_text(own_first ? *own : *sample), strides_text(own_first ? *sample : *own)});
   }
@@ -70,8 +70,8 @@ void CollectiveSlot::check_edge(const RankWork& sender, const RankWork& receiver
   const auto sent = elements_to(parts_of(sender.operation)[part], receiver.rank());
   const auto expected = elements_from(parts_of(receiver.operation)[part], sender.rank());
   if (sent == expected) return;
-  const int from = group_.global_rank(sender.rank());
-  const int to = group_.global_rank(receiver.rank());
+  const int from = sender.global_rank();
+  const int to = receiver.global_rank();
   auto sends = fmt::format("sends {}", sent);
   auto expects = fmt::format("expects {}", expected);
   disagree(sender, receiver, caller,
@@ -82,21 +82,22 @@ void CollectiveSlot::check_edge(const RankWork& sender, const RankWork& receiver
 // `field`: the value of the lower rank first.
 void CollectiveSlot::disagree(const RankWork& one, const RankWork& other, const RankWork& caller,
                               Mismatch::Field field) {
-  const bool in_order = group_.global_rank(one.rank()) < group_.global_rank(other.rank());
+  const bool in_order = one.global_rank() < other.global_rank();
   const RankWork& first = in_order ? one : other;
   const RankWork& second = in_order ? other : one;
-  disagreeing_ = {group_.global_rank(first.rank()), group_.global_rank(second.rank())};
+  disagreeing_ = {first.global_rank(), second.global_rank()};
   Mismatch mismatch;
   mismatch.kind = Mismatch::Kind::collective;
-  mismatch.group = group_.name();
+  mismatch.group = group_.name;
   mismatch.sequence = sequence_;
-  const auto side_of = [&](const RankWork& work) {
-    return group_.side_of(work, &work == &caller ? exec::CallSite::capture() : group_.call_site(work));
+  const auto side = [&](const RankWork& work) {
+    auto where = &work == &caller ? exec::CallSite::capture() : context_.recorder.call_site(work.event());
+    return side_of(work.operation, work.rank(), group_, std::move(where));
   };
-  mismatch.first = side_of(first);
-  mismatch.second = side_of(second);
+  mismatch.first = side(first);
+  mismatch.second = side(second);
   mismatch.fields = {std::move(field)};
-  group_.world().fail(mismatch);
+  services_.mismatches.fail(mismatch);
 }
 
 }  // namespace rehearse::comm

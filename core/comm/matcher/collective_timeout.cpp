@@ -9,7 +9,6 @@
 #include <rehearse/exec/rank_list.h>
 
 #include "collective_matcher.h"
-#include "comm/group/group_state.h"
 
 namespace rehearse::comm {
 namespace {
@@ -22,7 +21,7 @@ double milliseconds(VirtualTime time) {
 
 // The earliest deadline: those of later calls come later, as a rule.
 void CollectiveSlot::watch(VirtualTime deadline) {
-  auto& timers = group_.world().executor().timers();
+  auto& timers = services_.timers();
   if (armed()) {
     if (due() <= deadline) return;
     timers.cancel(*this);
@@ -31,7 +30,7 @@ void CollectiveSlot::watch(VirtualTime deadline) {
 }
 
 void CollectiveSlot::fire() {
-  const auto now = group_.world().now();
+  const auto now = services_.now();
   auto next = VirtualTime::max();
   for (const auto& work : works_) {
     if (work == nullptr || !work->incomplete()) continue;
@@ -52,8 +51,8 @@ void CollectiveSlot::expire(RankWork& work) {
 }
 
 void CollectiveSlot::note_timed_out(const RankWork& work) {
-  if (timed_out_.empty()) over_at_ = group_.world().now();
-  timed_out_.push_back(group_.global_rank(work.rank()));
+  if (timed_out_.empty()) over_at_ = services_.now();
+  timed_out_.push_back(work.global_rank());
 }
 
 void CollectiveSlot::follow_failure(const RankWork& prior, std::uint64_t sequence) {
@@ -71,10 +70,9 @@ void CollectiveSlot::follow_failure(const RankWork& prior, std::uint64_t sequenc
 
 // All ranks have come, and at least one has gone: what is left of the collective fails.
 void CollectiveSlot::end_in_failure() {
-  auto& world = group_.world();
   const bool was_launched = state_ == State::launched;
   if (was_launched) {
-    world.fabric().cancel(*this);
+    services_.fabric.cancel(*this);
     matcher_.end_before_its_turn(*this);
   }
   for (const auto& work : works_) {
@@ -104,14 +102,14 @@ std::exception_ptr CollectiveSlot::monitored_barrier_error(const RankWork& work)
       fmt::format("Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
                   "rank 0. Please check rank 0 logs for faulty rank.",
                   work.rank()),
-      group_.name(), sequence_, {group_.global_rank(0)}));
+      group_.name, sequence_, {group_.global_rank(0)}));
 }
 
 std::exception_ptr CollectiveSlot::time_is_over_error(const RankWork& work) const {
   return std::make_exception_ptr(
       TimeoutError(fmt::format("{} is over: it timed out on {} at {} ms of virtual time", title_of(work),
                                describe_ranks(timed_out_), milliseconds(over_at_)),
-                   group_.name(), sequence_, timed_out_));
+                   group_.name, sequence_, timed_out_));
 }
 
 }  // namespace rehearse::comm

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <rehearse/comm/rank_work.h>
+#include <rehearse/exec/clock.h>
 #include <rehearse/exec/timer_queue.h>
+
+#include "comm/work/rank_work.h"
 
 namespace rehearse::comm {
 
@@ -10,9 +12,11 @@ namespace rehearse::comm {
 // mostly equal, so that a new one belongs at the end.
 class DeadlineQueue final : public exec::Timer {
  public:
-  void add(RankWork& work, exec::TimerQueue& timers);
-  void remove(RankWork& work, exec::TimerQueue& timers) noexcept;  // one that is in it
-  void clear(exec::TimerQueue& timers) noexcept;
+  DeadlineQueue(exec::TimerQueue& timers, const exec::Clock& clock) : timers_(timers), clock_(clock) {}
+
+  void add(RankWork& work);
+  void remove(RankWork& work) noexcept;  // one that is in it
+  void clear() noexcept;
 
  private:
   using Works =
@@ -23,6 +27,8 @@ class DeadlineQueue final : public exec::Timer {
   void fire() override;
   bool gives_up() const noexcept override { return true; }
 
+  exec::TimerQueue& timers_;
+  const exec::Clock& clock_;
   Works works_;
 };
 

@@ -8,7 +8,7 @@
 #include <rehearse/exec/timer_queue.h>
 
 #include "comm/call/fingerprint.h"
-#include "comm/group/group_state.h"
+#include "comm/call/title.h"
 
 namespace rehearse::comm {
 
@@ -55,15 +55,15 @@ void Dispute::settle(const exec::Observer& observer) {
   try {
     wait_for_the_others(observer);
   } catch (...) {
-    world_.report(mismatch());
+    services_.mismatches.report(mismatch());
     throw;
   }
-  world_.fail(mismatch());
+  services_.mismatches.fail(mismatch());
 }
 
 void Dispute::wait_for_the_others(const exec::Observer& observer) {
   constexpr VirtualDuration kPatience = std::chrono::seconds(1);
-  const Patience patience(world_.executor().timers(), world_.now() + kPatience, queue_);
+  const Patience patience(services_.timers(), services_.now() + kPatience, queue_);
   while (arrived_ < ranks_ && !patience.over) queue_.wait(observer);
 }
 
@@ -94,26 +94,26 @@ Mismatch Dispute::mismatch_of(const std::vector<std::size_t>& order, const std::
   return mismatch;
 }
 
-CallDispute::CallDispute(GroupState& group, std::uint64_t sequence)
-    : Dispute(group.world(), group.ranks().size()), group_(group), sequence_(sequence) {}
+CallDispute::CallDispute(const MatcherContext& context, std::uint64_t sequence)
+    : Dispute(context.services, context.group.ranks.size()), group_(context.group), sequence_(sequence) {}
 
 void CallDispute::add(c10::intrusive_ptr<RankWork> work, exec::CallSite where) {
   const auto alike = [&work](const auto& call) {
     return call->fingerprint == work->fingerprint && same_payload(call->operation, work->operation);
   };
   const auto party = static_cast<std::size_t>(std::find_if(calls_.begin(), calls_.end(), alike) - calls_.begin());
-  const int rank = group_.global_rank(work->rank());
+  const int rank = work->global_rank();
   if (party == calls_.size()) calls_.push_back(std::move(work));
   take_side(party, rank, std::move(where));
 }
 
 Mismatch CallDispute::mismatch() const {
   std::vector<std::string> texts;
-  for (const auto& call : calls_) texts.push_back(group_.side_of(*call, {}).fingerprint);
+  for (const auto& call : calls_) texts.push_back(side_of(call->operation, call->rank(), group_, {}).fingerprint);
   const auto order = in_order();
   auto mismatch = mismatch_of(order, texts);
   mismatch.kind = Mismatch::Kind::collective;
-  mismatch.group = group_.name();
+  mismatch.group = group_.name;
   mismatch.sequence = sequence_;
   mismatch.fields = differences(calls_[order[0]]->operation, calls_[order[1]]->operation);
   return mismatch;

@@ -7,14 +7,13 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <rehearse/comm/mismatch.h>
-#include <rehearse/comm/rank_work.h>
 #include <rehearse/exec/observer.h>
 #include <rehearse/exec/wait_queue.h>
 
-namespace rehearse::comm {
+#include "comm/matcher/services.h"
+#include "comm/work/rank_work.h"
 
-class Communicators;
-class GroupState;
+namespace rehearse::comm {
 
 // Calls that should be the same and are not. The world is about to end with a mismatch; before it does, ranks that are
 // on their way may still arrive and take a side: where more than half of them agrees, the report can name the odd one
@@ -22,7 +21,7 @@ class GroupState;
 class Dispute {
  public:
   // `ranks`: how many will come at most.
-  Dispute(Communicators& world, std::size_t ranks) : world_(world), ranks_(ranks) {}
+  Dispute(const Services& services, std::size_t ranks) : services_(services), ranks_(ranks) {}
   virtual ~Dispute() = default;
 
   // For the call that began it. Blocks its rank until all have come, a second of virtual time at most: more than lies
@@ -56,7 +55,7 @@ class Dispute {
   bool has_majority(std::size_t party) const { return parties_[party].ranks.size() * 2 > ranks_; }
   void wait_for_the_others(const exec::Observer& observer);
 
-  Communicators& world_;
+  const Services& services_;
   const std::size_t ranks_;
   std::vector<Party> parties_;
   std::size_t arrived_ = 0;
@@ -67,14 +66,14 @@ class Dispute {
 // Of the calls of one collective.
 class CallDispute final : public Dispute {
  public:
-  CallDispute(GroupState& group, std::uint64_t sequence);
+  CallDispute(const MatcherContext& context, std::uint64_t sequence);
 
   void add(c10::intrusive_ptr<RankWork> work, exec::CallSite where);
 
  private:
   Mismatch mismatch() const override;
 
-  GroupState& group_;
+  const GroupIdentity& group_;
   const std::uint64_t sequence_;
   Works calls_;  // one of each party
 };

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "comm/group/group_state.h"
+#include "comm/work/pending_work.h"
 #include "point_to_point_matcher.h"
 
 namespace rehearse::comm {
@@ -22,19 +22,17 @@ void MatchedPair::meet(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<Ran
 
 void MatchedPair::launch() {
   held_ = false;
-  auto& world = group_.world();
-  const auto now = world.now();
+  const auto now = context_.services.now();
   send_->start(now);
   recv_->start(now);
-  transfer_ = {c10d::OpType::SEND, send_->getSequencenumber(), group_.name(), group_.ranks(), calls_};
-  world.fabric().launch(transfer_, *this);
+  transfer_ = {c10d::OpType::SEND, send_->getSequencenumber(), context_.group.name, context_.group.ranks, calls_};
+  context_.services.fabric.launch(transfer_, *this);
 }
 
 void MatchedPair::on_complete() noexcept {
-  auto& world = group_.world();
-  const auto now = world.now();
-  world.executor().note_progress();
-  world.event_log().note_completion(group_.id(), static_cast<std::uint32_t>(recv_->getSequencenumber()), now);
+  const auto now = context_.services.now();
+  context_.services.executor.note_progress();
+  context_.recorder.note_completion(recv_->getSequencenumber(), now);
   send_->complete(now);
   recv_->complete(now);
   send_.reset();
@@ -47,13 +45,13 @@ void MatchedPair::expire(RankWork& work) {
   if (held_) {
     matcher_.batches_.fail(*this);
   } else {
-    group_.world().fabric().cancel(*this);
+    context_.services.fabric.cancel(*this);
   }
   const auto send = std::move(send_), recv = std::move(recv_);
   matcher_.free_.push_back(this);
   work.time_out();
   RankWork& other = &work == send.get() ? *recv : *send;
-  if (other.deadline() <= group_.world().now()) other.time_out();
+  if (other.deadline() <= context_.services.now()) other.time_out();
   if (other.incomplete()) matcher_.refuse(other, work);
 }
 
@@ -61,7 +59,7 @@ std::vector<int> MatchedPair::waits_for(const RankWork& work) const {
   std::vector<int> ranks;
   if (!held_) return ranks;
   for (const auto& other : matcher_.batches_.unmatched_elsewhere(*this, work)) {
-    ranks.push_back(group_.global_rank(other->rank()));
+    ranks.push_back(other->global_rank());
   }
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
@@ -73,7 +71,7 @@ std::string MatchedPair::describe(const RankWork& work) const {
     const auto others = matcher_.batches_.unmatched_elsewhere(*this, work);
     if (others.empty()) return title_of(work) + " (matched; it moves with the rest of its batch)";
     return fmt::format("{} (matched; it moves with a batch of rank {}, whose {} has no peer yet)", title_of(work),
-                       group_.global_rank(others.front()->rank()), title_of(*others.front()));
+                       others.front()->global_rank(), title_of(*others.front()));
   }
   return fmt::format("{} (matched; the transfer is under way)", title_of(work));
 }
@@ -87,23 +85,15 @@ void MatchedPair::list_in_flight(int rank, Works& works) const {
 void MatchedPair::list_pending(std::vector<PendingOperation>& pending, int only_of) const {
   for (const auto* const work : {send_.get(), recv_.get()}) {
     if (work == nullptr || !work->incomplete()) continue;
-    const int rank = group_.global_rank(work->rank());
-    if (only_of >= 0 && rank != only_of) continue;
-    pending.push_back({rank,
-                       group_.name(),
-                       work->getSequencenumber(),
-                       title_of(*work),
-                       describe(*work),
-                       {},
-                       work->timed_out(),
-                       work->gave_up(),
-                       work->record_id()});
+    if (only_of >= 0 && work->global_rank() != only_of) continue;
+    pending.push_back(pending_of(*work, *this));
+    pending.back().waits_for.clear();  // the peer is there, also where the pair is held
   }
 }
 
 void MatchedPair::close() noexcept {
   if (send_ == nullptr) return;
-  if (!held_) group_.world().fabric().cancel(*this);
+  if (!held_) context_.services.fabric.cancel(*this);
   held_ = false;
   send_->leave_meeting();
   recv_->leave_meeting();

@@ -10,38 +10,44 @@
 #include <rehearse/exec/rank_list.h>
 
 #include "comm/call/fingerprint.h"
-#include "comm/group/group_state.h"
+#include "comm/call/title.h"
+#include "comm/work/pending_work.h"
 
 namespace rehearse::comm {
 
-PointToPointMatcher::PointToPointMatcher(GroupState& group, std::size_t size)
-    : group_(group), calls_(size), mailboxes_(size) {}
+PointToPointMatcher::PointToPointMatcher(const MatcherContext& context, bool buffered_sends)
+    : context_(context),
+      group_(context.group),
+      services_(context.services),
+      buffered_sends_(buffered_sends),
+      calls_(group_.ranks.size()),
+      deadlines_(services_.timers(), services_.clock),
+      mailboxes_(group_.ranks.size()) {}
 
 void PointToPointMatcher::join(c10::intrusive_ptr<RankWork> work) {
   const auto sequence = ++calls_[static_cast<std::size_t>(work->rank())];
-  auto& log = group_.world().event_log();
-  const auto signature = log.signature_of(work->signature, [&work] { return comm::signature_of(work->operation); });
-  work->enter(this, sequence, &group_.record(*work, sequence, signature));
-  if (work->operation.type == c10d::OpType::SEND) {
+  auto& recorder = context_.recorder;
+  const auto& call = work->operation;
+  const auto signature = recorder.signature_of(call, work->signature);
+  work->enter(this, sequence, &recorder.record(call, work->rank(), sequence, signature, work->signature));
+  if (call.type == c10d::OpType::SEND) {
     join_send(work);
   } else {
     join_receive(work);
   }
   if (!work->incomplete() || work->deadline() == VirtualTime::max()) return;
-  deadlines_.add(*work, group_.world().executor().timers());
+  deadlines_.add(*work);
 }
 
-void PointToPointMatcher::no_longer_due(RankWork& work) noexcept {
-  deadlines_.remove(work, group_.world().executor().timers());
-}
+void PointToPointMatcher::no_longer_due(RankWork& work) noexcept { deadlines_.remove(work); }
 
 void PointToPointMatcher::refuse(RankWork& late, const RankWork& ended) const {
   const auto at = std::chrono::duration<double, std::milli>(ended.ended_at().time_since_epoch());
-  const int rank = group_.global_rank(ended.rank());
+  const int rank = ended.global_rank();
   late.fail(std::make_exception_ptr(
       TimeoutError(fmt::format("{} has no peer any more: {} of rank {} timed out at {} ms of virtual time",
                                title_of(late), title_of(ended), rank, at.count()),
-                   group_.name(), late.getSequencenumber(), {rank})));
+                   group_.name, late.getSequencenumber(), {rank})));
 }
 
 void PointToPointMatcher::join_send(c10::intrusive_ptr<RankWork> send) {
@@ -58,7 +64,7 @@ void PointToPointMatcher::join_send(c10::intrusive_ptr<RankWork> send) {
   const bool from_any = meets && recv->source < 0;
   if (meets) mailbox.receives.erase(recv);
   if (meets && !met->incomplete()) return refuse(*send, *met);
-  if (group_.world().options().buffered_sends) send = buffer(*send);
+  if (buffered_sends_) send = buffer(*send);
   if (!meets) return mailbox.sends.push_back({source, tag, std::move(send), sent_as});
   if (from_any) note_source(*met, source, {});
   match(std::move(send), std::move(met), true);
@@ -93,7 +99,7 @@ auto PointToPointMatcher::choose_send(Entries& sends, const RankWork& work) -> E
     oldest.push_back(send);
   }
   if (sources.empty()) return sends.end();
-  const auto chosen = group_.world().executor().decisions().choose(ChoiceKind::receive_any_source, sources);
+  const auto chosen = services_.executor.decisions().choose(ChoiceKind::receive_any_source, sources);
   note_source(work, oldest[chosen]->source, sources);
   return oldest[chosen];
 }
@@ -101,8 +107,7 @@ auto PointToPointMatcher::choose_send(Entries& sends, const RankWork& work) -> E
 // For reports: whose message a receive from any source took, and whose it might have been. Ranks of the group.
 void PointToPointMatcher::note_source(const RankWork& recv, int source,
                                       const std::vector<std::uint32_t>& sources) const {
-  auto& world = group_.world();
-  if (!world.options().call_sites) return;
+  if (!context_.recorder.takes_notes()) return;
   std::vector<int> others;
   for (const auto other : sources) {
     if (static_cast<int>(other) != source) others.push_back(group_.global_rank(static_cast<int>(other)));
@@ -110,19 +115,18 @@ void PointToPointMatcher::note_source(const RankWork& recv, int source,
   std::sort(others.begin(), others.end());
   auto note = fmt::format("took the message of rank {}", group_.global_rank(source));
   if (!others.empty()) note += fmt::format("; {} had sent, too", describe_ranks(others));
-  world.event_log().set_note(recv.record_id(), std::move(note));
+  context_.recorder.note(recv.record_id(), std::move(note));
 }
 
 // The send as far as the receiver is concerned: it carries a copy, and the sender may go on.
 c10::intrusive_ptr<RankWork> PointToPointMatcher::buffer(RankWork& send) {
-  auto copy = c10::make_intrusive<RankWork>(c10::intrusive_ptr<GroupState>::reclaim_copy(&group_), send.rank(),
-                                            send.operation.type);
+  auto copy = c10::make_intrusive<RankWork>(send.owner(), send.rank(), send.operation.type);
   copy->operation = send.operation;
   copy->operation.inputs[0] = send.operation.inputs[0].detach().clone();
   copy->fingerprint = send.fingerprint;
   copy->signature = send.signature;
   copy->enter(this, send.getSequencenumber(), nullptr);
-  const auto now = group_.world().now();
+  const auto now = services_.now();
   send.start(now);
   send.complete(now);
   return copy;
@@ -134,20 +138,21 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
   if (!fields.empty()) {
     Mismatch mismatch;
     mismatch.kind = Mismatch::Kind::point_to_point;
-    mismatch.group = group_.name();
+    mismatch.group = group_.name;
     mismatch.sequence = (send_came_last ? send : recv)->getSequencenumber();
     const RankWork& met = send_came_last ? *recv : *send;
-    mismatch.first = group_.side_of(met, group_.call_site(met));
-    mismatch.second = group_.side_of(send_came_last ? *send : *recv, exec::CallSite::capture());
+    const RankWork& last = send_came_last ? *send : *recv;
+    mismatch.first = side_of(met.operation, met.rank(), group_, context_.recorder.call_site(met.event()));
+    mismatch.second = side_of(last.operation, last.rank(), group_, exec::CallSite::capture());
     for (auto& field : fields) {
       if (send_came_last) std::swap(field.first, field.second);
     }
     mismatch.fields = std::move(fields);
     disagreeing_ = {std::move(send), std::move(recv)};
-    group_.world().fail(mismatch);
+    services_.mismatches.fail(mismatch);
   }
   if (free_.empty()) {
-    pairs_.push_back(std::make_unique<MatchedPair>(group_, *this));
+    pairs_.push_back(std::make_unique<MatchedPair>(context_, *this));
     free_.push_back(pairs_.back().get());
   }
   MatchedPair& pair = *free_.back();
@@ -191,7 +196,7 @@ std::string PointToPointMatcher::describe(const RankWork& work) const {
 
 std::vector<int> PointToPointMatcher::waits_for(const RankWork& work) const {
   if (work.operation.peer >= 0) return {group_.global_rank(work.operation.peer)};
-  auto others = group_.ranks();
+  auto others = group_.ranks;
   others.erase(others.begin() + work.rank());
   return others;
 }
@@ -221,13 +226,11 @@ void PointToPointMatcher::list_pending(std::vector<PendingOperation>& pending, i
   for (const auto& mailbox : mailboxes_) {
     for (const auto* const entries : {&mailbox.sends, &mailbox.receives}) {
       for (const auto& entry : *entries) {
-        const int rank = group_.global_rank(entry.work->rank());
-        const bool is_send = entries == &mailbox.sends;
-        if (only_of >= 0 && rank != only_of) continue;
-        pending.push_back({rank, group_.name(), entry.work->getSequencenumber(), title_of(*entry.work),
-                           describe(*entry.work), waits_for(*entry.work), entry.work->timed_out(),
-                           entry.work->gave_up(), entry.work->record_id(), is_send ? hint(*entry.work) : std::string(),
-                           is_send, entry.sent_as});
+        if (only_of >= 0 && entry.work->global_rank() != only_of) continue;
+        auto& call = pending.emplace_back(pending_of(*entry.work, *this));
+        call.is_send = entries == &mailbox.sends;
+        if (call.is_send) call.receiver = hint(*entry.work);
+        call.sent_as = entry.sent_as;
       }
     }
   }
@@ -235,7 +238,7 @@ void PointToPointMatcher::list_pending(std::vector<PendingOperation>& pending, i
 }
 
 void PointToPointMatcher::close() noexcept {
-  deadlines_.clear(group_.world().executor().timers());
+  deadlines_.clear();
   for (auto& mailbox : mailboxes_) {
     for (auto* const entries : {&mailbox.sends, &mailbox.receives}) {
       for (auto& entry : *entries) entry.work->leave_meeting();

@@ -6,12 +6,13 @@
 #include <memory>
 #include <vector>
 
-#include <rehearse/comm/communicators.h>
 #include <rehearse/comm/fabric.h>
-#include <rehearse/comm/rank_work.h>
+#include <rehearse/comm/pending.h>
 
 #include "comm/matcher/batches.h"
 #include "comm/matcher/deadline_queue.h"
+#include "comm/matcher/services.h"
+#include "comm/work/rank_work.h"
 
 namespace rehearse::comm {
 
@@ -20,7 +21,7 @@ class PointToPointMatcher;
 // A send and its receive, on their way, or held until all of their units can move. Pooled.
 class MatchedPair final : public Meeting, public Completion {
  public:
-  MatchedPair(GroupState& group, PointToPointMatcher& matcher) : group_(group), matcher_(matcher) {}
+  MatchedPair(const MatcherContext& context, PointToPointMatcher& matcher) : context_(context), matcher_(matcher) {}
 
   void meet(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv);
 
@@ -42,7 +43,7 @@ class MatchedPair final : public Meeting, public Completion {
   void on_complete() noexcept override;
 
  private:
-  GroupState& group_;
+  const MatcherContext& context_;
   PointToPointMatcher& matcher_;
   c10::intrusive_ptr<RankWork> send_, recv_;
   Operation* calls_[2] = {};
@@ -54,7 +55,8 @@ class MatchedPair final : public Meeting, public Completion {
 // source takes the oldest of one of those that have sent, and the oracle says whose.
 class PointToPointMatcher final : public Meeting {
  public:
-  PointToPointMatcher(GroupState& group, std::size_t size);
+  // `buffered_sends`: see CommunicatorOptions.
+  PointToPointMatcher(const MatcherContext& context, bool buffered_sends);
 
   void join(c10::intrusive_ptr<RankWork> work);
 
@@ -99,7 +101,10 @@ class PointToPointMatcher final : public Meeting {
   void note_source(const RankWork& recv, int source, const std::vector<std::uint32_t>& sources) const;
   std::string hint(const RankWork& work) const;
 
-  GroupState& group_;
+  const MatcherContext context_;
+  const GroupIdentity& group_;
+  Services& services_;
+  const bool buffered_sends_;
   std::vector<std::uint64_t> calls_;  // by rank
   DeadlineQueue deadlines_;
   Batches batches_;

@@ -64,39 +64,6 @@ EventLog::EventLog(EventLogOptions options)
   if (!options_.keep_all) rounds_.resize(options_.last_of_each_rank);
 }
 
-std::uint32_t EventLog::add_group(Group group) {
-  groups_.push_back(std::move(group));
-  return static_cast<std::uint32_t>(groups_.size() - 1);
-}
-
-Event& EventLog::record(const Event& event, std::uint64_t fingerprint) {
-  mix((static_cast<std::uint64_t>(static_cast<std::uint32_t>(event.rank)) << 32) | event.seq_id);
-  mix(fingerprint ^ event.pg_id);
-  mix(static_cast<std::uint64_t>(event.time_created.time_since_epoch().count()) ^
-      (static_cast<std::uint64_t>(static_cast<std::uint32_t>(event.peer)) << 32) ^
-      static_cast<std::uint32_t>(event.tag));
-  Event& stored = options_.keep_all ? all_.emplace_back() : next_of(static_cast<std::size_t>(event.rank));
-  stored = event;
-  stored.record_id = records_++;
-  return stored;
-}
-
-Event& EventLog::next_of(std::size_t rank) {
-  Made& made = made_[rank];
-  auto& round = rounds_[made.next_round];
-  if (round.empty()) [[unlikely]]
-    round.resize(made_.size());
-  ++made.events;
-  if (++made.next_round == rounds_.size()) made.next_round = 0;
-  return round[rank];
-}
-
-void EventLog::set_call_site(Event& event, const exec::CallSite& where) {
-  const auto [entry, is_new] = call_site_ids_.try_emplace(where, static_cast<std::uint32_t>(call_sites_.size()));
-  if (is_new) call_sites_.push_back(where);
-  event.call_site = entry->second;
-}
-
 std::vector<Event> EventLog::of_rank(int rank) const {
   std::vector<Event> events;
   if (options_.keep_all) {

@@ -15,8 +15,6 @@
 #include <rehearse/comm/rank_backend.h>
 #include <rehearse/compile/errors.h>
 
-#include "comm/group/group_state.h"
-
 namespace rehearse::compiler {
 namespace {
 
@@ -31,19 +29,15 @@ class NamedPayload {
  public:
   NamedPayload(c10d::Backend& backend, const at::Tensor& tensor, const std::string& name)
       : backend_(simulated(backend)), tensor_(tensor) {
-    if (backend_ != nullptr) world().name_payload(rank(), tensor_, name);
+    if (backend_ != nullptr) backend_->name_payload(tensor_, name);
   }
   NamedPayload(const NamedPayload&) = delete;
   NamedPayload& operator=(const NamedPayload&) = delete;
   ~NamedPayload() {
-    if (backend_ != nullptr && !backend_->group().closed())
-      world().forget_payload(rank(), tensor_.unsafeGetTensorImpl());
+    if (backend_ != nullptr) backend_->forget_payload(tensor_.unsafeGetTensorImpl());
   }
 
  private:
-  comm::Communicators& world() const { return backend_->group().world(); }
-  int rank() const { return backend_->group().global_rank(backend_->getRank()); }
-
   comm::RankBackend* const backend_;
   const at::Tensor tensor_;
 };
@@ -73,7 +67,7 @@ c10::intrusive_ptr<c10d::Backend> cpu_backend(c10d::ProcessGroup& group) {
 std::vector<int> ranks_of(c10d::ProcessGroup& group) {
   const auto backend = cpu_backend(group);
   if (backend != nullptr) {
-    if (auto* const own = simulated(*backend)) return own->group().ranks();
+    if (auto* const own = simulated(*backend)) return own->identity().ranks;
   }
   std::vector<int> ranks(static_cast<std::size_t>(group.getSize()));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -92,7 +86,7 @@ void CompileMeeting::connect() {
   const auto parent = cpu_backend(*group_);
   auto* const own = parent != nullptr ? simulated(*parent) : nullptr;
   if (own != nullptr) {
-    communicator_ = own->companion(std::string(kPrefix) + own->group().name());
+    communicator_ = own->companion(std::string(kPrefix) + own->identity().name);
     return;
   }
   const auto name = std::string(kPrefix) + group_->getGroupName();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: when an operation's time is over it fails by itself, whoever waits; it is over then, also for ranks that
 // come later, and the group goes on with the next one.
+#include <rehearse/exec/wait_queue.h>
+
 #include "test_world.h"
 
 namespace rehearse::comm {

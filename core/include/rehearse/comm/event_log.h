@@ -12,27 +12,17 @@
 #include <utility>
 #include <vector>
 
-#include <rehearse/comm/operation.h>
+#include <rehearse/comm/signature.h>
 #include <rehearse/comm/span_log.h>
 #include <rehearse/exec/call_site.h>
 #include <rehearse/exec/time.h>
 
 namespace rehearse::comm {
 
-// What calls of one kind have in common (op, sizes, dtypes, label, timeout): stored once, named by number in events.
-struct Signature {
-  c10d::OpType type = c10d::OpType::UNKNOWN;
-  std::string name;         // "allreduce", "monitored_barrier", ...
-  std::string fingerprint;  // as in Mismatch
-  std::string label;        // what the payload is called; empty: nothing
-  std::vector<std::vector<std::int64_t>> input_sizes, output_sizes;
-  std::vector<at::ScalarType> input_dtypes, output_dtypes;
-  std::chrono::milliseconds timeout{0};
-};
-
 // One call of one rank: a cache line. Names are those of c10d's flight recorder where it has one.
 struct alignas(64) Event {
   static constexpr VirtualTime kNever = VirtualTime::min();
+  static constexpr std::uint64_t kNotRecorded = ~std::uint64_t{0};  // the record_id of what has no event
 
   std::uint64_t record_id = 0;        // over all ranks, from 0, in order of the calls
   VirtualTime time_created = kNever;  // the call
@@ -130,29 +120,9 @@ class EventLog {
   std::string title(const Event& event) const;
   FlightRecord flight_record(const Event& event) const;
 
-  // What follows is for the groups.
-
-  std::uint32_t add_group(Group group);
-
-  // Stores the event and fills in its record_id.
-  Event& record(const Event& event, std::uint64_t fingerprint);
-  void set_call_site(Event& event, const exec::CallSite& where);
-  void set_note(std::uint64_t record_id, std::string note) { notes_.insert_or_assign(record_id, std::move(note)); }
-  void note_completion(std::uint32_t pg_id, std::uint32_t seq_id, VirtualTime now) noexcept {
-    mix((std::uint64_t{pg_id} << 32) | seq_id);
-    mix(static_cast<std::uint64_t>(now.time_since_epoch().count()));
-  }
-
-  // The number of the signature with this hash; `make` builds it when it is new.
-  template <class Make>
-  std::uint32_t signature_of(std::uint64_t fingerprint, const Make& make) {
-    const auto [entry, is_new] =
-        signature_ids_.try_emplace(fingerprint, static_cast<std::uint32_t>(signatures_.size()));
-    if (is_new) signatures_.push_back(make());
-    return entry->second;
-  }
-
  private:
+  friend class EventWriter;  // of the groups
+
   template <class Matters>
   const Event* last_that(int rank, const Matters& matters) const;
 
@@ -161,8 +131,6 @@ class EventLog {
     hash_ = (hash_ ^ word) * 0x9E3779B97F4A7C15ull;
     hash_ ^= hash_ >> 32;
   }
-
-  Event& next_of(std::size_t rank);
 
   // What a rank has made.
   struct Made {

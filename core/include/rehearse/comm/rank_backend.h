@@ -11,6 +11,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include <rehearse/comm/group_identity.h>
 #include <rehearse/comm/operation.h>
 
 namespace rehearse::comm {
@@ -141,7 +142,11 @@ class RankBackend final : public c10d::Backend {
 
   void enableCollectivesTiming() override {}  // virtual time is always kept: Work::getDuration()
 
-  GroupState& group() const noexcept { return *group_; }
+  const GroupIdentity& identity() const noexcept;
+
+  // Communicators::name_payload() and forget_payload() for this rank; the second does nothing once the world is over.
+  void name_payload(const at::Tensor& tensor, const std::string& name);
+  void forget_payload(const c10::TensorImpl* tensor) noexcept;
 
  private:
   c10::intrusive_ptr<RankWork> make(c10d::OpType type, std::chrono::milliseconds timeout);

@@ -7,7 +7,7 @@
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include <rehearse/comm/rank_work.h>
+#include "comm/work/rank_work.h"
 
 namespace rehearse::comm {
 
@@ -20,8 +20,9 @@ class CoalescedWork final : public c10d::Work {
   void add(c10::intrusive_ptr<RankWork> work) { works_.push_back(std::move(work)); }
   bool empty() const noexcept { return works_.empty(); }
 
-  // Hands all of it to the group: the collectives as the parts of `collective`, then the sends and receives in order.
-  void launch(GroupState& group, c10::intrusive_ptr<RankWork> collective);
+  // What has been called becomes the collectives, as the parts of `collective`, then the sends and receives in order:
+  // whatever there is of it, for whoever hands it to the group. From here on it may be asked.
+  const Works& launch(c10::intrusive_ptr<RankWork> collective);
 
   bool isCompleted() override;
   bool isSuccess() const override;
@@ -43,7 +44,6 @@ class CoalescedWork final : public c10d::Work {
   class Waiting;
 
   const Works& launched() const;
-  void unite(GroupState& group);
 
   Works works_;  // as they were called; once launched, what they became
   bool launched_ = false;

@@ -12,8 +12,6 @@
 
 #include <rehearse/exec/this_rank.h>
 
-#include "comm/group/group_state.h"
-
 namespace rehearse::comm {
 namespace {
 
@@ -67,7 +65,9 @@ class CoalescedWork::Waiting final : public exec::Observer {
   std::string describe() const override {
     return join([](const RankWork& work) { return work.describe(); });
   }
-  std::string call() const override { return join(title_of); }
+  std::string call() const override {
+    return join([](const RankWork& work) { return title_of(work); });
+  }
   std::uint64_t fingerprint() const override { return awaited_.fingerprint; }
 
   std::vector<int> waits_for() const override {
@@ -94,7 +94,7 @@ class CoalescedWork::Waiting final : public exec::Observer {
   const RankWork& awaited_;
 };
 
-void CoalescedWork::launch(GroupState& group, c10::intrusive_ptr<RankWork> collective) {
+const Works& CoalescedWork::launch(c10::intrusive_ptr<RankWork> collective) {
   Works gathered = std::exchange(works_, {});
   auto& call = collective->operation;
   for (const auto& work : gathered) {
@@ -114,18 +114,7 @@ void CoalescedWork::launch(GroupState& group, c10::intrusive_ptr<RankWork> colle
     if (is_point_to_point(work->retrieveOpType())) works_.push_back(std::move(work));
   }
   launched_ = true;
-  if (group.world().options().coalesced_as_one) unite(group);
-  for (const auto& work : works_) group.submit(work);
-}
-
-// But for sends that are buffered: they have left.
-void CoalescedWork::unite(GroupState& group) {
-  Works unit;
-  for (const auto& work : works_) {
-    const bool leaves = work->retrieveOpType() == c10d::OpType::SEND && group.world().options().buffered_sends;
-    if (is_point_to_point(work->retrieveOpType()) && !leaves) unit.push_back(work);
-  }
-  if (unit.size() > 1 && !group.world().executor().ending()) group.point_to_point().coalesce(std::move(unit));
+  return works_;
 }
 
 const Works& CoalescedWork::launched() const {

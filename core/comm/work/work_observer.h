@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <rehearse/comm/rank_work.h>
 #include <rehearse/exec/observer.h>
 
-#include "comm/group/group_state.h"
+#include "comm/work/rank_work.h"
 
 namespace rehearse::comm {
 

@@ -13,27 +13,17 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse/comm/event_log.h>
 #include <rehearse/comm/operation.h>
 #include <rehearse/exec/time.h>
 #include <rehearse/exec/wait_queue.h>
 
+#include "comm/work/meeting.h"
+#include "comm/work/work_owner.h"
+
 namespace rehearse::comm {
 
-class GroupState;
 class RankWork;
-struct Event;
-
-// What an incomplete work is part of: its collective, or the queues of sends and receives. For the groups.
-class Meeting {
- public:
-  virtual ~Meeting() = default;
-  virtual std::string describe(const RankWork& work) const = 0;
-  virtual std::vector<int> waits_for(const RankWork& work) const = 0;  // ranks of the world
-  // The work's time is over: fails it, by time_out(), and with it whatever cannot go on without it.
-  virtual void expire(RankWork& work) = 0;
-  // The work is no longer part of it: unless its data is on its way, the others wait for its rank in vain.
-  virtual void withdraw(RankWork& work) = 0;
-};
 
 using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 
@@ -51,11 +41,11 @@ using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 // time was over, RankAborted when the world ends meanwhile.
 class RankWork final
     : public c10d::Work,
-      // Among the works of its rank, until it is gone; see Communicators::release_works().
+      // Among the works of its rank, until it is gone; see GroupWorld::release_works().
       public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
  public:
   // `rank` within the group.
-  RankWork(c10::intrusive_ptr<GroupState> group, int rank, c10d::OpType type);
+  RankWork(c10::intrusive_ptr<WorkOwner> owner, int rank, c10d::OpType type);
   ~RankWork() override;
 
   bool isCompleted() override;
@@ -88,22 +78,23 @@ class RankWork final
   float getDuration() const override;
   std::uint64_t getSequencenumber() const override { return sequence_; }
 
-  // What follows is for the groups.
+  // What follows is for whoever makes and matches works.
 
   Operation operation;
   std::uint64_t fingerprint = 0;  // hash of what all ranks must agree on
   std::uint64_t signature = 0;    // hash of all that the event log keeps of the call
 
-  GroupState& group() const noexcept { return *group_; }
+  const c10::intrusive_ptr<WorkOwner>& owner() const noexcept { return owner_; }
+  const GroupIdentity& group() const noexcept { return owner_->identity(); }
   int rank() const noexcept { return rank_; }
+  int global_rank() const noexcept { return group().global_rank(rank_); }
   bool incomplete() const noexcept { return state_ == State::pending; }
+  bool succeeded() const noexcept { return state_ == State::completed; }
   bool gave_up() const noexcept { return gave_up_; }  // see PendingOperation
   bool timed_out() const noexcept { return timed_out_; }
   VirtualTime deadline() const noexcept { return deadline_; }
 
-  // Of the call's event.
-  static constexpr std::uint64_t kNotRecorded = ~std::uint64_t{0};
-  std::uint64_t record_id() const noexcept { return record_id_; }
+  std::uint64_t record_id() const noexcept { return record_id_; }  // of the call's event
 
   // `event`: its record, written on as the operation goes on; null: not recorded.
   void enter(Meeting* meeting, std::uint64_t sequence, Event* event) noexcept;
@@ -120,8 +111,10 @@ class RankWork final
   // Fetches what complete() writes, in two steps: the second needs what the first one fetches.
   void prefetch() const noexcept;
   void prefetch_waiter() const noexcept { waiters_.prefetch_waiter(); }
-  void cancel();                                                          // what abort() does to collectives, for any
-  bool is_buffer() const noexcept { return record_id_ == kNotRecorded; }  // nobody holds it: a buffered send's copy
+  void cancel();  // what abort() does to collectives, for any
+  bool is_buffer() const noexcept {
+    return record_id_ == Event::kNotRecorded;
+  }  // nobody holds it: a buffered send's copy
   std::shared_ptr<c10d::WorkInfo> info() const;
   void expire() { meeting_->expire(*this); }
   // For its meeting, when its time is over. Not progress, so that a hang that this ends is told as one.
@@ -148,14 +141,14 @@ class RankWork final
   TimeoutError timeout_error(std::chrono::milliseconds timeout, const exec::Observer& waiting) const;
   [[noreturn]] void throw_timeout(std::chrono::milliseconds timeout, const exec::Observer& waiting);
 
-  c10::intrusive_ptr<GroupState> group_;
+  c10::intrusive_ptr<WorkOwner> owner_;
   std::uint64_t sequence_ = 0;
   VirtualTime created_{};
   VirtualTime deadline_ = VirtualTime::max();
   std::exception_ptr timeout_;
   Meeting* meeting_ = nullptr;
   Event* event_ = nullptr;
-  std::uint64_t record_id_ = kNotRecorded;  // the event may have been overwritten by a later one
+  std::uint64_t record_id_ = Event::kNotRecorded;  // the event may have been overwritten by a later one
   VirtualTime started_{};
   VirtualTime completed_at_{};
   exec::WaitQueue waiters_;
@@ -175,6 +168,9 @@ class RankWork final
   bool wait_aborted_ = false;
   bool asked_ = false;
 };
+
+// `allreduce #7 on group "world"`, `send #1 to rank 3 with tag 5 on group "world"`.
+std::string title_of(const RankWork& work);
 
 using RankWorks = boost::intrusive::list<RankWork, boost::intrusive::constant_time_size<false>>;
 

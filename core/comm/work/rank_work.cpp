@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/comm/rank_work.h>
+#include "rank_work.h"
 
 #include <new>
 #include <optional>
@@ -12,21 +12,21 @@
 #include <rehearse/exec/rank_list.h>
 #include <rehearse/exec/this_rank.h>
 
-#include "comm/group/group_state.h"
+#include "comm/call/title.h"
 #include "exec/prefetch.h"
 #include "work_observer.h"
 
 namespace rehearse::comm {
 
-RankWork::RankWork(c10::intrusive_ptr<GroupState> group, int rank, c10d::OpType type)
-    : c10d::Work(rank, type), group_(std::move(group)) {
+RankWork::RankWork(c10::intrusive_ptr<WorkOwner> owner, int rank, c10d::OpType type)
+    : c10d::Work(rank, type), owner_(std::move(owner)) {
   operation.type = type;
 }
 
 RankWork::~RankWork() {
   // A work that was never handed to its group has no record either.
-  if (!asked_ && record_id_ != kNotRecorded && !group_->closed()) [[unlikely]]
-    group_->world().note_unwaited(*this);
+  if (!asked_ && record_id_ != Event::kNotRecorded && !owner_->closed()) [[unlikely]]
+    owner_->on_unasked(*this);
 }
 
 void RankWork::enter(Meeting* meeting, std::uint64_t sequence, Event* event) noexcept {
@@ -63,7 +63,7 @@ void RankWork::complete(VirtualTime now) {
 void RankWork::fail(std::exception_ptr error) {
   if (!incomplete()) return;
   exception_ = std::move(error);
-  if (!group_->closed()) completed_at_ = group_->world().now();
+  if (!owner_->closed()) completed_at_ = owner_->executor().clock().now();
   finish(State::failed);
 }
 
@@ -75,14 +75,14 @@ void RankWork::time_out() {
 
 void RankWork::time_out(std::exception_ptr error) {
   if (!incomplete()) return;
-  auto& world = group_->world();
+  auto& executor = owner_->executor();
   const WorkObserver own(*this);
   timed_out_ = true;
   exception_ = std::move(error);
-  completed_at_ = world.now();
-  group_->member(rank_).note(c10d::ErrorType::TIMEOUT);
+  completed_at_ = executor.clock().now();
+  owner_->note_error(rank_, c10d::ErrorType::TIMEOUT);
   if (waiting_ != nullptr || future_ != nullptr) {
-    world.executor().note_given_up(group_->global_rank(rank_), waiting_ != nullptr ? *waiting_ : own);
+    executor.note_given_up(global_rank(), waiting_ != nullptr ? *waiting_ : own);
   }
   finish(State::failed, Wake::as_timeout);
 }
@@ -90,24 +90,20 @@ void RankWork::time_out(std::exception_ptr error) {
 void RankWork::finish(State state, Wake wake) {
   state_ = state;
   meeting_ = nullptr;
-  if (by_deadline.is_linked()) group_->point_to_point().no_longer_due(*this);
   if (wake == Wake::as_timeout) {
     waiters_.time_out_all();
   } else {
     waiters_.notify_all();
   }
-  if (group_->closed()) return;
-  if (auto* const member = group_->find_member(rank_); member != nullptr && state == State::completed && !is_buffer()) {
-    asked_ = asked_ || member->has_hook();
-    member->completed(*this);
-  }
+  if (owner_->closed()) return;
+  owner_->on_end(*this);
   if (future_ == nullptr && result_future_ == nullptr) return;
   auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);
-  group_->world().executor().post(group_->global_rank(rank_), [self] { self->mark_futures(); });
+  owner_->executor().post(global_rank(), [self] { self->mark_futures(); });
 }
 
 bool RankWork::isCompleted() {
-  if (incomplete() && !group_->closed() && exec::this_rank::is_fiber()) exec::this_rank::poll();
+  if (incomplete() && !owner_->closed() && exec::this_rank::is_fiber()) exec::this_rank::poll();
   asked_ = asked_ || !incomplete();
   return !incomplete();
 }
@@ -141,21 +137,21 @@ bool RankWork::wait_as_part(std::chrono::milliseconds timeout, const exec::Obser
   asked_ = true;
   if (incomplete() && !block(timeout, waiting)) return false;
   if (exception_ != nullptr) throw_failure();
-  if (operation.type == c10d::OpType::BARRIER) group_->note_barrier(rank_, record_id_);
+  if (operation.type == c10d::OpType::BARRIER) owner_->note_barrier(rank_, record_id_);
   return true;
 }
 
 // False: abort() ended the wait.
 bool RankWork::block(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
-  auto& world = group_->world();
+  auto& executor = owner_->executor();
   std::optional<VirtualTime> limit;
-  if (timeout.count() > 0) limit = world.now() + timeout;
+  if (timeout.count() > 0) limit = executor.clock().now() + timeout;
   const auto no_longer = c10::make_scope_exit([this]() noexcept { waiting_ = nullptr; });
   waiting_ = &waiting;
   while (incomplete()) {
     if (std::exchange(wait_aborted_, false)) return false;
     const auto result = waiters_.wait(waiting, limit);
-    if (result == exec::WaitResult::notified || !incomplete() || world.now() < *limit) continue;
+    if (result == exec::WaitResult::notified || !incomplete() || executor.clock().now() < *limit) continue;
     throw_timeout(timeout, waiting);
   }
   return true;
@@ -177,13 +173,13 @@ TimeoutError RankWork::timeout_error(std::chrono::milliseconds timeout, const ex
   const auto why = missing.empty() ? std::string("all ranks are there, the transfer takes longer")
                                    : "missing ranks: " + rank_numbers(missing);
   return {fmt::format("{}: Timed out waiting {}ms of virtual time; {}", waiting.call(), timeout.count(), why),
-          group_->name(), sequence_, missing};
+          group().name, sequence_, missing};
 }
 
 void RankWork::throw_timeout(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
   gave_up_ = true;
   exec::this_rank::note_given_up(waiting);
-  group_->member(rank_).note(c10d::ErrorType::TIMEOUT);
+  owner_->note_error(rank_, c10d::ErrorType::TIMEOUT);
   mark_result();
   try {
     throw timeout_error(timeout, waiting);
@@ -205,10 +201,10 @@ void RankWork::cancel() {
   asked_ = true;
   if (!incomplete()) return;
   const auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);  // the meeting may have held the last one
-  group_->member(rank_).note(c10d::ErrorType::COMM_ERROR);
+  owner_->note_error(rank_, c10d::ErrorType::COMM_ERROR);
   if (meeting_ != nullptr) meeting_->withdraw(*this);
-  fail(std::make_exception_ptr(CommError(fmt::format("{} was aborted", title_of(*this)), group_->name(), sequence_,
-                                         {group_->global_rank(rank_)})));
+  fail(std::make_exception_ptr(
+      CommError(fmt::format("{} was aborted", title_of(*this)), group().name, sequence_, {global_rank()})));
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFuture() {
@@ -216,9 +212,9 @@ c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFuture() {
   if (future_ == nullptr) {
     static const c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
     future_ = c10::make_intrusive<c10::ivalue::Future>(type);
-    if (incomplete() && group_->closed()) {
+    if (incomplete() && owner_->closed()) {
       future_->setError(
-          std::make_exception_ptr(CommError(title_of(*this) + ": the world is over", group_->name(), sequence_, {})));
+          std::make_exception_ptr(CommError(title_of(*this) + ": the world is over", group().name, sequence_, {})));
     } else if (!incomplete()) {
       mark_futures();
     }
@@ -275,5 +271,7 @@ std::string RankWork::describe() const {
 std::vector<int> RankWork::waits_for() const {
   return meeting_ != nullptr ? meeting_->waits_for(*this) : std::vector<int>{};
 }
+
+std::string title_of(const RankWork& work) { return title_of(work.operation, work.getSequencenumber(), work.group()); }
 
 }  // namespace rehearse::comm

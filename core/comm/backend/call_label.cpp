@@ -15,7 +15,7 @@ Communicators* world_of_caller() noexcept {
 
 const std::string* current_label() noexcept {
   const Communicators* const world = world_of_caller();
-  return world != nullptr ? world->label(exec::this_rank::rank()).text : nullptr;
+  return world != nullptr ? world->label(exec::this_rank::rank()) : nullptr;
 }
 
 LabelScope::LabelScope(const std::string& label) : world_(world_of_caller()), before_(current_label()) {

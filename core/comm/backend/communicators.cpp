@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/comm/communicators.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include <rehearse/comm/rank_backend.h>
+#include <rehearse/exec/this_rank.h>
+
+#include "comm/group/group_world.h"
+
+namespace rehearse::comm {
+namespace {
+
+c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const c10::intrusive_ptr<GroupState>& state, int rank,
+                                                          const c10::intrusive_ptr<c10d::Store>& store,
+                                                          const CommunicatorOptions& options) {
+  const auto& name = state->identity().name;
+  c10::intrusive_ptr<c10d::Store> prefixed;
+  if (store != nullptr) prefixed = c10::make_intrusive<c10d::PrefixStore>(name, store);
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, rank, state->size());
+  const auto backend = c10::make_intrusive<RankBackend>(state, rank, options.timeout);
+  group->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
+  group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
+  group->setGroupName(name);
+  group->setGroupDesc(name);
+  if (options.register_groups) c10d::register_process_group(name, group);
+  return group;
+}
+
+}  // namespace
+
+Communicators::Communicators(exec::RankExecutor& executor, Fabric& fabric, EventLog& events, CheckerSink& sink,
+                             CommunicatorOptions options)
+    : executor_(executor), world_(std::make_unique<GroupWorld>(executor, fabric, events, sink, options)) {
+  executor_.explain_waits_by(this);
+}
+
+Communicators::~Communicators() { executor_.explain_waits_by(nullptr); }
+
+c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_world_group(const c10::intrusive_ptr<c10d::Store>& store) {
+  std::vector<int> ranks(static_cast<std::size_t>(executor_.options().ranks));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return new_group(ranks, "world", store);
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_group(std::span<const int> ranks, std::string_view name,
+                                                                const c10::intrusive_ptr<c10d::Store>& store) {
+  const auto group = world_->groups.create(ranks, name);
+  const auto place = std::find(ranks.begin(), ranks.end(), exec::this_rank::rank());
+  if (place == ranks.end()) return {};
+  return make_process_group(group, static_cast<int>(place - ranks.begin()), store, world_->options);
+}
+
+void Communicators::release_works() noexcept { world_->release_works(); }
+
+void Communicators::set_label(int rank, const std::string* label) noexcept { world_->payloads.set_label(rank, label); }
+
+const std::string* Communicators::kept_label(const std::string& text) { return world_->payloads.keep(text); }
+
+const std::string* Communicators::label(int rank) const noexcept { return world_->payloads.label(rank); }
+
+void Communicators::name_payload(int rank, const at::Tensor& tensor, const std::string& name) {
+  world_->payloads.name(rank, tensor, name);
+}
+
+void Communicators::forget_payload(int rank, const c10::TensorImpl* tensor) noexcept {
+  world_->payloads.forget(rank, tensor);
+}
+
+std::vector<PendingOperation> Communicators::pending(int only_of) const { return world_->groups.pending(only_of); }
+
+std::vector<PendingGroup> Communicators::pending_groups() const { return world_->groups.pending_groups(); }
+
+std::vector<UnwaitedCalls> Communicators::unwaited_calls() const { return world_->unwaited.calls(); }
+
+auto Communicators::explain_wait(int rank) const -> Explanation {
+  for (auto& call : pending(rank)) {
+    const bool could_be = !call.waits_for.empty() && !call.gave_up && call.record_id != Event::kNotRecorded;
+    if (could_be) return {std::move(call.description), std::move(call.call), std::move(call.waits_for)};
+  }
+  return {};
+}
+
+const EventLog& Communicators::events() const noexcept { return world_->log; }
+
+const CommunicatorOptions& Communicators::options() const noexcept { return world_->options; }
+
+}  // namespace rehearse::comm

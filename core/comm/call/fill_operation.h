@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/comm/operation.h>
+
+#include "argument_checks.h"
+
+// What a call is, once its arguments have been checked on this rank: for the calls that stand alone and as parts of
+// coalesced ones.
+namespace rehearse::comm {
+
+void set_reduce_op(const c10d::ReduceOp& op, Operation& call);
+
+void fill_allreduce(const at::Tensor& tensor, const c10d::ReduceOp& op, Operation& call);
+
+// `outputs`: one for each rank.
+void fill_allgather(const ArgumentChecks& check, const ArgumentChecks::Tensors& outputs, const at::Tensor& input,
+                    int rank, Operation& call);
+
+void fill_allgather_base(const ArgumentChecks& check, const at::Tensor& output, const at::Tensor& input,
+                         Operation& call);
+
+void fill_reduce_scatter_base(const ArgumentChecks& check, const at::Tensor& output, const at::Tensor& input,
+                              const c10d::ReduceOp& op, Operation& call);
+
+}  // namespace rehearse::comm

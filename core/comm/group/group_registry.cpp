@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group_registry.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include <rehearse/exec/this_rank.h>
+
+#include "group_world.h"
+
+namespace rehearse::comm {
+namespace {
+
+void check_ranks(std::span<const int> ranks, int world_size) {
+  std::vector<int> copy;  // every rank makes every group: not of lists in order, as most are
+  auto sorted = ranks;
+  if (!std::is_sorted(ranks.begin(), ranks.end())) {
+    copy.assign(ranks.begin(), ranks.end());
+    std::sort(copy.begin(), copy.end());
+    sorted = copy;
+  }
+  TORCH_CHECK_VALUE(!sorted.empty(), "new_group: the list of ranks is empty");
+  TORCH_CHECK_VALUE(sorted.front() >= 0 && sorted.back() < world_size, "new_group: the ranks are ", members_text(ranks),
+                    "; a world of ", world_size, " has ranks 0 to ", world_size - 1);
+  TORCH_CHECK_VALUE(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(),
+                    "new_group: a rank is named twice in ", members_text(ranks));
+}
+
+}  // namespace
+
+c10::intrusive_ptr<GroupState> GroupRegistry::make(std::string name, std::vector<int> ranks) {
+  const auto id = world_.events.add_group({name, name, ranks});
+  return c10::make_intrusive<GroupState>(world_, GroupIdentity{id, std::move(name), std::move(ranks)});
+}
+
+exec::CallSite GroupRegistry::call_site() const {
+  return world_.options.call_sites ? exec::CallSite::capture() : exec::CallSite();
+}
+
+c10::intrusive_ptr<GroupState> GroupRegistry::create(std::span<const int> ranks, std::string_view name) {
+  const int rank = exec::this_rank::rank();
+  auto& made = made_[static_cast<std::size_t>(rank)];
+  check_ranks(ranks, static_cast<int>(made_.size()));
+  if (!name.empty()) check_name_is_free(name, made);
+  if (made < creations_.size()) {
+    join_creation(ranks, name, made, rank);
+  } else {
+    start_creation(ranks, name, rank);
+  }
+  Creation& creation = creations_[made++];
+  creation.called[static_cast<std::size_t>(rank)] = 1;
+  return creation.group;
+}
+
+void GroupRegistry::check_name_is_free(std::string_view name, std::size_t groups) const {
+  for (std::size_t i = 0; i < groups; ++i) {
+    TORCH_CHECK_VALUE(creations_[i].group->identity().name != name, "new_group: there is a group of the name \"", name,
+                      "\" already");
+  }
+}
+
+void GroupRegistry::start_creation(std::span<const int> ranks, std::string_view name, int rank) {
+  std::string unique(name);
+  if (unique.empty()) {
+    unique = fmt::format("group{}", creations_.size());
+    check_name_is_free(unique, creations_.size());
+  }
+  Creation creation;
+  creation.group = make(std::move(unique), {ranks.begin(), ranks.end()});
+  creation.given_name = name;
+  creation.called.resize(made_.size());
+  creation.first = rank;
+  creation.where = call_site();
+  creations_.push_back(std::move(creation));
+}
+
+void GroupRegistry::join_creation(std::span<const int> ranks, std::string_view name, std::size_t index, int rank) {
+  Creation& creation = creations_[index];
+  const auto& members = creation.group->identity().ranks;
+  const bool same_ranks = std::equal(ranks.begin(), ranks.end(), members.begin(), members.end());
+  if (same_ranks && name == creation.given_name && creation.dispute == nullptr) {
+    if (world_.options.call_sites && rank < creation.first) {
+      creation.first = rank;
+      creation.where = exec::CallSite::capture();
+    }
+    return;
+  }
+  const bool opens = creation.dispute == nullptr;
+  if (opens) {
+    creation.dispute = std::make_unique<CreationDispute>(world_.services, made_.size(), index);
+    for (int other = 0; other < static_cast<int>(made_.size()); ++other) {
+      if (creation.called[static_cast<std::size_t>(other)] == 0) continue;
+      const auto where = other == creation.first ? creation.where : exec::CallSite{};
+      creation.dispute->add(other, members, creation.given_name, where);
+    }
+  }
+  // Others may make further groups meanwhile, and so move this one.
+  CreationDispute& dispute = *creation.dispute;
+  dispute.add(rank, ranks, name, exec::CallSite::capture());
+  const CreationObserver observer(dispute, index, rank);
+  if (opens && world_.mismatches.begin_dispute()) dispute.settle(observer);
+  dispute.wait_for_the_end(observer);
+}
+
+c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std::string& name,
+                                                     const std::vector<int>& ranks, int rank) {
+  const auto place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  const auto is_next = [&](const Derivation& derivation) {
+    const auto& group = derivation.group->identity();
+    return group.ranks == ranks && group.name == name && derivation.taken[place] == 0;
+  };
+  auto found = std::find_if(derivations_.begin(), derivations_.end(), is_next);
+  if (found == derivations_.end()) {
+    derivations_.push_back({make(name, ranks), call, std::vector<char>(ranks.size()), call_site()});
+    found = std::prev(derivations_.end());
+  }
+  found->taken[place] = 1;
+  return found->group;
+}
+
+c10::intrusive_ptr<GroupState> GroupRegistry::companion(const GroupState& group, const std::string& name) {
+  for (const auto& [of, companion] : companions_) {
+    if (of == &group && companion->identity().name == name) return companion;
+  }
+  return companions_.emplace_back(&group, make(name, group.identity().ranks)).second;
+}
+
+std::vector<PendingOperation> GroupRegistry::pending(int only_of) const {
+  std::vector<PendingOperation> pending;
+  for (const auto& creation : creations_) creation.group->list_pending(pending, only_of);
+  for (const auto& derivation : derivations_) derivation.group->list_pending(pending, only_of);
+  for (const auto& [of, companion] : companions_) companion->list_pending(pending, only_of);
+  std::sort(pending.begin(), pending.end(), [](const PendingOperation& a, const PendingOperation& b) {
+    return std::tie(a.record_id, a.rank) < std::tie(b.record_id, b.rank);
+  });
+  return pending;
+}
+
+std::vector<PendingGroup> GroupRegistry::pending_groups() const {
+  std::vector<PendingGroup> pending;
+  for (std::size_t index = 0; index < creations_.size(); ++index) {
+    const Creation& creation = creations_[index];
+    PendingGroup group{fmt::format("new_group #{}", index), creation.group->identity().name, {}, {}, creation.where};
+    for (std::size_t rank = 0; rank < made_.size(); ++rank) {
+      (creation.called[rank] != 0 ? group.called_by : group.missing).push_back(static_cast<int>(rank));
+    }
+    if (!group.missing.empty()) pending.push_back(std::move(group));
+  }
+  for (const auto& derivation : derivations_) {
+    const auto& identity = derivation.group->identity();
+    PendingGroup group{derivation.call, identity.name, {}, {}, derivation.where};
+    for (std::size_t place = 0; place < derivation.taken.size(); ++place) {
+      (derivation.taken[place] != 0 ? group.called_by : group.missing)
+          .push_back(identity.global_rank(static_cast<int>(place)));
+    }
+    if (!group.missing.empty()) pending.push_back(std::move(group));
+  }
+  return pending;
+}
+
+void GroupRegistry::close() noexcept {
+  for (auto& creation : creations_) creation.group->close();
+  for (auto& derivation : derivations_) derivation.group->close();
+  for (auto& [of, companion] : companions_) companion->close();
+}
+
+}  // namespace rehearse::comm

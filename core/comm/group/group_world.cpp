@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group_world.h"
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include <rehearse/exec/this_rank.h>
+
+namespace rehearse::comm {
+
+GroupWorld::GroupWorld(exec::RankExecutor& executor, Fabric& fabric, EventLog& event_log, CheckerSink& sink,
+                       const CommunicatorOptions& given)
+    : options(given),
+      log(event_log),
+      mismatches(executor, sink),
+      services{executor, executor.clock(), fabric, mismatches},
+      payloads(static_cast<std::size_t>(executor.options().ranks)),
+      groups(*this, static_cast<std::size_t>(executor.options().ranks)),
+      works_(static_cast<std::size_t>(executor.options().ranks)) {}
+
+GroupWorld::~GroupWorld() { groups.close(); }
+
+void GroupWorld::release_works() noexcept {
+  auto& works = works_[static_cast<std::size_t>(exec::this_rank::rank())];
+  while (!works.empty()) {
+    RankWork& work = works.front();
+    works.pop_front();
+    if (!work.asked() && work.record_id() != Event::kNotRecorded) {
+      work.mark_asked();
+      work.owner()->on_unasked(work);
+    }
+    // The last owner may be the registry; a work that only weak pointers keep is in none.
+    if (c10::raw::intrusive_ptr::use_count(&work) == 0 || c10d::get_work_registry_size() == 0) continue;
+    c10d::unregister_work(c10::intrusive_ptr<c10d::Work>::reclaim_copy(&work));
+  }
+}
+
+}  // namespace rehearse::comm

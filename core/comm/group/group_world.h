@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <rehearse/comm/communicator_options.h>
+#include <rehearse/comm/event_log.h>
+
+#include "comm/call/payload_names.h"
+#include "comm/matcher/services.h"
+#include "comm/record/event_writer.h"
+#include "comm/work/rank_work.h"
+#include "group_registry.h"
+#include "unwaited_log.h"
+
+namespace rehearse::comm {
+
+// What the groups of one world share, and the groups themselves. What it is given outlives it.
+class GroupWorld {
+ public:
+  GroupWorld(exec::RankExecutor& executor, Fabric& fabric, EventLog& log, CheckerSink& sink,
+             const CommunicatorOptions& options);
+  GroupWorld(const GroupWorld&) = delete;
+  GroupWorld& operator=(const GroupWorld&) = delete;
+  ~GroupWorld();  // closes all groups
+
+  // A call of `rank` (of the world) begins.
+  void note_work(int rank, RankWork& work) noexcept { works_[static_cast<std::size_t>(rank)].push_back(work); }
+
+  // See Communicators::release_works().
+  void release_works() noexcept;
+
+  const CommunicatorOptions options;
+  EventLog& log;
+  EventWriter events{log};
+  Mismatches mismatches;
+  Services services;
+  PayloadNames payloads;
+  UnwaitedLog unwaited{log};
+  GroupRegistry groups;
+
+ private:
+  std::vector<RankWorks> works_;  // by rank: those that still exist
+};
+
+}  // namespace rehearse::comm

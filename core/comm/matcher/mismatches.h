@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <utility>
+
+#include <rehearse/comm/mismatch.h>
+#include <rehearse/exec/executor.h>
+
+namespace rehearse::comm {
+
+// Where the mismatches of a world go to: one of them ends it.
+class Mismatches {
+ public:
+  Mismatches(exec::RankExecutor& executor, CheckerSink& sink) : executor_(executor), sink_(sink) {}
+
+  // Whoever begins a dispute while another goes on has nothing to add.
+  bool begin_dispute() noexcept { return !std::exchange(in_dispute_, true); }
+
+  void report(const Mismatch& mismatch) { sink_.on_mismatch(mismatch); }
+
+  // Reports, stops the world, and throws MismatchError.
+  [[noreturn]] void fail(const Mismatch& mismatch);
+
+ private:
+  exec::RankExecutor& executor_;
+  CheckerSink& sink_;
+  bool in_dispute_ = false;
+};
+
+}  // namespace rehearse::comm

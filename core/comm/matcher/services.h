@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/comm/fabric.h>
+#include <rehearse/comm/group_identity.h>
+#include <rehearse/exec/clock.h>
+#include <rehearse/exec/executor.h>
+
+#include "comm/matcher/mismatches.h"
+#include "comm/record/call_recorder.h"
+
+namespace rehearse::comm {
+
+// What the matchers of all groups of a world work with. Outlives them.
+struct Services {
+  exec::RankExecutor& executor;
+  exec::Clock& clock;
+  Fabric& fabric;
+  Mismatches& mismatches;
+
+  VirtualTime now() const noexcept { return clock.now(); }
+  exec::TimerQueue& timers() const noexcept { return executor.timers(); }
+};
+
+// What the matchers of one group work with: who it is, where its calls are written, and the world's services.
+struct MatcherContext {
+  const GroupIdentity& group;
+  CallRecorder& recorder;
+  Services& services;
+};
+
+}  // namespace rehearse::comm

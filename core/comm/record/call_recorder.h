@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <rehearse/comm/event_log.h>
+#include <rehearse/comm/group_identity.h>
+#include <rehearse/comm/operation.h>
+#include <rehearse/exec/clock.h>
+
+#include "event_writer.h"
+
+namespace rehearse::comm {
+
+// Writes the calls of one group into the world's event log. What it is given outlives it.
+class CallRecorder {
+ public:
+  // `call_sites`: each call notes where it was made.
+  CallRecorder(const GroupIdentity& group, EventLog& log, const exec::Clock& clock, bool call_sites);
+
+  // The number of the call's signature, whose hash is given.
+  std::uint32_t signature_of(const Operation& call, std::uint64_t hash);
+
+  // The call that `rank` (within the group) makes now; valid until the log's next record().
+  Event& record(const Operation& call, int rank, std::uint64_t sequence, std::uint32_t signature, std::uint64_t hash);
+
+  // Where the call with this event was made; empty unless captured. Null: it is no longer kept.
+  exec::CallSite call_site(const Event* event) const;
+
+  void note_completion(std::uint64_t sequence, VirtualTime now) noexcept {
+    events_.note_completion(group_.id, static_cast<std::uint32_t>(sequence), now);
+  }
+
+  // Notes for reports are kept where call sites are.
+  bool takes_notes() const noexcept { return call_sites_; }
+  void note(std::uint64_t record_id, std::string text) { events_.set_note(record_id, std::move(text)); }
+
+ private:
+  const GroupIdentity& group_;
+  EventWriter events_;
+  const exec::Clock& clock_;
+  const bool call_sites_;
+  std::vector<std::uint32_t> calls_;  // by rank: collectives, sends and receives so far
+};
+
+}  // namespace rehearse::comm

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <rehearse/comm/event_log.h>
+
+namespace rehearse::comm {
+
+// The half of an EventLog that writes: for those that make groups and calls.
+class EventWriter {
+ public:
+  explicit EventWriter(EventLog& log) noexcept : log_(log) {}
+
+  const EventLog& log() const noexcept { return log_; }
+
+  std::uint32_t add_group(EventLog::Group group);
+
+  // Stores the event and fills in its record_id. `fingerprint`: the hash of its signature.
+  Event& record(const Event& event, std::uint64_t fingerprint);
+  void set_call_site(Event& event, const exec::CallSite& where);
+  void set_note(std::uint64_t record_id, std::string note) { log_.notes_.insert_or_assign(record_id, std::move(note)); }
+  void note_completion(std::uint32_t pg_id, std::uint32_t seq_id, VirtualTime now) noexcept {
+    log_.mix((std::uint64_t{pg_id} << 32) | seq_id);
+    log_.mix(static_cast<std::uint64_t>(now.time_since_epoch().count()));
+  }
+
+  // The number of the signature with this hash; `make` builds it when it is new.
+  template <class Make>
+  std::uint32_t signature_of(std::uint64_t fingerprint, const Make& make) {
+    const auto [entry, is_new] =
+        log_.signature_ids_.try_emplace(fingerprint, static_cast<std::uint32_t>(log_.signatures_.size()));
+    if (is_new) log_.signatures_.push_back(make());
+    return entry->second;
+  }
+
+ private:
+  Event& next_of(std::size_t rank);
+
+  EventLog& log_;
+};
+
+}  // namespace rehearse::comm

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pending_work.h"
+
+namespace rehearse::comm {
+
+PendingOperation pending_of(const RankWork& work, const Meeting& meeting) {
+  PendingOperation pending;
+  pending.rank = work.global_rank();
+  pending.group = work.group().name;
+  pending.sequence = work.getSequencenumber();
+  pending.call = title_of(work);
+  pending.description = meeting.describe(work);
+  pending.waits_for = meeting.waits_for(work);
+  pending.timed_out = work.timed_out();
+  pending.gave_up = work.gave_up();
+  pending.record_id = work.record_id();
+  return pending;
+}
+
+}  // namespace rehearse::comm

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/comm/pending.h>
+
+#include "comm/work/rank_work.h"
+
+namespace rehearse::comm {
+
+// The work as reports list it, by what its meeting knows of it; the fields of sends are left as they are.
+PendingOperation pending_of(const RankWork& work, const Meeting& meeting);
+
+}  // namespace rehearse::comm

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include <c10/util/intrusive_ptr.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <rehearse/comm/group_identity.h>
+#include <rehearse/exec/executor.h>
+
+namespace rehearse::comm {
+
+class RankWork;
+
+// What a work needs of its group. Its works keep it alive; when the world is over it is closed, and from then on only
+// answers who it was. Ranks are ranks within the group.
+class WorkOwner : public c10::intrusive_ptr_target {
+ public:
+  explicit WorkOwner(GroupIdentity identity) : identity_(std::move(identity)) {}
+
+  const GroupIdentity& identity() const noexcept { return identity_; }
+
+  virtual bool closed() const noexcept = 0;
+
+  // Throws CommError when the world is over.
+  virtual exec::RankExecutor& executor() const = 0;
+
+  // A call of `rank` has failed so.
+  virtual void note_error(int rank, c10d::ErrorType error) = 0;
+
+  // `rank` has waited for the barrier with this Event::record_id.
+  virtual void note_barrier(int rank, std::uint64_t record_id) noexcept = 0;
+
+  // The work has just ended: its waiters are runnable, its futures not yet marked. Not told when closed.
+  virtual void on_end(RankWork& work) = 0;
+
+  // Nobody can ask the work any more, and nobody has. Not told when closed.
+  virtual void on_unasked(const RankWork& work) = 0;
+
+ private:
+  const GroupIdentity identity_;
+};
+
+}  // namespace rehearse::comm
