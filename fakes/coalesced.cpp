@@ -108,22 +108,15 @@ void write_back(const StandIn& stand_in, const Operation& part) {
 void move_parts(const comm::Transfer& transfer, Workspace& workspace) {
   std::vector<StandIn> stand_ins;
   for (std::size_t r = 0; r < transfer.calls.size(); ++r) add_stand_ins(*transfer.calls[r], r, stand_ins);
-  std::vector<Operation*> calls(transfer.calls.size());
-  for (std::size_t i = 0; i < transfer.calls.front()->parts.size(); ++i) {
-    for (std::size_t r = 0; r < calls.size(); ++r) calls[r] = &transfer.calls[r]->parts[i];
+  comm::for_each_part(transfer, [&](std::size_t i, const comm::Transfer& part, std::span<Operation*> calls) {
     for (StandIn& stand_in : stand_ins) {
       if (stand_in.part == i) calls[stand_in.rank] = &stand_in.call;
     }
-    comm::Transfer part = transfer;
-    part.type = calls.front()->type;
-    part.calls = calls;
-    workspace.reset();
-    move_reduction(part, workspace);
-    move_copies(part, workspace);
+    move_call(part, workspace);
     for (const StandIn& stand_in : stand_ins) {
       if (stand_in.part == i) write_back(stand_in, transfer.calls[stand_in.rank]->parts[i]);
     }
-  }
+  });
 }
 
 }  // namespace rehearse::fakes

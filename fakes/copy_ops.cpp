@@ -35,7 +35,8 @@ void copy(const Region& from, const Region& to, std::int64_t count, std::size_t 
   fan_out(from, {&to, 1}, count, element_bytes, workspace);
 }
 
-void broadcast(std::size_t root, Calls calls, Workspace& workspace) {
+void broadcast(Calls calls, Workspace& workspace) {
+  const auto root = static_cast<std::size_t>(calls[0]->root);
   const at::Tensor& source = calls[root]->inputs[0];
   const bool dense = all_dense_alike(calls, [](const Operation& call) -> const at::Tensor& { return call.inputs[0]; });
   for (std::size_t r = 0; r < calls.size(); ++r) {
@@ -92,7 +93,8 @@ void allgather_base(Calls calls, Workspace& workspace) {
   }
 }
 
-void gather_to_root(std::size_t root, Calls calls, Workspace& workspace) {
+void gather_to_root(Calls calls, Workspace& workspace) {
+  const auto root = static_cast<std::size_t>(calls[0]->root);
   const Operation& call = *calls[root];
   const std::size_t bytes = bytes_of(call.inputs[0]);
   const std::int64_t own_count = call.inputs[0].numel();
@@ -111,7 +113,8 @@ void gather_to_root(std::size_t root, Calls calls, Workspace& workspace) {
   }
 }
 
-void scatter_from_root(std::size_t root, Calls calls, Workspace& workspace) {
+void scatter_from_root(Calls calls, Workspace& workspace) {
+  const auto root = static_cast<std::size_t>(calls[0]->root);
   const Operation& call = *calls[root];
   const std::size_t bytes = bytes_of(call.inputs[0]);
   const at::Tensor& own = call.outputs[0];
@@ -188,31 +191,43 @@ void send_to_receive(Calls pair, Workspace& workspace) {
   copy(input, output, sent.numel(), bytes, workspace);
 }
 
+void nothing(Calls, Workspace&) {}
+
+constexpr Mover copier_of(c10d::OpType type) noexcept {
+  switch (type) {
+    case c10d::OpType::BROADCAST:
+      return broadcast;
+    case c10d::OpType::ALLGATHER:
+      return allgather;
+    case c10d::OpType::_ALLGATHER_BASE:
+      return allgather_base;
+    case c10d::OpType::GATHER:
+      return gather_to_root;
+    case c10d::OpType::SCATTER:
+      return scatter_from_root;
+    case c10d::OpType::ALLTOALL_BASE:
+      return alltoall_base;
+    case c10d::OpType::ALLTOALL:
+      return alltoall;
+    case c10d::OpType::SEND:  // the pair
+      return send_to_receive;
+    case c10d::OpType::RECV:
+    case c10d::OpType::RECVANYSOURCE:
+    case c10d::OpType::BARRIER:
+      return nothing;
+    default:
+      return nullptr;
+  }
+}
+static_assert(comm::all_ops([](const comm::OpRow& row) {
+                return (copier_of(row.type) != nullptr) == (row.kind != comm::OpKind::reduces);
+              }),
+              "what does not reduce is copied here");
+
 }  // namespace
 
 void move_copies(const comm::Transfer& transfer, Workspace& workspace) {
-  const Calls calls = transfer.calls;
-  const auto root = static_cast<std::size_t>(calls[0]->root);
-  switch (transfer.type) {
-    case c10d::OpType::BROADCAST:
-      return broadcast(root, calls, workspace);
-    case c10d::OpType::ALLGATHER:
-      return allgather(calls, workspace);
-    case c10d::OpType::_ALLGATHER_BASE:
-      return allgather_base(calls, workspace);
-    case c10d::OpType::GATHER:
-      return gather_to_root(root, calls, workspace);
-    case c10d::OpType::SCATTER:
-      return scatter_from_root(root, calls, workspace);
-    case c10d::OpType::ALLTOALL_BASE:
-      return alltoall_base(calls, workspace);
-    case c10d::OpType::ALLTOALL:
-      return alltoall(calls, workspace);
-    case c10d::OpType::SEND:
-      return send_to_receive(calls, workspace);
-    default:
-      return;
-  }
+  copier_of(transfer.type)(transfer.calls, workspace);
 }
 
 }  // namespace rehearse::fakes

@@ -34,9 +34,7 @@ std::size_t FakeFabric::pending() const noexcept { return in_flight_; }
 
 void FakeFabric::move(const comm::Transfer& transfer) {
   if (!transfer.calls.front()->parts.empty()) return move_parts(transfer, *workspace_);
-  workspace_->reset();
-  move_reduction(transfer, *workspace_);
-  move_copies(transfer, *workspace_);
+  move_call(transfer, *workspace_);
 }
 
 void FakeFabric::launch(const comm::Transfer& transfer, comm::Completion& done) {

@@ -130,7 +130,8 @@ void allreduce(Calls calls, Workspace& workspace) {
   reducer.run(workspace.outputs, workspace.outputs, calls[0]->outputs[0].numel());
 }
 
-void reduce(const Operation& call, Calls calls, Workspace& workspace) {
+void reduce(Calls calls, Workspace& workspace) {
+  const Operation& call = *calls[0];
   Reducer reducer(call, calls, workspace);
   for (const Operation* const each : calls) workspace.inputs.push_back(input_region(each->inputs[0]));
   const Region output = output_region(calls[static_cast<std::size_t>(call.root)]->outputs[0]);
@@ -185,24 +186,31 @@ void reduce_scatter(Calls calls, Workspace& workspace) {
   }
 }
 
+constexpr Mover reducer_of(c10d::OpType type) noexcept {
+  switch (type) {
+    case c10d::OpType::ALLREDUCE:
+      return allreduce;
+    case c10d::OpType::_ALLREDUCE_SPARSE:
+      return allreduce_sparse;
+    case c10d::OpType::REDUCE:
+      return reduce;
+    case c10d::OpType::REDUCE_SCATTER:
+      return reduce_scatter;
+    case c10d::OpType::_REDUCE_SCATTER_BASE:
+      return reduce_scatter_base;
+    default:
+      return nullptr;
+  }
+}
+static_assert(comm::all_ops([](const comm::OpRow& row) {
+                return (reducer_of(row.type) != nullptr) == (row.kind == comm::OpKind::reduces);
+              }),
+              "what reduces is reduced here");
+
 }  // namespace
 
 void move_reduction(const comm::Transfer& transfer, Workspace& workspace) {
-  const Calls calls = transfer.calls;
-  switch (transfer.type) {
-    case c10d::OpType::ALLREDUCE:
-      return allreduce(calls, workspace);
-    case c10d::OpType::_ALLREDUCE_SPARSE:
-      return allreduce_sparse(calls, workspace);
-    case c10d::OpType::REDUCE:
-      return reduce(*calls[0], calls, workspace);
-    case c10d::OpType::REDUCE_SCATTER:
-      return reduce_scatter(calls, workspace);
-    case c10d::OpType::_REDUCE_SCATTER_BASE:
-      return reduce_scatter_base(calls, workspace);
-    default:
-      return;
-  }
+  reducer_of(transfer.type)(transfer.calls, workspace);
 }
 
 }  // namespace rehearse::fakes

@@ -17,30 +17,6 @@ namespace {
 using comm::Operation;
 using Op = c10d::ReduceOp::RedOpType;
 
-bool reduces(c10d::OpType type) {
-  return type == c10d::OpType::ALLREDUCE || type == c10d::OpType::REDUCE || type == c10d::OpType::REDUCE_SCATTER ||
-         type == c10d::OpType::_REDUCE_SCATTER_BASE;
-}
-
-bool is_known(c10d::OpType type) {
-  switch (type) {
-    case c10d::OpType::BROADCAST:
-    case c10d::OpType::ALLGATHER:
-    case c10d::OpType::_ALLGATHER_BASE:
-    case c10d::OpType::GATHER:
-    case c10d::OpType::SCATTER:
-    case c10d::OpType::ALLTOALL_BASE:
-    case c10d::OpType::ALLTOALL:
-    case c10d::OpType::SEND:
-    case c10d::OpType::RECV:
-    case c10d::OpType::RECVANYSOURCE:
-    case c10d::OpType::BARRIER:
-      return true;
-    default:
-      return reduces(type);
-  }
-}
-
 void check_tensor(const Operation& call, const at::Tensor& tensor) {
   TORCH_CHECK(tensor.defined(), comm::name_of(call.type), ": a tensor is undefined");
   TORCH_CHECK(tensor.layout() == c10::kStrided, comm::name_of(call.type), ": unsupported layout; it does not support ",
@@ -108,13 +84,15 @@ void FakeFabric::validate(const Operation& call, int group_size) const {
   for (const Operation& part : call.parts) validate(part, group_size);
   if (!call.parts.empty()) return;
   if (call.type == c10d::OpType::_ALLREDUCE_SPARSE) return validate_sparse(call);
-  TORCH_CHECK(is_known(call.type), "unsupported operation: the fabric does not support ", comm::name_of(call.type));
+  const auto& row = comm::op_row(call.type);
+  TORCH_CHECK(row.type != c10d::OpType::UNKNOWN && row.kind != comm::OpKind::parts,
+              "unsupported operation: the fabric does not support ", comm::name_of(call.type));
   for (const at::Tensor& tensor : call.inputs) check_tensor(call, tensor);
   for (const at::Tensor& tensor : call.outputs) {
     check_tensor(call, tensor);
     at::assert_no_internal_overlap(tensor);
   }
-  if (!reduces(call.type)) return;
+  if (row.kind != comm::OpKind::reduces) return;
   TORCH_CHECK(!call.inputs.empty(), comm::name_of(call.type), ": no tensor");
   Reduction reduction;
   const auto dtype = call.inputs[0].scalar_type();

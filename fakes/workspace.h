@@ -32,7 +32,6 @@ struct Workspace {
   std::vector<Region> outputs;
   std::vector<Region> pieces;
   std::vector<double> factors;
-  std::vector<std::int64_t> offsets;
   std::vector<std::unique_ptr<std::byte[]>> copies;
 
   void reset() {
@@ -40,7 +39,6 @@ struct Workspace {
     outputs.clear();
     pieces.clear();
     factors.clear();
-    offsets.clear();
     copies.clear();
   }
 
@@ -70,9 +68,18 @@ bool all_dense_alike(Calls calls, const TensorOf& tensor_of) {
   return true;
 }
 
-// Carry out one transfer: copies (every type but the reductions), or reductions.
+// How the ranks' calls of an operation are carried out.
+using Mover = void (*)(Calls calls, Workspace& workspace);
+
+// Carry out one transfer without parts: those that do not reduce, and those that do.
 void move_copies(const comm::Transfer& transfer, Workspace& workspace);
 void move_reduction(const comm::Transfer& transfer, Workspace& workspace);
+
+inline void move_call(const comm::Transfer& transfer, Workspace& workspace) {
+  workspace.reset();
+  const bool reduces = comm::op_row(transfer.type).kind == comm::OpKind::reduces;
+  (reduces ? move_reduction : move_copies)(transfer, workspace);
+}
 
 // The sum of the ranks' sparse COO tensors, coalesced, in each of them.
 void allreduce_sparse(Calls calls, Workspace& workspace);

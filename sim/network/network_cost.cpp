@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -107,23 +108,17 @@ Cost cost_of(const comm::Transfer& transfer) {
 
 // What the call costs, or all its parts in one go: they share their latencies.
 std::pair<std::uint64_t, double> latencies_and_bytes(const comm::Transfer& transfer) {
-  const auto parts = transfer.calls.front()->parts.size();
-  if (parts == 0) {
+  if (transfer.calls.front()->parts.empty()) {
     const Cost cost = cost_of(transfer);
     return {cost.latencies, cost.link_bytes()};
   }
   std::uint64_t latencies = 0;
   double bytes = 0;
-  std::vector<comm::Operation*> calls(transfer.calls.size());
-  for (std::size_t i = 0; i < parts; ++i) {
-    for (std::size_t r = 0; r < calls.size(); ++r) calls[r] = &transfer.calls[r]->parts[i];
-    comm::Transfer part = transfer;
-    part.type = calls.front()->type;
-    part.calls = calls;
+  comm::for_each_part(transfer, [&](std::size_t, const comm::Transfer& part, std::span<comm::Operation*>) {
     const Cost cost = cost_of(part);
     latencies = std::max(latencies, cost.latencies);
     bytes += cost.link_bytes();
-  }
+  });
   return {latencies, bytes};
 }
 

@@ -41,9 +41,7 @@ std::vector<Mismatch::Field> pair_differences(const Operation& send, const Opera
 // What the parts of a call and their tensors are, or the call itself where it has none.
 std::span<const Operation> parts_of(const Operation& call) noexcept;
 
-inline bool is_alltoall(c10d::OpType type) noexcept {
-  return type == c10d::OpType::ALLTOALL || type == c10d::OpType::ALLTOALL_BASE;
-}
+inline bool is_alltoall(c10d::OpType type) noexcept { return op_row(type).kind == OpKind::all_to_all; }
 
 // The tensors of a call that must be alike on all ranks. Lists in which tensor j belongs to rank j count as a whole.
 std::span<const at::Tensor> shared_tensors(const Operation& call) noexcept;

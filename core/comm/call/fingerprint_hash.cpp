@@ -43,23 +43,10 @@ std::span<const Operation> parts_of(const Operation& call) noexcept {
 }
 
 std::span<const at::Tensor> shared_tensors(const Operation& call) noexcept {
-  switch (call.type) {
-    case OpType::BARRIER:
-    case OpType::ALLREDUCE_COALESCED:
-    case OpType::ALLGATHER_COALESCED:
-    case OpType::COALESCED:
-      return {};
-    case OpType::ALLGATHER:
-    case OpType::SCATTER:
-    case OpType::_REDUCE_SCATTER_BASE:
-    case OpType::RECV:
-    case OpType::RECVANYSOURCE:
-      return {call.outputs.data(), call.outputs.size()};
-    case OpType::ALLTOALL:
-      return {call.inputs.data(), std::size_t{1}};
-    default:
-      return {call.inputs.data(), call.inputs.size()};
-  }
+  const auto tensors = op_row(call.type).alike;
+  if (tensors == OpTensors::none) return {};
+  if (tensors == OpTensors::outputs) return {call.outputs.data(), call.outputs.size()};
+  return {call.inputs.data(), tensors == OpTensors::first_input ? std::size_t{1} : call.inputs.size()};
 }
 
 std::int64_t sparse_dims(const at::Tensor& tensor) noexcept {
@@ -82,7 +69,7 @@ std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash) no
   hash.add(static_cast<std::uint64_t>(call.type) | (static_cast<std::uint64_t>(call.reduce_op) << 8) |
            (static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root)) << 16));
   if (call.type == OpType::BARRIER) hash.add(static_cast<std::uint64_t>(call.tag));
-  const bool sized = !is_alltoall(call.type);  // sizes of an all-to-all are a matter of each edge
+  const bool sized = !is_alltoall(call.type);
   for (const auto& tensor : shared_tensors(call)) {
     hash.add_kind(tensor);
     if (sized) hash.add_sizes(tensor);
@@ -98,19 +85,7 @@ std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement) noe
   hash.add(static_cast<std::uint64_t>(call.timeout.count()));
   if (call.type == OpType::COALESCED) hash.add(static_cast<std::uint64_t>(call.tag));
   if (call.payload != nullptr) hash.add(call.payload->hash);
-  switch (call.type) {
-    case OpType::ALLGATHER:
-    case OpType::GATHER:
-    case OpType::SCATTER:
-    case OpType::ALLTOALL:
-    case OpType::ALLTOALL_BASE:
-      break;
-    case OpType::ALLGATHER_COALESCED:
-    case OpType::COALESCED:
-      break;
-    default:
-      return hash.value();  // the rest follows from what is shared
-  }
+  if (!op_row(call.type).own_sizes) return hash.value();  // the rest follows from what is alike
   for (const auto* const list : {&call.inputs, &call.outputs}) {
     hash.add(list->size());
     for (const auto& tensor : *list) hash.add_sizes(tensor);

@@ -14,19 +14,10 @@ bool counts_as_contiguous(const at::Tensor& tensor) {
 }  // namespace
 
 const at::Tensor* moved_as_it_lies(const Operation& call) noexcept {
-  switch (call.type) {
-    case c10d::OpType::ALLREDUCE:
-      return call.tag == Operation::kCopied ? nullptr : &call.inputs[0];
-    case c10d::OpType::BROADCAST:
-    case c10d::OpType::REDUCE:
-    case c10d::OpType::_REDUCE_SCATTER_BASE:
-      return &call.inputs[0];
-    case c10d::OpType::SCATTER:
-    case c10d::OpType::REDUCE_SCATTER:
-      return &call.outputs[0];
-    default:
-      return nullptr;
-  }
+  if (call.type == c10d::OpType::ALLREDUCE && call.tag == Operation::kCopied) return nullptr;
+  const auto tensors = op_row(call.type).as_it_lies;
+  if (tensors == OpTensors::none) return nullptr;
+  return tensors == OpTensors::outputs ? &call.outputs[0] : &call.inputs[0];
 }
 
 bool same_layout(const at::Tensor& a, const at::Tensor& b) {

@@ -6,29 +6,15 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/comm/operation.h>
+
 namespace rehearse::comm {
 namespace {
 
 // The flight recorder's names, which its analyzer looks up.
 std::string_view recorder_name(const Signature& signature) {
-  switch (signature.type) {
-    case c10d::OpType::ALLREDUCE:
-    case c10d::OpType::_ALLREDUCE_SPARSE:
-      return "all_reduce";
-    case c10d::OpType::ALLGATHER:
-      return "all_gather";
-    case c10d::OpType::ALLGATHER_COALESCED:
-      return "all_gather_into_tensor_coalesced";
-    case c10d::OpType::_ALLGATHER_BASE:
-      return "_all_gather_base";
-    case c10d::OpType::ALLTOALL:
-    case c10d::OpType::ALLTOALL_BASE:
-      return "all_to_all";
-    case c10d::OpType::BARRIER:
-      return "all_reduce_barrier";
-    default:
-      return signature.name;
-  }
+  const auto name = op_row(signature.type).recorder_name;
+  return name.empty() ? std::string_view(signature.name) : name;
 }
 
 std::int64_t nanoseconds(VirtualTime time) {

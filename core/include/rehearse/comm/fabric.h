@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include <rehearse/comm/operation.h>
 
@@ -18,6 +20,20 @@ struct Transfer {
   std::span<const int> global_ranks;  // of the group's members
   std::span<Operation* const> calls;  // by rank in the group; for a pair: {send, recv}
 };
+
+// Visits the parts of a transfer in order, each as a transfer of its own: visit(index, part, calls). What stands in
+// `calls`, those of the part, may be exchanged for that visit. A transfer whose calls have none is not visited.
+template <class Visit>
+void for_each_part(const Transfer& transfer, const Visit& visit) {
+  std::vector<Operation*> calls(transfer.calls.size());
+  for (std::size_t i = 0; i < transfer.calls.front()->parts.size(); ++i) {
+    for (std::size_t rank = 0; rank < calls.size(); ++rank) calls[rank] = &transfer.calls[rank]->parts[i];
+    Transfer part = transfer;
+    part.type = calls.front()->type;
+    part.calls = calls;
+    visit(i, part, std::span<Operation*>(calls));
+  }
+}
 
 // Told when a transfer is done. Called at most once, on the executor's thread, in any context (the scheduler's own,
 // or the fiber of the rank that came last): it must not run user code.

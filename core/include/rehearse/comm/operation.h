@@ -12,6 +12,8 @@
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <rehearse/comm/op_table.h>
+
 namespace rehearse::comm {
 
 using TensorList = c10::SmallVector<at::Tensor, 1>;
@@ -75,6 +77,6 @@ std::string_view name_of(c10d::OpType type) noexcept;
 std::string_view name_of(const Operation& call) noexcept;  // knows "monitored_barrier" and its like
 std::string_view name_of(c10d::ReduceOp::RedOpType op) noexcept;
 
-bool is_point_to_point(c10d::OpType type) noexcept;
+constexpr bool is_point_to_point(c10d::OpType type) noexcept { return op_row(type).kind == OpKind::point_to_point; }
 
 }  // namespace rehearse::comm

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+// What each operation of c10d is: names, fingerprints, checks and fabrics read this one table. Only how the data moves
+// and what it costs is code (fakes, sim/network).
+namespace rehearse::comm {
+
+enum class OpKind : std::uint8_t {
+  copies,
+  reduces,
+  all_to_all,      // what two ranks exchange is a matter of these two
+  point_to_point,  // of two ranks
+  parts            // of operations in Operation::parts
+};
+
+// Tensors of a call.
+enum class OpTensors : std::uint8_t { none, first_input, inputs, outputs };
+
+struct OpRow {
+  c10d::OpType type = c10d::OpType::UNKNOWN;
+  std::string_view name{};           // of c10d's profiling titles, without the back end
+  std::string_view recorder_name{};  // by which the flight recorder's analyzer knows it; empty: the call's own name
+  OpKind kind = OpKind::copies;
+  OpTensors alike = OpTensors::none;       // on all ranks, in dtype, device and sizes (all-to-alls: but sizes)
+  OpTensors as_it_lies = OpTensors::none;  // back ends move the first one's memory as it lies, whatever its strides
+  bool own_sizes = false;                  // a rank's call has sizes that do not follow from what is alike
+};
+
+namespace op_table {
+
+using c10d::OpType;
+using enum OpKind;
+using Tensors = OpTensors;
+
+inline constexpr std::array kRows{
+    OpRow{OpType::BROADCAST, "broadcast", "", copies, Tensors::inputs, Tensors::inputs},
+    OpRow{OpType::ALLREDUCE, "allreduce", "all_reduce", reduces, Tensors::inputs, Tensors::inputs},
+    OpRow{OpType::ALLREDUCE_COALESCED, "allreduce_coalesced", "", parts},
+    OpRow{OpType::REDUCE, "reduce", "", reduces, Tensors::inputs, Tensors::inputs},
+    OpRow{OpType::ALLGATHER, "allgather", "all_gather", copies, Tensors::outputs, Tensors::none, true},
+    OpRow{OpType::_ALLGATHER_BASE, "_allgather_base", "_all_gather_base", copies, Tensors::inputs},
+    OpRow{OpType::ALLGATHER_COALESCED, "allgather_coalesced", "all_gather_into_tensor_coalesced", parts, Tensors::none,
+          Tensors::none, true},
+    OpRow{OpType::GATHER, "gather", "", copies, Tensors::inputs, Tensors::none, true},
+    OpRow{OpType::SCATTER, "scatter", "", copies, Tensors::outputs, Tensors::outputs, true},
+    OpRow{OpType::REDUCE_SCATTER, "reduce_scatter", "", reduces, Tensors::inputs, Tensors::outputs},
+    OpRow{OpType::ALLTOALL_BASE, "alltoall_base", "all_to_all", all_to_all, Tensors::inputs, Tensors::none, true},
+    OpRow{OpType::ALLTOALL, "alltoall", "all_to_all", all_to_all, Tensors::first_input, Tensors::none, true},
+    OpRow{OpType::SEND, "send", "", point_to_point, Tensors::inputs},
+    OpRow{OpType::RECV, "recv", "", point_to_point, Tensors::outputs},
+    OpRow{OpType::RECVANYSOURCE, "recv_any_source", "", point_to_point, Tensors::outputs},
+    OpRow{OpType::BARRIER, "barrier", "all_reduce_barrier", copies},
+    OpRow{OpType::_REDUCE_SCATTER_BASE, "_reduce_scatter_base", "", reduces, Tensors::outputs, Tensors::inputs},
+    OpRow{OpType::COALESCED, "coalesced", "", parts, Tensors::none, Tensors::none, true},
+    OpRow{OpType::_ALLREDUCE_SPARSE, "allreduce_sparse", "all_reduce", reduces, Tensors::inputs},
+};
+inline constexpr OpRow kUnknown{OpType::UNKNOWN, "unknown", "", copies, Tensors::inputs};
+
+consteval bool rows_follow_enum() {
+  for (std::size_t row = 0; row < kRows.size(); ++row) {
+    if (static_cast<std::size_t>(kRows[row].type) != row || kRows[row].name.empty()) return false;
+  }
+  return kRows.size() == static_cast<std::size_t>(OpType::_ALLREDUCE_SPARSE) + 1;
+}
+static_assert(rows_follow_enum(), "an operation's row is at its c10d::OpType, and each has a row");
+
+}  // namespace op_table
+
+// The row of OpType::UNKNOWN for whatever has none.
+constexpr const OpRow& op_row(c10d::OpType type) noexcept {
+  const auto row = static_cast<std::size_t>(type);
+  return row < op_table::kRows.size() ? op_table::kRows[row] : op_table::kUnknown;
+}
+
+// Does `has` hold for every operation but those of parts? For static_asserts where the code is that each needs.
+template <class Has>
+consteval bool all_ops(const Has& has) {
+  for (const OpRow& row : op_table::kRows) {
+    if (row.kind != OpKind::parts && !has(row)) return false;
+  }
+  return true;
+}
+
+}  // namespace rehearse::comm
