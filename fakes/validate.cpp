@@ -78,10 +78,8 @@ void check_factor(const Operation& call) {
                    "PreMulSum Data type must be half, float, bfloat16 or double");
 }
 
-}  // namespace
-
-void FakeFabric::validate(const Operation& call, int group_size) const {
-  for (const Operation& part : call.parts) validate(part, group_size);
+void validate(const Operation& call) {
+  for (const Operation& part : call.parts) validate(part);
   if (!call.parts.empty()) return;
   if (call.type == c10d::OpType::_ALLREDUCE_SPARSE) return validate_sparse(call);
   const auto& row = comm::op_row(call.type);
@@ -99,5 +97,9 @@ void FakeFabric::validate(const Operation& call, int group_size) const {
   if (!find_reduction(dtype, call.reduce_op, reduction)) refuse(call, dtype);
   if (reduction.scaled) check_factor(call);
 }
+
+}  // namespace
+
+void FakeFabric::prepare(Operation& call, const comm::GroupIdentity&) { validate(call); }
 
 }  // namespace rehearse::fakes

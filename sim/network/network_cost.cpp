@@ -70,7 +70,7 @@ struct Cost {
 };
 
 Cost cost_of(const comm::Transfer& transfer) {
-  const std::uint64_t n = transfer.global_ranks.size();
+  const std::uint64_t n = transfer.group->ranks.size();
   if (n <= 1) return {};
   const auto tree_depth = static_cast<std::uint64_t>(std::bit_width(n - 1));  // ceil(log2 n)
   switch (transfer.type) {

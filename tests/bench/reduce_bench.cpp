@@ -23,7 +23,8 @@ struct FixedClock final : exec::Clock {
 };
 
 struct NoCompletion final : comm::Completion {
-  void on_complete() noexcept override {}
+  void on_launched() noexcept override {}
+  void on_done() noexcept override {}
 };
 
 struct OneStep final : fakes::CostModel {

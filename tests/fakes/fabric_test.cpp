@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: when transfers complete, what cancel() does, and what validate() refuses with which text.
+// Contract: when transfers complete, what cancel() does, and what prepare() refuses with which text.
 #include <gmock/gmock.h>
 
 #include "group_fixture.h"
@@ -114,9 +114,10 @@ TEST_F(Timing, Destroyed_DropsWhatIsPending) {
 
 class Validation : public FabricTest {
  protected:
-  std::string refusal(const comm::Operation& call) const {
+  std::string refusal(comm::Operation call) {
+    const comm::GroupIdentity group{0, "test", {0, 1}};
     try {
-      fabric.validate(call, 2);
+      fabric.prepare(call, group);
     } catch (const c10::Error& error) {
       return error.what_without_backtrace();
     }

@@ -12,18 +12,19 @@ Calls::Calls(c10d::OpType type, int ranks) : operations(static_cast<std::size_t>
   for (int r = 0; r < ranks; ++r) {
     operations[static_cast<std::size_t>(r)].type = type;
     pointers.push_back(&operations[static_cast<std::size_t>(r)]);
-    global_ranks.push_back(r);
+    group->ranks.push_back(r);
   }
   transfer.type = type;
-  transfer.group = "test";
-  transfer.global_ranks = global_ranks;
+  group->name = "test";
+  transfer.group = group.get();
   transfer.calls = pointers;
 }
 
 void FabricTest::run(Calls& calls) {
-  for (const comm::Operation& call : calls.operations) fabric.validate(call, calls.size());
+  for (comm::Operation& call : calls.operations) fabric.prepare(call, *calls.group);
   CountingCompletion done;
   fabric.launch(calls.transfer, done);
+  EXPECT_EQ(done.launched, 1);
   EXPECT_EQ(done.count, 1);
 }
 

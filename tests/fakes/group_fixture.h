@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,7 @@ struct Calls {
 
   std::vector<comm::Operation> operations;
   std::vector<comm::Operation*> pointers;
-  std::vector<int> global_ranks;
+  std::shared_ptr<comm::GroupIdentity> group = std::make_shared<comm::GroupIdentity>();  // the transfer names it
   comm::Transfer transfer;
 };
 
@@ -35,11 +36,13 @@ struct TestClock final : exec::Clock {
 };
 
 struct CountingCompletion final : comm::Completion {
-  void on_complete() noexcept override {
+  void on_launched() noexcept override { ++launched; }
+  void on_done() noexcept override {
     ++count;
     if (then) then();
   }
-  int count = 0;
+  int launched = 0;
+  int count = 0;  // done
   std::function<void()> then;
 };
 

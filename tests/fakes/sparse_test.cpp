@@ -43,13 +43,14 @@ class Sparse : public FabricTest {
     run(calls);
   }
 
-  std::string refusal(const at::Tensor& tensor, Op op = Op::SUM) const {
+  std::string refusal(const at::Tensor& tensor, Op op = Op::SUM) {
+    const comm::GroupIdentity group{0, "test", {0, 1}};
     comm::Operation call;
     call.type = OpType::_ALLREDUCE_SPARSE;
     call.reduce_op = op;
     call.inputs = call.outputs = {tensor};
     try {
-      fabric.validate(call, 2);
+      fabric.prepare(call, group);
     } catch (const c10::Error& error) {
       return error.what_without_backtrace();
     }

@@ -85,7 +85,7 @@ MAY_INCLUDE = {
 # those that are not named here.
 COMM_ROOMS = ("call", "record", "work", "matcher", "group", "backend")
 COMM_ROOM_OF_PUBLIC = {
-    **dict.fromkeys(("errors.h", "fabric.h", "group_identity.h", "mismatch.h", "op_table.h", "operation.h",
+    **dict.fromkeys(("device_end.h", "errors.h", "fabric.h", "group_identity.h", "mismatch.h", "op_table.h", "operation.h",
                      "signature.h"), "call"),
     **dict.fromkeys(("event_log.h", "span_log.h", "wait_for_graph.h"), "record"),
     "pending.h": "work",

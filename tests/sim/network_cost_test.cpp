@@ -49,11 +49,12 @@ struct Network {
   std::int64_t duration(OpType type, std::vector<comm::Operation> calls, int ranks = 0) {
     std::vector<comm::Operation*> pointers;
     for (auto& operation : calls) pointers.push_back(&operation);
-    std::vector<int> members(ranks > 0 ? static_cast<std::size_t>(ranks) : calls.size());
-    std::iota(members.begin(), members.end(), 0);
+    comm::GroupIdentity group;
+    group.ranks.resize(ranks > 0 ? static_cast<std::size_t>(ranks) : calls.size());
+    std::iota(group.ranks.begin(), group.ranks.end(), 0);
     comm::Transfer transfer;
     transfer.type = type;
-    transfer.global_ranks = members;
+    transfer.group = &group;
     transfer.calls = pointers;
     return NetworkCost(model, decisions).duration(transfer).count();
   }

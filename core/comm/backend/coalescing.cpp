@@ -80,7 +80,7 @@ auto RankBackend::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoa
     if (tensor.scalar_type() != tensors.front().scalar_type()) check.fail("tensors must all have the same type");
     if (tensor.device() != tensors.front().device()) check.fail("tensors must all be on the same device");
   }
-  auto work = make(OpType::ALLREDUCE_COALESCED, options.timeout);
+  auto work = make(OpType::ALLREDUCE_COALESCED, options.timeout, options.asyncOp);
   auto& call = work->operation;
   for (const auto& tensor : tensors) {
     auto& part = add_part(call, OpType::ALLREDUCE);
@@ -96,7 +96,7 @@ auto RankBackend::allgather_coalesced(TensorLists& outputs, Tensors& inputs, con
   const ArgumentChecks check("allgather_coalesced", size_);
   check_list(check, inputs, "input tensor list");
   check_outputs(check, outputs, inputs, size_);
-  auto work = make(OpType::ALLGATHER_COALESCED, options.timeout);
+  auto work = make(OpType::ALLGATHER_COALESCED, options.timeout, options.asyncOp);
   auto& call = work->operation;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Tensors of_ranks;
@@ -111,7 +111,7 @@ auto RankBackend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inp
                                                   const c10d::AllgatherOptions& options) -> WorkPtr {
   const ArgumentChecks check("allgather_into_tensor_coalesced", size_);
   check_lists(check, outputs, inputs);
-  auto work = make(OpType::COALESCED, options.timeout);
+  auto work = make(OpType::COALESCED, options.timeout, options.asyncOp);
   auto& call = work->operation;
   call.tag = Operation::kAllgatherIntoTensor;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -125,7 +125,7 @@ auto RankBackend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inp
                                                   const c10d::ReduceScatterOptions& options) -> WorkPtr {
   const ArgumentChecks check("reduce_scatter_tensor_coalesced", size_);
   check_lists(check, outputs, inputs);
-  auto work = make(OpType::COALESCED, options.timeout);
+  auto work = make(OpType::COALESCED, options.timeout, options.asyncOp);
   auto& call = work->operation;
   call.tag = Operation::kReduceScatterTensor;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -18,17 +18,19 @@ namespace {
 
 c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const c10::intrusive_ptr<GroupState>& state, int rank,
                                                           const c10::intrusive_ptr<c10d::Store>& store,
-                                                          const CommunicatorOptions& options) {
+                                                          const GroupWorld& world) {
   const auto& name = state->identity().name;
   c10::intrusive_ptr<c10d::Store> prefixed;
   if (store != nullptr) prefixed = c10::make_intrusive<c10d::PrefixStore>(name, store);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, rank, state->size());
-  const auto backend = c10::make_intrusive<RankBackend>(state, rank, options.timeout);
-  group->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
+  const auto backend = c10::make_intrusive<RankBackend>(state, rank, world.options.timeout);
+  for (const auto device : world.services.fabric.device_types()) {
+    group->setBackend(device, c10d::ProcessGroup::BackendType::CUSTOM, backend);
+  }
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
   group->setGroupName(name);
   group->setGroupDesc(name);
-  if (options.register_groups) c10d::register_process_group(name, group);
+  if (world.options.register_groups) c10d::register_process_group(name, group);
   return group;
 }
 
@@ -53,7 +55,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_group(std::span<const 
   const auto group = world_->groups.create(ranks, name);
   const auto place = std::find(ranks.begin(), ranks.end(), exec::this_rank::rank());
   if (place == ranks.end()) return {};
-  return make_process_group(group, static_cast<int>(place - ranks.begin()), store, world_->options);
+  return make_process_group(group, static_cast<int>(place - ranks.begin()), store, *world_);
 }
 
 void Communicators::release_works() noexcept { world_->release_works(); }

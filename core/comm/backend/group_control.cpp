@@ -49,10 +49,10 @@ void RankBackend::extend_timeout_once(std::chrono::milliseconds duration) {
 }
 
 // `global_ranks`: of the world, this rank among them.
-auto RankBackend::derive(const char* call, const std::vector<int>& global_ranks, const Options& options) const
-    -> BackendPtr {
+auto RankBackend::derive(const char* call, const std::vector<int>& global_ranks, const Options& options,
+                         const GroupIdentity* parent) const -> BackendPtr {
   const int self = identity().global_rank(rank_);
-  auto state = group_->world().groups.derive(call, options.group_name, global_ranks, self);
+  auto state = group_->world().groups.derive(call, options.group_name, global_ranks, self, parent);
   const auto place = std::find(global_ranks.begin(), global_ranks.end(), self) - global_ranks.begin();
   auto backend = c10::make_intrusive<RankBackend>(std::move(state), static_cast<int>(place), options.timeout);
   backend->setGroupUid(options.group_name);
@@ -71,7 +71,7 @@ auto RankBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::vecto
   }
   std::vector<int> global_ranks;
   for (const int rank : ranks) global_ranks.push_back(identity().global_rank(rank));
-  return derive("split", global_ranks, *own_options);
+  return derive("split", global_ranks, *own_options, &identity());
 }
 
 auto RankBackend::merge(const c10::intrusive_ptr<c10d::Store>& store, const c10::intrusive_ptr<Options>& options,
@@ -92,7 +92,7 @@ auto RankBackend::merge(const c10::intrusive_ptr<c10d::Store>& store, const c10:
                       member, " of ", size);
     global_ranks.push_back(global_rank);
   }
-  return derive("merge", global_ranks, *own_options);
+  return derive("merge", global_ranks, *own_options, nullptr);
 }
 
 auto RankBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int flags,
@@ -116,7 +116,7 @@ auto RankBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int 
   if (options == nullptr || options->group_name.empty()) {
     own_options->group_name = name_of_split(identity().name, "shrink", stay);
   }
-  return derive("shrink", global_ranks, *own_options);
+  return derive("shrink", global_ranks, *own_options, &identity());
 }
 
 auto RankBackend::companion(const std::string& name) -> BackendPtr {

@@ -36,9 +36,10 @@ void RankBackend::forget_payload(const c10::TensorImpl* tensor) noexcept {
 
 std::uint64_t RankBackend::getSequenceNumberForGroup() { return group_->collectives().calls_of(rank_); }
 
-c10::intrusive_ptr<RankWork> RankBackend::make(OpType type, std::chrono::milliseconds timeout) {
+c10::intrusive_ptr<RankWork> RankBackend::make(OpType type, std::chrono::milliseconds timeout, bool async_op) {
   refuse_in_capture("an operation of a c10d::Backend");
   auto work = c10::make_intrusive<RankWork>(group_, rank_, type);
+  work->operation.async_op = async_op;
   auto& limit = work->operation.timeout;
   limit = timeout == c10d::kUnsetTimeout ? timeout_ : timeout;
   if (extension_ != nullptr && limit.count() > 0) [[unlikely]]
@@ -61,7 +62,7 @@ auto RankBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& opti
   check.root(options.rootRank, options.rootTensor);
   const auto& tensor = check.single(tensors);
   check.filled(tensor);
-  auto work = make(OpType::BROADCAST, options.timeout);
+  auto work = make(OpType::BROADCAST, options.timeout, options.asyncOp);
   auto& call = work->operation;
   call.root = static_cast<int>(options.rootRank);
   call.inputs.push_back(tensor);
@@ -77,7 +78,8 @@ auto RankBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& opti
     check.dense(tensor);
     check.filled(tensor);
   }
-  auto work = make(tensor.is_sparse() ? OpType::_ALLREDUCE_SPARSE : OpType::ALLREDUCE, options.timeout);
+  auto work =
+      make(tensor.is_sparse() ? OpType::_ALLREDUCE_SPARSE : OpType::ALLREDUCE, options.timeout, options.asyncOp);
   fill_allreduce(tensor, options.reduceOp, work->operation);
   return submit(std::move(work));
 }
@@ -91,7 +93,7 @@ auto RankBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) -
   check.root(options.rootRank, options.rootTensor);
   const auto& tensor = check.single(tensors);
   check.filled(tensor);
-  auto work = make(OpType::REDUCE, options.timeout);
+  auto work = make(OpType::REDUCE, options.timeout, options.asyncOp);
   auto& call = work->operation;
   call.root = static_cast<int>(options.rootRank);
   set_reduce_op(options.reduceOp, call);
@@ -103,14 +105,14 @@ auto RankBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) -
 auto RankBackend::allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) -> WorkPtr {
   const ArgumentChecks check("allgather", size_);
   const auto& input = check.single(inputs, "input tensor list");
-  auto work = make(OpType::ALLGATHER, options.timeout);
+  auto work = make(OpType::ALLGATHER, options.timeout, options.asyncOp);
   fill_allgather(check, check.gathered_by_all(outputs), input, rank_, work->operation);
   return submit(std::move(work));
 }
 
 auto RankBackend::_allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options)
     -> WorkPtr {
-  auto work = make(OpType::_ALLGATHER_BASE, options.timeout);
+  auto work = make(OpType::_ALLGATHER_BASE, options.timeout, options.asyncOp);
   fill_allgather_base({"_allgather_base", size_}, output, input, work->operation);
   return submit(std::move(work));
 }
@@ -119,7 +121,7 @@ auto RankBackend::gather(TensorLists& outputs, Tensors& inputs, const c10d::Gath
   const ArgumentChecks check("gather", size_);
   check.root(options.rootRank);
   const auto& input = check.single(inputs, "input tensor list");
-  auto work = make(OpType::GATHER, options.timeout);
+  auto work = make(OpType::GATHER, options.timeout, options.asyncOp);
   auto& call = work->operation;
   call.root = static_cast<int>(options.rootRank);
   call.inputs.push_back(input);
@@ -139,7 +141,7 @@ auto RankBackend::scatter(Tensors& outputs, TensorLists& inputs, const c10d::Sca
   check.root(options.rootRank);
   const auto& output = check.single(outputs, "output tensor list");
   check.filled(output);
-  auto work = make(OpType::SCATTER, options.timeout);
+  auto work = make(OpType::SCATTER, options.timeout, options.asyncOp);
   auto& call = work->operation;
   call.root = static_cast<int>(options.rootRank);
   call.outputs.push_back(output);
@@ -167,7 +169,7 @@ auto RankBackend::reduce_scatter(Tensors& outputs, TensorLists& inputs, const c1
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (list[i].sizes() == output.sizes()) check.same_layout(output, list[i], i);
   }
-  auto work = make(OpType::REDUCE_SCATTER, options.timeout);
+  auto work = make(OpType::REDUCE_SCATTER, options.timeout, options.asyncOp);
   auto& call = work->operation;
   set_reduce_op(options.reduceOp, call);
   call.inputs.assign(list.begin(), list.end());
@@ -177,13 +179,13 @@ auto RankBackend::reduce_scatter(Tensors& outputs, TensorLists& inputs, const c1
 
 auto RankBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options)
     -> WorkPtr {
-  auto work = make(OpType::_REDUCE_SCATTER_BASE, options.timeout);
+  auto work = make(OpType::_REDUCE_SCATTER_BASE, options.timeout, options.asyncOp);
   fill_reduce_scatter_base({"_reduce_scatter_base", size_}, output, input, options.reduceOp, work->operation);
   return submit(std::move(work));
 }
 
 auto RankBackend::barrier(const c10d::BarrierOptions& options) -> WorkPtr {
-  return submit(make(OpType::BARRIER, options.timeout));
+  return submit(make(OpType::BARRIER, options.timeout, options.asyncOp));
 }
 
 }  // namespace rehearse::comm

@@ -95,7 +95,7 @@ auto RankBackend::alltoall_base(at::Tensor& output, at::Tensor& input, std::vect
   }
   check.same_type(input, output, 0);
   check.same_format(input, output, 0);
-  auto work = make(OpType::ALLTOALL_BASE, options.timeout);
+  auto work = make(OpType::ALLTOALL_BASE, options.timeout, options.asyncOp);
   auto& call = work->operation;
   set_splits(check, input_splits, input, size_, call.input_splits);
   set_splits(check, output_splits, output, size_, call.output_splits);
@@ -116,7 +116,7 @@ auto RankBackend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToA
     check.same_type(inputs.front(), *list);
     for (std::size_t i = 0; i < list->size(); ++i) check.same_format(inputs.front(), (*list)[i], i);
   }
-  auto work = make(OpType::ALLTOALL, options.timeout);
+  auto work = make(OpType::ALLTOALL, options.timeout, options.asyncOp);
   auto& call = work->operation;
   call.inputs.assign(inputs.begin(), inputs.end());
   call.outputs.assign(outputs.begin(), outputs.end());
@@ -154,7 +154,7 @@ auto RankBackend::recvAnysource(Tensors& tensors, int tag) -> WorkPtr {
 void RankBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
   TORCH_CHECK(coalesced_ == nullptr, "rehearse::monitoredBarrier: it blocks, so it cannot be coalesced");
   const bool limited = rank_ == 0 && options.timeout.count() != 0;
-  auto work = make(OpType::BARRIER, limited ? options.timeout : c10d::kUnsetTimeout);
+  auto work = make(OpType::BARRIER, limited ? options.timeout : c10d::kUnsetTimeout, /*async_op=*/false);
   work->operation.tag = Operation::kMonitoredBarrier;
   // Gloo looks for the time that is left before it waits for a rank; where it waits for all, 0 is no limit.
   if (rank_ == 0 && size_ > 1 && options.timeout.count() == 0 && !wait_all_ranks) return fail_at_once(*group_, work);

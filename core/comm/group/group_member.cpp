@@ -37,6 +37,7 @@ void GroupMember::abort() {
   if (refusal_ == nullptr) refusal_ = "aborted";
   note(c10d::ErrorType::COMM_ERROR);
   for (const auto& work : group_.in_flight(rank_)) work->cancel();
+  if (!group_.closed()) group_.world().services.fabric.abort(group_.identity(), rank_);
 }
 
 void GroupMember::shut_down() {
@@ -55,7 +56,7 @@ void GroupMember::check_open() const {
 void GroupMember::wait_for_pending_works() {
   for (Works works = group_.in_flight(rank_); !works.empty(); works = group_.in_flight(rank_)) {
     try {
-      for (const auto& work : works) work->wait();
+      for (const auto& work : works) work->wait_until_done();
     } catch (const TimeoutError&) {
       throw;
     } catch (const CommError&) {

@@ -30,9 +30,12 @@ void check_ranks(std::span<const int> ranks, int world_size) {
 
 }  // namespace
 
-c10::intrusive_ptr<GroupState> GroupRegistry::make(std::string name, std::vector<int> ranks) {
+c10::intrusive_ptr<GroupState> GroupRegistry::make(std::string name, std::vector<int> ranks,
+                                                   const GroupIdentity* parent) {
   const auto id = world_.events.add_group({name, name, ranks});
-  return c10::make_intrusive<GroupState>(world_, GroupIdentity{id, std::move(name), std::move(ranks)});
+  auto group = c10::make_intrusive<GroupState>(world_, GroupIdentity{id, std::move(name), std::move(ranks)});
+  world_.services.fabric.open(group->identity(), parent);
+  return group;
 }
 
 exec::CallSite GroupRegistry::call_site() const {
@@ -68,7 +71,7 @@ void GroupRegistry::start_creation(std::span<const int> ranks, std::string_view 
     check_name_is_free(unique, creations_.size());
   }
   Creation creation;
-  creation.group = make(std::move(unique), {ranks.begin(), ranks.end()});
+  creation.group = make(std::move(unique), {ranks.begin(), ranks.end()}, nullptr);
   creation.given_name = name;
   creation.called.resize(made_.size());
   creation.first = rank;
@@ -105,7 +108,8 @@ void GroupRegistry::join_creation(std::span<const int> ranks, std::string_view n
 }
 
 c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std::string& name,
-                                                     const std::vector<int>& ranks, int rank) {
+                                                     const std::vector<int>& ranks, int rank,
+                                                     const GroupIdentity* parent) {
   const auto place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   const auto is_next = [&](const Derivation& derivation) {
     const auto& group = derivation.group->identity();
@@ -113,7 +117,7 @@ c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std
   };
   auto found = std::find_if(derivations_.begin(), derivations_.end(), is_next);
   if (found == derivations_.end()) {
-    derivations_.push_back({make(name, ranks), call, std::vector<char>(ranks.size()), call_site()});
+    derivations_.push_back({make(name, ranks, parent), call, std::vector<char>(ranks.size()), call_site()});
     found = std::prev(derivations_.end());
   }
   found->taken[place] = 1;
@@ -124,7 +128,7 @@ c10::intrusive_ptr<GroupState> GroupRegistry::companion(const GroupState& group,
   for (const auto& [of, companion] : companions_) {
     if (of == &group && companion->identity().name == name) return companion;
   }
-  return companions_.emplace_back(&group, make(name, group.identity().ranks)).second;
+  return companions_.emplace_back(&group, make(name, group.identity().ranks, &group.identity())).second;
 }
 
 std::vector<PendingOperation> GroupRegistry::pending(int only_of) const {

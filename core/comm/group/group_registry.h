@@ -26,9 +26,10 @@ class GroupRegistry {
   c10::intrusive_ptr<GroupState> create(std::span<const int> ranks, std::string_view name);
 
   // For split() and its like: the group of these ranks of the world under this name that `rank`, one of them, has not
-  // yet taken. Its n-th such call takes the n-th such group, whatever else it does in between.
+  // yet taken. Its n-th such call takes the n-th such group, whatever else it does in between. `parent`: the group that
+  // all of them are in; null: none.
   c10::intrusive_ptr<GroupState> derive(const char* call, const std::string& name, const std::vector<int>& ranks,
-                                        int rank);
+                                        int rank, const GroupIdentity* parent);
 
   // For RankBackend::companion(): the group of `group`'s ranks under this name, made when it is first asked for.
   c10::intrusive_ptr<GroupState> companion(const GroupState& group, const std::string& name);
@@ -57,7 +58,7 @@ class GroupRegistry {
     exec::CallSite where;     // of the first call
   };
 
-  c10::intrusive_ptr<GroupState> make(std::string name, std::vector<int> ranks);
+  c10::intrusive_ptr<GroupState> make(std::string name, std::vector<int> ranks, const GroupIdentity* parent);
   void check_name_is_free(std::string_view name, std::size_t groups) const;  // among the first `groups`
   void start_creation(std::span<const int> ranks, std::string_view name, int rank);
   void join_creation(std::span<const int> ranks, std::string_view name, std::size_t index, int rank);

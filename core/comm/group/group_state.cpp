@@ -46,14 +46,14 @@ void GroupState::check_caller(int rank) const {
   }
 }
 
-void GroupState::check(const RankWork& work) const {
+void GroupState::check(RankWork& work) const {
   check_caller(work.rank());
   if (!members_.empty()) {
     const auto member = members_.find(work.rank());
     if (member != members_.end()) member->second.check_open();
   }
   const auto& services = world().services;
-  if (!services.executor.ending()) services.fabric.validate(work.operation, size());
+  if (!services.executor.ending()) services.fabric.prepare(work.operation, identity());
 }
 
 void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
@@ -108,6 +108,7 @@ void GroupState::close() noexcept {
   if (closed()) return;
   collectives_.close();
   point_to_point_.close();
+  world_->services.fabric.close(identity());
   world_ = nullptr;
 }
 

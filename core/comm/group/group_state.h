@@ -31,9 +31,9 @@ class GroupState final : public WorkOwner {
   // Throws CommError when the world is over, or when the calling fiber belongs to another rank than `rank`.
   void check_caller(int rank) const;
 
-  // Throws what the Fabric has against the call, and CommError when the world is over, when the calling fiber belongs
-  // to another rank, or when that rank has aborted the group or shut it down.
-  void check(const RankWork& work) const;
+  // Has the Fabric prepare the call. Throws what that has against it, and CommError when the world is over, when the
+  // calling fiber belongs to another rank, or when that rank has aborted the group or shut it down.
+  void check(RankWork& work) const;
 
   // Checks, records and matches the call. Throws what check() does, and MismatchError. Does nothing while the world
   // ends: the work then never completes, and waiting for it throws RankAborted.

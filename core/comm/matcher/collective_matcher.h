@@ -53,7 +53,8 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   std::vector<int> waits_for(const RankWork& work) const override;
   void expire(RankWork& work) override;
   void withdraw(RankWork& work) override;
-  void on_complete() noexcept override;
+  void on_launched() noexcept override;
+  void on_done() noexcept override;
 
  private:
   enum class State : std::uint8_t { free, open, launched };

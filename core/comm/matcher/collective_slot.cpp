@@ -87,7 +87,7 @@ bool CollectiveSlot::waits_for_prior_work() const noexcept {
 void CollectiveSlot::start() {
   const auto now = services_.now();
   for (const auto& work : works_) work->start(now);
-  transfer_ = {first_->operation.type, sequence_, group_.name, group_.ranks, calls_};
+  transfer_ = {first_->operation.type, sequence_, &group_, calls_};
   services_.fabric.launch(transfer_, *this);
 }
 
@@ -100,7 +100,13 @@ void CollectiveSlot::start_in_turn() noexcept {
   }
 }
 
-void CollectiveSlot::on_complete() noexcept {
+void CollectiveSlot::on_launched() noexcept {
+  if (first_->operation.end == nullptr) return;
+  services_.executor.note_progress();
+  for (const auto& work : works_) work->launch();
+}
+
+void CollectiveSlot::on_done() noexcept {
   const auto now = services_.now();
   services_.executor.note_progress();
   context_.recorder.note_completion(sequence_, now);

@@ -25,11 +25,18 @@ void MatchedPair::launch() {
   const auto now = context_.services.now();
   send_->start(now);
   recv_->start(now);
-  transfer_ = {c10d::OpType::SEND, send_->getSequencenumber(), context_.group.name, context_.group.ranks, calls_};
+  transfer_ = {c10d::OpType::SEND, send_->getSequencenumber(), &context_.group, calls_};
   context_.services.fabric.launch(transfer_, *this);
 }
 
-void MatchedPair::on_complete() noexcept {
+void MatchedPair::on_launched() noexcept {
+  if (recv_->operation.end == nullptr) return;
+  context_.services.executor.note_progress();
+  send_->launch();
+  recv_->launch();
+}
+
+void MatchedPair::on_done() noexcept {
   const auto now = context_.services.now();
   context_.services.executor.note_progress();
   context_.recorder.note_completion(recv_->getSequencenumber(), now);

@@ -40,7 +40,8 @@ class MatchedPair final : public Meeting, public Completion {
   std::vector<int> waits_for(const RankWork& work) const override;
   void expire(RankWork& work) override;
   void withdraw(RankWork& work) override { work.leave_meeting(); }  // the data is on its way
-  void on_complete() noexcept override;
+  void on_launched() noexcept override;
+  void on_done() noexcept override;
 
  private:
   const MatcherContext& context_;

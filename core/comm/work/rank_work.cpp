@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include <c10/core/StreamGuard.h>
 #include <c10/util/ScopeExit.h>
 #include <fmt/format.h>
 
@@ -17,6 +18,15 @@
 #include "work_observer.h"
 
 namespace rehearse::comm {
+namespace {
+
+// Futures synchronise with streams of devices, which the host has none of.
+std::vector<c10::Device> devices_of(const Operation& call) {
+  if (call.end == nullptr || call.end->stream().device().is_cpu()) return {};
+  return {call.end->stream().device()};
+}
+
+}  // namespace
 
 RankWork::RankWork(c10::intrusive_ptr<WorkOwner> owner, int rank, c10d::OpType type)
     : c10d::Work(rank, type), owner_(std::move(owner)) {
@@ -51,6 +61,15 @@ void RankWork::start(VirtualTime now) noexcept {
 void RankWork::prefetch() const noexcept {
   exec::prefetch_to_write(&meeting_);
   exec::prefetch_to_write(&waiters_);
+}
+
+void RankWork::launch() {
+  if (state_ != State::pending || operation.end == nullptr) return;
+  state_ = State::launched;
+  deadline_ = VirtualTime::max();
+  by_deadline.unlink();
+  waiters_.notify_all();
+  post_marks();
 }
 
 void RankWork::complete(VirtualTime now) {
@@ -97,20 +116,26 @@ void RankWork::finish(State state, Wake wake) {
   }
   if (owner_->closed()) return;
   owner_->on_end(*this);
-  if (future_ == nullptr && result_future_ == nullptr) return;
+  post_marks();
+}
+
+void RankWork::post_marks() {
+  const auto to_mark = [](const auto& future) { return future != nullptr && !future->completed(); };
+  if (!to_mark(future_) && !to_mark(result_future_)) return;
   auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);
   owner_->executor().post(global_rank(), [self] { self->mark_futures(); });
 }
 
 bool RankWork::isCompleted() {
   if (incomplete() && !owner_->closed() && exec::this_rank::is_fiber()) exec::this_rank::poll();
-  asked_ = asked_ || !incomplete();
-  return !incomplete();
+  const bool over = !incomplete() || done_on_device();
+  asked_ = asked_ || over;
+  return over;
 }
 
 bool RankWork::isSuccess() const {
   note_that_it_is_known();
-  return state_ == State::completed;
+  return state_ == State::completed || done_on_device();
 }
 
 std::exception_ptr RankWork::exception() const {
@@ -125,7 +150,8 @@ int RankWork::sourceRank() const {
 }
 
 std::vector<at::Tensor> RankWork::result() {
-  TORCH_CHECK(!incomplete(), "Work needs to be completed before calling result(). Should call wait() before result().");
+  TORCH_CHECK(state_ != State::pending,
+              "Work needs to be completed before calling result(). Should call wait() before result().");
   return {operation.outputs.begin(), operation.outputs.end()};
 }
 
@@ -134,24 +160,32 @@ void RankWork::synchronize() { asked_ = true; }
 bool RankWork::wait(std::chrono::milliseconds timeout) { return wait_as_part(timeout, WorkObserver(*this)); }
 
 bool RankWork::wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
-  asked_ = true;
-  if (incomplete() && !block(timeout, waiting)) return false;
-  if (exception_ != nullptr) throw_failure();
+  if (!wait_until(Until::launched, timeout, waiting)) return false;
+  if (operation.end != nullptr) operation.end->order();
   if (operation.type == c10d::OpType::BARRIER) owner_->note_barrier(rank_, record_id_);
   return true;
 }
 
+void RankWork::wait_until_done() { wait_until(Until::done, kNoTimeout, WorkObserver(*this)); }
+
+bool RankWork::wait_until(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting) {
+  asked_ = true;
+  if (!is_over(until) && !block(until, timeout, waiting)) return false;
+  if (exception_ != nullptr) throw_failure();
+  return true;
+}
+
 // False: abort() ended the wait.
-bool RankWork::block(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
+bool RankWork::block(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting) {
   auto& executor = owner_->executor();
   std::optional<VirtualTime> limit;
   if (timeout.count() > 0) limit = executor.clock().now() + timeout;
   const auto no_longer = c10::make_scope_exit([this]() noexcept { waiting_ = nullptr; });
   waiting_ = &waiting;
-  while (incomplete()) {
+  while (!is_over(until)) {
     if (std::exchange(wait_aborted_, false)) return false;
     const auto result = waiters_.wait(waiting, limit);
-    if (result == exec::WaitResult::notified || !incomplete() || executor.clock().now() < *limit) continue;
+    if (result == exec::WaitResult::notified || is_over(until) || executor.clock().now() < *limit) continue;
     throw_timeout(timeout, waiting);
   }
   return true;
@@ -211,11 +245,11 @@ c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFuture() {
   asked_ = true;
   if (future_ == nullptr) {
     static const c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
-    future_ = c10::make_intrusive<c10::ivalue::Future>(type);
+    future_ = c10::make_intrusive<c10::ivalue::Future>(type, devices_of(operation));
     if (incomplete() && owner_->closed()) {
       future_->setError(
           std::make_exception_ptr(CommError(title_of(*this) + ": the world is over", group().name, sequence_, {})));
-    } else if (!incomplete()) {
+    } else if (state_ != State::pending) {
       mark_futures();
     }
   }
@@ -226,12 +260,14 @@ c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFutureResult() {
   asked_ = true;
   if (result_future_ == nullptr) {
     result_future_ = c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
-    if (!incomplete() || gave_up_) mark_result();
+    if (state_ != State::pending || gave_up_) mark_result();
   }
   return result_future_;
 }
 
 void RankWork::mark_futures() {
+  std::optional<c10::StreamGuard> on_stream;
+  if (operation.end != nullptr) on_stream.emplace(operation.end->stream());
   note_that_it_is_known();
   mark_result();
   if (future_ == nullptr || future_->completed()) return;
@@ -260,6 +296,9 @@ std::shared_ptr<c10d::WorkInfo> RankWork::info() const {
 }
 
 float RankWork::getDuration() const {
+  if (operation.end != nullptr) {
+    if (const auto measured = operation.end->milliseconds()) return *measured;
+  }
   TORCH_CHECK(state_ == State::completed, "getDuration() may only be called when the work has completed");
   return std::chrono::duration<float, std::milli>(completed_at_ - started_).count();
 }

@@ -37,8 +37,10 @@ using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 // waits: wait() throws TimeoutError from then on, futures hold it, isCompleted() is true. Its tensors are no longer
 // written, and what the other ranks have called or will call for it fails as well. A time limit given to wait() ends
 // that wait alone: TimeoutError, and the operation stays in flight.
-// Errors: wait() throws TimeoutError, CommError after abort(), a failed monitoredBarrier(), or where another rank's
-// time was over, RankAborted when the world ends meanwhile.
+// On a device (Operation::end): wait() returns when the operation has been launched and orders the caller's current
+// stream behind it, isCompleted() asks the device; a time limit counts until the launch. Errors: wait() throws
+// TimeoutError, CommError after abort(), a failed monitoredBarrier(), or where another rank's time was over,
+// RankAborted when the world ends meanwhile.
 class RankWork final
     : public c10d::Work,
       // Among the works of its rank, until it is gone; see GroupWorld::release_works().
@@ -88,7 +90,8 @@ class RankWork final
   const GroupIdentity& group() const noexcept { return owner_->identity(); }
   int rank() const noexcept { return rank_; }
   int global_rank() const noexcept { return group().global_rank(rank_); }
-  bool incomplete() const noexcept { return state_ == State::pending; }
+  // Not done: on a device it may have been launched, so that nobody waits for it any more.
+  bool incomplete() const noexcept { return state_ == State::pending || state_ == State::launched; }
   bool succeeded() const noexcept { return state_ == State::completed; }
   bool gave_up() const noexcept { return gave_up_; }  // see PendingOperation
   bool timed_out() const noexcept { return timed_out_; }
@@ -106,6 +109,9 @@ class RankWork final
   const Event* event() const noexcept;  // null: no longer kept
   void set_source(int rank) noexcept { source_ = rank; }
   void start(VirtualTime now) noexcept;
+  // Its device has been given it: waits are over, futures are marked, and time limits are the fabric's. Calls without
+  // an Operation::end stay as they are.
+  void launch();
   void complete(VirtualTime now);
   void fail(std::exception_ptr error);
   // Fetches what complete() writes, in two steps: the second needs what the first one fetches.
@@ -124,16 +130,23 @@ class RankWork final
 
   // wait() for a Work that this one is a part of: `waiting` says what is blocked, and for whom.
   bool wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting);
+  void wait_until_done();  // also where wait() returns at the launch
   std::string describe() const;
   std::vector<int> waits_for() const;  // ranks of the world; empty: nobody, or unknown
 
  private:
-  enum class State : std::uint8_t { pending, completed, failed };
+  enum class State : std::uint8_t { pending, launched, completed, failed };
 
   enum class Wake : std::uint8_t { as_progress, as_timeout };
 
-  bool block(std::chrono::milliseconds timeout, const exec::Observer& waiting);
+  enum class Until : std::uint8_t { launched, done };
+
+  bool is_over(Until until) const noexcept { return until == Until::done ? !incomplete() : state_ != State::pending; }
+  bool done_on_device() const noexcept { return state_ == State::launched && operation.end->done(); }
+  bool wait_until(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting);
+  bool block(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting);
   void finish(State state, Wake wake = Wake::as_progress);
+  void post_marks();
   void mark_futures();
   void mark_result();
   void note_that_it_is_known() const noexcept { gave_up_ = gave_up_ || timed_out_; }

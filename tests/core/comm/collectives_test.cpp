@@ -22,11 +22,7 @@ class Collectives : public CommTest {
  protected:
   Collectives() {
     ON_CALL(fabric, launch).WillByDefault([this](const Transfer& transfer, Completion& done) {
-      Launched seen{transfer.type,
-                    transfer.sequence,
-                    std::string(transfer.group),
-                    {transfer.global_ranks.begin(), transfer.global_ranks.end()},
-                    {}};
+      Launched seen{transfer.type, transfer.sequence, transfer.group->name, transfer.group->ranks, {}};
       for (const auto* call : transfer.calls) seen.calls.push_back(*call);
       launched.push_back(std::move(seen));
       done.on_complete();
@@ -236,7 +232,8 @@ TEST_F(Collectives, TimeoutOfCall_OverridesThatOfGroup) {
 }
 
 TEST_F(Collectives, WhatTheFabricRejects_FailsTheCallOnThatRank) {
-  ON_CALL(fabric, validate(_, 2)).WillByDefault([](const Operation& call, int) {
+  ON_CALL(fabric, prepare).WillByDefault([](const Operation& call, const GroupIdentity& group) {
+    EXPECT_EQ(group.size(), 2);
     TORCH_CHECK(call.inputs[0].scalar_type() != at::kHalf, "no float16 here");
   });
   const auto outcome = run(2, [](int, const ProcessGroup& group) {

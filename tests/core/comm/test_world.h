@@ -47,9 +47,14 @@ class MockFabric : public Fabric {
  public:
   explicit MockFabric(exec::Clock& clock) : clock_(clock) {
     ON_CALL(*this, launch).WillByDefault([this](const Transfer&, Completion& done) { finish(done); });
+    ON_CALL(*this, device_types).WillByDefault([this] { return Fabric::device_types(); });
     ON_CALL(*this, cancel).WillByDefault([this](Completion& done) { forget(done); });
   }
-  MOCK_METHOD(void, validate, (const Operation& call, int group_size), (const, override));
+  MOCK_METHOD(std::span<const c10::DeviceType>, device_types, (), (const, noexcept, override));
+  MOCK_METHOD(void, open, (const GroupIdentity& group, const GroupIdentity* parent), (override));
+  MOCK_METHOD(void, close, (const GroupIdentity& group), (noexcept, override));
+  MOCK_METHOD(void, abort, (const GroupIdentity& group, int rank), (noexcept, override));
+  MOCK_METHOD(void, prepare, (Operation & call, const GroupIdentity& group), (override));
   MOCK_METHOD(void, launch, (const Transfer& transfer, Completion& done), (override));
   MOCK_METHOD(void, cancel, (Completion & done), (noexcept, override));
 

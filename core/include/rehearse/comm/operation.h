@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <rehearse/comm/device_end.h>
 #include <rehearse/comm/op_table.h>
 
 namespace rehearse::comm {
@@ -68,6 +70,8 @@ struct Operation {
   c10::intrusive_ptr<c10d::_SupplementBase> reduce_supplement;  // PREMUL_SUM's factor
   std::vector<Operation> parts;  // done as one: all inputs are read first; no parts, timeout or label of their own
   std::chrono::milliseconds timeout{0};  // 0: none
+  bool async_op = true;                  // c10d's asyncOp; false: the caller does nothing before it has waited for it
+  std::shared_ptr<DeviceEnd> end;        // made by Fabric::prepare(); null: the operation takes place on the host
   const std::string* label = nullptr;    // what the user calls the payload; interned by the world, null: none
   const PayloadName* payload = nullptr;  // what the tensor is known as; interned by the world, null: nothing
 };

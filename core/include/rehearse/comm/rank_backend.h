@@ -149,10 +149,11 @@ class RankBackend final : public c10d::Backend {
   void forget_payload(const c10::TensorImpl* tensor) noexcept;
 
  private:
-  c10::intrusive_ptr<RankWork> make(c10d::OpType type, std::chrono::milliseconds timeout);
+  c10::intrusive_ptr<RankWork> make(c10d::OpType type, std::chrono::milliseconds timeout, bool async_op = true);
   WorkPtr submit(c10::intrusive_ptr<RankWork> work);
   WorkPtr point_to_point(c10d::OpType type, const char* op, Tensors& tensors, int peer, int tag);
-  BackendPtr derive(const char* call, const std::vector<int>& global_ranks, const Options& options) const;
+  BackendPtr derive(const char* call, const std::vector<int>& global_ranks, const Options& options,
+                    const GroupIdentity* parent) const;
 
   const c10::intrusive_ptr<GroupState> group_;
   std::chrono::milliseconds timeout_;

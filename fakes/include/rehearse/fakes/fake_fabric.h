@@ -61,7 +61,7 @@ class FakeFabric final : public comm::Fabric {
   // all-reduce), or unresolved conjugate or negative
   // views; for outputs of which two elements share memory (expanded tensors); for a dtype or reduce op that is not in
   // the list above.
-  void validate(const comm::Operation& call, int group_size) const override;
+  void prepare(comm::Operation& call, const comm::GroupIdentity& group) override;
 
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;
   void cancel(comm::Completion& done) noexcept override;
