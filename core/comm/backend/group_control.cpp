@@ -48,6 +48,13 @@ void RankBackend::extend_timeout_once(std::chrono::milliseconds duration) {
   extension_->add(duration);
 }
 
+auto RankBackend::options_or_named(const c10::intrusive_ptr<Options>& given, const std::string& name)
+    -> c10::intrusive_ptr<Options> {
+  auto options = given != nullptr ? given : getBackendOptions();
+  if (given == nullptr || given->group_name.empty()) options->group_name = name;
+  return options;
+}
+
 // `global_ranks`: of the world, this rank among them.
 auto RankBackend::derive(const char* call, const std::vector<int>& global_ranks, const Options& options,
                          const GroupIdentity* parent) const -> BackendPtr {
@@ -65,10 +72,7 @@ auto RankBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::vecto
   group_->check_caller(rank_);
   check_members("split", ranks, size_);
   if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return {};
-  auto own_options = options != nullptr ? options : getBackendOptions();
-  if (options == nullptr || options->group_name.empty()) {
-    own_options->group_name = name_of_split(identity().name, "split", ranks);
-  }
+  const auto own_options = options_or_named(options, name_of_split(identity().name, "split", ranks));
   std::vector<int> global_ranks;
   for (const int rank : ranks) global_ranks.push_back(identity().global_rank(rank));
   return derive("split", global_ranks, *own_options, &identity());
@@ -80,8 +84,7 @@ auto RankBackend::merge(const c10::intrusive_ptr<c10d::Store>& store, const c10:
   TORCH_CHECK_VALUE(store != nullptr, "rehearse::merge: it needs a store, through which the ranks find each other");
   TORCH_CHECK_VALUE(rank >= 0 && rank < size, "rehearse::merge: rank ", rank, " is out of range; a group of ", size,
                     " has ranks 0 to ", size - 1);
-  auto own_options = options != nullptr ? options : getBackendOptions();
-  if (options == nullptr || options->group_name.empty()) own_options->group_name = identity().name + ":merge";
+  const auto own_options = options_or_named(options, identity().name + ":merge");
   const auto key = [&](int member) { return fmt::format("merge/{}/{}", own_options->group_name, member); };
   store->set(key(rank), std::to_string(identity().global_rank(rank_)));
   std::vector<int> global_ranks;
@@ -112,10 +115,7 @@ auto RankBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int 
   TORCH_CHECK_VALUE(std::find(stay.begin(), stay.end(), rank_) != stay.end(), "rehearse::shrink: rank ", rank_,
                     " is one of those to exclude; only those that stay call it");
   if (flags == kShrinkAbort) abort();
-  auto own_options = options != nullptr ? options : getBackendOptions();
-  if (options == nullptr || options->group_name.empty()) {
-    own_options->group_name = name_of_split(identity().name, "shrink", stay);
-  }
+  const auto own_options = options_or_named(options, name_of_split(identity().name, "shrink", stay));
   return derive("shrink", global_ranks, *own_options, &identity());
 }
 

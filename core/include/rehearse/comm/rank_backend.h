@@ -152,6 +152,8 @@ class RankBackend final : public c10d::Backend {
   c10::intrusive_ptr<RankWork> make(c10d::OpType type, std::chrono::milliseconds timeout, bool async_op = true);
   WorkPtr submit(c10::intrusive_ptr<RankWork> work);
   WorkPtr point_to_point(c10d::OpType type, const char* op, Tensors& tensors, int peer, int tag);
+  // Those given, or this group's; without a name of their own they get `name`.
+  c10::intrusive_ptr<Options> options_or_named(const c10::intrusive_ptr<Options>& given, const std::string& name);
   BackendPtr derive(const char* call, const std::vector<int>& global_ranks, const Options& options,
                     const GroupIdentity* parent) const;
 
