@@ -32,7 +32,7 @@ class Devices : public CommTest {
  protected:
   Devices() {
     ON_CALL(fabric, prepare).WillByDefault([this](Operation& call, const GroupIdentity&) {
-      call.end = std::make_shared<End>(devices[static_cast<std::size_t>(exec::this_rank::rank())]);
+      call.end = c10::make_intrusive<End>(devices[static_cast<std::size_t>(exec::this_rank::rank())]);
     });
     ON_CALL(fabric, launch).WillByDefault([this](const Transfer&, Completion& done) {
       launched.push_back(&done);

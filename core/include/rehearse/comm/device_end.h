@@ -4,15 +4,14 @@
 #include <optional>
 
 #include <c10/core/Stream.h>
+#include <c10/util/intrusive_ptr.h>
 
 namespace rehearse::comm {
 
 // The end of one rank's operation on a device, made by Fabric::prepare() in the rank's context. Used in the fiber of
 // that rank only. Nothing here blocks or throws.
-class DeviceEnd {
+class DeviceEnd : public c10::intrusive_ptr_target {
  public:
-  virtual ~DeviceEnd() = default;
-
   // Has the device carried it out?
   virtual bool done() noexcept = 0;
 

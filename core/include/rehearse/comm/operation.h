@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,9 +59,11 @@ struct Operation {
 
   c10d::OpType type = c10d::OpType::UNKNOWN;
   c10d::ReduceOp::RedOpType reduce_op = c10d::ReduceOp::UNUSED;
+  bool async_op = true;  // c10d's asyncOp; false: the caller does nothing before it has waited for it
   int root = -1;
   int peer = -1;
   int tag = 0;
+  c10::intrusive_ptr<DeviceEnd> end;  // made by Fabric::prepare(); null: the operation takes place on the host
   TensorList inputs;
   TensorList outputs;
   c10::SmallVector<std::int64_t, 0> input_splits;
@@ -70,8 +71,6 @@ struct Operation {
   c10::intrusive_ptr<c10d::_SupplementBase> reduce_supplement;  // PREMUL_SUM's factor
   std::vector<Operation> parts;  // done as one: all inputs are read first; no parts, timeout or label of their own
   std::chrono::milliseconds timeout{0};  // 0: none
-  bool async_op = true;                  // c10d's asyncOp; false: the caller does nothing before it has waited for it
-  std::shared_ptr<DeviceEnd> end;        // made by Fabric::prepare(); null: the operation takes place on the host
   const std::string* label = nullptr;    // what the user calls the payload; interned by the world, null: none
   const PayloadName* payload = nullptr;  // what the tensor is known as; interned by the world, null: nothing
 };
