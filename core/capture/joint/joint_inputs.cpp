@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/joint/joint_inputs.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -44,6 +45,14 @@ JointInputs::JointInputs(const graph::GraphModule& part, const std::vector<c10::
     nodes_.push_back(&recorder.add_input(*placeholders[i], value));
     values_.push_back(std::move(value));
   }
+}
+
+bool JointInputs::has_new_history(std::size_t input) const {
+  const auto position = std::find(positions_.begin(), positions_.end(), input);
+  if (position == positions_.end()) return true;
+  const at::Tensor& target = differentiable_[static_cast<std::size_t>(position - positions_.begin())];
+  return torch::autograd::impl::gradient_edge(values_[input].toTensor()) !=
+         torch::autograd::impl::gradient_edge(target);
 }
 
 at::Tensor JointInputs::add_tensor(const at::Tensor& example, const at::Tensor& alias_of) {

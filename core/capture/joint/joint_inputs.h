@@ -28,6 +28,9 @@ class JointInputs {
   const std::vector<at::Tensor>& differentiable() const noexcept { return differentiable_; }
   const std::vector<std::size_t>& positions() const noexcept { return positions_; }
 
+  // Whether what was written to a differentiable input is differentiated: not so below a torch::NoGradGuard.
+  bool has_new_history(std::size_t input) const;
+
  private:
   at::Tensor add_tensor(const at::Tensor& example, const at::Tensor& alias_of);
 

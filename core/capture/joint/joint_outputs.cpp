@@ -38,7 +38,7 @@ void JointOutputs::add_changed_inputs() {
     const at::Tensor& tensor = inputs_.values()[i].toTensor();
     if (!tensor.requires_grad() || !recorder_.was_written(tensor)) continue;
     refuse_shared_change(i);
-    changed_inputs_.push_back({i, value_of(tensor)});
+    changed_inputs_.push_back({i, value_of(tensor), inputs_.has_new_history(i)});
   }
 }
 

@@ -78,6 +78,7 @@ std::vector<c10::IValue> AotProgram::run_and_record(const std::vector<c10::IValu
 
 void AotProgram::copy_back(const std::vector<c10::IValue>& inputs, const std::vector<c10::IValue>& values) const {
   for (const capture::ChangedInput& changed : changed_inputs_) {
+    const at::AutoGradMode grad_mode(changed.under_autograd);
     inputs[changed.input].toTensor().copy_(values[changed.value].toTensor());
   }
 }

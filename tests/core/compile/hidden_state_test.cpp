@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <unistd.h>
@@ -18,6 +17,7 @@
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/errors.h>
+#include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/world.h>
 
 namespace rehearse::compiler {
@@ -59,10 +59,6 @@ struct WithTensor {
 
 std::string path_of_file() { return ::testing::TempDir() + "hidden_state_" + std::to_string(::getpid()); }
 
-std::int64_t seconds_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 HiddenState member() {
   const auto object = std::make_shared<WithMembers>();
   return {[object](const at::Tensor& x) { return object->forward(x); }, [object](int k) { object->addend = k; }};
@@ -94,9 +90,9 @@ HiddenState environment_variable() {
           [](int k) { ::setenv(kName, std::to_string(k).c_str(), 1); }};
 }
 
-HiddenState wall_clock() {
-  return {[](const at::Tensor& x) { return x + seconds_now(); },
-          [](int) { std::this_thread::sleep_for(std::chrono::seconds(1)); }};
+HiddenState clock() {
+  return {[](const at::Tensor& x) { return x + exec::this_rank::now().time_since_epoch().count(); },
+          [](int) { exec::this_rank::sleep_for(std::chrono::seconds(1)); }};
 }
 
 HiddenState counter() {
@@ -143,7 +139,7 @@ const std::vector<HiddenCase>& cases() {
                                               {"Static", static_variable},
                                               {"ReplacedTensorMember", replaced_tensor_member},
                                               {"EnvironmentVariable", environment_variable},
-                                              {"Clock", wall_clock, true},
+                                              {"Clock", clock, true},
                                               {"Counter", counter, true},
                                               {"ThreadLocal", thread_local_variable},
                                               {"File", file},

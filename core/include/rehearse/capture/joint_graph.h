@@ -32,10 +32,11 @@ struct PartOutput {
 };
 
 // An input that is part of the derivative and changed in place: the forward works on a copy of it, and its new
-// contents, values[value], are copied into the caller's tensor under autograd.
+// contents, values[value], are copied into the caller's tensor; under autograd where it was changed under that.
 struct ChangedInput {
   std::size_t input = 0;
   std::size_t value = 0;
+  bool under_autograd = true;
 };
 
 // How a tensor lies in memory: its dimensions from the outermost to the innermost, without gaps, but for those that are
