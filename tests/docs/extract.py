@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""extract.py <root> <out>: writes the code blocks of README.md, GUIDE.md and COMPILE.md into files, to be built and run.
+"""extract.py <root> <out>: writes the code blocks of README.md, GUIDE.md and COMPILE.md into files, to build and run.
 
 README.md's C++ is a whole test file. GUIDE.md has that same test, then a whole program without GoogleTest, statements
 inside a rank's body, and a program, whose scenario is its only TOML block; its Python makes dumps of what that program

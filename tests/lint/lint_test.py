@@ -6,6 +6,7 @@ import tempfile
 import unittest
 
 import lint
+import rooms
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 SPDX = "// SPDX-License-Identifier: BSD-3-Clause\n"
@@ -29,7 +30,8 @@ class LintTest(unittest.TestCase):
         self.assertIn(words, found[0])
 
     def test_clean_tree_is_silent(self):
-        tree = {"core/exec/a.cpp": SPDX + "#include <rehearse/exec/a.h>\n// std::chrono::steady_clock::now() is not used\n",
+        unused = "// std::chrono::steady_clock::now() is not used\n"
+        tree = {"core/exec/a.cpp": SPDX + "#include <rehearse/exec/a.h>\n" + unused,
                 "sim/b.cpp": SPDX + "#include <ATen/ATen.h>\n#include <rehearse/fakes/f.h>\n"}
         for check in lint.CHECKS:
             self.assertEqual(findings(check, tree), [])
@@ -46,12 +48,65 @@ class LintTest(unittest.TestCase):
                                ("core/comm/work/a.cpp", "<rehearse/comm/communicators.h>"),
                                ("core/include/rehearse/comm/pending.h", "<rehearse/comm/rank_backend.h>"),
                                ("core/comm/call/a.h", "<rehearse/comm/event_log.h>")):
-            self.expect_one("includes", {path: SPDX + f"#include {included}\n"}, "the order is call <- record")
+            self.expect_one("includes", {path: SPDX + f"#include {included}\n"}, "of core/comm includes")
         for path, included in (("core/comm/group/a.cpp", '"comm/matcher/b.h"'),
                                ("core/comm/record/a.cpp", "<rehearse/comm/operation.h>"),
                                ("core/comm/collectives/a.cpp", "<rehearse/comm/functional.h>"),
                                ("sim/world/a.cpp", "<rehearse/comm/communicators.h>")):
             self.assertEqual(findings("includes", {path: SPDX + f"#include {included}\n"}), [])
+
+    def test_rooms_inside_houses(self):
+        for path, included, words in (
+                ("core/graph/passes/a.cpp", '"graph/run/b.h"', "room passes of core/graph includes graph/run/b.h of"),
+                ("core/graph/passes/a.cpp", "<rehearse/graph/interpreter.h>", "of run; it may include ir"),
+                ("core/include/rehearse/graph/split.h", "<rehearse/graph/verify.h>", "of run"),
+                ("core/graph/ir/a.cpp", "<rehearse/graph/text.h>", "of text; it may include none"),
+                ("core/graph/run/a.h", "<rehearse/graph/split.h>", "of passes"),
+                ("core/capture/fake/a.cpp", '"capture/trace/b.h"', "of trace"),
+                ("core/capture/graph/a.cpp", "<rehearse/capture/fake_mode.h>", "of fake"),
+                ("core/capture/joint/a.cpp", "<rehearse/capture/forward_capture.h>", "of trace"),
+                ("core/capture/trace/a.cpp", '"capture/joint/b.h"', "of joint"),
+                ("core/compile/meeting/a.cpp", '"compile/callable_impl.h"', "of .; it may include none"),
+                ("core/compile/aot/a.cpp", "<rehearse/compile/compile.h>", "of ."),
+                ("core/compile/aot/a.cpp", '"compile/meeting/b.h"', "of meeting"),
+                ("core/compile/entry.h", '"compile/segments/b.h"', "of segments"),
+                ("core/shapes/expr/a.cpp", "<rehearse/shapes/shape_env.h>", "of env; it may include none"),
+                ("sim/schedule/a.cpp", '"world/simulation.h"', "room schedule of sim includes"),
+                ("sim/include/rehearse/sim/seed.h", "<rehearse/sim/world.h>", "of world"),
+                ("sim/network/a.cpp", '"compute/b.h"', "of compute"),
+                ("sim/world/a.cpp", '"run/attempt.h"', "of run"),
+                ("sim/run/a.cpp", "<rehearse/sim/scenario.h>", "of scenario"),
+                ("sim/scenario/a.cpp", '"cli/values.h"', "of cli"),
+                ("sim/gtest/a.cpp", '"cli/values.h"', "of cli")):
+            self.expect_one("includes", {path: SPDX + f"#include {included}\n"}, words)
+
+    def test_rooms_include_those_before_them(self):
+        for path, included in (("core/graph/pt2/a.cpp", '"graph/text/b.h"'),
+                               ("core/graph/run/a.cpp", '"graph/ir/b.h"'),
+                               ("core/capture/trace/a.cpp", '"capture/fake/b.h"'),
+                               ("core/capture/graph/a.cpp", "<rehearse/capture/errors.h>"),
+                               ("core/compile/segments/a.cpp", '"compile/entry.h"'),
+                               ("core/compile/a.cpp", '"compile/meeting/b.h"'),
+                               ("core/compile/aot/a.cpp", "<rehearse/compile/backend.h>"),
+                               ("core/shapes/env/a.cpp", '"shapes/expr/b.h"'),
+                               ("core/compile/a.cpp", '"graph/run/b.h"'),
+                               ("sim/cli/a.cpp", '"run/attempt.h"'), ("sim/scenario/a.cpp", '"run/run_files.h"'),
+                               ("sim/cli/sweep/a.cpp", '"report/text_lines.h"'), ("sim/run/a.cpp", '"world/b.h"')):
+            self.assertEqual(findings("includes", {path: SPDX + f"#include {included}\n"}), [])
+
+    def test_an_exception_holds_for_its_file_while_it_is_needed(self):
+        against = '#include "compile/segments/segmented.h"\n'
+        self.assertEqual(findings("includes", {"core/compile/verify.cpp": SPDX + against}), [])
+        self.expect_one("includes", {"core/compile/other.cpp": SPDX + against}, "of segments")
+        self.expect_one("includes", {"core/compile/verify.cpp": SPDX}, "take it out of EXCEPTIONS")
+        folder = {"sim/report/a.h": SPDX + '#include "world/simulation.h"\n', "sim/report/b.h": SPDX}
+        self.assertEqual(findings("includes", folder), [])
+
+    def test_every_public_header_named_is_there(self):
+        for house in rooms.HOUSES:
+            root = PROJECT / house.folder.split("/")[0] / "include" / house.headers
+            for header in (header for headers in house.public.values() for header in headers):
+                self.assertTrue((root / header).is_file(), f"{house.headers}{header} of tests/lint/rooms.py")
 
     def test_calls_know_no_executor(self):
         self.expect_one("includes", {"core/comm/call/a.cpp": SPDX + "#include <rehearse/exec/executor.h>\n"}, "of exec")
@@ -87,6 +142,41 @@ class LintTest(unittest.TestCase):
     def test_file_length(self):
         self.expect_one("files", {"core/a.cpp": SPDX + "int a;\n" * lint.LINES_MAX}, "401 lines")
 
+    def test_width(self):
+        wide = "// " + "a" * lint.WIDTH_MAX + "\n"
+        self.expect_one("files", {"core/a.cpp": SPDX + wide}, "core/a.cpp:2: 123 columns")
+        self.expect_one("files", {"tests/a.py": "#" + wide}, "tests/a.py:1: 124 columns")
+        exact = "//" + "\u00e9" * (lint.WIDTH_MAX - 2) + "\n"
+        self.assertEqual(findings("files", {"core/a.cpp": SPDX + exact + f'auto a = R"({wide})";\n'}), [])
+
+    def test_function_length(self):
+        body = "  call();\n" * (lint.FUNCTION_LINES_MAX - 1)
+        for head, name in (("void A::b(int c)", "A::b"), ("TEST_F(A, B)", "TEST_F(A, B)"),
+                           ("A::A() : b_{1}, c_(2)", "A::A"), ("bool A::operator==(const A& o) const", "operator=="),
+                           ("template <class T = int>\nauto f(T) -> std::vector<T>", "f")):
+            line = 4 + head.count("\n")
+            tree = {"core/a.cpp": f"{SPDX}\nnamespace a {{\n{head} {{\n{body}}}\n}}\n"}
+            self.expect_one("functions", tree, f"core/a.cpp:{line}: {name} has 71 lines; the limit is 70")
+            tree = {"core/a.cpp": f"{SPDX}\nnamespace a {{\n{head} {{\n{body[10:]}}}\n}}\n"}
+            self.assertEqual(findings("functions", tree), [])
+        method = f"class A : public B {{\n  int c() const override {{\n{body}  }}\n}};\n"
+        self.expect_one("functions", {"core/a.h": method}, "core/a.h:2: c has 71 lines")
+        in_table = f"const Table kTable = {{\n  {{1, [](int) {{\n{body}  }}}},\n}};\n"
+        self.expect_one("functions", {"core/a.cpp": in_table}, "core/a.cpp:2: a lambda has 71 lines")
+
+    def test_what_is_no_function_may_be_long(self):
+        rows = "  {1, 2},\n" * 2 * lint.FUNCTION_LINES_MAX
+        members = "  int call(int);\n" * 2 * lint.FUNCTION_LINES_MAX
+        for text in (f"constexpr Row kRows[] = {{\n{rows}}};\n", f"class A {{\n{members}}};\n",
+                     f"INSTANTIATE_TEST_SUITE_P(A, B, Values(Rows{{\n{rows}}}));\n",
+                     f"template <class A = int>\nstruct B {{\n{members}}};\n",
+                     "#define A { \\\n  {\nvoid f() { g('{', \"{\", R\"x({)x\", 1'000); /* { */ }  // {\n"):
+            self.assertEqual(findings("functions", {"core/a.cpp": text}), [])
+
+    def test_braces_that_do_not_balance_are_found(self):
+        self.expect_one("functions", {"core/a.cpp": "void f() {\n"}, "1 braces are not closed")
+        self.expect_one("functions", {"core/a.cpp": "void f() {}\n}\n"}, "line 2: a closing brace without")
+
     def test_leftovers_and_disabled_tests(self):
         self.expect_one("files", {"core/a.cpp": SPDX + "// TO" "DO: more\n"}, "a.cpp:2")
         self.expect_one("files", {"tests/a.cpp": SPDX + "TEST(A, DISABLED" "_B) {}\n"}, "a.cpp:2")
@@ -102,7 +192,8 @@ class LintTest(unittest.TestCase):
 
     def test_state_of_fibers(self):
         line = "thread_local int depth = 0;"
-        for path in ("core/shapes/a.cpp", "core/capture/fake/a.cpp", "core/compile/a.h", "core/include/rehearse/capture/a.h"):
+        for path in ("core/shapes/a.cpp", "core/capture/fake/a.cpp", "core/compile/a.h",
+                     "core/include/rehearse/capture/a.h"):
             self.expect_one("banned", {path: SPDX + line + "\n"}, "exec::FiberLocal")
         self.assertEqual(findings("banned", {"core/exec/a.cpp": SPDX + line + "\n",
                                              "core/shapes/a.cpp": SPDX + "// no " + line + "\n"}), [])

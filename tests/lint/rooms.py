@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which room inside a house may include which: one table, and the exceptions from it."""
+
+import typing
+
+
+class House(typing.NamedTuple):
+    """Rooms are folders; "." is what lies in `folder` itself."""
+    folder: str
+    rooms: dict  # room: the rooms that it may include besides itself; folders that are not named include what they like
+    headers: str  # where the public headers are, as they are included
+    public: dict  # room: its public headers
+    rest: str | None = None  # the room of the public headers that are not named; None: every room may include them
+
+
+def ladder(*names):
+    """Each room may include those before it."""
+    return {name: names[:place] for place, name in enumerate(names)}
+
+
+HOUSES = (
+    House("core/comm", ladder("call", "record", "work", "matcher", "group", "backend"), "rehearse/comm/", {
+        "call": ("device_end.h", "errors.h", "fabric.h", "group_identity.h", "mismatch.h", "op_table.h", "operation.h",
+                 "signature.h"),
+        "record": ("event_log.h", "span_log.h", "wait_for_graph.h"),
+        "work": ("pending.h",),
+        "group": ("communicator_options.h",),
+    }, rest="backend"),
+    # A pass knows graphs, never how they run.
+    House("core/graph", {"ir": (), "text": ("ir",), "passes": ("ir",), "run": ("ir", "text"),
+                         "pt2": ("ir", "text", "run")}, "rehearse/graph/", {
+        "text": ("text.h",),
+        "passes": ("split.h", "structural_hash.h"),
+        "run": ("dead_code.h", "interpreter.h", "operators.h", "verify.h"),
+        "pt2": ("exported_program.h",),
+    }, rest="ir"),
+    House("core/shapes", ladder("expr", "env"), "rehearse/shapes/", {
+        "env": ("guard_program.h", "shape_env.h", "sym_node.h"),
+    }, rest="expr"),
+    # The forward and the joint capture do not know each other. errors.h: all of them.
+    House("core/capture", {"fake": (), "graph": (), "trace": ("fake", "graph"), "joint": ("fake", "graph")},
+          "rehearse/capture/", {
+        "fake": ("fake_errors.h", "fake_mode.h", "fake_tensor.h"),
+        "trace": ("captured_graph.h", "forward_capture.h", "opaque.h", "segments.h"),
+        "joint": ("joint_graph.h", "joint_partition.h"),
+    }),
+    # A back end is made without a callable, and ranks meet without one. backend.h, errors.h: all of them.
+    House("core/compile", {"meeting": (), "aot": (), ".": ("meeting", "aot"), "segments": ("meeting", ".")},
+          "rehearse/compile/", {
+        "meeting": ("compile_time_model.h", "journal.h"),
+        "aot": ("aot_eager.h",),
+        ".": ("argument_sinks.h", "argument_walk.h", "callable.h", "compile.h", "compile_options.h",
+              "counting_backend.h", "eager_region.h", "explanation.h", "guard_failure.h", "leaf.h", "mark_dynamic.h",
+              "typed_call.h", "user_code.h", "watch.h"),
+    }),
+    House("sim", {
+        **ladder("schedule", "record", "report", "world", "run", "scenario"),
+        "network": (), "compute": (),
+        "world": ("schedule", "record", "report", "network", "compute"),
+        "cli": ("schedule", "record", "report", "world", "run", "scenario"),
+        "gtest": ("schedule", "record", "report", "world", "run", "scenario"),
+    }, "rehearse/sim/", {
+        "schedule": ("oracles.h", "random_stream.h", "schedule.h", "seed.h"),
+        "network": ("network_model.h",),
+        "compute": ("compute_model.h",),
+        "record": ("determinism.h", "input_file.h", "run_log.h"),
+        "report": ("chrome_trace.h", "flight_recorder.h", "format_time.h", "report_writers.h"),
+        "world": ("virtual_clock.h", "world.h"),
+        "run": ("output_options.h",),
+        "scenario": ("scenario.h",),
+    }),
+)
+
+# What a call is may be asked where nothing runs: of exec it knows places in the code and how ranks are written.
+CALLS = "core/comm/call"
+EXEC_FOR_CALLS = ("rehearse/exec/call_site.h", "rehearse/exec/rank_list.h")
+
+# Arrows against the order that are there: who (a folder ends with /), what is included, why. One that is not needed any
+# more is found, and goes.
+EXCEPTIONS = (
+    ("sim/report/", "world/simulation.h", "a report reads RunRecord, which stands beside the run that fills it"),
+    ("sim/record/begun_report.h", "rehearse/sim/world.h", "what every report begins with is read off WorldOptions"),
+    ("sim/record/run_log.cpp", "rehearse/sim/report_writers.h", "a log holds its report's text"),
+    ("sim/record/determinism.cpp", "rehearse/sim/format_time.h", "the first difference is told with its time"),
+    ("sim/schedule/oracles.cpp", "rehearse/sim/format_time.h", "a replay that departs is told with its time"),
+    ("core/compile/callable_impl.h", "compile/segments/segment_run.h", "a callable keeps what its segments run"),
+    ("core/compile/capture_call.cpp", "compile/segments/segmented_capture.h", "a call decides whether to cut"),
+    ("core/compile/verify.cpp", "compile/segments/segmented.h", "verifying runs segments one by one"),
+)
+
+
+def without_house(house, path):
+    """The file below the house's folder, as parts; None: it is of another house."""
+    parent = house.folder.rpartition("/")[0]
+    for folder in (house.folder + "/", house.folder.removeprefix(parent + "/") + "/" if parent else None):
+        if folder and path.startswith(folder):
+            return path.removeprefix(folder).split("/")
+    return None
+
+
+def room_of(house, path, is_include):
+    """The room that a file, or an include as it is written, belongs to; None: none of the ordered."""
+    public = path.removeprefix("core/include/").removeprefix("sim/include/")
+    if public.startswith(house.headers):
+        name = public.removeprefix(house.headers)
+        return next((room for room, headers in house.public.items() if name in headers), house.rest)
+    if house.folder == "sim" and is_include:  # private headers of sim are named from it
+        parts = path.split("/")
+    else:
+        parts = without_house(house, path)
+    if not parts or (len(parts) == 1 and is_include and house.folder == "sim"):
+        return None
+    room = parts[0] if len(parts) > 1 else "."
+    return room if room in house.rooms else None
+
+
+def wrong_arrow(path, included):
+    """Why a file must not include that; None: it may."""
+    for house in HOUSES:
+        room, of = room_of(house, path, False), room_of(house, included, True)
+        if room and of and of != room and of not in house.rooms[room]:
+            may = ", ".join(house.rooms[room]) or "none of the others"
+            return f"room {room} of {house.folder} includes {included} of {of}; it may include {may}"
+    if path.startswith(CALLS + "/") or room_of(HOUSES[0], path, False) == "call":
+        if included.removeprefix("rehearse/").startswith("exec/") and included not in EXEC_FOR_CALLS:
+            may = ", ".join(EXEC_FOR_CALLS)
+            return f"room call of core/comm includes {included} of exec; of exec it may include {may}"
+    return None
+
+
+class Exceptions:
+    """The exceptions, and which of them a tree of files needs."""
+
+    def __init__(self, files):
+        self.files = files
+        self.used = set()
+
+    def allow(self, path, included):
+        for exception in EXCEPTIONS:
+            who, what, _ = exception
+            if included == what and (path == who or (who.endswith("/") and path.startswith(who))):
+                self.used.add(exception)
+                return True
+        return False
+
+    def unused(self):
+        for exception in EXCEPTIONS:
+            who, what, _ = exception
+            if exception not in self.used and any(path.startswith(who) for path in self.files):
+                yield f"{who}:1: does not include {what}: take it out of EXCEPTIONS in tests/lint/rooms.py"
