@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks on the text of the source tree: lint.py <includes|files|functions|banned|format> <root>.
+"""Checks on the text of the source tree: lint.py <includes|files|functions|pages|banned|format> <root>.
 
 includes  the include arrows between the houses, and between the rooms inside them (rooms.py has their order)
 files     licence line, file length, line width, no disabled tests, no leftovers, no machine paths
 functions no function of more than 70 lines
+pages     the files and folders that ARCHITECTURE and CONTRIBUTING name are there
 banned    clocks and timed waits that would bypass virtual time; thread_local where state is a fiber's
 format    what .clang-format, with the version that it names, would write differently
 
 Each finding is one line, path:line: what is wrong; the exit status is 1 if there is any.
 """
 
+import fnmatch
 import pathlib
 import re
 import subprocess
@@ -164,6 +166,19 @@ def check_files(root, files):
                 yield f"{path}:{number}: a path of one machine: {line.strip()[:80]}"
 
 
+def check_pages(root, files):
+    """Places in the tree that the pages for those who change it name, in backticks."""
+    there = set(files) | {folder.as_posix() for path in files for folder in pathlib.PurePath(path).parents}
+    tops = {path.split("/")[0] for path in files if "/" in path}
+    for page in ("docs/ARCHITECTURE.md", "docs/CONTRIBUTING.md"):
+        if page not in files:
+            continue
+        for number, line in enumerate((root / page).read_text().splitlines(), 1):
+            for named in re.findall(r"`([\w.*-]+/[\w./*-]*)`", line):
+                if named.split("/")[0] in tops and not fnmatch.filter(there, named.rstrip("/")):
+                    yield f"{page}:{number}: {named} is not there"
+
+
 def check_functions(root, files):
     for path in files:
         if pathlib.PurePath(path).suffix not in CODE:
@@ -218,8 +233,8 @@ def check_format(root, files):
         yield f".clang-format:1: {found.stderr.strip()}"
 
 
-CHECKS = {"includes": check_includes, "files": check_files, "functions": check_functions, "banned": check_banned,
-          "format": check_format}
+CHECKS = {"includes": check_includes, "files": check_files, "functions": check_functions, "pages": check_pages,
+          "banned": check_banned, "format": check_format}
 
 
 def main(arguments):

@@ -177,6 +177,13 @@ class LintTest(unittest.TestCase):
         self.expect_one("functions", {"core/a.cpp": "void f() {\n"}, "1 braces are not closed")
         self.expect_one("functions", {"core/a.cpp": "void f() {}\n}\n"}, "line 2: a closing brace without")
 
+    def test_pages_name_what_is_there(self):
+        there = {"core/comm/call/a.cpp": SPDX, "core/comm/b_rules.cpp": SPDX}
+        text = "`core/comm`, `core/comm/call/a.cpp`, `core/comm/*_rules.cpp`, `build/release`, `a/b`, `c10d::Work`\n"
+        self.assertEqual(findings("pages", there | {"docs/CONTRIBUTING.md": text}), [])
+        for gone in ("core/comm/a.cpp", "core/com", "core/comm/*_cases.cpp", "docs/X.md"):
+            self.expect_one("pages", there | {"docs/ARCHITECTURE.md": text + f"see `{gone}`\n"}, f"md:2: {gone} is not")
+
     def test_leftovers_and_disabled_tests(self):
         self.expect_one("files", {"core/a.cpp": SPDX + "// TO" "DO: more\n"}, "a.cpp:2")
         self.expect_one("files", {"tests/a.cpp": SPDX + "TEST(A, DISABLED" "_B) {}\n"}, "a.cpp:2")
