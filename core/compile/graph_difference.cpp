@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "compile/graph_difference.h"
 
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <rehearse/compile/errors.h>
+#include <rehearse/graph/text.h>
 
 namespace rehearse::compiler {
 namespace {
@@ -28,12 +33,22 @@ bool same_node(const graph::Node& a, const graph::Node& b) {
   return a.op() == b.op() && a.target() == b.target() && same_arguments(a, b);
 }
 
+std::string at_line(const graph::Node& node) {
+  const std::string line = node.meta().origin ? node.meta().origin->source_line() : "";
+  return line.empty() ? "" : " at " + line;
+}
+
+// `aten.add.Scalar(%x, 2) at f.cpp:3`.
+std::string text_with_arguments(const graph::Node& node) {
+  std::vector<std::string> arguments;
+  for (const graph::Argument& argument : node.args()) arguments.push_back(graph::to_text(argument));
+  for (const auto& [name, argument] : node.kwargs()) arguments.push_back(name + "=" + graph::to_text(argument));
+  return fmt::format("{}({}){}", node.target(), fmt::join(arguments, ", "), at_line(node));
+}
+
 }  // namespace
 
-std::string text_of_node(const graph::Node& node) {
-  const std::string line = node.meta().origin ? node.meta().origin->source_line() : "";
-  return node.target() + (line.empty() ? "" : " at " + line);
-}
+std::string text_of_node(const graph::Node& node) { return node.target() + at_line(node); }
 
 std::string difference_of(const graph::GraphModule& before, const graph::GraphModule& now,
                           const std::string& before_ends, const std::string& now_ends) {
@@ -42,6 +57,9 @@ std::string difference_of(const graph::GraphModule& before, const graph::GraphMo
   while (a && b && same_node(*a, *b)) {
     a = operator_from(a->next());
     b = operator_from(b->next());
+  }
+  if (a && b && a->op() == b->op() && a->target() == b->target()) {
+    return fmt::format("it was {}, and is {} now", text_with_arguments(*a), text_with_arguments(*b));
   }
   if (a || b) {
     return fmt::format("it was {}, and is {} now", a ? text_of_node(*a) : before_ends, b ? text_of_node(*b) : now_ends);

@@ -10,8 +10,8 @@ namespace rehearse::compiler {
 inline constexpr const char* kEndOfFunction = "the end of the function";
 
 // "it was torch.ops.aten.add.Tensor at model.cpp:12, and is torch.ops.aten.mul.Tensor at model.cpp:14 now": the first
-// operators in which they differ, or else what they end with; `before_ends`, `now_ends`: in words. Empty: they do not
-// differ.
+// operators in which they differ (with arguments where these do), or else what they end with; `before_ends`,
+// `now_ends`: in words. Empty: they do not differ.
 std::string difference_of(const graph::GraphModule& before, const graph::GraphModule& now,
                           const std::string& before_ends = kEndOfFunction,
                           const std::string& now_ends = kEndOfFunction);

@@ -51,6 +51,7 @@ UnknownShape::UnknownShape(std::string operator_name, const std::string& reason,
       operator_name_(std::move(operator_name)) {}
 
 void with_typed_errors(const std::function<void()>& function) {
+  const exec::KeepThrowSites keep;
   try {
     function();
   } catch (const c10::Error& error) {

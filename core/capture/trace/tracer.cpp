@@ -16,7 +16,6 @@
 #include <rehearse/capture/fake_tensor.h>
 #include <rehearse/comm/call_label.h>
 #include <rehearse/exec/fiber_local.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/throw_site.h>
 
 #include "capture/trace/call_stack.h"
@@ -46,13 +45,13 @@ class CurrentScope {
 
 // torch::autograd::grad() finds no history on fakes.
 void with_refused_gradients(const std::function<void()>& function) {
+  const exec::KeepThrowSites keep;
   try {
     function();
   } catch (const c10::Error& error) {
     const std::string_view what = error.what_without_backtrace();
     if (what.find("differentiated Tensors") == std::string_view::npos) throw;
-    const exec::CallSite where = exec::this_rank::is_fiber() ? exec::last_throw() : exec::CallSite();
-    throw NotCapturable(kGradientsInside, kCallOutside, where);
+    throw NotCapturable(kGradientsInside, kCallOutside, exec::last_throw());
   }
 }
 

@@ -18,7 +18,7 @@
 namespace rehearse::exec {
 namespace {
 
-// The newest throws of this thread's fibers. More than one, because destructors that run while an exception
+// The newest throws of this thread's fibers, and of the thread itself where that is wanted. More than one, because destructors that run while an exception
 // is on its way may throw too, or suspend and let another rank throw.
 struct Throw {
   void* exception = nullptr;
@@ -34,6 +34,9 @@ struct Throws {
 };
 
 constinit thread_local Throws throws;
+constinit thread_local int keepers = 0;  // KeepThrowSites that live
+
+bool are_kept() noexcept { return keepers > 0 || this_rank::is_fiber(); }
 
 // The newest throw first; null: none is left.
 template <class Fits>
@@ -110,8 +113,10 @@ CallSite site_of(const Throw* entry) {
 
 }  // namespace
 
+KeepThrowSites::KeepThrowSites() noexcept { ++keepers; }
+KeepThrowSites::~KeepThrowSites() { --keepers; }
+
 CallSite last_throw() {
-  if (!this_rank::is_fiber()) return {};
   const void* const exception = address_of(std::current_exception());
   if (exception == nullptr) return {};
   return site_of(newest_that([exception](const Throw& entry) { return entry.exception == exception; }));
@@ -146,7 +151,7 @@ extern "C" {
 void rehearse_throw(void* exception, std::type_info* type, void (*destroy)(void*)) {
   using Function = void (*)(void*, std::type_info*, void (*)(void*));
   static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "__cxa_throw"));
-  if (rehearse::exec::this_rank::is_fiber()) rehearse::exec::remember(exception);
+  if (rehearse::exec::are_kept()) rehearse::exec::remember(exception);
   next(exception, type, destroy);
   __builtin_unreachable();
 }
@@ -155,7 +160,7 @@ void rehearse_throw(void* exception, std::type_info* type, void (*destroy)(void*
 void rehearse_rethrow() {
   using Function = void (*)();
   static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "__cxa_rethrow"));
-  if (rehearse::exec::this_rank::is_fiber()) {
+  if (rehearse::exec::are_kept()) {
     void* const current = rehearse::exec::address_of(std::current_exception());
     if (current != nullptr) rehearse::exec::remember_again(current);
   }
@@ -168,7 +173,7 @@ void rehearse_rethrow_exception(void** pointer) {
   using Function = void (*)(void**);
   static const auto next =
       reinterpret_cast<Function>(dlsym(RTLD_NEXT, "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE"));
-  if (rehearse::exec::this_rank::is_fiber()) {
+  if (rehearse::exec::are_kept()) {
     // What nobody has thrown before (a future's error that was made, not caught) is thrown here.
     if (rehearse::exec::is_remembered(*pointer)) {
       rehearse::exec::remember_again(*pointer);

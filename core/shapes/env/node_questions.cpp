@@ -8,10 +8,11 @@
 namespace rehearse::shapes {
 namespace {
 
-// LibTorch's line that asks, without the folders of where it was built.
+// LibTorch's line that asks, without the folders of where it was built; line 0: a function's name.
 std::string asker(const char* file, std::int64_t line) {
   const std::string_view path(file);
-  return std::string(path.substr(path.rfind('/') + 1)) + ":" + std::to_string(line);
+  const std::string name(path.substr(path.rfind('/') + 1));
+  return line == 0 ? name : name + ":" + std::to_string(line);
 }
 
 }  // namespace

@@ -90,6 +90,14 @@ TEST(ThrowSite, OutsideOfFibers_IsEmpty) {
   }
 }
 
+TEST(ThrowSite, OutsideOfFibers_IsThereWhereItIsKept) {
+  {
+    const KeepThrowSites keep;
+    EXPECT_THAT(where_thrown(throws_here), HasSubstr("throws_here"));
+  }
+  EXPECT_EQ(where_thrown(throws_here), "");
+}
+
 TEST(ThrowSite, OutsideOfCatchBlocks_IsEmpty) {
   run_to_the_end(1, [](int) {
     where_thrown(throws_here);

@@ -108,6 +108,8 @@ TEST(CaptureRefusals, Backward_AndGrad) {
 TEST(CaptureRefusals, Memory_OfATracedTensor) {
   const Function pointer = [](const Tensors& x) { return Tensors{x[0] + *x[0].data_ptr<float>()}; };
   EXPECT_THROW(trace(pointer, {at::ones({3})}), DataAccess);
+  const std::string said = refusal_of<DataAccess>([](const at::Tensor& x) { x.data_ptr<float>(); });
+  EXPECT_TRUE(has(said, "refusals_test.cpp:")) << said;
   const Function accessor = [](const Tensors& x) {
     const at::Tensor more = x[0] + 1;
     return Tensors{x[0] + more.accessor<float, 1>()[0]};
