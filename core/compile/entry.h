@@ -14,7 +14,7 @@
 #include <rehearse/graph/graph_module.h>
 #include <rehearse/parallel/active_ddp.h>
 
-#include "compile/guard_set.h"
+#include "compile/guards/guard_set.h"
 #include "compile/input_binding.h"
 
 namespace rehearse::compiler {

@@ -44,14 +44,16 @@ HOUSES = (
         "trace": ("captured_graph.h", "forward_capture.h", "opaque.h", "segments.h"),
         "joint": ("joint_graph.h", "joint_partition.h"),
     }),
-    # A back end is made without a callable, and ranks meet without one. backend.h, errors.h: all of them.
-    House("core/compile", {"meeting": (), "aot": (), ".": ("meeting", "aot"), "segments": ("meeting", ".")},
+    # Guards and back ends are made without a callable, and ranks meet without one. backend.h, errors.h, leaf.h: all of
+    # them.
+    House("core/compile", {"guards": (), "meeting": (), "aot": (), ".": ("guards", "meeting", "aot"),
+                           "segments": ("guards", "meeting", ".")},
           "rehearse/compile/", {
+        "guards": ("guard_failure.h", "watch.h"),
         "meeting": ("compile_time_model.h", "journal.h"),
         "aot": ("aot_eager.h",),
         ".": ("argument_sinks.h", "argument_walk.h", "callable.h", "compile.h", "compile_options.h",
-              "counting_backend.h", "eager_region.h", "explanation.h", "guard_failure.h", "leaf.h", "mark_dynamic.h",
-              "typed_call.h", "user_code.h", "watch.h"),
+              "counting_backend.h", "eager_region.h", "explanation.h", "mark_dynamic.h", "typed_call.h", "user_code.h"),
     }),
     House("sim", {
         **ladder("schedule", "record", "report", "world", "run", "scenario"),

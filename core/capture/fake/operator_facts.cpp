@@ -10,7 +10,7 @@
 #include <ATen/core/enum_tag.h>
 
 #include <rehearse/exec/fiber_local.h>
-#include "capture/fake/rules.h"
+#include "capture/fake/rules/rules.h"
 
 namespace rehearse::capture {
 namespace {

@@ -13,7 +13,7 @@
 #include <rehearse/exec/call_site.h>
 
 #include "compile/entry.h"
-#include "compile/guard_set.h"
+#include "compile/guards/guard_set.h"
 #include "compile/input_binding.h"
 
 namespace rehearse::compiler {

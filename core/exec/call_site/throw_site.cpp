@@ -18,8 +18,8 @@
 namespace rehearse::exec {
 namespace {
 
-// The newest throws of this thread's fibers, and of the thread itself where that is wanted. More than one, because destructors that run while an exception
-// is on its way may throw too, or suspend and let another rank throw.
+// The newest throws of this thread's fibers, and of the thread itself where that is wanted. More than one, because
+// destructors that run while an exception is on its way may throw too, or suspend and let another rank throw.
 struct Throw {
   void* exception = nullptr;
   const Fiber* fiber = nullptr;  // for comparison only

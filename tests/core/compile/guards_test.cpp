@@ -8,7 +8,7 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 
-#include "compile/guard_set.h"
+#include "compile/guards/guard_set.h"
 
 namespace rehearse::compiler {
 namespace {

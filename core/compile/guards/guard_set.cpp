@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/guard_set.h"
+#include "compile/guards/guard_set.h"
 
 #include <algorithm>
 #include <utility>

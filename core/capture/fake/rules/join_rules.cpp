@@ -5,7 +5,7 @@
 #include <ATen/native/TypeProperties.h>
 
 #include "capture/fake/results.h"
-#include "capture/fake/rule_tables.h"
+#include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {
 namespace {

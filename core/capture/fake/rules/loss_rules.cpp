@@ -2,7 +2,7 @@
 // Losses and their backwards. A reduction of 0 is none; the others give one number.
 #include "capture/fake/infer.h"
 #include "capture/fake/results.h"
-#include "capture/fake/rule_tables.h"
+#include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {
 namespace {

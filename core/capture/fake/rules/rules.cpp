@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/fake/rules.h"
+#include "capture/fake/rules/rules.h"
 
 #include <unordered_map>
 
-#include "capture/fake/rule_tables.h"
+#include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/tensor_guard.h"
+#include "compile/guards/tensor_guard.h"
 
 #include <algorithm>
 #include <numeric>

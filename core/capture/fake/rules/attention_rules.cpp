@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Embeddings and the attention kernel of CPU.
 #include "capture/fake/results.h"
-#include "capture/fake/rule_tables.h"
+#include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {
 namespace {

@@ -7,7 +7,7 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse/exec/fiber_local.h>
 
-#include "compile/watch_list.h"
+#include "compile/guards/watch_list.h"
 
 namespace rehearse::compiler {
 namespace {

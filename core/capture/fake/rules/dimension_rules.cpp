@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "capture/fake/results.h"
-#include "capture/fake/rule_tables.h"
+#include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {
 namespace {

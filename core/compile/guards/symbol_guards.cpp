@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/symbol_guards.h"
+#include "compile/guards/symbol_guards.h"
 
 #include <array>
 #include <span>

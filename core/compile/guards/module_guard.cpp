@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/module_guard.h"
+#include "compile/guards/module_guard.h"
 
 #include <algorithm>
 #include <cstddef>

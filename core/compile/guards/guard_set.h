@@ -10,11 +10,11 @@
 #include <rehearse/compile/guard_failure.h>
 #include <rehearse/compile/leaf.h>
 
-#include "compile/global_state.h"
-#include "compile/module_guard.h"
-#include "compile/symbol_guards.h"
-#include "compile/tensor_guard.h"
-#include "compile/watch_list.h"
+#include "compile/guards/global_state.h"
+#include "compile/guards/module_guard.h"
+#include "compile/guards/symbol_guards.h"
+#include "compile/guards/tensor_guard.h"
+#include "compile/guards/watch_list.h"
 
 namespace rehearse::compiler {
 

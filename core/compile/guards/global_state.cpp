@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/global_state.h"
+#include "compile/guards/global_state.h"
 
 #include <string>
 

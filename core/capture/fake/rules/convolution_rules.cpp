@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Convolution of any number of dimensions, its transposition and its backward.
 #include "capture/fake/results.h"
-#include "capture/fake/rule_tables.h"
+#include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Softmax, layer, batch and group normalisation, and their backwards.
 #include "capture/fake/results.h"
-#include "capture/fake/rule_tables.h"
+#include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {
 namespace {
