@@ -9,6 +9,7 @@
 #include <rehearse/capture/fake_errors.h>
 #include <rehearse/capture/fake_tensor.h>
 #include <rehearse/graph/interpreter.h>
+#include <rehearse/shapes/errors.h>
 
 #include "compile/aot/aot_program.h"
 #include "graph/run/communication.h"
@@ -52,6 +53,8 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
   } catch (const capture::FakeError& error) {
     return compile_eagerly(input, error.what());
   } catch (const capture::SharedInputChanges& error) {
+    return compile_eagerly(input, error.what());
+  } catch (const shapes::ShapeError& error) {  // a backward asks for sizes that depend on data: prod()
     return compile_eagerly(input, error.what());
   }
   capture::JointPartition partition = capture::partition_joint(joint);

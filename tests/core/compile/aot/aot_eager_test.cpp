@@ -362,6 +362,18 @@ TEST(AotEager, AGraphWhoseBackwardReadsDataRunsUnderEagerAutograd) {
   for (const std::int64_t rows : {3, 5}) net.expect_like_eager({leaf({rows, 2})});
 }
 
+TEST(AotEager, ABackwardWhoseSizesDependOnDataRunsUnderEagerAutograd) {
+  auto compiled = compile([](const at::Tensor& x) { return x.prod(); }, {.fullgraph = true});
+  for (const double value : {2.0, 0.0}) {
+    const at::Tensor mine = at::tensor({3.0, value, 5.0}).requires_grad_();
+    const at::Tensor theirs = mine.detach().clone().requires_grad_();
+    compiled(mine).backward();
+    theirs.prod().backward();
+    EXPECT_TRUE(mine.grad().equal(theirs.grad()));
+  }
+  EXPECT_THAT(compiled.explain().entries.front().graphs.front().eager_because, testing::HasSubstr("u0"));
+}
+
 TEST(AotEager, WithoutGradientsThereIsNoBackward) {
   const CompiledPart net(part("x", "y = aten.exp.default [%x]\n v = aten.view.default [%y, [-1]]", "[%y, %v, %x]"),
                          as_given({at::randn({2, 2})}));
