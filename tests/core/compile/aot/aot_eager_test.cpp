@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/compile/compile.h>
 #include <rehearse/graph/interpreter.h>
 
 #include "compile/aot/aot_program.h"
@@ -114,36 +113,6 @@ TEST(AotEager, InputsThatChangeInPlace) {
   ASSERT_EQ(joint.changed_inputs.size(), 1U);
   EXPECT_EQ(joint.changed_inputs[0].input, 0U);
   EXPECT_EQ(joint.outputs[1].kind, Kind::Input);
-}
-
-// As an optimizer's step does: the parameter stays a leaf, and what is computed from it afterwards is differentiated.
-TEST(AotEager, AParameterThatChangesWithoutGradients) {
-  for (const char* const backend : {"eager", "aot_eager"}) {
-    const auto step = [](const at::Tensor& x, at::Tensor weight) {
-      {
-        const at::NoGradGuard no_grad;
-        weight.sub_(x * 0.5);
-      }
-      return (x * weight).sin();
-    };
-    auto compiled = compile(step, {.backend = backend, .fullgraph = true});
-    at::Tensor mine = leaf({3, 4});
-    at::Tensor theirs = mine.detach().clone().requires_grad_();
-    for (int call = 0; call < 3; ++call) {
-      const at::Tensor x = at::arange(12, at::kFloat).view({3, 4}) + call;
-      const at::Tensor found = compiled(x, mine);
-      const at::Tensor expected = step(x, theirs);
-      EXPECT_TRUE(found.equal(expected));
-      EXPECT_TRUE(mine.equal(theirs));
-      EXPECT_TRUE(mine.is_leaf());
-      mine.mutable_grad().reset();
-      theirs.mutable_grad().reset();
-      found.sum().backward();
-      expected.sum().backward();
-      EXPECT_TRUE(mine.grad().equal(theirs.grad()));
-    }
-    EXPECT_EQ(compiled.stats().compiles, 1);
-  }
 }
 
 TEST(AotEager, AnInputThatChangesThroughAView) {
@@ -360,18 +329,6 @@ TEST(AotEager, AGraphWhoseBackwardReadsDataRunsUnderEagerAutograd) {
   EXPECT_THAT(net.compiled().eager_because, testing::HasSubstr("_local_scalar_dense"));
   EXPECT_EQ(net.compiled().program, nullptr);
   for (const std::int64_t rows : {3, 5}) net.expect_like_eager({leaf({rows, 2})});
-}
-
-TEST(AotEager, ABackwardWhoseSizesDependOnDataRunsUnderEagerAutograd) {
-  auto compiled = compile([](const at::Tensor& x) { return x.prod(); }, {.fullgraph = true});
-  for (const double value : {2.0, 0.0}) {
-    const at::Tensor mine = at::tensor({3.0, value, 5.0}).requires_grad_();
-    const at::Tensor theirs = mine.detach().clone().requires_grad_();
-    compiled(mine).backward();
-    theirs.prod().backward();
-    EXPECT_TRUE(mine.grad().equal(theirs.grad()));
-  }
-  EXPECT_THAT(compiled.explain().entries.front().graphs.front().eager_because, testing::HasSubstr("u0"));
 }
 
 TEST(AotEager, WithoutGradientsThereIsNoBackward) {

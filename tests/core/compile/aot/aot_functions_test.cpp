@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Functions that rehearse::compile() gives to aot_eager: what their graphs alone do not show.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/compile/compile.h>
+
+#include "core/compile/aot/part_check.h"
+
+namespace rehearse::compiler {
+namespace {
+
+using rehearse_test::leaf;
+
+// As an optimizer's step does: the parameter stays a leaf, and what is computed from it afterwards is differentiated.
+TEST(AotFunctions, AParameterThatChangesWithoutGradients) {
+  for (const char* const backend : {"eager", "aot_eager"}) {
+    const auto step = [](const at::Tensor& x, at::Tensor weight) {
+      {
+        const at::NoGradGuard no_grad;
+        weight.sub_(x * 0.5);
+      }
+      return (x * weight).sin();
+    };
+    auto compiled = compile(step, {.backend = backend, .fullgraph = true});
+    at::Tensor mine = leaf({3, 4});
+    at::Tensor theirs = mine.detach().clone().requires_grad_();
+    for (int call = 0; call < 3; ++call) {
+      const at::Tensor x = at::arange(12, at::kFloat).view({3, 4}) + call;
+      const at::Tensor found = compiled(x, mine);
+      const at::Tensor expected = step(x, theirs);
+      EXPECT_TRUE(found.equal(expected));
+      EXPECT_TRUE(mine.equal(theirs));
+      EXPECT_TRUE(mine.is_leaf());
+      mine.mutable_grad().reset();
+      theirs.mutable_grad().reset();
+      found.sum().backward();
+      expected.sum().backward();
+      EXPECT_TRUE(mine.grad().equal(theirs.grad()));
+    }
+    EXPECT_EQ(compiled.stats().compiles, 1);
+  }
+}
+
+TEST(AotFunctions, ABackwardWhoseSizesDependOnDataRunsUnderEagerAutograd) {
+  auto compiled = compile([](const at::Tensor& x) { return x.prod(); }, {.fullgraph = true});
+  for (const double value : {2.0, 0.0}) {
+    const at::Tensor mine = at::tensor({3.0, value, 5.0}).requires_grad_();
+    const at::Tensor theirs = mine.detach().clone().requires_grad_();
+    compiled(mine).backward();
+    theirs.prod().backward();
+    EXPECT_TRUE(mine.grad().equal(theirs.grad()));
+  }
+  EXPECT_THAT(compiled.explain().entries.front().graphs.front().eager_because, testing::HasSubstr("u0"));
+}
+
+}  // namespace
+}  // namespace rehearse::compiler
