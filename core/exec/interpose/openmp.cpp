@@ -49,17 +49,24 @@ constinit Real<Parallel> real_parallel("GOMP_parallel");
 constinit Real<Reductions> real_reductions("GOMP_parallel_reductions");
 constinit Real<Sections> real_sections("GOMP_parallel_sections");
 constinit Real<Sections> real_teams("GOMP_teams_reg");
+constinit Real<int (*)()> real_team_size("omp_get_num_threads");
 
 // What the threads of a region run, in place of the region.
 struct OnBehalf {
   Fiber& fiber;
   Region region;
   void* data;
+  NativeTeam team{};
 
   static void run(void* self) {
-    const auto& call = *static_cast<const OnBehalf*>(self);
-    const NativeSection section(call.fiber);
-    call.region(call.data);
+    auto& call = *static_cast<OnBehalf*>(self);
+    const bool helps = RankExecutor::current() == nullptr;
+    if (!helps) call.team.note_size(real_team_size());
+    {
+      const NativeSection section(call.fiber);
+      call.region(call.data);
+    }
+    if (helps) call.team.note_gone();
   }
 };
 

@@ -12,6 +12,7 @@
 
 #include <dlfcn.h>
 #include <omp.h>
+#include <unistd.h>
 
 #include <rehearse/exec/this_rank.h>
 
@@ -196,6 +197,30 @@ TEST_F(OpenmpFailure, ExceptionThatLeavesTheRegion_IsTheRanksFailure) {
         });
         const std::string told = w.sink.told.empty() ? "nothing" : w.sink.told.front();
         exit_saying(outcome.ending == Ending::rank_failed && told == "rank 1: the dataset is empty", told);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+// The others still read the variables of the rank's function.
+void throw_before_others_read(std::atomic<int>& read) {
+  const std::array<int, 2> in_frame{1, 2};
+#pragma omp parallel num_threads(kThreads)
+  {
+    if (omp_get_thread_num() == 0) throw std::runtime_error("the dataset is empty");
+    ::usleep(20'000);
+    read += in_frame[1];
+  }
+}
+
+TEST_F(OpenmpFailure, RankThatFailsInARegion_OutlivesItsOtherThreads) {
+  EXPECT_EXIT(
+      {
+        World w(2);
+        std::atomic<int> read{0};
+        w.run([&read](int rank) {
+          if (rank == 0) throw_before_others_read(read);
+        });
+        exit_saying(read == 2 * (kThreads - 1), std::to_string(read));
       },
       ::testing::ExitedWithCode(0), "");
 }
