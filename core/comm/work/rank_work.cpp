@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rank_work.h"
 
-#include <new>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
 #include <c10/core/StreamGuard.h>
-#include <c10/util/ScopeExit.h>
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/rank_list.h>
+#include <rehearse/exec/check.h>
 #include <rehearse/exec/this_rank.h>
 
 #include "comm/call/title.h"
@@ -18,15 +17,6 @@
 #include "work_observer.h"
 
 namespace rehearse::comm {
-namespace {
-
-// Futures synchronise with streams of devices, which the host has none of.
-std::vector<c10::Device> devices_of(const Operation& call) {
-  if (call.end == nullptr || call.end->stream().device().is_cpu()) return {};
-  return {call.end->stream().device()};
-}
-
-}  // namespace
 
 RankWork::RankWork(c10::intrusive_ptr<WorkOwner> owner, int rank, c10d::OpType type)
     : c10d::Work(rank, type), owner_(std::move(owner)) {
@@ -40,6 +30,7 @@ RankWork::~RankWork() {
 }
 
 void RankWork::enter(Meeting* meeting, std::uint64_t sequence, Event* event) noexcept {
+  REHEARSE_CHECK(meeting_ == nullptr && state_ == State::pending, rank_, sequence_, sequence, state_);
   meeting_ = meeting;
   sequence_ = sequence;
   event_ = event;
@@ -53,12 +44,27 @@ const Event* RankWork::event() const noexcept {
   return event_ != nullptr && event_->record_id == record_id_ ? event_ : nullptr;
 }
 
+void RankWork::move_to(Meeting* meeting) noexcept {
+  REHEARSE_CHECK(meeting_ != nullptr && incomplete(), rank_, sequence_, state_);
+  meeting_ = meeting;
+}
+
+void RankWork::expire() {
+  REHEARSE_CHECK(meeting_ != nullptr, rank_, sequence_, state_);
+  meeting_->expire(*this);
+}
+
 void RankWork::start(VirtualTime now) noexcept {
   started_ = now;
   if (event() != nullptr) event_->time_started = now;
 }
 
 void RankWork::prefetch() const noexcept {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // GCC and clang know the offsets of such classes, too
+  static_assert(offsetof(RankWork, state_) + sizeof state_ - offsetof(RankWork, meeting_) <= 2 * exec::kCacheLine,
+                "what complete() writes lies side by side, in no more than two lines' bytes");
+#pragma GCC diagnostic pop
   exec::prefetch_to_write(&meeting_);
   exec::prefetch_to_write(&waiters_);
 }
@@ -100,13 +106,14 @@ void RankWork::time_out(std::exception_ptr error) {
   exception_ = std::move(error);
   completed_at_ = executor.clock().now();
   owner_->note_error(rank_, c10d::ErrorType::TIMEOUT);
-  if (waiting_ != nullptr || future_ != nullptr) {
+  if (waiting_ != nullptr || futures_.has_outputs()) {
     executor.note_given_up(global_rank(), waiting_ != nullptr ? *waiting_ : own);
   }
   finish(State::failed, Wake::as_timeout);
 }
 
 void RankWork::finish(State state, Wake wake) {
+  REHEARSE_CHECK(incomplete(), rank_, sequence_, state_, state);
   state_ = state;
   meeting_ = nullptr;
   if (wake == Wake::as_timeout) {
@@ -120,8 +127,7 @@ void RankWork::finish(State state, Wake wake) {
 }
 
 void RankWork::post_marks() {
-  const auto to_mark = [](const auto& future) { return future != nullptr && !future->completed(); };
-  if (!to_mark(future_) && !to_mark(result_future_)) return;
+  if (!futures_.to_mark()) return;
   auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);
   owner_->executor().post(global_rank(), [self] { self->mark_futures(); });
 }
@@ -157,72 +163,6 @@ std::vector<at::Tensor> RankWork::result() {
 
 void RankWork::synchronize() { asked_ = true; }
 
-bool RankWork::wait(std::chrono::milliseconds timeout) { return wait_as_part(timeout, WorkObserver(*this)); }
-
-bool RankWork::wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
-  if (!wait_until(Until::launched, timeout, waiting)) return false;
-  if (operation.end != nullptr) operation.end->order();
-  if (operation.type == c10d::OpType::BARRIER) owner_->note_barrier(rank_, record_id_);
-  return true;
-}
-
-void RankWork::wait_until_done() { wait_until(Until::done, kNoTimeout, WorkObserver(*this)); }
-
-bool RankWork::wait_until(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting) {
-  asked_ = true;
-  if (!is_over(until) && !block(until, timeout, waiting)) return false;
-  if (exception_ != nullptr) throw_failure();
-  return true;
-}
-
-// False: abort() ended the wait.
-bool RankWork::block(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting) {
-  auto& executor = owner_->executor();
-  std::optional<VirtualTime> limit;
-  if (timeout.count() > 0) limit = executor.clock().now() + timeout;
-  const auto no_longer = c10::make_scope_exit([this]() noexcept { waiting_ = nullptr; });
-  waiting_ = &waiting;
-  while (!is_over(until)) {
-    if (std::exchange(wait_aborted_, false)) return false;
-    const auto result = waiters_.wait(waiting, limit);
-    if (result == exec::WaitResult::notified || is_over(until) || executor.clock().now() < *limit) continue;
-    throw_timeout(timeout, waiting);
-  }
-  return true;
-}
-
-// A timeout is thrown here, not only thrown again, so that reports know where the rank waited.
-void RankWork::throw_failure() {
-  note_that_it_is_known();
-  if (!timed_out_) std::rethrow_exception(exception_);
-  try {
-    std::rethrow_exception(exception_);
-  } catch (const TimeoutError& error) {
-    throw TimeoutError(error);
-  }
-}
-
-TimeoutError RankWork::timeout_error(std::chrono::milliseconds timeout, const exec::Observer& waiting) const {
-  const auto missing = waiting.waits_for();
-  const auto why = missing.empty() ? std::string("all ranks are there, the transfer takes longer")
-                                   : "missing ranks: " + rank_numbers(missing);
-  return {fmt::format("{}: Timed out waiting {}ms of virtual time; {}", waiting.call(), timeout.count(), why),
-          group().name, sequence_, missing};
-}
-
-void RankWork::throw_timeout(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
-  gave_up_ = true;
-  exec::this_rank::note_given_up(waiting);
-  owner_->note_error(rank_, c10d::ErrorType::TIMEOUT);
-  mark_result();
-  try {
-    throw timeout_error(timeout, waiting);
-  } catch (...) {
-    timeout_ = std::current_exception();
-    throw;
-  }
-}
-
 void RankWork::abort() {
   asked_ = true;
   if (!incomplete()) return;
@@ -241,49 +181,38 @@ void RankWork::cancel() {
       CommError(fmt::format("{} was aborted", title_of(*this)), group().name, sequence_, {global_rank()})));
 }
 
-c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFuture() {
+WorkFutures::Future RankWork::getFuture() {
   asked_ = true;
-  if (future_ == nullptr) {
-    static const c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
-    future_ = c10::make_intrusive<c10::ivalue::Future>(type, devices_of(operation));
-    if (incomplete() && owner_->closed()) {
-      future_->setError(
-          std::make_exception_ptr(CommError(title_of(*this) + ": the world is over", group().name, sequence_, {})));
-    } else if (state_ != State::pending) {
-      mark_futures();
-    }
+  if (futures_.has_outputs()) return futures_.outputs(operation);
+  auto future = futures_.outputs(operation);
+  if (incomplete() && owner_->closed()) {
+    future->setError(
+        std::make_exception_ptr(CommError(title_of(*this) + ": the world is over", group().name, sequence_, {})));
+  } else if (state_ != State::pending) {
+    mark_futures();
   }
-  return future_;
+  return future;
 }
 
-c10::intrusive_ptr<c10::ivalue::Future> RankWork::getFutureResult() {
+WorkFutures::Future RankWork::getFutureResult() {
   asked_ = true;
-  if (result_future_ == nullptr) {
-    result_future_ = c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
-    if (state_ != State::pending || gave_up_) mark_result();
-  }
-  return result_future_;
+  if (futures_.has_result()) return futures_.result();
+  auto future = futures_.result();
+  if (state_ != State::pending || gave_up_) futures_.mark_result(result_so_far());
+  return future;
 }
 
 void RankWork::mark_futures() {
   std::optional<c10::StreamGuard> on_stream;
   if (operation.end != nullptr) on_stream.emplace(operation.end->stream());
   note_that_it_is_known();
-  mark_result();
-  if (future_ == nullptr || future_->completed()) return;
-  if (exception_ != nullptr) {
-    future_->setError(exception_);
-  } else {
-    future_->markCompleted(c10::IValue(result()));
-  }
+  futures_.mark_result(result_so_far());
+  futures_.mark_outputs(operation, exception_);
 }
 
-void RankWork::mark_result() {
-  if (result_future_ == nullptr || result_future_->completed()) return;
-  auto result = c10d::WorkResult::SUCCESS;
-  if (gave_up_ || timed_out_) result = c10d::WorkResult::TIMEOUT;
-  if (exception_ != nullptr && !timed_out_) result = c10d::WorkResult::COMM_ERROR;
-  result_future_->markCompleted(c10::IValue(static_cast<std::int64_t>(result)));
+c10d::WorkResult RankWork::result_so_far() const noexcept {
+  if (exception_ != nullptr && !timed_out_) return c10d::WorkResult::COMM_ERROR;
+  return gave_up_ || timed_out_ ? c10d::WorkResult::TIMEOUT : c10d::WorkResult::SUCCESS;
 }
 
 std::shared_ptr<c10d::WorkInfo> RankWork::info() const {

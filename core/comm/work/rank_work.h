@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include <ATen/core/ivalue.h>
 #include <boost/intrusive/list.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
@@ -19,6 +18,7 @@
 #include <rehearse/exec/wait_queue.h>
 
 #include "comm/work/meeting.h"
+#include "comm/work/work_futures.h"
 #include "comm/work/work_owner.h"
 
 namespace rehearse::comm {
@@ -70,11 +70,11 @@ class RankWork final
   void abort() override;
 
   // Holds the list of output tensors, as NCCL's; it is marked, and its callbacks run, in this rank's context.
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  WorkFutures::Future getFuture() override;
 
   // A c10d::WorkResult: SUCCESS, COMM_ERROR after a failure, TIMEOUT when its time or that of a wait() was over,
   // whichever is first.
-  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
+  WorkFutures::Future getFutureResult() override;
 
   // Virtual milliseconds between "all ranks are there" and completion; throws while incomplete.
   float getDuration() const override;
@@ -101,7 +101,7 @@ class RankWork final
 
   // `event`: its record, written on as the operation goes on; null: not recorded.
   void enter(Meeting* meeting, std::uint64_t sequence, Event* event) noexcept;
-  void move_to(Meeting* meeting) noexcept { meeting_ = meeting; }
+  void move_to(Meeting* meeting) noexcept;  // from the meeting that it is in
   void leave_meeting() noexcept { meeting_ = nullptr; }
   // Somebody knows of its end, or will: what nobody asks may be a wait that was left out.
   void mark_asked() noexcept { asked_ = true; }
@@ -122,7 +122,7 @@ class RankWork final
     return record_id_ == Event::kNotRecorded;
   }  // nobody holds it: a buffered send's copy
   std::shared_ptr<c10d::WorkInfo> info() const;
-  void expire() { meeting_->expire(*this); }
+  void expire();
   // For its meeting, when its time is over. Not progress, so that a hang that this ends is told as one.
   void time_out();
   void time_out(std::exception_ptr error);  // that of an earlier operation which this one waited for
@@ -148,7 +148,7 @@ class RankWork final
   void finish(State state, Wake wake = Wake::as_progress);
   void post_marks();
   void mark_futures();
-  void mark_result();
+  c10d::WorkResult result_so_far() const noexcept;
   void note_that_it_is_known() const noexcept { gave_up_ = gave_up_ || timed_out_; }
   [[noreturn]] void throw_failure();
   TimeoutError timeout_error(std::chrono::milliseconds timeout, const exec::Observer& waiting) const;
@@ -166,8 +166,7 @@ class RankWork final
   VirtualTime completed_at_{};
   exec::WaitQueue waiters_;
   const exec::Observer* waiting_ = nullptr;  // of the wait() that is under way
-  c10::intrusive_ptr<c10::ivalue::Future> future_;
-  c10::intrusive_ptr<c10::ivalue::Future> result_future_;
+  WorkFutures futures_;
 
  public:
   using DeadlineHook = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
