@@ -16,6 +16,8 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <rehearse/comm/op_table.h>
+
 namespace rehearse::sim {
 namespace {
 
@@ -69,41 +71,73 @@ struct Cost {
   }
 };
 
-Cost cost_of(const comm::Transfer& transfer) {
-  const std::uint64_t n = transfer.group->ranks.size();
-  if (n <= 1) return {};
-  const auto tree_depth = static_cast<std::uint64_t>(std::bit_width(n - 1));  // ceil(log2 n)
-  switch (transfer.type) {
+// Of a transfer among `n` ranks, two at least.
+using Formula = Cost (*)(const comm::Transfer& transfer, std::uint64_t n);
+
+std::uint64_t tree_depth(std::uint64_t n) { return static_cast<std::uint64_t>(std::bit_width(n - 1)); }  // ceil(log2 n)
+
+Cost one_message(const comm::Transfer& transfer, std::uint64_t) {
+  return {1, bytes_of(transfer.calls.front()->inputs)};
+}
+
+Cost up_and_down_a_tree(const comm::Transfer&, std::uint64_t n) { return {2 * tree_depth(n), 0}; }
+
+// The root holds all n pieces of a scatter or gather, which makes it the busiest.
+Cost through_a_tree(const comm::Transfer& transfer, std::uint64_t n) {
+  return {tree_depth(n), bytes_of_busiest_rank(transfer)};
+}
+
+Cost twice_around_a_ring(const comm::Transfer& transfer, std::uint64_t n) {
+  return {2 * (n - 1), busiest_input(transfer), 2 * (n - 1), n};
+}
+
+Cost inputs_around_a_ring(const comm::Transfer& transfer, std::uint64_t n) {
+  return {n - 1, bytes_of_all_inputs(transfer), n - 1, n};
+}
+
+Cost pieces_around_a_ring(const comm::Transfer& transfer, std::uint64_t n) {
+  return {n - 1, bytes_of_busiest_rank(transfer), n - 1, n};
+}
+
+constexpr Formula formula_of(c10d::OpType type) noexcept {
+  switch (type) {
     case c10d::OpType::SEND:
     case c10d::OpType::RECV:
     case c10d::OpType::RECVANYSOURCE:
-      return {1, bytes_of(transfer.calls.front()->inputs)};
+      return one_message;
     case c10d::OpType::BARRIER:
-      return {2 * tree_depth, 0};
+      return up_and_down_a_tree;
     case c10d::OpType::BROADCAST:
     case c10d::OpType::REDUCE:
     case c10d::OpType::SCATTER:
     case c10d::OpType::GATHER:
-      // The root holds all n pieces of a scatter or gather, which makes it the busiest.
-      return {tree_depth, bytes_of_busiest_rank(transfer)};
+      return through_a_tree;
     case c10d::OpType::ALLREDUCE:
-      return {2 * (n - 1), busiest_input(transfer), 2 * (n - 1), n};
+      return twice_around_a_ring;
     case c10d::OpType::ALLGATHER:
     case c10d::OpType::_ALLGATHER_BASE:
     case c10d::OpType::_ALLREDUCE_SPARSE:
-      return {n - 1, bytes_of_all_inputs(transfer), n - 1, n};
+      return inputs_around_a_ring;
     case c10d::OpType::REDUCE_SCATTER:
     case c10d::OpType::_REDUCE_SCATTER_BASE:
     case c10d::OpType::ALLTOALL_BASE:
     case c10d::OpType::ALLTOALL:
-      return {n - 1, bytes_of_busiest_rank(transfer), n - 1, n};
-    case c10d::OpType::ALLREDUCE_COALESCED:
-    case c10d::OpType::ALLGATHER_COALESCED:
-    case c10d::OpType::COALESCED:  // their parts have formulas
-    case c10d::OpType::UNKNOWN:
-      break;
+      return pieces_around_a_ring;
+    default:
+      return nullptr;
   }
-  throw std::logic_error(fmt::format("the network model has no formula for {}", comm::name_of(transfer.type)));
+}
+static_assert(comm::all_ops([](const comm::OpRow& row) { return formula_of(row.type) != nullptr; }),
+              "every operation has its time; one of parts has theirs");
+
+Cost cost_of(const comm::Transfer& transfer) {
+  const std::uint64_t n = transfer.group->ranks.size();
+  if (n <= 1) return {};
+  const Formula formula = formula_of(transfer.type);
+  if (formula == nullptr) {
+    throw std::logic_error(fmt::format("the network model has no formula for {}", comm::name_of(transfer.type)));
+  }
+  return formula(transfer, n);
 }
 
 // What the call costs, or all its parts in one go: they share their latencies.
