@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <rehearse/exec/check.h>
+
 #include "point_to_point_matcher.h"
 
 namespace rehearse::comm {
@@ -49,6 +51,7 @@ auto Batches::around(const MatchedPair& pair) const -> std::vector<Batch*> {
 std::vector<MatchedPair*> Batches::meet(MatchedPair& pair) {
   for (const auto* const work : {pair.send(), pair.recv()}) {
     if (auto* const batch = find(work)) {
+      REHEARSE_CHECK(batch->unmatched > 0, work->rank(), batch->works.size());
       --batch->unmatched;
       add_once(batch->pairs, &pair);
     }

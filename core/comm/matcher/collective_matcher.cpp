@@ -7,13 +7,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse/exec/check.h>
+
 namespace rehearse::comm {
 
 CollectiveMatcher::CollectiveMatcher(const MatcherContext& context)
     : context_(context), calls_(context.group.ranks.size()) {}
 
 CollectiveSlot& CollectiveMatcher::slot_for(std::uint64_t index) {
+  REHEARSE_CHECK(index >= first_open_, index, first_open_);
   const auto place = index - first_open_;
+  REHEARSE_CHECK(place <= open_.size(), index, first_open_, open_.size());
   if (place < open_.size()) return *open_[place];
   if (free_.empty()) {
     slots_.push_back(std::make_unique<CollectiveSlot>(context_, *this));
@@ -42,6 +46,7 @@ std::size_t CollectiveMatcher::begin(CollectiveSlot& slot, bool is_barrier) {
 }
 
 void CollectiveMatcher::end(std::uint64_t sequence) {
+  REHEARSE_CHECK(under_way_ > 0, sequence);
   --under_way_;
   if (in_turn_.empty()) return;
   // One at most: a barrier waits for those before it, too.

@@ -30,7 +30,7 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   void add(c10::intrusive_ptr<RankWork> work);
   bool full() const noexcept { return arrived_ == works_.size(); }
 
-  // Precondition: full. May complete, and give the slot back, before it returns.
+  // Once it is full. May complete, and give the slot back, before it returns.
   void launch();
 
   // An earlier collective of the group has ended. True: it was the last one for which this barrier waits.

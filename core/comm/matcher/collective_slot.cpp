@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/exec/check.h>
+
 #include "collective_matcher.h"
 #include "comm/call/fingerprint.h"
 #include "comm/work/pending_work.h"
@@ -20,6 +22,7 @@ CollectiveSlot::CollectiveSlot(const MatcherContext& context, CollectiveMatcher&
       calls_(works_.size()) {}
 
 void CollectiveSlot::open(std::uint64_t sequence) noexcept {
+  REHEARSE_CHECK(state_ == State::free && !armed(), sequence_, sequence, state_);
   state_ = State::open;
   sequence_ = sequence;
   arrived_ = 0;
@@ -27,6 +30,8 @@ void CollectiveSlot::open(std::uint64_t sequence) noexcept {
 }
 
 void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
+  const auto rank = static_cast<std::size_t>(work->rank());
+  REHEARSE_CHECK(state_ == State::open && works_[rank] == nullptr, sequence_, rank, state_);
   if (first_ == nullptr || signature_hash_ != work->signature) {
     signature_hash_ = work->signature;
     signature_ = context_.recorder.signature_of(work->operation, signature_hash_);
@@ -45,7 +50,6 @@ void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
     first_ = work.get();
     fingerprint_ = work->fingerprint;
   }
-  const auto rank = static_cast<std::size_t>(work->rank());
   calls_[rank] = &work->operation;
   works_[rank] = std::move(work);
   ++arrived_;
@@ -71,6 +75,7 @@ void CollectiveSlot::dispute(c10::intrusive_ptr<RankWork> work) {
 }
 
 void CollectiveSlot::launch() {
+  REHEARSE_CHECK(state_ == State::open && full(), sequence_, arrived_, works_.size(), state_);
   if (over()) [[unlikely]]
     return end_in_failure();
   state_ = State::launched;
@@ -85,6 +90,7 @@ bool CollectiveSlot::waits_for_prior_work() const noexcept {
 }
 
 void CollectiveSlot::start() {
+  REHEARSE_CHECK(state_ == State::launched && prior_ == 0, sequence_, prior_, state_);
   const auto now = services_.now();
   for (const auto& work : works_) work->start(now);
   transfer_ = {first_->operation.type, sequence_, &group_, calls_};
@@ -101,12 +107,14 @@ void CollectiveSlot::start_in_turn() noexcept {
 }
 
 void CollectiveSlot::on_launched() noexcept {
+  REHEARSE_CHECK(state_ == State::launched, sequence_, state_);
   if (first_->operation.end == nullptr) return;
   services_.executor.note_progress();
   for (const auto& work : works_) work->launch();
 }
 
 void CollectiveSlot::on_done() noexcept {
+  REHEARSE_CHECK(state_ == State::launched, sequence_, state_);
   const auto now = services_.now();
   services_.executor.note_progress();
   context_.recorder.note_completion(sequence_, now);
@@ -124,6 +132,7 @@ void CollectiveSlot::on_done() noexcept {
 }
 
 void CollectiveSlot::give_back() noexcept {
+  REHEARSE_CHECK(state_ != State::free, sequence_);
   services_.timers().cancel(*this);
   for (auto& work : works_) work.reset();
   failed_ = false;

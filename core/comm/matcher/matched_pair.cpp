@@ -4,12 +4,15 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/exec/check.h>
+
 #include "comm/work/pending_work.h"
 #include "point_to_point_matcher.h"
 
 namespace rehearse::comm {
 
 void MatchedPair::meet(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv) {
+  REHEARSE_CHECK(send_ == nullptr && recv_ == nullptr, send->rank(), recv->rank());
   calls_[0] = &send->operation;
   calls_[1] = &recv->operation;
   recv->set_source(send->rank());
@@ -21,6 +24,7 @@ void MatchedPair::meet(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<Ran
 }
 
 void MatchedPair::launch() {
+  REHEARSE_CHECK(held_ && send_ != nullptr, held_);
   held_ = false;
   const auto now = context_.services.now();
   send_->start(now);
@@ -37,6 +41,7 @@ void MatchedPair::on_launched() noexcept {
 }
 
 void MatchedPair::on_done() noexcept {
+  REHEARSE_CHECK(!held_ && send_ != nullptr, held_);
   const auto now = context_.services.now();
   context_.services.executor.note_progress();
   context_.recorder.note_completion(recv_->getSequencenumber(), now);
@@ -49,6 +54,7 @@ void MatchedPair::on_done() noexcept {
 
 // The transfer takes longer than one of the two allows: it ends for both, and writes nothing.
 void MatchedPair::expire(RankWork& work) {
+  REHEARSE_CHECK(&work == send_.get() || &work == recv_.get(), work.rank());
   if (held_) {
     matcher_.batches_.fail(*this);
   } else {
