@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <rehearse/exec/check.h>
+
 #include "coalesced.h"
 #include "workspace.h"
 
@@ -57,8 +59,9 @@ void FakeFabric::launch(const comm::Transfer& transfer, comm::Completion& done) 
 
 // Keeps what is in flight at the front of the pool.
 void FakeFabric::release(Pending& pending) noexcept {
-  --in_flight_;
   const std::size_t place = pending.place;
+  REHEARSE_CHECK(place < in_flight_ && pool_[place].get() == &pending, place, in_flight_);
+  --in_flight_;
   std::swap(pool_[place], pool_[in_flight_]);
   pool_[place]->place = place;
   pool_[in_flight_]->place = in_flight_;

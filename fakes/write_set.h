@@ -6,6 +6,8 @@
 #include <functional>
 #include <vector>
 
+#include <rehearse/exec/check.h>
+
 #include "region.h"
 
 namespace rehearse::fakes {
@@ -14,11 +16,14 @@ namespace rehearse::fakes {
 class WriteSet {
  public:
   void add(const Region& region, std::int64_t count, std::size_t element_bytes) {
+    REHEARSE_CHECK(!sealed_, spans_.size());
     if (count > 0) spans_.push_back(extent(region, count, element_bytes));
   }
 
-  // Call once, after the last add().
+  // Once, after the last add() and before the first touches().
   void seal() {
+    REHEARSE_CHECK(!sealed_, spans_.size());
+    sealed_ = true;
     std::sort(spans_.begin(), spans_.end(),
               [](const Extent& a, const Extent& b) { return std::less<>{}(a.begin, b.begin); });
     // From here on `end` is the furthest end up to this span.
@@ -26,6 +31,7 @@ class WriteSet {
   }
 
   bool touches(const Region& region, std::int64_t count, std::size_t element_bytes) const {
+    REHEARSE_CHECK(sealed_, spans_.size());
     if (count == 0) return false;
     const Extent wanted = extent(region, count, element_bytes);
     const auto after =
@@ -36,6 +42,7 @@ class WriteSet {
 
  private:
   std::vector<Extent> spans_;
+  bool sealed_ = false;
 };
 
 }  // namespace rehearse::fakes

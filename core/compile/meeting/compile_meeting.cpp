@@ -14,6 +14,7 @@
 
 #include <rehearse/comm/rank_backend.h>
 #include <rehearse/compile/errors.h>
+#include <rehearse/exec/check.h>
 
 namespace rehearse::compiler {
 namespace {
@@ -105,6 +106,7 @@ std::vector<std::string> CompileMeeting::gather(std::string payload, const Meeti
   connect();
   const auto name = fmt::format("{} of {}", step, label.function);
   if (store_) return store_->gather(payload, name);
+  REHEARSE_CHECK(communicator_ != nullptr, name);
   auto& backend = *communicator_;
   std::vector<std::int64_t> lengths;
   for (const auto& length :
@@ -113,6 +115,7 @@ std::vector<std::string> CompileMeeting::gather(std::string payload, const Meeti
   }
   const auto most = *std::max_element(lengths.begin(), lengths.end());
   const auto all = all_gather(backend, padded(payload, most), name);
+  REHEARSE_CHECK(all.size() == lengths.size(), name, all.size(), lengths.size());
   std::vector<std::string> payloads;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     payloads.emplace_back(static_cast<const char*>(all[rank].const_data_ptr()),
@@ -136,6 +139,7 @@ bool CompileMeeting::all_hit(bool mine, const MeetingLabel& label) {
     const auto hits = store_->gather(mine ? "hit" : "miss", name);
     return std::all_of(hits.begin(), hits.end(), [](const std::string& each) { return each == "hit"; });
   }
+  REHEARSE_CHECK(communicator_ != nullptr, name);
   auto& backend = *communicator_;
   std::vector<at::Tensor> tensors{at::full({1}, mine ? 1 : 0, at::kLong)};
   const NamedPayload named(backend, tensors[0], name);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/compile/errors.h>
+#include <rehearse/exec/check.h>
 
 #include "byte_stream.h"
 #include "compile_meeting.h"
@@ -44,6 +45,7 @@ CompileOutcome decode_outcome(std::string_view bytes) {
 
 std::vector<GraphHash> agree(const std::vector<CompileOutcome>& outcomes, const std::vector<int>& ranks,
                              const MeetingLabel& label) {
+  REHEARSE_CHECK(outcomes.size() == ranks.size(), outcomes.size(), ranks.size(), label.function);
   const auto failed = [](const CompileOutcome& outcome) { return std::holds_alternative<ErrorText>(outcome); };
   if (std::all_of(outcomes.begin(), outcomes.end(), failed)) return {};
   std::vector<GraphHash> hashes;

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include <poll.h>
+#include <rehearse/exec/check.h>
 #include <rehearse/exec/watchdog.h>
 #include <rehearse/sim/report_writers.h>
 #include <sys/mman.h>
@@ -94,6 +95,7 @@ bool Workers::has_busy() const noexcept {
 
 void Workers::start(std::uint64_t seed) {
   const auto idle = std::find_if(processes_.begin(), processes_.end(), is_idle);
+  REHEARSE_CHECK(idle != processes_.end(), seed, processes_.size());
   idle->seed = seed;
   idle->since = real_time();
   idle->asked = 0;
@@ -150,6 +152,7 @@ Workers::Done Workers::take(Process& process) {
 
 // The process is dead, or overdue and killed. Its seed gets a report; another process takes its place.
 Workers::Done Workers::buried(Process& process) {
+  REHEARSE_CHECK(process.seed.has_value() && process.pid >= 0, process.pid);
   // Asked twice, it was to be killed; how it died is of no interest.
   const bool overdue = process.asked == 2;
   const int status = end(process, overdue);
