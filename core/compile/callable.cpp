@@ -61,9 +61,19 @@ const Entry* Callable::Impl::serve(Call& call, Entry& hit) {
   if (options_.verify == Verify::Always) return verify_always(call, hit);
   if (hit.segments) return serve_in_segments(call, hit);
   if (is_to_be_verified(hit)) return verify(call, hit);
+  return note_hit(call, hit);
+}
+
+const Entry* Callable::Impl::note_hit(Call& call, const Entry& entry) {
   ++call.cache.stats.hits;
-  call.cache.agreement.note_hit(hit.number);
-  return &hit;
+  call.cache.agreement.note_hit(entry.number);
+  return &entry;
+}
+
+// No entry serves the call: the code runs as it is, or has done so.
+const Entry* Callable::Impl::run_eagerly(Call& call) {
+  ++call.cache.stats.eager_calls;
+  return nullptr;
 }
 
 CallView Callable::Impl::view_of(Call& call) {
@@ -129,8 +139,7 @@ const Entry* Callable::Impl::miss(Call& call, bool for_others) {
     const Capture& now = *call.now;
     call.code.served = CallResult{now.frame, by_operators(now.module)(values_of(now.inputs, call.leaves))};
   }
-  ++call.cache.stats.eager_calls;
-  return nullptr;
+  return run_eagerly(call);
 }
 
 // Together with other ranks, where the options say so: whatever comes of it here, they are told.

@@ -49,12 +49,17 @@ class Callable::Impl {
   bool is_to_be_verified(const Entry& entry) const;
   const Entry* verify(Call& call, Entry& hit);
   const Entry* verify_always(Call& call, Entry& hit);
+  // `known`: the segmented entry that holds, or null; `shape`: what the call is captured with.
+  const Entry* run_verified(Call& call, Entry* known, const std::vector<LeafShape>& shape);
+  const Entry* note_verified(Call& call, Entry* known, Capture captured, Segmented& segmented);
   const Entry* serve_as_now(Call& call);
   Entry* find_in_segments(const Call& call) const;
   Entry* find_as_now(const Call& call) const;
 
   bool is_served(Call& call, bool hit);
   const Entry* serve(Call& call, Entry& hit);
+  const Entry* note_hit(Call& call, const Entry& entry);
+  const Entry* run_eagerly(Call& call);
   // `for_others`: another rank has to compile, and so all do.
   const Entry* miss(Call& call, bool for_others);
   const Entry* compile(Call& call);
@@ -75,6 +80,8 @@ class Callable::Impl {
   // Null when it was refused and runs as it is.
   std::unique_ptr<Entry> capture_entry(Call& call);
   SegmentOwner segment_owner(Call& call);
+  // Of a tree that is there and may grow, within the limit of recompilations.
+  SegmentOwner growing_owner(Call& call);
   const Entry* serve_in_segments(Call& call, Entry& hit);
   bool run_compiled(Call& call, Entry& hit, SegmentRun& run);
   const Entry* run_live(Call& call, Entry& hit, Segmented& segmented, bool is_verification);

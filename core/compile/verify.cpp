@@ -72,9 +72,7 @@ const Entry* Callable::Impl::verify(Call& call, Entry& hit) {
     throw_stale(options_.name, fmt::format("it cannot be captured any more ({})", error.what()));
   }
   hit.verified = true;
-  ++call.cache.stats.hits;
-  call.cache.agreement.note_hit(hit.number);
-  return &hit;
+  return note_hit(call, hit);
 }
 
 // An entry for code that reads data, all of whose guards hold.
@@ -97,45 +95,49 @@ Entry* Callable::Impl::find_as_now(const Call& call) const {
 // The code runs once, as it does without compile(), and what it does now serves the call: an entry where one has the
 // same graph, else a new one. Ranks that compare what they have do so when that is known.
 const Entry* Callable::Impl::verify_always(Call& call, Entry& hit) {
-  RankCache& cache = call.cache;
-  Entry* const known = hit.segments ? &hit : find_in_segments(call);
-  if ((known || !cache.refusal.empty()) && !is_served(call, true)) return miss(call, true);
-  std::optional<RankCache::Lock> lock(cache);
-  if (!cache.refusal.empty()) {
-    ++cache.stats.eager_calls;
-    return nullptr;
-  }
-  ++cache.stats.verifications;
+  const bool is_refused = !call.cache.refusal.empty();
+  Entry* const known = is_refused ? nullptr : hit.segments ? &hit : find_in_segments(call);
+  if ((is_refused || known) && !is_served(call, true)) return miss(call, true);
+  std::optional<RankCache::Lock> lock(call.cache);
+  // Another fiber may have refused it meanwhile.
+  if (!call.cache.refusal.empty()) return run_eagerly(call);
+  const Entry* const served =
+      run_verified(call, known, with_sizes_of((known ? *known : hit).capture.shape, call.leaves));
+  if (!call.now) return served;
+  lock.reset();
+  return serve_as_now(call);
+}
+
+// Null: the call has run eagerly, at least its end, or its code has no read and is in `call.now`.
+const Entry* Callable::Impl::run_verified(Call& call, Entry* known, const std::vector<LeafShape>& shape) {
+  ++call.cache.stats.verifications;
   SegmentRun run(call.leaves);
-  SegmentOwner owner = segment_owner(call);
-  owner.may_branch = [&] { return may_compile(call); };
+  SegmentOwner owner = growing_owner(call);
   if (!known) owner.before_first_read = [&] { is_served(call, false); };
   Segmented segmented{known ? known->segments : std::make_shared<SegmentTree>(), run, std::move(owner)};
-  const bool is_full = !known && cache.paths() >= options_.recompile_limit;
+  const bool is_full = !known && call.cache.paths() >= options_.recompile_limit;
   if (is_full) segmented.capture.stop_after_passed();
-  auto captured = try_segments(call, with_sizes_of((known ? *known : hit).capture.shape, call.leaves), segmented);
-  if (!captured || segmented.capture.has_ended()) {
-    if (captured && is_full) may_compile(call);  // warns
-    ++cache.stats.eager_calls;
+  auto captured = try_segments(call, shape, segmented);
+  if (captured && !segmented.capture.has_ended()) return note_verified(call, known, std::move(*captured), segmented);
+  if (captured && is_full) may_compile(call);  // warns
+  return run_eagerly(call);
+}
+
+const Entry* Callable::Impl::note_verified(Call& call, Entry* known, Capture captured, Segmented& segmented) {
+  if (!segmented.capture.was_cut()) {
+    call.now = std::make_unique<Capture>(std::move(captured));
     return nullptr;
   }
-  if (!segmented.capture.was_cut()) {
-    call.now = std::make_unique<Capture>(std::move(*captured));
-    lock.reset();
-    return serve_as_now(call);
-  }
-  if (known) return note_path(call, *known, std::move(*captured), segmented);
+  if (known) return note_path(call, *known, std::move(captured), segmented);
   note_failures(call, false);
-  const auto made = make_segmented_entry(call, std::move(*captured), segmented);
+  const auto made = make_segmented_entry(call, std::move(captured), segmented);
   return made ? add_entry(call, std::move(*made)) : nullptr;
 }
 
 const Entry* Callable::Impl::serve_as_now(Call& call) {
   Entry* const same = find_as_now(call);
   if (!is_served(call, same != nullptr)) return miss(call, same != nullptr);
-  ++call.cache.stats.hits;
-  call.cache.agreement.note_hit(same->number);
-  return same;
+  return note_hit(call, *same);
 }
 
 }  // namespace rehearse::compiler

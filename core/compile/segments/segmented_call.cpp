@@ -57,6 +57,12 @@ SegmentOwner Callable::Impl::segment_owner(Call& call) {
           .buckets = buckets()};
 }
 
+SegmentOwner Callable::Impl::growing_owner(Call& call) {
+  SegmentOwner owner = segment_owner(call);
+  owner.may_branch = [this, &call] { return may_compile(call); };
+  return owner;
+}
+
 std::unique_ptr<Entry> Callable::Impl::capture_entry(Call& call) {
   // It does not run twice in a call: what ranks have just told each other counts from the next compilation on.
   if (call.now) return std::make_unique<Entry>(make_entry(call, std::move(*call.now)));
@@ -91,8 +97,7 @@ bool Callable::Impl::run_compiled(Call& call, Entry& hit, SegmentRun& run) {
   for (Step* step = run.next(*hit.segments); step && !run.is_entangled(); step = run.next(*hit.segments)) {
     if (!step->read && !step->region) {
       call.code.served = CallResult{step->frame, run.run_last(*step)};
-      ++call.cache.stats.hits;
-      call.cache.agreement.note_hit(hit.number);
+      note_hit(call, hit);
       return true;
     }
     run.run_segment(*step);
@@ -109,8 +114,7 @@ const Entry* Callable::Impl::serve_in_segments(Call& call, Entry& hit) {
   const RankCache::Lock lock(call.cache);
   // Another fiber may have added the branch meanwhile.
   if (!is_verification && run_compiled(call, hit, run)) return &hit;
-  SegmentOwner owner = segment_owner(call);
-  owner.may_branch = [&] { return may_compile(call); };
+  SegmentOwner owner = growing_owner(call);
   owner.refuse_change = is_verification;
   Segmented segmented{hit.segments, run, std::move(owner)};
   return run_live(call, hit, segmented, is_verification);
@@ -122,24 +126,16 @@ const Entry* Callable::Impl::run_live(Call& call, Entry& hit, Segmented& segment
   auto captured = try_segments(call, with_sizes_of(hit.capture.shape, call.leaves), segmented);
   hit.verified = hit.verified || is_verification;
   SegmentedCapture& capture = segmented.capture;
-  if (!captured || capture.has_ended()) {
-    ++call.cache.stats.eager_calls;
-    return nullptr;
-  }
+  if (!captured || capture.has_ended()) return run_eagerly(call);
   if (!capture.was_cut()) capture.throw_no_end(*captured->module);
   return note_path(call, hit, std::move(*captured), segmented);
 }
 
 // What the call has added to the tree of the entry, if it has.
 const Entry* Callable::Impl::note_path(Call& call, Entry& entry, Capture captured, Segmented& segmented) {
-  CompileStats& stats = call.cache.stats;
-  if (!segmented.capture.made_path()) {
-    ++stats.hits;
-    call.cache.agreement.note_hit(entry.number);
-    return &entry;
-  }
+  if (!segmented.capture.made_path()) return note_hit(call, entry);
   std::vector<GraphExplanation> made = segmented.capture.take_made();
-  count_compile(stats, made.size());
+  count_compile(call.cache.stats, made.size());
   entry.segments->guards.push_back(std::move(captured.guards));
   entry.explanation.graphs.insert(entry.explanation.graphs.end(), made.begin(), made.end());
   return &entry;
