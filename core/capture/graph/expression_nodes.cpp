@@ -9,11 +9,12 @@
 namespace rehearse::capture {
 
 using graph::Argument;
-using shapes::Atom;
 using shapes::AtomKind;
+using shapes::AtomView;
 using shapes::Condition;
 using shapes::Expr;
-using shapes::ExprParts;
+using shapes::FactorView;
+using shapes::TermView;
 
 namespace {
 
@@ -43,6 +44,17 @@ Expr combine(AtomKind kind, const Expr& left, const Expr& right) {
   }
 }
 
+Expr value_of(const TermView& term) {
+  Expr value = 1;
+  for (const FactorView& factor : term.factors) value = value * shapes::power(factor.base, factor.exponent);
+  return term.coefficient * value;
+}
+
+// A symbol or function by itself.
+bool is_atom(const TermView& term) {
+  return term.coefficient == 1 && term.factors.size() == 1 && term.factors[0].exponent == 1;
+}
+
 }  // namespace
 
 graph::SymScalarMeta meta_of(const Expr& expr) { return {.expression = expr}; }
@@ -62,49 +74,51 @@ Argument ExpressionNodes::of(const Expr& expr) {
   if (expr.is_number()) return expr.number();
   if (const auto known = nodes_.find(expr); known != nodes_.end()) return *known->second;
   const auto maker = makers_.find(expr);
-  const Argument made = maker != makers_.end() ? Argument(maker->second()) : sum_of(expr);
+  const Argument made = maker != makers_.end() ? Argument(maker->second()) : built(expr);
   if (graph::Node* node = made.node()) nodes_.emplace(expr, node);
   return made;
 }
 
-Argument ExpressionNodes::sum_of(const Expr& expr) {
-  if (const Atom* atom = ExprParts::atom(expr)) return atom_of(*atom, expr);
-  const shapes::Terms terms = ExprParts::terms(expr);
-  if (terms.size() == 1) return product_of(terms[0]);
-  Expr so_far = ExprParts::make(terms[0]);
+Argument ExpressionNodes::built(const Expr& expr) {
+  const std::vector<TermView> terms = shapes::terms_of(expr);
+  if (terms.size() > 1) return sum_of(terms);
+  return is_atom(terms[0]) ? atom_of(expr) : product_of(terms[0]);
+}
+
+Argument ExpressionNodes::sum_of(const std::vector<TermView>& terms) {
+  Expr so_far = value_of(terms[0]);
   Argument sum = of(so_far);
   for (std::size_t i = 1; i < terms.size(); ++i) {
-    const Expr term = ExprParts::make(terms[i]);
+    const Expr term = value_of(terms[i]);
     so_far = so_far + term;
     sum = value("_operator.add", {sum, of(term)}, so_far);
   }
   return sum;
 }
 
-Argument ExpressionNodes::product_of(const shapes::Term& term) {
+Argument ExpressionNodes::product_of(const TermView& term) {
   Argument product;
   Expr so_far = 1;
   const auto multiply = [&](const Argument& factor, const Expr& expr) {
     so_far = so_far * expr;
     product = product.is_none() ? factor : value("_operator.mul", {product, factor}, so_far);
   };
-  for (const shapes::Factor& factor : term.monomial) {
-    multiply(power_of(factor), shapes::power(ExprParts::make(factor.atom), factor.exponent));
-  }
+  for (const FactorView& factor : term.factors) multiply(power_of(factor), shapes::power(factor.base, factor.exponent));
   if (term.coefficient != 1) multiply(term.coefficient, term.coefficient);
   return product;
 }
 
-Argument ExpressionNodes::power_of(const shapes::Factor& factor) {
-  const Expr base = ExprParts::make(factor.atom);
-  if (factor.exponent == 1) return of(base);
-  return value("_operator.pow", {of(base), factor.exponent}, shapes::power(base, factor.exponent));
+Argument ExpressionNodes::power_of(const FactorView& factor) {
+  if (factor.exponent == 1) return of(factor.base);
+  return value("_operator.pow", {of(factor.base), factor.exponent}, shapes::power(factor.base, factor.exponent));
 }
 
-Argument ExpressionNodes::atom_of(const Atom& atom, const Expr& expr) {
+Argument ExpressionNodes::atom_of(const Expr& expr) {
+  const AtomView atom = shapes::atom_of(expr);
   if (atom.kind == AtomKind::Symbol) {
-    if (node_of_symbol_) return node_of_symbol_(atom.name);
-    throw graph::GraphError("", "symbols", "no input of the graph and no node before gives the value of " + atom.name);
+    if (node_of_symbol_) return node_of_symbol_(expr.symbol_name());
+    throw graph::GraphError("", "symbols",
+                            "no input of the graph and no node before gives the value of " + expr.symbol_name());
   }
   if (atom.kind == AtomKind::Where) return value("_operator.mul", {truth_of(*atom.condition), 1}, expr);
   Expr so_far = atom.operands[0];

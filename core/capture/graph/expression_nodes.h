@@ -5,13 +5,12 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <c10/core/SymInt.h>
 
 #include <rehearse/graph/graph_module.h>
-#include <rehearse/shapes/expr.h>
-
-#include "shapes/expr/polynomial.h"
+#include <rehearse/shapes/lower.h>
 
 namespace rehearse::capture {
 
@@ -45,10 +44,12 @@ class ExpressionNodes {
   graph::Argument truth_of(const shapes::Condition& condition);
 
  private:
-  graph::Argument sum_of(const shapes::Expr& expr);
-  graph::Argument product_of(const shapes::Term& term);
-  graph::Argument power_of(const shapes::Factor& factor);
-  graph::Argument atom_of(const shapes::Atom& atom, const shapes::Expr& expr);
+  // As the expression says, whether it has a node or not.
+  graph::Argument built(const shapes::Expr& expr);
+  graph::Argument sum_of(const std::vector<shapes::TermView>& terms);
+  graph::Argument product_of(const shapes::TermView& term);
+  graph::Argument power_of(const shapes::FactorView& factor);
+  graph::Argument atom_of(const shapes::Expr& expr);
   graph::Argument value(const std::string& function, graph::List arguments, const shapes::Expr& result);
   graph::Argument truth(const std::string& function, graph::List arguments, const shapes::Condition& result);
 
