@@ -3,6 +3,7 @@
 // end on each rank.
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -32,6 +33,33 @@ Tensor wait(const Tensor& tensor) { return op_of<Tensor(const Tensor&)>("_c10d_f
 Tensor all_reduce(const Tensor& x, const Group& group) {
   const auto op = op_of<Tensor(const Tensor&, std::string, std::string)>("_c10d_functional::all_reduce");
   return op.call(x, "sum", group->getGroupName());
+}
+
+Tensor broadcast(const Tensor& x, std::int64_t root, const Group& group) {
+  const auto op = op_of<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::broadcast");
+  return op.call(x, root, group->getGroupName());
+}
+
+Tensor all_gather(const Tensor& x, const Group& group) {
+  const auto op = op_of<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::all_gather_into_tensor");
+  return op.call(x, group->getSize(), group->getGroupName());
+}
+
+Tensor reduce_scatter(const Tensor& x, const Group& group) {
+  const auto op =
+      op_of<Tensor(const Tensor&, std::string, std::int64_t, std::string)>("_c10d_functional::reduce_scatter_tensor");
+  return op.call(x, "sum", group->getSize(), group->getGroupName());
+}
+
+std::vector<Tensor> all_reduce_coalesced(std::vector<Tensor> tensors, const Group& group) {
+  const auto op = op_of<std::vector<Tensor>(std::vector<Tensor>, std::string, std::string)>(
+      "_c10d_functional::all_reduce_coalesced");
+  return op.call(std::move(tensors), "sum", group->getGroupName());
+}
+
+// As many rows for each rank.
+std::vector<c10::SymInt> even_splits(const Tensor& x, const Group& group) {
+  return std::vector<c10::SymInt>(static_cast<std::size_t>(group->getSize()), x.sym_size(0) / group->getSize());
 }
 
 using Function = Tensor (*)(const Tensor& x, const Tensor& weight, const Group& group);
@@ -87,24 +115,15 @@ TEST(AotCollectives, AllReduceOfWhatRequiresAGradient) {
 
 TEST(AotCollectives, OthersOfWhatRequiresAGradient) {
   expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
-    const auto broadcast = op_of<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::broadcast");
-    const auto gather =
-        op_of<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::all_gather_into_tensor");
-    const auto scatter =
-        op_of<Tensor(const Tensor&, std::string, std::int64_t, std::string)>("_c10d_functional::reduce_scatter_tensor");
-    const std::string& name = group->getGroupName();
     const Tensor product = at::matmul(x, weight);
-    const Tensor part =
-        wait(scatter.call(wait(gather.call(x * 2, group->getSize(), name)), "sum", group->getSize(), name));
-    return product * wait(broadcast.call(product.sin(), 1, name)) + part;
+    const Tensor part = wait(reduce_scatter(wait(all_gather(x * 2, group)), group));
+    return product * wait(broadcast(product.sin(), 1, group)) + part;
   });
 }
 
 TEST(AotCollectives, CoalescedOfWhatRequiresAGradient) {
   expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
-    const auto reduce = op_of<std::vector<Tensor>(std::vector<Tensor>, std::string, std::string)>(
-        "_c10d_functional::all_reduce_coalesced");
-    const auto sums = reduce.call({at::matmul(x, weight), x * 2}, "sum", group->getGroupName());
+    const auto sums = all_reduce_coalesced({at::matmul(x, weight), x * 2}, group);
     return wait(sums[0]) * wait(sums[1]);
   });
 }
@@ -130,16 +149,9 @@ TEST(AotCollectives, InPlace) {
 
 TEST(AotCollectives, BroadcastGatherAndScatter) {
   expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
-    const auto broadcast = op_of<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::broadcast");
-    const auto gather =
-        op_of<Tensor(const Tensor&, std::int64_t, std::string)>("_c10d_functional::all_gather_into_tensor");
-    const auto scatter =
-        op_of<Tensor(const Tensor&, std::string, std::int64_t, std::string)>("_c10d_functional::reduce_scatter_tensor");
-    const std::string& name = group->getGroupName();
     const Tensor data = x.detach();
-    const Tensor whole = wait(gather.call(data, group->getSize(), name));
-    const Tensor part = wait(scatter.call(whole, "sum", group->getSize(), name));
-    return at::matmul(x, weight) * wait(broadcast.call(data, 0, name)) * part;
+    const Tensor part = wait(reduce_scatter(wait(all_gather(data, group)), group));
+    return at::matmul(x, weight) * wait(broadcast(data, 0, group)) * part;
   });
 }
 
@@ -147,7 +159,7 @@ TEST(AotCollectives, AllToAll) {
   expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
     const auto exchange =
         op_of<Tensor(const Tensor&, Splits, Splits, std::string)>("_c10d_functional::all_to_all_single");
-    const std::vector<c10::SymInt> splits(static_cast<std::size_t>(group->getSize()), x.sym_size(0) / group->getSize());
+    const std::vector<c10::SymInt> splits = even_splits(x, group);
     const Tensor data = x.detach();
     return at::matmul(x, weight) * wait(exchange.call(data, splits, splits, group->getGroupName()));
   });
@@ -155,9 +167,7 @@ TEST(AotCollectives, AllToAll) {
 
 TEST(AotCollectives, Coalesced) {
   expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
-    const auto reduce = op_of<std::vector<Tensor>(std::vector<Tensor>, std::string, std::string)>(
-        "_c10d_functional::all_reduce_coalesced");
-    const auto sums = reduce.call({x.detach(), x.detach() * 2}, "sum", group->getGroupName());
+    const auto sums = all_reduce_coalesced({x.detach(), x.detach() * 2}, group);
     return at::matmul(x, weight) * wait(sums[0]) + wait(sums[1]);
   });
 }
@@ -172,7 +182,7 @@ TEST(AotCollectives, Gradients) {
     const auto exchange = op_of<Tensor(const Tensor&, Splits, Splits, const std::string&)>(
         "_c10d_functional_autograd::all_to_all_single");
     const std::string& name = group->getGroupName();
-    const std::vector<c10::SymInt> splits(static_cast<std::size_t>(group->getSize()), x.sym_size(0) / group->getSize());
+    const std::vector<c10::SymInt> splits = even_splits(x, group);
     const Tensor whole = wait(gather.call(at::matmul(x, weight), group->getSize(), name));
     const Tensor part = wait(scatter.call(whole.sin(), "sum", group->getSize(), name));
     return wait(exchange.call(part * x, splits, splits, name)).cos();
