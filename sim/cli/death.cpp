@@ -52,9 +52,9 @@ Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::stri
   if (words.rank < 0) return report;
   const std::string call = words.call.data();
   if (verdict == Verdict::crashed) {
-    report.rank_lines.push_back(line_of(words, "failed", signal_text(words.signal)));
+    report.rank_lines.push_back(line_of(words, RankOutcome::failed, signal_text(words.signal)));
   } else {
-    report.rank_lines.push_back(line_of(words, call.empty() ? "stopped" : "blocked", call));
+    report.rank_lines.push_back(line_of(words, call.empty() ? RankOutcome::stopped : RankOutcome::blocked, call));
   }
   report.hint = site_of(words).how_to_see_lines();
   return report;

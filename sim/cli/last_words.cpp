@@ -78,10 +78,10 @@ exec::CallSite site_of(const LastWords& words) {
   return exec::CallSite::from_addresses(std::span(words.addresses).first(words.frames));
 }
 
-RankLine line_of(const LastWords& words, std::string state, std::string doing) {
+RankLine line_of(const LastWords& words, RankOutcome state, std::string doing) {
   RankLine line;
   line.rank = words.rank;
-  line.state = std::move(state);
+  line.state = state;
   line.doing = std::move(doing);
   line.at = kTimeZero + VirtualDuration(words.at_ns);
   line.where = site_of(words).describe();

@@ -51,7 +51,7 @@ std::string signal_text(int signal);
 exec::CallSite site_of(const LastWords& words);
 
 // Where the rank was, found out by a process that has the same modules at the same addresses.
-RankLine line_of(const LastWords& words, std::string state, std::string doing);
+RankLine line_of(const LastWords& words, RankOutcome state, std::string doing);
 
 // While it lives, a signal that ends the process from within (a fault, abort()) notes where the rank was and calls
 // `tell`, if there is one. The process then ends with the exit code that this gives; without one, or where

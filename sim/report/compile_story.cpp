@@ -80,8 +80,8 @@ const FunctionRecord* of_name(const RunRecord& record, int rank, const std::stri
 // " and is in allreduce #7 on group "world" at train.cpp:8 in step", " and has returned".
 std::string where_it_is(const RankLine& line, bool several) {
   const auto at = line.where.empty() ? "" : " at " + line.where;
-  if (line.state == "returned" || line.state == "failed") {
-    return fmt::format(" and {} {}", several ? "have" : "has", line.state);
+  if (line.state == RankOutcome::returned || line.state == RankOutcome::failed) {
+    return fmt::format(" and {} {}", several ? "have" : "has", to_string(line.state));
   }
   return line.doing.empty() ? "" : fmt::format(" and {} in {}{}", several ? "are" : "is", line.doing, at);
 }

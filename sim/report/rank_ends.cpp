@@ -39,7 +39,8 @@ RankEnds::RankEnds(int ranks, const RunRecord& record, const Places& places)
     RankLine& line = line_of(rank);
     line.rank = rank;
     line.at = outcome.ended_at[static_cast<std::size_t>(rank)];
-    line.state = outcome.ranks[static_cast<std::size_t>(rank)] == exec::RankEnd::returned ? "returned" : "stopped";
+    line.state = outcome.ranks[static_cast<std::size_t>(rank)] == exec::RankEnd::returned ? RankOutcome::returned
+                                                                                          : RankOutcome::stopped;
   }
   // Backwards, so that a rank's main fiber has the last word over its helpers.
   for (auto fiber = outcome.blocked.rbegin(); fiber != outcome.blocked.rend(); ++fiber) blocked(*fiber);
@@ -80,14 +81,14 @@ void RankEnds::blocked(const exec::BlockedFiber& fiber) {
   line.where = places_[{fiber.rank, fiber.fiber_of_rank}] =
       with_call(places_known_.text(fiber.where), fiber.rank, fiber.call);
   if (!fiber.was_blocked || fiber.waits_on.empty()) return;
-  line.state = "blocked";
+  line.state = RankOutcome::blocked;
   line.doing = fiber.waits_on;
   line.waits_for = fiber.waits_for;
 }
 
 void RankEnds::failed(const exec::RankFailure& failure) {
   RankLine& line = line_of(failure.rank);
-  line.state = "failed";
+  line.state = RankOutcome::failed;
   line.at = failure.at;
   line.doing = text_of(failure);
   line.where = places_known_.text(failure.thrown_at);
@@ -95,7 +96,7 @@ void RankEnds::failed(const exec::RankFailure& failure) {
   if (!is_a<MismatchError>(failure) || record_.mismatches.empty()) return;
   // Ranks that meet in different calls all stand in them; what is told below is not repeated here.
   const auto& mismatch = record_.mismatches.front();
-  line.state = "blocked";
+  line.state = RankOutcome::blocked;
   const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;
   const auto call = of_new_group ? fmt::format("new_group #{}", mismatch.sequence)
                                  : record_.events.title(*record_.events.last(failure.rank));
@@ -107,9 +108,10 @@ void RankEnds::failed(const exec::RankFailure& failure) {
 // wants to know of it.
 void RankEnds::hung(const exec::BlockedFiber& fiber) {
   RankLine& line = line_of(fiber.rank);
-  const bool still = line.state == "blocked" && line.doing == fiber.waits_on;
-  if (fiber.fiber_of_rank != 0 || (line.state != "failed" && line.state != "stopped" && !still)) return;
-  line.state = "blocked";
+  const bool still = line.state == RankOutcome::blocked && line.doing == fiber.waits_on;
+  const bool was_ended = line.state == RankOutcome::failed || line.state == RankOutcome::stopped;
+  if (fiber.fiber_of_rank != 0 || (!was_ended && !still)) return;
+  line.state = RankOutcome::blocked;
   line.at = record_.outcome.hang_began;
   line.where = place_of(fiber);
   line.doing = fiber.waits_on;

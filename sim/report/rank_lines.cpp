@@ -30,7 +30,7 @@ struct Group {
 
 std::vector<Group> grouped(const std::vector<RankLine>& lines) {
   std::vector<Group> groups;
-  using Story = std::tuple<std::string, std::string, std::string, std::string, std::vector<int>>;
+  using Story = std::tuple<RankOutcome, std::string, std::string, std::string, std::vector<int>>;
   std::map<Story, std::size_t> known;
   for (const RankLine& line : lines) {
     const auto [entry, is_new] =
@@ -48,7 +48,7 @@ std::vector<Group> grouped(const std::vector<RankLine>& lines) {
 // for.
 std::vector<Group> most_telling(std::vector<Group> groups) {
   if (groups.size() <= kGroupsShown) return groups;
-  std::map<std::string, std::size_t> ranks_in_state;
+  std::map<RankOutcome, std::size_t> ranks_in_state;
   for (const Group& group : groups) ranks_in_state[group.line->state] += group.ranks.size();
   std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
     return ranks_in_state[a.line->state] < ranks_in_state[b.line->state];
@@ -59,8 +59,9 @@ std::vector<Group> most_telling(std::vector<Group> groups) {
 }
 
 std::string story(const RankLine& line) {
-  std::string text = line.state;
-  if (!line.doing.empty()) text += (line.state == "blocked" ? " in " : ": ") + std::string(first_line(line.doing));
+  std::string text(to_string(line.state));
+  if (!line.doing.empty())
+    text += (line.state == RankOutcome::blocked ? " in " : ": ") + std::string(first_line(line.doing));
   if (!line.waits_for.empty()) text += "  waits for " + describe_ranks(line.waits_for);
   return text;
 }

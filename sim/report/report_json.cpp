@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstdint>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -20,8 +21,13 @@ std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", numb
 
 Json json_of(const RankLine& line) {
   return {
-      {"rank", line.rank}, {"state", line.state}, {"time_ns", nanoseconds(line.at)}, {"doing", line.doing},
-      {"last", line.last}, {"where", line.where}, {"waits_for", line.waits_for},
+      {"rank", line.rank},
+      {"state", to_string(line.state)},
+      {"time_ns", nanoseconds(line.at)},
+      {"doing", line.doing},
+      {"last", line.last},
+      {"where", line.where},
+      {"waits_for", line.waits_for},
   };
 }
 
@@ -96,6 +102,14 @@ class Reader {
     fail(path_of(key), fmt::format("is \"{}\" and not a number as in \"0x7\"", text));
   }
 
+  // What `named` finds under a name: an enumerator, or nothing.
+  template <class Enum>
+  Enum get_named(const char* key, std::optional<Enum> (&named)(std::string_view) noexcept, const char* what) const {
+    const auto name = get<std::string>(key);
+    if (const auto value = named(name)) return *value;
+    fail(path_of(key), fmt::format("is \"{}\", which is no {}", name, what));
+  }
+
   bool has(const char* key) const { return object_.contains(key); }
 
   VirtualTime get_time(const char* key) const { return time_at(get<std::int64_t>(key)); }
@@ -133,7 +147,7 @@ class Reader {
 RankLine rank_line_of(const Reader& reader) {
   RankLine line;
   line.rank = reader.get<int>("rank");
-  line.state = reader.get<std::string>("state");
+  line.state = reader.get_named("state", rank_outcome_from_string, "state of a rank");
   line.at = reader.get_time("time_ns");
   line.doing = reader.get<std::string>("doing");
   line.last = reader.get<std::string>("last");
@@ -178,13 +192,6 @@ CallCounts::Side count_of(const Reader& reader) {
 CallCounts call_counts_of(const Reader& reader) {
   return {reader.get<std::string>("process_group_name"), reader.get<std::string>("where"),
           reader.get_list("sides", count_of)};
-}
-
-Verdict verdict_of(const Reader& reader) {
-  const auto name = reader.get<std::string>("verdict");
-  const auto verdict = verdict_from_string(name);
-  if (!verdict) Reader::fail("verdict", fmt::format("is \"{}\", which is no verdict", name));
-  return *verdict;
 }
 
 Json parse(std::string_view text) {
@@ -237,7 +244,7 @@ Report report_from_json(std::string_view text) {
         fmt::format("is a report of format {}; this rehearse reads format {}", version, kFormatVersion));
   }
   Report report;
-  report.verdict = verdict_of(reader);
+  report.verdict = reader.get_named("verdict", verdict_from_string, "verdict");
   report.headline = reader.get<std::string>("headline");
   report.program = reader.get<std::string>("program");
   report.ranks = reader.get<int>("ranks");

@@ -100,7 +100,7 @@ bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const
   while (!to_see.empty()) {
     const int next = to_see.back();
     to_see.pop_back();
-    if (ended_.contains(next) && lines[static_cast<std::size_t>(next)].state != "returned") return false;
+    if (ended_.contains(next) && lines[static_cast<std::size_t>(next)].state != RankOutcome::returned) return false;
     for (const auto* const call : calls[next]) {
       // Something of its own, from which it may come back; a thread of the rank itself does not matter.
       if (call->waits_for.empty() && next != rank) return false;

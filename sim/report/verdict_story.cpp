@@ -108,7 +108,7 @@ class Teller {
     constexpr Verdict kOfWaits[] = {Verdict::deadlock, Verdict::timeout, Verdict::livelock};
     if (std::find(std::begin(kOfWaits), std::end(kOfWaits), story_.verdict) == std::end(kOfWaits)) return "";
     for (const auto& group : record_.pending_groups) {
-      const auto has_returned = [&](int rank) { return ends_.line_of(rank).state == "returned"; };
+      const auto has_returned = [&](int rank) { return ends_.line_of(rank).state == RankOutcome::returned; };
       const bool for_good = std::any_of(group.missing.begin(), group.missing.end(), has_returned);
       if (for_good || is_awaited(group)) return left_out(group) + "; ";
     }
@@ -212,7 +212,7 @@ class Teller {
       const RankLine& line = ends_.line_of(call.rank);
       if (call.record_id == comm::Event::kNotRecorded) continue;  // the send is over, its buffer is left
       if (call.waits_for.empty() || call.gave_up || call.timed_out) continue;
-      if (line.state == "returned" || line.state == "failed") continue;
+      if (line.state == RankOutcome::returned || line.state == RankOutcome::failed) continue;
       return looks_in_vain(call.rank, call.call, call.waits_for, line.where);
     }
     standstill();

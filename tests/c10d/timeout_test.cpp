@@ -97,7 +97,7 @@ TEST(Timeouts, RankThatNeverComes_IsADeadlockUnlessTheErrorIsCaught) {
         EXPECT_EQ(report.headline, "allreduce #1 on group \"world\": rank 0 has ended and will never come");
         for (int rank = 1; rank < ranks; ++rank) {
           const auto& line = report.rank_lines[static_cast<std::size_t>(rank)];
-          EXPECT_EQ(line.state, "blocked");
+          EXPECT_EQ(line.state, RankOutcome::blocked);
           EXPECT_EQ(line.waits_for, std::vector{0});
           EXPECT_EQ(line.at, kTimeZero);
           EXPECT_THAT(line.where, StartsWith("timeout_test.cpp:")) << "rank " << rank;

@@ -77,7 +77,7 @@ TEST_F(Interrupt, Run_LeavesReportLogAndTrace) {
     EXPECT_EQ(log.finished->report.verdict, Verdict::interrupted);
     // What each rank was doing, and where.
     for (const auto& line : log.finished->report.rank_lines) {
-      EXPECT_THAT(line.state, ::testing::AnyOf("blocked", "stopped"));
+      EXPECT_THAT(line.state, ::testing::AnyOf(RankOutcome::blocked, RankOutcome::stopped));
       EXPECT_THAT(line.where, HasSubstr("job.cpp:"));
     }
     const auto explained = run_process(CLI_JOB, {"explain", "rehearse-out/forever/run.rlog"}, folder_);

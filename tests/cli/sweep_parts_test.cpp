@@ -41,7 +41,7 @@ Report deadlock(int missing, int step) {
   for (int rank = 0; rank < 4; ++rank) {
     RankLine line;
     line.rank = rank;
-    line.state = rank == missing ? "returned" : "blocked";
+    line.state = rank == missing ? RankOutcome::returned : RankOutcome::blocked;
     if (rank != missing) {
       line.doing = "allreduce #" + std::to_string(step) +
                    " on group \"fc1\" (3 of 4 ranks are here; missing: " + std::to_string(missing) + ", 9)";
@@ -71,7 +71,7 @@ TEST(Culprit, OfAMismatch_IsBothCallsInEitherOrder) {
                                            "allreduce(sum, float32[], cpu)  at a.cpp:2 in f"));
 }
 
-Report ended(Verdict verdict, const std::string& state, const std::string& doing, const std::string& where) {
+Report ended(Verdict verdict, RankOutcome state, const std::string& doing, const std::string& where) {
   Report report;
   report.verdict = verdict;
   RankLine line;
@@ -84,12 +84,12 @@ Report ended(Verdict verdict, const std::string& state, const std::string& doing
 }
 
 TEST(Culprit, OfATimeLimit_IsThePlaces) {
-  auto report = ended(Verdict::interrupted, "stopped", "", "train.cpp:41 in step");
+  auto report = ended(Verdict::interrupted, RankOutcome::stopped, "", "train.cpp:41 in step");
   report.rank_lines.push_back(report.rank_lines[0]);
-  report.rank_lines[1].state = "blocked";
+  report.rank_lines[1].state = RankOutcome::blocked;
   report.rank_lines[1].doing = "allreduce #7 on group \"world\" (1 of 2 ranks are here)";
   EXPECT_THAT(culprit(report), ElementsAre("at train.cpp:41 in step"));
-  report.rank_lines[0].state = "returned";
+  report.rank_lines[0].state = RankOutcome::returned;
   report.rank_lines[0].where = "train.cpp:50 in train";
   EXPECT_THAT(culprit(report), ElementsAre("at train.cpp:41 in step"));
 }
@@ -104,16 +104,16 @@ std::size_t count_of_bugs(const std::vector<Report>& failures) {
 }
 
 TEST(Bugs, EndlessLoopsOfDifferentLines_AreTwo) {
-  const auto loop = ended(Verdict::interrupted, "stopped", "", "train.cpp:41 in step");
+  const auto loop = ended(Verdict::interrupted, RankOutcome::stopped, "", "train.cpp:41 in step");
   EXPECT_EQ(count_of_bugs({loop, loop}), 1u);
-  EXPECT_EQ(count_of_bugs({loop, ended(Verdict::interrupted, "stopped", "", "train.cpp:52 in step")}), 2u);
+  EXPECT_EQ(count_of_bugs({loop, ended(Verdict::interrupted, RankOutcome::stopped, "", "train.cpp:52 in step")}), 2u);
 }
 
 TEST(Bugs, CrashesAtDifferentLines_AreTwo) {
   const std::string how = "SIGSEGV (Segmentation fault)";
-  const auto fault = ended(Verdict::crashed, "failed", how, "a.cpp:1 in f");
+  const auto fault = ended(Verdict::crashed, RankOutcome::failed, how, "a.cpp:1 in f");
   EXPECT_EQ(count_of_bugs({fault, fault}), 1u);
-  EXPECT_EQ(count_of_bugs({fault, ended(Verdict::crashed, "failed", how, "a.cpp:2 in f")}), 2u);
+  EXPECT_EQ(count_of_bugs({fault, ended(Verdict::crashed, RankOutcome::failed, how, "a.cpp:2 in f")}), 2u);
 }
 
 TEST(Bugs, WithoutRanks_AreToldByTheirHeadlines) {

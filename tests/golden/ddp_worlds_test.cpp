@@ -24,10 +24,10 @@ void expect_the_last_rank_missing(const World::Body& body, const std::string& fu
       EXPECT_EQ(report.verdict, Verdict::deadlock) << report.headline;
       EXPECT_THAT(report.headline, HasSubstr("allreduce #"));
       EXPECT_THAT(report.headline, HasSubstr("rank " + std::to_string(ranks - 1)));
-      EXPECT_EQ(report.rank_lines.back().state, "returned");
+      EXPECT_EQ(report.rank_lines.back().state, RankOutcome::returned);
       for (int rank = 0; rank + 1 < ranks; ++rank) {
         const auto& line = report.rank_lines[static_cast<std::size_t>(rank)];
-        EXPECT_EQ(line.state, "blocked");
+        EXPECT_EQ(line.state, RankOutcome::blocked);
         EXPECT_THAT(line.doing, StartsWith("allreduce #"));
         EXPECT_EQ(line.waits_for, std::vector{ranks - 1});
         EXPECT_THAT(line.where, StartsWith("ddp_worlds.cpp:"));
@@ -62,7 +62,7 @@ TEST(DdpWorlds, RankLeavesALayerOutAndGoesOn_FailsInDdpWhileTheOthersWaitForIt) 
     const auto report = run_world(leaves_a_layer_out_before_the_last_step, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::rank_failed);
     EXPECT_THAT(report.headline, StartsWith("rank 2: Expected to have finished reduction in the prior iteration"));
-    EXPECT_EQ(report.rank_lines[2].state, "failed");
+    EXPECT_EQ(report.rank_lines[2].state, RankOutcome::failed);
   }
   expect_golden_report(run_world(leaves_a_layer_out_before_the_last_step, 4), "ddp_unused_parameter_next_step");
 }

@@ -138,6 +138,8 @@ TEST(ReportJson, Damaged_ErrorNamesThePart) {
             "is a report of format 1; this rehearse reads format 2");
   EXPECT_EQ(error_of(replaced(json, "\"MISMATCH\"", "\"WEATHER\"")),
             "is no report of rehearse: verdict is \"WEATHER\", which is no verdict");
+  EXPECT_EQ(error_of(replaced(sim::to_json(deadlock_report()), "\"blocked\"", "\"asleep\"")),
+            "is no report of rehearse: rank_lines[0].state is \"asleep\", which is no state of a rank");
   EXPECT_EQ(error_of(replaced(json, "\"ranks\": 4", "\"ranks\": \"four\"")),
             "is no report of rehearse: ranks is \"four\", which is of the wrong type");
   EXPECT_EQ(error_of(replaced(json, "\"seed\": \"0x7\"", "\"seed\": \"7\"")),

@@ -32,14 +32,14 @@ inline Report base(Verdict verdict, std::string headline, int ranks) {
   return report;
 }
 
-inline RankLine line(int rank, std::string state, std::int64_t at, std::string doing = "", std::string last = "",
+inline RankLine line(int rank, RankOutcome state, std::int64_t at, std::string doing = "", std::string last = "",
                      std::string where = "", std::vector<int> waits_for = {}) {
-  return {rank, std::move(state), at_us(at), std::move(doing), std::move(last), std::move(where), std::move(waits_for)};
+  return {rank, state, at_us(at), std::move(doing), std::move(last), std::move(where), std::move(waits_for)};
 }
 
 inline Report ok_report() {
   Report report = base(Verdict::ok, "4 ranks returned after 1.203 ms of virtual time", 4);
-  for (int rank = 0; rank < 4; ++rank) report.rank_lines.push_back(line(rank, "returned", 1200 + rank));
+  for (int rank = 0; rank < 4; ++rank) report.rank_lines.push_back(line(rank, RankOutcome::returned, 1200 + rank));
   report.checks = {{"loss is finite", 80}, {"replicas agree", 20}};
   report.seed = 0x8f3a5566778899aa;
   return report;
@@ -49,9 +49,9 @@ inline Report deadlock_report() {
   Report report = base(Verdict::deadlock, "allreduce #7 on group \"world\": missing rank 2", 8);
   for (int rank = 0; rank < 8; ++rank) {
     if (rank == 2) {
-      report.rank_lines.push_back(line(rank, "returned", 903, "", "broadcast #6 on group \"world\""));
+      report.rank_lines.push_back(line(rank, RankOutcome::returned, 903, "", "broadcast #6 on group \"world\""));
     } else {
-      report.rank_lines.push_back(line(rank, "blocked", 1203, "allreduce #7 on group \"world\"",
+      report.rank_lines.push_back(line(rank, RankOutcome::blocked, 1203, "allreduce #7 on group \"world\"",
                                        "broadcast #6 on group \"world\"", "train.cpp:41 in train_step", {2}));
     }
   }
@@ -73,8 +73,9 @@ inline Report cycle_report() {
            "1 in allreduce #1 on group \"data_parallel\"",
            2);
   report.rank_lines = {
-      line(0, "blocked", 40, "allreduce #1 on group \"tensor_parallel\"", "", "model.cpp:118 in forward", {1}),
-      line(1, "blocked", 40, "allreduce #1 on group \"data_parallel\"", "", "ddp.cpp:77 in backward", {0}),
+      line(0, RankOutcome::blocked, 40, "allreduce #1 on group \"tensor_parallel\"", "", "model.cpp:118 in forward",
+           {1}),
+      line(1, RankOutcome::blocked, 40, "allreduce #1 on group \"data_parallel\"", "", "ddp.cpp:77 in backward", {0}),
   };
   report.wait_cycle = {"rank 0 waits for rank 1 (allreduce #1 on group \"tensor_parallel\")",
                        "rank 1 waits for rank 0 (allreduce #1 on group \"data_parallel\")"};
@@ -90,11 +91,11 @@ inline Report mismatch_report() {
            "allreduce(sum, float32[3, 4], cpu) label=\"fc1.weight\" as #7 of group \"world\": reduce_op max, not sum",
            4);
   for (int rank = 0; rank < 3; ++rank) {
-    report.rank_lines.push_back(line(rank, "blocked", 700,
+    report.rank_lines.push_back(line(rank, RankOutcome::blocked, 700,
                                      "allreduce #7 of \"fc1.weight\" on group \"world\" (its ranks disagree)",
                                      "broadcast #6 on group \"world\"", "train.cpp:41 in train_step"));
   }
-  report.rank_lines.push_back(line(3, "blocked", 700,
+  report.rank_lines.push_back(line(3, RankOutcome::blocked, 700,
                                    "allreduce #7 of \"fc1.weight\" on group \"world\" (its ranks disagree)",
                                    "broadcast #6 on group \"world\"", "train.cpp:44 in train_step"));
   Difference difference;
@@ -111,13 +112,13 @@ inline Report mismatch_report() {
 inline Report rank_failed_report() {
   Report report = base(Verdict::rank_failed, "rank 1: The size of tensor a (3) must match the size of tensor b (4)", 3);
   report.rank_lines = {
-      line(0, "stopped", 12),
-      line(1, "failed", 12,
+      line(0, RankOutcome::stopped, 12),
+      line(1, RankOutcome::failed, 12,
            "The size of tensor a (3) must match the size of tensor b (4)\n\nException raised from "
            "infer_size_impl:\n"
            "frame #0: one\nframe #1: two\nframe #2: three\nframe #3: four",
            "", "model.cpp:118 in forward"),
-      line(2, "failed", 12, "an exception of type int: 42"),
+      line(2, RankOutcome::failed, 12, "an exception of type int: 42"),
   };
   return report;
 }
@@ -125,37 +126,38 @@ inline Report rank_failed_report() {
 inline Report nondeterminism_report() {
   Report report = base(Verdict::nondeterminism,
                        "decision 41 (next_fiber): first run chose 3 of 8, second run chose 5 of 8 at t=1.2 ms", 2);
-  report.rank_lines = {line(0, "returned", 1203), line(1, "returned", 1203)};
+  report.rank_lines = {line(0, RankOutcome::returned, 1203), line(1, RankOutcome::returned, 1203)};
   return report;
 }
 
 inline Report livelock_report() {
   Report report = base(Verdict::livelock, "ranks 0 and 1 only look at works that nobody can complete", 2);
-  report.rank_lines = {line(0, "stopped", 1203, "", "", "train.cpp:60 in poll_until_done"),
-                       line(1, "stopped", 1203, "", "", "train.cpp:60 in poll_until_done")};
+  report.rank_lines = {line(0, RankOutcome::stopped, 1203, "", "", "train.cpp:60 in poll_until_done"),
+                       line(1, RankOutcome::stopped, 1203, "", "", "train.cpp:60 in poll_until_done")};
   return report;
 }
 
 inline Report step_budget_report() {
   Report report = base(Verdict::step_budget, "more than 1000000 switches (WorldOptions::steps_max)", 2);
-  report.rank_lines = {line(0, "stopped", 1203), line(1, "stopped", 1203)};
+  report.rank_lines = {line(0, RankOutcome::stopped, 1203), line(1, RankOutcome::stopped, 1203)};
   report.switches = 1'000'001;
   return report;
 }
 
 inline Report check_failed_report() {
   Report report = base(Verdict::check_failed, "rank 0: check \"replicas agree\" did not hold: fc1.weight differs", 2);
-  report.rank_lines = {line(0, "failed", 900, "check \"replicas agree\" did not hold: fc1.weight differs", "",
-                            "train.cpp:90 in check_replicas"),
-                       line(1, "stopped", 900)};
+  report.rank_lines = {line(0, RankOutcome::failed, 900, "check \"replicas agree\" did not hold: fc1.weight differs",
+                            "", "train.cpp:90 in check_replicas"),
+                       line(1, RankOutcome::stopped, 900)};
   report.checks = {{"loss is finite", 20}};
   return report;
 }
 
 inline Report timeout_report() {
   Report report = base(Verdict::timeout, "rank 0: allreduce #2 on group \"world\" was not complete after 30 s", 2);
-  report.rank_lines = {line(0, "failed", 30'000'000, "allreduce #2 on group \"world\" was not complete after 30 s"),
-                       line(1, "stopped", 30'000'000)};
+  report.rank_lines = {
+      line(0, RankOutcome::failed, 30'000'000, "allreduce #2 on group \"world\" was not complete after 30 s"),
+      line(1, RankOutcome::stopped, 30'000'000)};
   report.end_time = at_us(30'000'000);
   return report;
 }
@@ -166,13 +168,13 @@ inline Report large_report() {
       base(Verdict::deadlock,
            "ranks 0 -> 1 -> ... -> 0 wait for each other: rank 0 in send #1 on group \"world\" to rank 1, ...", 512);
   for (int rank = 0; rank < 512; ++rank) {
-    report.rank_lines.push_back(line(rank, "blocked", rank,
+    report.rank_lines.push_back(line(rank, RankOutcome::blocked, rank,
                                      fmt::format("send #1 on group \"world\" to rank {}", (rank + 1) % 512), "",
                                      "ring.cpp:12 in step", {(rank + 1) % 512}));
     report.wait_cycle.push_back(
         fmt::format("rank {} waits for rank {} (send #1 on group \"world\")", rank, (rank + 1) % 512));
   }
-  report.rank_lines[300] = line(300, "failed", 2, "out of memory", "", "ring.cpp:9 in step");
+  report.rank_lines[300] = line(300, RankOutcome::failed, 2, "out of memory", "", "ring.cpp:9 in step");
   for (int event = 0; event < 10; ++event)
     report.last_events.push_back(fmt::format("{} us  rank {}  send", event, event));
   report.differences.assign(5, mismatch_report().differences.front());

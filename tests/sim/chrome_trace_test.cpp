@@ -135,8 +135,8 @@ TEST(ChromeTrace, FailedRankAndVerdict_AreInstants) {
   EventLogMaker made(2);
   Report report = report_of(2, Verdict::rank_failed);
   report.headline = "rank 1: out of memory";
-  report.rank_lines = {{0, "stopped", EventLogMaker::at(50), "", "", "", {}},
-                       {1, "failed", EventLogMaker::at(50), "out of memory\nframe #0", "", "", {}}};
+  report.rank_lines = {{0, RankOutcome::stopped, EventLogMaker::at(50), "", "", "", {}},
+                       {1, RankOutcome::failed, EventLogMaker::at(50), "out of memory\nframe #0", "", "", {}}};
   EXPECT_THAT(
       events(made.log, report, "i"),
       ElementsAre(

@@ -34,7 +34,7 @@ std::string without_line_numbers(const std::string& text) {
 
 // All that the report says of a rank but line numbers.
 std::string told(const RankLine& line) {
-  std::string text = line.state;
+  std::string text(to_string(line.state));
   if (!line.doing.empty()) text += ": " + line.doing;
   if (!line.waits_for.empty()) text += ", waits for " + describe_ranks(line.waits_for);
   if (!line.where.empty()) text += ", at " + without_line_numbers(line.where);
@@ -114,7 +114,7 @@ TEST(FirstCases, UnevenAllToAll_NamesTheEdge) {
       const auto rank = std::to_string(line.rank);
       const auto both = std::string(job.culprit == "1" ? "ranks 0-" : "ranks 0,") + job.culprit;
       const auto whom = rank == "0" ? "rank " + job.culprit : rank == job.culprit ? "rank 0" : both;
-      const bool on_its_way = line.rank != 0 && rank != job.culprit && line.state == "stopped";
+      const bool on_its_way = line.rank != 0 && rank != job.culprit && line.state == RankOutcome::stopped;
       const auto stands = "blocked: alltoall_base #1 on group \"world\" (its ranks disagree), waits for " + whom +
                           ", at first_cases.cpp in first_cases::uneven_alltoall, t=0 ns";
       EXPECT_EQ(told(line), on_its_way ? "stopped, t=0 ns" : stands) << "rank " << rank;

@@ -72,7 +72,7 @@ TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
                            " looks at things that nobody is left to change"));
   ASSERT_EQ(report.rank_lines.size(), static_cast<std::size_t>(ranks()));
   for (const auto& line : report.rank_lines) {
-    EXPECT_EQ(line.state, line.rank == last() ? "returned" : "blocked") << line.rank;
+    EXPECT_EQ(line.state, line.rank == last() ? RankOutcome::returned : RankOutcome::blocked) << line.rank;
     EXPECT_EQ(line.waits_for, line.rank == last() ? std::vector<int>{} : std::vector{last()}) << line.rank;
   }
   EXPECT_EQ(report.end_time, kTimeZero);
@@ -124,7 +124,7 @@ TEST_P(Polling, StoreCheckOfAKeyThatNobodySets_NamesTheRankThatLooks) {
   EXPECT_THAT(report.headline, EndsWith(" in lambda; " + others + " for it in barrier #1 on group \"world\""));
   ASSERT_EQ(report.rank_lines.size(), static_cast<std::size_t>(ranks()));
   for (const auto& line : report.rank_lines) {
-    EXPECT_EQ(line.state, "blocked") << line.rank;
+    EXPECT_EQ(line.state, RankOutcome::blocked) << line.rank;
     EXPECT_EQ(line.waits_for, line.rank == last() ? std::vector<int>{} : std::vector{last()}) << line.rank;
   }
 }

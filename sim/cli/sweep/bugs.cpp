@@ -36,10 +36,10 @@ std::vector<std::string> culprit(const Report& report) {
   // What a rank was doing when a clock ended the run is chance; in which lines is not.
   if (report.verdict == Verdict::interrupted) {
     for (const auto& line : report.rank_lines) {
-      if (line.state != "returned" && !line.where.empty()) parts.insert("at " + line.where);
+      if (line.state != RankOutcome::returned && !line.where.empty()) parts.insert("at " + line.where);
     }
   }
-  for (const auto* state : {"failed", "blocked"}) {
+  for (const auto state : {RankOutcome::failed, RankOutcome::blocked}) {
     if (!parts.empty()) break;
     for (const auto& line : report.rank_lines) {
       if (line.state == state) parts.insert(placed(line.doing, line.where));

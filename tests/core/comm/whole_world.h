@@ -19,7 +19,7 @@ inline void on_ranks(int ranks, const World::Body& body) {
     const Report report = world.run(body);
     EXPECT_EQ(report.verdict, Verdict::ok) << "seed " << seed << ": " << report.headline;
     for (const RankLine& line : report.rank_lines) {
-      if (line.state == "failed") ADD_FAILURE() << "rank " << line.rank << ": " << line.doing;
+      if (line.state == RankOutcome::failed) ADD_FAILURE() << "rank " << line.rank << ": " << line.doing;
     }
     if (::testing::Test::HasFailure()) return;
   }

@@ -109,7 +109,7 @@ void for_ranks_and_seeds(const rehearse::World::Body& body) {
 std::string brief(const rehearse::Report& report) {
   std::string text = std::string(to_string(report.verdict)) + ": " + report.headline;
   for (const auto& line : report.rank_lines) {
-    text += "\n  rank " + std::to_string(line.rank) + " " + line.state + " " + line.doing;
+    text += "\n  rank " + std::to_string(line.rank) + " " + std::string(to_string(line.state)) + " " + line.doing;
   }
   return text;
 }

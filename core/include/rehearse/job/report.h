@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <rehearse/exec/time.h>
+#include <rehearse/job/rank_outcome.h>
 #include <rehearse/job/verdict.h>
 
 namespace rehearse {
@@ -14,7 +15,7 @@ namespace rehearse {
 // How one rank ended.
 struct RankLine {
   int rank = -1;
-  std::string state;  // "returned", "failed", "blocked", "stopped"
+  RankOutcome state = RankOutcome::stopped;
   VirtualTime at{};   // when it ended or, if blocked, since when the world stood still
   std::string doing;  // the blocked call, or the exception's text
   std::string last;   // the last operation it had completed: "broadcast #6 on group \"world\""; empty: none
