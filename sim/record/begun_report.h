@@ -4,7 +4,7 @@
 #include <string>
 
 #include <rehearse/job/report.h>
-#include <rehearse/sim/world.h>
+#include <rehearse/sim/world_options.h>
 
 namespace rehearse::sim {
 

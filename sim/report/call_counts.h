@@ -5,8 +5,8 @@
 
 #include <rehearse/job/report.h>
 
+#include "record/run_record.h"
 #include "report/places.h"
-#include "world/simulation.h"
 
 namespace rehearse::sim {
 

@@ -8,8 +8,8 @@
 
 #include <rehearse/job/report.h>
 
+#include "record/run_record.h"
 #include "report/places.h"
-#include "world/simulation.h"
 
 namespace rehearse::sim {
 

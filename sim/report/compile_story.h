@@ -6,8 +6,8 @@
 
 #include <rehearse/job/verdict.h>
 
+#include "record/run_record.h"
 #include "report/rank_ends.h"
-#include "world/simulation.h"
 
 namespace rehearse::sim {
 

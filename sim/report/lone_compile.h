@@ -6,7 +6,7 @@
 #include <rehearse/compile/journal.h>
 #include <rehearse/job/verdict.h>
 
-#include "world/simulation.h"
+#include "record/run_record.h"
 
 namespace rehearse::sim {
 

@@ -8,7 +8,7 @@
 
 #include <rehearse/exec/call_site.h>
 
-#include "world/simulation.h"
+#include "record/run_record.h"
 
 namespace rehearse::sim {
 

@@ -10,8 +10,8 @@
 #include <rehearse/exec/executor.h>
 #include <rehearse/job/report.h>
 
+#include "record/run_record.h"
 #include "report/places.h"
-#include "world/simulation.h"
 
 namespace rehearse::sim {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "record/run_record.h"
 #include "report/places.h"
-#include "world/simulation.h"
 
 namespace rehearse::sim {
 

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <rehearse/job/report.h>
+#include <rehearse/sim/world_options.h>
 
-#include "world/simulation.h"
+#include "record/run_record.h"
 
 namespace rehearse::sim {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "record/run_record.h"
 #include "report/places.h"
-#include "world/simulation.h"
 
 namespace rehearse::sim {
 

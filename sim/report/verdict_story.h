@@ -5,9 +5,10 @@
 #include <vector>
 
 #include <rehearse/job/verdict.h>
+#include <rehearse/sim/world_options.h>
 
+#include "record/run_record.h"
 #include "report/rank_ends.h"
-#include "world/simulation.h"
 
 namespace rehearse::sim {
 

@@ -45,10 +45,6 @@ WorldOptions checked(WorldOptions options) {
 
 }  // namespace
 
-std::string schedule_text(const WorldOptions& options) {
-  return sim::schedule_text(options.schedule, options.preempt.value_or(false));
-}
-
 class World::Impl {
  public:
   explicit Impl(WorldOptions options) : options_(checked(std::move(options))) {}

@@ -55,6 +55,7 @@ HOUSES = (
         ".": ("argument_sinks.h", "argument_walk.h", "callable.h", "compile.h", "compile_options.h",
               "counting_backend.h", "eager_region.h", "explanation.h", "mark_dynamic.h", "typed_call.h", "user_code.h"),
     }),
+    # world_options.h: all of them.
     House("sim", {
         **ladder("schedule", "record", "report", "world", "run", "scenario"),
         "network": (), "compute": (),
@@ -62,11 +63,11 @@ HOUSES = (
         "cli": ("schedule", "record", "report", "world", "run", "scenario"),
         "gtest": ("schedule", "record", "report", "world", "run", "scenario"),
     }, "rehearse/sim/", {
-        "schedule": ("oracles.h", "random_stream.h", "schedule.h", "seed.h"),
+        "schedule": ("format_time.h", "oracles.h", "random_stream.h", "schedule.h", "seed.h"),
         "network": ("network_model.h",),
         "compute": ("compute_model.h",),
         "record": ("determinism.h", "input_file.h", "run_log.h"),
-        "report": ("chrome_trace.h", "flight_recorder.h", "format_time.h", "report_writers.h"),
+        "report": ("chrome_trace.h", "flight_recorder.h", "report_writers.h"),
         "world": ("virtual_clock.h", "world.h"),
         "run": ("output_options.h",),
         "scenario": ("scenario.h",),
@@ -80,11 +81,7 @@ EXEC_FOR_CALLS = ("rehearse/exec/call_site.h", "rehearse/exec/rank_list.h")
 # Arrows against the order that are there: who (a folder ends with /), what is included, why. One that is not needed any
 # more is found, and goes.
 EXCEPTIONS = (
-    ("sim/report/", "world/simulation.h", "a report reads RunRecord, which stands beside the run that fills it"),
-    ("sim/record/begun_report.h", "rehearse/sim/world.h", "what every report begins with is read off WorldOptions"),
     ("sim/record/run_log.cpp", "rehearse/sim/report_writers.h", "a log holds its report's text"),
-    ("sim/record/determinism.cpp", "rehearse/sim/format_time.h", "the first difference is told with its time"),
-    ("sim/schedule/oracles.cpp", "rehearse/sim/format_time.h", "a replay that departs is told with its time"),
     ("core/compile/callable_impl.h", "compile/segments/segment_run.h", "a callable keeps what its segments run"),
     ("core/compile/capture_call.cpp", "compile/segments/segmented_capture.h", "a call decides whether to cut"),
     ("core/compile/verify.cpp", "compile/segments/segmented.h", "verifying runs segments one by one"),

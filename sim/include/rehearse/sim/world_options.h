@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <rehearse/compile/compile_time_model.h>
+#include <rehearse/sim/compute_model.h>
+#include <rehearse/sim/network_model.h>
+#include <rehearse/sim/schedule.h>
+
+namespace rehearse {
+
+// Where some ranks recompile a function in a call and others do not, and nothing comes of it.
+enum class CompileDivergence {
+  remark,  // the report says so under OK
+  fail,    // CHECK FAILED
+};
+
+// How a world is to be simulated. A plain value: name what you need, `{.ranks = 8, .seed = 7}`.
+struct WorldOptions {
+  int ranks = 2;
+  std::uint64_t seed = 1;
+  Schedule schedule = Schedule::random;
+  // May calls that never block switch, too: those of a store, and the program's own locks and unlocks? It finds races
+  // between such calls, and makes more choices. Nothing: where many seeds are tried (a sweep, REHEARSE_RUNS).
+  std::optional<bool> preempt = {};
+  sim::NetworkModel network = {};
+  sim::ComputeModel compute = {};
+  compiler::CompileTimeModel compile_time = {};
+  CompileDivergence compile_divergence = CompileDivergence::remark;
+
+  // Of collectives, point-to-point operations and store waits, in virtual time.
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);
+  // May a send complete before its receive is there? No: it finds the deadlocks that buffering hides.
+  bool buffered_sends = false;
+  // Do the sends and receives of a batch (between startCoalescing() and endCoalescing()) move together, when all of
+  // them have met their peers, as NCCL launches them? It finds the hangs that this brings.
+  bool coalesced_as_one = false;
+
+  std::size_t stack_bytes = std::size_t{8} << 20;
+  std::uint64_t steps_max = 1'000'000'000;
+
+  // Keep every event (for traces), and where each operation was called (slow: a stack walk for each; keeps every event,
+  // too).
+  bool keep_all_events = false;
+  bool call_sites = false;
+
+  // On a failure, run the same seed again with `call_sites`, so that the report can say where earlier operations were
+  // called. The body runs twice then. The same, unless `explain_remarks` is off, where a run is OK and there is
+  // something to remark.
+  bool explain_failures = true;
+  bool explain_remarks = true;
+};
+
+// As reports and banners name it: "random", "round_robin+preempt".
+inline std::string schedule_text(const WorldOptions& options) {
+  return sim::schedule_text(options.schedule, options.preempt.value_or(false));
+}
+
+}  // namespace rehearse

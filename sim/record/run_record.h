@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <rehearse/comm/event_log.h>
+#include <rehearse/comm/mismatch.h>
+#include <rehearse/comm/pending.h>
+#include <rehearse/compile/journal.h>
+#include <rehearse/exec/decision_log.h>
+#include <rehearse/exec/executor.h>
+
+namespace rehearse::sim {
+
+// All that one run of a world leaves behind; reports are made from it.
+struct RunRecord {
+  explicit RunRecord(comm::EventLogOptions events_kept) : events(events_kept) {}
+
+  exec::RunOutcome outcome;
+  DecisionLog decisions;
+  comm::EventLog events;
+  std::vector<comm::Mismatch> mismatches;
+  std::vector<comm::PendingOperation> pending;  // calls that were not complete when the world ended
+  std::vector<comm::PendingGroup> pending_groups;
+  std::vector<comm::UnwaitedCalls> unwaited;
+  compiler::Journal journal;
+  std::map<std::string, std::uint64_t> checks;  // RankContext::expect(): how often each held
+};
+
+}  // namespace rehearse::sim
