@@ -12,7 +12,7 @@
 
 #include "compute/operator_cost.h"
 #include "network/network_cost.h"
-#include "report/report_builder.h"
+#include "report/story/report_builder.h"
 #include "simulation.h"
 
 namespace rehearse {

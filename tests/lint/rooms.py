@@ -5,7 +5,7 @@ import typing
 
 
 class House(typing.NamedTuple):
-    """Rooms are folders; "." is what lies in `folder` itself."""
+    """Rooms are folders, one in another as well ("report/story"); "." is what lies in `folder` itself."""
     folder: str
     rooms: dict  # room: the rooms that it may include besides itself; folders that are not named include what they like
     headers: str  # where the public headers are, as they are included
@@ -17,6 +17,9 @@ def ladder(*names):
     """Each room may include those before it."""
     return {name: names[:place] for place, name in enumerate(names)}
 
+
+SIMULATION = ("schedule", "report/writers", "record", "report/ranks", "report/calls", "report/story", "world", "run",
+              "scenario")
 
 HOUSES = (
     House("core/comm", ladder("call", "record", "work", "matcher", "group", "backend"), "rehearse/comm/", {
@@ -55,19 +58,19 @@ HOUSES = (
         ".": ("argument_sinks.h", "argument_walk.h", "callable.h", "compile.h", "compile_options.h",
               "counting_backend.h", "eager_region.h", "explanation.h", "mark_dynamic.h", "typed_call.h", "user_code.h"),
     }),
-    # world_options.h: all of them.
+    # Writers know a report as data, never how it came about; a run log holds one. world_options.h: all of them.
     House("sim", {
-        **ladder("schedule", "record", "report", "world", "run", "scenario"),
+        **ladder(*SIMULATION),
         "network": (), "compute": (),
-        "world": ("schedule", "record", "report", "network", "compute"),
-        "cli": ("schedule", "record", "report", "world", "run", "scenario"),
-        "gtest": ("schedule", "record", "report", "world", "run", "scenario"),
+        "world": ("schedule", "record", "report/story", "network", "compute"),
+        "cli": SIMULATION,
+        "gtest": SIMULATION,
     }, "rehearse/sim/", {
         "schedule": ("format_time.h", "oracles.h", "random_stream.h", "schedule.h", "seed.h"),
         "network": ("network_model.h",),
         "compute": ("compute_model.h",),
+        "report/writers": ("chrome_trace.h", "flight_recorder.h", "report_writers.h"),
         "record": ("determinism.h", "input_file.h", "run_log.h"),
-        "report": ("chrome_trace.h", "flight_recorder.h", "report_writers.h"),
         "world": ("virtual_clock.h", "world.h"),
         "run": ("output_options.h",),
         "scenario": ("scenario.h",),
@@ -81,7 +84,6 @@ EXEC_FOR_CALLS = ("rehearse/exec/call_site.h", "rehearse/exec/rank_list.h")
 # Arrows against the order that are there: who (a folder ends with /), what is included, why. One that is not needed any
 # more is found, and goes.
 EXCEPTIONS = (
-    ("sim/record/run_log.cpp", "rehearse/sim/report_writers.h", "a log holds its report's text"),
     ("core/compile/callable_impl.h", "compile/segments/segment_run.h", "a callable keeps what its segments run"),
     ("core/compile/capture_call.cpp", "compile/segments/segmented_capture.h", "a call decides whether to cut"),
     ("core/compile/verify.cpp", "compile/segments/segmented.h", "verifying runs segments one by one"),
@@ -109,8 +111,10 @@ def room_of(house, path, is_include):
         parts = without_house(house, path)
     if not parts or (len(parts) == 1 and is_include and house.folder == "sim"):
         return None
-    room = parts[0] if len(parts) > 1 else "."
-    return room if room in house.rooms else None
+    if len(parts) == 1:
+        return "." if "." in house.rooms else None
+    folders = ("/".join(parts[:depth]) for depth in range(len(parts) - 1, 0, -1))
+    return next((folder for folder in folders if folder in house.rooms), None)  # the innermost that is a room
 
 
 def wrong_arrow(path, included):

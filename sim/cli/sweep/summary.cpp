@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bugs.h"
-#include "report/text_lines.h"
+#include "report/writers/text_lines.h"
 
 namespace rehearse::cli {
 namespace {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <rehearse/job/report.h>
+
+#include "record/run_record.h"
+#include "report/ranks/places.h"
+
+namespace rehearse::sim {
+
+// Of the groups whose calls did not come together: collectives that ranks called from different places, up to the one
+// at which that showed, each combination of places once, the first ones of the run. Empty for other verdicts, and
+// unless call sites were captured.
+std::vector<CallPlaces> calls_from_different_places(const RunRecord& record, Verdict verdict, const Places& places);
+
+// By name of the group, the last sequence number of the calls that count for this. Empty for other verdicts.
+using CallsUpTo = std::map<std::string, std::uint64_t>;
+CallsUpTo calls_up_to_the_failure(const RunRecord& record, Verdict verdict);
+
+}  // namespace rehearse::sim

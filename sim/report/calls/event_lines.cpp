@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/calls/event_lines.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/exec/rank_list.h>
+#include <rehearse/sim/format_time.h>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kLinesShown = 10;
+
+using comm::Event;
+
+struct Line {
+  std::string time, what;
+  std::vector<int> ranks;
+};
+
+}  // namespace
+
+std::vector<std::string> last_event_lines(const comm::EventLog& log, const Places& places) {
+  std::vector<Line> lines;
+  std::map<std::pair<std::string, std::string>, std::size_t> known;
+  const auto events = log.kept();
+  // Backwards, so that the texts of what is not shown need not be made.
+  for (auto event = events.rbegin(); event != events.rend(); ++event) {
+    const bool completed = event->time_completed != Event::kNever;
+    const std::string where = places.text(log.call_site(*event));
+    const std::string& note = log.note(*event);
+    Line line{format_time(event->time_created),
+              fmt::format("{}{}{}{}", log.title(*event), note.empty() ? "" : " (" + note + ")",
+                          completed ? "" : "  (not complete)", where.empty() ? "" : "  at " + where),
+              {}};
+    const auto same = known.find({line.time, line.what});
+    if (same == known.end() && lines.size() == kLinesShown) break;
+    const auto place = same != known.end() ? same->second : lines.size();
+    if (same == known.end()) {
+      known.emplace(std::pair(line.time, line.what), place);
+      lines.push_back(std::move(line));
+    }
+    lines[place].ranks.push_back(event->rank);
+  }
+  std::reverse(lines.begin(), lines.end());
+  std::vector<std::string> texts;
+  for (auto& line : lines) {
+    std::sort(line.ranks.begin(), line.ranks.end());
+    texts.push_back(fmt::format("{}  {}  {}", line.time, describe_ranks(line.ranks), line.what));
+  }
+  return texts;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <rehearse/comm/event_log.h>
+
+#include "report/ranks/places.h"
+
+namespace rehearse::sim {
+
+// The last calls of a run, oldest first; ranks that made the same call at the same time share a line.
+std::vector<std::string> last_event_lines(const comm::EventLog& events, const Places& places);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/ranks/places.h"
+
+#include <algorithm>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kCallersShown = 2;
+
+using Lines = Places::Lines;
+
+bool same_at(const Lines& a, const Lines& b, std::size_t depth) {
+  return depth < a.size() && depth < b.size() && a[depth] == b[depth];
+}
+
+}  // namespace
+
+Places::Places(const RunRecord& record) {
+  for (const auto& site : record.events.call_sites()) add(site);
+  for (const auto& fiber : record.outcome.blocked) add(fiber.where);
+  for (const auto& failure : record.outcome.failures) add(failure.thrown_at);
+  for (const auto& group : record.pending_groups) add(group.where);
+  for (const auto& calls : record.unwaited) add(calls.where);
+  for (const auto& mismatch : record.mismatches) {
+    add(mismatch.first.where);
+    add(mismatch.second.where);
+    for (const auto& side : mismatch.others) add(side.where);
+  }
+}
+
+void Places::add(const exec::CallSite& site) {
+  if (site.empty() || lines_.contains(site)) return;
+  const auto& known = lines(site);
+  if (!known.empty()) by_innermost_[known.front()].insert(known);
+}
+
+const Lines& Places::lines(const exec::CallSite& site) const {
+  const auto [entry, is_new] = lines_.try_emplace(site);
+  if (!is_new) return entry->second;
+  for (const auto& frame : site.user_frames()) entry->second.push_back(exec::describe(frame));
+  return entry->second;
+}
+
+std::string Places::text(const exec::CallSite& site) const {
+  const auto& own = lines(site);
+  if (own.empty()) return "";
+  std::string text = own.front();
+  const auto known = by_innermost_.find(own.front());
+  if (known == by_innermost_.end()) return text;
+  std::vector<const Lines*> ways;
+  for (const auto& way : known->second) ways.push_back(&way);
+  std::size_t shown = 0;
+  for (std::size_t depth = 1; depth < own.size() && ways.size() > 1 && shown < kCallersShown; ++depth) {
+    const auto elsewhere = [&](const Lines* way) { return !same_at(*way, own, depth); };
+    if (std::erase_if(ways, elsewhere) == 0) continue;
+    text += ", from " + own[depth];
+    ++shown;
+  }
+  return text;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/ranks/rank_outcomes.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <rehearse/comm/errors.h>
+
+#include "report/ranks/failure_text.h"
+
+namespace rehearse::sim {
+namespace {
+
+// Those that called something else than `rank`, ascending: for whom it waits, whoever came first.
+std::vector<int> opponents_of(int rank, const comm::Mismatch& mismatch) {
+  std::vector<int> opponents;
+  const auto add = [&](const comm::Mismatch::Side& side) {
+    if (std::find(side.alike.begin(), side.alike.end(), rank) != side.alike.end()) return;
+    opponents.insert(opponents.end(), side.alike.begin(), side.alike.end());
+  };
+  add(mismatch.first);
+  add(mismatch.second);
+  for (const auto& side : mismatch.others) add(side);
+  std::sort(opponents.begin(), opponents.end());
+  return opponents;
+}
+
+}  // namespace
+
+RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& places)
+    : record_(record), places_known_(places), lines_(static_cast<std::size_t>(ranks)) {
+  const exec::RunOutcome& outcome = record.outcome;
+  for (const auto& call : record.pending) {
+    const auto* const event = record.events.find(call.is_send ? call.sent_as : call.record_id);
+    if (event != nullptr) calls_.try_emplace({call.rank, call.call}, &record.events.call_site(*event));
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    RankLine& line = line_of(rank);
+    line.rank = rank;
+    line.at = outcome.ended_at[static_cast<std::size_t>(rank)];
+    line.state = outcome.ranks[static_cast<std::size_t>(rank)] == exec::RankEnd::returned ? RankOutcome::returned
+                                                                                          : RankOutcome::stopped;
+  }
+  // Backwards, so that a rank's main fiber has the last word over its helpers.
+  for (auto fiber = outcome.blocked.rbegin(); fiber != outcome.blocked.rend(); ++fiber) blocked(*fiber);
+  for (const auto& failure : outcome.failures) failed(failure);
+  // A failure of another kind has its own story.
+  if (!outcome.failures.empty() && !is_timeout(outcome.failures.front())) return;
+  for (const auto& fiber : outcome.hang) hung(fiber);
+}
+
+std::string RankOutcomes::place_of(const exec::BlockedFiber& fiber) const {
+  const auto place = places_.find({fiber.rank, fiber.fiber_of_rank});
+  if (place != places_.end()) return place->second;
+  const auto failure = failures_.find(fiber.rank);
+  if (failure == failures_.end() || !failure->second->gave_up) return "";
+  if (failure->second->gave_up->call != fiber.call) return "";
+  return with_call(places_known_.text(failure->second->thrown_at), fiber.rank, fiber.call);
+}
+
+std::string RankOutcomes::place_of(const comm::PendingOperation& call) const {
+  const auto made = calls_.find({call.rank, call.call});
+  return made != calls_.end() ? places_known_.text(*made->second) : "";
+}
+
+// An asynchronous call was made elsewhere than where the rank waits for it.
+std::string RankOutcomes::with_call(std::string place, int rank, const std::string& call) const {
+  const auto made = calls_.find({rank, call});
+  if (made == calls_.end() || place.empty()) return place;
+  const std::string where = places_known_.text(*made->second);
+  // Nothing to add where both are one line, whatever the function is called.
+  const auto line_of = [](const std::string& text) { return text.substr(0, text.find(" in ")); };
+  if (where.empty() || line_of(where) == line_of(place)) return place;
+  return place + ", called at " + where;
+}
+
+void RankOutcomes::blocked(const exec::BlockedFiber& fiber) {
+  RankLine& line = line_of(fiber.rank);
+  line.at = record_.outcome.end_time;
+  line.where = places_[{fiber.rank, fiber.fiber_of_rank}] =
+      with_call(places_known_.text(fiber.where), fiber.rank, fiber.call);
+  if (!fiber.was_blocked || fiber.waits_on.empty()) return;
+  line.state = RankOutcome::blocked;
+  line.doing = fiber.waits_on;
+  line.waits_for = fiber.waits_for;
+}
+
+void RankOutcomes::failed(const exec::RankFailure& failure) {
+  RankLine& line = line_of(failure.rank);
+  line.state = RankOutcome::failed;
+  line.at = failure.at;
+  line.doing = text_of(failure);
+  line.where = places_known_.text(failure.thrown_at);
+  failures_[failure.rank] = &failure;
+  if (!is_a<MismatchError>(failure) || record_.mismatches.empty()) return;
+  // Ranks that meet in different calls all stand in them; what is told below is not repeated here.
+  const auto& mismatch = record_.mismatches.front();
+  line.state = RankOutcome::blocked;
+  const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;
+  const auto call = of_new_group ? fmt::format("new_group #{}", mismatch.sequence)
+                                 : record_.events.title(*record_.events.last(failure.rank));
+  line.doing = call + " (its ranks disagree)";
+  line.waits_for = opponents_of(failure.rank, mismatch);
+}
+
+// A rank whose timeout ended the hang, or that was about to look again, was blocked as well: that is what the reader
+// wants to know of it.
+void RankOutcomes::hung(const exec::BlockedFiber& fiber) {
+  RankLine& line = line_of(fiber.rank);
+  const bool still = line.state == RankOutcome::blocked && line.doing == fiber.waits_on;
+  const bool was_ended = line.state == RankOutcome::failed || line.state == RankOutcome::stopped;
+  if (fiber.fiber_of_rank != 0 || (!was_ended && !still)) return;
+  line.state = RankOutcome::blocked;
+  line.at = record_.outcome.hang_began;
+  line.where = place_of(fiber);
+  line.doing = fiber.waits_on;
+  line.waits_for = fiber.waits_for;
+}
+
+}  // namespace rehearse::sim

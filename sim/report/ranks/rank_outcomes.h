@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <rehearse/exec/executor.h>
+#include <rehearse/job/report.h>
+
+#include "record/run_record.h"
+#include "report/ranks/places.h"
+
+namespace rehearse::sim {
+
+// How each rank ended, and where.
+class RankOutcomes {
+ public:
+  // Both outlive it.
+  RankOutcomes(int ranks, const RunRecord& record, const Places& places);
+
+  const std::vector<RankLine>& lines() const noexcept { return lines_; }
+  const RankLine& line_of(int rank) const { return lines_[static_cast<std::size_t>(rank)]; }
+
+  const Places& places() const noexcept { return places_known_; }
+
+  // Where it was when the world ended, or where the failure of its rank was thrown if that came from this wait; empty
+  // where that is not known.
+  std::string place_of(const exec::BlockedFiber& fiber) const;
+
+  // Where it was called; empty unless captured.
+  std::string place_of(const comm::PendingOperation& call) const;
+
+ private:
+  RankLine& line_of(int rank) { return lines_[static_cast<std::size_t>(rank)]; }
+  void blocked(const exec::BlockedFiber& fiber);
+  void failed(const exec::RankFailure& failure);
+  void hung(const exec::BlockedFiber& fiber);
+  std::string with_call(std::string place, int rank, const std::string& call) const;
+
+  const RunRecord& record_;
+  const Places& places_known_;
+  std::vector<RankLine> lines_;
+  std::map<std::pair<int, std::uint32_t>, std::string> places_;  // of the blocked, by rank and fiber_of_rank
+  std::map<std::pair<int, std::string>, const exec::CallSite*>
+      calls_;                                         // where pending ones were made; by rank and text
+  std::map<int, const exec::RankFailure*> failures_;  // the last one, by rank
+};
+
+}  // namespace rehearse::sim

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/ranks/unwinding_text.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/exec/rank_list.h>
+
+#include "report/ranks/failure_text.h"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kExceptionsShown = 2;  // that differ
+
+struct SameException {
+  std::string text;
+  std::vector<int> ranks;
+};
+
+class Unwindings {
+ public:
+  explicit Unwindings(const Places& places) : places_(places) {}
+
+  void add(int rank, const std::optional<exec::Unwinding>& unwinding) {
+    if (!unwinding) return;
+    exec::RankFailure failure;
+    failure.error = unwinding->error;
+    failure.what = unwinding->what;
+    // What waiting calls throw when they fail, or when the world ends, came of what the report tells.
+    if (is_timeout(failure) || is_a<CommError>(failure) || is_a<RankAborted>(failure)) return;
+    const auto place = places_.text(unwinding->thrown_at);
+    auto text = fmt::format("'{}'{}{}", gist_of(failure), place.empty() ? "" : ", thrown at ", place);
+    auto same = std::find_if(found_.begin(), found_.end(), [&](const auto& other) { return other.text == text; });
+    if (same == found_.end()) same = found_.insert(same, {std::move(text), {}});
+    auto& ranks = same->ranks;
+    if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
+  }
+
+  std::string text() const {
+    std::string all;
+    for (std::size_t i = 0; i < std::min(found_.size(), kExceptionsShown); ++i) {
+      auto ranks = found_[i].ranks;
+      std::sort(ranks.begin(), ranks.end());
+      all += fmt::format("{} unwind{} from {}; ", describe_ranks(ranks), ranks.size() == 1 ? "s" : "", found_[i].text);
+    }
+    return all;
+  }
+
+ private:
+  const Places& places_;
+  std::vector<SameException> found_;
+};
+
+}  // namespace
+
+std::string unwinding_first(const RunRecord& record, const Places& places) {
+  Unwindings unwindings(places);
+  for (const auto& failure : record.outcome.failures) unwindings.add(failure.rank, failure.unwinding);
+  for (const auto& fiber : record.outcome.blocked) unwindings.add(fiber.rank, fiber.unwinding);
+  return unwindings.text();
+}
+
+}  // namespace rehearse::sim

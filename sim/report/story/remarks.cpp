@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/story/remarks.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <rehearse/exec/rank_list.h>
+
+#include "report/story/compile_story.h"
+
+namespace rehearse::sim {
+namespace {
+
+// " (5 times each)"; nothing for a call that each made once.
+std::string times_text(const std::vector<comm::UnwaitedCalls::OfRank>& ranks) {
+  std::uint64_t all = 0;
+  for (const auto& rank : ranks) all += rank.times;
+  if (all == ranks.size()) return "";
+  const auto as_first = [&](const auto& rank) { return rank.times == ranks.front().times; };
+  const bool alike = ranks.size() > 1 && std::all_of(ranks.begin(), ranks.end(), as_first);
+  return alike ? fmt::format(" ({} times each)", ranks.front().times) : fmt::format(" ({} times in all)", all);
+}
+
+}  // namespace
+
+std::vector<std::string> remarks_of(const RunRecord& record, const Places& places, const std::string& headline) {
+  std::vector<std::string> remarks;
+  for (const auto& calls : record.unwaited) {
+    if (headline.find(calls.call) != std::string::npos) continue;
+    std::vector<int> ranks;
+    for (const auto& rank : calls.ranks) ranks.push_back(rank.rank);
+    const auto where = places.text(calls.where);
+    remarks.push_back(fmt::format("nobody waited for {} of {}{}{}{}", calls.call, describe_ranks(ranks),
+                                  where.empty() ? "" : " at ", where, times_text(calls.ranks)));
+  }
+  // Where it led to the end, the headline has it.
+  for (auto& text : compile_remarks(record, places)) {
+    if (headline.find(text) == std::string::npos) remarks.push_back(std::move(text));
+  }
+  return remarks;
+}
+
+}  // namespace rehearse::sim

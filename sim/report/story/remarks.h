@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "record/run_record.h"
+#include "report/ranks/places.h"
+
+namespace rehearse::sim {
+
+// What is worth a word whatever the verdict: calls for whose end nobody asked, functions that not all ranks recompiled.
+// `headline`: what stands in it is not told again.
+std::vector<std::string> remarks_of(const RunRecord& record, const Places& places, const std::string& headline);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/story/report_builder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "record/begun_report.h"
+#include "report/calls/call_counts.h"
+#include "report/calls/call_places.h"
+#include "report/calls/event_lines.h"
+#include "report/ranks/places.h"
+#include "report/ranks/rank_outcomes.h"
+#include "report/story/remarks.h"
+#include "report/story/verdict_story.h"
+
+namespace rehearse::sim {
+namespace {
+
+Difference::Side side_of(const comm::Mismatch::Side& side, const Places& places) {
+  return {side.alike, side.fingerprint, places.text(side.where)};
+}
+
+Difference difference_of(const comm::Mismatch& mismatch, const Places& places) {
+  Difference difference;
+  difference.group = mismatch.group;
+  difference.sequence = mismatch.sequence;
+  difference.first = side_of(mismatch.first, places);
+  difference.second = side_of(mismatch.second, places);
+  for (const auto& side : mismatch.others) difference.others.push_back(side_of(side, places));
+  for (const auto& field : mismatch.fields) difference.fields.push_back({field.name, field.first, field.second});
+  return difference;
+}
+
+void add_figures(const RunRecord& record, Report& report) {
+  report.identity = record.decisions.hash() ^ (record.events.hash() * 0x9E3779B97F4A7C15ull);
+  report.decisions = record.decisions.decisions().size();
+  report.switches = record.outcome.switches;
+  report.operations = record.events.size();
+  report.end_time = record.outcome.end_time;
+  report.checks = record.checks;
+}
+
+void add_last_operations(const comm::EventLog& events, const Places& places, Report& report) {
+  for (RankLine& line : report.rank_lines) {
+    if (const auto* const last = events.last_completed(line.rank)) line.last = events.title(*last);
+  }
+  report.last_events = last_event_lines(events, places);
+}
+
+// What would let the report say where things happened.
+std::string hint_of(const RunRecord& record) {
+  constexpr std::size_t kLookedAt = 16;  // of each kind: a program is compiled in one way
+  const auto& outcome = record.outcome;
+  std::string hint;
+  for (std::size_t i = 0; hint.empty() && i < std::min(outcome.failures.size(), kLookedAt); ++i)
+    hint = outcome.failures[i].thrown_at.how_to_see_lines();
+  for (std::size_t i = 0; hint.empty() && i < std::min(outcome.blocked.size(), kLookedAt); ++i)
+    hint = outcome.blocked[i].where.how_to_see_lines();
+  return hint;
+}
+
+}  // namespace
+
+Report build_report(const WorldOptions& options, const RunRecord& record) {
+  Report report = begun_report(options);
+  add_figures(record, report);
+  const Places places(record);
+  const RankOutcomes ends(options.ranks, record, places);
+  auto story = tell_verdict(options, record, ends);
+  report.verdict = story.verdict;
+  report.headline = std::move(story.headline);
+  report.wait_cycle = std::move(story.wait_cycle);
+  report.rank_lines = ends.lines();
+  for (const auto& mismatch : record.mismatches) report.differences.push_back(difference_of(mismatch, places));
+  if (report.verdict != Verdict::ok) add_last_operations(record.events, places, report);
+  report.call_places = calls_from_different_places(record, report.verdict, places);
+  report.call_counts = lines_called_unequally(record, report.verdict, places);
+  report.remarks = remarks_of(record, places, report.headline);
+  report.hint = hint_of(record);
+  return report;
+}
+
+}  // namespace rehearse::sim

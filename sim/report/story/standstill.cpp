@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/story/standstill.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/exec/rank_list.h>
+
+#include "report/ranks/rank_outcomes.h"
+#include "report/story/dead_ends.h"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kRingShown = 8;  // ranks; all edges stand below
+constexpr std::size_t kEdgesShown = 4;
+
+using comm::WaitEdge;
+
+// The fewer ranks are the suspects: those that have ended without a call, or those that made a call too many.
+std::string gone(const std::vector<WaitEdge>& on_ended) {
+  const std::string& call = on_ended.front().call;
+  std::set<int> missing;
+  std::map<int, std::string> waiting;  // and where
+  for (const WaitEdge& edge : on_ended) {
+    if (edge.call != call) continue;
+    missing.insert(edge.to);
+    waiting.try_emplace(edge.from, edge.where);
+  }
+  const std::vector<int> ranks(missing.begin(), missing.end());
+  if (waiting.size() < missing.size()) {
+    std::vector<int> callers;
+    for (const auto& [rank, place] : waiting) callers.push_back(rank);
+    const std::string& where = waiting.begin()->second;
+    return fmt::format("{} wait{} in {}{} for {}, which have ended and will never come", describe_ranks(callers),
+                       callers.size() == 1 ? "s" : "", call, where.empty() ? "" : " at " + where,
+                       describe_ranks(ranks));
+  }
+  return fmt::format("{}: {} {} ended and will never come", call, describe_ranks(ranks),
+                     ranks.size() == 1 ? "has" : "have");
+}
+
+std::string ring(const std::vector<WaitEdge>& cycle) {
+  std::vector<std::string> ranks, calls;
+  for (const WaitEdge& edge : cycle) {
+    if (ranks.size() < kRingShown) ranks.push_back(std::to_string(edge.from));
+    if (calls.size() < kEdgesShown) calls.push_back(fmt::format("rank {} in {}", edge.from, edge.call));
+  }
+  if (ranks.size() < cycle.size()) ranks.emplace_back("...");
+  if (calls.size() < cycle.size()) calls.emplace_back("...");
+  return fmt::format("ranks {} -> {} wait for each other: {}", fmt::join(ranks, " -> "), cycle.front().from,
+                     fmt::join(calls, ", "));
+}
+
+}  // namespace
+
+Standstill::Standstill(int ranks) {
+  for (int rank = 0; rank < ranks; ++rank) ended_.insert(ended_.end(), rank);
+}
+
+void Standstill::add(const exec::BlockedFiber& fiber, std::string where) {
+  if (fiber.polls && fiber.waits_for.empty()) polling_.insert(fiber.rank);
+  add({fiber.rank, fiber.was_blocked ? fiber.call : std::string(), fiber.waits_for, std::move(where), fiber.any_rank});
+}
+
+void Standstill::add(comm::BlockedCall call) {
+  ended_.erase(call.rank);
+  calls_.push_back(std::move(call));
+}
+
+Standstill::Story Standstill::tell(std::optional<VirtualTime> until) const {
+  const auto analysis = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()});
+  Story story;
+  std::vector<std::string> causes;
+  if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended));
+  if (!analysis.cycles.empty()) causes.push_back(ring(analysis.cycles.front()));
+  for (const auto& cycle : analysis.cycles) {
+    for (const auto& edge : cycle) story.wait_cycle.push_back(comm::to_string(edge));
+  }
+  for (const auto& edge : analysis.ring_of_any) story.wait_cycle.push_back(comm::to_string(edge));
+  // A wait that holds nobody up is what led here only when nothing else is.
+  std::vector<comm::DeadEnd> ends = analysis.dead_ends;
+  const bool in_the_way = !causes.empty() || (!ends.empty() && !ends.front().held_up.empty());
+  if (in_the_way) std::erase_if(ends, [](const comm::DeadEnd& end) { return end.held_up.empty(); });
+  story.polled = causes.empty() && !ends.empty() && polling_.contains(ends.front().rank);
+  for (auto& text : texts_of_dead_ends(ends, polling_, until)) causes.push_back(std::move(text));
+  story.headline = fmt::format("{}", fmt::join(causes, "; "));
+  return story;
+}
+
+bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const {
+  std::map<int, std::vector<const comm::BlockedCall*>> calls;
+  for (const auto& call : calls_) calls[call.rank].push_back(&call);
+  std::set<int> seen{rank};
+  std::vector<int> to_see{rank};
+  while (!to_see.empty()) {
+    const int next = to_see.back();
+    to_see.pop_back();
+    if (ended_.contains(next) && lines[static_cast<std::size_t>(next)].state != RankOutcome::returned) return false;
+    for (const auto* const call : calls[next]) {
+      // Something of its own, from which it may come back; a thread of the rank itself does not matter.
+      if (call->waits_for.empty() && next != rank) return false;
+      for (const int to : call->waits_for) {
+        if (seen.insert(to).second) to_see.push_back(to);
+      }
+    }
+  }
+  return true;
+}
+
+std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
+  auto ends = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()}).dead_ends;
+  std::erase_if(ends, [rank](const comm::DeadEnd& end) { return end.rank == rank; });
+  for (auto& end : ends) end.held_up.clear();
+  std::string all;
+  for (const auto& text : texts_of_dead_ends(ends, polling_, until)) all += "; " + text;
+  return all;
+}
+
+std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends) {
+  std::string text;
+  int more = -1;
+  for (const auto& call : pending) {
+    // Nobody stands in a send of which only the buffer is left.
+    const bool unseen = call.is_send && call.record_id == comm::Event::kNotRecorded;
+    if ((call.receiver.empty() && !unseen) || ++more > 0) continue;
+    const auto where = ends.place_of(call);
+    text = fmt::format("; unmatched: {} of rank {}{}{}, {}", call.call, call.rank, where.empty() ? "" : " at ", where,
+                       call.receiver.empty() ? "which nobody receives" : "while " + call.receiver);
+  }
+  if (more > 0) text += fmt::format(", and {} more", more);
+  return text;
+}
+
+}  // namespace rehearse::sim

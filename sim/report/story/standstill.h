@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <rehearse/comm/communicators.h>
+#include <rehearse/comm/wait_for_graph.h>
+#include <rehearse/exec/executor.h>
+#include <rehearse/job/report.h>
+
+namespace rehearse::sim {
+
+class RankOutcomes;
+
+// Ranks that did not go on, and whose fault that is: those that have ended, then a cycle, then ranks that stand in
+// something of their own. Add what each rank was in; ranks of which nothing is added have ended.
+class Standstill {
+ public:
+  explicit Standstill(int ranks);
+
+  // `where`: its place, for the reader.
+  void add(const exec::BlockedFiber& fiber, std::string where);
+  void add(comm::BlockedCall call);
+
+  struct Story {
+    std::string headline;  // the culprits, where they are, and who waits for them; empty: nobody is blocked
+    std::vector<std::string> wait_cycle;  // one line for each edge
+    bool polled = false;                  // the culprit looks again and again at something
+  };
+
+  // `until`: when a timeout ended the wait for ranks that were merely late; empty: nobody could go on any more.
+  Story tell(std::optional<VirtualTime> until = {}) const;
+
+  // Does all that `rank` waits for come down to ranks that have returned, or that wait for each other?
+  bool is_hopeless(int rank, const std::vector<RankLine>& lines) const;
+
+  // "; rank 1 was still in a sleep at ...", of those that might have done what `rank` waited for until then, where
+  // nobody knows of whom that was; empty: of nobody.
+  std::string others_on_the_way(int rank, VirtualTime until) const;
+
+ private:
+  std::vector<comm::BlockedCall> calls_;  // an empty call: the rank could have gone on
+  std::set<int> polling_;
+  std::set<int> ended_;
+};
+
+// "; unmatched: send #1 to rank 1 on group "world" of rank 0 at ring.cpp:7 in step, while rank 1 receives from rank 2":
+// the first send whose peer receives something else, or that went into a buffer, and how many more; empty: there is
+// none.
+std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/story/verdict_story.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/exec/rank_list.h>
+#include <rehearse/sim/format_time.h>
+
+#include "report/ranks/failure_text.h"
+#include "report/ranks/unwinding_text.h"
+#include "report/story/compile_story.h"
+#include "report/story/standstill.h"
+
+namespace rehearse::sim {
+namespace {
+
+class Teller {
+ public:
+  Teller(const WorldOptions& options, const RunRecord& record, const RankOutcomes& ends)
+      : options_(options), record_(record), ends_(ends) {}
+
+  VerdictStory tell() {
+    verdict();
+    story_.headline.insert(0, group_left_out());
+    story_.headline.insert(0, compile_cause(record_, ends_, story_.verdict));
+    // The exception that all began with; where one ended the world, those of others are not its cause.
+    const bool others = story_.verdict == Verdict::rank_failed && !outcome().failures.front().unwinding;
+    if (!others) story_.headline.insert(0, unwinding_first(record_, ends_.places()));
+    return std::move(story_);
+  }
+
+ private:
+  const exec::RunOutcome& outcome() const { return record_.outcome; }
+
+  void verdict() {
+    switch (outcome().ending) {
+      case exec::Ending::all_returned:
+        return returned();
+      case exec::Ending::rank_failed:
+        return rank_failed(outcome().failures.front());
+      case exec::Ending::stopped:
+        if (record_.mismatches.empty()) return set(Verdict::check_failed, outcome().stop_reason);
+        return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
+      case exec::Ending::deadlock:
+        return standstill();
+      case exec::Ending::livelock:
+        return livelock();
+      case exec::Ending::step_budget:
+        return set(Verdict::step_budget, outcome().stop_reason);
+      case exec::Ending::interrupted:
+        return interrupted();
+    }
+  }
+
+  void set(Verdict verdict, std::string headline) {
+    story_.verdict = verdict;
+    story_.headline = std::move(headline);
+  }
+
+  void interrupted() {
+    const auto returned = std::count(outcome().ranks.begin(), outcome().ranks.end(), exec::RankEnd::returned);
+    set(Verdict::interrupted,
+        fmt::format("after {} switches, at {} of virtual time; {} of {} ranks had returned", outcome().switches,
+                    format_time(outcome().end_time), returned, options_.ranks));
+  }
+
+  // All bodies are over; a call that some rank never made is a mismatch all the same: nobody waited for it.
+  void returned() {
+    for (const auto& call : record_.pending) {
+      if (call.waits_for.empty() || call.gave_up) continue;
+      return set(Verdict::mismatch, never_met(call));
+    }
+    if (!record_.pending_groups.empty()) return set(Verdict::mismatch, left_out(record_.pending_groups.front()));
+    if (options_.compile_divergence == CompileDivergence::fail) {
+      const auto alone = compile_remarks(record_, ends_.places());
+      if (!alone.empty()) return set(Verdict::check_failed, alone.front());
+    }
+    set(Verdict::ok, fmt::format("{} rank{} returned after {} of virtual time{}", options_.ranks,
+                                 options_.ranks == 1 ? "" : "s", format_time(outcome().end_time), given_up()));
+  }
+
+  // A call that other ranks, or the receiver of a send, never made.
+  std::string never_met(const comm::PendingOperation& call) const {
+    const auto place = ends_.place_of(call);
+    const auto where = place.empty() ? "" : " at " + place;
+    const auto* const end = call.timed_out ? "it timed out, and nobody asked how it had ended" : "nobody waited for it";
+    if (call.is_send) return fmt::format("{} of rank {}{} was never received; {}", call.call, call.rank, where, end);
+    return fmt::format("{} was called by rank {}{} and never by {}; {}", call.call, call.rank, where,
+                       describe_ranks(call.waits_for), end);
+  }
+
+  std::string left_out(const comm::PendingGroup& group) const {
+    const auto where = ends_.places().text(group.where);
+    return fmt::format("{} (\"{}\"){}{} was called by {} and never by {}", group.call, group.name,
+                       where.empty() ? "" : " at ", where, describe_ranks(group.called_by),
+                       describe_ranks(group.missing));
+  }
+
+  // "new_group #2 ("pair") was called by ranks 0-1 and never by rank 2; ": of the first group that ranks were missing
+  // for good, or for which others waited for them.
+  std::string group_left_out() const {
+    constexpr Verdict kOfWaits[] = {Verdict::deadlock, Verdict::timeout, Verdict::livelock};
+    if (std::find(std::begin(kOfWaits), std::end(kOfWaits), story_.verdict) == std::end(kOfWaits)) return "";
+    for (const auto& group : record_.pending_groups) {
+      const auto has_returned = [&](int rank) { return ends_.line_of(rank).state == RankOutcome::returned; };
+      const bool for_good = std::any_of(group.missing.begin(), group.missing.end(), has_returned);
+      if (for_good || is_awaited(group)) return left_out(group) + "; ";
+    }
+    return "";
+  }
+
+  // Does a call on the group wait for a rank that has not made it?
+  bool is_awaited(const comm::PendingGroup& group) const {
+    const auto is_missing = [&](int rank) {
+      return std::find(group.missing.begin(), group.missing.end(), rank) != group.missing.end();
+    };
+    return std::any_of(record_.pending.begin(), record_.pending.end(), [&](const auto& call) {
+      return call.group == group.name && std::any_of(call.waits_for.begin(), call.waits_for.end(), is_missing);
+    });
+  }
+
+  // A program may catch a timeout and go on; the call that it left behind is worth a word all the same.
+  std::string given_up() const {
+    std::string text;
+    int others = -1;
+    for (const auto& call : record_.pending) {
+      if (!call.gave_up || call.waits_for.empty() || ++others > 0) continue;
+      text = fmt::format("; rank {} gave up {}, to which {} never came", call.rank, call.call,
+                         describe_ranks(call.waits_for));
+    }
+    if (others > 0) text += fmt::format(", and {} more", others);
+    return text;
+  }
+
+  void rank_failed(const exec::RankFailure& failure) {
+    if (!record_.mismatches.empty()) return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
+    if (is_timeout(failure)) {
+      return outcome().hang.empty() ? timed_out(failure) : standstill();
+    }
+    const auto verdict = is_a<CheckError>(failure) ? Verdict::check_failed : Verdict::rank_failed;
+    const auto before = after_a_timeout(failure, record_.events);
+    set(verdict, fmt::format("rank {}: {}{}", failure.rank, gist_of(failure), before));
+  }
+
+  // Nobody could go on. Where the culprit polls, the wait of the others is only what ended the world.
+  void standstill() {
+    Standstill all(options_.ranks);
+    for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang)
+      all.add(fiber, ends_.place_of(fiber));
+    auto story = all.tell();
+    story_.wait_cycle = std::move(story.wait_cycle);
+    const bool livelock = story.polled || outcome().ending == exec::Ending::livelock;
+    if (story.headline.empty()) story.headline = outcome().stop_reason;
+    story.headline += unmatched_send(record_.pending, ends_) + shared_lock(story.headline);
+    set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(story.headline));
+  }
+
+  // A lock that another rank holds cannot hold up anybody where each rank is a process of its own.
+  std::string shared_lock(const std::string& headline) const {
+    const auto& fibers = outcome().hang.empty() ? outcome().blocked : outcome().hang;
+    for (const auto& fiber : fibers) {
+      const bool of_another = fiber.waits_for.size() == 1 && fiber.waits_for.front() != fiber.rank;
+      if (!of_another || headline.find(fiber.call) == std::string::npos) continue;
+      if (const auto held = fiber.call.find(" held by rank "); held != std::string::npos) {
+        return fmt::format("; {} is a global, which ranks share here and processes do not", fiber.call.substr(0, held));
+      }
+      constexpr std::string_view kEnd = "the end of ";
+      const auto begun = fiber.call.find(" that rank ");
+      if (!fiber.call.starts_with(kEnd) || begun == std::string::npos) continue;
+      return fmt::format("; {} happens once for all ranks here, and in each process elsewhere",
+                         fiber.call.substr(kEnd.size(), begun - kEnd.size()));
+    }
+    return "";
+  }
+
+  // A timeout fired while somebody could still have come.
+  void timed_out(const exec::RankFailure& failure) {
+    Standstill all(options_.ranks);
+    bool missing_ranks = false;
+    for (const auto& fiber : outcome().blocked) all.add(fiber, ends_.place_of(fiber));
+    for (const auto& failed : outcome().failures) {
+      if (!is_timeout(failed) || !failed.gave_up || failed.gave_up->waits_for.empty()) continue;
+      all.add({failed.rank, failed.gave_up->call, failed.gave_up->waits_for, ends_.places().text(failed.thrown_at)});
+      missing_ranks |= failed.rank == failure.rank;
+    }
+    // What went on elsewhere would not have helped.
+    const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, ends_.lines());
+    auto story = all.tell(hopeless ? std::nullopt : std::optional(failure.at));
+    if (!missing_ranks) {
+      story.headline = fmt::format("rank {}: {}", failure.rank, gist_of(failure));
+      const bool of_store = is_a<c10::DistStoreError>(failure);
+      if (of_store) story.headline += all.others_on_the_way(failure.rank, failure.at);
+    }
+    story_.wait_cycle = std::move(story.wait_cycle);
+    story.headline += unmatched_send(record_.pending, ends_) + shared_lock(story.headline);
+    set(hopeless ? Verdict::deadlock : Verdict::timeout, std::move(story.headline));
+  }
+
+  // Who polls for what, if a call that nobody joins is behind it.
+  void livelock() {
+    for (const auto& fiber : outcome().blocked) {
+      if (fiber.waits_for.empty()) continue;
+      return looks_in_vain(fiber.rank, fiber.call, fiber.waits_for, ends_.place_of(fiber));
+    }
+    for (const auto& call : record_.pending) {
+      const RankLine& line = ends_.line_of(call.rank);
+      if (call.record_id == comm::Event::kNotRecorded) continue;  // the send is over, its buffer is left
+      if (call.waits_for.empty() || call.gave_up || call.timed_out) continue;
+      if (line.state == RankOutcome::returned || line.state == RankOutcome::failed) continue;
+      return looks_in_vain(call.rank, call.call, call.waits_for, line.where);
+    }
+    standstill();
+    story_.headline += ": " + outcome().stop_reason;
+  }
+
+  void looks_in_vain(int rank, const std::string& call, const std::vector<int>& waits_for, const std::string& where) {
+    set(Verdict::livelock,
+        fmt::format("rank {} looks for the end of {}{}{}, for which {} never came: {}", rank, call,
+                    where.empty() ? "" : " at ", where, describe_ranks(waits_for), outcome().stop_reason));
+  }
+
+  const WorldOptions& options_;
+  const RunRecord& record_;
+  const RankOutcomes& ends_;
+  VerdictStory story_;
+};
+
+}  // namespace
+
+VerdictStory tell_verdict(const WorldOptions& options, const RunRecord& record, const RankOutcomes& ends) {
+  return Teller(options, record, ends).tell();
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <rehearse/job/verdict.h>
+#include <rehearse/sim/world_options.h>
+
+#include "record/run_record.h"
+#include "report/ranks/rank_outcomes.h"
+
+namespace rehearse::sim {
+
+// What a run came to, in one line.
+struct VerdictStory {
+  Verdict verdict = Verdict::ok;
+  std::string headline;                 // who did it, where, and who waited
+  std::vector<std::string> wait_cycle;  // one line for each edge
+};
+
+VerdictStory tell_verdict(const WorldOptions& options, const RunRecord& record, const RankOutcomes& ends);
+
+}  // namespace rehearse::sim

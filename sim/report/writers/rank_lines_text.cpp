@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/writers/rank_lines_text.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/exec/rank_list.h>
+#include <rehearse/sim/format_time.h>
+#include <rehearse/sim/report_writers.h>
+
+#include "report/writers/text_lines.h"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kGroupsShown = 16;  // lines for ranks
+constexpr std::size_t kFurtherLines = 3;  // of an exception's text after its first, the last one among them
+constexpr std::size_t kLabelWidthMax = 24;
+
+// Ranks that ended alike.
+struct Group {
+  const RankLine* line = nullptr;
+  std::vector<int> ranks;
+  VirtualTime earliest{}, latest{};
+};
+
+std::vector<Group> grouped(const std::vector<RankLine>& lines) {
+  std::vector<Group> groups;
+  using Story = std::tuple<RankOutcome, std::string, std::string, std::string, std::vector<int>>;
+  std::map<Story, std::size_t> known;
+  for (const RankLine& line : lines) {
+    const auto [entry, is_new] =
+        known.try_emplace({line.state, line.doing, line.last, line.where, line.waits_for}, groups.size());
+    if (is_new) groups.push_back({&line, {}, line.at, line.at});
+    Group& group = groups[entry->second];
+    group.ranks.push_back(line.rank);
+    group.earliest = std::min(group.earliest, line.at);
+    group.latest = std::max(group.latest, line.at);
+  }
+  return groups;
+}
+
+// Of too many groups, those whose state is the rarest stay: one failed rank of 1,024 is what the reader looks
+// for.
+std::vector<Group> most_telling(std::vector<Group> groups) {
+  if (groups.size() <= kGroupsShown) return groups;
+  std::map<RankOutcome, std::size_t> ranks_in_state;
+  for (const Group& group : groups) ranks_in_state[group.line->state] += group.ranks.size();
+  std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
+    return ranks_in_state[a.line->state] < ranks_in_state[b.line->state];
+  });
+  groups.resize(kGroupsShown);
+  std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.ranks[0] < b.ranks[0]; });
+  return groups;
+}
+
+std::string story(const RankLine& line) {
+  std::string text(to_string(line.state));
+  if (!line.doing.empty())
+    text += (line.state == RankOutcome::blocked ? " in " : ": ") + std::string(first_line(line.doing));
+  if (!line.waits_for.empty()) text += "  waits for " + describe_ranks(line.waits_for);
+  return text;
+}
+
+// Where and when; what the rank had completed comes last, lest the place seem to be that call's.
+std::string circumstances(const Group& group) {
+  const RankLine& line = *group.line;
+  std::string text = line.where.empty() ? "" : "at " + line.where + "  ";
+  text += "t=" + format_time(group.earliest);
+  if (group.latest != group.earliest) text += " to " + format_time(group.latest);
+  if (!line.last.empty()) text += "  completed last: " + line.last;
+  return text;
+}
+
+// The lines of an exception's text after the first: the first few, and the last, which often says most.
+std::string further_lines(std::string_view text, std::size_t indent, std::size_t width) {
+  std::vector<std::string_view> lines;
+  for (auto end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+    text.remove_prefix(end + 1);
+    if (const std::string_view line = first_line(text); !line.empty()) lines.push_back(line);
+  }
+  std::string result;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const bool shown = lines.size() <= kFurtherLines || i + 1 < kFurtherLines || i + 1 == lines.size();
+    if (shown) result += wrapped(std::string(indent, ' '), lines[i], width, indent) + "\n";
+    if (!shown && i + 1 == kFurtherLines) result += std::string(indent, ' ') + "...\n";
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string rank_lines_text(const std::vector<RankLine>& lines, std::size_t width) {
+  const auto groups = most_telling(grouped(lines));
+  std::size_t label_width = 0;
+  for (const Group& group : groups) label_width = std::max(label_width, describe_ranks(group.ranks).size());
+  label_width = std::min(label_width, kLabelWidthMax);
+  const std::size_t indent = label_width + 2;
+
+  std::string text;
+  std::size_t ranks_shown = 0;
+  for (const Group& group : groups) {
+    const std::string label = fmt::format("{:{}}  ", describe_ranks(group.ranks), label_width);
+    const std::string further = further_lines(group.line->doing, indent + 2, width);
+    if (further.empty()) {
+      text += wrapped(label, story(*group.line) + "  " + circumstances(group), width, indent) + "\n";
+    } else {
+      text += wrapped(label, story(*group.line), width, indent) + "\n" + further;
+      text += wrapped(std::string(indent, ' '), circumstances(group), width, indent) + "\n";
+    }
+    ranks_shown += group.ranks.size();
+  }
+  if (ranks_shown < lines.size()) text += fmt::format("... and {} more ranks\n", lines.size() - ranks_shown);
+  return text;
+}
+
+}  // namespace rehearse::sim

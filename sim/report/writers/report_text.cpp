@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/exec/rank_list.h>
+#include <rehearse/sim/format_time.h>
+#include <rehearse/sim/report_writers.h>
+
+#include "report/writers/rank_lines_text.h"
+#include "report/writers/text_lines.h"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kDifferencesShown = 3;
+constexpr std::size_t kSidesShown = 6;  // of one difference
+constexpr std::size_t kEdgesShown = 8;
+constexpr std::size_t kOddLinesShown = 4;  // called different numbers of times; remarks
+constexpr std::size_t kEventsLeast = 3;    // shown however long the rest is
+constexpr std::size_t kLinesAimedAt = 25;
+constexpr std::uint64_t kDecimalSeedMax = 999'999;  // larger ones are easier to compare in hexadecimal
+
+class TextWriter {
+ public:
+  TextWriter(const Report& report, const TextOptions& options) : report_(report), options_(options) {}
+
+  std::string write() const {
+    const std::string above = verdict_line() + rank_lines_text(report_.rank_lines, options_.width) + differences() +
+                              wait_cycle() + call_places() + call_counts() + remarks();
+    const std::string below = checks() + banner() + files() + replay() + hint();
+    return above + events(count_lines(above) + count_lines(below)) + below;
+  }
+
+ private:
+  std::string line(std::string_view text, std::size_t indent = 2) const {
+    const std::size_t words = std::min(text.find_first_not_of(' '), text.size());
+    return wrapped(text.substr(0, words), text.substr(words), options_.width, indent) + "\n";
+  }
+
+  std::string verdict_line() const {
+    const std::string name(to_string(report_.verdict));
+    std::string text = line(report_.headline.empty() ? name : fmt::format("{}: {}", name, report_.headline));
+    if (!options_.colour) return text;
+    const char* colour = report_.verdict == Verdict::ok ? "\x1b[1;32m" : "\x1b[1;31m";
+    return colour + name + "\x1b[0m" + text.substr(name.size());
+  }
+
+  // All calls, and only the fields in which the first two differ.
+  std::string difference(const Difference& difference) const {
+    std::string text =
+        line(fmt::format("different calls, #{} on group \"{}\":", difference.sequence, difference.group));
+    std::vector<const Difference::Side*> sides{&difference.first, &difference.second};
+    for (const auto& side : difference.others) sides.push_back(&side);
+    const std::size_t shown = std::min(sides.size(), kSidesShown);
+    std::size_t width = 0;
+    for (std::size_t i = 0; i < shown; ++i) width = std::max(width, describe_ranks(sides[i]->ranks).size());
+    for (std::size_t i = 0; i < shown; ++i) {
+      const std::string where = sides[i]->where.empty() ? "" : "  at " + sides[i]->where;
+      const std::string label = fmt::format("  {:{}}  ", describe_ranks(sides[i]->ranks), width);
+      text += wrapped(label, sides[i]->fingerprint + where, options_.width, 6) + "\n";
+    }
+    if (shown < sides.size()) text += more(sides.size() - shown, "calls");
+    std::vector<std::string> fields;
+    for (const auto& field : difference.fields) {
+      fields.push_back(fmt::format("{} ({}, {})", field.name, field.first, field.second));
+    }
+    if (!fields.empty()) text += line(fmt::format("  differ in {}", fmt::join(fields, ", ")), 6);
+    return text;
+  }
+
+  std::string differences() const {
+    std::string text;
+    const std::size_t shown = std::min(report_.differences.size(), kDifferencesShown);
+    for (std::size_t i = 0; i < shown; ++i) text += difference(report_.differences[i]);
+    if (shown < report_.differences.size()) text += more(report_.differences.size() - shown, "different calls");
+    return text;
+  }
+
+  std::string wait_cycle() const {
+    if (report_.wait_cycle.empty()) return "";
+    std::string text = "wait-for cycle:\n";
+    const std::size_t shown = std::min(report_.wait_cycle.size(), kEdgesShown);
+    for (std::size_t i = 0; i < shown; ++i) text += line("  " + report_.wait_cycle[i], 4);
+    if (shown < report_.wait_cycle.size()) text += more(report_.wait_cycle.size() - shown, "waits");
+    return text;
+  }
+
+  std::string call_places() const {
+    if (report_.call_places.empty()) return "";
+    std::string text = "first calls made from different places:\n";
+    for (const auto& call : report_.call_places) {
+      std::vector<std::string> sides;
+      for (const auto& side : call.sides) sides.push_back(describe_ranks(side.ranks) + " at " + side.where);
+      if (sides.size() > kSidesShown) {
+        const auto others = sides.size() - kSidesShown;
+        sides.resize(kSidesShown);
+        sides.push_back(fmt::format("and {} more places", others));
+      }
+      text += line(fmt::format("  #{} on group \"{}\":  {}", call.sequence, call.group, fmt::join(sides, ",  ")), 4);
+    }
+    return text;
+  }
+
+  std::string call_counts() const {
+    if (report_.call_counts.empty()) return "";
+    std::string text = "lines that ranks called different numbers of times:\n";
+    const std::size_t shown = std::min(report_.call_counts.size(), kOddLinesShown);
+    for (std::size_t i = 0; i < shown; ++i) {
+      const auto& counts = report_.call_counts[i];
+      std::vector<std::string> sides;
+      for (const auto& side : counts.sides) sides.push_back(times(side.times) + " on " + describe_ranks(side.ranks));
+      if (sides.size() > kSidesShown) sides.resize(kSidesShown);
+      if (sides.size() < counts.sides.size()) sides.emplace_back("...");
+      text += line(fmt::format("  {}, group \"{}\":  {}", counts.where, counts.group, fmt::join(sides, ",  ")), 4);
+    }
+    if (shown < report_.call_counts.size()) text += more(report_.call_counts.size() - shown, "lines");
+    return text;
+  }
+
+  std::string remarks() const {
+    std::string text;
+    const std::size_t shown = std::min(report_.remarks.size(), kOddLinesShown);
+    for (std::size_t i = 0; i < shown; ++i) text += line("remark: " + report_.remarks[i]);
+    if (shown < report_.remarks.size()) text += more(report_.remarks.size() - shown, "remarks");
+    return text;
+  }
+
+  // The newest ones, as many as there is room for.
+  std::string events(std::size_t other_lines) const {
+    const std::size_t all = report_.last_events.size();
+    if (all == 0) return "";
+    const std::size_t taken = other_lines + 1;  // with the heading
+    const std::size_t room = taken < kLinesAimedAt ? kLinesAimedAt - taken : 0;
+    const std::size_t shown = std::min(all, std::max(kEventsLeast, room));
+    std::string text = shown == all ? "last events:\n" : fmt::format("last events ({} of {}):\n", shown, all);
+    for (std::size_t i = all - shown; i < all; ++i) text += line("  " + report_.last_events[i], 4);
+    return text;
+  }
+
+  std::string checks() const {
+    if (report_.checks.empty()) return "";
+    std::vector<std::string> held;
+    for (const auto& [what, times] : report_.checks) held.push_back(fmt::format("{} (held {} times)", what, times));
+    return line(fmt::format("checks: {}", fmt::join(held, ", ")));
+  }
+
+  std::string banner() const {
+    const std::string program = report_.program.empty() ? "" : " program=" + report_.program;
+    const std::string seed =
+        report_.seed <= kDecimalSeedMax ? fmt::format("{}", report_.seed) : fmt::format("{:#x}", report_.seed);
+    const auto what = fmt::format("rehearse {}{} ranks={} seed={} schedule={}", report_.version, program, report_.ranks,
+                                  seed, report_.schedule);
+    if (!is_measured()) return line(what);
+    return line(fmt::format("{} identity={:016x}", what, report_.identity)) +
+           line(fmt::format("ran {} operations, {} decisions and {} switches in {} of virtual time{}",
+                            report_.operations, report_.decisions, report_.switches, format_time(report_.end_time),
+                            after_the_standstill()));
+  }
+
+  // Not of a run that its process did not survive, or that a replay gave up.
+  bool is_measured() const {
+    return report_.identity != 0 || report_.switches != 0 || report_.operations != 0 || report_.end_time != kTimeZero;
+  }
+
+  // A hang that a timeout ended took longer than anything went on.
+  std::string after_the_standstill() const {
+    if (report_.verdict != Verdict::deadlock && report_.verdict != Verdict::livelock) return "";
+    VirtualTime last{};
+    for (const RankLine& rank : report_.rank_lines) last = std::max(last, rank.at);
+    if (last == report_.end_time) return "";
+    return fmt::format(", at a standstill from {} on", format_time(last));
+  }
+
+  std::string files() const {
+    if (report_.files.empty()) return "";
+    return line(fmt::format("files: {}", fmt::join(report_.files, ", ")));
+  }
+
+  // Whole, however long: it is there to be pasted.
+  std::string replay() const { return report_.replay.empty() ? "" : "replay: " + report_.replay + "\n"; }
+
+  std::string hint() const { return report_.hint.empty() ? "" : line("hint: " + report_.hint); }
+
+  static std::string times(std::uint64_t count) {
+    return count == 0 ? "never" : count == 1 ? "once" : fmt::format("{} times", count);
+  }
+
+  static std::string more(std::size_t count, std::string_view what) {
+    return fmt::format("  ... and {} more {}\n", count, what);
+  }
+
+  const Report& report_;
+  const TextOptions& options_;
+};
+
+}  // namespace
+
+std::string to_text(const Report& report, const TextOptions& options) { return TextWriter(report, options).write(); }
+
+}  // namespace rehearse::sim

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/writers/text_lines.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rehearse::sim {
+
+namespace {
+
+// Puts pieces on lines; knows where the line being written ends.
+class LineFiller {
+ public:
+  LineFiller(std::string_view prefix, std::size_t width, std::size_t indent)
+      : text_(prefix), column_(prefix.size()), width_(width), indent_(indent) {}
+
+  bool has_room_for(std::size_t bytes) const { return column_ + bytes <= width_; }
+  bool fits_on_a_line(std::size_t bytes) const { return indent_ + bytes <= width_; }
+  bool line_is_fresh() const { return fresh_; }
+
+  void add(std::string_view piece) {
+    text_ += piece;
+    column_ += piece.size();
+    fresh_ = false;
+  }
+
+  void next_line() {
+    text_ += '\n';
+    text_.append(indent_, ' ');
+    column_ = indent_;
+    fresh_ = true;
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+  std::size_t column_, width_, indent_;
+  bool fresh_ = true;
+};
+
+void add_words(LineFiller& lines, std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' ', 1), text.size());  // a space in front belongs to the word
+    std::string_view word = text.substr(0, end);
+    text.remove_prefix(end);
+    if (!lines.line_is_fresh() && !lines.has_room_for(word.size())) {
+      lines.next_line();
+      if (word.front() == ' ') word.remove_prefix(1);
+    }
+    lines.add(word);
+  }
+}
+
+// How many bytes the character takes with which the text begins; 0: it is none that a reader should be given.
+std::size_t length_of_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto first = byte(0);
+  if (first < 0x80) return first < 0x20 || first == 0x7f ? 0 : 1;
+  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return 0;
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const auto second = byte(1);
+  if (first == 0xc2 && second < 0xa0) return 0;  // control characters of eight bits
+  // Longer than need be, halves of pairs, and beyond the last one.
+  const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
+                     (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
+  return wrong ? 0 : bytes;
+}
+
+std::string escaped(char c) {
+  if (c == '\n') return "\\n";
+  if (c == '\r') return "\\r";
+  if (c == '\t') return "\\t";
+  constexpr char kDigits[] = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(c);
+  return {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+}
+
+}  // namespace
+
+std::string visible(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const auto bytes = length_of_character(text);
+    if (bytes == 0) {
+      shown += escaped(text.front());
+      text.remove_prefix(1);
+    } else {
+      shown += text.substr(0, bytes);
+      text.remove_prefix(bytes);
+    }
+  }
+  return shown;
+}
+
+std::string wrapped(std::string_view prefix, std::string_view raw, std::size_t width, std::size_t indent) {
+  constexpr std::string_view kBetween = "  ";
+  const std::string shown = visible(raw);
+  std::string_view text = shown;
+  LineFiller lines(prefix, width, indent);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(kBetween), text.size());
+    const std::string_view part = text.substr(0, end);
+    text.remove_prefix(std::min(end + kBetween.size(), text.size()));
+    const std::size_t gap = lines.line_is_fresh() ? 0 : kBetween.size();
+    // What is longer than a line begins where there is room for its first word.
+    const std::size_t unbroken =
+        lines.fits_on_a_line(part.size()) ? part.size() : std::min(part.find(' ', 1), part.size());
+    if (gap != 0 && !lines.has_room_for(gap + unbroken)) {
+      lines.next_line();
+    } else if (gap != 0) {
+      lines.add(kBetween);
+    }
+    add_words(lines, part);
+  }
+  return lines.take();
+}
+
+std::size_t count_lines(std::string_view text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace rehearse::sim
