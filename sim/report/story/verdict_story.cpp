@@ -10,6 +10,7 @@
 
 #include <rehearse/comm/errors.h>
 #include <rehearse/exec/rank_list.h>
+#include <rehearse/job/rank_context.h>
 #include <rehearse/sim/format_time.h>
 
 #include "report/ranks/failure_text.h"
