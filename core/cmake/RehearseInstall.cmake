@@ -33,5 +33,5 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/rehearseConfigVersion.cm
 install(FILES "${PROJECT_BINARY_DIR}/rehearseConfig.cmake" "${PROJECT_BINARY_DIR}/rehearseConfigVersion.cmake"
               core/cmake/FindLibTorch.cmake core/cmake/FindLibdw.cmake
         DESTINATION "${rehearse_package_dir}")
-install(FILES core/exec/rehearse-gdb.py DESTINATION "${CMAKE_INSTALL_DATADIR}/rehearse")
+install(FILES core/exec/monitor/rehearse-gdb.py DESTINATION "${CMAKE_INSTALL_DATADIR}/rehearse")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

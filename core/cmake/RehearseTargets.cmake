@@ -91,7 +91,7 @@ endfunction()
 #                      [LIBS <target>...] [PRIVATE_LIBS <target>...] [TORCH])
 #   A static library rehearse_<short> with alias rehearse::<short>. ROOMS are folders below this one whose
 #   CMakeLists.txt calls rehearse_room(<name> ...), which says what ALONE is. INCLUDE defaults to include/ (the public headers);
-#   private headers of another room are included from the house, as in "exec/fiber.h". LIBS appear in public
+#   private headers of another room are included from the house, as in "exec/fiber/fiber.h". LIBS appear in public
 #   headers, PRIVATE_LIBS in sources only. TORCH: the sources include LibTorch. A library without a single source
 #   is not created. Public headers and library are installed when REHEARSE_INSTALL is on.
 function(rehearse_add_library name)

@@ -40,7 +40,7 @@ function(rehearse_add_test)
   if(NOT TARGET ${arg_NAME})
     return()
   endif()
-  # Tests may look at private headers: "exec/fiber.h" under core/, and so on.
+  # Tests may look at private headers: "exec/fiber/fiber.h" under core/, and so on.
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/core" "${PROJECT_SOURCE_DIR}/fakes"
                              "${PROJECT_SOURCE_DIR}/sim" "${PROJECT_SOURCE_DIR}/tests")
   if(NOT arg_PARTS)

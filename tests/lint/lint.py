@@ -43,9 +43,10 @@ FUNCTIONS_RATCHET = {
 # Where real time is the point (progress for people, measuring, the boundary itself), or where a test calls the
 # standard clocks to see that they are interposed.
 REAL_TIME_ALLOWED = (
-    "core/exec/find_thread.cpp",
+    "core/exec/fiber/native_section.h",
     "core/exec/interpose/",
-    "core/exec/watchdog.cpp",
+    "core/exec/monitor/find_thread.cpp",
+    "core/exec/monitor/watchdog.cpp",
     "sim/cli/",
     "tests/bench/",
     "tests/core/interpose/",
@@ -99,8 +100,7 @@ MAY_INCLUDE = {
 }
 
 def is_torch_free(path):
-    return (path.startswith(("core/exec/", "core/include/rehearse/exec/"))
-            and not path.startswith("core/exec/torch_state/"))
+    return path.startswith(("core/exec/", "core/include/rehearse/exec/"))
 
 
 def owner_of_include(included, root):

@@ -22,6 +22,22 @@ SIMULATION = ("schedule", "report/writers", "record", "report/ranks", "report/ca
               "scenario")
 
 HOUSES = (
+    # A world owns an executor, and this what the others do. Headers that are not named tell what all of them are about.
+    House("core/exec", {
+        "fiber": (), "choice": (), "time": (),
+        "call_site": ("fiber",),
+        "monitor": ("fiber", "call_site"),
+        "executor": ("fiber", "choice", "time", "call_site", "monitor"),
+        "wait": ("fiber", "time", "executor"),
+        "interpose": ("fiber", "choice", "time", "call_site", "executor", "wait"),
+    }, "rehearse/exec/", {
+        "fiber": ("fiber_local.h", "stack_fault.h"),
+        "choice": ("decision_list.h", "decision_log.h", "oracle.h"),
+        "time": ("clock.h", "timer_queue.h"),
+        "call_site": ("call_site.h", "call_site_scope.h", "throw_site.h"),
+        "monitor": ("watchdog.h",),
+        "wait": ("this_rank.h", "wait_queue.h"),
+    }),
     House("core/comm", ladder("call", "record", "work", "matcher", "group", "backend"), "rehearse/comm/", {
         "call": ("device_end.h", "errors.h", "fabric.h", "group_identity.h", "mismatch.h", "op_table.h", "operation.h",
                  "signature.h"),
@@ -77,13 +93,15 @@ HOUSES = (
     }),
 )
 
-# What a call is may be asked where nothing runs: of exec it knows places in the code and how ranks are written.
+# What a call is may be asked where nothing runs: of exec it knows places in the code.
 CALLS = "core/comm/call"
-EXEC_FOR_CALLS = ("rehearse/exec/call_site.h", "rehearse/exec/rank_list.h")
+EXEC_FOR_CALLS = ("rehearse/exec/call_site.h",)
 
 # Arrows against the order that are there: who (a folder ends with /), what is included, why. One that is not needed any
 # more is found, and goes.
 EXCEPTIONS = (
+    ("core/exec/executor/", "exec/interpose/interpose.h", "a run starts with the check that libc's calls come to us"),
+    ("core/exec/executor/", "exec/interpose/world_state.h", "what the interposed calls know of a world goes with it"),
     ("core/compile/callable_impl.h", "compile/segments/segment_run.h", "a callable keeps what its segments run"),
     ("core/compile/capture_call.cpp", "compile/segments/segmented_capture.h", "a call decides whether to cut"),
     ("core/compile/verify.cpp", "compile/segments/segmented.h", "verifying runs segments one by one"),

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/exec/rank_list.h>
+#include <rehearse/formatting/rank_list.h>
 #include <rehearse/sim/format_time.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>

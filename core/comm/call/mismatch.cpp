@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <rehearse/exec/rank_list.h>
+#include <rehearse/formatting/rank_list.h>
 
 namespace rehearse::comm {
 namespace {

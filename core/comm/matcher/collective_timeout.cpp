@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/rank_list.h>
+#include <rehearse/formatting/rank_list.h>
 
 #include "collective_matcher.h"
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/rank_list.h>
+#include <rehearse/formatting/rank_list.h>
 
 #include "comm/call/fingerprint.h"
 #include "comm/call/title.h"

@@ -11,9 +11,10 @@
 #include <rehearse/comm/errors.h>
 #include <rehearse/exec/check.h>
 #include <rehearse/exec/this_rank.h>
+#include <rehearse/formatting/rank_list.h>
 
 #include "comm/call/title.h"
-#include "exec/prefetch.h"
+#include "exec/fiber/prefetch.h"
 #include "work_observer.h"
 
 namespace rehearse::comm {

@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/rank_list.h>
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/world_local.h>
+#include <rehearse/formatting/rank_list.h>
 
 namespace rehearse::compiler {
 namespace {

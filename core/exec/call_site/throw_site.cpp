@@ -11,9 +11,8 @@
 #include <typeinfo>
 
 #include <rehearse/exec/call_site_scope.h>
-#include <rehearse/exec/this_rank.h>
 
-#include "exec/fiber.h"
+#include "exec/fiber/fiber.h"
 
 namespace rehearse::exec {
 namespace {
@@ -36,7 +35,7 @@ struct Throws {
 constinit thread_local Throws throws;
 constinit thread_local int keepers = 0;  // KeepThrowSites that live
 
-bool are_kept() noexcept { return keepers > 0 || this_rank::is_fiber(); }
+bool are_kept() noexcept { return keepers > 0 || current_fiber() != nullptr; }
 
 // The newest throw first; null: none is left.
 template <class Fits>

@@ -12,7 +12,7 @@
 #include <rehearse/exec/blocking_call.h>
 
 #include "blocking_call.h"
-#include "exec/fiber.h"
+#include "exec/fiber/fiber.h"
 #include "real.h"
 
 namespace rehearse::exec::interpose {

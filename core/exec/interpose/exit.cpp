@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "exec/native_section.h"
+#include "exec/fiber/native_section.h"
 #include "real.h"
 #include "world_state.h"
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "exec/fiber.h"
+#include "exec/fiber/fiber.h"
 
 namespace rehearse::exec::interpose {
 

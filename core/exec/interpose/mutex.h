@@ -8,7 +8,7 @@
 
 #include <rehearse/exec/time.h>
 
-#include "exec/fiber.h"
+#include "exec/fiber/fiber.h"
 
 namespace rehearse::exec::interpose {
 

@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "exec/native_section.h"
+#include "exec/fiber/native_section.h"
 #include "real.h"
 
 namespace rehearse::exec::interpose {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "../call_site/symbolize.h"
+#include "exec/call_site/symbolize.h"
 
 namespace rehearse::exec::interpose {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "../executor_impl.h"
+#include "exec/executor/executor_impl.h"
 
 namespace rehearse::exec::interpose {
 

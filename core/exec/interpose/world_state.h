@@ -2,7 +2,7 @@
 #pragma once
 
 #include "barrier_table.h"
-#include "exec/executor_impl.h"
+#include "exec/executor/executor_impl.h"
 #include "initialisations.h"
 #include "owner_tag.h"
 #include "process_state.h"

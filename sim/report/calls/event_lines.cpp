@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/rank_list.h>
+#include <rehearse/formatting/rank_list.h>
 #include <rehearse/sim/format_time.h>
 
 namespace rehearse::sim {

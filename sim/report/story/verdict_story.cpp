@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/rank_list.h>
+#include <rehearse/formatting/rank_list.h>
 #include <rehearse/job/rank_context.h>
 #include <rehearse/sim/format_time.h>
 

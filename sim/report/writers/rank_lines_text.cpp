@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <rehearse/exec/rank_list.h>
+#include <rehearse/formatting/rank_list.h>
 #include <rehearse/sim/format_time.h>
 #include <rehearse/sim/report_writers.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Where fibers and their contexts lie, and whose place a new one takes.
-#include "exec/fiber_table.h"
+#include "exec/fiber/fiber_table.h"
 
 #include <cstdint>
 #include <cstring>

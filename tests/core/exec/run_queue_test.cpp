@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Who can run, oldest first; and the record of what was chosen.
-#include "exec/run_queue.h"
+#include "exec/executor/run_queue.h"
 
 #include <gtest/gtest.h>
 

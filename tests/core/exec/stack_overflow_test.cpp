@@ -5,7 +5,7 @@
 
 #include <rehearse/exec/this_rank.h>
 
-#include "exec/asan.h"
+#include "exec/fiber/asan.h"
 
 #include "world_fixture.h"
 

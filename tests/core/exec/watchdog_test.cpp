@@ -13,7 +13,7 @@
 #include <rehearse/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
-#include "exec/watchdog.h"
+#include "exec/monitor/watchdog.h"
 
 // As a user's: what is in our namespace is not shown.
 [[gnu::noinline]] void pass_gate(int file) {

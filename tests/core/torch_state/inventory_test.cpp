@@ -10,9 +10,9 @@
 
 #include <rehearse/torch_state/torch_state.h>
 
-#include "exec/torch_state/elf_tls.h"
-#include "exec/torch_state/tls_inventory.h"
-#include "exec/torch_state/tls_layout.h"
+#include "torch_state/elf_tls.h"
+#include "torch_state/tls_inventory.h"
+#include "torch_state/tls_layout.h"
 
 namespace rehearse::torch_state {
 namespace {

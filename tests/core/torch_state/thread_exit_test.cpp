@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "exec/torch_state/thread_exit.h"
+#include "torch_state/thread_exit.h"
 
 #include <memory>
 #include <thread>

@@ -50,7 +50,7 @@ struct TorchStateOptions {
 
 // What LibTorch keeps for a thread or a process, kept for each rank instead: grad mode, dispatch keys, the
 // autograd engine's queues, autocast, hooks, warning handler, process group registry, the default CPU
-// generator and so on (the inventory is core/exec/torch_state/tls_inventory.cpp). A fiber starts with what a
+// generator and so on (the inventory is core/torch_state/tls_inventory.cpp). A fiber starts with what a
 // new thread would find.
 //
 // NOT covered: variables of CUDA libraries, thread_local variables of the program itself, and process-wide

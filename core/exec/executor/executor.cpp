@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/exec/executor.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/exec/interrupt.h>
+#include <rehearse/exec/rank_of_thread.h>
+
+#include "exec/fiber/stack_overflow.h"
+#include "exec/interpose/interpose.h"
+#include "exec/interpose/world_state.h"
+#include "exec/monitor/debugger.h"
+#include "exec/monitor/watchdog.h"
+#include "executor_impl.h"
+#include "terminate.h"
+
+namespace rehearse::exec {
+namespace {
+
+thread_local RankExecutor* t_executor = nullptr;
+
+// Stacks are kept for the life of the thread: the next world finds them warm.
+StackPool& stack_pool(std::size_t stack_bytes) {
+  thread_local std::vector<std::unique_ptr<StackPool>> pools;
+  for (auto& pool : pools) {
+    if (pool->stack_bytes() == stack_bytes) return *pool;
+  }
+  auto pool = std::make_unique<StackPool>(stack_bytes);
+  for (auto& known : pools) {
+    if (known->stack_bytes() == pool->stack_bytes()) return *known;
+  }
+  return *pools.emplace_back(std::move(pool));
+}
+
+ExecutorOptions checked(ExecutorOptions options) {
+  if (options.ranks < 1) {
+    throw std::invalid_argument(fmt::format("ranks is {}; a world has at least 1 rank", options.ranks));
+  }
+  return options;
+}
+
+}  // namespace
+
+constinit std::atomic<bool> interrupt_flag{false};
+constinit thread_local Fiber* t_current_fiber = nullptr;
+constinit thread_local Fiber* t_native_fiber = nullptr;
+
+Fiber& require_fiber(const char* caller) {
+  if (t_current_fiber == nullptr) {
+    if (t_native_fiber != nullptr) {
+      throw std::logic_error(fmt::format(
+          "{} was called by rank {} in an OpenMP parallel region, in which ranks cannot wait for each other; call it "
+          "outside of the region",
+          caller, t_native_fiber->rank));
+    }
+    throw std::logic_error(
+        fmt::format("{} was called outside of a rank; it may only be called in a rank's body", caller));
+  }
+  return *t_current_fiber;
+}
+
+RankOfThread rank_of_thread() noexcept {
+  const Fiber* const fiber = fiber_of_thread();
+  return fiber != nullptr ? RankOfThread{fiber->rank, fiber->executor->clock.now()} : RankOfThread{};
+}
+
+RankExecutor::Impl::Impl(ExecutorOptions options_in, Decisions& decisions_in, Clock& clock_in, RankState& state_in,
+                         FailureSink& sink_in)
+    : options(checked(options_in)),
+      decisions(decisions_in),
+      clock(clock_in),
+      state(state_in),
+      sink(sink_in),
+      interposed(std::make_unique<interpose::WorldState>()),
+      ranks_(static_cast<std::size_t>(options.ranks)),
+      scheduler_(&Scheduler::of_this_thread()),
+      stacks_(stack_pool(options.stack_bytes)) {}
+
+RankExecutor::Impl::~Impl() = default;
+
+void RankExecutor::Impl::create_ranks(const std::function<void(int)>& body) {
+  try {
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      create(rank, [&body, rank] { body(rank); });
+      ++mains_alive_;
+    }
+  } catch (...) {
+    error_ = std::current_exception();
+    stop(Ending::stopped, "a rank could not be created");
+  }
+}
+
+RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
+  interpose::require_installed();
+  const StackOverflowGuard overflow_guard(options.stack_bytes);
+  install_terminate_handler();
+  note_forks();
+  const WatchedRun watched(outcome_.switches);
+  if (host_ != nullptr) throw std::logic_error("RankExecutor::run() was called twice; make another executor");
+  host_ = boost::fibers::context::active();
+  host_asan_.set_bounds_of_this_thread();
+  native_ = NativeState::Place::of_this_thread();
+  host_image_ = std::make_unique<std::byte[]>(state.image_bytes());
+  outcome_.ranks.assign(ranks_.size(), RankEnd::aborted);
+  outcome_.ended_at.assign(ranks_.size(), kTimeZero);
+  fibers_.prepare(state.image_bytes(), ranks_.size());
+  scheduler_->executor = this;
+  const DebuggerView debugger(&fibers_.all(), &current_);
+  create_ranks(body);
+  while (alive_ > 0) {
+    if (mains_alive_ == 0) stop(Ending::all_returned, {});
+    if (interrupt_requested()) {
+      leave_if_forked();
+      stop(Ending::interrupted, "interrupted");
+    }
+    if (ending_) {
+      finish_world();
+    } else if (!runnable_.empty()) {
+      resume_fibers();
+    } else {
+      idle();
+    }
+  }
+  scheduler_->executor = nullptr;
+  if (!ending_) stop(Ending::all_returned, {});
+  scheduler_->run_others();
+  std::stable_sort(outcome_.blocked.begin(), outcome_.blocked.end(), [](const BlockedFiber& a, const BlockedFiber& b) {
+    return std::tie(a.rank, a.fiber_of_rank) < std::tie(b.rank, b.fiber_of_rank);
+  });
+  if (decisions.failure()) std::rethrow_exception(decisions.failure());
+  if (error_) std::rethrow_exception(error_);
+  return std::move(outcome_);
+}
+
+RankExecutor::RankExecutor(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state,
+                           FailureSink& sink)
+    : impl_(std::make_unique<Impl>(options, decisions, clock, state, sink)) {}
+
+RankExecutor::~RankExecutor() = default;
+
+RunOutcome RankExecutor::run(const std::function<void(int)>& body) {
+  if (t_executor != nullptr) throw std::logic_error("a world is running on this thread already; worlds do not nest");
+  struct Scope {
+    explicit Scope(RankExecutor* executor) { t_executor = executor; }
+    ~Scope() { t_executor = nullptr; }
+  } scope(this);
+  return impl_->run(body);
+}
+
+void RankExecutor::post(int rank, std::function<void()> work) { impl_->post(rank, std::move(work)); }
+std::uint32_t RankExecutor::spawn(std::function<void()> work) {
+  return impl_->spawn(require_fiber("RankExecutor::spawn()").rank, std::move(work)).fiber_of_rank;
+}
+void RankExecutor::stop(std::string reason) { impl_->stop(Ending::stopped, std::move(reason)); }
+bool RankExecutor::ending() const noexcept { return impl_->ending(); }
+void RankExecutor::note_progress() noexcept { impl_->note_progress(); }
+void RankExecutor::note_given_up(int rank, const Observer& observer) { impl_->note_given_up(rank, observer); }
+void RankExecutor::explain_waits_by(const WaitExplainer* explainer) noexcept { impl_->explainer = explainer; }
+TimerQueue& RankExecutor::timers() noexcept { return impl_->timers; }
+Clock& RankExecutor::clock() noexcept { return impl_->clock; }
+Decisions& RankExecutor::decisions() noexcept { return impl_->decisions; }
+const ExecutorOptions& RankExecutor::options() const noexcept { return impl_->options; }
+RankExecutor* RankExecutor::current() noexcept { return t_executor; }
+
+}  // namespace rehearse::exec

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <deque>
+
+#include <boost/fiber/algo/algorithm.hpp>
+#include <boost/fiber/context.hpp>
+#include <boost/fiber/properties.hpp>
+
+#include "exec/fiber/fiber.h"
+
+namespace rehearse::exec {
+
+struct FiberProperties final : boost::fibers::fiber_properties {
+  explicit FiberProperties(boost::fibers::context* context) : fiber_properties(context) {}
+  Fiber* fiber = nullptr;  // null: not a fiber of ours
+};
+
+// What Boost.Fiber asks for the next fiber on this thread: it forwards to the executor whose run() is under way, and
+// otherwise schedules foreign fibers first come, first served. Installed once a thread, on the first executor.
+class Scheduler final : public boost::fibers::algo::algorithm_with_properties<FiberProperties> {
+ public:
+  static Scheduler& of_this_thread();
+
+  // The executor to ask; null when no run is under way. Only that executor sets it.
+  RankExecutor::Impl* executor = nullptr;
+
+  // Lets Boost free the stacks of ended fibers, and foreign fibers run. Call on the thread's main context.
+  void run_others();
+
+  void awakened(boost::fibers::context* context, FiberProperties& properties) noexcept override;
+  boost::fibers::context* pick_next() noexcept override;
+  bool has_ready_fibers() const noexcept override { return !foreign_.empty(); }
+  void suspend_until(const std::chrono::steady_clock::time_point&) noexcept override {}
+  void notify() noexcept override {}
+
+  // The next context that becomes ready is this fiber's (null: nobody's).
+  void expect(Fiber* fiber) noexcept { expected_ = fiber; }
+
+  bool has_foreign() const noexcept { return !foreign_.empty(); }
+
+ private:
+  boost::fibers::context* take_dispatcher() noexcept;
+
+  boost::fibers::context* dispatcher_ = nullptr;
+  std::deque<boost::fibers::context*> foreign_;  // the thread's main context among them
+  bool dispatcher_due_ = false;
+  Fiber* expected_ = nullptr;
+};
+
+}  // namespace rehearse::exec

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "terminate.h"
+
+#include <cstdlib>
+#include <exception>
+
+#include "exec/fiber/native_section.h"
+#include "executor_impl.h"
+
+namespace rehearse::exec {
+namespace {
+
+std::terminate_handler g_previous_terminate = nullptr;
+
+[[noreturn]] void on_terminate() {
+  // Not to return is all that a terminate handler has to do: the fiber stays suspended for ever.
+  if (current_fiber() == nullptr) NativeSection::abandon();
+  if (Fiber* const fiber = current_fiber()) fiber->executor->terminate(*fiber);
+  if (g_previous_terminate != nullptr) g_previous_terminate();
+  std::abort();
+}
+
+}  // namespace
+
+void install_terminate_handler() {
+  static const bool installed = [] {
+    g_previous_terminate = std::set_terminate(on_terminate);
+    return true;
+  }();
+  static_cast<void>(installed);
+}
+
+}  // namespace rehearse::exec

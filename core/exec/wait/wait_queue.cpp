@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/exec/wait_queue.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <rehearse/exec/timer_queue.h>
+
+#include "exec/executor/executor_impl.h"
+
+namespace rehearse::exec {
+
+// The running fiber's place in a queue. The links lie in the fiber, not in its frame: who notifies then touches no
+// stack.
+class WaitQueue::Waiting {
+ public:
+  Waiting(WaitQueue& queue, Fiber& fiber) : queue_(queue), fiber_(fiber) {
+    // Woken by the end of the world, a fiber may meet another wait (for a lock) before it has left this one.
+    if (fiber.in_queue) fiber.queue->remove(fiber);
+    queue.append(fiber);
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() {
+    if (fiber_.in_queue && fiber_.queue == &queue_) queue_.remove(fiber_);
+  }
+
+ private:
+  WaitQueue& queue_;
+  Fiber& fiber_;
+};
+
+class WaitQueue::Deadline final : public Timer {
+ public:
+  Deadline(WaitQueue& queue, Fiber& fiber, const Observer& observer, VirtualTime due)
+      : queue_(queue), fiber_(fiber), pause_(fiber.is_main() && observer.is_opaque()) {
+    timers().arm(*this, due);
+  }
+  ~Deadline() override { timers().cancel(*this); }
+
+ private:
+  // With a primitive that knows of no failure (a condition variable) a rank may just pause, as with a sleep. A helper's
+  // is more likely a watchdog's, which would hide every hang.
+  bool gives_up() const noexcept override { return !pause_; }
+  void fire() override { queue_.time_out(fiber_); }
+  TimerQueue& timers() const noexcept { return fiber_.executor->timers; }
+
+  WaitQueue& queue_;
+  Fiber& fiber_;
+  const bool pause_;
+};
+
+WaitQueue::~WaitQueue() {
+  if (empty()) return;
+  std::fputs("rehearse: a WaitQueue was destroyed while fibers wait in it\n", stderr);
+  std::abort();
+}
+
+void WaitQueue::append(Fiber& fiber) noexcept {
+  fiber.queue = this;
+  fiber.in_queue = true;
+  fiber.timed_out = false;
+  fiber.previous_waiter = last_;
+  fiber.next_waiter = nullptr;
+  (last_ != nullptr ? last_->next_waiter : first_) = &fiber;
+  last_ = &fiber;
+}
+
+void WaitQueue::remove(Fiber& fiber) noexcept {
+  fiber.in_queue = false;
+  (fiber.previous_waiter != nullptr ? fiber.previous_waiter->next_waiter : first_) = fiber.next_waiter;
+  (fiber.next_waiter != nullptr ? fiber.next_waiter->previous_waiter : last_) = fiber.previous_waiter;
+}
+
+void WaitQueue::time_out(Fiber& fiber) noexcept {
+  if (fiber.queue != this) return;  // it has gone on to another wait: see Waiting
+  fiber.timed_out = true;
+  if (fiber.in_queue) remove(fiber);  // else notified before, and yet to run
+  make_runnable(fiber);
+}
+
+void WaitQueue::prefetch_waiter() const noexcept {
+  if (first_ != nullptr) first_->prefetch_to_wake();
+}
+
+WaitResult WaitQueue::wait(const Observer& observer, std::optional<VirtualTime> deadline) {
+  if (const auto result = wait_or_end(observer, deadline)) return *result;
+  // Only now, with the waiter out of the queue: a fiber that is left behind never comes back to take it out.
+  meet_the_end(require_fiber("WaitQueue::wait()"), observer);
+}
+
+std::optional<WaitResult> WaitQueue::wait_or_end(const Observer& observer, std::optional<VirtualTime> deadline) {
+  Fiber& fiber = require_fiber("WaitQueue::wait()");
+  const Waiting waiting(*this, fiber);
+  std::optional<Deadline> timer;
+  if (deadline) timer.emplace(*this, fiber, observer, *deadline);
+  if (!suspend_or_end(fiber, observer)) return std::nullopt;
+  return fiber.timed_out ? WaitResult::timed_out : WaitResult::notified;
+}
+
+bool WaitQueue::linger(const Observer& observer) {
+  Fiber& fiber = require_fiber("WaitQueue::linger()");
+  const Waiting waiting(*this, fiber);
+  return fiber.executor->linger(fiber, observer);
+}
+
+bool WaitQueue::notify_one() {
+  if (first_ == nullptr) return false;
+  Fiber& fiber = *first_;
+  remove(fiber);
+  fiber.executor->note_progress();
+  make_runnable(fiber);
+  return true;
+}
+
+std::size_t WaitQueue::notify_all() {
+  std::size_t count = 0;
+  while (notify_one()) ++count;
+  return count;
+}
+
+void WaitQueue::time_out_all() noexcept {
+  while (first_ != nullptr) time_out(*first_);
+}
+
+}  // namespace rehearse::exec

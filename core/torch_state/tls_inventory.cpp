@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The thread-local variables of LibTorch 2.11, libc10 and libtorch_cpu, each with its owner. To bring the
+// table to another version, run the test TlsInventory: it names what is new and what is gone.
+#include "torch_state/tls_inventory.h"
+
+namespace rehearse::torch_state {
+namespace {
+
+constexpr TlsScope per_fiber = TlsScope::per_fiber;
+constexpr TlsScope optional = TlsScope::per_fiber_optional;
+constexpr TlsScope per_rank = TlsScope::per_rank;
+constexpr TlsScope shared = TlsScope::shared;
+
+constexpr TlsEntry kEntries[] = {
+    // c10: dispatch
+    {"_ZN3c104impl26raw_local_dispatch_key_setE", per_fiber, "included and excluded dispatch keys"},
+    {"_ZN3c1012_GLOBAL__N_118autograd_state_tlsE", per_fiber, "grad, inference, forward-grad modes"},
+    {"_ZN3c104implL22torchDispatchModeStateE", per_fiber, "stack of torch-dispatch modes"},
+    {"_ZN3c104implL21pythonDispatcherStateE", per_fiber, "Python dispatcher"},
+    {"_ZN3c104implL21hermeticPyObjectStateE", optional, "hermetic Python object mode"},
+    {"_ZN3c10L29dispatch_trace_nesting_value_E", per_fiber, "nesting of dispatcher calls"},
+    {"_ZN12_GLOBAL__N_112tls_on_entryE", per_fiber, "dispatch keys at entry of the Python fallback"},
+    // c10: what guards set for the current thread
+    {"_ZZNK3c10L14tls_debug_infoMUlvE_clEvE3var", per_fiber, "ThreadLocalDebugInfo chain"},
+    {"_ZN3c1012WarningUtils12_GLOBAL__N_120ThreadWarningHandler16warning_handler_E", per_fiber, "warning handler"},
+    {"_ZN3c1012_GLOBAL__N_121caching_allocator_ptrE", per_fiber, "set by WithCPUCachingAllocatorGuard"},
+    {"_ZN3c1012_GLOBAL__N_119profiling_allocatorE", per_fiber, "set by WithProfilingAllocatorGuard"},
+    {"_ZN3c1012_GLOBAL__N_118allocation_plannerE", per_fiber, "set by the allocation plan guards"},
+    {"_ZN3c10L14in_at_parallelE", per_fiber, "inside at::parallel_for"},
+    {"_ZN3c104impl12_GLOBAL__N_121tls_fake_device_guardE", optional, "device guard of fake tensors"},
+    {"_ZN3c104impl13FakeGuardImplILNS_10DeviceTypeE1EE16current_streams_E", optional, "fake CUDA streams"},
+    {"_ZN3c104impl13FakeGuardImplILNS_10DeviceTypeE1EE15current_device_E", optional, "fake CUDA device"},
+    // ATen: modes
+    {"_ZN2at8autocast12_GLOBAL__N_113cache_enabledE", per_fiber, "autocast"},
+    {"_ZN2at8autocast12_GLOBAL__N_114autocast_dtypeE", per_fiber, "autocast"},
+    {"_ZN2at8autocast12_GLOBAL__N_17nestingE", per_fiber, "autocast"},
+    {"_ZN2atL17NamesMode_enabledE", per_fiber, "named tensors"},
+    {"_ZN2atL21rocm_is_backward_passE", per_fiber, "ROCm backward pass"},
+    {"_ZN2atL24override_allow_tf32_flagE", per_fiber, "NoTF32Guard"},
+    {"_ZN2at12_GLOBAL__N_132kDTensorAllowImplicitReplicationE", per_fiber, "DTensor's implicit replication"},
+    {"_ZN2at9functorch12_GLOBAL__N_113kFuncTorchTLSE", per_fiber, "functorch's stack of levels"},
+    {"_ZN2at17functionalization4implL30_functionalizationReapplyViewsE", per_fiber, "functionalization"},
+    {"_ZN2at4implL27VmapMode_current_vmap_levelE", per_fiber, "vmap level"},
+    {"_ZN2at4implL24pythonTorchFunctionStateE", per_fiber, "stack of torch-function modes"},
+    {"_ZN2at4implL10py_objectsE", per_fiber, "ThreadLocalPythonObjects"},
+    {"_ZN2at12_GLOBAL__N_13tlsE", per_fiber, "saved-tensor hooks"},
+    {"_ZN2at15sequence_number12_GLOBAL__N_112sequence_nr_E", per_fiber, "sequence numbers of autograd nodes"},
+    {"_ZN2at12_GLOBAL__N_114this_thread_idE", per_fiber, "thread number inside at::parallel_for"},
+    {kThreadIdSymbol, per_rank, "RecordFunction thread id: one for all fibers of a rank"},
+    // ATen: caches
+    {"_ZZN2at8internal21lazy_init_num_threadsEvE4init", shared, "once for each OS thread"},
+    {"_ZZN2at12_GLOBAL__N_120LocalCallbackManager3getEvE7manager", shared,
+     "8 KB cache of RecordFunction callbacks; its settings go through at::set_record_function_tls_"},
+#if defined(__x86_64__)
+    {"_ZZN2at6native7cpublas11KernelCacheINS1_9BrgemmKeyENS1_10GemmHelperEE9get_storeEvE13cache_kernels", shared,
+     "generated kernels by shape"},
+    {"_ZZN2at6native7cpublas11KernelCacheINS1_7PackKeyEN4dnnl7ukernel9transformEE9get_storeEvE13cache_"
+     "kernels",
+     shared, "generated kernels by shape"},
+    {"_ZZN2at6native7cpublas6Brgemm11get_currentEvE7current", shared, "tile configuration of the CPU core"},
+#endif
+    {"_ZN2at6nativeL9workspaceE", shared, "scratch memory of NNPACK"},
+    {"_ZN6caffe2L27_NoPThreadPoolGuard_enabledE", per_fiber, "set by _NoPThreadPoolGuard"},
+    // autograd
+    {"_ZN5torch8autogradL16checkpoint_validE", per_fiber, "engine"},
+    {"_ZN5torch8autogradL13worker_deviceE", per_fiber, "engine"},
+    {"_ZN5torch8autogradL11total_depthE", per_fiber, "engine: depth of re-entrant backward"},
+    {"_ZN5torch8autogradL13current_depthE", per_fiber, "engine: depth of re-entrant backward"},
+    {"_ZZNK5torch8autogradL21tls_local_ready_queueMUlvE_clEvE3var", per_fiber, "engine"},
+    {"_ZZNK5torch8autogradL22tls_current_graph_taskMUlvE_clEvE3var", per_fiber, "engine"},
+    {"_ZZNK5torch8autogradL27tls_current_evaluating_nodeMUlvE_clEvE3var", per_fiber, "engine"},
+    // TorchScript
+    {"_ZN5torch3jitL9kOptimizeE", optional, "executor settings"},
+    {"_ZN5torch3jitL26autodiff_subgraph_inliningE", optional, "executor settings"},
+    {"_ZN5torch3jitL29last_executed_optimized_graphE", optional, "executor"},
+    {"_ZN5torch3jitL18tls_int_state_ptr_E", optional, "interpreter that is running"},
+    {"_ZN5torch3jitL17inline_everythingE", optional, "compiler settings"},
+    {"_ZN5torch3jitL5callsE", per_fiber, "call stack of error reports"},
+    {"_ZN5torch3jit6tracer6detailL13tracing_stateE", optional, "tracer"},
+    {"_ZN5torch3jit6tracer13ArgumentStash5stashE", optional, "tracer"},
+    {"_ZN5torch3jit12_GLOBAL__N_17kIgnoreE", optional, "set by ScriptTypeParser guards"},
+    {"_ZN5torch3jit6mobile12_GLOBAL__N_1L24exception_debug_handles_E", optional, "mobile interpreter"},
+    {"_ZN5torch3jitL21caughtPythonClassNameE", optional, "exception in flight"},
+    {"_ZN5torch3jitL17caughtOriginalMsgE", optional, "exception in flight"},
+    {"_ZN5torch3jitL36should_use_format_with_string_table_E", optional, "serializer settings"},
+    {"_ZN5torch3jitL26emitDefaultEmitPromotedOpsE", optional, "serializer settings"},
+    {"_ZN5torch3jitL26emitDefautlArgsWithOutArgsE", optional, "serializer settings"},
+    {"_ZN5torch3jitL25emitBytecodeDefaultInputsE", per_fiber, "serializer settings"},
+    // lazy tensors, profiler, nativert
+    {"_ZN5torch4lazy12_GLOBAL__N_115g_scope_contextE", optional, "scope names"},
+    {"_ZN5torch4lazy12_GLOBAL__N_110g_tls_dataE", optional, "lazy tensors"},
+    {"_ZN5torch4lazy12_GLOBAL__N_18g_deviceE", optional, "lazy tensors"},
+    {"_ZZN5torch4lazy9TrieCache3GetEvE4trie", shared, "cache of IR nodes"},
+    {"_ZZN5torch4lazy8TrieNode15GetNextUniqueIdEvE12id_generator", shared, "ids within that cache"},
+    {"_ZN5torch8profiler4impl12_GLOBAL__N_116sub_queue_cache_E", shared, "cache of the profiler's queue"},
+    {"_ZZN5torch8nativert18ThreadPoolExecutor4ctokEvE4ctok", shared, "token of a pool's worker thread"},
+    {"_ZZN5torch8nativert18ThreadPoolExecutor4ptokEvE15associatedQueue", shared, "token of a pool's client thread"},
+    {"_ZZN5torch8nativert18ThreadPoolExecutor4ptokEvE7pTokPtr", shared, "token of a pool's client thread"},
+    // distributed
+    {"_ZN4c10d9RankLocalIN12_GLOBAL__N_113GroupRegistryEE7cached_E", per_fiber, "group registry of the rank"},
+    {"_ZN4c10d9RankLocalIN12_GLOBAL__N_112WorkRegistryEE7cached_E", per_fiber, "work registry of the rank"},
+    {"_ZZN4c10d19currentProcessGroupEvE2pg", per_fiber, "current process group"},
+    {"_ZN5torch11distributed8autogradL19current_context_id_E", optional, "distributed autograd"},
+    {"_ZN5torch11distributed8autograd12_GLOBAL__N_114tl_context_ptrE", optional, "distributed autograd"},
+    {"_ZN5torch11distributed3rpc21RemoteProfilerManager22currentThreadLocalKey_B5cxx11E", optional, "rpc"},
+    {"_ZN5torch11distributed3rpc11RRefContext10recording_E", optional, "rpc"},
+    {"_ZN5torch11distributed3rpc11RRefContext10userTable_E", optional, "rpc"},
+    {"_ZN5torch11distributed3rpcL18allowJitRRefPickleE", optional, "rpc"},
+};
+
+constexpr TlsFamily kFamilies[] = {
+    {"dnnl", "oneDNN: caches of primitives, scratch memory"},
+    {"ideep", "caches of oneDNN primitives by shape"},
+    {"fbgemm", "generated kernels by shape, packing buffers used within one kernel"},
+    {"libkineto", "process and thread numbers of the profiler"},
+    {"google", "protobuf's arena cache"},
+    {"httplib", "regular expressions compiled once"},
+#if defined(__x86_64__)
+    {"vml", "MKL vector mode, set once"},
+    {"Xbyak", "last error of the assembler, read at once"},
+#elif defined(__aarch64__)
+    {"pocketfft", "number of the worker thread"},
+    {"_mi_heap_default", "mimalloc's heap"},
+    {"recurse", "mimalloc, while it prints"},
+#endif
+};
+
+// The first name in a mangled one: "_ZGVZNK5torch8autograd..." gives "torch". Empty for symbols of C.
+std::string_view first_name(std::string_view symbol) {
+  if (!symbol.starts_with("_Z")) return {};
+  symbol.remove_prefix(2);
+  if (symbol.starts_with("GV")) symbol.remove_prefix(2);
+  while (!symbol.empty() && std::string_view("ZNK").find(symbol.front()) != std::string_view::npos)
+    symbol.remove_prefix(1);
+  std::size_t length = 0;
+  while (!symbol.empty() && symbol.front() >= '0' && symbol.front() <= '9') {
+    length = length * 10 + static_cast<std::size_t>(symbol.front() - '0');
+    symbol.remove_prefix(1);
+  }
+  return symbol.substr(0, length);
+}
+
+const TlsFamily* find_family(std::string_view symbol) {
+  const std::string_view name = first_name(symbol);
+  for (const TlsFamily& family : kFamilies) {
+    if (name.empty() ? symbol.starts_with(family.name) : name == family.name) return &family;
+  }
+  return nullptr;
+}
+
+const TlsEntry* find_entry(std::string_view symbol) {
+  for (const TlsEntry& entry : kEntries) {
+    const bool is_guard = symbol.starts_with("_ZGV") && symbol.substr(4) == entry.symbol.substr(2);
+    if (is_guard || symbol == entry.symbol) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::span<const TlsEntry> tls_entries() { return kEntries; }
+std::span<const TlsFamily> tls_families() { return kFamilies; }
+
+ClassifiedTls classify(std::span<const TlsSymbol> symbols) {
+  ClassifiedTls result;
+  result.scopes.resize(symbols.size(), TlsScope::shared);
+  // Backwards, so that the scope of the variable behind a source file's guard is known when the guard comes.
+  for (std::size_t k = symbols.size(); k-- > 0;) {
+    const std::string& name = symbols[k].name;
+    if (name == "__tls_guard") {
+      if (k + 1 < symbols.size()) result.scopes[k] = result.scopes[k + 1];
+    } else if (const TlsEntry* entry = find_entry(name)) {
+      result.scopes[k] = entry->scope;
+      result.used_entries.push_back(entry);
+    } else if (const TlsFamily* family = find_family(name)) {
+      result.used_families.push_back(family);
+    } else {
+      result.unknown.push_back(name);
+    }
+  }
+  return result;
+}
+
+}  // namespace rehearse::torch_state

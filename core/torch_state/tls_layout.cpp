@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_state/tls_layout.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <rehearse/torch_state/torch_state.h>
+
+#include "torch_state/tls_inventory.h"
+
+namespace rehearse::torch_state {
+namespace {
+
+constexpr const char* kLibraries[] = {"libc10.so", "libtorch_cpu.so"};
+
+[[noreturn]] void refuse(const TlsModule& module, const std::string& how) {
+  throw TorchStateError(TorchStateError::Reason::version_differs, module.path,
+                        module.path + " (build id " + module.build_id +
+                            ") is not the LibTorch 2.11 that this Rehearse knows: " + how +
+                            ". Use the official 2.11 package, or a Rehearse made for this version.");
+}
+
+std::string join(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+bool is_per_fiber(TlsScope scope) { return scope == TlsScope::per_fiber || scope == TlsScope::per_fiber_optional; }
+
+// Ranges reach to the next variable of another kind: what lies between two variables is padding, and whole
+// words copy faster than their exact ends.
+void add_ranges(TlsLayout& layout, const TlsModule& module, std::size_t index, const ClassifiedTls& classified) {
+  constexpr std::size_t kWord = 16;
+  bool open = false;
+  for (std::size_t k = 0; k < module.symbols.size(); ++k) {
+    const TlsSymbol& symbol = module.symbols[k];
+    TlsRange* last = layout.ranges.empty() ? nullptr : &layout.ranges.back();
+    const bool per_fiber = is_per_fiber(classified.scopes[k]);
+    if (open && !per_fiber) last->bytes = std::min(last->bytes, symbol.offset - last->offset);
+    if (!open && per_fiber) last = &layout.ranges.emplace_back(TlsRange{index, symbol.offset, 0});
+    open = per_fiber;
+    if (!open) continue;
+    const std::size_t end = std::min((symbol.offset + symbol.bytes + kWord - 1) / kWord * kWord, module.block_bytes);
+    last->bytes = end - last->offset;
+  }
+}
+
+// A file whose local symbols were stripped has nothing unknown in it, and nothing known either.
+void check_complete(const TlsLayout& layout, const std::vector<const TlsEntry*>& used) {
+  std::vector<std::string> missing;
+  for (const TlsEntry& entry : tls_entries()) {
+    const bool found = std::find(used.begin(), used.end(), &entry) != used.end();
+    const bool needed = entry.scope == TlsScope::per_fiber || entry.scope == TlsScope::per_rank;
+    if (needed && !found) missing.emplace_back(entry.symbol);
+  }
+  if (!missing.empty()) refuse(layout.modules.back(), "it lacks the thread-local variables " + join(missing));
+}
+
+void add_module(TlsLayout& layout, const char* library, std::vector<const TlsEntry*>& used) {
+  TlsModule module = read_tls_module(library);
+  const ClassifiedTls classified = classify(module.symbols);
+  if (!classified.unknown.empty())
+    refuse(module, "its thread-local variables " + join(classified.unknown) + " have no known owner");
+  used.insert(used.end(), classified.used_entries.begin(), classified.used_entries.end());
+  const std::size_t index = layout.modules.size();
+  add_ranges(layout, module, index, classified);
+  for (const TlsSymbol& symbol : module.symbols) {
+    if (symbol.name == kThreadIdSymbol) layout.thread_id = {index, symbol.offset, symbol.bytes};
+  }
+  layout.modules.push_back(std::move(module));
+}
+
+TlsLayout compute() {
+  TlsLayout layout;
+  std::vector<const TlsEntry*> used;
+  for (const char* library : kLibraries) add_module(layout, library, used);
+  check_complete(layout, used);
+  if (layout.thread_id.bytes != sizeof(std::uint64_t))
+    refuse(layout.modules.back(), "its RecordFunction thread id is not a 64-bit number");
+  return layout;
+}
+
+}  // namespace
+
+const TlsLayout& tls_layout() {
+  static const TlsLayout layout = compute();
+  return layout;
+}
+
+}  // namespace rehearse::torch_state

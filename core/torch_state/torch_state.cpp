@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/torch_state/torch_state.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/SequenceNumber.h>
+#include <ATen/record_function.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
+
+#include "torch_state/process_settings.h"
+#include "torch_state/rank_generators.h"
+#include "torch_state/tcp_store.h"
+#include "torch_state/thread_exit.h"
+#include "torch_state/tls_exchange.h"
+#include "torch_state/tls_layout.h"
+
+namespace rehearse::torch_state {
+namespace {
+
+// Real threads count up from one. The ids are the same in every world, since c10d keeps a registry for each
+// id.
+constexpr std::uint64_t kThreadIdBase = std::uint64_t{1} << 32;
+
+static_assert(sizeof(at::Generator) == sizeof(void*), "the default generator is exchanged as one pointer");
+
+// What is kept for each fiber outside of its image.
+struct FiberRecord {
+  explicit FiberRecord(const std::vector<std::span<std::byte>>& owned) : exits(owned) {}
+
+  std::size_t slot = 0;  // in Impl::fibers_
+  ThreadExitList exits;
+  std::optional<at::RecordFunctionTLS> record_function;  // only while it is not the default and not live
+};
+
+// What an image starts with; an image of TlsExchange follows.
+struct ImageHeader {
+  FiberRecord* record;
+  void* generator;  // the one pointer in LibTorch's default generator
+  std::uint64_t thread_id;
+};
+
+bool is_default(const at::RecordFunctionTLS& settings) {
+  return settings.tls_record_function_enabled_ && settings.sorted_tls_callbacks_.empty();
+}
+
+void require_interposed(bool is_ours, const std::string& what) {
+  if (is_ours) return;
+  throw TorchStateError(TorchStateError::Reason::interposer_missing, "",
+                        "the executable does not export " + what +
+                            ". Link rehearse::core into the executable itself, with default symbol visibility and no "
+                            "version script that hides it.");
+}
+
+}  // namespace
+
+class TorchRankState::Impl {
+ public:
+  explicit Impl(TorchStateOptions options)
+      : layout_(tls_layout()), generators_(options.seed, options.same_seed_on_all_ranks) {
+    require_interposed(thread_exit_is_interposed(),
+                       "__cxa_thread_atexit, so thread-local objects of ranks would "
+                       "outlive them");
+    require_interposed(tcp_store_is_interposed(),
+                       "the constructor of c10d::TCPStore, so a rank that makes one would "
+                       "stop all ranks");
+    resolve();
+    settings_.emplace(options.single_threaded_ops);
+  }
+
+  ~Impl() {
+    for (std::size_t rank = 0; rank < main_alive_.size(); ++rank) unregister_groups_left_by(static_cast<int>(rank));
+  }
+
+  std::size_t image_bytes() const noexcept { return sizeof(ImageHeader) + variables_.image_bytes(); }
+
+  void create_image(std::byte* image, int rank, std::uint32_t fiber) {
+    if (thread_ != ::gettid()) {
+      if (!fibers_.empty()) throw std::logic_error("rehearse: TorchRankState used on two threads at once");
+      resolve();
+    }
+    if (fiber == 0) {
+      unregister_groups_left_by(rank);
+      generators_.renew(rank);
+      const auto index = static_cast<std::size_t>(rank);
+      if (index >= main_alive_.size()) main_alive_.resize(index + 1);
+      main_alive_[index] = true;
+    }
+    auto record = std::make_unique<FiberRecord>(owned_);
+    record->slot = fibers_.size();
+    const ImageHeader header{record.get(), generators_.of(rank).unsafeGetGeneratorImpl(),
+                             kThreadIdBase + static_cast<std::uint64_t>(rank)};
+    fibers_.push_back(std::move(record));
+    std::memcpy(image, &header, sizeof header);
+    variables_.create(image + sizeof header);
+  }
+
+  void exchange(std::byte* out, const std::byte* in) noexcept {
+    ImageHeader next;
+    std::memcpy(&next, in, sizeof next);
+    if (!is_default(*record_function_) || record_functions_kept_ > 0) [[unlikely]]
+      exchange_record_function(*next.record);
+
+    ImageHeader now{current_, nullptr, 0};
+    std::memcpy(&now.generator, default_generator_, sizeof now.generator);
+    std::memcpy(default_generator_, &next.generator, sizeof next.generator);
+    std::memcpy(&now.thread_id, thread_id_, sizeof now.thread_id);
+    std::memcpy(thread_id_, &next.thread_id, sizeof next.thread_id);
+    std::memcpy(out, &now, sizeof now);
+    variables_.exchange(out + sizeof now, in + sizeof next);
+    current_ = next.record;
+    current_exit_list = current_ == &host_ ? nullptr : &current_->exits;
+  }
+
+  void end_fiber(int rank, std::uint32_t fiber) noexcept {
+    if (fiber == 0) {
+      c10d::unregister_all_process_groups();
+      main_alive_[static_cast<std::size_t>(rank)] = false;
+    }
+    current_->exits.run();
+    if (!is_default(*record_function_)) at::set_record_function_tls_({});
+    forget(*current_);
+    // Until the executor switches away, late registrations go to a list that nobody runs: the image is dead.
+    ended_.exits.clear();
+    current_ = &ended_;
+    current_exit_list = &ended_.exits;
+  }
+
+  at::Generator generator(int rank) const { return generators_.of(rank); }
+
+ private:
+  // Finds this thread's variables. Their addresses never change during the life of a thread.
+  void resolve() {
+    // A library that was loaded with dlopen() gives a thread its block on first use.
+    c10::GradMode::is_enabled();
+    at::sequence_number::peek();
+    std::vector<std::byte*> blocks;
+    std::vector<const std::byte*> initial;
+    for (const TlsModule& module : layout_.modules) {
+      blocks.push_back(tls_block_of_this_thread(module));
+      initial.push_back(module.initial.data());
+    }
+    variables_ = TlsExchange(layout_.ranges, blocks, initial);
+    thread_id_ = blocks[layout_.thread_id.module] + layout_.thread_id.offset;
+    owned_.clear();
+    for (const TlsRange& range : layout_.ranges) owned_.emplace_back(blocks[range.module] + range.offset, range.bytes);
+    record_function_ = &at::get_record_function_tls_();
+    default_generator_ = const_cast<at::Generator*>(&at::detail::getDefaultCPUGenerator());
+    thread_ = ::gettid();
+  }
+
+  // A main fiber that could not be unwound never comes to end_fiber(), and the registry of its rank outlives
+  // it: the next world's rank of that number would find its groups taken. A short-lived fiber of the rank
+  // cleans up.
+  void unregister_groups_left_by(int rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    if (index >= main_alive_.size() || !main_alive_[index]) return;
+    if (current_ != &host_ || thread_ != ::gettid()) return;
+    main_alive_[index] = false;
+    std::vector<std::byte> here(image_bytes());
+    std::vector<std::byte> there(image_bytes());
+    create_image(there.data(), rank, 1);
+    exchange(here.data(), there.data());
+    c10d::unregister_all_process_groups();
+    end_fiber(rank, 1);
+    exchange(there.data(), here.data());
+  }
+
+  void exchange_record_function(FiberRecord& next) noexcept {
+    if (!is_default(*record_function_)) {
+      current_->record_function = *record_function_;
+      ++record_functions_kept_;
+    }
+    at::set_record_function_tls_(next.record_function.value_or(at::RecordFunctionTLS{}));
+    if (!next.record_function) return;
+    next.record_function.reset();
+    --record_functions_kept_;
+  }
+
+  void forget(FiberRecord& record) noexcept {
+    const std::size_t slot = record.slot;
+    fibers_.back()->slot = slot;
+    std::swap(fibers_[slot], fibers_.back());
+    fibers_.pop_back();
+  }
+
+  const TlsLayout& layout_;
+  std::optional<ProcessSettings> settings_;
+
+  // The system's thread: what C++ calls a thread's id is a fiber's own.
+  pid_t thread_ = 0;
+  TlsExchange variables_;
+  std::byte* thread_id_ = nullptr;
+  std::vector<std::span<std::byte>> owned_;
+  const at::RecordFunctionTLS* record_function_ = nullptr;
+  void* default_generator_ = nullptr;
+  std::size_t record_functions_kept_ = 0;  // by the records of fibers that do not run
+
+  RankGenerators generators_;
+  std::vector<bool> main_alive_;  // by rank: from create_image() to end_fiber() of the main fiber
+  std::vector<std::unique_ptr<FiberRecord>> fibers_;
+  FiberRecord host_{owned_};
+  FiberRecord ended_{owned_};
+  FiberRecord* current_ = &host_;
+};
+
+TorchRankState::TorchRankState(TorchStateOptions options) : impl_(std::make_unique<Impl>(options)) {}
+TorchRankState::~TorchRankState() = default;
+
+std::size_t TorchRankState::image_bytes() const noexcept { return impl_->image_bytes(); }
+
+void TorchRankState::create_image(std::byte* image, int rank, std::uint32_t fiber) {
+  impl_->create_image(image, rank, fiber);
+}
+
+void TorchRankState::exchange(std::byte* out, const std::byte* in) noexcept { impl_->exchange(out, in); }
+
+void TorchRankState::end_fiber(int rank, std::uint32_t fiber) noexcept { impl_->end_fiber(rank, fiber); }
+
+at::Generator TorchRankState::generator(int rank) const { return impl_->generator(rank); }
+
+}  // namespace rehearse::torch_state
