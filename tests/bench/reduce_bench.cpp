@@ -25,6 +25,7 @@ struct FixedClock final : exec::Clock {
 struct NoCompletion final : comm::Completion {
   void on_launched() noexcept override {}
   void on_done() noexcept override {}
+  void on_failed(std::exception_ptr) noexcept override {}
 };
 
 struct OneStep final : fakes::CostModel {

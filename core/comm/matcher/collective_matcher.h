@@ -55,6 +55,7 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   void withdraw(RankWork& work) override;
   void on_launched() noexcept override;
   void on_done() noexcept override;
+  void on_failed(std::exception_ptr why) noexcept override;
 
  private:
   enum class State : std::uint8_t { free, open, launched };

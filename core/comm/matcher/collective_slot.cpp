@@ -131,6 +131,17 @@ void CollectiveSlot::on_done() noexcept {
   matcher_.end(sequence);
 }
 
+void CollectiveSlot::on_failed(std::exception_ptr why) noexcept {
+  services_.executor.note_progress();
+  for (const auto& work : works_) {
+    work->fail_on_device(why);
+    matcher_.fail_barriers_after(*work, sequence_);
+  }
+  const auto sequence = sequence_;
+  give_back();
+  matcher_.end(sequence);
+}
+
 void CollectiveSlot::give_back() noexcept {
   REHEARSE_CHECK(state_ != State::free, sequence_);
   services_.timers().cancel(*this);

@@ -52,6 +52,15 @@ void MatchedPair::on_done() noexcept {
   matcher_.free_.push_back(this);
 }
 
+void MatchedPair::on_failed(std::exception_ptr why) noexcept {
+  context_.services.executor.note_progress();
+  send_->fail_on_device(why);
+  recv_->fail_on_device(why);
+  send_.reset();
+  recv_.reset();
+  matcher_.free_.push_back(this);
+}
+
 // The transfer takes longer than one of the two allows: it ends for both, and writes nothing.
 void MatchedPair::expire(RankWork& work) {
   REHEARSE_CHECK(&work == send_.get() || &work == recv_.get(), work.rank());

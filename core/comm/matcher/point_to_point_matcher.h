@@ -42,6 +42,7 @@ class MatchedPair final : public Meeting, public Completion {
   void withdraw(RankWork& work) override { work.leave_meeting(); }  // the data is on its way
   void on_launched() noexcept override;
   void on_done() noexcept override;
+  void on_failed(std::exception_ptr why) noexcept override;
 
  private:
   const MatcherContext& context_;

@@ -11,7 +11,6 @@
 #include <rehearse/comm/errors.h>
 #include <rehearse/exec/check.h>
 #include <rehearse/exec/this_rank.h>
-#include <rehearse/formatting/rank_list.h>
 
 #include "comm/call/title.h"
 #include "exec/fiber/prefetch.h"
@@ -91,6 +90,12 @@ void RankWork::fail(std::exception_ptr error) {
   exception_ = std::move(error);
   if (!owner_->closed()) completed_at_ = owner_->executor().clock().now();
   finish(State::failed);
+}
+
+void RankWork::fail_on_device(std::exception_ptr error) {
+  if (!incomplete()) return;
+  owner_->note_error(rank_, c10d::ErrorType::COMM_ERROR);
+  fail(std::move(error));
 }
 
 void RankWork::time_out() {

@@ -114,6 +114,7 @@ class RankWork final
   void launch();
   void complete(VirtualTime now);
   void fail(std::exception_ptr error);
+  void fail_on_device(std::exception_ptr error);  // also noted as the group's error
   // Fetches what complete() writes, in two steps: the second needs what the first one fetches.
   void prefetch() const noexcept;
   void prefetch_waiter() const noexcept { waiters_.prefetch_waiter(); }

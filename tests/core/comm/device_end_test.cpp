@@ -130,6 +130,49 @@ TEST_F(Devices, TimeLimit_CountsUntilTheLaunch) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
+std::exception_ptr device_error() {
+  return std::make_exception_ptr(CommError("the device is lost", "world", 0, {0, 1}));
+}
+
+TEST_F(Devices, FailureBeforeTheLaunch_IsThrownByWaitOnEachRank) {
+  ON_CALL(fabric, launch).WillByDefault([this](const Transfer&, Completion& done) { launched.push_back(&done); });
+  std::vector<std::string> errors(2);
+  const auto outcome = run(2, [&](int rank, const ProcessGroup& group) {
+    const auto work = rank == 0 ? send(group, at::zeros({1}), 1) : recv(group, at::zeros({1}), 0);
+    const auto collective = allreduce(group, at::zeros({1}));
+    if (rank == 0) {
+      exec::this_rank::sleep_for(std::chrono::milliseconds(1));
+      for (auto* const each : launched) each->on_failed(device_error());
+    }
+    EXPECT_THROW(work->wait(), CommError);
+    try {
+      collective->wait();
+    } catch (const CommError& error) {
+      errors[static_cast<std::size_t>(rank)] = error.what();
+    }
+    EXPECT_EQ(group->getDefaultBackend()->getError(), c10d::ErrorType::COMM_ERROR);
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  EXPECT_THAT(errors, ElementsAre("the device is lost", "the device is lost"));
+  EXPECT_TRUE(pending.empty());
+}
+
+TEST_F(Devices, FailureAfterTheLaunch_IsKnownToTheWork) {
+  const auto outcome = run(2, [&](int rank, const ProcessGroup& group) {
+    const auto work = allreduce(group, at::zeros({1}));
+    EXPECT_TRUE(work->wait());
+    exec::this_rank::sleep_for(std::chrono::milliseconds(1));
+    if (rank == 0) launched[0]->on_failed(device_error());
+    exec::this_rank::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(work->isCompleted());
+    EXPECT_FALSE(work->isSuccess());
+    EXPECT_NE(work->exception(), nullptr);
+    const auto next = allreduce(group, at::zeros({1}));  // in the failed one's slot
+    EXPECT_TRUE(next->wait());
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
 TEST_F(Devices, WaitForPendingWorks_WaitsForTheDevice) {
   const auto outcome = run(2, [this](int rank, const ProcessGroup& group) {
     const auto work = allreduce(group, at::zeros({1}));

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -36,7 +37,8 @@ void for_each_part(const Transfer& transfer, const Visit& visit) {
 }
 
 // Told of a transfer's two ends, of each at most once and in this order, on the executor's thread, in any context (the
-// scheduler's own, or the fiber of the rank that came last): it must not run user code.
+// scheduler's own, or the fiber of the rank that came last): it must not run user code. on_failed() comes in place of
+// those that have not been told.
 class Completion {
  public:
   virtual ~Completion() = default;
@@ -49,6 +51,10 @@ class Completion {
   // Its tensors are neither read nor written any more.
   virtual void on_done() noexcept = 0;
 
+  // What the devices have been given, or should have been, does not come to its end: `why` is what waits throw, and what
+  // futures hold that have not been marked. Its tensors are the fabric's until nothing writes them.
+  virtual void on_failed(std::exception_ptr why) noexcept = 0;
+
   // Both at once: for a fabric of the host.
   void on_complete() noexcept {
     on_launched();
@@ -59,7 +65,7 @@ class Completion {
 // What moves the bytes. `RankBackend` describes and checks an operation; a Fabric carries it out: FakeFabric in
 // memory and virtual time.
 //
-// The transfer and the completion stay valid until on_done() returns or cancel() has returned. launch() does not
+// The transfer and the completion stay valid until on_done() or on_failed() returns, or cancel() has returned. launch() does not
 // block and may complete at once. Inputs may be read, and outputs written, at any time between launch() and
 // completion. Not thread safe. A Transfer needs the calls of all ranks in this process.
 class Fabric {
