@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/formatting/rank_list.h>
 #include <rehearse/exec/this_rank.h>
+#include <rehearse/formatting/rank_list.h>
 
 #include "rank_work.h"
 #include "work_observer.h"
