@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: where sends and receives that are coalesced are one unit, none of them moves before all have met their
 // peers, nor do the peers' units; a hang that this brings is told with the peer that is missing.
-#include "coalescing_world.h"
+#include "core/comm/backend/coalescing_world.h"
 
 namespace rehearse::comm {
 namespace {

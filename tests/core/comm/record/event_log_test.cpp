@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: one record for each call, with the flight recorder's fields; equal runs have equal hashes, and any
 // difference that a user could see gives another one.
-#include "test_world.h"
+#include "core/comm/test_world.h"
 
 namespace rehearse::comm {
 namespace {

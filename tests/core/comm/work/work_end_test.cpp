@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: what is aborted, dropped or outlives its world harms nobody else.
-#include "test_world.h"
+#include "core/comm/test_world.h"
 
 namespace rehearse::comm {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: ranks that coalesce differently are told where they differ; lists that do not fit are refused.
-#include "coalescing_world.h"
+#include "core/comm/backend/coalescing_world.h"
 
 namespace rehearse::comm {
 namespace {
@@ -8,9 +8,9 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 using Lists = std::vector<Tensors>;
 using Fields = std::vector<Mismatch::Field>;
-using Call = std::function<WorkPtr(const ProcessGroup& group)>;
+using CoalescedCall = std::function<WorkPtr(const ProcessGroup& group)>;
 
-Call by_hand(std::vector<Call> calls) {
+CoalescedCall by_hand(std::vector<CoalescedCall> calls) {
   return [calls](const ProcessGroup& group) {
     group->startCoalescing(at::kCPU);
     for (const auto& call : calls) call(group);
@@ -18,7 +18,7 @@ Call by_hand(std::vector<Call> calls) {
   };
 }
 
-Call into_tensor(std::vector<std::int64_t> counts) {
+CoalescedCall into_tensor(std::vector<std::int64_t> counts) {
   return [counts](const ProcessGroup& group) {
     Tensors inputs, outputs;
     for (const auto count : counts) {
@@ -29,11 +29,11 @@ Call into_tensor(std::vector<std::int64_t> counts) {
   };
 }
 
-Call reduced(std::int64_t count, c10d::ReduceOp op = c10d::ReduceOp::SUM) {
+CoalescedCall reduced(std::int64_t count, c10d::ReduceOp op = c10d::ReduceOp::SUM) {
   return [=](const ProcessGroup& group) { return allreduce(group, at::ones({count}), op); };
 }
 
-Call gathered(std::int64_t count) {
+CoalescedCall gathered(std::int64_t count) {
   return [=](const ProcessGroup& group) {
     auto output = at::ones({2 * count}), input = at::ones({count});
     return group->_allgather_base(output, input);
@@ -41,7 +41,7 @@ Call gathered(std::int64_t count) {
 }
 
 struct Difference {
-  Call first, second;
+  CoalescedCall first, second;
   Fields fields;
 };
 

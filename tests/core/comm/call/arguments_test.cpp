@@ -3,7 +3,7 @@
 // c10d's own back ends know; the call does not count, so the rank may go on.
 #include <ostream>
 
-#include "test_world.h"
+#include "core/comm/test_world.h"
 
 namespace rehearse::comm {
 namespace {

@@ -4,7 +4,7 @@
 #include <ostream>
 #include <utility>
 
-#include "test_world.h"
+#include "core/comm/test_world.h"
 
 namespace rehearse::comm {
 namespace {

@@ -3,7 +3,7 @@
 // hooks run in their rank's context; groups made from groups are found by name and members, whatever the schedule.
 #include <rehearse/comm/rank_backend.h>
 
-#include "test_world.h"
+#include "core/comm/test_world.h"
 
 namespace rehearse::comm {
 namespace {

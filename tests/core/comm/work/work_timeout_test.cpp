@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: waits time out in virtual time, of the operation or of the call, and name who is missing.
-#include "test_world.h"
+#include "core/comm/test_world.h"
 
 #include <rehearse/comm/rank_backend.h>
 

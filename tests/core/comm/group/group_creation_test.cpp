@@ -8,7 +8,7 @@
 #include <rehearse/comm/wait_for_graph.h>
 #include <rehearse/torch_state/torch_state.h>
 
-#include "test_world.h"
+#include "core/comm/test_world.h"
 
 namespace rehearse::comm {
 namespace {

@@ -3,7 +3,7 @@
 // ordinary tensors. All numbers are small and whole, so results are equal, not close.
 #include <rehearse/comm/functional.h>
 
-#include "whole_world.h"
+#include "core/comm/whole_world.h"
 
 namespace rehearse::comm {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "mismatch_cases.h"
-#include "test_world.h"
+#include "core/comm/matcher/mismatch_cases.h"
+#include "core/comm/test_world.h"
 
 namespace rehearse::comm {
 namespace {

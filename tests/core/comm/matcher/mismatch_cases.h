@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "test_world.h"
+#include "core/comm/test_world.h"
 
 namespace rehearse::comm {
 

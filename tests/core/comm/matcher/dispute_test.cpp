@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: before a world ends with a mismatch, the ranks on their way take a side, so that a majority shows and the
 // report names the odd one out, whoever came first. Nothing is launched meanwhile.
-#include "test_world.h"
+#include "core/comm/test_world.h"
 
 namespace rehearse::comm {
 namespace {

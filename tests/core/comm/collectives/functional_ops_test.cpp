@@ -3,7 +3,7 @@
 // groups and of works of its own.
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 
-#include "whole_world.h"
+#include "core/comm/whole_world.h"
 
 namespace rehearse::comm {
 namespace {

@@ -2,7 +2,7 @@
 // Contract: an operation on a device has two ends. Waits are over and futures marked when it has been launched, behind
 // which the caller's stream is ordered; isCompleted() and what keeps tensors alive go by its end on the device. Fabrics
 // are told of groups, and prepare each rank's call before it is matched.
-#include "test_world.h"
+#include "core/comm/test_world.h"
 
 namespace rehearse::comm {
 namespace {

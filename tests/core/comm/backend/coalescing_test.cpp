@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: coalesced calls reach the fabric as one transfer with a part for each operation; startCoalescing() and
 // endCoalescing() make one of whatever stands between them, with one Work.
-#include "coalescing_world.h"
+#include "core/comm/backend/coalescing_world.h"
 
 namespace rehearse::comm {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "mismatch_cases.h"
+#include "core/comm/matcher/mismatch_cases.h"
 
 #include <utility>
 

@@ -3,7 +3,7 @@
 // come later, and the group goes on with the next one.
 #include <rehearse/exec/wait_queue.h>
 
-#include "test_world.h"
+#include "core/comm/test_world.h"
 
 namespace rehearse::comm {
 namespace {

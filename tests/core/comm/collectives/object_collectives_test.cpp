@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "whole_world.h"
+#include "core/comm/whole_world.h"
 
 namespace rehearse::comm {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <rehearse/comm/wait_for_graph.h>
 
-#include "test_world.h"
+#include "core/comm/test_world.h"
 
 namespace rehearse::comm {
 namespace {
