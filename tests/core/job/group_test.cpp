@@ -1,120 +1,126 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Contract: each call of a Group does to the ranks' tensors what its name and arguments say.
 #include <rehearse/job/group.h>
 
 #include <stdexcept>
-#include <string>
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <rehearse/exec/this_rank.h>
+
+#include "core/comm/whole_world.h"
 
 namespace rehearse {
 namespace {
 
-// Writes down each call; completes nothing.
-class NotingBackend final : public c10d::Backend {
- public:
-  NotingBackend() : c10d::Backend(1, 4) {}
-  const std::string getBackendName() const override { return "noting"; }
+constexpr int kRanks = 4;
 
-  Work allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override {
-    return note("allreduce", tensors, {static_cast<std::int64_t>(options.reduceOp.op_)});
-  }
-  Work broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override {
-    return note("broadcast", tensors, {options.rootRank});
-  }
-  Work reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) override {
-    return note("reduce", tensors, {options.rootRank, static_cast<std::int64_t>(options.reduceOp.op_)});
-  }
-  Work allgather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
-                 const c10d::AllgatherOptions&) override {
-    auto tensors = outputs.at(0);
-    tensors.push_back(inputs.at(0));
-    return note("allgather", tensors, {});
-  }
-  Work reduce_scatter(std::vector<at::Tensor>& outputs, std::vector<std::vector<at::Tensor>>& inputs,
-                      const c10d::ReduceScatterOptions& options) override {
-    auto tensors = inputs.at(0);
-    tensors.insert(tensors.begin(), outputs.at(0));
-    return note("reduce_scatter", tensors, {static_cast<std::int64_t>(options.reduceOp.op_)});
-  }
-  Work alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
-                     std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions&) override {
-    auto numbers = output_splits;
-    numbers.insert(numbers.end(), input_splits.begin(), input_splits.end());
-    return note("alltoall", {output, input}, numbers);
-  }
-  Work send(std::vector<at::Tensor>& tensors, int to, int tag) override { return note("send", tensors, {to, tag}); }
-  Work recv(std::vector<at::Tensor>& tensors, int from, int tag) override { return note("recv", tensors, {from, tag}); }
-  Work barrier(const c10d::BarrierOptions&) override { return note("barrier", {}, {}); }
+// One element for each factor: rank r has (1 + r) times it, so that a result tells whose it is.
+at::Tensor of(int rank, at::ArrayRef<double> factors) { return at::tensor(factors) * (1 + rank); }
 
-  std::string call;
-  std::vector<at::Tensor> given;
-  std::vector<std::int64_t> numbers;
+void on_ranks(const World::Body& body) { comm::on_ranks(kRanks, body); }
 
- private:
-  Work note(const char* name, const std::vector<at::Tensor>& tensors, std::vector<std::int64_t> values) {
-    call = name;
-    given = tensors;
-    numbers = std::move(values);
-    return c10::make_intrusive<c10d::Work>();
-  }
-};
-
-class GroupCalls : public testing::Test {
- protected:
-  GroupCalls() {
-    auto process_group = c10::make_intrusive<c10d::ProcessGroup>(1, 4);
-    process_group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM, backend_);
-    process_group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
-    group_ = Group(process_group);
-  }
-
-  // The last call's name, that its tensors are `tensors` themselves and no copies, and its other arguments.
-  void expect_call(const char* name, const std::vector<at::Tensor>& tensors, std::vector<std::int64_t> numbers) {
-    EXPECT_EQ(backend_->call, name);
-    EXPECT_EQ(backend_->numbers, numbers) << name;
-    ASSERT_EQ(backend_->given.size(), tensors.size()) << name;
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      EXPECT_TRUE(backend_->given[i].is_alias_of(tensors[i])) << name << ", tensor " << i;
-    }
-  }
-
-  c10::intrusive_ptr<NotingBackend> backend_ = c10::make_intrusive<NotingBackend>();
-  Group group_;
-  const at::Tensor a_ = at::ones({2}), b_ = at::ones({2}), c_ = at::ones({2});
-};
-
-constexpr auto kMax = static_cast<std::int64_t>(c10d::ReduceOp::MAX);
-constexpr auto kSum = static_cast<std::int64_t>(c10d::ReduceOp::SUM);
-
-TEST_F(GroupCalls, EachCall_HandsItsArgumentsToTheProcessGroup) {
-  EXPECT_TRUE(group_.allreduce(a_));
-  expect_call("allreduce", {a_}, {kSum});
-  group_.allreduce(a_, c10d::ReduceOp::MAX);
-  expect_call("allreduce", {a_}, {kMax});
-  group_.broadcast(a_, 3);
-  expect_call("broadcast", {a_}, {3});
-  group_.reduce(a_, 2, c10d::ReduceOp::MAX);
-  expect_call("reduce", {a_}, {2, kMax});
-  group_.allgather({a_, b_}, c_);
-  expect_call("allgather", {a_, b_, c_}, {});
-  group_.reduce_scatter(a_, {b_, c_}, c10d::ReduceOp::MAX);
-  expect_call("reduce_scatter", {a_, b_, c_}, {kMax});
-  group_.alltoall(a_, b_, {1, 1}, {2, 0});
-  expect_call("alltoall", {a_, b_}, {1, 1, 2, 0});
-  group_.send(a_, 2, 9);
-  expect_call("send", {a_}, {2, 9});
-  group_.recv(a_, 3, 8);
-  expect_call("recv", {a_}, {3, 8});
-  group_.barrier();
-  EXPECT_EQ(backend_->call, "barrier");
+void expect(const at::Tensor& found, at::ArrayRef<double> wanted) {
+  EXPECT_TRUE(at::equal(found, at::tensor(wanted))) << "rank " << exec::this_rank::rank() << ": " << found;
 }
 
-TEST_F(GroupCalls, RankAndSize_AreTheGroupsOwn) {
-  EXPECT_TRUE(static_cast<bool>(group_));
-  EXPECT_EQ(group_.rank(), 1);
-  EXPECT_EQ(group_.size(), 4);
+TEST(GroupCalls, AllReduce_IsTheSumOrWhatIsAskedFor) {
+  on_ranks([](RankContext& ctx) {
+    auto sum = of(ctx.rank(), {1, -1}), most = sum.clone();
+    ctx.group().allreduce(sum)->wait();
+    ctx.group().allreduce(most, c10d::ReduceOp::MAX)->wait();
+    expect(sum, {10, -10});
+    expect(most, {4, -1});
+  });
+}
+
+TEST(GroupCalls, RootedCalls_TakeTheirRoot) {
+  on_ranks([](RankContext& ctx) {
+    const auto own = of(ctx.rank(), {1, -1});
+    auto sent = own.clone(), sent_by_default = own.clone();
+    ctx.group().broadcast(sent, 3)->wait();
+    ctx.group().broadcast(sent_by_default)->wait();
+    expect(sent, {4, -4});
+    expect(sent_by_default, {1, -1});
+    auto sum = own.clone(), least = own.clone();
+    ctx.group().reduce(sum)->wait();
+    ctx.group().reduce(least, 2, c10d::ReduceOp::MIN)->wait();
+    if (ctx.rank() == 0) expect(sum, {10, -10});
+    if (ctx.rank() == 2) expect(least, {1, -4});
+  });
+}
+
+TEST(GroupCalls, Gathering_KeepsTheOrderOfRanks) {
+  on_ranks([](RankContext& ctx) {
+    std::vector<at::Tensor> all(kRanks), pieces;
+    for (auto& each : all) each = at::zeros({1}, at::kDouble);
+    ctx.group().allgather(all, of(ctx.rank(), {2}))->wait();
+    for (int rank = 0; rank < kRanks; ++rank) expect(all[static_cast<std::size_t>(rank)], {2.0 * (1 + rank)});
+    for (const double factor : {1.0, 10.0, 100.0, 1000.0}) pieces.push_back(of(ctx.rank(), {factor}));
+    auto sum = at::zeros({1}, at::kDouble), most = at::zeros({1}, at::kDouble);
+    ctx.group().reduce_scatter(sum, pieces)->wait();
+    ctx.group().reduce_scatter(most, pieces, c10d::ReduceOp::MAX)->wait();
+    const double own[] = {1, 10, 100, 1000};
+    expect(sum, {10 * own[ctx.rank()]});
+    expect(most, {4 * own[ctx.rank()]});
+  });
+}
+
+// Rank 0 sends two elements to itself and none to rank 3; the others send one to each.
+TEST(GroupCalls, AllToAll_TakesReceivedSplitsBeforeSentOnes) {
+  on_ranks([](RankContext& ctx) {
+    const auto input = of(ctx.rank(), {1, 10, 100, 1000});
+    auto even = at::zeros({kRanks}, at::kDouble);
+    ctx.group().alltoall(even, input)->wait();
+    const double own[] = {1, 10, 100, 1000};
+    const double factor = own[ctx.rank()];
+    expect(even, {factor, 2 * factor, 3 * factor, 4 * factor});
+    const bool first = ctx.rank() == 0, last = ctx.rank() == kRanks - 1;
+    auto output = at::zeros({first ? 5 : last ? 3 : 4}, at::kDouble);
+    const std::vector<std::int64_t> received{first ? 2 : last ? 0 : 1, 1, 1, 1};
+    const auto sent = first ? std::vector<std::int64_t>{2, 1, 1, 0} : std::vector<std::int64_t>{1, 1, 1, 1};
+    ctx.group().alltoall(output, input, received, sent)->wait();
+    if (first) expect(output, {1, 10, 2, 3, 4});
+    if (ctx.rank() == 1) expect(output, {100, 20, 30, 40});
+    if (last) expect(output, {2000, 3000, 4000});
+  });
+}
+
+TEST(GroupCalls, SendAndReceive_MeetByRankAndTag) {
+  on_ranks([](RankContext& ctx) {
+    if (ctx.rank() == 1) {
+      const auto early = ctx.group().send(of(1, {7}), 3, 9);
+      ctx.group().send(of(1, {5}), 3)->wait();
+      early->wait();
+    } else if (ctx.rank() == 3) {
+      auto untagged = at::zeros({1}, at::kDouble), tagged = untagged.clone();
+      ctx.group().recv(untagged, 1)->wait();
+      ctx.group().recv(tagged, 1, 9)->wait();
+      expect(untagged, {10});
+      expect(tagged, {14});
+    }
+  });
+}
+
+TEST(GroupCalls, Barrier_WaitsForAllRanks) {
+  int came = 0;
+  comm::on_ranks(kRanks, [&came](RankContext& ctx) {
+    ++came;
+    ctx.group().barrier()->wait();
+    EXPECT_EQ(came % kRanks, 0) << came;
+  });
+  EXPECT_EQ(came, 3 * kRanks);  // schedules
+}
+
+TEST(GroupCalls, RankAndSize_AreTheGroupsOwn) {
+  on_ranks([](RankContext& ctx) {
+    const auto odd = ctx.new_group({3, 1}, "odd");
+    EXPECT_EQ(static_cast<bool>(odd), ctx.rank() % 2 == 1);
+    if (!odd) return;
+    EXPECT_EQ(odd.rank(), ctx.rank() == 3 ? 0 : 1);  // in the order in which they are named
+    EXPECT_EQ(odd.size(), 2);
+  });
 }
 
 TEST(Group, Empty_EveryCallSaysThatTheRankIsNoMember) {
