@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "barrier_table.h"
 #include "exec/executor/executor_impl.h"
-#include "initialisations.h"
+#include "exec/interpose/process/process_state.h"
+#include "exec/interpose/process/thread_table.h"
+#include "exec/interpose/sync/barrier_table.h"
+#include "exec/interpose/sync/initialisations.h"
+#include "exec/interpose/sync/rwlock_holds.h"
 #include "owner_tag.h"
-#include "process_state.h"
-#include "rwlock_holds.h"
-#include "thread_table.h"
 #include "wait_table.h"
 
 namespace rehearse::exec::interpose {

@@ -3,8 +3,8 @@
 #include <array>
 #include <cstring>
 
-#include "real.h"
-#include "world_state.h"
+#include "exec/interpose/real.h"
+#include "exec/interpose/world_state.h"
 
 namespace rehearse::exec::interpose {
 

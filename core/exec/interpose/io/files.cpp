@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "exec/interpose/real.h"
+#include "exec/interpose/world_state.h"
 #include "file_ends.h"
-#include "real.h"
-#include "world_state.h"
 
 namespace rehearse::exec::interpose {
 

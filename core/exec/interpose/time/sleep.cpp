@@ -8,10 +8,10 @@
 
 #include <rehearse/exec/this_rank.h>
 
-#include "openmp.h"
-#include "real.h"
+#include "exec/interpose/process/openmp.h"
+#include "exec/interpose/real.h"
+#include "exec/interpose/world_state.h"
 #include "time_map.h"
-#include "world_state.h"
 
 namespace rehearse::exec::interpose {
 

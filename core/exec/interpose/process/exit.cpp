@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "exec/fiber/native_section.h"
-#include "real.h"
-#include "world_state.h"
+#include "exec/interpose/real.h"
+#include "exec/interpose/world_state.h"
 
 namespace rehearse::exec::interpose {
 

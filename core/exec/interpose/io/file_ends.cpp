@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "real.h"
+#include "exec/interpose/real.h"
 
 namespace rehearse::exec::interpose {
 namespace {

@@ -5,10 +5,10 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "exec/interpose/real.h"
+#include "exec/interpose/time/time_map.h"
+#include "exec/interpose/world_state.h"
 #include "mutex.h"
-#include "real.h"
-#include "time_map.h"
-#include "world_state.h"
 
 namespace rehearse::exec::interpose {
 

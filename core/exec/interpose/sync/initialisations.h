@@ -4,7 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "wait_table.h"
+#include "exec/interpose/wait_table.h"
 
 namespace rehearse::exec {
 class Fiber;

@@ -4,9 +4,9 @@
 
 #include <sys/time.h>
 
-#include "real.h"
+#include "exec/interpose/real.h"
+#include "exec/interpose/world_state.h"
 #include "time_map.h"
-#include "world_state.h"
 
 namespace rehearse::exec::interpose {
 

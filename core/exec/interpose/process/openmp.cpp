@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 
 #include "exec/fiber/native_section.h"
-#include "real.h"
+#include "exec/interpose/real.h"
 
 namespace rehearse::exec::interpose {
 

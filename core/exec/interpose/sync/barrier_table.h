@@ -3,7 +3,7 @@
 
 #include <unordered_map>
 
-#include "wait_table.h"
+#include "exec/interpose/wait_table.h"
 
 namespace rehearse::exec::interpose {
 

@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "exec/interpose/real.h"
+#include "exec/interpose/time/time_map.h"
+#include "exec/interpose/world_state.h"
 #include "preempt.h"
-#include "real.h"
-#include "time_map.h"
-#include "world_state.h"
 
 namespace rehearse::exec::interpose {
 

@@ -8,8 +8,8 @@
 
 #include <sched.h>
 
-#include "real.h"
-#include "world_state.h"
+#include "exec/interpose/real.h"
+#include "exec/interpose/world_state.h"
 
 namespace rehearse::exec::interpose {
 

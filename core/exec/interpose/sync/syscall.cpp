@@ -9,11 +9,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "blocking_call.h"
-#include "real.h"
+#include "exec/interpose/io/blocking_call.h"
+#include "exec/interpose/real.h"
+#include "exec/interpose/time/time_map.h"
+#include "exec/interpose/world_state.h"
 #include "syscall.h"
-#include "time_map.h"
-#include "world_state.h"
 
 namespace rehearse::exec::interpose {
 

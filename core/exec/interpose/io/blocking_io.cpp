@@ -13,7 +13,7 @@
 
 #include "blocking_call.h"
 #include "exec/fiber/fiber.h"
-#include "real.h"
+#include "exec/interpose/real.h"
 
 namespace rehearse::exec::interpose {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "real.h"
+#include "exec/interpose/real.h"
+#include "exec/interpose/world_state.h"
 #include "syscall.h"
-#include "world_state.h"
 
 namespace rehearse::exec::interpose {
 

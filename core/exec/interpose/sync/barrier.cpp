@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "real.h"
-#include "world_state.h"
+#include "exec/interpose/real.h"
+#include "exec/interpose/world_state.h"
 
 namespace rehearse::exec::interpose {
 
