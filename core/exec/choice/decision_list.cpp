@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include <rehearse/exec/check.h>
+
 namespace rehearse {
 namespace {
 
@@ -43,7 +45,10 @@ void DecisionList::swap(DecisionList& other) noexcept {
 }
 
 DecisionList::DecisionList(std::span<const Decision> decisions) {
-  for (const Decision& decision : decisions) push_back(decision);
+  for (const Decision& decision : decisions) {
+    REHEARSE_CHECK(decision.answer < decision.options, to_string(decision.kind), decision.answer, decision.options);
+    push_back(decision);
+  }
 }
 
 Decision DecisionList::Iterator::operator*() const {

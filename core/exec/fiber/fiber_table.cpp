@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <rehearse/exec/check.h>
+
 namespace rehearse::exec {
 namespace {
 
@@ -15,6 +17,7 @@ FiberTable::~FiberTable() {
 }
 
 void FiberTable::prepare(std::size_t image_bytes, std::size_t first) {
+  REHEARSE_CHECK(bytes_of_each_ == 0 && fibers_.empty(), bytes_of_each_, fibers_.size());
   constexpr auto alignment = static_cast<std::size_t>(kAlignment);
   bytes_of_each_ = (sizeof(Fiber) + image_bytes + alignment - 1) / alignment * alignment;
   next_block_ = first;
@@ -22,6 +25,7 @@ void FiberTable::prepare(std::size_t image_bytes, std::size_t first) {
 }
 
 std::byte* FiberTable::room() {
+  REHEARSE_CHECK(bytes_of_each_ != 0, fibers_.size());
   if (left_ == 0) {
     void* const block = ::operator new(next_block_ * bytes_of_each_, kAlignment);
     next_ = blocks_.emplace_back(static_cast<std::byte*>(block)).get();
@@ -44,6 +48,12 @@ Fiber& FiberTable::add() {
   Fiber* const made = fibers_[id] = new (former) Fiber;
   made->id = id;
   return *made;
+}
+
+void FiberTable::give_back(std::uint32_t id) {
+  REHEARSE_CHECK(id < fibers_.size() && free_ids_.size() < fibers_.size(), id, fibers_.size(), free_ids_.size());
+  REHEARSE_CHECK(!fibers_[id]->active(), id, fibers_[id]->rank, fibers_[id]->state);
+  free_ids_.push_back(id);
 }
 
 }  // namespace rehearse::exec

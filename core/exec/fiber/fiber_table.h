@@ -25,7 +25,7 @@ class FiberTable {
 
   // A new fiber with the next id, or with one that was given back: then in the place of that fiber, which is destroyed.
   Fiber& add();
-  void give_back(std::uint32_t id) { free_ids_.push_back(id); }
+  void give_back(std::uint32_t id);  // of a fiber that has ended
 
   Fiber& operator[](std::size_t id) const noexcept { return *fibers_[id]; }
   const std::vector<Fiber*>& all() const noexcept { return fibers_; }

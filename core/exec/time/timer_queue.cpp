@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/exec/timer_queue.h>
 
-#include <cassert>
-#include <cstdio>
-#include <cstdlib>
+#include <rehearse/exec/check.h>
 
 namespace rehearse::exec {
 
-Timer::~Timer() {
-  if (!armed()) return;
-  std::fputs("rehearse: a timer was destroyed while armed; cancel it first\n", stderr);
-  std::abort();
-}
+// Its owner cancels it first: the queue would fire what is gone.
+Timer::~Timer() { REHEARSE_CHECK(!armed(), slot_, due_.time_since_epoch().count()); }
 
 bool TimerQueue::earlier(const Timer* a, const Timer* b) const noexcept {
   return a->due_ != b->due_ ? a->due_ < b->due_ : a->order_ < b->order_;
@@ -47,7 +42,7 @@ void TimerQueue::sift_down(std::size_t slot) noexcept {
 }
 
 void TimerQueue::arm(Timer& timer, VirtualTime due) {
-  assert(!timer.armed());
+  REHEARSE_CHECK(!timer.armed(), timer.slot_, heap_.size(), due.time_since_epoch().count());
   timer.due_ = due;
   timer.order_ = armed_so_far_++;
   give_ups_ += timer.gives_up() ? 1 : 0;
@@ -59,6 +54,7 @@ void TimerQueue::arm(Timer& timer, VirtualTime due) {
 void TimerQueue::cancel(Timer& timer) noexcept {
   if (!timer.armed()) return;
   const std::size_t slot = timer.slot_;
+  REHEARSE_CHECK(slot < heap_.size() && heap_[slot] == &timer, slot, heap_.size());  // else it is another queue's
   give_ups_ -= timer.gives_up() ? 1 : 0;
   timer.slot_ = Timer::kUnarmed;
   Timer* const last = heap_.back();

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/exec/wait_queue.h>
 
-#include <cstdio>
-#include <cstdlib>
-
+#include <rehearse/exec/check.h>
 #include <rehearse/exec/timer_queue.h>
 
 #include "exec/executor/executor_impl.h"
@@ -50,13 +48,11 @@ class WaitQueue::Deadline final : public Timer {
   const bool pause_;
 };
 
-WaitQueue::~WaitQueue() {
-  if (empty()) return;
-  std::fputs("rehearse: a WaitQueue was destroyed while fibers wait in it\n", stderr);
-  std::abort();
-}
+// Its owner keeps it while fibers wait in it: they would be woken by nobody, and leave a queue that is gone.
+WaitQueue::~WaitQueue() { REHEARSE_CHECK(empty(), first_->rank, first_->id); }
 
 void WaitQueue::append(Fiber& fiber) noexcept {
+  REHEARSE_CHECK(!fiber.in_queue && (last_ == nullptr) == (first_ == nullptr), fiber.rank, fiber.id, fiber.in_queue);
   fiber.queue = this;
   fiber.in_queue = true;
   fiber.timed_out = false;
@@ -67,8 +63,11 @@ void WaitQueue::append(Fiber& fiber) noexcept {
 }
 
 void WaitQueue::remove(Fiber& fiber) noexcept {
+  REHEARSE_CHECK(fiber.in_queue && fiber.queue == this, fiber.rank, fiber.id, fiber.in_queue);
+  Fiber*& from_before = fiber.previous_waiter != nullptr ? fiber.previous_waiter->next_waiter : first_;
+  REHEARSE_CHECK(from_before == &fiber, fiber.rank, fiber.id);
   fiber.in_queue = false;
-  (fiber.previous_waiter != nullptr ? fiber.previous_waiter->next_waiter : first_) = fiber.next_waiter;
+  from_before = fiber.next_waiter;
   (fiber.next_waiter != nullptr ? fiber.next_waiter->previous_waiter : last_) = fiber.previous_waiter;
 }
 

@@ -42,6 +42,7 @@ TEST(FiberTable, IdsGivenBack_AreUsedAgainWithTheirPlaces) {
   EXPECT_EQ(second->id, 1u);
   second->rank = 7;
   second->in_queue = true;
+  second->state = Fiber::State::ended;
   table.give_back(1);
   Fiber& third = table.add();
   EXPECT_EQ(&third, second);
@@ -51,6 +52,14 @@ TEST(FiberTable, IdsGivenBack_AreUsedAgainWithTheirPlaces) {
   EXPECT_EQ(table.add().id, 2u);
   EXPECT_EQ(&table[0], first);
   EXPECT_EQ(table.all().size(), 3u);
+}
+
+TEST(FiberTableDeathTest, LiveFiberGivenBack_IsABrokenInvariant) {
+  FiberTable table;
+  table.prepare(100, 2);
+  table.add();
+  EXPECT_DEATH(table.give_back(0), "not !fibers_.id.->active.. .id = 0, fibers_.id.->rank = -1, ");
+  EXPECT_DEATH(table.prepare(100, 2), "bytes_of_each_ == 0");
 }
 
 // 256 bytes more are another page of a quarter of the stacks: 1 KB a rank of those that train.

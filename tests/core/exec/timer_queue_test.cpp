@@ -84,7 +84,17 @@ TEST(TimerQueueDeathTest, DestroyedWhileArmed_SaysSo) {
         NotingTimer a(1, fired);
         queue.arm(a, at(1));
       },
-      "a timer was destroyed while armed");
+      "not !armed.. .slot_ = 0, due_.time_since_epoch...count.. = 1.*, outside of ranks");
+}
+
+TEST(TimerQueueDeathTest, ArmedTwiceOrCancelledElsewhere_IsABrokenInvariant) {
+  TimerQueue queue, other;
+  std::vector<int> fired;
+  NotingTimer a(1, fired);
+  queue.arm(a, at(1));
+  EXPECT_DEATH(queue.arm(a, at(2)), "not !timer.armed.. .timer.slot_ = 0, heap_.size.. = 1, ");
+  EXPECT_DEATH(other.cancel(a), "heap_.slot. == &timer .slot = 0, heap_.size.. = 0.");
+  queue.cancel(a);
 }
 
 // Any sequence of arming, cancelling and firing does what a multimap by time does: equal keys keep their order.
