@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "graph/run/to_ivalue.h"
+#include "graph/run/call/to_ivalue.h"
 
 namespace rehearse::compiler {
 namespace {

@@ -60,9 +60,10 @@ class LintTest(unittest.TestCase):
         for path, included, words in (
                 ("core/graph/passes/a.cpp", '"graph/run/b.h"', "room passes of core/graph includes graph/run/b.h of"),
                 ("core/graph/passes/a.cpp", "<rehearse/graph/interpreter.h>", "of run; it may include ir"),
-                ("core/include/rehearse/graph/split.h", "<rehearse/graph/verify.h>", "of run"),
+                ("core/include/rehearse/graph/split.h", "<rehearse/graph/verify.h>", "of check"),
                 ("core/graph/ir/a.cpp", "<rehearse/graph/text.h>", "of text; it may include none"),
                 ("core/graph/run/a.h", "<rehearse/graph/split.h>", "of passes"),
+                ("core/graph/run/a.cpp", '"graph/run/steps/b.h"', "of run/steps; it may include ir, run/call"),
                 ("core/capture/fake/a.cpp", '"capture/trace/b.h"', "of trace"),
                 ("core/capture/graph/a.cpp", "<rehearse/capture/fake_mode.h>", "of fake"),
                 ("core/capture/joint/a.cpp", "<rehearse/capture/forward_capture.h>", "of trace"),
@@ -87,6 +88,7 @@ class LintTest(unittest.TestCase):
     def test_rooms_include_those_before_them(self):
         for path, included in (("core/graph/pt2/a.cpp", '"graph/text/b.h"'),
                                ("core/graph/run/a.cpp", '"graph/ir/b.h"'),
+                               ("core/graph/run/steps/a.cpp", '"graph/run/b.h"'),
                                ("core/capture/trace/a.cpp", '"capture/fake/b.h"'),
                                ("core/capture/graph/a.cpp", "<rehearse/capture/errors.h>"),
                                ("core/compile/segments/a.cpp", '"compile/entry.h"'),

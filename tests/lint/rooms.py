@@ -45,12 +45,18 @@ HOUSES = (
         "work": ("pending.h",),
         "group": ("communicator_options.h",),
     }, rest="backend"),
-    # A pass knows graphs, never how they run.
-    House("core/graph", {"ir": (), "text": ("ir",), "passes": ("ir",), "run": ("ir", "text"),
-                         "pt2": ("ir", "text", "run")}, "rehearse/graph/", {
+    # A pass knows graphs and the functions that they call, never how they run.
+    House("core/graph", {
+        "ir": (), "text": ("ir",), "run/call": ("ir",), "run/python": ("ir",),
+        "passes": ("ir", "run/call", "run/python"), "check": ("ir", "run/call"),
+        "run": ("ir", "run/call"), "run/steps": ("ir", "text", "run", "run/call", "run/python"),
+        "pt2": ("ir", "text", "run"),
+    }, "rehearse/graph/", {
         "text": ("text.h",),
-        "passes": ("split.h", "structural_hash.h"),
-        "run": ("dead_code.h", "interpreter.h", "operators.h", "verify.h"),
+        "passes": ("dead_code.h", "split.h", "structural_hash.h"),
+        "check": ("verify.h",),
+        "run": ("interpreter.h",),
+        "run/call": ("operators.h",),
         "pt2": ("exported_program.h",),
     }, rest="ir"),
     House("core/shapes", ladder("expr", "env"), "rehearse/shapes/", {

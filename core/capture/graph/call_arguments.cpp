@@ -8,7 +8,7 @@
 
 #include <rehearse/capture/errors.h>
 
-#include "graph/run/communication.h"
+#include "graph/run/call/communication.h"
 
 namespace rehearse::capture {
 

@@ -12,7 +12,7 @@
 #include <rehearse/shapes/errors.h>
 
 #include "compile/aot/aot_program.h"
-#include "graph/run/communication.h"
+#include "graph/run/call/communication.h"
 
 namespace rehearse::compiler {
 

@@ -53,6 +53,15 @@ std::optional<std::string> way_to(const GraphModule& module, const GraphModule& 
   return std::nullopt;
 }
 
+std::string free_name(const GraphModule& module, const std::string& wanted, const GraphModule* same) {
+  std::string name = wanted;
+  for (int number = 1;; ++number) {
+    const auto other = module.find_submodule(name);
+    if (other == nullptr ? module.find_attribute(name) == nullptr : other.get() == same) return name;
+    name = wanted + "_" + std::to_string(number);
+  }
+}
+
 void check_nesting(const GraphModule& module) { Heights().of(module, 0); }
 
 }  // namespace rehearse::graph

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "graph/ir/free_name.h"
+#include "graph/ir/submodules.h"
 
 namespace rehearse::graph {
 

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "graph/ir/free_name.h"
 #include "graph/ir/node_map.h"
+#include "graph/ir/submodules.h"
 #include "graph/ir/targets.h"
 #include "graph/passes/part_builder.h"
 

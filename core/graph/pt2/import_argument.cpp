@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <functional>
 
-#include "graph/ir/free_name.h"
+#include "graph/ir/submodules.h"
 #include "graph/pt2/graph_importer.h"
 #include "graph/pt2/values.h"
 

@@ -11,7 +11,7 @@
 
 namespace rehearse::graph {
 
-class Program;
+class RunnableGraph;
 
 // Runs a graph node by node: operators through LibTorch's dispatcher, boxed. Everything that can be known before is
 // looked up once, when it is made. A value is dropped after its last use, so that memory peaks as it would in the
@@ -51,7 +51,7 @@ class Interpreter {
   void set_observer(std::function<void(const Node&, const c10::IValue&)> observer);
 
  private:
-  std::unique_ptr<Program> program_;
+  std::unique_ptr<RunnableGraph> graph_;
 };
 
 }  // namespace rehearse::graph

@@ -44,7 +44,6 @@ class Node {
   Op op() const noexcept { return op_; }
   const std::string& name() const noexcept { return name_; }  // unique in the graph
   const std::string& target() const noexcept { return target_; }
-  void set_target(std::string target) { target_ = std::move(target); }
 
   const List& args() const noexcept { return args_; }
   const Dict& kwargs() const noexcept { return kwargs_; }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/graph/operators.h>
+
+#include "graph/run/call/bind_arguments.h"
+#include "graph/run/steps/steps.h"
+
+namespace rehearse::graph {
+namespace {
+
+// A boxed call: the arguments are brought into the order of the schema once.
+class OperatorStep : public Step {
+ public:
+  OperatorStep(const Node& node, c10::OperatorHandle op)
+      : node_(node), op_(std::move(op)), arguments_(bind_arguments(node, op_.schema())) {}
+
+  c10::IValue run(const ValueOf& value_of) const override {
+    torch::jit::Stack stack;
+    stack.reserve(arguments_.size());
+    for (const BoundArgument& argument : arguments_) {
+      const c10::Argument& formal = *argument.formal;
+      stack.push_back(argument.given == nullptr
+                          ? *formal.default_value()
+                          : to_ivalue(*argument.given, *formal.type(), formal.N(), value_of, node_, argument.field));
+    }
+    op_.callBoxed(stack);
+    if (stack.empty()) return {};
+    if (stack.size() == 1) return std::move(stack[0]);
+    return c10::ivalue::Tuple::create(std::move(stack));
+  }
+
+ private:
+  const Node& node_;
+  c10::OperatorHandle op_;
+  std::vector<BoundArgument> arguments_;  // defaults filled in
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_operator_step(const Node& node) {
+  std::optional<c10::OperatorHandle> op = find_operator(node.target());
+  return op ? std::make_unique<OperatorStep>(node, *std::move(op)) : nullptr;
+}
+
+}  // namespace rehearse::graph

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+#include "graph/run/step.h"
+
+namespace rehearse::graph {
+
+// The parts of make_step(); null: it is no such node.
+std::unique_ptr<Step> make_operator_step(const Node& node);
+std::unique_ptr<Step> make_python_step(const Node& node);
+std::unique_ptr<Step> make_higher_order_step(const Node& node, const GraphModule& module, Bodies& bodies);
+std::unique_ptr<Step> make_mode_step(const Node& node);
+std::unique_ptr<Step> make_torch_step(const Node& node);
+std::unique_ptr<Step> make_leaf_step(const Node& node, const GraphModule& module);  // null: the module has a graph
+std::unique_ptr<Step> make_method_step(const Node& node);                           // never null
+// wait(work, milliseconds = 0) and synchronize(work), methods of c10d::Work.
+std::unique_ptr<Step> make_work_step(const Node& node);
+
+// `step`, done in the name of the code that the node comes from: reports show its line, and the call has the label that
+// was set there.
+std::unique_ptr<Step> in_the_name_of(const Node& node, std::unique_ptr<Step> step);
+
+}  // namespace rehearse::graph
