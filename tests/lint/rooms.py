@@ -63,10 +63,18 @@ HOUSES = (
         "env": ("guard_program.h", "shape_env.h", "sym_node.h"),
     }, rest="expr"),
     # The forward and the joint capture do not know each other. errors.h: all of them.
-    House("core/capture", {"fake": (), "graph": (), "trace": ("fake", "graph"), "joint": ("fake", "graph")},
-          "rehearse/capture/", {
-        "fake": ("fake_errors.h", "fake_mode.h", "fake_tensor.h"),
-        "trace": ("captured_graph.h", "forward_capture.h", "opaque.h", "segments.h"),
+    House("core/capture", {
+        "fake/call": (), "fake/infer": ("fake/call",), "fake/rules": ("fake/call", "fake/infer"),
+        "fake": ("fake/call", "fake/infer"),
+        "graph": (),
+        "trace/caller": (), "trace/operators": ("trace/caller", "fake/call"),
+        "trace/recording": ("trace/caller", "trace/operators", "fake/call", "graph"),
+        "trace": ("trace/caller", "trace/operators", "trace/recording", "fake/call", "fake", "graph"),
+        "joint": ("fake/call", "fake", "graph"),
+    }, "rehearse/capture/", {
+        "fake/call": ("fake_errors.h", "fake_mode.h", "fake_tensor.h"),  # what all of fake is made with
+        "trace/recording": ("captured_graph.h", "forward_capture.h", "segments.h"),  # what is said of a recording
+        "trace": ("opaque.h",),
         "joint": ("joint_graph.h", "joint_partition.h"),
     }),
     # Guards and back ends are made without a callable, and ranks meet without one. backend.h, errors.h, leaf.h: all of

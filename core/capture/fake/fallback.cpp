@@ -10,9 +10,9 @@
 
 #include <rehearse/capture/fake_errors.h>
 #include <rehearse/capture/fake_mode.h>
-#include "capture/fake/call.h"
+#include "capture/fake/call/call.h"
 #include "capture/fake/fake_impl.h"
-#include "capture/fake/infer.h"
+#include "capture/fake/infer/infer.h"
 #include "capture/fake/never_destroyed.h"
 
 namespace rehearse::capture {

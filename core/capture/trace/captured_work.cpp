@@ -6,7 +6,7 @@
 
 #include <rehearse/capture/errors.h>
 
-#include "capture/trace/call_stack.h"
+#include "capture/trace/caller/call_stack.h"
 #include "capture/trace/tracer.h"
 
 namespace rehearse::capture {

@@ -8,7 +8,7 @@
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include "capture/trace/graph_builder.h"
+#include "capture/trace/recording/graph_builder.h"
 
 namespace rehearse::capture {
 

@@ -10,7 +10,7 @@
 #include <rehearse/capture/fake_tensor.h>
 #include <rehearse/shapes/sym_node.h>
 
-#include "capture/trace/call_stack.h"
+#include "capture/trace/caller/call_stack.h"
 
 namespace rehearse::capture {
 

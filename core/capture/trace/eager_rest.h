@@ -13,7 +13,7 @@
 
 #include <rehearse/capture/segments.h>
 
-#include "capture/trace/inputs.h"
+#include "capture/trace/recording/inputs.h"
 
 namespace rehearse::capture {
 

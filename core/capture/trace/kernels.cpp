@@ -6,7 +6,7 @@
 #include <rehearse/capture/errors.h>
 
 #include "capture/fake/never_destroyed.h"
-#include "capture/trace/matmul_of_fakes.h"
+#include "capture/trace/operators/matmul_of_fakes.h"
 #include "capture/trace/tracer.h"
 
 namespace rehearse::capture {

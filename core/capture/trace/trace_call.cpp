@@ -12,9 +12,9 @@
 #include <rehearse/shapes/shape_env.h>
 #include <rehearse/shapes/sym_node.h>
 
-#include "capture/fake/tensors_in.h"
-#include "capture/trace/call_stack.h"
-#include "capture/trace/requires_grad.h"
+#include "capture/fake/call/tensors_in.h"
+#include "capture/trace/caller/call_stack.h"
+#include "capture/trace/operators/requires_grad.h"
 #include "capture/trace/tracer.h"
 
 namespace rehearse::capture {

@@ -7,8 +7,8 @@
 #include <rehearse/capture/fake_tensor.h>
 #include <rehearse/comm/call_label.h>
 
-#include "capture/trace/call_stack.h"
-#include "capture/trace/requires_grad.h"
+#include "capture/trace/caller/call_stack.h"
+#include "capture/trace/operators/requires_grad.h"
 #include "capture/trace/tracer.h"
 
 namespace rehearse::capture {

@@ -7,7 +7,7 @@
 #include <rehearse/capture/fake_tensor.h>
 #include <rehearse/shapes/sym_node.h>
 
-#include "capture/fake/tensors_in.h"
+#include "capture/fake/call/tensors_in.h"
 #include "capture/trace/tracer.h"
 
 namespace rehearse::capture {

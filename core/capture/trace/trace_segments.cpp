@@ -9,8 +9,8 @@
 #include <rehearse/capture/errors.h>
 #include <rehearse/capture/fake_tensor.h>
 
-#include "capture/trace/call_modes.h"
-#include "capture/trace/call_stack.h"
+#include "capture/trace/caller/call_modes.h"
+#include "capture/trace/caller/call_stack.h"
 #include "capture/trace/tracer.h"
 
 namespace rehearse::capture {

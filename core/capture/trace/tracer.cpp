@@ -18,9 +18,9 @@
 #include <rehearse/exec/fiber_local.h>
 #include <rehearse/exec/throw_site.h>
 
-#include "capture/trace/call_stack.h"
-#include "capture/trace/fold_linear.h"
+#include "capture/trace/caller/call_stack.h"
 #include "capture/trace/kernels.h"
+#include "capture/trace/recording/fold_linear.h"
 #include "capture/trace/shape_remarks.h"
 #include "capture/trace/variable_hooks.h"
 

@@ -19,15 +19,15 @@
 
 #include "capture/graph/call_arguments.h"
 #include "capture/graph/expression_nodes.h"
-#include "capture/trace/call_modes.h"
+#include "capture/trace/caller/call_modes.h"
 #include "capture/trace/captured_work.h"
 #include "capture/trace/eager_rest.h"
-#include "capture/trace/graph_builder.h"
-#include "capture/trace/inputs.h"
-#include "capture/trace/mode_nodes.h"
-#include "capture/trace/segment_cutter.h"
-#include "capture/trace/treatment.h"
-#include "capture/trace/values.h"
+#include "capture/trace/operators/treatment.h"
+#include "capture/trace/recording/graph_builder.h"
+#include "capture/trace/recording/inputs.h"
+#include "capture/trace/recording/mode_nodes.h"
+#include "capture/trace/recording/segment_cutter.h"
+#include "capture/trace/recording/values.h"
 
 namespace rehearse::capture {
 

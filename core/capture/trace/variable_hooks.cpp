@@ -9,9 +9,9 @@
 #include <rehearse/capture/errors.h>
 #include <rehearse/capture/fake_tensor.h>
 
-#include "capture/trace/call_stack.h"
+#include "capture/trace/caller/call_stack.h"
+#include "capture/trace/operators/treatment.h"
 #include "capture/trace/tracer.h"
-#include "capture/trace/treatment.h"
 
 namespace rehearse::capture {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Embeddings and the attention kernel of CPU.
-#include "capture/fake/results.h"
+#include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Convolution of any number of dimensions, its transposition and its backward.
-#include "capture/fake/results.h"
+#include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copies and casts, and results that are laid out as an argument.
-#include "capture/fake/results.h"
+#include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {

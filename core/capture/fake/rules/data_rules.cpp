@@ -3,7 +3,7 @@
 #include <ATen/ExpandUtils.h>
 
 #include <rehearse/shapes/shape_env.h>
-#include "capture/fake/results.h"
+#include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
 #include <rehearse/capture/fake_errors.h>

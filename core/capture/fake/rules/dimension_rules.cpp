@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "capture/fake/results.h"
+#include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {

@@ -2,7 +2,7 @@
 // New tensors of sizes that may be symbols.
 #include <optional>
 
-#include "capture/fake/results.h"
+#include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {

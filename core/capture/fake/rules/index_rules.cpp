@@ -7,7 +7,7 @@
 
 #include <rehearse/capture/fake_errors.h>
 #include <rehearse/shapes/shape_env.h>
-#include "capture/fake/results.h"
+#include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {

@@ -4,7 +4,7 @@
 
 #include <ATen/native/TypeProperties.h>
 
-#include "capture/fake/results.h"
+#include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {

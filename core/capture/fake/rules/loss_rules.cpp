@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Losses and their backwards. A reduction of 0 is none; the others give one number.
-#include "capture/fake/infer.h"
-#include "capture/fake/results.h"
+#include "capture/fake/call/results.h"
+#include "capture/fake/infer/infer.h"
 #include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Softmax, layer, batch and group normalisation, and their backwards.
-#include "capture/fake/results.h"
+#include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {

@@ -2,7 +2,7 @@
 // Reductions. Results are contiguous; a rule is told by the places of its arguments and by its dtypes.
 #include <cstddef>
 
-#include "capture/fake/results.h"
+#include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/fake/rules/rules.h"
-
 #include <unordered_map>
 
+#include "capture/fake/call/operator_facts.h"
 #include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {

@@ -7,7 +7,7 @@
 #include <ATen/InferSize.h>
 #include <ATen/TensorUtils.h>
 
-#include "capture/fake/results.h"
+#include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {

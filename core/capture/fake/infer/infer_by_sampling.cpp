@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The last resort: run the kernel at several small sizes and see what it gives. Right where the kernel does not treat
+// other sizes in another way. Where that fits no expression the sizes of the call become guards.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <ATen/ops/full.h>
+
+#include <rehearse/capture/fake_errors.h>
+#include <rehearse/shapes/shape_env.h>
+#include <rehearse/shapes/sym_node.h>
+#include "capture/fake/infer/below_autograd.h"
+#include "capture/fake/infer/fixed_generator.h"
+#include "capture/fake/infer/infer.h"
+#include "capture/fake/infer/sampling.h"
+#include "capture/fake/infer/stand_ins.h"
+
+namespace rehearse::capture {
+namespace {
+
+constexpr std::size_t kSamples = 12;
+constexpr std::int64_t kElementsMax = std::int64_t{1} << 24;  // of one stand-in, which is real memory
+
+[[noreturn]] void give_up(const Call& call, const std::string& reason) {
+  throw UnknownShape(call.facts.name, reason, exec::CallSite::capture());
+}
+
+std::int64_t number_at(const c10::SymInt& value, const Assignment& values) {
+  if (const auto plain = value.maybe_as_int()) return *plain;
+  return value_at(shapes::expr_of(value), values);
+}
+
+std::vector<std::int64_t> numbers_at(c10::SymIntArrayRef all, const Assignment& values) {
+  std::vector<std::int64_t> numbers;
+  for (const c10::SymInt& value : all) numbers.push_back(number_at(value, values));
+  return numbers;
+}
+
+// A real tensor of small positive numbers; integers are 0, an index of everything that is not empty.
+at::Tensor real_like(const Call& call, const at::Tensor& fake, const Assignment& values) {
+  const std::vector<std::int64_t> sizes = numbers_at(fake.sym_sizes(), values);
+  const std::vector<std::int64_t> strides = numbers_at(fake.sym_strides(), values);
+  const std::int64_t offset = number_at(fake.sym_storage_offset(), values);
+  std::int64_t elements = offset + 1;
+  for (std::size_t d = 0; d < sizes.size(); ++d) elements += std::max<std::int64_t>(sizes[d] - 1, 0) * strides[d];
+  if (elements > kElementsMax) give_up(call, "it has no rule, and its sizes are too large to be tried");
+  const c10::ScalarType dtype = fake.scalar_type();
+  const c10::Scalar fill = c10::isIntegralType(dtype, true) ? c10::Scalar(0) : c10::Scalar(0.5);
+  at::Tensor storage = at::full({elements}, fill, at::TensorOptions(dtype));
+  at::Tensor made = storage.as_strided(sizes, strides, offset);
+  if (fake.unsafeGetTensorImpl()->is_wrapped_number()) made.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return made;
+}
+
+c10::IValue with_numbers(const c10::IValue& value, const Assignment& values) {
+  if (value.isSymInt()) return number_at(value.toSymInt(), values);
+  if (!value.isList() || value.isTensorList() || value.isOptionalTensorList()) return value;
+  const auto items = value.toListRef();
+  if (items.empty() || !has_symbols(value)) return value;
+  std::vector<std::int64_t> numbers;
+  for (const c10::IValue& item : items) numbers.push_back(number_at(item.toSymInt(), values));
+  return numbers;
+}
+
+at::Tensor meta_at(const at::Tensor& fake, const Assignment& values) {
+  TensorSpec spec = spec_of(fake);
+  for (c10::SymInt& size : spec.sizes) size = number_at(size, values);
+  for (c10::SymInt& stride : spec.strides) stride = number_at(stride, values);
+  spec.storage_offset = number_at(spec.storage_offset, values);
+  spec.requires_grad = false;
+  return meta_like(make_fake(spec));
+}
+
+// On Meta where that has a kernel, for it needs no memory; else with real numbers.
+Outputs run_at(const Call& call, const Assignment& values, bool on_meta) {
+  const BelowAutograd guard;
+  const FixedGenerator no_draw(call.facts.is_random);
+  StandIns stand_ins(
+      [&](const at::Tensor& fake) { return on_meta ? meta_at(fake, values) : real_like(call, fake, values); });
+  torch::jit::Stack stack = stand_ins.arguments_of(call, c10::Device(on_meta ? c10::kMeta : c10::kCPU));
+  for (c10::IValue& value : stack) value = with_numbers(value, values);
+  call.facts.handle.callBoxed(stack);
+  return outputs_of(call.facts, stack, device_of(call));
+}
+
+Outputs run_at(const Call& call, const Assignment& values) {
+  if (call.facts.has_meta_kernel) {
+    try {
+      return run_at(call, values, true);
+    } catch (const c10::NotImplementedError&) {  // a kernel for Meta that calls what has none
+    }
+  }
+  return run_at(call, values, false);
+}
+
+// The tensors of all outputs, in order; null for an undefined one.
+std::vector<TensorSpec*> tensors_of(Outputs& outputs) {
+  std::vector<TensorSpec*> specs;
+  for (Output& output : outputs) {
+    if (auto* const spec = std::get_if<TensorSpec>(&output.value)) specs.push_back(spec);
+    if (auto* const list = std::get_if<std::vector<TensorSpec>>(&output.value)) {
+      for (TensorSpec& spec : *list) specs.push_back(&spec);
+    }
+  }
+  return specs;
+}
+
+struct Samples {
+  CallSymbols symbols;
+  std::vector<Assignment> assignments;
+  std::vector<std::vector<TensorSpec*>> specs;  // of each assignment
+};
+
+c10::SymInt fitted(const Call& call, const Samples& samples, std::size_t tensor,
+                   const std::function<c10::SymInt(const TensorSpec&)>& get) {
+  std::vector<std::int64_t> values;
+  for (const auto& specs : samples.specs) values.push_back(get(*specs[tensor]).expect_int());
+  const auto expr = fit(values, samples.assignments, samples.symbols);
+  if (!expr) give_up(call, "it has no rule, and what it gives at several sizes fits no expression");
+  return shapes::to_sym_int(call.mode.shapes(), *expr);
+}
+
+void fit_tensor(const Call& call, const Samples& samples, std::size_t tensor) {
+  TensorSpec& spec = *samples.specs.front()[tensor];
+  TensorSpec fitted_spec = spec;
+  for (const auto& specs : samples.specs) {
+    if (specs[tensor]->sizes.size() != spec.sizes.size()) give_up(call, "its number of dimensions depends on sizes");
+  }
+  for (std::size_t d = 0; d < spec.sizes.size(); ++d) {
+    fitted_spec.sizes[d] = fitted(call, samples, tensor, [d](const TensorSpec& one) { return one.sizes[d]; });
+    fitted_spec.strides[d] = fitted(call, samples, tensor, [d](const TensorSpec& one) { return one.strides[d]; });
+  }
+  fitted_spec.storage_offset = fitted(call, samples, tensor, [](const TensorSpec& one) { return one.storage_offset; });
+  spec = std::move(fitted_spec);
+}
+
+// What is inferred from here on holds for the sizes of this call alone.
+void specialise(const Call& call) {
+  for (const shapes::Expr& expression : symbols_of(call).expressions) {
+    shapes::to_sym_int(call.mode.shapes(), expression).guard_int(call.facts.name.c_str(), 0);
+  }
+}
+
+bool has_unbacked(const CallSymbols& symbols) {
+  return std::any_of(symbols.names.begin(), symbols.names.end(), shapes::is_unbacked_name);
+}
+
+Outputs fitted_outputs(const Call& call, CallSymbols symbols) {
+  Samples samples{std::move(symbols), {}, {}};
+  samples.assignments = assignments_for(samples.symbols, *call.mode.shapes(), kSamples);
+  if (samples.assignments.size() < 2) give_up(call, "it has no rule, and no other sizes satisfy the guards");
+  std::vector<Outputs> all;
+  for (const Assignment& values : samples.assignments) all.push_back(run_at(call, values));
+  for (Outputs& outputs : all) {
+    samples.specs.push_back(tensors_of(outputs));
+    if (samples.specs.back().size() != samples.specs.front().size()) give_up(call, "how many tensors it gives varies");
+  }
+  for (std::size_t i = 0; i < samples.specs.front().size(); ++i) fit_tensor(call, samples, i);
+  return std::move(all.front());
+}
+
+}  // namespace
+
+Outputs infer_by_sampling(const Call& call) {
+  ++call.mode.inference_counts().sampled_operators[call.facts.name];
+  CallSymbols symbols = symbols_of(call);
+  if (symbols.names.empty()) return run_at(call, {});
+  if (has_unbacked(symbols)) return fitted_outputs(call, std::move(symbols));
+  try {
+    return fitted_outputs(call, std::move(symbols));
+  } catch (const UnknownShape&) {
+    specialise(call);
+    return run_at(call, {});
+  }
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/trace/operators/requires_grad.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/ScalarType.h>
+
+#include <rehearse/capture/fake_tensor.h>
+
+namespace rehearse::capture {
+namespace {
+
+bool any_requires_grad(const c10::IValue& value) {
+  if (value.isTensor()) return value.toTensor().defined() && value.toTensor().requires_grad();
+  if (!value.isList()) return false;
+  for (const c10::IValue& item : value.toListRef()) {
+    if (any_requires_grad(item)) return true;
+  }
+  return false;
+}
+
+void mark(const c10::IValue& value) {
+  if (value.isTensor()) {
+    const at::Tensor& tensor = value.toTensor();
+    if (!tensor.defined() || tensor.requires_grad()) return;
+    if (c10::isFloatingType(tensor.scalar_type()) || c10::isComplexType(tensor.scalar_type()))
+      tensor.set_requires_grad(true);
+  } else if (value.isList()) {
+    for (const c10::IValue& item : value.toListRef()) mark(item);
+  }
+}
+
+bool aliases_one_with_grad(const at::Tensor& tensor, const c10::IValue& value) {
+  if (value.isTensor()) {
+    const at::Tensor& argument = value.toTensor();
+    return argument.defined() && argument.requires_grad() && share_storage(argument, tensor);
+  }
+  if (!value.isTensorList()) return false;
+  for (const at::Tensor& item : value.toTensorVector()) {
+    if (aliases_one_with_grad(tensor, item)) return true;
+  }
+  return false;
+}
+
+// Without grad mode too, a view of what requires grad says that it does, although no gradient will come through it.
+void mark_views(const c10::IValue& value, const torch::jit::Stack& arguments) {
+  if (value.isTensorList()) {
+    for (const at::Tensor& item : value.toTensorVector()) mark_views(item, arguments);
+  } else if (value.isTensor() && value.toTensor().defined()) {
+    for (const c10::IValue& argument : arguments) {
+      if (aliases_one_with_grad(value.toTensor(), argument)) mark(value);
+    }
+  }
+}
+
+}  // namespace
+
+void set_requires_grad(const Treatment& treatment, const torch::jit::Stack& arguments,
+                       const torch::jit::Stack& results) {
+  if (treatment.sets_requires_grad) {
+    if (treatment.name == "detach_") results.front().toTensor().set_requires_grad(false);
+    return;
+  }
+  if (!treatment.differentiable) return;
+  if (!at::GradMode::is_enabled()) {
+    for (const c10::IValue& result : results) mark_views(result, arguments);
+    return;
+  }
+  bool any = false;
+  for (const c10::IValue& argument : arguments) any = any || any_requires_grad(argument);
+  if (!any) return;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (treatment.differentiable_results.empty() || treatment.differentiable_results.at(i)) mark(results[i]);
+  }
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/trace/operators/treatment.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include <ATen/core/jit_type.h>
+
+#include <rehearse/graph/operators.h>
+
+namespace rehearse::capture {
+namespace {
+
+using Names = std::unordered_set<std::string_view>;
+
+// Autograd gives these results without a history although they are floating-point (PyTorch's derivatives.yaml and the
+// list DONT_REQUIRE_DERIVATIVE of its gen_variable_type.py). Integers and bools never have one.
+const Names& without_derivative() {
+  static const Names names = {"empty_like",
+                              "ones_like",
+                              "full_like",
+                              "zeros_like",
+                              "rand_like",
+                              "randn_like",
+                              "new_empty",
+                              "new_full",
+                              "new_zeros",
+                              "new_ones",
+                              "detach",
+                              "new_empty_strided",
+                              "hash_tensor",
+                              "histc",
+                              "multinomial",
+                              "detach_copy",
+                              "_new_zeros_with_same_feature_meta",
+                              "quantize_per_tensor",
+                              "quantize_per_channel",
+                              "_values",
+                              "floor_divide",
+                              "floor_divide_",
+                              "lift_fresh_copy"};
+  return names;
+}
+
+// Of several results, those that have a history.
+const std::unordered_map<std::string_view, std::vector<bool>>& differentiable_results() {
+  static const std::unordered_map<std::string_view, std::vector<bool>> known = {
+      {"_linalg_det", {true, false, false}},
+      {"_linalg_slogdet", {true, true, false, false}},
+      {"linalg_lstsq", {true, true, false, false}},
+      {"linalg_lu", {false, true, true}},
+      {"lu_unpack", {false, true, true}},
+      {"_linalg_solve_ex", {true, false, false, false}},
+      {"log_sigmoid_forward", {true, false}},
+      {"_sparse_mm_reduce_impl", {true, false}},
+      {"native_batch_norm", {true, false, false}},
+      {"_native_batch_norm_legit", {true, false, false}},
+      {"_scaled_dot_product_flash_attention_for_cpu", {true, false}},
+      {"_scaled_dot_product_efficient_attention", {true, false, false, false}},
+      {"_scaled_dot_product_flash_attention",
+       std::vector<bool>{true, false, false, false, false, false, false, false, false}},
+      {"_thnn_fused_lstm_cell", {true, true, false}},
+  };
+  return known;
+}
+
+struct Refusal {
+  const char* reason;
+  const char* cure;
+};
+
+const std::unordered_map<std::string_view, Refusal>& refusals() {
+  static const std::unordered_map<std::string_view, Refusal> known = {
+      {"backward", {kGradientsInside, kCallOutside}},
+      {"_backward", {kGradientsInside, kCallOutside}},
+      {"set_data", {"set_data() replaces what a tensor is", "Use copy_() under a NoGradGuard."}},
+      {"set_", {"set_() replaces a tensor's storage", "Use views or copies."}},
+      {"record_stream", {"record_stream() is called on a tensor that is being captured", kCallOutside}},
+      {"_make_dual", {"forward-mode gradients are used in a captured function", kCallOutside}},
+  };
+  return known;
+}
+
+bool holds_tensor(const c10::Type& type) {
+  if (type.kind() == c10::TypeKind::TensorType) return true;
+  const auto contained = type.containedTypes();
+  return std::any_of(contained.begin(), contained.end(), [](const auto& inner) { return holds_tensor(*inner); });
+}
+
+Treatment::Kind kind_of(const Treatment& treatment, const c10::FunctionSchema& schema) {
+  static const Names reads = {"item", "_local_scalar_dense", "is_nonzero", "allclose"};
+  const std::string& name = treatment.name;
+  if (name.starts_with("c10d::")) return Treatment::Kind::Communicate;
+  if (reads.contains(name)) return Treatment::Kind::Read;
+  if (name == "equal") return Treatment::Kind::Equal;
+  if (refusals().contains(name)) return Treatment::Kind::Refuse;
+  if (name == "empty" && schema.overload_name() == "memory_format") return Treatment::Kind::Empty;
+  if (name == "rehearse::opaque") return Treatment::Kind::Opaque;
+  if (name == "ones_like") return Treatment::Kind::FirstGradient;
+  const auto& returns = schema.returns();
+  const bool gives_tensor =
+      std::any_of(returns.begin(), returns.end(), [](const auto& result) { return holds_tensor(*result.type()); });
+  return gives_tensor || returns.empty() || schema.is_mutable() ? Treatment::Kind::Record : Treatment::Kind::Evaluate;
+}
+
+Treatment make(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  const std::string& qualified = schema.name();
+  const bool is_aten = qualified.starts_with("aten::");
+  Treatment made;
+  made.name = is_aten ? qualified.substr(6) : qualified;
+  made.target = graph::target_of(op);
+  made.kind = kind_of(made, schema);
+  made.is_mutable = schema.is_mutable();
+  made.communicates = qualified.starts_with("_c10d_functional") || qualified.starts_with("c10d::");
+  for (const c10::Argument& argument : schema.arguments()) {
+    made.written.push_back(argument.alias_info() != nullptr && argument.alias_info()->isWrite());
+  }
+  made.differentiable = !without_derivative().contains(made.name);
+  if (made.name == "view" && schema.overload_name() == "dtype") made.differentiable = false;
+  made.sets_requires_grad = made.name == "requires_grad_" || made.name == "detach_";
+  if (const auto found = differentiable_results().find(made.name); found != differentiable_results().end())
+    made.differentiable_results = found->second;
+  if (const auto found = refusals().find(made.name); found != refusals().end()) {
+    made.reason = found->second.reason;
+    made.cure = found->second.cure;
+  }
+  return made;
+}
+
+}  // namespace
+
+const Treatment& Treatments::of(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema* schema = &op.schema();
+  const auto found = known_.find(schema);
+  return found != known_.end() ? found->second : known_.emplace(schema, make(op)).first->second;
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/trace/recording/inputs.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <rehearse/capture/errors.h>
+#include <rehearse/capture/fake_tensor.h>
+#include <rehearse/shapes/sym_node.h>
+
+namespace rehearse::capture {
+namespace {
+
+// The strides of `real`, where they follow from its sizes as symbols: each dimension steps over the next inner one.
+std::vector<c10::SymInt> strides_like(const at::Tensor& real, const std::vector<c10::SymInt>& sizes) {
+  std::vector<std::size_t> inner_first(sizes.size());
+  std::iota(inner_first.rbegin(), inner_first.rend(), 0);
+  std::stable_sort(inner_first.begin(), inner_first.end(), [&](std::size_t left, std::size_t right) {
+    return real.stride(static_cast<std::int64_t>(left)) < real.stride(static_cast<std::int64_t>(right));
+  });
+  std::vector<c10::SymInt> strides(sizes.size());
+  std::int64_t step = 1;
+  c10::SymInt symbolic_step = 1;
+  for (const std::size_t at : inner_first) {
+    const auto dim = static_cast<std::int64_t>(at);
+    const std::int64_t stride = real.stride(dim);
+    const bool follows = stride == step;
+    strides[at] = follows ? symbolic_step : c10::SymInt(stride);
+    step = stride * real.size(dim);
+    symbolic_step = strides[at] * sizes[at];
+  }
+  return strides;
+}
+
+std::optional<std::string> symbol_in(const c10::SymInt& size) {
+  if (size.maybe_as_int()) return std::nullopt;
+  const shapes::Expr expression = shapes::expr_of(size);
+  return expression.is_symbol() ? std::optional(expression.symbol_name()) : std::nullopt;
+}
+
+}  // namespace
+
+Inputs::Inputs(GraphBuilder& graph, ExpressionNodes& symbols, std::vector<NamedTensor> of_module)
+    : graph_(graph), symbols_(symbols), named_(std::move(of_module)) {
+  for (std::size_t i = 0; i < named_.size(); ++i) named_at_.emplace(named_[i].tensor.unsafeGetTensorImpl(), i);
+}
+
+Inputs::Source& Inputs::add(GraphInput input, const at::Tensor& real, const at::Tensor& fake) {
+  by_real_.emplace(real.unsafeGetTensorImpl(), sources_.size());
+  by_id_.emplace(fake_id(fake), sources_.size());
+  return sources_.emplace_back(Source{std::move(input), real, fake});
+}
+
+at::Tensor Inputs::add_tensor(FakeMode& mode, std::string source, const at::Tensor& real,
+                              std::vector<c10::SymInt> sizes) {
+  const std::size_t index = tensors_++;
+  if (named_at_.contains(real.unsafeGetTensorImpl())) return source_of(mode, real).fake;
+  if (const auto found = by_real_.find(real.unsafeGetTensorImpl()); found != by_real_.end())
+    return sources_[found->second].fake;
+  for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
+    const auto symbol = symbol_in(sizes[dim]);
+    if (!symbol) continue;
+    const std::string name = source + ".size(" + std::to_string(dim) + ")";
+    symbols_of_inputs_.try_emplace(*symbol,
+                                   GraphInput{GraphInput::Kind::Size, index, static_cast<std::int64_t>(dim), {}, name});
+  }
+  TensorSpec spec = spec_of(real);
+  spec.strides = strides_like(real, sizes);
+  spec.sizes = std::move(sizes);
+  at::Tensor& of_storage = storages_[real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr];
+  at::Tensor fake = make_fake(spec, real.has_storage() ? of_storage : at::Tensor());
+  if (!of_storage.defined()) of_storage = fake;
+  add({GraphInput::Kind::Tensor, index, 0, {}, std::move(source)}, real, fake);
+  return fake;
+}
+
+c10::SymInt Inputs::add_int(std::string source, c10::SymInt value) {
+  const std::size_t index = ints_++;
+  if (const auto symbol = symbol_in(value)) {
+    symbols_of_inputs_.try_emplace(*symbol, GraphInput{GraphInput::Kind::Int, index, 0, {}, std::move(source)});
+  }
+  return value;
+}
+
+const Inputs::Source& Inputs::source_of(FakeMode& mode, const at::Tensor& real) {
+  if (const auto found = by_real_.find(real.unsafeGetTensorImpl()); found != by_real_.end())
+    return sources_[found->second];
+  GraphInput input{GraphInput::Kind::Captured, 0, 0, real, "", GraphInput::Role::Constant};
+  const auto named = named_at_.find(real.unsafeGetTensorImpl());
+  const NamedTensor* known = named == named_at_.end() ? nullptr : &named_[named->second];
+  if (known) {
+    input.role = known->is_parameter ? GraphInput::Role::Parameter : GraphInput::Role::Buffer;
+    input.name = known->name;
+  } else {
+    input.name = "_tensor_constant" + std::to_string(constants_++);
+  }
+  Source& source = add(std::move(input), real, mode.fake_of(real));
+  source.ddp_ignored = known != nullptr && known->ddp_ignored;
+  source.is_parameter = known != nullptr && known->is_parameter;
+  return source;
+}
+
+const std::string* Inputs::name_of(const at::Tensor& real) const {
+  const auto found = named_at_.find(real.unsafeGetTensorImpl());
+  return found == named_at_.end() ? nullptr : &named_[found->second].name;
+}
+
+Inputs::Source* Inputs::find(std::uint64_t fake_id) {
+  const auto found = by_id_.find(fake_id);
+  return found == by_id_.end() ? nullptr : &sources_[found->second];
+}
+
+at::Tensor Inputs::real_of(const at::Tensor& fake) const {
+  const auto found = by_id_.find(fake_id(fake));
+  if (found == by_id_.end()) return {};
+  const Source& source = sources_[found->second];
+  const bool stands = source.input.kind == GraphInput::Kind::Captured && source.fake.is_same(fake);
+  return stands ? source.real : at::Tensor();
+}
+
+graph::Node& Inputs::node_of(Source& source) {
+  if (source.node) return *source.node;
+  source.node = &graph_.placeholder(source.input.name);
+  graph::TensorMeta meta = meta_of(source.fake);
+  meta.is_parameter = source.is_parameter;
+  source.node->meta().set_value(std::move(meta));
+  source.node->meta().ddp_ignored = source.ddp_ignored;
+  placed_.push_back(source.input);
+  if (source.input.kind != GraphInput::Kind::Tensor) return *source.node;
+  for (const c10::SymInt& size : source.fake.sym_sizes()) {
+    const auto symbol = symbol_in(size);
+    if (symbol && !symbols_.knows_symbol(*symbol)) node_of_symbol(*symbol);
+  }
+  return *source.node;
+}
+
+graph::Node& Inputs::node_of_symbol(const std::string& symbol) {
+  const auto found = symbols_of_inputs_.find(symbol);
+  if (found == symbols_of_inputs_.end()) {
+    throw NotCapturable("the symbol " + symbol + " belongs to no input of this capture",
+                        "Use sizes of tensors that this code was given.", graph_.site());
+  }
+  graph::Node& node = graph_.placeholder(symbol);
+  symbols_.bind_symbol(symbol, node);
+  placed_.push_back(found->second);
+  return node;
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/SymInt.h>
+
+#include <rehearse/capture/fake_mode.h>
+#include <rehearse/capture/forward_capture.h>
+
+#include "capture/graph/expression_nodes.h"
+#include "capture/trace/recording/graph_builder.h"
+
+namespace rehearse::capture {
+
+// The tensors that exist before the graph, each with the fake that stands for it: the user's inputs, and real tensors
+// that the code uses (parameters, buffers, others). A placeholder is made at the first use.
+class Inputs {
+ public:
+  // A tensor that exists before the graph.
+  struct Source {
+    GraphInput input;
+    at::Tensor real;
+    at::Tensor fake;
+    bool ddp_ignored = false;
+    bool is_parameter = false;
+    graph::Node* node = nullptr;  // null: not used so far
+  };
+
+  Inputs(GraphBuilder& graph, ExpressionNodes& symbols, std::vector<NamedTensor> of_module);
+
+  at::Tensor add_tensor(FakeMode& mode, std::string source, const at::Tensor& real, std::vector<c10::SymInt> sizes);
+  c10::SymInt add_int(std::string source, c10::SymInt value);
+
+  // The fake that stands for a real tensor; one that nobody named becomes a constant of the graph.
+  const Source& source_of(FakeMode& mode, const at::Tensor& real);
+  bool has(const at::Tensor& real) const { return by_real_.contains(real.unsafeGetTensorImpl()); }
+  // Of a parameter or buffer of the module; null for other tensors.
+  const std::string* name_of(const at::Tensor& real) const;
+  // The tensor for whose value `fake` stands; null: none.
+  Source* find(std::uint64_t fake_id);
+  // The real tensor in whose place `fake` itself stands; undefined when the user has the fake, or for others.
+  at::Tensor real_of(const at::Tensor& fake) const;
+
+  graph::Node& node_of(Source& source);
+  // A placeholder for a backed symbol, which an input brings.
+  graph::Node& node_of_symbol(const std::string& symbol);
+
+  // In order of placeholders.
+  const std::vector<GraphInput>& placed() const noexcept { return placed_; }
+  const std::vector<NamedTensor>& named() const noexcept { return named_; }
+
+ private:
+  Source& add(GraphInput input, const at::Tensor& real, const at::Tensor& fake);
+
+  GraphBuilder& graph_;
+  ExpressionNodes& symbols_;
+  std::vector<NamedTensor> named_;
+  std::unordered_map<const c10::TensorImpl*, std::size_t> named_at_;
+  std::vector<Source> sources_;
+  std::unordered_map<const c10::TensorImpl*, std::size_t> by_real_;
+  std::unordered_map<std::uint64_t, std::size_t> by_id_;
+  std::unordered_map<const c10::StorageImpl*, at::Tensor> storages_;  // of the user's tensors: the first fake
+  std::map<std::string, GraphInput> symbols_of_inputs_;               // which input brings a symbol
+  std::size_t tensors_ = 0;
+  std::size_t ints_ = 0;
+  std::size_t constants_ = 0;
+  std::vector<GraphInput> placed_;
+};
+
+}  // namespace rehearse::capture

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <vector>
+
+#include <rehearse/capture/segments.h>
+
+#include "capture/graph/expression_nodes.h"
+#include "capture/trace/recording/graph_builder.h"
+#include "capture/trace/recording/inputs.h"
+
+namespace rehearse::capture {
+
+// Takes segments out of the graph of a whole capture, which goes on.
+class SegmentCutter {
+ public:
+  SegmentCutter(GraphBuilder& graph, Inputs& inputs, ExpressionNodes& symbols)
+      : graph_(graph), inputs_(inputs), symbols_(symbols) {}
+
+  // What was recorded since the last segment, up to `end` (null: all). Its results: those of `wanted` that are its own,
+  // and its integers, in order of the graph.
+  Segment take(const std::set<const graph::Node*>& wanted, const graph::Node* end);
+  // The last one, which gives what the whole graph gives.
+  Segment take_last(const graph::Argument& output);
+  // A graph of this node alone.
+  Segment take_single(const graph::Node& node);
+  // A value that comes into being between two segments.
+  void add_value(const graph::Node& node) { numbers_.emplace(&node, numbers_.size()); }
+  // The memory of a value that the code holds when a segment ends.
+  void add_storage(const graph::Node& node, const at::Tensor& fake);
+  // An operator that writes to its arguments has been recorded.
+  void note_write() noexcept { has_written_ = true; }
+  // The next segment begins behind what is recorded now.
+  void begin_next() {
+    last_ = graph_.graph().last();
+    has_written_ = false;
+  }
+
+  Segment::Source source_of(const graph::Node& node) const;
+
+ private:
+  class Copy;
+  std::vector<const graph::Node*> nodes_until(const graph::Node* end) const;
+
+  GraphBuilder& graph_;
+  Inputs& inputs_;
+  ExpressionNodes& symbols_;
+  const graph::Node* last_ = nullptr;  // of the segment before
+  std::map<const graph::Node*, std::size_t> numbers_;
+  std::map<const graph::Node*, const c10::StorageImpl*> storages_;
+  bool has_written_ = false;
+};
+
+}  // namespace rehearse::capture

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/trace/recording/values.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <rehearse/capture/errors.h>
+#include <rehearse/capture/fake_tensor.h>
+
+#include "capture/trace/caller/call_stack.h"
+#include "capture/trace/operators/treatment.h"
+
+namespace rehearse::capture {
+
+using graph::Node;
+
+namespace {
+
+// Also of what is gone again.
+bool was_ever_set(const std::weak_ptr<torch::autograd::Node>& pointer) {
+  const std::weak_ptr<torch::autograd::Node> never;
+  return pointer.owner_before(never) || never.owner_before(pointer);
+}
+
+}  // namespace
+
+void Values::add(const at::Tensor& fake, Node& node, std::vector<std::int64_t> path) {
+  Value& value = values_[fake_id(fake)];
+  if (value.node == nullptr && value.producer == nullptr) {
+    made_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(fake.getIntrusivePtr()), &node});
+  }
+  value = {};
+  if (path.empty()) {
+    value.node = &node;
+  } else {
+    value.producer = &node;
+    value.path = std::move(path);
+  }
+  value.requires_grad = fake.requires_grad();
+}
+
+Values::Value& Values::value_of(const at::Tensor& fake) {
+  const std::uint64_t id = fake_id(fake);
+  if (const auto found = values_.find(id); found != values_.end()) return found->second;
+  Inputs::Source* source = inputs_.find(id);
+  if (source == nullptr) {
+    throw NotCapturable("a tensor was made by another capture, or where this one could not see it",
+                        "Make it with operators on tensors inside of the captured function.", graph_.site());
+  }
+  Value value;
+  value.node = &inputs_.node_of(*source);
+  value.requires_grad = source->node->meta().tensor()->requires_grad;
+  return values_.emplace(id, std::move(value)).first->second;
+}
+
+Node& Values::item(Value& value) {
+  if (value.node == nullptr) {
+    value.node = value.producer;
+    for (const std::int64_t index : value.path) value.node = &graph_.item(*value.node, index);
+  }
+  return *value.node;
+}
+
+Node& Values::node_of(const at::Tensor& fake) {
+  check_history(fake);
+  Value& value = value_of(fake);
+  if (fake.requires_grad() == value.requires_grad) return item(value);
+  return with_requires_grad(fake, value);
+}
+
+// What C++ does without an operator: tensor.data() gives the same without its history, set_requires_grad() begins one.
+Node& Values::with_requires_grad(const at::Tensor& fake, Value& value) {
+  Node& node = item(value);
+  graph::TensorMeta meta = meta_of(fake);
+  if (fake.requires_grad()) {
+    Node& begun = graph_.call("torch.ops.aten.requires_grad_.default", {node});
+    begun.meta().set_value(std::move(meta));
+    value.node = &begun;
+    value.requires_grad = true;
+    return begun;
+  }
+  if (value.detached == nullptr) {
+    value.detached = &graph_.call("torch.ops.aten.detach.default", {node});
+    value.detached->meta().set_value(std::move(meta));
+  }
+  return *value.detached;
+}
+
+// Of the operator that is being recorded; at the capture's end of the one that has made the tensor.
+const exec::CallSite& Values::site_of(const at::Tensor& fake) const {
+  const auto found = values_.find(fake_id(fake));
+  if (!graph_.site().empty() || found == values_.end()) return graph_.site();
+  const Node* const node = found->second.node ? found->second.node : found->second.producer;
+  return node->meta().origin ? node->meta().origin->site : graph_.site();
+}
+
+void Values::check_history(const at::Tensor& fake) const {
+  const auto* autograd = torch::autograd::impl::get_autograd_meta(fake);
+  if (autograd == nullptr) return;
+  const exec::CallSite& where = site_of(fake);
+  if (autograd->grad_fn_) {
+    throw NotCapturable("the custom autograd function " + autograd->grad_fn_->name() + " gave a tensor",
+                        "Its backward would be lost: wrap it in rehearse::opaque().", where);
+  }
+  if (!autograd->hooks_.empty() || autograd->cpp_hooks_list_ || autograd->post_acc_grad_hooks_) {
+    throw NotCapturable("a hook was registered on a tensor that is being captured",
+                        "It would never run: register it on a result, outside of the captured function.", where);
+  }
+  if (!autograd->grad_.defined() && !was_ever_set(autograd->grad_accumulator_)) return;
+  if (is_called_by(where, "torch::autograd::Function<")) {
+    throw NotCapturable("a custom autograd function is called on a tensor that is being captured",
+                        "Its backward would be lost: wrap it in rehearse::opaque().", where);
+  }
+  throw NotCapturable(kGradientsInside, kCallOutside, where);
+}
+
+std::vector<at::Tensor> Values::alive() {
+  std::map<std::uint64_t, at::Tensor> alive;
+  for (const Made& made : made_) {
+    if (auto tensor = made.tensor.lock()) {
+      at::Tensor fake(std::move(tensor));
+      const std::uint64_t id = fake_id(fake);
+      alive.emplace(id, std::move(fake));
+    }
+  }
+  for (const auto& [id, value] : values_) {
+    const Inputs::Source* source = inputs_.find(id);
+    if (source && value.node != source->node) alive.emplace(id, source->fake);
+  }
+  std::vector<at::Tensor> fakes;
+  for (auto& [id, fake] : alive) fakes.push_back(std::move(fake));
+  return fakes;
+}
+
+void Values::disown(const at::Tensor& fake) {
+  std::erase_if(made_, [&](const Made& made) { return made.tensor.lock().get() == fake.unsafeGetTensorImpl(); });
+}
+
+void Values::check_outlived(const std::vector<at::Tensor>& results) const {
+  for (const Made& made : made_) {
+    const auto alive = made.tensor.lock();
+    if (!alive) continue;
+    const bool is_result = std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) {
+      return result.defined() && result.unsafeGetTensorImpl() == alive.get();
+    });
+    if (is_result) continue;
+    throw NotCapturable("a tensor that was captured outlives the call: it was kept in a member, a capture or a global",
+                        "Return it as a result, or keep a copy made from the results.", made.node->meta().origin->site);
+  }
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include "capture/trace/recording/graph_builder.h"
+#include "capture/trace/recording/inputs.h"
+
+namespace rehearse::capture {
+
+// Which node has the value of a fake tensor.
+class Values {
+ public:
+  Values(GraphBuilder& graph, Inputs& inputs) : graph_(graph), inputs_(inputs) {}
+
+  // A result of `node`: the value itself, or item path[0] of it, and so on. A fake that had a value already was
+  // changed in place; from now on it is this one.
+  void add(const at::Tensor& fake, graph::Node& node, std::vector<std::int64_t> path);
+
+  // The node with the value of a fake, made now for items and inputs. Throws NotCapturable for what has a history of
+  // its own, hooks or a gradient: autograd saw something that the graph does not have.
+  graph::Node& node_of(const at::Tensor& fake);
+
+  // Fakes that the code holds, and those that stand for inputs which were changed in place; in order of their making.
+  std::vector<at::Tensor> alive();
+
+  // Whoever keeps this fake will not use it: it may outlive the capture.
+  void disown(const at::Tensor& fake);
+
+  // Throws NotCapturable when a fake is alive that is not among `results`: it would outlive the capture.
+  void check_outlived(const std::vector<at::Tensor>& results) const;
+
+ private:
+  struct Value {
+    graph::Node* node = nullptr;      // null: an item that nothing used so far
+    graph::Node* producer = nullptr;  // of items
+    std::vector<std::int64_t> path = {};
+    bool requires_grad = false;       // as the graph has it
+    graph::Node* detached = nullptr;  // the same without its history, for tensor.data()
+  };
+  struct Made {
+    c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
+    const graph::Node* node;
+  };
+
+  Value& value_of(const at::Tensor& fake);
+  graph::Node& item(Value& value);
+  graph::Node& with_requires_grad(const at::Tensor& fake, Value& value);
+  const exec::CallSite& site_of(const at::Tensor& fake) const;
+  void check_history(const at::Tensor& fake) const;
+
+  GraphBuilder& graph_;
+  Inputs& inputs_;
+  std::unordered_map<std::uint64_t, Value> values_;  // by fake_id()
+  std::vector<Made> made_;
+};
+
+}  // namespace rehearse::capture
