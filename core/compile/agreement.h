@@ -11,7 +11,7 @@
 #include <rehearse/compile/journal.h>
 #include <rehearse/compile/leaf.h>
 
-#include "compile/dynamism.h"
+#include "compile/arguments/dynamism.h"
 #include "compile/meeting/compile_meeting.h"
 
 namespace rehearse::compiler {

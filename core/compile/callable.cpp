@@ -12,10 +12,10 @@
 #include <rehearse/exec/world_number.h>
 #include <rehearse/graph/structural_hash.h>
 
+#include "compile/arguments/marks.h"
 #include "compile/callable_impl.h"
-#include "compile/compile_parts.h"
-#include "compile/eager_backend.h"
-#include "compile/marks.h"
+#include "compile/parts/compile_parts.h"
+#include "compile/parts/eager_backend.h"
 
 namespace rehearse::compiler {
 namespace {

@@ -16,8 +16,8 @@
 #include <rehearse/exec/failure.h>
 #include <rehearse/shapes/errors.h>
 
-#include "compile/eager_backend.h"
-#include "compile/marks.h"
+#include "compile/arguments/marks.h"
+#include "compile/parts/eager_backend.h"
 #include "compile/segments/segmented_capture.h"
 
 namespace rehearse::compiler {

@@ -8,7 +8,7 @@
 #include <rehearse/compile/leaf.h>
 #include <rehearse/compile/user_code.h>
 
-#include "compile/dynamism.h"
+#include "compile/arguments/dynamism.h"
 #include "compile/entry.h"
 
 namespace rehearse::compiler {

@@ -14,8 +14,8 @@
 #include <rehearse/graph/graph_module.h>
 #include <rehearse/parallel/active_ddp.h>
 
+#include "compile/arguments/input_binding.h"
 #include "compile/guards/guard_set.h"
-#include "compile/input_binding.h"
 
 namespace rehearse::compiler {
 

@@ -11,7 +11,7 @@
 #include <rehearse/exec/wait_queue.h>
 
 #include "compile/agreement.h"
-#include "compile/dynamism.h"
+#include "compile/arguments/dynamism.h"
 #include "compile/entry.h"
 
 namespace rehearse::compiler {

@@ -11,8 +11,8 @@
 #include <rehearse/shapes/errors.h>
 
 #include "compile/callable_impl.h"
-#include "compile/eager_backend.h"
 #include "compile/graph_difference.h"
+#include "compile/parts/eager_backend.h"
 #include "compile/segments/segmented.h"
 
 namespace rehearse::compiler {

@@ -77,16 +77,19 @@ HOUSES = (
         "trace": ("opaque.h",),
         "joint": ("joint_graph.h", "joint_partition.h"),
     }),
-    # Guards and back ends are made without a callable, and ranks meet without one. backend.h, errors.h, leaf.h: all of
-    # them.
-    House("core/compile", {"guards": (), "meeting": (), "aot": (), ".": ("guards", "meeting", "aot"),
-                           "segments": ("guards", "meeting", ".")},
-          "rehearse/compile/", {
+    # Guards and back ends are made without a callable, and ranks meet without one. backend.h, compile_options.h,
+    # errors.h, explanation.h, leaf.h: all of them.
+    House("core/compile", {
+        "arguments": (), "guards": (), "meeting": (), "aot": (), "parts": ("meeting", "aot"),
+        ".": ("arguments", "guards", "meeting", "aot", "parts"),
+        "segments": ("arguments", "guards", "meeting", "parts", "."),
+    }, "rehearse/compile/", {
+        "arguments": ("argument_sinks.h", "argument_walk.h", "mark_dynamic.h"),
+        "parts": ("counting_backend.h",),
         "guards": ("guard_failure.h", "watch.h"),
         "meeting": ("compile_time_model.h", "journal.h"),
         "aot": ("aot_eager.h",),
-        ".": ("argument_sinks.h", "argument_walk.h", "callable.h", "compile.h", "compile_options.h",
-              "counting_backend.h", "eager_region.h", "explanation.h", "mark_dynamic.h", "typed_call.h", "user_code.h"),
+        ".": ("callable.h", "compile.h", "eager_region.h", "typed_call.h", "user_code.h"),
     }),
     # Writers know a report as data, never how it came about; a run log holds one. world_options.h: all of them.
     House("sim", {

@@ -12,9 +12,9 @@
 #include <rehearse/compile/backend.h>
 #include <rehearse/exec/call_site.h>
 
+#include "compile/arguments/input_binding.h"
 #include "compile/entry.h"
 #include "compile/guards/guard_set.h"
-#include "compile/input_binding.h"
 
 namespace rehearse::compiler {
 

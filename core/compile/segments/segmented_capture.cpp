@@ -9,9 +9,9 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse/graph/structural_hash.h>
 
-#include "compile/compile_parts.h"
-#include "compile/eager_backend.h"
 #include "compile/graph_difference.h"
+#include "compile/parts/compile_parts.h"
+#include "compile/parts/eager_backend.h"
 
 namespace rehearse::compiler {
 namespace {

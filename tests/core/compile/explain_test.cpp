@@ -9,7 +9,7 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse/compile/mark_dynamic.h>
 
-#include "recompile_counts.h"
+#include "core/compile/recompile_counts.h"
 
 // Lines of functions in Rehearse's own namespace are not the user's.
 namespace user {

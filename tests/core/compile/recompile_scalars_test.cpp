@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-#include "recompile_counts.h"
+#include "core/compile/recompile_counts.h"
 
 namespace rehearse::compiler {
 namespace {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
 
-#include "recompile_counts.h"
+#include "core/compile/recompile_counts.h"
 
 namespace rehearse::compiler {
 namespace {

@@ -10,7 +10,7 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse/compile/watch.h>
 
-#include "recompile_counts.h"
+#include "core/compile/recompile_counts.h"
 
 namespace rehearse::compiler {
 namespace {

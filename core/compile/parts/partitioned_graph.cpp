@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/partitioned_graph.h"
+#include "compile/parts/partitioned_graph.h"
 
 #include <utility>
 

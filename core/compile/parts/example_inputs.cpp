@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/example_inputs.h"
+#include "compile/parts/example_inputs.h"
 
 #include <map>
 

@@ -12,7 +12,7 @@
 #include <rehearse/compile/compile_options.h>
 #include <rehearse/compile/counting_backend.h>
 
-#include "compile/eager_backend.h"
+#include "compile/parts/eager_backend.h"
 
 namespace rehearse::compiler {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/input_binding.h"
+#include "compile/arguments/input_binding.h"
 
 #include <cstring>
 

@@ -9,7 +9,7 @@
 #include <rehearse/graph/graph_module.h>
 #include <rehearse/shapes/shape_env.h>
 
-#include "compile/memory_classes.h"
+#include "compile/parts/memory_classes.h"
 
 namespace rehearse::compiler {
 

@@ -6,7 +6,7 @@
 #include <rehearse/compile/backend.h>
 #include <rehearse/graph/split.h>
 
-#include "compile/partitioned_graph.h"
+#include "compile/parts/partitioned_graph.h"
 
 namespace rehearse::compiler {
 namespace {

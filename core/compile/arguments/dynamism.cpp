@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/dynamism.h"
+#include "compile/arguments/dynamism.h"
 
 namespace rehearse::compiler {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/compile_parts.h"
+#include "compile/parts/compile_parts.h"
 
 #include <algorithm>
 #include <map>
@@ -10,10 +10,10 @@
 
 #include <rehearse/parallel/bucket_splitter.h>
 
-#include "compile/example_inputs.h"
 #include "compile/meeting/compile_time.h"
-#include "compile/memory_classes.h"
-#include "compile/partitioned_graph.h"
+#include "compile/parts/example_inputs.h"
+#include "compile/parts/memory_classes.h"
+#include "compile/parts/partitioned_graph.h"
 
 namespace rehearse::compiler {
 namespace {

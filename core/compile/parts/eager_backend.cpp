@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/eager_backend.h"
+#include "compile/parts/eager_backend.h"
 
 #include <memory>
 #include <utility>

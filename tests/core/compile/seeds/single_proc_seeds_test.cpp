@@ -13,8 +13,8 @@
 #include <rehearse/fakes/fake_ddp.h>
 #include <rehearse/sim/world.h>
 
+#include "core/compile/recompile_counts.h"
 #include "models/toy.h"
-#include "recompile_counts.h"
 
 namespace rehearse::compiler {
 namespace {

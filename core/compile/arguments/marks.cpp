@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/marks.h"
+#include "compile/arguments/marks.h"
 
 #include <stdexcept>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/memory_classes.h"
+#include "compile/parts/memory_classes.h"
 
 #include <algorithm>
 

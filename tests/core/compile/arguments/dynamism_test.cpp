@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "compile/dynamism.h"
+#include "compile/arguments/dynamism.h"
 
 namespace rehearse::compiler {
 namespace {
