@@ -13,7 +13,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include "parallel/completed_future.h"
+#include "parallel/hooks/completed_future.h"
 
 namespace rehearse::parallel {
 namespace {

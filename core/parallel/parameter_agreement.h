@@ -3,7 +3,7 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "parallel/model_state.h"
+#include "parallel/model/model_state.h"
 
 namespace rehearse::parallel {
 

@@ -9,8 +9,8 @@
 #include <rehearse/capture/fake_mode.h>
 
 #include "parallel/ddp_sink.h"
+#include "parallel/model/parameter_names.h"
 #include "parallel/parameter_agreement.h"
-#include "parallel/parameter_names.h"
 #include "parallel/reducer_factory.h"
 #include "parallel/reducer_session_impl.h"
 

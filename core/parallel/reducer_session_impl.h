@@ -11,9 +11,9 @@
 
 #include <rehearse/parallel/reducer_session.h>
 
-#include "parallel/bucket_names.h"
 #include "parallel/lowered_parameters.h"
-#include "parallel/model_state.h"
+#include "parallel/model/bucket_names.h"
+#include "parallel/model/model_state.h"
 #include "parallel/number_exchange.h"
 
 namespace rehearse::parallel {

@@ -59,6 +59,12 @@ HOUSES = (
         "run/call": ("operators.h",),
         "pt2": ("exported_program.h",),
     }, rest="ir"),
+    # Models and hooks are told apart from the reducer that they are for, and buckets are split without any.
+    House("core/parallel", {"model": (), "hooks": (), ".": ("model", "hooks"), "splitter": ()}, "rehearse/parallel/", {
+        "model": ("module_traits.h", "output_tensors.h"),
+        "hooks": ("comm_hooks.h", "power_sgd.h"),
+        "splitter": ("bucket_splitter.h",),
+    }),
     House("core/shapes", ladder("expr", "env"), "rehearse/shapes/", {
         "env": ("guard_program.h", "shape_env.h", "sym_node.h"),
     }, rest="expr"),

@@ -10,7 +10,7 @@
 
 #include <rehearse/sim/world.h>
 
-#include "core/parallel/recorded_data.h"
+#include "core/parallel/recorded/recorded_data.h"
 #include "gloo_processes.h"
 #include "refusal_texts.h"
 

@@ -3,8 +3,8 @@
 #include <rehearse/parallel/distributed_data_parallel.h>
 
 #include "core/parallel/ddp_fixture.h"
-#include "core/parallel/recorded_models.h"
-#include "core/parallel/recorded_power_sgd.h"
+#include "core/parallel/recorded/recorded_models.h"
+#include "core/parallel/recorded/recorded_power_sgd.h"
 #include "parity_case.h"
 
 namespace rehearse::parity {

@@ -9,7 +9,7 @@
 #include <rehearse/parallel/comm_hooks.h>
 
 #include "core/parallel/ddp_fixture.h"
-#include "core/parallel/recorded_models.h"
+#include "core/parallel/recorded/recorded_models.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The models of record_ddp.py; tests/core/parallel/recorded_models.h has the same."""
+"""The models of record_ddp.py; tests/core/parallel/recorded/recorded_models.h has the same."""
 import torch
 from torch import nn
 

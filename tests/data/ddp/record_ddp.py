@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records what PyTorch's own DistributedDataParallel does, as data for tests/core/parallel/ddp_recorded_test.cpp.
+"""Records what PyTorch's own DistributedDataParallel does, for tests/core/parallel/recorded/ddp_recorded_test.cpp.
 
     python record_ddp.py recorded.json      (torch 2.11 with gloo; numpy only for PowerSGD; processes on loopback)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "parallel/model_state.h"
+#include "parallel/model/model_state.h"
 
 #include <set>
 #include <sstream>

@@ -2,8 +2,8 @@
 // Communication hooks: LibTorch's, bfloat16, wrappers, PowerSGD.
 #include <gtest/gtest.h>
 
-#include "core/parallel/recorded_power_sgd.h"
-#include "core/parallel/recorded_training.h"
+#include "core/parallel/recorded/recorded_power_sgd.h"
+#include "core/parallel/recorded/recorded_training.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // Mixed precision: parameters, reductions and buffers in other dtypes.
 #include <gtest/gtest.h>
 
-#include "core/parallel/recorded_training.h"
+#include "core/parallel/recorded/recorded_training.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/parallel/recorded_data.h"
+#include "core/parallel/recorded/recorded_data.h"
 
 #include <charconv>
 #include <cstdint>

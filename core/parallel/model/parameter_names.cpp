@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "parallel/parameter_names.h"
+#include "parallel/model/parameter_names.h"
 
 #include <charconv>
 

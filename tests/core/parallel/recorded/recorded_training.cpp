@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/parallel/recorded_training.h"
+#include "core/parallel/recorded/recorded_training.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "parallel/bucket_names.h"
+#include "parallel/model/bucket_names.h"
 
 #include <unordered_map>
 

@@ -6,7 +6,7 @@
 
 #include <rehearse/parallel/power_sgd.h>
 
-#include "parallel/completed_future.h"
+#include "parallel/hooks/completed_future.h"
 
 namespace rehearse::parallel {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <rehearse/parallel/comm_hooks.h>
 
-#include "core/parallel/recorded_training.h"
+#include "core/parallel/recorded/recorded_training.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "core/parallel/recorded_data.h"
-#include "core/parallel/recorded_models.h"
+#include "core/parallel/recorded/recorded_data.h"
+#include "core/parallel/recorded/recorded_models.h"
 
 namespace rehearse_test::recorded {
 

@@ -2,7 +2,7 @@
 // Trainings with DistributedDataParallel's options, and what its logger says.
 #include <gmock/gmock.h>
 
-#include "core/parallel/recorded_training.h"
+#include "core/parallel/recorded/recorded_training.h"
 
 namespace {
 

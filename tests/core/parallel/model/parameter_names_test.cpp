@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
 
-#include "parallel/parameter_names.h"
+#include "parallel/model/parameter_names.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // Uneven inputs: ranks have 0, 1 or 2 more than the fewest, in turns.
 #include <gtest/gtest.h>
 
-#include "core/parallel/recorded_training.h"
+#include "core/parallel/recorded/recorded_training.h"
 
 namespace {
 
