@@ -65,7 +65,8 @@ HOUSES = (
         "hooks": ("comm_hooks.h", "power_sgd.h"),
         "splitter": ("bucket_splitter.h",),
     }),
-    House("core/shapes", ladder("expr", "env"), "rehearse/shapes/", {
+    House("core/shapes", ladder("expr", "expr/bounds", "env"), "rehearse/shapes/", {
+        "expr/bounds": ("range.h",),
         "env": ("guard_program.h", "shape_env.h", "sym_node.h"),
     }, rest="expr"),
     # The forward and the joint capture do not know each other. errors.h: all of them.

@@ -5,7 +5,7 @@
 #include <rehearse/shapes/errors.h>
 #include <rehearse/shapes/shape_env.h>
 
-#include "shapes/expr/facts.h"
+#include "shapes/expr/bounds/facts.h"
 
 namespace rehearse::shapes {
 

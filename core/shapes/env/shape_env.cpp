@@ -6,7 +6,7 @@
 #include <rehearse/shapes/errors.h>
 #include <rehearse/shapes/sym_node.h>
 
-#include "shapes/expr/facts.h"
+#include "shapes/expr/bounds/facts.h"
 
 namespace rehearse::shapes {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is assumed one after the other: nothing that it decides, bounds or simplifies is wrong for values that fit it.
-#include "shapes/expr/facts.h"
+#include "shapes/expr/bounds/facts.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

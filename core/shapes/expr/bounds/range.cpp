@@ -10,8 +10,8 @@
 
 #include <rehearse/shapes/errors.h>
 
+#include "shapes/expr/bounds/interval.h"
 #include "shapes/expr/checked.h"
-#include "shapes/expr/interval.h"
 #include "shapes/expr/polynomial.h"
 
 namespace rehearse::shapes {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "shapes/expr/interval.h"
+#include "shapes/expr/bounds/interval.h"
 
 #include <algorithm>
 #include <array>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "shapes/expr/facts.h"
+#include "shapes/expr/bounds/facts.h"
 
 #include <utility>
 
+#include "shapes/expr/bounds/interval.h"
 #include "shapes/expr/checked.h"
-#include "shapes/expr/interval.h"
 #include "shapes/expr/polynomial.h"
 
 namespace rehearse::shapes {
