@@ -9,7 +9,7 @@
 
 #include <rehearse/fakes/fake_fabric.h>
 
-#include "reduction.h"
+#include "reduce/reduction.h"
 
 namespace rehearse::fakes {
 namespace {

@@ -8,7 +8,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "reduce_kernels.h"
+#include "reduce/reduce_kernels.h"
 
 namespace rehearse::fakes {
 namespace {

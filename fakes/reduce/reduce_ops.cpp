@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 
-#include "reduction.h"
+#include "reduce/reduction.h"
 #include "workspace.h"
 
 namespace rehearse::fakes {

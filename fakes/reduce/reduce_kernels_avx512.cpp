@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #define REHEARSE_ISA avx512
-#include "reduce_loops.h"
+#include "reduce/reduce_loops.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "reduction.h"
+#include "reduce/reduction.h"
 
 namespace rehearse::fakes {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "reduce_kernels.h"
+#include "reduce/reduce_kernels.h"
 
 namespace rehearse::fakes {
 

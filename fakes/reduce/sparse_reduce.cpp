@@ -6,7 +6,7 @@
 #include <ATen/SparseTensorImpl.h>
 #include <c10/core/InferenceMode.h>
 
-#include "reduction.h"
+#include "reduce/reduction.h"
 #include "workspace.h"
 
 namespace rehearse::fakes {

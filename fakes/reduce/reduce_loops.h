@@ -11,12 +11,12 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "reduce_kernels.h"
+#include "reduce/reduce_kernels.h"
 
 namespace rehearse::fakes::REHEARSE_ISA {
 namespace {
 
-#include "reduce_elements.h"
+#include "reduce/reduce_elements.h"
 
 // Integers wrap: computed unsigned, in at least 32 bits.
 template <class A>

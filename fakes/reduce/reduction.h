@@ -4,7 +4,7 @@
 #include <c10/core/ScalarType.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
-#include "reduce_kernels.h"
+#include "reduce/reduce_kernels.h"
 
 namespace rehearse::fakes {
 
