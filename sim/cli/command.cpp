@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "command.h"
+#include "cli/command.h"
 
 #include <exception>
 #include <new>
@@ -10,10 +10,12 @@
 #include <rehearse/sim/run_log.h>
 #include <rehearse/sim/scenario.h>
 
-#include "arguments.h"
-#include "commands.h"
-#include "console.h"
-#include "signals.h"
+#include "cli/commands.h"
+#include "cli/death/signals.h"
+#include "cli/grammar/arguments.h"
+#include "cli/grammar/usage_error.h"
+#include "cli/terminal/console.h"
+#include "cli/terminal/exit_codes.h"
 
 namespace rehearse::cli {
 namespace {

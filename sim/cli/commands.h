@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "arguments.h"
-#include "console.h"
+#include "cli/grammar/arguments.h"
+#include "cli/terminal/console.h"
 
 // One function for each command; each returns the process's exit code. They throw UsageError and
 // ScenarioError for what the user has to put right.

@@ -7,8 +7,9 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/run_log.h>
 
-#include "commands.h"
-#include "job.h"
+#include "cli/commands.h"
+#include "cli/grammar/usage_error.h"
+#include "cli/job.h"
 
 namespace rehearse::cli {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "job.h"
+#include "cli/job.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,7 +9,8 @@
 #include <rehearse/job/program.h>
 #include <rehearse/job/spelling.h>
 
-#include "progress.h"
+#include "cli/grammar/usage_error.h"
+#include "cli/terminal/progress.h"
 
 namespace rehearse::cli {
 namespace {

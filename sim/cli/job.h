@@ -8,9 +8,9 @@
 #include <rehearse/sim/run_log.h>
 #include <rehearse/sim/scenario.h>
 
-#include "arguments.h"
-#include "console.h"
-#include "output_folder.h"
+#include "cli/grammar/arguments.h"
+#include "cli/output_folder.h"
+#include "cli/terminal/console.h"
 #include "run/attempt.h"
 
 namespace rehearse::cli {

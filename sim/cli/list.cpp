@@ -10,8 +10,8 @@
 #include <rehearse/job/program.h>
 #include <nlohmann/json.hpp>
 
-#include "commands.h"
-#include "values.h"
+#include "cli/commands.h"
+#include "cli/grammar/usage_error.h"
 
 namespace rehearse::cli {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "output_folder.h"
+#include "cli/output_folder.h"
 
 #include <cerrno>
 #include <charconv>
@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "console.h"
+#include "cli/grammar/usage_error.h"
 
 namespace rehearse::cli {
 namespace {

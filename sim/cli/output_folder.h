@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
+#include "cli/grammar/seed_range.h"
 #include "run/run_files.h"
-#include "sweep/seed_range.h"
 
 namespace rehearse::cli {
 

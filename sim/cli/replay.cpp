@@ -6,13 +6,14 @@
 #include <fmt/format.h>
 #include <rehearse/sim/run_log.h>
 
-#include "commands.h"
-#include "death.h"
-#include "job.h"
+#include "cli/commands.h"
+#include "cli/death/death.h"
+#include "cli/death/signals.h"
+#include "cli/death/watcher.h"
+#include "cli/grammar/usage_error.h"
+#include "cli/job.h"
 #include "record/begun_report.h"
 #include "run/log_replay.h"
-#include "signals.h"
-#include "watcher.h"
 
 namespace rehearse::cli {
 namespace {

@@ -5,11 +5,12 @@
 #include <fmt/format.h>
 #include <rehearse/exec/watchdog.h>
 
-#include "commands.h"
-#include "death.h"
-#include "job.h"
-#include "signals.h"
-#include "watcher.h"
+#include "cli/commands.h"
+#include "cli/death/death.h"
+#include "cli/death/signals.h"
+#include "cli/death/watcher.h"
+#include "cli/job.h"
+#include "cli/terminal/exit_codes.h"
 
 namespace rehearse::cli {
 namespace {

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/grammar/seed_range.h"
 #include "cli/sweep/bugs.h"
 #include "cli/sweep/junit.h"
-#include "cli/sweep/seed_range.h"
 
 // Contract: seed ranges take what they say; one bug is one bug whatever the ranks and numbers in its report;
 // JUnit files are well-formed whatever a program says.

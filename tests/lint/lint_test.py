@@ -83,9 +83,12 @@ class LintTest(unittest.TestCase):
                 ("sim/report/writers/a.cpp", '"report/story/b.h"', "room report/writers of sim includes"),
                 ("sim/report/story/a.cpp", '"world/simulation.h"', "of world"),
                 ("sim/record/a.cpp", '"report/ranks/places.h"', "of report/ranks"),
+                ("sim/cli/death/a.cpp", '"cli/sweep/worker.h"', "room cli/death of sim includes"),
+                ("sim/cli/grammar/a.cpp", '"cli/job.h"', "of cli; it may include"),
+                ("sim/cli/split/a.cpp", '"cli/sweep/worker.h"', "of cli/sweep"),
                 ("sim/run/a.cpp", "<rehearse/sim/scenario.h>", "of scenario"),
-                ("sim/scenario/a.cpp", '"cli/values.h"', "of cli"),
-                ("sim/gtest/a.cpp", '"cli/values.h"', "of cli")):
+                ("sim/scenario/a.cpp", '"cli/grammar/help.h"', "of cli"),
+                ("sim/gtest/a.cpp", '"cli/grammar/help.h"', "of cli")):
             self.expect_one("includes", {path: SPDX + f"#include {included}\n"}, words)
 
     def test_rooms_include_those_before_them(self):
@@ -101,7 +104,7 @@ class LintTest(unittest.TestCase):
                                ("core/compile/a.cpp", '"graph/run/b.h"'),
                                ("sim/cli/a.cpp", '"run/attempt.h"'), ("sim/scenario/a.cpp", '"run/run_files.h"'),
                                ("sim/cli/sweep/a.cpp", '"report/writers/text_lines.h"'),
-                               ("sim/run/a.cpp", '"world/b.h"')):
+                               ("sim/cli/sweep/a.cpp", '"cli/job.h"'), ("sim/run/a.cpp", '"world/b.h"')):
             self.assertEqual(findings("includes", {path: SPDX + f"#include {included}\n"}), [])
 
     def test_an_exception_holds_for_its_file_while_it_is_needed(self):

@@ -13,13 +13,15 @@ class House(typing.NamedTuple):
     rest: str | None = None  # the room of the public headers that are not named; None: every room may include them
 
 
-def ladder(*names):
-    """Each room may include those before it."""
-    return {name: names[:place] for place, name in enumerate(names)}
+def ladder(*names, below=()):
+    """Each room may include those before it, and those below."""
+    return {name: (*below, *names[:place]) for place, name in enumerate(names)}
 
 
 SIMULATION = ("schedule", "report/writers", "record", "report/ranks", "report/calls", "report/story", "world", "run",
               "scenario")
+# "cli" are its files of no other room: run, replay, explain, list. The larger commands do not know each other.
+COMMAND = ("cli/terminal", "cli/grammar", "cli/death", "cli")
 
 HOUSES = (
     # A world owns an executor, and this what the others do. Headers that are not named tell what all of them are about.
@@ -103,8 +105,9 @@ HOUSES = (
         **ladder(*SIMULATION),
         "network": (), "compute": (),
         "world": ("schedule", "record", "report/story", "network", "compute"),
-        "cli": SIMULATION,
         "gtest": SIMULATION,
+        **ladder(*COMMAND, below=SIMULATION),
+        **{f"cli/{room}": (*SIMULATION, *COMMAND) for room in ("completion", "split", "sweep")},
     }, "rehearse/sim/", {
         "schedule": ("format_time.h", "oracles.h", "random_stream.h", "schedule.h", "seed.h"),
         "network": ("network_model.h",),

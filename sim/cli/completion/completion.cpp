@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "completion.h"
+#include "cli/completion/completion.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,9 +8,9 @@
 #include <fmt/ranges.h>
 #include <rehearse/job/program.h>
 
-#include "commands.h"
-#include "split/rules.h"
-#include "values.h"
+#include "cli/commands.h"
+#include "cli/grammar/split_rules.h"
+#include "cli/grammar/usage_error.h"
 
 namespace rehearse::cli {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "grammar.h"
+#include "cli/grammar/grammar.h"
 
 // Scripts that make a shell complete the commands, options, files and programs of an executable. They know
 // them when they are made, so that Tab starts no process.

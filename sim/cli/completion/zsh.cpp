@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "completion.h"
-#include "job.h"
+#include "cli/completion/completion.h"
+#include "cli/job.h"
 
 namespace rehearse::cli {
 namespace {

@@ -2,7 +2,7 @@
 #include <c10/core/ScalarType.h>
 #include <nlohmann/json.hpp>
 
-#include "split/pieces.h"
+#include "cli/split/pieces.h"
 
 namespace rehearse::cli {
 namespace {

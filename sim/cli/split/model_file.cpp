@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "split/model_file.h"
+#include "cli/split/model_file.h"
 
 #include <string_view>
 
 #include <fmt/format.h>
 #include <rehearse/sim/input_file.h>
 
-#include "console.h"
+#include "cli/grammar/usage_error.h"
 
 namespace rehearse::cli {
 namespace {

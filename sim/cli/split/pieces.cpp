@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "split/pieces.h"
+#include "cli/split/pieces.h"
 
 #include <map>
 #include <utility>

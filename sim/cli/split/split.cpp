@@ -7,11 +7,11 @@
 #include <fmt/ranges.h>
 #include <rehearse/graph/text.h>
 
-#include "commands.h"
-#include "split/model_file.h"
-#include "split/pieces.h"
-#include "split/rules.h"
-#include "values.h"
+#include "cli/commands.h"
+#include "cli/grammar/split_rules.h"
+#include "cli/grammar/usage_error.h"
+#include "cli/split/model_file.h"
+#include "cli/split/pieces.h"
 
 namespace rehearse::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "split/pieces.h"
+#include "cli/split/pieces.h"
 
 namespace rehearse::cli {
 namespace {

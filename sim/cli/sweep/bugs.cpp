@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bugs.h"
+#include "cli/sweep/bugs.h"
 
 #include <algorithm>
 #include <cctype>

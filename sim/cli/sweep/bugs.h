@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "seed_result.h"
+#include "cli/sweep/seed_result.h"
 
 namespace rehearse::cli {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "crash.h"
+#include "cli/sweep/crash.h"
 
 #include <exception>
 
 #include <fmt/format.h>
 #include <sys/wait.h>
 
-#include "death.h"
-#include "job.h"
-#include "pipe.h"
+#include "cli/death/death.h"
+#include "cli/death/pipe.h"
+#include "cli/job.h"
 
 namespace rehearse::cli {
 namespace {

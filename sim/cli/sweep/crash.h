@@ -8,8 +8,8 @@
 
 #include <rehearse/job/report.h>
 
-#include "last_words.h"
-#include "worker.h"
+#include "cli/death/last_words.h"
+#include "cli/sweep/worker.h"
 
 namespace rehearse::cli {
 

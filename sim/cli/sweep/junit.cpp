@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "junit.h"
+#include "cli/sweep/junit.h"
 
 #include <ostream>
 #include <string_view>

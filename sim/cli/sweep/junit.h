@@ -4,7 +4,7 @@
 #include <iosfwd>
 #include <string>
 
-#include "seed_result.h"
+#include "cli/sweep/seed_result.h"
 
 namespace rehearse::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "summary.h"
+#include "cli/sweep/summary.h"
 
 #include <algorithm>
 #include <set>
@@ -10,7 +10,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <nlohmann/json.hpp>
 
-#include "bugs.h"
+#include "cli/sweep/bugs.h"
 #include "report/writers/text_lines.h"
 
 namespace rehearse::cli {

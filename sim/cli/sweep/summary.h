@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "seed_range.h"
-#include "seed_result.h"
+#include "cli/grammar/seed_range.h"
+#include "cli/sweep/seed_result.h"
 
 namespace rehearse::cli {
 

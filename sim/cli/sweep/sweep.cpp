@@ -12,15 +12,17 @@
 #include <fmt/ranges.h>
 #include <rehearse/exec/interrupt.h>
 
-#include "commands.h"
-#include "job.h"
-#include "junit.h"
-#include "output_folder.h"
-#include "pipe.h"
-#include "progress.h"
-#include "signals.h"
-#include "summary.h"
-#include "workers.h"
+#include "cli/commands.h"
+#include "cli/death/pipe.h"
+#include "cli/death/signals.h"
+#include "cli/grammar/usage_error.h"
+#include "cli/job.h"
+#include "cli/output_folder.h"
+#include "cli/sweep/junit.h"
+#include "cli/sweep/summary.h"
+#include "cli/sweep/workers.h"
+#include "cli/terminal/exit_codes.h"
+#include "cli/terminal/progress.h"
 
 namespace rehearse::cli {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "worker.h"
+#include "cli/sweep/worker.h"
 
 #include <cstdio>
 #include <exception>
@@ -10,11 +10,11 @@
 #include <rehearse/sim/report_writers.h>
 #include <unistd.h>
 
-#include "command.h"
-#include "death.h"
-#include "job.h"
-#include "pipe.h"
-#include "progress.h"
+#include "cli/command.h"
+#include "cli/death/death.h"
+#include "cli/death/pipe.h"
+#include "cli/job.h"
+#include "cli/terminal/progress.h"
 
 namespace rehearse::cli {
 namespace {

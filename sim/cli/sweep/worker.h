@@ -6,7 +6,7 @@
 
 #include <rehearse/sim/scenario.h>
 
-#include "arguments.h"
+#include "cli/grammar/arguments.h"
 
 namespace rehearse::cli {
 

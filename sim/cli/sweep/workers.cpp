@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "workers.h"
+#include "cli/sweep/workers.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "crash.h"
-#include "progress.h"
-#include "signals.h"
+#include "cli/death/signals.h"
+#include "cli/sweep/crash.h"
+#include "cli/terminal/progress.h"
 
 namespace rehearse::cli {
 namespace {

@@ -10,10 +10,10 @@
 
 #include <sys/types.h>
 
-#include "last_words.h"
-#include "pipe.h"
-#include "seed_result.h"
-#include "worker.h"
+#include "cli/death/last_words.h"
+#include "cli/death/pipe.h"
+#include "cli/sweep/seed_result.h"
+#include "cli/sweep/worker.h"
 
 namespace rehearse::cli {
 

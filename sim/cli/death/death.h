@@ -5,8 +5,8 @@
 
 #include <rehearse/sim/scenario.h>
 
-#include "arguments.h"
-#include "last_words.h"
+#include "cli/death/last_words.h"
+#include "cli/grammar/arguments.h"
 
 // Runs that their process did not survive, told by another process.
 namespace rehearse::cli {

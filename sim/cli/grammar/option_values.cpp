@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "values.h"
+#include "cli/grammar/option_values.h"
 
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <rehearse/job/spelling.h>
 #include <rehearse/sim/seed.h>
 
-#include "console.h"
-#include "help.h"
-#include "split/rules.h"
+#include "cli/grammar/split_rules.h"
+#include "cli/grammar/usage_error.h"
 
 namespace rehearse::cli {
 namespace {
@@ -104,20 +104,6 @@ class Values {
   const CommandSpec& command_;
   const Typed& typed_;
 };
-
-}  // namespace
-
-void refuse(const std::string& name, const CommandSpec* command, std::string_view what) {
-  const auto where = command == nullptr ? name : fmt::format("{} {}", name, command->name);
-  throw UsageError(fmt::format("{}: {}\n{}   (see {} --help)", where, what, usage(name, command), where));
-}
-
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& among) {
-  const auto nearest = nearest_spelling(word, among);
-  return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
-}
-
-namespace {
 
 void take_split_values(const std::string& name, const CommandSpec& command, const Values& values,
                        Arguments& arguments) {

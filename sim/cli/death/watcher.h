@@ -7,8 +7,8 @@
 #include <rehearse/exec/watchdog.h>
 #include <sys/types.h>
 
-#include "last_words.h"
-#include "sweep/pipe.h"
+#include "cli/death/last_words.h"
+#include "cli/death/pipe.h"
 
 namespace rehearse::cli {
 

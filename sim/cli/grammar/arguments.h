@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "grammar.h"
-#include "sweep/seed_range.h"
+#include "cli/grammar/grammar.h"
+#include "cli/grammar/seed_range.h"
 
 namespace rehearse::cli {
 

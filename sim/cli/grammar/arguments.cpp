@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "arguments.h"
+#include "cli/grammar/arguments.h"
 
 #include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <rehearse/job/spelling.h>
 #include <CLI/CLI.hpp>
 
-#include "console.h"
-#include "help.h"
-#include "values.h"
+#include "cli/grammar/help.h"
+#include "cli/grammar/option_values.h"
+#include "cli/grammar/usage_error.h"
 
 namespace rehearse::cli {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "pipe.h"
+#include "cli/death/pipe.h"
 
 #include <cerrno>
 #include <system_error>

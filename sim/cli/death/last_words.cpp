@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "last_words.h"
+#include "cli/death/last_words.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "help.h"
+#include "cli/grammar/help.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 #include <rehearse/job/verdict.h>
 
-#include "console.h"
+#include "cli/terminal/exit_codes.h"
 
 namespace rehearse::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <string_view>
 
-#include "last_words.h"
+#include "cli/death/last_words.h"
 
 namespace rehearse::cli {
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdio>
-#include <stdexcept>
 #include <string_view>
 
 #include <rehearse/job/report.h>
@@ -10,18 +9,6 @@
 #include "record/output_file.h"
 
 namespace rehearse::cli {
-
-inline constexpr int kExitUsage = 64;
-inline constexpr int kExitInternal = 70;
-inline constexpr int kExitSystem = 71;
-inline constexpr int kExitOutput = 74;
-
-// The user asked for something that cannot be done as it stands: an option, a file, a path. The text says
-// what and what would be right; the command exits with kExitUsage.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 // The command exits with kExitOutput where the verdict was OK.
 using sim::OutputError;
@@ -58,8 +45,6 @@ class Console {
 
   // May results be coloured?
   bool color() const noexcept { return color_; }
-  bool quiet() const noexcept { return options_.quiet; }
-  bool machine() const noexcept { return options_.machine; }
   // Does note() write to a terminal where lines can be redrawn?
   bool notes_on_terminal() const noexcept { return notes_on_terminal_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "console.h"
+#include "cli/terminal/console.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <rehearse/sim/report_writers.h>
 #include <unistd.h>
+
+#include "cli/terminal/exit_codes.h"
 
 namespace rehearse::cli {
 namespace {

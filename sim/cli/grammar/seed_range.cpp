@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "seed_range.h"
+#include "cli/grammar/seed_range.h"
 
 #include <fmt/format.h>
 #include <rehearse/sim/seed.h>

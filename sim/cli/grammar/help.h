@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "grammar.h"
+#include "cli/grammar/grammar.h"
 
 namespace rehearse::cli {
 

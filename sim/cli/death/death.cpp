@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "death.h"
+#include "cli/death/death.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "watcher.h"
+#include "cli/death/watcher.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "console.h"
-#include "signals.h"
+#include "cli/death/signals.h"
+#include "cli/terminal/console.h"
 
 namespace rehearse::cli {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "grammar.h"
+#include "cli/grammar/grammar.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "signals.h"
+#include "cli/death/signals.h"
 
 #include <cerrno>
 

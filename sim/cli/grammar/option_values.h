@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "cli/grammar/arguments.h"
+
+namespace rehearse::cli {
+
+// A command's words as they were typed.
+struct Typed {
+  std::string operand;
+  std::map<std::string, std::string, std::less<>> values;  // by option; empty: not given
+  std::map<std::string, bool, std::less<>> flags;
+};
+
+// Puts what was typed into `arguments`. Throws UsageError for a value that is wrong.
+void take_values(const std::string& name, const CommandSpec& command, const Typed& typed, Arguments& arguments);
+
+}  // namespace rehearse::cli
