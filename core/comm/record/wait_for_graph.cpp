@@ -16,7 +16,7 @@ using Graph = std::map<int, std::map<int, const BlockedCall*>>;
 WaitEdge edge_of(const BlockedCall& call, int to) { return {call.rank, to, call.call, call.where, false}; }
 
 // The shortest ring through `start`, or nothing: breadth first, so the first way back is the shortest.
-std::vector<WaitEdge> cycle_through(const Graph& graph, int start) {
+std::vector<WaitEdge> cycle_through(const Graph& graph, int start, std::uint64_t& edges_followed) {
   std::map<int, int> reached_from;
   std::vector<int> front{start};
   while (!front.empty()) {
@@ -25,6 +25,7 @@ std::vector<WaitEdge> cycle_through(const Graph& graph, int start) {
       const auto edges = graph.find(rank);
       if (edges == graph.end()) continue;
       for (const auto& [to, call] : edges->second) {
+        ++edges_followed;
         if (to == start) {
           std::vector<WaitEdge> cycle{edge_of(*call, start)};
           for (int at = rank; at != start; at = reached_from.at(at)) {
@@ -58,6 +59,9 @@ std::vector<BlockedCall> without_waits_within(const std::vector<BlockedCall>& bl
   return calls;
 }
 
+// Chains of waits that neither close a ring nor come to an ended rank stop at a rank that waits for nobody known.
+// Nothing tells more about the cause than that rank, and the more ranks wait for it, the likelier it is the one that
+// matters. A rank with a fiber that waits for another rank is no end: the chain goes on there.
 std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, const Graph& graph) {
   std::set<int> go_on;  // to other ranks
   for (const auto& call : blocked) {
@@ -83,7 +87,10 @@ std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, con
   return sorted;
 }
 
-// What any rank could end, no rank will where all that are left wait for such ends, and for nothing else.
+// A wait that any rank could end (a store's key) waits for nobody in particular, so that no edge leads on from it.
+// Where every chain comes to such a wait, no rank is left that could end one, and they hold each other up as in a
+// cycle: the edges that are told are those back to a rank that waits for the first of them, or, where nobody does, to
+// the next. A single other dead end (a computation, a lock) could still come to set the key: then there is no ring.
 std::vector<WaitEdge> ring_of_any(const std::vector<DeadEnd>& ends, std::size_t ranks) {
   const auto is_any = [](const DeadEnd& end) { return end.any_rank; };
   if (ends.empty() || !std::all_of(ends.begin(), ends.end(), is_any)) return {};
@@ -121,17 +128,20 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
     }
   }
   analysis.dead_ends = find_dead_ends(blocked, graph);
+  // The shortest first: it is the easiest to understand, and longer ones often go through its ranks. These are then
+  // taken out, so that each rank is told of in one cycle.
   for (;;) {
     std::vector<WaitEdge> shortest;
     for (const auto& [rank, edges] : graph) {
-      auto cycle = cycle_through(graph, rank);
+      auto cycle = cycle_through(graph, rank, analysis.edges_followed);
       if (!cycle.empty() && (shortest.empty() || cycle.size() < shortest.size())) shortest = std::move(cycle);
-      if (shortest.size() == 2) break;
+      if (shortest.size() == 2) break;  // none is shorter; large groups that wait for each other have very many
     }
     if (shortest.empty()) break;
     remove(graph, shortest);
     analysis.cycles.push_back(std::move(shortest));
   }
+  // Only where nothing harder is known: a cycle or an ended rank explains the end without a guess about keys.
   if (analysis.cycles.empty() && analysis.on_ended.empty()) {
     std::set<int> ranks;
     for (const auto& call : blocked) ranks.insert(call.rank);

@@ -21,7 +21,9 @@ constexpr std::size_t kEdgesShown = 4;
 
 using comm::WaitEdge;
 
-// The fewer ranks are the suspects: those that have ended without a call, or those that made a call too many.
+// A call to which some ranks came and others have ended. Either those left it out, or the callers made one too many; no
+// trace says which. The side with fewer ranks is named first, as most programs are right on most ranks.
+// Only the first such call is told: the others are usually its consequence.
 std::string gone(const std::vector<WaitEdge>& on_ended) {
   const std::string& call = on_ended.front().call;
   std::set<int> missing;
@@ -76,22 +78,27 @@ Standstill::Story Standstill::tell(std::optional<VirtualTime> until) const {
   const auto analysis = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()});
   Story story;
   std::vector<std::string> causes;
+  // What cannot end whatever happens comes before what merely did not: ended ranks, then a cycle, then dead ends.
   if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended));
   if (!analysis.cycles.empty()) causes.push_back(ring(analysis.cycles.front()));
   for (const auto& cycle : analysis.cycles) {
     for (const auto& edge : cycle) story.wait_cycle.push_back(comm::to_string(edge));
   }
   for (const auto& edge : analysis.ring_of_any) story.wait_cycle.push_back(comm::to_string(edge));
-  // A wait that holds nobody up is what led here only when nothing else is.
+  // A rank that stands alone (a server thread in its loop, a rank that sleeps) is often as it should be. It counts as
+  // the cause only when nobody is held up by anything else.
   std::vector<comm::DeadEnd> ends = analysis.dead_ends;
   const bool in_the_way = !causes.empty() || (!ends.empty() && !ends.front().held_up.empty());
   if (in_the_way) std::erase_if(ends, [](const comm::DeadEnd& end) { return end.held_up.empty(); });
+  // Polling as such is no cause: only when it is what all others come down to is this a livelock.
   story.polled = causes.empty() && !ends.empty() && polling_.contains(ends.front().rank);
   for (auto& text : texts_of_dead_ends(ends, polling_, until)) causes.push_back(std::move(text));
   story.headline = fmt::format("{}", fmt::join(causes, "; "));
   return story;
 }
 
+// Follows every wait from `rank` on. One rank that might still have done something is enough for hope: one that was
+// stopped or failed (what it would have done next is not known), or that stands in something of its own.
 bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const {
   std::map<int, std::vector<const comm::BlockedCall*>> calls;
   for (const auto& call : calls_) calls[call.rank].push_back(&call);
@@ -112,6 +119,8 @@ bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const
   return true;
 }
 
+// Whoever could set a store's key is not known, so every rank that was still under way is named, but not for whom it
+// held up others: that is another story.
 std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
   auto ends = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()}).dead_ends;
   std::erase_if(ends, [rank](const comm::DeadEnd& end) { return end.rank == rank; });
@@ -121,6 +130,8 @@ std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
   return all;
 }
 
+// Ranks that stand in a collective may do so because a send or receive before it went astray, of which the graph of
+// waits shows nothing: an unmatched send is therefore told beside any standstill.
 std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends) {
   std::string text;
   int more = -1;

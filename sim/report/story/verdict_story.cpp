@@ -28,6 +28,8 @@ class Teller {
 
   VerdictStory tell() {
     verdict();
+    // What lies further back comes first: waits follow from a group that a rank did not make, both from a function that
+    // a rank compiled alone, and everything from the exception from which a rank was unwinding.
     story_.headline.insert(0, group_left_out());
     story_.headline.insert(0, compile_cause(record_, ends_, story_.verdict));
     // The exception that all began with; where one ended the world, those of others are not its cause.
@@ -139,6 +141,8 @@ class Teller {
     return text;
   }
 
+  // A rank's exception is the verdict only when it is not what another cause looks like from there: a mismatch is
+  // thrown at the ranks that disagree, and a timeout is how a wait ends that nobody could have ended.
   void rank_failed(const exec::RankFailure& failure) {
     if (!record_.mismatches.empty()) return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
     if (is_timeout(failure)) {
@@ -150,6 +154,8 @@ class Teller {
   }
 
   // Nobody could go on. Where the culprit polls, the wait of the others is only what ended the world.
+  // A hang is what stood before a timeout ended it: by the end of the world that rank has moved on, and its wait is
+  // gone.
   void standstill() {
     Standstill all(options_.ranks);
     for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang)
@@ -162,7 +168,9 @@ class Teller {
     set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(story.headline));
   }
 
-  // A lock that another rank holds cannot hold up anybody where each rank is a process of its own.
+  // A lock that another rank holds cannot hold up anybody where each rank is a process of its own: then the deadlock is
+  // one of the simulation, and the reader is told so. Told by the texts of core/exec, which knows the lock's name; and
+  // only where the headline tells of that wait.
   std::string shared_lock(const std::string& headline) const {
     const auto& fibers = outcome().hang.empty() ? outcome().blocked : outcome().hang;
     for (const auto& fiber : fibers) {
@@ -180,7 +188,12 @@ class Teller {
     return "";
   }
 
-  // A timeout fired while somebody could still have come.
+  // A timeout fired while somebody could still have come. Was it late, or would it never have come? Nobody saw: the
+  // world ended first. The waits at that moment are the evidence. Ranks whose own timeout fired are unwinding by now,
+  // so what they gave up is put beside what others still wait for. If from there all leads to ranks that have returned,
+  // or round in a ring, more time would not have helped: a deadlock. Otherwise it was a timeout, told in the past: who
+  // was still doing what when it fired. The failing rank may have waited for nobody in particular (a key of a store);
+  // then its own message comes first, and after it all who were still under way.
   void timed_out(const exec::RankFailure& failure) {
     Standstill all(options_.ranks);
     bool missing_ranks = false;
@@ -203,7 +216,9 @@ class Teller {
     set(hopeless ? Verdict::deadlock : Verdict::timeout, std::move(story.headline));
   }
 
-  // Who polls for what, if a call that nobody joins is behind it.
+  // Who polls for what. Polling ranks are stopped, not blocked, so that their waits are in no graph. The best evidence
+  // first: a fiber that is known to wait for ranks; a call that is short of ranks, of a rank that was still polling
+  // (work->isCompleted() in a loop); and where neither is there, what can be said of any standstill.
   void livelock() {
     for (const auto& fiber : outcome().blocked) {
       if (fiber.waits_for.empty()) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -49,11 +50,14 @@ struct WaitAnalysis {
   // The ring through the first dead end, where any other rank could end its wait and all that are left wait for it, or
   // for others like it. Empty otherwise.
   std::vector<WaitEdge> ring_of_any;
+
+  // What finding the cycles cost: how often an edge was followed.
+  std::uint64_t edges_followed = 0;
 };
 
 // `ended`: ranks whose body is over (returned or failed). A fiber that waits for its own rank (a thread, or a lock) is
-// in no cycle: the wait of the rank's other fibers counts, where one is known. Cost: linear in the edges for each cycle
-// that is found.
+// in no cycle: the wait of the rank's other fibers counts, where one is known. Cost: for each cycle that is found, the
+// edges once for each rank; where two ranks wait for each other, the search for that cycle ends there.
 WaitAnalysis analyse_waits(const std::vector<BlockedCall>& blocked, const std::vector<int>& ended);
 
 // `rank 0 waits for rank 1 (allreduce #3 on group "a")`, `... for rank 1 or any other (store wait for key "k")`.

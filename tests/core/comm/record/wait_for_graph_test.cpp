@@ -120,8 +120,10 @@ TEST(WaitForGraph, WaitsWithinARank_AreADeadEndOrTheThreadsWait) {
   EXPECT_THAT(through_thread.dead_ends, IsEmpty());
 }
 
-// A thousand ranks in one ring, and half of a group waiting for the other half.
-TEST(WaitForGraph, ManyRanks_StayAffordable) {
+// A thousand ranks in one ring, and half of a group waiting for the other half. In the ring each rank's search goes
+// round once, and nothing is left afterwards. Of the halves, the k-th search looks at the edges of the lowest rank that
+// is left to the 512 - k ranks that are, and at the first edge of the first of those, which leads back.
+TEST(WaitForGraph, ManyRanks_FollowFewEdges) {
   std::vector<BlockedCall> ring, halves;
   std::vector<int> low, high;
   for (int rank = 0; rank < 1024; ++rank) {
@@ -129,8 +131,14 @@ TEST(WaitForGraph, ManyRanks_StayAffordable) {
     (rank < 512 ? low : high).push_back(rank);
   }
   for (int rank = 0; rank < 1024; ++rank) halves.push_back({rank, "allreduce", rank < 512 ? high : low});
-  EXPECT_EQ(analyse_waits(ring, {}).cycles.front().size(), 1024u);
-  EXPECT_EQ(analyse_waits(halves, {}).cycles.front().size(), 2u);
+  const auto of_ring = analyse_waits(ring, {});
+  ASSERT_EQ(of_ring.cycles.size(), 1u);
+  EXPECT_EQ(of_ring.cycles.front().size(), 1024u);
+  EXPECT_EQ(of_ring.edges_followed, 1024u * 1024u);
+  const auto of_halves = analyse_waits(halves, {});
+  ASSERT_EQ(of_halves.cycles.size(), 512u);
+  EXPECT_EQ(of_halves.cycles.back().size(), 2u);
+  EXPECT_EQ(of_halves.edges_followed, 512u * 513u / 2 + 512u);
 }
 
 }  // namespace
