@@ -132,6 +132,7 @@ void CollectiveSlot::on_done() noexcept {
 }
 
 void CollectiveSlot::on_failed(std::exception_ptr why) noexcept {
+  REHEARSE_CHECK(state_ == State::launched, sequence_, state_);
   services_.executor.note_progress();
   for (const auto& work : works_) {
     work->fail_on_device(why);

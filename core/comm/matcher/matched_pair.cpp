@@ -53,6 +53,7 @@ void MatchedPair::on_done() noexcept {
 }
 
 void MatchedPair::on_failed(std::exception_ptr why) noexcept {
+  REHEARSE_CHECK(!held_ && send_ != nullptr, held_);
   context_.services.executor.note_progress();
   send_->fail_on_device(why);
   recv_->fail_on_device(why);
