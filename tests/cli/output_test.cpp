@@ -7,7 +7,7 @@
 
 #include "cli/process.h"
 
-// Contract: with --json stdout is one JSON document whatever the program prints; colours are for terminals,
+// Contract: with --json stdout is one JSON document whatever the program prints; colors are for terminals,
 // and only where nobody said no; the guide's table of exit codes is the command's.
 namespace rehearse::test {
 namespace {

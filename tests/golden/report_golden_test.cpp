@@ -52,12 +52,12 @@ TEST(ReportText, EveryVerdict_StartsWithItAndEndsWithTheReplay) {
   }
 }
 
-TEST(ReportText, Colour_OnlyTheVerdict) {
+TEST(ReportText, Color_OnlyTheVerdict) {
   const Report report = deadlock_report();
   const std::string plain = sim::to_text(report);
-  const std::string coloured = sim::to_text(report, {.colour = true});
-  EXPECT_EQ(coloured, "\x1b[1;31mDEADLOCK\x1b[0m" + plain.substr(std::string("DEADLOCK").size()));
-  EXPECT_EQ(sim::to_text(ok_report(), {.colour = true}).substr(0, 16), "\x1b[1;32mOK\x1b[0m: 4");
+  const std::string colored = sim::to_text(report, {.color = true});
+  EXPECT_EQ(colored, "\x1b[1;31mDEADLOCK\x1b[0m" + plain.substr(std::string("DEADLOCK").size()));
+  EXPECT_EQ(sim::to_text(ok_report(), {.color = true}).substr(0, 16), "\x1b[1;32mOK\x1b[0m: 4");
 }
 
 TEST(ReportText, NarrowOutput_WrapsAtSpacesAndKeepsTheReplayLineWhole) {

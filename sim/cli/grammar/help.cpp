@@ -11,6 +11,7 @@
 #include <rehearse/job/verdict.h>
 
 #include "cli/terminal/exit_codes.h"
+#include "report/writers/text_lines.h"
 
 namespace rehearse::cli {
 namespace {
@@ -21,31 +22,13 @@ struct Row {
   std::string left, right;
 };
 
-// `text` in lines of kWidth, all but the first indented.
-std::string wrapped(std::string_view text, std::size_t indent) {
-  std::string result;
-  std::size_t column = indent;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(' '), text.size());
-    if (column + end > kWidth && column > indent) {
-      result.back() = '\n';
-      result += std::string(indent, ' ');
-      column = indent;
-    }
-    result += text.substr(0, end);
-    result += ' ';
-    column += end + 1;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  if (!result.empty()) result.pop_back();
-  return result;
-}
-
 std::string table(std::string_view title, const std::vector<Row>& rows) {
   std::size_t width = 0;
   for (const auto& row : rows) width = std::max(width, row.left.size());
   std::string text = fmt::format("\n{}:\n", title);
-  for (const auto& row : rows) text += fmt::format("  {:<{}}  {}\n", row.left, width, wrapped(row.right, width + 4));
+  for (const auto& row : rows) {
+    text += sim::wrapped(fmt::format("  {:<{}}  ", row.left, width), row.right, kWidth, width + 4) + "\n";
+  }
   return text;
 }
 
@@ -72,7 +55,7 @@ std::string exit_codes() {
 }
 
 std::string help_of(const std::string& name, const CommandSpec& command) {
-  std::string text = usage(name, &command) + "\n\n" + wrapped(command.summary, 0) + "\n";
+  std::string text = usage(name, &command) + "\n\n" + sim::wrapped("", command.summary, kWidth, 0) + "\n";
   if (!command.operand.name.empty()) {
     text += fmt::format("\n  {}  {}\n", command.operand.name, command.operand.summary);
   }

@@ -46,8 +46,8 @@ std::size_t different_runs(const SeedResults& results) {
   return identities.size();
 }
 
-std::string coloured(std::string_view word, bool good, bool colour) {
-  return colour ? fmt::format("\x1b[1;{}m{}\x1b[0m", good ? 32 : 31, word) : std::string(word);
+std::string colored(std::string_view word, bool good, bool color) {
+  return color ? fmt::format("\x1b[1;{}m{}\x1b[0m", good ? 32 : 31, word) : std::string(word);
 }
 
 std::string bug_text(const Bug& bug, std::size_t number) {
@@ -64,32 +64,32 @@ std::string stopped_text(const SweepOutcome& outcome) {
   return left == 0 ? "" : fmt::format("; {} not run (--keep-going runs them)", count_text(left, "seed"));
 }
 
-std::string found_text(const SweepOutcome& outcome, bool colour) {
+std::string found_text(const SweepOutcome& outcome, bool color) {
   const auto bugs = bugs_of(outcome.results);
   const auto ran = outcome.results.size();
   const auto runs = different_runs(outcome.results);
   const auto runs_text = runs == 0 ? "" : fmt::format(" ({})", count_text(runs, "different run"));
   if (bugs.empty()) {
-    const auto verdict = outcome.interrupted ? "" : coloured("OK", true, colour) + ": ";
+    const auto verdict = outcome.interrupted ? "" : colored("OK", true, color) + ": ";
     return fmt::format("{}{} of {} found nothing{}\n", verdict, count_text(ran, "seed"), outcome.program, runs_text);
   }
   std::size_t failed = 0;
   for (const auto& bug : bugs) failed += bug.seeds.size();
-  auto text = fmt::format("{}: {} of {}{}, {}{}\n", coloured("FAILED", false, colour), failed, count_text(ran, "seed"),
+  auto text = fmt::format("{}: {} of {}{}, {}{}\n", colored("FAILED", false, color), failed, count_text(ran, "seed"),
                           runs_text, count_text(bugs.size(), "bug"), stopped_text(outcome));
-  if (failed == 1) return text + sim::to_text(*bugs.front().first, {.colour = colour});
+  if (failed == 1) return text + sim::to_text(*bugs.front().first, {.color = color});
   for (std::size_t i = 0; i < bugs.size(); ++i) text += bug_text(bugs[i], i + 1);
   return text + fmt::format("replay: {}\n", bugs.front().first->replay);
 }
 
 }  // namespace
 
-std::string to_text(const SweepOutcome& outcome, bool colour) {
-  if (!outcome.interrupted) return found_text(outcome, colour);
+std::string to_text(const SweepOutcome& outcome, bool color) {
+  if (!outcome.interrupted) return found_text(outcome, color);
   const auto left = outcome.asked.count() - outcome.results.size();
-  const auto text = fmt::format("{}: {} not run\n", coloured(to_string(Verdict::interrupted), false, colour),
-                                count_text(left, "seed"));
-  return outcome.results.empty() ? text : text + found_text(outcome, colour);
+  const auto text =
+      fmt::format("{}: {} not run\n", colored(to_string(Verdict::interrupted), false, color), count_text(left, "seed"));
+  return outcome.results.empty() ? text : text + found_text(outcome, color);
 }
 
 std::string to_json(const SweepOutcome& outcome) {

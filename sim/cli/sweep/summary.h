@@ -19,7 +19,7 @@ struct SweepOutcome {
 
 // For people: the verdict, each bug with its seeds, and last the line that replays the first failing seed. A
 // sweep that stopped at its first failure prints that one's whole report.
-std::string to_text(const SweepOutcome& outcome, bool colour);
+std::string to_text(const SweepOutcome& outcome, bool color);
 
 // The same for programs.
 std::string to_json(const SweepOutcome& outcome);

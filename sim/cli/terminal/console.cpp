@@ -59,7 +59,7 @@ int Console::conclude(std::string_view text, int exit_code) {
 }
 
 int Console::conclude(const Report& report) {
-  const auto text = options_.machine ? sim::to_json(report) : sim::to_text(report, {.colour = color_});
+  const auto text = options_.machine ? sim::to_json(report) : sim::to_text(report, {.color = color_});
   return conclude(text, exit_code(report.verdict));
 }
 

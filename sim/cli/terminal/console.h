@@ -43,7 +43,7 @@ class Console {
   // The report, for people or as JSON, and its verdict.
   int conclude(const Report& report);
 
-  // May results be coloured?
+  // May results be colored?
   bool color() const noexcept { return color_; }
   // Does note() write to a terminal where lines can be redrawn?
   bool notes_on_terminal() const noexcept { return notes_on_terminal_; }

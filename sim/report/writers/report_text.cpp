@@ -42,9 +42,9 @@ class TextWriter {
   std::string verdict_line() const {
     const std::string name(to_string(report_.verdict));
     std::string text = line(report_.headline.empty() ? name : fmt::format("{}: {}", name, report_.headline));
-    if (!options_.colour) return text;
-    const char* colour = report_.verdict == Verdict::ok ? "\x1b[1;32m" : "\x1b[1;31m";
-    return colour + name + "\x1b[0m" + text.substr(name.size());
+    if (!options_.color) return text;
+    const char* color = report_.verdict == Verdict::ok ? "\x1b[1;32m" : "\x1b[1;31m";
+    return color + name + "\x1b[0m" + text.substr(name.size());
   }
 
   // All calls, and only the fields in which the first two differ.

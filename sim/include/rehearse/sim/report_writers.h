@@ -16,8 +16,8 @@ namespace rehearse::sim {
 struct TextOptions {
   // Lines are wrapped at this many bytes; a single longer word (a path) and the replay line are left whole.
   std::size_t width = 120;
-  // The verdict in colour (ANSI codes). Whether the output is a terminal is for the caller to know.
-  bool colour = false;
+  // The verdict in color (ANSI codes). Whether the output is a terminal is for the caller to know.
+  bool color = false;
 };
 
 // The report for people, a reader may stop after any part: the verdict and its headline; a line for each
