@@ -30,8 +30,9 @@ std::vector<WaitEdge> cycle_through(const Graph& graph, int start, std::uint64_t
           std::vector<WaitEdge> cycle{edge_of(*call, start)};
           for (int at = rank; at != start; at = reached_from.at(at)) {
             const int from = reached_from.at(at);
-            cycle.insert(cycle.begin(), edge_of(*graph.at(from).at(at), at));
+            cycle.push_back(edge_of(*graph.at(from).at(at), at));
           }
+          std::reverse(cycle.begin(), cycle.end());
           return cycle;
         }
         if (reached_from.try_emplace(to, rank).second) next.push_back(to);
