@@ -5,9 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#if defined(__x86_64__)
 #include <immintrin.h>
-#endif
 
 namespace rehearse::torch_state {
 namespace {
@@ -24,9 +22,7 @@ TlsExchange::TlsExchange(std::span<const TlsRange> ranges, std::span<std::byte* 
   for (std::size_t piece = 0; piece < live_.size(); ++piece) {
     if (initial_[piece] == Bytes{}) swap_pieces(piece, zeros_end_++);
   }
-#if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2")) exchange_ = exchange_avx2;
-#endif
 }
 
 void TlsExchange::add(std::span<std::byte> live, const std::byte* initial) {
@@ -108,7 +104,6 @@ void TlsExchange::exchange_portable(TlsExchange& self, std::byte* out, const std
   self.exchange_used(out, in);
 }
 
-#if defined(__x86_64__)
 [[gnu::target("avx2"), gnu::always_inline]] inline __m256i load_piece(const void* piece) noexcept {
   return _mm256_loadu_si256(static_cast<const __m256i*>(piece));
 }
@@ -128,6 +123,5 @@ void TlsExchange::exchange_portable(TlsExchange& self, std::byte* out, const std
     self.take_into_use();
   self.exchange_used(out, in);
 }
-#endif
 
 }  // namespace rehearse::torch_state

@@ -62,9 +62,7 @@ class TlsExchange {
   void swap_pieces(std::size_t a, std::size_t b) noexcept;
   void exchange_small(std::byte* out, const std::byte* in) const noexcept;
   void exchange_used(std::byte* out, const std::byte* in) const noexcept;
-#if defined(__x86_64__)
   static void exchange_avx2(TlsExchange& self, std::byte* out, const std::byte* in) noexcept;
-#endif
 
   // The pieces in use first, then those whose initial value is zero, then the others.
   std::vector<std::byte*> live_;

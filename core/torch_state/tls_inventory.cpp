@@ -52,14 +52,12 @@ constexpr TlsEntry kEntries[] = {
     {"_ZZN2at8internal21lazy_init_num_threadsEvE4init", shared, "once for each OS thread"},
     {"_ZZN2at12_GLOBAL__N_120LocalCallbackManager3getEvE7manager", shared,
      "8 KB cache of RecordFunction callbacks; its settings go through at::set_record_function_tls_"},
-#if defined(__x86_64__)
     {"_ZZN2at6native7cpublas11KernelCacheINS1_9BrgemmKeyENS1_10GemmHelperEE9get_storeEvE13cache_kernels", shared,
      "generated kernels by shape"},
     {"_ZZN2at6native7cpublas11KernelCacheINS1_7PackKeyEN4dnnl7ukernel9transformEE9get_storeEvE13cache_"
      "kernels",
      shared, "generated kernels by shape"},
     {"_ZZN2at6native7cpublas6Brgemm11get_currentEvE7current", shared, "tile configuration of the CPU core"},
-#endif
     {"_ZN2at6nativeL9workspaceE", shared, "scratch memory of NNPACK"},
     {"_ZN6caffe2L27_NoPThreadPoolGuard_enabledE", per_fiber, "set by _NoPThreadPoolGuard"},
     // autograd
@@ -116,14 +114,8 @@ constexpr TlsFamily kFamilies[] = {
     {"libkineto", "process and thread numbers of the profiler"},
     {"google", "protobuf's arena cache"},
     {"httplib", "regular expressions compiled once"},
-#if defined(__x86_64__)
     {"vml", "MKL vector mode, set once"},
     {"Xbyak", "last error of the assembler, read at once"},
-#elif defined(__aarch64__)
-    {"pocketfft", "number of the worker thread"},
-    {"_mi_heap_default", "mimalloc's heap"},
-    {"recurse", "mimalloc, while it prints"},
-#endif
 };
 
 // The first name in a mangled one: "_ZGVZNK5torch8autograd..." gives "torch". Empty for symbols of C.

@@ -11,11 +11,7 @@ inline constexpr std::size_t kCacheLine = 64;
 // reading of it, unless it may count on a processor with the other: the write then waits for the line a second time,
 // and the next atomic instruction waits for the write. Processors without it take it as nothing.
 inline void prefetch_to_write(const void* at) noexcept {
-#if defined(__x86_64__)
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(at)));
-#else
-  __builtin_prefetch(at, 1);
-#endif
 }
 
 }  // namespace rehearse::exec

@@ -47,13 +47,11 @@ constexpr std::array kSystemCalls = {
     SystemCall{SYS_waitid, "waitid()"},
     SystemCall{SYS_write, "write()"},
     SystemCall{SYS_writev, "writev()"},
-#if defined(__x86_64__)
     SystemCall{SYS_epoll_wait, "epoll_wait()"},
     SystemCall{SYS_open, "open()"},
     SystemCall{SYS_pause, "pause()"},
     SystemCall{SYS_poll, "poll()"},
     SystemCall{SYS_select, "select()"},
-#endif
 };
 
 std::string_view name_of_call(long number) noexcept {
@@ -63,15 +61,12 @@ std::string_view name_of_call(long number) noexcept {
   return "";
 }
 
-#if defined(__x86_64__)
 // The instruction that enters the kernel.
 bool is_entry(const std::uint8_t* code) noexcept { return code[0] == 0x0f && code[1] == 0x05; }
-#endif
 
 }  // namespace
 
 std::string_view interrupted_call(const void* context) noexcept {
-#if defined(__x86_64__)
   const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
   const auto* const next = reinterpret_cast<const std::uint8_t*>(registers[REG_RIP]);
   // To be entered again after the handler: the number of the call is still where the kernel takes it from.
@@ -79,10 +74,6 @@ std::string_view interrupted_call(const void* context) noexcept {
   if (!again && (registers[REG_RAX] != -EINTR || !is_entry(next - 2))) return "";
   const auto name = again ? name_of_call(registers[REG_RAX]) : "";
   return name.empty() ? "a system call" : name;
-#else
-  static_cast<void>(context);
-  return "";
-#endif
 }
 
 std::string blocked_call(pid_t thread) {
