@@ -31,10 +31,6 @@ class RunQueue {
   std::span<const std::uint32_t> candidates() const noexcept { return {ids_.data() + head_, ids_.size() - head_}; }
   std::size_t size() const noexcept { return ids_.size() - head_; }
   bool empty() const noexcept { return head_ == ids_.size(); }
-  void clear() noexcept {
-    ids_.clear();
-    head_ = 0;
-  }
 
  private:
   static constexpr std::size_t kCompactAt = 1024;
