@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/exec/executor.h>
 
-#include <algorithm>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +15,7 @@
 #include "exec/monitor/debugger.h"
 #include "exec/monitor/watchdog.h"
 #include "executor_impl.h"
+#include "forks.h"
 #include "terminate.h"
 
 namespace rehearse::exec {
@@ -70,55 +69,39 @@ RankOfThread rank_of_thread() noexcept {
 }
 
 RankExecutor::Impl::Impl(ExecutorOptions options_in, Decisions& decisions_in, Clock& clock_in, RankState& state_in,
-                         FailureSink& sink_in)
+                         FailureSink& sink_in, IdlePolicy* idle)
     : options(checked(options_in)),
       decisions(decisions_in),
       clock(clock_in),
       state(state_in),
       sink(sink_in),
       interposed(std::make_unique<interpose::WorldState>()),
+      outcome(clock_in, options.ranks),
+      virtual_idle_policy_({.looks = options.idle_looks_max, .timed_looks = options.idle_timed_looks_max}),
+      idle_policy_(idle != nullptr ? idle : &virtual_idle_policy_),
       ranks_(static_cast<std::size_t>(options.ranks)),
+      stage_(state_in),
       scheduler_(&Scheduler::of_this_thread()),
       stacks_(stack_pool(options.stack_bytes)) {}
 
 RankExecutor::Impl::~Impl() = default;
-
-void RankExecutor::Impl::create_ranks(const std::function<void(int)>& body) {
-  try {
-    for (int rank = 0; rank < options.ranks; ++rank) {
-      create(rank, [&body, rank] { body(rank); });
-      ++mains_alive_;
-    }
-  } catch (...) {
-    error_ = std::current_exception();
-    stop(Ending::stopped, "a rank could not be created");
-  }
-}
 
 RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   interpose::require_installed();
   const StackOverflowGuard overflow_guard(options.stack_bytes);
   install_terminate_handler();
   note_forks();
-  const WatchedRun watched(outcome_.switches);
-  if (host_ != nullptr) throw std::logic_error("RankExecutor::run() was called twice; make another executor");
-  host_ = boost::fibers::context::active();
-  host_asan_.set_bounds_of_this_thread();
-  native_ = NativeState::Place::of_this_thread();
-  host_image_ = std::make_unique<std::byte[]>(state.image_bytes());
-  outcome_.ranks.assign(ranks_.size(), RankEnd::aborted);
-  outcome_.ended_at.assign(ranks_.size(), kTimeZero);
+  const WatchedRun watched(outcome.switches());
+  if (stage_.is_open()) throw std::logic_error("RankExecutor::run() was called twice; make another executor");
+  stage_.open();
   fibers_.prepare(state.image_bytes(), ranks_.size());
   scheduler_->executor = this;
-  const DebuggerView debugger(&fibers_.all(), &current_);
+  const DebuggerView debugger(&fibers_.all(), stage_.place_of_current());
   create_ranks(body);
   while (alive_ > 0) {
     if (mains_alive_ == 0) stop(Ending::all_returned, {});
-    if (interrupt_requested()) {
-      leave_if_forked();
-      stop(Ending::interrupted, "interrupted");
-    }
-    if (ending_) {
+    stop_if_interrupted();
+    if (ending()) {
       finish_world();
     } else if (!runnable_.empty()) {
       resume_fibers();
@@ -127,19 +110,20 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
     }
   }
   scheduler_->executor = nullptr;
-  if (!ending_) stop(Ending::all_returned, {});
+  stop(Ending::all_returned, {});
   scheduler_->run_others();
-  std::stable_sort(outcome_.blocked.begin(), outcome_.blocked.end(), [](const BlockedFiber& a, const BlockedFiber& b) {
-    return std::tie(a.rank, a.fiber_of_rank) < std::tie(b.rank, b.fiber_of_rank);
-  });
   if (decisions.failure()) std::rethrow_exception(decisions.failure());
   if (error_) std::rethrow_exception(error_);
-  return std::move(outcome_);
+  return outcome.take();
 }
 
 RankExecutor::RankExecutor(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state,
                            FailureSink& sink)
-    : impl_(std::make_unique<Impl>(options, decisions, clock, state, sink)) {}
+    : impl_(std::make_unique<Impl>(options, decisions, clock, state, sink, nullptr)) {}
+
+RankExecutor::RankExecutor(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state,
+                           FailureSink& sink, IdlePolicy& idle)
+    : impl_(std::make_unique<Impl>(options, decisions, clock, state, sink, &idle)) {}
 
 RankExecutor::~RankExecutor() = default;
 
@@ -158,9 +142,11 @@ std::uint32_t RankExecutor::spawn(std::function<void()> work) {
 }
 void RankExecutor::stop(std::string reason) { impl_->stop(Ending::stopped, std::move(reason)); }
 bool RankExecutor::ending() const noexcept { return impl_->ending(); }
-void RankExecutor::note_progress() noexcept { impl_->note_progress(); }
+void RankExecutor::note_progress() noexcept { impl_->idle_policy().note_progress(); }
 void RankExecutor::note_given_up(int rank, const Observer& observer) { impl_->note_given_up(rank, observer); }
-void RankExecutor::explain_waits_by(const WaitExplainer* explainer) noexcept { impl_->explainer = explainer; }
+void RankExecutor::explain_waits_by(const WaitExplainer* explainer) noexcept {
+  impl_->outcome.explain_waits_by(explainer);
+}
 TimerQueue& RankExecutor::timers() noexcept { return impl_->timers; }
 Clock& RankExecutor::clock() noexcept { return impl_->clock; }
 Decisions& RankExecutor::decisions() noexcept { return impl_->decisions; }

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How fibers begin and end.
-#include <cxxabi.h>
-
 #include <memory>
-#include <typeinfo>
 #include <utility>
 
 #include <boost/fiber/fiber.hpp>
 
 #include <rehearse/exec/throw_site.h>
 
-#include "exec/call_site/symbolize.h"
 #include "exec/interpose/world_state.h"
 #include "executor_impl.h"
+#include "failure_text.h"
 
 namespace rehearse::exec {
 namespace {
@@ -30,25 +27,19 @@ struct NotedStack {
   void deallocate(boost::context::stack_context& stack) noexcept { pool->give_back(stack); }
 };
 
-// Whatever may be thrown: for a type that has no text, its name.
-std::string text_of(const std::exception_ptr& error) {
+}  // namespace
+
+void RankExecutor::Impl::create_ranks(const std::function<void(int)>& body) {
   try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& exception) {
-    return exception.what();
-  } catch (const char* text) {
-    return text;
-  } catch (const std::string& text) {
-    return text;
-  } catch (int number) {
-    return "an exception of type int: " + std::to_string(number);
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      create(rank, [&body, rank] { body(rank); });
+      ++mains_alive_;
+    }
   } catch (...) {
-    const std::type_info* const type = abi::__cxa_current_exception_type();
-    return type != nullptr ? "an exception of type " + demangled(type->name()) : "an exception of another language";
+    error_ = std::current_exception();
+    stop(Ending::stopped, "a rank could not be created");
   }
 }
-
-}  // namespace
 
 Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
   Fiber& fiber = new_fiber(rank);
@@ -56,12 +47,13 @@ Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
     state.create_image(fiber.image(), rank, fiber.fiber_of_rank);
     fiber.state = Fiber::State::blocked;
     scheduler_->expect(&fiber);
-    const AsanNewStack asan(current_ != nullptr ? current_->asan : host_asan_);
+    const AsanNewStack asan(stage_.stack_of_current());
     // Two pointers, because Boost keeps this at the top of the stack, beside its context, and rounds both up to 256
     // bytes. One pointer more takes another 256, and with them a quarter of the stacks another page.
     auto start = [&fiber, own = std::make_unique<std::function<void()>>(std::move(work))] {
       fiber.executor->enter(fiber, *own);
     };
+    static_assert(sizeof(start) <= 2 * sizeof(void*));
     boost::fibers::fiber(boost::fibers::launch::post, std::allocator_arg, NotedStack{&stacks_, &fiber},
                          std::move(start))
         .detach();
@@ -90,7 +82,7 @@ void RankExecutor::Impl::enter(Fiber& fiber, std::function<void()>& work) noexce
   fiber.asan.enter();
   run_body(fiber, work);
   work = nullptr;  // in the fiber's own context: what it holds may use it
-  if (fiber.locals != nullptr) fiber.locals->clear();
+  fiber.locals.clear();
   end(fiber);
 }
 
@@ -107,13 +99,7 @@ void RankExecutor::Impl::run_body(Fiber& fiber, const std::function<void()>& wor
     // What a library makes of RankAborted on its way through is not a failure of its own.
     if (fiber.times_aborted == 0) record_failure(fiber, std::current_exception(), last_throw());
   }
-  if (fiber.is_main()) outcome_.ranks[static_cast<std::size_t>(fiber.rank)] = rank_failed ? RankEnd::failed : result;
-}
-
-std::optional<Unwinding> RankExecutor::Impl::unwinding() {
-  auto under_way = exception_under_way();
-  if (under_way) under_way->what = text_of(under_way->error);
-  return under_way;
+  if (fiber.is_main()) outcome.note_end_of_rank(fiber.rank, rank_failed ? RankEnd::failed : result);
 }
 
 void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error, CallSite thrown_at) {
@@ -121,13 +107,13 @@ void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error, 
   if (decisions.failure()) return stop(Ending::stopped, "the oracle failed");
   RankFailure failure;
   failure.rank = fiber.rank;
-  failure.what = text_of(error);
+  failure.what = failure_text(error);
   failure.error = std::move(error);
   failure.thrown_at = std::move(thrown_at);
   failure.at = clock.now();
   failure.gave_up = ranks_[static_cast<std::size_t>(fiber.rank)].gave_up;
-  failure.unwinding = unwinding();
-  outcome_.failures.push_back(failure);
+  failure.unwinding = unwinding_now();
+  outcome.note_failure(failure);
   ranks_[static_cast<std::size_t>(fiber.rank)].failed = true;
   if (sink.on_rank_failure(failure) == FailureSink::Verdict::end_world) {
     stop(Ending::rank_failed, failure.what);
@@ -144,9 +130,8 @@ void RankExecutor::Impl::note_given_up(int rank, const Observer& observer) {
 
 void RankExecutor::Impl::end(Fiber& fiber) noexcept {
   state.end_fiber(fiber.rank, fiber.fiber_of_rank);
-  switch_state(nullptr);
+  stage_.end(fiber);
   note_ended(fiber);
-  ended_now_ = &fiber;
   ++ended_since_release_;
   if (!fiber.is_main()) fibers_.give_back(fiber.id);
 }
@@ -154,10 +139,10 @@ void RankExecutor::Impl::end(Fiber& fiber) noexcept {
 void RankExecutor::Impl::note_ended(Fiber& fiber) noexcept {
   fiber.state = Fiber::State::ended;
   --alive_;
-  progress_ = true;
+  idle_policy().note_progress();
   if (!fiber.is_main()) return;
   --mains_alive_;
-  outcome_.ended_at[static_cast<std::size_t>(fiber.rank)] = clock.now();
+  outcome.note_time_of_end(fiber.rank);
   abort_rank(fiber.rank);
 }
 
@@ -166,20 +151,20 @@ void RankExecutor::Impl::abort_rank(int rank) noexcept {
   ranks_[static_cast<std::size_t>(rank)].posted.clear();
   if (ranks_[static_cast<std::size_t>(rank)].fibers == 1) return;
   for (Fiber* const other : fibers_.all()) {
-    if (!other->active() || other->rank != rank || other == current_) continue;
+    if (!other->active() || other->rank != rank || other == stage_.current()) continue;
     other->abort = true;
     make_runnable(*other);
   }
 }
 
 Fiber& RankExecutor::Impl::spawn(int rank, std::function<void()> work) {
-  progress_ = true;
+  idle_policy().note_progress();
   return create(rank, std::move(work));
 }
 
 void RankExecutor::Impl::post(int rank, std::function<void()> work) {
   auto& owner = ranks_[static_cast<std::size_t>(rank)];
-  if (ending_ || !fibers_[static_cast<std::size_t>(rank)].active()) return;
+  if (ending() || !fibers_[static_cast<std::size_t>(rank)].active()) return;
   owner.posted.push_back(std::move(work));
   if (std::exchange(owner.posted_running, true)) return;
   spawn(rank, [this, rank] { run_posted(rank); });

@@ -30,7 +30,7 @@ void Scheduler::awakened(boost::fibers::context* context, FiberProperties& prope
     properties.fiber->context = context;
   }
   if (properties.fiber != nullptr) {
-    make_runnable(*properties.fiber);
+    properties.fiber->executor->make_runnable(*properties.fiber);
   } else {
     foreign_.push_back(context);
   }

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <type_traits>
 
 #include <boost/context/stack_context.hpp>
 #include <boost/fiber/context.hpp>
@@ -34,7 +34,7 @@ class alignas(kCacheLine) Fiber {
   int blocked_entry = -1;           // index into RunOutcome::blocked, to fill in the call site
   AsanStack asan;
   boost::context::stack_context stack;
-  std::unique_ptr<FiberLocals> locals;  // once it has any
+  FiberLocals locals;
 
   // The last line but one: what blocking and waking touch.
   alignas(kCacheLine) const Observer* observer = nullptr;  // while blocked
@@ -42,7 +42,8 @@ class alignas(kCacheLine) Fiber {
   Fiber* next_waiter = nullptr;
   bool timed_out = false;  // its wait's limit has come
 
-  alignas(32) NativeState native;  // its last bytes begin the last line
+  // The last line, together with what a switch touches of the native state.
+  alignas(32) NativeState native;
   RankExecutor::Impl* executor = nullptr;
   boost::fibers::context* context = nullptr;
   WaitQueue* queue = nullptr;       // where it waits, or waited last: that one may be gone
@@ -89,6 +90,15 @@ class alignas(kCacheLine) Fiber {
   static constexpr std::size_t kResumePoint = 192;       // where a context keeps its stack pointer
 };
 
+// What is said of lines above. FiberTable places fibers at pairs of lines, which caches fetch together: the last line
+// of a fiber and the first of its image are one.
+static_assert(std::is_standard_layout_v<Fiber>);
+static_assert(sizeof(Fiber) % (2 * kCacheLine) == kCacheLine);
+inline constexpr std::size_t kLastLineOfFiber = sizeof(Fiber) - kCacheLine;
+static_assert(offsetof(Fiber, observer) == kLastLineOfFiber - kCacheLine);
+static_assert(offsetof(Fiber, timed_out) < kLastLineOfFiber - NativeState::kSeldomTouched);
+static_assert(offsetof(Fiber, native) + NativeState::kSeldomTouched == kLastLineOfFiber);
+
 // The fiber that runs on this thread; null outside (the scheduler's own context included). Every call of libc that we
 // stand before asks, so it is one load.
 extern constinit thread_local Fiber* t_current_fiber;
@@ -102,16 +112,5 @@ inline Fiber* fiber_of_thread() noexcept { return t_current_fiber != nullptr ? t
 
 // For code that only a fiber may run. Throws std::logic_error naming `caller` elsewhere.
 Fiber& require_fiber(const char* caller);
-
-// Suspends the running fiber until make_runnable(). Throws RankAborted when the world has ended; a fiber that is
-// unwinding cannot take a second exception and is left behind instead (the call then never returns).
-void suspend_blocked(Fiber& fiber, const Observer& observer);
-
-// As suspend_blocked(), but returns false where that throws; the caller then owes a meet_the_end().
-bool suspend_or_end(Fiber& fiber, const Observer& observer);
-[[noreturn]] void meet_the_end(Fiber& fiber, const Observer& observer);
-
-// Nothing happens unless the fiber is blocked.
-void make_runnable(Fiber& fiber) noexcept;
 
 }  // namespace rehearse::exec

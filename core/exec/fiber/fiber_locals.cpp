@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <utility>
+#include <vector>
 
 #include <rehearse/exec/executor.h>
 #include <rehearse/exec/fiber_local.h>
@@ -26,18 +27,35 @@ Fiber* fiber_with_locals() noexcept {
 
 }  // namespace
 
+struct FiberLocals::Kept {
+  struct Made {
+    std::size_t slot;
+    void (*destroy)(void*) noexcept;
+  };
+
+  std::vector<void*> slots;
+  std::vector<Made> made;  // in the order in which they were made
+};
+
+void* FiberLocals::find_kept(std::size_t slot) const noexcept {
+  return slot < kept_->slots.size() ? kept_->slots[slot] : nullptr;
+}
+
 void FiberLocals::keep(std::size_t slot, void* made, void (*destroy)(void*) noexcept) {
-  if (slots_.size() <= slot) slots_.resize(slot + 1);
-  made_.push_back({slot, destroy});
-  slots_[slot] = made;
+  if (kept_ == nullptr) kept_ = new Kept;
+  if (kept_->slots.size() <= slot) kept_->slots.resize(slot + 1);
+  kept_->made.push_back({slot, destroy});
+  kept_->slots[slot] = made;
 }
 
 void FiberLocals::clear() noexcept {
-  while (!made_.empty()) {
-    const Kept last = made_.back();
-    made_.pop_back();
-    last.destroy(std::exchange(slots_[last.slot], nullptr));
+  if (kept_ == nullptr) return;
+  while (!kept_->made.empty()) {
+    const Kept::Made last = kept_->made.back();
+    kept_->made.pop_back();
+    last.destroy(std::exchange(kept_->slots[last.slot], nullptr));
   }
+  delete std::exchange(kept_, nullptr);
 }
 
 namespace detail {
@@ -50,14 +68,13 @@ std::size_t new_fiber_local_slot() noexcept {
 void* find_fiber_local(std::size_t slot) noexcept {
   const Fiber* const fiber = fiber_with_locals();
   if (fiber == nullptr) return locals_of_thread().find(slot);
-  return fiber->locals != nullptr ? fiber->locals->find(slot) : nullptr;
+  return fiber->locals.find(slot);
 }
 
 void keep_fiber_local(std::size_t slot, void* made, void (*destroy)(void*) noexcept) {
   Fiber* const fiber = fiber_with_locals();
   if (fiber == nullptr) return locals_of_thread().keep(slot, made, destroy);
-  if (fiber->locals == nullptr) fiber->locals = std::make_unique<FiberLocals>();
-  fiber->locals->keep(slot, made, destroy);
+  fiber->locals.keep(slot, made, destroy);
 }
 
 }  // namespace detail

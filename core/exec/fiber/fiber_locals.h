@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 namespace rehearse::exec {
 
-// What one fiber (or thread) keeps for the FiberLocals that it has used.
+// What one fiber (or thread) keeps for the FiberLocals that it has used. One pointer, null until there is something.
 class FiberLocals {
  public:
   FiberLocals() = default;
@@ -14,20 +13,17 @@ class FiberLocals {
   FiberLocals& operator=(const FiberLocals&) = delete;
   ~FiberLocals() { clear(); }
 
-  void* find(std::size_t slot) const noexcept { return slot < slots_.size() ? slots_[slot] : nullptr; }
+  void* find(std::size_t slot) const noexcept { return kept_ != nullptr ? find_kept(slot) : nullptr; }
   void keep(std::size_t slot, void* made, void (*destroy)(void*) noexcept);
 
   // Destroys all, the last first; also those that destructors make.
   void clear() noexcept;
 
  private:
-  struct Kept {
-    std::size_t slot;
-    void (*destroy)(void*) noexcept;
-  };
+  struct Kept;
+  void* find_kept(std::size_t slot) const noexcept;
 
-  std::vector<void*> slots_;
-  std::vector<Kept> made_;  // in the order in which they were made
+  Kept* kept_ = nullptr;
 };
 
 }  // namespace rehearse::exec

@@ -3,6 +3,7 @@
 
 #include <cxxabi.h>
 #include <cerrno>
+#include <cstddef>
 #include <mutex>
 
 namespace rehearse::exec {
@@ -16,8 +17,17 @@ class NativeState {
     void* caught = nullptr;
     unsigned int uncaught = 0;
   };
+  // Seldom anything but zero; valid when has_more_.
+  struct More {
+    ExceptionGlobals exceptions;
+    void* once_callable = nullptr;
+    void (*once_call)() = nullptr;
+  };
 
  public:
+  // So many bytes at its beginning a switch leaves alone, but for a fiber that suspends with an exception in flight.
+  static constexpr std::size_t kSeldomTouched = sizeof(More);
+
   // Where a thread keeps it.
   struct Place {
     static Place of_this_thread() noexcept {
@@ -39,13 +49,6 @@ class NativeState {
   }
 
  private:
-  // Seldom anything but zero; valid when has_more_.
-  struct More {
-    ExceptionGlobals exceptions;
-    void* once_callable = nullptr;
-    void (*once_call)() = nullptr;
-  };
-
   static void exchange_more(const Place& live, NativeState& out, const NativeState& in) noexcept {
     out.more_ = {*live.exceptions, std::__once_callable, std::__once_call};
     const More next = in.has_more_ ? in.more_ : More{};

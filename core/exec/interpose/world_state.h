@@ -7,6 +7,7 @@
 #include "exec/interpose/sync/barrier_table.h"
 #include "exec/interpose/sync/initialisations.h"
 #include "exec/interpose/sync/rwlock_holds.h"
+#include "exec/wait/polling.h"
 #include "owner_tag.h"
 #include "wait_table.h"
 
@@ -40,7 +41,7 @@ inline WorldState& world_of(const Fiber& fiber) noexcept { return *fiber.executo
 // may try for a while.
 inline void look_in_vain(Fiber& fiber) {
   constexpr std::uint32_t looks_at_the_end = 1'000;
-  if (!fiber.executor->must_end(fiber) || ++fiber.looks > looks_at_the_end) fiber.executor->poll(fiber, false);
+  if (!fiber.executor->must_end(fiber) || ++fiber.looks > looks_at_the_end) poll(fiber, false);
 }
 
 // The world that is under way on this thread although no fiber runs (a timer fires); null when there is none.

@@ -5,31 +5,10 @@
 #include <rehearse/exec/timer_queue.h>
 
 #include "exec/executor/executor_impl.h"
+#include "polling.h"
+#include "suspension.h"
 
 namespace rehearse::exec {
-
-void suspend_blocked(Fiber& fiber, const Observer& observer) {
-  if (!suspend_or_end(fiber, observer)) meet_the_end(fiber, observer);
-}
-
-void meet_the_end(Fiber& fiber, const Observer& observer) { fiber.executor->meet_the_end(fiber, &observer); }
-
-bool suspend_or_end(Fiber& fiber, const Observer& observer) {
-  auto& executor = *fiber.executor;
-  if (executor.must_end(fiber)) return false;
-  fiber.looks = 0;
-  fiber.clock_reads = 0;
-  if (!fiber.polling) executor.note_step();
-  fiber.observer = &observer;
-  fiber.state = Fiber::State::blocked;
-  executor.suspend(fiber);
-  fiber.observer = nullptr;
-  if (executor.ending()) [[unlikely]]
-    executor.note_where_it_hung(fiber, observer);
-  return !fiber.abort;
-}
-
-void make_runnable(Fiber& fiber) noexcept { fiber.executor->make_runnable(fiber); }
 
 namespace this_rank {
 namespace {
@@ -40,7 +19,7 @@ class Alarm final : public Timer {
   ~Alarm() override { fiber_.executor->timers.cancel(*this); }
 
  private:
-  void fire() override { make_runnable(fiber_); }
+  void fire() override { fiber_.executor->make_runnable(fiber_); }
 
   Fiber& fiber_;
 };
@@ -52,19 +31,13 @@ int rank() { return require_fiber("this_rank::rank()").rank; }
 std::uint32_t fiber_of_rank() { return require_fiber("this_rank::fiber_of_rank()").fiber_of_rank; }
 VirtualTime now() { return require_fiber("this_rank::now()").executor->clock.now(); }
 
-void yield() {
-  Fiber& fiber = require_fiber("this_rank::yield()");
-  fiber.executor->yield(fiber);
-}
+void yield() { exec::yield(require_fiber("this_rank::yield()")); }
 
 void preempt() noexcept {
   if (Fiber* const fiber = current_fiber()) fiber->executor->preempt(*fiber);
 }
 
-void poll() {
-  Fiber& fiber = require_fiber("this_rank::poll()");
-  fiber.executor->poll(fiber, false);
-}
+void poll() { exec::poll(require_fiber("this_rank::poll()"), false); }
 
 void sleep_for(VirtualDuration duration, const char* doing) {
   Fiber& fiber = require_fiber("this_rank::sleep_for()");

@@ -5,6 +5,7 @@
 #include <rehearse/exec/timer_queue.h>
 
 #include "exec/executor/executor_impl.h"
+#include "suspension.h"
 
 namespace rehearse::exec {
 
@@ -75,7 +76,7 @@ void WaitQueue::time_out(Fiber& fiber) noexcept {
   if (fiber.queue != this) return;  // it has gone on to another wait: see Waiting
   fiber.timed_out = true;
   if (fiber.in_queue) remove(fiber);  // else notified before, and yet to run
-  make_runnable(fiber);
+  fiber.executor->make_runnable(fiber);
 }
 
 void WaitQueue::prefetch_waiter() const noexcept {
@@ -100,15 +101,15 @@ std::optional<WaitResult> WaitQueue::wait_or_end(const Observer& observer, std::
 bool WaitQueue::linger(const Observer& observer) {
   Fiber& fiber = require_fiber("WaitQueue::linger()");
   const Waiting waiting(*this, fiber);
-  return fiber.executor->linger(fiber, observer);
+  return exec::linger(fiber, observer);
 }
 
 bool WaitQueue::notify_one() {
   if (first_ == nullptr) return false;
   Fiber& fiber = *first_;
   remove(fiber);
-  fiber.executor->note_progress();
-  make_runnable(fiber);
+  fiber.executor->idle_policy().note_progress();
+  fiber.executor->make_runnable(fiber);
   return true;
 }
 

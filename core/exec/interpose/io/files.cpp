@@ -14,6 +14,7 @@
 
 #include "exec/interpose/real.h"
 #include "exec/interpose/world_state.h"
+#include "exec/wait/polling.h"
 #include "file_ends.h"
 
 namespace rehearse::exec::interpose {
@@ -84,7 +85,7 @@ class FileWait {
   void until_ready() {
     while (!is_ready(file_, events_)) {
       if (first_ && is_for_others()) return;
-      fiber_.executor->wait_in_kernel(fiber_, observer_, std::exchange(first_, false));
+      wait_in_kernel(fiber_, observer_, std::exchange(first_, false));
     }
   }
 
@@ -104,7 +105,7 @@ class FileWait {
   }
 
   // There is room now, or something to take: others look again.
-  void changed() { fiber_.executor->look_in_kernel(); }
+  void changed() { look_in_kernel(fiber_); }
 
  private:
   Fiber& fiber_;
@@ -161,7 +162,7 @@ int lock_in_fiber(Fiber& fiber, int file, int operation) {
     const int result = real_flock(file, operation | LOCK_NB);
     if (result == 0 || errno != EWOULDBLOCK) return result;
     if (first && !is_locked_by_this_process(file)) return real_flock(file, operation);
-    fiber.executor->wait_in_kernel(fiber, observer, first);
+    wait_in_kernel(fiber, observer, first);
   }
 }
 
@@ -215,7 +216,7 @@ int file_flock(int file, int operation) {
   if (fiber == nullptr || ::getpid() != fiber->executor->process) return real_flock(file, operation);
   if ((operation & (LOCK_NB | LOCK_UN)) == 0) return lock_in_fiber(*fiber, file, operation);
   const int result = real_flock(file, operation);
-  if (result == 0) fiber->executor->look_in_kernel();
+  if (result == 0) look_in_kernel(*fiber);
   return result;
 }
 

@@ -13,6 +13,8 @@
 #include "exec/interpose/real.h"
 #include "exec/interpose/time/time_map.h"
 #include "exec/interpose/world_state.h"
+#include "exec/wait/polling.h"
+#include "exec/wait/suspension.h"
 #include "openmp.h"
 
 namespace rehearse::exec::interpose {
@@ -163,7 +165,7 @@ int thread_tryjoin(pthread_t thread, void** result) {
   if (fiber == nullptr || !ThreadTable::is_handle(thread)) return real_tryjoin(thread, result);
   const auto made = world_of(*fiber).threads.find(thread);
   if (made != nullptr && !made->finished) {
-    fiber->executor->poll(*fiber, false);
+    poll(*fiber, false);
     if (!made->finished) return EBUSY;
   }
   return join_in_fiber(*fiber, thread, result, std::nullopt);

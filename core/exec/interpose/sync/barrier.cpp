@@ -9,6 +9,7 @@
 
 #include "exec/interpose/real.h"
 #include "exec/interpose/world_state.h"
+#include "exec/wait/suspension.h"
 
 namespace rehearse::exec::interpose {
 

@@ -8,6 +8,7 @@
 #include "exec/interpose/real.h"
 #include "exec/interpose/time/time_map.h"
 #include "exec/interpose/world_state.h"
+#include "exec/wait/suspension.h"
 #include "mutex.h"
 
 namespace rehearse::exec::interpose {

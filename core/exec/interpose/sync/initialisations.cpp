@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "exec/fiber/fiber.h"
+#include "exec/wait/suspension.h"
 
 namespace rehearse::exec::interpose {
 

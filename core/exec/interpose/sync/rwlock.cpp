@@ -10,6 +10,7 @@
 #include "exec/interpose/real.h"
 #include "exec/interpose/time/time_map.h"
 #include "exec/interpose/world_state.h"
+#include "exec/wait/suspension.h"
 #include "preempt.h"
 
 namespace rehearse::exec::interpose {

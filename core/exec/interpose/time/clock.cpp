@@ -6,6 +6,7 @@
 
 #include "exec/interpose/real.h"
 #include "exec/interpose/world_state.h"
+#include "exec/wait/polling.h"
 #include "time_map.h"
 
 namespace rehearse::exec::interpose {
@@ -25,7 +26,7 @@ constinit Real<int (*)(timespec*, int)> real_timespec_get("timespec_get");
 // In a native section virtual time stands still: nobody else runs.
 timespec read_in_fiber(Fiber& fiber, VirtualDuration at_zero) {
   auto& executor = *fiber.executor;
-  if (&fiber == current_fiber()) executor.poll(fiber, true);
+  if (&fiber == current_fiber()) poll(fiber, true);
   return to_timespec(executor.clock.now().time_since_epoch() + at_zero);
 }
 

@@ -11,6 +11,7 @@
 #include "exec/interpose/process/openmp.h"
 #include "exec/interpose/real.h"
 #include "exec/interpose/world_state.h"
+#include "exec/wait/polling.h"
 #include "time_map.h"
 
 namespace rehearse::exec::interpose {
@@ -98,7 +99,7 @@ unsigned sleep_sleep(unsigned seconds) {
 int sleep_sched_yield() {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr || is_openmps_own(__builtin_return_address(0))) return real_sched_yield();
-  fiber->executor->poll(*fiber, false);
+  poll(*fiber, false);
   return 0;
 }
 

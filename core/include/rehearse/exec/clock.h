@@ -15,7 +15,9 @@ class Clock {
 
   virtual VirtualTime now() const noexcept = 0;
 
-  // Returns once now() >= `time`. A time in the past changes nothing: time never runs backwards.
+  // Returns once now() >= `time`, or before, where something has come from outside that lets a rank go on: what is due
+  // by then happens, and the executor asks its idle policy again. A time in the past changes nothing: time never runs
+  // backwards.
   virtual void advance_to(VirtualTime time) noexcept = 0;
 };
 

@@ -18,6 +18,8 @@
 
 namespace rehearse::exec {
 
+class IdlePolicy;
+
 struct ExecutorOptions {
   int ranks = 1;
 
@@ -91,6 +93,9 @@ struct RunOutcome {
 class RankExecutor {
  public:
   RankExecutor(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state, FailureSink& sink);
+  // `idle`: what happens when nobody can run, where that is not what virtual time makes of it (idle_policy.h).
+  RankExecutor(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state, FailureSink& sink,
+               IdlePolicy& idle);
   RankExecutor(const RankExecutor&) = delete;
   RankExecutor& operator=(const RankExecutor&) = delete;
   ~RankExecutor();

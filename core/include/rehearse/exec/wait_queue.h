@@ -31,7 +31,7 @@ class WaitQueue {
   WaitResult wait(const Observer& observer, std::optional<VirtualTime> deadline = std::nullopt);
 
   // As wait(), but returns nullopt where wait() throws: for a caller that has to put something right first. It then
-  // calls meet_the_end() (exec/fiber/fiber.h) itself.
+  // calls meet_the_end() (exec/wait/suspension.h) itself.
   std::optional<WaitResult> wait_or_end(const Observer& observer, std::optional<VirtualTime> deadline = std::nullopt);
 
   // For a call that cannot be unwound although the world has ended: waits for what the unwinding of another fiber

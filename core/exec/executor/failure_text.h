@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <exception>
+#include <optional>
+#include <string>
+
+#include <rehearse/exec/failure.h>
+
+namespace rehearse::exec {
+
+// The exception's text; where its type has none, the type's name.
+std::string failure_text(const std::exception_ptr& error);
+
+// The exception from which the running fiber unwinds, with its text.
+std::optional<Unwinding> unwinding_now();
+
+}  // namespace rehearse::exec

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "forks.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+
+#include <rehearse/exec/interrupt.h>
+#include <rehearse/exec/signal_io.h>
+
+#include "exec/fiber/fiber.h"
+
+namespace rehearse::exec {
+namespace {
+
+int g_forked_by = -1;  // in a process that a rank has forked
+
+}  // namespace
+
+void note_forks() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    const Fiber* const fiber = current_fiber();
+    if (fiber == nullptr) return;
+    g_forked_by = fiber->rank;
+    request_interrupt();  // seen at the next switch
+  });
+  static_cast<void>(registered);
+}
+
+void leave_if_forked(pid_t process) noexcept {
+  if (getpid() == process) return;
+  char line[200];
+  const auto end = fmt::format_to_n(line, sizeof line,
+                                    "rehearse: a process that rank {} forked went on in the rank's body, which is not "
+                                    "its own: it may call exec or _exit, and nothing that waits\n",
+                                    g_forked_by);
+  write_at_once(STDERR_FILENO, line, std::min(end.size, sizeof line));
+  constexpr int kInternalError = 70;
+  for (;;) syscall(SYS_exit_group, kInternalError);
+}
+
+}  // namespace rehearse::exec

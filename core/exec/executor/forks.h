@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <unistd.h>
+
+namespace rehearse::exec {
+
+// From the first world on, a process that a rank forks is ended when it comes to a switch: it has a copy of all ranks,
+// and would run the world a second time. (An interrupt is requested in it, and seen at its next switch.)
+void note_forks();
+
+// Ends the calling process if it is not `process`, which began the run.
+void leave_if_forked(pid_t process) noexcept;
+
+}  // namespace rehearse::exec

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "exec/fiber/fiber.h"
+
+namespace rehearse::exec {
+
+// The suspended fibers that are to look again at something: at any time (they poll), or when another rank has made a
+// system call (they wait in the kernel). What is released is no longer here, and runs again; in the order they came.
+class Pollers {
+ public:
+  void add(Fiber& fiber, bool in_kernel) {
+    fibers_.push_back(&fiber);
+    fiber.polling = true;
+    fiber.in_kernel = in_kernel;
+  }
+
+  // For one that has been woken by the end of the world; nothing where it was released.
+  void remove(Fiber& fiber) noexcept {
+    if (std::exchange(fiber.polling, false)) std::erase(fibers_, &fiber);
+  }
+
+  bool any_in_kernel() const noexcept { return std::any_of(fibers_.begin(), fibers_.end(), is_in_kernel); }
+  bool any_polls() const noexcept { return !std::all_of(fibers_.begin(), fibers_.end(), is_in_kernel); }
+
+  template <class Wake>
+  void release_all(const Wake& wake) {
+    for (Fiber* const fiber : fibers_) release(*fiber, wake);
+    fibers_.clear();
+  }
+
+  template <class Wake>
+  void release_in_kernel(const Wake& wake) {
+    std::erase_if(fibers_, [&](Fiber* fiber) {
+      if (fiber->in_kernel) release(*fiber, wake);
+      return fiber->in_kernel;
+    });
+  }
+
+  // The world has ended: all of them are woken otherwise.
+  void forget() noexcept { fibers_.clear(); }
+
+ private:
+  static bool is_in_kernel(const Fiber* fiber) noexcept { return fiber->in_kernel; }
+
+  template <class Wake>
+  static void release(Fiber& fiber, const Wake& wake) {
+    fiber.polling = false;
+    wake(fiber);
+  }
+
+  std::vector<Fiber*> fibers_;
+};
+
+}  // namespace rehearse::exec

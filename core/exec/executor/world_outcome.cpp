@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "world_outcome.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "failure_text.h"
+
+namespace rehearse::exec {
+
+WorldOutcome::WorldOutcome(const Clock& clock, int ranks) : clock_(clock) {
+  outcome_.ranks.assign(static_cast<std::size_t>(ranks), RankEnd::aborted);
+  outcome_.ended_at.assign(static_cast<std::size_t>(ranks), kTimeZero);
+}
+
+void WorldOutcome::end(Ending ending, std::string reason) noexcept {
+  if (ended_) return;
+  ended_ = true;
+  outcome_.ending = ending;
+  outcome_.stop_reason = std::move(reason);
+  outcome_.end_time = clock_.now();
+  // Forgotten at the first rest after progress: what is left led to this, also where unwinding has done things since.
+  if (hang_.empty()) return;
+  outcome_.hang = std::move(hang_);
+  outcome_.hang_began = hang_began_;
+}
+
+BlockedFiber WorldOutcome::describe(const Fiber& fiber, const Observer* observer) const {
+  BlockedFiber entry;
+  entry.rank = fiber.rank;
+  entry.fiber_of_rank = fiber.fiber_of_rank;
+  entry.polls = fiber.polling && !fiber.in_kernel;
+  if (observer == nullptr) return entry;
+  entry.waits_on = observer->describe();
+  entry.call = observer->call();
+  entry.waits_for = observer->waits_for();
+  entry.any_rank = observer->any_rank_may_end_it();
+  entry.fingerprint = observer->fingerprint();
+  if (!observer->is_opaque() || explainer_ == nullptr) return entry;
+  auto behind = explainer_->explain_wait(fiber.rank);
+  if (behind.call.empty()) return entry;
+  entry.waits_on = fmt::format("{}, through {}", behind.description, entry.waits_on);
+  entry.call = std::move(behind.call);
+  entry.waits_for = std::move(behind.waits_for);
+  return entry;
+}
+
+void WorldOutcome::note_hang(const std::vector<Fiber*>& fibers) {
+  if (!hang_.empty()) return;
+  hang_began_ = clock_.now();
+  for (const Fiber* const fiber : fibers) {
+    if (fiber->state == Fiber::State::blocked) hang_.push_back(describe(*fiber, fiber->observer));
+  }
+}
+
+void WorldOutcome::note_blocked(Fiber& fiber, const Observer* observer) {
+  if (fiber.blocked_entry >= 0) return;
+  fiber.blocked_entry = static_cast<int>(outcome_.blocked.size());
+  outcome_.blocked.push_back(describe(fiber, observer));
+  outcome_.blocked.back().was_blocked = fiber.state == Fiber::State::blocked;
+}
+
+void WorldOutcome::note_where(Fiber& fiber, const Observer* observer) {
+  if (outcome_.ending == Ending::all_returned) return;
+  note_blocked(fiber, observer);
+  BlockedFiber& entry = outcome_.blocked[static_cast<std::size_t>(fiber.blocked_entry)];
+  if (!entry.where.empty()) return;
+  entry.where = CallSite::capture();
+  entry.unwinding = unwinding_now();
+}
+
+void WorldOutcome::note_where_it_hung(Fiber& fiber, const Observer& observer) {
+  if (!outcome_.hang.empty()) note_where(fiber, &observer);
+}
+
+RunOutcome WorldOutcome::take() {
+  std::stable_sort(outcome_.blocked.begin(), outcome_.blocked.end(), [](const BlockedFiber& a, const BlockedFiber& b) {
+    return std::tie(a.rank, a.fiber_of_rank) < std::tie(b.rank, b.fiber_of_rank);
+  });
+  return std::move(outcome_);
+}
+
+}  // namespace rehearse::exec

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <rehearse/exec/clock.h>
+#include <rehearse/exec/executor.h>
+
+#include "exec/fiber/fiber.h"
+
+namespace rehearse::exec {
+
+// How a run goes and ends: whether it has ended, and what RankExecutor::run() will return. All of it is written here.
+class WorldOutcome {
+ public:
+  WorldOutcome(const Clock& clock, int ranks);
+  WorldOutcome(const WorldOutcome&) = delete;
+  WorldOutcome& operator=(const WorldOutcome&) = delete;
+
+  // The first call counts.
+  void end(Ending ending, std::string reason) noexcept;
+  bool ended() const noexcept { return ended_; }
+  // Ended, and not because all ranks have returned: what fibers wait for is told.
+  bool ended_early() const noexcept { return ended_ && outcome_.ending != Ending::all_returned; }
+  const std::string& reason() const noexcept { return outcome_.stop_reason; }
+
+  // Returns how many there have been. The watchdog reads it from its thread.
+  std::uint64_t count_switch() noexcept {
+    const auto count = outcome_.switches + 1;
+    std::atomic_ref(outcome_.switches).store(count, std::memory_order_relaxed);
+    return count;
+  }
+  const std::uint64_t& switches() const noexcept { return outcome_.switches; }
+
+  void note_end_of_rank(int rank, RankEnd how) { outcome_.ranks[static_cast<std::size_t>(rank)] = how; }
+  void note_time_of_end(int rank) { outcome_.ended_at[static_cast<std::size_t>(rank)] = clock_.now(); }
+  void note_failure(const RankFailure& failure) { outcome_.failures.push_back(failure); }
+
+  // What the fiber waits for, in an ended world; once for each. `observer`: the call that it is in; null: none.
+  void note_blocked(Fiber& fiber, const Observer* observer);
+  // The same, with where the running fiber is.
+  void note_where(Fiber& fiber, const Observer* observer);
+  // Of a fiber that goes on from a wait after the world has ended: others, as they fail, may have let it.
+  void note_where_it_hung(Fiber& fiber, const Observer& observer);
+
+  // What each of `fibers` waits for, unless that has been noted; see RunOutcome::hang.
+  void note_hang(const std::vector<Fiber*>& fibers);
+  void forget_hang() noexcept { hang_.clear(); }
+
+  void explain_waits_by(const WaitExplainer* explainer) noexcept { explainer_ = explainer; }
+
+  // Blocked fibers by rank. Once, when all has been noted.
+  RunOutcome take();
+
+ private:
+  BlockedFiber describe(const Fiber& fiber, const Observer* observer) const;
+
+  const Clock& clock_;
+  const WaitExplainer* explainer_ = nullptr;
+  RunOutcome outcome_;
+  bool ended_ = false;
+  std::vector<BlockedFiber> hang_;  // since the last progress
+  VirtualTime hang_began_{};
+};
+
+}  // namespace rehearse::exec

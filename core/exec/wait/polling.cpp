@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "polling.h"
+
+#include "exec/executor/executor_impl.h"
+#include "suspension.h"
+
+namespace rehearse::exec {
+namespace {
+
+// Reads of the clock in a row that are taken for measuring, not for polling. DDP's reducer reads it some times for
+// each parameter of a backward pass without a blocking call in between: that must not let time pass.
+constexpr std::uint32_t kClockReadsFree = 10'000;
+
+class PollObserver final : public Observer {
+ public:
+  std::string describe() const override {
+    return "a poll (it looks again and again at something that does not change)";
+  }
+  bool is_opaque() const override { return true; }
+};
+
+}  // namespace
+
+void poll(Fiber& fiber, bool reads_clock) {
+  if (reads_clock && ++fiber.clock_reads <= kClockReadsFree) return;
+  if (fiber.looks == 0 && !reads_clock) {
+    yield(fiber);
+    fiber.looks = 1;
+    return;
+  }
+  const auto looks = fiber.looks + 1;
+  const auto reads = fiber.clock_reads;
+  auto& executor = *fiber.executor;
+  if (reads > 0) executor.idle_policy().note_clock_read();
+  executor.pollers.add(fiber, false);
+  const PollObserver observer;
+  if (!suspend_or_end(fiber, observer)) {
+    executor.pollers.remove(fiber);
+    meet_the_end(fiber, observer);
+  }
+  fiber.looks = looks;
+  fiber.clock_reads = reads;
+}
+
+void wait_in_kernel(Fiber& fiber, const Observer& observer, bool first) {
+  auto& executor = *fiber.executor;
+  if (first) executor.idle_policy().note_step();
+  executor.pollers.add(fiber, true);
+  const bool goes_on = suspend_or_end(fiber, observer);
+  fiber.in_kernel = false;
+  if (goes_on) return;
+  executor.pollers.remove(fiber);
+  meet_the_end(fiber, observer);
+}
+
+void look_in_kernel(const Fiber& fiber) noexcept {
+  auto& executor = *fiber.executor;
+  executor.pollers.release_in_kernel([&](Fiber& looker) { executor.make_runnable(looker); });
+}
+
+}  // namespace rehearse::exec

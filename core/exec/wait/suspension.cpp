@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "suspension.h"
+
+#include <exception>
+
+#include "exec/executor/executor_impl.h"
+
+namespace rehearse::exec {
+namespace {
+
+// A loop that tries again whatever it catches would never end.
+constexpr std::uint32_t kTimesAbortedMax = 1'000;
+
+[[noreturn]] void abort_in(Fiber& fiber, const Observer* observer) {
+  auto& executor = *fiber.executor;
+  executor.outcome.note_where(fiber, observer);
+  if (std::uncaught_exceptions() > 0 || fiber.times_aborted == kTimesAbortedMax) executor.leave_behind(fiber);
+  ++fiber.times_aborted;
+  const auto& reason = executor.outcome.reason();
+  throw RankAborted(reason.empty() ? "the world has ended" : reason);
+}
+
+}  // namespace
+
+void suspend_blocked(Fiber& fiber, const Observer& observer) {
+  if (!suspend_or_end(fiber, observer)) meet_the_end(fiber, observer);
+}
+
+bool suspend_or_end(Fiber& fiber, const Observer& observer) {
+  auto& executor = *fiber.executor;
+  if (executor.must_end(fiber)) return false;
+  fiber.looks = 0;
+  fiber.clock_reads = 0;
+  if (!fiber.polling) executor.idle_policy().note_step();
+  fiber.observer = &observer;
+  fiber.state = Fiber::State::blocked;
+  executor.suspend(fiber);
+  fiber.observer = nullptr;
+  if (executor.ending()) [[unlikely]]
+    executor.outcome.note_where_it_hung(fiber, observer);
+  return !fiber.abort;
+}
+
+void meet_the_end(Fiber& fiber, const Observer& observer) { abort_in(fiber, &observer); }
+
+void yield(Fiber& fiber) {
+  auto& executor = *fiber.executor;
+  if (executor.must_end(fiber)) abort_in(fiber, nullptr);
+  executor.give_way(fiber);
+  if (executor.must_end(fiber)) abort_in(fiber, nullptr);
+}
+
+bool linger(Fiber& fiber, const Observer& observer) {
+  // The first call to unwind has come to every fiber before the second comes to any.
+  if (fiber.end_calls >= 2) return false;
+  auto& executor = *fiber.executor;
+  executor.outcome.note_where(fiber, &observer);
+  fiber.observer = &observer;
+  fiber.state = Fiber::State::blocked;
+  executor.suspend(fiber);
+  fiber.observer = nullptr;
+  return true;
+}
+
+}  // namespace rehearse::exec

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What virtual time makes of a standstill: judged without a fiber, a clock or an executor.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "exec/time/virtual_idle_policy.h"
+#include "world_fixture.h"
+
+namespace rehearse::exec::test {
+namespace {
+
+using Kind = IdleStep::Kind;
+
+constexpr VirtualIdlePolicy::Limits kFew{.looks = 3, .timed_looks = 5, .give_ups = 2};
+
+IdleFacts polls(std::optional<VirtualTime> due = std::nullopt, bool any_moves_on = false) {
+  return {.now = kTimeZero, .due = due, .any_moves_on = any_moves_on, .any_polls = true};
+}
+
+IdleFacts waits(std::optional<VirtualTime> due = std::nullopt, bool any_moves_on = false) {
+  return {.now = kTimeZero, .due = due, .any_moves_on = any_moves_on};
+}
+
+IdleFacts waits_in_kernel(std::optional<VirtualTime> due = std::nullopt) {
+  return {.now = kTimeZero, .due = due, .any_in_kernel = true};
+}
+
+// How many times the same facts are answered so, before another answer comes.
+int times(VirtualIdlePolicy& policy, Kind kind, const IdleFacts& facts) {
+  int count = 0;
+  while (policy.next(facts).kind == kind) ++count;
+  return count;
+}
+
+TEST(VirtualIdle, NobodyPollsAndNoTimer_IsADeadlock) {
+  VirtualIdlePolicy policy(kFew);
+  const auto step = policy.next(waits());
+  EXPECT_EQ(step.kind, Kind::end);
+  EXPECT_EQ(step.end.ending, Ending::deadlock);
+  EXPECT_EQ(step.end.why, "no rank can go on and no timer is running");
+  EXPECT_FALSE(step.hangs);
+}
+
+TEST(VirtualIdle, TimerThatMovesOn_IsJumpedTo) {
+  VirtualIdlePolicy policy(kFew);
+  for (const auto& facts : {waits(at(7ms), true), polls(at(7ms), true)}) {
+    const auto step = policy.next(facts);
+    EXPECT_EQ(step.kind, Kind::let_time_pass);
+    EXPECT_EQ(step.to, at(7ms));
+    EXPECT_FALSE(step.hangs);
+    EXPECT_FALSE(step.moved);
+  }
+}
+
+TEST(VirtualIdle, OnlyTimersThatGiveUp_AreAHangBeforeTimePasses) {
+  VirtualIdlePolicy policy(kFew);
+  const auto step = policy.next(waits(at(30min)));
+  EXPECT_EQ(step.kind, Kind::let_time_pass);
+  EXPECT_EQ(step.to, at(30min));
+  EXPECT_TRUE(step.hangs);
+}
+
+TEST(VirtualIdle, PollerBesideATimerThatGivesUp_HangsAfterItsLooks) {
+  VirtualIdlePolicy policy(kFew);
+  for (int look = 0; look < 3; ++look) {
+    const auto step = policy.next(polls(at(1h)));
+    EXPECT_EQ(step.kind, Kind::look_again);
+    EXPECT_FALSE(step.hangs);
+  }
+  const auto step = policy.next(polls(at(1h)));
+  EXPECT_EQ(step.kind, Kind::let_time_pass);
+  EXPECT_EQ(step.to, at(1h));
+  EXPECT_TRUE(step.hangs);
+}
+
+TEST(VirtualIdle, LooksInVain_AreALivelockAfterTheirLimit) {
+  for (const std::uint64_t limit : {0, 1, 1'000}) {
+    VirtualIdlePolicy policy({.looks = limit});
+    for (std::uint64_t look = 0; look < limit; ++look) EXPECT_EQ(policy.next(polls()).kind, Kind::look_again);
+    const auto step = policy.next(polls());
+    ASSERT_EQ(step.kind, Kind::end);
+    EXPECT_EQ(step.end.ending, Ending::livelock);
+    EXPECT_EQ(step.end.why, std::to_string(limit) + " looks at things that nobody is left to change");
+  }
+}
+
+TEST(VirtualIdle, Defaults_AreAThousandLooksTwoMillionTimedOnesAndTwentyThousandGiveUps) {
+  constexpr VirtualIdlePolicy::Limits defaults;
+  EXPECT_EQ(defaults.looks, ExecutorOptions().idle_looks_max);
+  EXPECT_EQ(defaults.timed_looks, ExecutorOptions().idle_timed_looks_max);
+  VirtualIdlePolicy looking(defaults);
+  EXPECT_EQ(times(looking, Kind::look_again, polls()), 1'000);
+  VirtualIdlePolicy giving_up(defaults);
+  EXPECT_EQ(times(giving_up, Kind::let_time_pass, waits(at(1s))), 20'000);
+  VirtualIdlePolicy sleeping(defaults);
+  int passed = 0;
+  while (!sleeping.time_passed()) ++passed;
+  EXPECT_EQ(passed, 2'000'000);
+}
+
+TEST(VirtualIdle, GiveUpsInARow_AreALivelockToldWithItsHang) {
+  VirtualIdlePolicy policy(kFew);
+  EXPECT_EQ(times(policy, Kind::let_time_pass, waits(at(1s))), 2);
+  const auto step = policy.next(waits(at(1s)));
+  ASSERT_EQ(step.kind, Kind::end);
+  EXPECT_EQ(step.end.ending, Ending::livelock);
+  EXPECT_EQ(step.end.why, "2 timeouts in a row while nothing else happened");
+  EXPECT_TRUE(step.hangs);
+}
+
+TEST(VirtualIdle, TimeThatPassesWithoutProgress_IsALivelockAfterItsLimit) {
+  VirtualIdlePolicy policy(kFew);
+  for (int look = 0; look < 5; ++look) EXPECT_FALSE(policy.time_passed());
+  const auto end = policy.time_passed();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->ending, Ending::livelock);
+  EXPECT_EQ(end->why, "6 looks at the clock or short sleeps while nothing else happened");
+}
+
+TEST(VirtualIdle, TimersThatLetSomebodyGoOn_AreNotCounted) {
+  VirtualIdlePolicy policy(kFew);
+  for (int look = 0; look < 5; ++look) EXPECT_FALSE(policy.time_passed());
+  policy.note_progress();
+  EXPECT_FALSE(policy.time_passed());
+  EXPECT_FALSE(policy.time_passed());
+}
+
+TEST(VirtualIdle, ClockReader_IsGivenStepsThatDoubleFromAMicrosecondToASecond) {
+  VirtualIdlePolicy policy({});
+  const auto step = [&](VirtualTime now) {
+    policy.note_clock_read();
+    auto facts = polls();
+    facts.now = now;
+    return policy.next(facts).to - now;
+  };
+  for (VirtualDuration expected = 1us; expected < 1s; expected *= 2) EXPECT_EQ(step(at(3s)), expected);
+  EXPECT_EQ(step(at(5s)), VirtualDuration(1s));
+  EXPECT_EQ(step(at(6s)), VirtualDuration(1s));
+  policy.note_progress();
+  EXPECT_EQ(policy.next(polls()).kind, Kind::look_again);
+  EXPECT_EQ(step(at(7s)), VirtualDuration(1us));
+}
+
+TEST(VirtualIdle, ClockReader_IsNotTakenPastTheNextTimer) {
+  VirtualIdlePolicy policy(kFew);
+  for (const auto due : {at(1us), at(2us), at(3us)}) {
+    policy.note_clock_read();
+    const auto step = policy.next(polls(due));
+    EXPECT_EQ(step.kind, Kind::let_time_pass);
+    EXPECT_EQ(step.to, due);
+    EXPECT_FALSE(step.hangs);  // it may go on by itself
+  }
+}
+
+TEST(VirtualIdle, ClockThatNobodyReadsAnyMore_StandsStill) {
+  VirtualIdlePolicy policy(kFew);
+  policy.note_clock_read();
+  EXPECT_EQ(policy.next(polls()).kind, Kind::let_time_pass);
+  EXPECT_EQ(policy.next(polls()).kind, Kind::look_again);
+}
+
+TEST(VirtualIdle, Steps_AreLookedAtOnceBeforeTimePasses) {
+  VirtualIdlePolicy policy(kFew);
+  for (const auto& facts : {polls(at(1s), true), waits_in_kernel(at(1s))}) {
+    policy.note_step();
+    const auto step = policy.next(facts);
+    EXPECT_EQ(step.kind, Kind::look_again);
+    EXPECT_FALSE(step.moved);
+    EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
+  }
+}
+
+TEST(VirtualIdle, StepsAlone_DoNotWakeWhoOnlyWaits) {
+  VirtualIdlePolicy policy(kFew);
+  policy.note_step();
+  EXPECT_EQ(policy.next(waits(at(1s))).kind, Kind::let_time_pass);
+  policy.note_step();
+  EXPECT_EQ(policy.next(waits()).end.ending, Ending::deadlock);
+}
+
+TEST(VirtualIdle, LooksInTheKernelInVain_AreADeadlockAtOnce) {
+  VirtualIdlePolicy policy(kFew);
+  policy.note_progress();
+  EXPECT_EQ(policy.next(waits_in_kernel()).kind, Kind::look_again);
+  const auto step = policy.next(waits_in_kernel());
+  ASSERT_EQ(step.kind, Kind::end);
+  EXPECT_EQ(step.end.ending, Ending::deadlock);
+}
+
+TEST(VirtualIdle, Progress_EndsAHangAndAllCounts) {
+  for (const auto& facts : {polls(), waits_in_kernel()}) {
+    VirtualIdlePolicy policy(kFew);
+    for (int look = 0; look < 3; ++look) policy.next(polls());
+    for (int look = 0; look < 2; ++look) policy.next(waits(at(1s)));
+    for (int look = 0; look < 5; ++look) EXPECT_FALSE(policy.time_passed());
+    policy.note_progress();
+    const auto step = policy.next(facts);
+    EXPECT_EQ(step.kind, Kind::look_again);
+    EXPECT_TRUE(step.moved);
+    EXPECT_FALSE(policy.next(polls()).moved);
+    EXPECT_EQ(times(policy, Kind::look_again, polls()), 2);  // the third was the one before
+    EXPECT_EQ(times(policy, Kind::let_time_pass, waits(at(1s))), 2);
+    for (int look = 0; look < 5; ++look) EXPECT_FALSE(policy.time_passed());
+    EXPECT_TRUE(policy.time_passed());
+  }
+}
+
+// One that only waits was woken by it and has gone on to another wait: that hang is a new one.
+TEST(VirtualIdle, ProgressOfWaiters_EndsAHangAndMayBeginOne) {
+  VirtualIdlePolicy policy(kFew);
+  policy.note_progress();
+  const auto step = policy.next(waits(at(1s)));
+  EXPECT_EQ(step.kind, Kind::let_time_pass);
+  EXPECT_TRUE(step.moved);
+  EXPECT_TRUE(step.hangs);
+}
+
+// Its hang is what led to the deadlock.
+TEST(VirtualIdle, DeadlockAfterAGiveUp_KeepsTheHang) {
+  VirtualIdlePolicy policy(kFew);
+  EXPECT_TRUE(policy.next(waits(at(1s))).hangs);
+  policy.note_progress();
+  EXPECT_FALSE(policy.next(waits()).moved);
+}
+
+// A mode of its own: it decides, and is told what the ranks do.
+class EndsAtOnce final : public IdlePolicy {
+ public:
+  IdleStep next(const IdleFacts& facts) override {
+    asked.push_back(facts);
+    if (asked.size() == 1) return IdleStep::let_time_pass(at(5ms));
+    return IdleStep::end_run(Ending::stopped, "the devices are gone");
+  }
+  std::optional<IdleEnd> time_passed() override { return std::nullopt; }
+
+  bool stepped() const { return stepped_; }
+  bool progress() const { return progress_; }
+
+  std::vector<IdleFacts> asked;
+};
+
+TEST(IdlePolicy, OfAMode_DecidesInPlaceOfVirtualTimes) {
+  World w(3);
+  Decisions decisions(w.oracle, w.log);
+  EndsAtOnce policy;
+  RankExecutor executor(w.options, decisions, w.clock, w.state, w.sink, policy);
+  WaitQueue never;
+  const auto outcome = executor.run([&](int rank) {
+    if (rank == 0) this_rank::sleep_for(1h);
+    if (rank == 1) never.wait(FixedObserver("the word of rank 0"), at(2h));
+    while (rank == 2) this_rank::poll();
+  });
+  EXPECT_EQ(outcome.ending, Ending::stopped);
+  EXPECT_EQ(outcome.stop_reason, "the devices are gone");
+  EXPECT_EQ(outcome.end_time, at(5ms));
+  ASSERT_EQ(policy.asked.size(), 2u);
+  EXPECT_EQ(policy.asked[0].now, kTimeZero);
+  EXPECT_EQ(policy.asked[1].now, at(5ms));
+  for (const auto& facts : policy.asked) {
+    EXPECT_EQ(facts.due, at(1h));
+    EXPECT_TRUE(facts.any_moves_on);
+    EXPECT_TRUE(facts.any_polls);
+    EXPECT_FALSE(facts.any_in_kernel);
+  }
+  EXPECT_TRUE(policy.stepped());
+  EXPECT_TRUE(policy.progress());  // the ranks have ended
+}
+
+}  // namespace
+}  // namespace rehearse::exec::test
