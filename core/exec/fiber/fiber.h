@@ -56,7 +56,7 @@ class alignas(kCacheLine) Fiber {
   bool abort = false;      // the world ended: the blocked call throws when it resumes
   bool polling = false;    // suspended by poll(): it runs again when somebody did something
   bool in_queue = false;   // it waits in `queue`
-  bool in_kernel = false;  // polling, for the kernel's state: see RankExecutor::Impl::wait_in_kernel()
+  bool in_kernel = false;  // polling, for the kernel's state: see wait_in_kernel() (exec/wait/polling.h)
 
   bool is_main() const noexcept { return fiber_of_rank == 0; }
   bool active() const noexcept { return state != State::ended; }
@@ -70,7 +70,6 @@ class alignas(kCacheLine) Fiber {
       prefetch_to_write(reinterpret_cast<const void*>(at));
     }
     prefetch_to_write(image());
-    prefetch_to_write(reinterpret_cast<const std::byte*>(context) + kResumePoint);
     if (queue != nullptr) prefetch_to_write(queue);
   }
 
@@ -87,7 +86,6 @@ class alignas(kCacheLine) Fiber {
 
   static constexpr std::size_t kBelow = 2 * kCacheLine;  // a frame of Boost.Fiber and the registers that it saves
   static constexpr std::size_t kAbove = 2 * kCacheLine;  // our callers
-  static constexpr std::size_t kResumePoint = 192;       // where a context keeps its stack pointer
 };
 
 // What is said of lines above. FiberTable places fibers at pairs of lines, which caches fetch together: the last line
