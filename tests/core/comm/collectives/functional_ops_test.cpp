@@ -183,6 +183,17 @@ TEST(FunctionalOpErrors, DifferentCalls_AreAMismatch) {
     wait(reduce.call(at::ones({ctx.rank() == 2 ? 3 : 2}), "sum", "world"));
   });
   EXPECT_EQ(report.verdict, Verdict::mismatch);
+  ASSERT_EQ(report.differences.size(), 1u);
+  const Difference& difference = report.differences[0];
+  EXPECT_EQ(difference.first.fingerprint, "allreduce(sum, float32[2], cpu)");
+  EXPECT_EQ(difference.first.ranks, (std::vector{0, 1}));
+  EXPECT_EQ(difference.second.fingerprint, "allreduce(sum, float32[3], cpu)");
+  EXPECT_EQ(difference.second.ranks, std::vector{2});
+  EXPECT_TRUE(difference.others.empty());
+  ASSERT_EQ(difference.fields.size(), 1u);
+  EXPECT_EQ(difference.fields[0].name, "shape");
+  EXPECT_EQ(difference.fields[0].first, "[2]");
+  EXPECT_EQ(difference.fields[0].second, "[3]");
 }
 
 }  // namespace
