@@ -34,14 +34,6 @@ class GradientReady : public torch::autograd::FunctionPostHook {
   std::size_t index_;
 };
 
-struct Lowered {
-  at::Tensor parameter;
-  std::optional<std::size_t> index = {};  // in the reducer; none: takes no gradient
-  at::Tensor full = {};                   // while it is lowered
-  std::shared_ptr<torch::autograd::Node> accumulator = {};
-  std::uintptr_t hook = 0;
-};
-
 void cast_gradient(const at::Tensor& parameter, at::ScalarType dtype) {
   const at::Tensor gradient = parameter.grad();
   if (gradient.defined() && gradient.scalar_type() != dtype) gradient.set_data(gradient.to(dtype));
@@ -84,6 +76,14 @@ class LoweredParameters::State : public std::enable_shared_from_this<State> {
   const MixedPrecision dtypes;
 
  private:
+  struct Lowered {
+    at::Tensor parameter;
+    std::optional<std::size_t> index = {};  // in the reducer; none: takes no gradient
+    at::Tensor full = {};                   // while it is lowered
+    std::shared_ptr<torch::autograd::Node> accumulator = {};
+    std::uintptr_t hook = 0;
+  };
+
   void lower(Lowered& each) {
     const auto dtype = *dtypes.param_dtype;
     each.full = each.parameter.variable_data();
