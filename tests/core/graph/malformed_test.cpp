@@ -150,8 +150,7 @@ TEST(Malformed, TextsGiveGraphErrors) {
     ++whole;
     walk(module, text);
   }
-  EXPECT_GT(whole, 100);
-  EXPECT_LT(whole, 900);
+  EXPECT_EQ(whole, 173);
 }
 
 void collect(json& value, std::vector<json*>& places) {
@@ -211,8 +210,7 @@ TEST(Malformed, DocumentsGiveImportErrors) {
     walk(program.module, text);
     ends_well<GraphError>(text, [&] { ProgramRunner runner(program); });
   }
-  EXPECT_GT(whole, 50);
-  EXPECT_LT(whole, 950);
+  EXPECT_EQ(whole, 126);
 }
 
 class TemporaryFile {

@@ -56,7 +56,7 @@ TEST(SplitBy, GivesFxsModulesOnRandomGraphs) {
     EXPECT_EQ(record_nodes(example.module.graph()), before) << "the original changed";
   }
   EXPECT_EQ(recorded_splits().size(), 240u);
-  EXPECT_GT(compared, 400);
+  EXPECT_EQ(compared, 557);
 }
 
 TEST(SplitBy, PartitionsSayWhatTheyTakeAndGive) {
