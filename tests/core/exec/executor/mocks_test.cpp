@@ -6,7 +6,7 @@
 
 #include <rehearse/exec/this_rank.h>
 
-#include "world_fixture.h"
+#include "core/exec/world_fixture.h"
 
 namespace rehearse::exec::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
 
-#include "world_fixture.h"
+#include "core/exec/world_fixture.h"
 
 namespace rehearse::exec::test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <rehearse/exec/this_rank.h>
 
-#include "world_fixture.h"
+#include "core/exec/world_fixture.h"
 
 namespace rehearse::exec::test {
 namespace {
@@ -17,8 +17,9 @@ int pair_sum(int a, int b) { return a + b; }
 
 // All of what goes to stderr.
 auto line(const std::string& check, const std::string& where, const std::string& number = "[0-9]+") {
-  return testing::MatchesRegex("rehearse: internal error at tests/core/exec/check_test.cpp:" + number + ": not " +
-                               check + ", " + where + "; this is a bug in Rehearse\n");
+  const std::string place = "tests/core/exec/monitor/check_test.cpp:" + number;
+  return testing::MatchesRegex("rehearse: internal error at " + place + ": not " + check + ", " + where +
+                               "; this is a bug in Rehearse\n");
 }
 
 TEST(CheckDeathTest, ValuesOfAllKinds_EachByItsName) {

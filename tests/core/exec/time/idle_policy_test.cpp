@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/exec/world_fixture.h"
 #include "exec/time/virtual_idle_policy.h"
-#include "world_fixture.h"
 
 namespace rehearse::exec::test {
 namespace {

@@ -8,8 +8,8 @@
 
 #include <rehearse/exec/this_rank.h>
 
-#include "process_memory.h"
-#include "world_fixture.h"
+#include "core/exec/process_memory.h"
+#include "core/exec/world_fixture.h"
 
 namespace rehearse::exec::test {
 namespace {

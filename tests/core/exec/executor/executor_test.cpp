@@ -7,7 +7,7 @@
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
 
-#include "world_fixture.h"
+#include "core/exec/world_fixture.h"
 
 // User code is in no namespace of ours: those are left out of user_frame().
 namespace a_users_job {

@@ -7,7 +7,7 @@
 
 #include "exec/fiber/asan.h"
 
-#include "world_fixture.h"
+#include "core/exec/world_fixture.h"
 
 namespace rehearse::exec::test {
 namespace {
