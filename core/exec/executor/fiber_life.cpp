@@ -7,9 +7,9 @@
 
 #include <rehearse/exec/throw_site.h>
 
+#include "exec/call_site/failure_text.h"
 #include "exec/interpose/world_state.h"
 #include "executor_impl.h"
-#include "failure_text.h"
 
 namespace rehearse::exec {
 namespace {

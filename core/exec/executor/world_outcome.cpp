@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "failure_text.h"
+#include "exec/call_site/failure_text.h"
 
 namespace rehearse::exec {
 
