@@ -51,8 +51,8 @@ class Completion {
   // Its tensors are neither read nor written any more.
   virtual void on_done() noexcept = 0;
 
-  // What the devices have been given, or should have been, does not come to its end: `why` is what waits throw, and what
-  // futures hold that have not been marked. Its tensors are the fabric's until nothing writes them.
+  // What the devices have been given, or should have been, does not come to its end: `why` is what waits throw, and
+  // what futures hold that have not been marked. Its tensors are the fabric's until nothing writes them.
   virtual void on_failed(std::exception_ptr why) noexcept = 0;
 
   // Both at once: for a fabric of the host.
@@ -65,8 +65,8 @@ class Completion {
 // What moves the bytes. `RankBackend` describes and checks an operation; a Fabric carries it out: FakeFabric in
 // memory and virtual time.
 //
-// The transfer and the completion stay valid until on_done() or on_failed() returns, or cancel() has returned. launch() does not
-// block and may complete at once. Inputs may be read, and outputs written, at any time between launch() and
+// The transfer and the completion stay valid until on_done() or on_failed() returns, or cancel() has returned. launch()
+// does not block and may complete at once. Inputs may be read, and outputs written, at any time between launch() and
 // completion. Not thread safe. A Transfer needs the calls of all ranks in this process.
 class Fabric {
  public:
