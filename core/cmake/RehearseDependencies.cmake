@@ -11,3 +11,13 @@ find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(GTest REQUIRED)
+
+# The real mode needs headers alone; libnccl and libtorch_cuda are opened by programs that run on GPUs.
+if(REHEARSE_REAL STREQUAL "ON")
+  find_package(Nccl REQUIRED)
+elseif(NOT REHEARSE_REAL STREQUAL "OFF")
+  find_package(Nccl QUIET)
+  if(NOT Nccl_FOUND)
+    message(STATUS "The real mode is not built: no nccl.h, or no cuda_runtime.h (REHEARSE_REAL=ON says what is missing)")
+  endif()
+endif()

@@ -42,7 +42,7 @@ function(rehearse_add_test)
   endif()
   # Tests may look at private headers: "exec/fiber/fiber.h" under core/, and so on.
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/core" "${PROJECT_SOURCE_DIR}/fakes"
-                             "${PROJECT_SOURCE_DIR}/sim" "${PROJECT_SOURCE_DIR}/tests")
+                             "${PROJECT_SOURCE_DIR}/real" "${PROJECT_SOURCE_DIR}/sim" "${PROJECT_SOURCE_DIR}/tests")
   if(NOT arg_PARTS)
     _rehearse_add_test_case(${arg_NAME} ${arg_NAME} "${arg_LABELS}" "")
     return()

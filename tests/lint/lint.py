@@ -47,9 +47,11 @@ REAL_TIME_ALLOWED = (
     "core/exec/interpose/",
     "core/exec/monitor/find_thread.cpp",
     "core/exec/monitor/watchdog.cpp",
+    "real/",
     "sim/cli/",
     "tests/bench/",
     "tests/core/interpose/",
+    "tests/real/",
 )
 
 LIBTORCH = re.compile(r"(ATen|c10|torch|caffe2)/")

@@ -67,6 +67,7 @@ HOUSES = (
         "hooks": ("comm_hooks.h", "power_sgd.h"),
         "splitter": ("bucket_splitter.h",),
     }),
+    House("real", ladder("nccl", "fabric"), "rehearse/real/", {}),
     House("core/shapes", ladder("expr", "expr/bounds", "env"), "rehearse/shapes/", {
         "expr/bounds": ("range.h",),
         "env": ("guard_program.h", "shape_env.h", "sym_node.h"),
@@ -146,15 +147,16 @@ def without_house(house, path):
 
 def room_of(house, path, is_include):
     """The room that a file, or an include as it is written, belongs to; None: none of the ordered."""
-    public = path.removeprefix("core/include/").removeprefix("sim/include/")
+    public = path.removeprefix("core/include/").removeprefix("sim/include/").removeprefix("real/include/")
     if public.startswith(house.headers):
         name = public.removeprefix(house.headers)
         return next((room for room, headers in house.public.items() if name in headers), house.rest)
-    if house.folder == "sim" and is_include:  # private headers of sim are named from it
+    from_house = house.folder in ("sim", "real")  # their private headers are named from there
+    if from_house and is_include:
         parts = path.split("/")
     else:
         parts = without_house(house, path)
-    if not parts or (len(parts) == 1 and is_include and house.folder == "sim"):
+    if not parts or (len(parts) == 1 and is_include and from_house):
         return None
     if len(parts) == 1:
         return "." if "." in house.rooms else None

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <exception>
+#include <optional>
+
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+#include <rehearse/comm/device_end.h>
+
+namespace rehearse::real {
+
+// One rank's call on its device: where it begins in the caller's stream, on which stream it runs, and where it ends.
+// Events and streams are LibTorch's, of whatever kind of device is registered there.
+//
+// A failure of the device is no exception here but failure(): those who ask for the end cannot do anything about it.
+class DeviceCall final : public comm::DeviceEnd {
+ public:
+  // In the rank's context. `runs_on` may be the caller's own stream.
+  DeviceCall(int rank, c10::Stream caller, c10::Stream runs_on, bool timed);
+
+  // Around the launch: `runs_on` waits for what the caller launched before the call, and what it waits for later is the
+  // end of what was launched in between. Throw what LibTorch throws.
+  void begin();
+  void end();
+
+  bool done() noexcept override;
+  void order() noexcept override;
+  c10::Stream stream() const noexcept override { return runs_on_; }
+  std::optional<float> milliseconds() noexcept override;
+
+  // Has the device come to where the caller called?
+  bool reached() noexcept;
+
+  int rank() const noexcept { return rank_; }  // within the group
+  std::exception_ptr failure() const noexcept { return failure_; }
+
+ private:
+  bool query(const c10::Event& event) noexcept;
+
+  const int rank_;
+  const c10::Stream caller_;
+  const c10::Stream runs_on_;
+  const bool timed_;
+  c10::Event before_;
+  c10::Event begin_;  // timed only
+  c10::Event after_;
+  bool launched_ = false;
+  bool done_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace rehearse::real

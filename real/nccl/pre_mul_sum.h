@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/comm/operation.h>
+
+#include "nccl_api.h"
+
+namespace rehearse::real {
+
+// The reduction of a call for one communicator: that of ReduceOp::PREMUL_SUM, which multiplies by the call's factor
+// before it adds, is made for it and taken back in the end; NCCL's calls may still be under way then.
+class Reduction {
+ public:
+  // Throws NcclError, and what reduction_of() throws.
+  Reduction(NcclApi& nccl, const comm::Operation& call, c10::ScalarType dtype, ncclComm_t comm);
+  Reduction(const Reduction&) = delete;
+  Reduction& operator=(const Reduction&) = delete;
+  ~Reduction();
+
+  ncclRedOp_t op() const noexcept { return op_; }
+
+ private:
+  NcclApi& nccl_;
+  ncclComm_t comm_;
+  ncclRedOp_t op_;
+  bool own_ = false;
+};
+
+// Throws c10::ValueError where a PREMUL_SUM has no factor that NCCL takes.
+void require_factor(const comm::Operation& call);
+
+}  // namespace rehearse::real
