@@ -12,6 +12,7 @@
 #include <rehearse/comm/fabric.h>
 #include <rehearse/exec/clock.h>
 
+#include "device_work.h"
 #include "flights.h"
 #include "group_comms.h"
 #include "nccl/nccl_api.h"
@@ -40,7 +41,7 @@ struct NcclFabricOptions {
 // Blocks: nothing but the making of a group's communicators at its first transfer, cancel() of what is under way (up to
 // end_limit), and what NCCL does at the first use of a connection. Threads: that of the ranks. Nothing is noticed but
 // in poll(), which is to be called while pending().
-class NcclFabric final : public comm::Fabric {
+class NcclFabric final : public comm::Fabric, public DeviceWork {
  public:
   // `host`: for tensors of the CPU. Both references outlive this.
   NcclFabric(std::shared_ptr<NcclApi> nccl, comm::Fabric& host, exec::Clock& clock, NcclFabricOptions options);
@@ -59,11 +60,8 @@ class NcclFabric final : public comm::Fabric {
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;
   void cancel(comm::Completion& done) noexcept override;
 
-  // Launches what is ready, and tells of what is done or has failed. Returns whether there was anything.
-  bool poll() noexcept;
-
-  // Is anything ready, or under way?
-  bool pending() const noexcept { return !flights_.empty(); }
+  bool poll() noexcept override;
+  bool pending() const noexcept override { return !flights_.empty(); }
 
  private:
   c10::Stream stream_beside(const comm::GroupIdentity& group, int rank, c10::Device device);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -30,6 +31,12 @@ class RealWorld : public ::testing::Test {
   RealWorld() {
     FakeCuda::instance().reset(8);
     communication.register_groups = false;  // all ranks share one registry here
+  }
+
+  // Threads that make communicators, or abort them, may hold it a little longer than their world lives.
+  ~RealWorld() override {
+    for (int naps = 0; naps < 10'000 && nccl.use_count() > 1; ++naps) std::this_thread::sleep_for(kTick);
+    EXPECT_EQ(nccl.use_count(), 1) << "a thread that nobody waits for does not end";
   }
 
   exec::RunOutcome run(int ranks, const Body& body);

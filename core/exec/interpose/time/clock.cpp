@@ -4,6 +4,8 @@
 
 #include <sys/time.h>
 
+#include <rehearse/exec/machine_time.h>
+
 #include "exec/interpose/real.h"
 #include "exec/interpose/world_state.h"
 #include "exec/wait/polling.h"
@@ -76,3 +78,13 @@ std::span<const Interposed> clock_functions() {
 }
 
 }  // namespace rehearse::exec::interpose
+
+namespace rehearse::exec {
+
+VirtualDuration machine_time() noexcept {
+  timespec now{};
+  interpose::real_clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+}  // namespace rehearse::exec

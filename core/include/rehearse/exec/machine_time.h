@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/exec/time.h>
+
+namespace rehearse::exec {
+
+// The machine's monotonic clock, also where a rank's clocks tell its world's time. For the Clock of a mode that runs in
+// real time, which those ask. Never a poll, never a switch.
+VirtualDuration machine_time() noexcept;
+
+}  // namespace rehearse::exec

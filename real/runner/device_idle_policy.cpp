@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device_idle_policy.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace rehearse::real {
+
+using exec::Ending;
+using exec::IdleFacts;
+using exec::IdleStep;
+
+IdleStep DeviceIdlePolicy::next(const IdleFacts& facts) {
+  const bool told = devices_.poll();
+  const bool moved = std::exchange(progress_, false) || told;
+  const bool stepped = std::exchange(stepped_, false);
+  if (moved) {
+    nap_ = {};
+    looking_since_.reset();
+  }
+  IdleStep step = IdleStep::look_again();
+  if (told) {
+    step.moved = true;
+    return step;
+  }
+  if (devices_.pending()) {
+    step = next_of_devices(facts);
+  } else if (facts.any_polls) {
+    step = next_of_pollers(facts, moved || stepped);
+  } else if (!facts.any_in_kernel || !(moved || stepped)) {
+    step = next_of_waiters(facts);
+  }
+  step.moved = moved;
+  return step;
+}
+
+// They are asked again at once: a device's end is a matter of microseconds.
+IdleStep DeviceIdlePolicy::next_of_devices(const IdleFacts& facts) {
+  const bool due = facts.due && *facts.due <= facts.now;
+  return due ? IdleStep::let_time_pass(*facts.due) : IdleStep::look_again();
+}
+
+IdleStep DeviceIdlePolicy::next_of_pollers(const IdleFacts& facts, bool anything_done) {
+  const bool reads_clock = std::exchange(clock_was_read_, false);
+  if (anything_done) return IdleStep::look_again();
+  if (!looking_since_) looking_since_ = facts.now;
+  // Who reads the clock waits for something that comes by itself.
+  if (!facts.due && !reads_clock && facts.now - *looking_since_ > limits_.patience) {
+    return IdleStep::end_run(
+        Ending::livelock,
+        fmt::format("for {} ms ranks have only looked at things that nobody is left to change",
+                    std::chrono::duration_cast<std::chrono::milliseconds>(facts.now - *looking_since_).count()));
+  }
+  nap_ = std::clamp(nap_ * 2, kNapMin, kNapMax);
+  const auto until = facts.now + nap_;
+  return IdleStep::let_time_pass(facts.due ? std::min(*facts.due, until) : until);
+}
+
+IdleStep DeviceIdlePolicy::next_of_waiters(const IdleFacts& facts) {
+  if (facts.due && facts.any_moves_on) return IdleStep::let_time_pass(*facts.due);
+  auto step = IdleStep::end_run(Ending::deadlock,
+                                facts.due ? "no rank can go on, no device is at work, and only timeouts are left"
+                                          : "no rank can go on, no device is at work, and no timer is running");
+  step.hangs = facts.due.has_value();
+  return step;
+}
+
+}  // namespace rehearse::real

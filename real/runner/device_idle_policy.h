@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include <rehearse/exec/idle_policy.h>
+
+#include "fabric/device_work.h"
+
+namespace rehearse::real {
+
+// Idleness over real time: to be idle is to wait for the devices. Where they have nothing to do and no rank can go on
+// but by giving up, the world hangs for good; that is told at once, instead of when the timeouts come.
+class DeviceIdlePolicy final : public exec::IdlePolicy {
+ public:
+  struct Limits {
+    // How long ranks may look at something that nobody changes, with no timer running and no device at work.
+    VirtualDuration patience = std::chrono::seconds(10);
+  };
+
+  // Between two looks of those that poll while nothing else happens: they double, up to the longest.
+  static constexpr VirtualDuration kNapMin = std::chrono::microseconds(1);
+  static constexpr VirtualDuration kNapMax = std::chrono::milliseconds(1);
+
+  // `devices` outlives this.
+  DeviceIdlePolicy(DeviceWork& devices, const Limits& limits) noexcept : devices_(devices), limits_(limits) {}
+
+  exec::IdleStep next(const exec::IdleFacts& facts) override;
+  // Time passes by itself: nothing is concluded from it.
+  std::optional<exec::IdleEnd> time_passed() override { return std::nullopt; }
+
+ private:
+  exec::IdleStep next_of_devices(const exec::IdleFacts& facts);
+  exec::IdleStep next_of_pollers(const exec::IdleFacts& facts, bool moved);
+  static exec::IdleStep next_of_waiters(const exec::IdleFacts& facts);
+
+  DeviceWork& devices_;
+  const Limits limits_;
+  VirtualDuration nap_{};
+  std::optional<VirtualTime> looking_since_;  // without progress
+};
+
+}  // namespace rehearse::real

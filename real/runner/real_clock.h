@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/exec/clock.h>
+#include <rehearse/exec/machine_time.h>
+
+namespace rehearse::real {
+
+// The machine's time, from zero when it is made.
+class RealClock final : public exec::Clock {
+ public:
+  // The longest that advance_to() sleeps before it comes back: that is how long an interrupt waits.
+  static constexpr VirtualDuration kSleepMax = std::chrono::milliseconds(10);
+
+  VirtualTime now() const noexcept override { return VirtualTime{} + (exec::machine_time() - began_); }
+  void advance_to(VirtualTime time) noexcept override;
+
+ private:
+  const VirtualDuration began_ = exec::machine_time();
+};
+
+}  // namespace rehearse::real

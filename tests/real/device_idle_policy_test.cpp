@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: over real time, to be idle is to wait for devices; what can never end is told at once, and those who poll
+// are let go on at a slower pace, with patience.
+#include "runner/device_idle_policy.h"
+
+#include <gmock/gmock.h>
+
+namespace rehearse::real {
+namespace {
+
+using exec::Ending;
+using exec::IdleFacts;
+using exec::IdleStep;
+using Kind = IdleStep::Kind;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Devices final : DeviceWork {
+  bool poll() noexcept override { return std::exchange(told, false); }
+  bool pending() const noexcept override { return busy; }
+  bool told = false;
+  bool busy = false;
+};
+
+class DeviceIdle : public ::testing::Test {
+ protected:
+  IdleFacts facts{.now = VirtualTime{} + seconds(5)};
+  Devices devices;
+  DeviceIdlePolicy policy{devices, {.patience = milliseconds(10)}};
+};
+
+TEST_F(DeviceIdle, WhatDevicesTell_LetsRanksGoOn) {
+  devices.told = true;
+  const auto step = policy.next(facts);
+  EXPECT_EQ(step.kind, Kind::look_again);
+  EXPECT_TRUE(step.moved);
+  EXPECT_FALSE(step.hangs);
+}
+
+TEST_F(DeviceIdle, BusyDevices_AreAskedAgainAndAreNoHang) {
+  devices.busy = true;
+  facts.due = facts.now + seconds(1'800);
+  for (int look = 0; look < 100'000; ++look) {
+    const auto step = policy.next(facts);
+    ASSERT_EQ(step.kind, Kind::look_again);
+    ASSERT_FALSE(step.hangs);
+  }
+}
+
+TEST_F(DeviceIdle, TimerThatIsDue_FiresWhileDevicesAreBusy) {
+  devices.busy = true;
+  facts.due = facts.now;
+  const auto step = policy.next(facts);
+  EXPECT_EQ(step.kind, Kind::let_time_pass);
+  EXPECT_EQ(step.to, facts.now);
+}
+
+TEST_F(DeviceIdle, OnlyTimeoutsLeft_IsADeadlockAtOnce) {
+  facts.due = facts.now + seconds(1'800);
+  const auto step = policy.next(facts);
+  EXPECT_EQ(step.kind, Kind::end);
+  EXPECT_EQ(step.end.ending, Ending::deadlock);
+  EXPECT_EQ(step.end.why, "no rank can go on, no device is at work, and only timeouts are left");
+  EXPECT_TRUE(step.hangs);
+}
+
+TEST_F(DeviceIdle, NoTimer_IsADeadlock) {
+  const auto step = policy.next(facts);
+  EXPECT_EQ(step.kind, Kind::end);
+  EXPECT_EQ(step.end.ending, Ending::deadlock);
+  EXPECT_FALSE(step.hangs);
+}
+
+TEST_F(DeviceIdle, Sleepers_AreWaitedFor) {
+  facts.due = facts.now + milliseconds(3);
+  facts.any_moves_on = true;
+  const auto step = policy.next(facts);
+  EXPECT_EQ(step.kind, Kind::let_time_pass);
+  EXPECT_EQ(step.to, facts.now + milliseconds(3));
+}
+
+TEST_F(DeviceIdle, Pollers_LookAtLongerAndLongerIntervals) {
+  facts.any_polls = true;
+  policy.note_clock_read();
+  std::vector<std::int64_t> naps;
+  for (int look = 0; look < 13; ++look) {
+    const auto step = policy.next(facts);
+    ASSERT_EQ(step.kind, Kind::let_time_pass);
+    naps.push_back((step.to - facts.now) / microseconds(1));
+  }
+  EXPECT_THAT(naps, testing::ElementsAre(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 1000, 1000));
+  policy.note_progress();
+  EXPECT_EQ(policy.next(facts).kind, Kind::look_again);
+  EXPECT_EQ(policy.next(facts).to, facts.now + microseconds(1));
+}
+
+TEST_F(DeviceIdle, Nap_EndsWithTheNextTimer) {
+  facts.any_polls = true;
+  facts.due = facts.now + std::chrono::nanoseconds(300);
+  EXPECT_EQ(policy.next(facts).to, *facts.due);
+}
+
+TEST_F(DeviceIdle, LooksInVain_AreALivelockWhenPatienceIsOver) {
+  facts.any_polls = true;
+  EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
+  facts.now += milliseconds(10);
+  EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
+  facts.now += milliseconds(1);
+  const auto step = policy.next(facts);
+  EXPECT_EQ(step.kind, Kind::end);
+  EXPECT_EQ(step.end.ending, Ending::livelock);
+  EXPECT_EQ(step.end.why, "for 11 ms ranks have only looked at things that nobody is left to change");
+}
+
+TEST_F(DeviceIdle, LooksAtTheClock_AreNoLivelock) {
+  facts.any_polls = true;
+  for (int look = 0; look < 100; ++look) {
+    policy.note_clock_read();
+    EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
+    facts.now += milliseconds(1);
+  }
+}
+
+TEST_F(DeviceIdle, Progress_BeginsPatienceAnew) {
+  facts.any_polls = true;
+  EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
+  facts.now += milliseconds(9);
+  policy.note_progress();
+  EXPECT_EQ(policy.next(facts).kind, Kind::look_again);
+  facts.now += milliseconds(9);
+  EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
+  facts.now += milliseconds(9);
+  EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
+}
+
+TEST_F(DeviceIdle, RanksInTheKernel_LookAgainAfterWhateverWasDone) {
+  facts.any_in_kernel = true;
+  policy.note_step();
+  EXPECT_EQ(policy.next(facts).kind, Kind::look_again);
+  EXPECT_EQ(policy.next(facts).kind, Kind::end);
+}
+
+}  // namespace
+}  // namespace rehearse::real
