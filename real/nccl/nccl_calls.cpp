@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "nccl_calls.h"
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <string_view>
 
 #include <ATen/core/Tensor.h>
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
+#include <c10/util/Exception.h>
 
 #include "nccl_error.h"
 #include "nccl_types.h"
@@ -191,7 +191,7 @@ void require_carried(const Operation& call) {
   for (const at::Tensor& tensor : call.inputs) require_dense(tensor);
   for (const at::Tensor& tensor : call.outputs) require_dense(tensor);
   if (comm::op_row(call.type).kind != comm::OpKind::reduces || call.inputs.empty()) return;
-  static_cast<void>(elements_reduced(call, call.inputs[0].scalar_type()));
+  require_reducible(call, call.inputs[0].scalar_type());
   if (call.reduce_op == c10d::ReduceOp::PREMUL_SUM) require_factor(call);
 }
 

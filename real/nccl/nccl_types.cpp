@@ -51,13 +51,11 @@ NcclElements elements_moved(c10::ScalarType dtype) {
   }
 }
 
-NcclElements elements_reduced(const comm::Operation& call, c10::ScalarType dtype) {
-  const NcclElements elements = elements_moved(dtype);
+void require_reducible(const comm::Operation& call, c10::ScalarType dtype) {
   const bool adds = call.reduce_op == Op::SUM || call.reduce_op == Op::AVG || call.reduce_op == Op::PREMUL_SUM;
   TORCH_CHECK(!c10::isComplexType(dtype) || adds, comm::name_of(call.type), " does not support ",
               comm::name_of(call.reduce_op), " on complex tensors");
   static_cast<void>(reduction_of(call, dtype));
-  return elements;
 }
 
 ncclRedOp_t reduction_of(const comm::Operation& call, c10::ScalarType dtype) {

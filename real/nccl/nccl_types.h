@@ -20,9 +20,9 @@ struct NcclElements {
 // numbers as pairs. Throws c10::TypeError for the types that PyTorch's back end refuses as well.
 NcclElements elements_moved(c10::ScalarType dtype);
 
-// Of data that is reduced by `op`. As PyTorch has it: the sum of bools is their maximum, complex numbers can be added
-// only. Throws c10::Error with PyTorch's texts.
-NcclElements elements_reduced(const comm::Operation& call, c10::ScalarType dtype);
+// Whether NCCL can reduce such data as the call says. As PyTorch has it: the sum of bools is their maximum, complex
+// numbers can be added only. Throws c10::Error with PyTorch's texts.
+void require_reducible(const comm::Operation& call, c10::ScalarType dtype);
 
 // NCCL's reduction; of ReduceOp::PREMUL_SUM, whose reduction each communicator makes for itself, ncclSum.
 ncclRedOp_t reduction_of(const comm::Operation& call, c10::ScalarType dtype);
