@@ -1,4 +1,4 @@
-# The houses link in one direction: core <- fakes <- sim <- sim/cli, sim/gtest; core <- real. rehearse_exec, below core, is free
+# The houses link in one direction: core <- fakes <- sim <- sim/cli, sim/gtest; core <- fakes <- real. rehearse_exec, below core, is free
 # of LibTorch so that scheduler tests start in milliseconds, and GoogleTest stays out of everything but sim/gtest.
 
 # rehearse_check_link_graph(<library>...)
@@ -7,10 +7,10 @@ function(rehearse_check_link_graph)
   set(below_rehearse_exec "")
   set(below_rehearse_core exec)
   set(below_rehearse_fakes exec core)
-  set(below_rehearse_real exec core)
+  set(below_rehearse_real exec core fakes)
   set(below_rehearse_sim exec core fakes)
   set(below_rehearse_gtest exec core fakes sim)
-  set(below_rehearse_main exec core fakes sim)
+  set(below_rehearse_main exec core fakes sim real)
   foreach(library IN LISTS ARGN)
     if(NOT DEFINED below_${library})
       message(FATAL_ERROR "link graph: ${library} has no place in core/cmake/RehearseLinkGraph.cmake")

@@ -20,4 +20,8 @@ void RankContext::expect(bool holds, std::string_view what, std::string_view det
                                   : fmt::format("check \"{}\" did not hold: {}", what, detail));
 }
 
+void RankContext::result(std::string_view name, const at::Tensor& value) {
+  keep_result(name, value.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
+}
+
 }  // namespace rehearse

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <rehearse/job/runner.h>
 #include <rehearse/sim/input_file.h>
 #include <rehearse/sim/run_log.h>
 #include <rehearse/sim/scenario.h>
@@ -60,6 +61,8 @@ int exit_code_of_exception(const std::string& self) {
     return said(error.what(), kExitUsage);
   } catch (const sim::RunLogError& error) {
     return said(error.what(), kExitUsage);
+  } catch (const RunnerUnavailable& error) {
+    return said(error.what(), kExitUnavailable);
   } catch (const std::system_error& error) {
     return said(error.what(), kExitSystem);
   } catch (const std::bad_alloc&) {

@@ -106,6 +106,17 @@ ScenarioKey choice(std::string_view name, std::vector<std::pair<std::string, Val
           [=](const Scenario& scenario) { return toml_text(texts[place(scenario)]); }};
 }
 
+// Printed only where it is another than without the key: so that what is written about runs without it stays as it was.
+inline ScenarioKey unless_default(ScenarioKey key) {
+  const std::string untold = key.print(Scenario());
+  key.print = [untold, always = key.print](const Scenario& scenario) {
+    auto text = always(scenario);
+    return text == untold ? "" : text;
+  };
+  key.fallback = "";
+  return key;
+}
+
 template <class Field>
 ScenarioKey schedule(std::string_view name, Field field) {
   std::vector<std::pair<std::string, Schedule>> choices;

@@ -25,7 +25,13 @@ ScenarioSection top_level() {
   auto executable = keys::text("executable", "the file or target that holds the program, for errors to name",
                                at(&Scenario::executable));
   executable.fallback = "`\"\"`";
-  return {"", {program, executable}};
+  auto mode = keys::choice<Mode>("mode", {{"simulation", Mode::simulation}, {"real", Mode::real}},
+                                 ": on GPUs, or in processes ([how](REAL.md))", at(kWorld, &WorldOptions::mode));
+  std::vector<std::pair<std::string, Carrier>> carriers;
+  for (const auto& name : carrier_names()) carriers.emplace_back(name, static_cast<Carrier>(carriers.size()));
+  auto with = keys::choice<Carrier>("with", std::move(carriers), ": what carries a real run",
+                                    at(kWorld, &WorldOptions::carrier));
+  return {"", {program, executable, keys::unless_default(mode), keys::unless_default(with)}};
 }
 
 ScenarioSection world_section() {

@@ -6,12 +6,12 @@
 #include <rehearse/exec/world_local.h>
 #include <rehearse/fakes/fake_fabric.h>
 #include <rehearse/fakes/fake_store.h>
+#include <rehearse/job/fiber_rank_context.h>
 #include <rehearse/sim/virtual_clock.h>
 #include <rehearse/torch_state/torch_state.h>
 
 #include "compute/counted_operators.h"
 #include "network/network_cost.h"
-#include "sim_rank_context.h"
 
 namespace rehearse::sim {
 namespace {
@@ -84,7 +84,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle,
   record->outcome = executor.run([&](int rank) {
     auto store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(options.timeout);
-    SimRankContext context(services, rank, options.ranks, std::move(store), state.generator(rank));
+    FiberRankContext context(services, rank, options.ranks, std::move(store), state.generator(rank));
     const CountedOperators counted(options.compute);
     body(context);
   });

@@ -43,6 +43,19 @@ WorldOptions checked(WorldOptions options) {
   return options;
 }
 
+RunRequest request_of(const WorldOptions& options) {
+  RunRequest request;
+  request.ranks = options.ranks;
+  request.seed = options.seed;
+  request.timeout = options.timeout;
+  request.coalesced_as_one = options.coalesced_as_one;
+  request.stack_bytes = options.stack_bytes;
+  request.keep_all_events = options.keep_all_events;
+  request.call_sites = options.call_sites;
+  request.carrier = options.carrier;
+  return request;
+}
+
 }  // namespace
 
 class World::Impl {
@@ -51,6 +64,7 @@ class World::Impl {
 
   Report run(const Body& body) {
     if (exec::this_rank::is_fiber()) throw std::logic_error("a world cannot run inside a rank of another");
+    if (options_.mode == Mode::real) return run_for_real(body);
     std::unique_ptr<Oracle> seeded;
     if (oracle_ == nullptr) seeded = sim::make_oracle(options_.schedule, options_.seed);
     record_ = sim::simulate(options_, seeded ? *seeded : *oracle_, body, show_);
@@ -62,13 +76,19 @@ class World::Impl {
     return explained(std::move(report), body);
   }
 
+  // The machine decides: there is no oracle to ask, and no second run that would be the same.
+  Report run_for_real(const Body& body) {
+    record_ = make_real_runner()->run(request_of(options_), body, show_);
+    return sim::build_report(options_, *record_);
+  }
+
   // The same decisions once more, this time noting where each operation is called.
   Report explained(Report report, const Body& body) const {
     WorldOptions again = options_;
     again.call_sites = true;
     const auto& decisions = record_->decisions.decisions();
     sim::ReplayOracle oracle({decisions.begin(), decisions.end()}, sim::PastEnd::random, options_.seed);
-    const sim::ShowProgress silent;
+    const ShowProgress silent;
     try {
       const auto record = sim::simulate(again, oracle, body, silent);
       // A body that keeps state outside of its ranks may not take the same way twice: then the first run stands.
@@ -83,8 +103,8 @@ class World::Impl {
 
   const WorldOptions options_;
   Oracle* oracle_ = nullptr;
-  sim::ShowProgress show_;
-  std::unique_ptr<sim::RunRecord> record_;
+  ShowProgress show_;
+  std::unique_ptr<RunRecord> record_;
 };
 
 World::World(WorldOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}

@@ -98,7 +98,7 @@ MAY_INCLUDE = {
     "core": {"core"},
     "fakes": {"core", "fakes"},
     "sim": {"core", "fakes", "sim"},
-    "real": {"core", "real"},
+    "real": {"core", "fakes", "real"},
 }
 
 def is_torch_free(path):

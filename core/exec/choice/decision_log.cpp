@@ -42,6 +42,7 @@ std::string_view to_string(ChoiceKind kind) noexcept {
 
 void DecisionLog::record(ChoiceKind kind, std::span<const std::uint32_t> candidates, std::uint32_t answer) {
   REHEARSE_CHECK(answer < candidates.size(), to_string(kind), answer, candidates.size());
+  if (!keeps_) return;
   const auto options = static_cast<std::uint32_t>(candidates.size());
   decisions_.push_back({kind, options, answer});
   mix((static_cast<std::uint64_t>(kind) << 56) ^ (static_cast<std::uint64_t>(options) << 32) ^ answer);

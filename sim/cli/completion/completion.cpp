@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <rehearse/job/program.h>
+#include <rehearse/job/runner.h>
 
 #include "cli/commands.h"
 #include "cli/grammar/split_rules.h"
@@ -23,6 +24,7 @@ std::vector<std::string> words_for(Takes takes, const Completed& completed) {
   if (takes == Takes::program) return completed.programs;
   if (takes == Takes::shell) return shells();
   if (takes == Takes::rules) return rule_names();
+  if (takes == Takes::carrier) return carrier_names();
   return {};
 }
 

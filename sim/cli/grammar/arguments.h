@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include <rehearse/job/runner.h>
+
 #include "cli/grammar/grammar.h"
 #include "cli/grammar/seed_range.h"
 
@@ -18,6 +20,8 @@ struct Arguments {
   std::string operand;  // the scenario, the log, ...; empty: left out
   std::optional<std::uint64_t> seed;
   std::optional<int> ranks;
+  bool real = false;
+  std::optional<Carrier> carrier;  // of a real run; nothing: as the scenario says
   std::optional<SeedRange> seeds;
   std::optional<int> jobs;                         // nothing: as many as there are processors
   std::optional<int> max_failures;                 // nothing: 1, or with keep_going any number

@@ -9,6 +9,11 @@ namespace {
 constexpr OptionSpec kSeed{"--seed", "N", "7", "instead of the scenario's [world] seed"};
 constexpr OptionSpec kRanks{"--ranks", "N", "8", "instead of the scenario's [world] ranks"};
 constexpr OptionSpec kOutput{"--output", "DIR", "out", "instead of the scenario's [output] directory", Takes::folder};
+constexpr OptionSpec kReal{"--real", "", "", "on GPUs, or in processes, instead of in simulation; docs/REAL.md"};
+constexpr OptionSpec kWith{"--with", "CARRIER", "gloo",
+                           "what carries a real run: automatic, nccl (this process, its GPUs), gloo (a process a rank, "
+                           "on the CPU) or processes (a process a GPU)",
+                           Takes::carrier};
 constexpr OptionSpec kSeeds{"--seeds", "A..B", "1..100", "the seeds to run, from A to B"};
 constexpr OptionSpec kJobs{"--jobs", "N", "2", "worker processes; as many as processors when left out"};
 constexpr OptionSpec kMaxFailures{"--max-failures", "K", "10", "go on until K seeds have failed; 1 when left out"};
@@ -44,7 +49,7 @@ std::vector<CommandSpec> all_commands() {
        "run",
        "Runs a scenario once, prints the report, and leaves report, trace and decision log.",
        kScenario,
-       {kSeed, kRanks, kCheckDeterminism, kRunTimeLimit, kOutput, kQuiet, kJson, kNoColor},
+       {kSeed, kRanks, kReal, kWith, kCheckDeterminism, kRunTimeLimit, kOutput, kQuiet, kJson, kNoColor},
        {"run train.toml", "run train.toml --seed=7 --ranks=16 --output=out", "run train.toml --json | jq .verdict"}},
       {Command::sweep,
        "sweep",

@@ -12,7 +12,7 @@ namespace rehearse::cli {
 enum class Command { run, sweep, replay, explain, split, list, completion };
 
 // What a word stands for; shell completion offers such words.
-enum class Takes { anything, scenario, log, report, model, rules, program, shell, folder, file };
+enum class Takes { anything, scenario, log, report, model, rules, carrier, program, shell, folder, file };
 
 struct OptionSpec {
   std::string_view name;     // "--seed"

@@ -48,6 +48,7 @@ std::string exit_codes() {
   meanings[kExitUsage] = "wrong usage: an option, a file or a scenario has to be put right; nothing ran";
   meanings[kExitOutput] = "the verdict was OK, but a file or stdout could not be written";
   meanings[kExitInternal] = "internal error of rehearse";
+  meanings[kExitUnavailable] = "this machine has not what a real run needs: GPUs, NCCL, other processes";
   meanings[kExitSystem] = "the system had no more memory, processes or files to give";
   std::vector<Row> rows;
   for (const auto& [code, meaning] : meanings) rows.push_back({fmt::format("{}", code), meaning});

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <rehearse/job/runner.h>
 #include <rehearse/sim/seed.h>
 
 #include "cli/grammar/split_rules.h"
@@ -105,6 +106,16 @@ class Values {
   const Typed& typed_;
 };
 
+// A carrier asks for a real run, too.
+void take_mode(const Values& values, Arguments& arguments) {
+  arguments.real = values.flag("--real");
+  if (values.text("--with").empty()) return;
+  const auto& names = carrier_names();
+  const auto typed = values.one_of("--with", names);
+  arguments.carrier = static_cast<Carrier>(std::find(names.begin(), names.end(), typed) - names.begin());
+  arguments.real = true;
+}
+
 void take_split_values(const std::string& name, const CommandSpec& command, const Values& values,
                        Arguments& arguments) {
   arguments.bucket_cap = values.number("--bucket-cap", kCapMost);
@@ -139,6 +150,7 @@ void take_values(const std::string& name, const CommandSpec& command, const Type
   if (const auto seconds = values.integer("--time-limit", 1, kSecondsMost)) {
     arguments.time_limit = std::chrono::seconds(*seconds);
   }
+  take_mode(values, arguments);
   take_split_values(name, command, values, arguments);
   arguments.junit = values.text("--junit");
   arguments.ranks = values.integer("--ranks", 1, kRanksMost);

@@ -6,6 +6,7 @@
 namespace rehearse::cli {
 
 inline constexpr int kExitUsage = 64;
+inline constexpr int kExitUnavailable = 69;
 inline constexpr int kExitInternal = 70;
 inline constexpr int kExitSystem = 71;
 inline constexpr int kExitOutput = 74;

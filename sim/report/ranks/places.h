@@ -8,7 +8,7 @@
 
 #include <rehearse/exec/call_site.h>
 
-#include "record/run_record.h"
+#include <rehearse/job/run_record.h>
 
 namespace rehearse::sim {
 

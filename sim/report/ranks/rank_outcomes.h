@@ -10,7 +10,7 @@
 #include <rehearse/exec/executor.h>
 #include <rehearse/job/report.h>
 
-#include "record/run_record.h"
+#include <rehearse/job/run_record.h>
 #include "report/ranks/places.h"
 
 namespace rehearse::sim {

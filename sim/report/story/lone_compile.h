@@ -6,7 +6,7 @@
 #include <rehearse/compile/journal.h>
 #include <rehearse/job/verdict.h>
 
-#include "record/run_record.h"
+#include <rehearse/job/run_record.h>
 
 namespace rehearse::sim {
 

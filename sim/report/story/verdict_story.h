@@ -7,7 +7,7 @@
 #include <rehearse/job/verdict.h>
 #include <rehearse/sim/world_options.h>
 
-#include "record/run_record.h"
+#include <rehearse/job/run_record.h>
 #include "report/ranks/rank_outcomes.h"
 
 namespace rehearse::sim {

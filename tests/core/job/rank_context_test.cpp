@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
 namespace rehearse {
@@ -19,17 +21,20 @@ class NotingContext final : public RankContext {
   const c10::intrusive_ptr<c10d::Store>& store() const noexcept override { return store_; }
   Group new_group(const std::vector<int>&, std::string_view) override { return {}; }
   at::Generator& generator() const noexcept override { return generator_; }
+  at::Device device() const noexcept override { return at::kCPU; }
   VirtualTime now() const noexcept override { return kTimeZero; }
   void compute(VirtualDuration) override {}
   void progress(std::int64_t, std::int64_t, std::string_view) override {}
 
   std::vector<std::string> labels;
   std::map<std::string, int> checks;
+  std::vector<std::pair<std::string, at::Tensor>> results;
 
  protected:
   void push_label(std::string_view name) override { labels.emplace_back(name); }
   void pop_label() noexcept override { labels.pop_back(); }
   void count_check(std::string_view what) override { ++checks[std::string(what)]; }
+  void keep_result(std::string_view name, at::Tensor value) override { results.emplace_back(name, std::move(value)); }
   std::any& local_slot(const void* key) override { return slots_[key]; }
 
  private:
@@ -70,6 +75,17 @@ TEST(RankContext, Expect_CountsWhatHoldsAndThrowsWhatDoesNot) {
     EXPECT_STREQ(error.what(), "check \"replicas agree\" did not hold");
   }
   EXPECT_EQ(context.checks.size(), 1u);
+}
+
+TEST(RankContext, Result_IsACopyOnTheCpu) {
+  NotingContext context;
+  const auto loss = at::ones({2}, at::TensorOptions().requires_grad(true));
+  context.result("loss", loss);
+  loss.detach().fill_(7);
+  ASSERT_EQ(context.results.size(), 1u);
+  EXPECT_EQ(context.results[0].first, "loss");
+  EXPECT_FALSE(context.results[0].second.requires_grad());
+  EXPECT_TRUE(at::equal(context.results[0].second, at::ones({2})));
 }
 
 TEST(RankContext, Local_OneOfEachTypeAlsoWhenItCannotBeCopied) {

@@ -15,10 +15,14 @@ namespace rehearse {
 // time and fiber of each step. Two runs of one binary with the same hash took the same way.
 class DecisionLog {
  public:
+  // From here on nothing is written down: where the machine decides as well, no run is taken again.
+  void keep_nothing() noexcept { keeps_ = false; }
+
   void record(ChoiceKind kind, std::span<const std::uint32_t> candidates, std::uint32_t answer);
 
   // A step of the schedule: `fiber` runs next, at `now`. Mixed into the hash, not stored.
   void note_step(std::uint32_t fiber, VirtualTime now) noexcept {
+    if (!keeps_) return;
     mix((static_cast<std::uint64_t>(fiber) << 32) ^ static_cast<std::uint64_t>(now.time_since_epoch().count()));
     ++steps_;
   }
@@ -37,6 +41,7 @@ class DecisionLog {
   DecisionList decisions_;
   std::uint64_t hash_ = 0x52454845'41525345ull;
   std::uint64_t steps_ = 0;
+  bool keeps_ = true;
 };
 
 // Asks the oracle and writes the answer down; nothing else calls Oracle::choose().

@@ -29,6 +29,9 @@ struct ExecutorOptions {
   // A run of more switches than this ends as Ending::step_budget.
   std::uint64_t steps_max = 1'000'000'000;
 
+  // IdlePolicy::look() is called so often while fibers can run; 0: never.
+  std::uint32_t switches_between_looks = 0;
+
   // Calls that never block may switch, too; see this_rank::preempt().
   bool preempt = false;
 

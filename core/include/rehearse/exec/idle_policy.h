@@ -63,6 +63,10 @@ class IdlePolicy {
   // One that polls has read the clock: it may go on when time passes.
   void note_clock_read() noexcept { clock_was_read_ = true; }
 
+  // Every ExecutorOptions::switches_between_looks switches, while fibers can run: a look at what comes from outside,
+  // which may wake others. In any context.
+  virtual void look() noexcept {}
+
   virtual IdleStep next(const IdleFacts& facts) = 0;
 
   // After the timers of a step that let time pass: whether the run is to end for it.

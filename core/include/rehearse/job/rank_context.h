@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <rehearse/exec/time.h>
@@ -55,6 +56,9 @@ class RankContext {
   // with the same seed, as after torch.manual_seed() in every process.
   virtual at::Generator& generator() const noexcept = 0;
 
+  // Where this rank's tensors belong: its GPU where it has one, the CPU in a simulation.
+  virtual at::Device device() const noexcept = 0;
+
   virtual VirtualTime now() const noexcept = 0;
 
   // The rank computes for so long: its virtual time moves on, and other ranks run meanwhile. Anywhere in a rank, also
@@ -78,6 +82,10 @@ class RankContext {
   // hold, throws CheckError and the verdict is check_failed. `detail` says what was found.
   void expect(bool holds, std::string_view what, std::string_view detail = {});
 
+  // What this rank has come to: a loss, its parameters. A copy is kept, on the CPU, for what compares runs: `validate`
+  // sets those of the same name and rank side by side. The n-th result of a name is another one than the first.
+  void result(std::string_view name, const at::Tensor& value);
+
   // For people to watch; rank 0 only is shown. Never part of a decision. `done` of `total` steps.
   virtual void progress(std::int64_t done, std::int64_t total, std::string_view text) = 0;
 
@@ -85,6 +93,7 @@ class RankContext {
   virtual void push_label(std::string_view name) = 0;
   virtual void pop_label() noexcept = 0;
   virtual void count_check(std::string_view what) = 0;
+  virtual void keep_result(std::string_view name, at::Tensor value) = 0;
   virtual std::any& local_slot(const void* key) = 0;
 };
 

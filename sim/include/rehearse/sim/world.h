@@ -14,14 +14,14 @@
 
 namespace rehearse {
 
-// The ranks of one job, simulated in this process and thread.
+// The ranks of one job, simulated in this process and thread, or run for real (WorldOptions::mode).
 //
 //   rehearse::World world({.ranks = 4});
 //   rehearse::Report report = world.run([](rehearse::RankContext& ctx) { ctx.group().barrier()->wait(); });
 //
 // Blocking: run() returns when every rank has ended. Threads: one world a thread at a time.
 // Errors: what goes wrong in a rank is in the report, never thrown. run() throws std::invalid_argument for options
-// that make no sense, naming the field, and what the oracle throws (a replay that does not fit).
+// that make no sense, naming the field, what the oracle throws (a replay that does not fit), and RunnerUnavailable.
 class World {
  public:
   using Body = std::function<void(RankContext&)>;

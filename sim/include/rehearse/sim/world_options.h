@@ -8,6 +8,7 @@
 #include <string>
 
 #include <rehearse/compile/compile_time_model.h>
+#include <rehearse/job/runner.h>
 #include <rehearse/sim/compute_model.h>
 #include <rehearse/sim/network_model.h>
 #include <rehearse/sim/schedule.h>
@@ -20,10 +21,13 @@ enum class CompileDivergence {
   fail,    // CHECK FAILED
 };
 
-// How a world is to be simulated. A plain value: name what you need, `{.ranks = 8, .seed = 7}`.
+// How a world is to be run. A plain value: name what you need, `{.ranks = 8, .seed = 7}`.
 struct WorldOptions {
   int ranks = 2;
   std::uint64_t seed = 1;
+  // Mode::real: on devices, or by processes. What is said of schedules, virtual time and models is then left out.
+  Mode mode = Mode::simulation;
+  Carrier carrier = Carrier::automatic;  // of a real run
   Schedule schedule = Schedule::random;
   // May calls that never block switch, too: those of a store, and the program's own locks and unlocks? It finds races
   // between such calls, and makes more choices. Nothing: where many seeds are tried (a sweep, REHEARSE_RUNS).
@@ -56,8 +60,9 @@ struct WorldOptions {
   bool explain_remarks = true;
 };
 
-// As reports and banners name it: "random", "round_robin+preempt".
+// As reports and banners name it: "random", "round_robin+preempt"; "real" where the machine decides.
 inline std::string schedule_text(const WorldOptions& options) {
+  if (options.mode == Mode::real) return "real";
   return sim::schedule_text(options.schedule, options.preempt.value_or(false));
 }
 

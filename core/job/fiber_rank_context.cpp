@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sim_rank_context.h"
+#include <rehearse/job/fiber_rank_context.h>
 
 #include <stdexcept>
 #include <utility>
@@ -8,24 +8,25 @@
 
 #include <rehearse/exec/this_rank.h>
 
-namespace rehearse::sim {
+namespace rehearse {
 
-SimRankContext::SimRankContext(WorldServices& services, int rank, int size, c10::intrusive_ptr<c10d::Store> store,
-                               at::Generator generator)
+FiberRankContext::FiberRankContext(WorldServices& services, int rank, int size, c10::intrusive_ptr<c10d::Store> store,
+                                   at::Generator generator, at::Device device)
     : services_(services),
       rank_(rank),
       size_(size),
       store_(std::move(store)),
       generator_(std::move(generator)),
+      device_(device),
       group_(services_.communicators.new_world_group(store_)) {
   comm::record_spans_in(services_.record.events);
 }
 
-Group SimRankContext::new_group(const std::vector<int>& ranks, std::string_view name) {
+Group FiberRankContext::new_group(const std::vector<int>& ranks, std::string_view name) {
   return Group(services_.communicators.new_group(ranks, name, store_));
 }
 
-void SimRankContext::compute(VirtualDuration duration) {
+void FiberRankContext::compute(VirtualDuration duration) {
   if (duration < VirtualDuration::zero()) {
     throw std::invalid_argument(
         fmt::format("RankContext::compute() was given {} ns; a computation takes 0 or more", duration.count()));
@@ -33,20 +34,20 @@ void SimRankContext::compute(VirtualDuration duration) {
   if (duration > VirtualDuration::zero()) exec::this_rank::sleep_for(duration, "a computation");
 }
 
-void SimRankContext::progress(std::int64_t done, std::int64_t total, std::string_view text) {
+void FiberRankContext::progress(std::int64_t done, std::int64_t total, std::string_view text) {
   if (rank_ == 0 && services_.show) services_.show(done, total, text);
 }
 
-void SimRankContext::push_label(std::string_view name) {
+void FiberRankContext::push_label(std::string_view name) {
   auto known = services_.labels.find(name);
   if (known == services_.labels.end()) known = services_.labels.emplace(name).first;
   labels_.push_back(&*known);
   services_.communicators.set_label(rank_, labels_.back());
 }
 
-void SimRankContext::pop_label() noexcept {
+void FiberRankContext::pop_label() noexcept {
   labels_.pop_back();
   services_.communicators.set_label(rank_, labels_.empty() ? nullptr : labels_.back());
 }
 
-}  // namespace rehearse::sim
+}  // namespace rehearse

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 #include <rehearse/comm/event_log.h>
 #include <rehearse/comm/mismatch.h>
 #include <rehearse/comm/pending.h>
@@ -13,9 +15,16 @@
 #include <rehearse/exec/decision_log.h>
 #include <rehearse/exec/executor.h>
 
-namespace rehearse::sim {
+namespace rehearse {
 
-// All that one run of a world leaves behind; reports are made from it.
+// What a rank said it has come to: RankContext::result().
+struct RankResult {
+  int rank = -1;
+  std::string name;
+  at::Tensor value;  // on the CPU, a copy
+};
+
+// All that one run of a job leaves behind, whatever ran it; reports are made from it.
 struct RunRecord {
   explicit RunRecord(comm::EventLogOptions events_kept) : events(events_kept) {}
 
@@ -28,6 +37,7 @@ struct RunRecord {
   std::vector<comm::UnwaitedCalls> unwaited;
   compiler::Journal journal;
   std::map<std::string, std::uint64_t> checks;  // RankContext::expect(): how often each held
+  std::vector<RankResult> results;              // in the order in which ranks said them
 };
 
-}  // namespace rehearse::sim
+}  // namespace rehearse

@@ -5,15 +5,16 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <rehearse/comm/communicators.h>
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/job/rank_context.h>
+#include <rehearse/job/run_record.h>
+#include <rehearse/job/runner.h>
 
-#include "simulation.h"
-
-namespace rehearse::sim {
+namespace rehearse {
 
 // What the contexts of one world share.
 struct WorldServices {
@@ -23,12 +24,12 @@ struct WorldServices {
   std::set<std::string, std::less<>> labels;  // interned: operations point at them
 };
 
-// RankContext in the simulation. Made and destroyed in its rank's fiber.
-class SimRankContext final : public RankContext {
+// RankContext where ranks are fibers, whatever moves their bytes. Made and destroyed in its rank's fiber.
+class FiberRankContext final : public RankContext {
  public:
-  SimRankContext(WorldServices& services, int rank, int size, c10::intrusive_ptr<c10d::Store> store,
-                 at::Generator generator);
-  ~SimRankContext() override { services_.communicators.release_works(); }
+  FiberRankContext(WorldServices& services, int rank, int size, c10::intrusive_ptr<c10d::Store> store,
+                   at::Generator generator, at::Device device = at::kCPU);
+  ~FiberRankContext() override { services_.communicators.release_works(); }
 
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
@@ -36,6 +37,7 @@ class SimRankContext final : public RankContext {
   const c10::intrusive_ptr<c10d::Store>& store() const noexcept override { return store_; }
   Group new_group(const std::vector<int>& ranks, std::string_view name) override;
   at::Generator& generator() const noexcept override { return generator_; }
+  at::Device device() const noexcept override { return device_; }
   VirtualTime now() const noexcept override { return exec::this_rank::now(); }
   void compute(VirtualDuration duration) override;
   void progress(std::int64_t done, std::int64_t total, std::string_view text) override;
@@ -44,6 +46,9 @@ class SimRankContext final : public RankContext {
   void push_label(std::string_view name) override;
   void pop_label() noexcept override;
   void count_check(std::string_view what) override { ++services_.record.checks[std::string(what)]; }
+  void keep_result(std::string_view name, at::Tensor value) override {
+    services_.record.results.push_back({rank_, std::string(name), std::move(value)});
+  }
   std::any& local_slot(const void* key) override { return locals_[key]; }
 
  private:
@@ -52,9 +57,10 @@ class SimRankContext final : public RankContext {
   const int size_;
   c10::intrusive_ptr<c10d::Store> store_;
   mutable at::Generator generator_;
+  const at::Device device_;
   std::vector<const std::string*> labels_;
   std::map<const void*, std::any> locals_;  // looked up by address, never walked
   Group group_;
 };
 
-}  // namespace rehearse::sim
+}  // namespace rehearse
