@@ -13,7 +13,7 @@ using exec::IdleFacts;
 using exec::IdleStep;
 
 IdleStep DeviceIdlePolicy::next(const IdleFacts& facts) {
-  const bool told = devices_.poll();
+  const bool told = devices_->poll();
   const bool moved = std::exchange(progress_, false) || told;
   const bool stepped = std::exchange(stepped_, false);
   if (moved) {
@@ -25,7 +25,7 @@ IdleStep DeviceIdlePolicy::next(const IdleFacts& facts) {
     step.moved = true;
     return step;
   }
-  if (devices_.pending()) {
+  if (devices_->pending()) {
     step = next_of_devices(facts);
   } else if (facts.any_polls) {
     step = next_of_pollers(facts, moved || stepped);

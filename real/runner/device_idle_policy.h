@@ -23,8 +23,10 @@ class DeviceIdlePolicy final : public exec::IdlePolicy {
   static constexpr VirtualDuration kNapMin = std::chrono::microseconds(1);
   static constexpr VirtualDuration kNapMax = std::chrono::milliseconds(1);
 
-  // `devices` outlives this.
-  DeviceIdlePolicy(DeviceWork& devices, const Limits& limits) noexcept : devices_(devices), limits_(limits) {}
+  explicit DeviceIdlePolicy(const Limits& limits) noexcept : limits_(limits) {}
+
+  // Before the run; `devices` outlives it.
+  void watch(DeviceWork& devices) noexcept { devices_ = &devices; }
 
   exec::IdleStep next(const exec::IdleFacts& facts) override;
   // Time passes by itself: nothing is concluded from it.
@@ -35,7 +37,7 @@ class DeviceIdlePolicy final : public exec::IdlePolicy {
   exec::IdleStep next_of_pollers(const exec::IdleFacts& facts, bool moved);
   static exec::IdleStep next_of_waiters(const exec::IdleFacts& facts);
 
-  DeviceWork& devices_;
+  DeviceWork* devices_ = nullptr;
   const Limits limits_;
   VirtualDuration nap_{};
   std::optional<VirtualTime> looking_since_;  // without progress

@@ -7,6 +7,7 @@
 #include <rehearse/fakes/fake_fabric.h>
 #include <rehearse/fakes/fake_store.h>
 #include <rehearse/job/fiber_rank_context.h>
+#include <rehearse/job/run_sinks.h>
 #include <rehearse/sim/virtual_clock.h>
 #include <rehearse/torch_state/torch_state.h>
 
@@ -23,21 +24,6 @@ std::uint64_t looks_of_a_livelock(int ranks) {
   constexpr std::uint64_t kOfEachRank = 1'000;
   return std::max(kOfAllRanks / static_cast<std::uint64_t>(ranks), kOfEachRank);
 }
-
-// A rank's exception ends the world: its peers would only wait for it.
-class EndOnFailure final : public exec::FailureSink {
- public:
-  Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }
-};
-
-class KeepMismatches final : public comm::CheckerSink {
- public:
-  explicit KeepMismatches(std::vector<comm::Mismatch>& kept) : kept_(kept) {}
-  void on_mismatch(const comm::Mismatch& mismatch) override { kept_.push_back(mismatch); }
-
- private:
-  std::vector<comm::Mismatch>& kept_;
-};
 
 comm::EventLogOptions events_of(const WorldOptions& options) {
   comm::EventLogOptions events;

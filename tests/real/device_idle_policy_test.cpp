@@ -25,9 +25,11 @@ struct Devices final : DeviceWork {
 
 class DeviceIdle : public ::testing::Test {
  protected:
+  DeviceIdle() { policy.watch(devices); }
+
   IdleFacts facts{.now = VirtualTime{} + seconds(5)};
   Devices devices;
-  DeviceIdlePolicy policy{devices, {.patience = milliseconds(10)}};
+  DeviceIdlePolicy policy{{.patience = milliseconds(10)}};
 };
 
 TEST_F(DeviceIdle, WhatDevicesTell_LetsRanksGoOn) {

@@ -37,7 +37,8 @@ class RealTime : public ::testing::Test {
     exec::NoRankState state;
     comm::EndWorld failures;
     NoDevices devices;
-    DeviceIdlePolicy idle(devices, {.patience = milliseconds(20)});
+    DeviceIdlePolicy idle({.patience = milliseconds(20)});
+    idle.watch(devices);
     exec::ExecutorOptions options;
     options.ranks = ranks;
     exec::RankExecutor executor(options, decisions, clock, state, failures, idle);

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/exec/oracle.h>
+
+namespace rehearse::real {
+
+// Who comes first is served first: in a real run nobody chooses.
+class ArrivalOracle final : public Oracle {
+ public:
+  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>, std::span<const std::uint32_t>) override {
+    return 0;
+  }
+};
+
+}  // namespace rehearse::real

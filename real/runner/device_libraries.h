@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+namespace rehearse::real {
+
+// Opens what LibTorch needs for GPUs (libtorch_cuda, beside the libtorch_cpu of this process, and with it libc10_cuda),
+// which no executable links: a simulation never loads it. It registers LibTorch's device interface, operators and
+// hooks, and stays open. Call it before LibTorch is asked whether there is CUDA: it remembers the answer.
+//
+// Blocks for as long as the loader needs, a second or so. Throws RunnerUnavailable.
+void open_device_libraries();
+
+// How many GPUs this process may use; 0 where there is no driver. After open_device_libraries().
+int device_count();
+
+}  // namespace rehearse::real

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "one_process_runner.h"
+
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+#include <rehearse/exec/world_local.h>
+#include <rehearse/fakes/fake_fabric.h>
+#include <rehearse/fakes/fake_store.h>
+#include <rehearse/job/fiber_rank_context.h>
+#include <rehearse/job/run_sinks.h>
+#include <rehearse/torch_state/torch_state.h>
+
+#include "fabric/nccl_fabric.h"
+#include "nccl/nccl_library.h"
+#include "runner/arrival_oracle.h"
+#include "runner/device_idle_policy.h"
+#include "runner/device_libraries.h"
+#include "runner/real_clock.h"
+#include "runner/warm_up.h"
+
+namespace rehearse::real {
+namespace {
+
+// Opens and tries all that a run needs, so that what is missing is told before any rank begins.
+std::shared_ptr<NcclApi> nccl_for(int ranks) {
+  open_device_libraries();
+  const int devices = device_count();
+  if (devices < ranks) {
+    throw RunnerUnavailable(fmt::format(
+        "{} ranks need {} GPUs, one each, and this machine has {}; --ranks={} fits, --with=gloo runs on the CPU", ranks,
+        ranks, devices, std::max(devices, 1)));
+  }
+  try {
+    std::shared_ptr<NcclApi> nccl = open_nccl();
+    warm_up_devices(ranks);
+    return nccl;
+  } catch (const LibraryError& error) {
+    throw RunnerUnavailable(error.what());
+  }
+}
+
+NcclFabricOptions devices_of(int ranks) {
+  NcclFabricOptions options;
+  for (int rank = 0; rank < ranks; ++rank) options.devices.push_back(rank);
+  return options;
+}
+
+comm::EventLogOptions events_of(const RunRequest& request) {
+  comm::EventLogOptions events;
+  events.ranks = request.ranks;
+  events.keep_all = request.keep_all_events || request.call_sites;
+  return events;
+}
+
+comm::CommunicatorOptions communication_of(const RunRequest& request) {
+  comm::CommunicatorOptions communication;
+  communication.timeout = request.timeout;
+  communication.coalesced_as_one = request.coalesced_as_one;
+  communication.call_sites = request.call_sites;
+  return communication;
+}
+
+exec::ExecutorOptions execution_of(const RunRequest& request) {
+  constexpr std::uint32_t kSwitchesBetweenLooks = 16;
+  exec::ExecutorOptions execution;
+  execution.ranks = request.ranks;
+  execution.stack_bytes = request.stack_bytes;
+  execution.steps_max = std::numeric_limits<std::uint64_t>::max();
+  execution.switches_between_looks = kSwitchesBetweenLooks;
+  return execution;
+}
+
+}  // namespace
+
+std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, const JobBody& body,
+                                                 const ShowProgress& show) {
+  const auto nccl = nccl_for(request.ranks);
+  auto record = std::make_unique<RunRecord>(events_of(request));
+  record->decisions.keep_nothing();
+  ArrivalOracle oracle;
+  Decisions decisions(oracle, record->decisions);
+  RealClock clock;
+  torch_state::TorchRankState state({.seed = request.seed});
+  EndOnFailure failures;
+  KeepMismatches mismatches(record->mismatches);
+  DeviceIdlePolicy idle({});
+  exec::RankExecutor executor(execution_of(request), decisions, clock, state, failures, idle);
+  const fakes::ZeroCost costs;
+  fakes::FakeFabric host(executor.timers(), clock, costs);
+  NcclFabric fabric(nccl, host, clock, devices_of(request.ranks));
+  idle.watch(fabric);
+  comm::Communicators communicators(executor, fabric, record->events, mismatches, communication_of(request));
+  const auto keys = std::make_shared<fakes::StoreState>();
+  WorldServices services{communicators, *record, show, {}};
+
+  const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
+  const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);
+  record->outcome = executor.run([&](int rank) {
+    auto store = c10::make_intrusive<fakes::FakeStore>(keys);
+    store->setTimeout(request.timeout);
+    FiberRankContext context(services, rank, request.ranks, std::move(store), state.generator(rank),
+                             at::Device(at::kCUDA, static_cast<at::DeviceIndex>(rank)));
+    body(context);
+  });
+  record->pending = communicators.pending();
+  record->pending_groups = communicators.pending_groups();
+  record->unwaited = communicators.unwaited_calls();
+  return record;
+}
+
+}  // namespace rehearse::real
