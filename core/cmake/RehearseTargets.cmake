@@ -139,6 +139,14 @@ function(rehearse_add_library name)
   endforeach()
 endfunction()
 
+# rehearse_link_real(<library>)
+#   What is linked with the library can run its jobs for real, where the real mode is built.
+function(rehearse_link_real library)
+  if(TARGET ${library} AND TARGET rehearse_real)
+    target_link_libraries(${library} PUBLIC rehearse::real)
+  endif()
+endfunction()
+
 # rehearse_add_executable(<name> SOURCES <file>... LIBS <target>... [TORCH])
 #   Nothing more is needed for the interposed libc calls: linkers export a symbol of the executable that a shared
 #   library on the link line also defines, and libc is always there (tried with bfd, gold, lld). The definitions

@@ -36,11 +36,11 @@ class Library {
  public:
   explicit Library(const char* path) : path_(path), handle_(::dlopen(path, RTLD_NOW | RTLD_GLOBAL)) {
     if (handle_ != nullptr) return;
-    const char* const reason = ::dlerror();
+    const auto reason = loader_error();
     throw LibraryError(fmt::format(
         "{} cannot be opened: {}. The real mode needs NCCL: pip install nvidia-nccl-cu13, or name its folder "
         "in LD_LIBRARY_PATH",
-        path_, reason != nullptr ? reason : "for no stated reason"));
+        path_, reason));
   }
 
   template <class Function>
@@ -148,6 +148,11 @@ class NcclLibrary final : public NcclApi {
 };
 
 }  // namespace
+
+std::string loader_error() {
+  const char* const reason = ::dlerror();
+  return reason != nullptr ? reason : "for no stated reason";
+}
 
 std::unique_ptr<NcclApi> open_nccl(const char* path) {
   return std::make_unique<NcclLibrary>(path != nullptr ? path : "libnccl.so.2");

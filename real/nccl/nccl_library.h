@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <stdexcept>
+#include <string>
 
 #include "nccl_api.h"
 
@@ -13,6 +14,9 @@ class LibraryError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+// Why the loader could not do what it was asked last: dlerror(), which must be taken at once.
+std::string loader_error();
 
 // Opens libnccl and finds its functions; it stays open. `path`: a file, or a name that the loader looks for; null:
 // libnccl.so.2, which is the one that LibTorch has opened where it has. Throws LibraryError.

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the tests and benchmarks that need GPUs, as ./dev gpu-check has packed them beside this file.
+
+    python3 gpu_check.py [--out DIR] [--only tests|bench] [--filter TESTS] [--seconds N]
+
+Needs GPUs, and a python3 whose torch is LibTorch 2.11. Writes gpu_check.json and the logs of all that ran to DIR, and
+prints a table. Nothing runs longer than it may: what does is ended, and told. Exit code: 0 all tests passed and all
+figures came, 1 something did not, 69 no GPU.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+EXIT_UNAVAILABLE = 69
+BYTES_AND_TIMES = ((8, 2000), (1 << 20, 2000), (16 << 20, 300), (64 << 20, 100), (256 << 20, 40))
+
+
+class Budget:
+    """The time that is left for all of it."""
+
+    def __init__(self, seconds):
+        self.end = time.monotonic() + seconds
+
+    def of(self, most):
+        return max(1.0, min(most, self.end - time.monotonic()))
+
+
+def libraries():
+    """Folders of LibTorch, of what it needs, and of what was packed."""
+    import torch
+    folder = pathlib.Path(torch.__file__).parent
+    of_nvidia = sorted(str(path) for path in (folder.parent / "nvidia").glob("*/lib"))
+    return [str(folder / "lib"), *of_nvidia, str(HERE / "lib")], torch.cuda.device_count(), torch.__version__
+
+
+class Check:
+    def __init__(self, out, budget):
+        self.out, self.budget = out, budget
+        folders, self.gpus, self.torch = libraries()
+        self.environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(folders), "NCCL_NVLS_ENABLE": "0"}
+        self.logs = 0
+
+    def run(self, title, command, most):
+        """Output, exit code (None: its time was over) and seconds."""
+        began = time.monotonic()
+        self.logs += 1
+        log = self.out / f"{self.logs:02}-{re.sub('[^a-z0-9]+', '-', title.lower())}.log"
+        with open(log, "w+", encoding="utf-8", errors="replace") as file:
+            process = subprocess.Popen(command, cwd=self.out, env=self.environment, stdout=file,
+                                       stderr=subprocess.STDOUT, start_new_session=True)
+            try:
+                code = process.wait(self.budget.of(most))
+            except subprocess.TimeoutExpired:
+                code = None
+            if code is None:
+                os.killpg(process.pid, 9)
+                process.wait()
+        text = log.read_text(encoding="utf-8", errors="replace")
+        return text, code, time.monotonic() - began
+
+    def tests(self, chosen):
+        """Each test in a process of its own: what hangs or crashes costs itself alone."""
+        program = str(HERE / "bin" / "gpu_test")
+        listed, _, _ = self.run("tests", [program, "--gtest_list_tests", f"--gtest_filter={chosen}"], 60)
+        names, suite = [], ""
+        for line in listed.splitlines():
+            if line.startswith("  "):
+                names.append(suite + line.split("#")[0].strip())
+            elif re.fullmatch(r"[\w/]+\.\s*(#.*)?", line):
+                suite = line.split("#")[0].strip()
+        results = []
+        for name in names:
+            text, code, seconds = self.run(name, [program, f"--gtest_filter={name}"], 60)
+            state = "passed" if code == 0 else "out of time" if code is None else "failed"
+            if code == 0 and "[  SKIPPED ]" in text:
+                state = "skipped"
+            results.append({"test": name, "state": state, "seconds": round(seconds, 1)})
+            print(f"  {state:11} {seconds:5.1f} s  {name}", flush=True)
+            if state in ("failed", "out of time"):
+                print("\n".join("      " + line for line in text.splitlines()[-25:]), flush=True)
+        return results
+
+    def figures(self, text):
+        return [json.loads(line) for line in text.splitlines() if line.startswith('{"figure"')]
+
+    def ours(self, program, parameters, ranks):
+        scenario = self.out / f"{program}.toml"
+        lines = [f'program = "{program}"', 'mode = "real"', "[world]", f"ranks = {ranks}", "[parameters]"]
+        lines += [f"{key} = {value}" for key, value in parameters.items()]
+        scenario.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        command = [str(HERE / "bin" / "gpu_bench"), "run", str(scenario), "--output", str(self.out / "run")]
+        return self.run(f"{program} ours", command, 90)
+
+    def theirs(self, program, numbers, ranks):
+        command = [sys.executable, str(HERE / "torch_bench.py"), str(ranks), program, *map(str, numbers)]
+        return self.run(f"{program} torch", command, 90)
+
+    def benches(self):
+        ranks = self.gpus
+        rows = []
+        jobs = [("start_up", {}, "s")]
+        jobs += [("allreduce", {"bytes": size, "times": times}, "us") for size, times in BYTES_AND_TIMES]
+        jobs.append(("ddp_step", {"times": 20}, "us"))
+        for program, parameters, unit in jobs:
+            row = {"figure": program, **parameters, "ranks": ranks, "unit": unit}
+            for who, outcome in (("ours", self.ours(program, parameters, ranks)),
+                                 ("torch", self.theirs(program, parameters.values(), ranks))):
+                text, code, seconds = outcome
+                told = self.figures(text)
+                row[who] = round(seconds, 2) if unit == "s" and code == 0 else told[-1]["us"] if told else None
+                if told and "bus_GBps" in told[-1]:
+                    row[who + "_bus_GBps"] = told[-1]["bus_GBps"]
+                if row[who] is None:
+                    print(f"  {who} {program}: exit {code}\n" + "\n".join(text.splitlines()[-25:]), flush=True)
+            if row["ours"] and row["torch"]:
+                row["ratio"] = round(row["ours"] / row["torch"], 2)
+            rows.append(row)
+            print("  " + json.dumps(row), flush=True)
+        return rows
+
+
+def main():
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--out", default="gpu-check-out")
+    arguments.add_argument("--only", choices=("tests", "bench"))
+    arguments.add_argument("--filter", default="*", help="of the tests, as --gtest_filter")
+    arguments.add_argument("--seconds", type=float, default=460)
+    asked = arguments.parse_args()
+    out = pathlib.Path(asked.out).resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    check = Check(out, Budget(asked.seconds))
+    if check.gpus == 0:
+        print("there is no GPU here")
+        return EXIT_UNAVAILABLE
+    print(f"{check.gpus} GPUs, torch {check.torch}", flush=True)
+    tests = check.tests(asked.filter) if asked.only != "bench" else []
+    rows = check.benches() if asked.only != "tests" else []
+    told = {"gpus": check.gpus, "torch": check.torch, "tests": tests, "figures": rows}
+    (out / "gpu_check.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    counts = {state: sum(each["state"] == state for each in tests)
+              for state in ("passed", "skipped", "failed", "out of time")}
+    print("tests: " + ", ".join(f"{number} {state}" for state, number in counts.items()))
+    for row in rows:
+        size = f"{row['bytes']:>11,} B" if "bytes" in row else " " * 13
+        print(f"{row['figure']:10} {size}  ours {row['ours']!s:>9} {row['unit']:2}  torch {row['torch']!s:>9}  "
+              f"ratio {row.get('ratio')}")
+    whole = not counts["failed"] and not counts["out of time"] and all(row.get("ratio") for row in rows)
+    return 0 if whole else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
