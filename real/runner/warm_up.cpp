@@ -10,7 +10,7 @@ void warm_up_devices(int devices) {
   for (int device = 0; device < devices; ++device) {
     const at::Device where(at::kCUDA, static_cast<at::DeviceIndex>(device));
     const c10::DeviceGuard guard(where);
-    const auto weight = at::ones({2, 2}, at::TensorOptions(where).requires_grad(true));
+    const auto weight = at::ones({2, 2}, at::TensorOptions(where)).set_requires_grad(true);
     at::mm(weight, weight).sum().backward();
     static_cast<void>(weight.grad().cpu());
   }

@@ -40,6 +40,13 @@ def libraries():
     return [str(folder / "lib"), *of_nvidia, str(HERE / "lib")], torch.cuda.device_count(), torch.__version__
 
 
+def essence(text):
+    """What is worth reading of a failure's output: without what GoogleTest and LibTorch's backtraces put around it."""
+    dull = re.compile(r"frame #\d+:|\[[-=]+\]|\[  (FAILED|PASSED) ? \]|Note: Google|Running main|\s*$| *1 FAILED")
+    lines = [line[:300] for line in text.splitlines() if not dull.match(line)]
+    return "\n".join("      " + line for line in lines[:40])
+
+
 class Check:
     def __init__(self, out, budget):
         self.out, self.budget = out, budget
@@ -84,7 +91,7 @@ class Check:
             results.append({"test": name, "state": state, "seconds": round(seconds, 1)})
             print(f"  {state:11} {seconds:5.1f} s  {name}", flush=True)
             if state in ("failed", "out of time"):
-                print("\n".join("      " + line for line in text.splitlines()[-25:]), flush=True)
+                print(essence(text), flush=True)
         return results
 
     def figures(self, text):
@@ -118,7 +125,7 @@ class Check:
                 if told and "bus_GBps" in told[-1]:
                     row[who + "_bus_GBps"] = told[-1]["bus_GBps"]
                 if row[who] is None:
-                    print(f"  {who} {program}: exit {code}\n" + "\n".join(text.splitlines()[-25:]), flush=True)
+                    print(f"  {who} {program}: exit {code}\n{essence(text)}", flush=True)
             if row["ours"] and row["torch"]:
                 row["ratio"] = round(row["ours"] / row["torch"], 2)
             rows.append(row)
