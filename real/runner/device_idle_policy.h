@@ -28,6 +28,10 @@ class DeviceIdlePolicy final : public exec::IdlePolicy {
   // Before the run; `devices` outlives it.
   void watch(DeviceWork& devices) noexcept { devices_ = &devices; }
 
+  // Devices go on while ranks run.
+  void look() noexcept override {
+    if (devices_.poll()) note_progress();
+  }
   exec::IdleStep next(const exec::IdleFacts& facts) override;
   // Time passes by itself: nothing is concluded from it.
   std::optional<exec::IdleEnd> time_passed() override { return std::nullopt; }

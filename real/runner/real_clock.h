@@ -12,11 +12,14 @@ class RealClock final : public exec::Clock {
   // The longest that advance_to() sleeps before it comes back: that is how long an interrupt waits.
   static constexpr VirtualDuration kSleepMax = std::chrono::milliseconds(10);
 
-  VirtualTime now() const noexcept override { return VirtualTime{} + (exec::machine_time() - began_); }
+  VirtualTime now() const noexcept override { return VirtualTime{} + (exec::machine_time() - epochs_.monotonic); }
+  // Ranks read the machine's own clocks.
+  Epochs epochs() const noexcept override { return epochs_; }
+  bool passes_by_itself() const noexcept override { return true; }
   void advance_to(VirtualTime time) noexcept override;
 
  private:
-  const VirtualDuration began_ = exec::machine_time();
+  const Epochs epochs_{.realtime = exec::machine_wall_time(), .monotonic = exec::machine_time()};
 };
 
 }  // namespace rehearse::real

@@ -17,8 +17,12 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 struct Devices final : DeviceWork {
-  bool poll() noexcept override { return std::exchange(told, false); }
+  bool poll() noexcept override {
+    ++polls;
+    return std::exchange(told, false);
+  }
   bool pending() const noexcept override { return busy; }
+  int polls = 0;
   bool told = false;
   bool busy = false;
 };
@@ -38,6 +42,17 @@ TEST_F(DeviceIdle, WhatDevicesTell_LetsRanksGoOn) {
   EXPECT_EQ(step.kind, Kind::look_again);
   EXPECT_TRUE(step.moved);
   EXPECT_FALSE(step.hangs);
+}
+
+TEST_F(DeviceIdle, LookWhileRanksRun_PollsDevicesAndWhatTheyTellIsProgress) {
+  facts.any_polls = true;
+  policy.look();
+  EXPECT_EQ(devices.polls, 1);
+  EXPECT_FALSE(policy.next(facts).moved);
+  devices.told = true;
+  policy.look();
+  EXPECT_EQ(devices.polls, 3);
+  EXPECT_TRUE(policy.next(facts).moved);
 }
 
 TEST_F(DeviceIdle, BusyDevices_AreAskedAgainAndAreNoHang) {

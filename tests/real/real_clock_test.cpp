@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <rehearse/exec/executor.h>
+#include <rehearse/exec/machine_time.h>
 #include <rehearse/exec/rank_state.h>
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
@@ -28,19 +29,37 @@ struct NoDevices final : DeviceWork {
   bool pending() const noexcept override { return false; }
 };
 
+// Done when it has been looked at so often.
+struct OneDevice final : DeviceWork {
+  bool poll() noexcept override {
+    if (--looks_left != 0) return false;
+    queue.notify_all();
+    return true;
+  }
+  bool pending() const noexcept override { return looks_left > 0; }
+
+  int looks_left = 100;
+  exec::WaitQueue queue;
+};
+
 class RealTime : public ::testing::Test {
  protected:
   exec::RunOutcome run(int ranks, const std::function<void(int)>& body) {
+    NoDevices none;
+    return run(ranks, none, body);
+  }
+
+  exec::RunOutcome run(int ranks, DeviceWork& devices, const std::function<void(int)>& body) {
     DecisionLog log;
     testing::NiceMock<comm::MockOracle> oracle;
     Decisions decisions(oracle, log);
     exec::NoRankState state;
     comm::EndWorld failures;
-    NoDevices devices;
     DeviceIdlePolicy idle({.patience = milliseconds(20)});
     idle.watch(devices);
     exec::ExecutorOptions options;
     options.ranks = ranks;
+    options.switches_between_looks = 64;
     exec::RankExecutor executor(options, decisions, clock, state, failures, idle);
     return executor.run(body);
   }
@@ -64,6 +83,62 @@ TEST_F(RealTime, ClocksOfRanks_TellIt) {
     EXPECT_GE(clock.now() - at, milliseconds(3));
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
+TEST_F(RealTime, ClocksOfRanks_AreTheMachinesOwn) {
+  const auto wall_before = std::chrono::system_clock::now();
+  const RealClock made_now;
+  const auto wall_after = std::chrono::system_clock::now();
+  EXPECT_GE(made_now.epochs().realtime, wall_before.time_since_epoch());
+  EXPECT_LE(made_now.epochs().realtime, wall_after.time_since_epoch());
+  const auto outcome = run(2, [this](int) {
+    const auto before = exec::machine_time();
+    const auto monotonic = steady_clock::now().time_since_epoch();
+    const auto between = clock.now();
+    const auto realtime = std::chrono::system_clock::now().time_since_epoch();
+    const auto after = clock.now();
+    EXPECT_GE(monotonic, before);
+    EXPECT_LE(monotonic, exec::machine_time());
+    EXPECT_GE(realtime, clock.epochs().realtime + between.time_since_epoch());
+    EXPECT_LE(realtime, clock.epochs().realtime + after.time_since_epoch());
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
+TEST_F(RealTime, ReadsOfTheClock_GiveNobodyTheStage) {
+  int turns = 0;
+  const auto outcome = run(2, [&](int) {
+    const int before = ++turns;
+    for (int k = 0; k < 1'000'000; ++k) static_cast<void>(steady_clock::now());
+    EXPECT_EQ(turns, before);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.switches, 2u);
+}
+
+TEST_F(RealTime, RankThatYields_DoesNotHoldBackOneWhoseDeviceIsDone) {
+  OneDevice device;
+  bool done = false;
+  const auto outcome = run(2, device, [&](int rank) {
+    if (rank == 1) {
+      device.queue.wait(exec::FixedObserver("its device"));
+      done = true;
+    }
+    while (!done) exec::this_rank::yield();
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_TRUE(done);
+}
+
+TEST_F(RealTime, LoopWithATimeLimit_IsNoLivelockBeforeIt) {
+  bool given_up = false;
+  const auto outcome = run(1, [&](int) {
+    const auto end = steady_clock::now() + milliseconds(60);  // three times the patience
+    while (steady_clock::now() < end) exec::this_rank::poll();
+    given_up = true;
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_TRUE(given_up);
 }
 
 TEST_F(RealTime, WaitThatNobodyEnds_IsADeadlockBeforeItsTimeout) {

@@ -82,7 +82,9 @@ RankExecutor::Impl::Impl(ExecutorOptions options_in, Decisions& decisions_in, Cl
       ranks_(static_cast<std::size_t>(options.ranks)),
       stage_(state_in),
       scheduler_(&Scheduler::of_this_thread()),
-      stacks_(stack_pool(options.stack_bytes)) {}
+      stacks_(stack_pool(options.stack_bytes)) {
+  set_next_stop(0);
+}
 
 RankExecutor::Impl::~Impl() = default;
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Who runs next.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include <rehearse/exec/interrupt.h>
@@ -16,13 +20,33 @@ bool RankExecutor::Impl::stop_if_interrupted() noexcept {
   return true;
 }
 
+// The budget's end, or a look at what comes from outside, whichever comes first: switches count up to one number.
+void RankExecutor::Impl::set_next_stop(std::uint64_t switches) noexcept {
+  const std::uint64_t between = options.switches_between_looks;
+  next_stop_ = between == 0 ? options.steps_max : std::min(options.steps_max, switches + between - 1);
+}
+
+bool RankExecutor::Impl::pass_stop() noexcept {
+  if (outcome.switches() > options.steps_max) {
+    stop(Ending::step_budget, fmt::format("more than {} switches", options.steps_max));
+    return false;
+  }
+  set_next_stop(outcome.switches());
+  // As from a timer: what wakes a rank must not be able to switch, nor change what libc tells the one that leaves.
+  const int error = errno;
+  Fiber* const fiber = std::exchange(t_current_fiber, nullptr);
+  idle_policy().look();
+  t_current_fiber = fiber;
+  errno = error;
+  return true;
+}
+
 Fiber* RankExecutor::Impl::choose_next() noexcept {
   if (runnable_.empty()) return nullptr;
   std::uint32_t index = 0;
   if (!ending()) {
-    if (outcome.count_switch() > options.steps_max) {
-      stop(Ending::step_budget, fmt::format("more than {} switches", options.steps_max));
-      return nullptr;
+    if (outcome.count_switch() > next_stop_) [[unlikely]] {
+      if (!pass_stop()) return nullptr;
     }
     if (stop_if_interrupted()) return nullptr;
     try {

@@ -41,7 +41,7 @@ inline WorldState& world_of(const Fiber& fiber) noexcept { return *fiber.executo
 // may try for a while.
 inline void look_in_vain(Fiber& fiber) {
   constexpr std::uint32_t looks_at_the_end = 1'000;
-  if (!fiber.executor->must_end(fiber) || ++fiber.looks > looks_at_the_end) poll(fiber, false);
+  if (!fiber.executor->must_end(fiber) || ++fiber.looks > looks_at_the_end) poll(fiber);
 }
 
 // The world that is under way on this thread although no fiber runs (a timer fires); null when there is none.

@@ -19,15 +19,8 @@ class PollObserver final : public Observer {
   bool is_opaque() const override { return true; }
 };
 
-}  // namespace
-
-void poll(Fiber& fiber, bool reads_clock) {
-  if (reads_clock && ++fiber.clock_reads <= kClockReadsFree) return;
-  if (fiber.looks == 0 && !reads_clock) {
-    yield(fiber);
-    fiber.looks = 1;
-    return;
-  }
+// Until something has happened that it may see.
+void look_again(Fiber& fiber) {
   const auto looks = fiber.looks + 1;
   const auto reads = fiber.clock_reads;
   auto& executor = *fiber.executor;
@@ -40,6 +33,22 @@ void poll(Fiber& fiber, bool reads_clock) {
   }
   fiber.looks = looks;
   fiber.clock_reads = reads;
+}
+
+}  // namespace
+
+void poll(Fiber& fiber) {
+  if (fiber.looks > 0) return look_again(fiber);
+  yield(fiber);
+  fiber.looks = 1;
+}
+
+void look_at_clock(Fiber& fiber) {
+  if (fiber.executor->clock.passes_by_itself()) {
+    fiber.clock_reads = 1;
+  } else if (++fiber.clock_reads > kClockReadsFree) {
+    look_again(fiber);
+  }
 }
 
 void wait_in_kernel(Fiber& fiber, const Observer& observer, bool first) {

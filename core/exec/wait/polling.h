@@ -9,8 +9,12 @@
 // world has ended.
 namespace rehearse::exec {
 
-// See this_rank::poll(). `reads_clock`: the look was at the clock; the first 10,000 in a row are taken for measuring.
-void poll(Fiber& fiber, bool reads_clock);
+// See this_rank::poll().
+void poll(Fiber& fiber);
+
+// As poll(), for a look at the clock: the first 10,000 in a row are taken for measuring. Where time passes by itself
+// there is nothing to wait for, and it only tells the next poll() that its caller may go by the clock.
+void look_at_clock(Fiber& fiber);
 
 // Until others have done something. For a call that would block in the kernel (read() of a pipe) until another rank
 // makes one: it looks again and again, but as nothing else comes of a look, one that is in vain is a blocked rank's.

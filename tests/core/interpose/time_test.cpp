@@ -167,5 +167,57 @@ TEST_P(Time, ClockReadsAtTheEnd_DoNotHang) {
   EXPECT_EQ(unwound, ranks() - 1);
 }
 
+// A clock of a mode in real time: each look at it finds it a microsecond on.
+class PassingClock final : public Clock {
+ public:
+  VirtualTime now() const noexcept override { return kTimeZero + 1us * ++looks_; }
+  Epochs epochs() const noexcept override { return {.realtime = 5'000s, .monotonic = 70s}; }
+  bool passes_by_itself() const noexcept override { return true; }
+  void advance_to(VirtualTime) noexcept override {}
+
+ private:
+  mutable std::int64_t looks_ = 0;
+};
+
+RunOutcome run_in_passing_time(World& w, const std::function<void(int)>& body) {
+  PassingClock clock;
+  Decisions decisions(w.oracle, w.log);
+  RankExecutor executor(w.options, decisions, clock, w.state, w.sink);
+  return executor.run(body);
+}
+
+TEST(PassingTime, MillionReads_GiveNobodyTheStage) {
+  World w(2);
+  int turns = 0;
+  const auto outcome = run_in_passing_time(w, [&](int) {
+    const int before = ++turns;
+    auto last = std::chrono::steady_clock::now();
+    for (int k = 0; k < 1'000'000; ++k) {
+      const auto now = std::chrono::steady_clock::now();
+      if (now <= last) ADD_FAILURE() << "time stood still at read " << k;
+      last = now;
+    }
+    EXPECT_EQ(turns, before);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.switches, 2u);
+  EXPECT_GT(outcome.end_time, at(2s));
+}
+
+TEST(PassingTime, ClocksAndDeadlines_AreByTheClocksOwnEpochs) {
+  World w(1);
+  const auto outcome = run_in_passing_time(w, [&](int) {
+    const auto realtime = std::chrono::system_clock::now().time_since_epoch() - 5'000s;
+    const auto monotonic = std::chrono::steady_clock::now().time_since_epoch() - 70s;
+    EXPECT_GT(realtime, 0s);
+    EXPECT_GT(monotonic, realtime);
+    EXPECT_LT(monotonic, 1s);
+    EXPECT_EQ(::time(nullptr), 5'000);
+    std::this_thread::sleep_until(std::chrono::steady_clock::now() + 1ms);
+    EXPECT_GE(std::chrono::steady_clock::now().time_since_epoch() - 70s, monotonic + 1ms);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
 }  // namespace
 }  // namespace rehearse::exec::test

@@ -165,7 +165,7 @@ int thread_tryjoin(pthread_t thread, void** result) {
   if (fiber == nullptr || !ThreadTable::is_handle(thread)) return real_tryjoin(thread, result);
   const auto made = world_of(*fiber).threads.find(thread);
   if (made != nullptr && !made->finished) {
-    poll(*fiber, false);
+    poll(*fiber);
     if (!made->finished) return EBUSY;
   }
   return join_in_fiber(*fiber, thread, result, std::nullopt);
@@ -176,7 +176,7 @@ int thread_timedjoin(pthread_t thread, void** result, const timespec* until) {
   if (fiber == nullptr || !ThreadTable::is_handle(thread)) return real_timedjoin(thread, result, until);
   if (until == nullptr) return join_in_fiber(*fiber, thread, result, std::nullopt);
   if (!valid(*until)) return EINVAL;
-  return join_in_fiber(*fiber, thread, result, to_deadline(*until, kRealtimeAtZero));
+  return join_in_fiber(*fiber, thread, result, to_deadline(*until, fiber->executor->clock.epochs().realtime));
 }
 
 int thread_detach(pthread_t thread) {

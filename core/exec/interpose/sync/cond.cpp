@@ -55,7 +55,7 @@ int wait_in_fiber(Fiber& fiber, pthread_cond_t* cond, pthread_mutex_t* mutex, st
 }
 
 int timed_wait(Fiber& fiber, pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock, const timespec& until) {
-  const auto at_zero = clock_at_zero(clock);
+  const auto at_zero = clock_at_zero(fiber, clock);
   if (!at_zero || !valid(until)) return EINVAL;
   return wait_in_fiber(fiber, cond, mutex, to_deadline(until, *at_zero));
 }

@@ -122,7 +122,7 @@ int lock_in_section(const Fiber& fiber, pthread_mutex_t* mutex) {
 }
 
 int timed_lock(Fiber& fiber, pthread_mutex_t* mutex, clockid_t clock, const timespec& until) {
-  const auto at_zero = clock_at_zero(clock);
+  const auto at_zero = clock_at_zero(fiber, clock);
   if (!at_zero) return EINVAL;
   const int result = try_lock(fiber, *mutex, true);
   if (result != EBUSY) return result;

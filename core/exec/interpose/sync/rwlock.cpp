@@ -99,7 +99,7 @@ int lock_in_fiber(Fiber& fiber, Rwlock* lock, Mode& mode, std::optional<VirtualT
 }
 
 int timed_lock_in_fiber(Fiber& fiber, Rwlock* lock, Mode& mode, clockid_t clock, const timespec& until) {
-  const auto at_zero = clock_at_zero(clock);
+  const auto at_zero = clock_at_zero(fiber, clock);
   if (!at_zero || !valid(until)) return EINVAL;
   return lock_in_fiber(fiber, lock, mode, to_deadline(until, *at_zero));
 }

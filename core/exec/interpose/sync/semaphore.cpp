@@ -48,7 +48,7 @@ int wait_in_fiber(Fiber& fiber, sem_t* semaphore, std::optional<VirtualTime> dea
 
 int timed_wait(Fiber& fiber, sem_t* semaphore, clockid_t clock, const timespec& until) {
   if (real_trywait(semaphore) == 0) return 0;
-  const auto at_zero = clock_at_zero(clock);
+  const auto at_zero = clock_at_zero(fiber, clock);
   if (!at_zero || !valid(until)) return fail(EINVAL);
   return wait_in_fiber(fiber, semaphore, to_deadline(until, *at_zero));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Clocks: a rank reads virtual time on every clock but those of CPU time.
+// Clocks: a rank reads its world's time on every clock but those of CPU time.
 #include <array>
 
 #include <sys/time.h>
@@ -27,17 +27,18 @@ constinit Real<int (*)(timespec*, int)> real_timespec_get("timespec_get");
 
 // In a native section virtual time stands still: nobody else runs.
 timespec read_in_fiber(Fiber& fiber, VirtualDuration at_zero) {
-  auto& executor = *fiber.executor;
-  if (&fiber == current_fiber()) poll(fiber, true);
-  return to_timespec(executor.clock.now().time_since_epoch() + at_zero);
+  if (&fiber == current_fiber()) look_at_clock(fiber);
+  return to_timespec(fiber.executor->clock.now().time_since_epoch() + at_zero);
 }
+
+timespec read_realtime(Fiber& fiber) { return read_in_fiber(fiber, fiber.executor->clock.epochs().realtime); }
 
 }  // namespace
 
 int clock_gettime_here(clockid_t clock, timespec* out) {
   Fiber* const fiber = fiber_of_thread();
   if (fiber == nullptr) return real_clock_gettime(clock, out);
-  const auto at_zero = clock_at_zero(clock);
+  const auto at_zero = clock_at_zero(*fiber, clock);
   if (!at_zero) return real_clock_gettime(clock, out);
   *out = read_in_fiber(*fiber, *at_zero);
   return 0;
@@ -46,7 +47,7 @@ int clock_gettime_here(clockid_t clock, timespec* out) {
 int clock_gettimeofday(timeval* out, void* zone) {
   Fiber* const fiber = fiber_of_thread();
   if (fiber == nullptr || out == nullptr) return real_gettimeofday(out, zone);
-  const auto now = read_in_fiber(*fiber, kRealtimeAtZero);
+  const auto now = read_realtime(*fiber);
   out->tv_sec = now.tv_sec;
   out->tv_usec = now.tv_nsec / 1'000;
   return 0;
@@ -55,7 +56,7 @@ int clock_gettimeofday(timeval* out, void* zone) {
 time_t clock_time(time_t* out) {
   Fiber* const fiber = fiber_of_thread();
   if (fiber == nullptr) return real_time(out);
-  const auto now = read_in_fiber(*fiber, kRealtimeAtZero);
+  const auto now = read_realtime(*fiber);
   if (out != nullptr) *out = now.tv_sec;
   return now.tv_sec;
 }
@@ -63,7 +64,7 @@ time_t clock_time(time_t* out) {
 int clock_timespec_get(timespec* out, int base) {
   Fiber* const fiber = fiber_of_thread();
   if (fiber == nullptr || base != TIME_UTC) return real_timespec_get(out, base);
-  *out = read_in_fiber(*fiber, kRealtimeAtZero);
+  *out = read_realtime(*fiber);
   return base;
 }
 
@@ -80,11 +81,17 @@ std::span<const Interposed> clock_functions() {
 }  // namespace rehearse::exec::interpose
 
 namespace rehearse::exec {
+namespace {
 
-VirtualDuration machine_time() noexcept {
+VirtualDuration read_machines(clockid_t clock) noexcept {
   timespec now{};
-  interpose::real_clock_gettime(CLOCK_MONOTONIC, &now);
+  interpose::real_clock_gettime(clock, &now);
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
+
+}  // namespace
+
+VirtualDuration machine_time() noexcept { return read_machines(CLOCK_MONOTONIC); }
+VirtualDuration machine_wall_time() noexcept { return read_machines(CLOCK_REALTIME); }
 
 }  // namespace rehearse::exec

@@ -69,7 +69,7 @@ bool is_openmps_own(const void* caller) noexcept {
 int sleep_nanosleep(const timespec* duration, timespec* left) {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return real_nanosleep(duration, left);
-  const int error = sleep_on_clock(*fiber, kMonotonicAtZero, 0, *duration);
+  const int error = sleep_on_clock(*fiber, {}, 0, *duration);
   if (error == 0) return 0;
   errno = error;
   return -1;
@@ -77,8 +77,9 @@ int sleep_nanosleep(const timespec* duration, timespec* left) {
 
 int sleep_clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left) {
   Fiber* const fiber = current_fiber();
-  const auto at_zero = clock_at_zero(clock);
-  if (fiber == nullptr || !at_zero) return real_clock_nanosleep(clock, flags, time, left);
+  if (fiber == nullptr) return real_clock_nanosleep(clock, flags, time, left);
+  const auto at_zero = clock_at_zero(*fiber, clock);
+  if (!at_zero) return real_clock_nanosleep(clock, flags, time, left);
   return sleep_on_clock(*fiber, *at_zero, flags, *time);
 }
 
@@ -99,7 +100,7 @@ unsigned sleep_sleep(unsigned seconds) {
 int sleep_sched_yield() {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr || is_openmps_own(__builtin_return_address(0))) return real_sched_yield();
-  poll(*fiber, false);
+  poll(*fiber);
   return 0;
 }
 

@@ -8,28 +8,26 @@
 
 #include <rehearse/exec/time.h>
 
-namespace rehearse::exec::interpose {
+#include "exec/executor/executor_impl.h"
 
-// What libc's clocks show at virtual time zero. CLOCK_REALTIME: 2020-01-01T00:00:00Z. CLOCK_MONOTONIC: as if the
-// machine had been up for 1,000 s, because programs take 0 for "never".
-inline constexpr VirtualDuration kRealtimeAtZero = std::chrono::seconds(1'577'836'800);
-inline constexpr VirtualDuration kMonotonicAtZero = std::chrono::seconds(1'000);
+namespace rehearse::exec::interpose {
 
 // A deadline this far off is none: a world that only waits for it is a deadlock.
 inline constexpr VirtualTime kNever{std::chrono::hours(24 * 365 * 100)};
 
-// The reading at virtual time zero of a clock that is virtual in a rank; nullopt for the others (CPU time).
-constexpr std::optional<VirtualDuration> clock_at_zero(clockid_t clock) noexcept {
+// The reading, at the world's time zero, of a clock that tells the world's time in a rank; nullopt for the others (CPU
+// time).
+inline std::optional<VirtualDuration> clock_at_zero(const Fiber& fiber, clockid_t clock) noexcept {
   switch (clock) {
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:
     case CLOCK_TAI:
-      return kRealtimeAtZero;
+      return fiber.executor->clock.epochs().realtime;
     case CLOCK_MONOTONIC:
     case CLOCK_MONOTONIC_COARSE:
     case CLOCK_MONOTONIC_RAW:
     case CLOCK_BOOTTIME:
-      return kMonotonicAtZero;
+      return fiber.executor->clock.epochs().monotonic;
     default:
       return std::nullopt;
   }
@@ -50,7 +48,7 @@ inline VirtualDuration to_duration(const timespec& time) noexcept {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// A point in virtual time as a wait's deadline.
+// A point in the world's time as a wait's deadline.
 inline std::optional<VirtualTime> to_deadline(const timespec& time, VirtualDuration at_zero) noexcept {
   const auto reading = to_duration(time);
   if (reading == VirtualDuration::max() || reading - at_zero > kNever.time_since_epoch()) return std::nullopt;

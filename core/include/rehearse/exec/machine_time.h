@@ -9,4 +9,7 @@ namespace rehearse::exec {
 // real time, which those ask. Never a poll, never a switch.
 VirtualDuration machine_time() noexcept;
 
+// The same of its real-time clock: since 1970-01-01T00:00:00Z.
+VirtualDuration machine_wall_time() noexcept;
+
 }  // namespace rehearse::exec

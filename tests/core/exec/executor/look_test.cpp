@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: an executor asks its idle policy to look at what comes from outside every so many switches, in no rank's
+// name, and not at all where the options do not say so.
+#include <cerrno>
+#include <vector>
+
+#include <rehearse/exec/idle_policy.h>
+#include <rehearse/exec/rank_of_thread.h>
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/exec/wait_queue.h>
+
+#include "core/exec/world_fixture.h"
+
+namespace rehearse::exec::test {
+namespace {
+
+// Virtual time's answers for worlds that never stand still, and a count of looks.
+class Looking final : public IdlePolicy {
+ public:
+  void look() noexcept override {
+    ++looks;
+    if (this_rank::is_fiber() || rank_of_thread().rank != -1) ++looks_as_a_rank;
+    errno = EPIPE;
+    if (looks == opens_at) queue.notify_all();
+  }
+  IdleStep next(const IdleFacts&) override { return IdleStep::end_run(Ending::deadlock, "nobody can go on"); }
+  std::optional<IdleEnd> time_passed() override { return std::nullopt; }
+
+  WaitQueue queue;
+  int opens_at = -1;
+  int looks = 0;
+  int looks_as_a_rank = 0;
+};
+
+class Looks : public ::testing::Test {
+ protected:
+  RunOutcome run(int ranks, const std::function<void(int)>& body) {
+    w.options.ranks = ranks;
+    Decisions decisions(w.oracle, w.log);
+    RankExecutor executor(w.options, decisions, w.clock, w.state, w.sink, policy);
+    return executor.run(body);
+  }
+
+  World w{1};
+  Looking policy;
+};
+
+void yield_times(int times) {
+  for (int k = 0; k < times; ++k) this_rank::yield();
+}
+
+TEST_F(Looks, EveryNthSwitch_IsALook) {
+  w.options.switches_between_looks = 8;
+  const auto outcome = run(4, [](int) { yield_times(30); });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.switches, 124u);
+  EXPECT_EQ(policy.looks, 15);
+  EXPECT_EQ(policy.looks_as_a_rank, 0);
+}
+
+TEST_F(Looks, EverySwitch_IsALookWhereOneIsAskedFor) {
+  w.options.switches_between_looks = 1;
+  EXPECT_EQ(run(2, [](int) { yield_times(5); }).switches, 12u);
+  EXPECT_EQ(policy.looks, 12);
+}
+
+TEST_F(Looks, None_WhereNoneAreAskedFor) {
+  EXPECT_EQ(run(2, [](int) { yield_times(1'000); }).switches, 2'002u);
+  EXPECT_EQ(policy.looks, 0);
+}
+
+TEST_F(Looks, StepBudget_EndsARunBetweenTwoLooks) {
+  w.options.switches_between_looks = 8;
+  w.options.steps_max = 20;
+  const auto outcome = run(2, [](int) { yield_times(1'000); });
+  EXPECT_EQ(outcome.ending, Ending::step_budget);
+  EXPECT_EQ(outcome.stop_reason, "more than 20 switches");
+  EXPECT_EQ(outcome.switches, 21u);
+  EXPECT_EQ(policy.looks, 2);
+}
+
+TEST_F(Looks, StepBudgetAtALook_IsNotOneSwitchMore) {
+  w.options.switches_between_looks = 7;
+  w.options.steps_max = 21;
+  const auto outcome = run(2, [](int) { yield_times(1'000); });
+  EXPECT_EQ(outcome.ending, Ending::step_budget);
+  EXPECT_EQ(outcome.switches, 22u);
+  EXPECT_EQ(policy.looks, 3);
+}
+
+// Else a rank that yields for ever keeps another from seeing that its device is done.
+TEST_F(Looks, WhatALookWakes_RunsBesideOneThatYields) {
+  w.options.switches_between_looks = 16;
+  policy.opens_at = 3;
+  bool done = false;
+  const auto outcome = run(2, [&](int rank) {
+    if (rank == 1) {
+      policy.queue.wait(FixedObserver("a device"));
+      done = true;
+    }
+    while (!done) this_rank::yield();
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_TRUE(done);
+  EXPECT_EQ(policy.looks, 3);
+}
+
+TEST_F(Looks, RanksErrno_StaysItsOwn) {
+  w.options.switches_between_looks = 1;
+  std::vector<int> seen;
+  run(2, [&](int rank) {
+    errno = ENOENT + rank;
+    this_rank::yield();
+    seen.push_back(errno - rank);
+  });
+  EXPECT_EQ(seen, std::vector({ENOENT, ENOENT}));
+}
+
+}  // namespace
+}  // namespace rehearse::exec::test
