@@ -14,6 +14,17 @@
 
 #include <rehearse/torch_state/torch_state.h>
 
+extern "C" {
+
+struct RehearseTlsIndex {
+  std::size_t module;
+  std::size_t offset;
+};
+
+// The dynamic linker's, which the ABI names, and no header declares: the place of a variable in the calling thread.
+void* __tls_get_addr(RehearseTlsIndex* index);
+}
+
 namespace rehearse::torch_state {
 namespace {
 
@@ -64,7 +75,7 @@ struct LoadedModule {
   const std::byte* tls_init = nullptr;
   std::size_t tls_init_bytes = 0;
   std::size_t tls_block_bytes = 0;
-  std::byte* block = nullptr;
+  std::size_t tls_id = 0;
   std::string build_id;
 };
 
@@ -96,7 +107,7 @@ int visit(dl_phdr_info* info, std::size_t, void* data) {
   if (base_name(info->dlpi_name) != module.soname) return 0;
   module.found = true;
   module.path = info->dlpi_name;
-  module.block = static_cast<std::byte*>(info->dlpi_tls_data);
+  module.tls_id = info->dlpi_tls_modid;
   for (int k = 0; k < info->dlpi_phnum; ++k) {
     const ElfW(Phdr)& segment = info->dlpi_phdr[k];
     if (segment.p_type == PT_TLS) {
@@ -155,11 +166,24 @@ std::vector<ElfW(Sym)> read_tls_entries(const File& file, const ElfW(Shdr) & tab
 // Names that an AArch64 toolchain gives to places, not to variables.
 bool is_marker(std::string_view name) { return name.starts_with('$') || name == "_TLS_MODULE_BASE_"; }
 
-std::vector<TlsSymbol> read_tls_symbols(const File& file, const SymbolTable& table) {
+}  // namespace
+
+bool is_loaded(std::string_view soname) { return find_loaded(soname).found; }
+
+std::vector<TlsSymbol> read_tls_symbols(const std::string& path) {
+  const File file(path);
+  const auto table = find_symbol_table(file);
+  if (!table) {
+    throw TorchStateError(TorchStateError::Reason::no_symbol_table, path,
+                          path +
+                              " has no symbol table (.symtab), so the thread-local variables that belong to each rank "
+                              "cannot be found. " +
+                              kWayOut);
+  }
   std::vector<TlsSymbol> symbols;
-  for (const auto& entry : read_tls_entries(file, table.symbols)) {
+  for (const auto& entry : read_tls_entries(file, table->symbols)) {
     char name[kTlsNameMax + 1];
-    const std::size_t got = file.read_some(name, kTlsNameMax, table.names.sh_offset + entry.st_name);
+    const std::size_t got = file.read_some(name, kTlsNameMax, table->names.sh_offset + entry.st_name);
     name[got] = '\0';
     if (is_marker(name)) continue;
     symbols.push_back({name, entry.st_value, entry.st_size});
@@ -168,8 +192,6 @@ std::vector<TlsSymbol> read_tls_symbols(const File& file, const SymbolTable& tab
   return symbols;
 }
 
-}  // namespace
-
 TlsModule read_tls_module(std::string_view soname) {
   using Reason = TorchStateError::Reason;
   const LoadedModule loaded = find_loaded(soname);
@@ -177,25 +199,20 @@ TlsModule read_tls_module(std::string_view soname) {
     throw TorchStateError(Reason::not_loaded, std::string(soname),
                           std::string(soname) + " is not loaded as a shared library. " + kWayOut);
   }
-  const File file(loaded.path);
-  const auto table = find_symbol_table(file);
-  if (!table) {
-    throw TorchStateError(Reason::no_symbol_table, loaded.path,
-                          loaded.path +
-                              " has no symbol table (.symtab), so the thread-local variables that belong to each rank "
-                              "cannot be found. " +
-                              kWayOut);
-  }
   TlsModule module;
   module.path = loaded.path;
+  module.id = loaded.tls_id;
   module.build_id = loaded.build_id;
   module.block_bytes = loaded.tls_block_bytes;
   module.initial.resize(loaded.tls_block_bytes);
   std::copy_n(loaded.tls_init, loaded.tls_init_bytes, module.initial.begin());
-  module.symbols = read_tls_symbols(file, *table);
+  module.symbols = read_tls_symbols(loaded.path);
   return module;
 }
 
-std::byte* tls_block_of_this_thread(const TlsModule& module) { return find_loaded(base_name(module.path)).block; }
+std::byte* tls_block_of_this_thread(const TlsModule& module) noexcept {
+  RehearseTlsIndex index{module.id, 0};
+  return static_cast<std::byte*>(__tls_get_addr(&index));
+}
 
 }  // namespace rehearse::torch_state

@@ -21,17 +21,25 @@ inline constexpr std::size_t kTlsNameMax = 255;
 // The thread-local block of one loaded library as its file describes it.
 struct TlsModule {
   std::string path;
+  std::size_t id = 0;              // by which the dynamic linker finds its blocks
   std::string build_id;            // hexadecimal, empty when the file carries none
   std::size_t block_bytes = 0;     // size of each thread's block
   std::vector<std::byte> initial;  // what a new thread finds in its block: block_bytes bytes
   std::vector<TlsSymbol> symbols;  // by offset
 };
 
+// Whether a library of this file name is loaded.
+bool is_loaded(std::string_view soname);
+
+// The thread-local variables of the library in this file, which need not be loaded, by offset. Throws TorchStateError:
+// not readable, no `.symtab`.
+std::vector<TlsSymbol> read_tls_symbols(const std::string& path);
+
 // Reads the symbol table of the loaded library whose file name is `soname`. Costs some milliseconds for a
 // file of half a million symbols. Throws TorchStateError: not loaded, not readable, no `.symtab`.
 TlsModule read_tls_module(std::string_view soname);
 
-// The calling thread's block of that library; null when the thread has none yet.
-std::byte* tls_block_of_this_thread(const TlsModule& module);
+// The calling thread's block of that library. A thread that has none yet gets it.
+std::byte* tls_block_of_this_thread(const TlsModule& module) noexcept;
 
 }  // namespace rehearse::torch_state

@@ -118,60 +118,8 @@ constexpr TlsFamily kFamilies[] = {
     {"Xbyak", "last error of the assembler, read at once"},
 };
 
-// The first name in a mangled one: "_ZGVZNK5torch8autograd..." gives "torch". Empty for symbols of C.
-std::string_view first_name(std::string_view symbol) {
-  if (!symbol.starts_with("_Z")) return {};
-  symbol.remove_prefix(2);
-  if (symbol.starts_with("GV")) symbol.remove_prefix(2);
-  while (!symbol.empty() && std::string_view("ZNK").find(symbol.front()) != std::string_view::npos)
-    symbol.remove_prefix(1);
-  std::size_t length = 0;
-  while (!symbol.empty() && symbol.front() >= '0' && symbol.front() <= '9') {
-    length = length * 10 + static_cast<std::size_t>(symbol.front() - '0');
-    symbol.remove_prefix(1);
-  }
-  return symbol.substr(0, length);
-}
-
-const TlsFamily* find_family(std::string_view symbol) {
-  const std::string_view name = first_name(symbol);
-  for (const TlsFamily& family : kFamilies) {
-    if (name.empty() ? symbol.starts_with(family.name) : name == family.name) return &family;
-  }
-  return nullptr;
-}
-
-const TlsEntry* find_entry(std::string_view symbol) {
-  for (const TlsEntry& entry : kEntries) {
-    const bool is_guard = symbol.starts_with("_ZGV") && symbol.substr(4) == entry.symbol.substr(2);
-    if (is_guard || symbol == entry.symbol) return &entry;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
-std::span<const TlsEntry> tls_entries() { return kEntries; }
-std::span<const TlsFamily> tls_families() { return kFamilies; }
-
-ClassifiedTls classify(std::span<const TlsSymbol> symbols) {
-  ClassifiedTls result;
-  result.scopes.resize(symbols.size(), TlsScope::shared);
-  // Backwards, so that the scope of the variable behind a source file's guard is known when the guard comes.
-  for (std::size_t k = symbols.size(); k-- > 0;) {
-    const std::string& name = symbols[k].name;
-    if (name == "__tls_guard") {
-      if (k + 1 < symbols.size()) result.scopes[k] = result.scopes[k + 1];
-    } else if (const TlsEntry* entry = find_entry(name)) {
-      result.scopes[k] = entry->scope;
-      result.used_entries.push_back(entry);
-    } else if (const TlsFamily* family = find_family(name)) {
-      result.used_families.push_back(family);
-    } else {
-      result.unknown.push_back(name);
-    }
-  }
-  return result;
-}
+TlsInventory torch_inventory() { return {kEntries, kFamilies}; }
 
 }  // namespace rehearse::torch_state

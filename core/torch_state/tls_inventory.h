@@ -31,8 +31,15 @@ struct TlsFamily {
   std::string_view reason;
 };
 
-std::span<const TlsEntry> tls_entries();
-std::span<const TlsFamily> tls_families();
+// What is known of the variables of a library, or of several.
+struct TlsInventory {
+  std::span<const TlsEntry> entries;
+  std::span<const TlsFamily> families;
+};
+
+TlsInventory torch_inventory();       // libc10.so and libtorch_cpu.so
+TlsInventory c10_cuda_inventory();    // libc10_cuda.so
+TlsInventory torch_cuda_inventory();  // libtorch_cuda.so
 
 // The RecordFunction thread id, by which c10d keys group registries and autograd marks its nodes.
 inline constexpr std::string_view kThreadIdSymbol = "_ZN2at12_GLOBAL__N_118current_thread_id_E";
@@ -47,6 +54,6 @@ struct ClassifiedTls {
 // Classifies the variables of one library (sorted by offset). Guard variables go with the variable they
 // guard: by name for those of functions, and the guard of a source file (`__tls_guard`) with the variable
 // that follows it.
-ClassifiedTls classify(std::span<const TlsSymbol> symbols);
+ClassifiedTls classify(std::span<const TlsSymbol> symbols, const TlsInventory& inventory);
 
 }  // namespace rehearse::torch_state

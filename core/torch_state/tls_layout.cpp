@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <rehearse/torch_state/torch_state.h>
 
@@ -13,7 +17,18 @@
 namespace rehearse::torch_state {
 namespace {
 
-constexpr const char* kLibraries[] = {"libc10.so", "libtorch_cpu.so"};
+// Libraries that one inventory is about.
+struct Libraries {
+  std::span<const char* const> names;
+  TlsInventory (*inventory)();
+};
+
+constexpr const char* kTorch[] = {"libc10.so", "libtorch_cpu.so"};
+constexpr const char* kC10Cuda[] = {"libc10_cuda.so"};
+constexpr const char* kTorchCuda[] = {"libtorch_cuda.so"};
+
+// Those of programs that have devices. The simulation's do not load them.
+constexpr Libraries kOptional[] = {{kC10Cuda, c10_cuda_inventory}, {kTorchCuda, torch_cuda_inventory}};
 
 [[noreturn]] void refuse(const TlsModule& module, const std::string& how) {
   throw TorchStateError(TorchStateError::Reason::version_differs, module.path,
@@ -49,19 +64,20 @@ void add_ranges(TlsLayout& layout, const TlsModule& module, std::size_t index, c
 }
 
 // A file whose local symbols were stripped has nothing unknown in it, and nothing known either.
-void check_complete(const TlsLayout& layout, const std::vector<const TlsEntry*>& used) {
+void check_complete(const TlsModule& last, const TlsInventory& inventory, const std::vector<const TlsEntry*>& used) {
   std::vector<std::string> missing;
-  for (const TlsEntry& entry : tls_entries()) {
+  for (const TlsEntry& entry : inventory.entries) {
     const bool found = std::find(used.begin(), used.end(), &entry) != used.end();
     const bool needed = entry.scope == TlsScope::per_fiber || entry.scope == TlsScope::per_rank;
     if (needed && !found) missing.emplace_back(entry.symbol);
   }
-  if (!missing.empty()) refuse(layout.modules.back(), "it lacks the thread-local variables " + join(missing));
+  if (!missing.empty()) refuse(last, "it lacks the thread-local variables " + join(missing));
 }
 
-void add_module(TlsLayout& layout, const char* library, std::vector<const TlsEntry*>& used) {
+void add_module(TlsLayout& layout, const char* library, const TlsInventory& inventory,
+                std::vector<const TlsEntry*>& used) {
   TlsModule module = read_tls_module(library);
-  const ClassifiedTls classified = classify(module.symbols);
+  const ClassifiedTls classified = classify(module.symbols, inventory);
   if (!classified.unknown.empty())
     refuse(module, "its thread-local variables " + join(classified.unknown) + " have no known owner");
   used.insert(used.end(), classified.used_entries.begin(), classified.used_entries.end());
@@ -73,21 +89,34 @@ void add_module(TlsLayout& layout, const char* library, std::vector<const TlsEnt
   layout.modules.push_back(std::move(module));
 }
 
-TlsLayout compute() {
-  TlsLayout layout;
+void add_libraries(TlsLayout& layout, const Libraries& libraries) {
+  const TlsInventory inventory = libraries.inventory();
   std::vector<const TlsEntry*> used;
-  for (const char* library : kLibraries) add_module(layout, library, used);
-  check_complete(layout, used);
+  for (const char* library : libraries.names) add_module(layout, library, inventory, used);
+  check_complete(layout.modules.back(), inventory, used);
+}
+
+TlsLayout compute(std::span<const Libraries* const> optional) {
+  TlsLayout layout;
+  add_libraries(layout, {kTorch, torch_inventory});
   if (layout.thread_id.bytes != sizeof(std::uint64_t))
     refuse(layout.modules.back(), "its RecordFunction thread id is not a 64-bit number");
+  for (const Libraries* libraries : optional) add_libraries(layout, *libraries);
   return layout;
 }
 
 }  // namespace
 
 const TlsLayout& tls_layout() {
-  static const TlsLayout layout = compute();
-  return layout;
+  static std::mutex mutex;
+  static std::map<std::vector<const Libraries*>, TlsLayout> layouts;
+  std::vector<const Libraries*> optional;
+  for (const Libraries& libraries : kOptional) {
+    if (is_loaded(libraries.names.front())) optional.push_back(&libraries);
+  }
+  const std::lock_guard lock(mutex);
+  const auto found = layouts.find(optional);
+  return found != layouts.end() ? found->second : layouts.emplace(optional, compute(optional)).first->second;
 }
 
 }  // namespace rehearse::torch_state

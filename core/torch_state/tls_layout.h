@@ -21,8 +21,8 @@ struct TlsLayout {
   TlsRange thread_id;            // where the RecordFunction thread id is kept; in none of the ranges
 };
 
-// The layout of the loaded LibTorch; computed once in a process. Throws TorchStateError; then the next call
-// tries again.
+// The layout of the loaded LibTorch, with its CUDA libraries when they are loaded by now; computed once for each set of
+// libraries. Throws TorchStateError; then the next call tries again.
 const TlsLayout& tls_layout();
 
 }  // namespace rehearse::torch_state

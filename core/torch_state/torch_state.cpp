@@ -11,11 +11,10 @@
 #include <unistd.h>
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
-#include <c10/core/GradMode.h>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 
+#include "torch_state/fiber_record.h"
 #include "torch_state/process_settings.h"
 #include "torch_state/rank_generators.h"
 #include "torch_state/tcp_store.h"
@@ -31,15 +30,6 @@ namespace {
 constexpr std::uint64_t kThreadIdBase = std::uint64_t{1} << 32;
 
 static_assert(sizeof(at::Generator) == sizeof(void*), "the default generator is exchanged as one pointer");
-
-// What is kept for each fiber outside of its image.
-struct FiberRecord {
-  explicit FiberRecord(const std::vector<std::span<std::byte>>& owned) : exits(owned) {}
-
-  std::size_t slot = 0;  // in Impl::fibers_
-  ThreadExitList exits;
-  std::optional<at::RecordFunctionTLS> record_function;  // only while it is not the default and not live
-};
 
 // What an image starts with; an image of TlsExchange follows.
 struct ImageHeader {
@@ -139,9 +129,6 @@ class TorchRankState::Impl {
  private:
   // Finds this thread's variables. Their addresses never change during the life of a thread.
   void resolve() {
-    // A library that was loaded with dlopen() gives a thread its block on first use.
-    c10::GradMode::is_enabled();
-    at::sequence_number::peek();
     std::vector<std::byte*> blocks;
     std::vector<const std::byte*> initial;
     for (const TlsModule& module : layout_.modules) {

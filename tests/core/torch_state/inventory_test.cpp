@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <cxxabi.h>
 
@@ -38,32 +40,58 @@ Reason reason_of_reading(std::string_view library, std::string& what) {
   return Reason::unreadable;
 }
 
-TEST(TlsInventory, LoadedLibTorch_EveryVariableHasAnOwner) {
-  for (const char* library : {"libc10.so", "libtorch_cpu.so"}) {
-    const TlsModule module = read_tls_module(library);
-    EXPECT_FALSE(module.symbols.empty()) << library;
-    EXPECT_FALSE(module.build_id.empty()) << library;
-    for (const std::string& name : classify(module.symbols).unknown)
-      ADD_FAILURE() << "no entry for {\"" << name << "\"}, " << demangled(name) << " of " << library;
+// Libraries and their inventory. Those of CUDA lie beside the others, and are read without being loaded.
+struct Libraries {
+  std::vector<std::string> names;
+  TlsInventory inventory;
+};
+
+std::vector<Libraries> all_libraries() {
+  return {{{"libc10.so", "libtorch_cpu.so"}, torch_inventory()},
+          {{"libc10_cuda.so"}, c10_cuda_inventory()},
+          {{"libtorch_cuda.so"}, torch_cuda_inventory()}};
+}
+
+std::string file_of(const std::string& library) {
+  const std::string beside = read_tls_module("libc10.so").path;
+  return beside.substr(0, beside.rfind('/') + 1) + library;
+}
+
+bool is_there(const Libraries& libraries) { return std::filesystem::exists(file_of(libraries.names.front())); }
+
+TEST(TlsInventory, LibTorchsFiles_EveryVariableHasAnOwner) {
+  for (const Libraries& libraries : all_libraries()) {
+    if (!is_there(libraries)) continue;  // LibTorch without CUDA
+    for (const std::string& library : libraries.names) {
+      const std::vector<TlsSymbol> symbols = read_tls_symbols(file_of(library));
+      EXPECT_FALSE(symbols.empty()) << library;
+      for (const std::string& name : classify(symbols, libraries.inventory).unknown)
+        ADD_FAILURE() << "no entry for {\"" << name << "\"}, " << demangled(name) << " of " << library;
+    }
   }
 }
 
-TEST(TlsInventory, LoadedLibTorch_EveryEntryAndFamilyIsUsed) {
-  std::set<std::string_view> used;
-  for (const char* library : {"libc10.so", "libtorch_cpu.so"}) {
-    const ClassifiedTls classified = classify(read_tls_module(library).symbols);
-    for (const TlsEntry* entry : classified.used_entries) used.insert(entry->symbol);
-    for (const TlsFamily* family : classified.used_families) used.insert(family->name);
+TEST(TlsInventory, LibTorchsFiles_EveryEntryAndFamilyIsUsed) {
+  for (const Libraries& libraries : all_libraries()) {
+    if (!is_there(libraries)) continue;
+    std::set<std::string_view> used;
+    for (const std::string& library : libraries.names) {
+      const ClassifiedTls classified = classify(read_tls_symbols(file_of(library)), libraries.inventory);
+      for (const TlsEntry* entry : classified.used_entries) used.insert(entry->symbol);
+      for (const TlsFamily* family : classified.used_families) used.insert(family->name);
+    }
+    for (const TlsEntry& entry : libraries.inventory.entries) EXPECT_TRUE(used.contains(entry.symbol)) << entry.symbol;
+    for (const TlsFamily& family : libraries.inventory.families) EXPECT_TRUE(used.contains(family.name)) << family.name;
   }
-  for (const TlsEntry& entry : tls_entries()) EXPECT_TRUE(used.contains(entry.symbol)) << entry.symbol;
-  for (const TlsFamily& family : tls_families()) EXPECT_TRUE(used.contains(family.name)) << family.name;
 }
 
 TEST(TlsInventory, Entries_AreUniqueAndGiveAReason) {
   std::set<std::string_view> seen;
-  for (const TlsEntry& entry : tls_entries()) {
-    EXPECT_TRUE(seen.insert(entry.symbol).second) << entry.symbol;
-    EXPECT_FALSE(entry.reason.empty()) << entry.symbol;
+  for (const Libraries& libraries : all_libraries()) {
+    for (const TlsEntry& entry : libraries.inventory.entries) {
+      EXPECT_TRUE(seen.insert(entry.symbol).second) << entry.symbol;
+      EXPECT_FALSE(entry.reason.empty()) << entry.symbol;
+    }
   }
 }
 
@@ -76,10 +104,24 @@ TEST(TlsInventory, Guards_GoWithWhatTheyGuard) {
       {"_ZGVZN4c10d19currentProcessGroupEvE2pg", 168, 8},
       {"_ZN2at3newE", 176, 8},
   };
-  const ClassifiedTls classified = classify(symbols);
+  const ClassifiedTls classified = classify(symbols, torch_inventory());
   using enum TlsScope;
   EXPECT_THAT(classified.scopes, testing::ElementsAre(per_fiber, per_fiber, shared, shared, per_fiber, shared));
   EXPECT_THAT(classified.unknown, testing::ElementsAre("_ZN2at3newE"));
+}
+
+TEST(TlsInventory, LoadedLibTorch_IsReadAsItsFile) {
+  const TlsModule module = read_tls_module("libc10.so");
+  EXPECT_FALSE(module.build_id.empty());
+  const std::vector<TlsSymbol> of_file = read_tls_symbols(module.path);
+  ASSERT_EQ(module.symbols.size(), of_file.size());
+  for (std::size_t k = 0; k < of_file.size(); ++k) EXPECT_EQ(module.symbols[k].name, of_file[k].name);
+}
+
+TEST(TlsLayout, LibrariesOfCuda_AreNotInItUnlessTheyAreLoaded) {
+  std::vector<std::string> names;
+  for (const TlsModule& module : tls_layout().modules) names.push_back(module.path.substr(module.path.rfind('/') + 1));
+  EXPECT_THAT(names, testing::ElementsAre("libc10.so", "libtorch_cpu.so"));
 }
 
 TEST(TlsLayout, Ranges_LieInTheirBlockAndDoNotOverlap) {
@@ -97,7 +139,7 @@ TEST(TlsLayout, Ranges_CoverWhatIsPerFiberAndNothingElse) {
   const TlsLayout& layout = tls_layout();
   for (std::size_t m = 0; m < layout.modules.size(); ++m) {
     const auto& symbols = layout.modules[m].symbols;
-    const ClassifiedTls classified = classify(symbols);
+    const ClassifiedTls classified = classify(symbols, torch_inventory());
     for (std::size_t k = 0; k < symbols.size(); ++k) {
       const auto covered = std::count_if(layout.ranges.begin(), layout.ranges.end(), [&](const TlsRange& range) {
         return range.module == m && symbols[k].offset < range.offset + range.bytes &&

@@ -53,7 +53,10 @@ struct TorchStateOptions {
 // generator and so on (the inventory is core/torch_state/tls_inventory.cpp). A fiber starts with what a
 // new thread would find.
 //
-// NOT covered: variables of CUDA libraries, thread_local variables of the program itself, and process-wide
+// LibTorch's CUDA libraries are among it when they are loaded by the time the object is made (core/torch_state/
+// cuda_inventory.cpp).
+//
+// NOT covered: variables of NVIDIA's own libraries, thread_local variables of the program itself, and process-wide
 // settings such as at::globalContext(): these are shared by all ranks.
 //
 // Ownership: owns the ranks' generators; keeps those of ended runs until a rank with that number starts

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The thread-local variables of LibTorch 2.11's CUDA libraries, each with its owner. What the ranks of a thread share
+// is kept there by device, or asks for the current one.
+#include "torch_state/tls_inventory.h"
+
+namespace rehearse::torch_state {
+namespace {
+
+constexpr TlsEntry kC10CudaEntries[] = {
+    {"_ZN3c104cudaL17targetDeviceIndexE", TlsScope::per_fiber, "device that is chosen, and has no context yet"},
+    {"_ZN3c104cuda12_GLOBAL__N_115current_streamsE", TlsScope::per_fiber, "current streams; has a destructor"},
+    {"_ZN3c104cuda20CUDACachingAllocator6Native22DeviceCachingAllocator13user_metadataB5cxx11E", TlsScope::per_fiber,
+     "set by setUserMetadata(), for traces of memory"},
+    {"_ZN3c104cuda20CUDACachingAllocator6Native22DeviceCachingAllocator15compile_contextB5cxx11E", TlsScope::per_fiber,
+     "stack of pushCompileContext(), for traces of memory"},
+    {"_ZN3c104cuda20CUDACachingAllocator6Native27registration_counter_globalE", TlsScope::shared,
+     "numbers the allocator's blocks in the order in which they were made; ranks share the allocator"},
+};
+
+constexpr TlsEntry kTorchCudaEntries[] = {
+    // cusparseLtInit() binds a handle to the device that is current, and LibTorch asks for one a thread.
+    {"_ZN2at6native6handleE", TlsScope::per_fiber_optional, "handle of cuSPARSELt"},
+    {"_ZN2at6native18handle_initializedE", TlsScope::per_fiber_optional, "whether there is one"},
+    {"_ZZN2at4cuda24getCurrentCUDABlasHandleEvE12myPoolWindow", TlsScope::shared, "handles by device; told the stream"},
+    {"_ZZN2at4cuda26getCurrentCUDASparseHandleEvE12myPoolWindow", TlsScope::shared,
+     "handles by device; told the stream"},
+    {"_ZZN2at6native14getCudnnHandleEvE12myPoolWindow", TlsScope::shared, "handles by device; told the stream"},
+    {"_ZZN2at6native12_GLOBAL__N_120_get_benchmark_cacheEvE15benchmark_cache", TlsScope::shared,
+     "plans of convolutions; ConvolutionParams::device_id is part of the key"},
+    {"_ZZN2at6native12_GLOBAL__N_126_get_benchmark_cache_fusedEvE21benchmark_cache_fused", TlsScope::shared,
+     "plans of convolutions; ConvolutionParams::device_id is part of the key"},
+    {"_ZZN2at6native17getMHAGraphCache_EvE8instance", TlsScope::shared,
+     "plans of attention; MHAParams::device_id is part of the key"},
+    {"_ZZN2at6native25getMHAGraphBackwardCache_EvE8instance", TlsScope::shared,
+     "plans of attention; MHAParams::device_id is part of the key"},
+    {"_ZN4c10d16ProcessGroupNCCL23ncclActiveGroupCounter_E", TlsScope::shared,
+     "open groups of c10d's own NCCL back end, which fibers do not use"},
+    {"_ZZN4c10d14CUDAEventCache3getEaE14cacheDeviceMap", TlsScope::shared,
+     "events by device, of c10d's own NCCL back end"},
+};
+
+constexpr TlsFamily kTorchCudaFamilies[] = {
+    {"cutlass", "properties of device_ordinal_, asked for anew when the current device is another"},
+};
+
+}  // namespace
+
+TlsInventory c10_cuda_inventory() { return {kC10CudaEntries, {}}; }
+TlsInventory torch_cuda_inventory() { return {kTorchCudaEntries, kTorchCudaFamilies}; }
+
+}  // namespace rehearse::torch_state

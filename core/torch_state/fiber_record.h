@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <ATen/record_function.h>
+
+#include "torch_state/thread_exit.h"
+
+namespace rehearse::torch_state {
+
+// What is kept for each fiber outside of its image.
+struct FiberRecord {
+  explicit FiberRecord(const std::vector<std::span<std::byte>>& owned) : exits(owned) {}
+
+  std::size_t slot = 0;  // among the records of a TorchRankState
+  ThreadExitList exits;
+  std::optional<at::RecordFunctionTLS> record_function;  // only while it is not the default and not live
+};
+
+}  // namespace rehearse::torch_state
