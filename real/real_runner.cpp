@@ -1,26 +1,55 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The runner of Mode::real, as executables find it: which one it is depends on what carries the run.
+// What runs a job for real, for all that link this library: which runner it is depends on what carries the run, and on
+// whether this process is one of several.
+#include <memory>
+#include <string>
+
+#include <rehearse/job/launched.h>
 #include <rehearse/job/runner.h>
 
+#include "process/process_runner.h"
+#if REHEARSE_HAS_NCCL
 #include "runner/one_process_runner.h"
+#endif
+
+// The name by which the linker is told to keep this file.
+extern "C" {
+extern const int rehearse_real_runner;
+const int rehearse_real_runner = 1;
+}
 
 namespace rehearse::real {
 namespace {
 
-class RealRunner final : public Runner {
+std::unique_ptr<Runner> one_process_runner() {
+#if REHEARSE_HAS_NCCL
+  return std::make_unique<OneProcessRunner>();
+#else
+  throw RunnerUnavailable(
+      "this executable cannot run ranks on GPUs: it was built without the headers of CUDA and NCCL (-DREHEARSE_REAL=ON "
+      "says what is missing); --with=gloo runs a process for each rank, on the CPU");
+#endif
+}
+
+// A process that is alone, and no launcher's.
+class LoneProcess final : public Runner {
  public:
   std::unique_ptr<RunRecord> run(const RunRequest& request, const JobBody& body, const ShowProgress& show) override {
     if (request.carrier == Carrier::gloo || request.carrier == Carrier::processes) {
-      throw RunnerUnavailable("a process a rank is not there yet");
+      throw RunnerUnavailable(
+          "this process is not one of several: start it with torchrun, mpirun or srun (one process a rank, with "
+          "MASTER_ADDR and MASTER_PORT), or with `run --real --with=gloo`, which starts them itself");
     }
-    return OneProcessRunner().run(request, body, show);
+    return one_process_runner()->run(request, body, show);
   }
 };
 
+std::unique_ptr<Runner> make_runner() {
+  if (const auto process = launched_process()) return std::make_unique<ProcessRunner>(*process);
+  return std::make_unique<LoneProcess>();
+}
+
+const RegisteredRunner registered(make_runner);
+
 }  // namespace
 }  // namespace rehearse::real
-
-// The linker is told to look for it, and takes this file in with it.
-extern "C" const rehearse::RegisteredRunner rehearse_real_runner([]() -> std::unique_ptr<rehearse::Runner> {
-  return std::make_unique<rehearse::real::RealRunner>();
-});

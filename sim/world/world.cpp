@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/exec/this_rank.h>
+#include <rehearse/job/launched.h>
 #include <rehearse/sim/oracles.h>
 
 #include "compute/operator_cost.h"
@@ -30,6 +31,10 @@ WorldOptions checked(WorldOptions options) {
   if (options.stack_bytes < kStackBytesMin) {
     throw std::invalid_argument(fmt::format("WorldOptions::stack_bytes is {}; LibTorch needs at least {}",
                                             options.stack_bytes, kStackBytesMin));
+  }
+  // Whoever started the processes has said how many there are.
+  if (options.mode == Mode::real) {
+    if (const auto process = launched_process()) options.ranks = process->size;
   }
   sim::require_valid(options.network);
   sim::require_valid(options.compute);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What torch/csrc/distributed/c10d/ProcessGroupGloo.hpp overrides in a class that the tests never make.
+// What torch/csrc/distributed/c10d/ProcessGroupGloo.hpp overrides in a class that nobody here makes.
 #pragma once
 
 #include <chrono>

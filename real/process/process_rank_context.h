@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <any>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <rehearse/job/launched.h>
+#include <rehearse/job/rank_context.h>
+#include <rehearse/job/run_record.h>
+#include <rehearse/job/runner.h>
+
+#include "process/process_groups.h"
+
+namespace rehearse::real {
+
+// RankContext of a rank that is a process: its body runs on the main thread, its clock is the machine's.
+class ProcessRankContext final : public RankContext {
+ public:
+  // What is given outlives it.
+  ProcessRankContext(const LaunchedProcess& process, ProcessGroups& groups, c10::intrusive_ptr<c10d::Store> store,
+                     RunRecord& record, const ShowProgress& show, VirtualDuration began, at::Device device);
+
+  int rank() const noexcept override { return process_.rank; }
+  int size() const noexcept override { return process_.size; }
+  const Group& group() const noexcept override { return group_; }
+  const c10::intrusive_ptr<c10d::Store>& store() const noexcept override { return store_; }
+  Group new_group(const std::vector<int>& ranks, std::string_view name) override;
+  at::Generator& generator() const noexcept override { return generator_; }
+  at::Device device() const noexcept override { return device_; }
+  VirtualTime now() const noexcept override;
+  void compute(VirtualDuration duration) override;
+  void progress(std::int64_t done, std::int64_t total, std::string_view text) override;
+
+ protected:
+  void push_label(std::string_view name) override { labels_.emplace_back(name); }
+  void pop_label() noexcept override { labels_.pop_back(); }
+  void count_check(std::string_view what) override { ++record_.checks[std::string(what)]; }
+  void keep_result(std::string_view name, at::Tensor value) override;
+  std::any& local_slot(const void* key) override { return locals_[key]; }
+
+ private:
+  const LaunchedProcess& process_;
+  ProcessGroups& groups_;
+  const c10::intrusive_ptr<c10d::Store> store_;
+  RunRecord& record_;
+  const ShowProgress& show_;
+  const VirtualDuration began_;  // of the machine's clock: time zero of the run
+  const at::Device device_;
+  mutable at::Generator generator_;
+  std::vector<std::string> labels_;
+  std::map<const void*, std::any> locals_;  // looked up by address, never walked
+  Group group_;
+};
+
+}  // namespace rehearse::real

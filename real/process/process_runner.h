@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+
+#include <rehearse/job/launched.h>
+#include <rehearse/job/runner.h>
+
+namespace rehearse::real {
+
+// Runs this process's one rank, on the calling thread and without an executor: c10d's own back ends carry its groups.
+class ProcessRunner final : public Runner {
+ public:
+  explicit ProcessRunner(const LaunchedProcess& process) : process_(process) {}
+
+  std::unique_ptr<RunRecord> run(const RunRequest& request, const JobBody& body, const ShowProgress& show) override;
+
+ private:
+  const LaunchedProcess process_;
+};
+
+}  // namespace rehearse::real
