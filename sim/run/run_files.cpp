@@ -12,7 +12,9 @@
 #include <rehearse/sim/flight_recorder.h>
 #include <rehearse/sim/report_writers.h>
 
+#include "record/call_list.h"
 #include "record/output_file.h"
+#include "record/result_list.h"
 
 namespace rehearse::sim {
 namespace {
@@ -29,6 +31,13 @@ constexpr std::array kReportFiles{
                [](std::ostream& out, const RunResults& results) {
                  write_flight_recorder(out, *results.events, results.report.ranks);
                }},
+    ReportFile{"calls", "calls.json", true,
+               [](std::ostream& out, const RunResults& results) { write_calls(out, listed_calls(*results.events)); },
+               Written::when_asked},
+    ReportFile{
+        "results", "results.json", false,
+        [](std::ostream& out, const RunResults& results) { write_results(out, listed_results(*results.results)); },
+        Written::when_asked},
 };
 
 }  // namespace
@@ -37,6 +46,19 @@ OutputOptions OutputOptions::only(std::string_view file) {
   OutputOptions output;
   for (const auto& each : kReportFiles) output.files.emplace(each.key, each.key == file);
   return output;
+}
+
+bool OutputOptions::wants(std::string_view file) const {
+  if (const auto said = files.find(file); said != files.end()) return said->second;
+  const auto row =
+      std::find_if(kReportFiles.begin(), kReportFiles.end(), [&](const auto& each) { return each.key == file; });
+  return row == kReportFiles.end() || row->written == Written::always;
+}
+
+void OutputOptions::want_what_modes_share() {
+  for (const auto& file : kReportFiles) {
+    if (file.written == Written::when_asked) files.emplace(std::string(file.key), true);
+  }
 }
 
 bool OutputOptions::needs_all_events() const {
@@ -73,7 +95,7 @@ std::string leave_out_large_files(OutputOptions& output, std::uint64_t operation
   if (operations <= kOperationsMost) return "";
   std::vector<std::string> names, keys;
   for (const auto& file : kReportFiles) {
-    if (!file.needs_all_events || output.names(file.key)) continue;
+    if (!file.needs_all_events || output.names(file.key) || !output.wants(file.key)) continue;
     output.files.emplace(file.key, false);
     names.emplace_back(file.name);
     keys.push_back(fmt::format("{} = true", file.key));
@@ -87,6 +109,7 @@ std::string leave_out_large_files(OutputOptions& output, std::uint64_t operation
 void write_report_files(const std::filesystem::path& folder, const OutputOptions& output, const RunResults& results) {
   for (const auto& file : kReportFiles) {
     if (!output.wants(file.key) || (file.needs_all_events && results.events == nullptr)) continue;
+    if (file.written == Written::when_asked && results.results == nullptr) continue;
     write_file(folder / file.name, [&](std::ostream& out) { file.write(out, results); });
   }
 }

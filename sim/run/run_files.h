@@ -11,6 +11,7 @@
 
 #include <rehearse/comm/event_log.h>
 #include <rehearse/job/report.h>
+#include <rehearse/job/run_record.h>
 #include <rehearse/sim/output_options.h>
 
 // The files that a run leaves in its folder: a report in several forms, and the decision log. The forms are one table;
@@ -20,7 +21,13 @@ namespace rehearse::sim {
 // What a report file is made of.
 struct RunResults {
   const Report& report;
-  const comm::EventLog* events = nullptr;  // null: gone with the process that ran
+  const comm::EventLog* events = nullptr;            // null: gone with the process that ran
+  const std::vector<RankResult>* results = nullptr;  // the same
+};
+
+enum class Written {
+  always,
+  when_asked,  // and of real runs: what a run in another mode is compared with
 };
 
 struct ReportFile {
@@ -28,6 +35,7 @@ struct ReportFile {
   std::string_view name;  // in the run's folder
   bool needs_all_events;  // made of every operation: left out of sweeps, large runs, and runs that died
   void (*write)(std::ostream& out, const RunResults& results);
+  Written written = Written::always;
 };
 
 // In the order in which scenarios and reports name them.

@@ -215,13 +215,21 @@ ScenarioKey flops(std::string_view name, std::string takes, Field field) {
 
 // Whether a file is written.
 inline ScenarioKey report_file(const ReportFile& file) {
-  return {file.key, fmt::format("whether `{}` is written", file.name),
+  // What is written when asked for only is not printed otherwise.
+  const bool always = file.written == Written::always;
+  return {file.key,
+          always ? fmt::format("whether `{}` is written", file.name)
+                 : fmt::format("whether `{}` is written; of real runs `true` ([why](REAL.md))", file.name),
           [&file](Section& section, Scenario& scenario) {
             std::optional<bool> said;
             section.flag(file.key, said);
             if (said) scenario.output.files.insert_or_assign(std::string(file.key), *said);
           },
-          [&file](const Scenario& scenario) { return flag_text(scenario.output.wants(file.key)); }};
+          [&file, always](const Scenario& scenario) {
+            const bool wanted = scenario.output.wants(file.key);
+            return always || wanted ? flag_text(wanted) : "";
+          },
+          always ? "" : "`false`"};
 }
 
 }  // namespace rehearse::sim::keys

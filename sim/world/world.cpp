@@ -125,5 +125,6 @@ Report World::run(const Body& body) { return impl_->run(body); }
 
 const DecisionLog& World::decisions() const noexcept { return impl_->record_->decisions; }
 const comm::EventLog& World::events() const noexcept { return impl_->record_->events; }
+const std::vector<RankResult>& World::results() const noexcept { return impl_->record_->results; }
 
 }  // namespace rehearse

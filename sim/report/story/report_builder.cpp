@@ -31,8 +31,10 @@ Difference difference_of(const comm::Mismatch& mismatch, const Places& places) {
   return difference;
 }
 
-void add_figures(const RunRecord& record, Report& report) {
-  report.identity = record.decisions.hash() ^ (record.events.hash() * 0x9E3779B97F4A7C15ull);
+void add_figures(const WorldOptions& options, const RunRecord& record, Report& report) {
+  // Two real runs are never the same.
+  report.identity =
+      options.mode == Mode::real ? 0 : record.decisions.hash() ^ (record.events.hash() * 0x9E3779B97F4A7C15ull);
   report.decisions = record.decisions.decisions().size();
   report.switches = record.outcome.switches;
   report.operations = record.events.size();
@@ -63,7 +65,7 @@ std::string hint_of(const RunRecord& record) {
 
 Report build_report(const WorldOptions& options, const RunRecord& record) {
   Report report = begun_report(options);
-  add_figures(record, report);
+  add_figures(options, record, report);
   const Places places(record);
   const RankOutcomes ends(options.ranks, record, places);
   auto story = tell_verdict(options, record, ends);

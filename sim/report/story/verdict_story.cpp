@@ -69,9 +69,13 @@ class Teller {
   void interrupted() {
     const auto returned = std::count(outcome().ranks.begin(), outcome().ranks.end(), exec::RankEnd::returned);
     set(Verdict::interrupted,
-        fmt::format("after {} switches, at {} of virtual time; {} of {} ranks had returned", outcome().switches,
-                    format_time(outcome().end_time), returned, options_.ranks));
+        is_real() ? fmt::format("at {} of real time; {} of {} ranks had returned", format_time(outcome().end_time),
+                                returned, options_.ranks)
+                  : fmt::format("after {} switches, at {} of virtual time; {} of {} ranks had returned",
+                                outcome().switches, format_time(outcome().end_time), returned, options_.ranks));
   }
+
+  bool is_real() const { return options_.mode == Mode::real; }
 
   // All bodies are over; a call that some rank never made is a mismatch all the same: nobody waited for it.
   void returned() {
@@ -84,8 +88,9 @@ class Teller {
       const auto alone = compile_remarks(record_, ends_.places());
       if (!alone.empty()) return set(Verdict::check_failed, alone.front());
     }
-    set(Verdict::ok, fmt::format("{} rank{} returned after {} of virtual time{}", options_.ranks,
-                                 options_.ranks == 1 ? "" : "s", format_time(outcome().end_time), given_up()));
+    set(Verdict::ok,
+        fmt::format("{} rank{} returned after {} of {} time{}", options_.ranks, options_.ranks == 1 ? "" : "s",
+                    format_time(outcome().end_time), is_real() ? "real" : "virtual", given_up()));
   }
 
   // A call that other ranks, or the receiver of a send, never made.

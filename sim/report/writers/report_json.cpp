@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstdint>
-#include <optional>
+#include <string>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <rehearse/sim/report_writers.h>
+
+#include "report/writers/json_reader.h"
 
 namespace rehearse::sim {
 namespace {
 
-// Keeps the order in which keys are written.
-using Json = nlohmann::ordered_json;
+using Reader = JsonReader;
 
 constexpr int kFormatVersion = 2;
+constexpr std::string_view kWhat = "report";
 
 std::int64_t nanoseconds(VirtualTime time) { return time.time_since_epoch().count(); }
-VirtualTime time_at(std::int64_t nanoseconds) { return kTimeZero + VirtualDuration(nanoseconds); }
 std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", number); }
 
 Json json_of(const RankLine& line) {
@@ -66,83 +66,6 @@ Json list_of(const Items& items) {
   for (const auto& item : items) list.push_back(json_of(item));
   return list;
 }
-
-// Reads one JSON object and knows where it stands, for errors.
-class Reader {
- public:
-  Reader(const Json& object, std::string path) : object_(object), path_(std::move(path)) {
-    if (!object_.is_object()) fail(path_.empty() ? "the whole" : path_, "is not an object");
-  }
-
-  template <class T>
-  T get(const char* key) const {
-    try {
-      return member(key).get<T>();
-    } catch (const Json::exception&) {
-      fail(path_of(key), fmt::format("is {}, which is of the wrong type", member(key).dump().substr(0, 40)));
-    }
-  }
-
-  // Reports of older versions lack some keys.
-  template <class T>
-  T get_if_there(const char* key) const {
-    return has(key) ? get<T>(key) : T();
-  }
-
-  std::uint64_t get_hexadecimal(const char* key) const {
-    const auto text = get<std::string>(key);
-    std::size_t used = 0;
-    try {
-      if (text.starts_with("0x")) {
-        const std::uint64_t number = std::stoull(text, &used, 16);
-        if (used == text.size()) return number;
-      }
-    } catch (const std::exception&) {
-    }
-    fail(path_of(key), fmt::format("is \"{}\" and not a number as in \"0x7\"", text));
-  }
-
-  // What `named` finds under a name: an enumerator, or nothing.
-  template <class Enum>
-  Enum get_named(const char* key, std::optional<Enum> (&named)(std::string_view) noexcept, const char* what) const {
-    const auto name = get<std::string>(key);
-    if (const auto value = named(name)) return *value;
-    fail(path_of(key), fmt::format("is \"{}\", which is no {}", name, what));
-  }
-
-  bool has(const char* key) const { return object_.contains(key); }
-
-  VirtualTime get_time(const char* key) const { return time_at(get<std::int64_t>(key)); }
-
-  Reader child(const char* key) const { return Reader(member(key), path_of(key)); }
-
-  template <class Read>
-  auto get_list(const char* key, const Read& read) const {
-    const Json& list = member(key);
-    if (!list.is_array()) fail(path_of(key), "is not a list");
-    std::vector<decltype(read(*this))> result;
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      result.push_back(read(Reader(list[i], fmt::format("{}[{}]", path_of(key), i))));
-    }
-    return result;
-  }
-
-  [[noreturn]] static void fail(const std::string& path, const std::string& problem) {
-    throw ReportFormatError(fmt::format("is no report of rehearse: {} {}", path, problem));
-  }
-
- private:
-  const Json& member(const char* key) const {
-    const auto found = object_.find(key);
-    if (found == object_.end()) fail(path_of(key), "is missing");
-    return *found;
-  }
-
-  std::string path_of(const char* key) const { return path_.empty() ? key : fmt::format("{}.{}", path_, key); }
-
-  const Json& object_;
-  std::string path_;
-};
 
 RankLine rank_line_of(const Reader& reader) {
   RankLine line;
@@ -194,18 +117,10 @@ CallCounts call_counts_of(const Reader& reader) {
           reader.get_list("sides", count_of)};
 }
 
-Json parse(std::string_view text) {
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw ReportFormatError(fmt::format("is no report of rehearse: not JSON, see byte {}", error.byte));
-  }
-}
-
 }  // namespace
 
 std::string to_json(const Report& report) {
-  const Json json{
+  Json json{
       {"rehearse_report", kFormatVersion},
       {"verdict", to_string(report.verdict)},
       {"exit_code", exit_code(report.verdict)},
@@ -232,12 +147,13 @@ std::string to_json(const Report& report) {
       {"files", report.files},
       {"hint", report.hint},
   };
+  if (is_real(report)) json["mode"] = "real";
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 Report report_from_json(std::string_view text) {
-  const Json json = parse(text);
-  const Reader reader(json, "");
+  const Json json = parsed_json(text, kWhat);
+  const Reader reader(json, kWhat);
   const auto version = reader.get<int>("rehearse_report");
   if (version != kFormatVersion) {
     throw ReportFormatError(

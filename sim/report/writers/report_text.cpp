@@ -150,9 +150,13 @@ class TextWriter {
     const std::string program = report_.program.empty() ? "" : " program=" + report_.program;
     const std::string seed =
         report_.seed <= kDecimalSeedMax ? fmt::format("{}", report_.seed) : fmt::format("{:#x}", report_.seed);
-    const auto what = fmt::format("rehearse {}{} ranks={} seed={} schedule={}", report_.version, program, report_.ranks,
-                                  seed, report_.schedule);
+    const auto what = fmt::format("rehearse {}{} ranks={} seed={} {}={}", report_.version, program, report_.ranks, seed,
+                                  is_real(report_) ? "mode" : "schedule", report_.schedule);
     if (!is_measured()) return line(what);
+    if (is_real(report_)) {
+      return line(what) + line(fmt::format("ran {} operations in {} of real time", report_.operations,
+                                           format_time(report_.end_time)));
+    }
     return line(fmt::format("{} identity={:016x}", what, report_.identity)) +
            line(fmt::format("ran {} operations, {} decisions and {} switches in {} of virtual time{}",
                             report_.operations, report_.decisions, report_.switches, format_time(report_.end_time),

@@ -43,9 +43,25 @@ TEST_F(RunFiles, OfNoWishes_AreAllOfThem) {
   EXPECT_THAT(files_of("out", output), ElementsAre("out/run.rlog", "out/report.txt", "out/report.json",
                                                    "out/trace.json", "out/flight_recorder.json"));
   EXPECT_THAT(all_files_in("out"), ElementsAre("out/run.rlog", "out/report.txt", "out/report.json", "out/trace.json",
-                                               "out/flight_recorder.json"));
+                                               "out/flight_recorder.json", "out/calls.json", "out/results.json"));
   write_report_files(folder_, output, {report_, &events_});
   EXPECT_THAT(names_in(folder_), ElementsAre("flight_recorder.json", "report.json", "report.txt", "trace.json"));
+}
+
+TEST_F(RunFiles, ToBeCompared_HaveWhatModesShare) {
+  OutputOptions output = OutputOptions::only("json");
+  output.files.erase("calls");
+  output.files.erase("results");
+  EXPECT_FALSE(output.wants("calls"));
+  EXPECT_FALSE(output.wants("results"));
+  output.want_what_modes_share();
+  EXPECT_TRUE(output.needs_all_events());
+  const std::vector<RankResult> results;
+  write_report_files(folder_, output, {report_, &events_, &results});
+  EXPECT_THAT(names_in(folder_), ElementsAre("calls.json", "report.json", "results.json"));
+  output.files["results"] = false;
+  output.want_what_modes_share();
+  EXPECT_FALSE(output.wants("results"));
 }
 
 TEST_F(RunFiles, WithoutEvents_AreTheReportsOwn) {

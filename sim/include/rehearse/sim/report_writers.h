@@ -20,6 +20,9 @@ struct TextOptions {
   bool color = false;
 };
 
+// Is it of a run that the machine decided, in real time? Such a report has no identity, and no decisions.
+inline bool is_real(const Report& report) { return report.schedule == "real"; }
+
 // The report for people, a reader may stop after any part: the verdict and its headline; a line for each
 // rank, ranks that say the same on one line; calls that should have been the same, and what differs; who
 // waits for whom; calls from different places; the last events; what was checked; what ran; the files
@@ -30,8 +33,9 @@ struct TextOptions {
 std::string to_text(const Report& report, const TextOptions& options = {});
 
 // The report as JSON, indented, keys in a fixed order, with a line end. Times are nanoseconds of virtual
-// time; seed and identity are texts ("0x7"), because many readers keep integers as doubles. Bytes that are
-// not UTF-8 are replaced. "rehearse_report" is the format's number: another one has other keys.
+// time, or, where "mode" is "real", of the time since the run began; seed and identity are texts ("0x7"), because many
+// readers keep integers as doubles. Bytes that are not UTF-8 are replaced. "rehearse_report" is the format's number:
+// another one has other keys.
 std::string to_json(const Report& report);
 
 // A text is not a report, or one of another format; what() goes on a sentence that begins with the text's

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include <rehearse/comm/event_log.h>
 #include <rehearse/exec/decision_log.h>
@@ -43,6 +44,7 @@ class World {
   // Of the last run.
   const DecisionLog& decisions() const noexcept;
   const comm::EventLog& events() const noexcept;
+  const std::vector<RankResult>& results() const noexcept;
 
  private:
   class Impl;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rehearse/job/run_record.h>
+
+namespace rehearse::sim {
+
+// What a rank has come to (RankContext::result()), as it is kept in a file.
+struct ListedResult {
+  int rank = -1;
+  std::string name;
+  std::uint64_t index = 0;  // which one of that rank and name, from 0
+  std::string dtype;        // "float32"
+  std::vector<std::int64_t> sizes;
+  std::uint64_t hash = 0;  // FNV-1a of all its bytes: as they lie, contiguous, in this machine's order
+  std::string bytes{};  // all of them; empty of what is too large for the file
+  // Of real numbers, as doubles; of what holds NaN: NaN.
+  double least = 0, most = 0, norm = 0;
+
+  std::int64_t elements() const noexcept;
+  bool is_whole() const noexcept { return !bytes.empty() || elements() == 0; }
+};
+
+// A tensor of more bytes is kept as hash and figures; so are all that come after so many bytes in all.
+struct ResultLimits {
+  std::size_t tensor_bytes = std::size_t{1} << 20;
+  std::size_t file_bytes = std::size_t{32} << 20;
+};
+
+std::vector<ListedResult> listed_results(const std::vector<RankResult>& results, const ResultLimits& limits = {});
+
+// results.json: {"rehearse_results": 1, "results": [...]}, a result a line, bytes in hexadecimal. Does not throw by
+// itself; look at the state of `out` afterwards.
+void write_results(std::ostream& out, const std::vector<ListedResult>& results);
+
+// Throws ReportFormatError.
+std::vector<ListedResult> results_from_json(std::string_view text);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <rehearse/exec/time.h>
+#include <rehearse/sim/report_writers.h>
+
+namespace rehearse::sim {
+
+// Keeps the order in which keys are written.
+using Json = nlohmann::ordered_json;
+
+// Reads one JSON object and knows where it stands, for errors: `is no report of rehearse: rank_lines[2].state is
+// missing`. Members throw ReportFormatError. Object and `what` outlive it.
+class JsonReader {
+ public:
+  JsonReader(const Json& object, std::string_view what, std::string path = "")
+      : object_(object), what_(what), path_(std::move(path)) {
+    if (!object_.is_object()) fail(path_.empty() ? "the whole" : path_, "is not an object");
+  }
+
+  template <class T>
+  T get(const char* key) const {
+    try {
+      return member(key).get<T>();
+    } catch (const Json::exception&) {
+      fail(path_of(key), fmt::format("is {}, which is of the wrong type", member(key).dump().substr(0, 40)));
+    }
+  }
+
+  // Reports of older versions lack some keys.
+  template <class T>
+  T get_if_there(const char* key) const {
+    return has(key) ? get<T>(key) : T();
+  }
+
+  std::uint64_t get_hexadecimal(const char* key) const {
+    const auto text = get<std::string>(key);
+    std::size_t used = 0;
+    try {
+      if (text.starts_with("0x")) {
+        const std::uint64_t number = std::stoull(text, &used, 16);
+        if (used == text.size()) return number;
+      }
+    } catch (const std::exception&) {
+    }
+    fail(path_of(key), fmt::format("is \"{}\" and not a number as in \"0x7\"", text));
+  }
+
+  // What `named` finds under a name: an enumerator, or nothing.
+  template <class Enum>
+  Enum get_named(const char* key, std::optional<Enum> (&named)(std::string_view) noexcept, const char* what) const {
+    const auto name = get<std::string>(key);
+    if (const auto value = named(name)) return *value;
+    fail(path_of(key), fmt::format("is \"{}\", which is no {}", name, what));
+  }
+
+  bool has(const char* key) const { return object_.contains(key); }
+  bool is_text(const char* key) const { return has(key) && object_.at(key).is_string(); }
+
+  VirtualTime get_time(const char* key) const { return kTimeZero + VirtualDuration(get<std::int64_t>(key)); }
+
+  JsonReader child(const char* key) const { return JsonReader(member(key), what_, path_of(key)); }
+
+  template <class Read>
+  auto get_list(const char* key, const Read& read) const {
+    const Json& list = member(key);
+    if (!list.is_array()) fail(path_of(key), "is not a list");
+    std::vector<decltype(read(*this))> result;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      result.push_back(read(JsonReader(list[i], what_, fmt::format("{}[{}]", path_of(key), i))));
+    }
+    return result;
+  }
+
+  [[noreturn]] void fail(const std::string& path, const std::string& problem) const {
+    throw ReportFormatError(fmt::format("is no {} of rehearse: {} {}", what_, path, problem));
+  }
+
+ private:
+  const Json& member(const char* key) const {
+    const auto found = object_.find(key);
+    if (found == object_.end()) fail(path_of(key), "is missing");
+    return *found;
+  }
+
+  std::string path_of(const char* key) const { return path_.empty() ? key : fmt::format("{}.{}", path_, key); }
+
+  const Json& object_;
+  std::string_view what_;
+  std::string path_;
+};
+
+// Throws ReportFormatError. `what` the text should be: "report".
+inline Json parsed_json(std::string_view text, std::string_view what) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    throw ReportFormatError(fmt::format("is no {} of rehearse: not JSON, see byte {}", what, error.byte));
+  }
+}
+
+}  // namespace rehearse::sim
