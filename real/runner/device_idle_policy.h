@@ -30,7 +30,7 @@ class DeviceIdlePolicy final : public exec::IdlePolicy {
 
   // Devices go on while ranks run.
   void look() noexcept override {
-    if (devices_.poll()) note_progress();
+    if (devices_->poll()) note_progress();
   }
   exec::IdleStep next(const exec::IdleFacts& facts) override;
   // Time passes by itself: nothing is concluded from it.

@@ -51,7 +51,7 @@ class Check:
     def __init__(self, out, budget):
         self.out, self.budget = out, budget
         folders, self.gpus, self.torch = libraries()
-        self.environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(folders), "NCCL_NVLS_ENABLE": "0"}
+        self.environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(folders)}
         self.logs = 0
 
     def run(self, title, command, most):
