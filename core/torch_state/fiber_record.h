@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ATen/record_function.h>
+#include <c10/core/Device.h>
 
 #include "torch_state/thread_exit.h"
 
@@ -14,11 +15,14 @@ namespace rehearse::torch_state {
 
 // What is kept for each fiber outside of its image.
 struct FiberRecord {
-  explicit FiberRecord(const std::vector<std::span<std::byte>>& owned) : exits(owned) {}
+  explicit FiberRecord(const std::vector<std::span<std::byte>>& owned, int the_rank = -1)
+      : rank(the_rank), exits(owned) {}
 
+  const int rank;        // -1: the host
   std::size_t slot = 0;  // among the records of a TorchRankState
   ThreadExitList exits;
   std::optional<at::RecordFunctionTLS> record_function;  // only while it is not the default and not live
+  c10::DeviceIndex device = -1;                          // the current one, while ranks have devices and it is not live
 };
 
 }  // namespace rehearse::torch_state

@@ -19,10 +19,14 @@ std::uint64_t seed_of_rank(std::uint64_t seed, int rank) {
 
 }  // namespace
 
+std::uint64_t RankGenerators::seed_of(int rank) const noexcept {
+  return same_on_all_ranks_ ? seed_ : seed_of_rank(seed_, rank);
+}
+
 void RankGenerators::renew(int rank) {
   const auto index = static_cast<std::size_t>(rank);
   if (index >= generators_.size()) generators_.resize(index + 1);
-  generators_[index] = at::detail::createCPUGenerator(same_on_all_ranks_ ? seed_ : seed_of_rank(seed_, rank));
+  generators_[index] = at::detail::createCPUGenerator(seed_of(rank));
 }
 
 const at::Generator& RankGenerators::of(int rank) const {

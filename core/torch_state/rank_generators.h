@@ -14,6 +14,8 @@ class RankGenerators {
   // `same_on_all_ranks`: else each rank gets a seed of its own, a function of `seed` and the rank.
   RankGenerators(std::uint64_t seed, bool same_on_all_ranks) : seed_(seed), same_on_all_ranks_(same_on_all_ranks) {}
 
+  std::uint64_t seed_of(int rank) const noexcept;
+
   // A new one, freshly seeded.
   void renew(int rank);
 

@@ -6,21 +6,24 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/record_function.h>
+#include <c10/core/AutogradState.h>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 
+#include "torch_state/devices/rank_devices.h"
 #include "torch_state/fiber_record.h"
 #include "torch_state/process_settings.h"
 #include "torch_state/rank_generators.h"
 #include "torch_state/tcp_store.h"
 #include "torch_state/thread_exit.h"
-#include "torch_state/tls_exchange.h"
-#include "torch_state/tls_layout.h"
+#include "torch_state/tls/tls_exchange.h"
+#include "torch_state/tls/tls_layout.h"
 
 namespace rehearse::torch_state {
 namespace {
@@ -55,7 +58,9 @@ void require_interposed(bool is_ours, const std::string& what) {
 class TorchRankState::Impl {
  public:
   explicit Impl(TorchStateOptions options)
-      : layout_(tls_layout()), generators_(options.seed, options.same_seed_on_all_ranks) {
+      : layout_(tls_layout()),
+        single_threaded_autograd_(options.single_threaded_autograd),
+        generators_(options.seed, options.same_seed_on_all_ranks) {
     require_interposed(thread_exit_is_interposed(),
                        "__cxa_thread_atexit, so thread-local objects of ranks would "
                        "outlive them");
@@ -64,6 +69,7 @@ class TorchRankState::Impl {
                        "stop all ranks");
     resolve();
     settings_.emplace(options.single_threaded_ops);
+    if (!options.devices.empty()) devices_.emplace(std::move(options.devices), options.exchange_device);
   }
 
   ~Impl() {
@@ -77,23 +83,35 @@ class TorchRankState::Impl {
       if (!fibers_.empty()) throw std::logic_error("rehearse: TorchRankState used on two threads at once");
       resolve();
     }
+    const c10::DeviceIndex device = devices_ ? devices_->of(rank) : c10::DeviceIndex{-1};
     if (fiber == 0) {
       unregister_groups_left_by(rank);
       generators_.renew(rank);
+      if (devices_) devices_->renew_generators(rank, generators_.seed_of(rank));
       const auto index = static_cast<std::size_t>(rank);
       if (index >= main_alive_.size()) main_alive_.resize(index + 1);
       main_alive_[index] = true;
     }
-    auto record = std::make_unique<FiberRecord>(owned_);
+    auto record = std::make_unique<FiberRecord>(owned_, rank);
     record->slot = fibers_.size();
+    record->device = device;
     const ImageHeader header{record.get(), generators_.of(rank).unsafeGetGeneratorImpl(),
                              kThreadIdBase + static_cast<std::uint64_t>(rank)};
     fibers_.push_back(std::move(record));
     std::memcpy(image, &header, sizeof header);
     variables_.create(image + sizeof header);
+    if (single_threaded_autograd_) forbid_threads_of_autograd(image);
   }
 
   void exchange(std::byte* out, const std::byte* in) noexcept {
+    if (devices_) [[unlikely]] {
+      const FiberRecord& next = record_of(in);
+      devices_->exchange(current_->device, next.rank, next.device);
+    }
+    exchange_variables(out, in);
+  }
+
+  void exchange_variables(std::byte* out, const std::byte* in) noexcept {
     ImageHeader next;
     std::memcpy(&next, in, sizeof next);
     if (!is_default(*record_function_) || record_functions_kept_ > 0) [[unlikely]]
@@ -127,6 +145,12 @@ class TorchRankState::Impl {
   at::Generator generator(int rank) const { return generators_.of(rank); }
 
  private:
+  static FiberRecord& record_of(const std::byte* image) noexcept {
+    ImageHeader header;
+    std::memcpy(&header, image, sizeof header);
+    return *header.record;
+  }
+
   // Finds this thread's variables. Their addresses never change during the life of a thread.
   void resolve() {
     std::vector<std::byte*> blocks;
@@ -142,6 +166,14 @@ class TorchRankState::Impl {
     record_function_ = &at::get_record_function_tls_();
     default_generator_ = const_cast<at::Generator*>(&at::detail::getDefaultCPUGenerator());
     thread_ = ::gettid();
+  }
+
+  // Of the fiber that has this image. LibTorch makes the variable when a thread first asks for it.
+  void forbid_threads_of_autograd(std::byte* image) {
+    std::vector<std::byte> here(image_bytes());
+    exchange_variables(here.data(), image);
+    c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+    exchange_variables(image, here.data());
   }
 
   // A main fiber that could not be unwound never comes to end_fiber(), and the registry of its rank outlives
@@ -191,7 +223,9 @@ class TorchRankState::Impl {
   void* default_generator_ = nullptr;
   std::size_t record_functions_kept_ = 0;  // by the records of fibers that do not run
 
+  const bool single_threaded_autograd_;
   RankGenerators generators_;
+  std::optional<RankDevices> devices_;
   std::vector<bool> main_alive_;  // by rank: from create_image() to end_fiber() of the main fiber
   std::vector<std::unique_ptr<FiberRecord>> fibers_;
   FiberRecord host_{owned_};
@@ -199,7 +233,7 @@ class TorchRankState::Impl {
   FiberRecord* current_ = &host_;
 };
 
-TorchRankState::TorchRankState(TorchStateOptions options) : impl_(std::make_unique<Impl>(options)) {}
+TorchRankState::TorchRankState(TorchStateOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 TorchRankState::~TorchRankState() = default;
 
 std::size_t TorchRankState::image_bytes() const noexcept { return impl_->image_bytes(); }

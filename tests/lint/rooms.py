@@ -40,6 +40,7 @@ HOUSES = (
         "monitor": ("watchdog.h",),
         "wait": ("this_rank.h", "wait_queue.h"),
     }),
+    House("core/torch_state", {"tls": (), "devices": ("tls",), ".": ("tls", "devices")}, "rehearse/torch_state/", {}),
     House("core/comm", ladder("call", "record", "work", "matcher", "group", "backend"), "rehearse/comm/", {
         "call": ("device_end.h", "errors.h", "fabric.h", "group_identity.h", "mismatch.h", "op_table.h", "operation.h",
                  "signature.h"),

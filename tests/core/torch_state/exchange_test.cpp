@@ -20,7 +20,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "core/torch_state/hand_fibers.h"
-#include "torch_state/tls_layout.h"
+#include "torch_state/tls/tls_layout.h"
 
 namespace rehearse::torch_state {
 namespace {

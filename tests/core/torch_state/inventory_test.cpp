@@ -12,9 +12,9 @@
 
 #include <rehearse/torch_state/torch_state.h>
 
-#include "torch_state/elf_tls.h"
-#include "torch_state/tls_inventory.h"
-#include "torch_state/tls_layout.h"
+#include "torch_state/tls/elf_tls.h"
+#include "torch_state/tls/tls_inventory.h"
+#include "torch_state/tls/tls_layout.h"
 
 namespace rehearse::torch_state {
 namespace {

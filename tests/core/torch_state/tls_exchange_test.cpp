@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "torch_state/tls_exchange.h"
+#include "torch_state/tls/tls_exchange.h"
 
 namespace rehearse::torch_state {
 namespace {

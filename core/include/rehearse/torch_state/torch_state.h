@@ -6,8 +6,10 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Generator.h>
+#include <c10/core/Device.h>
 
 #include <rehearse/exec/rank_state.h>
 
@@ -23,6 +25,8 @@ class TorchStateError : public std::runtime_error {
     no_symbol_table,     // its file has been stripped
     version_differs,     // its thread-local variables are not those of LibTorch 2.11
     interposer_missing,  // the executable does not export Rehearse's __cxa_thread_atexit
+    device_missing,      // TorchStateOptions::devices has one that is not there
+    loaded_late,         // LibTorch was asked for a GPU before its library for them was loaded
   };
 
   TorchStateError(Reason reason, std::string library, const std::string& what)
@@ -46,15 +50,28 @@ struct TorchStateOptions {
   // Calls at::set_num_threads(1) for the life of the object, so that results do not depend on the machine's
   // cores.
   bool single_threaded_ops = true;
+
+  // A backward pass runs whole in the fiber that asks for it. LibTorch's way with tensors of devices is a thread for
+  // each device: hooks would run outside of their rank, and the rank would wait for a thread that is none of its own.
+  bool single_threaded_autograd = false;
+
+  // The device of each rank, by rank, all of one type. A rank's fibers begin with it as the current device and with the
+  // default streams, and torch::manual_seed() in a rank seeds the rank's generators of all devices, and no other
+  // rank's. Empty: ranks have none, and devices are asked for nothing.
+  std::vector<c10::Device> devices{};
+
+  // Makes a device the calling thread's current one and returns which was: for who is told of every change. Null:
+  // LibTorch's, which asks the driver at every switch (60 ns on a H200).
+  int (*exchange_device)(int device) noexcept = nullptr;
 };
 
 // What LibTorch keeps for a thread or a process, kept for each rank instead: grad mode, dispatch keys, the
-// autograd engine's queues, autocast, hooks, warning handler, process group registry, the default CPU
-// generator and so on (the inventory is core/torch_state/tls_inventory.cpp). A fiber starts with what a
+// autograd engine's queues, autocast, hooks, warning handler, process group registry, the default generators, the
+// current device and so on (the inventory is core/torch_state/tls/tls_inventory.cpp). A fiber starts with what a
 // new thread would find.
 //
-// LibTorch's CUDA libraries are among it when they are loaded by the time the object is made (core/torch_state/
-// cuda_inventory.cpp).
+// LibTorch's CUDA libraries are among it when they are loaded by the time the object is made
+// (core/torch_state/tls/cuda_inventory.cpp).
 //
 // NOT covered: variables of NVIDIA's own libraries, thread_local variables of the program itself, and process-wide
 // settings such as at::globalContext(): these are shared by all ranks.
@@ -79,8 +96,8 @@ class TorchRankState final : public exec::RankState {
 
   std::size_t image_bytes() const noexcept override;
 
-  // A rank's main fiber also gets a freshly seeded generator. Throws std::logic_error on a thread other than
-  // that of fibers which have not ended.
+  // A rank's main fiber also gets freshly seeded generators. Throws std::logic_error on a thread other than
+  // that of fibers which have not ended, std::out_of_range when devices are given and the rank has none.
   void create_image(std::byte* image, int rank, std::uint32_t fiber) override;
 
   void exchange(std::byte* out, const std::byte* in) noexcept override;

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "core/torch_state/hand_fibers.h"
-#include "torch_state/tls_layout.h"
+#include "torch_state/tls/tls_layout.h"
 
 extern "C" int __cxa_thread_atexit(void (*)(void*), void*, void*) noexcept;
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "torch_state/elf_tls.h"
+#include "torch_state/tls/elf_tls.h"
 
 namespace rehearse::torch_state {
 

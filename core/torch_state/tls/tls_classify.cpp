@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_state/tls_inventory.h"
+#include "torch_state/tls/tls_inventory.h"
 
 namespace rehearse::torch_state {
 namespace {

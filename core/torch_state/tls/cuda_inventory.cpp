@@ -2,7 +2,7 @@
 //
 // The thread-local variables of LibTorch 2.11's CUDA libraries, each with its owner. What the ranks of a thread share
 // is kept there by device, or asks for the current one.
-#include "torch_state/tls_inventory.h"
+#include "torch_state/tls/tls_inventory.h"
 
 namespace rehearse::torch_state {
 namespace {

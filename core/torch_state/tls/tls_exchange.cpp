@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_state/tls_exchange.h"
+#include "torch_state/tls/tls_exchange.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_state/elf_tls.h"
+#include "torch_state/tls/elf_tls.h"
 
 #include <elf.h>
 #include <fcntl.h>

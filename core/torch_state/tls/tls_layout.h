@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "torch_state/elf_tls.h"
+#include "torch_state/tls/elf_tls.h"
 
 namespace rehearse::torch_state {
 

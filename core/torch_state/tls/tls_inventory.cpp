@@ -2,7 +2,7 @@
 //
 // The thread-local variables of LibTorch 2.11, libc10 and libtorch_cpu, each with its owner. To bring the
 // table to another version, run the test TlsInventory: it names what is new and what is gone.
-#include "torch_state/tls_inventory.h"
+#include "torch_state/tls/tls_inventory.h"
 
 namespace rehearse::torch_state {
 namespace {

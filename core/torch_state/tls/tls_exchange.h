@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "torch_state/tls_layout.h"
+#include "torch_state/tls/tls_layout.h"
 
 namespace rehearse::torch_state {
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_state/devices/device_generators.h"
+
+#include <cstring>
+#include <string>
+
+#include <ATen/Context.h>
+
+#include <rehearse/torch_state/torch_state.h>
+
+#include "torch_state/tls/elf_tls.h"
+
+namespace rehearse::torch_state {
+namespace {
+
+static_assert(sizeof(at::Generator) == sizeof(void*), "a default generator is exchanged as one pointer");
+
+constexpr const char* kLibrary = "libtorch_cuda.so";
+
+// The place is the exchange's: counts of references stay with those who own the generators.
+void put(at::Generator& place, const at::Generator& generator) noexcept {
+  std::memcpy(static_cast<void*>(&place), static_cast<const void*>(&generator), sizeof place);
+}
+
+const at::Generator& default_generator(c10::DeviceType type, std::size_t device) {
+  return at::globalContext().defaultGenerator({type, static_cast<c10::DeviceIndex>(device)});
+}
+
+// LibTorch asks once in a process whether it has CUDA, and is told by libtorch_cuda.
+void require_known(bool available) {
+  if (available || !is_loaded(kLibrary)) return;
+  throw TorchStateError(TorchStateError::Reason::loaded_late, kLibrary,
+                        std::string(kLibrary) +
+                            " is loaded, and LibTorch sees no GPU: either there is none, or LibTorch had been asked "
+                            "for one before the library was there. Load it before anything else of LibTorch runs");
+}
+
+}  // namespace
+
+DeviceGenerators::DeviceGenerators(c10::DeviceType type) : type_(type) {
+  const auto& hooks = at::globalContext().getAcceleratorHooksInterface(type);
+  const bool available = hooks.isAvailable();
+  if (type == c10::kCUDA) require_known(available);
+  if (!available) return;
+  const auto devices = static_cast<std::size_t>(hooks.deviceCount());
+  for (std::size_t device = 0; device < devices; ++device) {
+    places_.push_back(const_cast<at::Generator*>(&default_generator(type, device)));
+    of_host_.push_back(*places_.back());
+  }
+  require_exchangeable();
+}
+
+// That LibTorch's generator lies in a place of its own for each device is how 2.11 is made; another may differ.
+void DeviceGenerators::require_exchangeable() const {
+  const auto& hooks = at::globalContext().getAcceleratorHooksInterface(type_);
+  for (std::size_t device = 0; device < places_.size(); ++device) {
+    const at::Generator probe = hooks.getNewGenerator(static_cast<c10::DeviceIndex>(device));
+    put(*places_[device], probe);
+    const bool seen = default_generator(type_, device) == probe;
+    put(*places_[device], of_host_[device]);
+    if (seen && default_generator(type_, device) == of_host_[device]) continue;
+    throw TorchStateError(TorchStateError::Reason::version_differs, kLibrary,
+                          "LibTorch's default generator of device " +
+                              c10::Device(type_, static_cast<c10::DeviceIndex>(device)).str() +
+                              " cannot be exchanged, so torch::manual_seed() in a rank would seed all ranks'. Use the "
+                              "official package of LibTorch 2.11");
+  }
+}
+
+void DeviceGenerators::renew(int rank, std::uint64_t seed) {
+  const auto index = static_cast<std::size_t>(rank);
+  if (index >= of_ranks_.size()) of_ranks_.resize(index + 1);
+  const auto& hooks = at::globalContext().getAcceleratorHooksInterface(type_);
+  OfDevices generators;
+  for (std::size_t device = 0; device < places_.size(); ++device) {
+    generators.push_back(hooks.getNewGenerator(static_cast<c10::DeviceIndex>(device)));
+    generators.back().set_current_seed(seed);
+  }
+  if (live_ == rank) place(generators);
+  of_ranks_[index] = std::move(generators);
+}
+
+void DeviceGenerators::exchange(int rank) noexcept {
+  place(rank == kHost ? of_host_ : of_ranks_[static_cast<std::size_t>(rank)]);
+  live_ = rank;
+}
+
+void DeviceGenerators::place(const OfDevices& generators) noexcept {
+  for (std::size_t device = 0; device < places_.size(); ++device) put(*places_[device], generators[device]);
+}
+
+}  // namespace rehearse::torch_state

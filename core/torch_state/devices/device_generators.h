@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/Generator.h>
+#include <c10/core/Device.h>
+
+namespace rehearse::torch_state {
+
+// The default generators of all devices of one type, for each rank. LibTorch has one for a device, in a place that the
+// whole process shares, and torch::manual_seed() seeds all of them: each rank has its own for every device, and what
+// the places hold is exchanged.
+class DeviceGenerators {
+ public:
+  // The host's are those that are there. A type without any (the library that has them is not loaded) is none to
+  // exchange. Throws TorchStateError.
+  explicit DeviceGenerators(c10::DeviceType type);
+  DeviceGenerators(const DeviceGenerators&) = delete;
+  DeviceGenerators& operator=(const DeviceGenerators&) = delete;
+  ~DeviceGenerators() { make_live(kHost); }
+
+  static constexpr int kHost = -1;
+
+  // New ones for the rank, freshly seeded.
+  void renew(int rank, std::uint64_t seed);
+
+  // Those of `rank` (or the host) are the process's default from now on.
+  void make_live(int rank) noexcept {
+    if (rank != live_) exchange(rank);
+  }
+
+ private:
+  using OfDevices = std::vector<at::Generator>;
+
+  void require_exchangeable() const;
+  void exchange(int rank) noexcept;
+  void place(const OfDevices& generators) noexcept;
+
+  const c10::DeviceType type_;
+  std::vector<at::Generator*> places_;  // by device; LibTorch's
+  OfDevices of_host_;
+  std::vector<OfDevices> of_ranks_;
+  int live_ = kHost;
+};
+
+}  // namespace rehearse::torch_state

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include "torch_state/devices/current_device.h"
+#include "torch_state/devices/device_generators.h"
+
+namespace rehearse::torch_state {
+
+// What a rank's device adds to a switch: the current device, and the default generators of devices.
+class RankDevices {
+ public:
+  // `devices`: by rank, not empty. Throws TorchStateError: types differ, or one is not there.
+  RankDevices(std::vector<c10::Device> devices, CurrentDevice::Exchange exchange);
+
+  // Throws std::out_of_range, which names the rank.
+  c10::DeviceIndex of(int rank) const;
+
+  void renew_generators(int rank, std::uint64_t seed) { generators_.renew(rank, seed); }
+
+  // For a switch to a fiber of `rank` (or to the host) that was last on device `to`, in the state of the one that
+  // leaves: `from` becomes its device.
+  void exchange(c10::DeviceIndex& from, int rank, c10::DeviceIndex to) noexcept;
+
+ private:
+  const std::vector<c10::Device> devices_;
+  const CurrentDevice current_;
+  DeviceGenerators generators_;
+};
+
+}  // namespace rehearse::torch_state
