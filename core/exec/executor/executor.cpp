@@ -48,14 +48,14 @@ ExecutorOptions checked(ExecutorOptions options) {
 constinit std::atomic<bool> interrupt_flag{false};
 constinit thread_local Fiber* t_current_fiber = nullptr;
 constinit thread_local Fiber* t_native_fiber = nullptr;
+constinit thread_local const NativePlace* t_native_place = nullptr;
 
 Fiber& require_fiber(const char* caller) {
   if (t_current_fiber == nullptr) {
     if (t_native_fiber != nullptr) {
       throw std::logic_error(fmt::format(
-          "{} was called by rank {} in an OpenMP parallel region, in which ranks cannot wait for each other; call it "
-          "outside of the region",
-          caller, t_native_fiber->rank));
+          "{} was called by rank {} in {}, in which ranks cannot wait for each other; call it outside of the {}",
+          caller, t_native_fiber->rank, t_native_place->what, t_native_place->name));
     }
     throw std::logic_error(
         fmt::format("{} was called outside of a rank; it may only be called in a rank's body", caller));

@@ -102,8 +102,15 @@ static_assert(offsetof(Fiber, native) + NativeState::kSeldomTouched == kLastLine
 extern constinit thread_local Fiber* t_current_fiber;
 inline Fiber* current_fiber() noexcept { return t_current_fiber; }
 
-// The fiber for which this thread runs a NativeSection; null otherwise.
+// Where a thread runs code of a rank and cannot switch: "an OpenMP parallel region", for short "region".
+struct NativePlace {
+  const char* what;
+  const char* name;
+};
+
+// The fiber for which this thread is in a NativeScope, and which; null otherwise.
 extern constinit thread_local Fiber* t_native_fiber;
+extern constinit thread_local const NativePlace* t_native_place;
 
 // Whose rank this thread works for, able to switch or not: what a process keeps of its own is reached by it.
 inline Fiber* fiber_of_thread() noexcept { return t_current_fiber != nullptr ? t_current_fiber : t_native_fiber; }

@@ -116,9 +116,10 @@ int lock_in_section(const Fiber& fiber, pthread_mutex_t* mutex) {
   // Those who hold a mutex as fibers do not run before the section ends.
   if (world_of(fiber).tags.classify(owner) != OwnerTags::Holder::this_world) return real_lock(mutex);
   throw std::logic_error(fmt::format(
-      "rank {} waits in an OpenMP parallel region for a mutex held by {}, which can unlock it only after the region: "
-      "lock it before the region, or not across what suspends a rank",
-      fiber.rank, describe_owner(fiber, owner)));
+      "rank {} waits in {} for a mutex held by {}, which can unlock it only after the {}: lock it before the {}, or "
+      "not "
+      "across what suspends a rank",
+      fiber.rank, t_native_place->what, describe_owner(fiber, owner), t_native_place->name, t_native_place->name));
 }
 
 int timed_lock(Fiber& fiber, pthread_mutex_t* mutex, clockid_t clock, const timespec& until) {

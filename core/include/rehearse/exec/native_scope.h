@@ -4,6 +4,7 @@
 namespace rehearse::exec {
 
 class Fiber;
+struct NativePlace;
 
 // While it lives, the calling rank's libc calls are libc's own, the thread cannot switch to another rank, and threads
 // that it starts are real ones: for calls into libraries that wait for threads or devices of their own (NCCL, a
@@ -16,8 +17,14 @@ class NativeScope {
   NativeScope& operator=(const NativeScope&) = delete;
   ~NativeScope();
 
+ protected:
+  // For any thread that runs code of `fiber`'s rank; null: changes nothing. `place`: a constant.
+  NativeScope(Fiber* fiber, const NativePlace& place) noexcept;
+
  private:
-  Fiber* const fiber_;
+  Fiber* const current_before_;
+  Fiber* const native_before_;
+  const NativePlace* const place_before_;
 };
 
 }  // namespace rehearse::exec

@@ -3,8 +3,12 @@
 #include <rehearse/exec/native_scope.h>
 
 #include <atomic>
+#include <exception>
+#include <mutex>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <rehearse/exec/rank_of_thread.h>
 #include <rehearse/exec/this_rank.h>
@@ -29,6 +33,51 @@ TEST(NativeScope, WhatSwitches_IsRefusedAndTheRankIsKnown) {
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_EQ(outcome.end_time, kTimeZero + std::chrono::milliseconds(1));
+}
+
+TEST(NativeScope, Refusals_TellWhereTheRankIs) {
+  World w(2);
+  w.sink.verdict = FailureSink::Verdict::keep_running;
+  std::mutex mutex;
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 0) {
+      const std::lock_guard held(mutex);
+      this_rank::sleep_for(1h);
+      const NativeScope native;
+      this_rank::yield();
+    }
+    this_rank::sleep_for(1ms);
+    const NativeScope native;
+    const std::lock_guard waits(mutex);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  const std::string where = " in a call into a library that waits by itself (exec::NativeScope)";
+  const std::vector<std::string> expected{
+      "rank 1: rank 1 waits" + where +
+          " for a mutex held by rank 0, which can unlock it only after the call: lock it before the call, or not "
+          "across "
+          "what suspends a rank",
+      "rank 0: this_rank::yield() was called by rank 0" + where +
+          ", in which ranks cannot wait for each other; call it outside of the call"};
+  EXPECT_EQ(w.sink.told, expected);
+}
+
+// Unwinding, and std::terminate() with it, leaves the rank as a fiber.
+TEST(NativeScope, RankThatFailsInIt_FailsAsAnyOther) {
+  for (const bool terminates : {false, true}) {
+    World w(2);
+    w.sink.verdict = FailureSink::Verdict::keep_running;
+    const auto outcome = w.run([&](int rank) {
+      if (rank == 1) return this_rank::sleep_for(1ms);
+      const NativeScope native;
+      if (terminates) std::terminate();
+      throw std::runtime_error("NCCL");
+    });
+    EXPECT_EQ(outcome.ending, Ending::all_returned);
+    EXPECT_EQ(outcome.ranks, std::vector({RankEnd::failed, RankEnd::returned}));
+    EXPECT_EQ(outcome.end_time, at(1ms));
+  }
+  EXPECT_EQ(rank_of_thread().rank, -1);
 }
 
 // As a fiber it would run only when the rank waits for it.
