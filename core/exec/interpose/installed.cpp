@@ -31,11 +31,7 @@ void check(const Interposed& function) {
 }
 
 bool check_all() {
-  for (const auto functions :
-       {condition_functions(), mutex_functions(), rwlock_functions(), once_functions(), guard_functions(),
-        semaphore_functions(), sleep_functions(), clock_functions(), thread_functions(), thread_handle_functions(),
-        blocking_io_functions(), syscall_functions(), exit_functions(), process_state_functions(),
-        environment_functions(), barrier_functions(), file_functions()}) {
+  for (const auto functions : all_functions()) {
     for (const auto& function : functions) check(function);
   }
   if (!libstdcxx_calls_ours()) {
@@ -47,6 +43,16 @@ bool check_all() {
 }
 
 }  // namespace
+
+std::span<const std::span<const Interposed>> all_functions() {
+  static const std::array all = {condition_functions(),     mutex_functions(),         rwlock_functions(),
+                                 once_functions(),          guard_functions(),         semaphore_functions(),
+                                 sleep_functions(),         clock_functions(),         thread_functions(),
+                                 thread_handle_functions(), blocking_io_functions(),   syscall_functions(),
+                                 exit_functions(),          process_state_functions(), environment_functions(),
+                                 barrier_functions(),       file_functions()};
+  return all;
+}
 
 void require_installed() {
   static const bool installed = check_all();

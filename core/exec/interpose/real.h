@@ -38,10 +38,13 @@ class Real {
   std::atomic<void*> function_{nullptr};
 };
 
-// One function of ours, for require_installed().
+// One function of ours.
 struct Interposed {
   const char* name;
   const void* ours;
+  const char* version = nullptr;  // of the real one; see find_real()
+  // What exempt libraries get: one of the C++ library's own would come to us again. Null: the real one.
+  const void* exempt = nullptr;
 };
 
 // What each source file defines. That the check asks for them also keeps a linker from leaving them in the archive.
@@ -62,6 +65,9 @@ std::span<const Interposed> process_state_functions();
 std::span<const Interposed> environment_functions();
 std::span<const Interposed> barrier_functions();
 std::span<const Interposed> file_functions();
+
+// All of these.
+std::span<const std::span<const Interposed>> all_functions();
 
 // Does the C++ library, compiled long before us, call our pthread_cond_signal?
 bool libstdcxx_calls_ours();

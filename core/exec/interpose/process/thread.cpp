@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/exec/native_scope.h>
+
 #include "exec/interpose/real.h"
 #include "exec/interpose/time/time_map.h"
 #include "exec/interpose/world_state.h"
@@ -87,6 +89,12 @@ bool asks_for_detached(const pthread_attr_t* attributes) {
   int state = PTHREAD_CREATE_JOINABLE;
   if (attributes != nullptr) ::pthread_attr_getdetachstate(attributes, &state);
   return state == PTHREAD_CREATE_DETACHED;
+}
+
+// libstdc++'s own calls pthread_create(), which is ours.
+void start_exempt(std::thread* thread, std::thread::_State_ptr state, void (*depend)()) {
+  const NativeScope native;
+  real_start(thread, std::move(state), depend);
 }
 
 // Throws std::system_error when there is no stack for it.
@@ -216,7 +224,7 @@ std::span<const Interposed> thread_functions() {
       Interposed{"pthread_exit", reinterpret_cast<const void*>(thread_exit)},
       Interposed{"pthread_self", reinterpret_cast<const void*>(thread_self)},
       Interposed{"_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
-                 reinterpret_cast<const void*>(std_thread_start)},
+                 reinterpret_cast<const void*>(std_thread_start), nullptr, reinterpret_cast<const void*>(start_exempt)},
   };
   return functions;
 }

@@ -60,6 +60,11 @@ int timed_wait(Fiber& fiber, pthread_cond_t* cond, pthread_mutex_t* mutex, clock
   return wait_in_fiber(fiber, cond, mutex, to_deadline(until, *at_zero));
 }
 
+// libstdc++'s own calls pthread_cond_wait(), which is ours.
+void wait_exempt(std::condition_variable* cond, std::unique_lock<std::mutex>& lock) {
+  real_wait(cond->native_handle(), lock.mutex()->native_handle());
+}
+
 // As pthread_condattr_setclock() left it: bit 1 of __wrefs.
 clockid_t clock_of(const pthread_cond_t& cond) noexcept {
   return (cond.__data.__wrefs & 2) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
@@ -120,13 +125,14 @@ bool libstdcxx_calls_ours() {
 
 std::span<const Interposed> condition_functions() {
   static const std::array functions = {
-      Interposed{"pthread_cond_wait", reinterpret_cast<const void*>(cond_wait)},
-      Interposed{"pthread_cond_timedwait", reinterpret_cast<const void*>(cond_timedwait)},
+      Interposed{"pthread_cond_wait", reinterpret_cast<const void*>(cond_wait), kVersion},
+      Interposed{"pthread_cond_timedwait", reinterpret_cast<const void*>(cond_timedwait), kVersion},
       Interposed{"pthread_cond_clockwait", reinterpret_cast<const void*>(cond_clockwait)},
-      Interposed{"pthread_cond_signal", reinterpret_cast<const void*>(cond_signal)},
-      Interposed{"pthread_cond_broadcast", reinterpret_cast<const void*>(cond_broadcast)},
+      Interposed{"pthread_cond_signal", reinterpret_cast<const void*>(cond_signal), kVersion},
+      Interposed{"pthread_cond_broadcast", reinterpret_cast<const void*>(cond_broadcast), kVersion},
       Interposed{"_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE",
-                 reinterpret_cast<const void*>(std_condition_variable_wait)},
+                 reinterpret_cast<const void*>(std_condition_variable_wait), nullptr,
+                 reinterpret_cast<const void*>(wait_exempt)},
   };
   return functions;
 }

@@ -51,6 +51,12 @@ int acquire_in_fiber(Fiber& fiber, std::int64_t* guard) {
   }
 }
 
+// libstdc++'s own waits for other threads by syscall(), which is ours.
+int acquire_exempt(std::int64_t* guard) {
+  const PassThrough pass_through;
+  return real_acquire(guard);
+}
+
 }  // namespace
 
 int guard_acquire(std::int64_t* guard) {
@@ -71,7 +77,8 @@ void guard_abort(std::int64_t* guard) {
 
 std::span<const Interposed> guard_functions() {
   static const std::array functions = {
-      Interposed{"__cxa_guard_acquire", reinterpret_cast<const void*>(guard_acquire)},
+      Interposed{"__cxa_guard_acquire", reinterpret_cast<const void*>(guard_acquire), nullptr,
+                 reinterpret_cast<const void*>(acquire_exempt)},
       Interposed{"__cxa_guard_release", reinterpret_cast<const void*>(guard_release)},
       Interposed{"__cxa_guard_abort", reinterpret_cast<const void*>(guard_abort)},
   };

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a loaded library has bound its imports to, by the tables that the loader itself goes by.
+#include "imports.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <span>
+#include <system_error>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace rehearse::exec::interpose {
+namespace {
+
+static_assert(sizeof(void*) == 8, "relocations of x86-64 are read");
+
+// The dynamic section, as far as it tells of imports.
+struct ImportTables {
+  const ElfW(Sym) * symbols = nullptr;
+  const char* names = nullptr;
+  std::span<const ElfW(Rela)> calls;  // lazily bound, maybe
+  std::span<const ElfW(Rela)> data;
+};
+
+const ElfW(Phdr) * find_segment(const LoadedLibrary& library, std::uint32_t type) {
+  for (const auto& segment : library.segments) {
+    if (segment.p_type == type) return &segment;
+  }
+  return nullptr;
+}
+
+ImportTables read_tables(const LoadedLibrary& library) {
+  ImportTables tables;
+  const auto* const dynamic = find_segment(library, PT_DYNAMIC);
+  if (dynamic == nullptr) return tables;
+  const ElfW(Rela)* calls = nullptr;
+  const ElfW(Rela)* data = nullptr;
+  std::size_t calls_bytes = 0;
+  std::size_t data_bytes = 0;
+  for (auto* entry = reinterpret_cast<const ElfW(Dyn)*>(library.base + dynamic->p_vaddr); entry->d_tag != DT_NULL;
+       ++entry) {
+    // The loader has made addresses of them, but not in sections that it must not write.
+    const auto value = entry->d_un.d_ptr;
+    const auto address = value >= library.base ? value : library.base + value;
+    switch (entry->d_tag) {
+      case DT_SYMTAB:
+        tables.symbols = reinterpret_cast<const ElfW(Sym)*>(address);
+        break;
+      case DT_STRTAB:
+        tables.names = reinterpret_cast<const char*>(address);
+        break;
+      case DT_JMPREL:
+        calls = reinterpret_cast<const ElfW(Rela)*>(address);
+        break;
+      case DT_RELA:
+        data = reinterpret_cast<const ElfW(Rela)*>(address);
+        break;
+      case DT_PLTRELSZ:
+        calls_bytes = value;
+        break;
+      case DT_RELASZ:
+        data_bytes = value;
+        break;
+      default:
+        break;
+    }
+  }
+  if (tables.symbols == nullptr || tables.names == nullptr) return {};
+  if (calls != nullptr) tables.calls = {calls, calls_bytes / sizeof(ElfW(Rela))};
+  if (data != nullptr) tables.data = {data, data_bytes / sizeof(ElfW(Rela))};
+  return tables;
+}
+
+// Lets what the loader has sealed (RELRO) be written while it lives.
+class Unsealed {
+ public:
+  explicit Unsealed(const LoadedLibrary& library) : path_(library.path) {
+    const auto* const sealed = find_segment(library, PT_GNU_RELRO);
+    if (sealed == nullptr) return;
+    const auto page = static_cast<ElfW(Addr)>(::sysconf(_SC_PAGESIZE));
+    first_ = (library.base + sealed->p_vaddr) / page * page;
+    end_ = (library.base + sealed->p_vaddr + sealed->p_memsz) / page * page;
+  }
+  Unsealed(const Unsealed&) = delete;
+  Unsealed& operator=(const Unsealed&) = delete;
+  ~Unsealed() {
+    if (open_) protect(PROT_READ);
+  }
+
+  void write(std::uintptr_t* place, std::uintptr_t value) {
+    const auto address = reinterpret_cast<ElfW(Addr)>(place);
+    if (!open_ && address >= first_ && address < end_) {
+      if (protect(PROT_READ | PROT_WRITE) != 0) {
+        throw std::system_error(errno, std::generic_category(), "the functions that " + path_ + " calls");
+      }
+      open_ = true;
+    }
+    __atomic_store_n(place, value, __ATOMIC_RELEASE);  // other threads may be calling it
+  }
+
+ private:
+  int protect(int how) const noexcept { return ::mprotect(reinterpret_cast<void*>(first_), end_ - first_, how); }
+
+  const std::string& path_;
+  ElfW(Addr) first_ = 0;
+  ElfW(Addr) end_ = 0;
+  bool open_ = false;
+};
+
+bool lies_in(const LoadedLibrary& library, std::uintptr_t address) {
+  for (const auto& segment : library.segments) {
+    const auto begin = library.base + segment.p_vaddr;
+    if (segment.p_type == PT_LOAD && address >= begin && address < begin + segment.p_memsz) return true;
+  }
+  return false;
+}
+
+// A place that is to hold another address than it does; nullopt: none of ours, or it holds that already.
+std::optional<std::uintptr_t> new_value(const LoadedLibrary& library, const ElfW(Rela) & rela, bool is_import,
+                                        const NewImport& import) {
+  const auto type = ELF64_R_TYPE(rela.r_info);
+  const auto addend = type == R_X86_64_64 ? static_cast<std::uintptr_t>(rela.r_addend) : 0;
+  const auto held =
+      __atomic_load_n(reinterpret_cast<const std::uintptr_t*>(library.base + rela.r_offset), __ATOMIC_ACQUIRE);
+  const bool from_loader = held == reinterpret_cast<std::uintptr_t>(import.from) + addend;
+  // Not bound yet: it leads to the library's own stub, which asks the loader.
+  const bool unbound = type == R_X86_64_JUMP_SLOT && is_import && lies_in(library, held);
+  if (!from_loader && !unbound) return std::nullopt;
+  return reinterpret_cast<std::uintptr_t>(import.to) + addend;
+}
+
+}  // namespace
+
+std::vector<LoadedLibrary> loaded_libraries() {
+  std::vector<LoadedLibrary> libraries;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* out) {
+        if (info->dlpi_name == nullptr || *info->dlpi_name == '\0') return 0;  // the executable
+        static_cast<std::vector<LoadedLibrary>*>(out)->push_back(
+            {info->dlpi_name, info->dlpi_addr, {info->dlpi_phdr, info->dlpi_phdr + info->dlpi_phnum}});
+        return 0;
+      },
+      &libraries);
+  return libraries;
+}
+
+std::size_t rebind_imports(const LoadedLibrary& library,
+                           const std::function<std::optional<NewImport>(std::string_view symbol)>& wanted) {
+  const ImportTables tables = read_tables(library);
+  Unsealed memory(library);
+  std::size_t written = 0;
+  for (const auto& table : {tables.calls, tables.data}) {
+    for (const auto& rela : table) {
+      const auto type = ELF64_R_TYPE(rela.r_info);
+      if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64) continue;
+      const auto& symbol = tables.symbols[ELF64_R_SYM(rela.r_info)];
+      const auto import = wanted(tables.names + symbol.st_name);
+      if (!import) continue;
+      const auto value = new_value(library, rela, symbol.st_shndx == SHN_UNDEF, *import);
+      if (!value) continue;
+      memory.write(reinterpret_cast<std::uintptr_t*>(library.base + rela.r_offset), *value);
+      ++written;
+    }
+  }
+  return written;
+}
+
+}  // namespace rehearse::exec::interpose
