@@ -5,7 +5,7 @@
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include <rehearse/comm/rank_backend.h>
+#include <rehearse/comm/described_backend.h>
 
 namespace rehearse {
 
@@ -69,7 +69,8 @@ Work Group::barrier() const { return checked().barrier(); }
 
 void Group::extend_timeout_once(std::chrono::milliseconds duration) const {
   const auto backend = checked().getDefaultBackend();
-  if (auto* const limited = dynamic_cast<comm::RankBackend*>(backend.get())) limited->extend_timeout_once(duration);
+  if (auto* const limited = dynamic_cast<comm::DescribedBackend*>(backend.get()))
+    limited->extend_timeout_once(duration);
 }
 
 Group Group::shrink(const std::vector<int>& ranks_to_exclude, bool abort) const {

@@ -11,19 +11,27 @@ Communicators* world_of_caller() noexcept {
   return exec::this_rank::is_fiber() ? exec::WorldLocal<Communicators>::find() : nullptr;
 }
 
+LabelKeeper* process_of_caller() noexcept {
+  return exec::this_rank::is_fiber() ? nullptr : exec::WorldLocal<LabelKeeper>::find();
+}
+
 }  // namespace
 
 const std::string* current_label() noexcept {
+  if (const auto* const process = process_of_caller()) return process->label();
   const Communicators* const world = world_of_caller();
   return world != nullptr ? world->label(exec::this_rank::rank()) : nullptr;
 }
 
-LabelScope::LabelScope(const std::string& label) : world_(world_of_caller()), before_(current_label()) {
+LabelScope::LabelScope(const std::string& label)
+    : world_(world_of_caller()), process_(process_of_caller()), before_(current_label()) {
   if (world_ != nullptr) world_->set_label(exec::this_rank::rank(), world_->kept_label(label));
+  if (process_ != nullptr) process_->set_label(process_->kept_label(label));
 }
 
 LabelScope::~LabelScope() {
   if (world_ != nullptr) world_->set_label(exec::this_rank::rank(), before_);
+  if (process_ != nullptr) process_->set_label(before_);
 }
 
 }  // namespace rehearse::comm

@@ -12,7 +12,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 
-#include <rehearse/comm/rank_backend.h>
+#include <rehearse/comm/described_backend.h>
 #include <rehearse/compile/errors.h>
 #include <rehearse/exec/check.h>
 
@@ -23,13 +23,13 @@ namespace {
 constexpr c10::DispatchKeySet kNotTheUsers{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit,
                                            c10::DispatchKey::TESTING_ONLY_GenericMode};
 
-comm::RankBackend* simulated(c10d::Backend& backend) { return dynamic_cast<comm::RankBackend*>(&backend); }
+comm::DescribedBackend* described(c10d::Backend& backend) { return dynamic_cast<comm::DescribedBackend*>(&backend); }
 
 // Names a payload while it lives, where the world keeps such names.
 class NamedPayload {
  public:
   NamedPayload(c10d::Backend& backend, const at::Tensor& tensor, const std::string& name)
-      : backend_(simulated(backend)), tensor_(tensor) {
+      : backend_(described(backend)), tensor_(tensor) {
     if (backend_ != nullptr) backend_->name_payload(tensor_, name);
   }
   NamedPayload(const NamedPayload&) = delete;
@@ -39,7 +39,7 @@ class NamedPayload {
   }
 
  private:
-  comm::RankBackend* const backend_;
+  comm::DescribedBackend* const backend_;
   const at::Tensor tensor_;
 };
 
@@ -68,7 +68,7 @@ c10::intrusive_ptr<c10d::Backend> cpu_backend(c10d::ProcessGroup& group) {
 std::vector<int> ranks_of(c10d::ProcessGroup& group) {
   const auto backend = cpu_backend(group);
   if (backend != nullptr) {
-    if (auto* const own = simulated(*backend)) return own->identity().ranks;
+    if (auto* const own = described(*backend)) return own->identity().ranks;
   }
   std::vector<int> ranks(static_cast<std::size_t>(group.getSize()));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -85,7 +85,7 @@ CompileMeeting::CompileMeeting(c10::intrusive_ptr<c10d::ProcessGroup> group) : g
 void CompileMeeting::connect() {
   if (communicator_ != nullptr || store_) return;
   const auto parent = cpu_backend(*group_);
-  auto* const own = parent != nullptr ? simulated(*parent) : nullptr;
+  auto* const own = parent != nullptr ? described(*parent) : nullptr;
   if (own != nullptr) {
     communicator_ = own->companion(std::string(kPrefix) + own->identity().name);
     return;

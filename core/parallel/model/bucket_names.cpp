@@ -5,18 +5,18 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/comm/rank_backend.h>
+#include <rehearse/comm/described_backend.h>
 
 namespace rehearse::parallel {
 namespace {
 
-comm::RankBackend& rank_backend(c10d::Backend& backend) { return static_cast<comm::RankBackend&>(backend); }
+comm::DescribedBackend& described(c10d::Backend& backend) { return static_cast<comm::DescribedBackend&>(backend); }
 
 }  // namespace
 
 BucketNames::BucketNames(const c10d::ProcessGroup& group) {
   auto backend = group.getDefaultBackend();
-  if (dynamic_cast<comm::RankBackend*>(backend.get()) != nullptr) backend_ = std::move(backend);
+  if (dynamic_cast<comm::DescribedBackend*>(backend.get()) != nullptr) backend_ = std::move(backend);
 }
 
 void BucketNames::set(const c10d::Reducer& reducer, const ReducedParameters& parameters) {
@@ -36,14 +36,14 @@ void BucketNames::set(const c10d::Reducer& reducer, const ReducedParameters& par
       text += between + *name_of.at(tensor.unsafeGetTensorImpl());
       between = ", ";
     }
-    rank_backend(*backend_).name_payload(buffer, text);
+    described(*backend_).name_payload(buffer, text);
     named_.push_back(buffer.unsafeGetTensorImpl());
   }
 }
 
 void BucketNames::forget() noexcept {
   if (backend_ == nullptr) return;
-  for (const auto* const tensor : named_) rank_backend(*backend_).forget_payload(tensor);
+  for (const auto* const tensor : named_) described(*backend_).forget_payload(tensor);
   named_.clear();
 }
 

@@ -11,11 +11,13 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include <rehearse/comm/described_backend.h>
 #include <rehearse/comm/group_identity.h>
 #include <rehearse/comm/operation.h>
 
 namespace rehearse::comm {
 
+class CallDescriber;
 class CoalescedWork;
 class GroupState;
 class RankWork;
@@ -32,7 +34,7 @@ class TimeoutExtension;
 // other ranks' call, until they have taken a side (a second of virtual time at most). Fibers: use it in the rank that
 // it belongs to (checked). Errors: c10::Error for arguments that make no sense, with the texts of c10d's own back ends;
 // MismatchError when the call is not the one that other ranks made at this place; CommError once the world has ended.
-class RankBackend final : public c10d::Backend {
+class RankBackend final : public DescribedBackend {
  public:
   using Tensors = std::vector<at::Tensor>;
   using TensorLists = std::vector<std::vector<at::Tensor>>;
@@ -48,10 +50,7 @@ class RankBackend final : public c10d::Backend {
   c10::intrusive_ptr<Options> getBackendOptions() override;
   void setTimeout(std::chrono::milliseconds timeout) override;
 
-  // c10d's ephemeral timeout (torch's _add_ephemeral_timeout_for_all_pgs(), which NCCL alone has): this rank's next
-  // operation, and those that it begins before that one has ended, get `duration` on top of their time limits. A second
-  // call adds to the first. Throws c10::Error for durations below 0.
-  void extend_timeout_once(std::chrono::milliseconds duration);
+  void extend_timeout_once(std::chrono::milliseconds duration) override;
 
   bool supportsSplitting() const override { return true; }
   bool supportsCoalescing() const override { return true; }
@@ -120,10 +119,7 @@ class RankBackend final : public c10d::Backend {
   BackendPtr shrink(const std::vector<std::int64_t>& ranks_to_exclude, int flags,
                     const c10::intrusive_ptr<Options>& options) override;
 
-  // A group of the same ranks under that name, whose calls have an order of their own: for what a library sends beside
-  // its user's calls. One for each group and name, made when a rank first asks for it; always the same object here. Not
-  // a call that all ranks must make: nobody is told of one that does not.
-  BackendPtr companion(const std::string& name);
+  BackendPtr companion(const std::string& name) override;
 
   // This rank's calls that are under way fail with CommError, later ones are refused; other ranks miss this one.
   void abort() override;
@@ -142,16 +138,15 @@ class RankBackend final : public c10d::Backend {
 
   void enableCollectivesTiming() override {}  // virtual time is always kept: Work::getDuration()
 
-  const GroupIdentity& identity() const noexcept;
-
-  // Communicators::name_payload() and forget_payload() for this rank; the second does nothing once the world is over.
-  void name_payload(const at::Tensor& tensor, const std::string& name);
-  void forget_payload(const c10::TensorImpl* tensor) noexcept;
+  const GroupIdentity& identity() const noexcept override;
+  void name_payload(const at::Tensor& tensor, const std::string& name) override;
+  void forget_payload(const c10::TensorImpl* tensor) noexcept override;
 
  private:
   c10::intrusive_ptr<RankWork> make(c10d::OpType type, std::chrono::milliseconds timeout, bool async_op = true);
   WorkPtr submit(c10::intrusive_ptr<RankWork> work);
-  WorkPtr point_to_point(c10d::OpType type, const char* op, Tensors& tensors, int peer, int tag);
+  CallDescriber describe() const noexcept;
+  WorkPtr point_to_point(c10d::OpType type, Tensors& tensors, int peer, int tag);
   // Those given, or this group's; without a name of their own they get `name`.
   c10::intrusive_ptr<Options> options_or_named(const c10::intrusive_ptr<Options>& given, const std::string& name);
   BackendPtr derive(const char* call, const std::vector<int>& global_ranks, const Options& options,
