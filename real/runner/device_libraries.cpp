@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "device_libraries.h"
 
+#include <algorithm>
+#include <array>
 #include <climits>
 #include <filesystem>
+#include <string_view>
+#include <system_error>
 
 #include <dlfcn.h>
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <fmt/format.h>
+#include <rehearse/exec/exempt_libraries.h>
 #include <rehearse/job/runner.h>
 
 #include "nccl/nccl_library.h"
@@ -23,7 +28,24 @@ std::filesystem::path libtorch_folder() {
   return folder;
 }
 
+// The driver, the run-time library, and what LibTorch computes and communicates with.
+bool is_nvidias(std::string_view path) {
+  constexpr std::array<std::string_view, 15> kNames = {
+      "libcuda.so", "libcudart",   "libcublas", "libcudnn",     "libnccl",  "libnvidia",  "libcusparse", "libcufft",
+      "libcurand",  "libcusolver", "libnvrtc",  "libnvJitLink", "libcupti", "libnvshmem", "libcufile"};
+  const auto file = path.substr(path.rfind('/') + 1);
+  return std::any_of(kNames.begin(), kNames.end(), [&](auto name) { return file.starts_with(name); });
+}
+
 }  // namespace
+
+void leave_device_libraries_alone() {
+  try {
+    exec::exempt_libraries(is_nvidias);
+  } catch (const std::system_error& error) {
+    throw RunnerUnavailable(fmt::format("a run on GPUs has to write to tables of loaded libraries: {}", error.what()));
+  }
+}
 
 void open_device_libraries() {
   const auto path = libtorch_folder() / "libtorch_cuda.so";

@@ -10,6 +10,10 @@ namespace rehearse::real {
 // Blocks for as long as the loader needs, a second or so. Throws RunnerUnavailable.
 void open_device_libraries();
 
+// Has NVIDIA's libraries that are loaded by now wait for their threads and devices by libc's own functions: a rank that
+// was switched away in the middle of one would hold its locks. Throws RunnerUnavailable.
+void leave_device_libraries_alone();
+
 // How many GPUs this process may use; 0 where there is no driver. After open_device_libraries().
 int device_count();
 

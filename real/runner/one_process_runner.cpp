@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "one_process_runner.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -35,16 +36,27 @@ std::shared_ptr<NcclApi> nccl_for(int ranks) {
   try {
     std::shared_ptr<NcclApi> nccl = open_nccl();
     warm_up_devices(ranks);
+    leave_device_libraries_alone();
     return nccl;
   } catch (const LibraryError& error) {
     throw RunnerUnavailable(error.what());
   }
 }
 
+at::Device device_of(int rank) { return {at::kCUDA, static_cast<at::DeviceIndex>(rank)}; }
+
 NcclFabricOptions devices_of(int ranks) {
   NcclFabricOptions options;
   for (int rank = 0; rank < ranks; ++rank) options.devices.push_back(rank);
   return options;
+}
+
+torch_state::TorchStateOptions state_of(const RunRequest& request) {
+  torch_state::TorchStateOptions state;
+  state.seed = request.seed;
+  state.single_threaded_autograd = true;
+  for (int rank = 0; rank < request.ranks; ++rank) state.devices.push_back(device_of(rank));
+  return state;
 }
 
 comm::EventLogOptions events_of(const RunRequest& request) {
@@ -82,7 +94,7 @@ std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, cons
   ArrivalOracle oracle;
   Decisions decisions(oracle, record->decisions);
   RealClock clock;
-  torch_state::TorchRankState state({.seed = request.seed});
+  torch_state::TorchRankState state(state_of(request));
   EndOnFailure failures;
   KeepMismatches mismatches(record->mismatches);
   DeviceIdlePolicy idle({});
@@ -100,8 +112,7 @@ std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, cons
   record->outcome = executor.run([&](int rank) {
     auto store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(request.timeout);
-    FiberRankContext context(services, rank, request.ranks, std::move(store), state.generator(rank),
-                             at::Device(at::kCUDA, static_cast<at::DeviceIndex>(rank)));
+    FiberRankContext context(services, rank, request.ranks, std::move(store), state.generator(rank), device_of(rank));
     body(context);
   });
   record->pending = communicators.pending();

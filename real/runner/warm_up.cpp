@@ -2,11 +2,30 @@
 #include "warm_up.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/AutogradState.h>
 #include <c10/core/DeviceGuard.h>
 
 namespace rehearse::real {
 
+namespace {
+
+// A backward pass on the calling thread: autograd's threads for devices are there only where the process had devices
+// at its first backward pass of all.
+class WithoutThreads {
+ public:
+  WithoutThreads() { c10::AutogradState::get_tls_state().set_multithreading_enabled(false); }
+  WithoutThreads(const WithoutThreads&) = delete;
+  WithoutThreads& operator=(const WithoutThreads&) = delete;
+  ~WithoutThreads() { c10::AutogradState::get_tls_state().set_multithreading_enabled(had_); }
+
+ private:
+  const bool had_ = c10::AutogradState::get_tls_state().get_multithreading_enabled();
+};
+
+}  // namespace
+
 void warm_up_devices(int devices) {
+  const WithoutThreads without_threads;
   for (int device = 0; device < devices; ++device) {
     const at::Device where(at::kCUDA, static_cast<at::DeviceIndex>(device));
     const c10::DeviceGuard guard(where);

@@ -77,8 +77,8 @@ TEST_F(RealTime, Sleep_TakesAsLongAsItSays) {
 
 TEST_F(RealTime, ClocksOfRanks_TellIt) {
   const auto outcome = run(2, [this](int) {
-    const auto began = steady_clock::now();
     const auto at = clock.now();
+    const auto began = steady_clock::now();
     while (steady_clock::now() - began < milliseconds(3)) continue;
     EXPECT_GE(clock.now() - at, milliseconds(3));
   });

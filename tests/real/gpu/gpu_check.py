@@ -58,7 +58,8 @@ class Check:
         """Output, exit code (None: its time was over) and seconds."""
         began = time.monotonic()
         self.logs += 1
-        log = self.out / f"{self.logs:02}-{re.sub('[^a-z0-9]+', '-', title.lower())}.log"
+        log = self.out / "logs" / f"{self.logs:02}-{re.sub('[^a-z0-9]+', '-', title.lower())}.log"
+        log.parent.mkdir(exist_ok=True)
         with open(log, "w+", encoding="utf-8", errors="replace") as file:
             process = subprocess.Popen(command, cwd=self.out, env=self.environment, stdout=file,
                                        stderr=subprocess.STDOUT, start_new_session=True)

@@ -99,8 +99,8 @@ std::vector<std::vector<at::Tensor>> trained(const WorldOptions& options) {
 }
 
 TEST_P(GpuCollectives, Ddp_TrainsAsInASimulation) {
-  const auto expected = trained({.ranks = GetParam()});
   const auto held = trained(on_gpus(GetParam()));
+  const auto expected = trained({.ranks = GetParam()});
   for (const auto& of_rank : held) {
     EXPECT_TRUE(rehearse_test::same_bits(of_rank, held.front()));
     EXPECT_TRUE(rehearse_test::close(of_rank, expected.front(), 1e-9));
