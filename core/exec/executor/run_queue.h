@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,6 +30,10 @@ class RunQueue {
   }
 
   std::span<const std::uint32_t> candidates() const noexcept { return {ids_.data() + head_, ids_.size() - head_}; }
+  // Of a fiber that is in it.
+  std::size_t index_of(std::uint32_t fiber) const noexcept {
+    return static_cast<std::size_t>(std::ranges::find(candidates(), fiber) - candidates().begin());
+  }
   std::size_t size() const noexcept { return ids_.size() - head_; }
   bool empty() const noexcept { return head_ == ids_.size(); }
 

@@ -66,7 +66,14 @@ REHEARSE_LEAVES_STACK boost::fibers::context* RankExecutor::Impl::pick_next() no
   return stage_.next_context(choose_next());
 }
 
-void RankExecutor::Impl::suspend(Fiber& fiber) noexcept { stage_.leave_for(fiber, choose_next()); }
+void RankExecutor::Impl::suspend(Fiber& fiber) noexcept {
+  Fiber* const next = choose_next();
+  if (next == &fiber) [[unlikely]] {
+    fiber.state = Fiber::State::running;  // a look on the way has found what it waits for
+  } else {
+    stage_.leave_for(fiber, next);
+  }
+}
 
 void RankExecutor::Impl::make_runnable(Fiber& fiber) noexcept {
   if (fiber.state != Fiber::State::blocked) return;
@@ -94,7 +101,7 @@ void RankExecutor::Impl::offer_stage(Fiber& fiber) noexcept {
   Fiber* const next = choose_next();
   if (next == nullptr) {
     // The choice ended the world (the oracle threw, or the step budget is spent): this fiber goes on, to meet the end.
-    runnable_.take(runnable_.size() - 1);
+    runnable_.take(runnable_.index_of(fiber.id));
     fiber.state = Fiber::State::running;
   } else if (next == &fiber) {
     fiber.state = Fiber::State::running;

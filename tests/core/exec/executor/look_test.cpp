@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <rehearse/exec/idle_policy.h>
+#include <rehearse/exec/interrupt.h>
 #include <rehearse/exec/rank_of_thread.h>
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
@@ -22,12 +23,19 @@ class Looking final : public IdlePolicy {
     if (this_rank::is_fiber() || rank_of_thread().rank != -1) ++looks_as_a_rank;
     errno = EPIPE;
     if (looks == opens_at) queue.notify_all();
+    if (opens_at_once) queue.notify_all();
+    if (looks == interrupts_at) request_interrupt();
   }
-  IdleStep next(const IdleFacts&) override { return IdleStep::end_run(Ending::deadlock, "nobody can go on"); }
+  IdleStep next(const IdleFacts&) override {
+    if (opens_at_once && queue.notify_all() > 0) return IdleStep::look_again();
+    return IdleStep::end_run(Ending::deadlock, "nobody can go on");
+  }
   std::optional<IdleEnd> time_passed() override { return std::nullopt; }
 
   WaitQueue queue;
   int opens_at = -1;
+  bool opens_at_once = false;
+  int interrupts_at = -1;
   int looks = 0;
   int looks_as_a_rank = 0;
 };
@@ -103,6 +111,56 @@ TEST_F(Looks, WhatALookWakes_RunsBesideOneThatYields) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_TRUE(done);
   EXPECT_EQ(policy.looks, 3);
+}
+
+// The look that its own suspension makes: the rank has not left the stage yet.
+TEST_F(Looks, RankThatIsWokenWhileItLeaves_GoesOn) {
+  w.options.switches_between_looks = 1;
+  policy.opens_at_once = true;
+  int waits = 0;
+  bool done = false;
+  const auto outcome = run(2, [&](int rank) {
+    if (rank == 1) {
+      for (; waits < 100; ++waits) policy.queue.wait(FixedObserver("a device"));
+      done = true;
+    }
+    while (!done) this_rank::yield();
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(waits, 100);
+}
+
+TEST_F(Looks, ManyRanksWokenWhileTheyLeave_AllGoOn) {
+  w.options.switches_between_looks = 1;
+  policy.opens_at_once = true;
+  int waits = 0;
+  const auto outcome = run(8, [&](int) {
+    for (int k = 0; k < 100; ++k, ++waits) {
+      policy.queue.wait(FixedObserver("a device"));
+      this_rank::yield();
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(waits, 800);
+}
+
+// The one that yields is no longer the last of those that can run.
+TEST_F(Looks, InterruptBehindALookThatWakes_EndsTheRun) {
+  w.options.switches_between_looks = 16;
+  policy.opens_at = 3;
+  policy.interrupts_at = 3;
+  int unwound = 0;
+  const auto outcome = run(4, [&](int rank) {
+    try {
+      if (rank == 3) policy.queue.wait(FixedObserver("a device"));
+      for (;;) this_rank::yield();
+    } catch (const RankAborted&) {
+      ++unwound;
+    }
+  });
+  clear_interrupt();
+  EXPECT_EQ(outcome.ending, Ending::interrupted);
+  EXPECT_EQ(unwound, 4);
 }
 
 TEST_F(Looks, RanksErrno_StaysItsOwn) {
