@@ -68,7 +68,7 @@ HOUSES = (
         "hooks": ("comm_hooks.h", "power_sgd.h"),
         "splitter": ("bucket_splitter.h",),
     }),
-    House("real", {**ladder("nccl", "fabric", "runner"), "process": ()}, "rehearse/real/", {}),
+    House("real", {**ladder("nccl", "fabric", "interpose", "runner"), "process": ()}, "rehearse/real/", {}),
     House("core/shapes", ladder("expr", "expr/bounds", "env"), "rehearse/shapes/", {
         "expr/bounds": ("range.h",),
         "env": ("guard_program.h", "shape_env.h", "sym_node.h"),

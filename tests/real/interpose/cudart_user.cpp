@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A library that is linked with libcudart and opened at run time, as libtorch_cuda is.
+#include "fake_cudart.h"
+
+extern "C" rehearse::real::CudartUser make_cudart_user() {
+  return {
+      [](cudaStream_t stream) { return cudaStreamSynchronize(stream); },
+      [](cudaEvent_t event) { return cudaEventSynchronize(event); },
+      [] { return cudaDeviceSynchronize(); },
+      [](void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+        return cudaMemcpy(to, from, bytes, kind);
+      },
+      [](void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+        return cudaMemcpyAsync(to, from, bytes, kind, stream);
+      },
+      [](int device) { return cudaSetDevice(device); },
+  };
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <cuda_runtime_api.h>
+
+namespace rehearse::real {
+
+// What the stand-in for libcudart does and has seen. One device's worth of work, in streams with any handle.
+struct FakeCudart {
+  std::atomic<bool> busy{false};                // what is in streams has not ended yet
+  std::atomic<cudaError_t> error{cudaSuccess};  // what every call that is answered tells
+  std::atomic<cudaError_t> last_error{cudaSuccess};
+  const void* pinned = nullptr;              // host memory that CUDA knows of
+  cudaStream_t of_another_device = nullptr;  // no event can be recorded in it
+
+  std::atomic<int> current_device{0};
+  std::atomic<int> device_questions{0};  // cudaGetDevice
+  std::atomic<int> device_changes{0};    // cudaSetDevice
+  std::atomic<int> blocked{0};           // calls that block, and found streams busy
+  std::atomic<int> stream_synchronizes{0}, event_synchronizes{0}, device_synchronizes{0}, copies{0};
+  std::atomic<int> events{0};  // that are there
+
+  void reset() {
+    this->~FakeCudart();
+    new (this) FakeCudart;
+  }
+};
+
+// Calls of libcudart as a library makes them that is linked with it, LibTorch's for instance.
+struct CudartUser {
+  cudaError_t (*stream_synchronize)(cudaStream_t stream);
+  cudaError_t (*event_synchronize)(cudaEvent_t event);
+  cudaError_t (*device_synchronize)();
+  cudaError_t (*memcpy)(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
+  cudaError_t (*memcpy_async)(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+  cudaError_t (*set_device)(int device);
+};
+
+}  // namespace rehearse::real
+
+extern "C" {
+rehearse::real::FakeCudart* fake_cudart();      // of the stand-in
+rehearse::real::CudartUser make_cudart_user();  // of the library that uses it
+}
