@@ -35,6 +35,7 @@ void check_replicas(rehearse::RankContext& ctx, const std::vector<at::Tensor>& p
 // The same model in float64.
 LanguageModel double_copy(LanguageModel& model) {
   LanguageModel copy(model->shape);
+  copy->to(model->parameters()[0].device());
   const auto from = model->parameters();
   auto to = copy->parameters();
   for (std::size_t i = 0; i < to.size(); ++i) to[i].set_data(from[i].detach().to(at::kDouble));
@@ -50,8 +51,8 @@ void check_gradients(rehearse::RankContext& ctx, LanguageModel& model, const Sha
   std::vector<at::Tensor> inputs, targets;
   for (int rank = 0; rank < ctx.size(); ++rank) {
     auto batch = shards.batch(rank, step, rows);
-    inputs.push_back(batch.input);
-    targets.push_back(batch.target);
+    inputs.push_back(batch.input.to(ctx.device()));
+    targets.push_back(batch.target.to(ctx.device()));
   }
   loss_of(reference(at::cat(inputs)), at::cat(targets)).backward();
   for (const auto& item : model->named_parameters()) {
@@ -84,6 +85,7 @@ void train(rehearse::RankContext& ctx, const rehearse::Parameters& parameters) {
   const Shards shards(read_text(parameters.text("text")), ctx.size(), shape.context);
 
   LanguageModel model(shape);
+  model->to(ctx.device());  // its GPU, where it has one
   rehearse::DistributedDataParallel ddp(
       model, ctx.group(), {.bucket_cap_mb = parameters.number("bucket_cap_mb"), .gradient_as_bucket_view = true});
   torch::optim::AdamW optimizer(ddp.parameters(), torch::optim::AdamWOptions(parameters.number("learning_rate")));
@@ -92,7 +94,7 @@ void train(rehearse::RankContext& ctx, const rehearse::Parameters& parameters) {
   for (std::int64_t step = 0; step < steps; ++step) {
     const auto batch = shards.batch(ctx.rank(), step, rows);
     ddp.zero_grad(/*set_to_none=*/false);
-    const auto loss = loss_of(ddp.forward(batch.input), batch.target);
+    const auto loss = loss_of(ddp.forward(batch.input.to(ctx.device())), batch.target.to(ctx.device()));
     loss.backward();
     if (ctx.rank() == 0 && step % reference_every == 0) check_gradients(ctx, model, shards, step, rows);
     optimizer.step();
