@@ -19,6 +19,7 @@
 
 #include "interpose/cuda_library.h"
 #include "interpose/device_waits.h"
+#include "interpose/launches.h"
 #include "interpose/waits_of_cuda.h"
 
 // The name by which the linker is told to keep this file.
@@ -66,6 +67,7 @@ void require_cuda_calls() {
       {"cudaMemcpy", reinterpret_cast<const void*>(&::cudaMemcpy)},
       {"cudaMemcpyAsync", reinterpret_cast<const void*>(&::cudaMemcpyAsync)},
       {"cudaSetDevice", reinterpret_cast<const void*>(&::cudaSetDevice)},
+      {"__cudaLaunchKernel", reinterpret_cast<const void*>(&::__cudaLaunchKernel)},
   };
   for (const auto& [name, function] : ours) {
     if (::dlsym(RTLD_DEFAULT, name) == function) continue;

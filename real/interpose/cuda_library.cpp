@@ -17,6 +17,7 @@ bool find_function(Function& function, const char* name) noexcept {
 }
 
 bool fill(CudaLibrary& cuda) noexcept {
+  find_function(cuda.launch_kernel, "__cudaLaunchKernel");
   return find_function(cuda.stream_synchronize, "cudaStreamSynchronize") &&
          find_function(cuda.event_synchronize, "cudaEventSynchronize") &&
          find_function(cuda.device_synchronize, "cudaDeviceSynchronize") && find_function(cuda.memcpy, "cudaMemcpy") &&

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "launches.h"
+
 namespace rehearse::real {
 
 // The functions of the libcudart that this process has loaded: what the process's own callers reach comes to ours
@@ -22,6 +24,7 @@ struct CudaLibrary {
   decltype(&::cudaEventDestroy) event_destroy;
   decltype(&::cudaPointerGetAttributes) pointer_attributes;
   decltype(&::cudaGetLastError) get_last_error;
+  decltype(&::__cudaLaunchKernel) launch_kernel;  // null before CUDA 13
 
   // Null where none is loaded, or it lacks one of these; then the next call looks again.
   static const CudaLibrary* find() noexcept;

@@ -14,6 +14,8 @@
 #include <rehearse/torch_state/torch_state.h>
 
 #include "fabric/nccl_fabric.h"
+#include "interpose/cuda_calls.h"
+#include "interpose/device_waits.h"
 #include "nccl/nccl_library.h"
 #include "runner/arrival_oracle.h"
 #include "runner/device_idle_policy.h"
@@ -26,6 +28,7 @@ namespace {
 
 // Opens and tries all that a run needs, so that what is missing is told before any rank begins.
 std::shared_ptr<NcclApi> nccl_for(int ranks) {
+  require_cuda_calls();
   open_device_libraries();
   const int devices = device_count();
   if (devices < ranks) {
@@ -55,6 +58,7 @@ torch_state::TorchStateOptions state_of(const RunRequest& request) {
   torch_state::TorchStateOptions state;
   state.seed = request.seed;
   state.single_threaded_autograd = true;
+  state.exchange_device = exchange_cuda_device;
   for (int rank = 0; rank < request.ranks; ++rank) state.devices.push_back(device_of(rank));
   return state;
 }
@@ -102,13 +106,15 @@ std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, cons
   const fakes::ZeroCost costs;
   fakes::FakeFabric host(executor.timers(), clock, costs);
   NcclFabric fabric(nccl, host, clock, devices_of(request.ranks));
-  idle.watch(fabric);
+  DeviceWaits waits(fabric);
+  idle.watch(waits);
   comm::Communicators communicators(executor, fabric, record->events, mismatches, communication_of(request));
   const auto keys = std::make_shared<fakes::StoreState>();
   WorldServices services{communicators, *record, show, {}};
 
   const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
   const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);
+  const exec::WorldLocal<DeviceWaits>::Lent lent_waits(waits);
   record->outcome = executor.run([&](int rank) {
     auto store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(request.timeout);

@@ -31,7 +31,7 @@ class DeviceIdle : public ::testing::Test {
  protected:
   DeviceIdle() { policy.watch(devices); }
 
-  IdleFacts facts{.now = VirtualTime{} + seconds(5)};
+  IdleFacts facts{.now = VirtualTime{} + seconds(5), .due = {}};
   Devices devices;
   DeviceIdlePolicy policy{{.patience = milliseconds(10)}};
 };

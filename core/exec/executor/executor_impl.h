@@ -51,7 +51,7 @@ class RankExecutor::Impl {
   // Nothing happens unless the fiber is blocked.
   void make_runnable(Fiber& fiber) noexcept;
   // As exec::yield(), but throws nothing: where the world has ended, the fiber meets that at its next blocking call.
-  void give_way(Fiber& fiber);
+  void give_way(Fiber& fiber) noexcept;
   // See this_rank::preempt().
   void preempt(Fiber& fiber) noexcept;
   // Leaves the stage; returns when this fiber runs again.

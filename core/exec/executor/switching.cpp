@@ -81,7 +81,7 @@ void RankExecutor::Impl::make_runnable(Fiber& fiber) noexcept {
   runnable_.push(fiber.id);
 }
 
-void RankExecutor::Impl::give_way(Fiber& fiber) {
+void RankExecutor::Impl::give_way(Fiber& fiber) noexcept {
   if (must_end(fiber)) return;
   fiber.looks = 0;
   fiber.clock_reads = 0;

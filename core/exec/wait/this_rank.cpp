@@ -33,6 +33,10 @@ VirtualTime now() { return require_fiber("this_rank::now()").executor->clock.now
 
 void yield() { exec::yield(require_fiber("this_rank::yield()")); }
 
+void give_way() noexcept {
+  if (Fiber* const fiber = current_fiber()) fiber->executor->give_way(*fiber);
+}
+
 void preempt() noexcept {
   if (Fiber* const fiber = current_fiber()) fiber->executor->preempt(*fiber);
 }

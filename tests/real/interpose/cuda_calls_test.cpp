@@ -13,6 +13,7 @@
 #include <rehearse/exec/native_scope.h>
 #include <rehearse/exec/this_rank.h>
 
+#include "interpose/launches.h"
 #include "real/interpose/fake_cudart.h"
 #include "real/interpose/waiting_world.h"
 
@@ -124,6 +125,21 @@ TEST_F(CudaCalls, MemcpyAsyncThatDoesNotWait_IsNotWaitedFor) {
   EXPECT_EQ(in_rank([&] { return user.memcpy_async(device, host, 8, cudaMemcpyDeviceToDevice, kStream); }),
             cudaSuccess);
   EXPECT_EQ(order, at_once);
+}
+
+TEST_F(CudaCalls, Launches_OfRanksTakeTurns) {
+  constexpr int kEach = 3 * kLaunchesOfATurn;
+  const auto outcome = world.run(2, [&](int rank) {
+    for (int k = 0; k < kEach; ++k) EXPECT_EQ(user.launch(rank), cudaSuccess);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  ASSERT_EQ(cuda.launches.size(), 2u * kEach);
+  // Nobody issues more than a turn while the other has something to issue.
+  int in_a_row = 1;
+  for (std::size_t k = 1; k + kLaunchesOfATurn < cuda.launches.size(); ++k) {
+    in_a_row = cuda.launches[k] == cuda.launches[k - 1] ? in_a_row + 1 : 1;
+    EXPECT_LE(in_a_row, kLaunchesOfATurn) << k;
+  }
 }
 
 TEST_F(CudaCalls, IdleStream_IsNotWaitedFor) {

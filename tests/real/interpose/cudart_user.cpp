@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A library that is linked with libcudart and opened at run time, as libtorch_cuda is.
 #include "fake_cudart.h"
+#include "interpose/launches.h"
 
 extern "C" rehearse::real::CudartUser make_cudart_user() {
   return {
@@ -14,5 +15,9 @@ extern "C" rehearse::real::CudartUser make_cudart_user() {
         return cudaMemcpyAsync(to, from, bytes, kind, stream);
       },
       [](int device) { return cudaSetDevice(device); },
+      [](int of_rank) {
+        void* arguments[] = {&of_rank};
+        return __cudaLaunchKernel(nullptr, {}, {}, arguments, 0, nullptr);
+      },
   };
 }

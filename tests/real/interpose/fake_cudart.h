@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 
@@ -22,6 +23,7 @@ struct FakeCudart {
   std::atomic<int> blocked{0};           // calls that block, and found streams busy
   std::atomic<int> stream_synchronizes{0}, event_synchronizes{0}, device_synchronizes{0}, copies{0};
   std::atomic<int> events{0};  // that are there
+  std::vector<int> launches;   // by the first argument of each
 
   void reset() {
     this->~FakeCudart();
@@ -37,6 +39,7 @@ struct CudartUser {
   cudaError_t (*memcpy)(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
   cudaError_t (*memcpy_async)(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
   cudaError_t (*set_device)(int device);
+  cudaError_t (*launch)(int of_rank);
 };
 
 }  // namespace rehearse::real

@@ -24,6 +24,10 @@ VirtualTime now();
 // Lets others run; a scheduling point.
 void yield();
 
+// As yield(), for callers that nothing may be thrown through: where the world has ended it returns, and the rank meets
+// that at its next blocking call. Outside of a fiber nothing happens.
+void give_way() noexcept;
+
 // Where ExecutorOptions::preempt is on, the oracle may let others run first; else nothing. For calls that never block
 // and yet race with those of other ranks: writes to a store, locks. Neither a step nor a look.
 void preempt() noexcept;
