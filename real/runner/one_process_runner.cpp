@@ -113,7 +113,6 @@ std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, cons
   WorldServices services{communicators, *record, show, {}};
 
   const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
-  const exec::WorldLocal<DeviceWaits>::Lent lent_waits(waits);
   const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);
   const exec::WorldLocal<DeviceWaits>::Lent lent_waits(waits);
   record->outcome = executor.run([&](int rank) {
