@@ -32,6 +32,10 @@ int dispatch(const Arguments& arguments) {
       return replay(arguments, console);
     case Command::explain:
       return explain(arguments, console);
+    case Command::validate:
+      return validate(arguments, console);
+    case Command::merge:
+      return merge(arguments, console);
     case Command::split:
       return split(arguments, console);
     case Command::list:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <rehearse/sim/scenario.h>
+
 #include "cli/grammar/arguments.h"
 #include "cli/terminal/console.h"
 
@@ -9,6 +11,10 @@
 namespace rehearse::cli {
 
 int run(const Arguments& arguments, Console& console);
+// `run` where the mode is real. Throws RunnerUnavailable, too.
+int run_for_real(const Arguments& arguments, sim::Scenario scenario, Console& console);
+int merge(const Arguments& arguments, Console& console);
+int validate(const Arguments& arguments, Console& console);
 int sweep(const Arguments& arguments, Console& console);
 int replay(const Arguments& arguments, Console& console);
 int explain(const Arguments& arguments, Console& console);

@@ -78,10 +78,16 @@ std::vector<std::string> options_given(const Arguments& arguments) {
   return options;
 }
 
+void require_simulation(const sim::Scenario& scenario, const std::string& file, std::string_view what) {
+  if (scenario.world.mode == Mode::simulation) return;
+  throw UsageError(fmt::format(
+      "{}: mode is \"real\", and {} needs the simulation: the machine takes no seed's way twice", file, what));
+}
+
 std::string banner(const sim::Scenario& scenario) {
   const auto& world = scenario.world;
-  return fmt::format("rehearse {} program={} seed={} schedule={} ranks={}\n", REHEARSE_VERSION, scenario.program,
-                     world.seed, schedule_text(world), world.ranks);
+  return fmt::format("rehearse {} program={} seed={} {}={} ranks={}\n", REHEARSE_VERSION, scenario.program, world.seed,
+                     world.mode == Mode::real ? "mode" : "schedule", schedule_text(world), world.ranks);
 }
 
 std::string shell_word(const std::string& word) {

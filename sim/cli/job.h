@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <rehearse/exec/oracle.h>
@@ -20,6 +21,9 @@ sim::Scenario scenario_of(const Arguments& arguments);
 
 // Throws UsageError for the folder of a run in the place of its log.
 void require_no_folder(const std::string& log);
+
+// Throws UsageError where a scenario is to be run for real; `what` cannot do that: "sweep".
+void require_simulation(const sim::Scenario& scenario, const std::string& file, std::string_view what);
 
 // Those options as they are typed, for replay lines and logs.
 std::vector<std::string> options_given(const Arguments& arguments);

@@ -76,7 +76,9 @@ sim::Scenario scenario_in(const sim::RunLog& log, const std::string& file) {
 
 int replay(const Arguments& arguments, Console& console) {
   if (is_scenario(arguments.operand)) {
-    return run_seed(sim::read_scenario(arguments.operand), arguments, console);
+    auto scenario = sim::read_scenario(arguments.operand);
+    require_simulation(scenario, arguments.operand, "replay");
+    return run_seed(std::move(scenario), arguments, console);
   }
   require_no_folder(arguments.operand);
   const auto log = sim::read_run_log(arguments.operand);

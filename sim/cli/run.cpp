@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <csignal>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <rehearse/exec/watchdog.h>
@@ -79,6 +80,7 @@ int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder&
 
 int run(const Arguments& arguments, Console& console) {
   auto scenario = scenario_of(arguments);
+  if (scenario.world.mode == Mode::real) return run_for_real(arguments, std::move(scenario), console);
   scenario.world.keep_all_events = arguments.check_determinism;
   const OutputFolder folder(scenario.output.directory);
   const InterruptibleScope interruptible;

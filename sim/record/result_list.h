@@ -19,7 +19,7 @@ struct ListedResult {
   std::string dtype;        // "float32"
   std::vector<std::int64_t> sizes;
   std::uint64_t hash = 0;  // FNV-1a of all its bytes: as they lie, contiguous, in this machine's order
-  std::string bytes{};  // all of them; empty of what is too large for the file
+  std::string bytes{};     // all of them; empty of what is too large for the file
   // Of real numbers, as doubles; of what holds NaN: NaN.
   double least = 0, most = 0, norm = 0;
 

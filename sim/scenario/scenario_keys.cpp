@@ -2,6 +2,7 @@
 #include "scenario_keys.h"
 
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -31,7 +32,11 @@ ScenarioSection top_level() {
   for (const auto& name : carrier_names()) carriers.emplace_back(name, static_cast<Carrier>(carriers.size()));
   auto with = keys::choice<Carrier>("with", std::move(carriers), ": what carries a real run",
                                     at(kWorld, &WorldOptions::carrier));
-  return {"", {program, executable, keys::unless_default(mode), keys::unless_default(with)}};
+  mode = keys::unless_default(std::move(mode));
+  mode.fallback = "`\"simulation\"`";
+  with = keys::unless_default(std::move(with));
+  with.fallback = "`\"automatic\"`";
+  return {"", {program, executable, mode, with}};
 }
 
 ScenarioSection world_section() {

@@ -10,7 +10,8 @@
 namespace rehearse::test {
 namespace {
 
-constexpr const char* kUsage = "usage: job run|sweep|replay|explain|split|list|completion ...   (see job --help)\n";
+constexpr const char* kUsage =
+    "usage: job run|sweep|replay|explain|validate|merge|split|list|completion ...   (see job --help)\n";
 constexpr const char* kUsageRun = "usage: job run SCENARIO [options]   (see job run --help)\n";
 
 class Arguments : public ::testing::Test {

@@ -45,7 +45,8 @@ class Completion : public ::testing::Test {
 TEST_F(Completion, Bash_OffersCommands) {
   EXPECT_EQ(offered("re"), "replay\n");
   EXPECT_EQ(offered("s"), "sweep\nsplit\n");
-  EXPECT_EQ(offered("''"), "run\nsweep\nreplay\nexplain\nsplit\nlist\ncompletion\nhelp\n--help\n--version\n");
+  EXPECT_EQ(offered("''"),
+            "run\nsweep\nreplay\nexplain\nvalidate\nmerge\nsplit\nlist\ncompletion\nhelp\n--help\n--version\n");
 }
 
 TEST_F(Completion, Bash_OffersOptionsOfTheCommand) {

@@ -110,6 +110,7 @@ HOUSES = (
         "gtest": SIMULATION,
         **ladder(*COMMAND, below=SIMULATION),
         **{f"cli/{room}": (*SIMULATION, *COMMAND) for room in ("completion", "split", "sweep")},
+        **ladder("cli/launch", "cli/merge", "cli/real", "cli/validate", below=(*SIMULATION, *COMMAND)),
     }, "rehearse/sim/", {
         "schedule": ("format_time.h", "oracles.h", "random_stream.h", "schedule.h", "seed.h"),
         "network": ("network_model.h",),

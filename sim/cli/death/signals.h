@@ -15,6 +15,9 @@ inline constexpr std::string_view kRunInterrupted =
 inline constexpr std::string_view kSweepInterrupted =
     "interrupted: what the sweep found so far follows; a second Ctrl-C ends the process at once\n";
 
+inline constexpr std::string_view kRanksInterrupted =
+    "interrupted: all ranks are asked to end, and what they tell follows; a second Ctrl-C ends them at once\n";
+
 // While it lives, the first SIGINT or SIGTERM says `note` and asks the run to end
 // (rehearse/exec/interrupt.h), so that report, log and trace are still written; the second one ends the
 // process at once. One at a time.

@@ -133,6 +133,7 @@ std::string name_of(const std::string& self) { return self.substr(self.rfind('/'
 Arguments parse_arguments(int argc, const char* const* argv) {
   Arguments arguments;
   arguments.self = argc > 0 ? argv[0] : "rehearse";
+  arguments.words.assign(argv, argv + std::max(argc, 0));
   const auto name = name_of(arguments.self);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const CommandSpec& command = chosen(name, words);

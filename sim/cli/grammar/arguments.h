@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <rehearse/job/runner.h>
 
@@ -15,7 +16,8 @@ namespace rehearse::cli {
 
 // What the command line says. Options that a command does not have keep their defaults.
 struct Arguments {
-  std::string self;  // argv[0]
+  std::string self;                // argv[0]
+  std::vector<std::string> words;  // all of argv
   Command command = Command::run;
   std::string operand;  // the scenario, the log, ...; empty: left out
   std::optional<std::uint64_t> seed;
@@ -30,6 +32,7 @@ struct Arguments {
   std::string junit;   // a file; empty: none
   std::string output;  // empty: as the scenario says
   bool check_determinism = false;
+  std::optional<double> tolerance;                     // of results, relative; nothing: by dtype and number of ranks
   std::optional<double> bucket_cap, first_bucket_cap;  // MiB
   std::string rules;                                   // one of rule_names()
   std::string model;                                   // of an archive; empty: the only one

@@ -30,6 +30,10 @@ constexpr OptionSpec kJson{"--json", "", "",
                            "JSON on stdout and nothing else there; what the program prints goes to stderr"};
 constexpr OptionSpec kNoColor{"--no-color", "", "", "no colours on a terminal; so does the environment's NO_COLOR"};
 
+constexpr OptionSpec kTolerance{"--tolerance", "T", "1e-5",
+                                "how far results may lie apart, relative to the largest number of each; left out: "
+                                "ranks squared times the dtype's epsilon"};
+
 constexpr OptionSpec kBucketCap{"--bucket-cap", "MB", "25", "DDP's bucket_cap_mb, in MiB; 25 when left out"};
 constexpr OptionSpec kFirstBucketCap{"--first-bucket-cap", "MB", "1",
                                      "of the bucket that is reduced first; 1, or the cap where that is less"};
@@ -42,6 +46,31 @@ constexpr OptionSpec kDot{"--dot", "PIECE", "submod_0", "print this piece's grap
 constexpr OptionSpec kSplitJson{"--json", "", "", "buckets and pieces as JSON"};
 
 constexpr OperandSpec kScenario{"SCENARIO", "which scenario?", "a scenario file (TOML)", Takes::scenario};
+
+CommandSpec validate_command() {
+  return {
+      Command::validate,
+      "validate",
+      "Runs a scenario in simulation and for real, and compares. Both have the same seed and inputs; compared are each "
+      "rank's "
+      "calls, what ranks say they have come to (RankContext::result), verdict and culprit. Exit code 0 where they "
+      "agree, 7 "
+      "where they do not.",
+      kScenario,
+      {kWith, kTolerance, kSeed, kRanks, kRunTimeLimit, kOutput, kQuiet, kJson, kNoColor},
+      {"validate train.toml", "validate train.toml --with=gloo --ranks=4", "validate train.toml --with=nccl --json"}};
+}
+
+CommandSpec merge_command() {
+  return {Command::merge,
+          "merge",
+          "Makes one report of those that the ranks of a real run left in their folders, rank-0, rank-1 and so on. The "
+          "exit "
+          "code is that of its verdict.",
+          {"DIR", "which folder?", "the folder that holds rank-0, rank-1, ...", Takes::folder},
+          {kJson, kNoColor},
+          {"merge rehearse-out/train"}};
+}
 
 std::vector<CommandSpec> all_commands() {
   return {
@@ -74,6 +103,8 @@ std::vector<CommandSpec> all_commands() {
        {"LOG", "which decision log or report?", "a decision log (run.rlog), or a report.json", Takes::report},
        {kJson, kNoColor},
        {"explain rehearse-out/train/run.rlog", "explain rehearse-out/train/report.json"}},
+      validate_command(),
+      merge_command(),
       {Command::split,
        "split",
        "Prints where DDP's buckets cut a model of torch.export, without running it. For each piece: what goes in, what "

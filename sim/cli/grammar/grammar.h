@@ -9,7 +9,7 @@
 // they cannot disagree.
 namespace rehearse::cli {
 
-enum class Command { run, sweep, replay, explain, split, list, completion };
+enum class Command { run, sweep, replay, explain, validate, merge, split, list, completion };
 
 // What a word stands for; shell completion offers such words.
 enum class Takes { anything, scenario, log, report, model, rules, carrier, program, shell, folder, file };

@@ -151,6 +151,7 @@ void take_values(const std::string& name, const CommandSpec& command, const Type
     arguments.time_limit = std::chrono::seconds(*seconds);
   }
   take_mode(values, arguments);
+  arguments.tolerance = values.number("--tolerance", 1);
   take_split_values(name, command, values, arguments);
   arguments.junit = values.text("--junit");
   arguments.ranks = values.integer("--ranks", 1, kRanksMost);

@@ -157,6 +157,7 @@ void require_seeded(const sim::Scenario& scenario, const Arguments& arguments) {
 
 int sweep(const Arguments& arguments, Console& console) {
   auto scenario = scenario_of(arguments);
+  require_simulation(scenario, arguments.operand, "sweep");
   require_seeded(scenario, arguments);
   if (!scenario.world.preempt) scenario.world.preempt = true;
   require_junit(arguments.junit);

@@ -5,6 +5,7 @@
 // command's interface: --help lists them, scripts compare them.
 namespace rehearse::cli {
 
+inline constexpr int kExitDisagree = 7;  // of `validate`
 inline constexpr int kExitUsage = 64;
 inline constexpr int kExitUnavailable = 69;
 inline constexpr int kExitInternal = 70;

@@ -164,7 +164,7 @@ TEST(ScenarioMistakes, KeyWithAWrongLetter_IsGuessed) {
 TEST(ScenarioMistakes, KeyInTheWrongSection_IsToldWhereItGoes) {
   EXPECT_THAT(all_problems_of("ranks = 3\n"),
               ElementsAre("lm.toml:2: there is no key \"ranks\" at the top level (ranks goes into [world]); it has "
-                          "program, executable, world, network, compute, compile, parameters, output"));
+                          "program, executable, mode, with, world, network, compute, compile, parameters, output"));
   EXPECT_THAT(
       all_problems_of("[world]\nlatency = \"5us\"\nsteps = 3\n"),
       ElementsAre(StartsWith("lm.toml:3: there is no key \"latency\" in [world] (latency goes into [network]); "),

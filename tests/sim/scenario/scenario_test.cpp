@@ -193,7 +193,8 @@ data = [1, 2]
 directory = ""
 trace = "yes"
 )"),
-      ElementsAre("lm.toml:2: there is no key \"sead\" at the top level; it has program, executable, world, network, "
+      ElementsAre("lm.toml:2: there is no key \"sead\" at the top level; it has program, executable, mode, with, "
+                  "world, network, "
                   "compute, compile, "
                   "parameters, output",
                   "lm.toml:4: [world] ranks is \"eight\"; it takes an integer from 1 to 65536",

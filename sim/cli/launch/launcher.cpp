@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/launch/launcher.h"
+
+#include <algorithm>
+#include <cctype>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <rehearse/exec/interrupt.h>
+#include <sys/prctl.h>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "cli/grammar/usage_error.h"
+#include "cli/output_folder.h"
+#include "cli/terminal/progress.h"
+
+namespace rehearse::cli {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::seconds kGrace{30};       // for the others to find out, and to write their reports
+constexpr std::chrono::seconds kToEnd{10};       // between being asked and being killed
+constexpr std::chrono::seconds kBeyondLimit{2};  // each process has the limit as well, and reports better than we do
+constexpr std::string_view kPrefix = "rank-";
+
+void show_line(std::size_t rank, std::string_view line) {
+  fmt::print(stdout, "[{}] {}\n", rank, line);
+  std::fflush(stdout);
+}
+
+// Asks, and then kills; each once.
+class Stopping {
+ public:
+  explicit Stopping(const Processes& processes) : processes_(processes) {}
+
+  void ask(nanoseconds now, int signal) {
+    if (asked_) return;
+    asked_ = true;
+    asked_at_ = now;
+    processes_.signal_all(signal);
+  }
+
+  void look(nanoseconds now) const {
+    if (asked_ && now - asked_at_ > kToEnd) processes_.signal_all(SIGKILL);
+  }
+
+ private:
+  const Processes& processes_;
+  bool asked_ = false;
+  nanoseconds asked_at_{};
+};
+
+std::vector<std::string> environment_of(int rank, const RankLaunch& launch, std::uint16_t port) {
+  std::vector<std::string> all = {fmt::format("RANK={}", rank),
+                                  fmt::format("WORLD_SIZE={}", launch.ranks),
+                                  fmt::format("LOCAL_RANK={}", rank),
+                                  fmt::format("LOCAL_WORLD_SIZE={}", launch.ranks),
+                                  "MASTER_ADDR=127.0.0.1",
+                                  fmt::format("MASTER_PORT={}", port),
+                                  "TORCHELASTIC_USE_AGENT_STORE=True",  // the store is this process's
+                                  "TORCHELASTIC_RESTART_COUNT=0",
+                                  fmt::format("{}=1", kLaunchedByUs)};
+  if (std::getenv("OMP_NUM_THREADS") == nullptr) all.emplace_back("OMP_NUM_THREADS=1");
+  return all;
+}
+
+c10::intrusive_ptr<c10d::TCPStore> serve_store() {
+  c10d::TCPStoreOptions options;
+  options.port = 0;  // one that is free
+  options.isServer = true;
+  options.waitWorkers = false;
+  return c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+}
+
+RankEnds wait_for_all(Processes& processes, const RankLaunch& launch) {
+  RankEnds ends;
+  Stopping stopping(processes);
+  const auto start = real_time();
+  std::optional<nanoseconds> first_bad;
+  while (processes.any_runs()) {
+    processes.look(kLook);
+    const auto now = real_time();
+    const auto all = processes.ends();
+    if (!first_bad && std::any_of(all.begin(), all.end(), [](const auto& end) { return end.went_wrong(); }))
+      first_bad = now;
+    if (exec::interrupt_requested()) {
+      ends.interrupted = true;
+      stopping.ask(now, SIGINT);
+    }
+    if (launch.time_limit && now - start > *launch.time_limit + kBeyondLimit) {
+      ends.overdue = true;
+      stopping.ask(now, SIGTERM);
+    }
+    if (first_bad && now - *first_bad > kGrace) stopping.ask(now, SIGTERM);
+    stopping.look(now);
+  }
+  ends.ranks = processes.ends();
+  return ends;
+}
+
+bool is_rank_folder(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return false;
+  name.remove_prefix(kPrefix.size());
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+}  // namespace
+
+bool is_launched_by_us() { return std::getenv(kLaunchedByUs) != nullptr; }
+
+void die_with_the_launcher() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
+
+std::filesystem::path rank_folder(const std::filesystem::path& folder, int rank) {
+  return folder / fmt::format("{}{}", kPrefix, rank);
+}
+
+void clear_rank_folders(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::vector<std::filesystem::path> old;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (is_rank_folder(entry.path().filename().string())) old.push_back(entry.path());
+  }
+  if (error) throw UsageError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
+  for (const auto& each : old) remove_seed_folder(each);
+}
+
+RankEnds launch_ranks(const RankLaunch& launch) {
+  const auto store = serve_store();
+  Processes processes(show_line);
+  for (int rank = 0; rank < launch.ranks; ++rank) {
+    const auto folder = rank_folder(launch.folder, rank);
+    std::filesystem::create_directories(folder);
+    processes.start({launch.words, environment_of(rank, launch, store->getPort()), folder / "output.txt"});
+  }
+  return wait_for_all(processes, launch);
+}
+
+ProcessEnd run_alone(const ProcessStart& start) {
+  Processes processes([](std::size_t, std::string_view) {});
+  processes.start(start);
+  Stopping stopping(processes);
+  while (processes.any_runs()) {
+    processes.look(kLook);
+    if (exec::interrupt_requested()) stopping.ask(real_time(), SIGINT);
+  }
+  return processes.ends().front();
+}
+
+}  // namespace rehearse::cli

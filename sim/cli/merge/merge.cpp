@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/job.h"
+#include "cli/merge/merge_folder.h"
+
+namespace rehearse::cli {
+
+int merge(const Arguments& arguments, Console& console) {
+  const std::filesystem::path folder(arguments.operand);
+  auto report = merged_report_of(folder, std::nullopt);
+  report.replay = fmt::format("{} merge {}", shell_word(arguments.self), shell_word(arguments.operand));
+  sim::OutputOptions output;
+  output.want_what_modes_share();
+  return leave_merged(std::move(report), folder, output, console);
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/merge/merge_folder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <rehearse/sim/input_file.h>
+#include <rehearse/sim/report_writers.h>
+
+#include "cli/death/last_words.h"
+#include "cli/launch/launcher.h"
+#include "cli/merge/merged_files.h"
+#include "cli/merge/merged_report.h"
+#include "cli/terminal/exit_codes.h"
+#include "run/run_files.h"
+
+namespace rehearse::cli {
+namespace {
+
+using std::filesystem::path;
+
+constexpr std::size_t kReportBytesMost = std::size_t{256} << 20;
+
+// Of "rank-7"; nothing of other names.
+std::optional<int> rank_in(std::string_view name) {
+  constexpr std::string_view kPrefix = "rank-";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  int rank = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
+  if (error != std::errc() || end != name.data() + name.size() || rank < 0) return std::nullopt;
+  return rank;
+}
+
+std::map<int, path> rank_folders_in(const path& folder) {
+  std::map<int, path> folders;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (const auto rank = rank_in(entry.path().filename().string())) folders.emplace(*rank, entry.path());
+  }
+  if (error) throw MergeError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
+  if (!folders.empty()) return folders;
+  throw MergeError(
+      fmt::format("{}: has no folder rank-0, rank-1 or so: those are what the processes of a real run leave in their "
+                  "[output] directory, or in --output=DIR",
+                  folder.string()));
+}
+
+std::optional<Report> report_in(const path& folder) {
+  const auto file = folder / "report.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
+  try {
+    auto report =
+        sim::report_from_json(sim::read_input(file, "report", [](std::string_view) { return kReportBytesMost; }));
+    if (sim::is_real(report)) return report;
+  } catch (const sim::ReportFormatError& error) {
+    throw MergeError(fmt::format("{}: {}; take it away to merge the others", file.string(), error.what()));
+  }
+  throw MergeError(fmt::format("{}: is the report of a simulation, which has all ranks by itself", file.string()));
+}
+
+// Do both tell of one run?
+void require_same_run(const path& folder, int rank, const Report& report, int other_rank, const Report& other) {
+  const auto fail = [&](std::string_view what, const auto& value, const auto& expected) {
+    throw MergeError(
+        fmt::format("{}: is of another run than rank {}'s: {} is {}, not {}; let each run have a folder of its own",
+                    (rank_folder(folder, rank) / "report.json").string(), other_rank, what, value, expected));
+  };
+  if (report.program != other.program) fail("the program", report.program, other.program);
+  if (report.ranks != other.ranks) fail("the number of ranks", report.ranks, other.ranks);
+  if (report.seed != other.seed) fail("the seed", report.seed, other.seed);
+}
+
+void require_of_rank(const path& folder, int rank, const Report& report) {
+  const auto& lines = report.rank_lines;
+  const bool has_own = std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return line.rank == rank; });
+  if (lines.empty() || has_own) return;
+  throw MergeError(fmt::format("{}: is of rank {}, not {}: folders have been renamed, or copied over each other",
+                               (rank_folder(folder, rank) / "report.json").string(), lines.front().rank, rank));
+}
+
+std::string ending_of(const path& folder, int rank, const std::vector<ProcessEnd>& ends) {
+  if (static_cast<std::size_t>(rank) >= ends.size()) {
+    return fmt::format("nothing in {} tells how it ended", rank_folder(folder, rank).string());
+  }
+  const auto& end = ends[static_cast<std::size_t>(rank)];
+  if (end.signal != 0) return fmt::format("its process was ended by {}", signal_text(end.signal));
+  return fmt::format("its process ended with exit code {}", end.code);
+}
+
+}  // namespace
+
+Report merged_report_of(const path& folder, std::optional<int> ranks, const std::vector<ProcessEnd>& ends) {
+  std::map<int, Report> reports;
+  const auto folders = rank_folders_in(folder);
+  for (const auto& [rank, place] : folders) {
+    auto report = report_in(place);
+    if (!report) continue;
+    require_of_rank(folder, rank, *report);
+    if (!reports.empty()) require_same_run(folder, rank, *report, reports.begin()->first, reports.begin()->second);
+    reports.emplace(rank, std::move(*report));
+  }
+  if (reports.empty() && ends.empty()) {
+    throw MergeError(
+        fmt::format("{}: no rank has left a report.json; [output] json = false leaves none", folder.string()));
+  }
+  const int count = ranks ? *ranks : reports.begin()->second.ranks;
+  if (const int last = folders.rbegin()->first; last >= count) {
+    throw MergeError(fmt::format("{}: the run had {} ranks, 0 to {}; take away what is not its own",
+                                 rank_folder(folder, last).string(), count, count - 1));
+  }
+  std::vector<RankReport> all(static_cast<std::size_t>(count));
+  for (int rank = 0; rank < count; ++rank) {
+    auto& one = all[static_cast<std::size_t>(rank)];
+    const auto found = reports.find(rank);
+    if (found != reports.end()) {
+      one.report = std::move(found->second);
+    } else {
+      one.ending = ending_of(folder, rank, ends);
+    }
+  }
+  return merged_report(all);
+}
+
+int leave_merged(Report report, const path& folder, const sim::OutputOptions& output, Console& console) {
+  std::string problem;
+  try {
+    const auto others = merge_other_files(folder, report.ranks, output);
+    if (output.wants("report")) report.files.push_back((folder / "report.txt").string());
+    if (output.wants("json")) report.files.push_back((folder / "report.json").string());
+    report.files.insert(report.files.end(), others.begin(), others.end());
+    sim::write_report_files(folder, output, {report});
+  } catch (const OutputError& error) {
+    problem = fmt::format("{}; the files of this run are missing or incomplete\n", error.what());
+    report.files.clear();
+  }
+  const int code = console.conclude(report);
+  if (problem.empty()) return code;
+  Console::error(problem);
+  return code == 0 ? kExitOutput : code;
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/merge/merged_report.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <rehearse/formatting/rank_list.h>
+#include <rehearse/sim/format_time.h>
+
+#include "report/ranks/culprits.h"
+#include "report/story/standstill.h"
+
+namespace rehearse::cli {
+namespace {
+
+class Merger {
+ public:
+  explicit Merger(const std::vector<RankReport>& ranks) : ranks_(ranks) {}
+
+  Report merge() {
+    add_facts();
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) merged_.rank_lines.push_back(line_of(rank));
+    waits_ = sim::waits_of(merged_.rank_lines);
+    if (!(mismatched() || crashed() || failed(Verdict::check_failed) || failed(Verdict::rank_failed) || waited() ||
+          ended_by(Verdict::rank_failed) || ended_by(Verdict::livelock) || ended_by(Verdict::step_budget) ||
+          ended_by(Verdict::interrupted))) {
+      set(Verdict::ok, fmt::format("{} rank{} returned after {} of real time", merged_.ranks,
+                                   merged_.ranks == 1 ? "" : "s", sim::format_time(merged_.end_time)));
+    }
+    if (deciding_ != nullptr) add_evidence(*deciding_);
+    return std::move(merged_);
+  }
+
+ private:
+  void add_facts() {
+    std::set<std::string> remarks;
+    for (const auto& [report, ending] : ranks_) {
+      if (!report) continue;
+      if (merged_.program.empty()) {
+        merged_.program = report->program;
+        merged_.seed = report->seed;
+        merged_.schedule = report->schedule;
+        merged_.version = report->version;
+      }
+      merged_.operations += report->operations;
+      merged_.end_time = std::max(merged_.end_time, report->end_time);
+      for (const auto& [what, times] : report->checks) merged_.checks[what] += times;
+      for (const auto& remark : report->remarks) {
+        if (remarks.insert(remark).second) merged_.remarks.push_back(remark);
+      }
+      if (merged_.hint.empty()) merged_.hint = report->hint;
+      for (const auto& difference : report->differences) add_difference(difference);
+    }
+    merged_.ranks = static_cast<int>(ranks_.size());
+  }
+
+  static std::size_t ranks_told_of(const Difference& difference) {
+    auto count = difference.first.ranks.size() + difference.second.ranks.size();
+    for (const auto& side : difference.others) count += side.ranks.size();
+    return count;
+  }
+
+  // Several ranks tell of the same; who knows most of it is believed.
+  void add_difference(const Difference& difference) {
+    for (auto& known : merged_.differences) {
+      if (std::tie(known.group, known.sequence) != std::tie(difference.group, difference.sequence)) continue;
+      if (ranks_told_of(difference) > ranks_told_of(known)) known = difference;
+      return;
+    }
+    merged_.differences.push_back(difference);
+  }
+
+  RankLine line_of(std::size_t rank) const {
+    const auto& [report, ending] = ranks_[rank];
+    if (report) {
+      for (const auto& line : report->rank_lines) {
+        if (line.rank == static_cast<int>(rank)) return line;
+      }
+    }
+    RankLine line;
+    line.rank = static_cast<int>(rank);
+    line.state = RankOutcome::failed;
+    line.doing = report ? report->headline : "left no report: " + ending;
+    line.at = report ? report->end_time : VirtualTime{};
+    return line;
+  }
+
+  void set(Verdict verdict, std::string headline) {
+    merged_.verdict = verdict;
+    merged_.headline = std::move(headline);
+  }
+
+  const Report* first_with(Verdict verdict) const {
+    for (const auto& [report, ending] : ranks_) {
+      if (report && report->verdict == verdict) return &*report;
+    }
+    return nullptr;
+  }
+
+  bool ended_by(Verdict verdict) {
+    deciding_ = first_with(verdict);
+    if (deciding_ == nullptr) return false;
+    set(verdict, deciding_->headline);
+    return true;
+  }
+
+  // The one who knows most tells it.
+  bool mismatched() {
+    const Report* best = nullptr;
+    for (const auto& [report, ending] : ranks_) {
+      if (!report || report->verdict != Verdict::mismatch) continue;
+      const auto told = [](const Report& each) {
+        return each.differences.empty() ? 0 : ranks_told_of(each.differences.front());
+      };
+      if (best == nullptr || told(*report) > told(*best)) best = &*report;
+    }
+    if (best == nullptr) return false;
+    set(Verdict::mismatch, best->headline);
+    deciding_ = best;
+    return true;
+  }
+
+  // "; ranks 0-1 waited for it in allreduce #2 on group "world""
+  std::string who_waited_for(int rank) const {
+    std::vector<int> waiting;
+    std::string call;
+    for (const auto& wait : waits_) {
+      if (std::find(wait.waits_for.begin(), wait.waits_for.end(), rank) == wait.waits_for.end()) continue;
+      if (call.empty()) call = wait.call;
+      if (wait.call == call) waiting.push_back(wait.rank);
+    }
+    return waiting.empty() ? "" : fmt::format("; {} waited for it in {}", describe_ranks(waiting), call);
+  }
+
+  bool crashed() {
+    std::string headline;
+    int others = -1;
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      const auto& report = ranks_[i].report;
+      if (report && report->verdict != Verdict::crashed) continue;
+      if (++others > 0) continue;
+      const auto rank = static_cast<int>(i);
+      const auto what = report ? report->headline : merged_.rank_lines[i].doing;
+      const bool named = what.starts_with(fmt::format("rank {} ", rank));
+      headline = (named ? what : fmt::format("rank {}: {}", rank, what)) + who_waited_for(rank);
+      if (report) deciding_ = &*report;
+    }
+    if (others < 0) return false;
+    set(Verdict::crashed, headline + (others > 0 ? fmt::format("; and {} more", others) : ""));
+    if (deciding_ == nullptr) deciding_ = with_waits();
+    return true;
+  }
+
+  // Of a rank that waited for nobody; what others met then came of that.
+  bool failed(Verdict verdict) {
+    int others = -1;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      const auto& report = ranks_[rank].report;
+      if (!report || report->verdict != verdict || sim::failed_by_others(merged_.rank_lines[rank])) continue;
+      if (++others > 0) continue;
+      set(verdict, report->headline);
+      deciding_ = &*report;
+    }
+    if (others < 0) return false;
+    if (others > 0) merged_.headline += fmt::format("; and {} more", others);
+    return true;
+  }
+
+  const Report* with_waits() const {
+    return waits_.empty() ? nullptr : &*ranks_[static_cast<std::size_t>(waits_.front().rank)].report;
+  }
+
+  // Ranks gave up waiting for others: for such as came too late, or may still have come, or never would.
+  bool waited() {
+    if (first_with(Verdict::timeout) == nullptr && first_with(Verdict::deadlock) == nullptr) return false;
+    if (waits_.empty()) return ended_by(Verdict::deadlock) || ended_by(Verdict::timeout);
+    deciding_ = with_waits();
+    const auto late = sim::late_ranks(waits_);
+    if (!late.empty()) {
+      const auto first = std::min_element(waits_.begin(), waits_.end(),
+                                          [](const auto& one, const auto& other) { return one.at < other.at; });
+      set(Verdict::timeout, fmt::format("{} came too late{}, until the timeout at {}", describe_ranks(late),
+                                        who_waited_for(late.front()), sim::format_time(first->at)));
+      return true;
+    }
+    sim::Standstill all(merged_.ranks);
+    for (const auto& wait : waits_) all.add({wait.rank, wait.call, wait.waits_for, wait.where});
+    bool hopeless = true;
+    for (const auto& wait : waits_) hopeless = hopeless && all.is_hopeless(wait.rank, merged_.rank_lines);
+    auto story = all.tell();
+    merged_.wait_cycle = std::move(story.wait_cycle);
+    set(hopeless ? Verdict::deadlock : Verdict::timeout, story.headline);
+    return true;
+  }
+
+  void add_evidence(const Report& report) {
+    merged_.last_events = report.last_events;
+    merged_.call_places = report.call_places;
+    merged_.call_counts = report.call_counts;
+    if (merged_.wait_cycle.empty()) merged_.wait_cycle = report.wait_cycle;
+  }
+
+  const std::vector<RankReport>& ranks_;
+  Report merged_;
+  std::vector<sim::AwaitedRanks> waits_;
+  const Report* deciding_ = nullptr;
+};
+
+}  // namespace
+
+Report merged_report(const std::vector<RankReport>& ranks) { return Merger(ranks).merge(); }
+
+}  // namespace rehearse::cli

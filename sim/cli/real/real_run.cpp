@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <rehearse/exec/watchdog.h>
+#include <rehearse/job/launched.h>
+#include <rehearse/sim/format_time.h>
+
+#include "cli/commands.h"
+#include "cli/death/death.h"
+#include "cli/death/signals.h"
+#include "cli/death/watcher.h"
+#include "cli/grammar/usage_error.h"
+#include "cli/job.h"
+#include "cli/launch/launcher.h"
+#include "cli/merge/merge_folder.h"
+#include "cli/terminal/exit_codes.h"
+
+namespace rehearse::cli {
+namespace {
+
+// Where a driver of NVIDIA's has made its devices known.
+bool has_gpus() {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev", ignored)) {
+    const auto name = entry.path().filename().string();
+    if (name.starts_with("nvidia") && name.size() > 6 && std::isdigit(static_cast<unsigned char>(name[6])) != 0)
+      return true;
+  }
+  return false;
+}
+
+// Is a rank a process of its own, which somebody has to start?
+bool needs_processes(Carrier carrier) {
+  if (carrier == Carrier::automatic) return !has_gpus();
+  return carrier == Carrier::gloo || carrier == Carrier::processes;
+}
+
+std::string again(const Arguments& arguments) {
+  std::string line = fmt::format("{} run {}", shell_word(arguments.self), shell_word(arguments.operand));
+  for (const auto& option : options_given(arguments)) line += " " + option;
+  return line;
+}
+
+// What one process of several has to tell is about its own rank: the others tell of theirs.
+void keep_own_rank(Report& report, const LaunchedProcess& process) {
+  std::erase_if(report.rank_lines, [&](const RankLine& line) { return line.rank != process.rank; });
+  if (report.verdict == Verdict::ok) {
+    report.headline = fmt::format("rank {} of {} returned after {} of real time", process.rank, process.size,
+                                  sim::format_time(report.end_time));
+  }
+}
+
+// A run in this process: of all ranks on its GPUs, or of the one that it is.
+class RealRun {
+ public:
+  RealRun(const Arguments& arguments, sim::Scenario scenario, std::optional<LaunchedProcess> process, Console& console)
+      : arguments_(arguments),
+        scenario_(std::move(scenario)),
+        process_(process),
+        console_(console),
+        folder_(process ? rank_folder(scenario_.output.directory, process->rank) : scenario_.output.directory) {
+    scenario_.output.want_what_modes_share();
+  }
+
+  int run() {
+    const InterruptibleScope interruptible;
+    const Watcher watcher([this](const LastWords& words) { return died(words); });
+    auto attempt = run_in_time();
+    Report& report = attempt.report;
+    if (process_) keep_own_rank(report, *process_);
+    const auto left_out = sim::leave_out_large_files(scenario_.output, attempt.events().size());
+    if (!left_out.empty()) report.remarks.push_back(left_out);
+    return leave(report, {report, &attempt.events(), &attempt.world->results()});
+  }
+
+ private:
+  sim::Attempt run_in_time() {
+    std::optional<exec::TimeLimit> limit;
+    if (arguments_.time_limit) limit.emplace(*arguments_.time_limit, Watcher::end_overdue);
+    auto attempt = run_scenario(scenario_, console_);
+    if (limit && limit->is_over() && attempt.report.verdict == Verdict::interrupted)
+      attempt.report.headline = past_its_time(arguments_) + ": " + attempt.report.headline;
+    return attempt;
+  }
+
+  // In the watcher, when this process dies.
+  int died(LastWords words) {
+    if (words.rank < 0 && words.signal != 0 && process_) words.rank = process_->rank;
+    scenario_.output.leave_events_out();
+    const bool overdue = arguments_.time_limit && words.signal == SIGXCPU;
+    Report report = overdue
+                        ? report_on_death(scenario_, Verdict::interrupted, killed_headline(arguments_, words), words)
+                        : report_on_death(scenario_, words);
+    if (process_ && report.rank_lines.empty()) {
+      RankLine& line = report.rank_lines.emplace_back();
+      line.rank = process_->rank;
+      line.state = RankOutcome::failed;
+      line.doing = "its process ended without a word";
+    }
+    console_.end_progress();
+    return leave(report, {report});
+  }
+
+  // Files and exit code. Whoever started several processes merges what they leave; a line is enough of each.
+  int leave(Report& report, const sim::RunResults& results) {
+    auto files = sim::files_of(folder_.path(), scenario_.output);
+    files.erase(files.begin());  // a log of decisions is the simulation's
+    report.files = std::move(files);
+    report.replay = again(arguments_);
+    std::string problem;
+    try {
+      sim::write_report_files(folder_.path(), scenario_.output, results);
+    } catch (const OutputError& error) {
+      problem = fmt::format("{}; the files of this run are missing or incomplete\n", error.what());
+      report.files.clear();
+    }
+    const int code = told(report);
+    if (problem.empty()) return code;
+    Console::error(problem);
+    return code == 0 ? kExitOutput : code;
+  }
+
+  int told(const Report& report) {
+    if (is_launched_by_us()) return exit_code(report.verdict);
+    if (!process_ || arguments_.json) return console_.conclude(report);
+    auto text = fmt::format("[{}] {}: {}\n", process_->rank, to_string(report.verdict), report.headline);
+    if (process_->rank == 0) {
+      text += fmt::format("all ranks: {} merge {}\n", shell_word(arguments_.self),
+                          shell_word(scenario_.output.directory.string()));
+    }
+    return console_.conclude(text, exit_code(report.verdict));
+  }
+
+  const Arguments& arguments_;
+  sim::Scenario scenario_;
+  const std::optional<LaunchedProcess> process_;
+  Console& console_;
+  const OutputFolder folder_;
+};
+
+// This process starts one for each rank, and tells of all.
+int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console& console) {
+  scenario.output.want_what_modes_share();
+  const OutputFolder folder(scenario.output.directory);
+  clear_rank_folders(folder.path());
+  const InterruptibleScope interruptible(kRanksInterrupted);
+  const auto ends = launch_ranks({arguments.words, scenario.world.ranks, folder.path(), arguments.time_limit});
+  // Where none could begin, they have said why.
+  for (const auto& end : ends.ranks) {
+    if (end.code == kExitUsage || end.code == kExitUnavailable) return end.code;
+  }
+  auto report = merged_report_of(folder.path(), scenario.world.ranks, ends.ranks);
+  if (ends.interrupted || (ends.overdue && report.verdict != Verdict::ok)) {
+    report.headline = fmt::format("{}: {}", ends.overdue ? past_its_time(arguments) : "from outside", report.headline);
+    report.verdict = Verdict::interrupted;
+  }
+  report.replay = again(arguments);
+  return leave_merged(std::move(report), folder.path(), scenario.output, console);
+}
+
+void require_ranks(const Arguments& arguments, sim::Scenario& scenario, const LaunchedProcess& process) {
+  if (arguments.ranks && *arguments.ranks != process.size) {
+    throw UsageError(fmt::format("--ranks is {}, but {} says that this job has {} processes; leave --ranks out",
+                                 *arguments.ranks, process.rank_variable, process.size));
+  }
+  scenario.world.ranks = process.size;
+}
+
+}  // namespace
+
+int run_for_real(const Arguments& arguments, sim::Scenario scenario, Console& console) {
+  if (arguments.check_determinism) {
+    throw UsageError(
+        "--check-determinism runs a seed twice and compares; a real run is never the same twice: `validate` compares "
+        "one with the simulation");
+  }
+  const auto process = launched_process();
+  if (process && is_launched_by_us()) die_with_the_launcher();
+  if (process) require_ranks(arguments, scenario, *process);
+  if (!is_launched_by_us() && (!process || process->rank == 0)) console.note(banner(scenario));
+  if (!process && needs_processes(scenario.world.carrier))
+    return run_in_processes(arguments, std::move(scenario), console);
+  return RealRun(arguments, std::move(scenario), process, console).run();
+}
+
+}  // namespace rehearse::cli

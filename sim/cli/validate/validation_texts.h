@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+#include "cli/validate/comparison.h"
+
+namespace rehearse::cli {
+
+// Both runs side by side, and what differs; for people, ending with a line end.
+std::string validation_text(const ModeRun& one, const ModeRun& other, const Comparison& comparison);
+
+// The same as JSON: {"rehearse_validation": 1, "agree": true, "runs": [...], ...}.
+std::string validation_json(const ModeRun& one, const ModeRun& other, const Comparison& comparison);
+
+}  // namespace rehearse::cli

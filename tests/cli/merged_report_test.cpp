@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/merge/merged_report.h"
+
+#include <chrono>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/ranks/culprits.h"
+
+// Contract: of what ranks tell, each of itself, one verdict and one culprit are drawn by a stated order; nothing that
+// any of them said of its calls or checks is lost, and nothing is told twice.
+namespace rehearse::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+VirtualTime at_ms(int ms) { return kTimeZero + std::chrono::milliseconds(ms); }
+
+// What rank `rank` of 3 tells: that it returned.
+Report told_by(int rank) {
+  Report report;
+  report.headline = "rank " + std::to_string(rank) + " of 3 returned after 2 ms of real time";
+  report.program = "train";
+  report.ranks = 3;
+  report.seed = 7;
+  report.schedule = "real";
+  report.operations = 2;
+  report.end_time = at_ms(2 + rank);
+  report.rank_lines = {{rank, RankOutcome::returned, at_ms(2 + rank), "", "", "", {}}};
+  report.checks = {{"the sum is right", 1}};
+  report.remarks = {"nobody waited for broadcast #1"};
+  return report;
+}
+
+Report failed(int rank, Verdict verdict, std::string doing, std::vector<int> waits_for = {}, int ms = 5) {
+  Report report = told_by(rank);
+  report.verdict = verdict;
+  report.headline = "rank " + std::to_string(rank) + ": " + doing;
+  report.rank_lines = {{rank, RankOutcome::failed, at_ms(ms), std::move(doing), "", "", std::move(waits_for)}};
+  return report;
+}
+
+const char* const kSecondCall = "allreduce #2 on group \"world\": Timed out waiting 3000ms";
+
+Report merged(std::vector<RankReport> ranks) { return merged_report(ranks); }
+
+TEST(MergedReport, AllReturned_IsOkWithTheSumOfAll) {
+  const auto report = merged({{told_by(0), ""}, {told_by(1), ""}, {told_by(2), ""}});
+  EXPECT_EQ(report.verdict, Verdict::ok);
+  EXPECT_EQ(report.headline, "3 ranks returned after 4 ms of real time");
+  EXPECT_EQ(report.operations, 6u);
+  EXPECT_EQ(report.checks.at("the sum is right"), 3u);
+  EXPECT_THAT(report.remarks, ElementsAre("nobody waited for broadcast #1"));
+  EXPECT_EQ(report.rank_lines.size(), 3u);
+  EXPECT_EQ(report.program, "train");
+  EXPECT_EQ(report.seed, 7u);
+  EXPECT_THAT(sim::culprits_of(report), IsEmpty());
+}
+
+TEST(MergedReport, AMismatch_OutweighsTimeOutsThatFollow_AndIsToldOnce) {
+  auto mismatch = failed(0, Verdict::mismatch, "allreduce #1 on group \"world\" (its ranks disagree)", {1});
+  Difference known;
+  known.group = "world";
+  known.sequence = 1;
+  known.first = {{0}, "allreduce(sum)", ""};
+  known.second = {{1}, "broadcast(root=0)", ""};
+  mismatch.differences = {known};
+  auto knows_more = mismatch;
+  knows_more.headline = "rank 1 called broadcast where ranks 0,2 called allreduce";
+  knows_more.rank_lines[0].rank = 2;
+  knows_more.differences[0].first.ranks = {0, 2};
+  const auto report = merged({{mismatch, ""}, {failed(1, Verdict::timeout, kSecondCall, {0}), ""}, {knows_more, ""}});
+  EXPECT_EQ(report.verdict, Verdict::mismatch);
+  EXPECT_EQ(report.headline, "rank 1 called broadcast where ranks 0,2 called allreduce");
+  ASSERT_EQ(report.differences.size(), 1u);
+  EXPECT_THAT(report.differences[0].first.ranks, ElementsAre(0, 2));
+  EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
+}
+
+TEST(MergedReport, AnException_IsItsRanksForWhichOthersOnlyWaited) {
+  const auto report = merged({{failed(0, Verdict::timeout, kSecondCall, {1}), ""},
+                              {failed(1, Verdict::rank_failed, "the dataset is empty"), ""},
+                              {failed(2, Verdict::rank_failed, "gloo/transport/tcp/pair.cc:547 closed"), ""}});
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  EXPECT_EQ(report.headline, "rank 1: the dataset is empty");
+  EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
+}
+
+TEST(MergedReport, ARankWithoutAReport_HasCrashed_AndOthersSayWhereTheyWaitedForIt) {
+  const auto report = merged({{failed(0, Verdict::timeout, kSecondCall, {1}), ""},
+                              {std::nullopt, "its process was ended by SIGKILL (Killed)"},
+                              {failed(2, Verdict::timeout, kSecondCall, {1}), ""}});
+  EXPECT_EQ(report.verdict, Verdict::crashed);
+  EXPECT_EQ(
+      report.headline,
+      "rank 1: left no report: its process was ended by SIGKILL (Killed); ranks 0,2 waited for it in allreduce #2 on "
+      "group \"world\"");
+  EXPECT_EQ(report.rank_lines[1].state, RankOutcome::failed);
+  EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
+}
+
+TEST(MergedReport, TimeOutsForARankThatReturned_AreADeadlock) {
+  const auto report = merged({{failed(0, Verdict::timeout, kSecondCall, {1}), ""},
+                              {told_by(1), ""},
+                              {failed(2, Verdict::timeout, kSecondCall, {1}), ""}});
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.headline, "allreduce #2 on group \"world\": rank 1 has ended and will never come");
+  EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
+}
+
+TEST(MergedReport, RanksThatWaitForEachOther_AreADeadlock) {
+  const auto report = merged({{failed(0, Verdict::timeout, "recv #1 on group \"world\"", {1}), ""},
+                              {failed(1, Verdict::timeout, "recv #2 on group \"world\"", {0}), ""},
+                              {told_by(2), ""}});
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.wait_cycle.size(), 2u);
+  EXPECT_THAT(sim::culprits_of(report), ElementsAre(0, 1));
+}
+
+TEST(MergedReport, ARankThatCameTooLate_IsATimeoutAndItsFault) {
+  const auto report = merged({{failed(0, Verdict::timeout, kSecondCall, {1}, 3000), ""},
+                              {failed(1, Verdict::timeout, kSecondCall, {0, 2}, 8000), ""},
+                              {failed(2, Verdict::timeout, kSecondCall, {1}, 3001), ""}});
+  EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_EQ(
+      report.headline,
+      "rank 1 came too late; ranks 0,2 waited for it in allreduce #2 on group \"world\", until the timeout at 3 s");
+  EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
+}
+
+TEST(MergedReport, ACheckThatFailed_OutweighsExceptions) {
+  const auto report = merged({{failed(0, Verdict::rank_failed, "out of range"), ""},
+                              {failed(1, Verdict::check_failed, "check \"the loss falls\" did not hold"), ""},
+                              {failed(2, Verdict::check_failed, "check \"the loss falls\" did not hold"), ""}});
+  EXPECT_EQ(report.verdict, Verdict::check_failed);
+  EXPECT_EQ(report.headline, "rank 1: check \"the loss falls\" did not hold; and 1 more");
+}
+
+}  // namespace
+}  // namespace rehearse::cli

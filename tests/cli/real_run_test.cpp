@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <csignal>
+#include <filesystem>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rehearse/sim/report_writers.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/process.h"
+
+// Contract: `run --with=gloo` is as many processes as there are ranks and one report of them; whatever becomes of one,
+// all end, and the report says whose fault it was. `merge` makes the same report of what they left.
+namespace rehearse::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+std::string free_port() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  close(fd);
+  return bound ? std::to_string(ntohs(address.sin_port)) : "none";
+}
+
+class RealRun : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#ifndef CLI_HAS_REAL
+    GTEST_SKIP() << "built without the real mode (REHEARSE_REAL=OFF)";
+#endif
+  }
+
+  void scenario(const std::string& program, const std::string& more = "") const {
+    write_file(folder_ / (program + ".toml"),
+               "program = \"" + program + "\"\n[world]\nranks = 3\ntimeout = \"2s\"\n" + more);
+  }
+
+  Finished job(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {}) const {
+    return run_process(CLI_JOB, arguments, folder_, environment);
+  }
+
+  Report report_of(const std::string& program) const {
+    return sim::report_from_json(read_file(folder_ / "rehearse-out" / program / "report.json"));
+  }
+
+  const std::filesystem::path folder_ = fresh_folder();
+};
+
+TEST_F(RealRun, ByGloo_IsAProcessARankAndOneReport) {
+  scenario("sum");
+  const auto finished = job({"run", "sum.toml", "--with=gloo"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.out << finished.err;
+  EXPECT_EQ(finished.err, "");
+  EXPECT_THAT(finished.out, StartsWith("rehearse 0.1.0 program=sum seed=1 mode=real ranks=3\n[0] 1/4 25%"));
+  EXPECT_THAT(finished.out, HasSubstr("\nOK: 3 ranks returned after "));
+  EXPECT_THAT(finished.out, HasSubstr(" of real time\n"));
+  EXPECT_THAT(finished.out, HasSubstr("\nchecks: the sum is right (held 12 times)\n"));
+  EXPECT_THAT(finished.out, HasSubstr("\nreplay: job run sum.toml --with=gloo\n"));
+  EXPECT_THAT(finished.out, Not(HasSubstr("virtual")));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/run.rlog"));
+  for (const char* file : {"report.txt", "report.json", "trace.json", "flight_recorder.json", "calls.json",
+                           "results.json", "rank-0/report.json", "rank-2/results.json", "rank-1/output.txt"}) {
+    EXPECT_TRUE(std::filesystem::exists(folder_ / "rehearse-out/sum" / file)) << file;
+  }
+  const auto json = nlohmann::json::parse(read_file(folder_ / "rehearse-out/sum/report.json"));
+  EXPECT_EQ(json["mode"], "real");
+  EXPECT_EQ(json["rank_lines"].size(), 3u);
+}
+
+TEST_F(RealRun, Json_HasStdoutForItself) {
+  scenario("prints");
+  const auto finished = job({"run", "prints.toml", "--with=gloo", "--json"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_EQ(sim::report_from_json(finished.out).verdict, Verdict::ok);
+  EXPECT_THAT(finished.err, HasSubstr("[1] rank 1 is here\n"));
+}
+
+TEST_F(RealRun, AnException_IsToldOfItsRankAlone) {
+  scenario("throws");
+  const auto finished = job({"run", "throws.toml", "--with=gloo", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_THAT(finished.out, StartsWith("RANK FAILED: rank 1: the dataset is empty\n"));
+}
+
+TEST_F(RealRun, AKilledRank_IsNamedByWhoIsLeft) {
+  scenario("dies", "[parameters]\nby = \"kill\"\n");
+  const auto finished = job({"run", "dies.toml", "--with=gloo", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 9);
+  EXPECT_THAT(finished.out, AllOf(StartsWith("CRASHED: rank 2: "), HasSubstr("SIGKILL")));
+  scenario("dies", "[parameters]\nby = \"fault\"\n");
+  EXPECT_EQ(job({"run", "dies.toml", "--with=gloo", "--quiet"}).exit_code, 9);
+  EXPECT_THAT(report_of("dies").headline, StartsWith("rank 2 ended the process by SIGSEGV (Segmentation fault)"));
+}
+
+TEST_F(RealRun, CtrlC_EndsAllRanks) {
+  scenario("forever");
+  const auto finished = run_and_signal(CLI_JOB, {"run", "forever.toml", "--with=gloo"}, folder_, "[0] 1", SIGINT);
+  EXPECT_EQ(finished.exit_code, 130) << finished.out << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("interrupted: all ranks are asked to end"));
+  EXPECT_EQ(report_of("forever").rank_lines.size(), 3u);
+}
+
+TEST_F(RealRun, MoreRanksBefore_LeaveNothingBehind) {
+  scenario("prints");
+  ASSERT_EQ(job({"run", "prints.toml", "--with=gloo"}).exit_code, 0);
+  ASSERT_EQ(job({"run", "prints.toml", "--with=gloo", "--ranks=2"}).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/prints/rank-2"));
+  EXPECT_EQ(report_of("prints").ranks, 2);
+}
+
+TEST_F(RealRun, OneOfSeveral_LeavesItsOwnFolderAndSaysHowToMerge) {
+  scenario("prints");
+  const auto finished = job({"run", "prints.toml", "--with=gloo", "--quiet"},
+                            {"RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + free_port()});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("[0] OK: rank 0 of 1 returned after "));
+  EXPECT_THAT(finished.out, HasSubstr("all ranks: job merge rehearse-out/prints\n"));
+  const auto merged = job({"merge", "rehearse-out/prints"});
+  EXPECT_EQ(merged.exit_code, 0) << merged.err;
+  EXPECT_THAT(merged.out, StartsWith("OK: 1 rank returned after "));
+}
+
+TEST_F(RealRun, WhatItCannotDo_IsRefused) {
+  scenario("sum");
+  write_file(folder_ / "real.toml", "program = \"sum\"\nmode = \"real\"\nwith = \"gloo\"\n");
+  EXPECT_EQ(job({"run", "sum.toml", "--with=gloo", "--check-determinism"}).exit_code, 64);
+  const auto sweep = job({"sweep", "real.toml", "--seeds=1..2"});
+  EXPECT_EQ(sweep.exit_code, 64);
+  EXPECT_EQ(sweep.err,
+            "real.toml: mode is \"real\", and sweep needs the simulation: the machine takes no seed's way twice\n");
+  EXPECT_EQ(job({"replay", "real.toml"}).exit_code, 64);
+  const auto ranks = job({"run", "real.toml", "--ranks=4"}, {"RANK=0", "WORLD_SIZE=2"});
+  EXPECT_EQ(ranks.exit_code, 64);
+  EXPECT_EQ(ranks.err, "--ranks is 4, but RANK says that this job has 2 processes; leave --ranks out\n");
+  const auto validate = job({"validate", "sum.toml"}, {"RANK=0", "WORLD_SIZE=2"});
+  EXPECT_EQ(validate.exit_code, 64);
+  EXPECT_THAT(validate.err, HasSubstr("validate starts the processes of its real run itself"));
+}
+
+class Merge : public RealRun {
+ protected:
+  void SetUp() override {
+    RealRun::SetUp();
+    if (IsSkipped()) return;
+    scenario("prints");
+    ASSERT_EQ(job({"run", "prints.toml", "--with=gloo"}).exit_code, 0);
+  }
+
+  std::filesystem::path rank(int number) const {
+    return folder_ / "rehearse-out/prints" / ("rank-" + std::to_string(number));
+  }
+
+  std::string refused() const {
+    const auto finished = job({"merge", "rehearse-out/prints"});
+    EXPECT_EQ(finished.exit_code, 64);
+    return finished.err;
+  }
+};
+
+TEST_F(Merge, OfTheRanksFiles_MakesTheSameReport) {
+  const auto before = report_of("prints");
+  std::filesystem::remove(folder_ / "rehearse-out/prints/report.json");
+  const auto finished = job({"merge", "rehearse-out/prints", "--json"});
+  EXPECT_EQ(finished.exit_code, 0);
+  auto after = report_of("prints");
+  EXPECT_EQ(after.headline, before.headline);
+  EXPECT_EQ(after.replay, "job merge rehearse-out/prints");
+  EXPECT_EQ(finished.out, read_file(folder_ / "rehearse-out/prints/report.json"));
+}
+
+TEST_F(Merge, WithoutARanksReport_SaysThatItCrashed) {
+  std::filesystem::remove_all(rank(1));
+  const auto finished = job({"merge", "rehearse-out/prints"});
+  EXPECT_EQ(finished.exit_code, 9);
+  EXPECT_THAT(finished.out,
+              StartsWith("CRASHED: rank 1: left no report: nothing in rehearse-out/prints/rank-1 tells how "));
+}
+
+TEST_F(Merge, FilesThatContradictEachOther_AreRefused) {
+  const auto good = read_file(rank(1) / "report.json");
+  write_file(rank(1) / "report.json", "{");
+  EXPECT_EQ(
+      refused(),
+      "rehearse-out/prints/rank-1/report.json: is no report of rehearse: not JSON, see byte 2; take it away to merge "
+      "the others\n");
+  auto json = nlohmann::json::parse(good);
+  json["seed"] = "0x9";
+  write_file(rank(1) / "report.json", json.dump());
+  EXPECT_THAT(refused(), HasSubstr("is of another run than rank 0's: the seed is 9, not 1"));
+  write_file(rank(1) / "report.json", read_file(rank(2) / "report.json"));
+  EXPECT_THAT(refused(), HasSubstr("is of rank 2, not 1"));
+  json["mode"] = "simulation";
+  json["schedule"] = "random";
+  write_file(rank(1) / "report.json", json.dump());
+  EXPECT_THAT(refused(), HasSubstr("is the report of a simulation"));
+  write_file(rank(1) / "report.json", good);
+  std::filesystem::rename(rank(2), rank(7));
+  EXPECT_THAT(refused(), HasSubstr("is of rank 2, not 7"));
+}
+
+TEST_F(Merge, OtherFolders_AreRefused) {
+  EXPECT_EQ(job({"merge", "nowhere"}).err, "nowhere: cannot be read: No such file or directory\n");
+  EXPECT_THAT(job({"merge", "."}).err, StartsWith(".: has no folder rank-0, rank-1 or so"));
+}
+
+}  // namespace
+}  // namespace rehearse::test
