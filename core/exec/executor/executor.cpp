@@ -75,6 +75,7 @@ RankExecutor::Impl::Impl(ExecutorOptions options_in, Decisions& decisions_in, Cl
       clock(clock_in),
       state(state_in),
       sink(sink_in),
+      outside(clock.passes_by_itself() ? std::make_shared<Outside>() : nullptr),
       interposed(std::make_unique<interpose::WorldState>()),
       outcome(clock_in, options.ranks),
       virtual_idle_policy_({.looks = options.idle_looks_max, .timed_looks = options.idle_timed_looks_max}),
@@ -86,7 +87,9 @@ RankExecutor::Impl::Impl(ExecutorOptions options_in, Decisions& decisions_in, Cl
   set_next_stop(0);
 }
 
-RankExecutor::Impl::~Impl() = default;
+RankExecutor::Impl::~Impl() {
+  if (outside != nullptr) outside->close();
+}
 
 RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   interpose::require_installed();
@@ -112,6 +115,7 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
     }
   }
   scheduler_->executor = nullptr;
+  if (outside != nullptr) outside->close();
   stop(Ending::all_returned, {});
   scheduler_->run_others();
   if (decisions.failure()) std::rethrow_exception(decisions.failure());

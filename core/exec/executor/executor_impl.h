@@ -16,6 +16,7 @@
 #include "exec/fiber/fiber_table.h"
 #include "exec/fiber/stack_pool.h"
 #include "exec/time/virtual_idle_policy.h"
+#include "outside.h"
 #include "pollers.h"
 #include "run_queue.h"
 #include "scheduler.h"
@@ -78,6 +79,7 @@ class RankExecutor::Impl {
   const pid_t process = getpid();
   const std::uint64_t world = new_world_number();
   TimerQueue timers;
+  const std::shared_ptr<Outside> outside;  // null: time stands still while ranks run, and no thread may come
   const std::unique_ptr<interpose::WorldState> interposed;
   WorldOutcome outcome;
   Pollers pollers;
@@ -117,6 +119,8 @@ class RankExecutor::Impl {
   void idle();
   void let_time_pass(const IdleStep& step, bool any_polls);
   void release_pollers();
+  // outside.cpp: what other threads have brought, and whom their signals wake. Only where they may come.
+  void take_from_outside() noexcept;
 
   // world_end.cpp: how a world ends
   void finish_world();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What happens when no fiber can run, as the idle policy says: lookers look again, time passes, or the world ends.
+#include "exec/interpose/world_state.h"
 #include "executor_impl.h"
 
 namespace rehearse::exec {
@@ -26,11 +27,17 @@ void RankExecutor::Impl::idle() {
     scheduler_->run_others();
     if (!runnable_.empty()) return;
   }
+  // Asked before: who has ended an errand has brought what there was.
+  const bool any_errand = outside != nullptr && outside->any_errand();
+  if (outside != nullptr) take_from_outside();
+  if (!runnable_.empty() || ending()) return;
   const IdleFacts facts{.now = clock.now(),
                         .due = timers.next_due(),
                         .any_moves_on = timers.any_moves_on(),
                         .any_polls = pollers.any_polls(),
-                        .any_in_kernel = pollers.any_in_kernel()};
+                        .any_in_kernel = pollers.any_in_kernel(),
+                        .any_errand = any_errand,
+                        .any_waits_in_libc = !interposed->outside_waits.empty()};
   IdleStep step = idle_policy().next(facts);
   if (step.moved) outcome.forget_hang();
   if (step.hangs) outcome.note_hang(fibers_.all());

@@ -35,6 +35,7 @@ bool RankExecutor::Impl::pass_stop() noexcept {
   // As from a timer: what wakes a rank must not be able to switch, nor change what libc tells the one that leaves.
   const int error = errno;
   Fiber* const fiber = std::exchange(t_current_fiber, nullptr);
+  if (outside != nullptr) take_from_outside();
   idle_policy().look();
   t_current_fiber = fiber;
   errno = error;

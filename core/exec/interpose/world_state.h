@@ -8,6 +8,7 @@
 #include "exec/interpose/sync/initialisations.h"
 #include "exec/interpose/sync/rwlock_holds.h"
 #include "exec/wait/polling.h"
+#include "outside_wait.h"
 #include "owner_tag.h"
 #include "wait_table.h"
 
@@ -27,6 +28,7 @@ struct WorldState {
   Initialisations onces;
   ThreadTable threads;
   ProcessStates processes;
+  OutsideWaits outside_waits;
 
   WorldState() = default;
   WorldState(const WorldState&) = delete;

@@ -43,8 +43,9 @@ constinit Real<int (*)(pthread_cond_t*)> real_broadcast("pthread_cond_broadcast"
 int wait_in_fiber(Fiber& fiber, pthread_cond_t* cond, pthread_mutex_t* mutex, std::optional<VirtualTime> deadline) {
   const OpaqueObserver observer("a condition variable");
   if (fiber.executor->must_end(fiber)) meet_the_end(fiber, observer);
-  if (const int error = unlock_mutex(fiber, mutex)) return error;
   WaitTable& waiters = world_of(fiber).conditions;
+  const OutsideWait outside(fiber, waiters, cond);
+  if (const int error = unlock_mutex(fiber, mutex)) return error;
   const auto result = waiters.wait_or_end(cond, observer, deadline);
   // A fiber that ends takes no signal with it.
   if (!result && !fiber.executor->ending()) waiters.notify_one(cond);
@@ -102,11 +103,13 @@ int cond_signal(pthread_cond_t* cond) {
   if (WorldState* const world = world_of_host()) {
     if (world->conditions.notify_one(cond)) return 0;
   }
+  signal_outside(cond);
   return real_signal(cond);
 }
 
 int cond_broadcast(pthread_cond_t* cond) {
   if (WorldState* const world = world_of_host()) world->conditions.notify_all(cond);
+  signal_outside(cond);
   return real_broadcast(cond);
 }
 

@@ -33,6 +33,7 @@ int fail(int error) {
 
 int wait_in_fiber(Fiber& fiber, sem_t* semaphore, std::optional<VirtualTime> deadline) {
   WaitTable& waiters = world_of(fiber).semaphores;
+  const OutsideWait outside(fiber, waiters, semaphore);
   const OpaqueObserver observer("a semaphore");
   for (;;) {
     if (real_trywait(semaphore) == 0) return 0;
@@ -87,6 +88,7 @@ int semaphore_post(sem_t* semaphore) {
   if (WorldState* const world = world_of_host(); result == 0 && world != nullptr) {
     world->semaphores.notify_one(semaphore);
   }
+  if (result == 0) signal_outside(semaphore);
   return result;
 }
 

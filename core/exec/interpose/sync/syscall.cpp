@@ -40,9 +40,11 @@ long fail(int error) {
 }
 
 long wait_for_futex(Fiber& fiber, const FutexCall& call, std::optional<VirtualTime> deadline) {
+  WaitTable& waiters = world_of(fiber).futexes;
+  const OutsideWait outside(fiber, waiters, call.word);
   if (__atomic_load_n(call.word, __ATOMIC_ACQUIRE) != call.value) return fail(EAGAIN);
   const OpaqueObserver observer("a future, latch or atomic variable (futex)");
-  const auto result = world_of(fiber).futexes.wait_or_end(call.word, observer, deadline);
+  const auto result = waiters.wait_or_end(call.word, observer, deadline);
   if (!result) meet_the_end(fiber, observer);
   return *result == WaitResult::timed_out ? fail(ETIMEDOUT) : 0;
 }
@@ -77,6 +79,7 @@ std::optional<long> futex(const FutexCall& call) {
       return wait_in_fiber(*fiber, call);
     case FUTEX_WAKE:
     case FUTEX_WAKE_BITSET: {
+      signal_outside(call.word);
       if (world == nullptr) return std::nullopt;
       const long woken = wake(*world, call);
       const long threads = real_syscall(SYS_futex, reinterpret_cast<long>(call.word), call.operation,
