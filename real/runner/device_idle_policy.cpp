@@ -20,6 +20,7 @@ IdleStep DeviceIdlePolicy::next(const IdleFacts& facts) {
     nap_ = {};
     looking_since_.reset();
   }
+  if (moved || stepped) waiting_since_.reset();
   IdleStep step = IdleStep::look_again();
   if (told) {
     step.moved = true;
@@ -47,7 +48,7 @@ IdleStep DeviceIdlePolicy::next_of_pollers(const IdleFacts& facts, bool anything
   if (anything_done) return IdleStep::look_again();
   if (!looking_since_) looking_since_ = facts.now;
   // Who reads the clock waits for something that comes by itself.
-  if (!facts.due && !reads_clock && facts.now - *looking_since_ > limits_.patience) {
+  if (!facts.due && !reads_clock && !facts.any_errand && facts.now - *looking_since_ > limits_.patience) {
     return IdleStep::end_run(
         Ending::livelock,
         fmt::format("for {} ms ranks have only looked at things that nobody is left to change",
@@ -60,6 +61,12 @@ IdleStep DeviceIdlePolicy::next_of_pollers(const IdleFacts& facts, bool anything
 
 IdleStep DeviceIdlePolicy::next_of_waiters(const IdleFacts& facts) {
   if (facts.due && facts.any_moves_on) return IdleStep::let_time_pass(*facts.due);
+  if (!waiting_since_) waiting_since_ = facts.now;
+  const bool patient = facts.now - *waiting_since_ <= limits_.patience;
+  if (facts.any_errand || (facts.any_waits_in_libc && patient)) {
+    const auto until = facts.now + kWaitMax;
+    return IdleStep::let_time_pass(facts.due ? std::min(*facts.due, until) : until);
+  }
   auto step = IdleStep::end_run(Ending::deadlock,
                                 facts.due ? "no rank can go on, no device is at work, and only timeouts are left"
                                           : "no rank can go on, no device is at work, and no timer is running");

@@ -158,5 +158,42 @@ TEST_F(DeviceIdle, RanksInTheKernel_LookAgainAfterWhateverWasDone) {
   EXPECT_EQ(policy.next(facts).kind, Kind::end);
 }
 
+TEST_F(DeviceIdle, ThreadOnItsWayBack_IsWaitedForWithoutEnd) {
+  facts.any_errand = true;
+  for (const bool polls : {false, true}) {
+    facts.any_polls = polls;
+    for (int look = 0; look < 100; ++look) {
+      EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
+      facts.now += seconds(1);
+    }
+  }
+  facts.any_errand = false;
+  EXPECT_EQ(policy.next(facts).end.ending, Ending::livelock);
+  facts.any_polls = false;
+  EXPECT_EQ(policy.next(facts).end.ending, Ending::deadlock);
+}
+
+TEST_F(DeviceIdle, WaitInLibc_IsADeadlockWhenPatienceIsOver) {
+  facts.any_waits_in_libc = true;
+  const auto step = policy.next(facts);
+  EXPECT_EQ(step.kind, Kind::let_time_pass);
+  EXPECT_EQ(step.to, facts.now + milliseconds(10));
+  EXPECT_FALSE(step.hangs);
+  facts.now += milliseconds(10);
+  facts.due = facts.now + milliseconds(2);
+  EXPECT_EQ(policy.next(facts).to, facts.due);
+  facts.now += milliseconds(1);
+  EXPECT_EQ(policy.next(facts).end.ending, Ending::deadlock);
+}
+
+TEST_F(DeviceIdle, WhateverIsDone_BeginsTheWaitInLibcAnew) {
+  facts.any_waits_in_libc = true;
+  for (int look = 0; look < 100; ++look) {
+    EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
+    facts.now += milliseconds(11);
+    policy.note_step();
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::real
