@@ -131,6 +131,45 @@ TEST(MergedReport, ARankThatCameTooLate_IsATimeoutAndItsFault) {
   EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
 }
 
+// What ranks say that had come to a ruling: each knows of all.
+Report ruled(Verdict verdict, const char* headline, int rank) {
+  Report report = told_by(rank);
+  report.verdict = verdict;
+  report.headline = headline;
+  report.rank_lines.clear();
+  for (int each = 0; each < 3; ++each)
+    report.rank_lines.push_back({each, RankOutcome::stopped, at_ms(1), "", "", "", {}});
+  report.rank_lines[0] = {0, RankOutcome::blocked, at_ms(1), "allreduce #1 on group \"world\"", "", "", {1}};
+  report.rank_lines[static_cast<std::size_t>(rank)].where = "train.cpp:" + std::to_string(rank);
+  return report;
+}
+
+TEST(MergedReport, OfRanksWithARuling_HasItsVerdictAndTheirOwnPlaces) {
+  const auto* const told = "rank 1 was still in a sleep";
+  const auto report = merged({{ruled(Verdict::timeout, told, 0), ""},
+                              {ruled(Verdict::timeout, told, 1), ""},
+                              {ruled(Verdict::timeout, told, 2), ""}});
+  EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_EQ(report.headline, told);
+  EXPECT_EQ(report.rank_lines[0].where, "train.cpp:0");
+  EXPECT_EQ(report.rank_lines[2].where, "train.cpp:2");
+  EXPECT_EQ(report.operations, 6u);
+  EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
+}
+
+TEST(MergedReport, OfRanksWithARuling_TheDeadOnesLastWordsComeFirst) {
+  Report dead = failed(1, Verdict::crashed, "SIGSEGV (Segmentation fault)");
+  dead.headline = "rank 1 ended the process by SIGSEGV (Segmentation fault)";
+  const auto* const told = "rank 1: nothing has been heard of it for 5 s";
+  const auto report =
+      merged({{ruled(Verdict::crashed, told, 0), ""}, {dead, ""}, {ruled(Verdict::crashed, told, 2), ""}});
+  EXPECT_EQ(report.verdict, Verdict::crashed);
+  EXPECT_EQ(report.headline,
+            "rank 1 ended the process by SIGSEGV (Segmentation fault); rank 0 waited for it in allreduce #1 on group "
+            "\"world\"");
+  EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
+}
+
 TEST(MergedReport, ACheckThatFailed_OutweighsExceptions) {
   const auto report = merged({{failed(0, Verdict::rank_failed, "out of range"), ""},
                               {failed(1, Verdict::check_failed, "check \"the loss falls\" did not hold"), ""},

@@ -76,12 +76,14 @@ void require_same_run(const path& folder, int rank, const Report& report, int ot
   if (report.seed != other.seed) fail("the seed", report.seed, other.seed);
 }
 
+// Whose it is stands in the names of the files that it was written with.
 void require_of_rank(const path& folder, int rank, const Report& report) {
-  const auto& lines = report.rank_lines;
-  const bool has_own = std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return line.rank == rank; });
-  if (lines.empty() || has_own) return;
-  throw MergeError(fmt::format("{}: is of rank {}, not {}: folders have been renamed, or copied over each other",
-                               (rank_folder(folder, rank) / "report.json").string(), lines.front().rank, rank));
+  if (report.files.empty()) return;
+  const auto written_to = path(report.files.front()).parent_path().filename().string();
+  if (const auto other = rank_in(written_to); other && *other != rank) {
+    throw MergeError(fmt::format("{}: is of rank {}, not {}: folders have been renamed, or copied over each other",
+                                 (rank_folder(folder, rank) / "report.json").string(), *other, rank));
+  }
 }
 
 std::string ending_of(const path& folder, int rank, const std::vector<ProcessEnd>& ends) {

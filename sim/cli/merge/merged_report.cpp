@@ -25,8 +25,8 @@ class Merger {
     add_facts();
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) merged_.rank_lines.push_back(line_of(rank));
     waits_ = sim::waits_of(merged_.rank_lines);
-    if (!(mismatched() || crashed() || failed(Verdict::check_failed) || failed(Verdict::rank_failed) || waited() ||
-          ended_by(Verdict::rank_failed) || ended_by(Verdict::livelock) || ended_by(Verdict::step_budget) ||
+    if (!(agreed() || mismatched() || crashed() || failed(Verdict::check_failed) || failed(Verdict::rank_failed) ||
+          waited() || ended_by(Verdict::rank_failed) || ended_by(Verdict::livelock) || ended_by(Verdict::step_budget) ||
           ended_by(Verdict::interrupted))) {
       set(Verdict::ok, fmt::format("{} rank{} returned after {} of real time", merged_.ranks,
                                    merged_.ranks == 1 ? "" : "s", sim::format_time(merged_.end_time)));
@@ -74,12 +74,18 @@ class Merger {
     merged_.differences.push_back(difference);
   }
 
+  static const RankLine* line_in(const Report& report, std::size_t rank) {
+    const auto& lines = report.rank_lines;
+    const auto own = std::find_if(lines.begin(), lines.end(),
+                                  [rank](const RankLine& line) { return line.rank == static_cast<int>(rank); });
+    return own == lines.end() ? nullptr : &*own;
+  }
+
+  // What the rank says of itself; without that, how its process ended.
   RankLine line_of(std::size_t rank) const {
     const auto& [report, ending] = ranks_[rank];
     if (report) {
-      for (const auto& line : report->rank_lines) {
-        if (line.rank == static_cast<int>(rank)) return line;
-      }
+      if (const auto* own = line_in(*report, rank)) return *own;
     }
     RankLine line;
     line.rank = static_cast<int>(rank);
@@ -105,6 +111,22 @@ class Merger {
     deciding_ = first_with(verdict);
     if (deciding_ == nullptr) return false;
     set(verdict, deciding_->headline);
+    return true;
+  }
+
+  // Does the rank tell of all? Then they came to one ruling before they ended.
+  bool tells_of_all(const Report& report) const { return report.rank_lines.size() == ranks_.size(); }
+
+  // Nothing is left to find out where all say the same.
+  bool agreed() {
+    for (const auto& [report, ending] : ranks_) {
+      if (!report || !tells_of_all(*report) || report->verdict != ranks_.front().report->verdict) return false;
+    }
+    const auto& first = *ranks_.front().report;
+    if (first.verdict == Verdict::ok) return false;
+    const auto culprits = sim::culprits_of(first);
+    deciding_ = culprits.empty() ? &first : &*ranks_[static_cast<std::size_t>(culprits.front())].report;
+    set(first.verdict, deciding_->headline);
     return true;
   }
 
@@ -141,7 +163,10 @@ class Merger {
     int others = -1;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       const auto& report = ranks_[i].report;
-      if (report && report->verdict != Verdict::crashed) continue;
+      // One that tells of all has survived.
+      const bool survived =
+          report && (report->verdict != Verdict::crashed || (ranks_.size() > 1 && tells_of_all(*report)));
+      if (survived) continue;
       if (++others > 0) continue;
       const auto rank = static_cast<int>(i);
       const auto what = report ? report->headline : merged_.rank_lines[i].doing;
@@ -149,7 +174,7 @@ class Merger {
       headline = (named ? what : fmt::format("rank {}: {}", rank, what)) + who_waited_for(rank);
       if (report) deciding_ = &*report;
     }
-    if (others < 0) return false;
+    if (others < 0) return ended_by(Verdict::crashed);
     set(Verdict::crashed, headline + (others > 0 ? fmt::format("; and {} more", others) : ""));
     if (deciding_ == nullptr) deciding_ = with_waits();
     return true;
@@ -177,7 +202,10 @@ class Merger {
   // Ranks gave up waiting for others: for such as came too late, or may still have come, or never would.
   bool waited() {
     if (first_with(Verdict::timeout) == nullptr && first_with(Verdict::deadlock) == nullptr) return false;
-    if (waits_.empty()) return ended_by(Verdict::deadlock) || ended_by(Verdict::timeout);
+    const bool ruled = std::any_of(ranks_.begin(), ranks_.end(),
+                                   [this](const auto& one) { return one.report && tells_of_all(*one.report); });
+    if (waits_.empty() || (ruled && ranks_.size() > 1))
+      return ended_by(Verdict::deadlock) || ended_by(Verdict::timeout);
     deciding_ = with_waits();
     const auto late = sim::late_ranks(waits_);
     if (!late.empty()) {
