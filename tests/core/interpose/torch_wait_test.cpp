@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // LibTorch, compiled long before us, waits in our functions: ivalue::Future blocks its rank only, and unwinds.
+#include <latch>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
 #include <ATen/core/ivalue.h>
 
+#include <rehearse/exec/exempt_libraries.h>
 #include <rehearse/exec/this_rank.h>
 
-#include "core/exec/world_fixture.h"
+#include "core/exec/machine_time_world.h"
 
 namespace rehearse::exec::test {
 namespace {
@@ -43,6 +50,51 @@ TEST_P(TorchWait, FutureThatNobodyCompletes_IsADeadlockAndUnwinds) {
   EXPECT_EQ(outcome.ending, Ending::deadlock);
   EXPECT_EQ(lines(outcome.blocked), same_line(0, ranks() - 1, "a condition variable"));
   EXPECT_EQ(unwound, ranks());
+}
+
+// As one of autograd's device threads does.
+TEST(TorchWaitInRealTime, FutureThatARealThreadCompletes_WakesTheRanks) {
+  const auto future = make_future();
+  std::latch ranks_wait(2);
+  std::thread thread([&] {
+    ranks_wait.wait();
+    future->markCompleted(c10::IValue(7));
+  });
+  MachineTimeWorld w(2);
+  int seen = 0;
+  const auto outcome = w.run([&](RankExecutor&, int) {
+    ranks_wait.count_down();
+    future->wait();
+    seen += static_cast<int>(future->value().toInt());
+  });
+  thread.join();
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(seen, 14);
+}
+
+// Its neighbours are exempt, LibTorch waits in our functions as before.
+TEST(TorchWaitBesideExemptLibraries, Future_SuspendsItsRank) {
+  const auto is_libtorch = [](std::string_view path) {
+    return path.find("/libtorch") != std::string_view::npos || path.find("/libc10") != std::string_view::npos;
+  };
+  std::vector<std::string> libtorch;
+  const auto changed = exempt_libraries([&](std::string_view path) {
+    if (is_libtorch(path)) libtorch.emplace_back(path);
+    return path.find("gomp") != std::string_view::npos;
+  });
+  EXPECT_GE(libtorch.size(), 2u);
+  for (const auto& library : changed) EXPECT_FALSE(is_libtorch(library.path)) << library.path;
+  World w(2);
+  const auto future = make_future();
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 0) {
+      this_rank::sleep_for(1s);
+      future->markCompleted(c10::IValue(7));
+    }
+    future->wait();
+    EXPECT_EQ(this_rank::now(), at(1s));
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
 }  // namespace
