@@ -111,7 +111,7 @@ class RankExecutor::Impl {
   void offer_stage(Fiber& fiber) noexcept;
   void set_next_stop(std::uint64_t switches) noexcept;
   // False: the run is at its end.
-  bool pass_stop() noexcept;
+  [[gnu::cold]] bool pass_stop() noexcept;
   // Has somebody outside asked for the end of the run? Does not return in a process that a rank has forked.
   bool stop_if_interrupted() noexcept;
 
@@ -131,12 +131,12 @@ class RankExecutor::Impl {
   std::vector<Rank> ranks_;
   FiberTable fibers_;
   RunQueue runnable_;
+  std::uint64_t next_stop_ = 0;  // more switches than these: see pass_stop()
   Stage stage_;
   Scheduler* scheduler_ = nullptr;
   StackPool& stacks_;
 
   std::exception_ptr error_;     // what run() throws in the end
-  std::uint64_t next_stop_ = 0;  // more switches than these: see pass_stop()
   int mains_alive_ = 0;
   std::size_t alive_ = 0;
   std::size_t ended_since_release_ = 0;
