@@ -12,8 +12,8 @@
 
 namespace rehearse::real {
 
-ProcessGroups::ProcessGroups(int rank, int size, c10::DeviceType device, MakeBackend make)
-    : rank_(rank), size_(size), device_(device), make_(std::move(make)) {}
+ProcessGroups::ProcessGroups(int rank, int size, c10::DeviceType device, RankServices& services)
+    : rank_(rank), size_(size), device_(device), services_(services) {}
 
 ProcessGroups::~ProcessGroups() {
   for (const auto& name : registered_) c10d::unregister_process_group(name);
@@ -38,19 +38,23 @@ std::string ProcessGroups::unique_name(std::string_view name) const {
   return unique;
 }
 
-c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_group(const std::vector<int>& ranks, std::string_view name,
-                                                                const c10::intrusive_ptr<c10d::Store>& store) {
+c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_group(const std::vector<int>& ranks, std::string_view name) {
   check_ranks(ranks);
   const auto unique = unique_name(name);
-  names_.push_back(unique);
   const auto place = std::find(ranks.begin(), ranks.end(), rank_);
-  if (place == ranks.end()) return {};
-  const auto own_store = c10::make_intrusive<c10d::PrefixStore>(unique, store);
+  const bool is_member = place != ranks.end();
+  services_.session.make(GroupMade{"new_group", names_.size(), std::string(name), unique, ranks}, is_member);
+  names_.push_back(unique);
+  const auto identity = services_.journal.add_group(unique, ranks);
+  if (!is_member) return {};
+  const auto store = c10::make_intrusive<c10d::PrefixStore>(unique, services_.store);
   const int rank = static_cast<int>(place - ranks.begin());
-  const int size = static_cast<int>(ranks.size());
-  const auto backend = make_(own_store, rank, size);
-  auto group = c10::make_intrusive<c10d::ProcessGroup>(own_store, rank, size);
-  group->setBackend(device_, c10d::ProcessGroup::BackendType::CUSTOM, backend);
+  auto below = services_.make_below(store, rank, identity.size());
+  const auto backend =
+      c10::make_intrusive<CheckedBackend>(services_, identity, rank, std::move(below), services_.timeout);
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, identity.size());
+  group->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
+  if (device_ != c10::kCPU) group->setBackend(device_, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
   group->setGroupName(unique);
   group->setGroupDesc(unique);

@@ -8,31 +8,38 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
-#include <rehearse/exec/machine_time.h>
 
 namespace rehearse::real {
 
-ProcessRankContext::ProcessRankContext(const LaunchedProcess& process, ProcessGroups& groups,
-                                       c10::intrusive_ptr<c10d::Store> store, RunRecord& record,
-                                       const ShowProgress& show, VirtualDuration began, at::Device device)
+ProcessRankContext::ProcessRankContext(const LaunchedProcess& process, ProcessGroups& groups, RankServices& services,
+                                       RunRecord& record, const ShowProgress& show, at::Device device)
     : process_(process),
       groups_(groups),
-      store_(std::move(store)),
+      services_(services),
       record_(record),
       show_(show),
-      began_(began),
       device_(device),
       generator_(at::detail::getDefaultCPUGenerator()) {
   std::vector<int> ranks(static_cast<std::size_t>(process.size));
   std::iota(ranks.begin(), ranks.end(), 0);
-  group_ = Group(groups_.new_group(ranks, "world", store_));
+  group_ = Group(groups_.new_group(ranks, "world"));
 }
 
 Group ProcessRankContext::new_group(const std::vector<int>& ranks, std::string_view name) {
-  return Group(groups_.new_group(ranks, name, store_));
+  return Group(groups_.new_group(ranks, name));
 }
 
-VirtualTime ProcessRankContext::now() const noexcept { return VirtualTime{exec::machine_time() - began_}; }
+VirtualTime ProcessRankContext::now() const noexcept { return services_.journal.now(); }
+
+void ProcessRankContext::push_label(std::string_view name) {
+  labels_.push_back(services_.journal.kept_label(std::string(name)));
+  services_.journal.set_label(labels_.back());
+}
+
+void ProcessRankContext::pop_label() noexcept {
+  labels_.pop_back();
+  services_.journal.set_label(labels_.empty() ? nullptr : labels_.back());
+}
 
 void ProcessRankContext::compute(VirtualDuration duration) {
   if (duration < VirtualDuration::zero()) {

@@ -19,13 +19,13 @@ namespace rehearse::real {
 class ProcessRankContext final : public RankContext {
  public:
   // What is given outlives it.
-  ProcessRankContext(const LaunchedProcess& process, ProcessGroups& groups, c10::intrusive_ptr<c10d::Store> store,
-                     RunRecord& record, const ShowProgress& show, VirtualDuration began, at::Device device);
+  ProcessRankContext(const LaunchedProcess& process, ProcessGroups& groups, RankServices& services, RunRecord& record,
+                     const ShowProgress& show, at::Device device);
 
   int rank() const noexcept override { return process_.rank; }
   int size() const noexcept override { return process_.size; }
   const Group& group() const noexcept override { return group_; }
-  const c10::intrusive_ptr<c10d::Store>& store() const noexcept override { return store_; }
+  const c10::intrusive_ptr<c10d::Store>& store() const noexcept override { return services_.store; }
   Group new_group(const std::vector<int>& ranks, std::string_view name) override;
   at::Generator& generator() const noexcept override { return generator_; }
   at::Device device() const noexcept override { return device_; }
@@ -34,8 +34,8 @@ class ProcessRankContext final : public RankContext {
   void progress(std::int64_t done, std::int64_t total, std::string_view text) override;
 
  protected:
-  void push_label(std::string_view name) override { labels_.emplace_back(name); }
-  void pop_label() noexcept override { labels_.pop_back(); }
+  void push_label(std::string_view name) override;
+  void pop_label() noexcept override;
   void count_check(std::string_view what) override { ++record_.checks[std::string(what)]; }
   void keep_result(std::string_view name, at::Tensor value) override;
   std::any& local_slot(const void* key) override { return locals_[key]; }
@@ -43,13 +43,12 @@ class ProcessRankContext final : public RankContext {
  private:
   const LaunchedProcess& process_;
   ProcessGroups& groups_;
-  const c10::intrusive_ptr<c10d::Store> store_;
+  RankServices& services_;
   RunRecord& record_;
   const ShowProgress& show_;
-  const VirtualDuration began_;  // of the machine's clock: time zero of the run
   const at::Device device_;
   mutable at::Generator generator_;
-  std::vector<std::string> labels_;
+  std::vector<const std::string*> labels_;
   std::map<const void*, std::any> locals_;  // looked up by address, never walked
   Group group_;
 };

@@ -3,21 +3,30 @@
 
 #include <chrono>
 #include <exception>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <rehearse/comm/call_label.h>
+#include <rehearse/compile/journal.h>
 #include <rehearse/exec/machine_time.h>
 #include <rehearse/exec/throw_site.h>
+#include <rehearse/exec/world_local.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "process/check_options.h"
 #include "process/gloo_backend.h"
 #include "process/process_rank_context.h"
 #include "process/rendezvous.h"
+#include "process/run_records.h"
 
 namespace rehearse::real {
 namespace {
+
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 constexpr std::chrono::minutes kRendezvous{5};
 
@@ -27,25 +36,60 @@ void check_request(const LaunchedProcess& process, const RunRequest& request) {
                                       process.rank_variable, process.size));
 }
 
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& exception) {
-    return exception.what();
-  } catch (...) {
-    return "an exception without a text";
-  }
+comm::EventLogOptions events_of(const RunRequest& request, int size) {
+  comm::EventLogOptions events;
+  events.ranks = size;
+  events.keep_all = request.keep_all_events || request.call_sites;
+  return events;
 }
 
-// In a catch block.
-exec::RankFailure failure_of(int rank, VirtualTime at) {
-  exec::RankFailure failure;
-  failure.rank = rank;
-  failure.error = std::current_exception();
-  failure.what = text_of(failure.error);
-  failure.thrown_at = exec::last_throw();
-  failure.at = at;
-  return failure;
+// Everything that the back ends of the rank use, for as long as one of them may.
+struct Job {
+  Job(const LaunchedProcess& process, const RunRequest& request, const CheckOptions& checks, StorePtr store,
+      RunRecord& record)
+      : began(exec::machine_time()),
+        session(process.rank, process.size, *store, checks.patience, began),
+        journal(process.rank, process.size, record.events, began, request.call_sites),
+        services{session,
+                 journal,
+                 [timeout = request.timeout, host = meeting_place(process).host](const StorePtr& group, int rank,
+                                                                                 int size) -> BackendsBelow {
+                   return {make_gloo(group, rank, size, timeout, host), nullptr};
+                 },
+                 checks.calls,
+                 request.timeout,
+                 c10::make_intrusive<c10d::PrefixStore>("job", store)} {
+    if (request.timeout.count() > 0) services.store->setTimeout(request.timeout);
+  }
+
+  const VirtualDuration began;
+  Session session;
+  CallJournal journal;
+  RankServices services;
+};
+
+// The exception that left the body, if any.
+std::optional<exec::RankFailure> run_body(const LaunchedProcess& process, Job& job, ProcessGroups& groups,
+                                          const JobBody& body, const ShowProgress& show, RunRecord& record,
+                                          RankEnded& ended) {
+  const exec::KeepThrowSites keep_throw_sites;
+  const exec::WorldLocal<comm::LabelKeeper>::Lent labels(job.journal);
+  const exec::WorldLocal<compiler::Journal>::Lent compilations(record.journal);
+  try {
+    ProcessRankContext context(process, groups, job.services, record, show, at::kCPU);
+    body(context);
+    ended.at = job.journal.now();
+    return std::nullopt;
+  } catch (...) {
+    exec::RankFailure failure;
+    failure.rank = process.rank;
+    failure.error = std::current_exception();
+    failure.thrown_at = exec::last_throw();
+    failure.at = job.journal.now();
+    ended = ended_by_exception(job.session.has_thrown_failure(), failure.at);
+    failure.what = ended.what;
+    return failure;
+  }
 }
 
 }  // namespace
@@ -53,40 +97,29 @@ exec::RankFailure failure_of(int rank, VirtualTime at) {
 std::unique_ptr<RunRecord> ProcessRunner::run(const RunRequest& request, const JobBody& body,
                                               const ShowProgress& show) {
   check_request(process_, request);
+  const auto checks = check_options();
   const auto all = meet(process_, kRendezvous);
   static int runs = 0;  // every process of the job counts alike
-  const auto store = c10::make_intrusive<c10d::PrefixStore>(fmt::format("run{}", runs++), all);
-  if (request.timeout.count() > 0) store->setTimeout(request.timeout);
+  auto store = c10::make_intrusive<c10d::PrefixStore>(fmt::format("run{}", runs++), all);
   at::set_num_threads(1);
   at::Generator generator = at::detail::getDefaultCPUGenerator();  // shared, not a copy
   generator.set_current_seed(request.seed);
 
-  comm::EventLogOptions events;
-  events.ranks = process_.size;
-  events.keep_all = request.keep_all_events || request.call_sites;
-  auto record = std::make_unique<RunRecord>(events);
-  auto& outcome = record->outcome;
-  outcome.ranks.assign(static_cast<std::size_t>(process_.size), exec::RankEnd::returned);
-  outcome.ended_at.resize(outcome.ranks.size());
-
-  const auto place = meeting_place(process_);
-  const auto began = exec::machine_time();
-  const auto now = [began] { return VirtualTime{exec::machine_time() - began}; };
-  ProcessGroups groups(process_.rank, process_.size, c10::kCPU, [&](const auto& group_store, int rank, int size) {
-    return make_gloo(group_store, rank, size, request.timeout, place.host);
-  });
-  const exec::KeepThrowSites keep_throw_sites;
-  try {
-    ProcessRankContext context(process_, groups, store, *record, show, began, at::kCPU);
-    body(context);
-    context.group().barrier()->wait();  // nobody closes its connections while another still uses them
-  } catch (...) {
-    outcome.ending = exec::Ending::rank_failed;
-    outcome.failures.push_back(failure_of(process_.rank, now()));
-    outcome.ranks[static_cast<std::size_t>(process_.rank)] = exec::RankEnd::failed;
+  auto record = std::make_unique<RunRecord>(events_of(request, process_.size));
+  auto job = std::make_unique<Job>(process_, request, checks, std::move(store), *record);
+  {
+    auto groups = std::make_unique<ProcessGroups>(process_.rank, process_.size, c10::kCPU, job->services);
+    RankEnded ended;
+    const auto failure = run_body(process_, *job, *groups, body, show, *record, ended);
+    note_ruling(job->session.end(ended), failure, job->journal.now(), *record);
+    job->journal.close();
+    // What never ends below keeps its back end, and this all that it would tell its end to.
+    if (job->session.has_work_under_way()) (void)groups.release();
   }
-  outcome.end_time = now();
-  outcome.ended_at.assign(outcome.ranks.size(), outcome.end_time);
+  if (job->session.has_work_under_way()) {
+    job->session.close();
+    (void)job.release();
+  }
   return record;
 }
 

@@ -42,8 +42,8 @@ HOUSES = (
     }),
     House("core/torch_state", {"tls": (), "devices": ("tls",), ".": ("tls", "devices")}, "rehearse/torch_state/", {}),
     House("core/comm", ladder("call", "record", "work", "matcher", "group", "backend"), "rehearse/comm/", {
-        "call": ("described_backend.h", "device_end.h", "errors.h", "fabric.h", "group_identity.h", "mismatch.h", "op_table.h",
-                 "operation.h", "signature.h"),
+        "call": ("described_backend.h", "device_end.h", "errors.h", "fabric.h", "group_identity.h", "mismatch.h",
+                 "op_table.h", "operation.h", "signature.h"),
         "record": ("event_log.h", "span_log.h", "wait_for_graph.h"),
         "work": ("pending.h",),
         "group": ("communicator_options.h",),
@@ -68,7 +68,8 @@ HOUSES = (
         "hooks": ("comm_hooks.h", "power_sgd.h"),
         "splitter": ("bucket_splitter.h",),
     }),
-    House("real", {**ladder("nccl", "fabric", "interpose", "runner"), "process": ()}, "rehearse/real/", {}),
+    House("real", {**ladder("nccl", "fabric", "interpose", "runner"), "process/check": (),
+                   "process": ("process/check",)}, "rehearse/real/", {}),
     House("core/shapes", ladder("expr", "expr/bounds", "env"), "rehearse/shapes/", {
         "expr/bounds": ("range.h",),
         "env": ("guard_program.h", "shape_env.h", "sym_node.h"),

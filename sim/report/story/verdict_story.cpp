@@ -10,6 +10,7 @@
 
 #include <rehearse/comm/errors.h>
 #include <rehearse/formatting/rank_list.h>
+#include <rehearse/job/lost_rank.h>
 #include <rehearse/job/rank_context.h>
 #include <rehearse/sim/format_time.h>
 
@@ -153,7 +154,9 @@ class Teller {
     if (is_timeout(failure)) {
       return outcome().hang.empty() ? timed_out(failure) : standstill();
     }
-    const auto verdict = is_a<CheckError>(failure) ? Verdict::check_failed : Verdict::rank_failed;
+    const auto verdict = is_a<CheckError>(failure)      ? Verdict::check_failed
+                         : is_a<LostRankError>(failure) ? Verdict::crashed
+                                                        : Verdict::rank_failed;
     const auto before = after_a_timeout(failure, record_.events);
     set(verdict, fmt::format("rank {}: {}{}", failure.rank, gist_of(failure), before));
   }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "call_journal.h"
+
+#include <rehearse/exec/machine_time.h>
+
+#include "comm/call/fingerprint.h"
+
+namespace rehearse::real {
+
+CallJournal::CallJournal(int rank, int size, comm::EventLog& log, VirtualDuration began, bool call_sites)
+    : rank_(rank), began_(began), call_sites_(call_sites), events_(log), payloads_(static_cast<std::size_t>(size)) {}
+
+VirtualTime CallJournal::now() const noexcept { return VirtualTime{exec::machine_time() - began_}; }
+
+comm::GroupIdentity CallJournal::add_group(const std::string& name, const std::vector<int>& ranks) {
+  const std::lock_guard lock(mutex_);
+  return {events_.add_group({name, name, ranks}), name, ranks};
+}
+
+CallJournal::Entry CallJournal::record(comm::Operation& call, const comm::GroupIdentity& group, std::uint64_t sequence,
+                                       std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto hash = comm::signature_hash(call, comm::agreement_hash(call, payloads_.note_in(call, rank_)));
+  comm::Event event;
+  event.time_created = now();
+  event.seq_id = static_cast<std::uint32_t>(sequence);
+  event.op_id = number;
+  event.pg_id = group.id;
+  event.signature = events_.signature_of(hash, [&call] { return comm::signature_of(call); });
+  event.rank = rank_;
+  if (call.peer >= 0) event.peer = group.global_rank(call.peer);
+  event.tag = call.tag;
+  auto& stored = events_.record(event, hash);
+  if (call_sites_) events_.set_call_site(stored, exec::CallSite::capture());
+  return {&stored, stored.record_id, stored.time_created};
+}
+
+void CallJournal::started(const Entry& entry) {
+  const std::lock_guard lock(mutex_);
+  if (!closed_ && entry.event->record_id == entry.record_id) entry.event->time_started = now();
+}
+
+void CallJournal::completed(const Entry& entry) {
+  const std::lock_guard lock(mutex_);
+  if (!closed_ && entry.event->record_id == entry.record_id) entry.event->time_completed = now();
+}
+
+void CallJournal::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
+void CallJournal::name_payload(const at::Tensor& tensor, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  payloads_.name(rank_, tensor, name);
+}
+
+void CallJournal::forget_payload(const c10::TensorImpl* tensor) noexcept {
+  const std::lock_guard lock(mutex_);
+  payloads_.forget(rank_, tensor);
+}
+
+const std::string* CallJournal::label() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return payloads_.label(rank_);
+}
+
+void CallJournal::set_label(const std::string* label) noexcept {
+  const std::lock_guard lock(mutex_);
+  payloads_.set_label(rank_, label);
+}
+
+const std::string* CallJournal::kept_label(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  return payloads_.keep(text);
+}
+
+}  // namespace rehearse::real

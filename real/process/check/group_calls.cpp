@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group_calls.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/comm/event_log.h>
+
+#include "comm/call/fingerprint.h"
+#include "comm/call/title.h"
+
+namespace rehearse::real {
+namespace {
+
+constexpr VirtualDuration kToTakeASide = std::chrono::seconds(1);
+
+bool fits(const comm::Operation& send, int source, const comm::Operation& recv) {
+  return send.tag == recv.tag && (recv.peer == source || recv.peer < 0);
+}
+
+}  // namespace
+
+void GroupCalls::add(int rank, const CallMade& made, VirtualTime now) {
+  if (mismatch_) return;
+  OpenCall call;
+  const auto place = std::find(group_.ranks.begin(), group_.ranks.end(), rank);
+  if (place == group_.ranks.end()) return;
+  call.rank = static_cast<int>(place - group_.ranks.begin());
+  call.sequence = made.sequence;
+  call.operation = operation_of(made.call, texts_);
+  call.fingerprint = comm::agreement_hash(call.operation, made.call.label ? comm::text_hash(*made.call.label) : 0);
+  call.since = now;
+  if (!comm::is_point_to_point(call.operation.type)) return add_collective(std::move(call), now);
+  sends_.resize(group_.ranks.size());
+  receives_.resize(group_.ranks.size());
+  if (call.operation.type == c10d::OpType::SEND) return add_send(std::move(call));
+  add_receive(std::move(call));
+}
+
+OpenCalls GroupCalls::present(const Slot& slot) const {
+  OpenCalls calls;
+  for (const auto& call : slot.calls) {
+    if (call) calls.push_back(&*call);
+  }
+  return calls;
+}
+
+void GroupCalls::add_collective(OpenCall call, VirtualTime now) {
+  const auto sequence = call.sequence;
+  auto& slot = slots_[sequence];
+  slot.calls.resize(group_.ranks.size());
+  auto& own = slot.calls[static_cast<std::size_t>(call.rank)];
+  if (own) return;
+  own = std::move(call);
+  ++slot.arrived;
+  const auto calls = present(slot);
+  const bool all_agree =
+      std::all_of(calls.begin(), calls.end(), [&](const auto* other) { return agree(*own, *other); });
+  if (!all_agree && !slot.disputed_since) slot.disputed_since = now;
+  if (slot.arrived < slot.calls.size()) return;
+  if (slot.disputed_since) return settle(now + kToTakeASide);
+  mismatch_ = mismatch_of_edges(calls, group_);
+  if (!mismatch_) return go(sequence, slot);
+  slot.disputed_since = now;
+}
+
+void GroupCalls::go(std::uint64_t sequence, const Slot& slot) {
+  for (const auto& call : slot.calls) {
+    tell_(group_.global_rank(call->rank), {Matched::collective, group_.name, sequence, -1});
+  }
+  slots_.erase(sequence);
+}
+
+void GroupCalls::settle(VirtualTime now) {
+  if (mismatch_) return;
+  for (const auto& [sequence, slot] : slots_) {
+    if (!slot.disputed_since || now < *slot.disputed_since + kToTakeASide) continue;
+    mismatch_ = mismatch_of_collective(present(slot), group_);
+    return;
+  }
+}
+
+void GroupCalls::add_send(OpenCall send) {
+  auto& receives = receives_[static_cast<std::size_t>(send.operation.peer)];
+  const auto recv = std::find_if(receives.begin(), receives.end(),
+                                 [&](const OpenCall& each) { return fits(send.operation, send.rank, each.operation); });
+  if (recv != receives.end() && meet(send, *recv, true)) {
+    receives.erase(recv);
+    return;
+  }
+  sends_[static_cast<std::size_t>(send.operation.peer)].push_back(std::move(send));
+}
+
+void GroupCalls::add_receive(OpenCall recv) {
+  auto& sends = sends_[static_cast<std::size_t>(recv.rank)];
+  const auto send = std::find_if(sends.begin(), sends.end(),
+                                 [&](const OpenCall& each) { return fits(each.operation, each.rank, recv.operation); });
+  if (send != sends.end() && meet(*send, recv, false)) {
+    sends.erase(send);
+    return;
+  }
+  receives_[static_cast<std::size_t>(recv.rank)].push_back(std::move(recv));
+}
+
+// False: they do not fit.
+bool GroupCalls::meet(OpenCall& send, OpenCall& recv, bool send_came_last) {
+  mismatch_ = mismatch_of_pair(send, recv, send_came_last, group_);
+  if (mismatch_) {
+    send.disagrees = recv.disagrees = true;
+    return false;
+  }
+  tell_(group_.global_rank(send.rank), {Matched::point_to_point, group_.name, send.sequence, -1});
+  tell_(group_.global_rank(recv.rank), {Matched::point_to_point, group_.name, recv.sequence, send.rank});
+  return true;
+}
+
+GroupCalls::Open GroupCalls::open_collective(const Slot& slot, const OpenCall& call) const {
+  Open open{{}, call.since};
+  const auto title = comm::title_of(call.operation, call.sequence, group_);
+  open.call = {group_.global_rank(call.rank),   group_.name, call.sequence, title,
+               title + " (its ranks disagree)", {},          false,         false,
+               comm::Event::kNotRecorded - 1};
+  if (slot.disputed_since) {
+    for (const auto* const other : present(slot)) {
+      if (!agree(call, *other)) open.call.waits_for.push_back(group_.global_rank(other->rank));
+    }
+    return open;
+  }
+  open.call.description = fmt::format("{} ({} of {} ranks are here)", title, slot.arrived, slot.calls.size());
+  for (std::size_t rank = 0; rank < slot.calls.size(); ++rank) {
+    if (!slot.calls[rank]) open.call.waits_for.push_back(group_.global_rank(static_cast<int>(rank)));
+  }
+  return open;
+}
+
+// A near miss: the peer is there with another tag, or has its eyes on another rank.
+std::string GroupCalls::hint(const OpenCall& call) const {
+  const bool is_send = call.operation.type == c10d::OpType::SEND;
+  const auto peer = is_send ? call.operation.peer : call.rank;
+  const auto& others = (is_send ? receives_ : sends_)[static_cast<std::size_t>(peer)];
+  if (others.empty()) return "";
+  const auto fits_but_tag = [&](const OpenCall& other) {
+    return is_send ? other.operation.peer == call.rank || other.operation.peer < 0
+                   : other.rank == call.operation.peer || call.operation.peer < 0;
+  };
+  const auto other = std::find_if(others.begin(), others.end(), fits_but_tag);
+  if (other != others.end()) {
+    return is_send ? fmt::format("rank {} receives with tag {}", group_.global_rank(peer), other->operation.tag)
+                   : fmt::format("rank {} has sent with tag {}", group_.global_rank(other->rank), other->operation.tag);
+  }
+  if (!is_send) return fmt::format("there is a send of rank {}", group_.global_rank(others.front().rank));
+  return fmt::format("rank {} receives from rank {}", group_.global_rank(peer),
+                     group_.global_rank(others.front().operation.peer));
+}
+
+GroupCalls::Open GroupCalls::open_message(const OpenCall& call) const {
+  Open open{{}, call.since};
+  const bool is_send = call.operation.type == c10d::OpType::SEND;
+  const auto title = comm::title_of(call.operation, call.sequence, group_);
+  const auto near_miss = hint(call);
+  const auto description =
+      call.disagrees ? title + " (its ranks disagree)"
+                     : fmt::format("{} ({}{}{})", title, is_send ? "no receive for it" : "nothing has been sent",
+                                   near_miss.empty() ? "" : "; ", near_miss);
+  constexpr auto kNoEvent = comm::Event::kNotRecorded - 1;
+  open.call = {
+      group_.global_rank(call.rank), group_.name, call.sequence, title, description, {}, false, false, kNoEvent,
+      is_send ? near_miss : "",      is_send,     kNoEvent};
+  if (call.operation.peer >= 0) {
+    open.call.waits_for = {group_.global_rank(call.operation.peer)};
+  } else {
+    open.call.waits_for = group_.ranks;
+    open.call.waits_for.erase(open.call.waits_for.begin() + call.rank);
+  }
+  return open;
+}
+
+std::vector<GroupCalls::Open> GroupCalls::open() const {
+  std::vector<Open> all;
+  for (const auto& [sequence, slot] : slots_) {
+    for (const auto* const call : present(slot)) all.push_back(open_collective(slot, *call));
+  }
+  for (const auto* const boxes : {&sends_, &receives_}) {
+    for (const auto& box : *boxes) {
+      for (const auto& call : box) all.push_back(open_message(call));
+    }
+  }
+  return all;
+}
+
+}  // namespace rehearse::real

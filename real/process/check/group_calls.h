@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <rehearse/comm/group_identity.h>
+#include <rehearse/comm/mismatch.h>
+#include <rehearse/comm/pending.h>
+
+#include "process/check/messages.h"
+#include "process/check/mismatch_of_calls.h"
+
+namespace rehearse::real {
+
+// The calls of one group that have not met: each rank's n-th collective belongs to the n-th of the others, and a
+// receive to the oldest send of its source and tag.
+class GroupCalls {
+ public:
+  // Told of what has met; `rank` of the world.
+  using Tell = std::function<void(int rank, Go go)>;
+
+  GroupCalls(comm::GroupIdentity identity, Tell tell) : group_(std::move(identity)), tell_(std::move(tell)) {}
+
+  // A call of `rank` (of the world), made now. Where it does not fit another one's, mismatch() is there, at once or
+  // when the others have come.
+  void add(int rank, const CallMade& made, VirtualTime now);
+
+  // Calls that disagree give the others a second to take a side, more than lies between the ranks of one step.
+  void settle(VirtualTime now);
+  const std::optional<comm::Mismatch>& mismatch() const noexcept { return mismatch_; }
+
+  // What has not met, of all ranks, with whom it waits for; in no order.
+  struct Open {
+    comm::PendingOperation call;
+    VirtualTime since{};
+  };
+  std::vector<Open> open() const;
+
+ private:
+  struct Slot {
+    std::vector<std::optional<OpenCall>> calls;  // by rank
+    std::size_t arrived = 0;
+    std::optional<VirtualTime> disputed_since;
+  };
+  using Mail = std::list<OpenCall>;
+
+  void add_collective(OpenCall call, VirtualTime now);
+  void add_send(OpenCall send);
+  void add_receive(OpenCall recv);
+  bool meet(OpenCall& send, OpenCall& recv, bool send_came_last);
+  void go(std::uint64_t sequence, const Slot& slot);
+  OpenCalls present(const Slot& slot) const;
+  Open open_collective(const Slot& slot, const OpenCall& call) const;
+  Open open_message(const OpenCall& call) const;
+  std::string hint(const OpenCall& call) const;
+
+  const comm::GroupIdentity group_;
+  const Tell tell_;
+  CallTexts texts_;
+  std::map<std::uint64_t, Slot> slots_;
+  std::vector<Mail> sends_, receives_;  // by the receiving rank
+  std::optional<comm::Mismatch> mismatch_;
+};
+
+}  // namespace rehearse::real

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "judge.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+#include <rehearse/formatting/rank_list.h>
+
+namespace rehearse::real {
+namespace {
+
+bool has_failed(const std::optional<RankEnded>& end) { return end && end->end == exec::RankEnd::failed; }
+
+std::vector<int> all_ranks(std::size_t size) {
+  std::vector<int> ranks(size);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+double seconds(VirtualDuration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+Judge::Judge(int ranks, VirtualDuration patience, Send send)
+    : patience_(patience), send_(std::move(send)), states_(static_cast<std::size_t>(ranks)) {}
+
+bool Judge::Creation::complete(const std::vector<int>& members) const { return missing(members).empty(); }
+
+std::vector<int> Judge::Creation::missing(const std::vector<int>& of) const {
+  std::vector<int> ranks;
+  for (const int rank : of) {
+    const auto is_own = [rank](const GroupCall& call) { return call.rank == rank; };
+    if (std::none_of(calls.begin(), calls.end(), is_own)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+void Judge::hear(const FromRank& message, VirtualTime now) {
+  if (over_ || message.rank < 0 || message.rank >= static_cast<int>(states_.size())) return;
+  auto& state = states_[static_cast<std::size_t>(message.rank)];
+  state.heard = now;
+  state.here = true;
+  if (!std::holds_alternative<StillAlive>(message.told)) state.moved = now;
+  std::visit([&](const auto& told) { hear_told(message.rank, told, now); }, message.told);
+}
+
+GroupCalls& Judge::calls_of(const std::string& group, const std::vector<int>& ranks) {
+  auto& calls = groups_[group];
+  if (calls == nullptr) {
+    comm::GroupIdentity identity{static_cast<std::uint32_t>(groups_.size() - 1), group, ranks};
+    calls = std::make_unique<GroupCalls>(std::move(identity), [this](int rank, Go go) { send_(rank, std::move(go)); });
+  }
+  return *calls;
+}
+
+void Judge::hear_told(int rank, const GroupMade& made, VirtualTime now) {
+  if (ruling_) return;
+  const bool by_all = made.call == "new_group";
+  const auto key = fmt::format("{} #{}{}", made.call, made.number, by_all ? "" : " " + made.name);
+  auto& creation = creations_[key];
+  if (creation.calls.empty()) {
+    creation.expected = by_all ? all_ranks(states_.size()) : made.ranks;
+    creation.since = now;
+  }
+  creation.calls.push_back({rank, made});
+  const auto mismatch = mismatch_of_groups(creation.calls, static_cast<int>(states_.size()));
+  if (mismatch) return creation.complete(creation.expected) ? rule_mismatch(*mismatch, now) : void();
+  const auto& members = made.ranks;
+  if (!creation.complete(members)) return;
+  // Those who are no members may come later.
+  const bool is_first = !groups_.contains(made.name);
+  calls_of(made.name, members);
+  if (is_first) {
+    for (const int member : members) send_(member, Go{Matched::group, made.name, 0, -1});
+  }
+  if (creation.complete(creation.expected)) creations_.erase(key);
+}
+
+void Judge::hear_told(int rank, const CallMade& made, VirtualTime now) {
+  if (ruling_) return;
+  const auto group = groups_.find(made.group);
+  if (group == groups_.end()) return;
+  group->second->add(rank, made, now);
+  if (const auto& mismatch = group->second->mismatch()) rule_mismatch(*mismatch, now);
+}
+
+void Judge::hear_told(int rank, const RankEnded& ended, VirtualTime now) {
+  auto& own = states_[static_cast<std::size_t>(rank)].end;
+  if (own) return;
+  own = ended;
+  const bool is_cause = ended.end == exec::RankEnd::failed && ended.kind != FailureKind::communication;
+  if (ruling_ && is_cause) ruling_->failures.push_back({rank, ended, "", {}});
+  if (!ruling_ && is_cause) rule_failure(rank, ended, now);
+  if (all_have_ended()) finish(now);
+}
+
+void Judge::hear_told(int, const Interrupted&, VirtualTime now) {
+  if (!ruling_) begin_ruling(exec::Ending::interrupted, "the run was interrupted", now);
+}
+
+void Judge::look(VirtualTime now) {
+  if (over_) return;
+  for (auto& state : states_) {
+    if (state.heard == VirtualTime{}) state.heard = state.moved = now;
+  }
+  if (!ruling_) look_for_an_end(now);
+  if (ruling_ && (all_have_ended() || now - began_to_end_ >= patience_)) finish(now);
+}
+
+bool Judge::all_have_ended() const {
+  return std::all_of(states_.begin(), states_.end(), [](const RankState& state) { return state.end.has_value(); });
+}
+
+void Judge::look_for_an_end(VirtualTime now) {
+  for (const auto& [name, calls] : groups_) {
+    calls->settle(now);
+    if (calls->mismatch()) return rule_mismatch(*calls->mismatch(), now);
+  }
+  for (const auto& [key, creation] : creations_) {
+    const auto mismatch = mismatch_of_groups(creation.calls, static_cast<int>(states_.size()));
+    if (mismatch && now - creation.since >= std::chrono::seconds(1)) return rule_mismatch(*mismatch, now);
+  }
+  look_for_lost_ranks(now);
+  if (!ruling_) look_for_failures(now);
+  if (!ruling_) look_for_overdue_calls(now);
+}
+
+void Judge::look_for_lost_ranks(VirtualTime now) {
+  for (std::size_t rank = 0; rank < states_.size(); ++rank) {
+    auto& state = states_[rank];
+    if (state.end || now - state.heard < patience_) continue;
+    state.end = RankEnded{
+        exec::RankEnd::failed, FailureKind::lost,
+        fmt::format("its process is gone: nothing has been heard of it for {:.3g} s", seconds(now - state.heard)), now};
+    return rule_failure(static_cast<int>(rank), *state.end, now);
+  }
+}
+
+void Judge::look_for_failures(VirtualTime now) {
+  for (std::size_t rank = 0; rank < states_.size(); ++rank) {
+    const auto& state = states_[rank];
+    if (has_failed(state.end) && now - state.moved >= patience_)
+      return rule_failure(static_cast<int>(rank), *state.end, now);
+  }
+}
+
+std::vector<GroupCalls::Open> Judge::open_calls() const {
+  std::vector<GroupCalls::Open> open;
+  for (const auto& [name, calls] : groups_) {
+    auto own = calls->open();
+    open.insert(open.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+  }
+  for (const auto& [key, creation] : creations_) {
+    const auto& members = creation.calls.front().made.ranks;
+    const auto missing = creation.missing(members);
+    for (const auto& call : creation.calls) {
+      if (missing.empty() || std::find(members.begin(), members.end(), call.rank) == members.end()) continue;
+      GroupCalls::Open waits{{}, creation.since};
+      waits.call.rank = call.rank;
+      waits.call.call = waits.call.description =
+          call.made.call == "new_group" ? fmt::format("new_group #{}", call.made.number) : call.made.call;
+      waits.call.waits_for = missing;
+      open.push_back(std::move(waits));
+    }
+  }
+  return open;
+}
+
+void Judge::look_for_overdue_calls(VirtualTime now) {
+  const auto open = open_calls();
+  const GroupCalls::Open* overdue = nullptr;
+  for (const auto& each : open) {
+    const auto& state = states_[static_cast<std::size_t>(each.call.rank)];
+    // One that goes on to do other things does not wait.
+    if (state.end || now - std::max(each.since, state.moved) < patience_) continue;
+    if (overdue == nullptr || each.since < overdue->since) overdue = &each;
+  }
+  if (overdue == nullptr) return;
+  // Of one that may be gone more is known soon.
+  for (const int rank : overdue->call.waits_for) {
+    const auto& state = states_[static_cast<std::size_t>(rank)];
+    if (!state.end && now - state.heard >= patience_ / 2) return;
+  }
+  rule_overdue(*overdue, now);
+}
+
+Ruling::Blocked Judge::where_is(int rank, const std::vector<GroupCalls::Open>& open) const {
+  const GroupCalls::Open* first = nullptr;
+  for (const auto& each : open) {
+    if (each.call.rank == rank && (first == nullptr || each.since < first->since)) first = &each;
+  }
+  if (first == nullptr) return {rank, false, "", "", {}};
+  return {rank, true, first->call.description, first->call.call, first->call.waits_for};
+}
+
+void Judge::begin_ruling(exec::Ending ending, std::string why, VirtualTime now) {
+  auto& ruling = ruling_.emplace();
+  ruling.ending = ending;
+  ruling.why = std::move(why);
+  began_to_end_ = now;
+  const auto open = open_calls();
+  for (const int rank : all_ranks(states_.size())) {
+    if (!has_ended(rank)) ruling.blocked.push_back(where_is(rank, open));
+  }
+  for (const auto& rank : all_ranks(states_.size())) send_(rank, Stop{ruling.why});
+}
+
+void Judge::rule_mismatch(const comm::Mismatch& mismatch, VirtualTime now) {
+  begin_ruling(exec::Ending::stopped, comm::to_string(mismatch), now);
+  ruling_->mismatches.push_back(mismatch);
+}
+
+void Judge::rule_failure(int rank, const RankEnded& end, VirtualTime now) {
+  begin_ruling(exec::Ending::rank_failed, fmt::format("rank {} failed: {}", rank, end.what), now);
+  ruling_->failures.push_back({rank, end, "", {}});
+}
+
+void Judge::rule_overdue(const GroupCalls::Open& overdue, VirtualTime now) {
+  const auto& call = overdue.call;
+  const auto what =
+      fmt::format("{}: {} did not come within {} s", call.call, describe_ranks(call.waits_for), seconds(patience_));
+  begin_ruling(exec::Ending::rank_failed, what, now);
+  std::erase_if(ruling_->blocked, [&](const auto& blocked) { return blocked.rank == call.rank; });
+  ruling_->failures.push_back(
+      {call.rank, {exec::RankEnd::failed, FailureKind::timeout, what, now}, call.call, call.waits_for});
+}
+
+void Judge::finish(VirtualTime now) {
+  if (!ruling_) {
+    // Nothing but what came out of communication: then that is the cause.
+    const auto failed =
+        std::find_if(states_.begin(), states_.end(), [](const auto& state) { return has_failed(state.end); });
+    if (failed != states_.end()) {
+      rule_failure(static_cast<int>(failed - states_.begin()), *failed->end, now);
+    } else {
+      ruling_.emplace();
+    }
+  }
+  auto& ruling = *ruling_;
+  for (auto& open : open_calls()) ruling.pending.push_back(std::move(open.call));
+  std::erase_if(ruling.pending, [](const auto& call) { return call.group.empty(); });
+  for (const auto& [key, creation] : creations_) {
+    comm::PendingGroup group;
+    const auto& made = creation.calls.front().made;
+    group.call = made.call == "new_group" ? fmt::format("new_group #{}", made.number) : made.call;
+    group.name = made.name;
+    for (const auto& call : creation.calls) group.called_by.push_back(call.rank);
+    std::sort(group.called_by.begin(), group.called_by.end());
+    group.missing = creation.missing(creation.expected);
+    if (!group.missing.empty()) ruling.pending_groups.push_back(std::move(group));
+  }
+  for (const auto& state : states_) {
+    ruling.ranks.push_back(state.end ? state.end->end : exec::RankEnd::aborted);
+    ruling.ended_at.push_back(state.end ? state.end->at : now);
+  }
+  over_ = true;
+  for (const int rank : all_ranks(states_.size())) send_(rank, Over{ruling});
+}
+
+}  // namespace rehearse::real

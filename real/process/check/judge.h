@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "process/check/group_calls.h"
+#include "process/check/messages.h"
+
+namespace rehearse::real {
+
+// What becomes of a job of processes: hears of the calls and ends of all ranks, says which calls have met, and rules
+// how the job has ended, the same to all. Knows neither processes nor clocks: it is told messages and the time.
+//
+// A job ends when all bodies have; or when ranks disagree, a rank's exception leaves its body, nothing has been heard
+// of a rank for the time of patience (its process is gone), or a rank has been in a call for that long that others have
+// not come to. An exception out of a communication call is held back for the time of patience: the end of another rank
+// may be what it comes from.
+class Judge {
+ public:
+  using Send = std::function<void(int rank, const ToRank& message)>;
+
+  Judge(int ranks, VirtualDuration patience, Send send);
+
+  void hear(const FromRank& message, VirtualTime now);
+
+  // Time passes.
+  void look(VirtualTime now);
+
+  // All ranks have been told the ruling.
+  bool over() const noexcept { return over_; }
+
+ private:
+  struct RankState {
+    VirtualTime heard{};  // of it last
+    VirtualTime moved{};  // it last did something
+    bool here = false;    // it has been heard of
+    std::optional<RankEnded> end;
+  };
+  // A group that not all that belong to it have made.
+  struct Creation {
+    std::vector<GroupCall> calls;
+    std::vector<int> expected;  // those who must make it
+    VirtualTime since{};
+    bool complete(const std::vector<int>& members) const;
+    std::vector<int> missing(const std::vector<int>& of) const;
+  };
+
+  void hear_told(int rank, const StillAlive&, VirtualTime) { states_[static_cast<std::size_t>(rank)].here = true; }
+  void hear_told(int rank, const GroupMade& made, VirtualTime now);
+  void hear_told(int rank, const CallMade& made, VirtualTime now);
+  void hear_told(int rank, const RankEnded& ended, VirtualTime now);
+  void hear_told(int rank, const Interrupted&, VirtualTime now);
+  GroupCalls& calls_of(const std::string& group, const std::vector<int>& ranks);
+  bool has_ended(int rank) const { return states_[static_cast<std::size_t>(rank)].end.has_value(); }
+
+  bool all_have_ended() const;
+
+  void look_for_an_end(VirtualTime now);
+  void look_for_lost_ranks(VirtualTime now);
+  void look_for_failures(VirtualTime now);
+  void look_for_overdue_calls(VirtualTime now);
+
+  void rule_mismatch(const comm::Mismatch& mismatch, VirtualTime now);
+  void rule_failure(int rank, const RankEnded& end, VirtualTime now);
+  void rule_overdue(const GroupCalls::Open& overdue, VirtualTime now);
+  void begin_ruling(exec::Ending ending, std::string why, VirtualTime now);
+  void finish(VirtualTime now);
+  std::vector<GroupCalls::Open> open_calls() const;
+  Ruling::Blocked where_is(int rank, const std::vector<GroupCalls::Open>& open) const;
+
+  const VirtualDuration patience_;
+  const Send send_;
+  std::vector<RankState> states_;
+  std::map<std::string, std::unique_ptr<GroupCalls>> groups_;
+  std::map<std::string, Creation> creations_;  // by call and number, or name
+  std::optional<Ruling> ruling_;               // once the end has begun
+  VirtualTime began_to_end_{};
+  bool over_ = false;
+};
+
+}  // namespace rehearse::real

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <rehearse/comm/mismatch.h>
+#include <rehearse/comm/pending.h>
+#include <rehearse/exec/executor.h>
+
+#include "process/check/archive.h"
+#include "process/check/call_facts.h"
+
+// What the ranks of a job of processes tell their judge, and what it tells them. Ranks are ranks of the world unless
+// said otherwise; times are those of the judge's clock, or of the rank's own where it says so.
+namespace rehearse::real {
+
+// To the judge.
+
+struct StillAlive {};
+
+// A new_group(), also by ranks that are no members of it; or split() and its like, by members.
+struct GroupMade {
+  std::string call;          // "new_group", "split", ...
+  std::uint64_t number = 0;  // which new_group of the rank
+  std::string given_name;    // as the user called it
+  std::string name;          // of its own
+  std::vector<int> ranks;
+};
+
+struct CallMade {
+  std::string group;
+  std::uint64_t sequence = 0;  // among the rank's collectives on the group, or among its sends and receives
+  CallFacts call;
+};
+
+// What an exception was.
+enum class FailureKind {
+  plain,
+  check,          // CheckError
+  timeout,        // TimeoutError
+  store,          // c10::DistStoreError
+  lost,           // there is none: the process is gone
+  communication,  // out of a call to c10d: another rank's end may be behind it
+};
+
+struct RankEnded {
+  exec::RankEnd end = exec::RankEnd::returned;
+  FailureKind kind = FailureKind::plain;
+  std::string what;
+  VirtualTime at{};  // of the rank's clock
+};
+
+struct Interrupted {};
+
+using Told = std::variant<StillAlive, GroupMade, CallMade, RankEnded, Interrupted>;
+
+struct FromRank {
+  int rank = -1;
+  Told told;
+};
+
+// From the judge.
+
+enum class Matched { group, collective, point_to_point };
+
+// All ranks that belong to it are there, and agree.
+struct Go {
+  Matched what = Matched::collective;
+  std::string group;
+  std::uint64_t sequence = 0;
+  int source = -1;  // of a receive: within the group
+};
+
+// The world ends: calls fail from here on.
+struct Stop {
+  std::string why;
+};
+
+// How a job ended, for the reports of all its ranks.
+struct Ruling {
+  struct Failure {
+    int rank = -1;
+    RankEnded end;
+    std::string gave_up;  // of a timeout: the call, and
+    std::vector<int> waits_for;
+  };
+  struct Blocked {
+    int rank = -1;
+    bool was_blocked = false;
+    std::string waits_on, call;
+    std::vector<int> waits_for;
+  };
+
+  exec::Ending ending = exec::Ending::all_returned;
+  std::string why;
+  std::vector<exec::RankEnd> ranks;
+  std::vector<VirtualTime> ended_at;
+  std::vector<Failure> failures;
+  std::vector<Blocked> blocked;
+  std::vector<comm::Mismatch> mismatches;
+  std::vector<comm::PendingOperation> pending;
+  std::vector<comm::PendingGroup> pending_groups;
+};
+
+// All ranks have ended, or are given up.
+struct Over {
+  Ruling ruling;
+};
+
+using ToRank = std::variant<StillAlive, Go, Stop, Over>;
+
+template <class Archive>
+void fields(Archive&, StillAlive&) {}
+template <class Archive>
+void fields(Archive&, Interrupted&) {}
+template <class Archive>
+void fields(Archive& archive, GroupMade& group) {
+  archive(group.call, group.number, group.given_name, group.name, group.ranks);
+}
+template <class Archive>
+void fields(Archive& archive, CallMade& made) {
+  archive(made.group, made.sequence, made.call);
+}
+template <class Archive>
+void fields(Archive& archive, RankEnded& ended) {
+  archive(ended.end, ended.kind, ended.what, ended.at);
+}
+template <class Archive>
+void fields(Archive& archive, FromRank& message) {
+  archive(message.rank, message.told);
+}
+template <class Archive>
+void fields(Archive& archive, Go& go) {
+  archive(go.what, go.group, go.sequence, go.source);
+}
+template <class Archive>
+void fields(Archive& archive, Stop& stop) {
+  archive(stop.why);
+}
+template <class Archive>
+void fields(Archive& archive, Over& over) {
+  archive(over.ruling);
+}
+template <class Archive>
+void fields(Archive& archive, Ruling::Failure& failure) {
+  archive(failure.rank, failure.end, failure.gave_up, failure.waits_for);
+}
+template <class Archive>
+void fields(Archive& archive, Ruling::Blocked& blocked) {
+  archive(blocked.rank, blocked.was_blocked, blocked.waits_on, blocked.call, blocked.waits_for);
+}
+template <class Archive>
+void fields(Archive& archive, Ruling& ruling) {
+  archive(ruling.ending, ruling.why, ruling.ranks, ruling.ended_at, ruling.failures, ruling.blocked, ruling.mismatches,
+          ruling.pending, ruling.pending_groups);
+}
+// Call sites are addresses of one process, and stay there.
+template <class Archive>
+void fields(Archive& archive, comm::Mismatch::Side& side) {
+  archive(side.rank, side.fingerprint, side.alike);
+}
+template <class Archive>
+void fields(Archive& archive, comm::Mismatch::Field& field) {
+  archive(field.name, field.first, field.second);
+}
+template <class Archive>
+void fields(Archive& archive, comm::Mismatch& mismatch) {
+  archive(mismatch.kind, mismatch.group, mismatch.sequence, mismatch.has_majority, mismatch.first, mismatch.second,
+          mismatch.others, mismatch.fields);
+}
+template <class Archive>
+void fields(Archive& archive, comm::PendingOperation& call) {
+  archive(call.rank, call.group, call.sequence, call.call, call.description, call.waits_for, call.timed_out,
+          call.gave_up, call.record_id, call.receiver, call.is_send, call.sent_as);
+}
+template <class Archive>
+void fields(Archive& archive, comm::PendingGroup& group) {
+  archive(group.call, group.name, group.called_by, group.missing);
+}
+
+}  // namespace rehearse::real

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <rehearse/comm/described_backend.h>
+#include <rehearse/comm/operation.h>
+
+#include "comm/call/call_describer.h"
+#include "process/call_journal.h"
+#include "process/checked_work.h"
+#include "process/session.h"
+#include "process/work_list.h"
+
+namespace rehearse::real {
+
+// What carries a group's calls below: one back end for tensors of the host, and, where there are devices, one for
+// theirs.
+struct BackendsBelow {
+  c10::intrusive_ptr<c10d::Backend> host, device;
+};
+using MakeBelow = std::function<BackendsBelow(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size)>;
+
+// What the back ends of one rank share. What it names outlives them.
+struct RankServices {
+  Session& session;
+  CallJournal& journal;
+  const MakeBelow make_below;
+  const bool checks;  // calls wait for their peers, and are compared with theirs
+  const std::chrono::milliseconds timeout;
+  const c10::intrusive_ptr<c10d::Store> store;
+  std::map<std::string, std::uint64_t> derived{};  // how often groups of a name have been split off
+};
+
+// A back end of a rank that is a process: describes each call and writes it down as RankBackend does; its peers' calls
+// are compared with it, and then it goes to the back end below. Blocking: monitoredBarrier(), split(), shrink() and
+// companion(); calls do not wait for other ranks. Errors: c10::Error for arguments that make no sense; RankAborted once
+// the world ends.
+class CheckedBackend final : public comm::DescribedBackend {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+  using TensorLists = std::vector<Tensors>;
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+  using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
+
+  // `rank` within the group.
+  CheckedBackend(RankServices& services, comm::GroupIdentity group, int rank, BackendsBelow below,
+                 std::chrono::milliseconds timeout);
+
+  const std::string getBackendName() const override { return "rehearse"; }
+  c10::intrusive_ptr<Options> getBackendOptions() override;
+  void setTimeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
+  bool supportsSplitting() const override { return true; }
+  bool supportsCoalescing() const override { return true; }
+  bool supportsShrinking() const override { return true; }
+
+  const comm::GroupIdentity& identity() const noexcept override { return group_; }
+  void name_payload(const at::Tensor& tensor, const std::string& name) override;
+  void forget_payload(const c10::TensorImpl* tensor) noexcept override;
+  BackendPtr companion(const std::string& name) override;
+  void extend_timeout_once(std::chrono::milliseconds duration) override;
+
+  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
+  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
+  WorkPtr allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather_coalesced(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::AllgatherOptions& options) override;
+  WorkPtr gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override;
+  WorkPtr scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override;
+  WorkPtr reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions& options) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                               const c10d::ReduceScatterOptions& options) override;
+  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::ReduceScatterOptions& options) override;
+  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
+                        std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions& options) override;
+  WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override;
+  WorkPtr send(Tensors& tensors, int destination, int tag) override;
+  WorkPtr recv(Tensors& tensors, int source, int tag) override;
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override;
+  WorkPtr barrier(const c10d::BarrierOptions& options) override;
+  void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
+
+  // Calls in between are described as one collective and its sends and receives, as RankBackend's are.
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
+
+  std::uint64_t getSequenceNumberForGroup() override { return collectives_; }
+  void setSequenceNumberForGroup() override {}
+
+  BackendPtr split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+                   const c10::intrusive_ptr<Options>& options) override;
+  BackendPtr shrink(const std::vector<std::int64_t>& ranks_to_exclude, int flags,
+                    const c10::intrusive_ptr<Options>& options) override;
+
+ private:
+  struct Gathered {
+    comm::Operation call;
+    CarryOut carry_out;
+  };
+
+  comm::CallDescriber describe() const noexcept { return {rank_, size_}; }
+  comm::Operation make(c10d::OpType type, std::chrono::milliseconds timeout, bool async_op = true);
+  // The back end below for this call.
+  BackendPtr below(const comm::Operation& call) const;
+  WorkPtr submit(comm::Operation call, CarryOut carry_out);
+  c10::intrusive_ptr<CheckedWork> begin(comm::Operation call, CarryOut carry_out);
+  BackendPtr derive(const char* call, const std::vector<int>& ranks, const std::string& name,
+                    std::chrono::milliseconds timeout);
+
+  RankServices& services_;
+  const comm::GroupIdentity group_;
+  const BackendsBelow below_;
+  std::chrono::milliseconds timeout_;
+  std::chrono::milliseconds extension_{0};
+  std::uint64_t collectives_ = 0, messages_ = 0;
+  std::map<std::string, BackendPtr> companions_;
+  std::vector<Gathered> gathered_;          // between startCoalescing() and endCoalescing()
+  c10::intrusive_ptr<WorkList> coalesced_;  // of them; null: it is not between the two
+};
+
+}  // namespace rehearse::real

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls of CheckedBackend that are about the group, or about more than one call.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "process/checked_backend.h"
+
+namespace rehearse::real {
+namespace {
+
+using c10d::OpType;
+
+void check_members(const char* call, const std::vector<int>& ranks, int size) {
+  TORCH_CHECK_VALUE(!ranks.empty(), "rehearse::", call, ": the list of ranks is empty");
+  for (const int rank : ranks) {
+    TORCH_CHECK_VALUE(rank >= 0 && rank < size, "rehearse::", call, ": rank ", rank, " is out of range; a group of ",
+                      size, " has ranks 0 to ", size - 1);
+    TORCH_CHECK_VALUE(std::count(ranks.begin(), ranks.end(), rank) == 1, "rehearse::", call, ": rank ", rank,
+                      " is named twice");
+  }
+}
+
+template <class List>
+void append(List& to, const List& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+}  // namespace
+
+auto CheckedBackend::getBackendOptions() -> c10::intrusive_ptr<Options> {
+  auto options = c10::make_intrusive<Options>(getBackendName(), timeout_);
+  options->group_name = group_.name;
+  options->group_desc = getGroupDesc();
+  for (const int rank : group_.ranks) options->global_ranks_in_group.push_back(static_cast<std::uint64_t>(rank));
+  return options;
+}
+
+void CheckedBackend::name_payload(const at::Tensor& tensor, const std::string& name) {
+  services_.journal.name_payload(tensor, name);
+}
+
+void CheckedBackend::forget_payload(const c10::TensorImpl* tensor) noexcept {
+  services_.journal.forget_payload(tensor);
+}
+
+void CheckedBackend::extend_timeout_once(std::chrono::milliseconds duration) {
+  TORCH_CHECK_VALUE(duration.count() >= 0, "rehearse::extend_timeout_once: the duration is ", duration.count(),
+                    " ms; it is 0 or more");
+  extension_ += duration;
+}
+
+void CheckedBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool) {
+  TORCH_CHECK(coalesced_ == nullptr, "rehearse::monitoredBarrier: it blocks, so it cannot be coalesced");
+  const bool limited = rank_ == 0 && options.timeout.count() != 0;
+  auto call = make(OpType::BARRIER, limited ? options.timeout : c10d::kUnsetTimeout, /*async_op=*/false);
+  call.tag = comm::Operation::kMonitoredBarrier;
+  const auto to = below_.host;
+  begin(std::move(call), [=](int) { return to->barrier(); })->wait();
+}
+
+void CheckedBackend::startCoalescing() {
+  TORCH_CHECK(coalesced_ == nullptr, "rehearse::startCoalescing: called twice without endCoalescing()");
+  coalesced_ = c10::make_intrusive<WorkList>();
+}
+
+auto CheckedBackend::endCoalescing() -> WorkPtr {
+  TORCH_CHECK(coalesced_ != nullptr, "rehearse::endCoalescing: there was no startCoalescing()");
+  auto list = std::exchange(coalesced_, nullptr);
+  auto gathered = std::exchange(gathered_, {});
+  if (gathered.empty()) return {};
+  auto whole = make(OpType::COALESCED, c10d::kUnsetTimeout);
+  std::vector<CarryOut> parts;
+  for (auto& [call, carry_out] : gathered) {
+    if (comm::is_point_to_point(call.type)) continue;
+    append(whole.inputs, call.inputs);
+    append(whole.outputs, call.outputs);
+    if (call.parts.empty()) {
+      call.timeout = std::chrono::milliseconds(0);
+      whole.parts.push_back(call);
+    } else {
+      append(whole.parts, call.parts);
+    }
+    parts.push_back(std::move(carry_out));
+  }
+  std::vector<WorkPtr> works;
+  if (!parts.empty()) {
+    works.push_back(begin(std::move(whole), [parts](int) -> WorkPtr {
+      std::vector<WorkPtr> below;
+      for (const auto& part : parts) below.push_back(part(-1));
+      return c10::make_intrusive<WorkList>(std::move(below));
+    }));
+  }
+  for (auto& [call, carry_out] : gathered) {
+    if (comm::is_point_to_point(call.type)) works.push_back(begin(std::move(call), std::move(carry_out)));
+  }
+  list->take(std::move(works));
+  return list;
+}
+
+auto CheckedBackend::derive(const char* call, const std::vector<int>& ranks, const std::string& name,
+                            std::chrono::milliseconds timeout) -> BackendPtr {
+  std::vector<int> global_ranks;
+  for (const int rank : ranks) global_ranks.push_back(group_.global_rank(rank));
+  const auto number = services_.derived[name]++;
+  services_.session.make(GroupMade{call, number, name, name, global_ranks}, true);
+  const auto place = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
+  const auto store = c10::make_intrusive<c10d::PrefixStore>(fmt::format("{}/{}", name, number), services_.store);
+  auto below = services_.make_below(store, place, static_cast<int>(ranks.size()));
+  auto backend = c10::make_intrusive<CheckedBackend>(services_, services_.journal.add_group(name, global_ranks), place,
+                                                     std::move(below), timeout);
+  backend->setGroupUid(name);
+  backend->setGroupDesc(name);
+  return backend;
+}
+
+auto CheckedBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::vector<int>& ranks,
+                           const c10::intrusive_ptr<Options>& options) -> BackendPtr {
+  check_members("split", ranks, size_);
+  if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return {};
+  const bool named = options != nullptr && !options->group_name.empty();
+  const auto name = named ? options->group_name : fmt::format("{}:split:[{}]", group_.name, fmt::join(ranks, ", "));
+  return derive("split", ranks, name, options != nullptr ? options->timeout : timeout_);
+}
+
+auto CheckedBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int,
+                            const c10::intrusive_ptr<Options>& options) -> BackendPtr {
+  const std::vector<int> excluded(ranks_to_exclude.begin(), ranks_to_exclude.end());
+  check_members("shrink", excluded, size_);
+  std::vector<int> stay;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (std::find(excluded.begin(), excluded.end(), rank) == excluded.end()) stay.push_back(rank);
+  }
+  TORCH_CHECK_VALUE(std::find(stay.begin(), stay.end(), rank_) != stay.end(), "rehearse::shrink: rank ", rank_,
+                    " is one of those to exclude; only those that stay call it");
+  const bool named = options != nullptr && !options->group_name.empty();
+  const auto name = named ? options->group_name : fmt::format("{}:shrink:[{}]", group_.name, fmt::join(stay, ", "));
+  return derive("shrink", stay, name, options != nullptr ? options->timeout : timeout_);
+}
+
+auto CheckedBackend::companion(const std::string& name) -> BackendPtr {
+  auto& own = companions_[name];
+  if (own == nullptr) {
+    std::vector<int> all;
+    for (int rank = 0; rank < size_; ++rank) all.push_back(rank);
+    own = derive("companion", all, name, timeout_);
+  }
+  return own;
+}
+
+}  // namespace rehearse::real

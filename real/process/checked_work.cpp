@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "checked_work.h"
+
+#include <utility>
+
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
+#include <fmt/format.h>
+#include <rehearse/comm/errors.h>
+#include <rehearse/exec/failure.h>
+
+namespace rehearse::real {
+namespace {
+
+using Future = c10::ivalue::Future;
+
+class AwaitedWork final : public Awaited {
+ public:
+  explicit AwaitedWork(c10::intrusive_ptr<CheckedWork> work) : work_(std::move(work)) {}
+  void go(const Go& go) override { work_->go(go.source); }
+  void stop(const std::exception_ptr& why) override { work_->fail(why); }
+
+ private:
+  const c10::intrusive_ptr<CheckedWork> work_;
+};
+
+std::vector<c10::Device> devices_of(const comm::Operation& call) {
+  for (const auto* const list : {&call.inputs, &call.outputs}) {
+    for (const auto& tensor : *list) {
+      if (!tensor.device().is_cpu()) return {tensor.device()};
+    }
+  }
+  return {};
+}
+
+c10d::WorkResult result_of(const std::exception_ptr& error) {
+  if (error == nullptr) return c10d::WorkResult::SUCCESS;
+  try {
+    std::rethrow_exception(error);
+  } catch (const TimeoutError&) {
+    return c10d::WorkResult::TIMEOUT;
+  } catch (...) {
+    return c10d::WorkResult::COMM_ERROR;
+  }
+}
+
+}  // namespace
+
+CheckedWork::CheckedWork(Session& session, CallJournal& journal, int rank, comm::Operation call, std::string title,
+                         CallJournal::Entry entry, std::uint64_t sequence, CarryOut carry_out)
+    : c10d::Work(rank, call.type),
+      session_(session),
+      journal_(journal),
+      call_(std::move(call)),
+      title_(std::move(title)),
+      entry_(entry),
+      sequence_(sequence),
+      carry_out_(std::move(carry_out)) {}
+
+c10::intrusive_ptr<Awaited> CheckedWork::awaited() {
+  return c10::make_intrusive<AwaitedWork>(c10::intrusive_ptr<CheckedWork>::reclaim_copy(this));
+}
+
+void CheckedWork::go(int source) {
+  journal_.started(entry_);
+  c10::intrusive_ptr<c10d::Work> inner;
+  try {
+    inner = std::exchange(carry_out_, nullptr)(source);
+  } catch (...) {
+    return complete(std::current_exception());
+  }
+  session_.change([&] {
+    inner_ = inner;
+    source_ = source;
+    gone_ = true;
+  });
+  session_.count_under_way(1);
+  if (inner == nullptr) return complete(nullptr);
+  follow(inner);
+}
+
+// Gloo's sends and receives have no futures: whoever waits for them waits in gloo.
+void CheckedWork::follow(const c10::intrusive_ptr<c10d::Work>& inner) {
+  c10::intrusive_ptr<Future> future;
+  try {
+    future = inner->getFuture();
+  } catch (const c10::Error&) {
+    session_.change([this] { follows_inner_ = false; });
+    return;
+  }
+  future->addCallback([self = c10::intrusive_ptr<CheckedWork>::reclaim_copy(this)](Future& done) {
+    self->complete(done.hasError() ? done.exception_ptr() : nullptr);
+  });
+}
+
+void CheckedWork::fail(const std::exception_ptr& error) { complete(error); }
+
+void CheckedWork::complete(const std::exception_ptr& error) {
+  bool first = false;
+  bool was_gone = false;
+  session_.change([&] {
+    first = !std::exchange(over_, true);
+    if (first) error_ = error;
+    was_gone = gone_;
+  });
+  if (!first) return;
+  if (was_gone) session_.count_under_way(-1);
+  if (error == nullptr) journal_.completed(entry_);
+  mark();
+}
+
+// In the context in which the call has ended: streams that are current are ordered behind it.
+void CheckedWork::mark() {
+  c10::intrusive_ptr<Future> outputs, result;
+  std::exception_ptr error;
+  session_.change([&] {
+    outputs = outputs_;
+    result = result_;
+    error = error_;
+  });
+  if (outputs != nullptr && !outputs->completed()) {
+    if (error != nullptr) {
+      outputs->setErrorIfNeeded(error);
+    } else {
+      outputs->markCompleted(c10::IValue(std::vector<at::Tensor>(call_.outputs.begin(), call_.outputs.end())));
+    }
+  }
+  if (result != nullptr && !result->completed())
+    result->markCompleted(c10::IValue(static_cast<std::int64_t>(result_of(error))));
+}
+
+bool CheckedWork::isCompleted() {
+  c10::intrusive_ptr<c10d::Work> inner;
+  bool over = false;
+  session_.change([&] {
+    over = over_;
+    inner = follows_inner_ ? nullptr : inner_;
+  });
+  if (over || inner == nullptr || !inner->isCompleted()) return over;
+  complete(inner->exception());
+  return true;
+}
+
+bool CheckedWork::isSuccess() const { return exception() == nullptr; }
+
+std::exception_ptr CheckedWork::exception() const {
+  std::exception_ptr error;
+  session_.change([&] { error = error_; });
+  return error;
+}
+
+int CheckedWork::sourceRank() const {
+  int source = -1;
+  session_.change([&] { source = source_; });
+  return source;
+}
+
+std::vector<at::Tensor> CheckedWork::result() { return {call_.outputs.begin(), call_.outputs.end()}; }
+
+void CheckedWork::throw_timeout(std::chrono::milliseconds limit) const {
+  throw TimeoutError(fmt::format("{}: Timed out waiting {}ms", title_, limit.count()), "", sequence_, {});
+}
+
+bool CheckedWork::wait(std::chrono::milliseconds timeout) {
+  const auto limit = timeout.count() > 0 ? timeout : call_.timeout;
+  std::optional<VirtualDuration> left;
+  if (limit.count() > 0)
+    left = limit - (timeout.count() > 0 ? VirtualDuration::zero() : journal_.now() - entry_.created);
+  if (!session_.wait([this] { return over_ || (gone_ && !follows_inner_); }, left)) {
+    session_.require_running();
+    throw_timeout(limit);
+  }
+  c10::intrusive_ptr<c10d::Work> inner;
+  std::exception_ptr error;
+  bool over = false;
+  session_.change([&] {
+    inner = inner_;
+    error = error_;
+    over = over_;
+  });
+  if (error != nullptr) session_.throw_failure(error);
+  if (inner == nullptr) return true;
+  try {
+    // Of what has ended: orders streams of devices.
+    if (!inner->wait()) return false;
+  } catch (...) {
+    complete(std::current_exception());
+    session_.throw_failure(std::current_exception());
+  }
+  if (!over) complete(nullptr);
+  return true;
+}
+
+void CheckedWork::abort() {
+  c10::intrusive_ptr<c10d::Work> inner;
+  session_.change([&] { inner = inner_; });
+  if (inner != nullptr) inner->abort();
+}
+
+c10::intrusive_ptr<Future> CheckedWork::getFuture() {
+  static const c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
+  bool over = false;
+  session_.change([&] {
+    if (outputs_ == nullptr) outputs_ = c10::make_intrusive<Future>(type, devices_of(call_));
+    over = over_;
+  });
+  if (over) mark();
+  return outputs_;
+}
+
+c10::intrusive_ptr<Future> CheckedWork::getFutureResult() {
+  bool over = false;
+  session_.change([&] {
+    if (result_ == nullptr) result_ = c10::make_intrusive<Future>(c10::IntType::get());
+    over = over_;
+  });
+  if (over) mark();
+  return result_;
+}
+
+}  // namespace rehearse::real

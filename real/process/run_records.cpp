@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "run_records.h"
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <c10/util/Exception.h>
+#include <rehearse/comm/errors.h>
+#include <rehearse/job/lost_rank.h>
+#include <rehearse/job/rank_context.h>
+
+namespace rehearse::real {
+namespace {
+
+// Another rank's exception, of which only the text has come here.
+std::exception_ptr error_of(const Ruling::Failure& failure) {
+  const auto& what = failure.end.what;
+  switch (failure.end.kind) {
+    case FailureKind::check:
+      return std::make_exception_ptr(CheckError(what));
+    case FailureKind::timeout:
+      return std::make_exception_ptr(TimeoutError(what, "", 0, failure.waits_for));
+    case FailureKind::store:
+      return std::make_exception_ptr(c10::DistStoreError(what, nullptr));
+    case FailureKind::lost:
+      return std::make_exception_ptr(LostRankError(what));
+    case FailureKind::plain:
+    case FailureKind::communication:
+      break;
+  }
+  return std::make_exception_ptr(std::runtime_error(what));
+}
+
+exec::RankFailure failure_of(const Ruling::Failure& told, const std::optional<exec::RankFailure>& own) {
+  exec::RankFailure failure = own && own->rank == told.rank ? *own : exec::RankFailure{};
+  failure.rank = told.rank;
+  failure.at = told.end.at;
+  // What the judge has made of a wait has met the rank as the end of its world.
+  const bool by_judge = !told.gave_up.empty();
+  if (failure.error == nullptr || by_judge) {
+    failure.error = error_of(told);
+    failure.what = told.end.what;
+  }
+  if (by_judge) failure.gave_up = exec::GivenUpWait{told.gave_up, told.waits_for, told.end.at};
+  return failure;
+}
+
+// Where this rank met the end of its world is where it waited.
+exec::BlockedFiber fiber_of(const Ruling::Blocked& told, const std::optional<exec::RankFailure>& own) {
+  exec::BlockedFiber fiber;
+  fiber.rank = told.rank;
+  fiber.was_blocked = told.was_blocked;
+  fiber.waits_on = told.waits_on;
+  fiber.call = told.call;
+  fiber.waits_for = told.waits_for;
+  if (own && own->rank == told.rank) fiber.where = own->thrown_at;
+  return fiber;
+}
+
+}  // namespace
+
+RankEnded ended_by_exception(bool of_communication, VirtualTime at) {
+  RankEnded ended{exec::RankEnd::failed, of_communication ? FailureKind::communication : FailureKind::plain, "", at};
+  try {
+    throw;
+  } catch (const RankAborted& error) {
+    ended.end = exec::RankEnd::aborted;
+    ended.what = error.what();
+  } catch (const CheckError& error) {
+    ended.kind = FailureKind::check;
+    ended.what = error.what();
+  } catch (const TimeoutError& error) {
+    ended.kind = FailureKind::timeout;
+    ended.what = error.what_without_backtrace();
+  } catch (const c10::DistStoreError& error) {
+    ended.kind = FailureKind::store;
+    ended.what = error.what_without_backtrace();
+  } catch (const c10::Error& error) {
+    ended.what = error.what_without_backtrace();
+  } catch (const std::exception& error) {
+    ended.what = error.what();
+  } catch (...) {
+    ended.what = "an exception without a text";
+  }
+  return ended;
+}
+
+void note_ruling(const Ruling& ruling, const std::optional<exec::RankFailure>& own, VirtualTime now,
+                 RunRecord& record) {
+  auto& outcome = record.outcome;
+  outcome.ending = ruling.ending;
+  outcome.stop_reason = ruling.why;
+  outcome.ranks = ruling.ranks;
+  outcome.ended_at = ruling.ended_at;
+  for (const auto& failure : ruling.failures) outcome.failures.push_back(failure_of(failure, own));
+  for (const auto& blocked : ruling.blocked) outcome.blocked.push_back(fiber_of(blocked, own));
+  outcome.end_time = now;
+  record.mismatches = ruling.mismatches;
+  record.pending = ruling.pending;
+  record.pending_groups = ruling.pending_groups;
+}
+
+}  // namespace rehearse::real

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <optional>
+
+#include <rehearse/job/run_record.h>
+
+#include "process/check/messages.h"
+
+namespace rehearse::real {
+
+// What the exception that is being handled was; `of_communication`: a call to c10d has failed before, and may be behind
+// it. In a catch block.
+RankEnded ended_by_exception(bool of_communication, VirtualTime at);
+
+// What a job came to, as the record of any run: that of all ranks, with this rank's own exception as it was thrown.
+void note_ruling(const Ruling& ruling, const std::optional<exec::RankFailure>& own, VirtualTime now, RunRecord& record);
+
+}  // namespace rehearse::real

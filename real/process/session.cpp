@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <rehearse/exec/failure.h>
+#include <rehearse/exec/interrupt.h>
+#include <rehearse/exec/machine_time.h>
+#include <rehearse/job/verdict.h>
+
+namespace rehearse::real {
+VirtualTime Session::now() const noexcept { return VirtualTime{exec::machine_time() - began_}; }
+
+Session::Session(int rank, int size, c10d::Store& store, VirtualDuration patience, VirtualDuration began)
+    : rank_(rank),
+      size_(size),
+      patience_(patience),
+      began_(began),
+      outgoing_(store),
+      incoming_(store),
+      store_(store.clone()) {
+  if (rank == 0) judge_ = std::make_unique<JudgeService>(store, size, patience, began);
+  carrier_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+  listener_ = std::jthread([this](const std::stop_token& stop) { listen(stop); });
+  tell(StillAlive{});
+}
+
+Session::~Session() { close(); }
+
+void Session::close() {
+  if (!listener_.joinable()) return;
+  listener_ = {};  // each is told to stop, and ends
+  carrier_ = {};
+  if (rank_ != 0 || !ruling_) return;
+  // The others read the last word from the store, which this process may serve.
+  const auto is_lost = [this](int other) {
+    return std::any_of(ruling_->failures.begin(), ruling_->failures.end(), [other](const auto& failure) {
+      return failure.rank == other && failure.end.kind == FailureKind::lost;
+    });
+  };
+  std::vector<std::string> keys;
+  for (int other = 0; other < size_; ++other) {
+    if (!is_lost(other)) keys.push_back(fmt::format("bye/{}", other));
+  }
+  try {
+    store_->wait(keys, std::chrono::ceil<std::chrono::milliseconds>(patience_));
+  } catch (const c10::Error&) {
+  }
+}
+
+void Session::require_running() const {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) throw RankAborted(*stopped_);
+}
+
+void Session::tell(const Told& told) {
+  try {
+    const std::lock_guard lock(sending_);
+    outgoing_.send(Mail::to_judge(), packed(FromRank{rank_, told}));
+  } catch (const c10::Error& error) {
+    judge_is_gone(error.what_without_backtrace());
+  }
+}
+
+void Session::make(const CallMade& made, c10::intrusive_ptr<Awaited> call) {
+  const auto what = comm::is_point_to_point(made.call.type) ? Matched::point_to_point : Matched::collective;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) throw RankAborted(*stopped_);
+    open_.emplace(Key{what, made.group, made.sequence}, std::move(call));
+  }
+  tell(made);
+}
+
+void Session::make(const GroupMade& made, bool is_member) {
+  require_running();
+  tell(made);
+  if (!is_member) return;
+  if (!wait([&] { return groups_.contains(made.name); })) require_running();
+}
+
+bool Session::wait(const std::function<bool()>& over, std::optional<VirtualDuration> most) {
+  constexpr VirtualDuration kLook = std::chrono::milliseconds(100);  // for an interrupt, of which nobody wakes us
+  const auto until = most ? now() + *most : VirtualTime::max();
+  std::unique_lock lock(mutex_);
+  const auto ends = [&] { return over() || stopped_ || now() >= until; };
+  bool asked = false;
+  while (!ends()) {
+    changed_.wait_for(lock, most ? std::min(kLook, until - now()) : kLook, ends);
+    if (!exec::interrupt_requested() || asked) continue;
+    asked = true;
+    lock.unlock();
+    tell(Interrupted{});
+    lock.lock();
+  }
+  return over();
+}
+
+void Session::change(const std::function<void()>& change) {
+  {
+    const std::lock_guard lock(mutex_);
+    change();
+  }
+  changed_.notify_all();
+}
+
+void Session::throw_failure(const std::exception_ptr& error) {
+  change([this] { has_thrown_failure_ = true; });
+  std::rethrow_exception(error);
+}
+
+bool Session::has_thrown_failure() const {
+  const std::lock_guard lock(mutex_);
+  return has_thrown_failure_;
+}
+
+void Session::count_under_way(int change) {
+  const std::lock_guard lock(mutex_);
+  under_way_ += change;
+}
+
+bool Session::has_work_under_way() const {
+  const std::lock_guard lock(mutex_);
+  return under_way_ > 0;
+}
+
+void Session::carry_out(std::function<void()> work) {
+  change([&] { to_carry_out_.push_back(std::move(work)); });
+}
+
+void Session::serve(const std::stop_token& stop) {
+  for (;;) {
+    std::function<void()> work;
+    {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait(lock, stop, [this] { return !to_carry_out_.empty(); })) return;
+      work = std::move(to_carry_out_.front());
+      to_carry_out_.pop_front();
+    }
+    work();
+  }
+}
+
+void Session::listen(const std::stop_token& stop) {
+  const auto beat = time_between_beats(patience_);
+  const auto slice = std::chrono::ceil<std::chrono::milliseconds>(beat);
+  auto heard_at = now();
+  auto next_beat = heard_at;
+  try {
+    while (!stop.stop_requested()) {
+      if (now() >= next_beat) {
+        incoming_.send(Mail::to_judge(), packed(FromRank{rank_, StillAlive{}}));
+        next_beat = now() + beat;
+      }
+      if (const auto message = incoming_.receive(Mail::to_rank(rank_), slice)) {
+        heard_at = now();
+        heard(unpacked<ToRank>(*message));
+      }
+      {
+        const std::lock_guard lock(mutex_);
+        if (ruling_) break;
+      }
+      if (now() - heard_at >= patience_ * 3 / 2) {
+        return judge_is_gone(fmt::format("nothing has been heard of it for {:.3g} s",
+                                         std::chrono::duration<double>(now() - heard_at).count()));
+      }
+    }
+  } catch (const c10::Error& error) {
+    judge_is_gone(error.what_without_backtrace());
+  }
+  while (!stop.stop_requested() && !body_is_over()) {
+  }
+}
+
+// Waits for it for a moment. The world is over: where the body does not come back from what it is in, nothing else
+// would end this process.
+bool Session::body_is_over() {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return ended_.has_value(); });
+  if (ended_ || now() - over_since_ < patience_) return ended_.has_value();
+  std::fprintf(stderr, "rank %d did not come back from its body within the check's time-out after the job's end; %s\n",
+               rank_, "its process ends here, without a report");
+  _exit(exit_code(Verdict::crashed));
+}
+
+void Session::heard(const ToRank& message) {
+  std::visit([this](const auto& each) { heard_one(each); }, message);
+}
+
+void Session::heard_one(const Go& go) {
+  c10::intrusive_ptr<Awaited> call;
+  change([&] {
+    if (go.what == Matched::group) groups_[go.group] = true;
+    const auto found = open_.find(Key{go.what, go.group, go.sequence});
+    if (found == open_.end()) return;
+    call = std::move(found->second);
+    open_.erase(found);
+    to_carry_out_.push_back([call, go] { call->go(go); });
+  });
+}
+
+void Session::heard_one(const Stop& stop) {
+  std::map<Key, c10::intrusive_ptr<Awaited>> open;
+  change([&] {
+    if (stopped_) return;
+    stopped_ = stop.why;
+    open.swap(open_);
+  });
+  const auto why = std::make_exception_ptr(RankAborted(stop.why));
+  for (const auto& [key, call] : open) call->stop(why);
+}
+
+void Session::heard_one(const Over& over) {
+  change([&] {
+    if (!ruling_) ruling_ = over.ruling;
+    over_since_ = now();
+  });
+  try {
+    store_->set(fmt::format("bye/{}", rank_), "bye");
+  } catch (const c10::Error&) {
+  }
+}
+
+void Session::judge_is_gone(const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ruling_) return;
+  }
+  Ruling ruling;
+  ruling.ending = exec::Ending::rank_failed;
+  const auto what = "its process, which served the job's store, is gone: " + why;
+  ruling.why = "rank 0 failed: " + what;
+  ruling.ranks.assign(static_cast<std::size_t>(size_), exec::RankEnd::aborted);
+  ruling.ranks[0] = exec::RankEnd::failed;
+  ruling.ended_at.assign(ruling.ranks.size(), now());
+  ruling.failures.push_back({0, {exec::RankEnd::failed, FailureKind::lost, what, now()}, "", {}});
+  for (int rank = 1; rank < size_; ++rank) ruling.blocked.push_back({rank, false, "", "", {}});
+  heard_one(Stop{ruling.why});
+  change([&] {
+    ruling_ = ruling;
+    over_since_ = now();
+  });
+}
+
+Ruling Session::end(const RankEnded& ended) {
+  change([&] { ended_ = ended; });
+  tell(ended);
+  for (;;) {
+    wait([this] { return ruling_.has_value(); });
+    std::unique_lock lock(mutex_);
+    // Between the world's end and that of its ranks.
+    if (changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return ruling_.has_value(); }))
+      return *ruling_;
+  }
+}
+
+}  // namespace rehearse::real

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <tuple>
+
+#include <c10/util/intrusive_ptr.h>
+#include <rehearse/exec/time.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "process/check/messages.h"
+#include "process/judge_service.h"
+#include "process/mail.h"
+
+namespace rehearse::real {
+
+// A call that waits for its peers.
+class Awaited : public c10::intrusive_ptr_target {
+ public:
+  // They are there: on the session's thread for what is carried out, in the order of the judge's words.
+  virtual void go(const Go& go) = 0;
+  // The world ends first.
+  virtual void stop(const std::exception_ptr& why) = 0;
+};
+
+// This process's end of a job: tells the judge what its rank does, and hears what has met and how all ends. Two threads
+// of its own. Thread safe.
+//
+// Where nothing is heard of the judge any more (its process, that of rank 0, is gone) the session ends the world
+// itself.
+class Session {
+ public:
+  // `began`: time zero of its clock, of the machine's.
+  Session(int rank, int size, c10d::Store& store, VirtualDuration patience, VirtualDuration began);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  // Throws RankAborted once the world ends.
+  void require_running() const;
+
+  // Tells the judge of a call, and `call` when its peers are there. Does not block.
+  void make(const CallMade& made, c10::intrusive_ptr<Awaited> call);
+  // Blocks until all members have made it. Throws RankAborted. Of groups without this rank: does not block.
+  void make(const GroupMade& made, bool is_member);
+
+  // Waits until `over()`, which is looked at under the lock, or the world ends, for `most` at most. Gives `over()`.
+  bool wait(const std::function<bool()>& over, std::optional<VirtualDuration> most = {});
+  // Changes what waits look at.
+  void change(const std::function<void()>& change);
+
+  // `work` runs on the thread for what is carried out, in order.
+  void carry_out(std::function<void()> work);
+
+  // Throws what a call to the back end below has met, and remembers that it did.
+  [[noreturn]] void throw_failure(const std::exception_ptr& error);
+  bool has_thrown_failure() const;
+
+  // Calls that have been handed on and have not ended: `change` is 1 or -1.
+  void count_under_way(int change);
+  bool has_work_under_way() const;
+
+  // The rank's body is over: blocks until all ranks have ended.
+  Ruling end(const RankEnded& ended);
+
+  // Ends its threads; rank 0's waits until the others have heard the last word. The destructor does it, too.
+  void close();
+
+ private:
+  using Key = std::tuple<Matched, std::string, std::uint64_t>;
+
+  void tell(const Told& told);
+  void listen(const std::stop_token& stop);
+  void serve(const std::stop_token& stop);
+  void heard(const ToRank& message);
+  void heard_one(const StillAlive&) {}
+  void heard_one(const Go& go);
+  void heard_one(const Stop& stop);
+  void heard_one(const Over& over);
+  void judge_is_gone(const std::string& why);
+  bool body_is_over();
+  VirtualTime now() const noexcept;
+
+  const int rank_;
+  const int size_;
+  const VirtualDuration patience_;
+  const VirtualDuration began_;
+  std::mutex sending_;
+  Mail outgoing_;  // guarded by sending_
+  Mail incoming_;  // of the listening thread
+  const c10::intrusive_ptr<c10d::Store> store_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::map<Key, c10::intrusive_ptr<Awaited>> open_;
+  std::map<std::string, bool> groups_;  // of which all members are there
+  std::deque<std::function<void()>> to_carry_out_;
+  std::optional<std::string> stopped_;
+  bool has_thrown_failure_ = false;
+  int under_way_ = 0;
+  std::optional<Ruling> ruling_;
+  std::optional<RankEnded> ended_;
+  VirtualTime over_since_{};
+
+  std::unique_ptr<JudgeService> judge_;
+  std::jthread carrier_, listener_;  // last: they end first
+};
+
+}  // namespace rehearse::real

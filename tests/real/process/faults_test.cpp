@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <chrono>
+
+#include <csignal>
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launched_job.h"
+
+// Contract: what goes wrong in one process is told by all that are left, with the verdict, the headline and the exit
+// code of the simulation where it can be the same; nobody hangs.
+namespace rehearse::test {
+namespace {
+
+using testing::HasSubstr;
+
+// Too long for a busy machine to be taken for a failure, and short enough to wait for.
+const std::vector<std::string> kPatience{"REHEARSE_CHECK_TIMEOUT=4"};
+
+void expect_verdict(const RankRun& run, Verdict verdict) {
+  ASSERT_TRUE(run.report.has_value()) << run.output;
+  EXPECT_EQ(to_string(run.report->verdict), to_string(verdict)) << run.report->headline;
+  EXPECT_EQ(run.exit_code, exit_code(verdict));
+}
+
+class Mismatches : public testing::TestWithParam<const char*> {};
+
+TEST_P(Mismatches, OfOneRank_IsToldByAllAsInSimulation) {
+  const auto real = run_processes(GetParam(), 3, {"REHEARSE_CHECK_TIMEOUT=60"});
+  const auto simulated = simulate(GetParam(), 3);
+  ASSERT_EQ(simulated[0].report->verdict, Verdict::mismatch) << simulated[0].report->headline;
+  for (const auto& run : real) {
+    expect_verdict(run, Verdict::mismatch);
+    if (!run.report) continue;
+    EXPECT_EQ(run.report->headline, simulated[0].report->headline);
+    ASSERT_EQ(run.report->differences.size(), 1U);
+    EXPECT_EQ(run.report->differences[0].fields.size(), simulated[0].report->differences[0].fields.size());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Mismatches,
+                         testing::Values("shape", "dtype", "reduce_op", "root", "order", "labels", "new_group"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(Faults, MessageOfTheWrongLength_IsAMismatch) {
+  for (const auto& run : run_processes("message_length", 2, {"REHEARSE_CHECK_TIMEOUT=60"})) {
+    expect_verdict(run, Verdict::mismatch);
+    if (run.report) EXPECT_THAT(run.report->headline, HasSubstr("elements"));
+  }
+}
+
+TEST(Faults, RankThatLeavesACallOut_IsTheDeadlockOfTheSimulation) {
+  const auto simulated = simulate("missing", 3);
+  ASSERT_EQ(simulated[0].report->verdict, Verdict::deadlock);
+  for (const auto& run : run_processes("missing", 3, kPatience)) {
+    expect_verdict(run, Verdict::deadlock);
+    if (run.report) EXPECT_EQ(run.report->headline, simulated[0].report->headline);
+  }
+}
+
+TEST(Faults, RanksThatWaitForEachOther_AreTheDeadlockOfTheSimulation) {
+  const auto simulated = simulate("ring", 3);
+  ASSERT_EQ(simulated[0].report->verdict, Verdict::deadlock);
+  for (const auto& run : run_processes("ring", 3, kPatience)) {
+    expect_verdict(run, Verdict::deadlock);
+    if (!run.report) continue;
+    EXPECT_EQ(run.report->wait_cycle.size(), simulated[0].report->wait_cycle.size());
+  }
+}
+
+TEST(Faults, ExceptionOfOneRank_IsToldByAll) {
+  for (const auto* const checks : {"REHEARSE_CHECKS=1", "REHEARSE_CHECKS=0"}) {
+    for (const auto& run : run_processes("exception", 3, {checks, "REHEARSE_CHECK_TIMEOUT=60"})) {
+      expect_verdict(run, Verdict::rank_failed);
+      if (run.report) EXPECT_EQ(run.report->headline, "rank 2: no more data");
+    }
+  }
+}
+
+TEST(Faults, CheckThatDoesNotHold_IsToldByAll) {
+  for (const auto& run : run_processes("check", 2, {"REHEARSE_CHECK_TIMEOUT=60"})) {
+    expect_verdict(run, Verdict::check_failed);
+    if (run.report) EXPECT_EQ(run.report->headline, "rank 1: check \"the loss falls\" did not hold: it is 3");
+  }
+}
+
+TEST(Faults, KilledProcess_IsNamedByAllThatAreLeft) {
+  for (const auto* const checks : {"REHEARSE_CHECKS=1", "REHEARSE_CHECKS=0"}) {
+    const auto runs = run_processes("killed", 3, {checks, "REHEARSE_CHECK_TIMEOUT=4"});
+    EXPECT_EQ(runs[2].exit_code, -SIGKILL);
+    for (int rank = 0; rank < 2; ++rank) {
+      const auto& run = runs[static_cast<std::size_t>(rank)];
+      expect_verdict(run, Verdict::crashed);
+      if (run.report) EXPECT_THAT(run.report->headline, HasSubstr("rank 2: its process is gone"));
+    }
+  }
+}
+
+TEST(Faults, KilledRank0_WhichServedTheStore_IsNamedByAllThatAreLeft) {
+  const auto runs = run_processes("first_killed", 3, kPatience);
+  EXPECT_EQ(runs[0].exit_code, -SIGKILL);
+  for (int rank = 1; rank < 3; ++rank) {
+    const auto& run = runs[static_cast<std::size_t>(rank)];
+    expect_verdict(run, Verdict::crashed);
+    if (run.report) EXPECT_THAT(run.report->headline, HasSubstr("rank 0: its process, which served the job's store"));
+  }
+}
+
+TEST(Faults, LateRankWithinTheTime_IsNoFailure) {
+  for (const auto& run : run_processes("late", 3, {"REHEARSE_CHECK_TIMEOUT=60"})) {
+    expect_verdict(run, Verdict::ok);
+    ASSERT_EQ(run.results.size(), 1U);
+    EXPECT_TRUE(at::equal(run.results[0], at::full({2}, 3.0F)));
+  }
+}
+
+TEST(Faults, RankThatComesTooLate_IsNamedByAll) {
+  for (const auto& run : run_processes("too_late", 2, kPatience)) {
+    expect_verdict(run, Verdict::timeout);
+    if (run.report) EXPECT_THAT(run.report->headline, HasSubstr("rank 1 was still on the way"));
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::test

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Jobs in which a rank, mostly the last one, does not do what the others do.
+#include <csignal>
+#include <thread>
+
+#include <ATen/ATen.h>
+
+#include "launched_job.h"
+
+namespace rehearse::test {
+namespace {
+
+bool is_odd_one(const RankContext& context) { return context.rank() == context.size() - 1; }
+
+void sum(const RankContext& context, at::IntArrayRef sizes = {2}, at::ScalarType dtype = at::kFloat,
+         c10d::ReduceOp op = c10d::ReduceOp::SUM) {
+  context.group().allreduce(at::ones(sizes, dtype), std::move(op))->wait();
+}
+
+void shape(RankContext& context, Tensors&) {
+  sum(context);
+  sum(context, {is_odd_one(context) ? 3 : 2});
+}
+
+void dtype(RankContext& context, Tensors&) { sum(context, {2}, is_odd_one(context) ? at::kDouble : at::kFloat); }
+
+void reduce_op(RankContext& context, Tensors&) {
+  sum(context, {2}, at::kFloat, is_odd_one(context) ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM);
+}
+
+void root(RankContext& context, Tensors&) {
+  context.group().broadcast(at::ones({2}), is_odd_one(context) ? 1 : 0)->wait();
+}
+
+void order(RankContext& context, Tensors&) {
+  if (is_odd_one(context)) context.group().barrier()->wait();
+  sum(context);
+  if (!is_odd_one(context)) context.group().barrier()->wait();
+}
+
+void message_length(RankContext& context, Tensors&) {
+  if (context.rank() == 0) context.group().send(at::ones({2}), 1)->wait();
+  if (context.rank() == 1) context.group().recv(at::ones({3}), 0)->wait();
+}
+
+void labels(RankContext& context, Tensors&) {
+  const auto label = context.label(is_odd_one(context) ? "two" : "one");
+  sum(context);
+}
+
+void new_group(RankContext& context, Tensors&) {
+  context.new_group(is_odd_one(context) ? std::vector<int>{0} : std::vector<int>{0, 1}, "pair");
+}
+
+void missing(RankContext& context, Tensors&) {
+  sum(context);
+  if (!is_odd_one(context)) sum(context);
+}
+
+void ring(RankContext& context, Tensors&) {
+  context.group().recv(at::ones({2}), (context.rank() + 1) % context.size())->wait();
+}
+
+void exception(RankContext& context, Tensors&) {
+  sum(context);
+  if (is_odd_one(context)) throw std::runtime_error("no more data");
+  sum(context);
+}
+
+void check(RankContext& context, Tensors&) {
+  context.expect(!is_odd_one(context), "the loss falls", "it is 3");
+  sum(context);
+}
+
+void killed(RankContext& context, Tensors&) {
+  sum(context);
+  if (is_odd_one(context)) raise(SIGKILL);
+  sum(context);
+}
+
+void first_killed(RankContext& context, Tensors&) {
+  sum(context);
+  if (context.rank() == 0) raise(SIGKILL);
+  sum(context);
+}
+
+// Later than the others, but not for so long that they give up.
+void late(RankContext& context, Tensors& results) {
+  auto tensor = at::ones({2});
+  if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(1));
+  context.group().allreduce(tensor)->wait();
+  results.push_back(tensor);
+}
+
+// Comes back, but long after the others have given up.
+void too_late(RankContext& context, Tensors&) {
+  if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(6));
+  sum(context);
+}
+
+}  // namespace
+
+std::vector<Job> faulty_jobs() {
+  return {{"shape", shape},         {"dtype", dtype},
+          {"reduce_op", reduce_op}, {"root", root},
+          {"order", order},         {"message_length", message_length},
+          {"labels", labels},       {"new_group", new_group},
+          {"missing", missing},     {"ring", ring},
+          {"exception", exception}, {"check", check},
+          {"killed", killed},       {"first_killed", first_killed},
+          {"late", late},           {"too_late", too_late}};
+}
+
+}  // namespace rehearse::test

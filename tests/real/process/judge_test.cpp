@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <variant>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "process/check/judge.h"
+
+// Contract: the judge says which calls have met, and rules how a job has ended, by messages and the time alone.
+namespace rehearse::real {
+namespace {
+
+using namespace std::chrono_literals;
+
+class JudgeOfTwo : public ::testing::Test {
+ protected:
+  JudgeOfTwo() : judge_(2, 10s, [this](int rank, const ToRank& message) { sent_.push_back({rank, message}); }) {
+    judge_.look(at(0s));
+    for (int rank = 0; rank < 2; ++rank) hear(rank, GroupMade{"new_group", 0, "world", "world", {0, 1}}, 0s);
+    EXPECT_EQ(gos(), (std::vector<int>{0, 1}));
+    sent_.clear();
+  }
+
+  static VirtualTime at(VirtualDuration time) { return VirtualTime{time + 1s}; }
+
+  // As it comes out of the other end of a store.
+  void hear(int rank, const Told& told, VirtualDuration time) {
+    judge_.hear(unpacked<FromRank>(packed(FromRank{rank, told})), at(time));
+  }
+
+  void call(int rank, std::uint64_t sequence, VirtualDuration time, at::IntArrayRef sizes = {2}) {
+    comm::Operation call;
+    call.type = c10d::OpType::ALLREDUCE;
+    call.reduce_op = c10d::ReduceOp::SUM;
+    call.inputs.push_back(at::ones(sizes));
+    call.outputs = call.inputs;
+    hear(rank, CallMade{"world", sequence, facts_of(call)}, time);
+  }
+
+  void beat(VirtualDuration time) {
+    for (int rank = 0; rank < 2; ++rank) hear(rank, StillAlive{}, time);
+    judge_.look(at(time));
+  }
+
+  std::vector<int> gos() const {
+    std::vector<int> ranks;
+    for (const auto& [rank, message] : sent_) {
+      if (std::holds_alternative<Go>(message)) ranks.push_back(rank);
+    }
+    return ranks;
+  }
+
+  const Ruling& ruling() const { return std::get<Over>(sent_.back().second).ruling; }
+
+  std::vector<std::pair<int, ToRank>> sent_;
+  Judge judge_;
+};
+
+TEST_F(JudgeOfTwo, CallsThatAgree_GoWhenTheLastIsThere) {
+  call(1, 1, 1s);
+  EXPECT_TRUE(sent_.empty());
+  call(0, 1, 2s);
+  EXPECT_EQ(gos(), (std::vector<int>{0, 1}));
+}
+
+TEST_F(JudgeOfTwo, CallsThatDiffer_EndTheJobWithBothSides) {
+  call(0, 1, 1s, {2});
+  call(1, 1, 1s, {3});
+  for (int rank = 0; rank < 2; ++rank) hear(rank, RankEnded{exec::RankEnd::aborted, FailureKind::plain, "", {}}, 2s);
+  ASSERT_TRUE(judge_.over());
+  EXPECT_EQ(ruling().ending, exec::Ending::stopped);
+  ASSERT_EQ(ruling().mismatches.size(), 1U);
+  EXPECT_EQ(ruling().mismatches[0].first.fingerprint, "allreduce(sum, float32[2], cpu)");
+  EXPECT_EQ(ruling().mismatches[0].second.fingerprint, "allreduce(sum, float32[3], cpu)");
+  EXPECT_EQ(ruling().blocked.size(), 2U);
+}
+
+TEST_F(JudgeOfTwo, CallThatARankDoesNotComeTo_IsOverdueAfterTheTimeOfPatience) {
+  call(0, 1, 1s);
+  beat(10'999ms);
+  EXPECT_TRUE(sent_.empty());
+  beat(11s);
+  ASSERT_FALSE(sent_.empty());
+  EXPECT_EQ(std::get<Stop>(sent_.back().second).why,
+            "allreduce #1 on group \"world\": rank 1 did not come within 10 s");
+}
+
+TEST_F(JudgeOfTwo, RankThatDoesOtherThingsMeanwhile_DoesNotWait) {
+  call(0, 1, 1s);
+  call(0, 2, 8s);
+  beat(12s);
+  EXPECT_TRUE(sent_.empty());
+  beat(18s);
+  EXPECT_FALSE(sent_.empty());
+}
+
+TEST_F(JudgeOfTwo, RankOfWhichNothingIsHeard_IsGone) {
+  for (VirtualDuration time = 1s; time <= 9s; time += 1s) hear(0, StillAlive{}, time);
+  judge_.look(at(9s));
+  EXPECT_TRUE(sent_.empty());
+  hear(0, StillAlive{}, 10s);
+  judge_.look(at(10s));
+  hear(0, RankEnded{exec::RankEnd::aborted, FailureKind::plain, "", {}}, 10s);
+  ASSERT_TRUE(judge_.over());
+  ASSERT_EQ(ruling().failures.size(), 1U);
+  EXPECT_EQ(ruling().failures[0].rank, 1);
+  EXPECT_EQ(ruling().failures[0].end.kind, FailureKind::lost);
+}
+
+TEST_F(JudgeOfTwo, FailureOutOfCommunication_IsHeldBackForTheDeathBehindIt) {
+  hear(0, RankEnded{exec::RankEnd::failed, FailureKind::communication, "connection closed", {}}, 5s);
+  judge_.look(at(9s));
+  EXPECT_TRUE(sent_.empty());
+  judge_.look(at(10s));
+  ASSERT_TRUE(judge_.over());
+  EXPECT_EQ(ruling().failures[0].rank, 1);
+  EXPECT_EQ(ruling().failures[0].end.kind, FailureKind::lost);
+}
+
+TEST_F(JudgeOfTwo, RankThatDoesNotComeBackAfterTheEnd_IsGivenUp) {
+  hear(1, RankEnded{exec::RankEnd::failed, FailureKind::plain, "no more data", {}}, 1s);
+  beat(10s);
+  EXPECT_FALSE(judge_.over());
+  beat(11s);
+  ASSERT_TRUE(judge_.over());
+  EXPECT_EQ(ruling().ranks, (std::vector<exec::RankEnd>{exec::RankEnd::aborted, exec::RankEnd::failed}));
+  EXPECT_EQ(ruling().why, "rank 1 failed: no more data");
+}
+
+TEST_F(JudgeOfTwo, CallThatNobodyElseMade_IsPendingWhenAllHaveReturned) {
+  call(0, 1, 1s);
+  for (int rank = 0; rank < 2; ++rank) hear(rank, RankEnded{}, 2s);
+  ASSERT_TRUE(judge_.over());
+  EXPECT_EQ(ruling().ending, exec::Ending::all_returned);
+  ASSERT_EQ(ruling().pending.size(), 1U);
+  EXPECT_EQ(ruling().pending[0].call, "allreduce #1 on group \"world\"");
+  EXPECT_EQ(ruling().pending[0].waits_for, (std::vector<int>{1}));
+}
+
+}  // namespace
+}  // namespace rehearse::real

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "launched_job.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <torch/csrc/jit/serialization/pickle.h>
+
+#include <rehearse/job/verdict.h>
+#include <rehearse/sim/report_writers.h>
+#include <rehearse/sim/world.h>
+
+namespace rehearse::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kMark = "--rank-of-job";
+
+// A folder that goes with its owner.
+struct Folder {
+  Folder() {
+    std::string name = fs::temp_directory_path() / "rehearse_process_XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder can be made");
+    path = name;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  fs::path path;
+};
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+int free_port() {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const bool bound = bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                     getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  close(listener);
+  if (!bound) throw std::runtime_error("no port is free");
+  return ntohs(address.sin_port);
+}
+
+// What two modes must have in common of a rank's calls.
+std::vector<std::string> event_lines(const World& world, int rank) {
+  std::vector<std::string> lines;
+  const auto& events = world.events();
+  for (const auto& event : events.of_rank(rank)) {
+    const auto& signature = events.signature(event);
+    lines.push_back(fmt::format("{} #{} op {} {} timeout={} peer={} tag={} completed={}", events.group(event).name,
+                                event.seq_id, event.op_id, signature.fingerprint, signature.timeout.count(), event.peer,
+                                event.tag, event.time_completed >= event.time_created));
+  }
+  return lines;
+}
+
+WorldOptions options_of(int ranks) {
+  WorldOptions options;
+  options.ranks = ranks;
+  options.keep_all_events = true;
+  options.explain_failures = false;
+  return options;
+}
+
+void save(const fs::path& folder, int rank, const World& world, const Report& report, const Tensors& results) {
+  const auto file = [&](const char* kind) { return folder / fmt::format("{}.{}", rank, kind); };
+  const auto bytes = torch::jit::pickle_save(c10::IValue(results));
+  std::ofstream(file("results"), std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream events(file("events"));
+  for (const auto& line : event_lines(world, rank)) events << line << '\n';
+  std::ofstream(file("report")) << sim::to_json(report);
+}
+
+RankRun load(const fs::path& folder, int rank, int status) {
+  const auto text = [&](const char* kind) { return text_of(folder / fmt::format("{}.{}", rank, kind)); };
+  RankRun run;
+  run.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  run.output = text("output");
+  const auto report = text("report");
+  if (report.empty()) return run;
+  run.report = sim::report_from_json(report);
+  std::istringstream events(text("events"));
+  for (std::string line; std::getline(events, line);) run.events.push_back(line);
+  const auto results = text("results");
+  run.results = torch::jit::pickle_load({results.begin(), results.end()}).toTensorVector();
+  return run;
+}
+
+pid_t start(const std::string& job, const fs::path& folder, int rank, std::vector<std::string> variables) {
+  std::vector<std::string> words{"rank of a job", kMark, job, folder};
+  std::vector<char*> argv, environment;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  for (auto& variable : variables) environment.push_back(variable.data());
+  for (char** variable = environ; *variable != nullptr; ++variable) environment.push_back(*variable);
+  environment.push_back(nullptr);
+  const std::string output = folder / fmt::format("{}.output", rank);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  pid_t child = -1;
+  const int failed = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, argv.data(), environment.data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) throw std::runtime_error("a rank's process cannot be started");
+  return child;
+}
+
+}  // namespace
+
+const Job& job_named(const std::string& name) {
+  static const std::vector<Job> jobs = [] {
+    auto all = collective_jobs();
+    for (auto& job : faulty_jobs()) all.push_back(std::move(job));
+    return all;
+  }();
+  for (const auto& job : jobs) {
+    if (job.name == name) return job;
+  }
+  throw std::logic_error("there is no job " + name);
+}
+
+std::vector<RankRun> run_processes(const std::string& job, int ranks, const std::vector<std::string>& environment) {
+  const Folder folder;
+  const int port = free_port();
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < ranks; ++rank) {
+    auto variables = environment;
+    for (auto& variable :
+         {fmt::format("RANK={}", rank), fmt::format("WORLD_SIZE={}", ranks), fmt::format("LOCAL_RANK={}", rank),
+          std::string("MASTER_ADDR=127.0.0.1"), fmt::format("MASTER_PORT={}", port)}) {
+      variables.push_back(variable);
+    }
+    children.push_back(start(job, folder.path, rank, std::move(variables)));
+  }
+  std::vector<RankRun> runs;
+  for (int rank = 0; rank < ranks; ++rank) {
+    int status = 0;
+    waitpid(children[static_cast<std::size_t>(rank)], &status, 0);
+    runs.push_back(load(folder.path, rank, status));
+  }
+  return runs;
+}
+
+std::vector<RankRun> simulate(const std::string& job, int ranks) {
+  std::vector<RankRun> runs(static_cast<std::size_t>(ranks));
+  World world(options_of(ranks));
+  const auto report = world.run([&](RankContext& context) {
+    job_named(job).body(context, runs[static_cast<std::size_t>(context.rank())].results);
+  });
+  for (int rank = 0; rank < ranks; ++rank) {
+    auto& run = runs[static_cast<std::size_t>(rank)];
+    run.report = report;
+    run.exit_code = exit_code(report.verdict);
+    run.events = event_lines(world, rank);
+  }
+  return runs;
+}
+
+std::optional<int> run_as_rank(int argc, char** argv) {
+  if (argc != 4 || std::string(argv[1]) != kMark) return std::nullopt;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves no process behind
+  try {
+    auto options = options_of(1);
+    options.mode = Mode::real;
+    options.carrier = Carrier::gloo;
+    World world(options);
+    Tensors results;
+    const auto report = world.run([&](RankContext& context) { job_named(argv[2]).body(context, results); });
+    save(argv[3], std::atoi(std::getenv("RANK")), world, report, results);
+    return exit_code(report.verdict);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 70;
+  }
+}
+
+}  // namespace rehearse::test
