@@ -100,8 +100,11 @@ void train(rehearse::RankContext& ctx, const rehearse::Parameters& parameters) {
     optimizer.step();
     check_replicas(ctx, ddp.parameters());
     losses.push_back(mean_over_ranks(ctx, loss));
+    ctx.result("loss", loss);
     ctx.progress(step + 1, steps, "loss " + std::to_string(losses.back()));
   }
+
+  for (const auto& item : model->named_parameters()) ctx.result(item.key(), item.value());
 
   const std::size_t quarter = std::max<std::size_t>(1, losses.size() / 4);
   const double first = mean(losses, 0, quarter), last = mean(losses, losses.size() - quarter, quarter);
