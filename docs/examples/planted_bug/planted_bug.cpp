@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A job with a bug that a run on one machine may never show: each rank decides by its own loss whether to
-// take part in an all-reduce. On a cluster it hangs, minutes after the cause, or silently adds a loss to
-// gradients. Here the report names the rank, both calls and their lines.
+// A job with a bug that a run on one machine may never show: each rank decides by its own loss whether to take part in
+// an all-reduce. On a cluster it hangs, minutes after the cause, or silently adds a loss to gradients.
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
@@ -18,14 +17,15 @@ std::pair<at::Tensor, at::Tensor> batch_of(const rehearse::RankContext& ctx, int
   const auto angle = at::arange(64 * 8, at::kFloat).view({64, 8}) * 0.37 + step * 1.3 + ctx.rank();
   const auto x = at::sin(angle);
   const double noise = ctx.rank() + 1 == ctx.size() ? 0.0 : 1.0;
-  return {x, x.sum(1, /*keepdim=*/true) + noise * at::cos(angle.narrow(1, 0, 1) * 5.1)};
+  const auto y = x.sum(1, /*keepdim=*/true) + noise * at::cos(angle.narrow(1, 0, 1) * 5.1);
+  return {x.to(ctx.device()), y.to(ctx.device())};
 }
 
 void train(rehearse::RankContext& ctx, const rehearse::Parameters& parameters) {
   torch::nn::Linear net(8, 1);
+  net->to(ctx.device());
   rehearse::DistributedDataParallel ddp(net, ctx.group());
   torch::optim::SGD optimizer(ddp.parameters(), 0.1);
-
   const auto steps = parameters.integer("steps");
   for (int step = 0; step < steps; ++step) {
     const auto [x, y] = batch_of(ctx, step);
