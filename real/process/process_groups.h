@@ -7,7 +7,7 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "process/checked_backend.h"
+#include "process/backend/checked_backend.h"
 
 namespace rehearse::real {
 

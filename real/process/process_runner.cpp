@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <rehearse/comm/call_label.h>
@@ -17,8 +18,9 @@
 #include <rehearse/exec/world_local.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "process/backend/gloo_backend.h"
+#include "process/backend/nccl_backend.h"
 #include "process/check_options.h"
-#include "process/gloo_backend.h"
 #include "process/process_rank_context.h"
 #include "process/rendezvous.h"
 #include "process/run_records.h"
@@ -43,10 +45,24 @@ comm::EventLogOptions events_of(const RunRequest& request, int size) {
   return events;
 }
 
+bool on_gpus(const LaunchedProcess& process, Carrier carrier) {
+  if (carrier == Carrier::automatic) return has_gpu(process);
+  return carrier != Carrier::gloo;
+}
+
+// Every rank's generators begin alike, as after torch.manual_seed() in each process.
+void seed_generators(std::uint64_t seed, at::Device device) {
+  at::Generator host = at::detail::getDefaultCPUGenerator();  // shared, not a copy
+  host.set_current_seed(seed);
+  if (device.is_cpu()) return;
+  at::Generator own = at::globalContext().defaultGenerator(device);
+  own.set_current_seed(seed);
+}
+
 // Everything that the back ends of the rank use, for as long as one of them may.
 struct Job {
   Job(const LaunchedProcess& process, const RunRequest& request, const CheckOptions& checks, StorePtr store,
-      RunRecord& record)
+      RunRecord& record, at::Device device)
       : began(exec::machine_time()),
         session(process.rank, process.size, *store, checks.patience, began),
         journal(process.rank, process.size, record.events, began, request.call_sites),
@@ -71,12 +87,12 @@ struct Job {
 // The exception that left the body, if any.
 std::optional<exec::RankFailure> run_body(const LaunchedProcess& process, Job& job, ProcessGroups& groups,
                                           const JobBody& body, const ShowProgress& show, RunRecord& record,
-                                          RankEnded& ended) {
+                                          at::Device device, RankEnded& ended) {
   const exec::KeepThrowSites keep_throw_sites;
   const exec::WorldLocal<comm::LabelKeeper>::Lent labels(job.journal);
   const exec::WorldLocal<compiler::Journal>::Lent compilations(record.journal);
   try {
-    ProcessRankContext context(process, groups, job.services, record, show, at::kCPU);
+    ProcessRankContext context(process, groups, job.services, record, show, device);
     body(context);
     ended.at = job.journal.now();
     return std::nullopt;
@@ -98,19 +114,19 @@ std::unique_ptr<RunRecord> ProcessRunner::run(const RunRequest& request, const J
                                               const ShowProgress& show) {
   check_request(process_, request);
   const auto checks = check_options();
+  const auto device = on_gpus(process_, request.carrier) ? own_gpu(process_) : at::Device(at::kCPU);
   const auto all = meet(process_, kRendezvous);
   static int runs = 0;  // every process of the job counts alike
   auto store = c10::make_intrusive<c10d::PrefixStore>(fmt::format("run{}", runs++), all);
   at::set_num_threads(1);
-  at::Generator generator = at::detail::getDefaultCPUGenerator();  // shared, not a copy
-  generator.set_current_seed(request.seed);
+  seed_generators(request.seed, device);
 
   auto record = std::make_unique<RunRecord>(events_of(request, process_.size));
-  auto job = std::make_unique<Job>(process_, request, checks, std::move(store), *record);
+  auto job = std::make_unique<Job>(process_, request, checks, std::move(store), *record, device);
   {
-    auto groups = std::make_unique<ProcessGroups>(process_.rank, process_.size, c10::kCPU, job->services);
+    auto groups = std::make_unique<ProcessGroups>(process_.rank, process_.size, device.type(), job->services);
     RankEnded ended;
-    const auto failure = run_body(process_, *job, *groups, body, show, *record, ended);
+    const auto failure = run_body(process_, *job, *groups, body, show, *record, device, ended);
     note_ruling(job->session.end(ended), failure, job->journal.now(), *record);
     job->journal.close();
     // What never ends below keeps its back end, and this all that it would tell its end to.

@@ -68,8 +68,12 @@ HOUSES = (
         "hooks": ("comm_hooks.h", "power_sgd.h"),
         "splitter": ("bucket_splitter.h",),
     }),
-    House("real", {**ladder("nccl", "fabric", "interpose", "runner"), "process/check": (),
-                   "process": ("process/check",)}, "rehearse/real/", {}),
+    House("real", {
+        **ladder("nccl", "fabric", "interpose", "runner"),
+        **ladder("process/check", "process/session"),
+        "process/backend": ("process/check", "process/session", "runner"),
+        "process": ("process/check", "process/session", "process/backend"),
+    }, "rehearse/real/", {}),
     House("core/shapes", ladder("expr", "expr/bounds", "env"), "rehearse/shapes/", {
         "expr/bounds": ("range.h",),
         "env": ("guard_program.h", "shape_env.h", "sym_node.h"),

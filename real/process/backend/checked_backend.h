@@ -12,10 +12,10 @@
 #include <rehearse/comm/operation.h>
 
 #include "comm/call/call_describer.h"
-#include "process/call_journal.h"
-#include "process/checked_work.h"
-#include "process/session.h"
-#include "process/work_list.h"
+#include "process/backend/call_journal.h"
+#include "process/backend/checked_work.h"
+#include "process/backend/work_list.h"
+#include "process/session/session.h"
 
 namespace rehearse::real {
 
@@ -51,6 +51,7 @@ class CheckedBackend final : public comm::DescribedBackend {
   // `rank` within the group.
   CheckedBackend(RankServices& services, comm::GroupIdentity group, int rank, BackendsBelow below,
                  std::chrono::milliseconds timeout);
+  ~CheckedBackend() override;
 
   const std::string getBackendName() const override { return "rehearse"; }
   c10::intrusive_ptr<Options> getBackendOptions() override;

@@ -19,8 +19,8 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "process/check/messages.h"
-#include "process/judge_service.h"
-#include "process/mail.h"
+#include "process/session/judge_service.h"
+#include "process/session/mail.h"
 
 namespace rehearse::real {
 

@@ -45,6 +45,15 @@ CheckedBackend::CheckedBackend(RankServices& services, comm::GroupIdentity group
       below_(std::move(below)),
       timeout_(timeout) {}
 
+// As destroy_process_group(): what is still under way on a device is waited for here.
+CheckedBackend::~CheckedBackend() {
+  try {
+    if (below_.device != nullptr) below_.device->shutdown();
+  } catch (const c10::Error&) {
+    // Of calls that have failed: their waits have told.
+  }
+}
+
 comm::Operation CheckedBackend::make(OpType type, std::chrono::milliseconds timeout, bool async_op) {
   comm::Operation call;
   call.type = type;

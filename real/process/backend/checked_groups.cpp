@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include "process/checked_backend.h"
+#include "process/backend/checked_backend.h"
 
 namespace rehearse::real {
 namespace {

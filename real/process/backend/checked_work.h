@@ -10,8 +10,8 @@
 #include <rehearse/comm/operation.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include "process/call_journal.h"
-#include "process/session.h"
+#include "process/backend/call_journal.h"
+#include "process/session/session.h"
 
 namespace rehearse::real {
 

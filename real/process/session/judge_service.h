@@ -8,7 +8,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "process/check/judge.h"
-#include "process/mail.h"
+#include "process/session/mail.h"
 
 namespace rehearse::real {
 
