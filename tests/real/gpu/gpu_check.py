@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the tests and benchmarks that need GPUs, as ./dev gpu-check has packed them beside this file.
 
-    python3 gpu_check.py [--out DIR] [--only tests|bench] [--filter TESTS] [--seconds N]
+    python3 gpu_check.py [--out DIR] [--only tests|jobs|bench] [--filter TESTS] [--seconds N]
 
 Needs GPUs, and a python3 whose torch is LibTorch 2.11. Writes gpu_check.json and the logs of all that ran to DIR, and
 prints a table. Nothing runs longer than it may: what does is ended, and told. Exit code: 0 all tests passed and all
@@ -110,6 +110,31 @@ class Check:
         command = [sys.executable, str(HERE / "torch_bench.py"), str(ranks), program, *map(str, numbers)]
         return self.run(f"{program} torch", command, 90)
 
+    def jobs(self):
+        """The examples by each carrier that has GPUs, and as the simulation says."""
+        text = f'text = "{HERE / "text"}"'
+        small = ["steps = 8", "batch = 2", "context = 32", "layers = 2", "width = 32", "heads = 2",
+                 "bucket_cap_mb = 0.02", "reference_every = 4", text]
+        scenarios = {"lm_ddp": small, "planted_bug": []}
+        for name, parameters in scenarios.items():
+            lines = [f'program = "{name}"', "[world]", f"ranks = {self.gpus}", "[parameters]", *parameters]
+            (self.out / f"{name}.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        results = []
+        for carrier in ("nccl", "processes"):
+            for name, how, expected in (("lm_ddp", "run", 0), ("planted_bug", "run", 2),
+                                        ("lm_ddp", "validate", 0), ("planted_bug", "validate", 0)):
+                title = f"{name} {how} {carrier}"
+                command = [str(HERE / "bin" / name), how, str(self.out / f"{name}.toml"), f"--with={carrier}", "--quiet",
+                           "--output", str(self.out / "run" / title.replace(" ", "-"))]
+                command += ["--tolerance=1e-2"] if how == "validate" else []
+                text, code, seconds = self.run(title, command, 60)
+                state = "passed" if code == expected else "out of time" if code is None else "failed"
+                results.append({"test": title, "state": state, "seconds": round(seconds, 1)})
+                print(f"  {state:11} {seconds:5.1f} s  {title}", flush=True)
+                if state != "passed":
+                    print(essence(text), flush=True)
+        return results
+
     def benches(self):
         ranks = self.gpus
         rows = []
@@ -137,7 +162,7 @@ class Check:
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--out", default="gpu-check-out")
-    arguments.add_argument("--only", choices=("tests", "bench"))
+    arguments.add_argument("--only", choices=("tests", "jobs", "bench"))
     arguments.add_argument("--filter", default="*", help="of the tests, as --gtest_filter")
     arguments.add_argument("--seconds", type=float, default=460)
     asked = arguments.parse_args()
@@ -148,8 +173,9 @@ def main():
         print("there is no GPU here")
         return EXIT_UNAVAILABLE
     print(f"{check.gpus} GPUs, torch {check.torch}", flush=True)
-    tests = check.tests(asked.filter) if asked.only != "bench" else []
-    rows = check.benches() if asked.only != "tests" else []
+    tests = check.tests(asked.filter) if asked.only in (None, "tests") else []
+    tests += check.jobs() if asked.only in (None, "jobs") else []
+    rows = check.benches() if asked.only in (None, "bench") else []
     told = {"gpus": check.gpus, "torch": check.torch, "tests": tests, "figures": rows}
     (out / "gpu_check.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     counts = {state: sum(each["state"] == state for each in tests)
