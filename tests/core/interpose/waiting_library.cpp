@@ -65,12 +65,13 @@ pid_t waiting_library_ask_thread() {
 
 // The same through the C++ library, with a static variable that two threads may initialise.
 pid_t waiting_library_ask_std_thread() {
-  static std::mutex& mutex = *new std::mutex;
+  static const pid_t process = getpid();
+  std::mutex mutex;
   std::condition_variable changed;
   pid_t answered = 0;
   std::thread thread([&] {
     const std::lock_guard lock(mutex);
-    answered = gettid();
+    answered = process > 0 ? gettid() : 0;
     changed.notify_one();
   });
   {
