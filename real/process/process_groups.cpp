@@ -43,7 +43,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_group(const std::vecto
   const auto unique = unique_name(name);
   const auto place = std::find(ranks.begin(), ranks.end(), rank_);
   const bool is_member = place != ranks.end();
-  services_.session.make(GroupMade{"new_group", names_.size(), std::string(name), unique, ranks}, is_member);
+  services_.session.make(GroupMade{"new_group", names_.size(), std::string(name), unique, unique, ranks}, is_member);
   names_.push_back(unique);
   const auto identity = services_.journal.add_group(unique, ranks);
   if (!is_member) return {};
@@ -51,7 +51,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_group(const std::vecto
   const int rank = static_cast<int>(place - ranks.begin());
   auto below = services_.make_below(store, rank, identity.size());
   const auto backend =
-      c10::make_intrusive<CheckedBackend>(services_, identity, rank, std::move(below), services_.timeout);
+      c10::make_intrusive<CheckedBackend>(services_, identity, unique, rank, std::move(below), services_.timeout);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, identity.size());
   group->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   if (device_ != c10::kCPU) group->setBackend(device_, c10d::ProcessGroup::BackendType::CUSTOM, backend);

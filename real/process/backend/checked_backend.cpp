@@ -37,11 +37,12 @@ CarryOut on_callers_stream(const comm::Operation& call, CarryOut carry_out) {
 
 }  // namespace
 
-CheckedBackend::CheckedBackend(RankServices& services, comm::GroupIdentity group, int rank, BackendsBelow below,
-                               std::chrono::milliseconds timeout)
+CheckedBackend::CheckedBackend(RankServices& services, comm::GroupIdentity group, std::string key, int rank,
+                               BackendsBelow below, std::chrono::milliseconds timeout)
     : DescribedBackend(rank, group.size()),
       services_(services),
       group_(std::move(group)),
+      key_(std::move(key)),
       below_(std::move(below)),
       timeout_(timeout) {}
 
@@ -74,7 +75,7 @@ c10::intrusive_ptr<CheckedWork> CheckedBackend::begin(comm::Operation call, Carr
   const auto sequence = message ? ++messages_ : ++collectives_;
   const auto number = static_cast<std::uint32_t>(collectives_ + messages_);
   const auto entry = services_.journal.record(call, group_, sequence, number);
-  auto made = CallMade{group_.name, sequence, facts_of(call)};
+  auto made = CallMade{key_, sequence, facts_of(call)};
   carry_out = on_callers_stream(call, std::move(carry_out));
   auto title = comm::title_of(call, sequence, group_);
   auto work = c10::make_intrusive<CheckedWork>(services_.session, services_.journal, rank_, std::move(call),

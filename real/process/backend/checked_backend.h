@@ -48,8 +48,8 @@ class CheckedBackend final : public comm::DescribedBackend {
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
   using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 
-  // `rank` within the group.
-  CheckedBackend(RankServices& services, comm::GroupIdentity group, int rank, BackendsBelow below,
+  // `rank` within the group. `key`: by which the judge knows it.
+  CheckedBackend(RankServices& services, comm::GroupIdentity group, std::string key, int rank, BackendsBelow below,
                  std::chrono::milliseconds timeout);
   ~CheckedBackend() override;
 
@@ -121,6 +121,7 @@ class CheckedBackend final : public comm::DescribedBackend {
 
   RankServices& services_;
   const comm::GroupIdentity group_;
+  const std::string key_;
   const BackendsBelow below_;
   std::chrono::milliseconds timeout_;
   std::chrono::milliseconds extension_{0};

@@ -106,12 +106,13 @@ auto CheckedBackend::derive(const char* call, const std::vector<int>& ranks, con
   std::vector<int> global_ranks;
   for (const int rank : ranks) global_ranks.push_back(group_.global_rank(rank));
   const auto number = services_.derived[name]++;
-  services_.session.make(GroupMade{call, number, name, name, global_ranks}, true);
+  const auto key = number == 0 ? name : fmt::format("{}#{}", name, number + 1);
+  services_.session.make(GroupMade{call, number, name, name, key, global_ranks}, true);
   const auto place = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
-  const auto store = c10::make_intrusive<c10d::PrefixStore>(fmt::format("{}/{}", name, number), services_.store);
+  const auto store = c10::make_intrusive<c10d::PrefixStore>(key, services_.store);
   auto below = services_.make_below(store, place, static_cast<int>(ranks.size()));
-  auto backend = c10::make_intrusive<CheckedBackend>(services_, services_.journal.add_group(name, global_ranks), place,
-                                                     std::move(below), timeout);
+  auto backend = c10::make_intrusive<CheckedBackend>(services_, services_.journal.add_group(name, global_ranks), key,
+                                                     place, std::move(below), timeout);
   backend->setGroupUid(name);
   backend->setGroupDesc(name);
   return backend;

@@ -68,7 +68,7 @@ void GroupCalls::add_collective(OpenCall call, VirtualTime now) {
 
 void GroupCalls::go(std::uint64_t sequence, const Slot& slot) {
   for (const auto& call : slot.calls) {
-    tell_(group_.global_rank(call->rank), {Matched::collective, group_.name, sequence, -1});
+    tell_(group_.global_rank(call->rank), {Matched::collective, key_, sequence, -1});
   }
   slots_.erase(sequence);
 }
@@ -111,8 +111,8 @@ bool GroupCalls::meet(OpenCall& send, OpenCall& recv, bool send_came_last) {
     send.disagrees = recv.disagrees = true;
     return false;
   }
-  tell_(group_.global_rank(send.rank), {Matched::point_to_point, group_.name, send.sequence, -1});
-  tell_(group_.global_rank(recv.rank), {Matched::point_to_point, group_.name, recv.sequence, send.rank});
+  tell_(group_.global_rank(send.rank), {Matched::point_to_point, key_, send.sequence, -1});
+  tell_(group_.global_rank(recv.rank), {Matched::point_to_point, key_, recv.sequence, send.rank});
   return true;
 }
 

@@ -25,7 +25,8 @@ class GroupCalls {
   // Told of what has met; `rank` of the world.
   using Tell = std::function<void(int rank, Go go)>;
 
-  GroupCalls(comm::GroupIdentity identity, Tell tell) : group_(std::move(identity)), tell_(std::move(tell)) {}
+  GroupCalls(comm::GroupIdentity identity, std::string key, Tell tell)
+      : group_(std::move(identity)), key_(std::move(key)), tell_(std::move(tell)) {}
 
   // A call of `rank` (of the world), made now. Where it does not fit another one's, mismatch() is there, at once or
   // when the others have come.
@@ -61,6 +62,7 @@ class GroupCalls {
   std::string hint(const OpenCall& call) const;
 
   const comm::GroupIdentity group_;
+  const std::string key_;
   const Tell tell_;
   CallTexts texts_;
   std::map<std::uint64_t, Slot> slots_;

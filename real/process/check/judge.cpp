@@ -46,19 +46,18 @@ void Judge::hear(const FromRank& message, VirtualTime now) {
   std::visit([&](const auto& told) { hear_told(message.rank, told, now); }, message.told);
 }
 
-GroupCalls& Judge::calls_of(const std::string& group, const std::vector<int>& ranks) {
-  auto& calls = groups_[group];
-  if (calls == nullptr) {
-    comm::GroupIdentity identity{static_cast<std::uint32_t>(groups_.size() - 1), group, ranks};
-    calls = std::make_unique<GroupCalls>(std::move(identity), [this](int rank, Go go) { send_(rank, std::move(go)); });
-  }
-  return *calls;
+// All of its members are there.
+void Judge::open(const GroupMade& group) {
+  comm::GroupIdentity identity{static_cast<std::uint32_t>(groups_.size()), group.name, group.ranks};
+  groups_[group.key] = std::make_unique<GroupCalls>(std::move(identity), group.key,
+                                                    [this](int rank, Go go) { send_(rank, std::move(go)); });
+  for (const int member : group.ranks) send_(member, Go{Matched::group, group.key, 0, -1});
 }
 
 void Judge::hear_told(int rank, const GroupMade& made, VirtualTime now) {
   if (ruling_) return;
   const bool by_all = made.call == "new_group";
-  const auto key = fmt::format("{} #{}{}", made.call, made.number, by_all ? "" : " " + made.name);
+  const auto key = fmt::format("{} #{}{}", made.call, made.number, by_all ? "" : " " + made.key);
   auto& creation = creations_[key];
   if (creation.calls.empty()) {
     creation.expected = by_all ? all_ranks(states_.size()) : made.ranks;
@@ -70,11 +69,7 @@ void Judge::hear_told(int rank, const GroupMade& made, VirtualTime now) {
   const auto& members = made.ranks;
   if (!creation.complete(members)) return;
   // Those who are no members may come later.
-  const bool is_first = !groups_.contains(made.name);
-  calls_of(made.name, members);
-  if (is_first) {
-    for (const int member : members) send_(member, Go{Matched::group, made.name, 0, -1});
-  }
+  if (!groups_.contains(made.key)) open(made);
   if (creation.complete(creation.expected)) creations_.erase(key);
 }
 
@@ -249,7 +244,8 @@ void Judge::finish(VirtualTime now) {
     for (const auto& call : creation.calls) group.called_by.push_back(call.rank);
     std::sort(group.called_by.begin(), group.called_by.end());
     group.missing = creation.missing(creation.expected);
-    if (!group.missing.empty()) ruling.pending_groups.push_back(std::move(group));
+    // Libraries ask for companions when they need them.
+    if (!group.missing.empty() && made.call != "companion") ruling.pending_groups.push_back(std::move(group));
   }
   for (const auto& state : states_) {
     ruling.ranks.push_back(state.end ? state.end->end : exec::RankEnd::aborted);

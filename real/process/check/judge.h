@@ -55,7 +55,7 @@ class Judge {
   void hear_told(int rank, const CallMade& made, VirtualTime now);
   void hear_told(int rank, const RankEnded& ended, VirtualTime now);
   void hear_told(int rank, const Interrupted&, VirtualTime now);
-  GroupCalls& calls_of(const std::string& group, const std::vector<int>& ranks);
+  void open(const GroupMade& group);
   bool has_ended(int rank) const { return states_[static_cast<std::size_t>(rank)].end.has_value(); }
 
   bool all_have_ended() const;
@@ -76,9 +76,9 @@ class Judge {
   const VirtualDuration patience_;
   const Send send_;
   std::vector<RankState> states_;
-  std::map<std::string, std::unique_ptr<GroupCalls>> groups_;
-  std::map<std::string, Creation> creations_;  // by call and number, or name
-  std::optional<Ruling> ruling_;               // once the end has begun
+  std::map<std::string, std::unique_ptr<GroupCalls>> groups_;  // by key
+  std::map<std::string, Creation> creations_;                  // by call and number, or name
+  std::optional<Ruling> ruling_;                               // once the end has begun
   VirtualTime began_to_end_{};
   bool over_ = false;
 };

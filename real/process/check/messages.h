@@ -27,11 +27,12 @@ struct GroupMade {
   std::uint64_t number = 0;  // which new_group of the rank
   std::string given_name;    // as the user called it
   std::string name;          // of its own
+  std::string key;           // by which messages name it: the name, where no other group has it
   std::vector<int> ranks;
 };
 
 struct CallMade {
-  std::string group;
+  std::string group;           // its key
   std::uint64_t sequence = 0;  // among the rank's collectives on the group, or among its sends and receives
   CallFacts call;
 };
@@ -69,7 +70,7 @@ enum class Matched { group, collective, point_to_point };
 // All ranks that belong to it are there, and agree.
 struct Go {
   Matched what = Matched::collective;
-  std::string group;
+  std::string group;  // its key
   std::uint64_t sequence = 0;
   int source = -1;  // of a receive: within the group
 };
@@ -118,7 +119,7 @@ template <class Archive>
 void fields(Archive&, Interrupted&) {}
 template <class Archive>
 void fields(Archive& archive, GroupMade& group) {
-  archive(group.call, group.number, group.given_name, group.name, group.ranks);
+  archive(group.call, group.number, group.given_name, group.name, group.key, group.ranks);
 }
 template <class Archive>
 void fields(Archive& archive, CallMade& made) {

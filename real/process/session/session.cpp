@@ -16,6 +16,16 @@
 #include <rehearse/job/verdict.h>
 
 namespace rehearse::real {
+namespace {
+
+// Rank 0 serves the store, unless a launcher does: then it ends with all of its processes.
+std::string store_is_gone(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  return "the job's store ended with it: " + text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
 VirtualTime Session::now() const noexcept { return VirtualTime{exec::machine_time() - began_}; }
 
 Session::Session(int rank, int size, c10d::Store& store, VirtualDuration patience, VirtualDuration began)
@@ -65,7 +75,7 @@ void Session::tell(const Told& told) {
     const std::lock_guard lock(sending_);
     outgoing_.send(Mail::to_judge(), packed(FromRank{rank_, told}));
   } catch (const c10::Error& error) {
-    judge_is_gone(error.what_without_backtrace());
+    judge_is_gone(store_is_gone(error));
   }
 }
 
@@ -83,7 +93,7 @@ void Session::make(const GroupMade& made, bool is_member) {
   require_running();
   tell(made);
   if (!is_member) return;
-  if (!wait([&] { return groups_.contains(made.name); })) require_running();
+  if (!wait([&] { return groups_.contains(made.key); })) require_running();
 }
 
 bool Session::wait(const std::function<bool()>& over, std::optional<VirtualDuration> most) {
@@ -173,7 +183,7 @@ void Session::listen(const std::stop_token& stop) {
       }
     }
   } catch (const c10::Error& error) {
-    judge_is_gone(error.what_without_backtrace());
+    judge_is_gone(store_is_gone(error));
   }
   while (!stop.stop_requested() && !body_is_over()) {
   }
@@ -235,7 +245,7 @@ void Session::judge_is_gone(const std::string& why) {
   }
   Ruling ruling;
   ruling.ending = exec::Ending::rank_failed;
-  const auto what = "its process, which served the job's store, is gone: " + why;
+  const auto what = "its process is gone: " + why;
   ruling.why = "rank 0 failed: " + what;
   ruling.ranks.assign(static_cast<std::size_t>(size_), exec::RankEnd::aborted);
   ruling.ranks[0] = exec::RankEnd::failed;

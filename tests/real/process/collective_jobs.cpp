@@ -6,6 +6,7 @@
 #include <torch/optim/sgd.h>
 
 #include <rehearse/comm/functional.h>
+#include <rehearse/compile/compile.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
 #include "launched_job.h"
@@ -124,6 +125,44 @@ void groups(RankContext& context, Tensors& results) {
   results.push_back(functional::all_reduce(numbers(context, {2}), reversed));
 }
 
+void coalesced(RankContext& context, Tensors& results) {
+  const auto& group = context.group();
+  const int next = (context.rank() + 1) % group.size();
+  const int previous = (context.rank() + group.size() - 1) % group.size();
+  auto sum = numbers(context, {3}), most = numbers(context, {2}), received = at::empty({4});
+  group->startCoalescing(c10::kCPU);
+  group.allreduce(sum);
+  group.allreduce(most, c10d::ReduceOp::MAX);
+  group.send(numbers(context, {4}), next);
+  group.recv(received, previous);
+  group->endCoalescing(c10::kCPU)->wait();
+  results.insert(results.end(), {sum, most, received});
+  std::vector<at::Tensor> outputs{at::empty({group.size() * 2})}, inputs{numbers(context, {2})};
+  group->allgather_into_tensor_coalesced(outputs, inputs)->wait();
+  results.push_back(outputs[0]);
+}
+
+void splits(RankContext& context, Tensors& results) {
+  const auto backend = context.group()->getBackend(c10::kCPU);
+  const std::vector<int> ranks{1, 0};
+  const auto pair = backend->split({}, ranks, {});
+  if (pair == nullptr) return;
+  std::vector<at::Tensor> tensors{numbers(context, {3})};
+  pair->allreduce(tensors)->wait();
+  results.push_back(tensors[0]);
+  std::vector<at::Tensor> message{context.rank() == 1 ? numbers(context, {2}) : at::empty({2})};
+  if (context.rank() == 1) pair->send(message, 1, 7)->wait();
+  if (context.rank() == 0) pair->recvAnysource(message, 7)->wait();
+  results.push_back(message[0]);
+}
+
+// Ranks that compile tell each other their arguments, on a group beside the user's.
+void compiled(RankContext& context, Tensors& results) {
+  auto twice = compile([](const at::Tensor& x) { return x * 2 + 1; }, {.group = context.group()});
+  results.push_back(twice(numbers(context, {3})));
+  results.push_back(twice(numbers(context, {5})));
+}
+
 void training(RankContext& context, Tensors& results) {
   torch::nn::Linear model(6, 4);
   DistributedDataParallel ddp(model, context.group(), {.bucket_cap_mb = 0.00005});
@@ -139,11 +178,8 @@ void training(RankContext& context, Tensors& results) {
 }  // namespace
 
 std::vector<Job> collective_jobs() {
-  return {{"reductions", reductions},
-          {"copies", copies},
-          {"messages", messages},
-          {"groups", groups},
-          {"training", training}};
+  return {{"reductions", reductions}, {"copies", copies}, {"messages", messages}, {"groups", groups},
+          {"coalesced", coalesced},   {"splits", splits}, {"compiled", compiled}, {"training", training}};
 }
 
 }  // namespace rehearse::test

@@ -51,6 +51,9 @@ TEST_P(Equality, Reductions_AreEqual) { run("reductions"); }
 TEST_P(Equality, Copies_AreEqual) { run("copies"); }
 TEST_P(Equality, Messages_AreEqual) { run("messages"); }
 TEST_P(Equality, Groups_AreEqual) { run("groups"); }
+TEST_P(Equality, CoalescedCalls_AreEqual) { run("coalesced"); }
+TEST_P(Equality, SplitGroups_AreEqual) { run("splits"); }
+TEST_P(Equality, MeetingsOfCompile_AreEqual) { run("compiled"); }
 TEST_P(Equality, DataParallelTraining_IsEqual) {
   const bool is_power_of_two = GetParam().ranks != 3;  // means are exact
   run("training", is_power_of_two);
@@ -62,6 +65,12 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Equality,
                            return std::to_string(info.param.ranks) +
                                   (info.param.checks[0] == '1' ? "_checked" : "_unchecked");
                          });
+
+TEST(StoreOfALauncher, ServesAJobAsRank0Does) {
+  const auto real = run_processes("reductions", 2, {"REHEARSE_CHECK_TIMEOUT=60"}, Store::of_launcher);
+  const auto simulated = simulate("reductions", 2);
+  for (std::size_t rank = 0; rank < 2; ++rank) expect_equal(real[rank], simulated[rank], true);
+}
 
 }  // namespace
 }  // namespace rehearse::test

@@ -104,7 +104,25 @@ TEST(Faults, KilledRank0_WhichServedTheStore_IsNamedByAllThatAreLeft) {
   for (int rank = 1; rank < 3; ++rank) {
     const auto& run = runs[static_cast<std::size_t>(rank)];
     expect_verdict(run, Verdict::crashed);
-    if (run.report) EXPECT_THAT(run.report->headline, HasSubstr("rank 0: its process, which served the job's store"));
+    if (run.report) EXPECT_THAT(run.report->headline, HasSubstr("rank 0: its process is gone"));
+  }
+}
+
+TEST(Faults, KilledRank0_WhereALauncherServesTheStore_IsNamedByAllThatAreLeft) {
+  const auto runs = run_processes("first_killed", 3, kPatience, Store::of_launcher);
+  EXPECT_EQ(runs[0].exit_code, -SIGKILL);
+  for (int rank = 1; rank < 3; ++rank) {
+    const auto& run = runs[static_cast<std::size_t>(rank)];
+    expect_verdict(run, Verdict::crashed);
+    if (run.report) EXPECT_THAT(run.report->headline, HasSubstr("rank 0: its process is gone: nothing has been heard"));
+  }
+}
+
+TEST(Faults, MonitoredBarrierThatARankDoesNotCall_NamesIt) {
+  for (const auto& run : run_processes("monitored", 3, kPatience)) {
+    ASSERT_TRUE(run.report.has_value()) << run.output;
+    EXPECT_EQ(run.report->headline, "monitored_barrier #1 on group \"world\": rank 2 has ended and will never come");
+    EXPECT_EQ(run.exit_code, exit_code(Verdict::deadlock));
   }
 }
 

@@ -57,6 +57,10 @@ void missing(RankContext& context, Tensors&) {
   if (!is_odd_one(context)) sum(context);
 }
 
+void monitored(RankContext& context, Tensors&) {
+  if (!is_odd_one(context)) context.group()->monitoredBarrier({}, false);
+}
+
 void ring(RankContext& context, Tensors&) {
   context.group().recv(at::ones({2}), (context.rank() + 1) % context.size())->wait();
 }
@@ -101,13 +105,11 @@ void too_late(RankContext& context, Tensors&) {
 }  // namespace
 
 std::vector<Job> faulty_jobs() {
-  return {{"shape", shape},         {"dtype", dtype},
-          {"reduce_op", reduce_op}, {"root", root},
-          {"order", order},         {"message_length", message_length},
-          {"labels", labels},       {"new_group", new_group},
-          {"missing", missing},     {"ring", ring},
-          {"exception", exception}, {"check", check},
-          {"killed", killed},       {"first_killed", first_killed},
+  return {{"shape", shape},         {"dtype", dtype},         {"reduce_op", reduce_op},
+          {"root", root},           {"order", order},         {"message_length", message_length},
+          {"labels", labels},       {"new_group", new_group}, {"missing", missing},
+          {"monitored", monitored}, {"ring", ring},           {"exception", exception},
+          {"check", check},         {"killed", killed},       {"first_killed", first_killed},
           {"late", late},           {"too_late", too_late}};
 }
 

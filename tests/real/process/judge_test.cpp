@@ -17,7 +17,7 @@ class JudgeOfTwo : public ::testing::Test {
  protected:
   JudgeOfTwo() : judge_(2, 10s, [this](int rank, const ToRank& message) { sent_.push_back({rank, message}); }) {
     judge_.look(at(0s));
-    for (int rank = 0; rank < 2; ++rank) hear(rank, GroupMade{"new_group", 0, "world", "world", {0, 1}}, 0s);
+    for (int rank = 0; rank < 2; ++rank) hear(rank, GroupMade{"new_group", 0, "world", "world", "world", {0, 1}}, 0s);
     EXPECT_EQ(gos(), (std::vector<int>{0, 1}));
     sent_.clear();
   }

@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 #include <torch/csrc/jit/serialization/pickle.h>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <rehearse/job/verdict.h>
 #include <rehearse/sim/report_writers.h>
@@ -142,9 +143,18 @@ const Job& job_named(const std::string& name) {
   throw std::logic_error("there is no job " + name);
 }
 
-std::vector<RankRun> run_processes(const std::string& job, int ranks, const std::vector<std::string>& environment) {
+std::vector<RankRun> run_processes(const std::string& job, int ranks, const std::vector<std::string>& environment,
+                                   Store store) {
   const Folder folder;
-  const int port = free_port();
+  c10::intrusive_ptr<c10d::TCPStore> served;
+  if (store == Store::of_launcher) {
+    c10d::TCPStoreOptions options;
+    options.port = 0;
+    options.isServer = true;
+    options.waitWorkers = false;
+    served = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+  }
+  const int port = served != nullptr ? served->getPort() : free_port();
   std::vector<pid_t> children;
   for (int rank = 0; rank < ranks; ++rank) {
     auto variables = environment;
@@ -153,6 +163,7 @@ std::vector<RankRun> run_processes(const std::string& job, int ranks, const std:
           std::string("MASTER_ADDR=127.0.0.1"), fmt::format("MASTER_PORT={}", port)}) {
       variables.push_back(variable);
     }
+    if (served != nullptr) variables.push_back("TORCHELASTIC_USE_AGENT_STORE=True");
     children.push_back(start(job, folder.path, rank, std::move(variables)));
   }
   std::vector<RankRun> runs;

@@ -34,9 +34,13 @@ struct RankRun {
   std::string output;
 };
 
+// Who serves the store of a job: rank 0, or, as torchrun's agent does, the process that starts it.
+enum class Store { of_rank_0, of_launcher };
+
 // Starts this executable once for each rank, with the environment of a launcher and "NAME=value" besides. Blocks until
 // all have ended.
-std::vector<RankRun> run_processes(const std::string& job, int ranks, const std::vector<std::string>& environment = {});
+std::vector<RankRun> run_processes(const std::string& job, int ranks, const std::vector<std::string>& environment = {},
+                                   Store store = Store::of_rank_0);
 
 // The same job, simulated.
 std::vector<RankRun> simulate(const std::string& job, int ranks);
