@@ -125,9 +125,9 @@ TEST(MergedReport, ARankThatCameTooLate_IsATimeoutAndItsFault) {
                               {failed(1, Verdict::timeout, kSecondCall, {0, 2}, 8000), ""},
                               {failed(2, Verdict::timeout, kSecondCall, {1}, 3001), ""}});
   EXPECT_EQ(report.verdict, Verdict::timeout);
-  EXPECT_EQ(
-      report.headline,
-      "rank 1 came too late; ranks 0,2 waited for it in allreduce #2 on group \"world\", until the timeout at 3 s");
+  EXPECT_EQ(report.headline,
+            "rank 1 was still on its way; ranks 0,2 waited for it in allreduce #2 on group \"world\" until the timeout "
+            "at 3 s");
   EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
 }
 
@@ -145,11 +145,11 @@ Report ruled(Verdict verdict, const char* headline, int rank) {
 }
 
 TEST(MergedReport, OfRanksWithARuling_HasItsVerdictAndTheirOwnPlaces) {
-  const auto* const told = "rank 1 was still in a sleep";
-  const auto report = merged({{ruled(Verdict::timeout, told, 0), ""},
-                              {ruled(Verdict::timeout, told, 1), ""},
-                              {ruled(Verdict::timeout, told, 2), ""}});
-  EXPECT_EQ(report.verdict, Verdict::timeout);
+  const auto* const told = "rank 1 called broadcast where ranks 0,2 called allreduce";
+  const auto report = merged({{ruled(Verdict::mismatch, told, 0), ""},
+                              {ruled(Verdict::mismatch, told, 1), ""},
+                              {ruled(Verdict::mismatch, told, 2), ""}});
+  EXPECT_EQ(report.verdict, Verdict::mismatch);
   EXPECT_EQ(report.headline, told);
   EXPECT_EQ(report.rank_lines[0].where, "train.cpp:0");
   EXPECT_EQ(report.rank_lines[2].where, "train.cpp:2");

@@ -123,7 +123,8 @@ class Merger {
       if (!report || !tells_of_all(*report) || report->verdict != ranks_.front().report->verdict) return false;
     }
     const auto& first = *ranks_.front().report;
-    if (first.verdict == Verdict::ok) return false;
+    // Whether a rank would still have come is known by all lines together.
+    if (first.verdict == Verdict::ok || first.verdict == Verdict::timeout) return false;
     const auto culprits = sim::culprits_of(first);
     deciding_ = culprits.empty() ? &first : &*ranks_[static_cast<std::size_t>(culprits.front())].report;
     set(first.verdict, deciding_->headline);
@@ -199,20 +200,35 @@ class Merger {
     return waits_.empty() ? nullptr : &*ranks_[static_cast<std::size_t>(waits_.front().rank)].report;
   }
 
+  // Those that waited or gave up in the call, whether or not they knew for whom.
+  std::vector<int> ranks_in(const std::string& call) const {
+    std::vector<int> ranks;
+    for (const auto& line : merged_.rank_lines) {
+      if (line.doing.starts_with(call)) ranks.push_back(line.rank);
+    }
+    return ranks;
+  }
+
+  // Of the wait that was given up first.
+  void set_timeout(const std::vector<int>& culprits) {
+    const auto& first = *std::min_element(waits_.begin(), waits_.end(),
+                                          [](const auto& one, const auto& other) { return one.at < other.at; });
+    auto waiting = ranks_in(first.call);
+    std::erase_if(waiting, [&](int rank) { return std::binary_search(culprits.begin(), culprits.end(), rank); });
+    set(Verdict::timeout, fmt::format("{} {} still on {} way; {} waited for {} in {} until the timeout at {}",
+                                      describe_ranks(culprits), culprits.size() == 1 ? "was" : "were",
+                                      culprits.size() == 1 ? "its" : "their", describe_ranks(waiting),
+                                      culprits.size() == 1 ? "it" : "them", first.call, sim::format_time(first.at)));
+  }
+
   // Ranks gave up waiting for others: for such as came too late, or may still have come, or never would.
   bool waited() {
     if (first_with(Verdict::timeout) == nullptr && first_with(Verdict::deadlock) == nullptr) return false;
-    const bool ruled = std::any_of(ranks_.begin(), ranks_.end(),
-                                   [this](const auto& one) { return one.report && tells_of_all(*one.report); });
-    if (waits_.empty() || (ruled && ranks_.size() > 1))
-      return ended_by(Verdict::deadlock) || ended_by(Verdict::timeout);
+    if (waits_.empty()) return ended_by(Verdict::deadlock) || ended_by(Verdict::timeout);
     deciding_ = with_waits();
     const auto late = sim::late_ranks(waits_);
     if (!late.empty()) {
-      const auto first = std::min_element(waits_.begin(), waits_.end(),
-                                          [](const auto& one, const auto& other) { return one.at < other.at; });
-      set(Verdict::timeout, fmt::format("{} came too late{}, until the timeout at {}", describe_ranks(late),
-                                        who_waited_for(late.front()), sim::format_time(first->at)));
+      set_timeout(late);
       return true;
     }
     sim::Standstill all(merged_.ranks);
@@ -220,8 +236,13 @@ class Merger {
     bool hopeless = true;
     for (const auto& wait : waits_) hopeless = hopeless && all.is_hopeless(wait.rank, merged_.rank_lines);
     auto story = all.tell();
-    merged_.wait_cycle = std::move(story.wait_cycle);
-    set(hopeless ? Verdict::deadlock : Verdict::timeout, story.headline);
+    if (hopeless) {
+      set(Verdict::deadlock, story.headline);
+      merged_.wait_cycle = std::move(story.wait_cycle);
+      return true;
+    }
+    merged_.verdict = Verdict::timeout;
+    set_timeout(sim::culprits_of(merged_));
     return true;
   }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <filesystem>
 #include <optional>
 #include <system_error>
 
+#include <c10/util/Logging.h>
 #include <fmt/format.h>
 #include <rehearse/exec/watchdog.h>
 #include <rehearse/job/launched.h>
-#include <rehearse/sim/format_time.h>
 
 #include "cli/commands.h"
 #include "cli/death/death.h"
@@ -46,15 +46,6 @@ std::string again(const Arguments& arguments) {
   return line;
 }
 
-// What one process of several has to tell is about its own rank: the others tell of theirs.
-void keep_own_rank(Report& report, const LaunchedProcess& process) {
-  std::erase_if(report.rank_lines, [&](const RankLine& line) { return line.rank != process.rank; });
-  if (report.verdict == Verdict::ok) {
-    report.headline = fmt::format("rank {} of {} returned after {} of real time", process.rank, process.size,
-                                  sim::format_time(report.end_time));
-  }
-}
-
 // A run in this process: of all ranks on its GPUs, or of the one that it is.
 class RealRun {
  public:
@@ -72,7 +63,6 @@ class RealRun {
     const Watcher watcher([this](const LastWords& words) { return died(words); });
     auto attempt = run_in_time();
     Report& report = attempt.report;
-    if (process_) keep_own_rank(report, *process_);
     const auto left_out = sim::leave_out_large_files(scenario_.output, attempt.events().size());
     if (!left_out.empty()) report.remarks.push_back(left_out);
     return leave(report, {report, &attempt.events(), &attempt.world->results()});
@@ -180,7 +170,10 @@ int run_for_real(const Arguments& arguments, sim::Scenario scenario, Console& co
         "one with the simulation");
   }
   const auto process = launched_process();
-  if (process && is_launched_by_us()) die_with_the_launcher();
+  if (process && is_launched_by_us()) {
+    die_with_the_launcher();
+    c10::initLogging();  // by what the launcher has put into the environment
+  }
   if (process) require_ranks(arguments, scenario, *process);
   if (!is_launched_by_us() && (!process || process->rank == 0)) console.note(banner(scenario));
   if (!process && needs_processes(scenario.world.carrier))

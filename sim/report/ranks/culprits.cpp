@@ -80,8 +80,9 @@ std::vector<int> of_waits(const std::vector<AwaitedRanks>& waits) {
 
 // Neither gloo nor NCCL has a type for it that comes through c10d.
 bool failed_by_others(const RankLine& line) {
-  constexpr std::string_view kOfConnections[] = {"gloo/transport/", "Connection closed by peer",
-                                                 "Connection reset by peer", "ncclRemoteError", "Broken pipe"};
+  constexpr std::string_view kOfConnections[] = {"Timed out waiting ",        "gloo/transport/",
+                                                 "Connection closed by peer", "Connection reset by peer",
+                                                 "ncclRemoteError",           "Broken pipe"};
   return !waits_of({line}).empty() ||
          std::any_of(std::begin(kOfConnections), std::end(kOfConnections),
                      [&](std::string_view text) { return line.doing.find(text) != std::string::npos; });

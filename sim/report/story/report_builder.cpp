@@ -8,6 +8,7 @@
 #include "report/calls/call_counts.h"
 #include "report/calls/call_places.h"
 #include "report/calls/event_lines.h"
+#include "report/ranks/failure_text.h"
 #include "report/ranks/places.h"
 #include "report/ranks/rank_outcomes.h"
 #include "report/story/remarks.h"
@@ -49,6 +50,14 @@ void add_last_operations(const comm::EventLog& events, const Places& places, Rep
   report.last_events = last_event_lines(events, places);
 }
 
+// Nobody runs a real run again to see for whom a rank had waited before its timeout: its line says it.
+void add_waits_given_up(const RunRecord& record, Report& report) {
+  for (const auto& failure : record.outcome.failures) {
+    auto& line = report.rank_lines[static_cast<std::size_t>(failure.rank)];
+    if (failure.gave_up && is_timeout(failure) && line.waits_for.empty()) line.waits_for = failure.gave_up->waits_for;
+  }
+}
+
 // What would let the report say where things happened.
 std::string hint_of(const RunRecord& record) {
   constexpr std::size_t kLookedAt = 16;  // of each kind: a program is compiled in one way
@@ -73,6 +82,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   report.headline = std::move(story.headline);
   report.wait_cycle = std::move(story.wait_cycle);
   report.rank_lines = ends.lines();
+  if (options.mode == Mode::real) add_waits_given_up(record, report);
   for (const auto& mismatch : record.mismatches) report.differences.push_back(difference_of(mismatch, places));
   if (report.verdict != Verdict::ok) add_last_operations(record.events, places, report);
   report.call_places = calls_from_different_places(record, report.verdict, places);
