@@ -181,8 +181,16 @@ bool CheckedWork::wait(std::chrono::milliseconds timeout) {
   if (error != nullptr) session_.throw_failure(error);
   if (inner == nullptr) return true;
   try {
-    // Of what has ended: orders streams of devices.
-    if (!inner->wait()) return false;
+    // Of what has ended: orders streams of devices. Gloo's sends and receives wait here.
+    const Session::ForeignWait waiting(session_, [inner, over] {
+      if (!over) inner->abort();
+    });
+    if (!inner->wait()) {
+      session_.require_running();
+      return false;
+    }
+  } catch (const RankAborted&) {
+    throw;
   } catch (...) {
     complete(std::current_exception());
     session_.throw_failure(std::current_exception());

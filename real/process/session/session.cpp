@@ -131,6 +131,17 @@ bool Session::has_thrown_failure() const {
   return has_thrown_failure_;
 }
 
+Session::ForeignWait::ForeignWait(Session& session, std::function<void()> end_it) : session_(session) {
+  const std::lock_guard lock(session.mutex_);
+  if (session.stopped_) end_it();
+  place_ = session.foreign_waits_.insert(session.foreign_waits_.end(), std::move(end_it));
+}
+
+Session::ForeignWait::~ForeignWait() {
+  const std::lock_guard lock(session_.mutex_);
+  session_.foreign_waits_.erase(place_);
+}
+
 void Session::count_under_way(int change) {
   const std::lock_guard lock(mutex_);
   under_way_ += change;
@@ -222,6 +233,7 @@ void Session::heard_one(const Stop& stop) {
     if (stopped_) return;
     stopped_ = stop.why;
     open.swap(open_);
+    for (const auto& end_it : foreign_waits_) end_it();
   });
   const auto why = std::make_exception_ptr(RankAborted(stop.why));
   for (const auto& [key, call] : open) call->stop(why);

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -66,6 +67,20 @@ class Session {
   [[noreturn]] void throw_failure(const std::exception_ptr& error);
   bool has_thrown_failure() const;
 
+  // While it lives, the caller may be in a wait that the session does not know: `end_it` is called, on another thread,
+  // when the world ends, or at once where it has.
+  class ForeignWait {
+   public:
+    ForeignWait(Session& session, std::function<void()> end_it);
+    ForeignWait(const ForeignWait&) = delete;
+    ForeignWait& operator=(const ForeignWait&) = delete;
+    ~ForeignWait();
+
+   private:
+    Session& session_;
+    std::list<std::function<void()>>::iterator place_;
+  };
+
   // Calls that have been handed on and have not ended: `change` is 1 or -1.
   void count_under_way(int change);
   bool has_work_under_way() const;
@@ -106,6 +121,7 @@ class Session {
   std::map<std::string, bool> groups_;  // of which all members are there
   std::deque<std::function<void()>> to_carry_out_;
   std::optional<std::string> stopped_;
+  std::list<std::function<void()>> foreign_waits_;
   bool has_thrown_failure_ = false;
   int under_way_ = 0;
   std::optional<Ruling> ruling_;

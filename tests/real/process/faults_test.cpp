@@ -79,6 +79,16 @@ TEST(Faults, ExceptionOfOneRank_IsToldByAll) {
   }
 }
 
+// Where calls are not compared, the receive waits in gloo: for half an hour, if nobody ended it.
+TEST(Faults, ReceiveFromARankThatHasFailed_EndsWithTheWorld) {
+  for (const auto* const checks : {"REHEARSE_CHECKS=1", "REHEARSE_CHECKS=0"}) {
+    for (const auto& run : run_processes("receive_from_failed", 3, {checks, "REHEARSE_CHECK_TIMEOUT=60"})) {
+      expect_verdict(run, Verdict::rank_failed);
+      if (run.report) EXPECT_EQ(run.report->headline, "rank 2: nothing to send");
+    }
+  }
+}
+
 TEST(Faults, CheckThatDoesNotHold_IsToldByAll) {
   for (const auto& run : run_processes("check", 2, {"REHEARSE_CHECK_TIMEOUT=60"})) {
     expect_verdict(run, Verdict::check_failed);

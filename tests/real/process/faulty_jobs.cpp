@@ -65,6 +65,12 @@ void ring(RankContext& context, Tensors&) {
   context.group().recv(at::ones({2}), (context.rank() + 1) % context.size())->wait();
 }
 
+void receive_from_failed(RankContext& context, Tensors&) {
+  sum(context);
+  if (is_odd_one(context)) throw std::runtime_error("nothing to send");
+  context.group().recv(at::ones({2}), context.size() - 1)->wait();
+}
+
 void exception(RankContext& context, Tensors&) {
   sum(context);
   if (is_odd_one(context)) throw std::runtime_error("no more data");
@@ -105,11 +111,14 @@ void too_late(RankContext& context, Tensors&) {
 }  // namespace
 
 std::vector<Job> faulty_jobs() {
-  return {{"shape", shape},         {"dtype", dtype},         {"reduce_op", reduce_op},
-          {"root", root},           {"order", order},         {"message_length", message_length},
-          {"labels", labels},       {"new_group", new_group}, {"missing", missing},
-          {"monitored", monitored}, {"ring", ring},           {"exception", exception},
-          {"check", check},         {"killed", killed},       {"first_killed", first_killed},
+  return {{"shape", shape},         {"dtype", dtype},
+          {"reduce_op", reduce_op}, {"root", root},
+          {"order", order},         {"message_length", message_length},
+          {"labels", labels},       {"new_group", new_group},
+          {"missing", missing},     {"monitored", monitored},
+          {"ring", ring},           {"receive_from_failed", receive_from_failed},
+          {"exception", exception}, {"check", check},
+          {"killed", killed},       {"first_killed", first_killed},
           {"late", late},           {"too_late", too_late}};
 }
 
