@@ -10,6 +10,7 @@
 #include <rehearse/comm/errors.h>
 #include <rehearse/exec/native_scope.h>
 
+#include "memory_ranges.h"
 #include "nccl/nccl_error.h"
 
 namespace rehearse::real {
@@ -63,10 +64,25 @@ void Flights::require_comms() noexcept {
 void Flights::give_to_nccl(std::deque<Flight>& flights) {
   const exec::NativeScope native;
   for (auto& flight : flights) flight.begin();
-  NcclGroup together(*nccl_);
-  for (const auto& flight : flights) flight.issue(*nccl_);
-  together.end();
+  for (std::size_t from = 0; from < flights.size();) from = give_together(flights, from);
   for (auto& flight : flights) flight.end(clock_.now());
+}
+
+// In one group of NCCL's, from `from` on, and returns where the next one begins: at a transfer whose memory an earlier
+// one has too. A stream would carry them out one after the other; within a group NCCL need not.
+std::size_t Flights::give_together(const std::deque<Flight>& flights, std::size_t from) {
+  MemoryRanges taken;
+  NcclGroup together(*nccl_);
+  std::size_t next = from;
+  for (; next < flights.size(); ++next) {
+    std::vector<at::Tensor> tensors;
+    flights[next].collect(tensors);
+    if (next > from && taken.overlap(tensors)) break;
+    taken.add(tensors);
+    flights[next].issue(*nccl_);
+  }
+  together.end();
+  return next;
 }
 
 bool Flights::launch_ready() noexcept {
@@ -168,7 +184,8 @@ void Flights::cancel(const comm::Completion& told, std::chrono::milliseconds lim
   Flight flight = std::move(*found);
   flying_.erase(found);
   const exec::NativeScope native;
-  for (auto naps = limit.count(); naps > 0 && !flight.over() && flight.failure() == nullptr; --naps) {
+  const bool may_end = !flight.comms().aborted();
+  for (auto naps = limit.count(); may_end && naps > 0 && !flight.over() && flight.failure() == nullptr; --naps) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (flight.over()) return;

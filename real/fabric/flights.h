@@ -45,6 +45,7 @@ class Flights {
   std::vector<GroupComms*> groups_ready() const;
   void require_comms() noexcept;
   void give_to_nccl(std::deque<Flight>& flights);
+  std::size_t give_together(const std::deque<Flight>& flights, std::size_t from);
   void require_well(const Flight& flight, bool look_behind) const;
   std::vector<Flight> take(const GroupComms& comms);
 

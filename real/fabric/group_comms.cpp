@@ -153,10 +153,10 @@ void GroupComms::require_healthy() const {
 }
 
 void GroupComms::abort(std::vector<at::Tensor> under_way) noexcept {
+  still_written_->insert(still_written_->end(), under_way.begin(), under_way.end());
   if (std::exchange(aborted_, true)) return;
-  const auto kept = std::make_shared<std::vector<at::Tensor>>(std::move(under_way));
   for (const auto comm : comms_) {
-    std::thread([nccl = nccl_, comm, kept] { static_cast<void>(nccl->comm_abort(comm)); }).detach();
+    std::thread([nccl = nccl_, comm, kept = still_written_] { static_cast<void>(nccl->comm_abort(comm)); }).detach();
   }
 }
 

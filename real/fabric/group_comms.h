@@ -40,7 +40,7 @@ class GroupComms {
   void require_healthy() const;
 
   // Ends what is under way. NCCL takes as long for it as the devices do, so it is done on threads that nobody waits
-  // for; they keep what a device may still write.
+  // for; they keep what a device may still write. May be called again, with more of that.
   void abort(std::vector<at::Tensor> under_way) noexcept;
 
  private:
@@ -50,6 +50,8 @@ class GroupComms {
   GroupComms* const parent_;
   std::vector<ncclComm_t> comms_;
   bool aborted_ = false;
+  // Shared with the threads that abort; they only let go of it.
+  const std::shared_ptr<std::vector<at::Tensor>> still_written_ = std::make_shared<std::vector<at::Tensor>>();
 };
 
 }  // namespace rehearse::real

@@ -28,11 +28,12 @@ struct NcclFabricOptions {
 
 // Moves the bytes of ranks whose tensors lie on GPUs of this process, by NCCL; those on the CPU another fabric moves.
 //
-// A transfer, whose ranks are all there by then, goes to NCCL in one group with all others that are ready: at once when
-// it is large or somebody waits for it, with the next poll() otherwise. Asynchronous calls run on a stream of their
-// group's beside the caller's, synchronous ones on the caller's own. A transfer is *launched* when NCCL has taken it,
-// and *done* when the devices have come past it; its tensors are kept until then, and LibTorch's allocator needs not be
-// told. A barrier is done when each rank's device has come to where the rank called it.
+// A transfer, whose ranks are all there by then, goes to NCCL in one group with all others that are ready (but those
+// whose memory it shares): at once when it is large or somebody waits for it, with the next poll() otherwise.
+// Asynchronous calls run on a stream of their group's beside the caller's, synchronous ones on the caller's own. A
+// transfer is *launched* when NCCL has taken it, and *done* when the devices have come past it; its tensors are kept
+// until then, and LibTorch's allocator needs not be told. A barrier is done when each rank's device has come to where
+// the rank called it.
 //
 // Failures: what NCCL or a device refuses, an asynchronous error of a communicator, and a call that was launched and
 // not done within its timeout fail all calls of the group that are under way, and abort its communicators: the group

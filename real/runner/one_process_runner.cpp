@@ -32,9 +32,9 @@ std::shared_ptr<NcclApi> nccl_for(int ranks) {
   open_device_libraries();
   const int devices = device_count();
   if (devices < ranks) {
-    throw RunnerUnavailable(fmt::format(
-        "{} ranks need {} GPUs, one each, and this machine has {}; --ranks={} fits, --with=gloo runs on the CPU", ranks,
-        ranks, devices, std::max(devices, 1)));
+    throw RunnerUnavailable(
+        fmt::format("{} ranks need {} GPUs, one each, and this machine has {}; {}--with=gloo runs on the CPU", ranks,
+                    ranks, devices, devices > 0 ? fmt::format("--ranks={} fits, ", devices) : ""));
   }
   try {
     std::shared_ptr<NcclApi> nccl = open_nccl();

@@ -173,6 +173,23 @@ TEST_F(Failures, WorldThatEndsWhileADeviceHangs_AbortsWhatIsUnderWay) {
   EXPECT_EQ(aborts_within_a_second(), 2);
 }
 
+// Once for all of them, however many there are.
+TEST_F(Failures, ManyCallsUnderWay_AreWaitedForTogether) {
+  devices.end_limit = std::chrono::milliseconds(200);
+  FakeCuda::instance().hung = 1;
+  const auto began = std::chrono::steady_clock::now();
+  run(2, [&](int rank, const ProcessGroup& group) {
+    for (int i = 0; i < 50; ++i) {
+      const auto tensor = on_device(at::ones({2}), rank);
+      EXPECT_TRUE(comm::allreduce(group, tensor)->wait());
+    }
+    if (rank == 0) throw std::runtime_error("the dataset is empty");
+    sleep_for(kTick);
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 25 * devices.end_limit);
+  EXPECT_EQ(aborts_within_a_second(), 2);
+}
+
 TEST_F(Failures, TwoRanksOnOneDevice_AreRefusedByName) {
   devices.devices = {0, 0};
   std::string text;

@@ -38,6 +38,21 @@ TEST_F(Launch, SmallAsynchronousCalls_GoOutTogether) {
   EXPECT_EQ(nccl->groups_ended(), 1 + 1);
 }
 
+// Within a group NCCL does not keep them in order.
+TEST_F(Launch, CallsWithTheSameMemory_GoOutOneAfterTheOther) {
+  expect_returned(2, [](int rank, const ProcessGroup& group) {
+    const auto whole = on_device(at::full({4}, rank + 1.0f), rank);
+    const auto apart = on_device(at::ones({2}), rank);
+    const std::vector<comm::WorkPtr> works{comm::broadcast(group, whole, 0), comm::allreduce(group, whole),
+                                           comm::allreduce(group, apart)};
+    for (const auto& work : works) EXPECT_TRUE(work->wait());
+    sleep_for(kTick);
+    EXPECT_TRUE(at::equal(on_host(whole), at::full({4}, 2.0f)));
+    EXPECT_TRUE(at::equal(on_host(apart), at::full({2}, 2.0f)));
+  });
+  EXPECT_EQ(nccl->groups_ended(), 1 + 2);
+}
+
 TEST_F(Launch, LargeCalls_GoOutAtOnce) {
   expect_returned(2, [](int rank, const ProcessGroup& group) {
     std::vector<comm::WorkPtr> works;
