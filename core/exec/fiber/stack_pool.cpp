@@ -15,6 +15,9 @@
 
 #include <fmt/format.h>
 
+// There when the program is linked with AddressSanitizer.
+extern "C" [[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* address, std::size_t bytes);
+
 namespace rehearse::exec {
 namespace {
 
@@ -105,7 +108,11 @@ void StackPool::trim(std::size_t keep) noexcept {
 }
 
 void StackPool::unmap(const boost::context::stack_context& stack) noexcept {
-  ::munmap(static_cast<char*>(stack.sp) - stack.size - kGuardBytes, stack_bytes_ + kGuardBytes);
+  const std::size_t mapped = stack_bytes_ + kGuardBytes;
+  void* const base = static_cast<char*>(stack.sp) - stack.size - kGuardBytes;
+  // The frames of a fiber's last switch never return. What comes to lie here next knows nothing of them.
+  if (__asan_unpoison_memory_region != nullptr) __asan_unpoison_memory_region(base, mapped);
+  ::munmap(base, mapped);
 }
 
 bool StackPool::in_guard_page(const boost::context::stack_context& stack, const void* address) noexcept {
