@@ -55,7 +55,10 @@ class Validation {
   int run() {
     const InterruptibleScope interruptible(kRanksInterrupted);
     const auto simulated = run_in(Mode::simulation, "simulation");
-    const auto real = run_in(Mode::real, carrier_names()[static_cast<std::size_t>(scenario_.world.carrier)]);
+    const auto carrier = scenario_.world.carrier;
+    const auto real =
+        run_in(Mode::real, carrier == Carrier::automatic ? std::string("real run")
+                                                         : carrier_names()[static_cast<std::size_t>(carrier)]);
     const auto comparison = compare(simulated, real, arguments_.tolerance);
     const auto json = validation_json(simulated, real, comparison);
     sim::write_file(scenario_.output.directory / "validation.json", [&](std::ostream& out) { out << json; });
