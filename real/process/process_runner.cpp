@@ -59,6 +59,16 @@ void seed_generators(std::uint64_t seed, at::Device device) {
   own.set_current_seed(seed);
 }
 
+// gloo for tensors in the host's memory, and NCCL for those of the rank's GPU, where it has one.
+MakeBelow backends_below(const LaunchedProcess& process, const RunRequest& request, at::Device device) {
+  return [timeout = request.timeout, host = meeting_place(process).host, device](const StorePtr& group, int rank,
+                                                                                 int size) -> BackendsBelow {
+    auto on_host = make_gloo(group, rank, size, timeout, host);
+    if (device.is_cpu()) return {std::move(on_host), nullptr};
+    return {std::move(on_host), make_nccl(c10::make_intrusive<c10d::PrefixStore>("nccl", group), rank, size, timeout)};
+  };
+}
+
 // Everything that the back ends of the rank use, for as long as one of them may.
 struct Job {
   Job(const LaunchedProcess& process, const RunRequest& request, const CheckOptions& checks, StorePtr store,
@@ -66,15 +76,8 @@ struct Job {
       : began(exec::machine_time()),
         session(process.rank, process.size, *store, checks.patience, began),
         journal(process.rank, process.size, record.events, began, request.call_sites),
-        services{session,
-                 journal,
-                 [timeout = request.timeout, host = meeting_place(process).host](const StorePtr& group, int rank,
-                                                                                 int size) -> BackendsBelow {
-                   return {make_gloo(group, rank, size, timeout, host), nullptr};
-                 },
-                 checks.calls,
-                 request.timeout,
-                 c10::make_intrusive<c10d::PrefixStore>("job", store)} {
+        services{session,      journal,         backends_below(process, request, device),
+                 checks.calls, request.timeout, c10::make_intrusive<c10d::PrefixStore>("job", store)} {
     if (request.timeout.count() > 0) services.store->setTimeout(request.timeout);
   }
 

@@ -136,7 +136,7 @@ class RankExecutor::Impl {
   Scheduler* scheduler_ = nullptr;
   StackPool& stacks_;
 
-  std::exception_ptr error_;     // what run() throws in the end
+  std::exception_ptr error_;  // what run() throws in the end
   int mains_alive_ = 0;
   std::size_t alive_ = 0;
   std::size_t ended_since_release_ = 0;

@@ -124,7 +124,8 @@ class Check:
             for name, how, expected in (("lm_ddp", "run", 0), ("planted_bug", "run", 2),
                                         ("lm_ddp", "validate", 0), ("planted_bug", "validate", 0)):
                 title = f"{name} {how} {carrier}"
-                command = [str(HERE / "bin" / name), how, str(self.out / f"{name}.toml"), f"--with={carrier}", "--quiet",
+                arguments = [how, str(self.out / f"{name}.toml"), f"--with={carrier}", "--quiet", "--output"]
+                command = [str(HERE / "bin" / name), *arguments,
                            "--output", str(self.out / "run" / title.replace(" ", "-"))]
                 command += ["--tolerance=1e-2"] if how == "validate" else []
                 text, code, seconds = self.run(title, command, 60)

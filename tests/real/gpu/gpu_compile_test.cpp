@@ -45,8 +45,8 @@ class GpuCompile : public GpuWorld {
 TEST_F(GpuCompile, Pieces_TrainAsTheModelDoes) {
   const auto as_it_is =
       parameters_after([](auto& ddp) { return [&ddp](const at::Tensor& x) { return ddp.forward(x); }; });
-  const auto in_pieces = parameters_after(
-      [](auto& ddp) { return rehearse::compile(ddp, {.backend = "aot_eager", .fullgraph = true}); });
+  const auto in_pieces =
+      parameters_after([](auto& ddp) { return rehearse::compile(ddp, {.backend = "aot_eager", .fullgraph = true}); });
   EXPECT_TRUE(rehearse_test::same_bits(in_pieces, as_it_is));
 }
 
