@@ -126,7 +126,7 @@ class Check:
                 title = f"{name} {how} {carrier}"
                 arguments = [how, str(self.out / f"{name}.toml"), f"--with={carrier}", "--quiet", "--output"]
                 command = [str(HERE / "bin" / name), *arguments,
-                           "--output", str(self.out / "run" / title.replace(" ", "-"))]
+                           str(self.out / "run" / title.replace(" ", "-"))]
                 command += ["--tolerance=1e-2"] if how == "validate" else []
                 text, code, seconds = self.run(title, command, 60)
                 state = "passed" if code == expected else "out of time" if code is None else "failed"
