@@ -16,6 +16,7 @@
 #include <rehearse/exec/machine_time.h>
 #include <rehearse/exec/throw_site.h>
 #include <rehearse/exec/world_local.h>
+#include <rehearse/job/run_options.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "process/backend/gloo_backend.h"
@@ -36,13 +37,6 @@ void check_request(const LaunchedProcess& process, const RunRequest& request) {
   if (request.ranks == process.size) return;
   throw RunnerUnavailable(fmt::format("the run has {} ranks, and {} started {} processes", request.ranks,
                                       process.rank_variable, process.size));
-}
-
-comm::EventLogOptions events_of(const RunRequest& request, int size) {
-  comm::EventLogOptions events;
-  events.ranks = size;
-  events.keep_all = request.keep_all_events || request.call_sites;
-  return events;
 }
 
 bool on_gpus(const LaunchedProcess& process, Carrier carrier) {
@@ -124,7 +118,7 @@ std::unique_ptr<RunRecord> ProcessRunner::run(const RunRequest& request, const J
   at::set_num_threads(1);
   seed_generators(request.seed, device);
 
-  auto record = std::make_unique<RunRecord>(events_of(request, process_.size));
+  auto record = std::make_unique<RunRecord>(events_of(request));
   auto job = std::make_unique<Job>(process_, request, checks, std::move(store), *record, device);
   {
     auto groups = std::make_unique<ProcessGroups>(process_.rank, process_.size, device.type(), job->services);

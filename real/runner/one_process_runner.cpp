@@ -10,6 +10,7 @@
 #include <rehearse/fakes/fake_fabric.h>
 #include <rehearse/fakes/fake_store.h>
 #include <rehearse/job/fiber_rank_context.h>
+#include <rehearse/job/run_options.h>
 #include <rehearse/job/run_sinks.h>
 #include <rehearse/torch_state/torch_state.h>
 
@@ -61,21 +62,6 @@ torch_state::TorchStateOptions state_of(const RunRequest& request) {
   state.exchange_device = exchange_cuda_device;
   for (int rank = 0; rank < request.ranks; ++rank) state.devices.push_back(device_of(rank));
   return state;
-}
-
-comm::EventLogOptions events_of(const RunRequest& request) {
-  comm::EventLogOptions events;
-  events.ranks = request.ranks;
-  events.keep_all = request.keep_all_events || request.call_sites;
-  return events;
-}
-
-comm::CommunicatorOptions communication_of(const RunRequest& request) {
-  comm::CommunicatorOptions communication;
-  communication.timeout = request.timeout;
-  communication.coalesced_as_one = request.coalesced_as_one;
-  communication.call_sites = request.call_sites;
-  return communication;
 }
 
 exec::ExecutorOptions execution_of(const RunRequest& request) {

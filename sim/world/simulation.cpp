@@ -7,6 +7,7 @@
 #include <rehearse/fakes/fake_fabric.h>
 #include <rehearse/fakes/fake_store.h>
 #include <rehearse/job/fiber_rank_context.h>
+#include <rehearse/job/run_options.h>
 #include <rehearse/job/run_sinks.h>
 #include <rehearse/sim/virtual_clock.h>
 #include <rehearse/torch_state/torch_state.h>
@@ -25,28 +26,30 @@ std::uint64_t looks_of_a_livelock(int ranks) {
   return std::max(kOfAllRanks / static_cast<std::uint64_t>(ranks), kOfEachRank);
 }
 
-comm::EventLogOptions events_of(const WorldOptions& options) {
-  comm::EventLogOptions events;
-  events.ranks = options.ranks;
-  // Places are compared from the first call on.
-  events.keep_all = options.keep_all_events || options.call_sites;
-  return events;
-}
-
-comm::CommunicatorOptions communication_of(const WorldOptions& options) {
-  comm::CommunicatorOptions communication;
-  communication.timeout = options.timeout;
+comm::CommunicatorOptions simulated_communication_of(const WorldOptions& options) {
+  auto communication = communication_of(request_of(options));
   communication.buffered_sends = options.buffered_sends;
-  communication.coalesced_as_one = options.coalesced_as_one;
-  communication.call_sites = options.call_sites;
   return communication;
 }
 
 }  // namespace
 
+RunRequest request_of(const WorldOptions& options) {
+  RunRequest request;
+  request.ranks = options.ranks;
+  request.seed = options.seed;
+  request.timeout = options.timeout;
+  request.coalesced_as_one = options.coalesced_as_one;
+  request.stack_bytes = options.stack_bytes;
+  request.keep_all_events = options.keep_all_events;
+  request.call_sites = options.call_sites;
+  request.carrier = options.carrier;
+  return request;
+}
+
 std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle, const World::Body& body,
                                     const ShowProgress& show) {
-  auto record = std::make_unique<RunRecord>(events_of(options));
+  auto record = std::make_unique<RunRecord>(events_of(request_of(options)));
   Decisions decisions(oracle, record->decisions);
   VirtualClock clock;
   torch_state::TorchRankState state({.seed = options.seed});
@@ -60,7 +63,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle,
   exec::RankExecutor executor(execution, decisions, clock, state, failures);
   NetworkCost costs(options.network, decisions);
   fakes::FakeFabric fabric(executor.timers(), clock, costs);
-  comm::Communicators communicators(executor, fabric, record->events, mismatches, communication_of(options));
+  comm::Communicators communicators(executor, fabric, record->events, mismatches, simulated_communication_of(options));
   const auto keys = std::make_shared<fakes::StoreState>();
   WorldServices services{communicators, *record, show, {}};
 

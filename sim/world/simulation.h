@@ -10,6 +10,9 @@
 
 namespace rehearse::sim {
 
+// As much of the options as is the same in every mode.
+RunRequest request_of(const WorldOptions& options);
+
 // Runs `body` once on every rank of a fresh world. Throws what the oracle throws.
 std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle, const World::Body& body,
                                     const ShowProgress& show);

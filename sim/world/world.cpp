@@ -48,19 +48,6 @@ WorldOptions checked(WorldOptions options) {
   return options;
 }
 
-RunRequest request_of(const WorldOptions& options) {
-  RunRequest request;
-  request.ranks = options.ranks;
-  request.seed = options.seed;
-  request.timeout = options.timeout;
-  request.coalesced_as_one = options.coalesced_as_one;
-  request.stack_bytes = options.stack_bytes;
-  request.keep_all_events = options.keep_all_events;
-  request.call_sites = options.call_sites;
-  request.carrier = options.carrier;
-  return request;
-}
-
 }  // namespace
 
 class World::Impl {
@@ -83,7 +70,7 @@ class World::Impl {
 
   // The machine decides: there is no oracle to ask, and no second run that would be the same.
   Report run_for_real(const Body& body) {
-    record_ = make_real_runner()->run(request_of(options_), body, show_);
+    record_ = make_real_runner()->run(sim::request_of(options_), body, show_);
     return sim::build_report(options_, *record_);
   }
 
