@@ -20,6 +20,18 @@ std::string interrupt_headline(const LastWords& words) {
   return fmt::format("rank {} {}: {}", words.rank, doing, how);
 }
 
+// The rank itself is well: it has not come back from what it does.
+Report report_on_early_end(const sim::Scenario& scenario, const LastWords& words) {
+  Report report = sim::begun_report(scenario.world, scenario.program);
+  report.verdict = words.verdict;
+  report.headline = words.headline.data();
+  RankLine& line = report.rank_lines.emplace_back();
+  line.rank = words.rank;
+  line.state = RankOutcome::stopped;
+  line.doing = words.call.data();
+  return report;
+}
+
 }  // namespace
 
 std::string past_its_time(const Arguments& arguments) {
@@ -61,6 +73,7 @@ Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::stri
 }
 
 Report report_on_death(const sim::Scenario& scenario, const LastWords& words) {
+  if (words.headline.front() != '\0') return report_on_early_end(scenario, words);
   const bool interrupted = words.signal == SIGINT || words.signal == SIGTERM;
   return report_on_death(scenario, interrupted ? Verdict::interrupted : Verdict::crashed,
                          interrupted ? interrupt_headline(words) : crash_headline(words, kFromOutside), words);

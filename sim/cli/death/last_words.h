@@ -24,6 +24,8 @@ struct LastWords {
   std::size_t overflowed_stack_bytes = 0;  // 0: it was not the stack
   std::size_t frames = 0;
   std::array<void*, exec::CallSite::kFramesMax> addresses;
+  Verdict verdict = Verdict::crashed;  // of an early end, which has a headline:
+  std::array<char, 1024> headline{};
   std::array<char, 64> call{};  // "connect()": it is blocked in the kernel; empty: not, or not known
 };
 

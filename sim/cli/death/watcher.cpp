@@ -70,9 +70,11 @@ Watcher::Watcher(const Tell& tell) {
   g_codes = codes_.read_end.get();
   scope_.emplace(*words_, told);
   end_at_second_interrupt(on_second_interrupt);
+  tell_early_end(end_early);
 }
 
 Watcher::~Watcher() {
+  tell_early_end(nullptr);
   end_at_second_interrupt(nullptr);
   scope_.reset();
   {
@@ -104,6 +106,15 @@ void Watcher::end_overdue(const exec::Found& found) {
   std::copy_n(found.stack.begin(), words.frames, words.addresses.begin());
   note_call(words, found.call);
   end_process(told().value_or(exit_code(Verdict::interrupted)));
+}
+
+void Watcher::end_early(const EarlyEnd& end) {
+  LastWords& words = *g_watched_words;
+  words.verdict = end.verdict;
+  words.rank = end.rank;
+  note_call(words, end.doing);
+  end.headline.copy(words.headline.data(), words.headline.size() - 1);
+  end_process(told().value_or(exit_code(end.verdict)));
 }
 
 void Watcher::on_second_interrupt(int signal, siginfo_t*, void* context) {

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include <rehearse/exec/watchdog.h>
+#include <rehearse/job/early_end.h>
 #include <sys/types.h>
 
 #include "cli/death/last_words.h"
@@ -16,7 +17,7 @@ namespace rehearse::cli {
 // and the crash may be the memory's. Made by fork, so there must be no threads.
 //
 // While it lives: what LastWordsScope says, and a second SIGINT or SIGTERM (end_at_second_interrupt()) ends the
-// process at once, but reported. One at a time.
+// process at once, but reported; so is what end_early() ends. One at a time.
 class Watcher {
  public:
   // Runs in the other process, with what was noted; gives the exit code with which this one ends.
@@ -32,6 +33,7 @@ class Watcher {
 
  private:
   static std::optional<int> told();
+  static void end_early(const EarlyEnd& end);
   static void on_second_interrupt(int signal, siginfo_t* info, void* context);
 
   SharedLastWords words_ = share_last_words();
