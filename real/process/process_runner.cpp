@@ -129,10 +129,8 @@ std::unique_ptr<RunRecord> ProcessRunner::run(const RunRequest& request, const J
     // What never ends below keeps its back end, and this all that it would tell its end to.
     if (job->session.has_work_under_way()) (void)groups.release();
   }
-  if (job->session.has_work_under_way()) {
-    job->session.close();
-    (void)job.release();
-  }
+  job->session.close();
+  if (job->session.has_work_under_way() || job->session.stands_still()) (void)job.release();
   return record;
 }
 

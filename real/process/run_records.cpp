@@ -37,13 +37,14 @@ exec::RankFailure failure_of(const Ruling::Failure& told, const std::optional<ex
   exec::RankFailure failure = own && own->rank == told.rank ? *own : exec::RankFailure{};
   failure.rank = told.rank;
   failure.at = told.end.at;
-  // What the judge has made of a wait has met the rank as the end of its world.
-  const bool by_judge = !told.gave_up.empty();
+  // What the judge has made of a wait, or of a silence, has met the rank as the end of its world.
+  const bool overdue = !told.gave_up.empty();
+  const bool by_judge = overdue || told.end.kind == FailureKind::lost;
   if (failure.error == nullptr || by_judge) {
     failure.error = error_of(told);
     failure.what = told.end.what;
   }
-  if (by_judge) failure.gave_up = exec::GivenUpWait{told.gave_up, told.waits_for, told.end.at};
+  if (overdue) failure.gave_up = exec::GivenUpWait{told.gave_up, told.waits_for, told.end.at};
   return failure;
 }
 

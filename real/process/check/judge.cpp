@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -88,6 +89,7 @@ void Judge::hear_told(int rank, const RankEnded& ended, VirtualTime now) {
   const bool is_cause = ended.end == exec::RankEnd::failed && ended.kind != FailureKind::communication;
   if (ruling_ && is_cause) ruling_->failures.push_back({rank, ended, "", {}});
   if (!ruling_ && is_cause) rule_failure(rank, ended, now);
+  if (!ruling_ && ended.end == exec::RankEnd::aborted) rule_given_up(rank, ended, now);
   if (all_have_ended()) finish(now);
 }
 
@@ -102,6 +104,21 @@ void Judge::look(VirtualTime now) {
   }
   if (!ruling_) look_for_an_end(now);
   if (ruling_ && (all_have_ended() || now - began_to_end_ >= patience_)) finish(now);
+}
+
+void Judge::was_away(VirtualDuration time) {
+  for (auto& state : states_) {
+    state.heard += time;
+    state.moved += time;
+  }
+  began_to_end_ += time;
+}
+
+void Judge::give_up(int rank, const std::string& why, VirtualTime now) {
+  if (ruling_) return;
+  const auto what = "what it told cannot be compared with the calls of others: " + why;
+  rule_failure(std::clamp(rank, 0, static_cast<int>(states_.size()) - 1),
+               {exec::RankEnd::failed, FailureKind::plain, what, now}, now);
 }
 
 bool Judge::all_have_ended() const {
@@ -210,6 +227,16 @@ void Judge::rule_mismatch(const comm::Mismatch& mismatch, VirtualTime now) {
 void Judge::rule_failure(int rank, const RankEnded& end, VirtualTime now) {
   begin_ruling(exec::Ending::rank_failed, fmt::format("rank {} failed: {}", rank, end.what), now);
   ruling_->failures.push_back({rank, end, "", {}});
+}
+
+// A rank whose world has ended without a ruling has not heard of rank 0, this process, for too long.
+void Judge::rule_given_up(int by, const RankEnded& ended, VirtualTime now) {
+  const std::string_view why = ended.what;
+  constexpr std::string_view kOfRank0 = "rank 0 failed: ";
+  const auto what = fmt::format("it did not answer, and rank {} gave it up: {}", by,
+                                why.starts_with(kOfRank0) ? why.substr(kOfRank0.size()) : why);
+  states_[0].end = RankEnded{exec::RankEnd::failed, FailureKind::lost, what, now};
+  rule_failure(0, *states_[0].end, now);
 }
 
 void Judge::rule_overdue(const GroupCalls::Open& overdue, VirtualTime now) {

@@ -31,6 +31,12 @@ class Judge {
   // Time passes.
   void look(VirtualTime now);
 
+  // The judge itself did not run for that long: ranks have no share in the silence.
+  void was_away(VirtualDuration time);
+
+  // What a rank has told cannot be judged: the job ends, with that as the rank's failure.
+  void give_up(int rank, const std::string& why, VirtualTime now);
+
   // All ranks have been told the ruling.
   bool over() const noexcept { return over_; }
 
@@ -67,6 +73,7 @@ class Judge {
 
   void rule_mismatch(const comm::Mismatch& mismatch, VirtualTime now);
   void rule_failure(int rank, const RankEnded& end, VirtualTime now);
+  void rule_given_up(int by, const RankEnded& ended, VirtualTime now);
   void rule_overdue(const GroupCalls::Open& overdue, VirtualTime now);
   void begin_ruling(exec::Ending ending, std::string why, VirtualTime now);
   void finish(VirtualTime now);

@@ -9,6 +9,7 @@
 
 #include "process/check/judge.h"
 #include "process/session/mail.h"
+#include "process/session/thread_ends.h"
 
 namespace rehearse::real {
 
@@ -19,16 +20,24 @@ class JudgeService {
   JudgeService(c10d::Store& store, int ranks, VirtualDuration patience, VirtualDuration began);
   JudgeService(const JudgeService&) = delete;
   JudgeService& operator=(const JudgeService&) = delete;
+  ~JudgeService();
+
+  // Tells its threads to end. False: one did not within that time; it may still use this, which then must stay.
+  bool close(std::chrono::nanoseconds within);
 
  private:
   void serve(const std::stop_token& stop);
+  void tick(const std::stop_token& stop);
+  void hear(const Bytes& message, VirtualTime now);
 
   Mail mail_;
   const VirtualDuration patience_;
   const VirtualDuration began_;
   const int ranks_;
   Judge judge_;
-  std::jthread thread_;  // last: it ends first
+  Mail ticks_;  // of the thread that sends them
+  ThreadEnds ends_;
+  std::jthread thread_, ticker_;  // last: they end first
 };
 
 // How often processes say that they are there.

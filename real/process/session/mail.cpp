@@ -4,17 +4,23 @@
 #include <c10/util/Exception.h>
 
 namespace rehearse::real {
+namespace {
 
-std::optional<Bytes> Mail::receive(const std::string& reader, std::chrono::milliseconds within) {
-  if (store_->queueLen(reader) == 0) {
-    store_->setTimeout(within);
+// Beats come all the time: a wait that is longer is in a store that does not answer. Each end of one is a warning on
+// stderr, so they are few.
+constexpr std::chrono::hours kLongest{1};
+
+}  // namespace
+
+Bytes Mail::receive(const std::string& reader) {
+  store_->setTimeout(kLongest);
+  for (;;) {
     try {
       return store_->queuePop(reader, /*block=*/true);
     } catch (const c10::DistStoreError&) {
-      return std::nullopt;  // its time is over; a store that is gone is a DistNetworkError
+      // The time is over; a store that is gone is a DistNetworkError.
     }
   }
-  return store_->queuePop(reader, /*block=*/false);
 }
 
 }  // namespace rehearse::real

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <chrono>
-#include <optional>
 #include <string>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -12,7 +10,8 @@
 namespace rehearse::real {
 
 // Messages between processes through a store: to each reader in the order in which they were sent. One thread at a
-// time; others have a Mail of their own. Throws c10::Error when the store is gone.
+// time; others have a Mail of their own. Throws c10::DistError when the store is gone. Where its host stands still, or
+// the network does, a call does not come back.
 class Mail {
  public:
   // Its connection is its own.
@@ -23,8 +22,8 @@ class Mail {
 
   void send(const std::string& to, const Bytes& message) { store_->queuePush(to, message); }
 
-  // The next message for `reader`; nothing when none has come in that time.
-  std::optional<Bytes> receive(const std::string& reader, std::chrono::milliseconds within);
+  // Blocks until there is a message for `reader`.
+  Bytes receive(const std::string& reader);
 
  private:
   const c10::intrusive_ptr<c10d::Store> store_;

@@ -16,16 +16,6 @@
 #include <rehearse/job/verdict.h>
 
 namespace rehearse::real {
-namespace {
-
-// Rank 0 serves the store, unless a launcher does: then it ends with all of its processes.
-std::string store_is_gone(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
-  return "the job's store ended with it: " + text.substr(0, text.find('\n'));
-}
-
-}  // namespace
-
 VirtualTime Session::now() const noexcept { return VirtualTime{exec::machine_time() - began_}; }
 
 Session::Session(int rank, int size, c10d::Store& store, VirtualDuration patience, VirtualDuration began)
@@ -35,34 +25,13 @@ Session::Session(int rank, int size, c10d::Store& store, VirtualDuration patienc
       began_(began),
       outgoing_(store),
       incoming_(store),
-      store_(store.clone()) {
+      store_(store.clone()),
+      silence_(time_between_beats(patience), patience) {
   if (rank == 0) judge_ = std::make_unique<JudgeService>(store, size, patience, began);
   carrier_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
   listener_ = std::jthread([this](const std::stop_token& stop) { listen(stop); });
+  watch_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
   tell(StillAlive{});
-}
-
-Session::~Session() { close(); }
-
-void Session::close() {
-  if (!listener_.joinable()) return;
-  listener_ = {};  // each is told to stop, and ends
-  carrier_ = {};
-  if (rank_ != 0 || !ruling_) return;
-  // The others read the last word from the store, which this process may serve.
-  const auto is_lost = [this](int other) {
-    return std::any_of(ruling_->failures.begin(), ruling_->failures.end(), [other](const auto& failure) {
-      return failure.rank == other && failure.end.kind == FailureKind::lost;
-    });
-  };
-  std::vector<std::string> keys;
-  for (int other = 0; other < size_; ++other) {
-    if (!is_lost(other)) keys.push_back(fmt::format("bye/{}", other));
-  }
-  try {
-    store_->wait(keys, std::chrono::ceil<std::chrono::milliseconds>(patience_));
-  } catch (const c10::Error&) {
-  }
 }
 
 void Session::require_running() const {
@@ -74,7 +43,7 @@ void Session::tell(const Told& told) {
   try {
     const std::lock_guard lock(sending_);
     outgoing_.send(Mail::to_judge(), packed(FromRank{rank_, told}));
-  } catch (const c10::Error& error) {
+  } catch (const c10::DistError& error) {
     judge_is_gone(store_is_gone(error));
   }
 }
@@ -170,50 +139,29 @@ void Session::serve(const std::stop_token& stop) {
 }
 
 void Session::listen(const std::stop_token& stop) {
-  const auto beat = time_between_beats(patience_);
-  const auto slice = std::chrono::ceil<std::chrono::milliseconds>(beat);
-  auto heard_at = now();
-  auto next_beat = heard_at;
   try {
-    while (!stop.stop_requested()) {
-      if (now() >= next_beat) {
-        incoming_.send(Mail::to_judge(), packed(FromRank{rank_, StillAlive{}}));
-        next_beat = now() + beat;
-      }
-      if (const auto message = incoming_.receive(Mail::to_rank(rank_), slice)) {
-        heard_at = now();
-        heard(unpacked<ToRank>(*message));
-      }
-      {
-        const std::lock_guard lock(mutex_);
-        if (ruling_) break;
-      }
-      if (now() - heard_at >= patience_ * 3 / 2) {
-        return judge_is_gone(fmt::format("nothing has been heard of it for {:.3g} s",
-                                         std::chrono::duration<double>(now() - heard_at).count()));
-      }
+    bool over = false;
+    while (!over && !stop.stop_requested()) {
+      const auto message = incoming_.receive(Mail::to_rank(rank_));
+      change([this] { silence_.heard(); });
+      heard(unpacked<ToRank>(message));
+      const std::lock_guard lock(mutex_);
+      over = ruling_.has_value();
     }
-  } catch (const c10::Error& error) {
+  } catch (const c10::DistError& error) {
     judge_is_gone(store_is_gone(error));
+  } catch (const std::exception& error) {
+    give_up(rank_, FailureKind::plain, fmt::format("a message of rank 0's to it cannot be read: {}", error.what()));
   }
-  while (!stop.stop_requested() && !body_is_over()) {
-  }
-}
-
-// Waits for it for a moment. The world is over: where the body does not come back from what it is in, nothing else
-// would end this process.
-bool Session::body_is_over() {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return ended_.has_value(); });
-  if (ended_ || now() - over_since_ < patience_) return ended_.has_value();
-  std::fprintf(stderr, "rank %d did not come back from its body within the check's time-out after the job's end; %s\n",
-               rank_, "its process ends here, without a report");
-  _exit(exit_code(Verdict::crashed));
+  ends_.note();
 }
 
 void Session::heard(const ToRank& message) {
   std::visit([this](const auto& each) { heard_one(each); }, message);
 }
+
+// The judge's beat is answered by this rank's.
+void Session::heard_one(const StillAlive&) { incoming_.send(Mail::to_judge(), packed(FromRank{rank_, StillAlive{}})); }
 
 void Session::heard_one(const Go& go) {
   c10::intrusive_ptr<Awaited> call;
@@ -247,39 +195,6 @@ void Session::heard_one(const Over& over) {
   try {
     store_->set(fmt::format("bye/{}", rank_), "bye");
   } catch (const c10::Error&) {
-  }
-}
-
-void Session::judge_is_gone(const std::string& why) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (ruling_) return;
-  }
-  Ruling ruling;
-  ruling.ending = exec::Ending::rank_failed;
-  const auto what = "its process is gone: " + why;
-  ruling.why = "rank 0 failed: " + what;
-  ruling.ranks.assign(static_cast<std::size_t>(size_), exec::RankEnd::aborted);
-  ruling.ranks[0] = exec::RankEnd::failed;
-  ruling.ended_at.assign(ruling.ranks.size(), now());
-  ruling.failures.push_back({0, {exec::RankEnd::failed, FailureKind::lost, what, now()}, "", {}});
-  for (int rank = 1; rank < size_; ++rank) ruling.blocked.push_back({rank, false, "", "", {}});
-  heard_one(Stop{ruling.why});
-  change([&] {
-    ruling_ = ruling;
-    over_since_ = now();
-  });
-}
-
-Ruling Session::end(const RankEnded& ended) {
-  change([&] { ended_ = ended; });
-  tell(ended);
-  for (;;) {
-    wait([this] { return ruling_.has_value(); });
-    std::unique_lock lock(mutex_);
-    // Between the world's end and that of its ranks.
-    if (changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return ruling_.has_value(); }))
-      return *ruling_;
   }
 }
 

@@ -22,6 +22,8 @@
 #include "process/check/messages.h"
 #include "process/session/judge_service.h"
 #include "process/session/mail.h"
+#include "process/session/silence.h"
+#include "process/session/thread_ends.h"
 
 namespace rehearse::real {
 
@@ -34,8 +36,8 @@ class Awaited : public c10::intrusive_ptr_target {
   virtual void stop(const std::exception_ptr& why) = 0;
 };
 
-// This process's end of a job: tells the judge what its rank does, and hears what has met and how all ends. Two threads
-// of its own. Thread safe.
+// This process's end of a job: tells the judge what its rank does, and hears what has met and how all ends. Three
+// threads of its own. Thread safe.
 //
 // Where nothing is heard of the judge any more (its process, that of rank 0, is gone) the session ends the world
 // itself.
@@ -90,6 +92,8 @@ class Session {
 
   // Ends its threads; rank 0's waits until the others have heard the last word. The destructor does it, too.
   void close();
+  // After close(): whether a thread waits for a store that stands still, and may use this and the store at any time.
+  bool stands_still() const noexcept { return stands_still_; }
 
  private:
   using Key = std::tuple<Matched, std::string, std::uint64_t>;
@@ -98,12 +102,17 @@ class Session {
   void listen(const std::stop_token& stop);
   void serve(const std::stop_token& stop);
   void heard(const ToRank& message);
-  void heard_one(const StillAlive&) {}
+  void heard_one(const StillAlive&);
   void heard_one(const Go& go);
   void heard_one(const Stop& stop);
   void heard_one(const Over& over);
   void judge_is_gone(const std::string& why);
-  bool body_is_over();
+  void give_up(int culprit, FailureKind kind, const std::string& what);
+  void watch(const std::stop_token& stop);
+  void end_of_body(std::unique_lock<std::mutex>& lock);
+  void tell_self();
+  void say_good_bye();
+  static std::string store_is_gone(const c10::Error& error);
   VirtualTime now() const noexcept;
 
   const int rank_;
@@ -127,9 +136,12 @@ class Session {
   std::optional<Ruling> ruling_;
   std::optional<RankEnded> ended_;
   VirtualTime over_since_{};
+  Silence silence_;
+  bool stands_still_ = false;  // after close()
 
   std::unique_ptr<JudgeService> judge_;
-  std::jthread carrier_, listener_;  // last: they end first
+  ThreadEnds ends_;
+  std::jthread carrier_, listener_, watch_;  // last: they end first
 };
 
 }  // namespace rehearse::real

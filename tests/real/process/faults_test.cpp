@@ -118,6 +118,33 @@ TEST(Faults, KilledRank0_WhichServedTheStore_IsNamedByAllThatAreLeft) {
   }
 }
 
+// Its store takes connections and messages, and answers none.
+TEST(Faults, StoppedRank0_WhichServesTheStore_IsNamedByAllThatAreLeftAndByItself) {
+  const auto runs = run_processes("first_stopped", 3, {"REHEARSE_CHECK_TIMEOUT=2"});
+  for (const auto& run : runs) expect_verdict(run, Verdict::crashed);
+  for (int rank = 1; rank < 3; ++rank) {
+    const auto& run = runs[static_cast<std::size_t>(rank)];
+    if (!run.report) continue;
+    EXPECT_THAT(run.report->headline, HasSubstr("rank 0: its process is gone: nothing has been heard"));
+  }
+  if (runs[0].report) {
+    EXPECT_THAT(runs[0].report->headline, HasSubstr("rank 0: it did not answer, and rank "));
+    EXPECT_THAT(runs[0].report->headline, HasSubstr("gave it up"));
+  }
+}
+
+TEST(Faults, JobThatWasStoppedAsAWhole_GoesOn) {
+  for (const auto& run : run_processes("first_stopped", 1, {"REHEARSE_CHECK_TIMEOUT=0.5"}))
+    expect_verdict(run, Verdict::ok);
+}
+
+TEST(Faults, RankThatComputesOnAfterTheEnd_EndsWithTheVerdictOfTheJob) {
+  const auto runs = run_processes("long_step", 2, {"REHEARSE_CHECK_TIMEOUT=1"});
+  EXPECT_EQ(runs[0].exit_code, exit_code(Verdict::crashed));
+  EXPECT_THAT(runs[0].output, HasSubstr("rank 1: its process is gone: nothing has been heard of it for"));
+  EXPECT_THAT(runs[0].output, HasSubstr("rank 0 did not come back from its body after the job's end"));
+}
+
 TEST(Faults, KilledRank0_WhereALauncherServesTheStore_IsNamedByAllThatAreLeft) {
   const auto runs = run_processes("first_killed", 3, kPatience, Store::of_launcher);
   EXPECT_EQ(runs[0].exit_code, -SIGKILL);
@@ -141,6 +168,7 @@ TEST(Faults, LateRankWithinTheTime_IsNoFailure) {
     expect_verdict(run, Verdict::ok);
     ASSERT_EQ(run.results.size(), 1U);
     EXPECT_TRUE(at::equal(run.results[0], at::full({2}, 3.0F)));
+    EXPECT_EQ(run.output, "");  // nothing of waits that end
   }
 }
 

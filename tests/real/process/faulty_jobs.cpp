@@ -94,6 +94,20 @@ void first_killed(RankContext& context, Tensors&) {
   sum(context);
 }
 
+// The harness lets it go on when the others have ended.
+void first_stopped(RankContext& context, Tensors&) {
+  sum(context);
+  if (context.rank() == 0) raise(SIGSTOP);
+  sum(context);
+}
+
+// Another's death ends the world while this one computes on.
+void long_step(RankContext& context, Tensors&) {
+  sum(context);
+  if (is_odd_one(context)) raise(SIGKILL);
+  std::this_thread::sleep_for(std::chrono::minutes(10));
+}
+
 // Later than the others, but not for so long that they give up.
 void late(RankContext& context, Tensors& results) {
   auto tensor = at::ones({2});
@@ -111,15 +125,26 @@ void too_late(RankContext& context, Tensors&) {
 }  // namespace
 
 std::vector<Job> faulty_jobs() {
-  return {{"shape", shape},         {"dtype", dtype},
-          {"reduce_op", reduce_op}, {"root", root},
-          {"order", order},         {"message_length", message_length},
-          {"labels", labels},       {"new_group", new_group},
-          {"missing", missing},     {"monitored", monitored},
-          {"ring", ring},           {"receive_from_failed", receive_from_failed},
-          {"exception", exception}, {"check", check},
-          {"killed", killed},       {"first_killed", first_killed},
-          {"late", late},           {"too_late", too_late}};
+  return {{"shape", shape},
+          {"dtype", dtype},
+          {"reduce_op", reduce_op},
+          {"root", root},
+          {"order", order},
+          {"message_length", message_length},
+          {"labels", labels},
+          {"new_group", new_group},
+          {"missing", missing},
+          {"monitored", monitored},
+          {"ring", ring},
+          {"receive_from_failed", receive_from_failed},
+          {"exception", exception},
+          {"check", check},
+          {"killed", killed},
+          {"first_killed", first_killed},
+          {"first_stopped", first_stopped},
+          {"long_step", long_step},
+          {"late", late},
+          {"too_late", too_late}};
 }
 
 }  // namespace rehearse::test

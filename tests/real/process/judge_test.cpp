@@ -108,6 +108,30 @@ TEST_F(JudgeOfTwo, RankOfWhichNothingIsHeard_IsGone) {
   EXPECT_EQ(ruling().failures[0].end.kind, FailureKind::lost);
 }
 
+TEST_F(JudgeOfTwo, SilenceWhileTheJudgeItselfWasStopped_IsNobodysEnd) {
+  beat(1s);
+  judge_.was_away(13s);
+  judge_.look(at(14s));
+  EXPECT_TRUE(sent_.empty());
+  judge_.look(at(24s));
+  EXPECT_FALSE(sent_.empty());
+}
+
+TEST_F(JudgeOfTwo, RankWhoseWorldHasEndedWithoutARuling_HasGivenRank0Up) {
+  hear(1, RankEnded{exec::RankEnd::aborted, FailureKind::plain, "nothing has been heard", {}}, 1s);
+  ASSERT_TRUE(judge_.over());
+  ASSERT_EQ(ruling().failures.size(), 1U);
+  EXPECT_EQ(ruling().failures[0].rank, 0);
+  EXPECT_EQ(ruling().failures[0].end.what, "it did not answer, and rank 1 gave it up: nothing has been heard");
+}
+
+TEST_F(JudgeOfTwo, CallThatCannotBeJudged_IsTheFailureOfItsRank) {
+  judge_.give_up(1, "no such type", at(1s));
+  for (int rank = 0; rank < 2; ++rank) hear(rank, RankEnded{exec::RankEnd::aborted, FailureKind::plain, "", {}}, 2s);
+  ASSERT_TRUE(judge_.over());
+  EXPECT_EQ(ruling().why, "rank 1 failed: what it told cannot be compared with the calls of others: no such type");
+}
+
 TEST_F(JudgeOfTwo, FailureOutOfCommunication_IsHeldBackForTheDeathBehindIt) {
   hear(0, RankEnded{exec::RankEnd::failed, FailureKind::communication, "connection closed", {}}, 5s);
   judge_.look(at(9s));

@@ -16,6 +16,7 @@
 #include <iostream>
 #include <iterator>
 #include <stdexcept>
+#include <thread>
 
 #include <fmt/format.h>
 #include <torch/csrc/jit/serialization/pickle.h>
@@ -129,6 +130,19 @@ pid_t start(const std::string& job, const fs::path& folder, int rank, std::vecto
   return child;
 }
 
+// Of all children. One that has stopped goes on when the others have ended, two seconds later.
+std::vector<int> wait_for(const std::vector<pid_t>& children) {
+  std::vector<int> statuses(children.size());
+  for (std::size_t i = 0; i < children.size(); ++i) waitpid(children[i], &statuses[i], WUNTRACED);
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    if (!WIFSTOPPED(statuses[i])) continue;
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    kill(children[i], SIGCONT);
+    waitpid(children[i], &statuses[i], 0);
+  }
+  return statuses;
+}
+
 }  // namespace
 
 const Job& job_named(const std::string& name) {
@@ -167,11 +181,9 @@ std::vector<RankRun> run_processes(const std::string& job, int ranks, const std:
     children.push_back(start(job, folder.path, rank, std::move(variables)));
   }
   std::vector<RankRun> runs;
-  for (int rank = 0; rank < ranks; ++rank) {
-    int status = 0;
-    waitpid(children[static_cast<std::size_t>(rank)], &status, 0);
-    runs.push_back(load(folder.path, rank, status));
-  }
+  const auto statuses = wait_for(children);
+  for (int rank = 0; rank < ranks; ++rank)
+    runs.push_back(load(folder.path, rank, statuses[static_cast<std::size_t>(rank)]));
   return runs;
 }
 

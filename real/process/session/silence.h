@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+
+#include <rehearse/exec/time.h>
+
+namespace rehearse::real {
+
+// For how long nothing has been heard of another process while this one ran: time in which it did not look, because it
+// was stopped or had no processor, is not the other's silence.
+class Silence {
+ public:
+  // It is looked at least once in `look_interval`. Too long: one and a half times `patience`.
+  Silence(VirtualDuration look_interval, VirtualDuration patience) : interval_(look_interval), patience_(patience) {}
+
+  void look(VirtualTime now) {
+    const auto passed = last_ == VirtualTime{} ? VirtualDuration::zero() : now - last_;
+    last_ = now;
+    const auto ran = std::min(passed, interval_ * 2);
+    length_ += ran;
+    since_away_ += ran;
+    if (since_away_ > patience_ * 2) away_ = VirtualDuration::zero();
+    if (passed - ran <= away_) return;
+    away_ = passed - ran;
+    since_away_ = VirtualDuration::zero();
+  }
+
+  void heard() { length_ = VirtualDuration::zero(); }
+
+  VirtualDuration length() const { return length_; }
+  bool is_too_long() const { return length_ >= patience_ * 3 / 2; }
+
+  // The longest time, of the last, in which this process itself did not run.
+  VirtualDuration away() const { return away_; }
+
+ private:
+  const VirtualDuration interval_, patience_;
+  VirtualTime last_{};
+  VirtualDuration length_{}, since_away_{}, away_{};
+};
+
+}  // namespace rehearse::real
