@@ -117,7 +117,7 @@ bool GroupCalls::meet(OpenCall& send, OpenCall& recv, bool send_came_last) {
 }
 
 GroupCalls::Open GroupCalls::open_collective(const Slot& slot, const OpenCall& call) const {
-  Open open{{}, call.since};
+  Open open{{}, call.since, call.operation.timeout};
   const auto title = comm::title_of(call.operation, call.sequence, group_);
   open.call = {group_.global_rank(call.rank),   group_.name, call.sequence, title,
                title + " (its ranks disagree)", {},          false,         false,
@@ -156,7 +156,7 @@ std::string GroupCalls::hint(const OpenCall& call) const {
 }
 
 GroupCalls::Open GroupCalls::open_message(const OpenCall& call) const {
-  Open open{{}, call.since};
+  Open open{{}, call.since, call.operation.timeout, call.operation.peer >= 0};
   const bool is_send = call.operation.type == c10d::OpType::SEND;
   const auto title = comm::title_of(call.operation, call.sequence, group_);
   const auto near_miss = hint(call);

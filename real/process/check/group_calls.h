@@ -40,6 +40,8 @@ class GroupCalls {
   struct Open {
     comm::PendingOperation call;
     VirtualTime since{};
+    std::chrono::milliseconds timeout{0};  // its own; 0: none
+    bool needs_all = true;                 // of those that it waits for; false: one is enough
   };
   std::vector<Open> open() const;
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <rehearse/formatting/rank_list.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 
 namespace rehearse::real {
 namespace {
@@ -169,7 +170,7 @@ std::vector<GroupCalls::Open> Judge::open_calls() const {
     const auto missing = creation.missing(members);
     for (const auto& call : creation.calls) {
       if (missing.empty() || std::find(members.begin(), members.end(), call.rank) == members.end()) continue;
-      GroupCalls::Open waits{{}, creation.since};
+      GroupCalls::Open waits{{}, creation.since, kBackendDefaultTimeout};
       waits.call.rank = call.rank;
       waits.call.call = waits.call.description =
           call.made.call == "new_group" ? fmt::format("new_group #{}", call.made.number) : call.made.call;
@@ -180,13 +181,48 @@ std::vector<GroupCalls::Open> Judge::open_calls() const {
   return open;
 }
 
+// In a call for the time of patience, and has done nothing else since.
+bool Judge::is_stuck(int rank, const std::vector<GroupCalls::Open>& open, VirtualTime now) const {
+  const auto& state = states_[static_cast<std::size_t>(rank)];
+  return std::any_of(open.begin(), open.end(), [&](const auto& each) {
+    return each.call.rank == rank && now - std::max(each.since, state.moved) >= patience_;
+  });
+}
+
+// By rank: whether it computes, or waits for one that does.
+std::vector<bool> Judge::may_come(const std::vector<GroupCalls::Open>& open, VirtualTime now) const {
+  std::vector<bool> may(states_.size());
+  for (const int rank : all_ranks(states_.size()))
+    may[static_cast<std::size_t>(rank)] = !has_ended(rank) && !is_stuck(rank, open, now);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const auto& each : open) {
+      const auto own = static_cast<std::size_t>(each.call.rank);
+      if (may[own] || has_ended(each.call.rank) || is_hopeless(each, may)) continue;
+      may[own] = changed = true;
+    }
+  }
+  return may;
+}
+
+bool Judge::is_hopeless(const GroupCalls::Open& call, const std::vector<bool>& may_come) const {
+  const auto& awaited = call.call.waits_for;
+  const auto comes = [&](int rank) { return may_come[static_cast<std::size_t>(rank)]; };
+  const auto ended = [&](int rank) { return has_ended(rank); };
+  if (call.needs_all && std::any_of(awaited.begin(), awaited.end(), ended)) return true;
+  return std::none_of(awaited.begin(), awaited.end(), comes);
+}
+
 void Judge::look_for_overdue_calls(VirtualTime now) {
   const auto open = open_calls();
+  const auto may = may_come(open, now);
   const GroupCalls::Open* overdue = nullptr;
   for (const auto& each : open) {
     const auto& state = states_[static_cast<std::size_t>(each.call.rank)];
     // One that goes on to do other things does not wait.
     if (state.end || now - std::max(each.since, state.moved) < patience_) continue;
+    const bool is_over = each.timeout.count() > 0 && now - each.since >= each.timeout;
+    if (!is_over && !is_hopeless(each, may)) continue;
     if (overdue == nullptr || each.since < overdue->since) overdue = &each;
   }
   if (overdue == nullptr) return;
@@ -241,8 +277,8 @@ void Judge::rule_given_up(int by, const RankEnded& ended, VirtualTime now) {
 
 void Judge::rule_overdue(const GroupCalls::Open& overdue, VirtualTime now) {
   const auto& call = overdue.call;
-  const auto what =
-      fmt::format("{}: {} did not come within {} s", call.call, describe_ranks(call.waits_for), seconds(patience_));
+  const auto what = fmt::format("{}: {} did not come within {:.3g} s", call.call, describe_ranks(call.waits_for),
+                                std::max(seconds(patience_), seconds(overdue.timeout)));
   begin_ruling(exec::Ending::rank_failed, what, now);
   std::erase_if(ruling_->blocked, [&](const auto& blocked) { return blocked.rank == call.rank; });
   ruling_->failures.push_back(

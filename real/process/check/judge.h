@@ -17,9 +17,10 @@ namespace rehearse::real {
 // how the job has ended, the same to all. Knows neither processes nor clocks: it is told messages and the time.
 //
 // A job ends when all bodies have; or when ranks disagree, a rank's exception leaves its body, nothing has been heard
-// of a rank for the time of patience (its process is gone), or a rank has been in a call for that long that others have
-// not come to. An exception out of a communication call is held back for the time of patience: the end of another rank
-// may be what it comes from.
+// of a rank for the time of patience (its process is gone), or a rank has been in a call for that long to which others
+// will not come: they have ended, or wait themselves. While one of them may be computing, the call's own timeout counts
+// where it is longer. An exception out of a communication call is held back for the time of patience: the end of
+// another rank may be what it comes from.
 class Judge {
  public:
   using Send = std::function<void(int rank, const ToRank& message)>;
@@ -70,6 +71,10 @@ class Judge {
   void look_for_lost_ranks(VirtualTime now);
   void look_for_failures(VirtualTime now);
   void look_for_overdue_calls(VirtualTime now);
+
+  bool is_stuck(int rank, const std::vector<GroupCalls::Open>& open, VirtualTime now) const;
+  std::vector<bool> may_come(const std::vector<GroupCalls::Open>& open, VirtualTime now) const;
+  bool is_hopeless(const GroupCalls::Open& call, const std::vector<bool>& may_come) const;
 
   void rule_mismatch(const comm::Mismatch& mismatch, VirtualTime now);
   void rule_failure(int rank, const RankEnded& end, VirtualTime now);

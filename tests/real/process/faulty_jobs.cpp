@@ -119,6 +119,15 @@ void late(RankContext& context, Tensors& results) {
 // Comes back, but long after the others have given up.
 void too_late(RankContext& context, Tensors&) {
   if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(6));
+  std::vector<at::Tensor> tensors{at::ones({2})};
+  c10d::AllreduceOptions options;
+  options.timeout = std::chrono::seconds(3);
+  context.group()->allreduce(tensors, options)->wait(std::chrono::minutes(1));
+}
+
+// Computes for longer than the check's patience, within the time of the call.
+void long_computation(RankContext& context, Tensors&) {
+  if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(3));
   sum(context);
 }
 
@@ -143,6 +152,7 @@ std::vector<Job> faulty_jobs() {
           {"first_killed", first_killed},
           {"first_stopped", first_stopped},
           {"long_step", long_step},
+          {"long_computation", long_computation},
           {"late", late},
           {"too_late", too_late}};
 }

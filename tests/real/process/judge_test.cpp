@@ -29,8 +29,10 @@ class JudgeOfTwo : public ::testing::Test {
     judge_.hear(unpacked<FromRank>(packed(FromRank{rank, told})), at(time));
   }
 
-  void call(int rank, std::uint64_t sequence, VirtualDuration time, at::IntArrayRef sizes = {2}) {
+  void call(int rank, std::uint64_t sequence, VirtualDuration time, at::IntArrayRef sizes = {2},
+            std::chrono::milliseconds timeout = 5s) {
     comm::Operation call;
+    call.timeout = timeout;
     call.type = c10d::OpType::ALLREDUCE;
     call.reduce_op = c10d::ReduceOp::SUM;
     call.inputs.push_back(at::ones(sizes));
@@ -84,6 +86,36 @@ TEST_F(JudgeOfTwo, CallThatARankDoesNotComeTo_IsOverdueAfterTheTimeOfPatience) {
   ASSERT_FALSE(sent_.empty());
   EXPECT_EQ(std::get<Stop>(sent_.back().second).why,
             "allreduce #1 on group \"world\": rank 1 did not come within 10 s");
+}
+
+TEST_F(JudgeOfTwo, RankThatComputes_HasTheTimeoutOfTheCall) {
+  call(0, 1, 1s, {2}, 20s);
+  beat(20s);
+  EXPECT_TRUE(sent_.empty());
+  beat(21s);
+  ASSERT_FALSE(sent_.empty());
+  EXPECT_EQ(std::get<Stop>(sent_.back().second).why,
+            "allreduce #1 on group \"world\": rank 1 did not come within 20 s");
+}
+
+TEST_F(JudgeOfTwo, RankThatHasEnded_IsWaitedForWithPatienceAlone) {
+  call(0, 1, 1s, {2}, 1800s);
+  hear(1, RankEnded{}, 2s);
+  beat(11s);
+  EXPECT_FALSE(sent_.empty());
+}
+
+TEST_F(JudgeOfTwo, RanksThatWaitForEachOther_AreWaitedForWithPatienceAlone) {
+  for (const int rank : {0, 1}) {
+    comm::Operation recv;
+    recv.type = c10d::OpType::RECV;
+    recv.peer = 1 - rank;
+    recv.timeout = 1800s;
+    recv.outputs.push_back(at::ones({2}));
+    hear(rank, CallMade{"world", 1, facts_of(recv)}, 1s);
+  }
+  beat(11s);
+  EXPECT_FALSE(sent_.empty());
 }
 
 TEST_F(JudgeOfTwo, RankThatDoesOtherThingsMeanwhile_DoesNotWait) {
