@@ -11,7 +11,9 @@
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "cli/grammar/usage_error.h"
@@ -28,6 +30,12 @@ void require_writable(const std::filesystem::path& folder) {
   if (access(folder.c_str(), W_OK | X_OK) != 0) throw UsageError(cannot_be(folder, "written to", std::strerror(errno)));
 }
 
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw UsageError(cannot_be(folder, "made", error.message()));
+}
+
 // Of "seed-7"; nothing of other names, "seed-007" among them.
 std::optional<std::uint64_t> seed_of_folder(std::string_view name) {
   constexpr std::string_view kPrefix = "seed-";
@@ -42,14 +50,20 @@ std::optional<std::uint64_t> seed_of_folder(std::string_view name) {
 }  // namespace
 
 OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
+  make_folder(folder_);
   std::error_code error;
-  std::filesystem::create_directories(folder_, error);
-  if (error) throw UsageError(cannot_be(folder_, "made", error.message()));
   for (const auto& file : sim::all_files_in(folder_)) {
     std::filesystem::remove(file, error);
     if (error) throw UsageError(cannot_be(file, "removed", error.message()));
   }
   require_writable(folder_);
+}
+
+FolderLock::FolderLock(const std::filesystem::path& folder) {
+  make_folder(folder);
+  folder_ = Fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (flock(folder_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw UsageError(cannot_be(folder, "used", "another run that is under way leaves its files there"));
 }
 
 void remove_seed_folder(const std::filesystem::path& folder) noexcept {
@@ -61,10 +75,9 @@ void remove_seed_folder(const std::filesystem::path& folder) noexcept {
 }
 
 void prepare_sweep_folder(const std::filesystem::path& folder, const SeedRange& seeds) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw UsageError(cannot_be(folder, "made", error.message()));
+  make_folder(folder);
   require_writable(folder);
+  std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const auto seed = seed_of_folder(entry.path().filename().string());
     if (seed && *seed >= seeds.first && *seed <= seeds.last) remove_seed_folder(entry.path());

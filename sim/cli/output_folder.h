@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "cli/death/pipe.h"
 #include "cli/grammar/seed_range.h"
 #include "run/run_files.h"
 
@@ -20,6 +21,17 @@ class OutputFolder {
 
  private:
   std::filesystem::path folder_;
+};
+
+// While it lives, no other process has a lock of this folder, which it makes: a run of several processes clears what
+// earlier ones left, and must not clear what one under way leaves. Throws UsageError where another has it, or the
+// folder cannot be made. A file system that has no locks gives none.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& folder);
+
+ private:
+  Fd folder_;
 };
 
 // For a sweep: makes the folder, and takes away what an earlier sweep of these seeds left in its folders seed-N.

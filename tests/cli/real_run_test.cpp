@@ -3,9 +3,11 @@
 #include <filesystem>
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rehearse/sim/report_writers.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -100,6 +102,7 @@ TEST_F(RealRun, AKilledRank_IsNamedByWhoIsLeft) {
   const auto finished = job({"run", "dies.toml", "--with=gloo", "--quiet"});
   EXPECT_EQ(finished.exit_code, 9);
   EXPECT_THAT(finished.out, HasSubstr("CRASHED: rank 2: the process ended without a word, as SIGKILL ends one"));
+  EXPECT_THAT(report_of("dies").headline, Not(HasSubstr("; and ")));  // those who are left have not crashed
   scenario("dies", "[parameters]\nby = \"fault\"\n");
   EXPECT_EQ(job({"run", "dies.toml", "--with=gloo", "--quiet"}).exit_code, 9);
   EXPECT_THAT(report_of("dies").headline, StartsWith("rank 2 ended the process by SIGSEGV (Segmentation fault)"));
@@ -119,6 +122,26 @@ TEST_F(RealRun, MoreRanksBefore_LeaveNothingBehind) {
   ASSERT_EQ(job({"run", "prints.toml", "--with=gloo", "--ranks=2"}).exit_code, 0);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/prints/rank-2"));
   EXPECT_EQ(report_of("prints").ranks, 2);
+}
+
+TEST_F(RealRun, AFolderThatAnotherRunUses_IsRefusedAndLeftAlone) {
+  scenario("prints");
+  const auto used = folder_ / "rehearse-out/prints";
+  std::filesystem::create_directories(used / "rank-1");
+  write_file(used / "rank-1/report.json", "theirs");
+  const int fd = open(used.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(flock(fd, LOCK_EX | LOCK_NB), 0);
+  const auto refused = job({"run", "prints.toml", "--with=gloo", "--quiet"});
+  const auto validate = job({"validate", "prints.toml", "--with=gloo", "--quiet"});
+  close(fd);
+  EXPECT_EQ(refused.exit_code, 64);
+  EXPECT_EQ(refused.err,
+            "rehearse-out/prints: cannot be used: another run that is under way leaves its files there; --output=DIR "
+            "or the scenario's [output] directory names another folder\n");
+  EXPECT_EQ(validate.exit_code, 64);
+  EXPECT_EQ(validate.err, refused.err);
+  EXPECT_EQ(read_file(used / "rank-1/report.json"), "theirs");
+  EXPECT_EQ(job({"run", "prints.toml", "--with=gloo", "--quiet"}).exit_code, 0);
 }
 
 TEST_F(RealRun, OneOfSeveral_LeavesItsOwnFolderAndSaysHowToMerge) {

@@ -136,6 +136,7 @@ class RealRun {
 // This process starts one for each rank, and tells of all.
 int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console& console) {
   scenario.output.want_what_modes_share();
+  const FolderLock lock(scenario.output.directory);
   const OutputFolder folder(scenario.output.directory);
   clear_rank_folders(folder.path());
   const InterruptibleScope interruptible(kRanksInterrupted);

@@ -135,6 +135,7 @@ int validate(const Arguments& arguments, Console& console) {
     absolute.operand = std::filesystem::absolute(arguments.operand).string();
   const auto scenario = scenario_of(absolute);
   try {
+    const FolderLock lock(scenario.output.directory);
     const OutputFolder folder(scenario.output.directory);
     return Validation(arguments, scenario, console).run();
   } catch (const NothingToCompare& nothing) {
