@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "cli/grammar/usage_error.h"
+#include "record/output_file.h"
 
 namespace rehearse::cli {
 namespace {
@@ -55,6 +56,7 @@ OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(fol
   for (const auto& file : sim::all_files_in(folder_)) {
     std::filesystem::remove(file, error);
     if (error) throw UsageError(cannot_be(file, "removed", error.message()));
+    std::filesystem::remove(sim::part_of(file), error);
   }
   require_writable(folder_);
 }
@@ -69,7 +71,10 @@ FolderLock::FolderLock(const std::filesystem::path& folder) {
 void remove_seed_folder(const std::filesystem::path& folder) noexcept {
   std::error_code ignored;
   if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored))) return;  // a user's own
-  for (const auto& file : sim::all_files_in(folder)) std::filesystem::remove(file, ignored);
+  for (const auto& file : sim::all_files_in(folder)) {
+    std::filesystem::remove(file, ignored);
+    std::filesystem::remove(sim::part_of(file), ignored);
+  }
   std::filesystem::remove(folder / "output.txt", ignored);
   std::filesystem::remove(folder, ignored);
 }

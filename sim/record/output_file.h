@@ -14,7 +14,11 @@ class OutputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// `write` gets the opened file. Throws OutputError.
+// `write` gets the opened file. It has its name once it is whole: who dies in the middle leaves what was there before,
+// and beside it a part of the new one (part_of()). What is no ordinary file, a pipe or /dev/stdout, is written in
+// place. Throws OutputError.
 void write_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& write);
+
+std::filesystem::path part_of(const std::filesystem::path& file);
 
 }  // namespace rehearse::sim

@@ -212,13 +212,28 @@ TEST_F(Merge, WithoutARanksReport_SaysThatItCrashed) {
               StartsWith("CRASHED: rank 1: left no report: nothing in rehearse-out/prints/rank-1 tells how "));
 }
 
+TEST_F(Merge, ADamagedReport_IsNoneAndItsRanksAlone) {
+  for (const char* damaged : {"", "{"}) {
+    write_file(rank(1) / "report.json", damaged);
+    const auto finished = job({"merge", "rehearse-out/prints"});
+    EXPECT_EQ(finished.exit_code, 9) << finished.err;
+    EXPECT_EQ(report_of("prints").headline,
+              "rank 1: left no report: rehearse-out/prints/rank-1/report.json is no report of rehearse: not JSON, see "
+              "byte " +
+                  std::to_string(std::string_view(damaged).size() + 1));
+    EXPECT_EQ(report_of("prints").rank_lines[2].state, RankOutcome::returned);
+  }
+}
+
+TEST_F(Merge, ANameThatNoRanksFolderHas_IsPassedOver) {
+  std::filesystem::rename(rank(1), folder_ / "rehearse-out/prints/rank-01");
+  const auto finished = job({"merge", "rehearse-out/prints"});
+  EXPECT_EQ(finished.exit_code, 9) << finished.err;
+  EXPECT_THAT(finished.out, StartsWith("CRASHED: rank 1: left no report: nothing in "));
+}
+
 TEST_F(Merge, FilesThatContradictEachOther_AreRefused) {
   const auto good = read_file(rank(1) / "report.json");
-  write_file(rank(1) / "report.json", "{");
-  EXPECT_EQ(
-      refused(),
-      "rehearse-out/prints/rank-1/report.json: is no report of rehearse: not JSON, see byte 2; take it away to merge "
-      "the others\n");
   auto json = nlohmann::json::parse(good);
   json["seed"] = "0x9";
   write_file(rank(1) / "report.json", json.dump());

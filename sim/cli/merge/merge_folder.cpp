@@ -32,7 +32,7 @@ std::optional<int> rank_in(std::string_view name) {
   name.remove_prefix(kPrefix.size());
   int rank = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
-  if (error != std::errc() || end != name.data() + name.size() || rank < 0) return std::nullopt;
+  if (error != std::errc() || fmt::format("{}", rank) != name) return std::nullopt;  // "rank-07" among them
   return rank;
 }
 
@@ -50,16 +50,24 @@ std::map<int, path> rank_folders_in(const path& folder) {
                   folder.string()));
 }
 
-std::optional<Report> report_in(const path& folder) {
+// What stands where a rank's report should.
+struct Found {
+  std::optional<Report> report;
+  std::string damage;  // of a file that is no report: what is wrong with it
+};
+
+Found report_in(const path& folder) {
   const auto file = folder / "report.json";
   std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
+  if (!std::filesystem::exists(file, ignored)) return {};
   try {
     auto report =
         sim::report_from_json(sim::read_input(file, "report", [](std::string_view) { return kReportBytesMost; }));
-    if (sim::is_real(report)) return report;
+    if (sim::is_real(report)) return {std::move(report), ""};
   } catch (const sim::ReportFormatError& error) {
-    throw MergeError(fmt::format("{}: {}; take it away to merge the others", file.string(), error.what()));
+    return {std::nullopt, fmt::format("{} {}", file.string(), error.what())};
+  } catch (const sim::InputError& error) {
+    return {std::nullopt, error.what()};
   }
   throw MergeError(fmt::format("{}: is the report of a simulation, which has all ranks by itself", file.string()));
 }
@@ -87,27 +95,33 @@ void require_of_rank(const path& folder, int rank, const Report& report) {
 }
 
 std::string ending_of(const path& folder, int rank, const std::vector<ProcessEnd>& ends) {
+  const auto place = rank_folder(folder, rank);
   if (static_cast<std::size_t>(rank) >= ends.size()) {
-    return fmt::format("nothing in {} tells how it ended", rank_folder(folder, rank).string());
+    return fmt::format("nothing in {} tells how it ended", place.string());
   }
   const auto& end = ends[static_cast<std::size_t>(rank)];
   if (end.signal != 0) return fmt::format("its process was ended by {}", signal_text(end.signal));
-  return fmt::format("its process ended with exit code {}", end.code);
+  const auto* const why = end.code == kExitOutput ? " (its files could not be written)" : "";
+  return fmt::format("its process ended with exit code {}{}; what it said is in {}", end.code, why,
+                     (place / "output.txt").string());
 }
 
 }  // namespace
 
 Report merged_report_of(const path& folder, std::optional<int> ranks, const std::vector<ProcessEnd>& ends) {
   std::map<int, Report> reports;
+  std::map<int, std::string> damages;
   const auto folders = rank_folders_in(folder);
   for (const auto& [rank, place] : folders) {
-    auto report = report_in(place);
+    auto [report, damage] = report_in(place);
+    if (!damage.empty()) damages.emplace(rank, damage);
     if (!report) continue;
     require_of_rank(folder, rank, *report);
     if (!reports.empty()) require_same_run(folder, rank, *report, reports.begin()->first, reports.begin()->second);
     reports.emplace(rank, std::move(*report));
   }
   if (reports.empty() && ends.empty()) {
+    if (!damages.empty()) throw MergeError(damages.begin()->second);
     throw MergeError(
         fmt::format("{}: no rank has left a report.json; [output] json = false leaves none", folder.string()));
   }
@@ -123,7 +137,8 @@ Report merged_report_of(const path& folder, std::optional<int> ranks, const std:
     if (found != reports.end()) {
       one.report = std::move(found->second);
     } else {
-      one.ending = ending_of(folder, rank, ends);
+      one.ending = damages.contains(rank) && ends.empty() ? damages.at(rank) : ending_of(folder, rank, ends);
+      if (damages.contains(rank) && !ends.empty()) one.ending += "; " + damages.at(rank);
     }
   }
   return merged_report(all);

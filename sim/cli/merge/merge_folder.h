@@ -21,8 +21,9 @@ class MergeError : public UsageError {
 };
 
 // One report of what the ranks left in folder/rank-0, rank-1, ... `ranks`: how many there were; nothing: as their
-// reports say. `ends`: how their processes ended, where that is known. A rank that left no report has ended without a
-// word. Throws MergeError: no reports, damaged ones, of different runs, or of another rank than the folder says.
+// reports say. `ends`: how their processes ended, where that is known. A rank that left no report, or a
+// damaged one, has ended without a word. Throws MergeError: no reports, such of different runs, or of another rank than
+// the folder says.
 Report merged_report_of(const std::filesystem::path& folder, std::optional<int> ranks,
                         const std::vector<ProcessEnd>& ends = {});
 
