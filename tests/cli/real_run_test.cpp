@@ -116,6 +116,25 @@ TEST_F(RealRun, CtrlC_EndsAllRanks) {
   EXPECT_EQ(report_of("forever").rank_lines.size(), 3u);
 }
 
+TEST_F(RealRun, ASecondCtrlC_KillsTheRanksAndStillTellsOfAll) {
+  scenario("forever", "[parameters]\ncompute = true\n");
+  const auto finished =
+      run_and_signal(CLI_JOB, {"run", "forever.toml", "--with=gloo"}, folder_, "[2] computing", SIGTERM, 2);
+  EXPECT_EQ(finished.exit_code, 130) << finished.out << finished.err;
+  EXPECT_EQ(report_of("forever").verdict, Verdict::interrupted);
+  EXPECT_EQ(report_of("forever").rank_lines.size(), 3u);
+}
+
+TEST_F(RealRun, Ranks_AreNamedAsTheProgram) {
+  scenario("forever");
+  const auto line = "'" CLI_JOB
+                    "' run forever.toml --with=gloo > out 2>&1 & job=$!; until grep -q '\\[0\\] 1' out; do "
+                    "kill -0 $job || exit 3; done; ps -o comm= --ppid $job; kill -KILL $job";
+  const auto finished = run_process("/bin/bash", {"-c", line}, folder_);
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.out, "cli_job\ncli_job\ncli_job\n");
+}
+
 TEST_F(RealRun, MoreRanksBefore_LeaveNothingBehind) {
   scenario("prints");
   ASSERT_EQ(job({"run", "prints.toml", "--with=gloo"}).exit_code, 0);

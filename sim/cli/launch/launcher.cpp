@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 #include <rehearse/exec/interrupt.h>
-#include <sys/prctl.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "cli/death/signals.h"
 #include "cli/grammar/usage_error.h"
 #include "cli/output_folder.h"
 #include "cli/terminal/progress.h"
@@ -33,6 +33,22 @@ void show_line(std::size_t rank, std::string_view line) {
   std::fflush(stdout);
 }
 
+volatile std::sig_atomic_t g_second_interrupt = 0;
+
+// While it lives, a second interrupt is noted, and a third one ends this process.
+class NotedSecondInterrupt {
+ public:
+  NotedSecondInterrupt() {
+    g_second_interrupt = 0;
+    end_at_second_interrupt([](int, siginfo_t*, void*) { g_second_interrupt = 1; });
+  }
+  NotedSecondInterrupt(const NotedSecondInterrupt&) = delete;
+  NotedSecondInterrupt& operator=(const NotedSecondInterrupt&) = delete;
+  ~NotedSecondInterrupt() { end_at_second_interrupt(nullptr); }
+
+  static bool came() { return g_second_interrupt != 0; }
+};
+
 // Asks, and then kills; each once.
 class Stopping {
  public:
@@ -46,7 +62,7 @@ class Stopping {
   }
 
   void look(nanoseconds now) const {
-    if (asked_ && now - asked_at_ > kToEnd) processes_.signal_all(SIGKILL);
+    if (NotedSecondInterrupt::came() || (asked_ && now - asked_at_ > kToEnd)) processes_.signal_all(SIGKILL);
   }
 
  private:
@@ -115,8 +131,6 @@ bool is_rank_folder(std::string_view name) {
 
 bool is_launched_by_us() { return std::getenv(kLaunchedByUs) != nullptr; }
 
-void die_with_the_launcher() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
-
 std::filesystem::path rank_folder(const std::filesystem::path& folder, int rank) {
   return folder / fmt::format("{}{}", kPrefix, rank);
 }
@@ -132,6 +146,7 @@ void clear_rank_folders(const std::filesystem::path& folder) {
 }
 
 RankEnds launch_ranks(const RankLaunch& launch) {
+  const NotedSecondInterrupt second;
   const auto store = serve_store();
   Processes processes(show_line);
   for (int rank = 0; rank < launch.ranks; ++rank) {
@@ -145,10 +160,12 @@ RankEnds launch_ranks(const RankLaunch& launch) {
 ProcessEnd run_alone(const ProcessStart& start) {
   Processes processes([](std::size_t, std::string_view) {});
   processes.start(start);
-  Stopping stopping(processes);
+  const NotedSecondInterrupt second;
+  int passed_on = 0;
   while (processes.any_runs()) {
     processes.look(kLook);
-    if (exec::interrupt_requested()) stopping.ask(real_time(), SIGINT);
+    const int came = NotedSecondInterrupt::came() ? 2 : exec::interrupt_requested() ? 1 : 0;
+    for (; passed_on < came; ++passed_on) processes.signal_all(SIGINT);
   }
   return processes.ends().front();
 }

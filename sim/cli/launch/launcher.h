@@ -16,9 +16,6 @@ inline constexpr const char* kLaunchedByUs = "REHEARSE_LAUNCHED";
 
 bool is_launched_by_us();
 
-// For a process that was: it does not outlive the one that started it.
-void die_with_the_launcher();
-
 struct RankLaunch {
   std::vector<std::string> words;  // the command line of each
   int ranks = 1;
@@ -40,12 +37,12 @@ void clear_rank_folders(const std::filesystem::path& folder);
 
 // Starts a process for each rank on this host and waits until all have ended, showing what they print, each line behind
 // "[rank]". They meet at a store that this process serves. When one ends badly the others have kGrace to tell of it,
-// then they are asked to end, then killed; so it is with an interrupt, and past the time limit. Throws
-// std::system_error where they cannot be started.
+// then they are asked to end, then killed; so it is with an interrupt, and past the time limit; a second
+// interrupt kills them at once. Throws std::system_error where they cannot be started.
 RankEnds launch_ranks(const RankLaunch& launch);
 
-// Starts one process and waits for its end, which an interrupt of this one brings about. What it prints is kept, and
-// not shown. Throws as launch_ranks().
+// Starts one process and waits for its end; the first two interrupts of this one are passed on to it. What it prints is
+// kept, and not shown. Throws as launch_ranks().
 ProcessEnd run_alone(const ProcessStart& start);
 
 }  // namespace rehearse::cli

@@ -10,10 +10,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/death/signals.h"
+#include "cli/terminal/progress.h"
 #include "record/output_file.h"
 
 extern char** environ;
@@ -22,7 +24,7 @@ namespace rehearse::cli {
 namespace {
 
 // A process that it started in its turn may keep its output open; nobody waits long for that.
-constexpr int kLooksForTheRest = 100;
+constexpr std::chrono::seconds kForTheRest{5};
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -43,36 +45,49 @@ std::vector<std::string> environment_with(const std::vector<std::string>& added)
   return all;
 }
 
-// What posix_spawn is told besides; freed when it goes.
-class SpawnOptions {
- public:
-  explicit SpawnOptions(int output) {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
-    posix_spawnattr_init(&attributes_);
-    sigset_t handled;
-    sigemptyset(&handled);
-    for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) sigaddset(&handled, signal);
-    posix_spawnattr_setsigdefault(&attributes_, &handled);
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
-  }
-  SpawnOptions(const SpawnOptions&) = delete;
-  SpawnOptions& operator=(const SpawnOptions&) = delete;
-  ~SpawnOptions() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
+// This executable under its own name, which `ps` and `top` show; where another file has its place by now, what runs.
+std::string this_executable() {
+  const std::filesystem::path running = "/proc/self/exe";
+  std::error_code error;
+  const auto named = std::filesystem::read_symlink(running, error);
+  return !error && std::filesystem::equivalent(named, running, error) ? named.string() : running.string();
+}
 
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-
- private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
+// What the new process needs is made before fork(): between that and exec() it may only make system calls.
+struct Execution {
+  std::string executable;
+  char* const* words;
+  char* const* environment;
+  int output;
+  int failures;  // a pipe for errno
+  pid_t parent;
 };
+
+void handle_by_default(int signal) {
+  struct sigaction action{};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal, &action, nullptr);
+}
+
+// In the new process. Whoever has died before it asked for the signal has left it to another parent.
+[[noreturn]] void become(const Execution& what) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != what.parent) _exit(127);
+  setpgid(0, 0);
+  for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) handle_by_default(signal);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int input = open("/dev/null", O_RDONLY);
+  if (input >= 0 && dup2(input, STDIN_FILENO) >= 0 && dup2(what.output, STDOUT_FILENO) >= 0 &&
+      dup2(what.output, STDERR_FILENO) >= 0) {
+    if (input > STDERR_FILENO) close(input);
+    execve(what.executable.c_str(), what.words, what.environment);
+  }
+  const int error = errno;
+  [[maybe_unused]] const auto written = write(what.failures, &error, sizeof error);
+  _exit(127);
+}
 
 }  // namespace
 
@@ -87,16 +102,31 @@ Processes::~Processes() {
 
 void Processes::start(const ProcessStart& start) {
   One one;
+  one.printed_to = start.printed;
   one.printed.open(start.printed, std::ios::binary);
   if (!one.printed)
     throw sim::OutputError(fmt::format("{}: cannot be written: {}", start.printed.string(), std::strerror(errno)));
   auto pipe = make_pipe();
-  const SpawnOptions options(pipe.write_end.get());
+  auto failures = make_pipe();
   auto words = start.words;
   auto variables = environment_with(start.environment);
-  const int error = posix_spawn(&one.pid, "/proc/self/exe", options.actions(), options.attributes(),
-                                pointers_to(words).data(), pointers_to(variables).data());
-  if (error != 0) throw std::system_error(error, std::generic_category(), "a process for a rank");
+  const auto word_pointers = pointers_to(words);
+  const auto variable_pointers = pointers_to(variables);
+  const Execution execution{this_executable(),    word_pointers.data(),     variable_pointers.data(),
+                            pipe.write_end.get(), failures.write_end.get(), getpid()};
+  {
+    const SignalsHeld held;
+    one.pid = fork();
+    if (one.pid == 0) become(execution);
+  }
+  if (one.pid < 0) throw std::system_error(errno, std::generic_category(), "a process for a rank");
+  failures.write_end = Fd();
+  int error = 0;
+  if (read_whole(failures.read_end.get(), &error, sizeof error)) {
+    while (waitpid(one.pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    throw std::system_error(error, std::generic_category(), "a process for a rank");
+  }
   one.output = std::move(pipe.read_end);
   fcntl(one.output.get(), F_SETFL, O_NONBLOCK);
   all_.push_back(std::move(one));
@@ -117,7 +147,7 @@ void Processes::look(std::chrono::milliseconds most) {
   for (std::size_t i = 0; i < all_.size(); ++i) {
     auto& one = all_[i];
     reap(one);
-    if (one.end.ended && one.printing && ++one.looks_since_end == kLooksForTheRest) one.printing = false;
+    if (one.end.ended && one.printing && real_time() - one.ended_at > kForTheRest) one.printing = false;
     if (!one.printing) finish_line(i);
   }
 }
@@ -133,13 +163,21 @@ void Processes::read_from(std::size_t number) {
       one.printing = false;
       return;
     }
-    one.printed.write(buffer, got).flush();
+    keep(one, number, {buffer, static_cast<std::size_t>(got)});
     one.line.append(buffer, static_cast<std::size_t>(got));
     for (auto end = one.line.find('\n'); end != std::string::npos; end = one.line.find('\n')) {
       show_(number, std::string_view(one.line).substr(0, end));
       one.line.erase(0, end + 1);
     }
   }
+}
+
+// Says once that it cannot.
+void Processes::keep(One& one, std::size_t number, std::string_view text) {
+  if (!one.printed) return;
+  errno = 0;
+  if (one.printed.write(text.data(), static_cast<std::streamsize>(text.size())).flush()) return;
+  show_(number, fmt::format("{}: cannot be written: {}", one.printed_to.string(), std::strerror(errno)));
 }
 
 void Processes::finish_line(std::size_t number) {
@@ -152,6 +190,7 @@ void Processes::reap(One& one) {
   int status = 0;
   if (one.end.ended || waitpid(one.pid, &status, WNOHANG) != one.pid) return;
   one.end.ended = true;
+  one.ended_at = real_time();
   if (WIFSIGNALED(status)) one.end.signal = WTERMSIG(status);
   if (WIFEXITED(status)) one.end.code = WEXITSTATUS(status);
 }

@@ -41,7 +41,8 @@ class Processes {
   Processes& operator=(const Processes&) = delete;
   ~Processes();
 
-  // Throws std::system_error, and OutputError for the file.
+  // The process does not outlive this one's thread that starts it. Throws std::system_error, and OutputError for the
+  // file.
   void start(const ProcessStart& start);
 
   // Blocks until something is printed or `most` has passed; then notes what was printed, and who has ended.
@@ -58,12 +59,14 @@ class Processes {
     Fd output;
     bool printing = true;  // the other end of `output` is open
     std::string line;      // begun, without its end
+    std::filesystem::path printed_to;
     std::ofstream printed;
     ProcessEnd end;
-    int looks_since_end = 0;
+    std::chrono::nanoseconds ended_at{};
   };
 
   void read_from(std::size_t number);
+  void keep(One& one, std::size_t number, std::string_view text);
   void reap(One& one);
   void finish_line(std::size_t number);
 

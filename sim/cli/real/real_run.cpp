@@ -171,10 +171,7 @@ int run_for_real(const Arguments& arguments, sim::Scenario scenario, Console& co
         "one with the simulation");
   }
   const auto process = launched_process();
-  if (process && is_launched_by_us()) {
-    die_with_the_launcher();
-    c10::initLogging();  // by what the launcher has put into the environment
-  }
+  if (process && is_launched_by_us()) c10::initLogging();  // by what the launcher has put into the environment
   if (process) require_ranks(arguments, scenario, *process);
   if (!is_launched_by_us() && (!process || process->rank == 0)) console.note(banner(scenario));
   if (!process && needs_processes(scenario.world.carrier))
