@@ -86,8 +86,11 @@ void require_simulation(const sim::Scenario& scenario, const std::string& file, 
 
 std::string banner(const sim::Scenario& scenario) {
   const auto& world = scenario.world;
+  auto how = schedule_text(world);
+  if (world.mode == Mode::real)
+    how += fmt::format(" with={}", carrier_names()[static_cast<std::size_t>(world.carrier)]);
   return fmt::format("rehearse {} program={} seed={} {}={} ranks={}\n", REHEARSE_VERSION, scenario.program, world.seed,
-                     world.mode == Mode::real ? "mode" : "schedule", schedule_text(world), world.ranks);
+                     world.mode == Mode::real ? "mode" : "schedule", how, world.ranks);
 }
 
 std::string shell_word(const std::string& word) {

@@ -66,7 +66,7 @@ TEST_F(RealRun, ByGloo_IsAProcessARankAndOneReport) {
   const auto finished = job({"run", "sum.toml", "--with=gloo"});
   EXPECT_EQ(finished.exit_code, 0) << finished.out << finished.err;
   EXPECT_EQ(finished.err, "");
-  EXPECT_THAT(finished.out, StartsWith("rehearse 0.1.0 program=sum seed=1 mode=real ranks=3\n[0] 1/4 25%"));
+  EXPECT_THAT(finished.out, StartsWith("rehearse 0.1.0 program=sum seed=1 mode=real with=gloo ranks=3\n[0] 1/4 25%"));
   EXPECT_THAT(finished.out, HasSubstr("\nOK: 3 ranks returned after "));
   EXPECT_THAT(finished.out, HasSubstr(" of real time\n"));
   EXPECT_THAT(finished.out, HasSubstr("\nchecks: the sum is right (held 12 times)\n"));

@@ -19,6 +19,7 @@
 #include "cli/launch/launcher.h"
 #include "cli/merge/merge_folder.h"
 #include "cli/terminal/exit_codes.h"
+#include "record/begun_report.h"
 
 namespace rehearse::cli {
 namespace {
@@ -38,6 +39,17 @@ bool has_gpus() {
 bool needs_processes(Carrier carrier) {
   if (carrier == Carrier::automatic) return !has_gpus();
   return carrier == Carrier::gloo || carrier == Carrier::processes;
+}
+
+// By what the ranks of this run meet, as far as it is known before they do.
+void note_the_run(const sim::Scenario& scenario, bool is_one_of_several, Console& console) {
+  console.note(banner(scenario));
+  if (scenario.world.carrier != Carrier::automatic) return;
+  if (!has_gpus()) {
+    console.note("with=automatic: there is no GPU of NVIDIA's, so ranks are processes and gloo moves their tensors\n");
+  } else if (!is_one_of_several) {
+    console.note("with=automatic: all ranks in one process, and NCCL moves their tensors\n");
+  }
 }
 
 std::string again(const Arguments& arguments) {
@@ -133,6 +145,15 @@ class RealRun {
   const OutputFolder folder_;
 };
 
+// What a run was, of which no rank has left a report.
+void tell_of(const sim::Scenario& scenario, Report& report) {
+  const auto begun = sim::begun_report(scenario.world, scenario.program);
+  report.program = begun.program;
+  report.seed = begun.seed;
+  report.schedule = begun.schedule;
+  report.version = begun.version;
+}
+
 // This process starts one for each rank, and tells of all.
 int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console& console) {
   scenario.output.want_what_modes_share();
@@ -146,6 +167,7 @@ int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console
     if (end.code == kExitUsage || end.code == kExitUnavailable) return end.code;
   }
   auto report = merged_report_of(folder.path(), scenario.world.ranks, ends.ranks);
+  if (report.program.empty()) tell_of(scenario, report);
   if (ends.interrupted || (ends.overdue && report.verdict != Verdict::ok)) {
     report.headline = fmt::format("{}: {}", ends.overdue ? past_its_time(arguments) : "from outside", report.headline);
     report.verdict = Verdict::interrupted;
@@ -173,7 +195,7 @@ int run_for_real(const Arguments& arguments, sim::Scenario scenario, Console& co
   const auto process = launched_process();
   if (process && is_launched_by_us()) c10::initLogging();  // by what the launcher has put into the environment
   if (process) require_ranks(arguments, scenario, *process);
-  if (!is_launched_by_us() && (!process || process->rank == 0)) console.note(banner(scenario));
+  if (!is_launched_by_us() && (!process || process->rank == 0)) note_the_run(scenario, process.has_value(), console);
   if (!process && needs_processes(scenario.world.carrier))
     return run_in_processes(arguments, std::move(scenario), console);
   return RealRun(arguments, std::move(scenario), process, console).run();
