@@ -88,6 +88,8 @@ auto Communicators::explain_wait(int rank) const -> Explanation {
   return {};
 }
 
+void Communicators::lose(int rank, bool connections_break) { world_->groups.lose(rank, connections_break); }
+
 const EventLog& Communicators::events() const noexcept { return world_->log; }
 
 const CommunicatorOptions& Communicators::options() const noexcept { return world_->options; }

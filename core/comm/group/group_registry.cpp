@@ -164,6 +164,17 @@ std::vector<PendingGroup> GroupRegistry::pending_groups() const {
   return pending;
 }
 
+void GroupRegistry::lose(int rank, bool connections_break) {
+  const auto lose_in = [&](GroupState& group) {
+    const auto& ranks = group.identity().ranks;
+    const auto place = std::find(ranks.begin(), ranks.end(), rank);
+    if (place != ranks.end()) group.lose(static_cast<int>(place - ranks.begin()), connections_break);
+  };
+  for (auto& creation : creations_) lose_in(*creation.group);
+  for (auto& derivation : derivations_) lose_in(*derivation.group);
+  for (auto& [of, companion] : companions_) lose_in(*companion);
+}
+
 void GroupRegistry::close() noexcept {
   for (auto& creation : creations_) creation.group->close();
   for (auto& derivation : derivations_) derivation.group->close();

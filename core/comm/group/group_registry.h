@@ -34,6 +34,9 @@ class GroupRegistry {
   // For RankBackend::companion(): the group of `group`'s ranks under this name, made when it is first asked for.
   c10::intrusive_ptr<GroupState> companion(const GroupState& group, const std::string& name);
 
+  // See Communicators::lose().
+  void lose(int rank, bool connections_break);
+
   std::vector<PendingOperation> pending(int only_of) const;
   std::vector<PendingGroup> pending_groups() const;
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/comm/call_gate.h>
 #include <rehearse/comm/errors.h>
 #include <rehearse/exec/this_rank.h>
 
@@ -64,12 +65,34 @@ void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
   if (world.services.executor.ending()) return;
   auto& call = work->operation;
   const auto label_hash = world.payloads.note_in(call, owner);
+  if (world.options.gate != nullptr && !admitted(*work)) return work->complete(world.services.now());
   work->fingerprint = agreement_hash(call, label_hash);
   work->signature = signature_hash(call, work->fingerprint);
   if (is_point_to_point(call.type)) {
     point_to_point_.join(std::move(work));
   } else {
     collectives_.join(std::move(work));
+  }
+}
+
+bool GroupState::admitted(const RankWork& work) const {
+  const auto& call = work.operation;
+  const bool is_pair = is_point_to_point(call.type);
+  const auto before = is_pair ? point_to_point_.calls_of(work.rank()) : collectives_.calls_of(work.rank());
+  return world().options.gate->admit(call, identity(), work.global_rank(), before + 1) == CallGate::Answer::pass;
+}
+
+void GroupState::lose(int rank, bool connections_break) {
+  const int lost = identity().global_rank(rank);
+  for (const auto& work : in_flight(rank)) {
+    if (!work->waits_for().empty()) work->cancel();
+  }
+  if (!connections_break) return;
+  for (int peer = 0; peer < size(); ++peer) {
+    for (const auto& work : in_flight(peer)) {
+      const auto awaited = work->waits_for();
+      if (std::find(awaited.begin(), awaited.end(), lost) != awaited.end()) work->lose_peer(lost);
+    }
   }
 }
 

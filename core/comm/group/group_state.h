@@ -59,6 +59,9 @@ class GroupState final : public WorkOwner {
   // `only_of`: of this rank (of the world) only; negative: of all.
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
 
+  // See Communicators::lose(); `rank` within the group.
+  void lose(int rank, bool connections_break);
+
   // Lets go of everything in flight. Works stay as they are.
   void close() noexcept;
 
@@ -72,6 +75,8 @@ class GroupState final : public WorkOwner {
   void on_unasked(const RankWork& work) override;
 
  private:
+  bool admitted(const RankWork& work) const;
+
   GroupWorld* world_;
   std::vector<std::uint64_t> barriers_;  // by rank
   std::map<int, GroupMember> members_;   // by rank; most ranks never need one

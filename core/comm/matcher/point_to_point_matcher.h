@@ -62,6 +62,8 @@ class PointToPointMatcher final : public Meeting {
 
   void join(c10::intrusive_ptr<RankWork> work);
 
+  std::uint64_t calls_of(int rank) const noexcept { return calls_[static_cast<std::size_t>(rank)]; }
+
   // Sends and receives of one rank that have yet to join, and are one unit.
   void coalesce(Works works) { batches_.add(std::move(works)); }
 

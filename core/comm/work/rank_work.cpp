@@ -179,12 +179,17 @@ void RankWork::abort() {
 
 void RankWork::cancel() {
   asked_ = true;
+  withdraw("was aborted", global_rank());
+}
+
+void RankWork::lose_peer(int rank) { withdraw(fmt::format("failed: rank {} closed the connection", rank), rank); }
+
+void RankWork::withdraw(const std::string& why, int rank) {
   if (!incomplete()) return;
   const auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);  // the meeting may have held the last one
   owner_->note_error(rank_, c10d::ErrorType::COMM_ERROR);
   if (meeting_ != nullptr) meeting_->withdraw(*this);
-  fail(std::make_exception_ptr(
-      CommError(fmt::format("{} was aborted", title_of(*this)), group().name, sequence_, {global_rank()})));
+  fail(std::make_exception_ptr(CommError(fmt::format("{} {}", title_of(*this), why), group().name, sequence_, {rank})));
 }
 
 WorkFutures::Future RankWork::getFuture() {

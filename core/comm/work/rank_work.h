@@ -118,7 +118,8 @@ class RankWork final
   // Fetches what complete() writes, in two steps: the second needs what the first one fetches.
   void prefetch() const noexcept;
   void prefetch_waiter() const noexcept { waiters_.prefetch_waiter(); }
-  void cancel();  // what abort() does to collectives, for any
+  void cancel();             // what abort() does to collectives, for any
+  void lose_peer(int rank);  // as cancel(), because that rank (of the world) is gone
   bool is_buffer() const noexcept {
     return record_id_ == Event::kNotRecorded;
   }  // nobody holds it: a buffered send's copy
@@ -144,6 +145,7 @@ class RankWork final
 
   bool is_over(Until until) const noexcept { return until == Until::done ? !incomplete() : state_ != State::pending; }
   bool done_on_device() const noexcept { return state_ == State::launched && operation.end->done(); }
+  void withdraw(const std::string& why, int rank);
   bool wait_until(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting);
   bool block(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting);
   void finish(State state, Wake wake = Wake::as_progress);

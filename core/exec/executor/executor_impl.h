@@ -64,6 +64,8 @@ class RankExecutor::Impl {
   // std::terminate() or exit() in a fiber: the rank has failed of the exception that is being handled (or could not be
   // unwound); the other ranks have not.
   [[noreturn]] void terminate(Fiber& fiber);
+  // See crash_rank().
+  void crash(int rank);
   // The running fiber cannot be unwound any further: it stays suspended for ever.
   [[noreturn]] void leave_behind(Fiber& fiber);
 
@@ -104,6 +106,7 @@ class RankExecutor::Impl {
   void note_ended(Fiber& fiber) noexcept;
   void run_posted(int rank);
   void abort_rank(int rank) noexcept;
+  void stop_for_ever(Fiber& fiber) noexcept;  // crash.cpp
 
   // switching.cpp: who runs next
   Fiber* choose_next() noexcept;
@@ -129,6 +132,7 @@ class RankExecutor::Impl {
   IdlePolicy* const idle_policy_;  // that one, or the mode's
 
   std::vector<Rank> ranks_;
+  std::vector<std::deque<std::function<void()>>> buried_;  // what crashed ranks had yet to run
   FiberTable fibers_;
   RunQueue runnable_;
   std::uint64_t next_stop_ = 0;  // more switches than these: see pass_stop()

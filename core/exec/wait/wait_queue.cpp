@@ -104,6 +104,10 @@ bool WaitQueue::linger(const Observer& observer) {
   return exec::linger(fiber, observer);
 }
 
+// For a fiber that will never run again: see RankExecutor::Impl::crash().
+void leave_queue(Fiber& fiber) noexcept;
+void leave_queue(Fiber& fiber) noexcept { fiber.queue->remove(fiber); }
+
 bool WaitQueue::notify_one() {
   if (first_ == nullptr) return false;
   Fiber& fiber = *first_;

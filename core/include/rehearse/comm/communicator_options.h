@@ -5,6 +5,8 @@
 
 namespace rehearse::comm {
 
+class CallGate;
+
 struct CommunicatorOptions {
   // Of each operation, in virtual time, unless the call or ProcessGroup::setTimeout() says otherwise. 0: none.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
@@ -22,6 +24,9 @@ struct CommunicatorOptions {
 
   // Register groups by name for c10d::resolve_process_group(). Needs registries by rank (TorchRankState makes them).
   bool register_groups = true;
+
+  // Asked before each call is matched; not owned, null: nobody.
+  CallGate* gate = nullptr;
 };
 
 }  // namespace rehearse::comm

@@ -82,6 +82,11 @@ class Communicators final : public exec::WaitExplainer {
   // order of the calls, as those of DDP's reducer for its buckets do.
   Explanation explain_wait(int rank) const override;
 
+  // `rank` has crashed: its calls that are short of other ranks are withdrawn, so that the others miss it there.
+  // `connections_break`: calls of others that wait for it fail at once with CommError; else they wait until their time
+  // is over. Anywhere on the executor's thread.
+  void lose(int rank, bool connections_break);
+
   const EventLog& events() const noexcept;
   const CommunicatorOptions& options() const noexcept;
 

@@ -55,6 +55,7 @@ class WaitQueue {
  private:
   class Waiting;
   class Deadline;
+  friend void leave_queue(Fiber& fiber) noexcept;
   void append(Fiber& fiber) noexcept;
   void remove(Fiber& fiber) noexcept;
   void time_out(Fiber& fiber) noexcept;
