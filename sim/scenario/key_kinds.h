@@ -17,7 +17,7 @@
 
 #include "run/run_files.h"
 #include "scenario_keys.h"
-#include "units.h"
+#include "schedule/units.h"
 
 namespace rehearse::sim {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "scenario/units.h"
+#include "schedule/units.h"
 
 #include <limits>
 
