@@ -14,10 +14,9 @@ struct OutcomeRow {
 
 // The names are part of the JSON report's format.
 constexpr std::array kOutcomes{
-    OutcomeRow{RankOutcome::returned, "returned"},
-    OutcomeRow{RankOutcome::failed, "failed"},
-    OutcomeRow{RankOutcome::blocked, "blocked"},
-    OutcomeRow{RankOutcome::stopped, "stopped"},
+    OutcomeRow{RankOutcome::returned, "returned"}, OutcomeRow{RankOutcome::failed, "failed"},
+    OutcomeRow{RankOutcome::blocked, "blocked"},   OutcomeRow{RankOutcome::stopped, "stopped"},
+    OutcomeRow{RankOutcome::crashed, "crashed"},
 };
 
 constexpr bool outcomes_follow_enum() {

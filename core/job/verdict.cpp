@@ -25,6 +25,7 @@ constexpr std::array kTable{
     Row{Verdict::timeout, "TIMEOUT", 8},
     Row{Verdict::interrupted, "INTERRUPTED", 130},
     Row{Verdict::crashed, "CRASHED", 9},
+    Row{Verdict::fault_not_fired, "FAULT NOT FIRED", 7},
 };
 
 constexpr bool rows_follow_enum() {

@@ -61,6 +61,8 @@ int exit_code_of_exception(const std::string& self) {
     return said(error.what(), kExitOutput);
   } catch (const sim::ScenarioError& error) {
     return said(error.what(), kExitUsage);
+  } catch (const FaultError& error) {
+    return said(error.what(), kExitUsage);
   } catch (const sim::InputError& error) {
     return said(error.what(), kExitUsage);
   } catch (const sim::RunLogError& error) {

@@ -60,6 +60,8 @@ sim::Scenario scenario_of(const Arguments& arguments) {
   auto scenario = sim::read_scenario(arguments.operand);
   if (arguments.seed) scenario.world.seed = *arguments.seed;
   if (arguments.ranks) scenario.world.ranks = *arguments.ranks;
+  const auto& faults = arguments.faults;
+  scenario.world.faults.insert(scenario.world.faults.end(), faults.begin(), faults.end());
   if (arguments.real) scenario.world.mode = Mode::real;
   if (arguments.carrier) scenario.world.carrier = *arguments.carrier;
   if (!arguments.output.empty()) scenario.output.directory = arguments.output;
@@ -70,6 +72,7 @@ std::vector<std::string> options_given(const Arguments& arguments) {
   std::vector<std::string> options;
   if (arguments.seed) options.push_back(fmt::format("--seed={}", *arguments.seed));
   if (arguments.ranks) options.push_back(fmt::format("--ranks={}", *arguments.ranks));
+  for (const auto& fault : arguments.faults) options.push_back("--fault=" + shell_word(to_string(fault)));
   if (arguments.real && !arguments.carrier) options.emplace_back("--real");
   if (arguments.carrier) {
     options.push_back(fmt::format("--with={}", carrier_names()[static_cast<std::size_t>(*arguments.carrier)]));

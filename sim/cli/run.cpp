@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <csignal>
 #include <optional>
 #include <utility>
@@ -60,6 +61,18 @@ std::string problem_of(const Write& write) {
   }
 }
 
+// A scenario that expects a verdict is a test: it has passed where the run came to that, and every fault that need not
+// be left out took place.
+int as_expected(const sim::Scenario& scenario, const Report& report, int code) {
+  if (scenario.expect == Verdict::ok) return code;
+  const bool all_fired = std::all_of(report.faults.begin(), report.faults.end(),
+                                     [](const FaultLine& fault) { return fault.times > 0 || fault.optional; });
+  if (report.verdict == scenario.expect && all_fired) return code == kExitOutput ? code : 0;
+  Console::error(fmt::format("expected {}: the run came to {}{}\n", to_string(scenario.expect),
+                             to_string(report.verdict), all_fired ? "" : ", and a fault did not fire"));
+  return code == 0 || report.verdict == scenario.expect ? kExitDisagree : code;
+}
+
 // In the watcher, when the run's process dies. `problem`: why there is no log.
 int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder& folder, const std::string& problem,
          const LastWords& words, Console& console) {
@@ -101,7 +114,7 @@ int run(const Arguments& arguments, Console& console) {
     report.replay = replay_line(arguments, folder, report);
     problem = problem_of([&] { write_run_files(folder, scenario, attempt, log); });
   }
-  if (problem.empty()) return console.conclude(report);
+  if (problem.empty()) return as_expected(scenario, report, console.conclude(report));
   report.files.clear();
   report.replay = replay_line(arguments, folder, report);
   const int code = console.conclude(report);

@@ -11,6 +11,7 @@
 #include <rehearse/job/spelling.h>
 #include <rehearse/sim/input_file.h>
 
+#include "scenario_faults.h"
 #include "scenario_keys.h"
 #include "scenario_parameters.h"
 #include "scenario_reader.h"
@@ -57,7 +58,9 @@ const Program* program_of(Problems& problems, const toml::table& file, const Sce
 std::string places_of_keys() {
   std::vector<std::string> places;
   for (const auto& section : scenario_sections()) {
-    if (!section.name.empty()) places.push_back(fmt::format("[{}]", section.name));
+    if (section.name.empty()) continue;
+    const auto place = fmt::format("[{}]", section.name);
+    places.push_back(section.name == kFaultSection ? fmt::format("[{}]", place) : place);
   }
   const auto last = std::move(places.back());
   places.pop_back();
@@ -107,6 +110,10 @@ Scenario parse_scenario(std::string_view text, const std::string& origin, const 
   const toml::table* parameters = nullptr;
   for (const auto& section : scenario_sections()) {
     const bool is_top = section.name.empty();
+    if (section.name == kFaultSection) {
+      scenario.world.faults = read_faults(problems, sections.front().find(section.name));
+      continue;
+    }
     const auto* table = is_top ? &file : subtable(sections.front(), file, section.name);
     if (section.name == kParametersSection) {
       parameters = table;

@@ -36,7 +36,12 @@ ScenarioSection top_level() {
   mode.fallback = "`\"simulation\"`";
   with = keys::unless_default(std::move(with));
   with.fallback = "`\"automatic\"`";
-  return {"", {program, executable, mode, with}};
+  std::vector<std::pair<std::string, Verdict>> verdicts;
+  for (const auto verdict : all_verdicts()) verdicts.emplace_back(to_string(verdict), verdict);
+  auto expect = keys::unless_default(
+      keys::choice<Verdict>("expect", std::move(verdicts), ": the exit code is 0 if it is so", at(&Scenario::expect)));
+  expect.fallback = "`\"OK\"`";
+  return {"", {program, executable, mode, with, expect}};
 }
 
 ScenarioSection world_section() {
@@ -124,9 +129,9 @@ ScenarioSection output_section() {
 }  // namespace
 
 const std::vector<ScenarioSection>& scenario_sections() {
-  static const std::vector<ScenarioSection> sections = {top_level(),       world_section(),   network_section(),
-                                                        compute_section(), compile_section(), {kParametersSection, {}},
-                                                        output_section()};
+  static const std::vector<ScenarioSection> sections = {
+      top_level(),       world_section(),     network_section(),        compute_section(),
+      compile_section(), {kFaultSection, {}}, {kParametersSection, {}}, output_section()};
   return sections;
 }
 
@@ -137,6 +142,9 @@ std::string scenario_keys_as_markdown() {
     const auto place = section.name.empty() ? "" : fmt::format("[{}]", section.name);
     if (section.name == kParametersSection) {
       text += fmt::format("| `{}` | | the program's own, which `list` prints |\n", place);
+    }
+    if (section.name == kFaultSection) {
+      text += "| `[[fault]]` | | what goes wrong on purpose, a table for each ([how](FAULTS.md)) |\n";
     }
     for (const auto& key : section.keys) {
       auto fallback = key.print(untold);

@@ -34,6 +34,9 @@ struct ScenarioSection {
 // The program's own keys are not here: see read_parameters().
 inline constexpr std::string_view kParametersSection = "parameters";
 
+// An array of tables, whose keys are those of a fault's text: see read_faults().
+inline constexpr std::string_view kFaultSection = "fault";
+
 // In the order in which files are printed, [parameters] among them, without keys.
 const std::vector<ScenarioSection>& scenario_sections();
 

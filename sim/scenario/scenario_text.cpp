@@ -3,6 +3,7 @@
 #include <rehearse/job/parameter_text.h>
 #include <rehearse/sim/scenario.h>
 
+#include "scenario_faults.h"
 #include "scenario_keys.h"
 
 namespace rehearse::sim {
@@ -39,6 +40,7 @@ std::string keys_text(const ScenarioSection& section, const Scenario& scenario) 
 std::string to_toml(const Scenario& scenario) {
   std::string text;
   for (const auto& section : scenario_sections()) {
+    if (section.name == kFaultSection) text += to_toml(scenario.world.faults);
     const auto keys = keys_text(section, scenario);
     if (!section.name.empty() && !keys.empty()) text += fmt::format("\n[{}]\n", section.name);
     text += keys;

@@ -2,6 +2,7 @@
 #include "simulation.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <rehearse/exec/world_local.h>
 #include <rehearse/fakes/fake_fabric.h>
@@ -13,6 +14,8 @@
 #include <rehearse/torch_state/torch_state.h>
 
 #include "compute/counted_operators.h"
+#include "faults/injector.h"
+#include "faults/slow.h"
 #include "network/network_cost.h"
 
 namespace rehearse::sim {
@@ -30,6 +33,33 @@ comm::CommunicatorOptions simulated_communication_of(const WorldOptions& options
   auto communication = communication_of(request_of(options));
   communication.buffered_sends = options.buffered_sends;
   return communication;
+}
+
+// What stands between a world and what goes wrong in it on purpose.
+class Faults {
+ public:
+  Faults(const WorldOptions& options, exec::RankExecutor& executor, const fakes::CostModel& costs)
+      : costs_(costs, options.faults, options.ranks),
+        below_(executor.timers(), executor.clock(), costs_),
+        fabric_(below_, executor.timers(), executor.clock()),
+        injector_(options.faults, executor, fabric_) {}
+
+  comm::Fabric& fabric() noexcept { return fabric_; }
+  FaultInjector& injector() noexcept { return injector_; }
+
+ private:
+  SlowCost costs_;
+  fakes::FakeFabric below_;
+  FaultyFabric fabric_;
+  FaultInjector injector_;
+};
+
+std::vector<ComputeModel> compute_of(const WorldOptions& options) {
+  std::vector<ComputeModel> models;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    models.push_back(slowed(options.compute, slowness(options.faults, rank)));
+  }
+  return models;
 }
 
 }  // namespace
@@ -63,7 +93,14 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle,
   exec::RankExecutor executor(execution, decisions, clock, state, failures);
   NetworkCost costs(options.network, decisions);
   fakes::FakeFabric fabric(executor.timers(), clock, costs);
-  comm::Communicators communicators(executor, fabric, record->events, mismatches, simulated_communication_of(options));
+  std::optional<Faults> faults;
+  if (!options.faults.empty()) faults.emplace(options, executor, costs);
+  const auto compute = compute_of(options);
+  auto communication = simulated_communication_of(options);
+  if (faults) communication.gate = &faults->injector();
+  comm::Communicators communicators(executor, faults ? faults->fabric() : fabric, record->events, mismatches,
+                                    communication);
+  if (faults) faults->injector().begin(communicators);
   const auto keys = std::make_shared<fakes::StoreState>();
   WorldServices services{communicators, *record, show, {}};
 
@@ -74,12 +111,15 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle,
     auto store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(options.timeout);
     FiberRankContext context(services, rank, options.ranks, std::move(store), state.generator(rank));
-    const CountedOperators counted(options.compute);
+    const CountedOperators counted(compute[static_cast<std::size_t>(rank)]);
     body(context);
   });
   record->pending = communicators.pending();
   record->pending_groups = communicators.pending_groups();
   record->unwaited = communicators.unwaited_calls();
+  if (!faults) return record;
+  record->faults = faults->injector().ledger(record->outcome);
+  record->crashed = faults->injector().crashed();
   return record;
 }
 

@@ -12,6 +12,7 @@
 #include <rehearse/sim/oracles.h>
 
 #include "compute/operator_cost.h"
+#include "faults/fault_fields.h"
 #include "network/network_cost.h"
 #include "report/story/report_builder.h"
 #include "simulation.h"
@@ -38,6 +39,11 @@ WorldOptions checked(WorldOptions options) {
   }
   sim::require_valid(options.network);
   sim::require_valid(options.compute);
+  sim::require_valid(options.faults, options.ranks);
+  if (options.mode == Mode::real && !options.faults.empty()) {
+    throw FaultError(fmt::format("fault \"{}\": faults are injected in simulation, and this run is a real one",
+                                 to_string(options.faults.front())));
+  }
   const auto& compile_time = options.compile_time;
   if (compile_time.per_node < VirtualDuration::zero() || !(compile_time.jitter >= 0) ||
       !std::isfinite(compile_time.jitter)) {

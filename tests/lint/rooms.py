@@ -110,8 +110,9 @@ HOUSES = (
     # Writers know a report as data, never how it came about; a run log holds one. world_options.h: all of them.
     House("sim", {
         **ladder(*SIMULATION),
-        "network": (), "compute": (),
-        "world": ("schedule", "record", "report/story", "network", "compute"),
+        "network": (), "compute": (), "faults": ("schedule", "compute"),
+        "scenario": (*SIMULATION[:-1], "faults"),
+        "world": ("schedule", "record", "report/story", "network", "compute", "faults"),
         "gtest": SIMULATION,
         **ladder(*COMMAND, below=SIMULATION),
         **{f"cli/{room}": (*SIMULATION, *COMMAND) for room in ("completion", "split", "sweep")},

@@ -38,6 +38,7 @@ class Parser {
     if (help_) throw HelpAsked{help(name_, &command_)};
     for (const auto& option : command_.options) {
       const bool given = app_.get_option(std::string(option.name))->count() > 0;
+      if (option.repeats) continue;
       if (given && !option.value.empty() && typed_.values[std::string(option.name)].empty()) refuse_missing(option);
     }
     for (const auto& extra : app_.remaining()) take(extra);
@@ -51,6 +52,8 @@ class Parser {
     const std::string key(option.name);
     if (option.value.empty()) {
       app_.add_flag(key, typed_.flags[key])->disable_flag_override();
+    } else if (option.repeats) {
+      app_.add_option(key, typed_.lists[key])->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     } else {
       app_.add_option(key, typed_.values[key]);
     }

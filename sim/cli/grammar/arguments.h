@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <rehearse/job/runner.h>
+#include <rehearse/sim/fault.h>
 
 #include "cli/grammar/grammar.h"
 #include "cli/grammar/seed_range.h"
@@ -22,6 +23,7 @@ struct Arguments {
   std::string operand;  // the scenario, the log, ...; empty: left out
   std::optional<std::uint64_t> seed;
   std::optional<int> ranks;
+  std::vector<Fault> faults;  // beside the scenario's
   bool real = false;
   std::optional<Carrier> carrier;  // of a real run; nothing: as the scenario says
   std::optional<SeedRange> seeds;

@@ -14,6 +14,12 @@ constexpr OptionSpec kWith{"--with", "CARRIER", "gloo",
                            "what carries a real run: automatic, nccl (this process, its GPUs), gloo (a process a rank, "
                            "on the CPU) or processes (a process a GPU)",
                            Takes::carrier};
+constexpr OptionSpec kFault{"--fault",
+                            "FAULT",
+                            "'crash rank=3 at=allreduce#12'",
+                            "what goes wrong on purpose, beside the scenario's; may be repeated; docs/FAULTS.md",
+                            Takes::anything,
+                            true};
 constexpr OptionSpec kSeeds{"--seeds", "A..B", "1..100", "the seeds to run, from A to B"};
 constexpr OptionSpec kJobs{"--jobs", "N", "2", "worker processes; as many as processors when left out"};
 constexpr OptionSpec kMaxFailures{"--max-failures", "K", "10", "go on until K seeds have failed; 1 when left out"};
@@ -78,7 +84,7 @@ std::vector<CommandSpec> all_commands() {
        "run",
        "Runs a scenario once, prints the report, and leaves report, trace and decision log.",
        kScenario,
-       {kSeed, kRanks, kReal, kWith, kCheckDeterminism, kRunTimeLimit, kOutput, kQuiet, kJson, kNoColor},
+       {kSeed, kRanks, kFault, kReal, kWith, kCheckDeterminism, kRunTimeLimit, kOutput, kQuiet, kJson, kNoColor},
        {"run train.toml", "run train.toml --seed=7 --ranks=16 --output=out", "run train.toml --json | jq .verdict"}},
       {Command::sweep,
        "sweep",

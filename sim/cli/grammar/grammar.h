@@ -20,6 +20,7 @@ struct OptionSpec {
   std::string_view example;  // of a value: "7"
   std::string_view summary;
   Takes takes = Takes::anything;
+  bool repeats = false;  // may be given more than once
 };
 
 // The word of a command that is no option.

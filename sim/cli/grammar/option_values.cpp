@@ -106,6 +106,18 @@ class Values {
   const Typed& typed_;
 };
 
+void take_faults(const std::string& name, const CommandSpec& command, const Typed& typed, Arguments& arguments) {
+  const auto found = typed.lists.find("--fault");
+  if (found == typed.lists.end()) return;
+  for (const auto& text : found->second) {
+    try {
+      arguments.faults.push_back(parse_fault(text));
+    } catch (const FaultError& error) {
+      refuse(name, &command, fmt::format("--fault is \"{}\": {}", text, error.what()));
+    }
+  }
+}
+
 // A carrier asks for a real run, too.
 void take_mode(const Values& values, Arguments& arguments) {
   arguments.real = values.flag("--real");
@@ -151,6 +163,7 @@ void take_values(const std::string& name, const CommandSpec& command, const Type
     arguments.time_limit = std::chrono::seconds(*seconds);
   }
   take_mode(values, arguments);
+  take_faults(name, command, typed, arguments);
   arguments.tolerance = values.number("--tolerance", 1);
   take_split_values(name, command, values, arguments);
   arguments.junit = values.text("--junit");

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "cli/grammar/arguments.h"
 
@@ -11,7 +12,8 @@ namespace rehearse::cli {
 // A command's words as they were typed.
 struct Typed {
   std::string operand;
-  std::map<std::string, std::string, std::less<>> values;  // by option; empty: not given
+  std::map<std::string, std::string, std::less<>> values;              // by option; empty: not given
+  std::map<std::string, std::vector<std::string>, std::less<>> lists;  // of options that may be repeated
   std::map<std::string, bool, std::less<>> flags;
 };
 

@@ -118,6 +118,7 @@ std::vector<int> culprits_of(const Report& report) {
       return of_waits(waits_of(report.rank_lines));
     case Verdict::rank_failed:
     case Verdict::check_failed:
+    case Verdict::fault_not_fired:
     case Verdict::crashed:
       return of_failures(report);
     case Verdict::deadlock:

@@ -45,6 +45,10 @@ RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& pla
   // Backwards, so that a rank's main fiber has the last word over its helpers.
   for (auto fiber = outcome.blocked.rbegin(); fiber != outcome.blocked.rend(); ++fiber) blocked(*fiber);
   for (const auto& failure : outcome.failures) failed(failure);
+  for (const auto& [rank, call] : record.crashed) {
+    line_of(rank).state = RankOutcome::crashed;
+    line_of(rank).doing = call;
+  }
   // A failure of another kind has its own story.
   if (!outcome.failures.empty() && !is_timeout(outcome.failures.front())) return;
   for (const auto& fiber : outcome.hang) hung(fiber);

@@ -89,6 +89,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   report.call_counts = lines_called_unequally(record, report.verdict, places);
   report.remarks = remarks_of(record, places, report.headline);
   report.hint = hint_of(record);
+  report.faults = record.faults;
   return report;
 }
 

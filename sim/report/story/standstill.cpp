@@ -24,7 +24,7 @@ using comm::WaitEdge;
 // A call to which some ranks came and others have ended. Either those left it out, or the callers made one too many; no
 // trace says which. The side with fewer ranks is named first, as most programs are right on most ranks.
 // Only the first such call is told: the others are usually its consequence.
-std::string gone(const std::vector<WaitEdge>& on_ended) {
+std::string gone(const std::vector<WaitEdge>& on_ended, const std::map<int, std::string>& crashed) {
   const std::string& call = on_ended.front().call;
   std::set<int> missing;
   std::map<int, std::string> waiting;  // and where
@@ -34,6 +34,9 @@ std::string gone(const std::vector<WaitEdge>& on_ended) {
     waiting.try_emplace(edge.from, edge.where);
   }
   const std::vector<int> ranks(missing.begin(), missing.end());
+  if (std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return crashed.contains(rank); })) {
+    return fmt::format("{}: {} crashed and will never come", call, describe_ranks(ranks));
+  }
   if (waiting.size() < missing.size()) {
     std::vector<int> callers;
     for (const auto& [rank, place] : waiting) callers.push_back(rank);
@@ -60,7 +63,7 @@ std::string ring(const std::vector<WaitEdge>& cycle) {
 
 }  // namespace
 
-Standstill::Standstill(int ranks) {
+Standstill::Standstill(int ranks, std::map<int, std::string> crashed) : crashed_(std::move(crashed)) {
   for (int rank = 0; rank < ranks; ++rank) ended_.insert(ended_.end(), rank);
 }
 
@@ -79,7 +82,7 @@ Standstill::Story Standstill::tell(std::optional<VirtualTime> until) const {
   Story story;
   std::vector<std::string> causes;
   // What cannot end whatever happens comes before what merely did not: ended ranks, then a cycle, then dead ends.
-  if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended));
+  if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended, crashed_));
   if (!analysis.cycles.empty()) causes.push_back(ring(analysis.cycles.front()));
   for (const auto& cycle : analysis.cycles) {
     for (const auto& edge : cycle) story.wait_cycle.push_back(comm::to_string(edge));
@@ -107,7 +110,8 @@ bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const
   while (!to_see.empty()) {
     const int next = to_see.back();
     to_see.pop_back();
-    if (ended_.contains(next) && lines[static_cast<std::size_t>(next)].state != RankOutcome::returned) return false;
+    const auto state = lines[static_cast<std::size_t>(next)].state;
+    if (ended_.contains(next) && state != RankOutcome::returned && state != RankOutcome::crashed) return false;
     for (const auto* const call : calls[next]) {
       // Something of its own, from which it may come back; a thread of the rank itself does not matter.
       if (call->waits_for.empty() && next != rank) return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,7 +20,8 @@ class RankOutcomes;
 // something of their own. Add what each rank was in; ranks of which nothing is added have ended.
 class Standstill {
  public:
-  explicit Standstill(int ranks);
+  // `crashed`: see RunRecord.
+  explicit Standstill(int ranks, std::map<int, std::string> crashed = {});
 
   // `where`: its place, for the reader.
   void add(const exec::BlockedFiber& fiber, std::string where);
@@ -42,6 +44,7 @@ class Standstill {
   std::string others_on_the_way(int rank, VirtualTime until) const;
 
  private:
+  const std::map<int, std::string> crashed_;
   std::vector<comm::BlockedCall> calls_;  // an empty call: the rank could have gone on
   std::set<int> polling_;
   std::set<int> ended_;

@@ -81,7 +81,7 @@ class Teller {
   // All bodies are over; a call that some rank never made is a mismatch all the same: nobody waited for it.
   void returned() {
     for (const auto& call : record_.pending) {
-      if (call.waits_for.empty() || call.gave_up) continue;
+      if (call.waits_for.empty() || call.gave_up || is_of_crashed(call.waits_for)) continue;
       return set(Verdict::mismatch, never_met(call));
     }
     if (!record_.pending_groups.empty()) return set(Verdict::mismatch, left_out(record_.pending_groups.front()));
@@ -89,9 +89,26 @@ class Teller {
       const auto alone = compile_remarks(record_, ends_.places());
       if (!alone.empty()) return set(Verdict::check_failed, alone.front());
     }
+    for (const auto& fault : record_.faults) {
+      if (fault.times > 0 || fault.optional) continue;
+      return set(Verdict::fault_not_fired, fmt::format("{}: {}", fault.fault, fault.why_not));
+    }
     set(Verdict::ok,
-        fmt::format("{} rank{} returned after {} of {} time{}", options_.ranks, options_.ranks == 1 ? "" : "s",
-                    format_time(outcome().end_time), is_real() ? "real" : "virtual", given_up()));
+        fmt::format("{} rank{} returned{} after {} of {} time{}", options_.ranks - static_cast<int>(crashed().size()),
+                    options_.ranks == 1 ? "" : "s", crashed_too(), format_time(outcome().end_time),
+                    is_real() ? "real" : "virtual", given_up()));
+  }
+
+  const std::map<int, std::string>& crashed() const { return record_.crashed; }
+
+  bool is_of_crashed(const std::vector<int>& ranks) const {
+    return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return crashed().contains(rank); });
+  }
+
+  std::string crashed_too() const {
+    std::vector<int> ranks;
+    for (const auto& [rank, call] : crashed()) ranks.push_back(rank);
+    return ranks.empty() ? "" : fmt::format(", {} crashed,", describe_ranks(ranks));
   }
 
   // A call that other ranks, or the receiver of a send, never made.
@@ -165,7 +182,7 @@ class Teller {
   // A hang is what stood before a timeout ended it: by the end of the world that rank has moved on, and its wait is
   // gone.
   void standstill() {
-    Standstill all(options_.ranks);
+    Standstill all(options_.ranks, record_.crashed);
     for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang)
       all.add(fiber, ends_.place_of(fiber));
     auto story = all.tell();
@@ -203,7 +220,7 @@ class Teller {
   // was still doing what when it fired. The failing rank may have waited for nobody in particular (a key of a store);
   // then its own message comes first, and after it all who were still under way.
   void timed_out(const exec::RankFailure& failure) {
-    Standstill all(options_.ranks);
+    Standstill all(options_.ranks, record_.crashed);
     bool missing_ranks = false;
     for (const auto& fiber : outcome().blocked) all.add(fiber, ends_.place_of(fiber));
     for (const auto& failed : outcome().failures) {

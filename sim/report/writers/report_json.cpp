@@ -48,6 +48,20 @@ Json json_of(const Difference& difference) {
   };
 }
 
+Json json_of(const FaultLine::Firing& firing) {
+  return {{"rank", firing.rank}, {"call", firing.call}, {"time_ns", nanoseconds(firing.at)}};
+}
+
+Json json_of(const FaultLine& line) {
+  Json fired = Json::array();
+  for (const auto& firing : line.fired) fired.push_back(json_of(firing));
+  return {{"fault", line.fault},
+          {"optional", line.optional},
+          {"times", line.times},
+          {"fired", std::move(fired)},
+          {"why_not", line.why_not}};
+}
+
 Json json_of(const CallPlaces& call) {
   Json sides = Json::array();
   for (const auto& side : call.sides) sides.push_back({{"ranks", side.ranks}, {"where", side.where}});
@@ -76,6 +90,20 @@ RankLine rank_line_of(const Reader& reader) {
   line.last = reader.get<std::string>("last");
   line.where = reader.get<std::string>("where");
   line.waits_for = reader.get<std::vector<int>>("waits_for");
+  return line;
+}
+
+FaultLine::Firing firing_of(const Reader& reader) {
+  return {reader.get<int>("rank"), reader.get<std::string>("call"), reader.get_time("time_ns")};
+}
+
+FaultLine fault_line_of(const Reader& reader) {
+  FaultLine line;
+  line.fault = reader.get<std::string>("fault");
+  line.optional = reader.get<bool>("optional");
+  line.times = reader.get<std::uint64_t>("times");
+  line.fired = reader.get_list("fired", firing_of);
+  line.why_not = reader.get<std::string>("why_not");
   return line;
 }
 
@@ -148,6 +176,7 @@ std::string to_json(const Report& report) {
       {"hint", report.hint},
   };
   if (is_real(report)) json["mode"] = "real";
+  if (!report.faults.empty()) json["faults"] = list_of(report.faults);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -176,6 +205,7 @@ Report report_from_json(std::string_view text) {
   report.differences = reader.get_list("differences", difference_of);
   report.call_places = reader.get_list("call_places", call_places_of);
   if (reader.has("call_counts")) report.call_counts = reader.get_list("call_counts", call_counts_of);
+  if (reader.has("faults")) report.faults = reader.get_list("faults", fault_line_of);
   report.wait_cycle = reader.get<std::vector<std::string>>("wait_cycle");
   report.last_events = reader.get<std::vector<std::string>>("last_events");
   report.remarks = reader.get_if_there<std::vector<std::string>>("remarks");

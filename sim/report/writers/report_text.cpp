@@ -28,7 +28,7 @@ class TextWriter {
 
   std::string write() const {
     const std::string above = verdict_line() + rank_lines_text(report_.rank_lines, options_.width) + differences() +
-                              wait_cycle() + call_places() + call_counts() + remarks();
+                              wait_cycle() + faults() + call_places() + call_counts() + remarks();
     const std::string below = checks() + banner() + files() + replay() + hint();
     return above + events(count_lines(above) + count_lines(below)) + below;
   }
@@ -85,6 +85,26 @@ class TextWriter {
     for (std::size_t i = 0; i < shown; ++i) text += line("  " + report_.wait_cycle[i], 4);
     if (shown < report_.wait_cycle.size()) text += more(report_.wait_cycle.size() - shown, "waits");
     return text;
+  }
+
+  std::string faults() const {
+    std::string text;
+    for (const auto& fault : report_.faults) text += line(fmt::format("fault: {}: {}", fault.fault, became(fault)), 4);
+    return text;
+  }
+
+  // "on rank 3 in allreduce #12 on group "world" at 1.2ms, and 2 more times"
+  static std::string became(const FaultLine& fault) {
+    if (fault.times == 0) return fmt::format("did not fire{}: {}", fault.optional ? " (optional)" : "", fault.why_not);
+    constexpr std::size_t kFiringsShown = 2;
+    std::vector<std::string> firings;
+    for (const auto& firing : fault.fired) {
+      if (firings.size() == kFiringsShown) break;
+      firings.push_back(fmt::format("rank {}{}{} at {}", firing.rank, firing.call.empty() ? "" : " in ", firing.call,
+                                    format_time(firing.at)));
+    }
+    if (fault.times > firings.size()) firings.push_back(fmt::format("and {} more", fault.times - firings.size()));
+    return fmt::format("fired on {}", fmt::join(firings, ", "));
   }
 
   std::string call_places() const {

@@ -12,6 +12,7 @@ enum class RankOutcome {
   failed,    // an exception left its body, or its process died of it
   blocked,   // in a call that was not over
   stopped,   // it could have gone on
+  crashed,   // by a planned fault: it never ran again
 };
 
 // "returned", "failed", ...

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <rehearse/exec/time.h>
+#include <rehearse/job/fault_line.h>
 #include <rehearse/job/rank_outcome.h>
 #include <rehearse/job/verdict.h>
 
@@ -85,6 +86,7 @@ struct Report {
   std::vector<CallPlaces> call_places;
   std::vector<CallCounts> call_counts;
   std::vector<std::string> wait_cycle;          // one line for each edge
+  std::vector<FaultLine> faults;                // all that were planned, in that order
   std::vector<std::string> last_events;         // oldest first
   std::vector<std::string> remarks;             // what is worth a word whatever the verdict
   std::map<std::string, std::uint64_t> checks;  // what was checked, and how often it held

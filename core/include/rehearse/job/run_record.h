@@ -14,6 +14,7 @@
 #include <rehearse/compile/journal.h>
 #include <rehearse/exec/decision_log.h>
 #include <rehearse/exec/executor.h>
+#include <rehearse/job/fault_line.h>
 
 namespace rehearse {
 
@@ -38,6 +39,8 @@ struct RunRecord {
   compiler::Journal journal;
   std::map<std::string, std::uint64_t> checks;  // RankContext::expect(): how often each held
   std::vector<RankResult> results;              // in the order in which ranks said them
+  std::vector<FaultLine> faults;                // all that were planned, in that order
+  std::map<int, std::string> crashed;           // ranks that a fault ended, and in which call; empty: in none
 };
 
 }  // namespace rehearse

@@ -9,17 +9,18 @@ namespace rehearse {
 
 // What a run came to: the first words of every report, and the exit code of the command.
 enum class Verdict {
-  ok,              // every rank's body returned and nothing was found
-  rank_failed,     // an exception left a rank's body
-  mismatch,        // ranks called different things at the same place of a group's order
-  deadlock,        // no rank could go on, with or without timeouts that would have ended the wait
-  nondeterminism,  // two runs of the same seed, or a replay, took different ways
-  livelock,        // ranks only looked at things that could no longer change
-  step_budget,     // more switches than allowed
-  check_failed,    // a check of the program's own, or a checker of the simulation
-  timeout,         // an operation outlived its timeout although the missing rank was still on its way
-  interrupted,     // from outside: Ctrl-C, SIGTERM, a sweep's --time-limit
-  crashed,         // the process ended in the middle of the run; another process says so
+  ok,               // every rank's body returned and nothing was found
+  rank_failed,      // an exception left a rank's body
+  mismatch,         // ranks called different things at the same place of a group's order
+  deadlock,         // no rank could go on, with or without timeouts that would have ended the wait
+  nondeterminism,   // two runs of the same seed, or a replay, took different ways
+  livelock,         // ranks only looked at things that could no longer change
+  step_budget,      // more switches than allowed
+  check_failed,     // a check of the program's own, or a checker of the simulation
+  timeout,          // an operation outlived its timeout although the missing rank was still on its way
+  interrupted,      // from outside: Ctrl-C, SIGTERM, a sweep's --time-limit
+  crashed,          // the process ended in the middle of the run; another process says so
+  fault_not_fired,  // all else was right, but a planned fault never took place
 };
 
 // "DEADLOCK", "OK", "RANK FAILED", ...
@@ -32,8 +33,8 @@ std::vector<Verdict> all_verdicts();
 std::optional<Verdict> verdict_from_string(std::string_view name) noexcept;
 
 // 0 ok, 1 rank failed, 2 mismatch, 3 deadlock, 4 nondeterminism, 5 livelock or step budget, 6 check failed,
-// 8 timeout, 9 crashed, 130 interrupted. The command adds 64 (usage), 70 (internal error), 71 (out of
-// memory or another resource) and 74 (output could not be written).
+// 7 fault not fired, 8 timeout, 9 crashed, 130 interrupted. The command adds 64 (usage), 70 (internal error), 71 (out
+// of memory or another resource) and 74 (output could not be written).
 int exit_code(Verdict verdict) noexcept;
 
 }  // namespace rehearse

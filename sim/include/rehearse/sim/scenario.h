@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <rehearse/job/parameters.h>
+#include <rehearse/job/verdict.h>
 #include <rehearse/sim/output_options.h>
 #include <rehearse/sim/world.h>
 
@@ -38,6 +39,7 @@ struct Scenario {
   WorldOptions world;
   Parameters parameters;
   OutputOptions output;
+  Verdict expect = Verdict::ok;  // what the run should come to: the command's exit code is then 0
 };
 
 // A scenario that cannot be run. what() is all problems, one line for each, in order of the file's lines:

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <rehearse/compile/compile_time_model.h>
 #include <rehearse/job/runner.h>
 #include <rehearse/sim/compute_model.h>
+#include <rehearse/sim/fault.h>
 #include <rehearse/sim/network_model.h>
 #include <rehearse/sim/schedule.h>
 
@@ -36,6 +38,7 @@ struct WorldOptions {
   sim::ComputeModel compute = {};
   compiler::CompileTimeModel compile_time = {};
   CompileDivergence compile_divergence = CompileDivergence::remark;
+  std::vector<Fault> faults = {};  // what goes wrong on purpose; in simulation only
 
   // Of collectives, point-to-point operations and store waits, in virtual time.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);

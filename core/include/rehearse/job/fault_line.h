@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <rehearse/exec/time.h>
+
+namespace rehearse {
+
+// What became of one planned fault.
+struct FaultLine {
+  struct Firing {
+    int rank = -1;
+    std::string call;  // "allreduce #12 on group "world""; empty: it was in no call
+    VirtualTime at{};
+  };
+
+  std::string fault;  // as it is written: "crash rank=3 at=allreduce#12"
+  bool optional = false;
+  std::uint64_t times = 0;
+  std::vector<Firing> fired;  // the first of them
+  std::string why_not;        // where it never fired
+};
+
+}  // namespace rehearse

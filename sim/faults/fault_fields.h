@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <rehearse/sim/fault.h>
+
+// What the text of a fault may say, as tables: the parser, its errors, [[fault]] of scenarios and docs/FAULTS.md.
+namespace rehearse::sim {
+
+struct FaultVerb {
+  Fault::Verb verb;
+  std::string_view name;
+  std::string_view does;  // for the page, in Markdown
+};
+
+// In the order of Fault::Verb.
+const std::vector<FaultVerb>& fault_verbs();
+std::string_view to_string(Fault::Verb verb);
+
+struct FaultField {
+  std::string_view name;
+  std::string takes;                                     // completes "it takes ..."
+  std::vector<Fault::Verb> verbs;                        // that have it; empty: all
+  std::function<bool(Fault&, const std::string&)> read;  // false: not such a text
+  std::function<std::string(const Fault&)> print;        // empty: as without it
+};
+
+// In the order in which they are printed.
+const std::vector<FaultField>& fault_fields();
+
+// A fault of its words, as they stand in a text or a table. Throws FaultError.
+Fault make_fault(std::string_view verb, const std::vector<std::pair<std::string, std::string>>& fields);
+
+// Throws FaultError where a fault is not for a world of so many ranks.
+void require_valid(const std::vector<Fault>& faults, int ranks);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/job/spelling.h>
+
+#include "fault_fields.h"
+
+namespace rehearse {
+namespace sim {
+namespace {
+
+using Verb = Fault::Verb;
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& among) {
+  const auto nearest = nearest_spelling(word, among);
+  return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
+}
+
+Verb verb_of(std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& verb : fault_verbs()) {
+    if (verb.name == name) return verb.verb;
+    names.emplace_back(verb.name);
+  }
+  throw FaultError(
+      fmt::format("there is no fault \"{}\"{}; there are {}", name, did_you_mean(name, names), fmt::join(names, ", ")));
+}
+
+bool has(const FaultField& field, Verb verb) {
+  return field.verbs.empty() || std::find(field.verbs.begin(), field.verbs.end(), verb) != field.verbs.end();
+}
+
+const FaultField& field_of(Verb verb, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& field : fault_fields()) {
+    if (!has(field, verb)) continue;
+    if (field.name == name) return field;
+    names.emplace_back(field.name);
+  }
+  throw FaultError(fmt::format("{} takes no \"{}\"{}; it takes {}", to_string(verb), name, did_you_mean(name, names),
+                               fmt::join(names, ", ")));
+}
+
+// What is wrong with the whole, or nothing.
+void require_whole(const Fault& fault) {
+  const auto verb = to_string(fault.verb);
+  const bool has_when = fault.at || fault.call || !fault.group.empty() || !fault.label.empty() || fault.after;
+  if ((fault.verb == Verb::pause || fault.verb == Verb::delay) && fault.amount.count() == 0) {
+    throw FaultError(fmt::format("{} says for how long, as in for=5ms", verb));
+  }
+  if (fault.verb == Verb::slow) {
+    if (fault.factor <= 1) throw FaultError("slow says how much, as in factor=2");
+    if (has_when || fault.p != 1 || fault.times != 1) {
+      throw FaultError("slow lasts from the start to the end: it takes rank, factor and optional alone");
+    }
+    return;
+  }
+  if (!has_when && fault.p == 1) {
+    throw FaultError(fmt::format("{} does not say when: at, call, group, label, after or p", verb));
+  }
+  if (fault.at && fault.call) {
+    throw FaultError(fmt::format("{} has both at and call: give one, they count the same calls differently", verb));
+  }
+}
+
+// Words, which may have a text in quotes: label="layer 1".
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  std::string word;
+  bool quoted = false, any = false;
+  for (const char c : text) {
+    if (c == '"') {
+      quoted = !quoted;
+      any = true;
+    } else if (!quoted && (c == ' ' || c == '\t')) {
+      if (any) words.push_back(std::move(word));
+      word.clear();
+      any = false;
+    } else {
+      word += c;
+      any = true;
+    }
+  }
+  if (quoted) throw FaultError(fmt::format("\"{}\" has a quote that does not end", text));
+  if (any) words.push_back(std::move(word));
+  return words;
+}
+
+}  // namespace
+
+Fault make_fault(std::string_view verb, const std::vector<std::pair<std::string, std::string>>& fields) {
+  Fault fault;
+  fault.verb = verb_of(verb);
+  std::set<std::string> seen;
+  for (const auto& [name, value] : fields) {
+    const auto& field = field_of(fault.verb, name);
+    if (!seen.insert(name).second) throw FaultError(fmt::format("{} is there twice", name));
+    if (!field.read(fault, value)) throw FaultError(fmt::format("{} is \"{}\"; it takes {}", name, value, field.takes));
+  }
+  require_whole(fault);
+  return fault;
+}
+
+void require_valid(const std::vector<Fault>& faults, int ranks) {
+  for (const auto& fault : faults) {
+    require_whole(fault);
+    for (const int rank : fault.ranks) {
+      if (rank >= 0 && rank < ranks) continue;
+      throw FaultError(
+          fmt::format("fault \"{}\": rank is {}; the world has ranks 0 to {}", to_string(fault), rank, ranks - 1));
+    }
+  }
+}
+
+}  // namespace sim
+
+Fault parse_fault(std::string_view text) {
+  const auto words = sim::words_of(text);
+  if (words.empty()) throw FaultError("a fault is empty; it is as \"crash rank=3 at=allreduce#12\"");
+  std::vector<std::pair<std::string, std::string>> fields;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const auto sign = words[i].find('=');
+    if (sign == std::string::npos) {
+      throw FaultError(fmt::format("\"{}\" is no key=value; a fault is as \"crash rank=3 at=allreduce#12\"", words[i]));
+    }
+    fields.emplace_back(words[i].substr(0, sign), words[i].substr(sign + 1));
+  }
+  return sim::make_fault(words.front(), fields);
+}
+
+std::string to_string(const Fault& fault) {
+  std::string text(sim::to_string(fault.verb));
+  for (const auto& field : sim::fault_fields()) {
+    const auto value = field.print(fault);
+    if (value.empty()) continue;
+    const bool plain = value.find_first_of(" \t") == std::string::npos;
+    text += plain ? fmt::format(" {}={}", field.name, value) : fmt::format(" {}=\"{}\"", field.name, value);
+  }
+  return text;
+}
+
+}  // namespace rehearse

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: faults come from the command line and from scenarios alike, are in log and report, and replay; a scenario
+// that expects a verdict is a test.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/sim/report_writers.h>
+
+#include "cli/process.h"
+
+namespace rehearse::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kCrash = "--fault=crash rank=3 at=allreduce#2";
+constexpr const char* kTable = "[[fault]]\ndo = \"crash\"\nrank = 3\nat = \"allreduce#2\"\n";
+
+class Faults : public ::testing::Test {
+ protected:
+  void scenario(const std::string& first, const std::string& last = "") const {
+    write_file(folder_ / "sum.toml", "program = \"sum\"\n" + first + "[world]\nranks = 4\n" + last);
+  }
+  Finished job(const std::vector<std::string>& arguments) const { return run_process(CLI_JOB, arguments, folder_); }
+
+  const std::filesystem::path folder_ = fresh_folder();
+};
+
+TEST_F(Faults, OfTheCommandLine_AreInTheReportAndReplay) {
+  scenario("");
+  const auto finished = job({"run", "sum.toml", kCrash, "--fault=pause rank=0 at=allreduce#1 for=1ms"});
+  EXPECT_EQ(finished.exit_code, 3);
+  EXPECT_THAT(finished.out, HasSubstr("DEADLOCK: allreduce #2 on group \"world\": rank 3 crashed and will never come"));
+  EXPECT_THAT(finished.out, HasSubstr("fault: crash rank=3 at=allreduce#2: fired on rank 3 in allreduce #2 on group"));
+  const auto report = sim::report_from_json(job({"explain", "rehearse-out/sum/run.rlog", "--json"}).out);
+  ASSERT_EQ(report.faults.size(), 2u);
+  EXPECT_EQ(report.faults[0].fault, "crash rank=3 at=allreduce#2");
+  EXPECT_EQ(report.faults[1].times, 1u);
+  EXPECT_EQ(report.rank_lines[3].state, RankOutcome::crashed);
+  const auto again = job({"replay", "rehearse-out/sum/run.rlog"});
+  EXPECT_EQ(again.exit_code, 3);
+  EXPECT_THAT(again.out, HasSubstr("the same run as in the log"));
+}
+
+TEST_F(Faults, OfAScenario_MeetWhatItExpects) {
+  scenario("expect = \"DEADLOCK\"\n", kTable);
+  EXPECT_EQ(job({"run", "sum.toml"}).exit_code, 0);
+}
+
+TEST_F(Faults, ExpectedVerdictThatDoesNotCome_Is7) {
+  scenario("expect = \"DEADLOCK\"\n");
+  const auto finished = job({"run", "sum.toml"});
+  EXPECT_EQ(finished.exit_code, 7);
+  EXPECT_THAT(finished.err, HasSubstr("expected DEADLOCK: the run came to OK"));
+}
+
+TEST_F(Faults, ThatDidNotFire_Is7) {
+  scenario("");
+  const auto finished = job({"run", "sum.toml", "--fault=crash rank=3 at=allreduce#9"});
+  EXPECT_EQ(finished.exit_code, 7);
+  EXPECT_THAT(finished.out, HasSubstr("FAULT NOT FIRED: crash rank=3 at=allreduce#9: no call fitted; rank 3 made 4 "));
+}
+
+TEST_F(Faults, Mistakes_AreRefused) {
+  scenario("");
+  const auto typed = job({"run", "sum.toml", "--fault=crash rank=3 at=allreduc#2"});
+  EXPECT_EQ(typed.exit_code, 64);
+  EXPECT_THAT(typed.err, HasSubstr("--fault is \"crash rank=3 at=allreduc#2\": at is \"allreduc#2\"; it takes a call"));
+  const auto beyond = job({"run", "sum.toml", "--fault=crash rank=4 at=allreduce#2"});
+  EXPECT_EQ(beyond.exit_code, 64);
+  EXPECT_THAT(beyond.err, HasSubstr("rank is 4; the world has ranks 0 to 3"));
+  scenario("", "[[fault]]\ndo = \"crash\"\nrank = 3\n");
+  const auto written = job({"run", "sum.toml"});
+  EXPECT_EQ(written.exit_code, 64);
+  EXPECT_THAT(written.err, HasSubstr("sum.toml:4: [[fault]] crash does not say when"));
+}
+
+}  // namespace
+}  // namespace rehearse::test

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a rank that crashes never runs again, neither its destructors nor its catches; its peers find out by their
+// time-out or by a broken connection, and the report names it.
+#include <chrono>
+#include <string>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/exec/this_rank.h>
+
+#include "faulty_world.h"
+
+namespace rehearse::test {
+namespace {
+
+constexpr const char* kTwelfth = R"(rank 3 in allreduce #12 on group "world")";
+
+TEST(Crash, InACollective_IsADeadlockOfThatRank) {
+  const auto report = run({"crash rank=3 at=allreduce#12"});
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.headline, R"(allreduce #12 on group "world": rank 3 crashed and will never come)");
+  EXPECT_EQ(fired(report), kTwelfth);
+  EXPECT_EQ(report.rank_lines[3].state, RankOutcome::crashed);
+  EXPECT_EQ(report.rank_lines[3].doing, R"(allreduce #12 on group "world")");
+  EXPECT_EQ(report.rank_lines[3].last, R"(allreduce #11 on group "world")");
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(report.rank_lines[rank].waits_for, std::vector<int>{3});
+}
+
+TEST(Crash, OfOneOf64Ranks_IsNamed) {
+  const auto report = run(world_with({"crash rank=41 at=allreduce#2"}, 64));
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.headline, R"(allreduce #2 on group "world": rank 41 crashed and will never come)");
+  EXPECT_EQ(report.rank_lines[41].state, RankOutcome::crashed);
+}
+
+TEST(Crash, RunsNeitherDestructorsNorCatches) {
+  int destroyed = 0, caught = 0;
+  struct Counts {
+    int& count;
+    ~Counts() { ++count; }
+  };
+  const auto body = [&](RankContext& ctx) {
+    const Counts counts{destroyed};
+    try {
+      train(ctx);
+    } catch (...) {
+      ++caught;
+      throw;
+    }
+  };
+  WorldOptions options = world_with({"crash rank=3 at=allreduce#12"});
+  options.explain_failures = false;
+  EXPECT_EQ(World(options).run(body).verdict, Verdict::deadlock);
+  EXPECT_EQ(destroyed, 3);
+  EXPECT_EQ(caught, 3);
+}
+
+// The others live on without it: a program that handles the loss is a good one.
+TEST(Crash, ThatTheOthersSurvive_IsOk) {
+  const auto body = [](RankContext& ctx) {
+    try {
+      train(ctx);
+    } catch (const TimeoutError& error) {
+      EXPECT_EQ(error.ranks(), std::vector<int>{3});
+    }
+  };
+  const auto report = run({"crash rank=3 at=allreduce#12"}, body);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.rank_lines[3].state, RankOutcome::crashed);
+  EXPECT_EQ(report.rank_lines[0].state, RankOutcome::returned);
+}
+
+TEST(Crash, Disconnect_FailsThePeersAtOnce) {
+  VirtualTime known{};
+  const auto body = [&](RankContext& ctx) {
+    try {
+      train(ctx);
+    } catch (const CommError& error) {
+      known = ctx.now();
+      EXPECT_EQ(error.ranks(), std::vector<int>{3});
+      EXPECT_THROW(ctx.group().barrier()->wait(), CommError);
+    }
+  };
+  const auto report = run({"crash rank=3 at=allreduce#12 peers=disconnect"}, body);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(known, report.faults[0].fired[0].at);
+  EXPECT_EQ(report.end_time, known);
+}
+
+TEST(Crash, Disconnect_Uncaught_IsARankThatFailed) {
+  const auto report = run({"crash rank=3 at=allreduce#12 peers=disconnect"});
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  EXPECT_NE(report.headline.find(R"(allreduce #12 on group "world" failed: rank 3 closed the connection)"),
+            std::string::npos)
+      << report.headline;
+}
+
+// In the middle of a sleep: no call needs to come.
+TEST(Crash, AfterAVirtualTime_StrikesWhereverTheRankIs) {
+  const auto body = [](RankContext& ctx) {
+    exec::this_rank::sleep_for(std::chrono::milliseconds(5));
+    ctx.group().barrier()->wait();
+  };
+  const auto report = run({"crash rank=1 after=2ms"}, body);
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.headline, R"(barrier #1 on group "world": rank 1 crashed and will never come)");
+  EXPECT_EQ(fired(report), "rank 1");
+  EXPECT_EQ(report.faults[0].fired[0].at, VirtualTime(std::chrono::milliseconds(2)));
+}
+
+// What it had called before counts no more: the others miss it there.
+TEST(Crash, AfterAVirtualTime_WithdrawsItsCalls) {
+  const auto body = [](RankContext& ctx) {
+    if (ctx.rank() == 0) exec::this_rank::sleep_for(std::chrono::milliseconds(5));
+    ctx.group().barrier()->wait();
+  };
+  const auto report = run({"crash rank=1 after=2ms"}, body);
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.headline, R"(barrier #1 on group "world": rank 1 crashed and will never come)");
+}
+
+TEST(Crash, OfEveryRank_EndsTheWorld) {
+  const auto report = run({"crash rank=all at=allreduce#1"});
+  EXPECT_EQ(report.verdict, Verdict::ok);
+  EXPECT_EQ(report.faults[0].times, 4u);
+  for (const auto& line : report.rank_lines) EXPECT_EQ(line.state, RankOutcome::crashed);
+}
+
+}  // namespace
+}  // namespace rehearse::test
