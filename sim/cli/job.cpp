@@ -65,6 +65,10 @@ sim::Scenario scenario_of(const Arguments& arguments) {
   if (arguments.real) scenario.world.mode = Mode::real;
   if (arguments.carrier) scenario.world.carrier = *arguments.carrier;
   if (!arguments.output.empty()) scenario.output.directory = arguments.output;
+  if (scenario.world.mode == Mode::real && !scenario.world.faults.empty()) {
+    throw UsageError(fmt::format("{}: fault \"{}\" is for the simulation, and this run is a real one",
+                                 arguments.operand, to_string(scenario.world.faults.front())));
+  }
   return scenario;
 }
 

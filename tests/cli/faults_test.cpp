@@ -69,6 +69,9 @@ TEST_F(Faults, Mistakes_AreRefused) {
   const auto beyond = job({"run", "sum.toml", "--fault=crash rank=4 at=allreduce#2"});
   EXPECT_EQ(beyond.exit_code, 64);
   EXPECT_THAT(beyond.err, HasSubstr("rank is 4; the world has ranks 0 to 3"));
+  const auto real = job({"run", "sum.toml", "--real", kCrash});
+  EXPECT_EQ(real.exit_code, 64);
+  EXPECT_THAT(real.err, HasSubstr("fault \"crash rank=3 at=allreduce#2\" is for the simulation"));
   scenario("", "[[fault]]\ndo = \"crash\"\nrank = 3\n");
   const auto written = job({"run", "sum.toml"});
   EXPECT_EQ(written.exit_code, 64);

@@ -2,7 +2,10 @@
 // Contract: a rank that crashes never runs again, neither its destructors nor its catches; its peers find out by their
 // time-out or by a broken connection, and the report names it.
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include <rehearse/comm/errors.h>
 #include <rehearse/exec/this_rank.h>
@@ -116,6 +119,44 @@ TEST(Crash, AfterAVirtualTime_WithdrawsItsCalls) {
   const auto report = run({"crash rank=1 after=2ms"}, body);
   EXPECT_EQ(report.verdict, Verdict::deadlock);
   EXPECT_EQ(report.headline, R"(barrier #1 on group "world": rank 1 crashed and will never come)");
+}
+
+// A process takes its threads along: one that waits, and one that could have run.
+TEST(Crash, WithThreads_EndsThemToo) {
+  bool ran_after = false;
+  const auto body = [&](RankContext& ctx) {
+    std::mutex mutex;
+    std::condition_variable never;
+    std::thread waits, sleeps;
+    if (ctx.rank() == 1) {
+      waits = std::thread([&] {
+        std::unique_lock lock(mutex);
+        never.wait(lock);
+      });
+      sleeps = std::thread([&] {
+        exec::this_rank::sleep_for(std::chrono::milliseconds(1));
+        ran_after = true;
+      });
+      exec::this_rank::yield();
+    }
+    ctx.group().barrier()->wait();
+  };
+  const auto report = run({"crash rank=1 at=barrier#1"}, body);
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.headline, R"(barrier #1 on group "world": rank 1 crashed and will never come)");
+  EXPECT_FALSE(ran_after);
+}
+
+TEST(Crash, OfAReceiver_IsMissedByTheSender) {
+  const auto body = [](RankContext& ctx) {
+    auto value = at::full({1}, 1.0);
+    if (ctx.rank() == 0) ctx.group().send(value, 1)->wait();
+    if (ctx.rank() == 1) ctx.group().recv(value, 0)->wait();
+  };
+  const auto report = run({"crash rank=1 call=recv#1"}, body);
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_TRUE(report.headline.starts_with(R"(send #1 to rank 1 on group "world": rank 1 crashed and will never come)"))
+      << report.headline;
 }
 
 TEST(Crash, OfEveryRank_EndsTheWorld) {

@@ -25,6 +25,8 @@ namespace rehearse::sim {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::vector<std::string> problems_of(std::string_view text) {
   try {
@@ -167,6 +169,45 @@ flight_recorder = true
 )");
 }
 
+// In tables, with numbers, texts and arrays; printed, they are texts.
+TEST(Scenario, Faults_AreReadAndPrinted) {
+  const auto scenario = parse_scenario(R"(program = "scenario_train"
+expect = "RANK FAILED"
+[[fault]]
+do = "crash"
+rank = [0, 2, 3]
+at = "allreduce#12"
+optional = true
+[[fault]]
+do = "pause"
+rank = 1
+label = "layer 1"
+for = "5ms"
+p = 0.5
+times = 3
+)",
+                                       "lm.toml");
+  EXPECT_EQ(scenario.expect, Verdict::rank_failed);
+  ASSERT_EQ(scenario.world.faults.size(), 2u);
+  EXPECT_EQ(rehearse::to_string(scenario.world.faults[0]), "crash rank=0,2-3 at=allreduce#12 optional=true");
+  EXPECT_EQ(rehearse::to_string(scenario.world.faults[1]), "pause rank=1 label=\"layer 1\" p=0.5 for=5ms times=3");
+  const auto text = to_toml(scenario);
+  EXPECT_THAT(text, HasSubstr("[[fault]]\ndo = \"crash\"\nrank = \"0,2-3\"\nat = \"allreduce#12\"\n"));
+  const auto again = parse_scenario(text, "lm.toml");
+  EXPECT_EQ(again.world.faults, scenario.world.faults);
+  EXPECT_EQ(again.expect, scenario.expect);
+}
+
+TEST(Scenario, MistakesInFaults_NameLineFieldAndCure) {
+  EXPECT_THAT(problems_of("program = \"scenario_train\"\nfault = 3\n"),
+              ElementsAre("lm.toml:2: fault is 3; it takes tables, each under [[fault]]"));
+  EXPECT_THAT(problems_of("program = \"scenario_train\"\n[[fault]]\nrank = 3\n[[fault]]\ndo = \"hang\"\n"
+                          "at = \"#1\"\nrank = 1.5\n[[fault]]\ndo = \"hang\"\nafter = 2020-01-01\n"),
+              ElementsAre("lm.toml:2: [[fault]] there is no key \"do\": it says what happens, as in do = \"crash\"",
+                          "lm.toml:4: [[fault]] rank is \"1.5\"; it takes ranks, as in 3, 0,2 or 1-3, or all",
+                          StartsWith("lm.toml:10: [[fault]] after is ")));
+}
+
 TEST(Scenario, ManyMistakes_AreAllSaid) {
   EXPECT_THAT(
       problems_of(R"(program = "scenario_train"
@@ -194,9 +235,9 @@ directory = ""
 trace = "yes"
 )"),
       ElementsAre("lm.toml:2: there is no key \"sead\" at the top level; it has program, executable, mode, with, "
-                  "world, network, "
+                  "expect, world, network, "
                   "compute, compile, "
-                  "parameters, output",
+                  "fault, parameters, output",
                   "lm.toml:4: [world] ranks is \"eight\"; it takes an integer from 1 to 65536",
                   "lm.toml:5: [world] seed is -1; it takes an integer of 0 or more, or one in a text, as in "
                   "\"0x8f3a\"",
