@@ -10,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -48,6 +49,21 @@ std::optional<std::uint64_t> seed_of_folder(std::string_view name) {
   return seed;
 }
 
+// What a process that was killed in the middle of writing its log has left: write_run_log() names it for the process.
+bool is_part_of_log(const std::filesystem::path& folder, const std::filesystem::path& file) {
+  const auto name = file.filename().string();
+  return name.starts_with(sim::log_in(folder).filename().string() + ".") && name.ends_with(".partial");
+}
+
+void remove_parts_of_log(const std::filesystem::path& folder) noexcept {
+  std::error_code ignored;
+  std::vector<std::filesystem::path> parts;
+  for (std::filesystem::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
+    if (is_part_of_log(folder, entry->path())) parts.push_back(entry->path());
+  }
+  for (const auto& part : parts) std::filesystem::remove(part, ignored);
+}
+
 }  // namespace
 
 OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
@@ -58,6 +74,7 @@ OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(fol
     if (error) throw UsageError(cannot_be(file, "removed", error.message()));
     std::filesystem::remove(sim::part_of(file), error);
   }
+  remove_parts_of_log(folder_);
   require_writable(folder_);
 }
 
@@ -75,6 +92,7 @@ void remove_seed_folder(const std::filesystem::path& folder) noexcept {
     std::filesystem::remove(file, ignored);
     std::filesystem::remove(sim::part_of(file), ignored);
   }
+  remove_parts_of_log(folder);
   std::filesystem::remove(folder / "output.txt", ignored);
   std::filesystem::remove(folder, ignored);
 }

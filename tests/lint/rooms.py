@@ -35,7 +35,7 @@ HOUSES = (
     }, "rehearse/exec/", {
         "fiber": ("fiber_local.h", "stack_fault.h"),
         "choice": ("decision_list.h", "decision_log.h", "oracle.h"),
-        "time": ("clock.h", "idle_policy.h", "timer_queue.h"),
+        "time": ("clock.h", "idle_policy.h", "kind_of_time.h", "timer_queue.h"),
         "call_site": ("call_site.h", "call_site_scope.h", "throw_site.h"),
         "monitor": ("watchdog.h",),
         "wait": ("this_rank.h", "wait_queue.h"),

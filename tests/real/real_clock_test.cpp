@@ -13,6 +13,7 @@
 
 #include <rehearse/exec/executor.h>
 #include <rehearse/exec/inbox.h>
+#include <rehearse/exec/kind_of_time.h>
 #include <rehearse/exec/machine_time.h>
 #include <rehearse/exec/native_scope.h>
 #include <rehearse/exec/rank_state.h>
@@ -78,6 +79,11 @@ TEST_F(RealTime, Sleep_TakesAsLongAsItSays) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_GE(steady_clock::now() - began, milliseconds(10));
   EXPECT_GE(outcome.ended_at[2] - VirtualTime{}, milliseconds(10));
+}
+
+TEST_F(RealTime, IsCalledSo) {
+  EXPECT_EQ(exec::kind_of_time(clock), "real time");
+  EXPECT_EQ(exec::kind_of_time(comm::ManualClock()), "virtual time");
 }
 
 TEST_F(RealTime, ClocksOfRanks_TellIt) {

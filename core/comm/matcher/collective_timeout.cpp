@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/exec/kind_of_time.h>
 #include <rehearse/formatting/rank_list.h>
 
 #include "collective_matcher.h"
@@ -107,8 +108,8 @@ std::exception_ptr CollectiveSlot::monitored_barrier_error(const RankWork& work)
 
 std::exception_ptr CollectiveSlot::time_is_over_error(const RankWork& work) const {
   return std::make_exception_ptr(
-      TimeoutError(fmt::format("{} is over: it timed out on {} at {} ms of virtual time", title_of(work),
-                               describe_ranks(timed_out_), milliseconds(over_at_)),
+      TimeoutError(fmt::format("{} is over: it timed out on {} at {} ms of {}", title_of(work),
+                               describe_ranks(timed_out_), milliseconds(over_at_), exec::kind_of_time(services_.clock)),
                    group_.name, sequence_, timed_out_));
 }
 

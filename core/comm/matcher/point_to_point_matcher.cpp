@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse/exec/kind_of_time.h>
 #include <rehearse/formatting/rank_list.h>
 
 #include "comm/call/fingerprint.h"
@@ -45,8 +46,8 @@ void PointToPointMatcher::refuse(RankWork& late, const RankWork& ended) const {
   const auto at = std::chrono::duration<double, std::milli>(ended.ended_at().time_since_epoch());
   const int rank = ended.global_rank();
   late.fail(std::make_exception_ptr(
-      TimeoutError(fmt::format("{} has no peer any more: {} of rank {} timed out at {} ms of virtual time",
-                               title_of(late), title_of(ended), rank, at.count()),
+      TimeoutError(fmt::format("{} has no peer any more: {} of rank {} timed out at {} ms of {}", title_of(late),
+                               title_of(ended), rank, at.count(), exec::kind_of_time(services_.clock)),
                    group_.name, late.getSequencenumber(), {rank})));
 }
 

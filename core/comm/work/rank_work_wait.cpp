@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse/exec/kind_of_time.h>
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/formatting/rank_list.h>
 
@@ -64,7 +65,8 @@ TimeoutError RankWork::timeout_error(std::chrono::milliseconds timeout, const ex
   const auto missing = waiting.waits_for();
   const auto why = missing.empty() ? std::string("all ranks are there, the transfer takes longer")
                                    : "missing ranks: " + rank_numbers(missing);
-  return {fmt::format("{}: Timed out waiting {}ms of virtual time; {}", waiting.call(), timeout.count(), why),
+  return {fmt::format("{}: Timed out waiting {}ms of {}; {}", waiting.call(), timeout.count(),
+                      exec::kind_of_time(owner_->executor().clock()), why),
           group().name, sequence_, missing};
 }
 

@@ -8,6 +8,7 @@
 #include <rehearse/exec/throw_site.h>
 
 #include "exec/call_site/failure_text.h"
+#include "exec/fiber/native_section.h"
 #include "exec/interpose/world_state.h"
 #include "executor_impl.h"
 
@@ -26,6 +27,12 @@ struct NotedStack {
   }
   void deallocate(boost::context::stack_context& stack) noexcept { pool->give_back(stack); }
 };
+
+// An exception has left a native section, and passed the destructor that ends it: callers of pthread_mutex_lock() are
+// compiled for a function that does not throw.
+void leave_native_code() noexcept {
+  if (current_fiber() == nullptr) NativeSection::abandon();
+}
 
 }  // namespace
 
@@ -95,7 +102,9 @@ void RankExecutor::Impl::run_body(Fiber& fiber, const std::function<void()>& wor
       result = RankEnd::returned;
     }
   } catch (const RankAborted&) {
+    leave_native_code();
   } catch (...) {
+    leave_native_code();
     // What a library makes of RankAborted on its way through is not a failure of its own.
     if (fiber.times_aborted == 0) record_failure(fiber, std::current_exception(), last_throw());
   }

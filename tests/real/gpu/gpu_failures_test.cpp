@@ -81,7 +81,11 @@ TEST_F(GpuFailures, LateRank_MeetsTheTimeoutOfTheOther) {
   };
   auto options = on_gpus(2);
   options.timeout = milliseconds(300);
-  EXPECT_TRUE(has_verdict(run(options, body), Verdict::timeout));
+  const auto report = run(options, body);
+  EXPECT_TRUE(has_verdict(report, Verdict::timeout));
+  EXPECT_NE(report.rank_lines[0].doing.find("Timed out waiting 300ms of real time; missing ranks: 1"),
+            std::string::npos)
+      << report.rank_lines[0].doing;
 }
 
 TEST_F(GpuFailures, DeviceThatHangs_FailsTheCallThatWaitsForIt) {
