@@ -45,8 +45,7 @@ std::string exit_codes() {
     auto& meaning = meanings[exit_code(verdict)];
     meaning += (meaning.empty() ? "" : ", ") + std::string(to_string(verdict));
   }
-  meanings[kExitDisagree] =
-      "FAULT NOT FIRED; run: not the verdict that the scenario expects; validate: simulation and real run do not agree";
+  meanings[kExitDisagree] = "FAULT NOT FIRED; not the verdict that a scenario expects; validate: no agreement";
   meanings[kExitUsage] = "wrong usage: an option, a file or a scenario has to be put right; nothing ran";
   meanings[kExitOutput] = "the verdict was OK, but a file or stdout could not be written";
   meanings[kExitInternal] = "internal error of rehearse";

@@ -25,6 +25,7 @@ TEST(Verdict, EachOne_HasItsNameAndExitCode) {
       {Verdict::timeout, "TIMEOUT", 8},
       {Verdict::interrupted, "INTERRUPTED", 130},
       {Verdict::crashed, "CRASHED", 9},
+      {Verdict::fault_not_fired, "FAULT NOT FIRED", 7},
   };
   for (const Row& row : rows) {
     EXPECT_EQ(to_string(row.verdict), row.name);
