@@ -20,8 +20,9 @@ RegisteredRunner::RegisteredRunner(std::unique_ptr<Runner> (*make)()) { g_make_r
 std::unique_ptr<Runner> make_real_runner() {
   if (g_make_real_runner != nullptr) return g_make_real_runner();
   throw RunnerUnavailable(
-      "this executable has no real mode: it was built without the headers of CUDA and NCCL; build with "
-      "-DREHEARSE_REAL=ON, which says what is missing");
+      "this executable has no real mode: it does not link rehearse::real (rehearse::main and rehearse::gtest bring "
+      "it), or "
+      "was built with -DREHEARSE_REAL=OFF");
 }
 
 }  // namespace rehearse

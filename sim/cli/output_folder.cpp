@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/output_folder.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -49,17 +50,14 @@ std::optional<std::uint64_t> seed_of_folder(std::string_view name) {
   return seed;
 }
 
-// What a process that was killed in the middle of writing its log has left: write_run_log() names it for the process.
-bool is_part_of_log(const std::filesystem::path& folder, const std::filesystem::path& file) {
-  const auto name = file.filename().string();
-  return name.starts_with(sim::log_in(folder).filename().string() + ".") && name.ends_with(".partial");
-}
-
-void remove_parts_of_log(const std::filesystem::path& folder) noexcept {
+// What processes that were killed in the middle of writing have left.
+void remove_parts(const std::filesystem::path& folder) noexcept {
+  const auto files = sim::all_files_in(folder);
   std::error_code ignored;
   std::vector<std::filesystem::path> parts;
   for (std::filesystem::directory_iterator entry(folder, ignored), end; entry != end; entry.increment(ignored)) {
-    if (is_part_of_log(folder, entry->path())) parts.push_back(entry->path());
+    const auto is_part = [&](const auto& file) { return sim::is_part_of(entry->path(), file); };
+    if (std::any_of(files.begin(), files.end(), is_part)) parts.push_back(entry->path());
   }
   for (const auto& part : parts) std::filesystem::remove(part, ignored);
 }
@@ -72,9 +70,8 @@ OutputFolder::OutputFolder(std::filesystem::path folder) : folder_(std::move(fol
   for (const auto& file : sim::all_files_in(folder_)) {
     std::filesystem::remove(file, error);
     if (error) throw UsageError(cannot_be(file, "removed", error.message()));
-    std::filesystem::remove(sim::part_of(file), error);
   }
-  remove_parts_of_log(folder_);
+  remove_parts(folder_);
   require_writable(folder_);
 }
 
@@ -88,11 +85,8 @@ FolderLock::FolderLock(const std::filesystem::path& folder) {
 void remove_seed_folder(const std::filesystem::path& folder) noexcept {
   std::error_code ignored;
   if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored))) return;  // a user's own
-  for (const auto& file : sim::all_files_in(folder)) {
-    std::filesystem::remove(file, ignored);
-    std::filesystem::remove(sim::part_of(file), ignored);
-  }
-  remove_parts_of_log(folder);
+  for (const auto& file : sim::all_files_in(folder)) std::filesystem::remove(file, ignored);
+  remove_parts(folder);
   std::filesystem::remove(folder / "output.txt", ignored);
   std::filesystem::remove(folder, ignored);
 }

@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace rehearse::sim {
 namespace {
@@ -22,13 +24,23 @@ bool is_replaceable(const std::filesystem::path& file) {
   return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
 }
 
+constexpr std::string_view kPart = ".part";
+
+// In the same folder, so that the rename stays within a file system; with the process in the name, so that two that
+// write the same file do not mix.
+std::filesystem::path new_part_of(const std::filesystem::path& file) {
+  return fmt::format("{}.{}{}", file.string(), ::getpid(), kPart);
+}
+
 }  // namespace
 
-std::filesystem::path part_of(const std::filesystem::path& file) { return file.string() + ".part"; }
+bool is_part_of(const std::filesystem::path& part, const std::filesystem::path& file) {
+  return part.extension() == kPart && part.filename().string().starts_with(file.filename().string() + ".");
+}
 
 void write_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& write) {
   const bool replaces = is_replaceable(file);
-  const auto place = replaces ? part_of(file) : file;
+  const auto place = replaces ? new_part_of(file) : file;
   errno = 0;
   std::ofstream out(place, std::ios::binary);
   if (out) write(out);

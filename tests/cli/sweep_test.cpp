@@ -180,7 +180,7 @@ TEST_F(Sweep, EarlierSweepsFolders_AreTakenAway) {
   std::filesystem::create_directories(folder_ / "rehearse-out/sum/seed-7");
   std::filesystem::create_directories(folder_ / "rehearse-out/sum/seed-mine");
   write_file(folder_ / "rehearse-out/sum/seed-7/run.rlog", "old");
-  write_file(folder_ / "rehearse-out/sum/seed-7/run.rlog.77.partial", "of a worker that was killed");
+  write_file(folder_ / "rehearse-out/sum/seed-7/run.rlog.77.part", "of a worker that was killed");
   write_file(folder_ / "rehearse-out/sum/seed-7/notes.txt", "a user's own");
   write_file(folder_ / "rehearse-out/sum/seed-mine/run.rlog", "a user's own");
   // Another sweep's seed, a link, and a file that is no folder.
@@ -192,7 +192,7 @@ TEST_F(Sweep, EarlierSweepsFolders_AreTakenAway) {
   write_file(folder_ / "rehearse-out/sum/seed-6", "a user's own");
   EXPECT_EQ(sweep("sum", {"--seeds=6..8"}).exit_code, 0);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/seed-7/run.rlog"));
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/seed-7/run.rlog.77.partial"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/seed-7/run.rlog.77.part"));
   for (const char* kept :
        {"rehearse-out/sum/seed-7/notes.txt", "rehearse-out/sum/seed-mine/run.rlog", "rehearse-out/sum/seed-9/run.rlog",
         "elsewhere/run.rlog", "rehearse-out/sum/seed-8", "rehearse-out/sum/seed-6"}) {
