@@ -33,20 +33,30 @@ function(rehearse_room library)
   endif()
 endfunction()
 
-# rehearse_target_options(<target> [TORCH])
+# rehearse_target_options(<target> [TORCH] [TEST])
 #   Standard, warnings, optimisation and sanitizer of our own code. TORCH: use the precompiled header, which
-#   takes a source file that includes ATen and c10d from about 13 s to 3 s (g++ 12, -O2).
+#   takes a source file that includes ATen and c10d from about 13 s to 3 s (g++ 12, -O2). TEST: in a release, built by
+#   -Og. A test's own lines are run a few times; by -O2, two thirds of its build were spent on making them fast, and
+#   -Og, which takes a third off the whole, pays for a precompiled header of its own ten times over.
 function(rehearse_target_options target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "")
-  if(arg_TORCH AND NOT target STREQUAL "rehearse_pch")
-    _rehearse_add_pch()
-    target_precompile_headers(${target} REUSE_FROM rehearse_pch)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;TEST" "" "")
+  set(pch rehearse_pch)
+  set(optimization -O2)
+  set(test "")
+  if(arg_TEST AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT REHEARSE_SANITIZE)
+    set(pch rehearse_test_pch)
+    set(optimization -Og)
+    set(test TEST)
+  endif()
+  if(arg_TORCH AND NOT target STREQUAL pch)
+    _rehearse_add_pch(${pch} ${test})
+    target_precompile_headers(${target} REUSE_FROM ${pch})
   endif()
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   # -O2: CMake's -O3 costs compile time and buys nothing measurable around LibTorch calls. -g1: reports name the line
   # where a rank waits; line tables cost no measurable compile time.
-  target_compile_options(${target} PRIVATE -Wall -Wextra "$<$<CONFIG:Release>:-O2;-g1>")
+  target_compile_options(${target} PRIVATE -Wall -Wextra "$<$<CONFIG:Release>:${optimization};-g1>")
   # __FILE__, std::source_location and line tables name files from the top of the tree, so that a report is the same
   # wherever the tree lies (and gdb, started there, finds them). The relative form is how ccache hands paths over.
   set(to_source "${PROJECT_SOURCE_DIR}")
@@ -62,23 +72,24 @@ function(rehearse_target_options target)
   endif()
 endfunction()
 
-# The precompiled header of everything that includes LibTorch, made once (25 s, 430 MB) and used by all.
+# The precompiled header of everything that includes LibTorch, made once (25 s, 430 MB) and used by all: <target> is
+# rehearse_pch, or rehearse_test_pch for what is built by other options.
 # It holds LibTorch headers only: with std headers in it, a header of ours that forgets one would still compile
 # here and fail for a user. torch/nn and torch/optim are left out: they would double its cost and slow every file
 # that does not need them by 2.5 s. Files that do should include single modules (torch/nn/modules/linear.h: +5 s),
 # not torch/nn.h (+13 s).
-function(_rehearse_add_pch)
-  if(TARGET rehearse_pch)
+function(_rehearse_add_pch target)
+  if(TARGET ${target})
     return()
   endif()
-  set(source "${PROJECT_BINARY_DIR}/pch/rehearse_pch.cpp")
+  set(source "${PROJECT_BINARY_DIR}/pch/${target}.cpp")
   if(NOT EXISTS "${source}")
     file(WRITE "${source}" "// The precompiled header needs one source file to belong to.\n")
   endif()
-  add_library(rehearse_pch OBJECT "${source}")
-  target_link_libraries(rehearse_pch PRIVATE LibTorch::torch_cpu)
-  rehearse_target_options(rehearse_pch TORCH)
-  target_precompile_headers(rehearse_pch PRIVATE
+  add_library(${target} OBJECT "${source}")
+  target_link_libraries(${target} PRIVATE LibTorch::torch_cpu)
+  rehearse_target_options(${target} TORCH ${ARGN})
+  target_precompile_headers(${target} PRIVATE
     <ATen/ATen.h>
     <torch/csrc/distributed/c10d/Backend.hpp>
     <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -147,12 +158,12 @@ function(rehearse_link_real library)
   endif()
 endfunction()
 
-# rehearse_add_executable(<name> SOURCES <file>... LIBS <target>... [TORCH])
+# rehearse_add_executable(<name> SOURCES <file>... LIBS <target>... [TORCH] [TEST])
 #   Nothing more is needed for the interposed libc calls: linkers export a symbol of the executable that a shared
 #   library on the link line also defines, and libc is always there (tried with bfd, gold, lld). The definitions
 #   in librehearse_exec.a are taken in because the executor refers to their table.
 function(rehearse_add_executable name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;TEST" "" "SOURCES;LIBS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
     message(FATAL_ERROR "rehearse_add_executable(${name}): give SOURCES and LIBS; unknown: '${arg_UNPARSED_ARGUMENTS}'")
   endif()
@@ -164,11 +175,13 @@ function(rehearse_add_executable name)
   endforeach()
   set_property(GLOBAL APPEND PROPERTY REHEARSE_EXECUTABLES ${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS})
-  set(torch "")
-  if(arg_TORCH)
-    set(torch TORCH)
-  endif()
-  rehearse_target_options(${name} ${torch})
+  set(options "")
+  foreach(option IN ITEMS TORCH TEST)
+    if(arg_${option})
+      list(APPEND options ${option})
+    endif()
+  endforeach()
+  rehearse_target_options(${name} ${options})
 endfunction()
 
 # rehearse_add_example(<name> SOURCES <file>... LIBS <target>... [SCENARIO <file>] [REPORT <file> EXIT <code>])

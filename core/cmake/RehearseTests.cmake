@@ -9,8 +9,8 @@ set(REHEARSE_TEST_LABELS unit sim golden determinism install lint slow)
 #   One GoogleTest binary and one ctest case, <name>, which runs all of its tests in one process: starting LibTorch takes
 #   longer than most of them. What fails is named in its output. PARTS: GoogleTest deals the tests out to so many cases,
 #   <name>.1 and on, which can run side by side; for a binary that takes longer than half a minute. LABELS are one or more
-#   of unit sim golden determinism install lint, and slow for what ./dev test leaves out. TORCH: the sources include LibTorch. GTest::gmock is always linked,
-#   GTest::gmock_main too unless OWN_MAIN. A test that needs a process of its own starts one, as tests/cli/process.h does.
+#   of unit sim golden determinism install lint, and slow for what ./dev test leaves out. TORCH: the sources include
+#   LibTorch. GTest::gmock is always linked, GTest::gmock_main too unless OWN_MAIN. A test that needs a process of its own starts one, as tests/cli/process.h does.
 #   Every .cpp below tests/ must be named in a CMakeLists.txt; see rehearse_check_test_sources().
 function(rehearse_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "TORCH;OWN_MAIN" "NAME;PARTS" "SOURCES;LIBS;LABELS")
@@ -36,7 +36,7 @@ function(rehearse_add_test)
   if(arg_OWN_MAIN)
     set(main "")
   endif()
-  rehearse_add_executable(${arg_NAME} SOURCES ${arg_SOURCES} LIBS ${arg_LIBS} GTest::gmock ${main} ${torch})
+  rehearse_add_executable(${arg_NAME} SOURCES ${arg_SOURCES} LIBS ${arg_LIBS} GTest::gmock ${main} ${torch} TEST)
   if(NOT TARGET ${arg_NAME})
     return()
   endif()

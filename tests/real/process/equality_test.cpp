@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <bit>
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -12,19 +14,28 @@ namespace {
 // Sums of numbers with all bits in use: gloo adds in another order.
 constexpr double kRounding = 1e-5;
 
-void expect_equal(const RankRun& real, const RankRun& simulated, bool exact) {
-  ASSERT_TRUE(real.report.has_value()) << real.output;
-  EXPECT_EQ(real.report->verdict, Verdict::ok) << real.report->headline;
-  EXPECT_EQ(real.exit_code, 0);
-  EXPECT_EQ(simulated.report->verdict, Verdict::ok) << simulated.report->headline;
-  EXPECT_EQ(real.events, simulated.events);
-  ASSERT_EQ(real.results.size(), simulated.results.size());
-  for (std::size_t i = 0; i < real.results.size(); ++i) {
-    EXPECT_TRUE(exact ? at::equal(real.results[i], simulated.results[i])
-                      : at::allclose(real.results[i], simulated.results[i], kRounding))
-        << "result " << i << ":\n"
-        << real.results[i] << "\nsimulated:\n"
-        << simulated.results[i];
+void expect_equal(const std::string& job, const Tensors& real, const Tensors& simulated, bool exact) {
+  ASSERT_EQ(real.size(), simulated.size()) << job;
+  for (std::size_t i = 0; i < real.size(); ++i) {
+    EXPECT_TRUE(exact ? at::equal(real[i], simulated[i]) : at::allclose(real[i], simulated[i], kRounding))
+        << job << ", result " << i << ":\n"
+        << real[i] << "\nsimulated:\n"
+        << simulated[i];
+  }
+}
+
+void expect_equal(const std::vector<RankRun>& real, const std::vector<RankRun>& simulated) {
+  const bool means_are_exact = std::has_single_bit(real.size());
+  for (std::size_t rank = 0; rank < real.size(); ++rank) {
+    SCOPED_TRACE(rank);
+    ASSERT_TRUE(real[rank].report.has_value()) << real[rank].output;
+    EXPECT_EQ(real[rank].report->verdict, Verdict::ok) << real[rank].report->headline;
+    EXPECT_EQ(real[rank].exit_code, 0);
+    EXPECT_EQ(simulated[rank].report->verdict, Verdict::ok) << simulated[rank].report->headline;
+    EXPECT_EQ(real[rank].events, simulated[rank].events);
+    ASSERT_EQ(real[rank].results.size(), simulated[rank].results.size());
+    for (const auto& [job, tensors] : simulated[rank].results)
+      expect_equal(job, real[rank].results.at(job), tensors, job != "training" || means_are_exact);
   }
 }
 
@@ -33,30 +44,14 @@ struct Setting {
   const char* checks;
 };
 
-class Equality : public testing::TestWithParam<Setting> {
- protected:
-  static void run(const std::string& job, bool exact = true) {
-    const auto [ranks, checks] = GetParam();
-    const auto real =
-        run_processes(job, ranks, {std::string("REHEARSE_CHECKS=") + checks, "REHEARSE_CHECK_TIMEOUT=60"});
-    const auto simulated = simulate(job, ranks);
-    for (int rank = 0; rank < ranks; ++rank) {
-      SCOPED_TRACE(rank);
-      expect_equal(real[static_cast<std::size_t>(rank)], simulated[static_cast<std::size_t>(rank)], exact);
-    }
-  }
-};
+class Equality : public testing::TestWithParam<Setting> {};
 
-TEST_P(Equality, Reductions_AreEqual) { run("reductions"); }
-TEST_P(Equality, Copies_AreEqual) { run("copies"); }
-TEST_P(Equality, Messages_AreEqual) { run("messages"); }
-TEST_P(Equality, Groups_AreEqual) { run("groups"); }
-TEST_P(Equality, CoalescedCalls_AreEqual) { run("coalesced"); }
-TEST_P(Equality, SplitGroups_AreEqual) { run("splits"); }
-TEST_P(Equality, MeetingsOfCompile_AreEqual) { run("compiled"); }
-TEST_P(Equality, DataParallelTraining_IsEqual) {
-  const bool is_power_of_two = GetParam().ranks != 3;  // means are exact
-  run("training", is_power_of_two);
+TEST_P(Equality, OfEveryJob_InResultsAndCalls) {
+  const auto [ranks, checks] = GetParam();
+  JobNames jobs;
+  for (const auto& job : collective_jobs()) jobs.push_back(job.name);
+  expect_equal(run_processes(jobs, ranks, {std::string("REHEARSE_CHECKS=") + checks, "REHEARSE_CHECK_TIMEOUT=60"}),
+               simulate(jobs, ranks));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Equality,
@@ -67,9 +62,8 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Equality,
                          });
 
 TEST(StoreOfALauncher, ServesAJobAsRank0Does) {
-  const auto real = run_processes("reductions", 2, {"REHEARSE_CHECK_TIMEOUT=60"}, Store::of_launcher);
-  const auto simulated = simulate("reductions", 2);
-  for (std::size_t rank = 0; rank < 2; ++rank) expect_equal(real[rank], simulated[rank], true);
+  expect_equal(run_processes({"reductions"}, 2, {"REHEARSE_CHECK_TIMEOUT=60"}, Store::of_launcher),
+               simulate({"reductions"}, 2));
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ void expect_verdict(const RankRun& run, Verdict verdict) {
 class Mismatches : public testing::TestWithParam<const char*> {};
 
 TEST_P(Mismatches, OfOneRank_IsToldByAllAsInSimulation) {
-  const auto real = run_processes(GetParam(), 3, {"REHEARSE_CHECK_TIMEOUT=60"});
-  const auto simulated = simulate(GetParam(), 3);
+  const auto real = run_processes({GetParam()}, 3, {"REHEARSE_CHECK_TIMEOUT=60"});
+  const auto simulated = simulate({GetParam()}, 3);
   ASSERT_EQ(simulated[0].report->verdict, Verdict::mismatch) << simulated[0].report->headline;
   for (const auto& run : real) {
     expect_verdict(run, Verdict::mismatch);
@@ -45,25 +45,25 @@ INSTANTIATE_TEST_SUITE_P(All, Mismatches,
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Faults, MessageOfTheWrongLength_IsAMismatch) {
-  for (const auto& run : run_processes("message_length", 2, {"REHEARSE_CHECK_TIMEOUT=60"})) {
+  for (const auto& run : run_processes({"message_length"}, 2, {"REHEARSE_CHECK_TIMEOUT=60"})) {
     expect_verdict(run, Verdict::mismatch);
     if (run.report) EXPECT_THAT(run.report->headline, HasSubstr("elements"));
   }
 }
 
 TEST(Faults, RankThatLeavesACallOut_IsTheDeadlockOfTheSimulation) {
-  const auto simulated = simulate("missing", 3);
+  const auto simulated = simulate({"missing"}, 3);
   ASSERT_EQ(simulated[0].report->verdict, Verdict::deadlock);
-  for (const auto& run : run_processes("missing", 3, kPatience)) {
+  for (const auto& run : run_processes({"missing"}, 3, kPatience)) {
     expect_verdict(run, Verdict::deadlock);
     if (run.report) EXPECT_EQ(run.report->headline, simulated[0].report->headline);
   }
 }
 
 TEST(Faults, RanksThatWaitForEachOther_AreTheDeadlockOfTheSimulation) {
-  const auto simulated = simulate("ring", 3);
+  const auto simulated = simulate({"ring"}, 3);
   ASSERT_EQ(simulated[0].report->verdict, Verdict::deadlock);
-  for (const auto& run : run_processes("ring", 3, kPatience)) {
+  for (const auto& run : run_processes({"ring"}, 3, kPatience)) {
     expect_verdict(run, Verdict::deadlock);
     if (!run.report) continue;
     EXPECT_EQ(run.report->wait_cycle.size(), simulated[0].report->wait_cycle.size());
@@ -72,7 +72,7 @@ TEST(Faults, RanksThatWaitForEachOther_AreTheDeadlockOfTheSimulation) {
 
 TEST(Faults, ExceptionOfOneRank_IsToldByAll) {
   for (const auto* const checks : {"REHEARSE_CHECKS=1", "REHEARSE_CHECKS=0"}) {
-    for (const auto& run : run_processes("exception", 3, {checks, "REHEARSE_CHECK_TIMEOUT=60"})) {
+    for (const auto& run : run_processes({"exception"}, 3, {checks, "REHEARSE_CHECK_TIMEOUT=60"})) {
       expect_verdict(run, Verdict::rank_failed);
       if (run.report) EXPECT_EQ(run.report->headline, "rank 2: no more data");
     }
@@ -82,7 +82,7 @@ TEST(Faults, ExceptionOfOneRank_IsToldByAll) {
 // Where calls are not compared, the receive waits in gloo: for half an hour, if nobody ended it.
 TEST(Faults, ReceiveFromARankThatHasFailed_EndsWithTheWorld) {
   for (const auto* const checks : {"REHEARSE_CHECKS=1", "REHEARSE_CHECKS=0"}) {
-    for (const auto& run : run_processes("receive_from_failed", 3, {checks, "REHEARSE_CHECK_TIMEOUT=60"})) {
+    for (const auto& run : run_processes({"receive_from_failed"}, 3, {checks, "REHEARSE_CHECK_TIMEOUT=60"})) {
       expect_verdict(run, Verdict::rank_failed);
       if (run.report) EXPECT_EQ(run.report->headline, "rank 2: nothing to send");
     }
@@ -90,7 +90,7 @@ TEST(Faults, ReceiveFromARankThatHasFailed_EndsWithTheWorld) {
 }
 
 TEST(Faults, CheckThatDoesNotHold_IsToldByAll) {
-  for (const auto& run : run_processes("check", 2, {"REHEARSE_CHECK_TIMEOUT=60"})) {
+  for (const auto& run : run_processes({"check"}, 2, {"REHEARSE_CHECK_TIMEOUT=60"})) {
     expect_verdict(run, Verdict::check_failed);
     if (run.report) EXPECT_EQ(run.report->headline, "rank 1: check \"the loss falls\" did not hold: it is 3");
   }
@@ -98,7 +98,7 @@ TEST(Faults, CheckThatDoesNotHold_IsToldByAll) {
 
 TEST(Faults, KilledProcess_IsNamedByAllThatAreLeft) {
   for (const auto* const checks : {"REHEARSE_CHECKS=1", "REHEARSE_CHECKS=0"}) {
-    const auto runs = run_processes("killed", 3, {checks, "REHEARSE_CHECK_TIMEOUT=4"});
+    const auto runs = run_processes({"killed"}, 3, {checks, "REHEARSE_CHECK_TIMEOUT=4"});
     EXPECT_EQ(runs[2].exit_code, -SIGKILL);
     for (int rank = 0; rank < 2; ++rank) {
       const auto& run = runs[static_cast<std::size_t>(rank)];
@@ -109,7 +109,7 @@ TEST(Faults, KilledProcess_IsNamedByAllThatAreLeft) {
 }
 
 TEST(Faults, KilledRank0_WhichServedTheStore_IsNamedByAllThatAreLeft) {
-  const auto runs = run_processes("first_killed", 3, kPatience);
+  const auto runs = run_processes({"first_killed"}, 3, kPatience);
   EXPECT_EQ(runs[0].exit_code, -SIGKILL);
   for (int rank = 1; rank < 3; ++rank) {
     const auto& run = runs[static_cast<std::size_t>(rank)];
@@ -120,7 +120,7 @@ TEST(Faults, KilledRank0_WhichServedTheStore_IsNamedByAllThatAreLeft) {
 
 // Its store takes connections and messages, and answers none.
 TEST(Faults, StoppedRank0_WhichServesTheStore_IsNamedByAllThatAreLeftAndByItself) {
-  const auto runs = run_processes("first_stopped", 3, {"REHEARSE_CHECK_TIMEOUT=2"});
+  const auto runs = run_processes({"first_stopped"}, 3, {"REHEARSE_CHECK_TIMEOUT=2"});
   for (const auto& run : runs) expect_verdict(run, Verdict::crashed);
   for (int rank = 1; rank < 3; ++rank) {
     const auto& run = runs[static_cast<std::size_t>(rank)];
@@ -134,19 +134,19 @@ TEST(Faults, StoppedRank0_WhichServesTheStore_IsNamedByAllThatAreLeftAndByItself
 }
 
 TEST(Faults, JobThatWasStoppedAsAWhole_GoesOn) {
-  for (const auto& run : run_processes("first_stopped", 1, {"REHEARSE_CHECK_TIMEOUT=0.5"}))
+  for (const auto& run : run_processes({"first_stopped"}, 1, {"REHEARSE_CHECK_TIMEOUT=0.5"}))
     expect_verdict(run, Verdict::ok);
 }
 
 TEST(Faults, RankThatComputesOnAfterTheEnd_EndsWithTheVerdictOfTheJob) {
-  const auto runs = run_processes("long_step", 2, {"REHEARSE_CHECK_TIMEOUT=1"});
+  const auto runs = run_processes({"long_step"}, 2, {"REHEARSE_CHECK_TIMEOUT=1"});
   EXPECT_EQ(runs[0].exit_code, exit_code(Verdict::crashed));
   EXPECT_THAT(runs[0].output, HasSubstr("rank 1: its process is gone: nothing has been heard of it for"));
   EXPECT_THAT(runs[0].output, HasSubstr("rank 0 did not come back from its body after the job's end"));
 }
 
 TEST(Faults, KilledRank0_WhereALauncherServesTheStore_IsNamedByAllThatAreLeft) {
-  const auto runs = run_processes("first_killed", 3, kPatience, Store::of_launcher);
+  const auto runs = run_processes({"first_killed"}, 3, kPatience, Store::of_launcher);
   EXPECT_EQ(runs[0].exit_code, -SIGKILL);
   for (int rank = 1; rank < 3; ++rank) {
     const auto& run = runs[static_cast<std::size_t>(rank)];
@@ -156,7 +156,7 @@ TEST(Faults, KilledRank0_WhereALauncherServesTheStore_IsNamedByAllThatAreLeft) {
 }
 
 TEST(Faults, MonitoredBarrierThatARankDoesNotCall_NamesIt) {
-  for (const auto& run : run_processes("monitored", 3, kPatience)) {
+  for (const auto& run : run_processes({"monitored"}, 3, kPatience)) {
     ASSERT_TRUE(run.report.has_value()) << run.output;
     EXPECT_EQ(run.report->headline, "monitored_barrier #1 on group \"world\": rank 2 has ended and will never come");
     EXPECT_EQ(run.exit_code, exit_code(Verdict::deadlock));
@@ -164,21 +164,21 @@ TEST(Faults, MonitoredBarrierThatARankDoesNotCall_NamesIt) {
 }
 
 TEST(Faults, LateRankWithinTheTime_IsNoFailure) {
-  for (const auto& run : run_processes("late", 3, {"REHEARSE_CHECK_TIMEOUT=60"})) {
+  for (const auto& run : run_processes({"late"}, 3, {"REHEARSE_CHECK_TIMEOUT=60"})) {
     expect_verdict(run, Verdict::ok);
-    ASSERT_EQ(run.results.size(), 1U);
-    EXPECT_TRUE(at::equal(run.results[0], at::full({2}, 3.0F)));
+    ASSERT_EQ(run.results.at("late").size(), 1U);
+    EXPECT_TRUE(at::equal(run.results.at("late")[0], at::full({2}, 3.0F)));
     EXPECT_EQ(run.output, "");  // nothing of waits that end
   }
 }
 
 TEST(Faults, RankThatComputesForLongerThanThePatience_IsNoFailure) {
-  for (const auto& run : run_processes("long_computation", 2, {"REHEARSE_CHECK_TIMEOUT=1"}))
+  for (const auto& run : run_processes({"long_computation"}, 2, {"REHEARSE_CHECK_TIMEOUT=1"}))
     expect_verdict(run, Verdict::ok);
 }
 
 TEST(Faults, RankThatComesTooLate_IsNamedByAll) {
-  for (const auto& run : run_processes("too_late", 2, {"REHEARSE_CHECK_TIMEOUT=2"})) {
+  for (const auto& run : run_processes({"too_late"}, 2, {"REHEARSE_CHECK_TIMEOUT=2"})) {
     expect_verdict(run, Verdict::timeout);
     if (run.report) EXPECT_THAT(run.report->headline, HasSubstr("rank 1 was still on the way"));
   }

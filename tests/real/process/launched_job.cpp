@@ -86,9 +86,17 @@ WorldOptions options_of(int ranks) {
   return options;
 }
 
-void save(const fs::path& folder, int rank, const World& world, const Report& report, const Tensors& results) {
+using Results = std::map<std::string, Tensors>;
+
+void run_jobs(const JobNames& jobs, RankContext& context, Results& results) {
+  for (const auto& job : jobs) job_named(job).body(context, results[job]);
+}
+
+void save(const fs::path& folder, int rank, const World& world, const Report& report, const Results& results) {
   const auto file = [&](const char* kind) { return folder / fmt::format("{}.{}", rank, kind); };
-  const auto bytes = torch::jit::pickle_save(c10::IValue(results));
+  c10::Dict<std::string, Tensors> of_jobs;
+  for (const auto& [job, tensors] : results) of_jobs.insert(job, tensors);
+  const auto bytes = torch::jit::pickle_save(c10::IValue(of_jobs));
   std::ofstream(file("results"), std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   std::ofstream events(file("events"));
   for (const auto& line : event_lines(world, rank)) events << line << '\n';
@@ -106,12 +114,14 @@ RankRun load(const fs::path& folder, int rank, int status) {
   std::istringstream events(text("events"));
   for (std::string line; std::getline(events, line);) run.events.push_back(line);
   const auto results = text("results");
-  run.results = torch::jit::pickle_load({results.begin(), results.end()}).toTensorVector();
+  for (const auto& job : torch::jit::pickle_load({results.begin(), results.end()}).toGenericDict())
+    run.results[job.key().toStringRef()] = job.value().toTensorVector();
   return run;
 }
 
-pid_t start(const std::string& job, const fs::path& folder, int rank, std::vector<std::string> variables) {
-  std::vector<std::string> words{"rank of a job", kMark, job, folder};
+pid_t start(const JobNames& jobs, const fs::path& folder, int rank, std::vector<std::string> variables) {
+  std::vector<std::string> words{"rank of a job", kMark, folder};
+  words.insert(words.end(), jobs.begin(), jobs.end());
   std::vector<char*> argv, environment;
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -157,7 +167,7 @@ const Job& job_named(const std::string& name) {
   throw std::logic_error("there is no job " + name);
 }
 
-std::vector<RankRun> run_processes(const std::string& job, int ranks, const std::vector<std::string>& environment,
+std::vector<RankRun> run_processes(const JobNames& jobs, int ranks, const std::vector<std::string>& environment,
                                    Store store) {
   const Folder folder;
   c10::intrusive_ptr<c10d::TCPStore> served;
@@ -178,7 +188,7 @@ std::vector<RankRun> run_processes(const std::string& job, int ranks, const std:
       variables.push_back(variable);
     }
     if (served != nullptr) variables.push_back("TORCHELASTIC_USE_AGENT_STORE=True");
-    children.push_back(start(job, folder.path, rank, std::move(variables)));
+    children.push_back(start(jobs, folder.path, rank, std::move(variables)));
   }
   std::vector<RankRun> runs;
   const auto statuses = wait_for(children);
@@ -187,12 +197,11 @@ std::vector<RankRun> run_processes(const std::string& job, int ranks, const std:
   return runs;
 }
 
-std::vector<RankRun> simulate(const std::string& job, int ranks) {
+std::vector<RankRun> simulate(const JobNames& jobs, int ranks) {
   std::vector<RankRun> runs(static_cast<std::size_t>(ranks));
   World world(options_of(ranks));
-  const auto report = world.run([&](RankContext& context) {
-    job_named(job).body(context, runs[static_cast<std::size_t>(context.rank())].results);
-  });
+  const auto report = world.run(
+      [&](RankContext& context) { run_jobs(jobs, context, runs[static_cast<std::size_t>(context.rank())].results); });
   for (int rank = 0; rank < ranks; ++rank) {
     auto& run = runs[static_cast<std::size_t>(rank)];
     run.report = report;
@@ -203,16 +212,17 @@ std::vector<RankRun> simulate(const std::string& job, int ranks) {
 }
 
 std::optional<int> run_as_rank(int argc, char** argv) {
-  if (argc != 4 || std::string(argv[1]) != kMark) return std::nullopt;
+  if (argc < 4 || std::string(argv[1]) != kMark) return std::nullopt;
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves no process behind
   try {
     auto options = options_of(1);
     options.mode = Mode::real;
     options.carrier = Carrier::gloo;
     World world(options);
-    Tensors results;
-    const auto report = world.run([&](RankContext& context) { job_named(argv[2]).body(context, results); });
-    save(argv[3], std::atoi(std::getenv("RANK")), world, report, results);
+    Results results;
+    const JobNames jobs(argv + 3, argv + argc);
+    const auto report = world.run([&](RankContext& context) { run_jobs(jobs, context, results); });
+    save(argv[2], std::atoi(std::getenv("RANK")), world, report, results);
     return exit_code(report.verdict);
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';

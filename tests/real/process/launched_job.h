@@ -30,20 +30,23 @@ struct RankRun {
   int exit_code = -1;            // of its process; negative: the signal that killed it
   std::optional<Report> report;  // nothing: it wrote none
   std::vector<std::string> events;
-  Tensors results;
+  std::map<std::string, Tensors> results;  // of each job
   std::string output;
 };
+
+// Jobs, by name, that a world runs one after another: to start processes and to connect them takes longer than a job.
+using JobNames = std::vector<std::string>;
 
 // Who serves the store of a job: rank 0, or, as torchrun's agent does, the process that starts it.
 enum class Store { of_rank_0, of_launcher };
 
 // Starts this executable once for each rank, with the environment of a launcher and "NAME=value" besides. Blocks until
 // all have ended.
-std::vector<RankRun> run_processes(const std::string& job, int ranks, const std::vector<std::string>& environment = {},
+std::vector<RankRun> run_processes(const JobNames& jobs, int ranks, const std::vector<std::string>& environment = {},
                                    Store store = Store::of_rank_0);
 
-// The same job, simulated.
-std::vector<RankRun> simulate(const std::string& job, int ranks);
+// The same jobs, simulated.
+std::vector<RankRun> simulate(const JobNames& jobs, int ranks);
 
 // In main(): the work of a process that run_processes() has started, and its exit code; nothing in others.
 std::optional<int> run_as_rank(int argc, char** argv);
