@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Threads that a rank makes become fibers of that rank: std::thread, std::jthread and std::async stand on these.
+
+// From libstdc++ 13 on, what a std::thread runs is private but for the library itself.
+#define _GLIBCXX_THREAD_IMPL 1
+
 #include <array>
 #include <cerrno>
 #include <exception>
