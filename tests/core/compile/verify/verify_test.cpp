@@ -12,10 +12,29 @@
 
 #include "core/compile/recompile_counts.h"
 
+// Not of namespace rehearse: messages name the lines of users.
+namespace user {
+namespace {
+
+struct ScaledImpl : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) { return scale == 1 ? x * 2 : x + 3; }
+  int scale = 1;
+};
+TORCH_MODULE(Scaled);
+
+struct TimesWatched {
+  double& factor;
+  at::Tensor operator()(const at::Tensor& x) const { return x * rehearse::watch(factor); }
+};
+
+}  // namespace
+}  // namespace user
+
 namespace rehearse::compiler {
 namespace {
 
 using ::testing::HasSubstr;
+using user::Scaled;
 
 template <class Body>
 std::string stale_capture_of(Body&& body) {
@@ -26,12 +45,6 @@ std::string stale_capture_of(Body&& body) {
   }
   return "no error";
 }
-
-struct ScaledImpl : torch::nn::Module {
-  at::Tensor forward(const at::Tensor& x) { return scale == 1 ? x * 2 : x + 3; }
-  int scale = 1;
-};
-TORCH_MODULE(Scaled);
 
 const at::Tensor kInput = at::arange(6).view({2, 3});
 
@@ -135,7 +148,7 @@ TEST(Verify, FirstHitFindsHiddenStateOfAnyKind) {
 // watch() makes a guard of it: another value compiles anew, an earlier one finds its entry.
 TEST(Watch, AnotherValueCompilesAnew) {
   double scale = 2;
-  const auto scaled = [&](const at::Tensor& x) { return x * watch(scale); };
+  const user::TimesWatched scaled{scale};
   auto compiled = compile(scaled, {.backend = "eager"});
   const std::vector<std::tuple<at::Tensor>> call = {{kInput}};
   EXPECT_EQ(compiles(compiled, scaled, call), std::vector{1});
