@@ -5,22 +5,17 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <stdexcept>
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
 
 #include <gloo/transport/device.h>
 #include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "own_process.h"
 
 namespace rehearse::parity {
 namespace {
@@ -29,11 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kMark = "--gloo-rank";
 constexpr std::chrono::seconds kTimeout{30};  // of one collective: a rank that died must not hold the others for long
-
-std::string text_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 void save(const fs::path& file, const std::vector<Result>& results) {
   c10::List<std::string> refusals;
@@ -47,7 +37,7 @@ void save(const fs::path& file, const std::vector<Result>& results) {
 }
 
 std::vector<Result> load(const fs::path& file) {
-  const std::string text = text_of(file);
+  const std::string text = test::text_of(file);
   const auto parts = torch::jit::pickle_load({text.begin(), text.end()}).toTuple();
   const auto refusals = parts->elements()[0].toList();
   const auto values = parts->elements()[1].toList();
@@ -71,67 +61,35 @@ ProcessGroup make_gloo_group(const fs::path& folder, int rank, int ranks) {
   return group;
 }
 
-// A folder that goes with its owner.
-struct Folder {
-  Folder() {
-    std::string name = fs::temp_directory_path() / "rehearse_gloo_XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder can be made");
-    path = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  fs::path path;
-};
-
-pid_t start(const std::string& suite, int rank, int ranks, const fs::path& folder,
-            std::vector<std::string> more_environment) {
-  std::vector<std::string> words{"gloo rank", kMark, suite, std::to_string(rank), std::to_string(ranks), folder};
-  std::vector<char*> argv;
-  for (auto& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  std::vector<char*> variables;
-  for (auto& variable : more_environment) variables.push_back(variable.data());
-  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
-  variables.push_back(nullptr);
-  const std::string output = folder / ("output" + std::to_string(rank));
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  pid_t child = -1;
-  const int failed = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, argv.data(), variables.data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) throw std::runtime_error("a rank's process cannot be started");
-  return child;
-}
-
 }  // namespace
 
 std::vector<std::vector<Result>> run_on_gloo(const std::string& suite, int ranks,
                                              const std::vector<std::string>& more_environment) {
-  const Folder folder;
+  const test::TemporaryFolder folder;
+  const auto output = [&](int rank) { return folder.path() / ("output" + std::to_string(rank)); };
   std::vector<pid_t> children;
-  for (int rank = 0; rank < ranks; ++rank) children.push_back(start(suite, rank, ranks, folder.path, more_environment));
+  for (int rank = 0; rank < ranks; ++rank) {
+    children.push_back(test::start_own_process(
+        {kMark, suite, std::to_string(rank), std::to_string(ranks), folder.path()}, more_environment, output(rank)));
+  }
   std::string problems;
   for (int rank = 0; rank < ranks; ++rank) {
     int status = 0;
     waitpid(children[static_cast<std::size_t>(rank)], &status, 0);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
       problems += "rank " + std::to_string(rank) + " ended with status " + std::to_string(status) + ":\n" +
-                  text_of(folder.path / ("output" + std::to_string(rank)));
+                  test::text_of(output(rank));
     }
   }
   if (!problems.empty()) throw std::runtime_error(problems);
   std::vector<std::vector<Result>> results;
-  for (int rank = 0; rank < ranks; ++rank) results.push_back(load(folder.path / std::to_string(rank)));
+  for (int rank = 0; rank < ranks; ++rank) results.push_back(load(folder.path() / std::to_string(rank)));
   return results;
 }
 
 std::optional<int> run_as_gloo_rank(int argc, char** argv) {
   if (argc != 6 || std::string(argv[1]) != kMark) return std::nullopt;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves no process behind
+  test::end_with_the_test();
   const int rank = std::atoi(argv[3]);
   const fs::path folder = argv[5];
   try {

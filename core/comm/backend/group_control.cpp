@@ -4,46 +4,21 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <rehearse/comm/rank_backend.h>
 
 #include "comm/group/group_world.h"
 #include "comm/work/coalesced_work.h"
+#include "derived_group.h"
 #include "timeout_extension.h"
 
 namespace rehearse::comm {
-namespace {
-
-void check_members(const char* call, const std::vector<int>& ranks, int size) {
-  TORCH_CHECK_VALUE(!ranks.empty(), "rehearse::", call, ": the list of ranks is empty");
-  for (const int rank : ranks) {
-    TORCH_CHECK_VALUE(rank >= 0 && rank < size, "rehearse::", call, ": rank ", rank, " is out of range; a group of ",
-                      size, " has ranks 0 to ", size - 1);
-    TORCH_CHECK_VALUE(std::count(ranks.begin(), ranks.end(), rank) == 1, "rehearse::", call, ": rank ", rank,
-                      " is named twice");
-  }
-}
-
-std::string name_of_split(const std::string& group, const char* how, const std::vector<int>& ranks) {
-  return fmt::format("{}:{}:[{}]", group, how, fmt::join(ranks, ", "));
-}
-
-}  // namespace
-
-auto RankBackend::getBackendOptions() -> c10::intrusive_ptr<Options> {
-  auto options = c10::make_intrusive<Options>(getBackendName(), timeout_);
-  options->group_name = identity().name;
-  options->group_desc = getGroupDesc();
-  for (const int rank : identity().ranks) options->global_ranks_in_group.push_back(static_cast<std::uint64_t>(rank));
-  return options;
-}
+auto RankBackend::getBackendOptions() -> c10::intrusive_ptr<Options> { return options_of(*this, timeout_); }
 
 void RankBackend::setTimeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
 
 void RankBackend::extend_timeout_once(std::chrono::milliseconds duration) {
-  TORCH_CHECK_VALUE(duration.count() >= 0, "rehearse::extend_timeout_once: the duration is ", duration.count(),
-                    " ms; it is 0 or more");
+  check_extension(duration);
   if (extension_ == nullptr) extension_ = std::make_unique<TimeoutExtension>();
   extension_->add(duration);
 }
@@ -72,7 +47,7 @@ auto RankBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::vecto
   group_->check_caller(rank_);
   check_members("split", ranks, size_);
   if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return {};
-  const auto own_options = options_or_named(options, name_of_split(identity().name, "split", ranks));
+  const auto own_options = options_or_named(options, derived_name(identity().name, "split", ranks));
   std::vector<int> global_ranks;
   for (const int rank : ranks) global_ranks.push_back(identity().global_rank(rank));
   return derive("split", global_ranks, *own_options, &identity());
@@ -101,21 +76,13 @@ auto RankBackend::merge(const c10::intrusive_ptr<c10d::Store>& store, const c10:
 auto RankBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int flags,
                          const c10::intrusive_ptr<Options>& options) -> BackendPtr {
   group_->check_caller(rank_);
-  std::vector<int> excluded;
-  for (const auto rank : ranks_to_exclude) excluded.push_back(static_cast<int>(rank));
-  check_members("shrink", excluded, size_);
+  const auto stay = ranks_that_stay(ranks_to_exclude, rank_, size_);
   TORCH_CHECK_VALUE(flags == 0 || flags == kShrinkAbort, "rehearse::shrink: the flags are ", flags, "; they are 0 or ",
                     kShrinkAbort, " (abort)");
-  std::vector<int> stay, global_ranks;
-  for (int rank = 0; rank < size_; ++rank) {
-    if (std::find(excluded.begin(), excluded.end(), rank) != excluded.end()) continue;
-    stay.push_back(rank);
-    global_ranks.push_back(identity().global_rank(rank));
-  }
-  TORCH_CHECK_VALUE(std::find(stay.begin(), stay.end(), rank_) != stay.end(), "rehearse::shrink: rank ", rank_,
-                    " is one of those to exclude; only those that stay call it");
+  std::vector<int> global_ranks;
+  for (const int rank : stay) global_ranks.push_back(identity().global_rank(rank));
   if (flags == kShrinkAbort) abort();
-  const auto own_options = options_or_named(options, name_of_split(identity().name, "shrink", stay));
+  const auto own_options = options_or_named(options, derived_name(identity().name, "shrink", stay));
   return derive("shrink", global_ranks, *own_options, &identity());
 }
 

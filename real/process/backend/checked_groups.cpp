@@ -4,25 +4,15 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "comm/backend/derived_group.h"
 #include "process/backend/checked_backend.h"
 
 namespace rehearse::real {
 namespace {
 
 using c10d::OpType;
-
-void check_members(const char* call, const std::vector<int>& ranks, int size) {
-  TORCH_CHECK_VALUE(!ranks.empty(), "rehearse::", call, ": the list of ranks is empty");
-  for (const int rank : ranks) {
-    TORCH_CHECK_VALUE(rank >= 0 && rank < size, "rehearse::", call, ": rank ", rank, " is out of range; a group of ",
-                      size, " has ranks 0 to ", size - 1);
-    TORCH_CHECK_VALUE(std::count(ranks.begin(), ranks.end(), rank) == 1, "rehearse::", call, ": rank ", rank,
-                      " is named twice");
-  }
-}
 
 template <class List>
 void append(List& to, const List& from) {
@@ -31,13 +21,7 @@ void append(List& to, const List& from) {
 
 }  // namespace
 
-auto CheckedBackend::getBackendOptions() -> c10::intrusive_ptr<Options> {
-  auto options = c10::make_intrusive<Options>(getBackendName(), timeout_);
-  options->group_name = group_.name;
-  options->group_desc = getGroupDesc();
-  for (const int rank : group_.ranks) options->global_ranks_in_group.push_back(static_cast<std::uint64_t>(rank));
-  return options;
-}
+auto CheckedBackend::getBackendOptions() -> c10::intrusive_ptr<Options> { return comm::options_of(*this, timeout_); }
 
 void CheckedBackend::name_payload(const at::Tensor& tensor, const std::string& name) {
   services_.journal.name_payload(tensor, name);
@@ -48,8 +32,7 @@ void CheckedBackend::forget_payload(const c10::TensorImpl* tensor) noexcept {
 }
 
 void CheckedBackend::extend_timeout_once(std::chrono::milliseconds duration) {
-  TORCH_CHECK_VALUE(duration.count() >= 0, "rehearse::extend_timeout_once: the duration is ", duration.count(),
-                    " ms; it is 0 or more");
+  comm::check_extension(duration);
   extension_ += duration;
 }
 
@@ -120,25 +103,18 @@ auto CheckedBackend::derive(const char* call, const std::vector<int>& ranks, con
 
 auto CheckedBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::vector<int>& ranks,
                            const c10::intrusive_ptr<Options>& options) -> BackendPtr {
-  check_members("split", ranks, size_);
+  comm::check_members("split", ranks, size_);
   if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return {};
   const bool named = options != nullptr && !options->group_name.empty();
-  const auto name = named ? options->group_name : fmt::format("{}:split:[{}]", group_.name, fmt::join(ranks, ", "));
+  const auto name = named ? options->group_name : comm::derived_name(group_.name, "split", ranks);
   return derive("split", ranks, name, options != nullptr ? options->timeout : timeout_);
 }
 
 auto CheckedBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int,
                             const c10::intrusive_ptr<Options>& options) -> BackendPtr {
-  const std::vector<int> excluded(ranks_to_exclude.begin(), ranks_to_exclude.end());
-  check_members("shrink", excluded, size_);
-  std::vector<int> stay;
-  for (int rank = 0; rank < size_; ++rank) {
-    if (std::find(excluded.begin(), excluded.end(), rank) == excluded.end()) stay.push_back(rank);
-  }
-  TORCH_CHECK_VALUE(std::find(stay.begin(), stay.end(), rank_) != stay.end(), "rehearse::shrink: rank ", rank_,
-                    " is one of those to exclude; only those that stay call it");
+  const auto stay = comm::ranks_that_stay(ranks_to_exclude, rank_, size_);
   const bool named = options != nullptr && !options->group_name.empty();
-  const auto name = named ? options->group_name : fmt::format("{}:shrink:[{}]", group_.name, fmt::join(stay, ", "));
+  const auto name = named ? options->group_name : comm::derived_name(group_.name, "shrink", stay);
   return derive("shrink", stay, name, options != nullptr ? options->timeout : timeout_);
 }
 

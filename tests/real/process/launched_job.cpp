@@ -2,9 +2,6 @@
 #include "launched_job.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <stdexcept>
 #include <thread>
 
@@ -26,31 +22,14 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
+#include "own_process.h"
+
 namespace rehearse::test {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr const char* kMark = "--rank-of-job";
-
-// A folder that goes with its owner.
-struct Folder {
-  Folder() {
-    std::string name = fs::temp_directory_path() / "rehearse_process_XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder can be made");
-    path = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  fs::path path;
-};
-
-std::string text_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 int free_port() {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
@@ -119,27 +98,6 @@ RankRun load(const fs::path& folder, int rank, int status) {
   return run;
 }
 
-pid_t start(const JobNames& jobs, const fs::path& folder, int rank, std::vector<std::string> variables) {
-  std::vector<std::string> words{"rank of a job", kMark, folder};
-  words.insert(words.end(), jobs.begin(), jobs.end());
-  std::vector<char*> argv, environment;
-  for (auto& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  for (auto& variable : variables) environment.push_back(variable.data());
-  for (char** variable = environ; *variable != nullptr; ++variable) environment.push_back(*variable);
-  environment.push_back(nullptr);
-  const std::string output = folder / fmt::format("{}.output", rank);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  pid_t child = -1;
-  const int failed = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, argv.data(), environment.data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) throw std::runtime_error("a rank's process cannot be started");
-  return child;
-}
-
 // Of all children. One that has stopped goes on when the others have ended, two seconds later.
 std::vector<int> wait_for(const std::vector<pid_t>& children) {
   std::vector<int> statuses(children.size());
@@ -169,7 +127,7 @@ const Job& job_named(const std::string& name) {
 
 std::vector<RankRun> run_processes(const JobNames& jobs, int ranks, const std::vector<std::string>& environment,
                                    Store store) {
-  const Folder folder;
+  const TemporaryFolder folder;
   c10::intrusive_ptr<c10d::TCPStore> served;
   if (store == Store::of_launcher) {
     c10d::TCPStoreOptions options;
@@ -188,12 +146,15 @@ std::vector<RankRun> run_processes(const JobNames& jobs, int ranks, const std::v
       variables.push_back(variable);
     }
     if (served != nullptr) variables.push_back("TORCHELASTIC_USE_AGENT_STORE=True");
-    children.push_back(start(jobs, folder.path, rank, std::move(variables)));
+    std::vector<std::string> arguments{kMark, folder.path()};
+    arguments.insert(arguments.end(), jobs.begin(), jobs.end());
+    children.push_back(
+        start_own_process(std::move(arguments), std::move(variables), folder.path() / fmt::format("{}.output", rank)));
   }
   std::vector<RankRun> runs;
   const auto statuses = wait_for(children);
   for (int rank = 0; rank < ranks; ++rank)
-    runs.push_back(load(folder.path, rank, statuses[static_cast<std::size_t>(rank)]));
+    runs.push_back(load(folder.path(), rank, statuses[static_cast<std::size_t>(rank)]));
   return runs;
 }
 
@@ -213,7 +174,7 @@ std::vector<RankRun> simulate(const JobNames& jobs, int ranks) {
 
 std::optional<int> run_as_rank(int argc, char** argv) {
   if (argc < 4 || std::string(argv[1]) != kMark) return std::nullopt;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves no process behind
+  end_with_the_test();
   try {
     auto options = options_of(1);
     options.mode = Mode::real;

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "derived_group.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace rehearse::comm {
+
+c10::intrusive_ptr<c10d::Backend::Options> options_of(const DescribedBackend& backend,
+                                                      std::chrono::milliseconds timeout) {
+  auto options = c10::make_intrusive<c10d::Backend::Options>(backend.getBackendName(), timeout);
+  options->group_name = backend.identity().name;
+  options->group_desc = backend.getGroupDesc();
+  for (const int rank : backend.identity().ranks)
+    options->global_ranks_in_group.push_back(static_cast<std::uint64_t>(rank));
+  return options;
+}
+
+std::string derived_name(const std::string& group, std::string_view how, const std::vector<int>& ranks) {
+  return fmt::format("{}:{}:[{}]", group, how, fmt::join(ranks, ", "));
+}
+
+void check_members(const char* call, const std::vector<int>& ranks, int size) {
+  TORCH_CHECK_VALUE(!ranks.empty(), "rehearse::", call, ": the list of ranks is empty");
+  for (const int rank : ranks) {
+    TORCH_CHECK_VALUE(rank >= 0 && rank < size, "rehearse::", call, ": rank ", rank, " is out of range; a group of ",
+                      size, " has ranks 0 to ", size - 1);
+    TORCH_CHECK_VALUE(std::count(ranks.begin(), ranks.end(), rank) == 1, "rehearse::", call, ": rank ", rank,
+                      " is named twice");
+  }
+}
+
+std::vector<int> ranks_that_stay(const std::vector<std::int64_t>& excluded, int self, int size) {
+  const std::vector<int> leaving(excluded.begin(), excluded.end());
+  check_members("shrink", leaving, size);
+  const auto leaves = [&](int rank) { return std::find(leaving.begin(), leaving.end(), rank) != leaving.end(); };
+  TORCH_CHECK_VALUE(!leaves(self), "rehearse::shrink: rank ", self,
+                    " is one of those to exclude; only those that stay call it");
+  std::vector<int> staying;
+  for (int rank = 0; rank < size; ++rank) {
+    if (!leaves(rank)) staying.push_back(rank);
+  }
+  return staying;
+}
+
+void check_extension(std::chrono::milliseconds duration) {
+  TORCH_CHECK_VALUE(duration.count() >= 0, "rehearse::extend_timeout_once: the duration is ", duration.count(),
+                    " ms; it is 0 or more");
+}
+
+}  // namespace rehearse::comm
