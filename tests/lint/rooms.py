@@ -39,6 +39,7 @@ HOUSES = (
         "call_site": ("call_site.h", "call_site_scope.h", "throw_site.h"),
         "monitor": ("watchdog.h",),
         "wait": ("this_rank.h", "wait_queue.h"),
+        "interpose": ("clock_jump.h",),
     }),
     House("core/torch_state", {"tls": (), "devices": ("tls",), ".": ("tls", "devices")}, "rehearse/torch_state/", {}),
     House("core/comm", ladder("call", "record", "work", "matcher", "group", "backend"), "rehearse/comm/", {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <vector>
+
+#include <rehearse/exec/clock_jump.h>
+
 #include "exec/executor/executor_impl.h"
 #include "exec/interpose/process/process_state.h"
 #include "exec/interpose/process/thread_table.h"
@@ -29,6 +33,7 @@ struct WorldState {
   ThreadTable threads;
   ProcessStates processes;
   OutsideWaits outside_waits;
+  std::vector<ClockJump> clock_jumps;  // by rank; empty: none has jumped
 
   WorldState() = default;
   WorldState(const WorldState&) = delete;

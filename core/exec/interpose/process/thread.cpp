@@ -188,7 +188,7 @@ int thread_timedjoin(pthread_t thread, void** result, const timespec* until) {
   if (fiber == nullptr || !ThreadTable::is_handle(thread)) return real_timedjoin(thread, result, until);
   if (until == nullptr) return join_in_fiber(*fiber, thread, result, std::nullopt);
   if (!valid(*until)) return EINVAL;
-  return join_in_fiber(*fiber, thread, result, to_deadline(*until, fiber->executor->clock.epochs().realtime));
+  return join_in_fiber(*fiber, thread, result, to_deadline(*until, epochs_of(*fiber).realtime));
 }
 
 int thread_detach(pthread_t thread) {

@@ -57,7 +57,7 @@ long wait_in_fiber(Fiber& fiber, const FutexCall& call) {
   if ((call.operation & FUTEX_CMD_MASK) == FUTEX_WAIT) {
     return wait_for_futex(fiber, call, after(now, to_duration(*call.timeout)));
   }
-  const auto epochs = fiber.executor->clock.epochs();
+  const auto epochs = epochs_of(fiber);
   const bool realtime = (call.operation & FUTEX_CLOCK_REALTIME) != 0;
   return wait_for_futex(fiber, call, to_deadline(*call.timeout, realtime ? epochs.realtime : epochs.monotonic));
 }

@@ -4,6 +4,7 @@
 
 #include <sys/time.h>
 
+#include <rehearse/exec/clock_jump.h>
 #include <rehearse/exec/machine_time.h>
 
 #include "exec/interpose/real.h"
@@ -32,7 +33,7 @@ timespec read_in_fiber(Fiber& fiber, VirtualDuration at_zero) {
   return to_timespec(fiber.executor->clock.now().time_since_epoch() + at_zero);
 }
 
-timespec read_realtime(Fiber& fiber) { return read_in_fiber(fiber, fiber.executor->clock.epochs().realtime); }
+timespec read_realtime(Fiber& fiber) { return read_in_fiber(fiber, epochs_of(fiber).realtime); }
 
 }  // namespace
 
@@ -91,6 +92,14 @@ VirtualDuration read_machines(clockid_t clock) noexcept {
 }
 
 }  // namespace
+
+void jump_clocks(RankExecutor& executor, int rank, const ClockJump& by) {
+  auto& jumps = executor.impl().interposed->clock_jumps;
+  jumps.resize(static_cast<std::size_t>(executor.options().ranks));
+  auto& jump = jumps[static_cast<std::size_t>(rank)];
+  jump.realtime += by.realtime;
+  jump.monotonic += by.monotonic;
+}
 
 VirtualDuration machine_time() noexcept { return read_machines(CLOCK_MONOTONIC); }
 VirtualDuration machine_wall_time() noexcept { return read_machines(CLOCK_REALTIME); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -8,12 +9,22 @@
 
 #include <rehearse/exec/time.h>
 
-#include "exec/executor/executor_impl.h"
+#include "exec/interpose/world_state.h"
 
 namespace rehearse::exec::interpose {
 
 // A deadline this far off is none: a world that only waits for it is a deadlock.
 inline constexpr VirtualTime kNever{std::chrono::hours(24 * 365 * 100)};
+
+// What the rank's clocks show when the world's time is zero: those that have jumped, another time.
+inline Clock::Epochs epochs_of(const Fiber& fiber) noexcept {
+  auto epochs = fiber.executor->clock.epochs();
+  const auto& jumps = world_of(fiber).clock_jumps;
+  if (jumps.empty()) return epochs;
+  epochs.realtime += jumps[static_cast<std::size_t>(fiber.rank)].realtime;
+  epochs.monotonic += jumps[static_cast<std::size_t>(fiber.rank)].monotonic;
+  return epochs;
+}
 
 // The reading, at the world's time zero, of a clock that tells the world's time in a rank; nullopt for the others (CPU
 // time).
@@ -22,12 +33,12 @@ inline std::optional<VirtualDuration> clock_at_zero(const Fiber& fiber, clockid_
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:
     case CLOCK_TAI:
-      return fiber.executor->clock.epochs().realtime;
+      return epochs_of(fiber).realtime;
     case CLOCK_MONOTONIC:
     case CLOCK_MONOTONIC_COARSE:
     case CLOCK_MONOTONIC_RAW:
     case CLOCK_BOOTTIME:
-      return fiber.executor->clock.epochs().monotonic;
+      return epochs_of(fiber).monotonic;
     default:
       return std::nullopt;
   }
