@@ -16,10 +16,40 @@ FakeStore::FakeStore(std::shared_ptr<StoreState> state, std::chrono::millisecond
 
 c10::intrusive_ptr<c10d::Store> FakeStore::clone() { return c10::make_intrusive<FakeStore>(state_, timeout_); }
 
+// Those who poll look again.
+void StoreState::note_change() {
+  ++version_;
+  if (auto* const executor = exec::RankExecutor::current()) executor->note_progress();
+}
+
+std::vector<std::uint8_t>& StoreState::to_change(const std::string& key) {
+  const auto [entry, is_new] = values_.try_emplace(key);
+  if (keeps_former_ && !is_new) former_[key] = entry->second;
+  return entry->second;
+}
+
+std::vector<std::string> StoreState::keys() const {
+  std::vector<std::string> keys;
+  keys.reserve(values_.size());
+  for (const auto& [key, value] : values_) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+bool StoreState::lose(const std::string& key) {
+  if (values_.erase(key) == 0) return false;
+  note_change();
+  return true;
+}
+
+const std::vector<std::uint8_t>* StoreState::former(const std::string& key) const {
+  const auto found = former_.find(key);
+  return found == former_.end() ? nullptr : &found->second;
+}
+
 // Wakes those who wait for the key and lets those who poll look again.
 void FakeStore::changed(const std::string& key) {
-  ++state_->version_;
-  if (auto* const executor = exec::RankExecutor::current()) executor->note_progress();
+  state_->note_change();
   if (const auto waiting = state_->waiting_.find(key); waiting != state_->waiting_.end()) {
     waiting->second.notify_all();
   }
@@ -38,7 +68,7 @@ void FakeStore::set(const std::string& key, const std::vector<std::uint8_t>& val
 }
 
 void FakeStore::put(const std::string& key, const std::vector<std::uint8_t>& value) {
-  state_->values_[key] = value;
+  state_->to_change(key) = value;
   changed(key);
 }
 
@@ -51,7 +81,7 @@ void FakeStore::multiSet(const std::vector<std::string>& keys, const std::vector
 
 void FakeStore::append(const std::string& key, const std::vector<std::uint8_t>& value) {
   exec::this_rank::preempt();
-  auto& held = state_->values_[key];
+  auto& held = state_->to_change(key);
   held.insert(held.end(), value.begin(), value.end());
   changed(key);
 }
@@ -124,11 +154,7 @@ std::int64_t FakeStore::getNumKeys() {
 
 std::vector<std::string> FakeStore::listKeys() {
   look();
-  std::vector<std::string> keys;
-  keys.reserve(state_->values_.size());
-  for (const auto& [key, value] : state_->values_) keys.push_back(key);
-  std::sort(keys.begin(), keys.end());
-  return keys;
+  return state_->keys();
 }
 
 void FakeStore::queuePush(const std::string& key, const std::vector<std::uint8_t>& value) {

@@ -24,10 +24,29 @@ class StoreState {
   StoreState(const StoreState&) = delete;
   StoreState& operator=(const StoreState&) = delete;
 
+  // For what looks at the store from outside of its ranks, and for what goes wrong with it. None of these blocks, or is
+  // a scheduling point.
+
+  bool has(const std::string& key) const { return values_.contains(key); }
+  std::vector<std::string> keys() const;  // in order of name; those with values
+
+  // The key's value vanishes, and nobody is told: who waits for it goes on waiting. False: there is none.
+  bool lose(const std::string& key);
+
+  // From now on the value of each key before its last change is kept.
+  void keep_former_values() noexcept { keeps_former_ = true; }
+  // Null: it has never been changed, or it is not kept.
+  const std::vector<std::uint8_t>* former(const std::string& key) const;
+
  private:
   friend class FakeStore;
 
+  void note_change();
+  std::vector<std::uint8_t>& to_change(const std::string& key);  // the value, which is about to be another one
+
   std::unordered_map<std::string, std::vector<std::uint8_t>> values_;
+  std::unordered_map<std::string, std::vector<std::uint8_t>> former_;
+  bool keeps_former_ = false;
   std::unordered_map<std::string, std::deque<std::vector<std::uint8_t>>> queues_;  // none of them is empty
   // Fibers by the first key that they miss; entries go with their last waiter.
   std::unordered_map<std::string, exec::WaitQueue> waiting_;
