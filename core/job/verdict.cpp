@@ -26,6 +26,7 @@ constexpr std::array kTable{
     Row{Verdict::interrupted, "INTERRUPTED", 130},
     Row{Verdict::crashed, "CRASHED", 9},
     Row{Verdict::fault_not_fired, "FAULT NOT FIRED", 7},
+    Row{Verdict::out_of_memory, "OUT OF MEMORY", 10},
 };
 
 constexpr bool rows_follow_enum() {

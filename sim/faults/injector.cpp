@@ -2,34 +2,23 @@
 #include "injector.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdlib>
 
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse/exec/check.h>
+#include <rehearse/exec/clock_jump.h>
 #include <rehearse/exec/crash.h>
 #include <rehearse/exec/this_rank.h>
-#include <rehearse/formatting/rank_list.h>
 #include <rehearse/sim/format_time.h>
 
-#include "fault_fields.h"
+#include "faults/text/fault_fields.h"
+#include "faults/transfers/corruption.h"
+#include "schedule/units.h"
 
 namespace rehearse::sim {
 namespace {
-
-constexpr std::size_t kFiringsKept = 8;
-
-bool is_of(const Fault& fault, int rank) {
-  return fault.ranks.empty() || std::find(fault.ranks.begin(), fault.ranks.end(), rank) != fault.ranks.end();
-}
-
-// It needs no call to come.
-bool is_timed(const Fault& fault) {
-  const bool of_calls = fault.at || fault.call || !fault.group.empty() || !fault.label.empty();
-  return fault.verb == Fault::Verb::crash && fault.after && !of_calls && fault.p == 1;
-}
 
 class HangObserver final : public exec::Observer {
  public:
@@ -42,91 +31,61 @@ class HangObserver final : public exec::Observer {
 
 }  // namespace
 
-class FaultInjector::CrashTimer final : public exec::Timer {
- public:
-  CrashTimer(FaultInjector& injector, std::size_t plan, int rank) : injector_(injector), plan_(plan), rank_(rank) {}
-  void fire() override { injector_.crash_now(injector_.plans_[plan_], rank_); }
-
- private:
-  FaultInjector& injector_;
-  const std::size_t plan_;
-  const int rank_;
-};
-
 std::string FaultInjector::Moment::title() const {
   return fmt::format("{} #{} on group \"{}\"", comm::name_of(call), sequence, group.name);
 }
 
-FaultInjector::FaultInjector(const std::vector<Fault>& faults, exec::RankExecutor& executor, FaultyFabric& fabric)
-    : executor_(executor), fabric_(fabric) {
-  for (const auto& fault : faults) {
-    Plan plan{&fault, {}, {}, 0};
-    plan.line.fault = rehearse::to_string(fault);
-    plan.line.optional = fault.optional;
-    plans_.push_back(std::move(plan));
-  }
-}
-
-FaultInjector::~FaultInjector() {
-  for (const auto& timer : timers_) executor_.timers().cancel(*timer);
-}
+FaultInjector::FaultInjector(exec::RankExecutor& executor, FaultLedger& ledger, FaultyFabric& fabric,
+                             Partitions& partitions, StoreFaults& store, MemoryMeter* memory)
+    : executor_(executor), ledger_(ledger), fabric_(fabric), partitions_(partitions), store_(store), memory_(memory) {}
 
 void FaultInjector::begin(comm::Communicators& communicators) {
   communicators_ = &communicators;
-  for (std::size_t i = 0; i < plans_.size(); ++i) {
-    const Fault& fault = *plans_[i].fault;
-    const bool is_slow = fault.verb == Fault::Verb::slow;
-    if (!is_slow && !is_timed(fault)) continue;
+  for (auto& plan : ledger_.plans()) {
+    const auto verb = plan.fault->verb;
+    if (verb == Fault::Verb::crash || verb == Fault::Verb::reorder) fabric_.follow_all();
+    if (plan.fault->verb != Fault::Verb::slow) continue;
     for (int rank = 0; rank < executor_.options().ranks; ++rank) {
-      if (!is_of(fault, rank)) continue;
-      if (is_slow) {
-        note(plans_[i], rank, "");
-        continue;
-      }
-      timers_.push_back(std::make_unique<CrashTimer>(*this, i, rank));
-      executor_.timers().arm(*timers_.back(), kTimeZero + *fault.after);
+      if (is_of(*plan.fault, rank)) ledger_.note(plan, rank, "");
     }
   }
-}
-
-void FaultInjector::note(Plan& plan, int rank, std::string call) {
-  ++plan.line.times;
-  ++plan.on_rank[rank];
-  if (plan.line.fired.size() < kFiringsKept)
-    plan.line.fired.push_back({rank, std::move(call), executor_.clock().now()});
+  ledger_.begin([this](FaultPlan& plan, int rank) { strike(plan, rank); });
 }
 
 auto FaultInjector::admit(const comm::Operation& call, const comm::GroupIdentity& group, int rank,
                           std::uint64_t sequence) -> Answer {
   const Moment moment{call, group, rank, sequence};
-  fabric_.forget(call);
+  fabric_.expect(call, rank);
   ++calls_[{rank, call.type}];
   ++all_calls_[rank];
+  ledger_.count_call(rank);
   refuse_broken(moment);
-  for (auto& plan : plans_) {
+  for (auto& plan : ledger_.plans()) {
     if (!is_due(plan, moment)) continue;
-    note(plan, rank, moment.title());
-    if (act(*plan.fault, moment) == Answer::skip) return Answer::skip;
+    if (!traits_of(plan.fault->verb).later) ledger_.note(plan, rank, moment.title());
+    if (act(plan, moment) == Answer::skip) return Answer::skip;
   }
   return Answer::pass;
 }
 
-bool FaultInjector::is_due(Plan& plan, const Moment& moment) {
-  const Fault& fault = *plan.fault;
-  if (!is_of(fault, moment.rank) || !fits(plan, moment)) return false;
-  return fault.p == 1 || draw(plan);
+bool FaultInjector::is_due(FaultPlan& plan, const Moment& moment) {
+  return ledger_.is_open(plan, moment.rank) && fits(plan, moment) && ledger_.draw(plan);
 }
 
-bool FaultInjector::fits(const Plan& plan, const Moment& moment) const {
+bool FaultInjector::fits(const FaultPlan& plan, const Moment& moment) const {
   const Fault& fault = *plan.fault;
-  if (fault.verb == Fault::Verb::slow || is_timed(fault)) return false;
-  if (const auto fired = plan.on_rank.find(moment.rank); fired != plan.on_rank.end() && fired->second >= fault.times)
-    return false;
+  if (traits_of(fault.verb).of_store) return false;
   if (fault.verb == Fault::Verb::skip_collective && comm::is_point_to_point(moment.call.type)) return false;
-  if (fault.verb == Fault::Verb::corrupt && moment.call.outputs.empty()) return false;
+  if (fault.verb == Fault::Verb::corrupt && !can_corrupt(moment.call, fault)) return false;
+  const bool is_send = moment.call.type == c10d::OpType::SEND;
+  if (fault.verb == Fault::Verb::reorder && !is_send) return false;
+  // What is left of a buffered send is no call any more.
+  const bool moves_later = fault.verb == Fault::Verb::reorder || fault.verb == Fault::Verb::delay;
+  if (moves_later && is_send && communicators_->options().buffered_sends) return false;
+  if (fault.verb == Fault::Verb::heal && !partitions_.any()) return false;
+  if (fault.verb == Fault::Verb::fail_alloc && to_come_.contains({&plan, moment.rank})) return false;
   if (!fault.group.empty() && fault.group != moment.group.name) return false;
   if (!fault.label.empty() && (moment.call.label == nullptr || *moment.call.label != fault.label)) return false;
-  if (fault.after && executor_.clock().now() < kTimeZero + *fault.after) return false;
   return fits(fault.at, moment, true) && fits(fault.call, moment, false);
 }
 
@@ -138,19 +97,11 @@ bool FaultInjector::fits(const std::optional<Fault::Point>& point, const Moment&
   return point->number == (point->op.empty() ? all_calls_.at(moment.rank) : calls_.at({moment.rank, moment.call.type}));
 }
 
-bool FaultInjector::draw(Plan& plan) {
-  constexpr double kParts = 1e6;
-  const auto yes = static_cast<std::uint32_t>(std::lround(plan.fault->p * kParts));
-  constexpr std::array<std::uint32_t, 2> kNoOrYes{0, 1};
-  const std::array<std::uint32_t, 2> weights{static_cast<std::uint32_t>(kParts) - yes, yes};
-  ++plan.drawn;
-  return executor_.decisions().choose(ChoiceKind::fault, kNoOrYes, weights) == 1;
-}
-
-auto FaultInjector::act(const Fault& fault, const Moment& moment) -> Answer {
+auto FaultInjector::act(FaultPlan& plan, const Moment& moment) -> Answer {
+  const Fault& fault = *plan.fault;
   switch (fault.verb) {
     case Fault::Verb::crash:
-      crash(fault, moment.rank, moment.title());
+      crash(plan, moment.rank, moment.title());
       break;
     case Fault::Verb::exit:
       std::exit(fault.status);  // here the rank's failure: see core/exec/interpose/process
@@ -171,24 +122,82 @@ auto FaultInjector::act(const Fault& fault, const Moment& moment) -> Answer {
       throw CommError(fmt::format("{} failed: an injected error of the back end", moment.title()), moment.group.name,
                       moment.sequence, {moment.rank});
     case Fault::Verb::corrupt:
-      fabric_.corrupt(moment.call, fault.with);
+      fabric_.corrupt(moment.call, fault);
+      break;
+    case Fault::Verb::partition:
+      partitions_.begin(fault);
+      break;
+    case Fault::Verb::heal:
+      partitions_.end_all();
+      break;
+    case Fault::Verb::lose_key:
+    case Fault::Verb::stale_key:
+      break;  // at calls of the store
+    case Fault::Verb::clock_jump:
+      jump_clocks(fault, moment.rank);
+      break;
+    case Fault::Verb::fail_alloc:
+      fail_allocation(plan, moment.rank, " behind " + moment.title());
+      break;
+    case Fault::Verb::reorder:
+      fabric_.reorder(moment.call, fault.amount);
       break;
   }
   return Answer::pass;
 }
 
-void FaultInjector::crash(const Fault& fault, int rank, std::string call) {
+void FaultInjector::crash(const FaultPlan& plan, int rank, std::string call) {
   crashed_[rank] = std::move(call);
-  const bool breaks = fault.peers == Fault::Peers::disconnect;
+  const bool breaks = plan.fault->peers == Fault::Peers::disconnect;
   if (breaks) broken_.insert(rank);
   communicators_->lose(rank, breaks);
+  fabric_.lose(rank, breaks);
   exec::crash_rank(executor_, rank);
 }
 
-void FaultInjector::crash_now(Plan& plan, int rank) {
-  if (crashed_.contains(rank) || !exec::is_alive(executor_, rank)) return;
-  note(plan, rank, "");
-  crash(*plan.fault, rank, "");
+void FaultInjector::fail_allocation(FaultPlan& plan, int rank, const std::string& since) {
+  to_come_.insert({&plan, rank});
+  memory_->fail_next(rank, plan.fault->bytes, [this, &plan, rank, since](std::uint64_t size) {
+    to_come_.erase({&plan, rank});
+    ledger_.note(plan, rank, fmt::format("an allocation of {}{}", units::about_bytes(size), since));
+  });
+}
+
+void FaultInjector::jump_clocks(const Fault& fault, int rank) {
+  exec::jump_clocks(executor_, rank, {fault.by, fault.clock == Fault::Clocks::all ? fault.by : VirtualDuration()});
+}
+
+// At its time, or on another fault.
+void FaultInjector::strike(FaultPlan& plan, int rank) {
+  const Fault& fault = *plan.fault;
+  switch (fault.verb) {
+    case Fault::Verb::crash:
+      if (crashed_.contains(rank) || !exec::is_alive(executor_, rank)) return;
+      ledger_.note(plan, rank, "");
+      return crash(plan, rank, "");
+    case Fault::Verb::partition:
+      ledger_.note(plan, rank, "");
+      return partitions_.begin(fault);
+    case Fault::Verb::heal:
+      if (!partitions_.any()) {
+        plan.line.why_not = fmt::format("nothing was cut at {}", format_time(executor_.clock().now()));
+        return;
+      }
+      ledger_.note(plan, rank, "");
+      return partitions_.end_all();
+    case Fault::Verb::lose_key:
+      if (store_.lose(fault)) return ledger_.note(plan, rank, "");
+      plan.line.why_not = fmt::format("no such key was there at {}", format_time(executor_.clock().now()));
+      return;
+    case Fault::Verb::clock_jump:
+      if (!exec::is_alive(executor_, rank)) return;
+      ledger_.note(plan, rank, "");
+      return jump_clocks(fault, rank);
+    case Fault::Verb::fail_alloc:
+      return fail_allocation(plan, rank, "");
+    default:
+      REHEARSE_CHECK(!traits_of(fault.verb).alone, fault.verb);
+  }
 }
 
 // A group without one of its ranks carries nothing.
@@ -199,29 +208,6 @@ void FaultInjector::refuse_broken(const Moment& moment) const {
     throw CommError(fmt::format("{} failed: rank {} closed the connection", moment.title(), lost), moment.group.name,
                     moment.sequence, {lost});
   }
-}
-
-std::vector<FaultLine> FaultInjector::ledger(const exec::RunOutcome& outcome) const {
-  std::vector<FaultLine> lines;
-  for (const auto& plan : plans_) {
-    lines.push_back(plan.line);
-    if (plan.line.times == 0 && plan.line.why_not.empty()) lines.back().why_not = why_not(plan, outcome);
-  }
-  return lines;
-}
-
-std::string FaultInjector::why_not(const Plan& plan, const exec::RunOutcome& outcome) const {
-  const Fault& fault = *plan.fault;
-  if (is_timed(fault)) {
-    return fmt::format("the run ended at {}, or the rank before", format_time(outcome.end_time));
-  }
-  if (plan.drawn > 0) {
-    return fmt::format("drawn {} time{}, and never taken", plan.drawn, plan.drawn == 1 ? "" : "s");
-  }
-  std::uint64_t calls = 0;
-  for (const auto& [rank, count] : all_calls_) calls += is_of(fault, rank) ? count : 0;
-  return fmt::format("no call fitted; {} made {} call{}",
-                     fault.ranks.empty() ? "all ranks" : describe_ranks(fault.ranks), calls, calls == 1 ? "" : "s");
 }
 
 }  // namespace rehearse::sim

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,22 +12,26 @@
 
 #include <rehearse/comm/call_gate.h>
 #include <rehearse/comm/communicators.h>
-#include <rehearse/exec/decision_log.h>
 #include <rehearse/exec/executor.h>
 #include <rehearse/exec/wait_queue.h>
 #include <rehearse/job/fault_line.h>
 #include <rehearse/sim/fault.h>
 
-#include "faulty_fabric.h"
+#include "fault_ledger.h"
+#include "faults/store/store_faults.h"
+#include "faults/transfers/faulty_fabric.h"
+#include "faults/transfers/partitions.h"
+#include "memory/memory_meter.h"
 
 namespace rehearse::sim {
 
-// Looks at each call of a world, lets the faults that are planned for it take place, and keeps the ledger. What it is
-// given outlives it; it outlives the communicators that have it as their gate.
+// Looks at each call of a world and lets the faults that are planned for it take place. What it is given outlives it;
+// it outlives the communicators that have it as their gate.
 class FaultInjector final : public comm::CallGate {
  public:
-  FaultInjector(const std::vector<Fault>& faults, exec::RankExecutor& executor, FaultyFabric& fabric);
-  ~FaultInjector() override;
+  // `memory`: null where no fault is about it.
+  FaultInjector(exec::RankExecutor& executor, FaultLedger& ledger, FaultyFabric& fabric, Partitions& partitions,
+                StoreFaults& store, MemoryMeter* memory);
 
   // Once, before the run: the world's groups.
   void begin(comm::Communicators& communicators);
@@ -35,7 +40,6 @@ class FaultInjector final : public comm::CallGate {
                std::uint64_t sequence) override;
 
   // After the run.
-  std::vector<FaultLine> ledger(const exec::RunOutcome& outcome) const;
   const std::map<int, std::string>& crashed() const noexcept { return crashed_; }
 
  private:
@@ -47,35 +51,30 @@ class FaultInjector final : public comm::CallGate {
     std::uint64_t sequence;
     std::string title() const;
   };
-  struct Plan {
-    const Fault* fault;
-    FaultLine line;
-    std::map<int, std::uint64_t> on_rank;  // how often it has fired there
-    std::uint64_t drawn = 0;               // how often its probability was asked
-  };
-  class CrashTimer;
 
-  bool is_due(Plan& plan, const Moment& moment);
-  bool fits(const Plan& plan, const Moment& moment) const;
+  bool is_due(FaultPlan& plan, const Moment& moment);
+  bool fits(const FaultPlan& plan, const Moment& moment) const;
   bool fits(const std::optional<Fault::Point>& point, const Moment& moment, bool in_group) const;
-  bool draw(Plan& plan);
-  void note(Plan& plan, int rank, std::string call);
-  Answer act(const Fault& fault, const Moment& moment);
-  void crash(const Fault& fault, int rank, std::string call);
-  void crash_now(Plan& plan, int rank);
+  Answer act(FaultPlan& plan, const Moment& moment);
+  void strike(FaultPlan& plan, int rank);
+  void fail_allocation(FaultPlan& plan, int rank, const std::string& since);
+  void jump_clocks(const Fault& fault, int rank);
+  void crash(const FaultPlan& plan, int rank, std::string call);
   void refuse_broken(const Moment& moment) const;
-  std::string why_not(const Plan& plan, const exec::RunOutcome& outcome) const;
 
   exec::RankExecutor& executor_;
+  FaultLedger& ledger_;
   FaultyFabric& fabric_;
+  Partitions& partitions_;
+  StoreFaults& store_;
+  MemoryMeter* const memory_;
   comm::Communicators* communicators_ = nullptr;
-  std::vector<Plan> plans_;
-  std::vector<std::unique_ptr<CrashTimer>> timers_;
   std::map<std::pair<int, c10d::OpType>, std::uint64_t> calls_;  // by rank and kind
   std::map<int, std::uint64_t> all_calls_;                       // by rank
   std::map<int, std::string> crashed_;
-  std::set<int> broken_;  // crashed ranks whose connections have broken
-  exec::WaitQueue hung_;  // nobody notifies it
+  std::set<int> broken_;                                // crashed ranks whose connections have broken
+  std::set<std::pair<const FaultPlan*, int>> to_come_;  // of ranks whose next allocation fails; asked, never walked
+  exec::WaitQueue hung_;                                // nobody notifies it
 };
 
 }  // namespace rehearse::sim

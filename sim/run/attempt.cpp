@@ -15,7 +15,8 @@ Attempt run_once(const AttemptOptions& options, const World::Body& body, Oracle*
   World& world = *own;
   attempt.world = std::move(own);
   if (options.show) world.on_progress(options.show);
-  const auto seeded = answers == nullptr ? make_oracle(options.world.schedule, options.world.seed) : nullptr;
+  const auto& asked = options.world;
+  const auto seeded = answers == nullptr ? make_oracle(asked.schedule, asked.seed, asked.pct) : nullptr;
   WitnessOracle witness(answers == nullptr ? *seeded : *answers);
   world.use_oracle(witness);
   attempt.report = world.run(body);

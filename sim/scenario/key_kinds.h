@@ -191,6 +191,19 @@ ScenarioKey stack(std::string_view name, std::string takes, Field field) {
                   field);
 }
 
+// A size; 0, where there is no bound, is not printed.
+template <class Field>
+ScenarioKey memory(std::string_view name, std::string takes, Field field) {
+  const auto parse = [](std::string_view text) -> std::optional<std::uint64_t> {
+    const auto parsed = units::parse_bytes(text);
+    return parsed && *parsed > 0 ? parsed : std::nullopt;
+  };
+  auto key = quantity(name, "a size above 0, as in \"80GiB\"", std::move(takes), parse, units::print_bytes, field);
+  key.print = [=, always = key.print](const Scenario& scenario) { return field(scenario) > 0 ? always(scenario) : ""; };
+  key.fallback = "any";
+  return key;
+}
+
 // A rate; 0, where a model has none, is not printed.
 template <class Parse, class Print, class Field>
 ScenarioKey rate(std::string_view name, std::string in_errors, std::string takes, Parse parse, Print print,
@@ -211,6 +224,33 @@ template <class Field>
 ScenarioKey flops(std::string_view name, std::string takes, Field field) {
   return rate(name, "operations a second, as in \"20TFLOP/s\"", std::move(takes), units::parse_flops,
               units::print_flops, field);
+}
+
+// Faults that are drawn: an array of their texts.
+template <class Field>
+ScenarioKey fault_families(std::string_view name, std::string takes, Field field) {
+  return {name, std::move(takes),
+          [=](Section& section, Scenario& scenario) {
+            const auto* node = section.find(name);
+            if (node == nullptr) return;
+            constexpr std::string_view kTakes = "faults in an array, as in [\"crash\", \"pause for=5ms\"]";
+            const auto* const texts = node->as_array();
+            if (texts == nullptr) return section.refuse(name, *node, kTakes);
+            for (const auto& each : *texts) {
+              const auto text = each.value_exact<std::string>();
+              if (!text) return section.refuse(name, *node, kTakes);
+              try {
+                field(scenario).push_back(parse_fault_family(*text));
+              } catch (const FaultError& error) {
+                section.refuse(name, each, fmt::format("{}: {}", kTakes, error.what()));
+              }
+            }
+          },
+          [=](const Scenario& scenario) {
+            std::vector<std::string> texts;
+            for (const auto& family : field(scenario)) texts.push_back(toml_text(to_string(family)));
+            return texts.empty() ? "" : fmt::format("[{}]", fmt::join(texts, ", "));
+          }};
 }
 
 // Whether a file is written.

@@ -9,7 +9,7 @@
 
 #include <rehearse/job/parameter_text.h>
 
-#include "faults/fault_fields.h"
+#include "faults/text/fault_fields.h"
 
 namespace rehearse::sim {
 namespace {
@@ -50,7 +50,9 @@ std::optional<Fault> fault_of(Problems& problems, const toml::table& table) {
   }
   try {
     if (verb.empty()) throw FaultError("there is no key \"do\": it says what happens, as in do = \"crash\"");
-    return make_fault(verb, fields);
+    auto fault = make_fault(verb, fields);
+    require_whole(fault);
+    return fault;
   } catch (const FaultError& error) {
     problems.add(line_of(table), fmt::format("[[fault]] {}", error.what()));
     return std::nullopt;
@@ -80,7 +82,7 @@ std::string to_toml(const std::vector<Fault>& faults) {
   for (const auto& fault : faults) {
     text += fmt::format("\n[[fault]]\ndo = \"{}\"\n", to_string(fault.verb));
     for (const auto& field : fault_fields()) {
-      const auto value = field.print(fault);
+      const auto value = has(field, fault.verb) ? field.print(fault) : "";
       if (!value.empty()) text += fmt::format("{} = {}\n", field.name, in_quotes(value, std::string_view::npos));
     }
   }

@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t kRanksMost = 65'536;
 constexpr std::int64_t kIntegerMost = std::numeric_limits<std::int64_t>::max();
 constexpr double kJitterMost = 100;
+constexpr std::int64_t kPctDepthMost = 64;
 
 constexpr auto kWorld = &Scenario::world;
 constexpr auto kNetwork = &WorldOptions::network;
@@ -48,6 +49,17 @@ ScenarioSection world_section() {
   auto preempt =
       keys::flag("preempt", "may store calls, locks and unlocks switch, too?", at(kWorld, &WorldOptions::preempt));
   preempt.fallback = "in sweeps `true`, else `false`";
+  auto pct_depth = keys::unless_default(keys::integer(
+      "pct_depth", 1, kPctDepthMost,
+      "of `\"pct\"`, 1 to 64: how many events must come in one order for a bug ([more](DETERMINISM.md#priorities))",
+      at(kWorld, &WorldOptions::pct, &PctOptions::depth)));
+  auto pct_steps =
+      keys::unless_default(keys::integer("pct_steps", 1, kIntegerMost, "of `\"pct\"`: how many choices a run makes",
+                                         at(kWorld, &WorldOptions::pct, &PctOptions::steps)));
+  auto memory = keys::memory("memory", "what each rank's tensors may take (`\"80GiB\"`): more is OUT OF MEMORY",
+                             at(kWorld, &WorldOptions::memory_bytes));
+  pct_depth.fallback = "`3`";
+  pct_steps.fallback = "`1000`";
   return {
       "world",
       {
@@ -58,6 +70,8 @@ ScenarioSection world_section() {
           keys::seed("seed", "an integer; as a text above 2^63: `\"0xf00d000000000001\"`",
                      at(kWorld, &WorldOptions::seed)),
           keys::schedule("schedule", at(kWorld, &WorldOptions::schedule)),
+          pct_depth,
+          pct_steps,
           preempt,
           keys::milliseconds("timeout", "of every operation, in virtual time; `\"0s\"`: none",
                              at(kWorld, &WorldOptions::timeout)),
@@ -65,6 +79,7 @@ ScenarioSection world_section() {
                      at(kWorld, &WorldOptions::buffered_sends)),
           keys::flag("coalesced_as_one", "`true`: sends and receives of a batch move together, as NCCL's",
                      at(kWorld, &WorldOptions::coalesced_as_one)),
+          memory,
           keys::stack("stack", "of each rank", at(kWorld, &WorldOptions::stack_bytes)),
           keys::integer("steps_max", 1, kIntegerMost, "switches after which the run ends as STEP BUDGET",
                         at(kWorld, &WorldOptions::steps_max)),
@@ -117,6 +132,25 @@ ScenarioSection compile_section() {
           }};
 }
 
+ScenarioSection swarm_section() {
+  constexpr auto kSwarm = &WorldOptions::swarm;
+  constexpr std::int64_t kFaultsMost = 1'000;
+  constexpr std::int64_t kCallsMost = 1'000'000;
+  return {"swarm",
+          {
+              keys::fault_families("families",
+                                   "faults without who and when, in an array: what `--swarm` draws from "
+                                   "([how](FAULTS.md#many-at-once))",
+                                   at(kWorld, kSwarm, &SwarmOptions::families)),
+              keys::flag("on", "`true`: as with `--swarm`", at(kWorld, kSwarm, &SwarmOptions::on)),
+              keys::integer("faults_most", 1, kFaultsMost, "1 to 1000: of one run",
+                            at(kWorld, kSwarm, &SwarmOptions::faults_most)),
+              keys::integer("calls", 1, kCallsMost, "1 to 1000000: a fault is at one of a rank's first so many calls",
+                            at(kWorld, kSwarm, &SwarmOptions::calls)),
+          },
+          [](const Scenario& scenario) { return scenario.world.swarm.on || !scenario.world.swarm.families.empty(); }};
+}
+
 ScenarioSection output_section() {
   auto directory =
       keys::path("directory", "relative to the current directory", at(&Scenario::output, &OutputOptions::directory));
@@ -130,8 +164,8 @@ ScenarioSection output_section() {
 
 const std::vector<ScenarioSection>& scenario_sections() {
   static const std::vector<ScenarioSection> sections = {
-      top_level(),       world_section(),     network_section(),        compute_section(),
-      compile_section(), {kFaultSection, {}}, {kParametersSection, {}}, output_section()};
+      top_level(),         world_section(), network_section(),        compute_section(), compile_section(),
+      {kFaultSection, {}}, swarm_section(), {kParametersSection, {}}, output_section()};
   return sections;
 }
 

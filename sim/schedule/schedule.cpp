@@ -4,6 +4,7 @@
 #include <array>
 
 #include <rehearse/sim/oracles.h>
+#include <rehearse/sim/pct_oracle.h>
 
 namespace rehearse {
 namespace {
@@ -12,15 +13,22 @@ struct ScheduleRow {
   Schedule schedule;
   std::string_view name;
   bool depends_on_seed;
-  std::unique_ptr<Oracle> (*make_oracle)(std::uint64_t seed);
+  std::unique_ptr<Oracle> (*make_oracle)(std::uint64_t seed, const sim::PctOptions& pct);
 };
 
 constexpr std::array kSchedules{
-    ScheduleRow{
-        Schedule::random, "random", true,
-        [](std::uint64_t seed) -> std::unique_ptr<Oracle> { return std::make_unique<sim::RandomOracle>(seed); }},
+    ScheduleRow{Schedule::random, "random", true,
+                [](std::uint64_t seed, const sim::PctOptions&) -> std::unique_ptr<Oracle> {
+                  return std::make_unique<sim::RandomOracle>(seed);
+                }},
     ScheduleRow{Schedule::round_robin, "round_robin", false,
-                [](std::uint64_t) -> std::unique_ptr<Oracle> { return std::make_unique<sim::RoundRobinOracle>(); }},
+                [](std::uint64_t, const sim::PctOptions&) -> std::unique_ptr<Oracle> {
+                  return std::make_unique<sim::RoundRobinOracle>();
+                }},
+    ScheduleRow{Schedule::pct, "pct", true,
+                [](std::uint64_t seed, const sim::PctOptions& pct) -> std::unique_ptr<Oracle> {
+                  return std::make_unique<sim::PctOracle>(seed, pct);
+                }},
 };
 
 constexpr bool schedules_follow_enum() {
@@ -56,8 +64,8 @@ std::optional<Schedule> schedule_from_string(std::string_view name) noexcept {
 
 bool depends_on_seed(Schedule schedule) noexcept { return row_of(schedule).depends_on_seed; }
 
-std::unique_ptr<Oracle> make_oracle(Schedule schedule, std::uint64_t seed) {
-  return row_of(schedule).make_oracle(seed);
+std::unique_ptr<Oracle> make_oracle(Schedule schedule, std::uint64_t seed, const PctOptions& pct) {
+  return row_of(schedule).make_oracle(seed, pct);
 }
 
 std::string schedule_text(Schedule schedule, bool preempt) {

@@ -99,6 +99,15 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) { return parse_w
 
 std::string print_bytes(std::uint64_t bytes) { return print_whole<std::uint64_t>(kBytes, "B", bytes); }
 
+std::string about_bytes(std::uint64_t bytes) {
+  for (const std::string_view unit : {"TiB", "GiB", "MiB", "KiB"}) {
+    const double factor = *factor_of(kBytes, unit);
+    const auto number = static_cast<double>(bytes) / factor;
+    if (number >= 1) return fmt::format("{:.4g}{}", number, unit);
+  }
+  return fmt::format("{}B", bytes);
+}
+
 std::optional<double> parse_bandwidth(std::string_view text) {
   const auto quantity = split(text);
   if (!quantity) return std::nullopt;

@@ -19,6 +19,8 @@ std::string print_duration(std::chrono::nanoseconds duration);
 // B; KB, MB, GB, TB (powers of 1000); KiB, MiB, GiB, TiB (powers of 1024).
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 std::string print_bytes(std::uint64_t bytes);
+// For people: to four digits, "24MiB" for 24 MiB and a few bytes.
+std::string about_bytes(std::uint64_t bytes);
 
 // Bytes a second: each size unit with "/s"; Mbit/s, Gbit/s, Tbit/s.
 std::optional<double> parse_bandwidth(std::string_view text);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <rehearse/exec/world_local.h>
 #include <rehearse/fakes/fake_fabric.h>
@@ -15,7 +16,10 @@
 
 #include "compute/counted_operators.h"
 #include "faults/injector.h"
-#include "faults/slow.h"
+#include "faults/store/faulty_store.h"
+#include "faults/swarm.h"
+#include "faults/transfers/slow.h"
+#include "memory/memory_meter.h"
 #include "network/network_cost.h"
 
 namespace rehearse::sim {
@@ -38,21 +42,50 @@ comm::CommunicatorOptions simulated_communication_of(const WorldOptions& options
 // What stands between a world and what goes wrong in it on purpose.
 class Faults {
  public:
-  Faults(const WorldOptions& options, exec::RankExecutor& executor, const fakes::CostModel& costs)
+  Faults(const WorldOptions& options, exec::RankExecutor& executor, const fakes::CostModel& costs,
+         std::shared_ptr<fakes::StoreState> keys, MemoryMeter* memory)
       : costs_(costs, options.faults, options.ranks),
         below_(executor.timers(), executor.clock(), costs_),
-        fabric_(below_, executor.timers(), executor.clock()),
-        injector_(options.faults, executor, fabric_) {}
+        ledger_(options.faults, executor),
+        partitions_(executor.timers(), executor.clock(), options.ranks),
+        store_(std::make_shared<StoreFaults>(std::move(keys), ledger_, partitions_)),
+        fabric_(below_, executor.timers(), executor.clock(), partitions_),
+        injector_(executor, ledger_, fabric_, partitions_, *store_, memory) {}
+  ~Faults() { store_->close(); }
 
   comm::Fabric& fabric() noexcept { return fabric_; }
   FaultInjector& injector() noexcept { return injector_; }
+  c10::intrusive_ptr<c10d::Store> store(c10::intrusive_ptr<c10d::Store> below) const {
+    return c10::make_intrusive<FaultyStore>(std::move(below), store_);
+  }
+
+  void leave(RunRecord& record) const {
+    record.faults = ledger_.lines(record.outcome);
+    record.crashed = injector_.crashed();
+  }
 
  private:
   SlowCost costs_;
   fakes::FakeFabric below_;
+  FaultLedger ledger_;
+  Partitions partitions_;
+  std::shared_ptr<StoreFaults> store_;
   FaultyFabric fabric_;
   FaultInjector injector_;
 };
+
+WorldOptions with_swarm(WorldOptions options, Decisions& decisions) {
+  for (auto& fault : draw_swarm(options.swarm, options.ranks, decisions)) options.faults.push_back(std::move(fault));
+  return options;
+}
+
+// Null where nobody asks what tensors take.
+std::unique_ptr<MemoryMeter> memory_of(const WorldOptions& options) {
+  const bool fails = std::any_of(options.faults.begin(), options.faults.end(),
+                                 [](const Fault& fault) { return fault.verb == Fault::Verb::fail_alloc; });
+  if (options.memory_bytes == 0 && !fails) return nullptr;
+  return std::make_unique<MemoryMeter>(options.ranks, options.memory_bytes, options.call_sites);
+}
 
 std::vector<ComputeModel> compute_of(const WorldOptions& options) {
   std::vector<ComputeModel> models;
@@ -77,10 +110,11 @@ RunRequest request_of(const WorldOptions& options) {
   return request;
 }
 
-std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle, const World::Body& body,
+std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, const World::Body& body,
                                     const ShowProgress& show) {
-  auto record = std::make_unique<RunRecord>(events_of(request_of(options)));
+  auto record = std::make_unique<RunRecord>(events_of(request_of(asked)));
   Decisions decisions(oracle, record->decisions);
+  const auto options = with_swarm(asked, decisions);
   VirtualClock clock;
   torch_state::TorchRankState state({.seed = options.seed});
   EndOnFailure failures;
@@ -93,23 +127,27 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle,
   exec::RankExecutor executor(execution, decisions, clock, state, failures);
   NetworkCost costs(options.network, decisions);
   fakes::FakeFabric fabric(executor.timers(), clock, costs);
+  const auto memory = memory_of(options);
+  std::optional<exec::WorldLocal<MemoryMeter>::Lent> lent_memory;
+  if (memory != nullptr) lent_memory.emplace(*memory);
   std::optional<Faults> faults;
-  if (!options.faults.empty()) faults.emplace(options, executor, costs);
+  const auto keys = std::make_shared<fakes::StoreState>();
+  if (!options.faults.empty()) faults.emplace(options, executor, costs, keys, memory.get());
   const auto compute = compute_of(options);
   auto communication = simulated_communication_of(options);
   if (faults) communication.gate = &faults->injector();
   comm::Communicators communicators(executor, faults ? faults->fabric() : fabric, record->events, mismatches,
                                     communication);
   if (faults) faults->injector().begin(communicators);
-  const auto keys = std::make_shared<fakes::StoreState>();
   WorldServices services{communicators, *record, show, {}};
 
   const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
   const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);
   const exec::WorldLocal<const compiler::CompileTimeModel>::Lent compile_time(options.compile_time);
   record->outcome = executor.run([&](int rank) {
-    auto store = c10::make_intrusive<fakes::FakeStore>(keys);
+    c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(options.timeout);
+    if (faults) store = faults->store(std::move(store));
     FiberRankContext context(services, rank, options.ranks, std::move(store), state.generator(rank));
     const CountedOperators counted(compute[static_cast<std::size_t>(rank)]);
     body(context);
@@ -117,9 +155,8 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle,
   record->pending = communicators.pending();
   record->pending_groups = communicators.pending_groups();
   record->unwaited = communicators.unwaited_calls();
-  if (!faults) return record;
-  record->faults = faults->injector().ledger(record->outcome);
-  record->crashed = faults->injector().crashed();
+  if (memory) record->memory = memory->uses();
+  if (faults) faults->leave(*record);
   return record;
 }
 

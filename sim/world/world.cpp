@@ -12,7 +12,8 @@
 #include <rehearse/sim/oracles.h>
 
 #include "compute/operator_cost.h"
-#include "faults/fault_fields.h"
+#include "faults/swarm.h"
+#include "faults/text/fault_fields.h"
 #include "network/network_cost.h"
 #include "report/story/report_builder.h"
 #include "simulation.h"
@@ -37,12 +38,20 @@ WorldOptions checked(WorldOptions options) {
   if (options.mode == Mode::real) {
     if (const auto process = launched_process()) options.ranks = process->size;
   }
+  if (options.pct.depth < 1 || options.pct.steps < 1) {
+    throw std::invalid_argument(fmt::format("WorldOptions::pct has a depth of {} and {} steps; both are 1 or more",
+                                            options.pct.depth, options.pct.steps));
+  }
   sim::require_valid(options.network);
   sim::require_valid(options.compute);
   sim::require_valid(options.faults, options.ranks);
+  sim::require_valid(options.swarm, options.ranks);
   if (options.mode == Mode::real && !options.faults.empty()) {
     throw FaultError(fmt::format("fault \"{}\": faults are injected in simulation, and this run is a real one",
                                  to_string(options.faults.front())));
+  }
+  if (options.mode == Mode::real && options.swarm.on) {
+    throw FaultError("the swarm draws faults for the simulation, and this run is a real one");
   }
   const auto& compile_time = options.compile_time;
   if (compile_time.per_node < VirtualDuration::zero() || !(compile_time.jitter >= 0) ||
@@ -64,7 +73,7 @@ class World::Impl {
     if (exec::this_rank::is_fiber()) throw std::logic_error("a world cannot run inside a rank of another");
     if (options_.mode == Mode::real) return run_for_real(body);
     std::unique_ptr<Oracle> seeded;
-    if (oracle_ == nullptr) seeded = sim::make_oracle(options_.schedule, options_.seed);
+    if (oracle_ == nullptr) seeded = sim::make_oracle(options_.schedule, options_.seed, options_.pct);
     record_ = sim::simulate(options_, seeded ? *seeded : *oracle_, body, show_);
     Report report = sim::build_report(options_, *record_);
     // Nobody who interrupts a run wants to wait as long again; where its ranks stood is known without.

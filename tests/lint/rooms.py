@@ -111,15 +111,16 @@ HOUSES = (
     # Writers know a report as data, never how it came about; a run log holds one. world_options.h: all of them.
     House("sim", {
         **ladder(*SIMULATION),
-        "network": (), "compute": (), "faults": ("schedule", "compute"),
+        "network": (), "compute": (), "memory": ("schedule",), "faults": ("schedule", "compute", "memory"),
+        "report/story": (*SIMULATION[:SIMULATION.index("report/story")], "faults"),
         "scenario": (*SIMULATION[:-1], "faults"),
-        "world": ("schedule", "record", "report/story", "network", "compute", "faults"),
+        "world": ("schedule", "record", "report/story", "network", "compute", "memory", "faults"),
         "gtest": SIMULATION,
         **ladder(*COMMAND, below=SIMULATION),
         **{f"cli/{room}": (*SIMULATION, *COMMAND) for room in ("completion", "split", "sweep")},
-        **ladder("cli/launch", "cli/merge", "cli/real", "cli/validate", below=(*SIMULATION, *COMMAND)),
+        **ladder("cli/launch", "cli/merge", "cli/real", "cli/validate", below=(*SIMULATION, *COMMAND, "cli/sweep")),
     }, "rehearse/sim/", {
-        "schedule": ("format_time.h", "oracles.h", "random_stream.h", "schedule.h", "seed.h"),
+        "schedule": ("format_time.h", "oracles.h", "pct_oracle.h", "random_stream.h", "schedule.h", "seed.h"),
         "network": ("network_model.h",),
         "compute": ("compute_model.h",),
         "report/writers": ("chrome_trace.h", "flight_recorder.h", "report_writers.h"),

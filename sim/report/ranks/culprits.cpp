@@ -119,6 +119,7 @@ std::vector<int> culprits_of(const Report& report) {
     case Verdict::rank_failed:
     case Verdict::check_failed:
     case Verdict::fault_not_fired:
+    case Verdict::out_of_memory:
     case Verdict::crashed:
       return of_failures(report);
     case Verdict::deadlock:

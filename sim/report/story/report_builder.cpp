@@ -11,6 +11,7 @@
 #include "report/ranks/failure_text.h"
 #include "report/ranks/places.h"
 #include "report/ranks/rank_outcomes.h"
+#include "report/story/memory_remarks.h"
 #include "report/story/remarks.h"
 #include "report/story/verdict_story.h"
 
@@ -88,6 +89,8 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   report.call_places = calls_from_different_places(record, report.verdict, places);
   report.call_counts = lines_called_unequally(record, report.verdict, places);
   report.remarks = remarks_of(record, places, report.headline);
+  for (auto& text : memory_remarks(record.memory, options.memory_bytes, places))
+    report.remarks.push_back(std::move(text));
   report.hint = hint_of(record);
   report.faults = record.faults;
   return report;

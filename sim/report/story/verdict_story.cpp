@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
@@ -14,6 +15,7 @@
 #include <rehearse/job/rank_context.h>
 #include <rehearse/sim/format_time.h>
 
+#include "faults/transfers/standing_cuts.h"
 #include "report/ranks/failure_text.h"
 #include "report/ranks/unwinding_text.h"
 #include "report/story/compile_story.h"
@@ -33,6 +35,8 @@ class Teller {
     // a rank compiled alone, and everything from the exception from which a rank was unwinding.
     story_.headline.insert(0, group_left_out());
     story_.headline.insert(0, compile_cause(record_, ends_, story_.verdict));
+    story_.headline.insert(0, crash_before());
+    if (is_of_waits()) story_.headline.insert(0, standing_cuts(record_.faults, options_.ranks, cut_until()));
     // The exception that all began with; where one ended the world, those of others are not its cause.
     const bool others = story_.verdict == Verdict::rank_failed && !outcome().failures.front().unwinding;
     if (!others) story_.headline.insert(0, unwinding_first(record_, ends_.places()));
@@ -77,6 +81,24 @@ class Teller {
   }
 
   bool is_real() const { return options_.mode == Mode::real; }
+
+  bool is_of_waits() const {
+    constexpr Verdict kOfWaits[] = {Verdict::deadlock, Verdict::timeout, Verdict::livelock};
+    return std::find(std::begin(kOfWaits), std::end(kOfWaits), story_.verdict) != std::end(kOfWaits);
+  }
+
+  // What all else waits for, and nothing above has said: a call that a crash has left under way.
+  std::string crash_before() const {
+    if (!is_of_waits() || crashed().empty() || story_.headline.find(" crashed") != std::string::npos) return "";
+    std::vector<int> ranks;
+    for (const auto& [rank, call] : crashed()) ranks.push_back(rank);
+    return describe_ranks(ranks) + " crashed; ";
+  }
+
+  // When the wait ended that is the verdict.
+  VirtualTime cut_until() const {
+    return outcome().failures.empty() ? outcome().end_time : outcome().failures.front().at;
+  }
 
   // All bodies are over; a call that some rank never made is a mismatch all the same: nobody waited for it.
   void returned() {
@@ -131,8 +153,7 @@ class Teller {
   // "new_group #2 ("pair") was called by ranks 0-1 and never by rank 2; ": of the first group that ranks were missing
   // for good, or for which others waited for them.
   std::string group_left_out() const {
-    constexpr Verdict kOfWaits[] = {Verdict::deadlock, Verdict::timeout, Verdict::livelock};
-    if (std::find(std::begin(kOfWaits), std::end(kOfWaits), story_.verdict) == std::end(kOfWaits)) return "";
+    if (!is_of_waits()) return "";
     for (const auto& group : record_.pending_groups) {
       const auto has_returned = [&](int rank) { return ends_.line_of(rank).state == RankOutcome::returned; };
       const bool for_good = std::any_of(group.missing.begin(), group.missing.end(), has_returned);
@@ -171,8 +192,10 @@ class Teller {
     if (is_timeout(failure)) {
       return outcome().hang.empty() ? timed_out(failure) : standstill();
     }
+    const bool is_counted = !record_.memory.empty() && is_a<c10::OutOfMemoryError>(failure);
     const auto verdict = is_a<CheckError>(failure)      ? Verdict::check_failed
                          : is_a<LostRankError>(failure) ? Verdict::crashed
+                         : is_counted                   ? Verdict::out_of_memory
                                                         : Verdict::rank_failed;
     const auto before = after_a_timeout(failure, record_.events);
     set(verdict, fmt::format("rank {}: {}{}", failure.rank, gist_of(failure), before));

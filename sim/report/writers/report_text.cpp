@@ -93,18 +93,19 @@ class TextWriter {
     return text;
   }
 
-  // "on rank 3 in allreduce #12 on group "world" at 1.2ms, and 2 more times"
+  // "on rank 3 in allreduce #12 on group "world" at 1.2ms, and 2 more times"; of no rank's call: "at 1.2ms"
   static std::string became(const FaultLine& fault) {
     if (fault.times == 0) return fmt::format("did not fire{}: {}", fault.optional ? " (optional)" : "", fault.why_not);
     constexpr std::size_t kFiringsShown = 2;
     std::vector<std::string> firings;
     for (const auto& firing : fault.fired) {
       if (firings.size() == kFiringsShown) break;
-      firings.push_back(fmt::format("rank {}{}{} at {}", firing.rank, firing.call.empty() ? "" : " in ", firing.call,
-                                    format_time(firing.at)));
+      const auto who = firing.rank < 0 ? "" : fmt::format("rank {}", firing.rank);
+      firings.push_back(fmt::format("{}{}{}{}at {}", who, firing.call.empty() ? "" : " in ", firing.call,
+                                    who.empty() ? "" : " ", format_time(firing.at)));
     }
     if (fault.times > firings.size()) firings.push_back(fmt::format("and {} more", fault.times - firings.size()));
-    return fmt::format("fired on {}", fmt::join(firings, ", "));
+    return fmt::format("fired {}{}", fault.fired.front().rank < 0 ? "" : "on ", fmt::join(firings, ", "));
   }
 
   std::string call_places() const {

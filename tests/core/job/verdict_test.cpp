@@ -26,6 +26,7 @@ TEST(Verdict, EachOne_HasItsNameAndExitCode) {
       {Verdict::interrupted, "INTERRUPTED", 130},
       {Verdict::crashed, "CRASHED", 9},
       {Verdict::fault_not_fired, "FAULT NOT FIRED", 7},
+      {Verdict::out_of_memory, "OUT OF MEMORY", 10},
   };
   for (const Row& row : rows) {
     EXPECT_EQ(to_string(row.verdict), row.name);

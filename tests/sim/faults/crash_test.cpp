@@ -121,6 +121,32 @@ TEST(Crash, AfterAVirtualTime_WithdrawsItsCalls) {
   EXPECT_EQ(report.headline, R"(barrier #1 on group "world": rank 1 crashed and will never come)");
 }
 
+// All had called, and the data was on its way: it comes to its end for nobody.
+TEST(Crash, AmidATransfer_LeavesItUnderWay) {
+  const auto body = [](RankContext& ctx) {
+    auto value = at::full({1 << 20}, 1.0);
+    ctx.group().allreduce(value)->wait();
+  };
+  const auto plain = run(std::vector<std::string>{}, body);
+  EXPECT_GT(plain.end_time, VirtualTime(std::chrono::microseconds(50)));
+  const auto report = run({"crash rank=1 after=50us"}, body);
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_TRUE(report.headline.starts_with("rank 1 crashed; ")) << report.headline;
+  EXPECT_NE(report.headline.find(R"(allreduce #1 on group "world")"), std::string::npos) << report.headline;
+  const auto broken = run({"crash rank=1 after=50us peers=disconnect"}, [](RankContext& ctx) {
+    auto value = at::full({1 << 20}, 1.0);
+    try {
+      ctx.group().allreduce(value)->wait();
+    } catch (const CommError& error) {
+      EXPECT_EQ(error.ranks(), std::vector<int>{1});
+      EXPECT_EQ(ctx.now(), VirtualTime(std::chrono::microseconds(50)));
+      return;
+    }
+    ctx.expect(false, "the connection breaks");
+  });
+  EXPECT_EQ(broken.verdict, Verdict::ok) << broken.headline;
+}
+
 // A process takes its threads along: one that waits, and one that could have run.
 TEST(Crash, WithThreads_EndsThemToo) {
   bool ran_after = false;

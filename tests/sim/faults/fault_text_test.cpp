@@ -32,6 +32,17 @@ TEST(FaultText, ReadsBackAsItself) {
            "skip_collective rank=2 at=barrier#1",
            "fail_op rank=2 p=0.25",
            "corrupt rank=2 at=allreduce with=bit",
+           "corrupt rank=2 at=allreduce element=3 fraction=0.5",
+           "corrupt at=#1 with=stale",
+           "clock_jump rank=1 after=2ms by=-5s",
+           "clock_jump rank=1 at=#1 by=1h clock=all",
+           "fail_alloc rank=1 at=allreduce#2 bytes=1MiB",
+           "reorder rank=0 call=send#2 for=1ms",
+           "partition rank=0-1 after=2ms for=5ms from=2-3 way=out",
+           "partition rank=0,3 call=send#2",
+           "heal after=3ms on=fault#1",
+           "lose_key call=set#2 key=epoch times=2",
+           "stale_key rank=1 key=\"last epoch\"",
        }) {
     EXPECT_EQ(to_string(parse_fault(text)), text);
     EXPECT_EQ(parse_fault(to_string(parse_fault(text))), parse_fault(text));
@@ -47,22 +58,19 @@ TEST(FaultText, MistakesNameFieldValueAndCure) {
   EXPECT_EQ(error_of(""), "a fault is empty; it is as \"crash rank=3 at=allreduce#12\"");
   EXPECT_EQ(error_of("crush rank=3 at=allreduce#12"),
             "there is no fault \"crush\" (did you mean \"crash\"?); there are crash, exit, hang, pause, slow, delay, "
-            "skip_collective, fail_op, corrupt");
-  EXPECT_EQ(error_of("partition rank=3 at=allreduce#12"),
-            "there is no fault \"partition\"; there are crash, exit, hang, pause, slow, delay, skip_collective, "
-            "fail_op, corrupt");
+            "skip_collective, fail_op, corrupt, partition, heal, lose_key, stale_key, clock_jump, fail_alloc, reorder");
   EXPECT_EQ(error_of("crash rank=3 at=allreduc#12"),
             "at is \"allreduc#12\"; it takes a call by its number in its group, as in allreduce#12, allreduce or #12");
   EXPECT_EQ(error_of("crash rank=3-1 at=#1"), "rank is \"3-1\"; it takes ranks, as in 3, 0,2 or 1-3, or all");
   EXPECT_EQ(error_of("crash rank=3 at=#0"),
             "at is \"#0\"; it takes a call by its number in its group, as in allreduce#12, allreduce or #12");
-  EXPECT_EQ(error_of("crash rank=3"), "crash does not say when: at, call, group, label, after or p");
+  EXPECT_EQ(error_of("crash rank=3"), "crash does not say when: at, call, group, label, after, on or p");
   EXPECT_EQ(error_of("crash rank=3 at=#1 call=#1"),
             "crash has both at and call: give one, they count the same calls differently");
   EXPECT_EQ(error_of("crash rank=3 rank=2 at=#1"), "rank is there twice");
   EXPECT_EQ(error_of("crash 3 at=#1"), "\"3\" is no key=value; a fault is as \"crash rank=3 at=allreduce#12\"");
   EXPECT_EQ(error_of("crash rank=3 at=#1 factor=2"),
-            "crash takes no \"factor\"; it takes rank, at, call, group, label, after, p, peers, times, optional");
+            "crash takes no \"factor\"; it takes rank, at, call, group, label, after, on, p, peers, times, optional");
   EXPECT_EQ(error_of("crash rank=3 at=#1 peers=gone"), "peers is \"gone\"; it takes timeout or disconnect");
   EXPECT_EQ(error_of("pause rank=3 at=#1"), "pause says for how long, as in for=5ms");
   EXPECT_EQ(error_of("pause rank=3 at=#1 for=5"),
@@ -70,6 +78,27 @@ TEST(FaultText, MistakesNameFieldValueAndCure) {
   EXPECT_EQ(error_of("slow rank=1"), "slow says how much, as in factor=2");
   EXPECT_EQ(error_of("slow rank=1 factor=2 at=#1"),
             "slow lasts from the start to the end: it takes rank, factor and optional alone");
+  EXPECT_EQ(error_of("hang rank=1 on=1"), "on is \"1\"; it takes another fault by its place among all, as in fault#1");
+  EXPECT_EQ(error_of("partition at=#1"), "partition says which ranks are cut off, as in rank=0-1");
+  EXPECT_EQ(error_of("partition rank=0-2 from=2-3 at=#1"), "partition has rank 2 on both sides");
+  EXPECT_EQ(error_of("partition rank=0 at=#1 way=up"), "way is \"up\"; it takes both or out or in");
+  EXPECT_EQ(error_of("heal"), "heal does not say when: at, call, group, label, after, on or p");
+  EXPECT_EQ(error_of("lose_key after=1ms"), "lose_key says which key, as in key=epoch");
+  EXPECT_EQ(error_of("stale_key key=epoch at=#1"),
+            "stale_key takes no \"at\"; it takes rank, call, after, on, p, key, times, optional");
+  EXPECT_EQ(error_of("stale_key key=epoch call=allreduce#1"),
+            "call is \"allreduce#1\"; it takes a call by its number among the rank's calls of that kind on the key, as "
+            "in get#2");
+  EXPECT_EQ(error_of("clock_jump at=#1"), "clock_jump says by how much, as in by=1h or by=-5s");
+  EXPECT_EQ(error_of("clock_jump at=#1 by=5"),
+            "by is \"5\"; it takes a duration in ns, us, ms, s, min or h, as in 1h or -5s");
+  EXPECT_EQ(error_of("clock_jump at=#1 by=-5s clock=all"),
+            "clock_jump of all clocks is by a duration above 0: the monotonic one never goes back");
+  EXPECT_EQ(error_of("corrupt at=#1 with=stale element=1"),
+            "corrupt with=stale leaves the whole output as it was: it takes no element and no fraction");
+  EXPECT_EQ(error_of("corrupt at=#1 fraction=0"), "fraction is \"0\"; it takes a number above 0, at most 1");
+  EXPECT_EQ(error_of("fail_alloc at=#1 bytes=0B"), "bytes is \"0B\"; it takes a size, as in 1MiB");
+  EXPECT_EQ(error_of("reorder at=send#1"), "reorder says for how long, as in for=5ms");
   EXPECT_EQ(error_of("fail_op p=2"), "p is \"2\"; it takes a probability above 0, at most 1");
   EXPECT_EQ(error_of("hang label=\"layer 1"), "\"hang label=\"layer 1\" has a quote that does not end");
 }

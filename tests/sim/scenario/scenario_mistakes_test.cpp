@@ -60,7 +60,7 @@ const Key kKeys[] = {
      "seed",
      "an integer of 0 or more, or one in a text, as in \"0x8f3a\"",
      {kMinus, kHalf, kNan, kWords, kNothing, kTrue, {"\"18446744073709551616\"", "\"18446744073709551616\""}}},
-    {"world", "schedule", "\"random\" or \"round_robin\"", {kWords, kNothing, kLines, kZero, kTrue}},
+    {"world", "schedule", "\"random\" or \"round_robin\" or \"pct\"", {kWords, kNothing, kLines, kZero, kTrue}},
     {"world",
      "timeout",
      "a duration of whole milliseconds, as in \"30min\", or \"0s\" for none",
@@ -215,8 +215,9 @@ TEST(ScenarioMistakes, ControlCharacters_AreRefusedAndShownAsEscapes) {
 
 TEST(ScenarioMistakes, LongValue_IsShortened) {
   const std::string long_text(100'000, 'r'), shown = "\"" + std::string(80, 'r') + "...\"";
-  EXPECT_THAT(all_problems_of("[world]\nschedule = \"" + long_text + "\"\n"),
-              ElementsAre("lm.toml:3: [world] schedule is " + shown + "; it takes \"random\" or \"round_robin\""));
+  EXPECT_THAT(
+      all_problems_of("[world]\nschedule = \"" + long_text + "\"\n"),
+      ElementsAre("lm.toml:3: [world] schedule is " + shown + "; it takes \"random\" or \"round_robin\" or \"pct\""));
   EXPECT_THAT(all_problems_of("[world]\n" + long_text + " = 1\n"), ElementsAre(HasSubstr("there is no key " + shown)));
   // Not in the middle of a letter.
   std::string umlauts = "a";

@@ -43,9 +43,12 @@ executable = "trainer"
 ranks = 8
 seed = "0xf00d000000000001"
 schedule = "round_robin"
+pct_depth = 4
+pct_steps = 200
 timeout = "90s"
 buffered_sends = true
 coalesced_as_one = true
+memory = "80GiB"
 stack = "1MiB"
 steps_max = 1000
 [network]
@@ -60,6 +63,11 @@ per_operator = "5us"
 per_node = "2ms"
 jitter = 0.5
 divergence = "fail"
+[swarm]
+families = ["crash peers=disconnect", "slow factor=2"]
+on = true
+faults_most = 3
+calls = 50
 [parameters]
 steps = 7
 rate = 2
@@ -95,9 +103,17 @@ TEST(Scenario, Everything_IsRead) {
   EXPECT_EQ(scenario.world.ranks, 8);
   EXPECT_EQ(scenario.world.seed, 0xf00d000000000001u);
   EXPECT_EQ(scenario.world.schedule, Schedule::round_robin);
+  EXPECT_EQ(scenario.world.pct.depth, 4);
+  EXPECT_EQ(scenario.world.pct.steps, 200u);
+  ASSERT_EQ(scenario.world.swarm.families.size(), 2u);
+  EXPECT_EQ(to_string(scenario.world.swarm.families[0]), "crash peers=disconnect");
+  EXPECT_TRUE(scenario.world.swarm.on);
+  EXPECT_EQ(scenario.world.swarm.faults_most, 3);
+  EXPECT_EQ(scenario.world.swarm.calls, 50u);
   EXPECT_EQ(scenario.world.timeout, std::chrono::seconds(90));
   EXPECT_TRUE(scenario.world.buffered_sends);
   EXPECT_TRUE(scenario.world.coalesced_as_one);
+  EXPECT_EQ(scenario.world.memory_bytes, std::uint64_t{80} << 30);
   EXPECT_EQ(scenario.world.stack_bytes, std::size_t{1} << 20);
   EXPECT_EQ(scenario.world.steps_max, 1000u);
   EXPECT_EQ(scenario.world.network.latency, std::chrono::nanoseconds(1500));
@@ -215,7 +231,7 @@ sead = 3
 [world]
 ranks = "eight"
 seed = -1
-schedule = "pct"
+schedule = "fair"
 timeout = "1.5ms"
 buffered_sends = 1
 stack = 8
@@ -237,18 +253,19 @@ trace = "yes"
       ElementsAre("lm.toml:2: there is no key \"sead\" at the top level; it has program, executable, mode, with, "
                   "expect, world, network, "
                   "compute, compile, "
-                  "fault, parameters, output",
+                  "fault, swarm, parameters, output",
                   "lm.toml:4: [world] ranks is \"eight\"; it takes an integer from 1 to 65536",
                   "lm.toml:5: [world] seed is -1; it takes an integer of 0 or more, or one in a text, as in "
                   "\"0x8f3a\"",
-                  "lm.toml:6: [world] schedule is \"pct\"; it takes \"random\" or \"round_robin\"",
+                  "lm.toml:6: [world] schedule is \"fair\"; it takes \"random\" or \"round_robin\" or \"pct\"",
                   "lm.toml:7: [world] timeout is \"1.5ms\"; it takes a duration of whole milliseconds, as in "
                   "\"30min\", or \"0s\" for none",
                   "lm.toml:8: [world] buffered_sends is 1; it takes true or false",
                   "lm.toml:9: [world] stack is 8; it takes a size from 64KiB to 16GiB, as in \"8MiB\"",
                   "lm.toml:10: [world] steps_max is 0; it takes an integer from 1 to 9223372036854775807",
                   "lm.toml:11: there is no key \"rank\" in [world] (did you mean \"ranks\"?); it has ranks, seed, "
-                  "schedule, preempt, timeout, buffered_sends, coalesced_as_one, stack, steps_max",
+                  "schedule, pct_depth, pct_steps, preempt, timeout, buffered_sends, coalesced_as_one, memory, stack, "
+                  "steps_max",
                   "lm.toml:13: [network] latency is \"5\"; it takes a duration in ns, us, ms, s, min or h, as in "
                   "\"5us\"",
                   "lm.toml:14: [network] bandwidth is \"fast\"; it takes a bandwidth, as in \"50GB/s\" or "

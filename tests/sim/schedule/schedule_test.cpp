@@ -26,8 +26,8 @@ TEST(Schedule, Names_LeadBackToTheirSchedules) {
     names.emplace_back(to_string(schedule));
     EXPECT_EQ(schedule_from_string(to_string(schedule)), schedule);
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"random", "round_robin"}));
-  for (const auto* wrong : {"", "Random", "random ", "random+preempt", "pct"}) {
+  EXPECT_EQ(names, (std::vector<std::string>{"random", "round_robin", "pct"}));
+  for (const auto* wrong : {"", "Random", "random ", "random+preempt", "PCT"}) {
     EXPECT_EQ(schedule_from_string(wrong), std::nullopt) << wrong;
   }
 }
@@ -36,7 +36,9 @@ TEST(Schedule, Oracles_DependOnTheSeedAsTheTableSays) {
   for (const auto schedule : all_schedules()) {
     const auto one = answers_of(*make_oracle(schedule, 1));
     EXPECT_EQ(one, answers_of(*make_oracle(schedule, 1))) << to_string(schedule);
-    EXPECT_EQ(one != answers_of(*make_oracle(schedule, 2)), depends_on_seed(schedule)) << to_string(schedule);
+    bool differs = false;
+    for (std::uint64_t seed = 2; seed < 10; ++seed) differs |= one != answers_of(*make_oracle(schedule, seed));
+    EXPECT_EQ(differs, depends_on_seed(schedule)) << to_string(schedule);
   }
 }
 

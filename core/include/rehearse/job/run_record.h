@@ -15,6 +15,7 @@
 #include <rehearse/exec/decision_log.h>
 #include <rehearse/exec/executor.h>
 #include <rehearse/job/fault_line.h>
+#include <rehearse/job/rank_memory.h>
 
 namespace rehearse {
 
@@ -41,6 +42,7 @@ struct RunRecord {
   std::vector<RankResult> results;              // in the order in which ranks said them
   std::vector<FaultLine> faults;                // all that were planned, in that order
   std::map<int, std::string> crashed;           // ranks that a fault ended, and in which call; empty: in none
+  std::vector<RankMemory> memory;               // by rank; empty: it was not counted
 };
 
 }  // namespace rehearse

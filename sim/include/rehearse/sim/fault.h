@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -25,11 +26,21 @@ struct Fault {
     skip_collective,  // the rank leaves the call out, and does not know
     fail_op,          // the call throws CommError
     corrupt,          // the call's first output is wrong on the rank
+    partition,        // what `ranks` and `from` send each other does not arrive
+    heal,             // all partitions are over
+    lose_key,         // a key of the store vanishes
+    stale_key,        // a get of the rank brings the value before the last one
+    clock_jump,       // the rank's clocks show another time
+    fail_alloc,       // an allocation of the rank's fails
+    reorder,          // a message arrives behind the rank's next one to another peer or with another tag
   };
-  enum class Corruption { nan, bit };
+  enum class Corruption { nan, bit, stale };
+  enum class Clocks { wall, all };
   enum class Peers { timeout, disconnect };
+  enum class Way { both, out, in };  // of a partition, as `ranks` see it
 
-  // A call: "allreduce#12"; "allreduce": the first of that kind that comes; "#12": of any kind.
+  // A call: "allreduce#12"; "allreduce": the first of that kind that comes; "#12": of any kind. Of faults of the store,
+  // a call of that: "get#2".
   struct Point {
     std::string op;            // empty: any
     std::uint64_t number = 0;  // 0: any
@@ -37,7 +48,7 @@ struct Fault {
   };
 
   Verb verb = Verb::crash;
-  std::vector<int> ranks;  // empty: all
+  std::vector<int> ranks;  // empty: all; of a partition one side
 
   // When: all that are given must hold.
   std::optional<Point> at;    // by the call's number in its group, as reports show it
@@ -45,15 +56,24 @@ struct Fault {
   std::string group;          // empty: any
   std::string label;          // of the call; empty: any
   std::optional<VirtualDuration>
-      after;     // from this virtual time on; a crash at that very time if nothing else is given
-  double p = 1;  // drawn through the Oracle wherever the rest holds
+      after;  // from this virtual time on; what needs no call (a crash) at that very time if nothing else is given
+  std::optional<std::size_t> on;  // once that fault has fired, by its place from 1; `after` then counts from there
+  double p = 1;                   // drawn through the Oracle wherever the rest holds
 
-  VirtualDuration amount{};           // pause, delay
+  VirtualDuration amount{};           // pause, delay; reorder: at most; of a partition: 0: until a heal
   double factor = 1;                  // slow
   int status = 1;                     // exit
   Corruption with = Corruption::nan;  // corrupt
+  std::uint64_t element = 0;          // corrupt: of the call's first output, by its logical order
+  double fraction = 0;                // corrupt: so many of the elements from there on, evenly; 0: that one alone
+  VirtualDuration by{};               // clock_jump; may be negative
+  Clocks clock = Clocks::wall;        // clock_jump
   Peers peers = Peers::timeout;       // crash: how the others find out
-  std::uint64_t times = 1;            // at most so often on each rank
+  std::vector<int> from;              // partition: the other side; empty: all others
+  Way way = Way::both;                // partition
+  std::uint64_t bytes = 1;            // fail_alloc: of an allocation, at least
+  std::string key;                    // of the store; a "*" at its end stands for anything
+  std::uint64_t times = 1;            // at most so often on each rank; what is of no rank (a partition): at all
   bool optional = false;              // it need not take place
 
   friend bool operator==(const Fault&, const Fault&) = default;
@@ -68,5 +88,17 @@ class FaultError : public std::invalid_argument {
 // Throws FaultError.
 Fault parse_fault(std::string_view text);
 std::string to_string(const Fault& fault);
+
+// A fault of which who and when may be open: "pause for=5ms".
+Fault parse_fault_family(std::string_view text);
+
+// Faults that each run draws for itself, every draw a choice of the Oracle: which of the families take part (each with
+// a probability of one half), on which rank, and at which of its calls, where the family does not say.
+struct SwarmOptions {
+  bool on = false;
+  std::vector<Fault> families = {};
+  int faults_most = 2;       // of one run
+  std::uint32_t calls = 20;  // each fault is at one of a rank's first so many calls
+};
 
 }  // namespace rehearse

@@ -17,6 +17,7 @@ namespace rehearse {
 enum class Schedule {
   random,       // every choice drawn from the seed
   round_robin,  // the rank that has waited longest, always
+  pct,          // by random priorities that change at a few random points: PctOracle
 };
 
 // "random"
@@ -25,6 +26,12 @@ std::string_view to_string(Schedule schedule) noexcept;
 }  // namespace rehearse
 
 namespace rehearse::sim {
+
+// Of Schedule::pct: which bugs it is for, and how long runs are. See PctOracle for what that promises.
+struct PctOptions {
+  int depth = 3;               // of a bug: how many events must come in order; priorities change depth - 1 times
+  std::uint64_t steps = 1000;  // choices of the next fiber in a run
+};
 
 // In the order of the enumerators, the default first.
 std::vector<Schedule> all_schedules();
@@ -36,7 +43,7 @@ std::optional<Schedule> schedule_from_string(std::string_view name) noexcept;
 bool depends_on_seed(Schedule schedule) noexcept;
 
 // For one run: a second run needs a new one.
-std::unique_ptr<Oracle> make_oracle(Schedule schedule, std::uint64_t seed);
+std::unique_ptr<Oracle> make_oracle(Schedule schedule, std::uint64_t seed, const PctOptions& pct = {});
 
 // What a run was scheduled by, in words: "random", "round_robin+preempt" (WorldOptions::preempt); and back, of the
 // words of a report.

@@ -31,6 +31,7 @@ struct WorldOptions {
   Mode mode = Mode::simulation;
   Carrier carrier = Carrier::automatic;  // of a real run
   Schedule schedule = Schedule::random;
+  sim::PctOptions pct = {};
   // May calls that never block switch, too: those of a store, and the program's own locks and unlocks? It finds races
   // between such calls, and makes more choices. Nothing: where many seeds are tried (a sweep, REHEARSE_RUNS).
   std::optional<bool> preempt = {};
@@ -39,6 +40,7 @@ struct WorldOptions {
   compiler::CompileTimeModel compile_time = {};
   CompileDivergence compile_divergence = CompileDivergence::remark;
   std::vector<Fault> faults = {};  // what goes wrong on purpose; in simulation only
+  SwarmOptions swarm = {};         // and what may, beside that
 
   // Of collectives, point-to-point operations and store waits, in virtual time.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
@@ -47,6 +49,10 @@ struct WorldOptions {
   // Do the sends and receives of a batch (between startCoalescing() and endCoalescing()) move together, when all of
   // them have met their peers, as NCCL launches them? It finds the hangs that this brings.
   bool coalesced_as_one = false;
+
+  // What a rank's tensors may take on the CPU, in bytes: an allocation that would take more throws
+  // c10::OutOfMemoryError, and the report says what was taken at most, and where. 0: any number, and nobody counts.
+  std::uint64_t memory_bytes = 0;
 
   std::size_t stack_bytes = std::size_t{8} << 20;
   std::uint64_t steps_max = 1'000'000'000;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
 #include <set>
 #include <string>
 
@@ -31,10 +30,6 @@ Verb verb_of(std::string_view name) {
       fmt::format("there is no fault \"{}\"{}; there are {}", name, did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
-bool has(const FaultField& field, Verb verb) {
-  return field.verbs.empty() || std::find(field.verbs.begin(), field.verbs.end(), verb) != field.verbs.end();
-}
-
 const FaultField& field_of(Verb verb, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& field : fault_fields()) {
@@ -44,28 +39,6 @@ const FaultField& field_of(Verb verb, const std::string& name) {
   }
   throw FaultError(fmt::format("{} takes no \"{}\"{}; it takes {}", to_string(verb), name, did_you_mean(name, names),
                                fmt::join(names, ", ")));
-}
-
-// What is wrong with the whole, or nothing.
-void require_whole(const Fault& fault) {
-  const auto verb = to_string(fault.verb);
-  const bool has_when = fault.at || fault.call || !fault.group.empty() || !fault.label.empty() || fault.after;
-  if ((fault.verb == Verb::pause || fault.verb == Verb::delay) && fault.amount.count() == 0) {
-    throw FaultError(fmt::format("{} says for how long, as in for=5ms", verb));
-  }
-  if (fault.verb == Verb::slow) {
-    if (fault.factor <= 1) throw FaultError("slow says how much, as in factor=2");
-    if (has_when || fault.p != 1 || fault.times != 1) {
-      throw FaultError("slow lasts from the start to the end: it takes rank, factor and optional alone");
-    }
-    return;
-  }
-  if (!has_when && fault.p == 1) {
-    throw FaultError(fmt::format("{} does not say when: at, call, group, label, after or p", verb));
-  }
-  if (fault.at && fault.call) {
-    throw FaultError(fmt::format("{} has both at and call: give one, they count the same calls differently", verb));
-  }
 }
 
 // Words, which may have a text in quotes: label="layer 1".
@@ -102,25 +75,13 @@ Fault make_fault(std::string_view verb, const std::vector<std::pair<std::string,
     if (!seen.insert(name).second) throw FaultError(fmt::format("{} is there twice", name));
     if (!field.read(fault, value)) throw FaultError(fmt::format("{} is \"{}\"; it takes {}", name, value, field.takes));
   }
-  require_whole(fault);
   return fault;
 }
 
-void require_valid(const std::vector<Fault>& faults, int ranks) {
-  for (const auto& fault : faults) {
-    require_whole(fault);
-    for (const int rank : fault.ranks) {
-      if (rank >= 0 && rank < ranks) continue;
-      throw FaultError(
-          fmt::format("fault \"{}\": rank is {}; the world has ranks 0 to {}", to_string(fault), rank, ranks - 1));
-    }
-  }
-}
+namespace {
 
-}  // namespace sim
-
-Fault parse_fault(std::string_view text) {
-  const auto words = sim::words_of(text);
+Fault parsed(std::string_view text) {
+  const auto words = words_of(text);
   if (words.empty()) throw FaultError("a fault is empty; it is as \"crash rank=3 at=allreduce#12\"");
   std::vector<std::pair<std::string, std::string>> fields;
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -130,13 +91,28 @@ Fault parse_fault(std::string_view text) {
     }
     fields.emplace_back(words[i].substr(0, sign), words[i].substr(sign + 1));
   }
-  return sim::make_fault(words.front(), fields);
+  return make_fault(words.front(), fields);
+}
+
+}  // namespace
+}  // namespace sim
+
+Fault parse_fault(std::string_view text) {
+  auto fault = sim::parsed(text);
+  sim::require_whole(fault);
+  return fault;
+}
+
+Fault parse_fault_family(std::string_view text) {
+  auto fault = sim::parsed(text);
+  sim::require_family(fault);
+  return fault;
 }
 
 std::string to_string(const Fault& fault) {
   std::string text(sim::to_string(fault.verb));
   for (const auto& field : sim::fault_fields()) {
-    const auto value = field.print(fault);
+    const auto value = sim::has(field, fault.verb) ? field.print(fault) : "";
     if (value.empty()) continue;
     const bool plain = value.find_first_of(" \t") == std::string::npos;
     text += plain ? fmt::format(" {}={}", field.name, value) : fmt::format(" {}=\"{}\"", field.name, value);

@@ -12,15 +12,24 @@
 // What the text of a fault may say, as tables: the parser, its errors, [[fault]] of scenarios and docs/FAULTS.md.
 namespace rehearse::sim {
 
+struct FaultTraits {
+  bool alone = false;     // needs no call: happens at a time, or on another fault, if nothing else is given
+  bool of_world = false;  // of no rank: `times` counts all, and `rank` says whose calls may bring it about
+  bool of_store = false;  // at calls of the store, not of groups
+  bool later = false;     // fires after the call, or the time, that brings it about
+};
+
 struct FaultVerb {
   Fault::Verb verb;
   std::string_view name;
   std::string_view does;  // for the page, in Markdown
+  FaultTraits traits = {};
 };
 
 // In the order of Fault::Verb.
 const std::vector<FaultVerb>& fault_verbs();
 std::string_view to_string(Fault::Verb verb);
+const FaultTraits& traits_of(Fault::Verb verb);
 
 struct FaultField {
   std::string_view name;
@@ -30,11 +39,16 @@ struct FaultField {
   std::function<std::string(const Fault&)> print;        // empty: as without it
 };
 
-// In the order in which they are printed.
+// In the order in which they are printed. Verbs may have different ones of a name.
 const std::vector<FaultField>& fault_fields();
+bool has(const FaultField& field, Fault::Verb verb);
 
-// A fault of its words, as they stand in a text or a table. Throws FaultError.
+// A fault of its words, as they stand in a text or a table; not looked at as a whole. Throws FaultError.
 Fault make_fault(std::string_view verb, const std::vector<std::pair<std::string, std::string>>& fields);
+
+// Throws FaultError where the fields of a fault do not make one; of a family, who and when may be open.
+void require_whole(const Fault& fault);
+void require_family(const Fault& fault);
 
 // Throws FaultError where a fault is not for a world of so many ranks.
 void require_valid(const std::vector<Fault>& faults, int ranks);

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <rehearse/exec/call_site.h>
+
+namespace rehearse {
+
+// What a rank's tensors took, where that was counted.
+struct RankMemory {
+  struct Taken {
+    std::uint64_t bytes = 0;
+    exec::CallSite where;  // of the allocations; empty unless captured
+  };
+
+  int rank = -1;
+  std::uint64_t most = 0;    // bytes at once
+  std::vector<Taken> taken;  // then, by place: the largest first
+};
+
+}  // namespace rehearse

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "fault_ledger.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/formatting/rank_list.h>
+#include <rehearse/sim/format_time.h>
+
+#include "faults/text/fault_fields.h"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kFiringsKept = 8;
+
+// Saturates: what is due then never comes.
+VirtualTime later(VirtualTime time, VirtualDuration by) {
+  return by > VirtualTime::max() - time ? VirtualTime::max() : time + by;
+}
+
+}  // namespace
+
+bool is_of(const Fault& fault, int rank) {
+  return fault.ranks.empty() || std::find(fault.ranks.begin(), fault.ranks.end(), rank) != fault.ranks.end();
+}
+
+bool needs_no_call(const Fault& fault) {
+  const bool of_calls = fault.at || fault.call || !fault.group.empty() || !fault.label.empty();
+  return traits_of(fault.verb).alone && (fault.after || fault.on) && !of_calls && fault.p == 1;
+}
+
+class FaultLedger::StrikeTimer final : public exec::Timer {
+ public:
+  StrikeTimer(FaultLedger& ledger, std::size_t place, int rank) : ledger_(ledger), place_(place), rank_(rank) {}
+  void fire() override { ledger_.strike_(ledger_.plans_[place_], rank_); }
+
+ private:
+  FaultLedger& ledger_;
+  const std::size_t place_;
+  const int rank_;
+};
+
+FaultLedger::FaultLedger(const std::vector<Fault>& faults, exec::RankExecutor& executor) : executor_(executor) {
+  for (const auto& fault : faults) {
+    FaultPlan plan;
+    plan.fault = &fault;
+    plan.line.fault = rehearse::to_string(fault);
+    plan.line.optional = fault.optional;
+    plans_.push_back(std::move(plan));
+  }
+}
+
+FaultLedger::~FaultLedger() {
+  for (const auto& timer : timers_) executor_.timers().cancel(*timer);
+}
+
+void FaultLedger::begin(Strike strike) {
+  strike_ = std::move(strike);
+  for (std::size_t place = 0; place < plans_.size(); ++place) {
+    const Fault& fault = *plans_[place].fault;
+    if (needs_no_call(fault) && !fault.on) arm(place, *due(fault));
+  }
+}
+
+void FaultLedger::arm(std::size_t place, VirtualTime due) {
+  const auto on = [&](int rank) {
+    timers_.push_back(std::make_unique<StrikeTimer>(*this, place, rank));
+    executor_.timers().arm(*timers_.back(), due);
+  };
+  const Fault& fault = *plans_[place].fault;
+  if (traits_of(fault.verb).of_world) return on(kNoRank);
+  for (int rank = 0; rank < executor_.options().ranks; ++rank) {
+    if (is_of(fault, rank)) on(rank);
+  }
+}
+
+// Nothing: the fault that it is on has not fired.
+std::optional<VirtualTime> FaultLedger::due(const Fault& fault) const {
+  auto since = kTimeZero;
+  if (fault.on) {
+    const auto& other = plans_[*fault.on - 1].line;
+    if (other.fired.empty()) return std::nullopt;
+    since = other.fired.front().at;
+  }
+  return later(since, fault.after.value_or(VirtualDuration::zero()));
+}
+
+bool FaultLedger::is_open(const FaultPlan& plan, int rank) const {
+  const Fault& fault = *plan.fault;
+  if (fault.verb == Fault::Verb::slow || needs_no_call(fault) || !is_of(fault, rank)) return false;
+  const auto on_rank = plan.on_rank.find(rank);
+  const auto fired = traits_of(fault.verb).of_world  ? plan.line.times
+                     : on_rank == plan.on_rank.end() ? 0
+                                                     : on_rank->second;
+  if (fired >= fault.times) return false;
+  const auto from = due(fault);
+  return from && executor_.clock().now() >= *from;
+}
+
+bool FaultLedger::draw(FaultPlan& plan) {
+  if (plan.fault->p == 1) return true;
+  constexpr double kParts = 1e6;
+  const auto yes = static_cast<std::uint32_t>(std::lround(plan.fault->p * kParts));
+  constexpr std::array<std::uint32_t, 2> kNoOrYes{0, 1};
+  const std::array<std::uint32_t, 2> weights{static_cast<std::uint32_t>(kParts) - yes, yes};
+  ++plan.drawn;
+  return executor_.decisions().choose(ChoiceKind::fault, kNoOrYes, weights) == 1;
+}
+
+void FaultLedger::note(FaultPlan& plan, int rank, std::string call) {
+  const auto now = executor_.clock().now();
+  ++plan.line.times;
+  ++plan.on_rank[rank];
+  if (plan.line.fired.size() < kFiringsKept) plan.line.fired.push_back({rank, std::move(call), now});
+  if (plan.line.times > 1) return;
+  const auto place = static_cast<std::size_t>(&plan - plans_.data()) + 1;
+  for (std::size_t other = 0; other < plans_.size(); ++other) {
+    const Fault& fault = *plans_[other].fault;
+    if (fault.on == place && needs_no_call(fault)) arm(other, *due(fault));
+  }
+}
+
+std::vector<FaultLine> FaultLedger::lines(const exec::RunOutcome& outcome) const {
+  std::vector<FaultLine> lines;
+  for (const auto& plan : plans_) {
+    lines.push_back(plan.line);
+    if (plan.line.times > 0) {
+      lines.back().why_not.clear();
+    } else if (plan.line.why_not.empty()) {
+      lines.back().why_not = why_not(plan, outcome);
+    }
+  }
+  return lines;
+}
+
+std::string FaultLedger::why_not(const FaultPlan& plan, const exec::RunOutcome& outcome) const {
+  const Fault& fault = *plan.fault;
+  if (fault.on && plans_[*fault.on - 1].line.times == 0) return fmt::format("fault#{} did not fire", *fault.on);
+  if (traits_of(fault.verb).later && plan.drawn == 0) {
+    return fmt::format("{} made no such allocation after it was due",
+                       fault.ranks.empty() ? "all ranks" : describe_ranks(fault.ranks));
+  }
+  if (needs_no_call(fault)) {
+    return fmt::format("the run ended at {}, or the rank before", format_time(outcome.end_time));
+  }
+  if (plan.drawn > 0) {
+    return fmt::format("drawn {} time{}, and never taken", plan.drawn, plan.drawn == 1 ? "" : "s");
+  }
+  const bool of_store = traits_of(fault.verb).of_store;
+  std::uint64_t calls = 0;
+  for (const auto& [rank, count] : of_store ? store_calls_ : calls_) calls += is_of(fault, rank) ? count : 0;
+  return fmt::format("no call fitted; {} made {} call{}{}",
+                     fault.ranks.empty() ? "all ranks" : describe_ranks(fault.ranks), calls, calls == 1 ? "" : "s",
+                     of_store ? " of the store" : "");
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "store_faults.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <rehearse/exec/this_rank.h>
+
+#include "faults/text/fault_fields.h"
+#include "store_calls.h"
+
+namespace rehearse::sim {
+namespace {
+
+std::string title(std::string_view call, const std::string& key) { return fmt::format("{} of key \"{}\"", call, key); }
+
+class CutOffObserver final : public exec::Observer {
+ public:
+  CutOffObserver(std::string_view call, int rank) : call_(call), rank_(rank) {}
+  std::string describe() const override {
+    return fmt::format("store {}: rank {} is cut off from rank {}, which has the store", call_, rank_,
+                       StoreFaults::kHost);
+  }
+
+ private:
+  const std::string_view call_;
+  const int rank_;
+};
+
+}  // namespace
+
+StoreFaults::StoreFaults(std::shared_ptr<fakes::StoreState> keys, FaultLedger& ledger, Partitions& partitions)
+    : keys_(std::move(keys)), ledger_(&ledger), partitions_(partitions) {
+  partitions.when_healed([this] { cut_off_.notify_all(); });
+  const auto& plans = ledger.plans();
+  const bool any_stale = std::any_of(plans.begin(), plans.end(),
+                                     [](const FaultPlan& plan) { return plan.fault->verb == Fault::Verb::stale_key; });
+  if (any_stale) keys_->keep_former_values();
+}
+
+void StoreFaults::before(std::string_view call, const std::vector<std::string>& keys,
+                         std::chrono::milliseconds timeout) {
+  if (ledger_ == nullptr || !exec::this_rank::is_fiber()) return;
+  const int rank = exec::this_rank::rank();
+  const auto* const row = find_store_call(call);
+  ledger_->count_store_call(rank);
+  for (std::size_t place = 0; place < ledger_->plans().size(); ++place) {
+    const Fault& fault = *ledger_->plans()[place].fault;
+    const auto is_its = [&](const std::string& key) { return is_key(key, fault.key); };
+    if (!traits_of(fault.verb).of_store || std::none_of(keys.begin(), keys.end(), is_its)) continue;
+    ++calls_[{place, rank, row->name}];
+    ++calls_[{place, rank, ""}];
+  }
+  wait_for_host(rank, call, timeout);
+  if (row->access == StoreAccess::reads) strike(call, keys);
+}
+
+void StoreFaults::after(std::string_view call, const std::vector<std::string>& keys) {
+  if (ledger_ == nullptr || !exec::this_rank::is_fiber()) return;
+  if (find_store_call(call)->access == StoreAccess::writes) strike(call, keys);
+}
+
+// Of keys that are there.
+void StoreFaults::strike(std::string_view call, const std::vector<std::string>& keys) {
+  auto& plans = ledger_->plans();
+  for (std::size_t place = 0; place < plans.size(); ++place) {
+    const Fault& fault = *plans[place].fault;
+    if (fault.verb != Fault::Verb::lose_key || !fits(place, call, keys)) continue;
+    const auto lost = std::find_if(keys.begin(), keys.end(),
+                                   [&](const std::string& key) { return is_key(key, fault.key) && keys_->has(key); });
+    if (lost == keys.end() || !ledger_->draw(plans[place])) continue;
+    ledger_->note(plans[place], exec::this_rank::rank(), title(call, *lost));
+    lose(fault);
+  }
+}
+
+bool StoreFaults::fits(std::size_t place, std::string_view call, const std::vector<std::string>& keys) const {
+  const FaultPlan& plan = ledger_->plans()[place];
+  const Fault& fault = *plan.fault;
+  const int rank = exec::this_rank::rank();
+  const auto is_its = [&](const std::string& key) { return is_key(key, fault.key); };
+  if (!ledger_->is_open(plan, rank) || std::none_of(keys.begin(), keys.end(), is_its)) return false;
+  if (!fault.call) return true;
+  if (!fault.call->op.empty() && fault.call->op != call) return false;
+  if (fault.call->number == 0) return true;
+  const auto* const row = find_store_call(fault.call->op);
+  const auto made = calls_.find({place, rank, row == nullptr ? std::string_view() : row->name});
+  return made != calls_.end() && made->second == fault.call->number;
+}
+
+std::optional<std::vector<std::uint8_t>> StoreFaults::stale(std::string_view call, const std::string& key) {
+  if (ledger_ == nullptr || !exec::this_rank::is_fiber()) return std::nullopt;
+  const auto* const former = keys_->former(key);
+  if (former == nullptr) return std::nullopt;
+  auto& plans = ledger_->plans();
+  for (std::size_t place = 0; place < plans.size(); ++place) {
+    if (plans[place].fault->verb != Fault::Verb::stale_key || !fits(place, call, {key})) continue;
+    if (!ledger_->draw(plans[place])) continue;
+    ledger_->note(plans[place], exec::this_rank::rank(), title(call, key));
+    return *former;
+  }
+  return std::nullopt;
+}
+
+bool StoreFaults::lose(const Fault& fault) {
+  bool any = false;
+  for (const auto& key : keys_->keys()) {
+    if (is_key(key, fault.key)) any |= keys_->lose(key);
+  }
+  return any;
+}
+
+void StoreFaults::wait_for_host(int rank, std::string_view call, std::chrono::milliseconds timeout) {
+  const auto is_cut_off = [&] { return partitions_.stops(rank, kHost) || partitions_.stops(kHost, rank); };
+  if (!is_cut_off()) return;
+  const CutOffObserver observer(call, rank);
+  std::optional<VirtualTime> deadline;
+  const auto now = exec::this_rank::now();
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(VirtualTime::max() - now);
+  if (timeout != c10d::Store::kNoTimeout && timeout < left) deadline = now + timeout;
+  while (is_cut_off()) {
+    if (cut_off_.wait(observer, deadline) == exec::WaitResult::notified || !is_cut_off()) continue;
+    exec::this_rank::note_given_up(observer);
+    C10_THROW_ERROR(DistStoreError, fmt::format("wait timeout after {}ms: {}", timeout.count(), observer.describe()));
+  }
+}
+
+}  // namespace rehearse::sim

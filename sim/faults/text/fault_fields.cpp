@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "fault_fields.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "field_kinds.h"
+#include "schedule/units.h"
+
+namespace rehearse::sim {
+namespace {
+
+using Verb = Fault::Verb;
+
+constexpr VirtualDuration kJumpMost = std::chrono::hours(24 * 365 * 100);
+
+fields::Verbs verbs_of(bool store) {
+  fields::Verbs verbs;
+  for (const auto& row : fault_verbs()) {
+    if (row.traits.of_store == store) verbs.push_back(row.verb);
+  }
+  return verbs;
+}
+
+std::vector<FaultField> when_fields() {
+  const auto of_calls = verbs_of(false), of_store = verbs_of(true);
+  return {
+      fields::ranks("rank", "ranks, as in 3, 0,2 or 1-3, or all", {}, &Fault::ranks),
+      fields::point("at", "a call by its number in its group, as in allreduce#12, allreduce or #12", of_calls,
+                    &Fault::at),
+      fields::point("call", "a call by its number among the rank's calls of that kind, as in allreduce#3", of_calls,
+                    &Fault::call),
+      fields::point("call", "a call by its number among the rank's calls of that kind on the key, as in get#2",
+                    of_store, &Fault::call),
+      fields::text("group", "the name of a group", of_calls, &Fault::group),
+      fields::text("label", "the label of a call", of_calls, &Fault::label),
+      {"after",
+       "a virtual time in ns, us, ms, s, min or h, as in 2ms",
+       {},
+       [](Fault& fault, const std::string& typed) { return (fault.after = units::parse_duration(typed)).has_value(); },
+       [](const Fault& fault) { return fault.after ? units::print_duration(*fault.after) : ""; }},
+      {"on",
+       "another fault by its place among all, as in fault#1",
+       {},
+       [](Fault& fault, const std::string& typed) {
+         constexpr std::string_view kPrefix = "fault#";
+         if (!typed.starts_with(kPrefix)) return false;
+         fault.on = fields::number_of<std::size_t>(std::string_view(typed).substr(kPrefix.size()), 1, 1'000'000);
+         return fault.on.has_value();
+       },
+       [](const Fault& fault) { return fault.on ? fmt::format("fault#{}", *fault.on) : ""; }},
+      fields::number<double>("p", "a probability above 0, at most 1", {}, 1e-6, 1, &Fault::p),
+  };
+}
+
+std::vector<FaultField> what_fields() {
+  constexpr std::uint64_t kTimesMost = 1'000'000'000;
+  constexpr std::uint64_t kElementMost = std::uint64_t{1} << 48;
+  return {
+      {"for",
+       "a duration in ns, us, ms, s, min or h, as in 5ms",
+       {Verb::pause, Verb::delay, Verb::partition, Verb::reorder},
+       [](Fault& fault, const std::string& typed) {
+         const auto amount = units::parse_duration(typed);
+         if (amount) fault.amount = *amount;
+         return amount && amount->count() > 0;
+       },
+       [](const Fault& fault) { return fault.amount.count() > 0 ? units::print_duration(fault.amount) : ""; }},
+      fields::number<double>("factor", "a number from 1 to 1000000", {Verb::slow}, 1, 1e6, &Fault::factor),
+      fields::number<int>("status", "an integer from 0 to 255", {Verb::exit}, 0, 255, &Fault::status),
+      fields::choice<Fault::Corruption>(
+          "with", {Verb::corrupt},
+          {{"nan", Fault::Corruption::nan}, {"bit", Fault::Corruption::bit}, {"stale", Fault::Corruption::stale}},
+          &Fault::with),
+      fields::number<std::uint64_t>("element", "an integer from 0 on", {Verb::corrupt}, 0, kElementMost,
+                                    &Fault::element),
+      fields::number<double>("fraction", "a number above 0, at most 1", {Verb::corrupt}, 1e-12, 1, &Fault::fraction),
+      {"by",
+       "a duration in ns, us, ms, s, min or h, as in 1h or -5s",
+       {Verb::clock_jump},
+       [](Fault& fault, const std::string& typed) {
+         const bool back = typed.starts_with('-');
+         const auto by = units::parse_duration(back ? typed.substr(1) : typed);
+         if (!by || *by > kJumpMost) return false;
+         fault.by = back ? -*by : *by;
+         return true;
+       },
+       [](const Fault& fault) {
+         if (fault.by.count() == 0) return std::string();
+         return fault.by.count() < 0 ? "-" + units::print_duration(-fault.by) : units::print_duration(fault.by);
+       }},
+      fields::choice<Fault::Clocks>("clock", {Verb::clock_jump},
+                                    {{"wall", Fault::Clocks::wall}, {"all", Fault::Clocks::all}}, &Fault::clock),
+      fields::choice<Fault::Peers>("peers", {Verb::crash},
+                                   {{"timeout", Fault::Peers::timeout}, {"disconnect", Fault::Peers::disconnect}},
+                                   &Fault::peers),
+      fields::ranks("from", "ranks, as in 3, 0,2 or 1-3, or all", {Verb::partition}, &Fault::from),
+      fields::choice<Fault::Way>("way", {Verb::partition},
+                                 {{"both", Fault::Way::both}, {"out", Fault::Way::out}, {"in", Fault::Way::in}},
+                                 &Fault::way),
+      {"bytes",
+       "a size, as in 1MiB",
+       {Verb::fail_alloc},
+       [](Fault& fault, const std::string& typed) {
+         const auto bytes = units::parse_bytes(typed);
+         if (bytes) fault.bytes = *bytes;
+         return bytes && *bytes > 0;
+       },
+       [](const Fault& fault) { return fault.bytes > 1 ? units::print_bytes(fault.bytes) : ""; }},
+      fields::text("key", "a key of the store, as in epoch or rank_*", verbs_of(true), &Fault::key),
+      fields::number<std::uint64_t>("times", "an integer from 1 to 1000000000: on each rank", {}, 1, kTimesMost,
+                                    &Fault::times),
+      fields::choice<bool>("optional", {}, {{"false", false}, {"true", true}}, &Fault::optional),
+  };
+}
+
+}  // namespace
+
+bool has(const FaultField& field, Fault::Verb verb) {
+  return field.verbs.empty() || std::find(field.verbs.begin(), field.verbs.end(), verb) != field.verbs.end();
+}
+
+const std::vector<FaultField>& fault_fields() {
+  static const std::vector<FaultField> fields = [] {
+    auto all = when_fields();
+    for (auto& field : what_fields()) all.push_back(std::move(field));
+    return all;
+  }();
+  return fields;
+}
+
+}  // namespace rehearse::sim

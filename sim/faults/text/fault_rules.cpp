@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What must hold of a fault as a whole, and in a world.
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "fault_fields.h"
+
+namespace rehearse::sim {
+namespace {
+
+using Verb = Fault::Verb;
+
+bool has_when(const Fault& fault) {
+  return fault.at || fault.call || !fault.group.empty() || !fault.label.empty() || fault.after || fault.on ||
+         fault.p != 1;
+}
+
+// A key says when, too; and slow is always.
+bool needs_when(Verb verb) { return verb != Verb::slow && !traits_of(verb).of_store; }
+
+void require_slow(const Fault& fault) {
+  if (fault.factor <= 1) throw FaultError("slow says how much, as in factor=2");
+  if (!has_when(fault) && fault.times == 1) return;
+  throw FaultError("slow lasts from the start to the end: it takes rank, factor and optional alone");
+}
+
+void require_sides(const Fault& fault) {
+  for (const int rank : fault.from) {
+    if (std::find(fault.ranks.begin(), fault.ranks.end(), rank) == fault.ranks.end()) continue;
+    throw FaultError(fmt::format("partition has rank {} on both sides", rank));
+  }
+}
+
+void require_jump(const Fault& fault) {
+  if (fault.by.count() == 0) throw FaultError("clock_jump says by how much, as in by=1h or by=-5s");
+  if (fault.clock == Fault::Clocks::wall || fault.by.count() > 0) return;
+  throw FaultError("clock_jump of all clocks is by a duration above 0: the monotonic one never goes back");
+}
+
+void require_ranks(const Fault& fault, const std::vector<int>& of_fault, std::string_view field, int ranks) {
+  for (const int rank : of_fault) {
+    if (rank >= 0 && rank < ranks) continue;
+    throw FaultError(
+        fmt::format("fault \"{}\": {} is {}; the world has ranks 0 to {}", to_string(fault), field, rank, ranks - 1));
+  }
+}
+
+}  // namespace
+
+void require_family(const Fault& fault) {
+  const auto verb = to_string(fault.verb);
+  const bool lasts = fault.verb == Verb::pause || fault.verb == Verb::delay || fault.verb == Verb::reorder;
+  if (lasts && fault.amount.count() == 0) {
+    throw FaultError(fmt::format("{} says for how long, as in for=5ms", verb));
+  }
+  if (fault.verb == Verb::clock_jump) require_jump(fault);
+  if (fault.with == Fault::Corruption::stale && (fault.element != 0 || fault.fraction != 0)) {
+    throw FaultError("corrupt with=stale leaves the whole output as it was: it takes no element and no fraction");
+  }
+  if (fault.verb == Verb::slow) require_slow(fault);
+  if (fault.verb == Verb::partition) require_sides(fault);
+  if (traits_of(fault.verb).of_store && fault.key.empty()) {
+    throw FaultError(fmt::format("{} says which key, as in key=epoch", verb));
+  }
+  if (fault.at && fault.call) {
+    throw FaultError(fmt::format("{} has both at and call: give one, they count the same calls differently", verb));
+  }
+}
+
+void require_whole(const Fault& fault) {
+  require_family(fault);
+  if (fault.verb == Verb::partition && fault.ranks.empty()) {
+    throw FaultError("partition says which ranks are cut off, as in rank=0-1");
+  }
+  if (!needs_when(fault.verb) || has_when(fault)) return;
+  throw FaultError(fmt::format("{} does not say when: at, call, group, label, after, on or p", to_string(fault.verb)));
+}
+
+void require_valid(const std::vector<Fault>& faults, int ranks) {
+  for (std::size_t place = 1; place <= faults.size(); ++place) {
+    const Fault& fault = faults[place - 1];
+    require_whole(fault);
+    require_ranks(fault, fault.ranks, "rank", ranks);
+    require_ranks(fault, fault.from, "from", ranks);
+    if (fault.verb == Verb::partition && static_cast<int>(fault.ranks.size()) == ranks) {
+      throw FaultError(fmt::format("fault \"{}\": all ranks are on one side", to_string(fault)));
+    }
+    if (!fault.on) continue;
+    if (*fault.on == place) throw FaultError(fmt::format("fault \"{}\" is on itself", to_string(fault)));
+    if (*fault.on > faults.size()) {
+      throw FaultError(fmt::format("fault \"{}\": on is fault#{}; there {} {} in all", to_string(fault), *fault.on,
+                                   faults.size() == 1 ? "is" : "are", faults.size()));
+    }
+  }
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "field_kinds.h"
+
+#include <cstdint>
+#include <limits>
+#include <set>
+
+#include <rehearse/comm/op_table.h>
+
+#include "faults/store/store_calls.h"
+
+namespace rehearse::sim::fields {
+namespace {
+
+bool is_operation(std::string_view name) {
+  return std::any_of(comm::op_table::kRows.begin(), comm::op_table::kRows.end(),
+                     [&](const comm::OpRow& row) { return row.name == name; });
+}
+
+bool read_ranks(std::vector<int>& all, const std::string& text) {
+  constexpr int kMost = 65'535;
+  all.clear();
+  if (text == "all") return true;
+  std::set<int> ranks;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(',', begin), text.size());
+    const auto part = text.substr(begin, end - begin);
+    const auto dash = part.find('-');
+    const auto first = number_of(std::string_view(part).substr(0, dash), 0, kMost);
+    const auto last = dash == std::string::npos ? first : number_of(std::string_view(part).substr(dash + 1), 0, kMost);
+    if (!first || !last || *first > *last) return false;
+    for (int rank = *first; rank <= *last; ++rank) ranks.insert(rank);
+    begin = end + 1;
+  }
+  all.assign(ranks.begin(), ranks.end());
+  return true;
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", ranks[i]);
+    if (last > i) text += fmt::format("-{}", ranks[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::optional<Fault::Point> point_of(std::string_view text, bool of_store) {
+  const auto sign = text.find('#');
+  Fault::Point point{std::string(text.substr(0, sign)), 0};
+  const bool known = of_store ? is_store_call(point.op) : is_operation(point.op);
+  if (!point.op.empty() && !known) return std::nullopt;
+  if (sign == std::string_view::npos) return point.op.empty() ? std::nullopt : std::optional(point);
+  const auto number = number_of<std::uint64_t>(text.substr(sign + 1), 1, std::numeric_limits<std::uint32_t>::max());
+  if (!number) return std::nullopt;
+  point.number = *number;
+  return point;
+}
+
+std::string point_text(const std::optional<Fault::Point>& point) {
+  if (!point) return "";
+  return point->number == 0 ? point->op : fmt::format("{}#{}", point->op, point->number);
+}
+
+}  // namespace
+
+FaultField ranks(std::string_view name, std::string takes, Verbs verbs, std::vector<int> Fault::* field) {
+  return {name, std::move(takes), std::move(verbs),
+          [=](Fault& fault, const std::string& typed) { return read_ranks(fault.*field, typed); },
+          [=](const Fault& fault) { return ranks_text(fault.*field); }};
+}
+
+FaultField point(std::string_view name, std::string takes, Verbs verbs, std::optional<Fault::Point> Fault::* field) {
+  return {name, std::move(takes), std::move(verbs),
+          [=](Fault& fault, const std::string& typed) {
+            return (fault.*field = point_of(typed, traits_of(fault.verb).of_store)).has_value();
+          },
+          [=](const Fault& fault) { return point_text(fault.*field); }};
+}
+
+FaultField text(std::string_view name, std::string takes, Verbs verbs, std::string Fault::* field) {
+  return {name, std::move(takes), std::move(verbs),
+          [=](Fault& fault, const std::string& typed) {
+            fault.*field = typed;
+            return !typed.empty() && typed.find('"') == std::string::npos;
+          },
+          [=](const Fault& fault) { return fault.*field; }};
+}
+
+}  // namespace rehearse::sim::fields

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <rehearse/comm/operation.h>
+#include <rehearse/sim/fault.h>
+
+namespace rehearse::sim {
+
+// Has the call an output with the element that the fault is about?
+bool can_corrupt(const comm::Operation& call, const Fault& fault);
+
+// What one call brings is wrong. Make it before the data moves, and spoil when it has moved.
+class Corruption {
+ public:
+  Corruption(const comm::Operation& call, const Fault& fault);
+
+  void spoil() const;
+
+ private:
+  const comm::Operation& call_;
+  const Fault& fault_;
+  std::vector<std::vector<std::uint8_t>> before_;  // of stale outputs: their elements, in logical order
+};
+
+}  // namespace rehearse::sim

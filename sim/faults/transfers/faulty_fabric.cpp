@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "faulty_fabric.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <rehearse/comm/errors.h>
+
+#include "corruption.h"
+
+namespace rehearse::sim {
+
+// A transfer that does not simply move.
+class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
+ public:
+  Marked(FaultyFabric& fabric, const comm::Transfer& transfer, comm::Completion& done, int sender)
+      : fabric_(fabric), transfer_(transfer), done_(done), sender_(sender) {}
+
+  std::vector<Corruption> corruptions;
+  bool waits = false;              // to be overtaken
+  const Marked* behind = nullptr;  // that waits, and must not be overtaken by this one
+
+  const comm::Completion& done() const noexcept { return done_; }
+  bool held() const noexcept { return held_; }
+
+  bool same_sender(const Marked& other) const noexcept {
+    return is_pair() && other.is_pair() && sender_ >= 0 && sender_ == other.sender_;
+  }
+  // Of pairs of one sender: to one peer, with one tag, in one group. Those come in order.
+  bool same_channel(const Marked& other) const noexcept {
+    const auto& own = *transfer_.calls.front();
+    const auto& others = *other.transfer_.calls.front();
+    return transfer_.group == other.transfer_.group && own.peer == others.peer && own.tag == others.tag;
+  }
+
+  // Has the sender called it after the other one? Of two groups nobody can say.
+  bool is_after(const Marked& other) const noexcept {
+    return transfer_.group != other.transfer_.group || transfer_.sequence > other.transfer_.sequence;
+  }
+
+  // As soon as the network lets it.
+  void launch() {
+    held_ = fabric_.partitions_.stops(transfer_, sender_);
+    if (!held_) fabric_.below_.launch(transfer_, *this);
+  }
+
+  // Of a rank of the world.
+  bool is_of(int rank) const {
+    const auto& group = *transfer_.group;
+    if (is_pair()) return sender_ == rank || group.global_rank(transfer_.calls.front()->peer) == rank;
+    return std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
+  }
+
+  void lose(int rank, bool connections_break) {
+    fabric_.timers_.cancel(*this);
+    fabric_.below_.cancel(*this);
+    waits = held_ = false;
+    if (!connections_break) return;
+    const auto& group = transfer_.group->name;
+    on_failed(std::make_exception_ptr(
+        CommError(fmt::format("{} #{} on group \"{}\" failed: rank {} closed the connection",
+                              comm::name_of(*transfer_.calls.front()), transfer_.sequence, group, rank),
+                  group, transfer_.sequence, {rank})));
+  }
+
+  void on_launched() noexcept override { done_.on_launched(); }
+  void on_done() noexcept override {
+    for (const auto& corruption : corruptions) corruption.spoil();
+    comm::Completion& done = done_;
+    FaultyFabric& fabric = fabric_;
+    const auto overtaken = fabric.overtaken_by(*this);
+    if (is_pair()) fabric.note_arrival(transfer_, sender_);
+    fabric.release(*this);
+    done.on_done();
+    fabric.launch_all(overtaken);
+  }
+  void on_failed(std::exception_ptr why) noexcept override {
+    comm::Completion& done = done_;
+    fabric_.release(*this);
+    done.on_failed(std::move(why));
+  }
+  void fire() override { fabric_.launch_all({this}); }
+
+ private:
+  bool is_pair() const noexcept { return transfer_.type == c10d::OpType::SEND; }
+
+  FaultyFabric& fabric_;
+  const comm::Transfer& transfer_;
+  comm::Completion& done_;
+  const int sender_;  // of a pair; negative: not known
+  bool held_ = false;
+};
+
+FaultyFabric::FaultyFabric(comm::Fabric& below, exec::TimerQueue& timers, const exec::Clock& clock,
+                           Partitions& partitions)
+    : below_(below), timers_(timers), clock_(clock), partitions_(partitions) {
+  partitions.when_healed([this] { launch_held(); });
+}
+
+FaultyFabric::~FaultyFabric() {
+  for (auto& marked : under_way_) timers_.cancel(marked);
+}
+
+void FaultyFabric::launch(const comm::Transfer& transfer, comm::Completion& done) {
+  Mark all;
+  std::vector<Corruption> corruptions;
+  for (auto* const call : transfer.calls) {
+    const auto mark = marks_.extract(call);
+    if (mark.empty()) continue;
+    all.by = std::max(all.by, mark.mapped().by);
+    all.latest = std::max(all.latest, mark.mapped().latest);
+    if (mark.mapped().corruption != nullptr) corruptions.emplace_back(*call, *mark.mapped().corruption);
+    if (call == transfer.calls.front()) all.rank = mark.mapped().rank;
+  }
+  const bool at_once = all.by == VirtualDuration::zero() && all.latest == VirtualDuration::zero();
+  if (at_once && corruptions.empty() && !follows_all_ && !partitions_.stops(transfer, all.rank)) {
+    return below_.launch(transfer, done);
+  }
+  Marked& marked = under_way_.emplace_back(*this, transfer, done, all.rank);
+  marked.corruptions = std::move(corruptions);
+  marked.waits = all.latest > VirtualDuration::zero() && !is_overtaken(transfer, all.rank);
+  const auto later = all.by + (marked.waits ? all.latest : VirtualDuration::zero());
+  if (later > VirtualDuration::zero()) return timers_.arm(marked, clock_.now() + later);
+  marked.behind = waiting_in_channel_of(marked);
+  if (marked.behind == nullptr) marked.launch();
+}
+
+auto FaultyFabric::waiting_in_channel_of(const Marked& pair) const -> const Marked* {
+  const auto found = std::find_if(under_way_.begin(), under_way_.end(), [&](const Marked& each) {
+    return each.waits && each.same_sender(pair) && each.same_channel(pair);
+  });
+  return found == under_way_.end() ? nullptr : &*found;
+}
+
+void FaultyFabric::note_arrival(const comm::Transfer& pair, int sender) {
+  auto& last = arrived_[{pair.group, sender}];
+  last = std::max(last, pair.sequence);
+}
+
+// A later message has come to its end while this one was waiting for its receive.
+bool FaultyFabric::is_overtaken(const comm::Transfer& pair, int sender) const {
+  const auto last = arrived_.find({pair.group, sender});
+  return last != arrived_.end() && last->second > pair.sequence;
+}
+
+auto FaultyFabric::overtaken_by(const Marked& pair) -> std::vector<Marked*> {
+  std::vector<Marked*> overtaken;
+  for (auto& each : under_way_) {
+    if (each.waits && each.same_sender(pair) && !each.same_channel(pair) && pair.is_after(each))
+      overtaken.push_back(&each);
+  }
+  return overtaken;
+}
+
+// And those that have waited behind them. One that is launched may complete at once, and others with it.
+void FaultyFabric::launch_all(std::vector<Marked*> next) {
+  for (std::size_t i = 0; i < next.size(); ++i) {
+    const auto is_it = [&](const Marked& each) { return &each == next[i]; };
+    if (std::none_of(under_way_.begin(), under_way_.end(), is_it)) continue;
+    for (auto& each : under_way_) {
+      if (each.behind == next[i]) next.push_back(&each);
+    }
+    timers_.cancel(*next[i]);
+    next[i]->waits = false;
+    next[i]->behind = nullptr;
+    next[i]->launch();
+  }
+}
+
+void FaultyFabric::lose(int rank, bool connections_break) {
+  std::vector<Marked*> its;
+  for (auto& marked : under_way_) {
+    if (marked.is_of(rank)) its.push_back(&marked);
+  }
+  for (auto* const marked : its) {
+    const auto is_it = [&](const Marked& each) { return &each == marked; };
+    if (std::any_of(under_way_.begin(), under_way_.end(), is_it)) marked->lose(rank, connections_break);
+  }
+}
+
+// In order, when a partition is over.
+void FaultyFabric::launch_held() {
+  std::vector<Marked*> held;
+  for (auto& marked : under_way_) {
+    if (marked.held()) held.push_back(&marked);
+  }
+  launch_all(std::move(held));
+}
+
+void FaultyFabric::cancel(comm::Completion& done) noexcept {
+  const auto found =
+      std::find_if(under_way_.begin(), under_way_.end(), [&](const Marked& each) { return &each.done() == &done; });
+  if (found == under_way_.end()) return below_.cancel(done);
+  timers_.cancel(*found);
+  below_.cancel(*found);
+  for (auto& each : under_way_) {
+    if (each.behind != &*found) continue;
+    each.behind = nullptr;
+    timers_.arm(each, clock_.now());  // nobody is launched here: what a cancelled call leaves behind is its group's
+  }
+  under_way_.erase(found);
+}
+
+void FaultyFabric::release(const Marked& marked) noexcept {
+  std::erase_if(under_way_, [&](const Marked& each) { return &each == &marked; });
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <rehearse/comm/fabric.h>
+#include <rehearse/exec/clock.h>
+#include <rehearse/exec/timer_queue.h>
+#include <rehearse/sim/fault.h>
+
+#include "partitions.h"
+
+namespace rehearse::sim {
+
+// A fabric in front of another one, in which calls that were marked move later, or bring wrong data, and what a
+// partition stops moves when that is over. Everything else it hands on. What it is given outlives it.
+class FaultyFabric final : public comm::Fabric {
+ public:
+  FaultyFabric(comm::Fabric& below, exec::TimerQueue& timers, const exec::Clock& clock, Partitions& partitions);
+  ~FaultyFabric() override;
+
+  // A call of `rank` that comes next; what was said of another one at this address is forgotten.
+  void expect(const comm::Operation& call, int rank) { marks_.insert_or_assign(&call, Mark{rank}); }
+  // From the start of the run: every transfer is followed, so that lose() finds it, and what is to be
+  // overtaken is.
+  void follow_all() noexcept { follows_all_ = true; }
+  void delay(const comm::Operation& call, VirtualDuration by) { marks_[&call].by += by; }
+  // The fault outlives the run.
+  void corrupt(const comm::Operation& call, const Fault& fault) { marks_[&call].corruption = &fault; }
+  // Of a send: it moves behind the sender's next message to another peer or with another tag, or `latest` from when it
+  // has met its receive.
+  void reorder(const comm::Operation& call, VirtualDuration latest) { marks_[&call].latest = latest; }
+
+  // `rank` (of the world) has crashed: what it takes part in, and is under way, does not come to its end. It fails at
+  // once where connections break, else its calls wait until their time is over.
+  void lose(int rank, bool connections_break);
+
+  std::span<const c10::DeviceType> device_types() const noexcept override { return below_.device_types(); }
+  void open(const comm::GroupIdentity& group, const comm::GroupIdentity* parent) override {
+    below_.open(group, parent);
+  }
+  void close(const comm::GroupIdentity& group) noexcept override { below_.close(group); }
+  void abort(const comm::GroupIdentity& group, int rank) noexcept override { below_.abort(group, rank); }
+  void prepare(comm::Operation& call, const comm::GroupIdentity& group) override { below_.prepare(call, group); }
+  void launch(const comm::Transfer& transfer, comm::Completion& done) override;
+  void cancel(comm::Completion& done) noexcept override;
+
+ private:
+  struct Mark {
+    int rank = -1;
+    VirtualDuration by{};
+    const Fault* corruption = nullptr;
+    VirtualDuration latest{};  // zero: it is not reordered
+  };
+  class Marked;
+
+  const Marked* waiting_in_channel_of(const Marked& pair) const;
+  void note_arrival(const comm::Transfer& pair, int sender);
+  bool is_overtaken(const comm::Transfer& pair, int sender) const;
+  std::vector<Marked*> overtaken_by(const Marked& pair);
+  void launch_all(std::vector<Marked*> next);
+  void launch_held();
+  void release(const Marked& marked) noexcept;
+
+  comm::Fabric& below_;
+  exec::TimerQueue& timers_;
+  const exec::Clock& clock_;
+  const Partitions& partitions_;
+  std::map<const comm::Operation*, Mark> marks_;  // of calls that have yet to meet; looked up, never walked
+  std::list<Marked> under_way_;
+  bool follows_all_ = false;
+  std::map<std::pair<const comm::GroupIdentity*, int>, std::uint64_t> arrived_;  // by sender: its last message
+};
+
+}  // namespace rehearse::sim

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "counting_allocator.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include <c10/core/CPUAllocator.h>
+
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/exec/world_local.h>
+
+#include "memory_meter.h"
+
+namespace rehearse::sim {
+namespace {
+
+struct Taken {
+  MemoryMeter* meter;
+  int rank;
+  std::uint64_t bytes;
+  std::size_t place;
+};
+
+// Not a mutex: those of a rank are scheduling points, and nobody switches while this is held.
+class SpinLock {
+ public:
+  void lock() noexcept {
+    while (flag_.test_and_set(std::memory_order_acquire)) {
+    }
+  }
+  void unlock() noexcept { flag_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag flag_;
+};
+
+// Of the process: a tensor may be freed by any thread, and after its world. Never destroyed, for tensors of statics.
+class CountingAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) override {
+    if (below_ == nullptr || below_->raw_deleter() == nullptr) return fallback().allocate(bytes);
+    auto* const meter = exec::this_rank::is_fiber() ? exec::WorldLocal<MemoryMeter>::find() : nullptr;
+    auto memory = meter != nullptr && bytes > 0 ? counted(*meter, bytes) : below_->allocate(bytes);
+    const auto device = memory.device();
+    void* const data = memory.release_context();
+    return {data, data, &release, device};
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
+
+  void add(MemoryMeter& meter) {
+    const std::lock_guard lock(lock_);
+    meters_.push_back(&meter);
+    if (meters_.size() > 1) return;
+    if (below_ == nullptr) below_ = c10::GetCPUAllocator();
+    if (below_->raw_deleter() != nullptr) c10::SetCPUAllocator(this);
+  }
+
+  void remove(MemoryMeter& meter) noexcept {
+    const std::lock_guard lock(lock_);
+    std::erase(meters_, &meter);
+    for (auto& [data, taken] : taken_) {
+      if (taken.meter == &meter) taken.meter = nullptr;
+    }
+    if (meters_.empty() && c10::GetCPUAllocator() == this) c10::SetCPUAllocator(below_);
+  }
+
+  void forget(void* data) noexcept {
+    const std::lock_guard lock(lock_);
+    const auto found = taken_.find(data);
+    if (found == taken_.end()) return;
+    const auto taken = found->second;
+    taken_.erase(found);
+    if (taken.meter != nullptr) taken.meter->give_back(taken.rank, taken.bytes, taken.place);
+  }
+
+  c10::Allocator& fallback() const { return below_ != nullptr ? *below_ : *c10::GetDefaultCPUAllocator(); }
+
+  static CountingAllocator& the_one() {
+    static auto* const allocator = new CountingAllocator;
+    return *allocator;
+  }
+
+ private:
+  c10::DataPtr counted(MemoryMeter& meter, std::size_t bytes) {
+    const int rank = exec::this_rank::rank();
+    const std::lock_guard lock(lock_);
+    const auto place = meter.take(rank, bytes);
+    try {
+      auto memory = below_->allocate(bytes);
+      taken_[memory.get()] = {&meter, rank, bytes, place};
+      return memory;
+    } catch (...) {
+      meter.give_back(rank, bytes, place);  // the machine itself has no more
+      throw;
+    }
+  }
+
+  static void release(void* data) {
+    auto& allocator = the_one();
+    allocator.forget(data);
+    allocator.fallback().raw_deallocate(data);
+  }
+
+  c10::Allocator* below_ = nullptr;
+  SpinLock lock_;
+  std::vector<MemoryMeter*> meters_;
+  std::unordered_map<void*, Taken> taken_;  // looked up by address; walked in no order that matters
+};
+
+}  // namespace
+
+void begin_counting(MemoryMeter& meter) { CountingAllocator::the_one().add(meter); }
+
+void end_counting(MemoryMeter& meter) noexcept { CountingAllocator::the_one().remove(meter); }
+
+}  // namespace rehearse::sim

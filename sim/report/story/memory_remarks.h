@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <rehearse/job/rank_memory.h>
+
+#include "report/ranks/places.h"
+
+namespace rehearse::sim {
+
+// "memory: ranks 0-3 took 24MiB of 80GiB at most: 16MiB at model.cpp:12 in forward, 8MiB at ...": what the tensors of
+// ranks took, ranks that say the same in one. `limit`: of each rank; 0: none.
+std::vector<std::string> memory_remarks(const std::vector<RankMemory>& memory, std::uint64_t limit,
+                                        const Places& places);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/sim/pct_oracle.h>
+
+#include <limits>
+
+namespace rehearse::sim {
+namespace {
+
+// Streams of RandomOracle are numbered by kind of choice.
+constexpr std::uint64_t kStream = 0x504354;
+constexpr std::uint64_t kInitial = std::uint64_t{1} << 63;  // at least that before any change
+constexpr std::uint64_t kChanged = std::uint64_t{1} << 62;  // the i-th change: so much less i
+constexpr std::uint64_t kSpun = std::uint64_t{1} << 61;     // below those
+constexpr std::uint32_t kSpin = 10'000;
+
+// 1 to `most`; of more than a draw can give, as even as is of use.
+std::uint64_t one_to(RandomStream& stream, std::uint64_t most) {
+  constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
+  return most <= kMost ? 1 + stream.below(static_cast<std::uint32_t>(most)) : 1 + stream.next() % most;
+}
+
+}  // namespace
+
+PctOracle::PctOracle(std::uint64_t seed, const PctOptions& options)
+    : others_(seed), stream_(seed, kStream), lowest_(kSpun) {
+  for (int change = 1; change < options.depth; ++change) changes_.push_back(one_to(stream_, options.steps));
+}
+
+std::uint64_t& PctOracle::priority_of(std::uint32_t fiber) {
+  if (fiber >= priorities_.size()) priorities_.resize(fiber + std::size_t{1});
+  auto& priority = priorities_[fiber];
+  if (priority == 0) priority = kInitial | stream_.next();
+  return priority;
+}
+
+std::uint32_t PctOracle::highest(std::span<const std::uint32_t> fibers) {
+  std::uint32_t best = 0;
+  for (std::uint32_t i = 0; i < fibers.size(); ++i) {
+    if (priority_of(fibers[i]) > priority_of(fibers[best])) best = i;
+  }
+  return best;
+}
+
+std::uint32_t PctOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
+                                std::span<const std::uint32_t> weights) {
+  if (kind != ChoiceKind::next_fiber) return others_.choose(kind, candidates, weights);
+  ++choice_;
+  auto best = highest(candidates);
+  for (std::size_t change = 0; change < changes_.size(); ++change) {
+    if (changes_[change] != choice_) continue;
+    priority_of(candidates[best]) = kChanged - change;
+    best = highest(candidates);
+  }
+  in_a_row_ = candidates[best] == last_ ? in_a_row_ + 1 : 1;
+  if (in_a_row_ > kSpin) {
+    priority_of(candidates[best]) = lowest_--;
+    in_a_row_ = 0;
+    best = highest(candidates);
+  }
+  last_ = candidates[best];
+  return best;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a key of the store vanishes, or a get brings the value before the last one, at the calls or the time that
+// the fault says, and nowhere else.
+#include <chrono>
+#include <string>
+
+#include <rehearse/exec/this_rank.h>
+
+#include "faulty_world.h"
+
+namespace rehearse::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Rank 0 counts epochs, the others read them.
+void epochs(RankContext& ctx) {
+  for (int epoch = 1; epoch <= 3; ++epoch) {
+    if (ctx.rank() == 0) ctx.store()->set("epoch", std::to_string(epoch));
+    ctx.group().barrier()->wait();
+    const auto read = ctx.store()->get_to_str("epoch");
+    ctx.expect(read == std::to_string(epoch), "the epoch is the last one", read);
+    ctx.group().barrier()->wait();
+  }
+}
+
+TEST(StaleKey, BringsTheFormerValueOnce) {
+  EXPECT_EQ(run(std::vector<std::string>{}, epochs).verdict, Verdict::ok);
+  const auto report = run({"stale_key rank=2 key=epoch call=get#3"}, epochs);
+  EXPECT_EQ(report.verdict, Verdict::check_failed);
+  EXPECT_NE(report.headline.find("rank 2"), std::string::npos) << report.headline;
+  EXPECT_EQ(fired(report), R"(rank 2 in get of key "epoch")");
+}
+
+// The first value has none before it.
+TEST(StaleKey, WithoutACall_IsTheFirstGetThatHasOne) {
+  int stale = 0;
+  const auto body = [&](RankContext& ctx) {
+    auto store = ctx.store()->clone();
+    if (ctx.rank() != 1) return;
+    for (const auto* const value : {"one", "two", "three"}) {
+      store->set("other", value);
+      store->set("key", value);
+      const auto read = store->get_to_str("key");
+      EXPECT_EQ(store->get_to_str("other"), value);
+      if (read != value) {
+        EXPECT_EQ(read, "one");
+      }
+      stale += read != value ? 1 : 0;
+    }
+  };
+  EXPECT_EQ(run({"stale_key key=key"}, body).verdict, Verdict::ok);
+  EXPECT_EQ(stale, 2) << "once in each of two runs";
+}
+
+TEST(StaleKey, OfAKeyThatNeverChanges_DidNotFire) {
+  const auto report = run({"stale_key key=ready"}, [](RankContext& ctx) {
+    if (ctx.rank() == 0) ctx.store()->set("ready", "yes");
+    EXPECT_EQ(ctx.store()->get_to_str("ready"), "yes");
+  });
+  EXPECT_EQ(report.verdict, Verdict::fault_not_fired);
+  EXPECT_EQ(report.headline, "stale_key key=ready: no call fitted; all ranks made 5 calls of the store");
+}
+
+TEST(StaleKey, IsKnownBehindPrefixes) {
+  const auto body = [](RankContext& ctx) {
+    if (ctx.rank() != 0) return;
+    auto store = ctx.group()->getStore();
+    store->set("rank_0", std::vector<std::uint8_t>{1});
+    store->set("rank_0", std::vector<std::uint8_t>{2});
+    EXPECT_EQ(store->multiGet({"rank_0"}), (std::vector<std::vector<std::uint8_t>>{{1}}));
+    EXPECT_EQ(store->multiGet({"rank_0"}), (std::vector<std::vector<std::uint8_t>>{{2}}));
+  };
+  EXPECT_EQ(run({"stale_key key=rank_* call=multiGet#1"}, body).verdict, Verdict::ok);
+}
+
+TEST(LoseKey, AfterTheSet_LeavesReadersWaiting) {
+  const auto report = run({"lose_key rank=0 key=epoch call=set#2"}, epochs);
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_NE(report.headline.find("store wait for key \"epoch\""), std::string::npos) << report.headline;
+  EXPECT_EQ(fired(report), R"(rank 0 in set of key "epoch")");
+}
+
+// Whose get comes first is the schedule's matter: it brings the fault about, once in all.
+TEST(LoseKey, BeforeAGet_OncePerWorld) {
+  const auto body = [](RankContext& ctx) {
+    if (ctx.rank() == 0) ctx.store()->set("key", "value");
+    ctx.group().barrier()->wait();
+    ctx.store()->setTimeout(milliseconds(5));
+    EXPECT_THROW(ctx.store()->get("key"), c10::DistStoreError);
+    ctx.group().barrier()->wait();
+    if (ctx.rank() == 0) ctx.store()->set("key", "again");
+    EXPECT_EQ(ctx.store()->get_to_str("key"), "again");
+  };
+  const auto report = run({"lose_key key=key call=get"}, body);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.faults[0].times, 1u);
+}
+
+TEST(LoseKey, AtATime_NeedsNoCall) {
+  const auto body = [](RankContext& ctx) {
+    if (ctx.rank() == 0) ctx.store()->set("a/1", "x");
+    if (ctx.rank() == 0) ctx.store()->set("a/2", "x");
+    if (ctx.rank() == 0) ctx.store()->set("b", "x");
+    exec::this_rank::sleep_for(milliseconds(2));
+    EXPECT_EQ(ctx.store()->listKeys(), std::vector<std::string>{"b"});
+    exec::this_rank::sleep_for(milliseconds(2));
+  };
+  const auto report = run({"lose_key key=a/* after=1ms", "lose_key key=a/* after=3ms optional=true"}, body);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.faults[0].fired.at(0).at, VirtualTime(milliseconds(1)));
+  EXPECT_EQ(report.faults[1].why_not, "no such key was there at 3 ms");
+}
+
+TEST(LoseKey, Counter_BeginsAnew) {
+  const auto body = [](RankContext& ctx) {
+    if (ctx.rank() != 0) return;
+    EXPECT_EQ(ctx.store()->add("count", 1), 1);
+    EXPECT_EQ(ctx.store()->add("count", 1), 2);
+    EXPECT_EQ(ctx.store()->add("count", 1), 1);
+  };
+  EXPECT_EQ(run({"lose_key key=count call=add#2"}, body).verdict, Verdict::ok);
+}
+
+}  // namespace
+}  // namespace rehearse::test
