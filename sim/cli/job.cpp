@@ -38,6 +38,11 @@ std::string meant_by(const std::filesystem::path& file) {
   return fmt::format("; it is a program: a scenario is a file that says program = \"{}\"", file.string());
 }
 
+bool all_fired(const Report& report) {
+  return std::all_of(report.faults.begin(), report.faults.end(),
+                     [](const FaultLine& fault) { return fault.times > 0 || fault.optional; });
+}
+
 }  // namespace
 
 void require_no_folder(const std::string& log) {
@@ -62,6 +67,15 @@ sim::Scenario scenario_of(const Arguments& arguments) {
   if (arguments.ranks) scenario.world.ranks = *arguments.ranks;
   const auto& faults = arguments.faults;
   scenario.world.faults.insert(scenario.world.faults.end(), faults.begin(), faults.end());
+  if (arguments.swarm) {
+    if (scenario.world.swarm.families.empty()) {
+      throw UsageError(
+          fmt::format("{}: --swarm draws from the scenario's [swarm] families, and it has none, as in "
+                      "families = [\"crash\", \"pause for=5ms\"]",
+                      arguments.operand));
+    }
+    scenario.world.swarm.on = true;
+  }
   if (arguments.real) scenario.world.mode = Mode::real;
   if (arguments.carrier) scenario.world.carrier = *arguments.carrier;
   if (!arguments.output.empty()) scenario.output.directory = arguments.output;
@@ -77,12 +91,22 @@ std::vector<std::string> options_given(const Arguments& arguments) {
   if (arguments.seed) options.push_back(fmt::format("--seed={}", *arguments.seed));
   if (arguments.ranks) options.push_back(fmt::format("--ranks={}", *arguments.ranks));
   for (const auto& fault : arguments.faults) options.push_back("--fault=" + shell_word(to_string(fault)));
+  if (arguments.swarm) options.emplace_back("--swarm");
   if (arguments.real && !arguments.carrier) options.emplace_back("--real");
   if (arguments.carrier) {
     options.push_back(fmt::format("--with={}", carrier_names()[static_cast<std::size_t>(*arguments.carrier)]));
   }
   if (arguments.check_determinism) options.emplace_back("--check-determinism");
   return options;
+}
+
+bool came_as_expected(const sim::Scenario& scenario, const Report& report) {
+  return report.verdict == scenario.expect && (scenario.expect == Verdict::ok || all_fired(report));
+}
+
+std::string expectation(const sim::Scenario& scenario, const Report& report) {
+  return fmt::format("expected {}: the run came to {}{}", to_string(scenario.expect), to_string(report.verdict),
+                     all_fired(report) ? "" : ", and a fault did not fire");
 }
 
 void require_simulation(const sim::Scenario& scenario, const std::string& file, std::string_view what) {

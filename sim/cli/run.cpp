@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
 #include <csignal>
 #include <optional>
 #include <utility>
@@ -65,11 +64,8 @@ std::string problem_of(const Write& write) {
 // be left out took place.
 int as_expected(const sim::Scenario& scenario, const Report& report, int code) {
   if (scenario.expect == Verdict::ok) return code;
-  const bool all_fired = std::all_of(report.faults.begin(), report.faults.end(),
-                                     [](const FaultLine& fault) { return fault.times > 0 || fault.optional; });
-  if (report.verdict == scenario.expect && all_fired) return code == kExitOutput ? code : 0;
-  Console::error(fmt::format("expected {}: the run came to {}{}\n", to_string(scenario.expect),
-                             to_string(report.verdict), all_fired ? "" : ", and a fault did not fire"));
+  if (came_as_expected(scenario, report)) return code == kExitOutput ? code : 0;
+  Console::error(expectation(scenario, report) + "\n");
   return code == 0 || report.verdict == scenario.expect ? kExitDisagree : code;
 }
 

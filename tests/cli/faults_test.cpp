@@ -72,6 +72,12 @@ TEST_F(Faults, Mistakes_AreRefused) {
   const auto real = job({"run", "sum.toml", "--real", kCrash});
   EXPECT_EQ(real.exit_code, 64);
   EXPECT_THAT(real.err, HasSubstr("fault \"crash rank=3 at=allreduce#2\" is for the simulation"));
+  scenario("", kTable);
+  const auto both = job({"validate", "sum.toml", "--with=gloo"});
+  EXPECT_EQ(both.exit_code, 64);
+  EXPECT_THAT(both.err,
+              HasSubstr("fault \"crash rank=3 at=allreduce#2\" is for the simulation, and validate runs for"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out"));
   scenario("", "[[fault]]\ndo = \"crash\"\nrank = 3\n");
   const auto written = job({"run", "sum.toml"});
   EXPECT_EQ(written.exit_code, 64);

@@ -232,7 +232,7 @@ TEST_F(Sweep, WrongOptions_AreRefused) {
       {{"sweep", "sum.toml", "--seeds=1..9"},
        "sum.toml: [world] schedule is \"round_robin\", which takes the same way whatever the seed; a sweep "
        "needs "
-       "\"random\"\n"},
+       "\"random\" or \"pct\"\n"},
   };
   for (const auto& [arguments, text] : cases) {
     const auto finished = job(arguments);

@@ -26,7 +26,9 @@ struct Arguments {
   std::vector<Fault> faults;  // beside the scenario's
   bool real = false;
   std::optional<Carrier> carrier;  // of a real run; nothing: as the scenario says
+  bool swarm = false;              // faults are drawn
   std::optional<SeedRange> seeds;
+  std::optional<Shard> shard;                      // of the seeds; nothing: all of them
   std::optional<int> jobs;                         // nothing: as many as there are processors
   std::optional<int> max_failures;                 // nothing: 1, or with keep_going any number
   std::optional<std::chrono::seconds> time_limit;  // of a run or seed, real time; nothing: none

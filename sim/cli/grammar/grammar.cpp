@@ -20,6 +20,10 @@ constexpr OptionSpec kFault{"--fault",
                             "what goes wrong on purpose, beside the scenario's; may be repeated; docs/FAULTS.md",
                             Takes::anything,
                             true};
+constexpr OptionSpec kSwarm{"--swarm", "", "", "draw faults from the scenario's [swarm] families; docs/FAULTS.md"};
+constexpr OptionSpec kShard{
+    "--shard", "I/N", "2/8",
+    "only this one of N equal parts of the seeds: for arrays of jobs; `merge` joins what they leave"};
 constexpr OptionSpec kSeeds{"--seeds", "A..B", "1..100", "the seeds to run, from A to B"};
 constexpr OptionSpec kJobs{"--jobs", "N", "2", "worker processes; as many as processors when left out"};
 constexpr OptionSpec kMaxFailures{"--max-failures", "K", "10", "go on until K seeds have failed; 1 when left out"};
@@ -68,14 +72,15 @@ CommandSpec validate_command() {
 }
 
 CommandSpec merge_command() {
-  return {Command::merge,
-          "merge",
-          "Makes one report of those that the ranks of a real run left in their folders, rank-0, rank-1 and so on. The "
-          "exit "
-          "code is that of its verdict.",
-          {"DIR", "which folder?", "the folder that holds rank-0, rank-1, ...", Takes::folder},
-          {kJson, kNoColor},
-          {"merge rehearse-out/train"}};
+  return {
+      Command::merge,
+      "merge",
+      "Makes one report of those that the ranks of a real run left in their folders, rank-0, rank-1 and so on, or one "
+      "summary of the shards of a sweep. The exit code is that of its verdict.",
+      {"DIR", "which folder?", "the folder that holds rank-0, rank-1, ..., or the shards, or folders with them",
+       Takes::folder},
+      {kJunit, kJson, kNoColor},
+      {"merge rehearse-out/train"}};
 }
 
 std::vector<CommandSpec> all_commands() {
@@ -84,7 +89,8 @@ std::vector<CommandSpec> all_commands() {
        "run",
        "Runs a scenario once, prints the report, and leaves report, trace and decision log.",
        kScenario,
-       {kSeed, kRanks, kFault, kReal, kWith, kCheckDeterminism, kRunTimeLimit, kOutput, kQuiet, kJson, kNoColor},
+       {kSeed, kRanks, kFault, kSwarm, kReal, kWith, kCheckDeterminism, kRunTimeLimit, kOutput, kQuiet, kJson,
+        kNoColor},
        {"run train.toml", "run train.toml --seed=7 --ranks=16 --output=out", "run train.toml --json | jq .verdict"}},
       {Command::sweep,
        "sweep",
@@ -94,8 +100,10 @@ std::vector<CommandSpec> all_commands() {
        "are "
        "counted as one bug. The exit code is that of the lowest failing seed.",
        kScenario,
-       {kSeeds, kJobs, kMaxFailures, kKeepGoing, kTimeLimit, kJunit, kRanks, kOutput, kQuiet, kJson, kNoColor},
-       {"sweep train.toml --seeds=1..1000", "sweep train.toml --seeds=1..1000 --keep-going --junit=sweep.xml"}},
+       {kSeeds, kShard, kSwarm, kJobs, kMaxFailures, kKeepGoing, kTimeLimit, kJunit, kRanks, kOutput, kQuiet, kJson,
+        kNoColor},
+       {"sweep train.toml --seeds=1..1000", "sweep train.toml --seeds=1..1000 --keep-going --junit=sweep.xml",
+        "sweep train.toml --seeds=1..1000 --shard=2/8 --swarm"}},
       {Command::replay,
        "replay",
        "Runs again what a decision log holds, decision by decision, and says whether it is the same run. "

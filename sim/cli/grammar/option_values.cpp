@@ -70,6 +70,17 @@ class Values {
     return seeds;
   }
 
+  std::optional<Shard> shard(std::string_view option, const std::optional<SeedRange>& seeds) const {
+    const auto typed = text(option);
+    if (typed.empty()) return std::nullopt;
+    const auto shard = parse_shard(typed);
+    if (!shard) wrong(option, typed, "a number and how many there are, as in 2/8");
+    if (seeds && seeds->count() < static_cast<std::uint64_t>(shard->count)) {
+      wrong(option, typed, fmt::format("no more parts than there are seeds, {}", seeds->count()));
+    }
+    return shard;
+  }
+
   std::optional<int> integer(std::string_view option, int least, int most) const {
     const auto typed = text(option);
     if (typed.empty()) return std::nullopt;
@@ -150,6 +161,8 @@ void take_values(const std::string& name, const CommandSpec& command, const Type
   arguments.operand = typed.operand;
   arguments.seed = values.seed("--seed");
   arguments.seeds = values.seeds("--seeds");
+  arguments.shard = values.shard("--shard", arguments.seeds);
+  arguments.swarm = values.flag("--swarm");
   arguments.jobs = values.integer("--jobs", 1, kJobsMost);
   arguments.max_failures = values.integer("--max-failures", 1, kFailuresMost);
   arguments.keep_going = values.flag("--keep-going");

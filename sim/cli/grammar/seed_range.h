@@ -22,6 +22,20 @@ std::optional<SeedRange> parse_seed_range(std::string_view text);
 
 std::string to_string(const SeedRange& range);
 
+// One of `count` parts of some seeds, `index` from 1.
+struct Shard {
+  int index = 1;
+  int count = 1;
+};
+
+// "2/8". Nothing for any other text.
+std::optional<Shard> parse_shard(std::string_view text);
+
+std::string to_string(const Shard& shard);
+
+// The seeds of a shard: parts are contiguous, and differ by one seed at most. Precondition: no part is empty.
+SeedRange part_of(const SeedRange& range, const Shard& shard);
+
 // What such an option takes, to complete "it takes ...".
 inline constexpr std::string_view kSeedRangeTakes =
     "two seeds, the smaller first, as in 1..100, or one, as in 7; at most 10^9 in all";

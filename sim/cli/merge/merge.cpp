@@ -6,11 +6,17 @@
 #include "cli/commands.h"
 #include "cli/job.h"
 #include "cli/merge/merge_folder.h"
+#include "cli/merge/merge_shards.h"
+#include "cli/sweep/shard_file.h"
 
 namespace rehearse::cli {
 
 int merge(const Arguments& arguments, Console& console) {
   const std::filesystem::path folder(arguments.operand);
+  if (const auto shards = shard_files_in(folder); !shards.empty()) return merge_shards(shards, arguments, console);
+  if (!arguments.junit.empty()) {
+    throw UsageError(fmt::format("{}: has no shards of a sweep, and --junit is for those", arguments.operand));
+  }
   auto report = merged_report_of(folder, std::nullopt);
   report.replay = fmt::format("{} merge {}", shell_word(arguments.self), shell_word(arguments.operand));
   sim::OutputOptions output;

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/sweep/junit.h"
 
+#include <cerrno>
 #include <ostream>
 #include <string_view>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <rehearse/sim/report_writers.h>
 #include <nlohmann/json.hpp>
+
+#include "cli/death/pipe.h"
+#include "cli/grammar/usage_error.h"
+#include "cli/terminal/console.h"
+#include "record/output_file.h"
 
 namespace rehearse::cli {
 namespace {
@@ -78,6 +85,31 @@ void write_junit(std::ostream& out, const std::string& program, const SeedResult
     }
   }
   out << "  </testsuite>\n</testsuites>\n";
+}
+
+void require_junit(const std::string& file) {
+  if (file.empty()) return;
+  const Fd tried(open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  if (tried.get() < 0 && errno == ENXIO) {
+    throw UsageError(
+        fmt::format("{}: cannot be written: nobody reads from this pipe; --junit=FILE names another", file));
+  }
+  try {
+    sim::write_file(file, [](std::ostream&) {});
+  } catch (const OutputError& error) {
+    throw UsageError(fmt::format("{}; --junit=FILE names another", error.what()));
+  }
+}
+
+bool leave_junit(const std::string& file, const std::string& program, const SeedResults& results) {
+  if (file.empty()) return true;
+  try {
+    sim::write_file(file, [&](std::ostream& out) { write_junit(out, program, results); });
+    return true;
+  } catch (const OutputError& error) {
+    Console::error(fmt::format("{}\n", error.what()));
+    return false;
+  }
 }
 
 }  // namespace rehearse::cli

@@ -13,4 +13,11 @@ namespace rehearse::cli {
 // failure).
 void write_junit(std::ostream& out, const std::string& program, const SeedResults& results);
 
+// Before the sweep: a wrong path must not cost a night. Throws UsageError where the file cannot be written; empty: none
+// is asked for.
+void require_junit(const std::string& file);
+
+// Returns false, and says why, when it cannot be written.
+bool leave_junit(const std::string& file, const std::string& program, const SeedResults& results);
+
 }  // namespace rehearse::cli

@@ -13,7 +13,7 @@ namespace rehearse::cli {
 struct SeedResult {
   std::uint64_t identity = 0;
   double seconds = 0;               // real ones
-  std::unique_ptr<Report> failure;  // null: the verdict was OK
+  std::unique_ptr<Report> failure;  // null: the verdict was the expected one
 };
 
 // By seed, so that what is printed does not depend on which worker was faster.

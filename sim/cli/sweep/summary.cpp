@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/sweep/bugs.h"
+#include "cli/terminal/exit_codes.h"
 #include "report/writers/text_lines.h"
 
 namespace rehearse::cli {
@@ -54,13 +55,16 @@ std::string bug_text(const Bug& bug, std::size_t number) {
   auto text = fmt::format("{}. {}, {}: {}\n", number, to_string(bug.first->verdict), seeds_text(bug.seeds),
                           sim::visible(bug.first->headline));
   for (const auto& part : bug.culprit) text += fmt::format("     {}\n", part);
+  for (const auto& fault : bug.first->faults) {
+    if (fault.times > 0) text += fmt::format("     fault: {}\n", fault.fault);
+  }
   if (!bug.first->files.empty()) text += fmt::format("     files: {}\n", fmt::join(bug.first->files, ", "));
   return text;
 }
 
 std::string stopped_text(const SweepOutcome& outcome) {
   if (!outcome.stopped || outcome.interrupted) return "";
-  const auto left = outcome.asked.last - outcome.results.rbegin()->first;
+  const auto left = outcome.asked.count() - outcome.results.size();
   return left == 0 ? "" : fmt::format("; {} not run (--keep-going runs them)", count_text(left, "seed"));
 }
 
@@ -109,7 +113,10 @@ std::string to_json(const SweepOutcome& outcome) {
 int exit_code(const SweepOutcome& outcome) {
   if (outcome.interrupted) return rehearse::exit_code(Verdict::interrupted);
   for (const auto& [seed, result] : outcome.results) {
-    if (result.failure) return rehearse::exit_code(result.failure->verdict);
+    if (!result.failure) continue;
+    const auto verdict = result.failure->verdict;
+    const bool is_bad = verdict != Verdict::ok && verdict != outcome.expect;  // else a verdict that was not expected
+    return is_bad ? rehearse::exit_code(verdict) : kExitDisagree;
   }
   return 0;
 }

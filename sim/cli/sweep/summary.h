@@ -11,6 +11,7 @@ namespace rehearse::cli {
 // What a sweep found.
 struct SweepOutcome {
   std::string program;
+  Verdict expect = Verdict::ok;  // of each seed
   SeedRange asked;
   SeedResults results;
   bool interrupted = false;

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
+#include <filesystem>
 #include <limits>
-#include <ostream>
 #include <set>
 #include <thread>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <rehearse/exec/interrupt.h>
 
 #include "cli/commands.h"
-#include "cli/death/pipe.h"
 #include "cli/death/signals.h"
 #include "cli/grammar/usage_error.h"
 #include "cli/job.h"
 #include "cli/output_folder.h"
 #include "cli/sweep/junit.h"
+#include "cli/sweep/shard_file.h"
 #include "cli/sweep/summary.h"
 #include "cli/sweep/workers.h"
 #include "cli/terminal/exit_codes.h"
@@ -39,6 +36,7 @@ class Sweep {
                                               : static_cast<std::size_t>(arguments.max_failures.value_or(1))),
         bound_(arguments.seeds->last) {
     outcome_.program = scenario.program;
+    outcome_.expect = scenario.expect;
     outcome_.asked = *arguments.seeds;
   }
 
@@ -69,6 +67,11 @@ class Sweep {
  private:
   void take(Workers::Done done, Workers& workers) {
     if (!done.error.empty()) Console::error(fmt::format("seed {}: {}\n", done.seed, done.error));
+    // Of a worker that died, nobody else has looked.
+    if (done.result.failure && came_as_expected(scenario_, *done.result.failure)) {
+      remove_seed_folder(seed_folder(scenario_, done.seed));
+      done.result.failure.reset();
+    }
     const bool failed = done.result.failure != nullptr;
     outcome_.results.insert_or_assign(done.seed, std::move(done.result));
     if (!failed) return;
@@ -114,26 +117,11 @@ std::string banner(const sim::Scenario& scenario, const Arguments& arguments, in
                      jobs);
 }
 
-// Opened before the sweep: a wrong path must not cost a night.
-void require_junit(const std::string& file) {
-  if (file.empty()) return;
-  const Fd tried(open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-  if (tried.get() < 0 && errno == ENXIO) {
-    throw UsageError(
-        fmt::format("{}: cannot be written: nobody reads from this pipe; --junit=FILE names another", file));
-  }
+// As leave_junit().
+bool leave_shard(const Arguments& asked, const std::filesystem::path& folder, const SweepOutcome& outcome) {
+  if (!asked.shard) return true;
   try {
-    sim::write_file(file, [](std::ostream&) {});
-  } catch (const OutputError& error) {
-    throw UsageError(fmt::format("{}; --junit=FILE names another", error.what()));
-  }
-}
-
-// Returns false, and says why, when it cannot be written.
-bool leave_junit(const std::string& file, const SweepOutcome& outcome) {
-  if (file.empty()) return true;
-  try {
-    sim::write_file(file, [&](std::ostream& out) { write_junit(out, outcome.program, outcome.results); });
+    write_shard(folder, *asked.shard, *asked.seeds, outcome);
     return true;
   } catch (const OutputError& error) {
     Console::error(fmt::format("{}\n", error.what()));
@@ -155,7 +143,9 @@ void require_seeded(const sim::Scenario& scenario, const Arguments& arguments) {
 
 }  // namespace
 
-int sweep(const Arguments& arguments, Console& console) {
+int sweep(const Arguments& asked, Console& console) {
+  auto arguments = asked;
+  if (asked.shard) arguments.seeds = part_of(*asked.seeds, *asked.shard);
   auto scenario = scenario_of(arguments);
   require_simulation(scenario, arguments.operand, "sweep");
   require_seeded(scenario, arguments);
@@ -163,12 +153,15 @@ int sweep(const Arguments& arguments, Console& console) {
   require_junit(arguments.junit);
   const int jobs = jobs_of(arguments);
   prepare_sweep_folder(scenario.output.directory, *arguments.seeds);
+  if (asked.shard) std::filesystem::remove(shard_file(scenario.output.directory, *asked.shard));
   const InterruptibleScope interruptible(kSweepInterrupted);
   console.note(banner(scenario, arguments, jobs));
   const auto outcome = Sweep(arguments, scenario, console).run(jobs);
   const auto text = arguments.json ? to_json(outcome) : to_text(outcome, console.color());
   const int code = console.conclude(text, exit_code(outcome));
-  return leave_junit(arguments.junit, outcome) || code != 0 ? code : kExitOutput;
+  const bool all_left = leave_junit(arguments.junit, outcome.program, outcome.results) &&
+                        leave_shard(asked, scenario.output.directory, outcome);
+  return all_left || code != 0 ? code : kExitOutput;
 }
 
 }  // namespace rehearse::cli

@@ -47,7 +47,9 @@ class Worker {
     answer.seed = seed;
     answer.identity = report.identity;
     std::string json, error;
-    if (report.verdict != Verdict::ok) {
+    if (!came_as_expected(scenario_, report)) {
+      if (scenario_.expect != Verdict::ok)
+        report.headline = fmt::format("{}: {}", expectation(scenario_, report), report.headline);
       error = leave_files(attempt);
       json = sim::to_json(report);
     }

@@ -19,8 +19,8 @@ struct SweepSetup {
 // Where the files of one seed go: a folder of its own in that of the sweep.
 std::filesystem::path seed_folder(const sim::Scenario& scenario, std::uint64_t seed);
 
-// A worker answers each seed with this and, after it, as many bytes of the report as JSON (none: the verdict
-// was OK) and of what went wrong while its files were written.
+// A worker answers each seed with this and, after it, as many bytes of the report as JSON (none: the run
+// came to what was expected) and of what went wrong while its files were written.
 struct WorkerAnswer {
   std::uint64_t seed = 0;
   std::uint64_t identity = 0;

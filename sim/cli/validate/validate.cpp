@@ -134,6 +134,14 @@ int validate(const Arguments& arguments, Console& console) {
   if (std::filesystem::exists(arguments.operand, ignored))
     absolute.operand = std::filesystem::absolute(arguments.operand).string();
   const auto scenario = scenario_of(absolute);
+  if (scenario.world.swarm.on) {
+    throw UsageError(fmt::format("{}: [swarm] is on, which is for the simulation, and validate runs for real, too",
+                                 arguments.operand));
+  }
+  if (!scenario.world.faults.empty()) {
+    throw UsageError(fmt::format("{}: fault \"{}\" is for the simulation, and validate runs for real, too",
+                                 arguments.operand, to_string(scenario.world.faults.front())));
+  }
   try {
     const FolderLock lock(scenario.output.directory);
     const OutputFolder folder(scenario.output.directory);

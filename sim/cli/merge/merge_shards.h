@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "cli/grammar/arguments.h"
+#include "cli/terminal/console.h"
+
+namespace rehearse::cli {
+
+// `merge` of the shards of a sweep: prints what all of them found; returns the exit code. Throws UsageError.
+int merge_shards(const std::vector<std::filesystem::path>& files, const Arguments& arguments, Console& console);
+
+}  // namespace rehearse::cli

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a sweep looks at what its scenario expects; with --swarm each seed draws faults from the scenario's
+// families, and its report names those; shards find together what the whole sweep finds.
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <rehearse/sim/report_writers.h>
+
+#include "cli/process.h"
+
+namespace rehearse::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr const char* kCrashTable = "[[fault]]\ndo = \"crash\"\nrank = 3\nat = \"allreduce#2\"\n";
+
+class Sweeps : public ::testing::Test {
+ protected:
+  void scenario(const std::string& program, const std::string& first, const std::string& last) const {
+    write_file(folder_ / (program + ".toml"),
+               "program = \"" + program + "\"\n" + first + "[world]\nranks = 4\n" + last);
+  }
+  Finished job(const std::vector<std::string>& arguments) const { return run_process(CLI_JOB, arguments, folder_); }
+  nlohmann::json json_of(const std::vector<std::string>& arguments) const {
+    auto all = arguments;
+    all.insert(all.end(), {"--json", "--quiet"});
+    return nlohmann::json::parse(job(all).out);
+  }
+
+  const std::filesystem::path folder_ = fresh_folder();
+};
+
+using Expected = Sweeps;
+using Swarm = Sweeps;
+using Shards = Sweeps;
+
+TEST_F(Expected, Verdict_IsNoFailure) {
+  scenario("sum", "expect = \"DEADLOCK\"\n", kCrashTable);
+  const auto finished = job({"sweep", "sum.toml", "--seeds=1..10", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.out, StartsWith("OK: 10 seeds of sum found nothing"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/seed-1"));
+}
+
+TEST_F(Expected, VerdictThatDoesNotCome_Is7) {
+  scenario("sum", "expect = \"DEADLOCK\"\n", "");
+  const auto finished = job({"sweep", "sum.toml", "--seeds=1..10", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 7);
+  EXPECT_THAT(finished.out, HasSubstr("expected DEADLOCK: the run came to OK: 4 ranks returned"));
+}
+
+TEST_F(Expected, FaultThatDidNotFire_Is7) {
+  scenario("sum", "expect = \"FAULT NOT FIRED\"\n", "[[fault]]\ndo = \"crash\"\nrank = 3\nat = \"allreduce#9\"\n");
+  const auto finished = job({"sweep", "sum.toml", "--seeds=1..2", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 7);
+  EXPECT_THAT(finished.out, HasSubstr("the run came to FAULT NOT FIRED, and a fault did not fire"));
+}
+
+TEST_F(Expected, OtherFailure_HasItsOwnCode) {
+  scenario("throws", "expect = \"DEADLOCK\"\n", "");
+  EXPECT_EQ(job({"sweep", "throws.toml", "--seeds=1..2", "--quiet"}).exit_code, 1);
+}
+
+TEST_F(Swarm, DrawsFromTheFamilies) {
+  scenario("sum", "", "[swarm]\nfamilies = [\"crash peers=disconnect\", \"pause for=1ms\"]\ncalls = 4\n");
+  const auto all = json_of({"sweep", "sum.toml", "--seeds=1..40", "--keep-going", "--swarm"});
+  EXPECT_EQ(all["ran"], 40);
+  std::set<std::string> drawn;
+  std::size_t failed = 0;
+  for (const auto& bug : all["bugs"]) {
+    failed += bug["seeds"].size();
+    for (const auto& fault : bug["first_report"]["faults"])
+      drawn.insert(fault["fault"].get<std::string>().substr(0, 5));
+  }
+  EXPECT_TRUE(drawn.contains("crash"));
+  EXPECT_GT(failed, 4u);
+  EXPECT_LT(failed, 36u) << "about half of the seeds draw a crash";
+  // Without the flag nothing is drawn.
+  EXPECT_EQ(job({"sweep", "sum.toml", "--seeds=1..40", "--quiet"}).exit_code, 0);
+}
+
+TEST_F(Swarm, OfASeed_IsTheSameAloneAndReplays) {
+  scenario("sum", "", "[swarm]\nfamilies = [\"crash peers=disconnect\"]\ncalls = 4\n");
+  const auto swept = json_of({"sweep", "sum.toml", "--seeds=1..20", "--swarm"});
+  const auto report = swept["bugs"][0]["first_report"];
+  const auto seed = std::to_string(swept["bugs"][0]["seeds"][0].get<std::uint64_t>());
+  ASSERT_EQ(report["faults"].size(), 1u);
+  EXPECT_EQ(report["faults"][0]["times"], 1);
+  EXPECT_EQ(report["faults"][0]["optional"], true);
+  const auto again = job({"replay", "rehearse-out/sum/seed-" + seed + "/run.rlog"});
+  EXPECT_THAT(again.out, HasSubstr("the same run as in the log"));
+  EXPECT_THAT(again.out, HasSubstr("fault: " + report["faults"][0]["fault"].get<std::string>() + ": fired on rank "));
+}
+
+TEST_F(Swarm, WithoutFamilies_IsRefused) {
+  scenario("sum", "", "");
+  const auto none = job({"sweep", "sum.toml", "--seeds=1..20", "--swarm"});
+  EXPECT_EQ(none.exit_code, 64);
+  EXPECT_THAT(none.err, HasSubstr("--swarm draws from the scenario's [swarm] families, and it has none"));
+  scenario("sum", "", "[swarm]\nfamilies = [\"crsh\"]\n");
+  const auto wrong = job({"run", "sum.toml"});
+  EXPECT_EQ(wrong.exit_code, 64);
+  EXPECT_THAT(wrong.err, HasSubstr("sum.toml:5: [swarm] families is \"crsh\"; it takes faults in an array"));
+  EXPECT_THAT(wrong.err, HasSubstr("there is no fault \"crsh\" (did you mean \"crash\"?)"));
+  scenario("sum", "", "[swarm]\nfamilies = [\"crash on=fault#1\"]\n");
+  EXPECT_THAT(job({"run", "sum.toml"}).err, HasSubstr("family \"crash on=fault#1\" is on another fault"));
+}
+
+TEST_F(Shards, FindTogetherWhatTheWholeFinds) {
+  scenario("races", "", "");
+  const auto whole = job({"sweep", "races.toml", "--seeds=1..60", "--keep-going", "--json", "--quiet"});
+  for (const auto* const shard : {"1/3", "2/3", "3/3"}) {
+    const auto finished = job({"sweep", "races.toml", "--seeds=1..60", "--keep-going", "--quiet", "--jobs=2",
+                               std::string("--shard=") + shard});
+    EXPECT_THAT(finished.out, HasSubstr(" of 20 seeds"));
+  }
+  const auto joined = job({"merge", "rehearse-out/races", "--json", "--junit=all.xml"});
+  EXPECT_EQ(joined.out, whole.out);
+  EXPECT_EQ(joined.exit_code, whole.exit_code);
+  EXPECT_THAT(read_file(folder_ / "all.xml"), HasSubstr("<testsuites tests=\"60\" "));
+  EXPECT_THAT(job({"merge", "rehearse-out/races"}).out, HasSubstr(" of 60 seeds ("));
+}
+
+TEST_F(Shards, InFoldersOfTheirOwn_AreFound) {
+  scenario("sum", "", "");
+  for (const auto* const shard : {"1/2", "2/2"}) {
+    const auto output = std::string("--output=all/job-") + shard[0];
+    EXPECT_EQ(job({"sweep", "sum.toml", "--seeds=1..9", "--quiet", output, std::string("--shard=") + shard}).exit_code,
+              0);
+  }
+  EXPECT_EQ(job({"merge", "all"}).out, "OK: 9 seeds of sum found nothing (9 different runs)\n");
+  std::filesystem::remove_all(folder_ / "all/job-2");
+  const auto part = job({"merge", "all"});
+  EXPECT_EQ(part.exit_code, 130);
+  EXPECT_EQ(part.err, "all: 1 of 2 shards is missing: 2\n");
+  EXPECT_THAT(part.out, StartsWith("INTERRUPTED: 5 seeds not run\n4 seeds of sum found nothing"));
+}
+
+TEST_F(Shards, OfOtherSweepsAndOtherFiles_AreRefused) {
+  scenario("sum", "", "");
+  EXPECT_EQ(job({"sweep", "sum.toml", "--seeds=1..9", "--quiet", "--shard=1/2"}).exit_code, 0);
+  EXPECT_EQ(job({"sweep", "sum.toml", "--seeds=1..8", "--quiet", "--shard=2/2"}).exit_code, 0);
+  const auto other = job({"merge", "rehearse-out/sum"});
+  EXPECT_EQ(other.exit_code, 64);
+  EXPECT_THAT(other.err, HasSubstr("the range of seeds is 1..8, not 1..9"));
+  write_file(folder_ / "rehearse-out/sum/shard-2-of-2.json", "{\"rehearse_shard\"");
+  EXPECT_THAT(job({"merge", "rehearse-out/sum"}).err, HasSubstr("is not what a shard of a sweep leaves, or cut off"));
+  for (const auto* const wrong : {"3/2", "0/2", "1", "1/0", "a/b"}) {
+    const auto finished = job({"sweep", "sum.toml", "--seeds=1..9", std::string("--shard=") + wrong});
+    EXPECT_EQ(finished.exit_code, 64);
+    EXPECT_THAT(finished.err, HasSubstr("it takes a number and how many there are, as in 2/8"));
+  }
+  EXPECT_THAT(job({"sweep", "sum.toml", "--seeds=1..3", "--shard=1/4"}).err,
+              HasSubstr("it takes no more parts than there are seeds, 3"));
+}
+
+}  // namespace
+}  // namespace rehearse::test
