@@ -73,11 +73,11 @@ TEST_F(Faults, Mistakes_AreRefused) {
   EXPECT_EQ(real.exit_code, 64);
   EXPECT_THAT(real.err, HasSubstr("fault \"crash rank=3 at=allreduce#2\" is for the simulation"));
   scenario("", kTable);
-  const auto both = job({"validate", "sum.toml", "--with=gloo"});
+  const auto both = job({"validate", "sum.toml"});
   EXPECT_EQ(both.exit_code, 64);
   EXPECT_THAT(both.err,
               HasSubstr("fault \"crash rank=3 at=allreduce#2\" is for the simulation, and validate runs for"));
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/simulation"));
   scenario("", "[[fault]]\ndo = \"crash\"\nrank = 3\n");
   const auto written = job({"run", "sum.toml"});
   EXPECT_EQ(written.exit_code, 64);

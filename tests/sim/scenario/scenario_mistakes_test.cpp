@@ -61,6 +61,12 @@ const Key kKeys[] = {
      "an integer of 0 or more, or one in a text, as in \"0x8f3a\"",
      {kMinus, kHalf, kNan, kWords, kNothing, kTrue, {"\"18446744073709551616\"", "\"18446744073709551616\""}}},
     {"world", "schedule", "\"random\" or \"round_robin\" or \"pct\"", {kWords, kNothing, kLines, kZero, kTrue}},
+    {"world", "pct_depth", "an integer from 1 to 64", {kZero, kMinus, {"65", "65"}, kHalf, kWords, kTrue}},
+    {"world", "pct_steps", "an integer from 1 to 9223372036854775807", {kZero, kMinus, kHalf, kWords, kTrue}},
+    {"world", "memory", "a size above 0, as in \"80GiB\"", {kZero, kWords, kNothing, kTrue, {"\"0B\"", "\"0B\""}}},
+    {"swarm", "faults_most", "an integer from 1 to 1000", {kZero, kMinus, {"1001", "1001"}, kHalf, kWords}},
+    {"swarm", "calls", "an integer from 1 to 1000000", {kZero, kMinus, {"1000001", "1000001"}, kHalf, kWords}},
+    {"swarm", "on", "true or false", {kZero, kWords}},
     {"world",
      "timeout",
      "a duration of whole milliseconds, as in \"30min\", or \"0s\" for none",
@@ -162,11 +168,10 @@ TEST(ScenarioMistakes, KeyWithAWrongLetter_IsGuessed) {
 }
 
 TEST(ScenarioMistakes, KeyInTheWrongSection_IsToldWhereItGoes) {
-  EXPECT_THAT(
-      all_problems_of("ranks = 3\n"),
-      ElementsAre(
-          "lm.toml:2: there is no key \"ranks\" at the top level (ranks goes into [world]); it has "
-          "program, executable, mode, with, expect, world, network, compute, compile, fault, parameters, output"));
+  EXPECT_THAT(all_problems_of("ranks = 3\n"),
+              ElementsAre("lm.toml:2: there is no key \"ranks\" at the top level (ranks goes into [world]); it has "
+                          "program, executable, mode, with, expect, world, network, compute, compile, fault, swarm, "
+                          "parameters, output"));
   EXPECT_THAT(
       all_problems_of("[world]\nlatency = \"5us\"\nsteps = 3\n"),
       ElementsAre(StartsWith("lm.toml:3: there is no key \"latency\" in [world] (latency goes into [network]); "),
@@ -197,7 +202,7 @@ TEST(ScenarioMistakes, KeyOfThousandsOfParts_IsRefused) {
   for (int i = 0; i < 50'000; ++i) key += ".a";
   const std::string why =
       "not TOML that is read here: a key of 50001 parts; a key of a scenario has one, under [world], "
-      "[network], [compute], [compile], [[fault]], [parameters] or [output]";
+      "[network], [compute], [compile], [[fault]], [swarm], [parameters] or [output]";
   EXPECT_THAT(all_problems_of(key + " = 1\n"), ElementsAre("lm.toml:2: " + why));
   EXPECT_THAT(all_problems_of("\n[" + key + "]\n"), ElementsAre("lm.toml:3: " + why));
 }
