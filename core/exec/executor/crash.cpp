@@ -12,8 +12,11 @@ void leave_queue(Fiber& fiber) noexcept;  // a friend of WaitQueue's
 
 void crash_rank(RankExecutor& executor, int rank) { executor.impl().crash(rank); }
 
-bool is_alive(RankExecutor& executor, int rank) {
-  return executor.impl().fiber(static_cast<std::uint32_t>(rank)).active();
+bool is_alive(RankExecutor& executor, int rank) { return executor.impl().is_alive(rank); }
+
+bool RankExecutor::Impl::is_alive(int rank) const noexcept {
+  const Fiber* const main = ranks_[static_cast<std::size_t>(rank)].main;
+  return main != nullptr && main->active();
 }
 
 // It leaves whatever might run it again: the run queue, the queue that it waits in, the pollers. Timers on its stack
@@ -32,7 +35,7 @@ void RankExecutor::Impl::stop_for_ever(Fiber& fiber) noexcept {
 }
 
 void RankExecutor::Impl::crash(int rank) {
-  if (ending() || !fibers_[static_cast<std::size_t>(rank)].active()) return;
+  if (ending() || !is_alive(rank)) return;
   auto& owner = ranks_[static_cast<std::size_t>(rank)];
   buried_.push_back(std::exchange(owner.posted, {}));
   Fiber* own = nullptr;

@@ -16,6 +16,7 @@
 #include "exec/monitor/watchdog.h"
 #include "executor_impl.h"
 #include "forks.h"
+#include "restart.h"
 #include "terminate.h"
 
 namespace rehearse::exec {
@@ -102,11 +103,13 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   fibers_.prepare(state.image_bytes(), ranks_.size());
   scheduler_->executor = this;
   const DebuggerView debugger(&fibers_.all(), stage_.place_of_current());
-  create_ranks(body);
-  while (alive_ > 0) {
-    if (mains_alive_ == 0) stop(Ending::all_returned, {});
+  body_ = body;
+  create_ranks();
+  while (alive_ > 0 || restarts_due_ > 0) {
+    if (mains_alive_ == 0 && restarts_due_ == 0) stop(Ending::all_returned, {});
     stop_if_interrupted();
     if (ending()) {
+      call_off_restarts();
       finish_world();
     } else if (!runnable_.empty()) {
       resume_fibers();

@@ -64,8 +64,12 @@ class RankExecutor::Impl {
   // std::terminate() or exit() in a fiber: the rank has failed of the exception that is being handled (or could not be
   // unwound); the other ranks have not.
   [[noreturn]] void terminate(Fiber& fiber);
-  // See crash_rank().
+  // See crash_rank() and is_alive().
   void crash(int rank);
+  bool is_alive(int rank) const noexcept;
+  // See restart_rank() and incarnation().
+  void restart(int rank, VirtualDuration after, std::function<void()> before);
+  int incarnation(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)].incarnation; }
   // The running fiber cannot be unwound any further: it stays suspended for ever.
   [[noreturn]] void leave_behind(Fiber& fiber);
 
@@ -88,17 +92,21 @@ class RankExecutor::Impl {
 
  private:
   struct Rank {
+    Fiber* main = nullptr;
     std::deque<std::function<void()>> posted;
     bool posted_running = false;
     bool failed = false;
-    std::uint32_t fibers = 0;
+    std::uint32_t fibers = 0;  // so far, in all its lives
+    int incarnation = 0;
     std::optional<GivenUpWait> gave_up;
   };
+  class Restart;
 
   // fiber_life.cpp: how fibers begin and end
-  void create_ranks(const std::function<void(int)>& body);
-  Fiber& create(int rank, std::function<void()> work);
-  Fiber& new_fiber(int rank);
+  void create_ranks();
+  void create_main(int rank);
+  Fiber& create(int rank, std::uint32_t fiber_of_rank, std::function<void()> work);
+  Fiber& new_fiber(int rank, std::uint32_t fiber_of_rank);
   void enter(Fiber& fiber, std::function<void()>& work) noexcept;
   void run_body(Fiber& fiber, const std::function<void()>& work) noexcept;
   void record_failure(Fiber& fiber, std::exception_ptr error, CallSite thrown_at);
@@ -106,7 +114,10 @@ class RankExecutor::Impl {
   void note_ended(Fiber& fiber) noexcept;
   void run_posted(int rank);
   void abort_rank(int rank) noexcept;
-  void stop_for_ever(Fiber& fiber) noexcept;  // crash.cpp
+  // crash.cpp, restart.cpp: ranks that never run again, and those that do
+  void stop_for_ever(Fiber& fiber) noexcept;
+  void begin_again(Restart& restart) noexcept;
+  void call_off_restarts() noexcept;
 
   // switching.cpp: who runs next
   Fiber* choose_next() noexcept;
@@ -131,8 +142,11 @@ class RankExecutor::Impl {
   VirtualIdlePolicy virtual_idle_policy_;
   IdlePolicy* const idle_policy_;  // that one, or the mode's
 
+  std::function<void(int)> body_;  // of each rank
   std::vector<Rank> ranks_;
   std::vector<std::deque<std::function<void()>>> buried_;  // what crashed ranks had yet to run
+  std::vector<std::unique_ptr<Restart>> restarts_;         // all that were asked for
+  std::size_t restarts_due_ = 0;
   FiberTable fibers_;
   RunQueue runnable_;
   std::uint64_t next_stop_ = 0;  // more switches than these: see pass_stop()

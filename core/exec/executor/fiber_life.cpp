@@ -36,20 +36,24 @@ void leave_native_code() noexcept {
 
 }  // namespace
 
-void RankExecutor::Impl::create_ranks(const std::function<void(int)>& body) {
+void RankExecutor::Impl::create_ranks() {
   try {
-    for (int rank = 0; rank < options.ranks; ++rank) {
-      create(rank, [&body, rank] { body(rank); });
-      ++mains_alive_;
-    }
+    for (int rank = 0; rank < options.ranks; ++rank) create_main(rank);
   } catch (...) {
     error_ = std::current_exception();
     stop(Ending::stopped, "a rank could not be created");
   }
 }
 
-Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
-  Fiber& fiber = new_fiber(rank);
+void RankExecutor::Impl::create_main(int rank) {
+  auto& owner = ranks_[static_cast<std::size_t>(rank)];
+  if (owner.fibers == 0) owner.fibers = 1;
+  owner.main = &create(rank, 0, [this, rank] { body_(rank); });
+  ++mains_alive_;
+}
+
+Fiber& RankExecutor::Impl::create(int rank, std::uint32_t fiber_of_rank, std::function<void()> work) {
+  Fiber& fiber = new_fiber(rank, fiber_of_rank);
   try {
     state.create_image(fiber.image(), rank, fiber.fiber_of_rank);
     fiber.state = Fiber::State::blocked;
@@ -75,12 +79,12 @@ Fiber& RankExecutor::Impl::create(int rank, std::function<void()> work) {
 }
 
 // In the table, but not alive yet.
-Fiber& RankExecutor::Impl::new_fiber(int rank) {
+Fiber& RankExecutor::Impl::new_fiber(int rank, std::uint32_t fiber_of_rank) {
   Fiber& fiber = fibers_.add();
   fiber.executor = this;
   fiber.rank = rank;
   fiber.state = Fiber::State::ended;
-  fiber.fiber_of_rank = ranks_[static_cast<std::size_t>(rank)].fibers++;
+  fiber.fiber_of_rank = fiber_of_rank;
   fiber.owner_tag = interposed->tags.of(fiber.id);
   return fiber;
 }
@@ -168,12 +172,12 @@ void RankExecutor::Impl::abort_rank(int rank) noexcept {
 
 Fiber& RankExecutor::Impl::spawn(int rank, std::function<void()> work) {
   idle_policy().note_progress();
-  return create(rank, std::move(work));
+  return create(rank, ranks_[static_cast<std::size_t>(rank)].fibers++, std::move(work));
 }
 
 void RankExecutor::Impl::post(int rank, std::function<void()> work) {
   auto& owner = ranks_[static_cast<std::size_t>(rank)];
-  if (ending() || !fibers_[static_cast<std::size_t>(rank)].active()) return;
+  if (ending() || !is_alive(rank)) return;
   owner.posted.push_back(std::move(work));
   if (std::exchange(owner.posted_running, true)) return;
   spawn(rank, [this, rank] { run_posted(rank); });

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace rehearse::exec::interpose {
 
@@ -38,9 +39,17 @@ class ProcessStates {
     return use(*state);
   }
 
+  // The rank's next one is as a new process finds it. What it had may still be pointed at, and stays.
+  void renew(int rank) {
+    const std::lock_guard lock(mutex_);
+    auto& state = states_[rank];
+    if (state != nullptr) former_.push_back(std::move(state));
+  }
+
  private:
   std::mutex mutex_;
   std::unordered_map<int, std::unique_ptr<ProcessState>> states_;
+  std::vector<std::unique_ptr<ProcessState>> former_;
 };
 
 }  // namespace rehearse::exec::interpose

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a rank that has crashed or returned begins again in new fibers, at its time; nothing of its former life
+// reaches the next one, and the world waits for it.
+#include <string>
+
+#include <rehearse/exec/crash.h>
+#include <rehearse/exec/fiber_local.h>
+#include <rehearse/exec/restart.h>
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/exec/wait_queue.h>
+
+#include "core/exec/world_fixture.h"
+
+namespace rehearse::exec::test {
+namespace {
+
+const FiberLocal<int> kept_in_fiber;
+
+RankExecutor& own_executor() { return *RankExecutor::current(); }
+
+void crash_and_begin_again(int rank, VirtualDuration after) {
+  restart_rank(own_executor(), rank, after);
+  crash_rank(own_executor(), rank);
+}
+
+class Restart : public Worlds {};
+REHEARSE_IN_WORLDS(Restart);
+
+TEST_P(Restart, OfACrashedRank_RunsItsBodyFromTheBeginning) {
+  auto w = world();
+  std::vector<std::string> lives;
+  const auto outcome = w.run([&](int rank) {
+    if (rank != 1) return;
+    lives.push_back(std::to_string(incarnation(own_executor(), 1)) + " at " +
+                    std::to_string((this_rank::now() - kTimeZero) / 1ms) + " ms");
+    EXPECT_EQ(this_rank::fiber_of_rank(), 0u);
+    EXPECT_EQ((*kept_in_fiber)++, 0);
+    if (lives.size() < 3) crash_and_begin_again(1, 5ms);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.ranks, std::vector<RankEnd>(static_cast<std::size_t>(ranks()), RankEnd::returned));
+  EXPECT_EQ(lives, (std::vector<std::string>{"0 at 0 ms", "1 at 5 ms", "2 at 10 ms"}));
+  EXPECT_EQ(outcome.ended_at[1], at(10ms));
+}
+
+TEST_P(Restart, OfARankThatHasReturned_RunsItAgain) {
+  auto w = world();
+  int lives = 0;
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 0 && lives++ == 0) restart_rank(own_executor(), 0, 5ms);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(lives, 2);
+  EXPECT_EQ(outcome.ended_at[0], at(5ms));
+}
+
+TEST_P(Restart, OfAllRanks_IsWaitedFor) {
+  auto w = world();
+  int begun = 0;
+  const auto outcome = w.run([&](int rank) {
+    ++begun;
+    if (incarnation(own_executor(), rank) == 0) crash_and_begin_again(rank, 5ms);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(begun, 2 * ranks());
+  EXPECT_EQ(outcome.end_time, at(5ms));
+}
+
+// The timers of the former life still stand: they must not wake the next one.
+TEST_P(Restart, TimersOfTheFormerLife_DoNotWakeTheNextOne) {
+  auto w = world();
+  VirtualTime woken{};
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 0) {
+      this_rank::sleep_for(1ms);
+      restart_rank(own_executor(), 1, 1ms);
+      crash_rank(own_executor(), 1);
+    }
+    if (rank != 1) return;
+    this_rank::sleep_for(incarnation(own_executor(), 1) == 0 ? 5ms : 10ms);
+    woken = this_rank::now();
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(woken, at(12ms));
+}
+
+TEST_P(Restart, WorkOfTheFormerLife_IsNotRun) {
+  auto w = world();
+  bool ran = false;
+  const auto outcome = w.run([&](int rank) {
+    if (rank != 0 || incarnation(own_executor(), 0) > 0) return this_rank::sleep_for(1ms);
+    own_executor().spawn([&] {
+      this_rank::sleep_for(7ms);
+      ran = true;
+    });
+    this_rank::yield();
+    own_executor().post(0, [&] { ran = true; });
+    crash_and_begin_again(0, 5ms);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_FALSE(ran);
+}
+
+TEST_P(Restart, OfARunningRank_DoesNothing) {
+  auto w = world();
+  int begun = 0, told = 0;
+  const auto outcome = w.run([&](int rank) {
+    if (rank != 0) return;
+    ++begun;
+    restart_rank(own_executor(), 0, 1ms, [&] { ++told; });
+    this_rank::sleep_for(5ms);
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(begun, 1);
+  EXPECT_EQ(told, 0);
+}
+
+// It is what the others wait for, not a hang: whoever waits for it is woken by its next life.
+TEST_P(Restart, OthersWaitForTheNextLife) {
+  auto w = world();
+  WaitQueue back;
+  const auto outcome = w.run([&](int rank) {
+    if (rank != 0) return void(back.wait(FixedObserver("rank 0")));
+    if (incarnation(own_executor(), 0) == 0) crash_and_begin_again(0, 5ms);
+    back.notify_all();
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.end_time, at(5ms));
+}
+
+TEST_P(Restart, ThatIsDue_IsCalledOffAtTheWorldsEnd) {
+  auto w = world();
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 1) crash_and_begin_again(1, 5ms);
+    if (rank == 0) throw std::runtime_error("no more");
+  });
+  EXPECT_EQ(outcome.ending, Ending::rank_failed);
+  EXPECT_LT(outcome.end_time, at(5ms));
+}
+
+}  // namespace
+}  // namespace rehearse::exec::test
