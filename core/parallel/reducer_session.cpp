@@ -7,6 +7,8 @@
 
 #include <rehearse/capture/errors.h>
 #include <rehearse/capture/fake_mode.h>
+#include <rehearse/checks/world_checks.h>
+#include <rehearse/comm/described_backend.h>
 
 #include "parallel/ddp_sink.h"
 #include "parallel/model/parameter_names.h"
@@ -67,9 +69,10 @@ void ReducerSession::Impl::before_forward() {
   if (joining_) tell_joined_ranks();
   // Also where an unfinished reduction of the iteration before is found, so called in every iteration.
   if (trains) rebuild_buckets();
-  if (auto buffers = buffers_to_synchronize(); !buffers.empty()) {
-    broadcast_state(group_, std::move(buffers), joining_ ? common_rank(true) : kAuthoritativeRank);
-  }
+  auto buffers = buffers_to_synchronize();
+  const bool buffers_are_equal = !buffers.empty();
+  if (buffers_are_equal) broadcast_state(group_, std::move(buffers), joining_ ? common_rank(true) : kAuthoritativeRank);
+  if (trains && reduces_) check_state(buffers_are_equal);
   if (joining_) exchange_->sum(reduces_ ? 1 : 0);
   lowered_by_forward_ = lowered_ && lowered_->lower();
 }
@@ -151,6 +154,19 @@ std::vector<at::Tensor> ReducerSession::Impl::buffers_to_synchronize() const {
   return module_buffers(*module_, ignored_);
 }
 
+// Of worlds that ask for it. A joined rank makes no forwards, and is not waited for.
+void ReducerSession::Impl::check_state(bool buffers_are_equal) {
+  auto* const checks = checks::world_checks();
+  if (checks == nullptr || !(checks->automatic().replicas || checks->automatic().draws)) return;
+  const auto backend = group_->getDefaultBackend();
+  const auto* const described = dynamic_cast<comm::DescribedBackend*>(backend.get());
+  if (described == nullptr) return;
+  const auto& group = described->identity();
+  const int rank = group.global_rank(group_->getRank());
+  if (checked_as_.empty()) checked_as_ = checks->name_model(rank, group.name);
+  checks->at_forward(rank, *module_, {options_.parameters_to_ignore, buffers_are_equal, group.ranks, checked_as_});
+}
+
 ReducerSession::ReducerSession(std::shared_ptr<torch::nn::Module> module, c10::intrusive_ptr<c10d::ProcessGroup> group,
                                DistributedDataParallelOptions options)
     : impl_(std::make_unique<Impl>(std::move(module), std::move(group), std::move(options))) {}
@@ -168,6 +184,7 @@ void ReducerSession::register_comm_hook(std::unique_ptr<c10d::CommHookInterface>
 }
 std::vector<at::Tensor> ReducerSession::parameters() const { return impl_->parameters(); }
 std::vector<GradientBucket> ReducerSession::buckets() const { return impl_->buckets(); }
+bool ReducerSession::broadcasts_buffers() const noexcept { return impl_->broadcasts_buffers(); }
 c10::DDPLoggingData ReducerSession::logging_data() const { return impl_->logging_data(); }
 
 }  // namespace rehearse::parallel

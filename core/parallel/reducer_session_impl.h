@@ -34,6 +34,7 @@ class ReducerSession::Impl {
   void register_comm_hook(std::unique_ptr<c10d::CommHookInterface> hook, const std::string& name);
   std::vector<at::Tensor> parameters() const { return module_parameters(*module_); }
   std::vector<GradientBucket> buckets() const;
+  bool broadcasts_buffers() const noexcept { return options_.broadcast_buffers; }
   c10::DDPLoggingData logging_data() const { return logger_->get_ddp_logging_data(); }
 
  private:
@@ -45,6 +46,7 @@ class ReducerSession::Impl {
   int common_rank(bool candidate) const;
   std::vector<at::Tensor> state() const;
   std::vector<at::Tensor> buffers_to_synchronize() const;
+  void check_state(bool buffers_are_equal);
 
   std::shared_ptr<torch::nn::Module> module_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
@@ -65,6 +67,7 @@ class ReducerSession::Impl {
   std::shared_ptr<bool> delayed_reduction_ = std::make_shared<bool>(false);
   bool lowered_by_forward_ = false;  // by the one that is under way
   std::optional<JoinOptions> joining_;
+  std::string checked_as_;  // the name of its state in checks that nobody asks for; empty: none yet
 };
 
 }  // namespace rehearse::parallel

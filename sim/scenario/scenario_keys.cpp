@@ -151,6 +151,26 @@ ScenarioSection swarm_section() {
           [](const Scenario& scenario) { return scenario.world.swarm.on || !scenario.world.swarm.families.empty(); }};
 }
 
+ScenarioSection checks_section() {
+  constexpr auto kChecks = &WorldOptions::checks;
+  using checks::AutomaticChecks, checks::Draws;
+  auto draws = keys::choice<std::optional<Draws>>(
+      "draws", {{"off", {}}, {"same", Draws::same}, {"different", Draws::different}},
+      ": what the generators of its ranks draw", at(kWorld, kChecks, &AutomaticChecks::draws));
+  return {
+      "checks",
+      {
+          keys::flag(
+              "replicas",
+              "are the replicas of a `DistributedDataParallel` equal at each of its forwards ([how](STATE_CHECKS.md))?",
+              at(kWorld, kChecks, &AutomaticChecks::replicas)),
+          draws,
+          keys::flag("finite", "does no NaN or Inf come into a sum or out of one, and where from?",
+                     at(kWorld, kChecks, &AutomaticChecks::finite)),
+      },
+      [](const Scenario& scenario) { return scenario.world.checks.any(); }};
+}
+
 ScenarioSection output_section() {
   auto directory =
       keys::path("directory", "relative to the current directory", at(&Scenario::output, &OutputOptions::directory));
@@ -164,8 +184,8 @@ ScenarioSection output_section() {
 
 const std::vector<ScenarioSection>& scenario_sections() {
   static const std::vector<ScenarioSection> sections = {
-      top_level(),         world_section(), network_section(),        compute_section(), compile_section(),
-      {kFaultSection, {}}, swarm_section(), {kParametersSection, {}}, output_section()};
+      top_level(),      world_section(),     network_section(), compute_section(),        compile_section(),
+      checks_section(), {kFaultSection, {}}, swarm_section(),   {kParametersSection, {}}, output_section()};
   return sections;
 }
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include <rehearse/checks/operator_watch.h>
+#include <rehearse/checks/world_checks.h>
 #include <rehearse/exec/world_local.h>
 #include <rehearse/fakes/fake_fabric.h>
 #include <rehearse/fakes/fake_store.h>
@@ -14,6 +16,7 @@
 #include <rehearse/sim/virtual_clock.h>
 #include <rehearse/torch_state/torch_state.h>
 
+#include "checks/watching_fabric.h"
 #include "compute/counted_operators.h"
 #include "faults/injector.h"
 #include "faults/store/faulty_store.h"
@@ -136,22 +139,35 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   const auto compute = compute_of(options);
   auto communication = simulated_communication_of(options);
   if (faults) communication.gate = &faults->injector();
-  comm::Communicators communicators(executor, faults ? faults->fabric() : fabric, record->events, mismatches,
+  const comm::Communicators* labels = nullptr;
+  checks::WorldChecks state_checks(executor, options.checks, record->checks, [&labels](int rank) -> std::string {
+    const auto* const label = labels == nullptr ? nullptr : labels->label(rank);
+    return label == nullptr ? "" : *label;
+  });
+  comm::Fabric& carrier = faults ? static_cast<comm::Fabric&>(faults->fabric()) : fabric;
+  std::optional<WatchingFabric> watching;
+  if (state_checks.watch_of(0) != nullptr) watching.emplace(carrier, state_checks);
+  comm::Communicators communicators(executor, watching ? *watching : carrier, record->events, mismatches,
                                     communication);
+  labels = &communicators;
   if (faults) faults->injector().begin(communicators);
   WorldServices services{communicators, *record, show, {}};
 
   const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
   const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);
   const exec::WorldLocal<const compiler::CompileTimeModel>::Lent compile_time(options.compile_time);
+  const exec::WorldLocal<checks::WorldChecks>::Lent lent_checks(state_checks);
   record->outcome = executor.run([&](int rank) {
     c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(options.timeout);
     if (faults) store = faults->store(std::move(store));
     FiberRankContext context(services, rank, options.ranks, std::move(store), state.generator(rank));
     const CountedOperators counted(compute[static_cast<std::size_t>(rank)]);
+    const checks::OperatorWatch watched(state_checks.watch_of(rank));
     body(context);
   });
+  if (record->outcome.ending == exec::Ending::all_returned) state_checks.judge_what_is_left();
+  record->findings = state_checks.findings();
   record->pending = communicators.pending();
   record->pending_groups = communicators.pending_groups();
   record->unwaited = communicators.unwaited_calls();

@@ -93,6 +93,7 @@ class World::Impl {
   Report explained(Report report, const Body& body) const {
     WorldOptions again = options_;
     again.call_sites = true;
+    again.checks.explain = !record_->findings.empty();
     const auto& decisions = record_->decisions.decisions();
     sim::ReplayOracle oracle({decisions.begin(), decisions.end()}, sim::PastEnd::random, options_.seed);
     const ShowProgress silent;

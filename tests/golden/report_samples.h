@@ -153,6 +153,23 @@ inline Report check_failed_report() {
   return report;
 }
 
+inline Report state_finding_report() {
+  const std::string headline =
+      "replicas differ in check #4: rank 1 has another \"fc1.weight\" than ranks 0,2 (12 of 32 elements, by up to "
+      "0.125 "
+      "at [0, 3]: 0.5, not 0.375)";
+  Report report = base(Verdict::check_failed, headline, 3);
+  report.rank_lines = {line(0, RankOutcome::stopped, 900), line(1, RankOutcome::stopped, 900),
+                       line(2, RankOutcome::stopped, 900)};
+  report.findings = {{headline,
+                      {1},
+                      {"in check #3 all were equal",
+                       "first operation that differs: aten::add_ on \"fc1.weight\" at train.cpp:41 in step: rank 1 has "
+                       "another result, for its arguments differ: alpha=-0.1 on ranks 0,2, alpha=-0.2 on rank 1"}}};
+  report.checks = {{"replicas", 3}};
+  return report;
+}
+
 inline Report timeout_report() {
   Report report = base(Verdict::timeout, "rank 0: allreduce #2 on group \"world\" was not complete after 30 s", 2);
   report.rank_lines = {
@@ -197,6 +214,7 @@ inline std::vector<Sample> samples() {
       {"livelock", livelock_report()},
       {"step_budget", step_budget_report()},
       {"check_failed", check_failed_report()},
+      {"state_finding", state_finding_report()},
       {"timeout", timeout_report()},
   };
 }

@@ -63,6 +63,14 @@ HOUSES = (
         "run/call": ("operators.h",),
         "pt2": ("exported_program.h",),
     }, rest="ir"),
+    # What a checker says of values is made without a world; who watches operators knows none either.
+    House("core/checks", {
+        "values": (), "watch": ("values",), ".": ("values", "watch"),
+    }, "rehearse/checks/", {
+        "values": ("model_state.h", "non_finite.h", "unwatched.h"),
+        "watch": ("operator_watch.h", "origins.h"),
+        ".": ("world_checks.h",),
+    }),
     # Models and hooks are told apart from the reducer that they are for, and buckets are split without any.
     House("core/parallel", {"model": (), "hooks": (), ".": ("model", "hooks"), "splitter": ()}, "rehearse/parallel/", {
         "model": ("module_traits.h", "output_tensors.h"),
@@ -111,10 +119,10 @@ HOUSES = (
     # Writers know a report as data, never how it came about; a run log holds one. world_options.h: all of them.
     House("sim", {
         **ladder(*SIMULATION),
-        "network": (), "compute": (), "memory": ("schedule",), "faults": ("schedule", "compute", "memory"),
+        "network": (), "compute": (), "memory": ("schedule",), "checks": (), "faults": ("schedule", "compute", "memory"),
         "report/story": (*SIMULATION[:SIMULATION.index("report/story")], "faults"),
         "scenario": (*SIMULATION[:-1], "faults"),
-        "world": ("schedule", "record", "report/story", "network", "compute", "memory", "faults"),
+        "world": ("schedule", "record", "report/story", "network", "compute", "memory", "checks", "faults"),
         "gtest": SIMULATION,
         **ladder(*COMMAND, below=SIMULATION),
         **{f"cli/{room}": (*SIMULATION, *COMMAND) for room in ("completion", "split", "sweep")},

@@ -116,8 +116,10 @@ std::vector<int> culprits_of(const Report& report) {
     case Verdict::mismatch:
       if (!report.differences.empty()) return of_difference(report.differences.front());
       return of_waits(waits_of(report.rank_lines));
-    case Verdict::rank_failed:
     case Verdict::check_failed:
+      if (!report.findings.empty()) return report.findings.front().ranks;
+      return of_failures(report);
+    case Verdict::rank_failed:
     case Verdict::fault_not_fired:
     case Verdict::out_of_memory:
     case Verdict::crashed:

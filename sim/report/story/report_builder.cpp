@@ -92,6 +92,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   for (auto& text : memory_remarks(record.memory, options.memory_bytes, places))
     report.remarks.push_back(std::move(text));
   report.hint = hint_of(record);
+  report.findings = record.findings;
   report.faults = record.faults;
   return report;
 }

@@ -107,6 +107,7 @@ class Teller {
       return set(Verdict::mismatch, never_met(call));
     }
     if (!record_.pending_groups.empty()) return set(Verdict::mismatch, left_out(record_.pending_groups.front()));
+    if (!record_.findings.empty()) return set(Verdict::check_failed, record_.findings.front().headline);
     if (options_.compile_divergence == CompileDivergence::fail) {
       const auto alone = compile_remarks(record_, ends_.places());
       if (!alone.empty()) return set(Verdict::check_failed, alone.front());

@@ -62,6 +62,10 @@ Json json_of(const FaultLine& line) {
           {"why_not", line.why_not}};
 }
 
+Json json_of(const StateFinding& finding) {
+  return {{"headline", finding.headline}, {"ranks", finding.ranks}, {"details", finding.details}};
+}
+
 Json json_of(const CallPlaces& call) {
   Json sides = Json::array();
   for (const auto& side : call.sides) sides.push_back({{"ranks", side.ranks}, {"where", side.where}});
@@ -105,6 +109,11 @@ FaultLine fault_line_of(const Reader& reader) {
   line.fired = reader.get_list("fired", firing_of);
   line.why_not = reader.get<std::string>("why_not");
   return line;
+}
+
+StateFinding finding_of(const Reader& reader) {
+  return {reader.get<std::string>("headline"), reader.get<std::vector<int>>("ranks"),
+          reader.get<std::vector<std::string>>("details")};
 }
 
 Difference::Side side_of(const Reader& reader) {
@@ -176,6 +185,7 @@ std::string to_json(const Report& report) {
       {"hint", report.hint},
   };
   if (is_real(report)) json["mode"] = "real";
+  if (!report.findings.empty()) json["findings"] = list_of(report.findings);
   if (!report.faults.empty()) json["faults"] = list_of(report.faults);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -205,6 +215,7 @@ Report report_from_json(std::string_view text) {
   report.differences = reader.get_list("differences", difference_of);
   report.call_places = reader.get_list("call_places", call_places_of);
   if (reader.has("call_counts")) report.call_counts = reader.get_list("call_counts", call_counts_of);
+  if (reader.has("findings")) report.findings = reader.get_list("findings", finding_of);
   if (reader.has("faults")) report.faults = reader.get_list("faults", fault_line_of);
   report.wait_cycle = reader.get<std::vector<std::string>>("wait_cycle");
   report.last_events = reader.get<std::vector<std::string>>("last_events");

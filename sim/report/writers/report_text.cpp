@@ -28,7 +28,7 @@ class TextWriter {
 
   std::string write() const {
     const std::string above = verdict_line() + rank_lines_text(report_.rank_lines, options_.width) + differences() +
-                              wait_cycle() + faults() + call_places() + call_counts() + remarks();
+                              wait_cycle() + findings() + faults() + call_places() + call_counts() + remarks();
     const std::string below = checks() + banner() + files() + replay() + hint();
     return above + events(count_lines(above) + count_lines(below)) + below;
   }
@@ -84,6 +84,15 @@ class TextWriter {
     const std::size_t shown = std::min(report_.wait_cycle.size(), kEdgesShown);
     for (std::size_t i = 0; i < shown; ++i) text += line("  " + report_.wait_cycle[i], 4);
     if (shown < report_.wait_cycle.size()) text += more(report_.wait_cycle.size() - shown, "waits");
+    return text;
+  }
+
+  std::string findings() const {
+    std::string text;
+    for (const auto& finding : report_.findings) {
+      if (finding.headline != report_.headline) text += line("found: " + finding.headline, 4);
+      for (const auto& detail : finding.details) text += line("found: " + detail, 4);
+    }
     return text;
   }
 

@@ -170,8 +170,8 @@ TEST(ScenarioMistakes, KeyWithAWrongLetter_IsGuessed) {
 TEST(ScenarioMistakes, KeyInTheWrongSection_IsToldWhereItGoes) {
   EXPECT_THAT(all_problems_of("ranks = 3\n"),
               ElementsAre("lm.toml:2: there is no key \"ranks\" at the top level (ranks goes into [world]); it has "
-                          "program, executable, mode, with, expect, world, network, compute, compile, fault, swarm, "
-                          "parameters, output"));
+                          "program, executable, mode, with, expect, world, network, compute, compile, checks, fault, "
+                          "swarm, parameters, output"));
   EXPECT_THAT(
       all_problems_of("[world]\nlatency = \"5us\"\nsteps = 3\n"),
       ElementsAre(StartsWith("lm.toml:3: there is no key \"latency\" in [world] (latency goes into [network]); "),
@@ -202,7 +202,7 @@ TEST(ScenarioMistakes, KeyOfThousandsOfParts_IsRefused) {
   for (int i = 0; i < 50'000; ++i) key += ".a";
   const std::string why =
       "not TOML that is read here: a key of 50001 parts; a key of a scenario has one, under [world], "
-      "[network], [compute], [compile], [[fault]], [swarm], [parameters] or [output]";
+      "[network], [compute], [compile], [checks], [[fault]], [swarm], [parameters] or [output]";
   EXPECT_THAT(all_problems_of(key + " = 1\n"), ElementsAre("lm.toml:2: " + why));
   EXPECT_THAT(all_problems_of("\n[" + key + "]\n"), ElementsAre("lm.toml:3: " + why));
 }

@@ -68,6 +68,10 @@ families = ["crash peers=disconnect", "slow factor=2"]
 on = true
 faults_most = 3
 calls = 50
+[checks]
+replicas = true
+draws = "different"
+finite = true
 [parameters]
 steps = 7
 rate = 2
@@ -90,6 +94,7 @@ TEST(Scenario, OnlyTheProgram_DefaultsHold) {
   EXPECT_EQ(scenario.world.schedule, Schedule::random);
   EXPECT_EQ(scenario.world.timeout, std::chrono::minutes(30));
   EXPECT_FALSE(scenario.world.compute.on());
+  EXPECT_FALSE(scenario.world.checks.any());
   EXPECT_EQ(scenario.output.directory, "rehearse-out/lm");
   for (const auto* file : {"report", "json", "trace", "flight_recorder"}) {
     EXPECT_TRUE(scenario.output.wants(file)) << file;
@@ -125,6 +130,9 @@ TEST(Scenario, Everything_IsRead) {
   EXPECT_EQ(scenario.world.compile_time.per_node, std::chrono::milliseconds(2));
   EXPECT_EQ(scenario.world.compile_time.jitter, 0.5);
   EXPECT_EQ(scenario.world.compile_divergence, CompileDivergence::fail);
+  EXPECT_TRUE(scenario.world.checks.replicas);
+  EXPECT_EQ(scenario.world.checks.draws, checks::Draws::different);
+  EXPECT_TRUE(scenario.world.checks.finite);
   EXPECT_EQ(scenario.parameters.integer("steps"), 7);
   EXPECT_EQ(scenario.parameters.number("rate"), 2.0);
   EXPECT_EQ(scenario.parameters.text("data"), "a \"quoted\" \\ text\n");
@@ -252,7 +260,7 @@ trace = "yes"
 )"),
       ElementsAre("lm.toml:2: there is no key \"sead\" at the top level; it has program, executable, mode, with, "
                   "expect, world, network, "
-                  "compute, compile, "
+                  "compute, compile, checks, "
                   "fault, swarm, parameters, output",
                   "lm.toml:4: [world] ranks is \"eight\"; it takes an integer from 1 to 65536",
                   "lm.toml:5: [world] seed is -1; it takes an integer of 0 or more, or one in a text, as in "

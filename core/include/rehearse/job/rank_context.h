@@ -3,6 +3,7 @@
 
 #include <any>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string_view>
@@ -12,6 +13,8 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include <rehearse/checks/check_options.h>
+#include <rehearse/checks/model_state.h>
 #include <rehearse/exec/time.h>
 #include <rehearse/job/group.h>
 
@@ -81,6 +84,27 @@ class RankContext {
   // A check of the program's own. `what` names it in the report, which counts how often it held; when it does not
   // hold, throws CheckError and the verdict is check_failed. `detail` says what was found.
   void expect(bool holds, std::string_view what, std::string_view detail = {});
+
+  // State checkers (docs/STATE_CHECKS.md). In simulation what ranks have is compared directly: no collective is made,
+  // none of the calls waits for another rank, takes virtual time or draws a number. A finding is the verdict CHECK
+  // FAILED and ends the world, at the rank that comes last. In real runs check_replicas() and check_draws() do nothing,
+  // and the others throw CheckError. The n-th check of a name is compared with the n-th of the other ranks. Errors:
+  // std::invalid_argument for options that make no sense.
+  //
+  // The same values under each name on all ranks. `model`: a DistributedDataParallel, a module, named tensors.
+  void check_replicas(const checks::ModelState& model, const checks::CheckOptions& options = {});
+
+  // The gradients that `model` has are those of one process: of `loss_of_all`, which computes the loss of the whole
+  // batch with the module itself, without any collective. After backward, before the optimizer's step. The function
+  // runs on the rank that comes last; buffers and generator are then put back.
+  void check_gradients(const checks::ModelState& model, const std::function<at::Tensor()>& loss_of_all,
+                       const checks::CheckOptions& options = {});
+
+  // Default generators stand at the same place on all ranks, or draw different numbers on each.
+  void check_draws(checks::Draws wanted = checks::Draws::same, const checks::CheckOptions& options = {});
+
+  // No NaN and no Inf in this rank's `model` and its gradients.
+  void check_finite(const checks::ModelState& model, const checks::CheckOptions& options = {});
 
   // What this rank has come to: a loss, its parameters. A copy is kept, on the CPU, for what compares runs: `validate`
   // sets those of the same name and rank side by side. The n-th result of a name is another one than the first.

@@ -9,6 +9,7 @@
 #include <rehearse/exec/time.h>
 #include <rehearse/job/fault_line.h>
 #include <rehearse/job/rank_outcome.h>
+#include <rehearse/job/state_finding.h>
 #include <rehearse/job/verdict.h>
 
 namespace rehearse {
@@ -86,6 +87,7 @@ struct Report {
   std::vector<CallPlaces> call_places;
   std::vector<CallCounts> call_counts;
   std::vector<std::string> wait_cycle;          // one line for each edge
+  std::vector<StateFinding> findings;           // of state checkers
   std::vector<FaultLine> faults;                // all that were planned, in that order
   std::vector<std::string> last_events;         // oldest first
   std::vector<std::string> remarks;             // what is worth a word whatever the verdict

@@ -16,6 +16,7 @@
 #include <rehearse/exec/executor.h>
 #include <rehearse/job/fault_line.h>
 #include <rehearse/job/rank_memory.h>
+#include <rehearse/job/state_finding.h>
 
 namespace rehearse {
 
@@ -40,6 +41,7 @@ struct RunRecord {
   compiler::Journal journal;
   std::map<std::string, std::uint64_t> checks;  // RankContext::expect(): how often each held
   std::vector<RankResult> results;              // in the order in which ranks said them
+  std::vector<StateFinding> findings;           // of state checkers; the first one ended the world
   std::vector<FaultLine> faults;                // all that were planned, in that order
   std::map<int, std::string> crashed;           // ranks that a fault ended, and in which call; empty: in none
   std::vector<RankMemory> memory;               // by rank; empty: it was not counted

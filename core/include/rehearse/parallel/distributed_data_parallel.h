@@ -166,6 +166,9 @@ class DistributedDataParallel {
   // The buckets as they are now; they change in the second forward.
   std::vector<parallel::GradientBucket> buckets() const { return session_.buckets(); }
 
+  // Are its buffers those of rank 0 from each forward that trains on, until the module changes them?
+  bool broadcasts_buffers() const noexcept { return session_.broadcasts_buffers(); }
+
   // By what a compiler splits the module's graph.
   const parallel::DdpBuckets& bucket_options() const noexcept { return buckets_; }
 

@@ -53,6 +53,7 @@ class ReducerSession {
 
   std::vector<at::Tensor> parameters() const;
   std::vector<GradientBucket> buckets() const;
+  bool broadcasts_buffers() const noexcept;
   c10::DDPLoggingData logging_data() const;
 
  private:

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <rehearse/checks/check_options.h>
 #include <rehearse/compile/compile_time_model.h>
 #include <rehearse/job/runner.h>
 #include <rehearse/sim/compute_model.h>
@@ -39,8 +40,10 @@ struct WorldOptions {
   sim::ComputeModel compute = {};
   compiler::CompileTimeModel compile_time = {};
   CompileDivergence compile_divergence = CompileDivergence::remark;
-  std::vector<Fault> faults = {};  // what goes wrong on purpose; in simulation only
-  SwarmOptions swarm = {};         // and what may, beside that
+  std::vector<Fault> faults = {};       // what goes wrong on purpose; in simulation only
+  SwarmOptions swarm = {};              // and what may, beside that
+  checks::AutomaticChecks checks = {};  // what is checked unasked; in simulation only
+  std::vector<Fault> faults = {};       // what goes wrong on purpose; in simulation only
 
   // Of collectives, point-to-point operations and store waits, in virtual time.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "checks/draws.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+
+#include <rehearse/formatting/rank_list.h>
+
+namespace rehearse::checks {
+namespace {
+
+bool same_engine(const at::mt19937_data_pod& a, const at::mt19937_data_pod& b) {
+  return a.left_ == b.left_ && a.seed_ == b.seed_ && a.next_ == b.next_ && a.state_ == b.state_;
+}
+
+struct Side {
+  GeneratorPlace place;
+  std::vector<int> ranks;
+};
+
+// Most ranks first; of as many, those with the lowest rank.
+template <class Alike>
+std::vector<Side> sides_of(const DrawsRound& round, const Alike& alike) {
+  std::vector<Side> sides;
+  for (const auto& [rank, place] : round.shown.places) {
+    const auto same =
+        std::find_if(sides.begin(), sides.end(), [&](const Side& side) { return alike(side.place, place); });
+    if (same != sides.end()) {
+      same->ranks.push_back(rank);
+    } else {
+      sides.push_back({place, {rank}});
+    }
+  }
+  std::stable_sort(sides.begin(), sides.end(),
+                   [](const Side& a, const Side& b) { return a.ranks.size() > b.ranks.size(); });
+  return sides;
+}
+
+std::string numbers_text(std::uint64_t count) { return fmt::format("{} number{}", count, count == 1 ? "" : "s"); }
+
+// "rank 3 has drawn 17 numbers more than ranks 0-2"
+std::string against(const Side& odd, const Side& most) {
+  const auto who = describe_ranks(odd.ranks), others = describe_ranks(most.ranks);
+  const auto* const has = odd.ranks.size() == 1 ? "has" : "have";
+  if (odd.place.seed() != most.place.seed()) {
+    return fmt::format("{} {} seeded with {}, {} with {}", who, odd.ranks.size() == 1 ? "was" : "were",
+                       odd.place.seed(), others, most.place.seed());
+  }
+  if (const auto more = draws_between(most.place, odd.place))
+    return fmt::format("{} {} drawn {} more than {}", who, has, numbers_text(*more), others);
+  if (const auto fewer = draws_between(odd.place, most.place))
+    return fmt::format("{} {} drawn {} fewer than {}", who, has, numbers_text(*fewer), others);
+  return fmt::format("{} {} drawn otherwise than {}", who, has, others);
+}
+
+std::string check_text(const DrawsRound& round) {
+  return round.name == kDraws ? fmt::format("check #{}", round.number)
+                              : fmt::format("check #{} of \"{}\"", round.number, round.name);
+}
+
+std::optional<StateFinding> judge_same(const DrawsRound& round) {
+  const auto sides = sides_of(round, [](const auto& a, const auto& b) { return a == b; });
+  if (sides.size() < 2) return std::nullopt;
+  StateFinding finding;
+  finding.headline =
+      fmt::format("generators of ranks differ in {}: {}", check_text(round), against(sides[1], sides[0]));
+  const bool majority = sides[0].ranks.size() * 2 > round.here.size();
+  for (std::size_t i = majority ? 1 : 0; i < sides.size(); ++i)
+    finding.ranks.insert(finding.ranks.end(), sides[i].ranks.begin(), sides[i].ranks.end());
+  std::sort(finding.ranks.begin(), finding.ranks.end());
+  for (std::size_t i = 2; i < sides.size(); ++i) finding.details.push_back(against(sides[i], sides[0]));
+  finding.details.emplace_back("whatever ranks draw from here on differs: shuffles, masks, initial values");
+  return finding;
+}
+
+std::optional<StateFinding> judge_different(const DrawsRound& round) {
+  const auto alike = sides_of(round, [](const auto& a, const auto& b) { return a.seed() == b.seed(); });
+  if (alike.empty() || alike.front().ranks.size() < 2) return std::nullopt;
+  const auto& most = alike.front();
+  const auto places = [&](const Side& side) {
+    return std::all_of(side.ranks.begin(), side.ranks.end(),
+                       [&](int rank) { return round.shown.places.at(rank) == side.place; });
+  };
+  const auto* const what = places(most) ? "draw the same numbers" : "draw from one sequence, at different places";
+  StateFinding finding{fmt::format("generators of ranks are alike in {}: {} {} (seeded with {})", check_text(round),
+                                   describe_ranks(most.ranks), what, most.place.seed()),
+                       most.ranks,
+                       {"seed each rank with a number of its own: torch::manual_seed(seed + rank)"}};
+  return finding;
+}
+
+}  // namespace
+
+GeneratorPlace GeneratorPlace::of(const at::Generator& generator) {
+  auto* const cpu = at::check_generator<at::CPUGeneratorImpl>(generator);
+  return {cpu->engine(), cpu->next_float_normal_sample().has_value() || cpu->next_double_normal_sample().has_value()};
+}
+
+bool GeneratorPlace::operator==(const GeneratorPlace& other) const {
+  return keeps_a_normal == other.keeps_a_normal && same_engine(engine.data(), other.engine.data());
+}
+
+std::optional<StateFinding> judge(const DrawsRound& round) {
+  return round.shown.wanted == Draws::same ? judge_same(round) : judge_different(round);
+}
+
+// A state is of 624 numbers, and says how many are left: places in it are compared only where that is the same.
+std::optional<std::uint64_t> draws_between(const GeneratorPlace& behind, const GeneratorPlace& ahead) {
+  constexpr std::uint64_t kMost = 1'000'000;
+  constexpr int kOfAState = at::MERSENNE_STATE_N;
+  auto engine = behind.engine;
+  const auto goal = ahead.engine.data();
+  const int apart = (engine.data().left_ - goal.left_ + kOfAState) % kOfAState;
+  std::uint64_t count = 0;
+  for (int step = apart == 0 ? kOfAState : apart; count + static_cast<std::uint64_t>(step) <= kMost; step = kOfAState) {
+    for (int i = 0; i < step; ++i) engine();
+    count += static_cast<std::uint64_t>(step);
+    if (same_engine(engine.data(), goal)) return count;
+  }
+  return std::nullopt;
+}
+
+}  // namespace rehearse::checks

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "checks/finite.h"
+
+#include <fmt/format.h>
+
+#include <rehearse/checks/non_finite.h>
+
+namespace rehearse::checks {
+
+std::optional<NonFinite> first_non_finite(const ModelState& state, int rank, const std::string& name,
+                                          std::uint64_t number) {
+  const auto told = [&](const std::string& what, const at::Tensor& tensor) {
+    const auto of = name == kFinite ? "" : fmt::format(" of \"{}\"", name);
+    return NonFinite{
+        {fmt::format("{} of rank {} is not finite in check #{}{}: {}", what, rank, number, of, non_finite_text(tensor)),
+         {rank},
+         {}},
+        tensor};
+  };
+  for (const auto& each : state.tensors()) {
+    if (has_non_finite(each.tensor)) return told(fmt::format("\"{}\"", each.name), each.tensor);
+  }
+  for (const auto& each : state.tensors()) {
+    if (!each.tensor.defined() || !each.tensor.is_leaf() || !each.tensor.requires_grad()) continue;
+    const auto gradient = each.tensor.grad();
+    if (has_non_finite(gradient)) return told(fmt::format("the gradient of \"{}\"", each.name), gradient);
+  }
+  return std::nullopt;
+}
+
+}  // namespace rehearse::checks

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include <rehearse/checks/model_state.h>
+#include <rehearse/job/state_finding.h>
+
+namespace rehearse::checks {
+
+inline constexpr const char* kFinite = "finite";
+
+struct NonFinite {
+  StateFinding finding;
+  at::Tensor tensor;  // that holds it
+};
+
+// The first NaN or Inf in what a rank has: its tensors, then their gradients. Nothing where all are finite.
+std::optional<NonFinite> first_non_finite(const ModelState& state, int rank, const std::string& name,
+                                          std::uint64_t number);
+
+}  // namespace rehearse::checks

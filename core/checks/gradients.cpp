@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "checks/gradients.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <rehearse/checks/unwatched.h>
+#include <rehearse/formatting/rank_list.h>
+
+#include "checks/values/gradient_ratio.h"
+#include "checks/values/tensor_difference.h"
+
+namespace rehearse::checks {
+namespace {
+
+// What is there beside the gradients, put back when the computation is over.
+class Untouched {
+ public:
+  Untouched(const ModelState& state, at::Generator generator) : generator_(std::move(generator)) {
+    const at::NoGradGuard no_grad;
+    generator_state_ = generator_.get_state();
+    for (const auto& each : state.tensors()) {
+      if (each.is_buffer && each.tensor.defined()) buffers_.emplace_back(each.tensor, each.tensor.detach().clone());
+    }
+  }
+  Untouched(const Untouched&) = delete;
+  Untouched& operator=(const Untouched&) = delete;
+  ~Untouched() {
+    const at::NoGradGuard no_grad;
+    generator_.set_state(generator_state_);
+    for (auto& [buffer, before] : buffers_) buffer.detach().copy_(before);
+  }
+
+ private:
+  at::Generator generator_;
+  at::Tensor generator_state_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_;
+};
+
+bool is_trained(const NamedTensor& each) {
+  return !each.is_buffer && each.tensor.defined() && each.tensor.is_leaf() && each.tensor.requires_grad();
+}
+
+// Parameters of which the same is to be said.
+struct Group {
+  std::string meaning;
+  std::vector<std::string> names;
+};
+
+void add(std::vector<Group>& groups, std::string meaning, const std::string& name) {
+  const auto same =
+      std::find_if(groups.begin(), groups.end(), [&](const Group& each) { return each.meaning == meaning; });
+  if (same != groups.end()) {
+    same->names.push_back(name);
+  } else {
+    groups.push_back({std::move(meaning), {name}});
+  }
+}
+
+std::string text_of(const Group& group, std::size_t all) {
+  const auto more = group.names.size() - 1;
+  const auto who = group.names.size() == all && all > 1 ? fmt::format("all {} gradients are", all)
+                   : more == 0                          ? fmt::format("that of \"{}\" is", group.names.front())
+                               : fmt::format("those of \"{}\" and {} more are", group.names.front(), more);
+  return who + " " + group.meaning;
+}
+
+// Ranks have different gradients: what they are together.
+std::string unreduced(const ReplicaTable::Row& row, const at::Tensor& reference, double scale, double tolerance) {
+  at::Tensor sum;
+  int ranks = 0;
+  for (const auto& version : row.versions) {
+    if (!version.copy.defined() || (sum.defined() && sum.sizes() != version.copy.sizes())) {
+      return "not the same on all ranks, and missing on some";
+    }
+    const auto part = plain(version.copy).to(at::kDouble) * static_cast<double>(version.ranks.size());
+    sum = sum.defined() ? sum + part : part;
+    ranks += static_cast<int>(version.ranks.size());
+  }
+  const auto wanted = reference.defined() ? plain(reference).to(at::kDouble) : reference;
+  // The mean of floats is as exact as they are.
+  const double error = tolerance != 0 ? tolerance : 1e-3;
+  const bool mean = ratio_of(sum / ranks, wanted, scale, error).kind == GradientRatio::Kind::equal;
+  const bool whole = ratio_of(sum, wanted, scale, error).kind == GradientRatio::Kind::equal;
+  if (mean || whole) {
+    return fmt::format("not reduced: each rank has its own part of it ({} of all is that of one process)",
+                       mean ? "the mean" : "the sum");
+  }
+  return "not the same on all ranks, and neither mean nor sum of all is that of one process";
+}
+
+double scale_of(const std::vector<at::Tensor>& reference) {
+  double scale = 0;
+  for (const auto& each : reference) {
+    if (each.defined()) scale = std::max(scale, plain(each).norm().item<double>());
+  }
+  return scale;
+}
+
+}  // namespace
+
+ModelState gradients_of(const ModelState& parameters) {
+  std::vector<NamedTensor> gradients;
+  for (const auto& each : parameters.tensors()) {
+    if (is_trained(each)) gradients.push_back({each.name, each.tensor.grad(), false});
+  }
+  return gradients;
+}
+
+std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generator generator,
+                                            const std::function<at::Tensor()>& loss) {
+  const Untouched untouched(state, std::move(generator));
+  const Uncounted uncounted;
+  const at::AutoGradMode with_grad(true);
+  std::vector<at::Tensor> parameters;
+  for (const auto& each : state.tensors()) {
+    if (is_trained(each)) parameters.push_back(each.tensor);
+  }
+  const auto value = loss();
+  if (!value.defined() || value.numel() != 1 || !value.requires_grad()) {
+    throw std::invalid_argument(
+        "RankContext::check_gradients() was given a function whose result is no loss: it returns a tensor of one "
+        "element, computed from the model's parameters");
+  }
+  if (parameters.empty()) return {};
+  return torch::autograd::grad({value}, parameters, /*grad_outputs=*/{}, /*retain_graph=*/false, /*create_graph=*/false,
+                               /*allow_unused=*/true);
+}
+
+std::optional<StateFinding> judge(const GradientsRound& round, const ModelState& parameters,
+                                  const std::vector<at::Tensor>& reference, double tolerance) {
+  const auto wanted = gradients_of(parameters);
+  const auto scale = scale_of(reference);
+  std::vector<Group> groups;
+  const auto ranks = static_cast<int>(round.of.size());
+  for (const auto& row : round.shown.table.rows()) {
+    const auto place = std::find_if(wanted.tensors().begin(), wanted.tensors().end(),
+                                    [&](const NamedTensor& each) { return each.name == row.name; });
+    if (place == wanted.tensors().end()) {
+      add(groups, "of a parameter that not all ranks have", row.name);
+      continue;
+    }
+    const auto& right = reference[static_cast<std::size_t>(place - wanted.tensors().begin())];
+    if (row.versions.size() > 1) {
+      add(groups, unreduced(row, right, scale, tolerance), row.name);
+      continue;
+    }
+    const auto ratio = ratio_of(row.versions.front().copy, right, scale, tolerance);
+    if (ratio.kind != GradientRatio::Kind::equal) add(groups, meaning_of(ratio, ranks), row.name);
+  }
+  if (groups.empty()) return std::nullopt;
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Group& a, const Group& b) { return a.names.size() > b.names.size(); });
+  const auto all = round.shown.table.rows().size();
+  const auto of = round.name == kGradients ? "" : fmt::format(" of \"{}\"", round.name);
+  StateFinding finding{fmt::format("gradients{} are not those of one process in check #{}: {}", of, round.number,
+                                   text_of(groups.front(), all)),
+                       {},
+                       {}};
+  for (std::size_t i = 1; i < groups.size(); ++i) finding.details.push_back(text_of(groups[i], all));
+  return finding;
+}
+
+}  // namespace rehearse::checks

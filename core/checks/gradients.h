@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <rehearse/checks/check_options.h>
+#include <rehearse/checks/model_state.h>
+#include <rehearse/job/state_finding.h>
+
+#include "checks/replicas.h"
+
+namespace rehearse::checks {
+
+struct ShownGradients {
+  ReplicaTable table;  // of gradients, under their parameters' names
+};
+
+using GradientsRound = Round<ShownGradients>;
+
+inline constexpr const char* kGradients = "gradients";
+
+// The gradients that parameters have now; a parameter without one has an undefined tensor.
+ModelState gradients_of(const ModelState& parameters);
+
+// What the gradients of `loss()` are in one process. Nothing but the computation is left of it: buffers and the
+// generator are as they were.
+std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generator generator,
+                                            const std::function<at::Tensor()>& loss);
+
+// What ranks have against what one process has (by parameter, in the order of `parameters`). Nothing where all is the
+// same within the tolerance.
+std::optional<StateFinding> judge(const GradientsRound& round, const ModelState& parameters,
+                                  const std::vector<at::Tensor>& reference, double tolerance);
+
+}  // namespace rehearse::checks

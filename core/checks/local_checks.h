@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <rehearse/checks/check_options.h>
+#include <rehearse/checks/model_state.h>
+#include <rehearse/job/state_finding.h>
+
+namespace rehearse::checks {
+
+inline constexpr std::string_view kGradientsName = "gradients";
+inline constexpr std::string_view kFiniteName = "finite";
+
+// As much of the checkers as a rank can do alone, for runs whose ranks cannot look at each other. Nothing: all is well.
+std::optional<StateFinding> gradients_here(int rank, int ranks, const ModelState& state, const at::Generator& generator,
+                                           const std::function<at::Tensor()>& loss, const CheckOptions& options);
+std::optional<StateFinding> finite_here(int rank, const ModelState& state, const CheckOptions& options);
+
+// The headline and the lines below it.
+std::string text_of(const StateFinding& finding);
+
+}  // namespace rehearse::checks

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "checks/replicas.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <rehearse/formatting/rank_list.h>
+
+#include "checks/values/tensor_difference.h"
+
+namespace rehearse::checks {
+namespace {
+
+constexpr std::size_t kRowsTold = 8;
+
+std::vector<int> sorted(std::vector<int> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+// The value that most ranks have; of several, that of the lowest rank.
+const ReplicaTable::Version& most_common(const ReplicaTable::Row& row) {
+  return *std::max_element(row.versions.begin(), row.versions.end(), [](const auto& a, const auto& b) {
+    if (a.ranks.size() != b.ranks.size()) return a.ranks.size() < b.ranks.size();
+    return *std::min_element(a.ranks.begin(), a.ranks.end()) > *std::min_element(b.ranks.begin(), b.ranks.end());
+  });
+}
+
+// What is to be said of a row in which ranks differ.
+struct Odd {
+  std::vector<int> ranks;  // who differs; where no value is that of most ranks, all
+  std::string text;
+};
+
+Odd odd_without(const ReplicaTable::Row& row, std::vector<int> missing) {
+  std::vector<int> have;
+  for (const auto& version : row.versions) have.insert(have.end(), version.ranks.begin(), version.ranks.end());
+  have = sorted(std::move(have));
+  const auto text =
+      fmt::format("{} no \"{}\", which {} {}", describe_ranks(missing) + (missing.size() == 1 ? " has" : " have"),
+                  row.name, describe_ranks(have), have.size() == 1 ? "has" : "have");
+  return {missing.size() <= have.size() ? std::move(missing) : std::move(have), text};
+}
+
+Odd odd_of(const ReplicaTable::Row& row, const std::vector<int>& here) {
+  if (auto missing = row.missing(here); !missing.empty()) return odd_without(row, std::move(missing));
+  const auto& most = most_common(row);
+  Odd odd;
+  const ReplicaTable::Version* other = nullptr;  // that of the lowest rank
+  for (const auto& version : row.versions) {
+    if (&version == &most) continue;
+    odd.ranks.insert(odd.ranks.end(), version.ranks.begin(), version.ranks.end());
+    const auto lowest = [](const auto& each) { return *std::min_element(each.ranks.begin(), each.ranks.end()); };
+    if (other == nullptr || lowest(version) < lowest(*other)) other = &version;
+  }
+  odd.ranks = sorted(std::move(odd.ranks));
+  const auto by = difference_text(other->copy, most.copy);
+  if (most.ranks.size() * 2 > here.size()) {
+    odd.text = fmt::format("{} {} another \"{}\" than {} ({})", describe_ranks(odd.ranks),
+                           odd.ranks.size() == 1 ? "has" : "have", row.name, describe_ranks(sorted(most.ranks)), by);
+    return odd;
+  }
+  odd.ranks = sorted(here);
+  odd.text =
+      fmt::format("{} have {} different \"{}\" ({} against {}: {})", describe_ranks(odd.ranks), row.versions.size(),
+                  row.name, describe_ranks(sorted(other->ranks)), describe_ranks(sorted(most.ranks)), by);
+  return odd;
+}
+
+bool is_odd(const ReplicaTable::Row& row, const std::vector<int>& here) {
+  return row.versions.size() > 1 || !row.missing(here).empty();
+}
+
+std::string headline_of(const ReplicaRound& round, bool only_buffers, const std::string& first) {
+  const auto of = round.name == kReplicas ? "" : fmt::format(" of \"{}\"", round.name);
+  if (only_buffers) {
+    return fmt::format("buffers{} differ in check #{} although all parameters agree: {}", of, round.number, first);
+  }
+  return fmt::format("replicas{} differ in check #{}: {}", of, round.number, first);
+}
+
+}  // namespace
+
+std::vector<int> ReplicaTable::Row::missing(const std::vector<int>& here) const {
+  std::set<int> without(here.begin(), here.end());
+  for (const auto& version : versions) {
+    for (const int rank : version.ranks) without.erase(rank);
+  }
+  return {without.begin(), without.end()};
+}
+
+ReplicaTable::Row& ReplicaTable::row_of(const NamedTensor& tensor, int rank) {
+  // A list may have a name twice: then it is another one.
+  for (auto name = tensor.name;; name += "'") {
+    const auto [place, is_new] = places_.try_emplace(name, rows_.size());
+    if (is_new) rows_.push_back({name, tensor.is_buffer, {}});
+    auto& row = rows_[place->second];
+    const bool taken = std::any_of(row.versions.begin(), row.versions.end(), [&](const Version& version) {
+      return std::find(version.ranks.begin(), version.ranks.end(), rank) != version.ranks.end();
+    });
+    if (!taken) return row;
+  }
+}
+
+void ReplicaTable::add(int rank, const ModelState& state) {
+  for (const auto& tensor : state.tensors()) {
+    auto& row = row_of(tensor, rank);
+    const auto same = std::find_if(row.versions.begin(), row.versions.end(),
+                                   [&](const Version& version) { return same_values(version.copy, tensor.tensor); });
+    if (same != row.versions.end()) {
+      same->ranks.push_back(rank);
+    } else {
+      row.versions.push_back({copied(tensor.tensor), {rank}});
+    }
+  }
+}
+
+std::optional<StateFinding> judge(const ReplicaRound& round) {
+  std::vector<const ReplicaTable::Row*> odd;
+  for (const auto& row : round.shown.table.rows()) {
+    if (is_odd(row, round.here)) odd.push_back(&row);
+  }
+  if (odd.empty()) return std::nullopt;
+  const bool only_buffers = std::all_of(odd.begin(), odd.end(), [](const auto* row) { return row->is_buffer; });
+  auto first = odd_of(*odd.front(), round.here);
+  StateFinding finding{headline_of(round, only_buffers, first.text), std::move(first.ranks), {}};
+  finding.details.push_back(round.number == 1 ? "it is the first check of this name: nothing was compared before"
+                                              : fmt::format("in check #{} all were equal", round.number - 1));
+  for (std::size_t i = 1; i < odd.size() && i < kRowsTold; ++i)
+    finding.details.push_back(odd_of(*odd[i], round.here).text);
+  if (odd.size() > kRowsTold) finding.details.push_back(fmt::format("and {} more tensors", odd.size() - kRowsTold));
+  if (only_buffers) {
+    finding.details.emplace_back(
+        "what a module keeps of its own inputs, as BatchNorm does, follows each rank's data unless somebody "
+        "synchronizes it (broadcast_buffers, SyncBatchNorm)");
+  }
+  for (auto& text : first_divergence(round.shown.writes, round.here)) finding.details.push_back(std::move(text));
+  return finding;
+}
+
+}  // namespace rehearse::checks

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rehearse::checks {
+
+// The n-th check of a name, to which each rank comes when it comes: nobody waits. `Shown` is what they show there.
+template <class Shown>
+struct Round {
+  std::string name;
+  std::uint64_t number = 0;  // from 1 on
+  std::vector<int> of;       // who is to come, by rank
+  std::vector<int> here;     // in order of their coming
+  Shown shown;
+
+  bool is_full() const noexcept { return here.size() == of.size(); }
+};
+
+// The rounds of one checker to which ranks have yet to come. Plain data of a world: no locks, no waits.
+template <class Shown>
+class Rounds {
+ public:
+  // So many rounds of a name are kept open for ranks that are late, or will never come.
+  static constexpr std::size_t kOpenMost = 64;
+
+  // The round that `rank` comes to now; null where that has been given up.
+  Round<Shown>* next(int rank, const std::string& name, const std::vector<int>& of) {
+    const auto number = ++counts_[{name, rank}];
+    if (number <= given_up_[name]) return nullptr;
+    auto& round = open_[{name, number}];
+    if (round.number == 0) {
+      round.name = name;
+      round.number = number;
+      round.of = of;
+    }
+    round.here.push_back(rank);
+    return &round;
+  }
+
+  void close(const Round<Shown>& round) { open_.erase({round.name, round.number}); }
+
+  // The oldest of a name that has too many; it is not waited for any more. Close it. Null: there is none.
+  Round<Shown>* overdue(const std::string& name) {
+    const auto first = open_.lower_bound({name, 0});
+    std::size_t count = 0;
+    for (auto each = first; each != open_.end() && each->first.first == name; ++each) ++count;
+    if (count <= kOpenMost) return nullptr;
+    given_up_[name] = first->second.number;
+    return &first->second;
+  }
+
+  // By name and number.
+  std::map<std::pair<std::string, std::uint64_t>, Round<Shown>>& open() noexcept { return open_; }
+
+ private:
+  std::map<std::pair<std::string, int>, std::uint64_t> counts_;  // by name and rank
+  std::map<std::string, std::uint64_t> given_up_;                // by name: up to this number
+  std::map<std::pair<std::string, std::uint64_t>, Round<Shown>> open_;
+};
+
+}  // namespace rehearse::checks

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "checks/values/gradient_ratio.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ops/view_as_real.h>
+#include <fmt/format.h>
+
+#include <rehearse/checks/non_finite.h>
+
+#include "checks/values/tensor_difference.h"
+
+namespace rehearse::checks {
+namespace {
+
+double tolerance_of(at::ScalarType type) {
+  constexpr double kOfDouble = 1e-6, kOfFloat = 1e-3, kOfShorter = 2e-2;
+  if (type == at::kDouble || type == at::kComplexDouble) return kOfDouble;
+  return type == at::kFloat || type == at::kComplexFloat ? kOfFloat : kOfShorter;
+}
+
+double norm_of(const at::Tensor& tensor) { return tensor.norm().item<double>(); }
+
+// As numbers of one dtype, whatever it was.
+at::Tensor numbers_of(const at::Tensor& tensor) {
+  const auto values = plain(tensor);
+  return (values.is_complex() ? at::view_as_real(values) : values).to(at::kDouble).flatten();
+}
+
+bool near(double a, double b) { return std::abs(a - b) <= 1e-2 * std::abs(b); }
+
+}  // namespace
+
+GradientRatio ratio_of(const at::Tensor& gradient, const at::Tensor& reference, double scale, double tolerance) {
+  using Kind = GradientRatio::Kind;
+  const bool there = gradient.defined(), wanted = reference.defined();
+  if (!there && !wanted) return {};
+  if (there && wanted && gradient.sizes() != reference.sizes()) return {Kind::other_shape, 0};
+  if ((there && has_non_finite(gradient)) || (wanted && has_non_finite(reference))) {
+    return there && wanted && same_values(gradient, reference) ? GradientRatio{} : GradientRatio{Kind::not_finite, 0};
+  }
+  if (tolerance == 0) tolerance = tolerance_of((there ? gradient : reference).scalar_type());
+  const auto g = there ? numbers_of(gradient) : at::Tensor(), r = wanted ? numbers_of(reference) : at::Tensor();
+  const double g_norm = there ? norm_of(g) : 0, r_norm = wanted ? norm_of(r) : 0;
+  // What cancels out leaves rounding errors of what it was made of.
+  const double nothing = 1e-3 * tolerance * scale;
+  if (g_norm <= nothing && r_norm <= nothing) return {};
+  if (r_norm <= nothing) return {Kind::unexpected, 0};
+  if (g_norm <= nothing) return {Kind::missing, 0};
+  if (norm_of(g - r) <= tolerance * r_norm) return {};
+  const double ratio = g.dot(r).item<double>() / (r_norm * r_norm);
+  if (norm_of(g - r * ratio) > tolerance * g_norm) return {Kind::no_multiple, 0};
+  return {Kind::multiple, ratio};
+}
+
+std::string meaning_of(const GradientRatio& found, int ranks) {
+  using Kind = GradientRatio::Kind;
+  switch (found.kind) {
+    case Kind::equal:
+      return "equal";
+    case Kind::no_multiple:
+      return "no multiple of it: it is of other data, or reduced otherwise";
+    case Kind::missing:
+      return "nothing: no backward came to it, or its gradient was cleared";
+    case Kind::unexpected:
+      return "something, where one process has nothing";
+    case Kind::not_finite:
+      return "not finite, or that of one process is not";
+    case Kind::other_shape:
+      return "of another shape";
+    case Kind::multiple:
+      break;
+  }
+  const double n = ranks, ratio = found.ratio;
+  const auto value = fmt::format("{:.6g} times it", ratio);
+  const bool twice_too = ranks == 2;
+  if (ranks > 1 && near(ratio, 1 / n))
+    return value + ", 1/n: averaged twice (a loss divided by the number of ranks, and a reduction that divides, too)";
+  if (ranks > 1 && near(ratio, n)) {
+    return value + (twice_too ? ", n: a sum where the mean is meant, or reduced or added up twice"
+                              : ", n: a sum over the ranks where the mean is meant");
+  }
+  if (ranks > 1 && near(ratio, n * n)) return value + ", n*n: summed over the ranks twice";
+  if (ranks > 1 && near(ratio, 1 / (n * n))) return value + ", 1/(n*n): averaged three times";
+  if (near(ratio, 2)) return value + ": counted twice (reduced twice, a second backward, or no zero_grad)";
+  if (near(ratio, -1)) return value + ": the sign is turned round";
+  const double whole = std::round(ratio), part = std::round(1 / ratio);
+  if (whole >= 2 && near(ratio, whole)) return value + fmt::format(": added up {} times", whole);
+  if (part >= 2 && near(ratio, 1 / part)) return value + fmt::format(": divided by {} once too often", part);
+  return value + ": scaled, as by clipping or a loss scale";
+}
+
+}  // namespace rehearse::checks

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/checks/non_finite.h>
+
+#include <cstdint>
+
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/isnan.h>
+#include <ATen/ops/view_as_real.h>
+#include <fmt/format.h>
+
+#include "checks/values/tensor_difference.h"
+
+namespace rehearse::checks {
+namespace {
+
+// Of numbers in one piece, as bits: an exponent of ones carries into the bit above it when its lowest bit is added.
+template <class Bits>
+bool any_full_exponent(const at::Tensor& tensor, Bits exponent) {
+  constexpr std::int64_t kLanes = 8;  // independent of each other, for the processor to do at once
+  const auto* const data = static_cast<const Bits*>(tensor.const_data_ptr());
+  const auto lowest = static_cast<Bits>(exponent & (~exponent + 1));
+  const auto top = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+  const auto carried = [&](std::int64_t i) { return static_cast<Bits>((data[i] & exponent) + lowest); };
+  Bits seen[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= tensor.numel(); i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) seen[lane] |= carried(i + lane);
+  }
+  for (; i < tensor.numel(); ++i) seen[0] |= carried(i);
+  Bits any = 0;
+  for (const Bits each : seen) any |= each;
+  return (any & top) != 0;
+}
+
+at::Tensor values_of(const at::Tensor& tensor) {
+  const auto values = plain(tensor);
+  if (values.is_complex()) return at::view_as_real(values);
+  return values.element_size() == 1 ? values.to(at::kFloat) : values;
+}
+
+at::Tensor non_finite_places(const at::Tensor& values) { return at::isfinite(values).logical_not().flatten(); }
+
+}  // namespace
+
+bool has_non_finite(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.is_meta() || tensor.is_quantized() || tensor.numel() == 0) return false;
+  if (!at::isFloatingType(tensor.scalar_type()) && !tensor.is_complex()) return false;
+  if (tensor.layout() == c10::kStrided && tensor.is_cpu() && tensor.is_non_overlapping_and_dense()) {
+    switch (tensor.scalar_type()) {
+      case at::kFloat:
+        return any_full_exponent<std::uint32_t>(tensor, 0x7F80'0000u);
+      case at::kDouble:
+        return any_full_exponent<std::uint64_t>(tensor, 0x7FF0'0000'0000'0000u);
+      case at::kHalf:
+        return any_full_exponent<std::uint16_t>(tensor, 0x7C00u);
+      case at::kBFloat16:
+        return any_full_exponent<std::uint16_t>(tensor, 0x7F80u);
+      default:
+        break;
+    }
+  }
+  return non_finite_places(values_of(tensor)).any().item<bool>();
+}
+
+std::string non_finite_kind(const at::Tensor& tensor) {
+  const auto values = values_of(tensor).flatten();
+  const auto first = non_finite_places(values).to(at::kByte).argmax().item<std::int64_t>();
+  return at::isnan(values[first]).item<bool>() ? "NaN" : "Inf";
+}
+
+std::string non_finite_text(const at::Tensor& tensor) {
+  const auto values = values_of(tensor);
+  const auto places = non_finite_places(values);
+  const auto first = places.to(at::kByte).argmax().item<std::int64_t>();
+  return fmt::format("{} in {} of {} element{}, first at {}", non_finite_kind(tensor),
+                     places.sum().item<std::int64_t>(), values.numel(), values.numel() == 1 ? "" : "s",
+                     position_text(values.sizes(), first));
+}
+
+}  // namespace rehearse::checks

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
+
+#include <rehearse/checks/model_state.h>
+#include <rehearse/checks/origins.h>
+
+#include "checks/watch/write_log.h"
+
+namespace rehearse::checks {
+
+// One call of an operator, told before it ran.
+struct WatchedCall {
+  const c10::FunctionSchema* schema = nullptr;
+  struct Input {
+    std::string argument;  // its name in the schema
+    at::Tensor tensor;
+    bool is_written = false;
+    OriginPtr origin;        // as far as it was known before
+    std::uint64_t hash = 0;  // of an operand of a call that writes to what is watched
+  };
+  std::vector<Input> inputs;
+  bool writes_watched = false;
+  std::string numbers;  // of such a call: what it was given beside tensors
+};
+
+// Looks at the operators of one rank: where NaN and Inf come from, and what writes to tensors of which a check compares
+// the values. Its calls belong in an Unwatched.
+class RankWatch {
+ public:
+  RankWatch(int rank, Origins& origins, bool logs_writes, std::function<std::string()> label)
+      : rank_(rank), origins_(origins), logs_writes_(logs_writes), label_(std::move(label)) {}
+
+  WatchedCall before(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) const;
+  void after(const WatchedCall& call, c10::ArrayRef<c10::IValue> results);
+
+  // From now on, what is written to `state` goes to the log of that name. Returns what it had.
+  std::vector<Write> take_writes(const std::string& name, const ModelState& state);
+
+ private:
+  struct Log {
+    std::vector<NamedTensor> tensors;
+    std::vector<Write> writes;
+  };
+
+  void look_for_non_finite(const WatchedCall& call, const std::vector<at::Tensor>& outputs);
+  OriginPtr origin_of(const WatchedCall& call, const at::Tensor& output) const;
+  void log_writes(const WatchedCall& call, const WatchedCall::Input& written);
+  bool is_watched(const at::Tensor& tensor) const;
+
+  const int rank_;
+  Origins& origins_;
+  const bool logs_writes_;
+  const std::function<std::string()> label_;
+  std::map<std::string, Log> logs_;  // by the check's name
+};
+
+}  // namespace rehearse::checks

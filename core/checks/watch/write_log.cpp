@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "checks/watch/write_log.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include <rehearse/formatting/rank_list.h>
+
+namespace rehearse::checks {
+namespace {
+
+// What a rank did at a place of the order; null: its order ends before.
+struct Step {
+  int rank;
+  const Write* write;
+};
+
+// Ranks that are alike in something, most ranks first; of as many, those with the lowest rank.
+struct Side {
+  std::vector<int> ranks;
+  const Write* write;
+};
+
+std::vector<Side> sides_of(const std::vector<Step>& steps,
+                           const std::function<bool(const Write&, const Write&)>& alike) {
+  std::vector<Side> sides;
+  for (const auto& step : steps) {
+    const auto same = std::find_if(sides.begin(), sides.end(), [&](const Side& side) {
+      if (side.write == nullptr || step.write == nullptr) return side.write == step.write;
+      return alike(*side.write, *step.write);
+    });
+    if (same != sides.end()) {
+      same->ranks.push_back(step.rank);
+    } else {
+      sides.push_back({{step.rank}, step.write});
+    }
+  }
+  std::stable_sort(sides.begin(), sides.end(),
+                   [](const Side& a, const Side& b) { return a.ranks.size() > b.ranks.size(); });
+  return sides;
+}
+
+std::string site_of(const Write& write) {
+  const auto where = write.where.describe();
+  return where.empty() ? "" : " at " + where;
+}
+
+std::string title_of(const Write& write) {
+  return fmt::format("{} on \"{}\"{}", write.op, write.tensor, site_of(write));
+}
+
+// Ranks that do not do the same thing.
+std::string other_operations(const std::vector<Side>& sides) {
+  std::string text = "first operation that differs: ";
+  for (const auto& side : sides) {
+    if (&side != &sides.front()) text += "; ";
+    const auto* const nothing = side.ranks.size() == 1 ? "does no more to them" : "do no more to them";
+    text += describe_ranks(side.ranks) +
+            (side.write == nullptr ? fmt::format(" {}", nothing) : ": " + title_of(*side.write));
+  }
+  return text;
+}
+
+// The same operation with another outcome: by what it was given.
+std::string other_outcome(const std::vector<Step>& steps, const std::vector<Side>& sides) {
+  const auto& first = *sides.front().write;
+  std::vector<int> odd;
+  for (std::size_t i = 1; i < sides.size(); ++i) odd.insert(odd.end(), sides[i].ranks.begin(), sides[i].ranks.end());
+  std::sort(odd.begin(), odd.end());
+  auto text = fmt::format("first operation that differs: {}: {} {} another result", title_of(first),
+                          describe_ranks(odd), odd.size() == 1 ? "has" : "have");
+  const auto numbers = sides_of(steps, [](const Write& a, const Write& b) { return a.numbers == b.numbers; });
+  if (numbers.size() > 1) {
+    return text + fmt::format(", for its arguments differ: {} on {}, {} on {}", numbers[0].write->numbers,
+                              describe_ranks(numbers[0].ranks), numbers[1].write->numbers,
+                              describe_ranks(numbers[1].ranks));
+  }
+  for (std::size_t i = 0; i < first.operands.size(); ++i) {
+    const auto hashes = sides_of(steps, [&](const Write& a, const Write& b) {
+      return i < a.operands.size() && i < b.operands.size() && a.operands[i].hash == b.operands[i].hash;
+    });
+    if (hashes.size() == 1) continue;
+    const auto& operand = first.operands[i];
+    return text + (operand.is_gradient
+                       ? ", for its gradient differed already: it is not the same on all ranks, as a reduced one is"
+                       : fmt::format(", for its argument \"{}\" differed already", operand.name));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> first_divergence(const std::map<int, std::vector<Write>>& writes,
+                                          const std::vector<int>& here) {
+  std::vector<int> ranks = here;
+  std::sort(ranks.begin(), ranks.end());
+  std::size_t longest = 0;
+  for (const int rank : ranks) {
+    const auto found = writes.find(rank);
+    if (found == writes.end()) return {};
+    longest = std::max(longest, found->second.size());
+  }
+  for (std::size_t i = 0; i < longest; ++i) {
+    std::vector<Step> steps;
+    for (const int rank : ranks) {
+      const auto& of_rank = writes.at(rank);
+      steps.push_back({rank, i < of_rank.size() ? &of_rank[i] : nullptr});
+    }
+    const auto by_call =
+        sides_of(steps, [](const Write& a, const Write& b) { return a.op == b.op && a.tensor == b.tensor; });
+    if (by_call.size() > 1) return {other_operations(by_call)};
+    const auto by_result = sides_of(steps, [](const Write& a, const Write& b) { return a.after == b.after; });
+    if (by_result.size() > 1) return {other_outcome(steps, by_result)};
+  }
+  return {"no operator's write differed: a collective wrote it, or code past LibTorch's dispatcher"};
+}
+
+}  // namespace rehearse::checks

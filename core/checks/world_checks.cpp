@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/checks/world_checks.h>
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+
+#include <rehearse/checks/unwatched.h>
+#include <rehearse/exec/world_local.h>
+
+#include "checks/draws.h"
+#include "checks/finite.h"
+#include "checks/gradients.h"
+#include "checks/replicas.h"
+#include "checks/watch/rank_watch.h"
+
+namespace rehearse::checks {
+namespace {
+
+std::vector<int> all_of(int ranks) {
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+std::string name_or(const CheckOptions& options, const char* own) { return options.name.empty() ? own : options.name; }
+
+// The ranks that are asked, in order, each once.
+std::vector<int> ranks_of(const CheckOptions& options, int rank, int ranks) {
+  if (options.ranks.empty()) return all_of(ranks);
+  std::vector<int> of = options.ranks;
+  std::sort(of.begin(), of.end());
+  of.erase(std::unique(of.begin(), of.end()), of.end());
+  const bool fits = of.front() >= 0 && of.back() < ranks && std::binary_search(of.begin(), of.end(), rank);
+  if (fits) return of;
+  throw std::invalid_argument(fmt::format(
+      "CheckOptions::ranks does not fit: rank {} makes the check, and it is among ranks of the world (0 to {})", rank,
+      ranks - 1));
+}
+
+}  // namespace
+
+struct WorldChecks::Shown {
+  Rounds<ShownReplicas> replicas;
+  Rounds<ShownGradients> gradients;
+  Rounds<ShownDraws> draws;
+  std::map<std::string, std::map<int, std::uint64_t>> finite;   // checks made, by name and rank
+  std::map<std::pair<int, std::string>, std::uint64_t> models;  // by rank and group
+  Origins origins;
+  std::vector<std::unique_ptr<RankWatch>> watches;  // by rank; empty: nobody looks
+};
+
+WorldChecks::WorldChecks(exec::RankExecutor& executor, AutomaticChecks automatic, Counts& held, LabelOf label_of)
+    : executor_(executor), automatic_(std::move(automatic)), held_(held), shown_(std::make_unique<Shown>()) {
+  if (!automatic_.finite && !automatic_.explain) return;
+  for (int rank = 0; rank < executor.options().ranks; ++rank) {
+    shown_->watches.push_back(std::make_unique<RankWatch>(rank, shown_->origins, automatic_.explain,
+                                                          [label_of, rank] { return label_of(rank); }));
+  }
+}
+
+WorldChecks::~WorldChecks() = default;
+
+Origins& WorldChecks::origins() noexcept { return shown_->origins; }
+
+RankWatch* WorldChecks::watch_of(int rank) noexcept {
+  const auto index = static_cast<std::size_t>(rank);
+  return index < shown_->watches.size() ? shown_->watches[index].get() : nullptr;
+}
+
+void WorldChecks::found(StateFinding finding) {
+  if (executor_.ending()) return;
+  executor_.stop(finding.headline);
+  findings_.push_back(std::move(finding));
+}
+
+template <class Round>
+void WorldChecks::settle(const Round& round) {
+  if (auto finding = judge(round)) {
+    found(std::move(*finding));
+  } else if (round.is_full()) {
+    ++held_[round.name];
+  }
+}
+
+void WorldChecks::replicas(int rank, const ModelState& state, const CheckOptions& options) {
+  const Unwatched own;
+  const auto name = name_or(options, kReplicas);
+  const auto shown = state.with_buffers(options.buffers);
+  auto* const watch = watch_of(rank);
+  auto writes = watch == nullptr ? std::vector<Write>() : watch->take_writes(name, shown);
+  auto& rounds = shown_->replicas;
+  auto* const round = rounds.next(rank, name, ranks_of(options, rank, executor_.options().ranks));
+  if (round == nullptr) return;
+  round->shown.table.add(rank, shown);
+  if (round->number > 1 && watch != nullptr) round->shown.writes[rank] = std::move(writes);
+  if (round->is_full()) {
+    settle(*round);
+    rounds.close(*round);
+  } else if (auto* const late = rounds.overdue(name)) {
+    settle(*late);
+    rounds.close(*late);
+  }
+}
+
+void WorldChecks::gradients(int rank, const ModelState& state, const at::Generator& generator,
+                            const std::function<at::Tensor()>& loss, const CheckOptions& options) {
+  auto& rounds = shown_->gradients;
+  const auto name = name_or(options, kGradients);
+  auto* const round = rounds.next(rank, name, ranks_of(options, rank, executor_.options().ranks));
+  if (round == nullptr) return;
+  {
+    const Unwatched own;
+    round->shown.table.add(rank, gradients_of(state));
+  }
+  if (!round->is_full()) {
+    // Nobody else can compute it: what too few have shown is let go.
+    if (auto* const late = rounds.overdue(name)) rounds.close(*late);
+    return;
+  }
+  auto complete = std::move(*round);
+  rounds.close(complete);
+  // The function is the user's, and may give way; the round is this rank's by now.
+  const auto reference = reference_gradients(state, generator, loss);
+  const Unwatched own;
+  if (auto finding = judge(complete, state, reference, options.tolerance)) {
+    found(std::move(*finding));
+  } else {
+    ++held_[complete.name];
+  }
+}
+
+void WorldChecks::draws(int rank, const at::Generator& generator, Draws wanted, const CheckOptions& options) {
+  auto& rounds = shown_->draws;
+  const auto name = name_or(options, kDraws);
+  auto* const round = rounds.next(rank, name, ranks_of(options, rank, executor_.options().ranks));
+  if (round == nullptr) return;
+  round->shown.wanted = wanted;
+  round->shown.places.insert_or_assign(rank, GeneratorPlace::of(generator));
+  if (round->is_full()) {
+    settle(*round);
+    rounds.close(*round);
+  } else if (auto* const late = rounds.overdue(name)) {
+    settle(*late);
+    rounds.close(*late);
+  }
+}
+
+void WorldChecks::finite(int rank, const ModelState& state, const CheckOptions& options) {
+  const Unwatched own;
+  const auto name = name_or(options, kFinite);
+  const auto number = ++shown_->finite[name][rank];
+  auto finding = first_non_finite(state.with_buffers(options.buffers.value_or(true)), rank, name, number);
+  if (!finding) {
+    ++held_[name];
+    return;
+  }
+  if (watch_of(rank) != nullptr) {
+    const auto origin = shown_->origins.of(finding->tensor);
+    finding->finding.details.push_back(origin ? fmt::format("the {} was {}", origin->kind, origin->text())
+                                              : "no operator was seen to make it");
+  }
+  found(std::move(finding->finding));
+}
+
+std::string WorldChecks::name_model(int rank, const std::string& group) {
+  const auto number = ++shown_->models[{rank, group}];
+  return fmt::format("DDP #{} on group \"{}\"", number, group);
+}
+
+void WorldChecks::at_forward(int rank, const torch::nn::Module& module, const Forward& forward) {
+  CheckOptions options;
+  options.name = forward.model;
+  options.ranks = forward.ranks;
+  options.buffers = forward.buffers_are_equal;
+  if (automatic_.replicas) replicas(rank, ModelState(module, forward.ignored), options);
+  if (automatic_.draws) draws(rank, at::detail::getDefaultCPUGenerator(), *automatic_.draws, options);
+}
+
+void WorldChecks::judge_what_is_left() {
+  const Unwatched own;
+  for (auto& [key, round] : shown_->replicas.open()) {
+    if (auto finding = judge(round)) findings_.push_back(std::move(*finding));
+  }
+  for (auto& [key, round] : shown_->draws.open()) {
+    if (auto finding = judge(round)) findings_.push_back(std::move(*finding));
+  }
+}
+
+WorldChecks* world_checks() noexcept { return exec::WorldLocal<WorldChecks>::find(); }
+
+}  // namespace rehearse::checks

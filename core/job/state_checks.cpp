@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/checks/world_checks.h>
+#include <rehearse/exec/executor.h>
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/job/rank_context.h>
+
+#include "checks/local_checks.h"
+
+namespace rehearse {
+namespace {
+
+// A finding has ended the world: the rank that made it goes no further.
+void leave_ended_world() {
+  const auto* const executor = exec::RankExecutor::current();
+  if (executor != nullptr && executor->ending()) exec::this_rank::yield();
+}
+
+}  // namespace
+
+void RankContext::check_replicas(const checks::ModelState& model, const checks::CheckOptions& options) {
+  auto* const world = checks::world_checks();
+  if (world == nullptr) return;
+  world->replicas(rank(), model, options);
+  leave_ended_world();
+}
+
+void RankContext::check_draws(checks::Draws wanted, const checks::CheckOptions& options) {
+  auto* const world = checks::world_checks();
+  if (world == nullptr) return;
+  world->draws(rank(), generator(), wanted, options);
+  leave_ended_world();
+}
+
+void RankContext::check_gradients(const checks::ModelState& model, const std::function<at::Tensor()>& loss_of_all,
+                                  const checks::CheckOptions& options) {
+  if (auto* const world = checks::world_checks()) {
+    world->gradients(rank(), model, generator(), loss_of_all, options);
+    return leave_ended_world();
+  }
+  if (const auto finding = checks::gradients_here(rank(), size(), model, generator(), loss_of_all, options))
+    throw CheckError(checks::text_of(*finding));
+  count_check(options.name.empty() ? checks::kGradientsName : std::string_view(options.name));
+}
+
+void RankContext::check_finite(const checks::ModelState& model, const checks::CheckOptions& options) {
+  if (auto* const world = checks::world_checks()) {
+    world->finite(rank(), model, options);
+    return leave_ended_world();
+  }
+  if (const auto finding = checks::finite_here(rank(), model, options)) throw CheckError(checks::text_of(*finding));
+  count_check(options.name.empty() ? checks::kFiniteName : std::string_view(options.name));
+}
+
+}  // namespace rehearse

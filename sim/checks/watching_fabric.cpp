@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "watching_fabric.h"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/checks/non_finite.h>
+#include <rehearse/checks/unwatched.h>
+
+namespace rehearse::sim {
+namespace {
+
+using c10d::ReduceOp;
+
+// Of the others, min and max begin with an Inf in good programs.
+bool adds_up(const comm::Operation& whole) {
+  const auto& call = whole.parts.empty() ? whole : whole.parts.front();
+  return call.reduce_op == ReduceOp::SUM || call.reduce_op == ReduceOp::AVG || call.reduce_op == ReduceOp::PREMUL_SUM ||
+         call.reduce_op == ReduceOp::PRODUCT;
+}
+
+// The rank of the world that made the `place`-th call; -1: not known.
+int rank_of(const comm::Transfer& transfer, std::size_t place) {
+  if (transfer.type != c10d::OpType::SEND) return transfer.group->global_rank(static_cast<int>(place));
+  // Of a pair each says who the other one is; a receive from anybody does not.
+  const int rank = transfer.calls[1 - place]->peer;
+  return rank < 0 ? rank : transfer.group->global_rank(rank);
+}
+
+std::string title_of(const comm::Transfer& transfer) {
+  return fmt::format("{} #{} on group \"{}\"", comm::name_of(*transfer.calls.front()), transfer.sequence,
+                     transfer.group->name);
+}
+
+// What the user calls it, or DDP.
+std::string payload_of(const comm::Operation& call) {
+  if (call.label != nullptr) return fmt::format(" ({})", *call.label);
+  return call.payload != nullptr ? fmt::format(" ({})", call.payload->text) : "";
+}
+
+const at::Tensor* non_finite_of(const comm::TensorList& tensors) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(), checks::has_non_finite);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+class WatchingFabric::Watched final : public comm::Completion {
+ public:
+  Watched(WatchingFabric& fabric, const comm::Transfer& transfer, comm::Completion& done, checks::OriginPtr taken)
+      : fabric_(fabric), transfer_(transfer), done_(done), taken_(std::move(taken)) {}
+
+  const comm::Completion& done() const noexcept { return done_; }
+
+  void on_launched() noexcept override { done_.on_launched(); }
+  void on_done() noexcept override {
+    comm::Completion& done = done_;
+    fabric_.brought(transfer_, taken_);
+    fabric_.release(*this);
+    done.on_done();
+  }
+  void on_failed(std::exception_ptr why) noexcept override {
+    comm::Completion& done = done_;
+    fabric_.release(*this);
+    done.on_failed(std::move(why));
+  }
+
+ private:
+  WatchingFabric& fabric_;
+  const comm::Transfer& transfer_;
+  comm::Completion& done_;
+  const checks::OriginPtr taken_;
+};
+
+WatchingFabric::WatchingFabric(comm::Fabric& below, checks::WorldChecks& checks) : below_(below), checks_(checks) {}
+WatchingFabric::~WatchingFabric() = default;
+
+void WatchingFabric::launch(const comm::Transfer& transfer, comm::Completion& done) {
+  below_.launch(transfer, under_way_.emplace_back(*this, transfer, done, taken(transfer)));
+}
+
+void WatchingFabric::cancel(comm::Completion& done) noexcept {
+  const auto found =
+      std::find_if(under_way_.begin(), under_way_.end(), [&](const Watched& each) { return &each.done() == &done; });
+  if (found == under_way_.end()) return below_.cancel(done);
+  below_.cancel(*found);
+  under_way_.erase(found);
+}
+
+// Where the first NaN or Inf, by rank, that goes into it comes from; null: all is finite.
+checks::OriginPtr WatchingFabric::taken(const comm::Transfer& transfer) {
+  const checks::Unwatched own;
+  for (std::size_t place = 0; place < transfer.calls.size(); ++place) {
+    const auto& call = *transfer.calls[place];
+    const auto* const tensor = non_finite_of(call.inputs);
+    if (tensor == nullptr) continue;
+    const int rank = rank_of(transfer, place);
+    auto origin = checks_.origins().of(*tensor);
+    if (!origin) {
+      checks::Origin unknown;
+      unknown.rank = rank;
+      unknown.kind = checks::non_finite_kind(*tensor);
+      unknown.made_by = "whoever wrote it (no operator that was seen)";
+      origin = std::make_shared<const checks::Origin>(std::move(unknown));
+    }
+    if (checks_.automatic().finite && adds_up(call)) {
+      checks_.found({fmt::format("{}{} takes {} from rank {}, {}", title_of(transfer), payload_of(call), origin->kind,
+                                 rank, origin->text()),
+                     {origin->rank},
+                     {fmt::format("rank {} brings {}", rank, checks::non_finite_text(*tensor))}});
+    }
+    return origin;
+  }
+  return nullptr;
+}
+
+void WatchingFabric::brought(const comm::Transfer& transfer, const checks::OriginPtr& taken) {
+  const checks::Unwatched own;
+  for (std::size_t place = 0; place < transfer.calls.size(); ++place) {
+    const auto& call = *transfer.calls[place];
+    for (const auto& output : call.outputs) {
+      if (!checks::has_non_finite(output)) {
+        checks_.origins().clear(output);
+        continue;
+      }
+      const int rank = rank_of(transfer, place);
+      checks::Origin origin;
+      if (taken) {
+        origin = *taken;
+        if (rank != taken->rank && origin.way.empty())
+          origin.way = fmt::format("{} to rank {}", title_of(transfer), rank);
+      } else {
+        origin.rank = rank;
+        origin.kind = checks::non_finite_kind(output);
+        origin.made_by = title_of(transfer) + ", into which no rank brought one,";
+        if (checks_.automatic().finite && adds_up(call)) {
+          checks_.found({fmt::format("{}{} brings {} to rank {}, and all that went into it is finite",
+                                     title_of(transfer), payload_of(call), origin.kind, rank),
+                         {rank},
+                         {fmt::format("rank {} has {}", rank, checks::non_finite_text(output))}});
+        }
+      }
+      checks_.origins().set(output, std::make_shared<const checks::Origin>(std::move(origin)));
+    }
+  }
+}
+
+void WatchingFabric::release(const Watched& watched) noexcept {
+  std::erase_if(under_way_, [&](const Watched& each) { return &each == &watched; });
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: how far two generators are apart in one sequence.
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randn.h>
+#include <gtest/gtest.h>
+
+#include "checks/draws.h"
+
+namespace {
+
+using namespace rehearse::checks;
+
+at::Generator generator_of(std::uint64_t seed, int drawn) {
+  auto generator = at::detail::createCPUGenerator(seed);
+  auto* const cpu = at::check_generator<at::CPUGeneratorImpl>(generator);
+  for (int i = 0; i < drawn; ++i) cpu->random();
+  return generator;
+}
+
+GeneratorPlace place_of(std::uint64_t seed, int drawn) { return GeneratorPlace::of(generator_of(seed, drawn)); }
+
+TEST(DrawsBetween, CountsWhatWasDrawn) {
+  for (const int from : {0, 1, 5, 623, 624, 625, 2000}) {
+    for (const int more : {1, 17, 623, 624, 625, 1248, 10000}) {
+      EXPECT_EQ(draws_between(place_of(7, from), place_of(7, from + more)), static_cast<std::uint64_t>(more))
+          << from << " " << more;
+    }
+  }
+}
+
+TEST(DrawsBetween, AnotherSequence_IsNeverMet) {
+  EXPECT_EQ(draws_between(place_of(7, 0), place_of(8, 5)), std::nullopt);
+  EXPECT_EQ(draws_between(place_of(7, 5), place_of(7, 0)), std::nullopt);
+}
+
+// The second of a pair of normal numbers is kept: the next draw is not the same.
+TEST(GeneratorPlace, KnowsTheNormalThatIsKept) {
+  auto one = generator_of(3, 0), other = generator_of(3, 0);
+  EXPECT_TRUE(GeneratorPlace::of(one) == GeneratorPlace::of(other));
+  at::randn({1}, one);
+  at::rand({2}, other);
+  EXPECT_FALSE(GeneratorPlace::of(one) == GeneratorPlace::of(other));
+}
+
+}  // namespace

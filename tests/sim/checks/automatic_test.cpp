@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: checks that the program does not ask for look at each forward of a DistributedDataParallel, and change
+// nothing of a run in which all is well.
+#include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include <rehearse/parallel/distributed_data_parallel.h>
+
+#include "checked_world.h"
+
+namespace checks_test {
+namespace {
+
+constexpr int kForwards = 4;
+
+// `spoil`: called after each step.
+World::Body training(std::function<void(RankContext&, int, torch::nn::Sequential&)> spoil = {}) {
+  return [spoil = std::move(spoil)](RankContext& ctx) {
+    torch::nn::Sequential net(torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4), torch::nn::Linear(4, 1));
+    DistributedDataParallel ddp(net, ctx.group());
+    torch::optim::SGD optimizer(ddp.parameters(), 0.1);
+    for (int step = 1; step <= kForwards; ++step) {
+      ddp.zero_grad();
+      ddp(at::rand({4, 3}) + ctx.rank()).pow(2).mean().backward();
+      optimizer.step();
+      if (spoil) spoil(ctx, step, net);
+    }
+  };
+}
+
+WorldOptions checking(rehearse::checks::AutomaticChecks checks, int ranks = 4) {
+  WorldOptions options;
+  options.ranks = ranks;
+  options.checks = checks;
+  return options;
+}
+
+TEST(AutomaticChecks, OfAGoodRun_AreSilent_AndChangeNothing) {
+  const auto checked =
+      run(checking({.replicas = true, .finite = true, .draws = rehearse::checks::Draws::same}), training());
+  const auto unchecked = run(checking({}), training());
+  EXPECT_EQ(checked.verdict, Verdict::ok) << checked.headline;
+  EXPECT_EQ(checked.identity, unchecked.identity);
+  EXPECT_EQ(checked.checks.at("DDP #1 on group \"world\""), 2u * kForwards);
+  EXPECT_TRUE(unchecked.checks.empty());
+}
+
+TEST(AutomaticChecks, AReplicaThatWasChanged_IsFoundAtTheNextForward) {
+  const auto report = run(checking({.replicas = true}), training([](RankContext& ctx, int step, auto& net) {
+                            const at::NoGradGuard no_grad;
+                            if (ctx.rank() == 1 && step == 2) net->named_parameters()["2.bias"].add_(1);
+                          }));
+  EXPECT_EQ(report.verdict, Verdict::check_failed);
+  EXPECT_TRUE(report.headline.starts_with(
+      "replicas of \"DDP #1 on group \"world\"\" differ in check #3: rank 1 has another \"2.bias\" than ranks 0,2-3"))
+      << report.headline;
+  EXPECT_TRUE(is_said(report, "first operation that differs: ")) << sim::to_text(report);
+  EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{1});
+}
+
+TEST(AutomaticChecks, DrawsOfOneRank_AreFoundAtTheNextForward) {
+  const auto report =
+      run(checking({.draws = rehearse::checks::Draws::same}), training([](RankContext& ctx, int step, auto&) {
+            if (ctx.rank() == 1 && step == 2) at::rand({5});
+          }));
+  EXPECT_EQ(
+      report.headline,
+      "generators of ranks differ in check #3 of \"DDP #1 on group \"world\"\": rank 1 has drawn 5 numbers more than "
+      "ranks 0,2-3");
+}
+
+// Ranks with fewer inputs make fewer forwards.
+TEST(AutomaticChecks, OfUnevenInputs_AreSilent) {
+  const auto report = run(checking({.replicas = true}), [](RankContext& ctx) {
+    torch::nn::Linear net(3, 1);
+    DistributedDataParallel ddp(net, ctx.group());
+    torch::optim::SGD optimizer(ddp.parameters(), 0.1);
+    ddp.join([&] {
+      for (int step = 0; step < 2 + ctx.rank(); ++step) {
+        ddp.zero_grad();
+        ddp(at::ones({4, 3})).mean().backward();
+        optimizer.step();
+      }
+    });
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+// Two models, and accumulation without synchronization.
+TEST(AutomaticChecks, OfTwoModelsAndAccumulation_AreSilent) {
+  const auto report = run(checking({.replicas = true, .finite = true}), [](RankContext& ctx) {
+    torch::nn::Linear one(3, 1), other(3, 1);
+    DistributedDataParallel first(one, ctx.group()), second(other, ctx.group());
+    torch::optim::SGD optimizer(first.parameters(), 0.1), another(second.parameters(), 0.1);
+    for (int step = 0; step < 3; ++step) {
+      {
+        const auto guard = first.no_sync();
+        first(at::ones({4, 3}) * ctx.rank()).mean().backward();
+      }
+      first(at::ones({4, 3}) * ctx.rank()).mean().backward();
+      second(at::ones({4, 3}) * ctx.rank()).mean().backward();
+      optimizer.step();
+      another.step();
+      first.zero_grad();
+      second.zero_grad();
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+}  // namespace
+}  // namespace checks_test

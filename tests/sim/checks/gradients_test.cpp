@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: gradients are compared with those of one process, and the ratio of both says what went wrong.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/ones.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
+
+#include <rehearse/parallel/distributed_data_parallel.h>
+
+#include "checked_world.h"
+
+namespace checks_test {
+namespace {
+
+at::Tensor batch_of(int rank) { return at::arange(12, at::kDouble).view({4, 3}).sin() * (rank + 1); }
+
+struct Net {
+  Net() : linear(3, 2) { linear->to(at::kDouble); }
+  at::Tensor loss(int rank) { return linear(batch_of(rank)).pow(2).mean(); }
+  at::Tensor loss_of_all(int ranks) {
+    at::Tensor sum;
+    for (int rank = 0; rank < ranks; ++rank) sum = sum.defined() ? sum + loss(rank) : loss(rank);
+    return sum / ranks;
+  }
+  torch::nn::Linear linear;
+};
+
+// `backward` makes the gradients of a rank.
+Report with(const std::function<void(RankContext&, Net&)>& backward, int ranks = 4) {
+  return run(
+      [&](RankContext& ctx) {
+        Net net;
+        backward(ctx, net);
+        ctx.check_gradients(net.linear, [&] { return net.loss_of_all(ctx.size()); });
+      },
+      ranks);
+}
+
+void reduce(RankContext& ctx, Net& net, double factor) {
+  net.loss(ctx.rank()).backward();
+  for (const auto& parameter : net.linear->parameters()) {
+    ctx.group().allreduce(parameter.grad())->wait();
+    parameter.grad().mul_(factor);
+  }
+}
+
+std::string headline(const std::string& what) {
+  return "gradients are not those of one process in check #1: all 2 gradients are " + what;
+}
+
+TEST(Gradients, OfDdp_AreThoseOfOneProcess) {
+  const auto report = run([](RankContext& ctx) {
+    Net net;
+    DistributedDataParallel ddp(net.linear, ctx.group());
+    for (int step = 0; step < 3; ++step) {
+      ddp.zero_grad();
+      ddp(batch_of(ctx.rank())).pow(2).mean().backward();
+      ctx.check_gradients(ddp, [&] { return net.loss_of_all(ctx.size()); });
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.checks.at("gradients"), 3u);
+}
+
+TEST(Gradients, AMeanByHand_IsRight) {
+  EXPECT_EQ(with([](RankContext& ctx, Net& net) { reduce(ctx, net, 0.25); }).verdict, Verdict::ok);
+}
+
+TEST(Gradients, ASum_IsNTimes) {
+  const auto report = with([](RankContext& ctx, Net& net) { reduce(ctx, net, 1); });
+  EXPECT_EQ(report.verdict, Verdict::check_failed);
+  EXPECT_EQ(report.headline, headline("4 times it, n: a sum over the ranks where the mean is meant"));
+}
+
+TEST(Gradients, AMeanOfAMean_IsOneNth) {
+  const auto report = with([](RankContext& ctx, Net& net) {
+    DistributedDataParallel ddp(net.linear, ctx.group());
+    (ddp(batch_of(ctx.rank())).pow(2).mean() / ctx.size()).backward();
+  });
+  EXPECT_EQ(report.headline,
+            headline("0.25 times it, 1/n: averaged twice (a loss divided by the number of ranks, and a "
+                     "reduction that divides, too)"));
+}
+
+TEST(Gradients, WithoutZeroGrad_AreTwice) {
+  const auto report = with([](RankContext& ctx, Net& net) {
+    DistributedDataParallel ddp(net.linear, ctx.group());
+    for (int i = 0; i < 2; ++i) ddp(batch_of(ctx.rank())).pow(2).mean().backward();
+  });
+  EXPECT_EQ(report.headline, headline("2 times it: counted twice (reduced twice, a second backward, or no zero_grad)"));
+}
+
+TEST(Gradients, OfARanksOwnData_AreNotReduced) {
+  const auto report = with([](RankContext& ctx, Net& net) { net.loss(ctx.rank()).backward(); });
+  EXPECT_EQ(report.headline, headline("not reduced: each rank has its own part of it (the mean of all is that of one "
+                                      "process)"));
+}
+
+TEST(Gradients, OneParameterLeftOut_IsNamed) {
+  const auto report = with([](RankContext& ctx, Net& net) {
+    net.loss(ctx.rank()).backward();
+    auto gradient = net.linear->weight.grad();
+    ctx.group().allreduce(gradient)->wait();
+    gradient.div_(ctx.size());
+  });
+  EXPECT_EQ(
+      report.headline,
+      "gradients are not those of one process in check #1: that of \"bias\" is not reduced: each rank has its own "
+      "part of it (the mean of all is that of one process)");
+}
+
+TEST(Gradients, ThatAreMissing_AreNamed) {
+  const auto report = with([](RankContext&, Net&) {});
+  EXPECT_EQ(report.headline, headline("nothing: no backward came to it, or its gradient was cleared"));
+}
+
+// The model's buffers, the generator and the gradients are as they were; no event, no time, no decision is added.
+TEST(Gradients, TheReferenceLeavesNothingBehind) {
+  const auto body = [](bool checks) {
+    return [=](RankContext& ctx) {
+      torch::nn::BatchNorm1d net(3);
+      net->to(at::kDouble);
+      const auto loss = [&] { return at::dropout(net(batch_of(0)), 0.5, true).pow(2).mean(); };
+      loss().backward();
+      const auto state = ctx.generator().get_state();
+      const auto mean = net->running_mean.clone(), gradient = net->weight.grad().clone();
+      if (checks) ctx.check_gradients(net, [&] { return loss() * 0 + (net->weight * gradient).sum(); });
+      EXPECT_TRUE(at::equal(ctx.generator().get_state(), state));
+      EXPECT_TRUE(at::equal(net->running_mean, mean));
+      EXPECT_TRUE(at::equal(net->weight.grad(), gradient));
+      ctx.group().barrier()->wait();
+    };
+  };
+  WorldOptions options;
+  options.compute = {.per_operator = std::chrono::microseconds(3)};
+  options.explain_failures = false;
+  const auto checked = run(options, body(true)), unchecked = run(options, body(false));
+  EXPECT_EQ(checked.verdict, Verdict::check_failed);  // of the bias, which the function leaves out
+  EXPECT_EQ(unchecked.verdict, Verdict::ok);
+}
+
+TEST(Gradients, OfSomethingThatIsNoLoss_IsTheRanksFailure) {
+  const auto report = run([](RankContext& ctx) {
+    torch::nn::Linear net(2, 2);
+    ctx.check_gradients(net, [] { return at::ones({1}); });
+  });
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  EXPECT_NE(report.headline.find("check_gradients() was given a function whose result is no loss"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace checks_test

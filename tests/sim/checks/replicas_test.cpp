@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: replicas that differ are found at the first check at which they do, with who, what, by how much and what
+// made them differ; equal ones, and programs that leave early, are left alone.
+#include <functional>
+#include <limits>
+#include <optional>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include <rehearse/parallel/distributed_data_parallel.h>
+
+#include "checked_world.h"
+
+namespace checks_test {
+namespace {
+
+constexpr int kStepsByHand = 5;
+
+// Data parallel training by hand; `forgetful` takes its own gradient in the third step.
+void train_by_hand(RankContext& ctx, int forgetful = -1, bool checks = true) {
+  auto weight = at::zeros({2, 3}, at::kDouble), bias = at::zeros({2}, at::kDouble);
+  for (int step = 1; step <= kStepsByHand; ++step) {
+    const auto own = at::full({2, 3}, ctx.rank() + 1.0, at::kDouble);
+    auto mean = own.clone();
+    ctx.group().allreduce(mean)->wait();
+    mean.div_(ctx.size());
+    bias.sub_(1);
+    weight.sub_(ctx.rank() == forgetful && step == 3 ? own : mean);
+    if (checks) ctx.check_replicas({{"fc.weight", weight}, {"fc.bias", bias}});
+  }
+}
+
+TEST(Replicas, AForgottenSync_IsFoundInItsStep) {
+  const auto report = run([](RankContext& ctx) { train_by_hand(ctx, 2); });
+  EXPECT_EQ(report.verdict, Verdict::check_failed);
+  EXPECT_EQ(report.headline,
+            "replicas differ in check #3: rank 2 has another \"fc.weight\" than ranks 0-1,3 (6 of 6 elements, by up to "
+            "0.5 at [0, 0]: -8, not -7.5)");
+  ASSERT_EQ(report.findings.size(), 1u);
+  EXPECT_EQ(report.findings[0].ranks, std::vector<int>{2});
+  EXPECT_EQ(report.findings[0].details.at(0), "in check #2 all were equal");
+  EXPECT_TRUE(is_said(report, "first operation that differs: aten::sub_ on \"fc.weight\" at replicas_test.cpp:"));
+  EXPECT_NE(details_of(report).back().find("rank 2 has another result, for its argument \"other\" differed already"),
+            std::string::npos);
+  EXPECT_EQ(report.checks.at("replicas"), 2u);
+}
+
+TEST(Replicas, EqualOnes_AreCounted_AndTheRunIsTheSame) {
+  const auto checked = run([](RankContext& ctx) { train_by_hand(ctx); });
+  const auto unchecked = run([](RankContext& ctx) { train_by_hand(ctx, -1, false); });
+  EXPECT_EQ(checked.verdict, Verdict::ok);
+  EXPECT_EQ(checked.checks.at("replicas"), static_cast<std::uint64_t>(kStepsByHand));
+  EXPECT_EQ(checked.identity, unchecked.identity);
+  EXPECT_EQ(checked.operations, unchecked.operations);
+  EXPECT_EQ(checked.end_time, unchecked.end_time);
+}
+
+TEST(Replicas, OfTwoRanks_NobodyIsRight) {
+  const auto report = run([](RankContext& ctx) { ctx.check_replicas({{"w", at::ones({2}) * ctx.rank()}}); }, 2);
+  EXPECT_EQ(
+      report.headline,
+      "replicas differ in check #1: ranks 0-1 have 2 different \"w\" (rank 1 against rank 0: 2 of 2 elements, by up "
+      "to 1 at [0]: 1, not 0)");
+  EXPECT_EQ(report.findings.at(0).ranks, (std::vector<int>{0, 1}));
+  EXPECT_TRUE(is_said(report, "it is the first check of this name"));
+}
+
+TEST(Replicas, AllSteppedAlone_AllAreNamed) {
+  const auto report = run([](RankContext& ctx) { ctx.check_replicas({{"w", at::ones({1}) * ctx.rank()}}); }, 3);
+  EXPECT_EQ(
+      report.headline,
+      "replicas differ in check #1: ranks 0-2 have 3 different \"w\" (rank 1 against rank 0: 1 of 1 element, by up "
+      "to 1 at [0]: 1, not 0)");
+}
+
+TEST(Replicas, AStepLeftOut_IsNamed) {
+  const auto report = run([](RankContext& ctx) {
+    auto weight = at::zeros({2});
+    for (int step = 1; step <= 3; ++step) {
+      if (ctx.rank() != 1 || step != 2) weight.add_(1);
+      ctx.check_replicas({{"w", weight}});
+    }
+  });
+  EXPECT_EQ(
+      report.headline,
+      "replicas differ in check #2: rank 1 has another \"w\" than ranks 0,2-3 (2 of 2 elements, by up to 1 at [0]: "
+      "1, not 2)");
+  EXPECT_TRUE(is_said(report, "first operation that differs: ranks 0,2-3: aten::add_ on \"w\" at replicas_test.cpp:"));
+  EXPECT_NE(details_of(report).back().find("; rank 1 does no more to them"), std::string::npos);
+}
+
+TEST(Replicas, AnotherLearningRate_IsNamed) {
+  const auto report = run([](RankContext& ctx) {
+    torch::nn::Linear net(3, 2);
+    DistributedDataParallel ddp(net, ctx.group());
+    torch::optim::SGD optimizer(ddp.parameters(), ctx.rank() == 3 ? 0.5 : 0.25);
+    for (int step = 0; step < 3; ++step) {
+      ddp.zero_grad();
+      ddp(at::ones({4, 3})).sum().backward();
+      ctx.check_replicas(ddp);
+      optimizer.step();
+    }
+  });
+  EXPECT_TRUE(report.headline.starts_with("replicas differ in check #2: rank 3 has another \"weight\" than ranks 0-2"));
+  EXPECT_NE(details_of(report).back().find("for its arguments differ: alpha=-0.25 on ranks 0-2, alpha=-0.5 on rank 3"),
+            std::string::npos)
+      << details_of(report).back();
+}
+
+TEST(Replicas, BuffersAlone_AreToldAsSuch) {
+  const auto body = [](bool broadcast, std::optional<bool> looked_at) {
+    return [=](RankContext& ctx) {
+      torch::nn::BatchNorm1d net(2);
+      DistributedDataParallel ddp(net, ctx.group(), {.broadcast_buffers = broadcast});
+      for (int step = 0; step < 2; ++step) {
+        ddp(at::ones({4, 2}) * ctx.rank()).sum().backward();
+        ctx.check_replicas(ddp, {.buffers = looked_at});
+      }
+    };
+  };
+  const auto report = run(body(false, {}));
+  EXPECT_TRUE(report.headline.starts_with(
+      "buffers differ in check #1 although all parameters agree: ranks 0-3 have 4 different \"running_mean\""))
+      << report.headline;
+  EXPECT_TRUE(is_said(report, "what a module keeps of its own inputs"));
+  EXPECT_EQ(run(body(false, false)).verdict, Verdict::ok);
+  // They are a rank's own until the next forward.
+  EXPECT_EQ(run(body(true, {})).verdict, Verdict::ok);
+  EXPECT_EQ(run(body(true, true)).verdict, Verdict::check_failed);
+}
+
+TEST(Replicas, OfOtherShapeDtypeAndNumber) {
+  const auto headline = [](const std::function<rehearse::checks::ModelState(int)>& of) {
+    return run([&](RankContext& ctx) { ctx.check_replicas(of(ctx.rank())); }).headline;
+  };
+  EXPECT_EQ(headline([](int rank) { return rehearse::checks::ModelState{{"w", at::ones({rank == 1 ? 3 : 2})}}; }),
+            "replicas differ in check #1: rank 1 has another \"w\" than ranks 0,2-3 (Float of [3], not Float of [2])");
+  EXPECT_EQ(headline([](int rank) {
+              return rehearse::checks::ModelState{{"w", at::ones({2}, rank == 1 ? at::kHalf : at::kFloat)}};
+            }),
+            "replicas differ in check #1: rank 1 has another \"w\" than ranks 0,2-3 (Half of [2], not Float of [2])");
+  EXPECT_EQ(headline([](int rank) {
+              std::vector<rehearse::checks::NamedTensor> tensors{{"w", at::ones({2})}};
+              if (rank != 3) tensors.push_back({"extra", at::ones({1})});
+              return rehearse::checks::ModelState(tensors);
+            }),
+            "replicas differ in check #1: rank 3 has no \"extra\", which ranks 0-2 have");
+  EXPECT_EQ(headline([](int rank) {
+              std::vector<rehearse::checks::NamedTensor> tensors;
+              if (rank == 3) tensors.push_back({"extra", at::ones({1})});
+              return rehearse::checks::ModelState(tensors);
+            }),
+            "replicas differ in check #1: ranks 0-2 have no \"extra\", which rank 3 has");
+}
+
+TEST(Replicas, OddStates_AreEqual) {
+  const auto report = run([](RankContext& ctx) {
+    ctx.check_replicas(torch::nn::Module());
+    ctx.check_replicas({{"nan", at::full({3}, std::numeric_limits<double>::quiet_NaN())}, {"none", at::empty({0})}});
+    const auto square = at::ones({4, 4}).cumsum(1);
+    ctx.check_replicas({{"t", ctx.rank() == 0 ? square.t() : square.t().contiguous()}, {"undefined", at::Tensor()}});
+    ctx.check_replicas({{"twice", at::ones({1})}, {"twice", at::zeros({1})}});
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.checks.at("replicas"), 4u);
+}
+
+// Nobody waits for a rank that has left, and those that came are compared all the same.
+TEST(Replicas, RanksThatLeaveEarly_AreNotWaitedFor) {
+  const auto body = [](int different) {
+    return [=](RankContext& ctx) {
+      const int checks = ctx.rank() == 1 ? 2 : 200;
+      for (int i = 0; i < checks; ++i) {
+        ctx.check_replicas({{"w", at::full({1}, ctx.rank() == different && i == 150 ? 1.0 : 0.0)}});
+      }
+    };
+  };
+  EXPECT_EQ(run(body(-1)).verdict, Verdict::ok);
+  const auto report = run(body(3));
+  EXPECT_EQ(report.verdict, Verdict::check_failed);
+  EXPECT_TRUE(report.headline.starts_with("replicas differ in check #151: rank 3 has another \"w\" than ranks 0,2"));
+}
+
+TEST(Replicas, OfSomeRanks_AreTheirOwn) {
+  const auto report = run([](RankContext& ctx) {
+    const bool low = ctx.rank() < 2;
+    const auto ranks = low ? std::vector{0, 1} : std::vector{2, 3};
+    ctx.check_replicas({{"w", at::full({1}, low ? 1.0 : 2.0)}}, {.name = low ? "low" : "high", .ranks = ranks});
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.checks.at("low"), 1u);
+  EXPECT_EQ(report.checks.at("high"), 1u);
+  const auto wrong = run([](RankContext& ctx) { ctx.check_replicas({{"w", at::ones({1})}}, {.ranks = {1, 7}}); });
+  EXPECT_EQ(wrong.verdict, Verdict::rank_failed);
+  EXPECT_NE(wrong.headline.find("CheckOptions::ranks"), std::string::npos);
+}
+
+TEST(Replicas, OfANamedCheck_HaveItsName) {
+  const auto report = run([](RankContext& ctx) {
+    ctx.check_replicas({{"w", at::full({1}, ctx.rank() == 0 ? 1.0 : 0.0)}}, {.name = "discriminator"});
+  });
+  EXPECT_TRUE(
+      report.headline.starts_with("replicas of \"discriminator\" differ in check #1: rank 0 has another \"w\""));
+}
+
+}  // namespace
+}  // namespace checks_test
