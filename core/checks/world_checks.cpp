@@ -56,7 +56,7 @@ struct WorldChecks::Shown {
 
 WorldChecks::WorldChecks(exec::RankExecutor& executor, AutomaticChecks automatic, Counts& held, LabelOf label_of)
     : executor_(executor), automatic_(std::move(automatic)), held_(held), shown_(std::make_unique<Shown>()) {
-  if (!automatic_.finite && !automatic_.explain) return;
+  if (!automatic_.explain) return;
   for (int rank = 0; rank < executor.options().ranks; ++rank) {
     shown_->watches.push_back(std::make_unique<RankWatch>(rank, shown_->origins, automatic_.explain,
                                                           [label_of, rank] { return label_of(rank); }));

@@ -91,12 +91,17 @@ void WatchingFabric::cancel(comm::Completion& done) noexcept {
   under_way_.erase(found);
 }
 
+// Where nothing is explained, only what may end the world.
+bool WatchingFabric::is_looked_at(const comm::Operation& call) const {
+  return checks_.automatic().explain || adds_up(call);
+}
+
 // Where the first NaN or Inf, by rank, that goes into it comes from; null: all is finite.
 checks::OriginPtr WatchingFabric::taken(const comm::Transfer& transfer) {
   const checks::Unwatched own;
   for (std::size_t place = 0; place < transfer.calls.size(); ++place) {
     const auto& call = *transfer.calls[place];
-    const auto* const tensor = non_finite_of(call.inputs);
+    const auto* const tensor = is_looked_at(call) ? non_finite_of(call.inputs) : nullptr;
     if (tensor == nullptr) continue;
     const int rank = rank_of(transfer, place);
     auto origin = checks_.origins().of(*tensor);
@@ -108,10 +113,11 @@ checks::OriginPtr WatchingFabric::taken(const comm::Transfer& transfer) {
       origin = std::make_shared<const checks::Origin>(std::move(unknown));
     }
     if (checks_.automatic().finite && adds_up(call)) {
-      checks_.found({fmt::format("{}{} takes {} from rank {}, {}", title_of(transfer), payload_of(call), origin->kind,
-                                 rank, origin->text()),
-                     {origin->rank},
-                     {fmt::format("rank {} brings {}", rank, checks::non_finite_text(*tensor))}});
+      const auto from = checks_.automatic().explain ? ", " + origin->text() : "";
+      checks_.found(
+          {fmt::format("{}{} takes {} from rank {}{}", title_of(transfer), payload_of(call), origin->kind, rank, from),
+           {origin->rank},
+           {fmt::format("rank {} brings {}", rank, checks::non_finite_text(*tensor))}});
     }
     return origin;
   }
@@ -122,6 +128,7 @@ void WatchingFabric::brought(const comm::Transfer& transfer, const checks::Origi
   const checks::Unwatched own;
   for (std::size_t place = 0; place < transfer.calls.size(); ++place) {
     const auto& call = *transfer.calls[place];
+    if (!is_looked_at(call)) continue;
     for (const auto& output : call.outputs) {
       if (!checks::has_non_finite(output)) {
         checks_.origins().clear(output);

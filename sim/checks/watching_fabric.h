@@ -9,9 +9,9 @@
 
 namespace rehearse::sim {
 
-// A fabric in front of another one that looks for NaN and Inf in what each transfer takes and brings: it hands on where
-// they came from and, where the checks of the world ask for it, ends a world in which a rank brings one into a sum, or
-// a sum of finite numbers is none. What it is given outlives it.
+// A fabric in front of another one that looks for NaN and Inf in what transfers take and bring. Where the checks of the
+// world ask for it, it ends a world in which a rank brings one into a sum, or a sum of finite numbers is none; where
+// they are to be explained, it hands on where they came from. What it is given outlives it.
 class WatchingFabric final : public comm::Fabric {
  public:
   WatchingFabric(comm::Fabric& below, checks::WorldChecks& checks);
@@ -30,6 +30,7 @@ class WatchingFabric final : public comm::Fabric {
  private:
   class Watched;
 
+  bool is_looked_at(const comm::Operation& call) const;
   checks::OriginPtr taken(const comm::Transfer& transfer);
   void brought(const comm::Transfer& transfer, const checks::OriginPtr& taken);
   void release(const Watched& watched) noexcept;

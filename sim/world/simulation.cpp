@@ -146,7 +146,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   });
   comm::Fabric& carrier = faults ? static_cast<comm::Fabric&>(faults->fabric()) : fabric;
   std::optional<WatchingFabric> watching;
-  if (state_checks.watch_of(0) != nullptr) watching.emplace(carrier, state_checks);
+  if (options.checks.finite || options.checks.explain) watching.emplace(carrier, state_checks);
   comm::Communicators communicators(executor, watching ? *watching : carrier, record->events, mismatches,
                                     communication);
   labels = &communicators;

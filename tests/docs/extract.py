@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""extract.py <root> <out>: writes the code blocks of README.md, GUIDE.md, COMPILE.md and FAULTS.md into files, to build
-and run.
+"""extract.py <root> <out>: writes the code blocks of README.md, GUIDE.md, COMPILE.md, FAULTS.md and STATE_CHECKS.md
+into files, to build and run.
 
 README.md's C++ is a whole test file. GUIDE.md has that same test, then a whole program without GoogleTest, statements
 inside a rank's body, and a program, whose scenario is its only TOML block; its Python makes dumps of what that program
-left. The C++ of COMPILE.md, one block after the other, is a test file; that of FAULTS.md, too, which has a scenario
-of the GUIDE's program as well. A block more or less elsewhere is an error: it would not be built.
+left. The C++ of COMPILE.md, one block after the other, is a test file; those of FAULTS.md and STATE_CHECKS.md, too,
+which have a scenario of the GUIDE's program as well. A block more or less elsewhere is an error: it would not be built.
 """
 import pathlib
 import re
@@ -53,6 +53,8 @@ def main(root, out):
              "guide_job.cpp": PROGRAM % program,
              "compile_guide_test.cpp": LICENCE + "\n".join(blocks(root / "docs/COMPILE.md", "cpp")),
              "faults_test.cpp": LICENCE + "\n".join(blocks(root / "docs/FAULTS.md", "cpp")),
+             "state_checks_test.cpp": LICENCE + "\n".join(blocks(root / "docs/STATE_CHECKS.md", "cpp")),
+             "state_checks.toml": blocks(root / "docs/STATE_CHECKS.md", "toml")[0],
              "faults.toml": blocks(root / "docs/FAULTS.md", "toml")[0],
              "my_job.toml": scenario, "make_dumps.py": dumps}
     out.mkdir(parents=True, exist_ok=True)

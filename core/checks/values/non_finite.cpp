@@ -2,6 +2,7 @@
 #include <rehearse/checks/non_finite.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/isnan.h>
@@ -16,19 +17,26 @@ namespace {
 // Of numbers in one piece, as bits: an exponent of ones carries into the bit above it when its lowest bit is added.
 template <class Bits>
 bool any_full_exponent(const at::Tensor& tensor, Bits exponent) {
-  constexpr std::int64_t kLanes = 8;  // independent of each other, for the processor to do at once
+  constexpr int kBytes = 32;
+  typedef Bits Lanes __attribute__((vector_size(kBytes)));
+  constexpr std::int64_t kLanes = kBytes / sizeof(Bits), kChains = 4;  // independent of each other
   const auto* const data = static_cast<const Bits*>(tensor.const_data_ptr());
   const auto lowest = static_cast<Bits>(exponent & (~exponent + 1));
   const auto top = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
-  const auto carried = [&](std::int64_t i) { return static_cast<Bits>((data[i] & exponent) + lowest); };
-  Bits seen[kLanes] = {};
+  Lanes seen[kChains] = {};
   std::int64_t i = 0;
-  for (; i + kLanes <= tensor.numel(); i += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) seen[lane] |= carried(i + lane);
+  for (; i + kChains * kLanes <= tensor.numel(); i += kChains * kLanes) {
+    for (std::int64_t chain = 0; chain < kChains; ++chain) {
+      Lanes lanes;
+      std::memcpy(&lanes, data + i + chain * kLanes, kBytes);
+      seen[chain] |= (lanes & exponent) + lowest;
+    }
   }
-  for (; i < tensor.numel(); ++i) seen[0] |= carried(i);
   Bits any = 0;
-  for (const Bits each : seen) any |= each;
+  for (; i < tensor.numel(); ++i) any = static_cast<Bits>(any | ((data[i] & exponent) + lowest));
+  for (const Lanes& chain : seen) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) any = static_cast<Bits>(any | chain[lane]);
+  }
   return (any & top) != 0;
 }
 

@@ -66,6 +66,18 @@ TEST(Finite, WhatARankBringsIntoASum_IsTraced) {
   EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{2});
 }
 
+// What the run that explains it adds is where it was made.
+TEST(Finite, WithoutExplanation_TheSumIsNamed) {
+  auto options = watched();
+  options.explain_failures = false;
+  const auto report = run(options, [](RankContext& ctx) {
+    auto value = at::log(at::full({2}, ctx.rank() == 2 ? -1.0 : 1.0));
+    ctx.group().allreduce(value)->wait();
+  });
+  EXPECT_EQ(report.headline, "allreduce #1 on group \"world\" takes NaN from rank 2");
+  EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{2});
+}
+
 TEST(Finite, WhatACollectiveMakes_IsItsOwn) {
   auto options = watched();
   options.faults = {parse_fault("corrupt rank=1 at=allreduce#2 with=nan")};
@@ -146,6 +158,7 @@ at::Tensor trained_weight(RankContext& ctx) {
 TEST(Finite, WatchingChangesNothing) {
   std::vector<at::Tensor> with, without;
   WorldOptions options = watched();
+  options.checks.explain = true;
   options.compute = {.per_operator = std::chrono::microseconds(3)};
   const auto seen = World(options).run([&](RankContext& ctx) { with.push_back(trained_weight(ctx)); });
   options.checks = {};

@@ -29,7 +29,7 @@ enum class Draws {
 // DistributedDataParallel that trains.
 struct AutomaticChecks {
   bool replicas = false;  // its parameters, and its buffers where it broadcasts them, are the same on all ranks
-  bool finite = false;    // no rank brings NaN or Inf into a sum, and none comes out of one
+  bool finite = false;    // no rank brings NaN or Inf into a sum, a mean or a product, and none comes out of one
   std::optional<Draws> draws = {};
   // Watch each operator, so that a finding can say where it began. A run that is made again to explain a finding does.
   bool explain = false;
