@@ -83,8 +83,9 @@ std::string split_first(const Mismatch& mismatch) {
   const bool sender_first = field.first.starts_with(kSends);
   const std::string_view sent = sender_first ? field.first : field.second;
   const std::string_view expected = sender_first ? field.second : field.first;
-  return fmt::format("{} {} elements to {}, which expects {}; ", pair.substr(kSplits.size(), middle - kSplits.size()),
-                     sent, pair.substr(middle + kTo.size()), expected.substr(kExpects.size()));
+  return fmt::format("{} {} element{} to {}, which expects {}; ", pair.substr(kSplits.size(), middle - kSplits.size()),
+                     sent, sent == "sends 1" ? "" : "s", pair.substr(middle + kTo.size()),
+                     expected.substr(kExpects.size()));
 }
 
 }  // namespace

@@ -73,7 +73,11 @@ void WorldOutcome::note_where(Fiber& fiber, const Observer* observer) {
 }
 
 void WorldOutcome::note_where_it_hung(Fiber& fiber, const Observer& observer) {
-  if (!outcome_.hang.empty()) note_where(fiber, &observer);
+  if (ended_) return note_where(fiber, &observer);
+  for (BlockedFiber& entry : hang_) {
+    const bool is_its = entry.rank == fiber.rank && entry.fiber_of_rank == fiber.fiber_of_rank;
+    if (is_its && entry.where.empty()) entry.where = CallSite::capture();
+  }
 }
 
 RunOutcome WorldOutcome::take() {

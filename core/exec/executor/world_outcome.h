@@ -43,8 +43,10 @@ class WorldOutcome {
   void note_blocked(Fiber& fiber, const Observer* observer);
   // The same, with where the running fiber is.
   void note_where(Fiber& fiber, const Observer* observer);
-  // Of a fiber that goes on from a wait after the world has ended: others, as they fail, may have let it.
+  // Of a fiber that goes on from a wait in which it hung: its timeout lets it, or others do as they fail. It need not
+  // be there any more when the world ends.
   void note_where_it_hung(Fiber& fiber, const Observer& observer);
+  bool hangs() const noexcept { return !hang_.empty() || !outcome_.hang.empty(); }
 
   // What each of `fibers` waits for, unless that has been noted; see RunOutcome::hang.
   void note_hang(const std::vector<Fiber*>& fibers);

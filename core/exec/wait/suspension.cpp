@@ -36,7 +36,7 @@ bool suspend_or_end(Fiber& fiber, const Observer& observer) {
   fiber.state = Fiber::State::blocked;
   executor.suspend(fiber);
   fiber.observer = nullptr;
-  if (executor.ending()) [[unlikely]]
+  if (executor.outcome.hangs()) [[unlikely]]
     executor.outcome.note_where_it_hung(fiber, observer);
   return !fiber.abort;
 }

@@ -55,6 +55,8 @@ RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& pla
 }
 
 std::string RankOutcomes::place_of(const exec::BlockedFiber& fiber) const {
+  // Of a wait that is over when the world ends, the fiber's last place tells nothing.
+  if (!fiber.where.empty()) return with_call(places_known_.text(fiber.where), fiber.rank, fiber.call);
   const auto place = places_.find({fiber.rank, fiber.fiber_of_rank});
   if (place != places_.end()) return place->second;
   const auto failure = failures_.find(fiber.rank);

@@ -254,11 +254,13 @@ class Teller {
     }
     // What went on elsewhere would not have helped.
     const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, ends_.lines());
-    auto story = all.tell(hopeless ? std::nullopt : std::optional(failure.at));
+    // Destructors may have waited for more before the error left the rank.
+    const auto until = missing_ranks ? failure.gave_up->at : failure.at;
+    auto story = all.tell(hopeless ? std::nullopt : std::optional(until));
     if (!missing_ranks) {
       story.headline = fmt::format("rank {}: {}", failure.rank, gist_of(failure));
       const bool of_store = is_a<c10::DistStoreError>(failure);
-      if (of_store) story.headline += all.others_on_the_way(failure.rank, failure.at);
+      if (of_store) story.headline += all.others_on_the_way(failure.rank, until);
     }
     story_.wait_cycle = std::move(story.wait_cycle);
     story.headline += unmatched_send(record_.pending, ends_) + shared_lock(story.headline);
