@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: programs with the mistakes of published bug reports are told by verdict, rank, operation and line, whatever
+// the schedule; put right, the same programs run in silence.
+#include <cstdlib>
+#include <ostream>
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/sim/report_writers.h>
+
+#include "entry.h"
+#include "places.h"
+#include "report/ranks/culprits.h"
+
+namespace corpus {
+
+void PrintTo(const Entry& entry, std::ostream* out) { *out << entry.report; }
+
+namespace {
+
+constexpr int kFaultySchedules = 6;
+constexpr int kRacySchedules = 50;
+
+// REHEARSE_CORPUS_SCHEDULES, of the test that takes longer.
+int correct_schedules() {
+  const char* const wanted = std::getenv("REHEARSE_CORPUS_SCHEDULES");
+  return wanted != nullptr ? std::atoi(wanted) : 50;
+}
+
+// Each seed another schedule: every other one also switches where nothing blocks, and the first is round robin.
+WorldOptions scheduled(WorldOptions options, int seed) {
+  options.seed = static_cast<std::uint64_t>(seed);
+  options.preempt = seed % 2 == 0;
+  if (seed == 1) options.schedule = rehearse::Schedule::round_robin;
+  return options;
+}
+
+rehearse::Report run(const Entry& entry, bool corrected, int seed) {
+  const auto options = corrected && entry.corrected_options ? *entry.corrected_options : entry.options;
+  rehearse::World world(scheduled(options, seed));
+  return world.run([&entry, corrected](RankContext& ctx) { entry.program(ctx, corrected); });
+}
+
+bool is_silent(const rehearse::Report& report) { return report.verdict == Verdict::ok && report.remarks.empty(); }
+
+void expect_diagnosis(const Entry& entry, const rehearse::Report& report) {
+  const auto marked = marked_line(entry.report);
+  const auto place = marked.file + ":" + std::to_string(marked.line);
+  const auto told = report.verdict != Verdict::ok || report.remarks.empty() ? report.headline : report.remarks.front();
+  EXPECT_EQ(report.verdict, entry.verdict) << report.headline;
+  EXPECT_LE(report.remarks.size(), 1u);
+  EXPECT_TRUE(fits(told, with_place(entry.headline, place))) << told << "\nis not\n"
+                                                             << with_place(entry.headline, place);
+  if (!entry.culprits.empty()) {
+    EXPECT_EQ(rehearse::sim::culprits_of(report), entry.culprits);
+  }
+  EXPECT_TRUE(leads_to(report, place)) << place << " is not in\n" << rehearse::sim::to_text(report);
+}
+
+class Corpus : public testing::TestWithParam<Entry> {};
+
+TEST_P(Corpus, AsReported_IsDiagnosed) {
+  const auto& entry = GetParam();
+  if (!entry.is_wrong() || !entry.on_every_schedule) return;
+  for (int seed = 1; seed <= kFaultySchedules && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    expect_diagnosis(entry, run(entry, false, seed));
+  }
+}
+
+TEST_P(Corpus, Race_IsDiagnosedWhereItHappens) {
+  const auto& entry = GetParam();
+  if (entry.on_every_schedule) return;
+  int found = 0;
+  for (int seed = 1; seed <= kRacySchedules && !HasFailure(); ++seed) {
+    const auto report = run(entry, false, seed);
+    if (is_silent(report)) continue;
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    expect_diagnosis(entry, report);
+    ++found;
+  }
+  EXPECT_GT(found, 0);
+  EXPECT_LT(found, kRacySchedules) << "every schedule finds it";
+}
+
+TEST_P(Corpus, Corrected_IsSilent) {
+  for (int seed = 1; seed <= correct_schedules() && !HasFailure(); ++seed) {
+    const auto report = run(GetParam(), true, seed);
+    EXPECT_TRUE(is_silent(report)) << "seed " << seed << "\n" << rehearse::sim::to_text(report);
+  }
+}
+
+TEST_P(Corpus, Mark_IsInOneLine) { EXPECT_GT(marked_line(GetParam().report).line, 0); }
+
+INSTANTIATE_TEST_SUITE_P(Reports, Corpus, testing::ValuesIn(all_entries()),
+                         [](const auto& entry) { return std::string(entry.param.report); });
+
+TEST(CorpusTexts, HeadlinesFit_WhereStarsAreAnything) {
+  EXPECT_TRUE(fits("rank 1 waits in recv", "rank * waits in *"));
+  EXPECT_TRUE(fits("abc", "abc"));
+  EXPECT_TRUE(fits("a-b-b", "a*b"));
+  EXPECT_FALSE(fits("abc", "ab"));
+  EXPECT_FALSE(fits("rank 1 waits", "rank *sends*"));
+  EXPECT_EQ(with_place("at {} and {}", "train.cpp:3"), "at train.cpp:3 and train.cpp:3");
+}
+
+}  // namespace
+}  // namespace corpus

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "page.h"
+
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <utility>
+
+namespace corpus {
+namespace {
+
+constexpr const char* kHead = R"(# The corpus
+
+Published reports of bugs in distributed training, each as a small program that makes the same mistake with real calls
+of c10d, stores and DDP, and what Rehearse says of it. `tests/corpus` runs each program as it was reported (verdict, rank
+and line must be these, on several schedules) and put right (silent on 50 schedules, on 200 in the slow test). Titles are
+those of the reports; numbers in the programs are ours. Made by `corpus_tests`, with
+`REHEARSE_UPDATE_GOLDEN=1` in its environment, which fails where this page is not what its table says.
+
+*(race)*: some schedules find it. *must pass*: a simulator or a library was wrong about a correct program. `...` stands for
+a line of the program, `*` for what differs by schedule.
+
+)";
+
+constexpr const char* kMissingHead = R"(
+## Not here
+
+Reports that need what a program of collectives cannot show, and those that wait for a checker.
+
+| report | class | needs |
+|---|---|---|
+)";
+
+using ByReport = std::map<std::string, Entry, std::less<>>;
+
+std::string link(const PublishedReport& report) { return "[" + report.id + "](" + report.url + ") " + report.title; }
+
+// The headline as a cell: places and bars would change with every edit, or end the cell.
+std::string told(const Entry& entry) {
+  if (!entry.is_wrong()) return "*must pass*";
+  std::string text(rehearse::to_string(entry.verdict));
+  text += entry.on_every_schedule ? ": " : " *(race)*: ";
+  for (const char letter : with_place(entry.headline, "...")) {
+    if (letter == '|' || letter == '*') text += '\\';
+    text += letter;
+  }
+  return text;
+}
+
+std::string row(const PublishedReport& report, const Entry& entry) {
+  return "| " + link(report) + " | " + told(entry) + " | `" + marked_line(report.id).file + "` |\n";
+}
+
+}  // namespace
+
+std::vector<PublishedReport> read_reports(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<PublishedReport> reports;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    PublishedReport report;
+    for (auto* field : {&report.id, &report.group, &report.url, &report.title, &report.missing})
+      std::getline(fields, *field, '\t');
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+std::string corpus_page(const std::vector<PublishedReport>& reports, const Entries& entries) {
+  ByReport programs;
+  for (const auto& entry : entries) programs.emplace(entry.report, entry);
+  std::string here, missing, group;
+  for (const auto& report : reports) {
+    const auto entry = programs.find(report.id);
+    if (entry == programs.end()) {
+      missing += "| " + link(report) + " | " + report.group + " | " + report.missing + " |\n";
+      continue;
+    }
+    if (report.group != std::exchange(group, report.group))
+      here += "\n## " + group + "\n\n| report | what Rehearse says | program |\n|---|---|---|\n";
+    here += row(report, entry->second);
+  }
+  const auto count =
+      std::to_string(entries.size()) + " of " + std::to_string(reports.size()) + " reports have a program.\n";
+  return kHead + count + here + kMissingHead + missing;
+}
+
+}  // namespace corpus

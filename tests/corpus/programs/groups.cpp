@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Making groups is itself something that all ranks do, in the same order.
+#include <ATen/ATen.h>
+
+#include <string>
+
+#include "corpus/entry.h"
+
+namespace corpus {
+namespace {
+
+// Each rank makes the group of its own pair, and no other.
+void makes_own_pair(RankContext& ctx, bool corrected) {
+  const std::vector<std::vector<int>> pairs{{0, 2}, {1, 3}};
+  const auto& own = pairs[static_cast<std::size_t>(ctx.rank() % 2)];
+  rehearse::Group pair;
+  if (corrected) {
+    for (const auto& ranks : pairs) {
+      if (const auto made = ctx.new_group(ranks)) pair = made;
+    }
+  } else {
+    pair = ctx.new_group(own);  // <- B081
+  }
+  pair.allreduce(at::ones({4}))->wait();
+}
+
+// A communicator of the ranks of a node, which only those make that have a neighbour there in their row or column.
+void makes_node_group_where_needed(RankContext& ctx, bool corrected) {
+  const bool needed = ctx.rank() != 3;
+  rehearse::Group node;
+  if (needed || corrected) node = ctx.new_group({0, 1, 2, 3}, "node0");  // <- B082
+  ctx.group().barrier()->wait();
+}
+
+// Two halves make a group each, at the same time and with the same number.
+void makes_groups_of_halves(RankContext& ctx, bool corrected) {
+  const bool outer = ctx.rank() == 0 || ctx.rank() == 3;
+  rehearse::Group half;
+  if (corrected) {
+    const auto outside = ctx.new_group({0, 3}), inside = ctx.new_group({1, 2});
+    half = outer ? outside : inside;
+  } else if (outer) {
+    half = ctx.new_group({0, 3});  // <- B084
+  } else {
+    half = ctx.new_group({1, 2});
+  }
+  half.barrier()->wait();
+}
+
+}  // namespace
+
+Entries groups() {
+  return {
+      {"B081",
+       makes_own_pair,
+       {.ranks = 4},
+       Verdict::mismatch,
+       {0, 1, 2, 3},
+       "new_group #1: ranks 0,2 passed {0, 2}, ranks 1,3 passed {1, 3}"},
+      {"B082",
+       makes_node_group_where_needed,
+       {.ranks = 4},
+       Verdict::mismatch,
+       {},
+       "new_group #1 (\"node0\") at {} in corpus::makes_node_group_where_needed was called by ranks 0-2 and never by "
+       "rank 3"},
+      {"B084",
+       makes_groups_of_halves,
+       {.ranks = 4},
+       Verdict::mismatch,
+       {0, 1, 2, 3},
+       "new_group #1: ranks 0,3 passed {0, 3}, ranks 1-2 passed {1, 2}"},
+  };
+}
+
+}  // namespace corpus
