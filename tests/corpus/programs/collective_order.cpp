@@ -75,6 +75,27 @@ void reduces_by_own_chunks(RankContext& ctx, bool corrected) {
   if (ctx.rank() == 0 || corrected) ctx.group().barrier()->wait();  // <- B038
 }
 
+// On one rank a pass has moved a collective to where it is waited for.
+void moves_collective_to_its_wait(RankContext& ctx, bool corrected) {
+  const auto a = at::ones({4}), b = at::ones({2});
+  if (ctx.rank() == 0 && !corrected) {
+    ctx.group().allreduce(b)->wait();  // <- B060
+    ctx.group().allreduce(a)->wait();
+    return;
+  }
+  const auto first = ctx.group().allreduce(a), second = ctx.group().allreduce(b);
+  second->wait();
+  first->wait();
+}
+
+// Gradients that have been accumulated are in float, fresh ones in bfloat16: which a rank has depends on what it used.
+void reduces_fresh_gradients_in_their_type(RankContext& ctx, bool corrected) {
+  const bool is_fresh = ctx.rank() == 1;
+  const auto type = is_fresh && !corrected ? at::kBFloat16 : at::kFloat;
+  const std::vector<at::Tensor> gradients(static_cast<std::size_t>(ctx.size()), at::ones({4}, type));
+  ctx.group().reduce_scatter(at::zeros({4}, type), gradients)->wait();  // <- B137
+}
+
 }  // namespace
 
 Entries collective_order() {
@@ -115,6 +136,20 @@ Entries collective_order() {
        {0},
        "rank 0 called barrier() where ranks 1-2 called allreduce(sum, float32[2], cpu) as #3 of group \"world\": op "
        "barrier, not allreduce"},
+      {"B060",
+       moves_collective_to_its_wait,
+       {.ranks = 3},
+       Verdict::mismatch,
+       {0},
+       "rank 0 called allreduce(sum, float32[2], cpu) where ranks 1-2 called allreduce(sum, float32[4], cpu) as #1 of "
+       "group \"world\": shape [2], not [4]"},
+      {"B137",
+       reduces_fresh_gradients_in_their_type,
+       {.ranks = 3},
+       Verdict::mismatch,
+       {1},
+       "rank 1 called reduce_scatter(sum, bfloat16 3 x [4], cpu) where ranks 0,2 called reduce_scatter(sum, float32 3 "
+       "x [4], cpu) as #1 of group \"world\": dtype bfloat16, not float32"},
   };
 }
 

@@ -2,6 +2,7 @@
 // Compiling that is itself a collective.
 #include <ATen/ATen.h>
 
+#include <rehearse/comm/functional.h>
 #include <rehearse/compile/compile.h>
 
 #include "corpus/entry.h"
@@ -21,6 +22,32 @@ void recompiles_on_one_rank(RankContext& ctx, bool corrected) {
   }
 }
 
+at::Tensor shifted(const at::Tensor& x, std::int64_t by) { return x + by; }
+
+// Tracing ran real collectives. Here it runs none: a rank that traces alone is told of, and nothing comes of it.
+void traces_on_one_rank(RankContext& ctx, bool corrected) {
+  const auto body = [&ctx](const at::Tensor& x, std::int64_t by) {
+    return rehearse::functional::all_reduce(shifted(x, by), ctx.group());
+  };
+  auto mean = rehearse::compile(body, {.fullgraph = true, .name = "mean"});
+  for (int step = 0; step < 3; ++step) {
+    const std::int64_t by = step == 2 && ctx.rank() == 0 && !corrected ? 4 : 3;
+    mean(at::ones({8}), by);  // <- B057
+    ctx.group().barrier()->wait();
+  }
+}
+
+// Ranks that tell each other their sizes when they compile give tensors of one and of two dimensions.
+void compiles_for_different_dimensions(RankContext& ctx, bool) {
+  auto score = rehearse::compile(score_of, {.fullgraph = true, .group = ctx.group(), .name = "score_of"});
+  for (int step = 0; step < 3; ++step) {
+    const auto x = ctx.rank() == 0 ? at::ones({8 + step}) : at::ones({4, 2 + step});
+    const auto total = score(x).clone();  // <- B059
+    ctx.expect(at::equal(total, score_of(x)), "the graph gives what the function gives");
+    ctx.group().allreduce(total)->wait();
+  }
+}
+
 }  // namespace
 
 Entries compiled() {
@@ -35,6 +62,14 @@ Entries compiled() {
        "of 3 ranks are here) at compiled.cpp:* in corpus::recompiles_on_one_rank; guard collectives would have made "
        "all compile; ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #2 on group \"world\", rank 1 in "
        "allgather #5 of \"inputs of score_of\" on group \"compile of world\""},
+      {"B057",
+       traces_on_one_rank,
+       {.ranks = 2},
+       Verdict::ok,
+       {},
+       "rank 0 alone recompiled mean in call 3: arg1 is 4, guard arg1 == 3 of entry 0 at {} in "
+       "corpus::traces_on_one_rank"},
+      {"B059", compiles_for_different_dimensions, {.ranks = 2}},
   };
 }
 

@@ -63,6 +63,19 @@ void leaves_as_planned(RankContext& ctx, bool corrected) {
   }
 }
 
+// A node is gone, and nobody begins anew without it: its peers sit in their collective until the time-out.
+void goes_on_without_a_node(RankContext& ctx, bool corrected) {
+  auto group = ctx.group();
+  for (int step = 0; step < 6; ++step) {
+    try {
+      group.allreduce(at::ones({8}))->wait();  // <- B103
+    } catch (const rehearse::TimeoutError& error) {
+      if (!corrected) throw;
+      group = group.shrink(error.ranks());
+    }
+  }
+}
+
 WorldOptions with_crash(int ranks, const char* fault) {
   WorldOptions options;
   options.ranks = ranks;
@@ -103,6 +116,12 @@ Entries crashes() {
        Verdict::deadlock,
        {0},
        "allreduce #5 on group \"world\": rank 0 has ended and will never come"},
+      {"B103",
+       goes_on_without_a_node,
+       with_crash(3, "crash rank=1 at=allreduce#4"),
+       Verdict::deadlock,
+       {1},
+       "allreduce #4 on group \"world\": rank 1 crashed and will never come"},
   };
 }
 

@@ -47,6 +47,15 @@ void makes_groups_of_halves(RankContext& ctx, bool corrected) {
   half.barrier()->wait();
 }
 
+// Two groups of the same ranks: whichever is used first, both work.
+void uses_either_group_first(RankContext& ctx, bool) {
+  for (const bool is_new_first : {false, true}) {
+    const auto again = ctx.new_group({0, 1, 2});
+    (is_new_first ? again : ctx.group()).barrier()->wait();  // <- B083
+    (is_new_first ? ctx.group() : again).barrier()->wait();
+  }
+}
+
 }  // namespace
 
 Entries groups() {
@@ -64,6 +73,7 @@ Entries groups() {
        {},
        "new_group #1 (\"node0\") at {} in corpus::makes_node_group_where_needed was called by ranks 0-2 and never by "
        "rank 3"},
+      {"B083", uses_either_group_first, {.ranks = 3}},
       {"B084",
        makes_groups_of_halves,
        {.ranks = 4},
