@@ -40,10 +40,9 @@ struct WorldOptions {
   sim::ComputeModel compute = {};
   compiler::CompileTimeModel compile_time = {};
   CompileDivergence compile_divergence = CompileDivergence::remark;
-  std::vector<Fault> faults = {};       // what goes wrong on purpose; in simulation only
-  SwarmOptions swarm = {};              // and what may, beside that
   checks::AutomaticChecks checks = {};  // what is checked unasked; in simulation only
   std::vector<Fault> faults = {};       // what goes wrong on purpose; in simulation only
+  SwarmOptions swarm = {};              // and what may, beside that
 
   // Of collectives, point-to-point operations and store waits, in virtual time.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
