@@ -6,7 +6,7 @@ into files, to build and run.
 README.md's C++ is a whole test file. GUIDE.md has that same test, then a whole program without GoogleTest, statements
 inside a rank's body, and a program, whose scenario is its only TOML block; its Python makes dumps of what that program
 left. The C++ of COMPILE.md, one block after the other, is a test file; those of FAULTS.md and STATE_CHECKS.md, too,
-which have a scenario of the GUIDE's program as well. A block more or less elsewhere is an error: it would not be built.
+which have scenarios of the GUIDE's program as well. A block more or less elsewhere is an error: it would not be built.
 """
 import pathlib
 import re
@@ -56,6 +56,7 @@ def main(root, out):
              "state_checks_test.cpp": LICENCE + "\n".join(blocks(root / "docs/STATE_CHECKS.md", "cpp")),
              "state_checks.toml": blocks(root / "docs/STATE_CHECKS.md", "toml")[0],
              "faults.toml": blocks(root / "docs/FAULTS.md", "toml")[0],
+             "swarm.toml": blocks(root / "docs/FAULTS.md", "toml")[1],
              "my_job.toml": scenario, "make_dumps.py": dumps}
     out.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
