@@ -67,7 +67,7 @@ TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
   // The place is that of a lambda, which an optimising compiler may leave without a frame of the user's own.
   EXPECT_THAT(report.headline,
               MatchesRegex("rank 0 looks for the end of allreduce #1 on group \"world\"( at polling_test.cpp:[0-9]+ in "
-                           "lambda)?, for which " +
+                           ".*lambda)?, for which " +
                            name(last()) + " never came: " + std::to_string(looks) +
                            " looks at things that nobody is left to change"));
   ASSERT_EQ(report.rank_lines.size(), static_cast<std::size_t>(ranks()));
@@ -121,7 +121,7 @@ TEST_P(Polling, StoreCheckOfAKeyThatNobodySets_NamesTheRankThatLooks) {
   EXPECT_EQ(report.verdict, Verdict::livelock);
   const auto others = ranks() == 2 ? std::string("rank 0 waits") : "ranks 0-" + std::to_string(last() - 1) + " wait";
   EXPECT_THAT(report.headline, StartsWith(name(last()) + " polls for ever at polling_test.cpp:"));
-  EXPECT_THAT(report.headline, EndsWith(" in lambda; " + others + " for it in barrier #1 on group \"world\""));
+  EXPECT_THAT(report.headline, EndsWith("lambda; " + others + " for it in barrier #1 on group \"world\""));
   ASSERT_EQ(report.rank_lines.size(), static_cast<std::size_t>(ranks()));
   for (const auto& line : report.rank_lines) {
     EXPECT_EQ(line.state, RankOutcome::blocked) << line.rank;

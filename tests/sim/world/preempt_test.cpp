@@ -10,7 +10,7 @@
 
 #include <rehearse/sim/world.h>
 
-// What users write: code of namespace rehearse counts as Rehearse's own, whose locks are not tried.
+// What users write.
 namespace racing {
 
 using Bytes = std::vector<std::uint8_t>;
