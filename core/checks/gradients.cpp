@@ -137,6 +137,7 @@ std::optional<StateFinding> judge(const GradientsRound& round, const ModelState&
   const auto wanted = gradients_of(parameters);
   const auto scale = scale_of(reference);
   std::vector<Group> groups;
+  std::optional<OddRow> odd;  // the first that is not the same on all ranks
   const auto ranks = static_cast<int>(round.of.size());
   for (const auto& row : round.shown.table.rows()) {
     const auto place = std::find_if(wanted.tensors().begin(), wanted.tensors().end(),
@@ -148,6 +149,7 @@ std::optional<StateFinding> judge(const GradientsRound& round, const ModelState&
     const auto& right = reference[static_cast<std::size_t>(place - wanted.tensors().begin())];
     if (row.versions.size() > 1) {
       add(groups, unreduced(row, right, scale, tolerance), row.name);
+      if (!odd) odd = odd_of(row, round.here);
       continue;
     }
     const auto ratio = ratio_of(row.versions.front().copy, right, scale, tolerance);
@@ -162,6 +164,10 @@ std::optional<StateFinding> judge(const GradientsRound& round, const ModelState&
                                    text_of(groups.front(), all)),
                        {},
                        {}};
+  if (odd) {
+    finding.ranks = std::move(odd->ranks);
+    finding.details.push_back("of the gradients " + odd->text);
+  }
   for (std::size_t i = 1; i < groups.size(); ++i) finding.details.push_back(text_of(groups[i], all));
   return finding;
 }

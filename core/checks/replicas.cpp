@@ -28,13 +28,7 @@ const ReplicaTable::Version& most_common(const ReplicaTable::Row& row) {
   });
 }
 
-// What is to be said of a row in which ranks differ.
-struct Odd {
-  std::vector<int> ranks;  // who differs; where no value is that of most ranks, all
-  std::string text;
-};
-
-Odd odd_without(const ReplicaTable::Row& row, std::vector<int> missing) {
+OddRow odd_without(const ReplicaTable::Row& row, std::vector<int> missing) {
   std::vector<int> have;
   for (const auto& version : row.versions) have.insert(have.end(), version.ranks.begin(), version.ranks.end());
   have = sorted(std::move(have));
@@ -44,10 +38,24 @@ Odd odd_without(const ReplicaTable::Row& row, std::vector<int> missing) {
   return {missing.size() <= have.size() ? std::move(missing) : std::move(have), text};
 }
 
-Odd odd_of(const ReplicaTable::Row& row, const std::vector<int>& here) {
+bool is_odd(const ReplicaTable::Row& row, const std::vector<int>& here) {
+  return row.versions.size() > 1 || !row.missing(here).empty();
+}
+
+std::string headline_of(const ReplicaRound& round, bool only_buffers, const std::string& first) {
+  const auto of = round.name == kReplicas ? "" : fmt::format(" of \"{}\"", round.name);
+  if (only_buffers) {
+    return fmt::format("buffers{} differ in check #{} although all parameters agree: {}", of, round.number, first);
+  }
+  return fmt::format("replicas{} differ in check #{}: {}", of, round.number, first);
+}
+
+}  // namespace
+
+OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& here) {
   if (auto missing = row.missing(here); !missing.empty()) return odd_without(row, std::move(missing));
   const auto& most = most_common(row);
-  Odd odd;
+  OddRow odd;
   const ReplicaTable::Version* other = nullptr;  // that of the lowest rank
   for (const auto& version : row.versions) {
     if (&version == &most) continue;
@@ -68,20 +76,6 @@ Odd odd_of(const ReplicaTable::Row& row, const std::vector<int>& here) {
                   row.name, describe_ranks(sorted(other->ranks)), describe_ranks(sorted(most.ranks)), by);
   return odd;
 }
-
-bool is_odd(const ReplicaTable::Row& row, const std::vector<int>& here) {
-  return row.versions.size() > 1 || !row.missing(here).empty();
-}
-
-std::string headline_of(const ReplicaRound& round, bool only_buffers, const std::string& first) {
-  const auto of = round.name == kReplicas ? "" : fmt::format(" of \"{}\"", round.name);
-  if (only_buffers) {
-    return fmt::format("buffers{} differ in check #{} although all parameters agree: {}", of, round.number, first);
-  }
-  return fmt::format("replicas{} differ in check #{}: {}", of, round.number, first);
-}
-
-}  // namespace
 
 std::vector<int> ReplicaTable::Row::missing(const std::vector<int>& here) const {
   std::set<int> without(here.begin(), here.end());

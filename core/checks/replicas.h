@@ -44,6 +44,13 @@ class ReplicaTable {
   std::map<std::string, std::size_t> places_;  // of rows, by name
 };
 
+// What is to be said of a row of which ranks have several values, or of which some have none.
+struct OddRow {
+  std::vector<int> ranks;  // who differs; where no value is that of most ranks, all
+  std::string text;        // "rank 2 has another "fc.weight" than ranks 0-1,3 (1 of 6 elements, ...)"
+};
+OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& here);
+
 struct ShownReplicas {
   ReplicaTable table;
   std::map<int, std::vector<Write>> writes;  // by rank: what it did to them since its check before; when explained

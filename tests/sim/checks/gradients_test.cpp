@@ -110,6 +110,22 @@ TEST(Gradients, OneParameterLeftOut_IsNamed) {
       "part of it (the mean of all is that of one process)");
 }
 
+TEST(Gradients, OfOneRankThatKeepsItsOwn_AreNamed) {
+  const auto report = with([](RankContext& ctx, Net& net) {
+    net.loss(ctx.rank()).backward();
+    for (const auto& parameter : net.linear->parameters()) {
+      auto mean = parameter.grad().clone();
+      ctx.group().allreduce(mean)->wait();
+      if (ctx.rank() != 3) parameter.mutable_grad() = mean / ctx.size();
+    }
+  });
+  EXPECT_EQ(report.headline,
+            headline("not the same on all ranks, and neither mean nor sum of all is that of one process"));
+  EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{3});
+  EXPECT_TRUE(
+      is_said(report, "of the gradients rank 3 has another \"weight\" than ranks 0-2 (6 of 6 elements, by up to "));
+}
+
 TEST(Gradients, ThatAreMissing_AreNamed) {
   const auto report = with([](RankContext&, Net&) {});
   EXPECT_EQ(report.headline, headline("nothing: no backward came to it, or its gradient was cleared"));
