@@ -49,6 +49,22 @@ TEST(AutomaticChecks, OfAGoodRun_AreSilent_AndChangeNothing) {
   EXPECT_TRUE(unchecked.checks.empty());
 }
 
+// Ranks come to a check in every order, and some are a step ahead.
+TEST(AutomaticChecks, OfAGoodRun_AreSilentUnderManySchedules) {
+  auto options = checking({.replicas = true, .finite = true, .draws = rehearse::checks::Draws::same});
+  options.preempt = true;
+  options.network.jitter = 0.5;
+  for (options.seed = 1; options.seed <= 50; ++options.seed) {
+    const auto report = World(options).run(training([](RankContext& ctx, int, torch::nn::Sequential& net) {
+      ctx.check_replicas(net, {.name = "after the step", .buffers = false});
+      ctx.check_draws();
+      ctx.check_finite(net);
+    }));
+    ASSERT_EQ(report.verdict, Verdict::ok) << options.seed << ": " << report.headline;
+    ASSERT_EQ(report.checks.at("after the step"), static_cast<std::uint64_t>(kForwards));
+  }
+}
+
 TEST(AutomaticChecks, AReplicaThatWasChanged_IsFoundAtTheNextForward) {
   const auto report = run(checking({.replicas = true}), training([](RankContext& ctx, int step, auto& net) {
                             const at::NoGradGuard no_grad;
