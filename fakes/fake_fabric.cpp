@@ -34,16 +34,20 @@ FakeFabric::~FakeFabric() {
 
 std::size_t FakeFabric::pending() const noexcept { return in_flight_; }
 
-void FakeFabric::move(const comm::Transfer& transfer) {
-  if (!transfer.calls.front()->parts.empty()) return move_parts(transfer, *workspace_);
-  move_call(transfer, *workspace_);
+bool FakeFabric::move(const comm::Transfer& transfer) {
+  if (gate_ != nullptr && !gate_->may_move(transfer)) return false;
+  if (!transfer.calls.front()->parts.empty()) {
+    move_parts(transfer, *workspace_);
+  } else {
+    move_call(transfer, *workspace_);
+  }
+  return true;
 }
 
 void FakeFabric::launch(const comm::Transfer& transfer, comm::Completion& done) {
   const VirtualDuration duration = costs_.duration(transfer);
   if (duration <= VirtualDuration::zero()) {
-    move(transfer);
-    done.on_complete();
+    if (move(transfer)) done.on_complete();
     return;
   }
   if (in_flight_ == pool_.size()) {
@@ -72,8 +76,7 @@ void FakeFabric::finish(Pending& pending) {
   comm::Completion& done = *pending.done;
   // First: what it is told may launch the next transfer.
   release(pending);
-  move(transfer);
-  done.on_complete();
+  if (move(transfer)) done.on_complete();
 }
 
 void FakeFabric::cancel(comm::Completion& done) noexcept {

@@ -76,6 +76,8 @@ sim::Scenario scenario_of(const Arguments& arguments) {
     }
     scenario.world.swarm.on = true;
   }
+  if (arguments.check_buffers) scenario.world.check_buffers = true;
+  if (arguments.check_sharing) scenario.world.check_sharing = true;
   if (arguments.real) scenario.world.mode = Mode::real;
   if (arguments.carrier) scenario.world.carrier = *arguments.carrier;
   if (!arguments.output.empty()) scenario.output.directory = arguments.output;
@@ -92,6 +94,8 @@ std::vector<std::string> options_given(const Arguments& arguments) {
   if (arguments.ranks) options.push_back(fmt::format("--ranks={}", *arguments.ranks));
   for (const auto& fault : arguments.faults) options.push_back("--fault=" + shell_word(to_string(fault)));
   if (arguments.swarm) options.emplace_back("--swarm");
+  if (arguments.check_buffers) options.emplace_back("--check-buffers");
+  if (arguments.check_sharing) options.emplace_back("--check-sharing");
   if (arguments.real && !arguments.carrier) options.emplace_back("--real");
   if (arguments.carrier) {
     options.push_back(fmt::format("--with={}", carrier_names()[static_cast<std::size_t>(*arguments.carrier)]));

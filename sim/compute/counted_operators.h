@@ -3,23 +3,24 @@
 
 #include <optional>
 
-#include <c10/core/impl/LocalDispatchKeySet.h>
-
 #include <rehearse/sim/compute_model.h>
+
+#include "operator_cost.h"
+#include "operators/seen_operators.h"
 
 namespace rehearse::sim {
 
-// While it lives, the operators of the fiber that made it take virtual time. Nothing where the model is off; else a
-// boxed fallback at a key above all others, which is in that fiber's key set alone. Ends in the fiber that made it.
-class CountedOperators {
+// Lets the operators of a rank take virtual time.
+class CountedOperators final : public OperatorWatcher {
  public:
-  explicit CountedOperators(const ComputeModel& model);  // outlives it
-  CountedOperators(const CountedOperators&) = delete;
-  CountedOperators& operator=(const CountedOperators&) = delete;
-  ~CountedOperators();
+  explicit CountedOperators(const ComputeModel& model) : model_(model) {}  // outlives it
+
+  void before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) override;
+  void after(c10::ArrayRef<c10::IValue> results) override;
 
  private:
-  std::optional<c10::impl::IncludeDispatchKeyGuard> key_;
+  const ComputeModel& model_;
+  std::optional<OperatorCost> cost_;  // of the one that runs
 };
 
 }  // namespace rehearse::sim

@@ -34,7 +34,10 @@ namespace {
 class Check {
  public:
   Check(WorldOptions options, World::Body body, std::source_location where)
-      : options_(std::move(options)), body_(std::move(body)), where_(where), identity_(next_check()) {}
+      : options_(std::move(options)), body_(std::move(body)), where_(where), identity_(next_check()) {
+    if (!options_.check_buffers) options_.check_buffers = true;
+    if (!options_.check_sharing) options_.check_sharing = true;
+  }
 
   void run(const Environment& environment) {
     trace_directory_ = environment.trace_directory;

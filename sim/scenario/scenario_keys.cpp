@@ -157,6 +157,11 @@ ScenarioSection checks_section() {
   auto draws = keys::choice<std::optional<Draws>>(
       "draws", {{"off", {}}, {"same", Draws::same}, {"different", Draws::different}},
       ": what the generators of its ranks draw", at(kWorld, kChecks, &AutomaticChecks::draws));
+  auto buffers = keys::flag("buffers", "is no tensor touched between a call and its wait ([how](CHECKERS.md))?",
+                            at(kWorld, &WorldOptions::check_buffers));
+  auto sharing =
+      keys::flag("sharing", "is no memory in the calls of two ranks?", at(kWorld, &WorldOptions::check_sharing));
+  buffers.fallback = sharing.fallback = "`false`";
   return {
       "checks",
       {
@@ -167,8 +172,13 @@ ScenarioSection checks_section() {
           draws,
           keys::flag("finite", "does no NaN or Inf come into a sum or out of one, and where from?",
                      at(kWorld, kChecks, &AutomaticChecks::finite)),
+          buffers,
+          sharing,
       },
-      [](const Scenario& scenario) { return scenario.world.checks.any(); }};
+      [](const Scenario& scenario) {
+        const auto& world = scenario.world;
+        return world.checks.any() || world.check_buffers || world.check_sharing;
+      }};
 }
 
 ScenarioSection output_section() {

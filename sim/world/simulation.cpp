@@ -16,6 +16,7 @@
 #include <rehearse/sim/virtual_clock.h>
 #include <rehearse/torch_state/torch_state.h>
 
+#include "buffers/call_checks.h"
 #include "checks/watching_fabric.h"
 #include "compute/counted_operators.h"
 #include "faults/injector.h"
@@ -24,6 +25,7 @@
 #include "faults/transfers/slow.h"
 #include "memory/memory_meter.h"
 #include "network/network_cost.h"
+#include "operators/seen_operators.h"
 
 namespace rehearse::sim {
 namespace {
@@ -57,6 +59,7 @@ class Faults {
   ~Faults() { store_->close(); }
 
   comm::Fabric& fabric() noexcept { return fabric_; }
+  fakes::FakeFabric& below() noexcept { return below_; }
   FaultInjector& injector() noexcept { return injector_; }
   c10::intrusive_ptr<c10d::Store> store(c10::intrusive_ptr<c10d::Store> below) const {
     return c10::make_intrusive<FaultyStore>(std::move(below), store_);
@@ -139,6 +142,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   const auto compute = compute_of(options);
   auto communication = simulated_communication_of(options);
   if (faults) communication.gate = &faults->injector();
+  CallChecks call_checks(options, executor, communication, faults ? faults->below() : fabric);
   const comm::Communicators* labels = nullptr;
   checks::WorldChecks state_checks(executor, options.checks, record->checks, [&labels](int rank) -> std::string {
     const auto* const label = labels == nullptr ? nullptr : labels->label(rank);
@@ -162,7 +166,9 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
     store->setTimeout(options.timeout);
     if (faults) store = faults->store(std::move(store));
     FiberRankContext context(services, rank, options.ranks, std::move(store), state.generator(rank));
-    const CountedOperators counted(compute[static_cast<std::size_t>(rank)]);
+    const ComputeModel& model = compute[static_cast<std::size_t>(rank)];
+    CountedOperators counted(model);
+    const SeenOperators seen(call_checks.watchers_with(model.on() ? &counted : nullptr, rank));
     const checks::OperatorWatch watched(state_checks.watch_of(rank));
     body(context);
   });

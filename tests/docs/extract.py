@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""extract.py <root> <out>: writes the code blocks of README.md, GUIDE.md, COMPILE.md, FAULTS.md and STATE_CHECKS.md
-into files, to build and run.
+"""extract.py <root> <out>: writes the code blocks of README.md, GUIDE.md, COMPILE.md, FAULTS.md, CHECKERS.md and
+STATE_CHECKS.md into files, to build and run.
 
 README.md's C++ is a whole test file. GUIDE.md has that same test, then a whole program without GoogleTest, statements
 inside a rank's body, and a program, whose scenario is its only TOML block; its Python makes dumps of what that program
-left. The C++ of COMPILE.md, one block after the other, is a test file; those of FAULTS.md and STATE_CHECKS.md, too,
-which have scenarios of the GUIDE's program as well. A block more or less elsewhere is an error: it would not be built.
+left. The C++ of COMPILE.md, one block after the other, is a test file; those of CHECKERS.md, FAULTS.md and
+STATE_CHECKS.md, too, the last two of which have scenarios of the GUIDE's program as well. A block more or less
+elsewhere is an error: it would not be built.
 """
 import pathlib
 import re
@@ -52,6 +53,7 @@ def main(root, out):
     files = {"readme_test.cpp": test, "guide_test.cpp": DDP % ddp, "guide_world.cpp": LICENCE + world,
              "guide_job.cpp": PROGRAM % program,
              "compile_guide_test.cpp": LICENCE + "\n".join(blocks(root / "docs/COMPILE.md", "cpp")),
+             "checkers_test.cpp": LICENCE + "\n".join(blocks(root / "docs/CHECKERS.md", "cpp")),
              "faults_test.cpp": LICENCE + "\n".join(blocks(root / "docs/FAULTS.md", "cpp")),
              "state_checks_test.cpp": LICENCE + "\n".join(blocks(root / "docs/STATE_CHECKS.md", "cpp")),
              "state_checks.toml": blocks(root / "docs/STATE_CHECKS.md", "toml")[0],

@@ -119,11 +119,12 @@ HOUSES = (
     # Writers know a report as data, never how it came about; a run log holds one. world_options.h: all of them.
     House("sim", {
         **ladder(*SIMULATION),
-        "network": (), "compute": (), "memory": ("schedule",), "checks": (),
-        "faults": ("schedule", "compute", "memory"),
+        "network": (), "operators": (), "compute": ("operators",), "buffers": ("operators",), "memory": ("schedule",),
+        "checks": (), "faults": ("schedule", "compute", "memory"),
         "report/story": (*SIMULATION[:SIMULATION.index("report/story")], "faults"),
         "scenario": (*SIMULATION[:-1], "faults"),
-        "world": ("schedule", "record", "report/story", "network", "compute", "memory", "checks", "faults"),
+        "world": ("schedule", "record", "report/story", "network", "operators", "compute", "memory", "checks",
+                  "buffers", "faults"),
         "gtest": SIMULATION,
         **ladder(*COMMAND, below=SIMULATION),
         **{f"cli/{room}": (*SIMULATION, *COMMAND) for room in ("completion", "split", "sweep")},

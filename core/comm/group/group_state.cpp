@@ -75,11 +75,14 @@ void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
   }
 }
 
-bool GroupState::admitted(const RankWork& work) const {
+bool GroupState::admitted(RankWork& work) const {
   const auto& call = work.operation;
   const bool is_pair = is_point_to_point(call.type);
   const auto before = is_pair ? point_to_point_.calls_of(work.rank()) : collectives_.calls_of(work.rank());
-  return world().options.gate->admit(call, identity(), work.global_rank(), before + 1) == CallGate::Answer::pass;
+  if (world().options.gate->admit(call, identity(), work.global_rank(), before + 1) == CallGate::Answer::skip)
+    return false;
+  work.watch();
+  return true;
 }
 
 void GroupState::lose(int rank, bool connections_break) {
@@ -115,11 +118,20 @@ void GroupState::list_pending(std::vector<PendingOperation>& pending, int only_o
 
 void GroupState::on_end(RankWork& work) {
   if (work.by_deadline.is_linked()) point_to_point_.no_longer_due(work);
+  if (work.watched()) [[unlikely]]
+    world_->options.gate->ended(work.operation, work.succeeded());
   auto* const member = find_member(work.rank());
   if (member == nullptr || !work.succeeded() || work.is_buffer()) return;
-  if (member->has_hook()) work.mark_asked();
+  if (member->has_hook()) {
+    work.mark_asked();
+    work.note_known();
+  }
   member->completed(work);
 }
+
+void GroupState::on_known(const RankWork& work) noexcept { world_->options.gate->known(work.operation); }
+
+void GroupState::on_gone(const RankWork& work) noexcept { world_->options.gate->gone(work.operation); }
 
 void GroupState::on_unasked(const RankWork& work) {
   // What an exception leaves behind is not what went wrong.

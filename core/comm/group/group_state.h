@@ -72,10 +72,12 @@ class GroupState final : public WorkOwner {
     barriers_[static_cast<std::size_t>(rank)] = record_id;
   }
   void on_end(RankWork& work) override;
+  void on_known(const RankWork& work) noexcept override;
+  void on_gone(const RankWork& work) noexcept override;
   void on_unasked(const RankWork& work) override;
 
  private:
-  bool admitted(const RankWork& work) const;
+  bool admitted(RankWork& work) const;
 
   GroupWorld* world_;
   std::vector<std::uint64_t> barriers_;  // by rank

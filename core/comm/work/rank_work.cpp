@@ -27,6 +27,8 @@ RankWork::~RankWork() {
   // A work that was never handed to its group has no record either.
   if (!asked_ && record_id_ != Event::kNotRecorded && !owner_->closed()) [[unlikely]]
     owner_->on_unasked(*this);
+  if (watched_ && !owner_->closed()) [[unlikely]]
+    owner_->on_gone(*this);
 }
 
 void RankWork::enter(Meeting* meeting, std::uint64_t sequence, Event* event) noexcept {
@@ -142,11 +144,13 @@ bool RankWork::isCompleted() {
   if (incomplete() && !owner_->closed() && exec::this_rank::is_fiber()) exec::this_rank::poll();
   const bool over = !incomplete() || done_on_device();
   asked_ = asked_ || over;
+  note_known();
   return over;
 }
 
 bool RankWork::isSuccess() const {
   note_that_it_is_known();
+  note_known();
   return state_ == State::completed || done_on_device();
 }
 
@@ -164,10 +168,14 @@ int RankWork::sourceRank() const {
 std::vector<at::Tensor> RankWork::result() {
   TORCH_CHECK(state_ != State::pending,
               "Work needs to be completed before calling result(). Should call wait() before result().");
+  note_known();
   return {operation.outputs.begin(), operation.outputs.end()};
 }
 
-void RankWork::synchronize() { asked_ = true; }
+void RankWork::synchronize() {
+  asked_ = true;
+  note_known();
+}
 
 void RankWork::abort() {
   asked_ = true;
@@ -217,6 +225,7 @@ void RankWork::mark_futures() {
   std::optional<c10::StreamGuard> on_stream;
   if (operation.end != nullptr) on_stream.emplace(operation.end->stream());
   note_that_it_is_known();
+  note_known();
   futures_.mark_result(result_so_far());
   futures_.mark_outputs(operation, exception_);
 }

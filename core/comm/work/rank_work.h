@@ -106,6 +106,13 @@ class RankWork final
   // Somebody knows of its end, or will: what nobody asks may be a wait that was left out.
   void mark_asked() noexcept { asked_ = true; }
   bool asked() const noexcept { return asked_; }
+  // Its group's gate is to hear of its end, and of who learns of it.
+  void watch() noexcept { watched_ = true; }
+  bool watched() const noexcept { return watched_; }
+  void note_known() const noexcept {
+    if (watched_ && !incomplete() && !owner_->closed()) [[unlikely]]
+      owner_->on_known(*this);
+  }
   const Event* event() const noexcept;  // null: no longer kept
   void set_source(int rank) noexcept { source_ = rank; }
   void start(VirtualTime now) noexcept;
@@ -182,6 +189,7 @@ class RankWork final
   bool timed_out_ = false;
   bool wait_aborted_ = false;
   bool asked_ = false;
+  bool watched_ = false;
 };
 
 // With malloc's own word 512 bytes: what complete() writes lies in the same two cache lines of each work.

@@ -30,6 +30,7 @@ void RankWork::wait_until_done() { wait_until(Until::done, kNoTimeout, WorkObser
 bool RankWork::wait_until(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting) {
   asked_ = true;
   if (!is_over(until) && !block(until, timeout, waiting)) return false;
+  note_known();
   if (exception_ != nullptr) throw_failure();
   return true;
 }

@@ -36,6 +36,10 @@ class WorkOwner : public c10::intrusive_ptr_target {
   // The work has just ended: its waiters are runnable, its futures not yet marked. Not told when closed.
   virtual void on_end(RankWork& work) = 0;
 
+  // Of a work that a gate watches: its rank knows that it is over; nobody can ask it any more. Not told when closed.
+  virtual void on_known(const RankWork& work) noexcept = 0;
+  virtual void on_gone(const RankWork& work) noexcept = 0;
+
   // Nobody can ask the work any more, and nobody has. Not told when closed.
   virtual void on_unasked(const RankWork& work) = 0;
 

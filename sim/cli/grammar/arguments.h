@@ -24,6 +24,8 @@ struct Arguments {
   std::optional<std::uint64_t> seed;
   std::optional<int> ranks;
   std::vector<Fault> faults;  // beside the scenario's
+  bool check_buffers = false;
+  bool check_sharing = false;
   bool real = false;
   std::optional<Carrier> carrier;  // of a real run; nothing: as the scenario says
   bool swarm = false;              // faults are drawn

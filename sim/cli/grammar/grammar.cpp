@@ -35,6 +35,10 @@ constexpr OptionSpec kKeepGoing{"--keep-going", "", "", "run all seeds, however 
 constexpr OptionSpec kJunit{"--junit", "FILE", "sweep.xml", "write JUnit XML: a test case for each seed", Takes::file};
 constexpr OptionSpec kReplaySeed{"--seed", "N", "7", "this seed, instead of the log's decisions"};
 constexpr OptionSpec kCheckDeterminism{"--check-determinism", "", "", "run twice and compare"};
+constexpr OptionSpec kCheckBuffers{"--check-buffers", "", "",
+                                   "find tensors that are touched between a call and its wait; docs/CHECKERS.md"};
+constexpr OptionSpec kCheckSharing{"--check-sharing", "", "",
+                                   "find memory that two ranks give to their calls; docs/CHECKERS.md"};
 constexpr OptionSpec kQuiet{"--quiet", "", "", "no banner and no progress"};
 constexpr OptionSpec kJson{"--json", "", "",
                            "JSON on stdout and nothing else there; what the program prints goes to stderr"};
@@ -89,8 +93,8 @@ std::vector<CommandSpec> all_commands() {
        "run",
        "Runs a scenario once, prints the report, and leaves report, trace and decision log.",
        kScenario,
-       {kSeed, kRanks, kFault, kSwarm, kReal, kWith, kCheckDeterminism, kRunTimeLimit, kOutput, kQuiet, kJson,
-        kNoColor},
+       {kSeed, kRanks, kFault, kSwarm, kReal, kWith, kCheckDeterminism, kCheckBuffers, kCheckSharing, kRunTimeLimit,
+        kOutput, kQuiet, kJson, kNoColor},
        {"run train.toml", "run train.toml --seed=7 --ranks=16 --output=out", "run train.toml --json | jq .verdict"}},
       {Command::sweep,
        "sweep",
@@ -100,8 +104,8 @@ std::vector<CommandSpec> all_commands() {
        "are "
        "counted as one bug. The exit code is that of the lowest failing seed.",
        kScenario,
-       {kSeeds, kShard, kSwarm, kJobs, kMaxFailures, kKeepGoing, kTimeLimit, kJunit, kRanks, kOutput, kQuiet, kJson,
-        kNoColor},
+       {kSeeds, kShard, kSwarm, kJobs, kMaxFailures, kKeepGoing, kTimeLimit, kJunit, kRanks, kCheckBuffers,
+        kCheckSharing, kOutput, kQuiet, kJson, kNoColor},
        {"sweep train.toml --seeds=1..1000", "sweep train.toml --seeds=1..1000 --keep-going --junit=sweep.xml",
         "sweep train.toml --seeds=1..1000 --shard=2/8 --swarm"}},
       {Command::replay,

@@ -177,6 +177,8 @@ void take_values(const std::string& name, const CommandSpec& command, const Type
   }
   take_mode(values, arguments);
   take_faults(name, command, typed, arguments);
+  arguments.check_buffers = values.flag("--check-buffers");
+  arguments.check_sharing = values.flag("--check-sharing");
   arguments.tolerance = values.number("--tolerance", 1);
   take_split_values(name, command, values, arguments);
   arguments.junit = values.text("--junit");

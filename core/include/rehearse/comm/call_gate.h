@@ -8,7 +8,8 @@
 
 namespace rehearse::comm {
 
-// Asked about each call of each rank before it is matched: where faults come in. See CommunicatorOptions::gate.
+// Asked about each call of each rank before it is matched, and told what becomes of those that pass: where faults and
+// checkers come in. See CommunicatorOptions::gate.
 class CallGate {
  public:
   enum class Answer {
@@ -22,6 +23,15 @@ class CallGate {
   // will have in its group, as reports show it. It may block, and what it throws the caller meets. `call` stays where
   // it is until the fabric has been given it.
   virtual Answer admit(const Operation& call, const GroupIdentity& group, int rank, std::uint64_t sequence) = 0;
+
+  // The call is over: nothing reads or writes its tensors any more. Anywhere on the executor's thread.
+  virtual void ended(const Operation& /*call*/, bool /*succeeded*/) noexcept {}
+
+  // Its rank knows that it is over: a wait() has come back, or isCompleted() or a future has said so. Perhaps again.
+  virtual void known(const Operation& /*call*/) noexcept {}
+
+  // Nobody can ask about it any more. The last that is said of `call`; not said when the world has ended.
+  virtual void gone(const Operation& /*call*/) noexcept {}
 };
 
 }  // namespace rehearse::comm

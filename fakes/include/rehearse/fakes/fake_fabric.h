@@ -14,6 +14,15 @@ namespace rehearse::fakes {
 
 struct Workspace;
 
+// Asked about each transfer right before its bytes move. In any context: it must not run user code.
+class MoveGate {
+ public:
+  virtual ~MoveGate() = default;
+
+  // False: they do not move, and nobody is told of the transfer's end. For whoever has just ended the world.
+  virtual bool may_move(const comm::Transfer& transfer) = 0;
+};
+
 // Moves the bytes of all ranks within this process: every rank's outputs hold what real ranks would compute.
 //
 // When: launch() asks the cost model how long the transfer takes; the data moves, and the completion is told, at that
@@ -66,18 +75,22 @@ class FakeFabric final : public comm::Fabric {
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;
   void cancel(comm::Completion& done) noexcept override;
 
+  // Not owned; null, as at first: everything moves.
+  void ask_before_moving(MoveGate* gate) noexcept { gate_ = gate; }
+
   // Transfers launched but not complete.
   std::size_t pending() const noexcept;
 
  private:
   class Pending;
-  void move(const comm::Transfer& transfer);
+  bool move(const comm::Transfer& transfer);
   void finish(Pending& pending);
   void release(Pending& pending) noexcept;
 
   exec::TimerQueue& timers_;
   exec::Clock& clock_;
   const CostModel& costs_;
+  MoveGate* gate_ = nullptr;
   std::unique_ptr<Workspace> workspace_;
   std::vector<std::unique_ptr<Pending>> pool_;  // the first `in_flight_` of them are armed
   std::size_t in_flight_ = 0;

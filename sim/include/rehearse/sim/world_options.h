@@ -44,6 +44,11 @@ struct WorldOptions {
   std::vector<Fault> faults = {};       // what goes wrong on purpose; in simulation only
   SwarmOptions swarm = {};              // and what may, beside that
 
+  // Checkers, in simulation only: what is said of them is in docs/CHECKERS.md. Nothing: on in rehearse::check(), else
+  // off.
+  std::optional<bool> check_buffers = {};  // tensors that are touched between a call and its wait()
+  std::optional<bool> check_sharing = {};  // memory that two ranks give to their calls
+
   // Of collectives, point-to-point operations and store waits, in virtual time.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   // May a send complete before its receive is there? No: it finds the deadlocks that buffering hides.

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "buffer_check.h"
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "byte_hash.h"
+
+namespace rehearse::sim {
+namespace {
+
+using Of = OperatorAccess::Of;
+
+std::string not_waited_for(int rank) { return fmt::format(", which rank {} has not waited for", rank); }
+
+std::string here() {
+  const auto where = exec::CallSite::capture().describe();
+  return where.empty() ? "" : " at " + where;
+}
+
+template <class Visit>
+void for_each_tensor(const c10::IValue& value, const Visit& visit) {
+  if (value.isTensor()) {
+    visit(value.toTensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) for_each_tensor(element, visit);
+  }
+}
+
+}  // namespace
+
+// What a rank's operators are looked at by.
+class BufferCheck::OfRank final : public OperatorWatcher {
+ public:
+  OfRank(BufferCheck& check, const CallsOfRank& calls) : check_(check), calls_(calls) {}
+
+  bool is_idle() const noexcept override { return calls_.empty() || check_.finding_.is_over(); }
+
+  void before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) override {
+    resizing_ = nullptr;
+    if (is_idle()) return;
+    if (check_.access_of(op).resizes) resizing_ = &op.operator_name().name;
+    check_.look_at(op, arguments, calls_);
+  }
+
+  void after(c10::ArrayRef<c10::IValue>) override {
+    if (resizing_ != nullptr) check_.look_for_exchanged(*resizing_, calls_);
+  }
+
+ private:
+  BufferCheck& check_;
+  const CallsOfRank& calls_;
+  const std::string* resizing_ = nullptr;  // the operator's name
+};
+
+BufferCheck::BufferCheck(exec::RankExecutor& executor, const CallWatch& calls) : finding_(executor) {
+  for (int rank = 0; rank < executor.options().ranks; ++rank) {
+    ranks_.push_back(std::make_unique<OfRank>(*this, calls.calls_of(rank)));
+  }
+}
+
+BufferCheck::~BufferCheck() = default;
+
+OperatorWatcher& BufferCheck::operators_of(int rank) noexcept { return *ranks_[static_cast<std::size_t>(rank)]; }
+
+const OperatorAccess& BufferCheck::access_of(const c10::OperatorHandle& op) {
+  return accesses_.try_emplace(&op.schema(), op).first->second;
+}
+
+void BufferCheck::look_at(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
+                          const CallsOfRank& calls) {
+  const auto& access = access_of(op);
+  if (!access.touches_data) return;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (access.arguments[i] == Of::nothing) continue;
+    for_each_tensor(arguments[i], [&](const at::Tensor& tensor) { look_at(tensor, access.arguments[i], op, calls); });
+  }
+}
+
+void BufferCheck::look_at(const at::Tensor& tensor, Of access, const c10::OperatorHandle& op,
+                          const CallsOfRank& calls) {
+  for (const auto& call : calls) {
+    for (const auto& buffer : call->buffers) {
+      if (access == Of::read && !buffer.writes()) continue;
+      if (!overlap(buffer.footprint, tensor) || !buffer.is_there()) continue;
+      finding_.stop_here(fmt::format("rank {}: {}{} {} {}{}", call->rank, op.operator_name().name, here(),
+                                     access == Of::write ? "writes" : "reads", describe(buffer, *call),
+                                     not_waited_for(call->rank)));
+    }
+  }
+}
+
+void BufferCheck::look_for_exchanged(std::string_view op, const CallsOfRank& calls) {
+  for (const auto& call : calls) {
+    if (!call->under_way) continue;
+    for (const auto& buffer : call->buffers) {
+      if (!buffer.is_exchanged()) continue;
+      finding_.stop_here(fmt::format("rank {}: {}{} resizes {}{}", call->rank, op, here(), describe(buffer, *call),
+                                     not_waited_for(call->rank)));
+    }
+  }
+}
+
+// Two calls on one tensor: only one that is still under way is in the other's way, where a group's calls are in order.
+void BufferCheck::begin(WatchedCall& call, const CallsOfRank& before) {
+  for (auto& buffer : call.buffers) {
+    buffer.hash = hash_of(buffer.footprint);
+    for (const auto& other : before) {
+      if (!other->under_way && other->group == call.group) continue;
+      for (const auto& used : other->buffers) {
+        if (!buffer.writes() && !used.writes()) continue;
+        if (!overlap(buffer.footprint, used.footprint) || !used.is_there()) continue;
+        finding_.stop_here(fmt::format("rank {}: {}{} {} {}{}", call.rank, call.title, here(),
+                                       buffer.writes() ? "writes" : "reads", describe(used, *other),
+                                       not_waited_for(call.rank)));
+      }
+    }
+  }
+}
+
+bool BufferCheck::move(const WatchedCall& call) {
+  for (const auto& buffer : call.buffers) {
+    const bool exchanged = buffer.is_exchanged();
+    if (!exchanged && hash_of(buffer.footprint) == buffer.hash) continue;
+    finding_.tell(fmt::format("rank {}: {} {} while it was under way, and by no operator of the rank: {}", call.rank,
+                              describe(buffer, call), exchanged ? "got other memory or another size" : "was written",
+                              exchanged ? "through the tensor or its storage" : "through a pointer, or by a thread"));
+    return false;
+  }
+  return true;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "footprint.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include <c10/util/SmallVector.h>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kRunsMost = 65'536;
+
+ByteSpan bounds_of(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.layout() != c10::kStrided || !tensor.device().is_cpu() || !tensor.has_storage() ||
+      tensor.numel() == 0) {
+    return {};
+  }
+  const auto* const base = static_cast<const std::byte*>(tensor.storage().unsafeGetStorageImpl()->data());
+  if (base == nullptr) return {};
+  const auto element = static_cast<std::ptrdiff_t>(tensor.element_size());
+  std::int64_t last = 0;
+  const auto sizes = tensor.sizes(), strides = tensor.strides();
+  for (std::size_t d = 0; d < sizes.size(); ++d) last += (sizes[d] - 1) * strides[d];
+  const auto* const begin = base + tensor.storage_offset() * element;
+  return {begin, begin + (last + 1) * element};
+}
+
+// The elements of a dimension and what lies between two of them, in bytes.
+struct Dimension {
+  std::int64_t size;
+  std::ptrdiff_t stride;
+};
+
+// One after the other without gaps: one run.
+void add_runs(const std::byte* begin, const std::vector<Dimension>& dimensions, std::size_t depth, std::ptrdiff_t run,
+              std::vector<ByteSpan>& runs) {
+  if (depth == dimensions.size()) return runs.push_back({begin, begin + run});
+  const auto& [size, stride] = dimensions[depth];
+  for (std::int64_t i = 0; i < size; ++i) add_runs(begin + i * stride, dimensions, depth + 1, run, runs);
+}
+
+std::vector<ByteSpan> runs_of(const at::Tensor& tensor, const ByteSpan& bounds) {
+  if (bounds.empty()) return {};
+  if (tensor.is_non_overlapping_and_dense()) return {bounds};
+  auto run = static_cast<std::ptrdiff_t>(tensor.element_size());
+  std::vector<Dimension> dimensions;  // the widest stride first
+  for (std::int64_t d = 0; d < tensor.dim(); ++d) {
+    if (tensor.size(d) == 1 || tensor.stride(d) == 0) continue;
+    dimensions.push_back({tensor.size(d), tensor.stride(d) * run});
+  }
+  std::sort(dimensions.begin(), dimensions.end(), [](const auto& a, const auto& b) { return a.stride > b.stride; });
+  while (!dimensions.empty() && dimensions.back().stride == run) {
+    run *= dimensions.back().size;
+    dimensions.pop_back();
+  }
+  std::size_t count = 1;
+  for (const auto& dimension : dimensions) count *= static_cast<std::size_t>(dimension.size);
+  if (count > kRunsMost) return {};
+  std::vector<ByteSpan> runs;
+  runs.reserve(count);
+  add_runs(bounds.begin, dimensions, 0, run, runs);
+  // A tensor may be one of overlapping windows.
+  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return std::less<>{}(a.begin, b.begin); });
+  return runs;
+}
+
+}  // namespace
+
+bool overlap(const ByteSpan& a, const ByteSpan& b) noexcept {
+  return std::less<>{}(a.begin, b.end) && std::less<>{}(b.begin, a.end);
+}
+
+Footprint::Footprint(const at::Tensor& tensor) : bounds_(bounds_of(tensor)), runs_(runs_of(tensor, bounds_)) {}
+
+bool overlap(const Footprint& a, const Footprint& b) noexcept {
+  if (a.empty() || b.empty() || !overlap(a.bounds(), b.bounds())) return false;
+  auto in_a = a.runs().begin(), in_b = b.runs().begin();
+  while (in_a != a.runs().end() && in_b != b.runs().end()) {
+    if (overlap(*in_a, *in_b)) return true;
+    std::less<>{}(in_a->end, in_b->end) ? ++in_a : ++in_b;
+  }
+  return false;
+}
+
+bool overlap(const Footprint& a, const at::Tensor& tensor) {
+  const auto bounds = bounds_of(tensor);
+  if (bounds.empty() || a.empty() || !overlap(a.bounds_, bounds)) return false;
+  return overlap(a, Footprint(tensor));
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace rehearse::sim {
+
+struct ByteSpan {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+
+  bool empty() const noexcept { return begin == end; }
+  std::size_t size() const noexcept { return static_cast<std::size_t>(end - begin); }
+};
+
+bool overlap(const ByteSpan& a, const ByteSpan& b) noexcept;
+
+// The bytes that a tensor's elements take in memory, of this moment. Empty: it has none (undefined, without elements,
+// without a plain storage).
+class Footprint {
+ public:
+  Footprint() = default;
+  explicit Footprint(const at::Tensor& tensor);
+
+  bool empty() const noexcept { return bounds_.empty(); }
+
+  // From the first byte to behind the last; between them other tensors may have some.
+  const ByteSpan& bounds() const noexcept { return bounds_; }
+
+  // In order of address. Empty where there are more than can be looked at.
+  const std::vector<ByteSpan>& runs() const noexcept { return runs_; }
+
+ private:
+  friend bool overlap(const Footprint& a, const at::Tensor& tensor);
+
+  ByteSpan bounds_;
+  std::vector<ByteSpan> runs_;
+};
+
+// Do they have a byte in common? No where that is too much to tell: more than 65,536 runs of bytes.
+bool overlap(const Footprint& a, const Footprint& b) noexcept;
+// The same, fast where they lie apart.
+bool overlap(const Footprint& a, const at::Tensor& tensor);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "watched_call.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace rehearse::sim {
+namespace {
+
+using Use = WatchedBuffer::Use;
+
+// Is it a root's or another rank's, of which the operation only reads the tensor that it is given?
+bool only_reads(const comm::Operation& call, bool is_root) {
+  return (call.type == c10d::OpType::BROADCAST && is_root) || (call.type == c10d::OpType::REDUCE && !is_root);
+}
+
+void add(const at::Tensor& tensor, Use use, std::vector<WatchedBuffer>& buffers) {
+  if (!tensor.defined() || !tensor.has_storage()) return;
+  WatchedBuffer buffer(tensor, use);
+  if (!buffer.footprint.empty()) buffers.push_back(std::move(buffer));
+}
+
+void add_buffers(const comm::Operation& call, const comm::GroupIdentity& group, int rank,
+                 std::vector<WatchedBuffer>& buffers) {
+  if (!call.parts.empty()) {
+    for (const auto& part : call.parts) add_buffers(part, group, rank, buffers);
+    return;
+  }
+  const bool reads = call.root >= 0 && only_reads(call, group.global_rank(call.root) == rank);
+  const auto is_in = [](const at::Tensor& tensor, const comm::TensorList& list) {
+    return std::any_of(list.begin(), list.end(), [&](const auto& other) { return other.is_same(tensor); });
+  };
+  for (const auto& input : call.inputs) {
+    add(input, !reads && is_in(input, call.outputs) ? Use::both : Use::input, buffers);
+  }
+  for (const auto& output : call.outputs) {
+    if (!is_in(output, call.inputs)) add(output, Use::output, buffers);
+  }
+}
+
+std::string call_title(const comm::Operation& call, const comm::GroupIdentity& group, std::uint64_t sequence) {
+  std::string peer;
+  if (call.peer >= 0) {
+    peer = fmt::format(" {} rank {}", call.type == c10d::OpType::SEND ? "to" : "from", group.global_rank(call.peer));
+  }
+  return fmt::format("{} #{}{} on group \"{}\"", comm::name_of(call), sequence, peer, group.name);
+}
+
+}  // namespace
+
+WatchedBuffer::WatchedBuffer(const at::Tensor& given, Use how)
+    : use(how),
+      footprint(given),
+      tensor(given.unsafeGetTensorImpl()),
+      storage(given.storage().getWeakStorageImpl()),
+      data(given.storage().unsafeGetStorageImpl()->data()),
+      bytes(given.storage().nbytes()),
+      numel(given.numel()) {}
+
+bool WatchedBuffer::is_there() const noexcept {
+  return !storage.expired() && storage._unsafe_get_target()->data() == data;
+}
+
+bool WatchedBuffer::is_exchanged() const {
+  const auto* const now = tensor->storage().unsafeGetStorageImpl();
+  return now != storage._unsafe_get_target() || now->data() != data || now->nbytes() < bytes ||
+         tensor->numel() != numel;
+}
+
+WatchedCall::WatchedCall(const comm::Operation& made, const comm::GroupIdentity& of_group, int of_rank,
+                         std::uint64_t sequence)
+    : call(&made),
+      rank(of_rank),
+      group(of_group.id),
+      title(call_title(made, of_group, sequence)),
+      async(made.async_op) {
+  add_buffers(made, of_group, of_rank, buffers);
+}
+
+std::string describe(const WatchedCall& call) {
+  const auto where = call.where.describe();
+  return where.empty() ? call.title : fmt::format("{} (called at {})", call.title, where);
+}
+
+std::string describe(const WatchedBuffer& buffer, const WatchedCall& call) {
+  const auto* const role = buffer.use == Use::both ? "tensor" : buffer.use == Use::input ? "input" : "output";
+  const auto alike = std::count_if(call.buffers.begin(), call.buffers.end(),
+                                   [&](const auto& other) { return other.use == buffer.use; });
+  const auto* const article = alike == 1 ? "the" : buffer.use == Use::both ? "a" : "an";
+  return fmt::format("{} {} of {}", article, role, describe(call));
+}
+
+}  // namespace rehearse::sim

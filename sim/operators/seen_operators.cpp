@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "seen_operators.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
+
+#include <rehearse/exec/fiber_local.h>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr auto kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+constexpr c10::DispatchKeySet kBelow(c10::DispatchKeySet::FULL_AFTER, kKey);
+
+const exec::FiberLocal<const std::vector<OperatorWatcher*>*> g_watchers;
+
+// Made of other operators, which come here by themselves.
+bool is_composite(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+         !op.hasKernelForDispatchKey(c10::DispatchKey::CPU) &&
+         !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
+}
+
+// On fakes, in a capture, and on tensors without data.
+bool computes_nothing(c10::DispatchKeySet keys) {
+  return keys.has(c10::DispatchKey::Fake) || keys.has(c10::DispatchKey::DeferredInit) ||
+         keys.has(c10::DispatchKey::Meta);
+}
+
+bool communicates(const c10::OperatorHandle& op) {
+  return op.operator_name().name.starts_with("c10d::") || op.operator_name().name.starts_with("_c10d_functional::");
+}
+
+// Nothing that it calls begins what a watcher would then wake up for.
+bool makes_no_calls(const c10::OperatorHandle& op) {
+  const auto& name = op.operator_name().name;
+  return name.starts_with("aten::") && name != "aten::_backward";
+}
+
+void see_operator(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const auto* const* const found = g_watchers.find();
+  if (found == nullptr || *found == nullptr) return op.redispatchBoxed(keys & kBelow, stack);
+  const auto& watchers = **found;
+  if (makes_no_calls(op) && std::all_of(watchers.begin(), watchers.end(), [](auto* each) { return each->is_idle(); })) {
+    const c10::impl::ExcludeDispatchKeyGuard whatever_it_calls(kKey);
+    return op.redispatchBoxed(keys & kBelow, stack);
+  }
+  const bool unseen = computes_nothing(keys) || communicates(op);
+  if (!unseen && is_composite(op)) return op.redispatchBoxed(keys & kBelow, stack);
+  const c10::impl::ExcludeDispatchKeyGuard whatever_it_calls(kKey);
+  if (unseen) return op.redispatchBoxed(keys & kBelow, stack);
+  const auto& schema = op.schema();
+  for (auto* const watcher : watchers) watcher->before(op, torch::jit::last(*stack, schema.arguments().size()));
+  op.redispatchBoxed(keys & kBelow, stack);
+  for (auto* const watcher : watchers) watcher->after(torch::jit::last(*stack, schema.returns().size()));
+}
+
+// Once a process: programs that never ask for it do not pay for it.
+void register_fallback() {
+  static torch::Library library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
+  static const bool registered = (library.fallback(torch::CppFunction::makeFromBoxedFunction<&see_operator>()), true);
+  static_cast<void>(registered);
+}
+
+}  // namespace
+
+SeenOperators::SeenOperators(std::vector<OperatorWatcher*> watchers) : watchers_(std::move(watchers)) {
+  if (watchers_.empty()) return;
+  register_fallback();
+  *g_watchers = &watchers_;
+  key_.emplace(kKey);
+}
+
+SeenOperators::~SeenOperators() {
+  if (key_) *g_watchers = nullptr;
+}
+
+}  // namespace rehearse::sim

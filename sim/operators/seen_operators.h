@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+namespace rehearse::sim {
+
+// Told of the operators of a fiber: of each once, whatever it calls inside; of a composite one of those that it is made
+// of. Not told: operators on fakes, those in a capture, and those that communicate.
+class OperatorWatcher {
+ public:
+  virtual ~OperatorWatcher() = default;
+
+  // It need not be told of the next one. Asked before each, so that what nobody wants to know costs little.
+  virtual bool is_idle() const noexcept { return false; }
+
+  // Right before the operator runs. What is thrown here, its caller meets.
+  virtual void before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) = 0;
+
+  // When it has run, unless something was thrown. May suspend.
+  virtual void after(c10::ArrayRef<c10::IValue> results) = 0;
+};
+
+// While it lives, the operators of the fiber that made it are seen: by a boxed fallback at a key above all others,
+// which is in that fiber's key set alone. Without watchers nothing happens. Ends in the fiber that made it.
+class SeenOperators {
+ public:
+  explicit SeenOperators(std::vector<OperatorWatcher*> watchers);  // told in this order; they outlive it
+  SeenOperators(const SeenOperators&) = delete;
+  SeenOperators& operator=(const SeenOperators&) = delete;
+  ~SeenOperators();
+
+ private:
+  std::vector<OperatorWatcher*> watchers_;
+  std::optional<c10::impl::IncludeDispatchKeyGuard> key_;
+};
+
+}  // namespace rehearse::sim

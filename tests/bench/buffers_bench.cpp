@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the checkers cost: CPU time of a training step under DistributedDataParallel with each of them, and both, beside
+// that without, by turns in one process. `ratio` is the quotient of the least times.
+//   wide   an MLP 1024-1024-1024-10, batch 8: memory decides
+//   deep   24 layers of 64, batch 8: small operators, whose boxing shows
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/sin.h>
+#include <benchmark/benchmark.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include <rehearse/parallel/distributed_data_parallel.h>
+#include <rehearse/sim/world.h>
+
+#include "bench/cpu_time.h"
+
+namespace rehearse::bench {
+namespace {
+
+constexpr int kRanks = 8;
+constexpr int kWarmSteps = 3;
+constexpr int kSteps = 10;
+constexpr int kRepetitions = 7;
+
+torch::nn::Sequential net_of(int width, int layers) {
+  torch::nn::Sequential net;
+  for (int i = 0; i < layers; ++i) {
+    net->push_back(torch::nn::Linear(width, width));
+    net->push_back(torch::nn::ReLU());
+  }
+  net->push_back(torch::nn::Linear(width, 10));
+  return net;
+}
+
+// CPU seconds a rank and step.
+double step_seconds(WorldOptions options, int width, int layers) {
+  double start = 0, end = 0;
+  int done = 0;
+  options.ranks = kRanks;
+  options.explain_failures = false;
+  World world(options);
+  const Report report = world.run([&](RankContext& ctx) {
+    DistributedDataParallel<torch::nn::Sequential> ddp(net_of(width, layers), ctx.group());
+    torch::optim::SGD optimizer(ddp.parameters(), 0.01);
+    const auto x = at::sin(at::arange(8 * width, at::kFloat)).view({8, width});
+    for (int i = 0; i < kWarmSteps + kSteps; ++i) {
+      if (i == kWarmSteps) ctx.group()->barrier()->wait();
+      if (i == kWarmSteps && start == 0) start = cpu_seconds();
+      ddp.zero_grad(true);
+      at::mean(at::pow(ddp.forward(x), 2)).backward();
+      optimizer.step();
+    }
+    if (++done == kRanks) end = cpu_seconds();
+  });
+  if (report.verdict != Verdict::ok) throw std::runtime_error(report.headline);
+  return (end - start) / kSteps / kRanks;
+}
+
+void compare(benchmark::State& state, bool buffers, bool sharing) {
+  const int width = static_cast<int>(state.range(0)), layers = static_cast<int>(state.range(1));
+  WorldOptions with;
+  with.check_buffers = buffers;
+  with.check_sharing = sharing;
+  double least = std::numeric_limits<double>::max(), least_without = least;
+  for (auto _ : state) {
+    least_without = std::min(least_without, step_seconds({}, width, layers));
+    const double seconds = step_seconds(with, width, layers);
+    least = std::min(least, seconds);
+    state.SetIterationTime(seconds);
+  }
+  state.counters["us"] = least * 1e6;
+  state.counters["us_without"] = least_without * 1e6;
+  state.counters["ratio"] = least / least_without;
+}
+
+void models(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"width", "layers"})->Args({1024, 2})->Args({64, 24});
+  bench->UseManualTime()->Iterations(kRepetitions)->Unit(benchmark::kMicrosecond);
+}
+
+void buffers(benchmark::State& state) { compare(state, true, false); }
+void sharing(benchmark::State& state) { compare(state, false, true); }
+void both(benchmark::State& state) { compare(state, true, true); }
+
+BENCHMARK(buffers)->Name("ddp_step/check_buffers")->Apply(models);
+BENCHMARK(sharing)->Name("ddp_step/check_sharing")->Apply(models);
+BENCHMARK(both)->Name("ddp_step/both")->Apply(models);
+
+}  // namespace
+}  // namespace rehearse::bench

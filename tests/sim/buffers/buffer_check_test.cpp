@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: between a call and the moment at which its rank knows of its end no operator writes its inputs, reads or
+// writes its outputs, or resizes its tensors; the headline names rank, operator, line and call.
+#include <chrono>
+
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
+#include "checked_world.h"
+
+// Not of Rehearse's namespace: what stands in that is not the user's own.
+namespace checked_programs {
+namespace {
+
+using namespace rehearse;
+using namespace rehearse::test;
+
+constexpr const char* kCall = R"(allreduce #1 on group "world")";
+
+TEST(BufferCheck, TensorWrittenInFlight_NamesRankOperatorLineAndCall) {
+  constexpr int kLine = __LINE__ + 4;
+  const auto report = run_checked([](RankContext& ctx) {
+    auto value = at::ones({4});
+    auto work = ctx.group().allreduce(value);
+    if (ctx.rank() == 1) value.add_(1);
+    work->wait();
+  });
+  EXPECT_TRUE(says(report, "rank 1: aten::add_ at " + place(__FILE__, kLine))) << report.headline;
+  EXPECT_TRUE(says(report, std::string("writes the tensor of ") + kCall)) << report.headline;
+  EXPECT_TRUE(says(report, "(called at " + place(__FILE__, kLine - 1))) << report.headline;
+  EXPECT_TRUE(says(report, ", which rank 1 has not waited for")) << report.headline;
+}
+
+TEST(BufferCheck, WriteThroughAView_IsFound) {
+  const auto report = run_checked([](RankContext& ctx) {
+    auto value = at::ones({4, 4});
+    auto work = ctx.group().allreduce(value);
+    if (ctx.rank() == 1) value.t().select(1, 2).zero_();
+    work->wait();
+  });
+  EXPECT_TRUE(says(report, "rank 1: aten::zero_ at ")) << report.headline;
+}
+
+TEST(BufferCheck, WriteThroughAnotherStorageOfThatMemory_IsFound) {
+  const auto report = run_checked([](RankContext& ctx) {
+    auto value = at::ones({4});
+    auto alias = at::from_blob(value.data_ptr(), {2}, at::kFloat);
+    auto work = ctx.group().allreduce(value);
+    if (ctx.rank() == 0) alias.fill_(3);
+    work->wait();
+  });
+  EXPECT_TRUE(says(report, "rank 0: aten::fill_ at ")) << report.headline;
+}
+
+TEST(BufferCheck, WriteByAnOutArgument_IsFound) {
+  const auto report = run_checked([](RankContext& ctx) {
+    auto value = at::ones({4});
+    auto work = ctx.group().allreduce(value);
+    if (ctx.rank() == 0) at::full_out(value, {4}, 2.0);
+    work->wait();
+  });
+  EXPECT_TRUE(says(report, "writes the tensor of")) << report.headline;
+}
+
+TEST(BufferCheck, OutputReadInFlight_IsFound) {
+  const auto report = run_checked([](RankContext& ctx) {
+    auto value = at::ones({4});
+    auto work = ctx.group().allreduce(value);
+    if (ctx.rank() == 1) ctx.expect(value.sum().item<float>() > 0, "positive");
+    work->wait();
+  });
+  EXPECT_TRUE(says(report, "rank 1: aten::sum at ")) << report.headline;
+  EXPECT_TRUE(says(report, std::string("reads the tensor of ") + kCall)) << report.headline;
+}
+
+// All is done when it is read: on another machine it may not be.
+TEST(BufferCheck, ResultUsedBeforeItsWait_IsFound) {
+  const auto report = run_checked([](RankContext& ctx) {
+    auto value = at::ones({4});
+    auto work = ctx.group().allreduce(value);
+    ctx.compute(std::chrono::seconds(1));
+    if (ctx.rank() == 1) ctx.expect(value.equal(at::full({4}, 2.0F)), "the sum is right");
+    work->wait();
+  });
+  EXPECT_TRUE(says(report, "rank 1: aten::equal at ")) << report.headline;
+}
+
+TEST(BufferCheck, ResultWhoseWorkWasDropped_IsFound) {
+  const auto report = run_checked([](RankContext& ctx) {
+    auto value = at::ones({4});
+    ctx.group().allreduce(value);
+    ctx.compute(std::chrono::seconds(1));
+    if (ctx.rank() == 1) value.mul_(2);
+  });
+  EXPECT_TRUE(says(report, "rank 1: aten::mul_ at ")) << report.headline;
+}
+
+TEST(BufferCheck, InputMayBeReadAndNotWritten) {
+  const auto gathers = [](bool writes) {
+    return run_checked([=](RankContext& ctx) {
+      auto input = at::ones({4});
+      std::vector<at::Tensor> outputs{at::zeros({4}), at::zeros({4})};
+      auto work = ctx.group().allgather(outputs, input);
+      ctx.expect(input.sum().item<float>() == 4, "as it was");
+      if (writes && ctx.rank() == 0) input.neg_();
+      work->wait();
+    });
+  };
+  EXPECT_EQ(gathers(false).verdict, Verdict::ok) << gathers(false).headline;
+  EXPECT_TRUE(says(gathers(true), "writes the input of allgather #1")) << gathers(true).headline;
+}
+
+TEST(BufferCheck, OutputOfAReceiveReadInFlight_IsFound) {
+  const auto report = run_checked([](RankContext& ctx) {
+    auto value = at::full({4}, static_cast<double>(ctx.rank()));
+    auto work = ctx.rank() == 0 ? ctx.group().send(value, 1) : ctx.group().recv(value, 0);
+    if (ctx.rank() == 1) value.clone();
+    work->wait();
+  });
+  EXPECT_TRUE(says(report, R"(reads the output of recv #1 from rank 0 on group "world")")) << report.headline;
+}
+
+TEST(BufferCheck, TensorResizedInFlight_IsFound) {
+  const auto report = run_checked([](RankContext& ctx) {
+    auto value = at::ones({4});
+    auto work = ctx.group().allreduce(value);
+    if (ctx.rank() == 1) value.resize_({1000});
+    work->wait();
+  });
+  EXPECT_TRUE(says(report, "rank 1: aten::resize_ at ")) << report.headline;
+  EXPECT_TRUE(says(report, std::string("resizes the tensor of ") + kCall)) << report.headline;
+}
+
+TEST(BufferCheck, TwoCallsUnderWayOnOneTensor_AreFound) {
+  const auto report = run_checked([](RankContext& ctx) {
+    auto value = at::ones({4});
+    auto first = ctx.group().allreduce(value);
+    auto second = ctx.group().allreduce(value.slice(0, 2));
+    first->wait();
+    second->wait();
+  });
+  EXPECT_TRUE(says(report, R"(allreduce #2 on group "world" at )")) << report.headline;
+  EXPECT_TRUE(says(report, std::string("writes the tensor of ") + kCall)) << report.headline;
+}
+
+TEST(BufferCheck, WriteInABackwardPass_IsFound) {
+  const auto report = run_checked([](RankContext& ctx) {
+    auto weight = at::ones({4}).set_requires_grad(true);
+    (weight * 2).sum().backward();
+    auto grad = weight.grad();
+    auto work = ctx.group().allreduce(grad);
+    if (ctx.rank() == 0) (weight * 3).sum().backward();  // adds to it
+    work->wait();
+  });
+  EXPECT_TRUE(says(report, "rank 0: aten::add_ at ")) << report.headline;
+}
+
+TEST(BufferCheck, Off_LetsItPass) {
+  auto options = checked();
+  options.check_buffers = {};
+  const auto report = run_checked(
+      [](RankContext& ctx) {
+        auto value = at::ones({4});
+        auto work = ctx.group().allreduce(value);
+        if (ctx.rank() == 1) value.add_(1);
+        work->wait();
+      },
+      options);
+  EXPECT_EQ(report.verdict, Verdict::ok);
+}
+
+TEST(BufferCheck, RootOfABroadcast_MayBeReadAtTheRoot) {
+  const auto reads_at = [](int rank) {
+    return run_checked([=](RankContext& ctx) {
+      auto value = at::full({4}, 1.0F + static_cast<float>(ctx.rank()));
+      auto work = ctx.group().broadcast(value, 0);
+      if (ctx.rank() == rank) value.sum();
+      work->wait();
+    });
+  };
+  EXPECT_EQ(reads_at(0).verdict, Verdict::ok) << reads_at(0).headline;
+  EXPECT_TRUE(says(reads_at(1), "rank 1: aten::sum at ")) << reads_at(1).headline;
+}
+
+}  // namespace
+}  // namespace checked_programs
