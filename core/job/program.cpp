@@ -7,25 +7,33 @@
 
 #include <fmt/format.h>
 
+#include "job/module_image.h"
+#include "job/registry.h"
+
 namespace rehearse {
-namespace {
 
 // Made on first use: programs register from static initialisers of other files, in no known order. A deque,
 // so that pointers to programs stay valid.
-std::deque<Program>& registry() {
+std::deque<Program>& registered_programs() {
   static std::deque<Program> programs;
   return programs;
 }
 
-}  // namespace
-
 // A clash of names is reported by programs() and not here: an exception in a static initialiser would end the
 // process before anything could print it.
-RegisteredProgram::RegisteredProgram(Program program) { registry().push_back(std::move(program)); }
+// Who calls tells in which image the program is.
+RegisteredProgram::RegisteredProgram(Program program) {
+  if (auto* const image = ModuleImage::with(__builtin_return_address(0))) {
+    image->programs.push_back(std::move(program));
+  } else {
+    registered_programs().push_back(std::move(program));
+  }
+}
 
 std::vector<const Program*> programs() {
+  load_registered_modules();
   std::vector<const Program*> sorted;
-  for (const Program& program : registry()) sorted.push_back(&program);
+  for (const Program& program : registered_programs()) sorted.push_back(&program);
   std::sort(sorted.begin(), sorted.end(), [](const Program* a, const Program* b) { return a->name < b->name; });
   const auto clash = std::adjacent_find(sorted.begin(), sorted.end(),
                                         [](const Program* a, const Program* b) { return a->name == b->name; });

@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include <rehearse/exec/thread_exit_keeper.h>
+
 // C++ calls this for each thread-local object with a destructor, from every library: an executable's
 // definition comes before that of libstdc++. NOTE: it must be in a source file that something else refers to,
 // or an archive's member is not linked, and visible by default, or the executable does not export it.
@@ -14,6 +16,8 @@ extern "C" [[gnu::visibility("default")]] int __cxa_thread_atexit(void (*destroy
     list->add(destroy, object);
     return 0;
   }
+  const auto keep = rehearse::exec::thread_exit_keeper;
+  if (keep != nullptr && keep(destroy, object, library)) return 0;
   static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "__cxa_thread_atexit"));
   return next(destroy, object, library);
 }

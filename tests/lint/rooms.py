@@ -33,10 +33,10 @@ HOUSES = (
         "wait": ("fiber", "time", "executor"),
         "interpose": ("fiber", "choice", "time", "call_site", "executor", "wait"),
     }, "rehearse/exec/", {
-        "fiber": ("fiber_local.h", "stack_fault.h"),
+        "fiber": ("fiber_local.h", "stack_fault.h", "thread_exit_keeper.h"),
         "choice": ("decision_list.h", "decision_log.h", "oracle.h"),
         "time": ("clock.h", "idle_policy.h", "kind_of_time.h", "timer_queue.h"),
-        "call_site": ("call_site.h", "call_site_scope.h", "throw_site.h"),
+        "call_site": ("address_alias.h", "call_site.h", "call_site_scope.h", "throw_site.h"),
         "monitor": ("watchdog.h",),
         "wait": ("this_rank.h", "wait_queue.h"),
         "interpose": ("clock_jump.h",),

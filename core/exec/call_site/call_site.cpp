@@ -9,6 +9,7 @@
 
 #include <rehearse/exec/call_site_scope.h>
 
+#include "exec/call_site/canonical_address.h"
 #include "exec/call_site/symbolize.h"
 
 namespace rehearse::exec {
@@ -33,7 +34,7 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* data) {
   if (walk.count == walk.out.size()) return _URC_END_OF_STACK;
   // Looked up as what it is elsewhere: the address after a call. Of a signal it is that of the instruction.
   if (interrupted != 0) ++address;
-  walk.out[walk.count++] = reinterpret_cast<void*>(address);
+  walk.out[walk.count++] = reinterpret_cast<void*>(canonical_address(address));
   return _URC_NO_REASON;
 }
 

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Linked first into each program that is a shared object: see rehearse_add_program(... MODULE).
+extern "C" {
+
+extern void* __dso_handle;  // of this object; the compiler's own name for it
+
+void rehearse_module_loaded(const void* handle);  // in the executable
+
+[[gnu::visibility("default")]] const void* rehearse_module_handle() { return &__dso_handle; }
+}
+
+namespace {
+
+// Before every other constructor: what variables hold now is what a new process would find.
+[[gnu::constructor(101)]] void tell() { rehearse_module_loaded(&__dso_handle); }
+
+}  // namespace

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/job/program_module.h>
+
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <rehearse/exec/world_number.h>
+#include <rehearse/job/program.h>
+
+#include "job/module_image.h"
+#include "job/registry.h"
+
+namespace rehearse {
+namespace {
+
+// A file with programs, and its copies.
+class Module {
+ public:
+  explicit Module(const char* name) : file_(std::filesystem::canonical("/proc/self/exe").replace_filename(name)) {}
+
+  void load() {
+    if (original_ != nullptr) return;
+    original_ = &ModuleImage::load(file_.string());
+    for (const auto& program : original_->programs) {
+      Program known = program;
+      known.spec.body = [this, name = program.name](RankContext& context, const Parameters& parameters) {
+        run(name, context, parameters);
+      };
+      registered_programs().push_back(std::move(known));
+    }
+  }
+
+ private:
+  // Given back when the rank's body has ended. A rank that crashes keeps its copy for good.
+  class Lent {
+   public:
+    explicit Lent(Module& module) : module_(module), image_(module.take()) {}
+    Lent(const Lent&) = delete;
+    Lent& operator=(const Lent&) = delete;
+    ~Lent() {
+      image_.finish();
+      module_.copies_.emplace_back(exec::world_number(), &image_);
+    }
+    ModuleImage& operator*() const noexcept { return image_; }
+
+   private:
+    Module& module_;
+    ModuleImage& image_;
+  };
+
+  // One that no rank of this world has had: threads and callbacks of such a rank may still be at work.
+  ModuleImage& take() {
+    for (auto copy = copies_.begin(); copy != copies_.end(); ++copy) {
+      if (copy->first == exec::world_number()) continue;
+      ModuleImage& image = *copy->second;
+      copies_.erase(copy);
+      image.start_again();
+      return image;
+    }
+    return ModuleImage::load_copy(file_.string(), *original_);
+  }
+
+  void run(const std::string& name, RankContext& context, const Parameters& parameters) {
+    const Lent image(*this);
+    for (const auto& program : (*image).programs) {
+      if (program.name != name) continue;
+      const auto body = program.spec.body;
+      return body(context, parameters);
+    }
+    throw ModuleError(fmt::format("{}: a copy of it did not register program \"{}\"", file_.string(), name));
+  }
+
+  const std::filesystem::path file_;
+  ModuleImage* original_ = nullptr;
+  std::deque<std::pair<std::uint64_t, ModuleImage*>> copies_;  // that nobody runs, with the world that had them
+};
+
+// Made on first use, as the registry of programs is.
+std::deque<const char*>& registered_modules() {
+  static std::deque<const char*> names;
+  return names;
+}
+
+}  // namespace
+
+RegisteredModule::RegisteredModule(const char* file) { registered_modules().push_back(file); }
+
+void load_registered_modules() {
+  static std::map<const char*, Module> modules;
+  for (const auto* const name : registered_modules()) modules.try_emplace(name, name).first->second.load();
+}
+
+}  // namespace rehearse

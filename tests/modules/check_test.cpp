@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a test runs a program of a shared object as any other, in every run afresh.
+#include <gtest/gtest.h>
+
+#include <rehearse/rehearse.h>
+
+namespace rehearse::test {
+namespace {
+
+void counts(RankContext& ctx) { find_program("counts")->spec.body(ctx, {}); }
+
+TEST(ModuleInCheck, EachRankHasItsOwn) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) check({.ranks = 4, .seed = seed}, counts);
+}
+
+TEST(ModuleInCheck, CrashedRankKeepsItsCopy) {
+  for (int i = 0; i < 3; ++i) {
+    const auto report = run({.ranks = 3, .faults = {parse_fault("crash rank=1 at=barrier#2")}}, counts);
+    EXPECT_TRUE(has_verdict(report, Verdict::deadlock));
+    EXPECT_EQ(report.rank_lines[1].state, RankOutcome::crashed);
+  }
+}
+
+TEST(ModuleInCheck, PlaceOfACall_IsTheSameForAllRanks) {
+  const auto report = run({.ranks = 3, .faults = {parse_fault("hang rank=2 at=barrier#3")}}, counts);
+  EXPECT_TRUE(has_verdict(report, Verdict::deadlock));
+  EXPECT_TRUE(report.call_places.empty());
+  EXPECT_EQ(report.rank_lines[0].where, report.rank_lines[1].where);
+  EXPECT_NE(report.rank_lines[0].where.find("counters.cpp:"), std::string::npos) << report.rank_lines[0].where;
+}
+
+}  // namespace
+}  // namespace rehearse::test
