@@ -48,6 +48,7 @@ Entries data_parallel();
 Entries groups();
 Entries many_groups();
 Entries messages();
+Entries networks();
 Entries object_collectives();
 Entries rank_branches();
 Entries shapes();
