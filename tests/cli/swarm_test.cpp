@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a sweep looks at what its scenario expects; with --swarm each seed draws faults from the scenario's
-// families, and its report names those; shards find together what the whole sweep finds.
+// families, and its report names those; shards find together what the whole sweep finds;
+// schedule = "pct" sweeps and replays like any other.
 #include <set>
 
 #include <gmock/gmock.h>
@@ -38,6 +39,7 @@ class Sweeps : public ::testing::Test {
 using Expected = Sweeps;
 using Swarm = Sweeps;
 using Shards = Sweeps;
+using Priorities = Sweeps;
 
 TEST_F(Expected, Verdict_IsNoFailure) {
   scenario("sum", "expect = \"DEADLOCK\"\n", kCrashTable);
@@ -109,6 +111,19 @@ TEST_F(Swarm, WithoutFamilies_IsRefused) {
   EXPECT_THAT(wrong.err, HasSubstr("there is no fault \"crsh\" (did you mean \"crash\"?)"));
   scenario("sum", "", "[swarm]\nfamilies = [\"crash on=fault#1\"]\n");
   EXPECT_THAT(job({"run", "sum.toml"}).err, HasSubstr("family \"crash on=fault#1\" is on another fault"));
+}
+
+TEST_F(Priorities, FindWhatSomeOrdersShow_AndReplay) {
+  write_file(folder_ / "races.toml", "program = \"races\"\n[world]\nranks = 4\nschedule = \"pct\"\npct_steps = 20\n");
+  const auto all = json_of({"sweep", "races.toml", "--seeds=1..40", "--keep-going"});
+  ASSERT_EQ(all["bugs"].size(), 2u);
+  const auto& report = all["bugs"][0]["first_report"];
+  EXPECT_EQ(report["schedule"], "pct+preempt");
+  const auto seed = std::to_string(all["bugs"][0]["seeds"][0].get<std::uint64_t>());
+  const auto again = job({"replay", "rehearse-out/races/seed-" + seed + "/run.rlog"});
+  EXPECT_THAT(again.out, HasSubstr("the same run as in the log"));
+  const auto from_seed = job({"run", "races.toml", "--seed=" + seed, "--quiet"});
+  EXPECT_THAT(from_seed.out, HasSubstr(" schedule=pct "));
 }
 
 TEST_F(Shards, FindTogetherWhatTheWholeFinds) {
