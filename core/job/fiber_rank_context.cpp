@@ -11,10 +11,11 @@
 namespace rehearse {
 
 FiberRankContext::FiberRankContext(WorldServices& services, int rank, int size, c10::intrusive_ptr<c10d::Store> store,
-                                   at::Generator generator, at::Device device)
+                                   at::Generator generator, at::Device device, int incarnation)
     : services_(services),
       rank_(rank),
       size_(size),
+      incarnation_(incarnation),
       store_(std::move(store)),
       generator_(std::move(generator)),
       device_(device),
@@ -24,6 +25,10 @@ FiberRankContext::FiberRankContext(WorldServices& services, int rank, int size, 
 
 Group FiberRankContext::new_group(const std::vector<int>& ranks, std::string_view name) {
   return Group(services_.communicators.new_group(ranks, name, store_));
+}
+
+Group FiberRankContext::new_local_group(const std::vector<int>& ranks, std::string_view name) {
+  return Group(services_.communicators.new_local_group(ranks, name, store_));
 }
 
 void FiberRankContext::compute(VirtualDuration duration) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -57,6 +58,8 @@ std::optional<LaunchedProcess> launched_process() {
     process.rank = number_of(names.rank, names, 0, process.size - 1);
     if (std::getenv(names.local_rank) != nullptr)
       process.local_rank = number_of(names.local_rank, names, 0, process.size - 1);
+    if (std::getenv("TORCHELASTIC_RESTART_COUNT") != nullptr)
+      process.restart_count = number_of("TORCHELASTIC_RESTART_COUNT", names, 0, std::numeric_limits<int>::max());
     return process;
   }
   return std::nullopt;

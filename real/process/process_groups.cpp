@@ -45,21 +45,41 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_group(const std::vecto
   const bool is_member = place != ranks.end();
   services_.session.make(GroupMade{"new_group", names_.size(), std::string(name), unique, unique, ranks}, is_member);
   names_.push_back(unique);
-  const auto identity = services_.journal.add_group(unique, ranks);
-  if (!is_member) return {};
-  const auto store = c10::make_intrusive<c10d::PrefixStore>(unique, services_.store);
-  const int rank = static_cast<int>(place - ranks.begin());
+  if (is_member) return connect(unique, unique, ranks);
+  services_.journal.add_group(unique, ranks);
+  return {};
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_local_group(const std::vector<int>& ranks,
+                                                                      std::string_view name) {
+  check_ranks(ranks);
+  TORCH_CHECK_VALUE(std::find(ranks.begin(), ranks.end(), rank_) != ranks.end(), "new_local_group: rank ", rank_,
+                    " is not among the ranks ", fmt::format("{{{}}}", fmt::join(ranks, ", ")),
+                    "; only members call it");
+  const auto given = name.empty() ? fmt::format("local:[{}]", fmt::join(ranks, ", ")) : std::string(name);
+  const auto number = services_.derived[given]++;
+  const auto key = number == 0 ? given : fmt::format("{}#{}", given, number + 1);
+  services_.session.make(GroupMade{"new_local_group", number, given, given, key, ranks}, true);
+  return connect(given, key, ranks);
+}
+
+// `key`: by which the judge knows it; a name may be there more than once.
+c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::connect(const std::string& name, const std::string& key,
+                                                              const std::vector<int>& ranks) {
+  const auto identity = services_.journal.add_group(name, ranks);
+  const auto store = c10::make_intrusive<c10d::PrefixStore>(key, services_.store);
+  const int rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
   auto below = services_.make_below(store, rank, identity.size());
   const auto backend =
-      c10::make_intrusive<CheckedBackend>(services_, identity, unique, rank, std::move(below), services_.timeout);
+      c10::make_intrusive<CheckedBackend>(services_, identity, key, rank, std::move(below), services_.timeout);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, identity.size());
   group->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   if (device_ != c10::kCPU) group->setBackend(device_, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
-  group->setGroupName(unique);
-  group->setGroupDesc(unique);
-  c10d::register_process_group(unique, group);
-  registered_.push_back(unique);
+  group->setGroupName(name);
+  group->setGroupDesc(name);
+  c10d::register_process_group(name, group);
+  registered_.push_back(name);
   return group;
 }
 

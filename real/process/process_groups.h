@@ -24,7 +24,12 @@ class ProcessGroups {
   // As Communicators::new_group(). Blocks until all members are connected. Null on others.
   c10::intrusive_ptr<c10d::ProcessGroup> new_group(const std::vector<int>& ranks, std::string_view name);
 
+  // As Communicators::new_local_group(). Blocks until all members are connected.
+  c10::intrusive_ptr<c10d::ProcessGroup> new_local_group(const std::vector<int>& ranks, std::string_view name);
+
  private:
+  c10::intrusive_ptr<c10d::ProcessGroup> connect(const std::string& name, const std::string& key,
+                                                 const std::vector<int>& ranks);
   void check_ranks(const std::vector<int>& ranks) const;
   std::string unique_name(std::string_view name) const;
 

@@ -29,6 +29,10 @@ Group ProcessRankContext::new_group(const std::vector<int>& ranks, std::string_v
   return Group(groups_.new_group(ranks, name));
 }
 
+Group ProcessRankContext::new_local_group(const std::vector<int>& ranks, std::string_view name) {
+  return Group(groups_.new_local_group(ranks, name));
+}
+
 VirtualTime ProcessRankContext::now() const noexcept { return services_.journal.now(); }
 
 void ProcessRankContext::push_label(std::string_view name) {

@@ -24,9 +24,11 @@ class ProcessRankContext final : public RankContext {
 
   int rank() const noexcept override { return process_.rank; }
   int size() const noexcept override { return process_.size; }
+  int incarnation() const noexcept override { return process_.restart_count; }
   const Group& group() const noexcept override { return group_; }
   const c10::intrusive_ptr<c10d::Store>& store() const noexcept override { return services_.store; }
   Group new_group(const std::vector<int>& ranks, std::string_view name) override;
+  Group new_local_group(const std::vector<int>& ranks, std::string_view name) override;
   at::Generator& generator() const noexcept override { return generator_; }
   at::Device device() const noexcept override { return device_; }
   VirtualTime now() const noexcept override;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/exec/restart.h>
 #include <rehearse/formatting/rank_list.h>
 #include <rehearse/sim/format_time.h>
 
@@ -68,12 +69,17 @@ void FaultLedger::begin(Strike strike) {
 }
 
 void FaultLedger::arm(std::size_t place, VirtualTime due) {
+  const auto& traits = traits_of(plans_[place].fault->verb);
   const auto on = [&](int rank) {
+    if (traits.of_ended) {
+      const auto after = due - executor_.clock().now();
+      return exec::restart_rank(executor_, rank, after, [this, place, rank] { strike_(plans_[place], rank); });
+    }
     timers_.push_back(std::make_unique<StrikeTimer>(*this, place, rank));
     executor_.timers().arm(*timers_.back(), due);
   };
   const Fault& fault = *plans_[place].fault;
-  if (traits_of(fault.verb).of_world) return on(kNoRank);
+  if (traits.of_world) return on(kNoRank);
   for (int rank = 0; rank < executor_.options().ranks; ++rank) {
     if (is_of(fault, rank)) on(rank);
   }
@@ -144,6 +150,10 @@ std::string FaultLedger::why_not(const FaultPlan& plan, const exec::RunOutcome& 
   if (traits_of(fault.verb).later && plan.drawn == 0) {
     return fmt::format("{} made no such allocation after it was due",
                        fault.ranks.empty() ? "all ranks" : describe_ranks(fault.ranks));
+  }
+  if (traits_of(fault.verb).of_ended) {
+    return outcome.end_time < *due(fault) ? fmt::format("the run ended at {}", format_time(outcome.end_time))
+                                          : "the rank was still running";
   }
   if (needs_no_call(fault)) {
     return fmt::format("the run ended at {}, or the rank before", format_time(outcome.end_time));

@@ -33,7 +33,8 @@ bool needs_no_call(const Fault& fault);
 class FaultLedger {
  public:
   static constexpr int kNoRank = -1;
-  // A fault that needs no call, at its time; on `rank`, or kNoRank where it is of none.
+  // A fault that needs no call, at its time; on `rank`, or kNoRank where it is of none. What is of a rank that has
+  // ended: only where it has by then.
   using Strike = std::function<void(FaultPlan& plan, int rank)>;
 
   FaultLedger(const std::vector<Fault>& faults, exec::RankExecutor& executor);

@@ -10,6 +10,7 @@
 #include <rehearse/exec/check.h>
 #include <rehearse/exec/clock_jump.h>
 #include <rehearse/exec/crash.h>
+#include <rehearse/exec/restart.h>
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/format_time.h>
 
@@ -59,7 +60,7 @@ auto FaultInjector::admit(const comm::Operation& call, const comm::GroupIdentity
   ++calls_[{rank, call.type}];
   ++all_calls_[rank];
   ledger_.count_call(rank);
-  refuse_broken(moment);
+  refuse_lost(moment);
   for (auto& plan : ledger_.plans()) {
     if (!is_due(plan, moment)) continue;
     if (!traits_of(plan.fault->verb).later) ledger_.note(plan, rank, moment.title());
@@ -112,6 +113,7 @@ auto FaultInjector::act(FaultPlan& plan, const Moment& moment) -> Answer {
       exec::this_rank::sleep_for(fault.amount, "an injected pause");
       break;
     case Fault::Verb::slow:
+    case Fault::Verb::restart:
       break;
     case Fault::Verb::delay:
       fabric_.delay(moment.call, fault.amount);
@@ -146,13 +148,34 @@ auto FaultInjector::act(FaultPlan& plan, const Moment& moment) -> Answer {
   return Answer::pass;
 }
 
-void FaultInjector::crash(const FaultPlan& plan, int rank, std::string call) {
+void FaultInjector::crash(FaultPlan& plan, int rank, std::string call) {
   crashed_[rank] = std::move(call);
   const bool breaks = plan.fault->peers == Fault::Peers::disconnect;
-  if (breaks) broken_.insert(rank);
-  communicators_->lose(rank, breaks);
+  lose(rank, breaks);
   fabric_.lose(rank, breaks);
+  if (plan.fault->restart) {
+    const auto firing = plan.line.fired.size() - 1;
+    const bool is_kept = plan.line.times == plan.line.fired.size();
+    exec::restart_rank(executor_, rank, *plan.fault->restart, [this, &plan, rank, firing, is_kept] {
+      if (is_kept) plan.line.fired[firing].began_again = executor_.clock().now();
+      begin_again(rank);
+    });
+  }
   exec::crash_rank(executor_, rank);
+}
+
+void FaultInjector::lose(int rank, bool connections_break) {
+  const auto groups = static_cast<std::uint32_t>(communicators_->events().groups().size());
+  losses_[rank] = {groups, connections_break, true};
+  communicators_->lose(rank, connections_break);
+}
+
+void FaultInjector::begin_again(int rank) {
+  if (!losses_.contains(rank) || !losses_[rank].is_down) lose(rank, false);  // it had ended by itself
+  losses_[rank].is_down = false;
+  crashed_.erase(rank);
+  communicators_->begin_again(rank);
+  if (memory_ != nullptr) memory_->begin_again(rank);
 }
 
 void FaultInjector::fail_allocation(FaultPlan& plan, int rank, const std::string& since) {
@@ -195,18 +218,30 @@ void FaultInjector::strike(FaultPlan& plan, int rank) {
       return jump_clocks(fault, rank);
     case Fault::Verb::fail_alloc:
       return fail_allocation(plan, rank, "");
+    case Fault::Verb::restart:
+      ledger_.note(plan, rank, "");
+      return begin_again(rank);
     default:
       REHEARSE_CHECK(!traits_of(fault.verb).alone, fault.verb);
   }
 }
 
-// A group without one of its ranks carries nothing.
-void FaultInjector::refuse_broken(const Moment& moment) const {
-  for (const int lost : broken_) {
+// A group without one of its ranks carries nothing; nor does it know a rank that has begun again.
+void FaultInjector::refuse_lost(const Moment& moment) const {
+  for (const auto& [lost, loss] : losses_) {
     const auto& ranks = moment.group.ranks;
     if (std::find(ranks.begin(), ranks.end(), lost) == ranks.end()) continue;
-    throw CommError(fmt::format("{} failed: rank {} closed the connection", moment.title(), lost), moment.group.name,
-                    moment.sequence, {lost});
+    const bool was_there = moment.group.id < loss.groups;
+    const auto fail = [&](const std::string& why) {
+      throw CommError(fmt::format("{} failed: {}", moment.title(), why), moment.group.name, moment.sequence, {lost});
+    };
+    if (was_there && lost == moment.rank) {
+      fail(
+          fmt::format("rank {} has begun again, and is no member of the group any more; it takes part in groups that "
+                      "are made anew",
+                      lost));
+    }
+    if (loss.connections_broke && (was_there || loss.is_down)) fail(fmt::format("rank {} closed the connection", lost));
   }
 }
 

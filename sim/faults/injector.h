@@ -51,6 +51,12 @@ class FaultInjector final : public comm::CallGate {
     std::uint64_t sequence;
     std::string title() const;
   };
+  // A rank that has crashed, or ended and begun again.
+  struct Loss {
+    std::uint32_t groups = 0;  // those with lower ids were there: it is a member of none of them
+    bool connections_broke = false;
+    bool is_down = true;
+  };
 
   bool is_due(FaultPlan& plan, const Moment& moment);
   bool fits(const FaultPlan& plan, const Moment& moment) const;
@@ -59,8 +65,10 @@ class FaultInjector final : public comm::CallGate {
   void strike(FaultPlan& plan, int rank);
   void fail_allocation(FaultPlan& plan, int rank, const std::string& since);
   void jump_clocks(const Fault& fault, int rank);
-  void crash(const FaultPlan& plan, int rank, std::string call);
-  void refuse_broken(const Moment& moment) const;
+  void crash(FaultPlan& plan, int rank, std::string call);
+  void lose(int rank, bool connections_break);
+  void begin_again(int rank);
+  void refuse_lost(const Moment& moment) const;
 
   exec::RankExecutor& executor_;
   FaultLedger& ledger_;
@@ -72,7 +80,7 @@ class FaultInjector final : public comm::CallGate {
   std::map<std::pair<int, c10d::OpType>, std::uint64_t> calls_;  // by rank and kind
   std::map<int, std::uint64_t> all_calls_;                       // by rank
   std::map<int, std::string> crashed_;
-  std::set<int> broken_;                                // crashed ranks whose connections have broken
+  std::map<int, Loss> losses_;                          // by rank
   std::set<std::pair<const FaultPlan*, int>> to_come_;  // of ranks whose next allocation fails; asked, never walked
   exec::WaitQueue hung_;                                // nobody notifies it
 };

@@ -21,7 +21,8 @@ std::uint32_t below(std::size_t bound, Decisions& decisions) {
 bool is_when_open(const Fault& family) {
   const bool said = family.at || family.call || !family.group.empty() || !family.label.empty() || family.after ||
                     family.on || family.p != 1;
-  return family.verb != Fault::Verb::slow && !traits_of(family.verb).of_store && !said;
+  const auto& traits = traits_of(family.verb);
+  return family.verb != Fault::Verb::slow && !traits.of_store && !traits.of_ended && !said;
 }
 
 Fault drawn(const Fault& family, const SwarmOptions& swarm, int ranks, Decisions& decisions) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <c10/core/CPUAllocator.h>
@@ -69,6 +70,14 @@ class CountingAllocator final : public c10::Allocator {
     if (meters_.empty() && c10::GetCPUAllocator() == this) c10::SetCPUAllocator(below_);
   }
 
+  void forget(const MemoryMeter& meter, int rank) noexcept {
+    const std::lock_guard lock(lock_);
+    for (auto& [data, taken] : taken_) {
+      if (taken.meter != &meter || taken.rank != rank) continue;
+      std::exchange(taken.meter, nullptr)->give_back(rank, taken.bytes, taken.place);
+    }
+  }
+
   void forget(void* data) noexcept {
     const std::lock_guard lock(lock_);
     const auto found = taken_.find(data);
@@ -115,6 +124,8 @@ class CountingAllocator final : public c10::Allocator {
 }  // namespace
 
 void begin_counting(MemoryMeter& meter) { CountingAllocator::the_one().add(meter); }
+
+void forget_taken(MemoryMeter& meter, int rank) noexcept { CountingAllocator::the_one().forget(meter, rank); }
 
 void end_counting(MemoryMeter& meter) noexcept { CountingAllocator::the_one().remove(meter); }
 

@@ -11,6 +11,9 @@ class MemoryMeter;
 // process puts the allocator in place, and end_counting() of the last takes it away.
 void begin_counting(MemoryMeter& meter);
 
+// What the rank has taken and is not given back yet is given back now, and nobody's from then on.
+void forget_taken(MemoryMeter& meter, int rank) noexcept;
+
 // What was taken and is not given back yet is nobody's from now on.
 void end_counting(MemoryMeter& meter) noexcept;
 

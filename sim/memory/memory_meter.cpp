@@ -23,6 +23,8 @@ void MemoryMeter::fail_next(int rank, std::uint64_t bytes, std::function<void(st
   accounts_[static_cast<std::size_t>(rank)].failure = {bytes, std::move(then)};
 }
 
+void MemoryMeter::begin_again(int rank) { forget_taken(*this, rank); }
+
 std::size_t MemoryMeter::place_here() {
   auto here = call_sites_ ? exec::CallSite::capture() : exec::CallSite();
   const auto [entry, is_new] = places_.try_emplace(std::move(here), sites_.size());

@@ -31,6 +31,9 @@ class MemoryMeter {
   // The rank's next allocation of at least so many bytes fails; `then` is told of its size, before it throws.
   void fail_next(int rank, std::uint64_t bytes, std::function<void(std::uint64_t size)> then);
 
+  // The rank's next life has taken nothing yet; what the former one has taken is nobody's from now on.
+  void begin_again(int rank);
+
   // By rank.
   std::vector<RankMemory> uses() const;
 

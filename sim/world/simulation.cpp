@@ -7,6 +7,7 @@
 
 #include <rehearse/checks/operator_watch.h>
 #include <rehearse/checks/world_checks.h>
+#include <rehearse/exec/restart.h>
 #include <rehearse/exec/world_local.h>
 #include <rehearse/fakes/fake_fabric.h>
 #include <rehearse/fakes/fake_store.h>
@@ -165,7 +166,8 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
     c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(options.timeout);
     if (faults) store = faults->store(std::move(store));
-    FiberRankContext context(services, rank, options.ranks, std::move(store), state.generator(rank));
+    FiberRankContext context(services, rank, options.ranks, std::move(store), state.generator(rank), at::kCPU,
+                             exec::incarnation(executor, rank));
     const ComputeModel& model = compute[static_cast<std::size_t>(rank)];
     CountedOperators counted(model);
     const SeenOperators seen(call_checks.watchers_with(model.on() ? &counted : nullptr, rank));

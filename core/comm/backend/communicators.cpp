@@ -53,8 +53,16 @@ c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_world_group(const c10:
 c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_group(std::span<const int> ranks, std::string_view name,
                                                                 const c10::intrusive_ptr<c10d::Store>& store) {
   const auto group = world_->groups.create(ranks, name);
+  const auto& members = group->identity().ranks;
+  const auto place = std::find(members.begin(), members.end(), exec::this_rank::rank());
+  if (place == members.end()) return {};
+  return make_process_group(group, static_cast<int>(place - members.begin()), store, *world_);
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> Communicators::new_local_group(std::span<const int> ranks, std::string_view name,
+                                                                      const c10::intrusive_ptr<c10d::Store>& store) {
+  const auto group = world_->groups.create_locally(ranks, name);
   const auto place = std::find(ranks.begin(), ranks.end(), exec::this_rank::rank());
-  if (place == ranks.end()) return {};
   return make_process_group(group, static_cast<int>(place - ranks.begin()), store, *world_);
 }
 
@@ -89,6 +97,8 @@ auto Communicators::explain_wait(int rank) const -> Explanation {
 }
 
 void Communicators::lose(int rank, bool connections_break) { world_->groups.lose(rank, connections_break); }
+
+void Communicators::begin_again(int rank) noexcept { world_->begin_again(rank); }
 
 const EventLog& Communicators::events() const noexcept { return world_->log; }
 

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <rehearse/exec/this_rank.h>
 
@@ -30,6 +31,11 @@ void check_ranks(std::span<const int> ranks, int world_size) {
 
 }  // namespace
 
+bool GroupRegistry::has_lost(const Absences& absent, int rank) {
+  const auto found = absent.find(rank);
+  return found != absent.end() && found->second == Absence::lost;
+}
+
 c10::intrusive_ptr<GroupState> GroupRegistry::make(std::string name, std::vector<int> ranks,
                                                    const GroupIdentity* parent) {
   const auto id = world_.events.add_group({name, name, ranks});
@@ -46,6 +52,8 @@ c10::intrusive_ptr<GroupState> GroupRegistry::create(std::span<const int> ranks,
   const int rank = exec::this_rank::rank();
   auto& made = made_[static_cast<std::size_t>(rank)];
   check_ranks(ranks, static_cast<int>(made_.size()));
+  // Of its former life: what it says of that one now is nobody's business.
+  if (made < creations_.size() && has_lost(creations_[made].absent, rank)) return creations_[made++].group;
   if (!name.empty()) check_name_is_free(name, made);
   if (made < creations_.size()) {
     join_creation(ranks, name, made, rank);
@@ -55,6 +63,15 @@ c10::intrusive_ptr<GroupState> GroupRegistry::create(std::span<const int> ranks,
   Creation& creation = creations_[made++];
   creation.called[static_cast<std::size_t>(rank)] = 1;
   return creation.group;
+}
+
+c10::intrusive_ptr<GroupState> GroupRegistry::create_locally(std::span<const int> ranks, std::string_view name) {
+  const int rank = exec::this_rank::rank();
+  check_ranks(ranks, static_cast<int>(made_.size()));
+  TORCH_CHECK_VALUE(std::find(ranks.begin(), ranks.end(), rank) != ranks.end(), "new_local_group: rank ", rank,
+                    " is not among the ranks ", members_text(ranks), "; only members call it");
+  const auto given = name.empty() ? fmt::format("local:[{}]", fmt::join(ranks, ", ")) : std::string(name);
+  return derive("new_local_group", given, {ranks.begin(), ranks.end()}, rank, nullptr);
 }
 
 void GroupRegistry::check_name_is_free(std::string_view name, std::size_t groups) const {
@@ -76,6 +93,7 @@ void GroupRegistry::start_creation(std::span<const int> ranks, std::string_view 
   creation.called.resize(made_.size());
   creation.first = rank;
   creation.where = call_site();
+  creation.absent = down_;
   creations_.push_back(std::move(creation));
 }
 
@@ -113,11 +131,12 @@ c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std
   const auto place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   const auto is_next = [&](const Derivation& derivation) {
     const auto& group = derivation.group->identity();
-    return group.ranks == ranks && group.name == name && derivation.taken[place] == 0;
+    return group.ranks == ranks && group.name == name && derivation.taken[place] == 0 &&
+           !has_lost(derivation.absent, rank);
   };
   auto found = std::find_if(derivations_.begin(), derivations_.end(), is_next);
   if (found == derivations_.end()) {
-    derivations_.push_back({make(name, ranks, parent), call, std::vector<char>(ranks.size()), call_site()});
+    derivations_.push_back({make(name, ranks, parent), call, std::vector<char>(ranks.size()), call_site(), down_});
     found = std::prev(derivations_.end());
   }
   found->taken[place] = 1;
@@ -147,17 +166,21 @@ std::vector<PendingGroup> GroupRegistry::pending_groups() const {
   for (std::size_t index = 0; index < creations_.size(); ++index) {
     const Creation& creation = creations_[index];
     PendingGroup group{fmt::format("new_group #{}", index), creation.group->identity().name, {}, {}, creation.where};
-    for (std::size_t rank = 0; rank < made_.size(); ++rank) {
-      (creation.called[rank] != 0 ? group.called_by : group.missing).push_back(static_cast<int>(rank));
+    for (int rank = 0; rank < static_cast<int>(made_.size()); ++rank) {
+      const bool has_called = creation.called[static_cast<std::size_t>(rank)] != 0;
+      if (!has_called && creation.absent.contains(rank)) continue;
+      (has_called ? group.called_by : group.missing).push_back(rank);
     }
     if (!group.missing.empty()) pending.push_back(std::move(group));
   }
   for (const auto& derivation : derivations_) {
     const auto& identity = derivation.group->identity();
     PendingGroup group{derivation.call, identity.name, {}, {}, derivation.where};
-    for (std::size_t place = 0; place < derivation.taken.size(); ++place) {
-      (derivation.taken[place] != 0 ? group.called_by : group.missing)
-          .push_back(identity.global_rank(static_cast<int>(place)));
+    for (int place = 0; place < identity.size(); ++place) {
+      const int rank = identity.global_rank(place);
+      const bool has_called = derivation.taken[static_cast<std::size_t>(place)] != 0;
+      if (!has_called && derivation.absent.contains(rank)) continue;
+      (has_called ? group.called_by : group.missing).push_back(rank);
     }
     if (!group.missing.empty()) pending.push_back(std::move(group));
   }
@@ -170,9 +193,21 @@ void GroupRegistry::lose(int rank, bool connections_break) {
     const auto place = std::find(ranks.begin(), ranks.end(), rank);
     if (place != ranks.end()) group.lose(static_cast<int>(place - ranks.begin()), connections_break);
   };
-  for (auto& creation : creations_) lose_in(*creation.group);
-  for (auto& derivation : derivations_) lose_in(*derivation.group);
+  for (auto& creation : creations_) {
+    lose_in(*creation.group);
+    creation.absent[rank] = Absence::lost;
+  }
+  for (auto& derivation : derivations_) {
+    lose_in(*derivation.group);
+    derivation.absent[rank] = Absence::lost;
+  }
   for (auto& [of, companion] : companions_) lose_in(*companion);
+  down_[rank] = Absence::down;
+}
+
+void GroupRegistry::begin_again(int rank) noexcept {
+  made_[static_cast<std::size_t>(rank)] = 0;
+  down_.erase(rank);
 }
 
 void GroupRegistry::close() noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,6 +26,9 @@ class GroupRegistry {
   // The calling rank's next new_group(); see Communicators::new_group().
   c10::intrusive_ptr<GroupState> create(std::span<const int> ranks, std::string_view name);
 
+  // The calling rank's; see Communicators::new_local_group().
+  c10::intrusive_ptr<GroupState> create_locally(std::span<const int> ranks, std::string_view name);
+
   // For split() and its like: the group of these ranks of the world under this name that `rank`, one of them, has not
   // yet taken. Its n-th such call takes the n-th such group, whatever else it does in between. `parent`: the group that
   // all of them are in; null: none.
@@ -34,8 +38,9 @@ class GroupRegistry {
   // For RankBackend::companion(): the group of `group`'s ranks under this name, made when it is first asked for.
   c10::intrusive_ptr<GroupState> companion(const GroupState& group, const std::string& name);
 
-  // See Communicators::lose().
+  // See Communicators::lose() and begin_again().
   void lose(int rank, bool connections_break);
+  void begin_again(int rank) noexcept;
 
   std::vector<PendingOperation> pending(int only_of) const;
   std::vector<PendingGroup> pending_groups() const;
@@ -43,6 +48,14 @@ class GroupRegistry {
   void close() noexcept;
 
  private:
+  // Of ranks of the world that have crashed, as a group sees them.
+  enum class Absence {
+    down,  // it was down when the group was made: it may still come, once it has begun again
+    lost,  // it has crashed since
+  };
+  using Absences = std::map<int, Absence>;
+  static bool has_lost(const Absences& absent, int rank);
+
   // One new_group() of the world: made by the first rank that calls it.
   struct Creation {
     c10::intrusive_ptr<GroupState> group;
@@ -51,6 +64,7 @@ class GroupRegistry {
     int first = -1;                            // the lowest of those ranks
     exec::CallSite where;                      // its call
     std::unique_ptr<CreationDispute> dispute;  // null: all calls so far agree
+    Absences absent;                           // nobody misses them
   };
 
   // A group made from others, by its members alone.
@@ -59,6 +73,7 @@ class GroupRegistry {
     const char* call;
     std::vector<char> taken;  // by rank in the group
     exec::CallSite where;     // of the first call
+    Absences absent;          // nobody misses them
   };
 
   c10::intrusive_ptr<GroupState> make(std::string name, std::vector<int> ranks, const GroupIdentity* parent);
@@ -68,6 +83,7 @@ class GroupRegistry {
   exec::CallSite call_site() const;  // empty unless captured
 
   GroupWorld& world_;
+  Absences down_;                        // those that have crashed and not begun again
   std::vector<std::size_t> made_;        // by rank: how many new_group() calls
   std::vector<Creation> creations_;      // in order
   std::vector<Derivation> derivations_;  // in order of each one's first rank

@@ -34,4 +34,10 @@ void GroupWorld::release_works() noexcept {
   }
 }
 
+void GroupWorld::begin_again(int rank) noexcept {
+  works_[static_cast<std::size_t>(rank)].clear();
+  payloads.set_label(rank, nullptr);
+  groups.begin_again(rank);
+}
+
 }  // namespace rehearse::comm

@@ -31,6 +31,9 @@ class GroupWorld {
   // See Communicators::release_works().
   void release_works() noexcept;
 
+  // See Communicators::begin_again().
+  void begin_again(int rank) noexcept;
+
   const CommunicatorOptions options;
   EventLog& log;
   EventWriter events{log};

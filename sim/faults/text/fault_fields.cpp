@@ -95,6 +95,13 @@ std::vector<FaultField> what_fields() {
       fields::choice<Fault::Peers>("peers", {Verb::crash},
                                    {{"timeout", Fault::Peers::timeout}, {"disconnect", Fault::Peers::disconnect}},
                                    &Fault::peers),
+      {"restart",
+       "a duration in ns, us, ms, s, min or h, as in 5ms: after the crash",
+       {Verb::crash},
+       [](Fault& fault, const std::string& typed) {
+         return (fault.restart = units::parse_duration(typed)).has_value();
+       },
+       [](const Fault& fault) { return fault.restart ? units::print_duration(*fault.restart) : ""; }},
       fields::ranks("from", "ranks, as in 3, 0,2 or 1-3, or all", {Verb::partition}, &Fault::from),
       fields::choice<Fault::Way>("way", {Verb::partition},
                                  {{"both", Fault::Way::both}, {"out", Fault::Way::out}, {"in", Fault::Way::in}},

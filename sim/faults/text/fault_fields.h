@@ -17,6 +17,7 @@ struct FaultTraits {
   bool of_world = false;  // of no rank: `times` counts all, and `rank` says whose calls may bring it about
   bool of_store = false;  // at calls of the store, not of groups
   bool later = false;     // fires after the call, or the time, that brings it about
+  bool of_ended = false;  // of a rank that has crashed or returned: no call brings it about, and the world waits for it
 };
 
 struct FaultVerb {

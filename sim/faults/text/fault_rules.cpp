@@ -26,6 +26,12 @@ void require_slow(const Fault& fault) {
   throw FaultError("slow lasts from the start to the end: it takes rank, factor and optional alone");
 }
 
+void require_restart(const Fault& fault) {
+  const bool of_calls = fault.at || fault.call || !fault.group.empty() || !fault.label.empty();
+  if (!of_calls && fault.p == 1 && fault.times == 1) return;
+  throw FaultError("restart comes at a time, or on another fault: it takes rank, after, on and optional alone");
+}
+
 void require_sides(const Fault& fault) {
   for (const int rank : fault.from) {
     if (std::find(fault.ranks.begin(), fault.ranks.end(), rank) == fault.ranks.end()) continue;
@@ -60,6 +66,7 @@ void require_family(const Fault& fault) {
     throw FaultError("corrupt with=stale leaves the whole output as it was: it takes no element and no fraction");
   }
   if (fault.verb == Verb::slow) require_slow(fault);
+  if (traits_of(fault.verb).of_ended) require_restart(fault);
   if (fault.verb == Verb::partition) require_sides(fault);
   if (traits_of(fault.verb).of_store && fault.key.empty()) {
     throw FaultError(fmt::format("{} says which key, as in key=epoch", verb));
@@ -75,6 +82,9 @@ void require_whole(const Fault& fault) {
     throw FaultError("partition says which ranks are cut off, as in rank=0-1");
   }
   if (!needs_when(fault.verb) || has_when(fault)) return;
+  if (traits_of(fault.verb).of_ended) {
+    throw FaultError("restart says when, as in after=5ms; as a part of a crash it is restart=5ms");
+  }
   throw FaultError(fmt::format("{} does not say when: at, call, group, label, after, on or p", to_string(fault.verb)));
 }
 

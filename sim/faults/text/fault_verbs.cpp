@@ -29,6 +29,10 @@ const std::vector<FaultVerb>& fault_verbs() {
        "the rank's next allocation for a tensor throws `c10::OutOfMemoryError`",
        {.alone = true, .later = true}},
       {Verb::reorder, "reorder", "a message arrives behind the rank's next one, or later by `for`"},
+      {Verb::restart,
+       "restart",
+       "at a time, the rank begins again if it has crashed or returned by then",
+       {.alone = true, .of_ended = true}},
   };
   return verbs;
 }

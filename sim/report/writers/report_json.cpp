@@ -49,7 +49,9 @@ Json json_of(const Difference& difference) {
 }
 
 Json json_of(const FaultLine::Firing& firing) {
-  return {{"rank", firing.rank}, {"call", firing.call}, {"time_ns", nanoseconds(firing.at)}};
+  Json json = {{"rank", firing.rank}, {"call", firing.call}, {"time_ns", nanoseconds(firing.at)}};
+  if (firing.began_again) json["began_again_ns"] = nanoseconds(*firing.began_again);
+  return json;
 }
 
 Json json_of(const FaultLine& line) {
@@ -98,7 +100,9 @@ RankLine rank_line_of(const Reader& reader) {
 }
 
 FaultLine::Firing firing_of(const Reader& reader) {
-  return {reader.get<int>("rank"), reader.get<std::string>("call"), reader.get_time("time_ns")};
+  FaultLine::Firing firing{reader.get<int>("rank"), reader.get<std::string>("call"), reader.get_time("time_ns")};
+  if (reader.has("began_again_ns")) firing.began_again = reader.get_time("began_again_ns");
+  return firing;
 }
 
 FaultLine fault_line_of(const Reader& reader) {

@@ -112,6 +112,7 @@ class TextWriter {
       const auto who = firing.rank < 0 ? "" : fmt::format("rank {}", firing.rank);
       firings.push_back(fmt::format("{}{}{}{}at {}", who, firing.call.empty() ? "" : " in ", firing.call,
                                     who.empty() ? "" : " ", format_time(firing.at)));
+      if (firing.began_again) firings.back() += fmt::format(" (began again at {})", format_time(*firing.began_again));
     }
     if (fault.times > firings.size()) firings.push_back(fmt::format("and {} more", fault.times - firings.size()));
     return fmt::format("fired {}{}", fault.fired.front().rank < 0 ? "" : "on ", fmt::join(firings, ", "));

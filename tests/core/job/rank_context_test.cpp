@@ -17,9 +17,11 @@ class NotingContext final : public RankContext {
  public:
   int rank() const noexcept override { return 0; }
   int size() const noexcept override { return 1; }
+  int incarnation() const noexcept override { return 0; }
   const Group& group() const noexcept override { return group_; }
   const c10::intrusive_ptr<c10d::Store>& store() const noexcept override { return store_; }
   Group new_group(const std::vector<int>&, std::string_view) override { return {}; }
+  Group new_local_group(const std::vector<int>&, std::string_view) override { return {}; }
   at::Generator& generator() const noexcept override { return generator_; }
   at::Device device() const noexcept override { return at::kCPU; }
   VirtualTime now() const noexcept override { return kTimeZero; }

@@ -24,6 +24,10 @@ TEST(FaultText, ReadsBackAsItself) {
            "crash rank=3 at=allreduce#12",
            "crash rank=0,2,4-7 call=_allgather_base#3 peers=disconnect",
            "crash after=2ms optional=true",
+           "crash rank=3 at=allreduce#12 peers=disconnect restart=5ms",
+           "crash rank=3 at=allreduce#12 restart=20us times=2",
+           "restart rank=1 after=5ms optional=true",
+           "restart rank=1 on=fault#2",
            "exit rank=1 at=#4 status=3",
            "hang rank=1 at=broadcast group=dp",
            "pause rank=1 label=\"layer 1\" for=5ms times=3",
@@ -58,7 +62,8 @@ TEST(FaultText, MistakesNameFieldValueAndCure) {
   EXPECT_EQ(error_of(""), "a fault is empty; it is as \"crash rank=3 at=allreduce#12\"");
   EXPECT_EQ(error_of("crush rank=3 at=allreduce#12"),
             "there is no fault \"crush\" (did you mean \"crash\"?); there are crash, exit, hang, pause, slow, delay, "
-            "skip_collective, fail_op, corrupt, partition, heal, lose_key, stale_key, clock_jump, fail_alloc, reorder");
+            "skip_collective, fail_op, corrupt, partition, heal, lose_key, stale_key, clock_jump, fail_alloc, reorder, "
+            "restart");
   EXPECT_EQ(error_of("crash rank=3 at=allreduc#12"),
             "at is \"allreduc#12\"; it takes a call by its number in its group, as in allreduce#12, allreduce or #12");
   EXPECT_EQ(error_of("crash rank=3-1 at=#1"), "rank is \"3-1\"; it takes ranks, as in 3, 0,2 or 1-3, or all");
@@ -70,8 +75,14 @@ TEST(FaultText, MistakesNameFieldValueAndCure) {
   EXPECT_EQ(error_of("crash rank=3 rank=2 at=#1"), "rank is there twice");
   EXPECT_EQ(error_of("crash 3 at=#1"), "\"3\" is no key=value; a fault is as \"crash rank=3 at=allreduce#12\"");
   EXPECT_EQ(error_of("crash rank=3 at=#1 factor=2"),
-            "crash takes no \"factor\"; it takes rank, at, call, group, label, after, on, p, peers, times, optional");
+            "crash takes no \"factor\"; it takes rank, at, call, group, label, after, on, p, peers, restart, times, "
+            "optional");
   EXPECT_EQ(error_of("crash rank=3 at=#1 peers=gone"), "peers is \"gone\"; it takes timeout or disconnect");
+  EXPECT_EQ(error_of("crash rank=3 at=#1 restart=soon"),
+            "restart is \"soon\"; it takes a duration in ns, us, ms, s, min or h, as in 5ms: after the crash");
+  EXPECT_EQ(error_of("restart rank=3"), "restart says when, as in after=5ms; as a part of a crash it is restart=5ms");
+  EXPECT_EQ(error_of("restart rank=3 after=5ms at=#1"),
+            "restart comes at a time, or on another fault: it takes rank, after, on and optional alone");
   EXPECT_EQ(error_of("pause rank=3 at=#1"), "pause says for how long, as in for=5ms");
   EXPECT_EQ(error_of("pause rank=3 at=#1 for=5"),
             "for is \"5\"; it takes a duration in ns, us, ms, s, min or h, as in 5ms");

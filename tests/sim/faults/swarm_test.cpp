@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a swarm's draws are choices of the Oracle, of the families that are given and no others, within their
 // bounds; a family keeps what it says of who and when.
+#include <chrono>
 #include <set>
 #include <string>
 
@@ -72,6 +73,19 @@ TEST(Swarm, KeepsWhatAFamilySays) {
   EXPECT_TRUE(any);
 }
 
+TEST(Swarm, Restarts_ComeAtTheirTime) {
+  bool any = false;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const auto report = run(swarm_of({"restart after=5ms"}, seed), [](RankContext&) {});
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+    for (const auto& line : report.faults) {
+      any = true;
+      EXPECT_EQ(line.fired.at(0).at, VirtualTime(std::chrono::milliseconds(5)));
+    }
+  }
+  EXPECT_TRUE(any);
+}
+
 TEST(Swarm, RoundRobin_DrawsNothing) {
   auto options = swarm_of({"crash"}, 1);
   options.schedule = Schedule::round_robin;
@@ -82,6 +96,8 @@ TEST(Swarm, ThatMakesNoSense_IsRefused) {
   auto options = swarm_of({}, 1);
   EXPECT_THROW(World{options}, FaultError);
   options = swarm_of({"crash rank=7"}, 1);
+  EXPECT_THROW(World{options}, FaultError);
+  options = swarm_of({"restart"}, 1);
   EXPECT_THROW(World{options}, FaultError);
   options = swarm_of({"crash"}, 1);
   options.swarm.calls = 0;

@@ -115,6 +115,17 @@ TEST(Memory, ThatNobodyCounts_IsLibTorchsOwn) {
   EXPECT_EQ(c10::GetCPUAllocator(), own);
 }
 
+TEST(Memory, RankThatBeginsAgain_HasTakenNothing) {
+  World world(world_of(10 * kMiB, {"crash rank=1 at=barrier#1 restart=1ms"}));
+  const auto report = world.run([](RankContext& ctx) {
+    if (ctx.rank() == 0) return;
+    const auto kept = take(8 * kMiB);
+    if (ctx.incarnation() == 0) ctx.group().barrier()->wait();
+    EXPECT_THROW(take(4 * kMiB), c10::OutOfMemoryError);
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
 TEST(Memory, StorageThatGrows_HasBothForAMoment) {
   World world(world_of(10 * kMiB));
   const auto report = world.run([](RankContext&) {

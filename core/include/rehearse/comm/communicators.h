@@ -47,6 +47,12 @@ class Communicators final : public exec::WaitExplainer {
   c10::intrusive_ptr<c10d::ProcessGroup> new_group(std::span<const int> ranks, std::string_view name,
                                                    const c10::intrusive_ptr<c10d::Store>& store = {});
 
+  // As new_group(), but called by the members alone: torch.distributed.new_group() with use_local_synchronization. A
+  // rank's n-th such call with these ranks and this name takes the n-th such group. An empty name is made of the ranks.
+  // Never null. Throws c10::ValueError when ranks are out of range or double, or the calling rank is not among them.
+  c10::intrusive_ptr<c10d::ProcessGroup> new_local_group(std::span<const int> ranks, std::string_view name,
+                                                         const c10::intrusive_ptr<c10d::Store>& store = {});
+
   // The group of all ranks, "world": a new_group() as any other.
   c10::intrusive_ptr<c10d::ProcessGroup> new_world_group(const c10::intrusive_ptr<c10d::Store>& store = {});
 
@@ -84,8 +90,13 @@ class Communicators final : public exec::WaitExplainer {
 
   // `rank` has crashed: its calls that are short of other ranks are withdrawn, so that the others miss it there.
   // `connections_break`: calls of others that wait for it fail at once with CommError; else they wait until their time
-  // is over. Anywhere on the executor's thread.
+  // is over. It is a member of none of the groups that there are any more. Anywhere on the executor's thread.
   void lose(int rank, bool connections_break);
+
+  // `rank`, which is lost, begins again, without labels and payload names. Its new_group() calls count from the first,
+  // as those of its former life did: where they come to a group that it has lost, they get that one, whose calls
+  // nobody answers. Anywhere on the executor's thread.
+  void begin_again(int rank) noexcept;
 
   const EventLog& events() const noexcept;
   const CommunicatorOptions& options() const noexcept;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct FaultLine {
     int rank = -1;
     std::string call;  // "allreduce #12 on group "world""; empty: it was in no call
     VirtualTime at{};
+    std::optional<VirtualTime> began_again = {};  // where it ended the rank's life: when the next one began
   };
 
   std::string fault;  // as it is written: "crash rank=3 at=allreduce#12"

@@ -28,14 +28,16 @@ struct WorldServices {
 class FiberRankContext final : public RankContext {
  public:
   FiberRankContext(WorldServices& services, int rank, int size, c10::intrusive_ptr<c10d::Store> store,
-                   at::Generator generator, at::Device device = at::kCPU);
+                   at::Generator generator, at::Device device = at::kCPU, int incarnation = 0);
   ~FiberRankContext() override { services_.communicators.release_works(); }
 
   int rank() const noexcept override { return rank_; }
   int size() const noexcept override { return size_; }
+  int incarnation() const noexcept override { return incarnation_; }
   const Group& group() const noexcept override { return group_; }
   const c10::intrusive_ptr<c10d::Store>& store() const noexcept override { return store_; }
   Group new_group(const std::vector<int>& ranks, std::string_view name) override;
+  Group new_local_group(const std::vector<int>& ranks, std::string_view name) override;
   at::Generator& generator() const noexcept override { return generator_; }
   at::Device device() const noexcept override { return device_; }
   VirtualTime now() const noexcept override { return exec::this_rank::now(); }
@@ -55,6 +57,7 @@ class FiberRankContext final : public RankContext {
   WorldServices& services_;
   const int rank_;
   const int size_;
+  const int incarnation_;
   c10::intrusive_ptr<c10d::Store> store_;
   mutable at::Generator generator_;
   const at::Device device_;

@@ -11,6 +11,7 @@ struct LaunchedProcess {
   int rank = 0;
   int size = 1;
   int local_rank = 0;              // among those of this host
+  int restart_count = 0;           // how often torchrun has started it again: TORCHELASTIC_RESTART_COUNT
   std::string_view rank_variable;  // of the environment, which says so: "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"
 };
 

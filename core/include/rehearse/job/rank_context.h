@@ -44,6 +44,11 @@ class RankContext {
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
 
+  // How often this rank has begun again (a fault's restart, torchrun's); 0: its first life. Nothing of a former life is
+  // there: it is a member of no group that was made in it, and calls on one, group() too, throw CommError. It takes
+  // part in groups that are made anew, by new_local_group().
+  virtual int incarnation() const noexcept = 0;
+
   // The group of all ranks, "world".
   virtual const Group& group() const noexcept = 0;
 
@@ -54,6 +59,11 @@ class RankContext {
   // same ranks and in the same order among groups, as with torch.distributed.new_group. Empty on non-members.
   // Does not wait for the other ranks, unless their calls differ: then until they have taken a side.
   virtual Group new_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;
+
+  // As new_group(), but called by the members alone, whatever groups else there are: torch.distributed.new_group() with
+  // use_local_synchronization. A rank's n-th such call with these ranks and this name takes the n-th such group. Throws
+  // c10::ValueError when the calling rank is not among them.
+  virtual Group new_local_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;
 
   // This rank's default CPU generator: the one that at::rand() and module initialisers draw from. All ranks start
   // with the same seed, as after torch.manual_seed() in every process.

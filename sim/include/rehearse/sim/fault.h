@@ -33,6 +33,7 @@ struct Fault {
     clock_jump,       // the rank's clocks show another time
     fail_alloc,       // an allocation of the rank's fails
     reorder,          // a message arrives behind the rank's next one to another peer or with another tag
+    restart,          // the rank begins again, if it has crashed or ended by then
   };
   enum class Corruption { nan, bit, stale };
   enum class Clocks { wall, all };
@@ -60,21 +61,22 @@ struct Fault {
   std::optional<std::size_t> on;  // once that fault has fired, by its place from 1; `after` then counts from there
   double p = 1;                   // drawn through the Oracle wherever the rest holds
 
-  VirtualDuration amount{};           // pause, delay; reorder: at most; of a partition: 0: until a heal
-  double factor = 1;                  // slow
-  int status = 1;                     // exit
-  Corruption with = Corruption::nan;  // corrupt
-  std::uint64_t element = 0;          // corrupt: of the call's first output, by its logical order
-  double fraction = 0;                // corrupt: so many of the elements from there on, evenly; 0: that one alone
-  VirtualDuration by{};               // clock_jump; may be negative
-  Clocks clock = Clocks::wall;        // clock_jump
-  Peers peers = Peers::timeout;       // crash: how the others find out
-  std::vector<int> from;              // partition: the other side; empty: all others
-  Way way = Way::both;                // partition
-  std::uint64_t bytes = 1;            // fail_alloc: of an allocation, at least
-  std::string key;                    // of the store; a "*" at its end stands for anything
-  std::uint64_t times = 1;            // at most so often on each rank; what is of no rank (a partition): at all
-  bool optional = false;              // it need not take place
+  VirtualDuration amount{};                // pause, delay; reorder: at most; of a partition: 0: until a heal
+  double factor = 1;                       // slow
+  int status = 1;                          // exit
+  Corruption with = Corruption::nan;       // corrupt
+  std::uint64_t element = 0;               // corrupt: of the call's first output, by its logical order
+  double fraction = 0;                     // corrupt: so many of the elements from there on, evenly; 0: that one alone
+  VirtualDuration by{};                    // clock_jump; may be negative
+  Clocks clock = Clocks::wall;             // clock_jump
+  Peers peers = Peers::timeout;            // crash: how the others find out
+  std::optional<VirtualDuration> restart;  // crash: the rank begins again so much later
+  std::vector<int> from;                   // partition: the other side; empty: all others
+  Way way = Way::both;                     // partition
+  std::uint64_t bytes = 1;                 // fail_alloc: of an allocation, at least
+  std::string key;                         // of the store; a "*" at its end stands for anything
+  std::uint64_t times = 1;                 // at most so often on each rank; what is of no rank (a partition): at all
+  bool optional = false;                   // it need not take place
 
   friend bool operator==(const Fault&, const Fault&) = default;
 };

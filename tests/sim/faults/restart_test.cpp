@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a rank that has crashed or ended begins again afresh; the groups of its former life are dead to it, and
+// made anew they carry right results.
+#include <chrono>
+#include <cstdlib>
+#include <string>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/rand.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/exec/this_rank.h>
+
+#include "faulty_world.h"
+
+namespace rehearse::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Ranks wait until all are back, and reduce in a group that they make anew.
+void reduce_anew(RankContext& ctx) {
+  std::vector<int> all;
+  std::vector<std::string> back;
+  for (int rank = 0; rank < ctx.size(); ++rank) {
+    all.push_back(rank);
+    back.push_back("back/" + std::to_string(rank));
+  }
+  ctx.store()->set(back[static_cast<std::size_t>(ctx.rank())], "yes");
+  ctx.store()->wait(back);
+  auto value = at::full({2}, static_cast<double>(ctx.rank()), at::kDouble);
+  ctx.new_local_group(all, "again").allreduce(value)->wait();
+  ctx.expect(value.sum().item<double>() == ctx.size() * (ctx.size() - 1), "the new group's sum is right");
+}
+
+void train_and_survive(RankContext& ctx) {
+  try {
+    if (ctx.incarnation() == 0) train(ctx);
+  } catch (const CommError& error) {
+    EXPECT_EQ(error.ranks(), std::vector<int>{3});
+  }
+  reduce_anew(ctx);
+}
+
+TEST(RestartFault, NewGroupOfSurvivorsAndTheRestartedRank_Reduces) {
+  const auto report = run({"crash rank=3 at=allreduce#12 peers=disconnect restart=5ms"}, train_and_survive);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(fired(report), R"(rank 3 in allreduce #12 on group "world")");
+  const auto& firing = report.faults[0].fired[0];
+  EXPECT_EQ(firing.began_again, firing.at + milliseconds(5));
+  for (const auto& line : report.rank_lines) EXPECT_EQ(line.state, RankOutcome::returned);
+  EXPECT_EQ(report.checks.at("the new group's sum is right"), 4u);
+  EXPECT_GE(report.end_time, *firing.began_again);
+}
+
+TEST(RestartFault, PeersThatWait_FindOutByTheirTimeout) {
+  const auto report = run({"crash rank=3 at=allreduce#12 restart=5ms"}, train_and_survive);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_GE(report.end_time, report.faults[0].fired[0].at + std::chrono::minutes(30));
+}
+
+TEST(RestartFault, EachRank_EachSchedule) {
+  for (int rank = 0; rank < 4; ++rank) {
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      auto options =
+          world_with({"crash rank=" + std::to_string(rank) + " at=allreduce#7 peers=disconnect restart=1ms"});
+      options.seed = seed;
+      const auto body = [](RankContext& ctx) {
+        try {
+          if (ctx.incarnation() == 0) train(ctx);
+        } catch (const CommError&) {
+        }
+        reduce_anew(ctx);
+      };
+      EXPECT_EQ(run(options, body).verdict, Verdict::ok);
+    }
+  }
+}
+
+// Generator, grad mode, rand(), ctx.local(), labels: as in a process that has just begun.
+TEST(RestartFault, BeginsWithFreshState) {
+  std::vector<std::string> lives;
+  const auto body = [&](RankContext& ctx) {
+    if (ctx.rank() == 1) {
+      lives.push_back(std::to_string(ctx.local<int>()) + (at::GradMode::is_enabled() ? " grad " : " no grad ") +
+                      std::to_string(std::rand()) + " " + std::to_string(at::rand({1}).item<float>()));
+      ctx.local<int>() = 7;
+    }
+    const auto label = ctx.label(ctx.incarnation() == 0 ? "first" : "second");
+    const at::NoGradGuard no_grad;
+    if (ctx.rank() == 1 && ctx.incarnation() == 0) ctx.group().barrier()->wait();
+  };
+  auto options = world_with({"crash rank=1 at=barrier#1 restart=1ms"});
+  options.explain_failures = false;
+  EXPECT_EQ(World(options).run(body).verdict, Verdict::ok);
+  ASSERT_EQ(lives.size(), 2u);
+  EXPECT_EQ(lives[0], lives[1]);
+  EXPECT_TRUE(lives[0].starts_with("0 grad "));
+}
+
+TEST(RestartFault, GroupsOfTheFormerLife_AreDeadToIt) {
+  const auto body = [](RankContext& ctx) {
+    const auto pair = ctx.new_group({1, 3}, "pair");
+    if (ctx.incarnation() == 0) return train(ctx);
+    EXPECT_THROW(pair.barrier()->wait(), CommError);
+    ctx.group().barrier()->wait();
+  };
+  const auto report = run({"crash rank=3 at=allreduce#12 restart=5ms"}, body);
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  EXPECT_NE(report.headline.find("rank 3 has begun again, and is no member of the group any more"), std::string::npos)
+      << report.headline;
+}
+
+// new_group() by all ranks, too, once their counts are the same again.
+TEST(RestartFault, NewGroupByAllRanks_TakesTheRestartedRankIn) {
+  const auto body = [](RankContext& ctx) {
+    try {
+      if (ctx.incarnation() == 0) train(ctx);
+    } catch (const CommError&) {
+    }
+    if (ctx.rank() == 3) ctx.store()->set("back", "3");
+    ctx.store()->wait({"back"});
+    auto value = at::full({1}, 1.0);
+    ctx.new_group({0, 1, 2, 3}, "again").allreduce(value)->wait();
+    ctx.expect(value.item<double>() == 4, "the sum is 4");
+  };
+  const auto report = run({"crash rank=3 at=allreduce#12 peers=disconnect restart=5ms"}, body);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.checks.at("the sum is 4"), 4u);
+}
+
+TEST(RestartFault, OfEveryRank) {
+  const auto body = [](RankContext& ctx) {
+    if (ctx.incarnation() == 0) train(ctx);
+    reduce_anew(ctx);
+  };
+  const auto report = run({"crash rank=all at=allreduce#1 restart=5ms"}, body);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.faults[0].times, 4u);
+}
+
+TEST(RestartFault, TwiceOfOneRank) {
+  int most = 0;
+  const auto body = [&](RankContext& ctx) {
+    if (ctx.rank() != 2) return;
+    most = ctx.incarnation();
+    ctx.new_local_group({2}, "alone" + std::to_string(most)).barrier()->wait();
+  };
+  const auto report = run({"crash rank=2 call=barrier times=2 restart=1ms"}, body);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(most, 2);
+  ASSERT_EQ(report.faults[0].fired.size(), 2u);
+  EXPECT_EQ(report.faults[0].fired[1].began_again, report.faults[0].fired[1].at + milliseconds(1));
+}
+
+TEST(RestartFault, OfARankThatHasReturned) {
+  int lives = 0;
+  const auto report = run({"restart rank=1 after=5ms"}, [&](RankContext& ctx) { lives += ctx.rank() == 1 ? 1 : 0; });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(lives, 4);  // run() runs it twice
+  EXPECT_EQ(fired(report), "rank 1");
+  EXPECT_EQ(report.end_time, VirtualTime(milliseconds(5)));
+}
+
+TEST(RestartFault, OfACrashedRankAtATime) {
+  const auto report =
+      run({"crash rank=3 at=allreduce#12 peers=disconnect", "restart rank=3 after=20ms"}, train_and_survive);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.faults[1].fired[0].at, VirtualTime(milliseconds(20)));
+}
+
+TEST(RestartFault, OnAnotherFault_IsSoMuchLater) {
+  const auto report =
+      run({"crash rank=3 at=allreduce#12 peers=disconnect", "restart rank=3 on=fault#1 after=3ms"}, train_and_survive);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.faults[1].fired.at(0).at, report.faults[0].fired.at(0).at + milliseconds(3));
+}
+
+TEST(RestartFault, OfARankWhoseDataIsUnderWay) {
+  const auto body = [](RankContext& ctx) {
+    try {
+      while (ctx.incarnation() == 0) train(ctx);
+    } catch (const CommError&) {
+    }
+    reduce_anew(ctx);
+  };
+  const auto report = run({"crash rank=3 after=1ms peers=disconnect restart=5ms"}, body);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.faults[0].fired.at(0).began_again, VirtualTime(milliseconds(6)));
+}
+
+TEST(RestartFault, OfARunningRank_DoesNotFire) {
+  const auto body = [](RankContext&) { exec::this_rank::sleep_for(milliseconds(5)); };
+  const auto report = run({"restart rank=1 after=2ms"}, body);
+  EXPECT_EQ(report.verdict, Verdict::fault_not_fired);
+  EXPECT_EQ(report.faults[0].why_not, "the rank was still running");
+}
+
+}  // namespace
+}  // namespace rehearse::test
