@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/elastic/run.h>
+
+#include <exception>
+#include <optional>
+#include <string_view>
+#include <typeinfo>
+#include <utility>
+
+#include <ATen/ops/full.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/job/rank_context.h>
+
+namespace rehearse::elastic {
+namespace {
+
+// Thrown by Round::let_in_waiting().
+struct RoundIsOver {};
+
+enum class Try { done, lost, over };
+
+// What gloo throws comes through c10d's back end as it is: classes of its namespace, whose headers LibTorch does not
+// have.
+bool is_of_a_back_end(const std::exception& error) {
+  return dynamic_cast<const c10::DistBackendError*>(&error) != nullptr ||
+         std::string_view(typeid(error).name()).starts_with("N4gloo");
+}
+
+Try attempt(const std::function<void()>& body, bool is_last) {
+  try {
+    body();
+    return Try::done;
+  } catch (const RoundIsOver&) {
+    return Try::over;
+  } catch (const MismatchError&) {
+    throw;  // a fault of the program's, which would come again
+  } catch (const std::exception& error) {
+    if (is_last || !is_of_a_back_end(error)) throw;
+    return Try::lost;
+  }
+}
+
+}  // namespace
+
+Round::Round(RankContext& context, Rendezvous& rendezvous, Members members, int restart_count)
+    : context_(context),
+      rendezvous_(rendezvous),
+      members_(std::move(members)),
+      restart_count_(restart_count),
+      group_(context.new_local_group(members_.ranks, fmt::format("round {}", members_.round))) {}
+
+void Round::let_in_waiting() {
+  auto waiting = at::full({1}, group_.rank() == 0 ? rendezvous_.num_waiting(number()) : 0, at::kInt);
+  group_.broadcast(waiting)->wait();
+  if (waiting.item<int>() > 0) throw RoundIsOver{};
+}
+
+bool run(RankContext& context, const std::function<void(Round&)>& body, const Options& options) {
+  Rendezvous rendezvous(context, options.rendezvous);
+  bool is_at_the_end = false;
+  for (int restart_count = 0;;) {
+    Members members;
+    try {
+      members = rendezvous.next();
+    } catch (const RendezvousClosedError&) {
+      return is_at_the_end;  // others have passed the barrier, and so nobody needs this rank
+    }
+    is_at_the_end = false;
+    std::optional<Round> round;
+    const auto run_round = [&] {
+      round.emplace(context, rendezvous, std::move(members), restart_count);
+      body(*round);
+      is_at_the_end = true;
+      round->group().barrier()->wait();
+    };
+    const auto outcome = attempt(run_round, restart_count >= options.max_restarts);
+    if (outcome == Try::done) {
+      rendezvous.close();
+      return true;
+    }
+    if (outcome == Try::lost) ++restart_count;
+    if (round) round->group()->abort();
+  }
+}
+
+}  // namespace rehearse::elastic

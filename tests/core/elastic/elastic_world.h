@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/sim/world.h>
+
+#include "elastic_ddp/training.h"
+
+namespace rehearse::test {
+
+// What became of a run of the example.
+struct ElasticRun {
+  Report report;
+  std::vector<at::Tensor> parameters;  // by rank; undefined: it was not there at the end
+  std::vector<std::int64_t> took_up;   // at which step, in each round of the rank that was in most
+
+  // In the last round.
+  std::int64_t took_up_last() const { return took_up.back(); }
+  bool fired(std::size_t fault = 0) const { return report.faults.at(fault).times > 0; }
+};
+
+inline WorldOptions elastic_world(const std::vector<std::string>& faults, int ranks, std::uint64_t seed = 1) {
+  WorldOptions options;
+  options.ranks = ranks;
+  options.seed = seed;
+  options.explain_failures = false;
+  options.explain_remarks = false;
+  for (const auto& text : faults) options.faults.push_back(parse_fault(text + " optional=true"));
+  return options;
+}
+
+inline ElasticRun run_elastic(const WorldOptions& options, const elastic_ddp::Job& job,
+                              const elastic::Options& elastic = {}) {
+  ElasticRun run;
+  run.parameters.resize(static_cast<std::size_t>(options.ranks));
+  World world(options);
+  run.report = world.run([&](RankContext& ctx) {
+    run.parameters[static_cast<std::size_t>(ctx.rank())] = elastic_ddp::train(ctx, job, elastic);
+  });
+  std::vector<std::vector<std::int64_t>> of_rank(static_cast<std::size_t>(options.ranks));
+  for (const auto& result : world.results()) {
+    of_rank[static_cast<std::size_t>(result.rank)].push_back(result.value.item<std::int64_t>());
+  }
+  for (auto& own : of_rank) {
+    if (own.size() > run.took_up.size()) run.took_up = std::move(own);
+  }
+  return run;
+}
+
+// Every rank is there at the end, with just these parameters.
+inline void expect_all_have(const ElasticRun& run, const at::Tensor& expected, const std::string& faults) {
+  EXPECT_EQ(run.report.verdict, Verdict::ok) << faults << ": " << run.report.headline;
+  for (std::size_t rank = 0; rank < run.parameters.size(); ++rank) {
+    const auto& found = run.parameters[rank];
+    ASSERT_TRUE(found.defined()) << faults << ": rank " << rank;
+    EXPECT_TRUE(at::equal(found, expected)) << faults << ": rank " << rank << "\n" << found << "\n" << expected;
+  }
+}
+
+}  // namespace rehearse::test

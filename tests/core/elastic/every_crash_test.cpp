@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: whatever rank crashes, in whatever call, the job ends with the parameters of the run without faults, to the
+// bit.
+#include <fmt/format.h>
+
+#include "elastic_world.h"
+
+namespace rehearse::test {
+namespace {
+
+constexpr int kRanks = 3;
+const elastic_ddp::Job kJob{.steps = 3, .rows = 6, .save_every = 1};
+
+at::Tensor without_faults(const elastic_ddp::Job& job, int ranks = kRanks) {
+  const auto run = run_elastic(elastic_world({}, ranks), job);
+  EXPECT_EQ(run.report.verdict, Verdict::ok) << run.report.headline;
+  for (const auto& parameters : run.parameters) EXPECT_TRUE(at::equal(parameters, run.parameters[0]));
+  return run.parameters[0];
+}
+
+// Crashes each rank in each of its calls; returns how many there were.
+int crash_everywhere(const elastic_ddp::Job& job, const std::string& how) {
+  const auto expected = without_faults(job);
+  int crashes = 0;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    for (int call = 1;; ++call) {
+      const auto fault = fmt::format("crash rank={} call=#{} {}", rank, call, how);
+      const auto run = run_elastic(elastic_world({fault}, kRanks), job);
+      if (!run.fired()) break;
+      ++crashes;
+      expect_all_have(run, expected, fault);
+    }
+  }
+  return crashes;
+}
+
+TEST(EveryCrash, PeersDisconnect_EndsAsWithoutFaults) {
+  EXPECT_GE(crash_everywhere(kJob, "peers=disconnect restart=5ms"), kRanks * 2 * static_cast<int>(kJob.steps));
+}
+
+TEST(EveryCrash, PeersTimeOut_EndsAsWithoutFaults) {
+  EXPECT_GE(crash_everywhere(kJob, "peers=timeout restart=5ms"), kRanks * 2 * static_cast<int>(kJob.steps));
+}
+
+TEST(EveryCrash, CheckpointsNowAndThen_EndsAsWithoutFaults) {
+  const elastic_ddp::Job job{.steps = 5, .rows = 6, .save_every = 2};
+  EXPECT_GE(crash_everywhere(job, "peers=disconnect restart=5ms"), kRanks * 2 * static_cast<int>(job.steps));
+}
+
+// The rank is back before the others know, or long after.
+TEST(EveryCrash, EachDelayOfTheRestart_EndsAsWithoutFaults) {
+  const auto expected = without_faults(kJob);
+  for (const std::string delay : {"1ns", "1us", "10us", "1ms", "1s", "20min"}) {
+    for (const std::string peers : {"disconnect", "timeout"}) {
+      const auto fault = fmt::format("crash rank=1 call=allreduce#3 peers={} restart={}", peers, delay);
+      const auto run = run_elastic(elastic_world({fault}, kRanks), kJob);
+      EXPECT_TRUE(run.fired());
+      expect_all_have(run, expected, fault);
+    }
+  }
+}
+
+TEST(EveryCrash, EachSchedule_EndsAsWithoutFaults) {
+  const auto expected = without_faults(kJob);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::string fault = "crash rank=0 call=allreduce#3 peers=disconnect restart=5ms";
+    auto options = elastic_world({fault}, kRanks, seed);
+    options.preempt = seed % 2 == 0;
+    expect_all_have(run_elastic(options, kJob), expected, fmt::format("{} with seed {}", fault, seed));
+  }
+}
+
+// Two ranks crash, each in each of some of its calls: before, while and after the job recovers from the first.
+TEST(TwoCrashes, EndAsWithoutFaults) {
+  const auto expected = without_faults(kJob);
+  int both = 0;
+  for (int first = 2; first <= 14; first += 3) {
+    for (int second = 1;; ++second) {
+      const std::vector<std::string> faults{fmt::format("crash rank=0 call=#{} peers=disconnect restart=5ms", first),
+                                            fmt::format("crash rank=2 call=#{} peers=disconnect restart=7ms", second)};
+      const auto run = run_elastic(elastic_world(faults, kRanks), kJob);
+      if (!run.fired(1)) break;
+      both += run.fired(0) ? 1 : 0;
+      expect_all_have(run, expected, faults[0] + " and " + faults[1]);
+    }
+  }
+  EXPECT_GE(both, 5 * 2 * static_cast<int>(kJob.steps));
+}
+
+TEST(TwoCrashes, OfOneRank_EndAsWithoutFaults) {
+  const auto expected = without_faults(kJob);
+  int both = 0;
+  for (int call = 1;; ++call) {
+    const std::vector<std::string> faults{fmt::format("crash rank=1 call=#{} peers=disconnect restart=5ms", call),
+                                          fmt::format("crash rank=1 call=#{} peers=disconnect restart=5ms", call + 1)};
+    const auto run = run_elastic(elastic_world(faults, kRanks), kJob);
+    if (!run.fired(0)) break;
+    EXPECT_TRUE(run.fired(1));
+    ++both;
+    expect_all_have(run, expected, faults[0] + " and " + faults[1]);
+  }
+  EXPECT_GE(both, 2 * static_cast<int>(kJob.steps));
+}
+
+// While the others wait for the rank that is lost, and as it comes.
+TEST(CrashDuringRecovery, AtEachTime_EndsAsWithoutFaults) {
+  const auto expected = without_faults(kJob);
+  const std::string first = "crash rank=0 call=allreduce#3 peers=disconnect restart=1ms";
+  const auto alone = run_elastic(elastic_world({first}, kRanks), kJob);
+  const auto crashed_at = alone.report.faults[0].fired[0].at - VirtualTime();
+  int recovering = 0;
+  for (int after = 25;; after += 25) {
+    const auto at = crashed_at + std::chrono::microseconds(after);
+    const std::vector<std::string> faults{
+        first, fmt::format("crash rank=2 after={}ns peers=disconnect restart=300us", at.count())};
+    const auto run = run_elastic(elastic_world(faults, kRanks), kJob);
+    if (!run.fired(1)) break;  // the job was over
+    EXPECT_TRUE(run.fired(0));
+    recovering += after < 1'000 ? 1 : 0;
+    expect_all_have(run, expected, faults[0] + " and " + faults[1]);
+  }
+  EXPECT_EQ(recovering, 39);
+}
+
+TEST(CrashDuringRecovery, OfAllRanks_EndsAsWithoutFaults) {
+  const std::string fault = "crash rank=all call=allreduce#4 peers=disconnect restart=5ms";
+  expect_all_have(run_elastic(elastic_world({fault}, kRanks), kJob), without_faults(kJob), fault);
+}
+
+}  // namespace
+}  // namespace rehearse::test
