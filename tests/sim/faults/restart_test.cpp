@@ -10,6 +10,7 @@
 
 #include <rehearse/comm/errors.h>
 #include <rehearse/exec/this_rank.h>
+#include <rehearse/sim/report_writers.h>
 
 #include "faulty_world.h"
 
@@ -51,6 +52,16 @@ TEST(RestartFault, NewGroupOfSurvivorsAndTheRestartedRank_Reduces) {
   for (const auto& line : report.rank_lines) EXPECT_EQ(line.state, RankOutcome::returned);
   EXPECT_EQ(report.checks.at("the new group's sum is right"), 4u);
   EXPECT_GE(report.end_time, *firing.began_again);
+}
+
+TEST(RestartFault, Report_SaysWhenItBeganAgain) {
+  const auto report = run({"crash rank=3 at=allreduce#2 peers=disconnect restart=5ms"}, train_and_survive);
+  EXPECT_NE(sim::to_text(report, {.width = 1000})
+                .find(R"(fired on rank 3 in allreduce #2 on group "world" at 30.001 us (began again at 5.03 ms))"),
+            std::string::npos)
+      << sim::to_text(report);
+  const auto& read = sim::report_from_json(sim::to_json(report)).faults.at(0).fired.at(0);
+  EXPECT_EQ(read.began_again, report.faults[0].fired[0].began_again);
 }
 
 TEST(RestartFault, PeersThatWait_FindOutByTheirTimeout) {
