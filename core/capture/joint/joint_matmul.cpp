@@ -17,8 +17,8 @@ namespace {
 
 using SymInts = std::vector<c10::SymInt>;
 
-// A key that no back end and no LibTorch feature uses, above autograd.
-constexpr c10::DispatchKey kKey = c10::DispatchKey::TESTING_ONLY_GenericWrapper;
+// A key above autograd that Python's tracing alone uses: LibTorch has operators fall through there.
+constexpr c10::DispatchKey kKey = c10::DispatchKey::PreDispatch;
 
 bool has_symbols(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides(); }
 
@@ -104,11 +104,6 @@ at::Tensor symbolic_matmul(const at::Tensor& left, const at::Tensor& right) {
 }
 
 void register_kernel() {
-  static const NeverDestroyed<torch::Library> others([] {
-    torch::Library made(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
-    made.fallback(torch::CppFunction::makeFallthrough());
-    return made;
-  });
   static const NeverDestroyed<torch::Library> matmul([] {
     torch::Library made(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__);
     made.impl("matmul", TORCH_FN(symbolic_matmul));

@@ -34,7 +34,7 @@ class ProcessEnvironment : public ::testing::Test {
     }
   }
 
-  const LaunchedProcess process_{1, 2, 0, "RANK"};
+  const LaunchedProcess process_{1, 2, 0, 0, "RANK"};
 
  private:
   std::vector<std::string> set_;
