@@ -39,18 +39,21 @@ struct Entry {
 using Entries = std::vector<Entry>;
 
 // One function for each file of programs/.
+Entries averages();
 Entries caches();
 Entries checkpoints();
 Entries collective_order();
 Entries compiled();
 Entries crashes();
 Entries data_parallel();
+Entries drift();
 Entries groups();
 Entries many_groups();
 Entries messages();
 Entries networks();
 Entries object_collectives();
 Entries rank_branches();
+Entries replicas();
 Entries shapes();
 Entries stores();
 Entries timeouts();

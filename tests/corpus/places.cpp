@@ -23,6 +23,10 @@ std::vector<std::string> places_of(const rehearse::Report& report) {
   }
   for (const auto& call : report.call_places) add_places(call.sides, places);
   for (const auto& line : report.call_counts) places.push_back(line.where);
+  for (const auto& finding : report.findings) {
+    places.push_back(finding.headline);
+    places.insert(places.end(), finding.details.begin(), finding.details.end());
+  }
   return places;
 }
 
