@@ -43,7 +43,6 @@ void Judge::hear(const FromRank& message, VirtualTime now) {
   if (over_ || message.rank < 0 || message.rank >= static_cast<int>(states_.size())) return;
   auto& state = states_[static_cast<std::size_t>(message.rank)];
   state.heard = now;
-  state.here = true;
   if (!std::holds_alternative<StillAlive>(message.told)) state.moved = now;
   std::visit([&](const auto& told) { hear_told(message.rank, told, now); }, message.told);
 }

@@ -45,7 +45,6 @@ class Judge {
   struct RankState {
     VirtualTime heard{};  // of it last
     VirtualTime moved{};  // it last did something
-    bool here = false;    // it has been heard of
     std::optional<RankEnded> end;
   };
   // A group that not all that belong to it have made.
@@ -57,7 +56,7 @@ class Judge {
     std::vector<int> missing(const std::vector<int>& of) const;
   };
 
-  void hear_told(int rank, const StillAlive&, VirtualTime) { states_[static_cast<std::size_t>(rank)].here = true; }
+  void hear_told(int, const StillAlive&, VirtualTime) {}
   void hear_told(int rank, const GroupMade& made, VirtualTime now);
   void hear_told(int rank, const CallMade& made, VirtualTime now);
   void hear_told(int rank, const RankEnded& ended, VirtualTime now);
