@@ -41,6 +41,7 @@ WorldOptions scheduled(WorldOptions options, int seed) {
 rehearse::Report run(const Entry& entry, bool corrected, int seed) {
   auto options = corrected && entry.corrected_options ? *entry.corrected_options : entry.options;
   if (corrected) options.checks.replicas = options.checks.finite = true;  // what may give a false alarm
+  if (corrected) options.check_buffers = options.check_sharing = true;
   rehearse::World world(scheduled(options, seed));
   return world.run([&entry, corrected](RankContext& ctx) { entry.program(ctx, corrected); });
 }

@@ -40,6 +40,7 @@ using Entries = std::vector<Entry>;
 
 // One function for each file of programs/.
 Entries averages();
+Entries buffers();
 Entries caches();
 Entries checkpoints();
 Entries collective_order();

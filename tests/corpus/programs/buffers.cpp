@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that is written or read while a call that has not been waited for uses it.
+#include <ATen/ATen.h>
+
+#include <array>
+#include <thread>
+
+#include "corpus/entry.h"
+#include "corpus/programs/tensors.h"
+
+namespace corpus {
+namespace {
+
+// Two buffers for the gradients of three layers, which two groups reduce, and a wait until one of them is free: not for
+// the right one.
+void shares_two_buffers_by_layers(RankContext& ctx, bool corrected) {
+  const std::array buffers{at::zeros({4}), at::zeros({4})};
+  const std::array parts{at::zeros({2}), at::zeros({2})};
+  const std::array groups{ctx.group(), ctx.new_group({0, 1}, "experts")};
+  std::vector<rehearse::Work> works;
+  for (std::size_t layer = 0; layer < 3; ++layer) {
+    if (layer == 2) works[corrected ? 0 : 1]->wait();
+    buffers[layer % 2].fill_(static_cast<double>(layer));  // <- B023
+    works.push_back(groups[layer % 2].reduce_scatter(parts[layer % 2], buffers[layer % 2].chunk(2)));
+  }
+  for (const auto& work : works) work->wait();
+}
+
+// A checkpoint is gathered asynchronously; the optimizer's step does not wait for it.
+void steps_while_it_saves(RankContext& ctx, bool corrected) {
+  const auto weights = at::ones({4});
+  const auto saved = room_for(weights, ctx.size());
+  const auto saving = ctx.group().allgather(saved, weights);
+  if (corrected) saving->wait();
+  weights.add_(1);  // <- B026
+  saving->wait();
+}
+
+// The reduction of the map of used parameters is not waited for where all are used; the next step clears the map.
+void clears_a_map_that_is_reduced(RankContext& ctx, bool corrected) {
+  const auto used = at::ones({4}, at::kInt);
+  const auto work = ctx.group().allreduce(used);
+  if (corrected) work->wait();
+  used.zero_();  // <- B027
+  ctx.group().barrier()->wait();
+}
+
+// The result of a gather is cast on a path that does not wait.
+void casts_without_a_wait(RankContext& ctx, bool corrected) {
+  const auto shard = at::ones({2}, at::kBFloat16);
+  const auto gathered = room_for(shard, ctx.size());
+  const auto work = ctx.group().allgather(gathered, shard);
+  if (corrected) work->wait();
+  const auto sum = gathered[1].to(at::kFloat).sum();  // <- B029
+  work->wait();
+}
+
+// A double buffer without an event for each: refilled two buckets later, whatever became of its reduction.
+void refills_a_double_buffer(RankContext& ctx, bool corrected) {
+  const std::array buffers{at::zeros({4}), at::zeros({4})};
+  std::array<rehearse::Work, 2> reductions;
+  for (std::size_t bucket = 0; bucket < 4; ++bucket) {
+    const auto& buffer = buffers[bucket % 2];
+    auto& reduction = reductions[bucket % 2];
+    if (corrected && reduction) reduction->wait();
+    buffer.copy_(at::full({4}, static_cast<double>(bucket)));  // <- B031
+    reduction = ctx.group().allreduce(buffer);
+  }
+  for (const auto& reduction : reductions) reduction->wait();
+}
+
+// Modules that are called twice have two gradients; the bucket of the first is reduced while the second is added.
+void reduces_between_two_uses(RankContext& ctx, bool corrected) {
+  const auto gradient = at::zeros({4});
+  rehearse::Work reduction;
+  for (int use = 0; use < 2; ++use) {
+    gradient.add_(at::ones({4}));  // <- B139
+    if (use == 0 && !corrected) reduction = ctx.group().allreduce(gradient);
+  }
+  if (corrected) reduction = ctx.group().allreduce(gradient);
+  reduction->wait();
+}
+
+}  // namespace
+
+Entries buffers() {
+  return {
+      {"B023",
+       shares_two_buffers_by_layers,
+       {.ranks = 2, .check_buffers = true},
+       Verdict::check_failed,
+       {},
+       "rank *: aten::fill_ at {} in corpus::shares_two_buffers_by_layers writes an input of reduce_scatter #1 on "
+       "group \"world\" (called at buffers.cpp:* in corpus::shares_two_buffers_by_layers), which rank * has not waited "
+       "for"},
+      {"B026",
+       steps_while_it_saves,
+       {.ranks = 2, .check_buffers = true},
+       Verdict::check_failed,
+       {},
+       "rank *: aten::add_ at {} in corpus::steps_while_it_saves writes the input of allgather #1 on group "
+       "\"world\" (called at buffers.cpp:* in corpus::steps_while_it_saves), which rank * has not waited for"},
+      {"B027",
+       clears_a_map_that_is_reduced,
+       {.ranks = 2, .check_buffers = true},
+       Verdict::check_failed,
+       {},
+       "rank *: aten::zero_ at {} in corpus::clears_a_map_that_is_reduced writes the tensor of allreduce #1 "
+       "on group \"world\" (called at buffers.cpp:* in corpus::clears_a_map_that_is_reduced), which rank * has not "
+       "waited for"},
+      {"B029",
+       casts_without_a_wait,
+       {.ranks = 2, .check_buffers = true},
+       Verdict::check_failed,
+       {},
+       "rank *: aten::_to_copy at {} in corpus::casts_without_a_wait reads an output of allgather #1 on "
+       "group \"world\" (called at buffers.cpp:* in corpus::casts_without_a_wait), which rank * has not waited for"},
+      {"B031",
+       refills_a_double_buffer,
+       {.ranks = 2, .check_buffers = true},
+       Verdict::check_failed,
+       {},
+       "rank *: aten::copy_ at {} in corpus::refills_a_double_buffer writes the tensor of allreduce #1 on "
+       "group \"world\" (called at buffers.cpp:* in corpus::refills_a_double_buffer), which rank * has not waited for"},
+      {"B139",
+       reduces_between_two_uses,
+       {.ranks = 2, .check_buffers = true},
+       Verdict::check_failed,
+       {},
+       "rank *: aten::add_ at {} in corpus::reduces_between_two_uses writes the tensor of allreduce #1 on "
+       "group \"world\" (called at buffers.cpp:* in corpus::reduces_between_two_uses), which rank * has not waited "
+       "for"},
+  };
+}
+
+}  // namespace corpus
