@@ -3,7 +3,7 @@ set(REHEARSE_MODULE_SOURCE "${CMAKE_CURRENT_LIST_DIR}/rehearse_module.cpp")
 
 # rehearse_add_program(<name> SOURCES <file>... [LIBS <target>...] [MODULE])
 #   The executable <name>: the rehearse command for the programs that SOURCES register. MODULE: see rehearse_add_module();
-#   the shared object is <name>_program.so.
+#   the shared object is <name>_program.
 function(rehearse_add_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "MODULE" "" "SOURCES;LIBS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
@@ -20,7 +20,7 @@ function(rehearse_add_program name)
 endfunction()
 
 # rehearse_add_module(<name> <executable> SOURCES <file>... [LIBS <target>...])
-#   The programs of SOURCES as a shared object <name>.so beside the executable, which knows them as if they were linked
+#   The programs of SOURCES as a shared object <name> beside the executable, which knows them as if they were linked
 #   into it. Each rank that runs one has a copy of the object for itself, so that globals, statics and thread_locals are
 #   the rank's own. An archive among LIBS becomes part of the object; what a shared library keeps stays the process's.
 #   The executable takes in all of rehearse::core and rehearse::fakes, and exports it.
@@ -43,7 +43,7 @@ function(rehearse_add_module name executable)
 
   set(source "${CMAKE_CURRENT_BINARY_DIR}/${name}_registered.cpp")
   set(text "#include <rehearse/job/program_module.h>\n\n")
-  string(APPEND text "static const rehearse::RegisteredModule module(\"${name}.so\");\n")
+  string(APPEND text "static const rehearse::RegisteredModule module(\"${name}${CMAKE_SHARED_MODULE_SUFFIX}\");\n")
   file(CONFIGURE OUTPUT "${source}" CONTENT "${text}" @ONLY)
   target_sources(${executable} PRIVATE "${source}")
   target_compile_features(${executable} PRIVATE cxx_std_20)

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "corpus/entry.h"
-#include "corpus/programs/tensors.h"
+#include "corpus/tensors.h"
 
 namespace corpus {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "corpus/entry.h"
-#include "corpus/programs/tensors.h"
+#include "corpus/tensors.h"
 
 namespace corpus {
 namespace {

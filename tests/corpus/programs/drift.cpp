@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "corpus/entry.h"
-#include "corpus/programs/tensors.h"
+#include "corpus/tensors.h"
 
 namespace corpus {
 namespace {

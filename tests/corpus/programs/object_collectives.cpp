@@ -7,7 +7,7 @@
 #include <rehearse/comm/object_collectives.h>
 
 #include "corpus/entry.h"
-#include "corpus/programs/tensors.h"
+#include "corpus/tensors.h"
 
 namespace corpus {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "corpus/entry.h"
-#include "corpus/programs/tensors.h"
+#include "corpus/tensors.h"
 
 namespace corpus {
 namespace {
