@@ -42,6 +42,12 @@ std::vector<int> ranks_of(const CheckOptions& options, int rank, int ranks) {
       ranks - 1));
 }
 
+// What can be judged now that a rank has come to `round`: that, or one of its name that is not waited for any more.
+template <class Shown>
+Round<Shown>* due_of(Rounds<Shown>& rounds, Round<Shown>& round) {
+  return round.is_full() ? &round : rounds.overdue(round.name);
+}
+
 }  // namespace
 
 struct WorldChecks::Shown {
@@ -98,12 +104,9 @@ void WorldChecks::replicas(int rank, const ModelState& state, const CheckOptions
   if (round == nullptr) return;
   round->shown.table.add(rank, shown);
   if (round->number > 1 && watch != nullptr) round->shown.writes[rank] = std::move(writes);
-  if (round->is_full()) {
-    settle(*round);
-    rounds.close(*round);
-  } else if (auto* const late = rounds.overdue(name)) {
-    settle(*late);
-    rounds.close(*late);
+  if (auto* const due = due_of(rounds, *round)) {
+    settle(*due);
+    rounds.close(*due);
   }
 }
 
@@ -141,12 +144,9 @@ void WorldChecks::draws(int rank, const at::Generator& generator, Draws wanted, 
   if (round == nullptr) return;
   round->shown.wanted = wanted;
   round->shown.places.insert_or_assign(rank, GeneratorPlace::of(generator));
-  if (round->is_full()) {
-    settle(*round);
-    rounds.close(*round);
-  } else if (auto* const late = rounds.overdue(name)) {
-    settle(*late);
-    rounds.close(*late);
+  if (auto* const due = due_of(rounds, *round)) {
+    settle(*due);
+    rounds.close(*due);
   }
 }
 

@@ -76,18 +76,19 @@ class WatchingFabric::Watched final : public comm::Completion {
   const checks::OriginPtr taken_;
 };
 
-WatchingFabric::WatchingFabric(comm::Fabric& below, checks::WorldChecks& checks) : below_(below), checks_(checks) {}
+WatchingFabric::WatchingFabric(comm::Fabric& below, checks::WorldChecks& checks)
+    : ForwardingFabric(below), checks_(checks) {}
 WatchingFabric::~WatchingFabric() = default;
 
 void WatchingFabric::launch(const comm::Transfer& transfer, comm::Completion& done) {
-  below_.launch(transfer, under_way_.emplace_back(*this, transfer, done, taken(transfer)));
+  below().launch(transfer, under_way_.emplace_back(*this, transfer, done, taken(transfer)));
 }
 
 void WatchingFabric::cancel(comm::Completion& done) noexcept {
   const auto found =
       std::find_if(under_way_.begin(), under_way_.end(), [&](const Watched& each) { return &each.done() == &done; });
-  if (found == under_way_.end()) return below_.cancel(done);
-  below_.cancel(*found);
+  if (found == under_way_.end()) return below().cancel(done);
+  below().cancel(*found);
   under_way_.erase(found);
 }
 

@@ -5,25 +5,18 @@
 #include <string>
 
 #include <rehearse/checks/world_checks.h>
-#include <rehearse/comm/fabric.h>
+#include <rehearse/comm/forwarding_fabric.h>
 
 namespace rehearse::sim {
 
 // A fabric in front of another one that looks for NaN and Inf in what transfers take and bring. Where the checks of the
 // world ask for it, it ends a world in which a rank brings one into a sum, or a sum of finite numbers is none; where
 // they are to be explained, it hands on where they came from. What it is given outlives it.
-class WatchingFabric final : public comm::Fabric {
+class WatchingFabric final : public comm::ForwardingFabric {
  public:
   WatchingFabric(comm::Fabric& below, checks::WorldChecks& checks);
   ~WatchingFabric() override;
 
-  std::span<const c10::DeviceType> device_types() const noexcept override { return below_.device_types(); }
-  void open(const comm::GroupIdentity& group, const comm::GroupIdentity* parent) override {
-    below_.open(group, parent);
-  }
-  void close(const comm::GroupIdentity& group) noexcept override { below_.close(group); }
-  void abort(const comm::GroupIdentity& group, int rank) noexcept override { below_.abort(group, rank); }
-  void prepare(comm::Operation& call, const comm::GroupIdentity& group) override { below_.prepare(call, group); }
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;
   void cancel(comm::Completion& done) noexcept override;
 
@@ -35,7 +28,6 @@ class WatchingFabric final : public comm::Fabric {
   void brought(const comm::Transfer& transfer, const checks::OriginPtr& taken);
   void release(const Watched& watched) noexcept;
 
-  comm::Fabric& below_;
   checks::WorldChecks& checks_;
   std::list<Watched> under_way_;
 };

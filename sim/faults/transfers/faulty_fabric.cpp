@@ -45,7 +45,7 @@ class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
   // As soon as the network lets it.
   void launch() {
     held_ = fabric_.partitions_.stops(transfer_, sender_);
-    if (!held_) fabric_.below_.launch(transfer_, *this);
+    if (!held_) fabric_.below().launch(transfer_, *this);
   }
 
   // Of a rank of the world.
@@ -57,7 +57,7 @@ class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
 
   void lose(int rank, bool connections_break) {
     fabric_.timers_.cancel(*this);
-    fabric_.below_.cancel(*this);
+    fabric_.below().cancel(*this);
     waits = held_ = false;
     if (!connections_break) return;
     const auto& group = transfer_.group->name;
@@ -97,7 +97,7 @@ class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
 
 FaultyFabric::FaultyFabric(comm::Fabric& below, exec::TimerQueue& timers, const exec::Clock& clock,
                            Partitions& partitions)
-    : below_(below), timers_(timers), clock_(clock), partitions_(partitions) {
+    : ForwardingFabric(below), timers_(timers), clock_(clock), partitions_(partitions) {
   partitions.when_healed([this] { launch_held(); });
 }
 
@@ -118,7 +118,7 @@ void FaultyFabric::launch(const comm::Transfer& transfer, comm::Completion& done
   }
   const bool at_once = all.by == VirtualDuration::zero() && all.latest == VirtualDuration::zero();
   if (at_once && corruptions.empty() && !follows_all_ && !partitions_.stops(transfer, all.rank)) {
-    return below_.launch(transfer, done);
+    return below().launch(transfer, done);
   }
   Marked& marked = under_way_.emplace_back(*this, transfer, done, all.rank);
   marked.corruptions = std::move(corruptions);
@@ -194,9 +194,9 @@ void FaultyFabric::launch_held() {
 void FaultyFabric::cancel(comm::Completion& done) noexcept {
   const auto found =
       std::find_if(under_way_.begin(), under_way_.end(), [&](const Marked& each) { return &each.done() == &done; });
-  if (found == under_way_.end()) return below_.cancel(done);
+  if (found == under_way_.end()) return below().cancel(done);
   timers_.cancel(*found);
-  below_.cancel(*found);
+  below().cancel(*found);
   for (auto& each : under_way_) {
     if (each.behind != &*found) continue;
     each.behind = nullptr;

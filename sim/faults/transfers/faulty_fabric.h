@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <rehearse/comm/fabric.h>
+#include <rehearse/comm/forwarding_fabric.h>
 #include <rehearse/exec/clock.h>
 #include <rehearse/exec/timer_queue.h>
 #include <rehearse/sim/fault.h>
@@ -19,7 +19,7 @@ namespace rehearse::sim {
 
 // A fabric in front of another one, in which calls that were marked move later, or bring wrong data, and what a
 // partition stops moves when that is over. Everything else it hands on. What it is given outlives it.
-class FaultyFabric final : public comm::Fabric {
+class FaultyFabric final : public comm::ForwardingFabric {
  public:
   FaultyFabric(comm::Fabric& below, exec::TimerQueue& timers, const exec::Clock& clock, Partitions& partitions);
   ~FaultyFabric() override;
@@ -40,13 +40,6 @@ class FaultyFabric final : public comm::Fabric {
   // once where connections break, else its calls wait until their time is over.
   void lose(int rank, bool connections_break);
 
-  std::span<const c10::DeviceType> device_types() const noexcept override { return below_.device_types(); }
-  void open(const comm::GroupIdentity& group, const comm::GroupIdentity* parent) override {
-    below_.open(group, parent);
-  }
-  void close(const comm::GroupIdentity& group) noexcept override { below_.close(group); }
-  void abort(const comm::GroupIdentity& group, int rank) noexcept override { below_.abort(group, rank); }
-  void prepare(comm::Operation& call, const comm::GroupIdentity& group) override { below_.prepare(call, group); }
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;
   void cancel(comm::Completion& done) noexcept override;
 
@@ -67,7 +60,6 @@ class FaultyFabric final : public comm::Fabric {
   void launch_held();
   void release(const Marked& marked) noexcept;
 
-  comm::Fabric& below_;
   exec::TimerQueue& timers_;
   const exec::Clock& clock_;
   const Partitions& partitions_;
