@@ -23,6 +23,11 @@ std::vector<::testing::TestPartResult> failures_of(const Body& body) {
   return failures;
 }
 
-inline std::string message(const ::testing::TestPartResult& result) { return result.message(); }
+// Without line ends behind it, of which GoogleTest adds one since 1.13.
+inline std::string message(const ::testing::TestPartResult& result) {
+  std::string text = result.message();
+  text.erase(text.find_last_not_of('\n') + 1);
+  return text;
+}
 
 }  // namespace rehearse

@@ -61,7 +61,7 @@ TEST(Check, Deadlock_FailsAtTheCallersLine) {
   EXPECT_EQ(failures[0].line_number(), line);
   EXPECT_THAT(message(failures[0]), StartsWith("DEADLOCK: barrier #1 on group \"world\""));
   EXPECT_THAT(message(failures[0]), HasSubstr("\nreplay: REHEARSE_SEED=0x1a "));
-  EXPECT_THAT(message(failures[0]), EndsWith(" --gtest_filter=Check.Deadlock_FailsAtTheCallersLine\n"));
+  EXPECT_THAT(message(failures[0]), EndsWith(" --gtest_filter=Check.Deadlock_FailsAtTheCallersLine"));
   const auto log = sim::read_run_log("rehearse-out/Check.Deadlock_FailsAtTheCallersLine/run.rlog");
   EXPECT_EQ(log.program, "Check.Deadlock_FailsAtTheCallersLine");
   EXPECT_EQ(log.seed, 26u);
