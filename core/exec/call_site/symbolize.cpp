@@ -16,6 +16,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include <rehearse/exec/native_scope.h>
+
 #include "exec/call_site/line_table.h"
 #include "exec/call_site/own_sources.h"
 
@@ -180,6 +182,8 @@ std::vector<ResolvedFrame> look_up(std::uintptr_t address) {
 }  // namespace
 
 const std::vector<ResolvedFrame>& resolve(void* return_address) {
+  // Reading line tables takes locks, which are no rank's: to preempt it there would look up who called, by this mutex.
+  const NativeScope reading;
   static std::mutex mutex;
   static std::unordered_map<void*, std::vector<ResolvedFrame>> known;
   const std::lock_guard lock(mutex);

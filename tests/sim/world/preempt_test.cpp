@@ -3,11 +3,13 @@
 // worlds are preempted, and never elsewhere; what is right stays right, and a seed stays one run.
 #include <mutex>
 #include <shared_mutex>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
 
+#include <rehearse/exec/call_site.h>
 #include <rehearse/sim/world.h>
 
 // What users write.
@@ -30,6 +32,12 @@ void elects_by_add(RankContext& ctx) {
   if (ctx.store()->add("first", 1) == 1) ctx.store()->add("leaders", 1);
   ctx.group().barrier()->wait();
   ctx.expect(ctx.store()->add("leaders", 0) == 1, "there is one leader");
+}
+
+void asks_where_it_is(RankContext& ctx) {
+  const auto where = rehearse::exec::CallSite::capture().describe();
+  ctx.group().barrier()->wait();
+  ctx.expect(where.find("asks_where_it_is") != std::string::npos, "the place has a name");
 }
 
 void locks_in_two_orders(RankContext& ctx) {
@@ -126,6 +134,10 @@ TEST(Preempt, WhatIsRight_StaysRight) {
     EXPECT_EQ(seeds_that_end_in(Verdict::check_failed, racing::elects_by_add, true, ranks), 0);
     EXPECT_EQ(seeds_that_end_in(Verdict::check_failed, racing::counts_in_one_step, true, ranks), 0);
   }
+}
+
+TEST(Preempt, ReadingLineTables_IsNoRanksAffair) {
+  EXPECT_EQ(seeds_that_end_in(Verdict::check_failed, racing::asks_where_it_is, true), 0);
 }
 
 TEST(Preempt, ASeed_IsOneRun) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include <rehearse/exec/call_site.h>
+#include <rehearse/exec/native_scope.h>
 
 #include "exec/call_site/symbolize.h"
 
@@ -48,13 +49,9 @@ Caller caller_around(void* return_address) {
 }  // namespace
 
 bool is_users_call(void* return_address) {
-  // To look a function up takes locks, too.
-  static constinit thread_local bool looking = false;
-  if (looking) return false;
-  looking = true;
+  const NativeScope looking;  // which takes locks, too
   Caller caller = caller_at(return_address);
   if (caller == Caller::standard_header) caller = caller_around(return_address);
-  looking = false;
   return caller == Caller::user;
 }
 
