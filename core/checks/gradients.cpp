@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <rehearse/checks/unwatched.h>
+#include <rehearse/operators/seen_operators.h>
 #include <rehearse/formatting/rank_list.h>
 
 #include "checks/values/gradient_ratio.h"
@@ -115,7 +115,7 @@ ModelState gradients_of(const ModelState& parameters) {
 std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generator generator,
                                             const std::function<at::Tensor()>& loss) {
   const Untouched untouched(state, std::move(generator));
-  const Uncounted uncounted;
+  const operators::UnseenOperators unseen;
   const at::AutoGradMode with_grad(true);
   std::vector<at::Tensor> parameters;
   for (const auto& each : state.tensors()) {

@@ -58,6 +58,10 @@ struct WorldChecks::Shown {
   std::map<std::pair<int, std::string>, std::uint64_t> models;  // by rank and group
   Origins origins;
   std::vector<std::unique_ptr<RankWatch>> watches;  // by rank; empty: nobody looks
+
+  RankWatch* watch_of(int rank) const noexcept {
+    return watches.empty() ? nullptr : watches[static_cast<std::size_t>(rank)].get();
+  }
 };
 
 WorldChecks::WorldChecks(exec::RankExecutor& executor, AutomaticChecks automatic, Counts& held, LabelOf label_of)
@@ -73,10 +77,7 @@ WorldChecks::~WorldChecks() = default;
 
 Origins& WorldChecks::origins() noexcept { return shown_->origins; }
 
-RankWatch* WorldChecks::watch_of(int rank) noexcept {
-  const auto index = static_cast<std::size_t>(rank);
-  return index < shown_->watches.size() ? shown_->watches[index].get() : nullptr;
-}
+operators::OperatorWatcher* WorldChecks::watcher_of(int rank) noexcept { return shown_->watch_of(rank); }
 
 void WorldChecks::found(StateFinding finding) {
   if (executor_.ending()) return;
@@ -97,7 +98,7 @@ void WorldChecks::replicas(int rank, const ModelState& state, const CheckOptions
   const Unwatched own;
   const auto name = name_or(options, kReplicas);
   const auto shown = state.with_buffers(options.buffers);
-  auto* const watch = watch_of(rank);
+  auto* const watch = shown_->watch_of(rank);
   auto writes = watch == nullptr ? std::vector<Write>() : watch->take_writes(name, shown);
   auto& rounds = shown_->replicas;
   auto* const round = rounds.next(rank, name, ranks_of(options, rank, executor_.options().ranks));
@@ -159,7 +160,7 @@ void WorldChecks::finite(int rank, const ModelState& state, const CheckOptions& 
     ++held_[name];
     return;
   }
-  if (watch_of(rank) != nullptr) {
+  if (shown_->watch_of(rank) != nullptr) {
     const auto origin = shown_->origins.of(finding->tensor);
     finding->finding.details.push_back(origin ? fmt::format("the {} was {}", origin->kind, origin->text())
                                               : "no operator was seen to make it");

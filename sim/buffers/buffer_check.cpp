@@ -32,7 +32,7 @@ void for_each_tensor(const c10::IValue& value, const Visit& visit) {
 }  // namespace
 
 // What a rank's operators are looked at by.
-class BufferCheck::OfRank final : public OperatorWatcher {
+class BufferCheck::OfRank final : public operators::OperatorWatcher {
  public:
   OfRank(BufferCheck& check, const CallsOfRank& calls) : check_(check), calls_(calls) {}
 
@@ -63,7 +63,9 @@ BufferCheck::BufferCheck(exec::RankExecutor& executor, const CallWatch& calls) :
 
 BufferCheck::~BufferCheck() = default;
 
-OperatorWatcher& BufferCheck::operators_of(int rank) noexcept { return *ranks_[static_cast<std::size_t>(rank)]; }
+operators::OperatorWatcher& BufferCheck::operators_of(int rank) noexcept {
+  return *ranks_[static_cast<std::size_t>(rank)];
+}
 
 const OperatorAccess& BufferCheck::access_of(const c10::OperatorHandle& op) {
   return accesses_.try_emplace(&op.schema(), op).first->second;

@@ -6,10 +6,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include <rehearse/operators/seen_operators.h>
+
 #include "call_watch.h"
 #include "finding.h"
 #include "operator_access.h"
-#include "operators/seen_operators.h"
 
 namespace rehearse::sim {
 
@@ -22,7 +23,7 @@ class BufferCheck final : public CallChecker {
   ~BufferCheck() override;
 
   // Of the rank's main fiber.
-  OperatorWatcher& operators_of(int rank) noexcept;
+  operators::OperatorWatcher& operators_of(int rank) noexcept;
 
   void begin(WatchedCall& call, const CallsOfRank& before) override;
   bool move(const WatchedCall& call) override;

@@ -14,11 +14,8 @@ CallChecks::CallChecks(const WorldOptions& options, exec::RankExecutor& executor
   fabric.ask_before_moving(&*calls_);
 }
 
-std::vector<OperatorWatcher*> CallChecks::watchers_with(OperatorWatcher* another, int rank) {
-  std::vector<OperatorWatcher*> watchers;
-  if (buffers_) watchers.push_back(&buffers_->operators_of(rank));
-  if (another != nullptr) watchers.push_back(another);
-  return watchers;
+operators::OperatorWatcher* CallChecks::watcher_of(int rank) noexcept {
+  return buffers_ ? &buffers_->operators_of(rank) : nullptr;
 }
 
 }  // namespace rehearse::sim

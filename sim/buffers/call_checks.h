@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include <rehearse/comm/communicator_options.h>
 #include <rehearse/sim/world_options.h>
@@ -20,8 +19,8 @@ class CallChecks {
   CallChecks(const WorldOptions& options, exec::RankExecutor& executor, comm::CommunicatorOptions& communication,
              fakes::FakeFabric& fabric);
 
-  // Those of the rank's main fiber, and `another`; null: none.
-  std::vector<OperatorWatcher*> watchers_with(OperatorWatcher* another, int rank);
+  // Who looks at the operators of the rank's main fiber; null: nobody does.
+  operators::OperatorWatcher* watcher_of(int rank) noexcept;
 
  private:
   std::optional<CallWatch> calls_;

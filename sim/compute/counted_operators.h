@@ -3,15 +3,15 @@
 
 #include <optional>
 
+#include <rehearse/operators/seen_operators.h>
 #include <rehearse/sim/compute_model.h>
 
 #include "operator_cost.h"
-#include "operators/seen_operators.h"
 
 namespace rehearse::sim {
 
 // Lets the operators of a rank take virtual time.
-class CountedOperators final : public OperatorWatcher {
+class CountedOperators final : public operators::OperatorWatcher {
  public:
   explicit CountedOperators(const ComputeModel& model) : model_(model) {}  // outlives it
 

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include <rehearse/checks/operator_watch.h>
 #include <rehearse/checks/world_checks.h>
 #include <rehearse/exec/restart.h>
 #include <rehearse/exec/world_local.h>
@@ -14,6 +13,7 @@
 #include <rehearse/job/fiber_rank_context.h>
 #include <rehearse/job/run_options.h>
 #include <rehearse/job/run_sinks.h>
+#include <rehearse/operators/seen_operators.h>
 #include <rehearse/sim/virtual_clock.h>
 #include <rehearse/torch_state/torch_state.h>
 
@@ -26,7 +26,6 @@
 #include "faults/transfers/slow.h"
 #include "memory/memory_meter.h"
 #include "network/network_cost.h"
-#include "operators/seen_operators.h"
 
 namespace rehearse::sim {
 namespace {
@@ -170,8 +169,8 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
                              exec::incarnation(executor, rank));
     const ComputeModel& model = compute[static_cast<std::size_t>(rank)];
     CountedOperators counted(model);
-    const SeenOperators seen(call_checks.watchers_with(model.on() ? &counted : nullptr, rank));
-    const checks::OperatorWatch watched(state_checks.watch_of(rank));
+    const operators::SeenOperators seen(
+        {state_checks.watcher_of(rank), call_checks.watcher_of(rank), model.on() ? &counted : nullptr});
     body(context);
   });
   if (record->outcome.ending == exec::Ending::all_returned) state_checks.judge_what_is_left();

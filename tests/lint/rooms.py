@@ -68,7 +68,7 @@ HOUSES = (
         "values": (), "watch": ("values",), ".": ("values", "watch"),
     }, "rehearse/checks/", {
         "values": ("model_state.h", "non_finite.h", "unwatched.h"),
-        "watch": ("operator_watch.h", "origins.h"),
+        "watch": ("origins.h",),
         ".": ("world_checks.h",),
     }),
     # Models and hooks are told apart from the reducer that they are for, and buckets are split without any.
@@ -119,11 +119,11 @@ HOUSES = (
     # Writers know a report as data, never how it came about; a run log holds one. world_options.h: all of them.
     House("sim", {
         **ladder(*SIMULATION),
-        "network": (), "operators": (), "compute": ("operators",), "buffers": ("operators",), "memory": ("schedule",),
+        "network": (), "compute": (), "buffers": (), "memory": ("schedule",),
         "checks": (), "faults": ("schedule", "compute", "memory"),
         "report/story": (*SIMULATION[:SIMULATION.index("report/story")], "faults"),
         "scenario": (*SIMULATION[:-1], "faults"),
-        "world": ("schedule", "record", "report/story", "network", "operators", "compute", "memory", "checks",
+        "world": ("schedule", "record", "report/story", "network", "compute", "memory", "checks",
                   "buffers", "faults"),
         "gtest": SIMULATION,
         **ladder(*COMMAND, below=SIMULATION),

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <string_view>
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 
 #include <rehearse/checks/non_finite.h>
+#include <rehearse/checks/unwatched.h>
 
 #include "checks/values/tensor_difference.h"
 
@@ -77,7 +79,12 @@ std::string backward_text() {
 
 }  // namespace
 
-WatchedCall RankWatch::before(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) const {
+void RankWatch::before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  const Unwatched own;
+  call_ = call_of(op.schema(), arguments);
+}
+
+WatchedCall RankWatch::call_of(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) const {
   WatchedCall call;
   call.schema = &schema;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -96,7 +103,9 @@ WatchedCall RankWatch::before(const c10::FunctionSchema& schema, c10::ArrayRef<c
   return call;
 }
 
-void RankWatch::after(const WatchedCall& call, c10::ArrayRef<c10::IValue> results) {
+void RankWatch::after(c10::ArrayRef<c10::IValue> results) {
+  const Unwatched own;
+  const auto call = *std::exchange(call_, std::nullopt);
   std::vector<at::Tensor> outputs;
   for (const auto& result : results) for_each_tensor(result, [&](const at::Tensor& each) { outputs.push_back(each); });
   for (const auto& input : call.inputs) {

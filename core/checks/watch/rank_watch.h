@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,12 +14,13 @@
 
 #include <rehearse/checks/model_state.h>
 #include <rehearse/checks/origins.h>
+#include <rehearse/operators/seen_operators.h>
 
 #include "checks/watch/write_log.h"
 
 namespace rehearse::checks {
 
-// One call of an operator, told before it ran.
+// A call of an operator, as it was before it ran.
 struct WatchedCall {
   const c10::FunctionSchema* schema = nullptr;
   struct Input {
@@ -34,14 +36,14 @@ struct WatchedCall {
 };
 
 // Looks at the operators of one rank: where NaN and Inf come from, and what writes to tensors of which a check compares
-// the values. Its calls belong in an Unwatched.
-class RankWatch {
+// the values.
+class RankWatch final : public operators::OperatorWatcher {
  public:
   RankWatch(int rank, Origins& origins, bool logs_writes, std::function<std::string()> label)
       : rank_(rank), origins_(origins), logs_writes_(logs_writes), label_(std::move(label)) {}
 
-  WatchedCall before(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) const;
-  void after(const WatchedCall& call, c10::ArrayRef<c10::IValue> results);
+  void before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) override;
+  void after(c10::ArrayRef<c10::IValue> results) override;
 
   // From now on, what is written to `state` goes to the log of that name. Returns what it had.
   std::vector<Write> take_writes(const std::string& name, const ModelState& state);
@@ -52,6 +54,7 @@ class RankWatch {
     std::vector<Write> writes;
   };
 
+  WatchedCall call_of(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) const;
   void look_for_non_finite(const WatchedCall& call, const std::vector<at::Tensor>& outputs);
   OriginPtr origin_of(const WatchedCall& call, const at::Tensor& output) const;
   void log_writes(const WatchedCall& call, const WatchedCall::Input& written);
@@ -61,6 +64,7 @@ class RankWatch {
   Origins& origins_;
   const bool logs_writes_;
   const std::function<std::string()> label_;
+  std::optional<WatchedCall> call_;  // of the one that runs; one that threw keeps its tensors until the next
   std::map<std::string, Log> logs_;  // by the check's name
 };
 

@@ -4,21 +4,12 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <rehearse/operators/seen_operators.h>
+
 namespace rehearse::checks {
 
-// While it lives, the calling fiber's operators are no part of its program: no model of computing counts them, no
-// checker watches them.
-class Uncounted {
- public:
-  Uncounted() : keys_(kCounting) {}
-
- private:
-  static constexpr c10::DispatchKeySet kCounting{c10::DispatchKey::TESTING_ONLY_GenericWrapper,
-                                                 c10::DispatchKey::TESTING_ONLY_GenericMode};
-  const c10::impl::ExcludeDispatchKeyGuard keys_;
-};
-
-// The same for operators of a checker's own: no capture sees them either, and they leave nothing for a backward.
+// While it lives, the calling fiber's operators are a checker's own, and no part of its program: no watcher is told of
+// them, no capture sees them, and they leave nothing for a backward.
 class Unwatched {
  public:
   Unwatched() : keys_(kCaptures) {}
@@ -26,7 +17,7 @@ class Unwatched {
  private:
   static constexpr c10::DispatchKeySet kCaptures{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit,
                                                  c10::DispatchKey::AutocastCPU};
-  const Uncounted uncounted_;
+  const operators::UnseenOperators unseen_;
   const c10::impl::ExcludeDispatchKeyGuard keys_;
   const at::NoGradGuard no_grad_;
 };

@@ -16,10 +16,9 @@
 #include <rehearse/checks/origins.h>
 #include <rehearse/exec/executor.h>
 #include <rehearse/job/state_finding.h>
+#include <rehearse/operators/seen_operators.h>
 
 namespace rehearse::checks {
-
-class RankWatch;
 
 // The state checkers of one world, all of whose ranks are in this process: what ranks have shown of their state, until
 // those have come with whose it is compared. Whoever comes last judges; nobody waits, no collective is made, no time
@@ -64,7 +63,7 @@ class WorldChecks {
   // Where NaN and Inf come from, as far as somebody looks.
   Origins& origins() noexcept;
   // Who looks at the operators of `rank`; null: nobody does.
-  RankWatch* watch_of(int rank) noexcept;
+  operators::OperatorWatcher* watcher_of(int rank) noexcept;
 
   // Once, after a run in which all ranks returned: what ranks have shown that others never came to.
   void judge_what_is_left();

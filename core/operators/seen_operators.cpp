@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "seen_operators.h"
+#include <rehearse/operators/seen_operators.h>
 
 #include <algorithm>
-#include <utility>
+#include <iterator>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
 #include <rehearse/exec/fiber_local.h>
 
-namespace rehearse::sim {
+namespace rehearse::operators {
 namespace {
 
 constexpr auto kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
@@ -67,7 +68,8 @@ void register_fallback() {
 
 }  // namespace
 
-SeenOperators::SeenOperators(std::vector<OperatorWatcher*> watchers) : watchers_(std::move(watchers)) {
+SeenOperators::SeenOperators(std::initializer_list<OperatorWatcher*> watchers) {
+  std::copy_if(watchers.begin(), watchers.end(), std::back_inserter(watchers_), [](auto* each) { return each; });
   if (watchers_.empty()) return;
   register_fallback();
   *g_watchers = &watchers_;
@@ -78,4 +80,6 @@ SeenOperators::~SeenOperators() {
   if (key_) *g_watchers = nullptr;
 }
 
-}  // namespace rehearse::sim
+UnseenOperators::UnseenOperators() : key_(kKey) {}
+
+}  // namespace rehearse::operators

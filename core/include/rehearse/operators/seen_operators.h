@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-namespace rehearse::sim {
+namespace c10 {
+class OperatorHandle;
+}
+
+namespace rehearse::operators {
 
 // Told of the operators of a fiber: of each once, whatever it calls inside; of a composite one of those that it is made
 // of. Not told: operators on fakes, those in a capture, and those that communicate.
@@ -30,7 +34,8 @@ class OperatorWatcher {
 // which is in that fiber's key set alone. Without watchers nothing happens. Ends in the fiber that made it.
 class SeenOperators {
  public:
-  explicit SeenOperators(std::vector<OperatorWatcher*> watchers);  // told in this order; they outlive it
+  // Told in this order; null ones are none. They outlive it.
+  SeenOperators(std::initializer_list<OperatorWatcher*> watchers);
   SeenOperators(const SeenOperators&) = delete;
   SeenOperators& operator=(const SeenOperators&) = delete;
   ~SeenOperators();
@@ -40,4 +45,13 @@ class SeenOperators {
   std::optional<c10::impl::IncludeDispatchKeyGuard> key_;
 };
 
-}  // namespace rehearse::sim
+// While it lives, what the calling fiber computes is no part of its program, and nobody is told of it.
+class UnseenOperators {
+ public:
+  UnseenOperators();
+
+ private:
+  const c10::impl::ExcludeDispatchKeyGuard key_;
+};
+
+}  // namespace rehearse::operators
