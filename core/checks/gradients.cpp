@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <rehearse/operators/seen_operators.h>
 #include <rehearse/formatting/rank_list.h>
+#include <rehearse/operators/seen_operators.h>
 
 #include "checks/values/gradient_ratio.h"
 #include "checks/values/tensor_difference.h"
