@@ -3,7 +3,7 @@
 """extract.py <root> <out>: writes the code blocks of README.md, GUIDE.md, COMPILE.md, FAULTS.md, CHECKERS.md and
 STATE_CHECKS.md into files, to build and run.
 
-README.md's C++ is a whole test file. GUIDE.md has that same test, then a whole program without GoogleTest, statements
+README.md's C++ is a whole test file, its TOML a part of an example's scenario. GUIDE.md has that same test, then a whole program without GoogleTest, statements
 inside a rank's body, and a program, whose scenario is its only TOML block; its Python makes dumps of what that program
 left. The C++ of COMPILE.md, one block after the other, is a test file; those of CHECKERS.md, FAULTS.md and
 STATE_CHECKS.md, too, the last two of which have scenarios of the GUIDE's program as well. A block more or less
@@ -45,6 +45,9 @@ PROGRAM = """// SPDX-License-Identifier: BSD-3-Clause
 def main(root, out):
     root, out = pathlib.Path(root), pathlib.Path(out)
     (test,) = blocks(root / "README.md", "cpp")
+    (fault,) = blocks(root / "README.md", "toml")
+    if fault not in (root / "docs/examples/elastic_ddp/elastic_ddp.toml").read_text():
+        sys.exit("the fault of README.md is not that of docs/examples/elastic_ddp/elastic_ddp.toml")
     guide_test, world, ddp, program = blocks(root / "docs/GUIDE.md", "cpp")
     (scenario,) = blocks(root / "docs/GUIDE.md", "toml")
     (dumps,) = blocks(root / "docs/GUIDE.md", "python")
