@@ -105,8 +105,8 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   const DebuggerView debugger(&fibers_.all(), stage_.place_of_current());
   body_ = body;
   create_ranks();
-  while (alive_ > 0 || restarts_due_ > 0) {
-    if (mains_alive_ == 0 && restarts_due_ == 0) stop(Ending::all_returned, {});
+  while (alive_ > 0 || awaits_restarts()) {
+    if (mains_alive_ == 0 && !awaits_restarts()) stop(Ending::all_returned, {});
     stop_if_interrupted();
     if (ending()) {
       call_off_restarts();

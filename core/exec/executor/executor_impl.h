@@ -67,8 +67,11 @@ class RankExecutor::Impl {
   // See crash_rank() and is_alive().
   void crash(int rank);
   bool is_alive(int rank) const noexcept;
-  // See restart_rank() and incarnation().
+  // See restart_rank(), is_to_begin_again(), WorldHold and incarnation().
   void restart(int rank, VirtualDuration after, std::function<void()> before);
+  bool is_to_begin_again(int rank) const noexcept;
+  void hold() noexcept { ++holds_; }
+  void let_go() noexcept { --holds_; }
   int incarnation(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)].incarnation; }
   // The running fiber cannot be unwound any further: it stays suspended for ever.
   [[noreturn]] void leave_behind(Fiber& fiber);
@@ -118,6 +121,8 @@ class RankExecutor::Impl {
   void stop_for_ever(Fiber& fiber) noexcept;
   void begin_again(Restart& restart) noexcept;
   void call_off_restarts() noexcept;
+  // May a rank yet begin again? Then the world goes on without any.
+  bool awaits_restarts() const noexcept { return !ending() && (restarts_due_ > 0 || holds_ > 0); }
 
   // switching.cpp: who runs next
   Fiber* choose_next() noexcept;
@@ -147,6 +152,7 @@ class RankExecutor::Impl {
   std::vector<std::deque<std::function<void()>>> buried_;  // what crashed ranks had yet to run
   std::vector<std::unique_ptr<Restart>> restarts_;         // all that were asked for
   std::size_t restarts_due_ = 0;
+  std::size_t holds_ = 0;
   FiberTable fibers_;
   RunQueue runnable_;
   std::uint64_t next_stop_ = 0;  // more switches than these: see pass_stop()

@@ -2,6 +2,8 @@
 // Ranks that begin again.
 #include "restart.h"
 
+#include <algorithm>
+
 #include <rehearse/exec/check.h>
 #include <rehearse/exec/restart.h>
 
@@ -13,14 +15,25 @@ void restart_rank(RankExecutor& executor, int rank, VirtualDuration after, std::
   executor.impl().restart(rank, after, std::move(before));
 }
 
+bool is_to_begin_again(RankExecutor& executor, int rank) noexcept { return executor.impl().is_to_begin_again(rank); }
+
+WorldHold::WorldHold(RankExecutor& executor) noexcept : executor_(executor) { executor_.impl().hold(); }
+WorldHold::~WorldHold() { executor_.impl().let_go(); }
+
 int incarnation(RankExecutor& executor, int rank) noexcept { return executor.impl().incarnation(rank); }
 
 void RankExecutor::Impl::restart(int rank, VirtualDuration after, std::function<void()> before) {
   REHEARSE_CHECK(rank >= 0 && rank < options.ranks, rank, options.ranks);
   if (ending()) return;
   auto& planned = *restarts_.emplace_back(std::make_unique<Restart>(*this, rank, std::move(before)));
-  timers.arm(planned, clock.now() + after);
+  const auto now = clock.now();
+  timers.arm(planned, after > VirtualTime::max() - now ? VirtualTime::max() : now + after);
   ++restarts_due_;
+}
+
+bool RankExecutor::Impl::is_to_begin_again(int rank) const noexcept {
+  return std::any_of(restarts_.begin(), restarts_.end(),
+                     [rank](const auto& planned) { return planned->armed() && planned->rank() == rank; });
 }
 
 // The new main fiber is another one than the former, whose timers may yet fire. Its threads have other numbers, too.

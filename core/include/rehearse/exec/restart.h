@@ -16,8 +16,25 @@ class RankExecutor;
 //
 // `before` is called first, on the scheduler's own context, as a timer is. A rank that runs at that time goes on:
 // `before` is not called, and nothing happens. Anywhere on the executor's thread, also before run(). What cannot be
-// created ends the world, and run() throws it.
+// created ends the world, and run() throws it. A time behind the end of virtual time is that end.
 void restart_rank(RankExecutor& executor, int rank, VirtualDuration after, std::function<void()> before = {});
+
+// Has the rank a restart_rank() whose time has not come?
+bool is_to_begin_again(RankExecutor& executor, int rank) noexcept;
+
+// While there is one, the world does not end by itself though all ranks have ended: what is to come may yet begin one
+// again. Whoever holds the world has a timer armed, or nobody is left to let it go. Not thread-safe; the executor
+// outlives it.
+class WorldHold {
+ public:
+  explicit WorldHold(RankExecutor& executor) noexcept;
+  WorldHold(const WorldHold&) = delete;
+  WorldHold& operator=(const WorldHold&) = delete;
+  ~WorldHold();
+
+ private:
+  RankExecutor& executor_;
+};
 
 // How often the rank has begun again; 0: in its first life.
 int incarnation(RankExecutor& executor, int rank) noexcept;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a rank that has crashed or returned begins again in new fibers, at its time; nothing of its former life
 // reaches the next one, and the world waits for it.
+#include <functional>
+#include <optional>
 #include <string>
 
 #include <rehearse/exec/crash.h>
@@ -123,6 +125,74 @@ TEST_P(Restart, OthersWaitForTheNextLife) {
     if (rank != 0) return void(back.wait(FixedObserver("rank 0")));
     if (incarnation(own_executor(), 0) == 0) crash_and_begin_again(0, 5ms);
     back.notify_all();
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(outcome.end_time, at(5ms));
+}
+
+TEST_P(Restart, IsToBeginAgain_UntilItHas) {
+  auto w = world();
+  const auto outcome = w.run([&](int rank) {
+    if (rank != 0) return this_rank::sleep_for(10ms);
+    EXPECT_FALSE(is_to_begin_again(own_executor(), 1));
+    restart_rank(own_executor(), 1, 5ms);
+    EXPECT_TRUE(is_to_begin_again(own_executor(), 1));
+    EXPECT_FALSE(is_to_begin_again(own_executor(), 0));
+    this_rank::sleep_for(6ms);
+    EXPECT_FALSE(is_to_begin_again(own_executor(), 1));
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
+// Not in the past, as a sum would be that has no room.
+TEST_P(Restart, BehindTheEndOfTime_IsAtItsEnd) {
+  auto w = world();
+  VirtualTime begun_again{};
+  const auto outcome = w.run([&](int rank) {
+    if (rank != 0) return;
+    if (incarnation(own_executor(), 0) > 0) return void(begun_again = this_rank::now());
+    this_rank::sleep_for(1ms);
+    crash_and_begin_again(0, VirtualDuration::max());
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(begun_again, VirtualTime::max());
+}
+
+class EndOfHold final : public Timer {
+ public:
+  std::optional<WorldHold> hold;
+  std::function<void()> then;
+
+ private:
+  void fire() override {
+    if (then) then();
+    hold.reset();
+  }
+};
+
+TEST_P(Restart, AWorldThatIsHeld_GoesOnWithoutRanks) {
+  auto w = world();
+  EndOfHold timer;
+  int lives = 0;
+  const auto outcome = w.run([&](int rank) {
+    if (rank != 0 || lives++ > 0) return;
+    auto& executor = own_executor();
+    timer.hold.emplace(executor);
+    timer.then = [&executor] { restart_rank(executor, 0, 2ms); };
+    executor.timers().arm(timer, at(5ms));
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(lives, 2);
+  EXPECT_EQ(outcome.end_time, at(7ms));
+}
+
+TEST_P(Restart, AWorldThatWasHeldForNothing_EndsWhenItIsLetGo) {
+  auto w = world();
+  EndOfHold timer;
+  const auto outcome = w.run([&](int rank) {
+    if (rank != 0) return;
+    timer.hold.emplace(own_executor());
+    own_executor().timers().arm(timer, at(5ms));
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_EQ(outcome.end_time, at(5ms));
