@@ -37,13 +37,21 @@ bool needs_no_call(const Fault& fault) {
 
 class FaultLedger::StrikeTimer final : public exec::Timer {
  public:
-  StrikeTimer(FaultLedger& ledger, std::size_t place, int rank) : ledger_(ledger), place_(place), rank_(rank) {}
-  void fire() override { ledger_.strike_(ledger_.plans_[place_], rank_); }
+  // `holds`: the world waits for it.
+  StrikeTimer(FaultLedger& ledger, std::size_t place, int rank, bool holds)
+      : ledger_(ledger), place_(place), rank_(rank) {
+    if (holds) hold_.emplace(ledger.executor_);
+  }
+  void fire() override {
+    ledger_.strike_(ledger_.plans_[place_], rank_);
+    hold_.reset();
+  }
 
  private:
   FaultLedger& ledger_;
   const std::size_t place_;
   const int rank_;
+  std::optional<exec::WorldHold> hold_;
 };
 
 FaultLedger::FaultLedger(const std::vector<Fault>& faults, exec::RankExecutor& executor) : executor_(executor) {
@@ -75,7 +83,9 @@ void FaultLedger::arm(std::size_t place, VirtualTime due) {
       const auto after = due - executor_.clock().now();
       return exec::restart_rank(executor_, rank, after, [this, place, rank] { strike_(plans_[place], rank); });
     }
-    timers_.push_back(std::make_unique<StrikeTimer>(*this, place, rank));
+    // What is of a rank does not happen where all have ended.
+    const bool holds = rank == kNoRank && leads_to_restart(place);
+    timers_.push_back(std::make_unique<StrikeTimer>(*this, place, rank, holds));
     executor_.timers().arm(*timers_.back(), due);
   };
   const Fault& fault = *plans_[place].fault;
@@ -83,6 +93,25 @@ void FaultLedger::arm(std::size_t place, VirtualTime due) {
   for (int rank = 0; rank < executor_.options().ranks; ++rank) {
     if (is_of(fault, rank)) on(rank);
   }
+}
+
+// Does a rank begin again once it has fired, or once what is on it has, none of which needs a call? What is on itself
+// by a ring of others is never armed.
+bool FaultLedger::leads_to_restart(std::size_t place) const {
+  for (std::size_t other = 0; other < plans_.size(); ++other) {
+    const Fault& fault = *plans_[other].fault;
+    if (fault.on != place + 1 || !needs_no_call(fault)) continue;
+    if (traits_of(fault.verb).of_ended || leads_to_restart(other)) return true;
+  }
+  return false;
+}
+
+bool FaultLedger::may_begin_again(int rank) const {
+  if (exec::is_to_begin_again(executor_, rank)) return true;
+  return std::any_of(plans_.begin(), plans_.end(), [&](const FaultPlan& plan) {
+    const Fault& fault = *plan.fault;
+    return traits_of(fault.verb).of_ended && is_of(fault, rank) && fault.on && plans_[*fault.on - 1].line.times == 0;
+  });
 }
 
 // Nothing: the fault that it is on has not fired.

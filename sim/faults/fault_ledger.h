@@ -50,6 +50,9 @@ class FaultLedger {
   // May it fire at a call of `rank` now, as far as ranks, times and other faults say?
   bool is_open(const FaultPlan& plan, int rank) const;
 
+  // May a rank that ends now begin again, by a fault that is planned?
+  bool may_begin_again(int rank) const;
+
   // Asks the Oracle whether it does, where that is a matter of chance.
   bool draw(FaultPlan& plan);
 
@@ -68,6 +71,7 @@ class FaultLedger {
 
   std::optional<VirtualTime> due(const Fault& fault) const;
   void arm(std::size_t place, VirtualTime due);
+  bool leads_to_restart(std::size_t place) const;
   std::string why_not(const FaultPlan& plan, const exec::RunOutcome& outcome) const;
 
   exec::RankExecutor& executor_;

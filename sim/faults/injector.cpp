@@ -44,7 +44,8 @@ void FaultInjector::begin(comm::Communicators& communicators) {
   communicators_ = &communicators;
   for (auto& plan : ledger_.plans()) {
     const auto verb = plan.fault->verb;
-    if (verb == Fault::Verb::crash || verb == Fault::Verb::reorder) fabric_.follow_all();
+    const bool ends = verb == Fault::Verb::crash || verb == Fault::Verb::exit;
+    if (ends || verb == Fault::Verb::reorder) fabric_.follow_all();
     if (plan.fault->verb != Fault::Verb::slow) continue;
     for (int rank = 0; rank < executor_.options().ranks; ++rank) {
       if (is_of(*plan.fault, rank)) ledger_.note(plan, rank, "");
@@ -102,9 +103,13 @@ auto FaultInjector::act(FaultPlan& plan, const Moment& moment) -> Answer {
   const Fault& fault = *plan.fault;
   switch (fault.verb) {
     case Fault::Verb::crash:
-      crash(plan, moment.rank, moment.title());
+      end_process(plan, moment.rank, moment.title());
       break;
     case Fault::Verb::exit:
+      if (fault.restart || ledger_.may_begin_again(moment.rank)) {
+        end_process(plan, moment.rank, fmt::format("exit({}) in {}", fault.status, moment.title()));
+        break;
+      }
       std::exit(fault.status);  // here the rank's failure: see core/exec/interpose/process
     case Fault::Verb::hang:
       hung_.wait(HangObserver("an injected hang before " + moment.title()));
@@ -148,8 +153,8 @@ auto FaultInjector::act(FaultPlan& plan, const Moment& moment) -> Answer {
   return Answer::pass;
 }
 
-void FaultInjector::crash(FaultPlan& plan, int rank, std::string call) {
-  crashed_[rank] = std::move(call);
+void FaultInjector::end_process(FaultPlan& plan, int rank, std::string how) {
+  crashed_[rank] = std::move(how);
   const bool breaks = plan.fault->peers == Fault::Peers::disconnect;
   lose(rank, breaks);
   fabric_.lose(rank, breaks);
@@ -197,7 +202,7 @@ void FaultInjector::strike(FaultPlan& plan, int rank) {
     case Fault::Verb::crash:
       if (crashed_.contains(rank) || !exec::is_alive(executor_, rank)) return;
       ledger_.note(plan, rank, "");
-      return crash(plan, rank, "");
+      return end_process(plan, rank, "");
     case Fault::Verb::partition:
       ledger_.note(plan, rank, "");
       return partitions_.begin(fault);

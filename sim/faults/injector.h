@@ -65,7 +65,7 @@ class FaultInjector final : public comm::CallGate {
   void strike(FaultPlan& plan, int rank);
   void fail_allocation(FaultPlan& plan, int rank, const std::string& since);
   void jump_clocks(const Fault& fault, int rank);
-  void crash(FaultPlan& plan, int rank, std::string call);
+  void end_process(FaultPlan& plan, int rank, std::string how);
   void lose(int rank, bool connections_break);
   void begin_again(int rank);
   void refuse_lost(const Moment& moment) const;

@@ -92,12 +92,12 @@ std::vector<FaultField> what_fields() {
        }},
       fields::choice<Fault::Clocks>("clock", {Verb::clock_jump},
                                     {{"wall", Fault::Clocks::wall}, {"all", Fault::Clocks::all}}, &Fault::clock),
-      fields::choice<Fault::Peers>("peers", {Verb::crash},
+      fields::choice<Fault::Peers>("peers", {Verb::crash, Verb::exit},
                                    {{"timeout", Fault::Peers::timeout}, {"disconnect", Fault::Peers::disconnect}},
                                    &Fault::peers),
       {"restart",
-       "a duration in ns, us, ms, s, min or h, as in 5ms: after the crash",
-       {Verb::crash},
+       "a duration in ns, us, ms, s, min or h, as in 5ms: after the crash or the exit",
+       {Verb::crash, Verb::exit},
        [](Fault& fault, const std::string& typed) {
          return (fault.restart = units::parse_duration(typed)).has_value();
        },

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What must hold of a fault as a whole, and in a world.
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "fault_fields.h"
+#include "schedule/units.h"
 
 namespace rehearse::sim {
 namespace {
@@ -30,6 +33,14 @@ void require_restart(const Fault& fault) {
   const bool of_calls = fault.at || fault.call || !fault.group.empty() || !fault.label.empty();
   if (!of_calls && fault.p == 1 && fault.times == 1) return;
   throw FaultError("restart comes at a time, or on another fault: it takes rank, after, on and optional alone");
+}
+
+// Virtual time ends after 292 years; sums of what is shorter than this do not come there.
+void require_short(std::string_view field, const std::optional<VirtualDuration>& duration) {
+  constexpr VirtualDuration kMost = std::chrono::hours(24 * 365 * 100);
+  if (!duration || *duration <= kMost) return;
+  throw FaultError(fmt::format("{} is \"{}\"; it takes {} (100 years) at most", field, units::print_duration(*duration),
+                               units::print_duration(kMost)));
 }
 
 void require_sides(const Fault& fault) {
@@ -61,6 +72,9 @@ void require_family(const Fault& fault) {
   if (lasts && fault.amount.count() == 0) {
     throw FaultError(fmt::format("{} says for how long, as in for=5ms", verb));
   }
+  require_short("after", fault.after);
+  require_short("for", fault.amount);
+  require_short("restart", fault.restart);
   if (fault.verb == Verb::clock_jump) require_jump(fault);
   if (fault.with == Fault::Corruption::stale && (fault.element != 0 || fault.fraction != 0)) {
     throw FaultError("corrupt with=stale leaves the whole output as it was: it takes no element and no fraction");
@@ -83,7 +97,7 @@ void require_whole(const Fault& fault) {
   }
   if (!needs_when(fault.verb) || has_when(fault)) return;
   if (traits_of(fault.verb).of_ended) {
-    throw FaultError("restart says when, as in after=5ms; as a part of a crash it is restart=5ms");
+    throw FaultError("restart says when, as in after=5ms; as a part of a crash or an exit it is restart=5ms");
   }
   throw FaultError(fmt::format("{} does not say when: at, call, group, label, after, on or p", to_string(fault.verb)));
 }

@@ -29,6 +29,7 @@ TEST(FaultText, ReadsBackAsItself) {
            "restart rank=1 after=5ms optional=true",
            "restart rank=1 on=fault#2",
            "exit rank=1 at=#4 status=3",
+           "exit rank=1 at=#4 status=3 peers=disconnect restart=5ms",
            "hang rank=1 at=broadcast group=dp",
            "pause rank=1 label=\"layer 1\" for=5ms times=3",
            "slow rank=1 factor=2.5",
@@ -78,9 +79,16 @@ TEST(FaultText, MistakesNameFieldValueAndCure) {
             "crash takes no \"factor\"; it takes rank, at, call, group, label, after, on, p, peers, restart, times, "
             "optional");
   EXPECT_EQ(error_of("crash rank=3 at=#1 peers=gone"), "peers is \"gone\"; it takes timeout or disconnect");
-  EXPECT_EQ(error_of("crash rank=3 at=#1 restart=soon"),
-            "restart is \"soon\"; it takes a duration in ns, us, ms, s, min or h, as in 5ms: after the crash");
-  EXPECT_EQ(error_of("restart rank=3"), "restart says when, as in after=5ms; as a part of a crash it is restart=5ms");
+  EXPECT_EQ(
+      error_of("crash rank=3 at=#1 restart=soon"),
+      "restart is \"soon\"; it takes a duration in ns, us, ms, s, min or h, as in 5ms: after the crash or the exit");
+  EXPECT_EQ(error_of("exit rank=3 at=#1 restart=876001h"),
+            "restart is \"876001h\"; it takes 876000h (100 years) at most");
+  EXPECT_EQ(error_of("crash rank=3 after=2562047h"), "after is \"2562047h\"; it takes 876000h (100 years) at most");
+  EXPECT_EQ(error_of("pause rank=3 at=#1 for=876000.5h"),
+            "for is \"52560030min\"; it takes 876000h (100 years) at most");
+  EXPECT_EQ(error_of("restart rank=3"),
+            "restart says when, as in after=5ms; as a part of a crash or an exit it is restart=5ms");
   EXPECT_EQ(error_of("restart rank=3 after=5ms at=#1"),
             "restart comes at a time, or on another fault: it takes rank, after, on and optional alone");
   EXPECT_EQ(error_of("pause rank=3 at=#1"), "pause says for how long, as in for=5ms");

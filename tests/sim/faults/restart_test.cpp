@@ -12,36 +12,12 @@
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/report_writers.h>
 
-#include "faulty_world.h"
+#include "surviving.h"
 
 namespace rehearse::test {
 namespace {
 
 using std::chrono::milliseconds;
-
-// Ranks wait until all are back, and reduce in a group that they make anew.
-void reduce_anew(RankContext& ctx) {
-  std::vector<int> all;
-  std::vector<std::string> back;
-  for (int rank = 0; rank < ctx.size(); ++rank) {
-    all.push_back(rank);
-    back.push_back("back/" + std::to_string(rank));
-  }
-  ctx.store()->set(back[static_cast<std::size_t>(ctx.rank())], "yes");
-  ctx.store()->wait(back);
-  auto value = at::full({2}, static_cast<double>(ctx.rank()), at::kDouble);
-  ctx.new_local_group(all, "again").allreduce(value)->wait();
-  ctx.expect(value.sum().item<double>() == ctx.size() * (ctx.size() - 1), "the new group's sum is right");
-}
-
-void train_and_survive(RankContext& ctx) {
-  try {
-    if (ctx.incarnation() == 0) train(ctx);
-  } catch (const CommError& error) {
-    EXPECT_EQ(error.ranks(), std::vector<int>{3});
-  }
-  reduce_anew(ctx);
-}
 
 TEST(RestartFault, NewGroupOfSurvivorsAndTheRestartedRank_Reduces) {
   const auto report = run({"crash rank=3 at=allreduce#12 peers=disconnect restart=5ms"}, train_and_survive);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a rank that an injected exit() has ended begins again as a crashed one does; where nothing may begin it
+// again, the exit is its failure.
+#include <chrono>
+#include <string>
+
+#include "surviving.h"
+
+namespace rehearse::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(RestartAfterExit, IsAsOfACrash) {
+  const auto report = run({"exit rank=3 at=allreduce#12 status=3 peers=disconnect restart=5ms"}, train_and_survive);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(fired(report), R"(rank 3 in allreduce #12 on group "world")");
+  const auto& firing = report.faults[0].fired[0];
+  EXPECT_EQ(firing.began_again, firing.at + milliseconds(5));
+  for (const auto& line : report.rank_lines) EXPECT_EQ(line.state, RankOutcome::returned);
+  EXPECT_EQ(report.checks.at("the new group's sum is right"), 4u);
+}
+
+TEST(RestartAfterExit, ByAFaultOfItsOwn) {
+  for (const auto* const restart :
+       {"restart rank=3 after=20ms", "restart rank=3 on=fault#1 after=3ms", "restart rank=3 on=fault#1"}) {
+    const auto report = run({"exit rank=3 at=allreduce#12 peers=disconnect", restart}, train_and_survive);
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+    EXPECT_EQ(report.faults[1].times, 1u) << report.faults[1].why_not;
+  }
+}
+
+// The one that is to come is on a fault that has yet to fire.
+TEST(RestartAfterExit, OnALaterFault) {
+  const auto report = run({"exit rank=3 at=allreduce#12 peers=disconnect", "partition rank=0 after=10ms for=1us",
+                           "restart rank=3 on=fault#2 after=3ms"},
+                          train_and_survive);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.faults[2].fired.at(0).at, VirtualTime(milliseconds(13)));
+}
+
+// The others find out as from a crash, and the report tells what it was.
+TEST(RestartAfterExit, WhoseTimeDoesNotCome) {
+  const auto report = run({"exit rank=3 at=allreduce#12 status=3 peers=disconnect restart=5ms"});
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  EXPECT_NE(report.headline.find("rank 3 closed the connection"), std::string::npos) << report.headline;
+  EXPECT_EQ(report.rank_lines[3].state, RankOutcome::crashed);
+  EXPECT_EQ(report.rank_lines[3].doing, R"(exit(3) in allreduce #12 on group "world")");
+  EXPECT_FALSE(report.faults[0].fired.at(0).began_again);
+}
+
+TEST(RestartAfterExit, OfAnotherRank_IsTheRanksFailure) {
+  const auto report = run({"exit rank=3 at=allreduce#12", "restart rank=2 after=20ms optional=true"});
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  EXPECT_TRUE(report.headline.starts_with("rank 3: exit(1) was called")) << report.headline;
+}
+
+TEST(RestartAfterExit, Twice) {
+  int most = 0;
+  const auto body = [&](RankContext& ctx) {
+    if (ctx.rank() != 2) return;
+    most = ctx.incarnation();
+    ctx.new_local_group({2}, "alone" + std::to_string(most)).barrier()->wait();
+  };
+  const auto report = run({"exit rank=2 call=barrier times=2 restart=1ms"}, body);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(most, 2);
+}
+
+}  // namespace
+}  // namespace rehearse::test
