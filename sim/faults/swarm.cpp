@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "swarm.h"
 
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <numeric>
 
 #include <fmt/format.h>
 
 #include "faults/text/fault_fields.h"
+#include "schedule/units.h"
 
 namespace rehearse::sim {
 namespace {
@@ -17,12 +20,45 @@ std::uint32_t below(std::size_t bound, Decisions& decisions) {
   return decisions.choose(ChoiceKind::fault, candidates);
 }
 
-// Does the family leave it to the swarm when?
-bool is_when_open(const Fault& family) {
+// What a swarm says of when.
+enum class When { call, at, chance, time, first };
+
+// Those among which it draws; none where the family says when, or needs not to.
+std::vector<When> open_whens(const Fault& family, const SwarmOptions& swarm) {
   const bool said = family.at || family.call || !family.group.empty() || !family.label.empty() || family.after ||
                     family.on || family.p != 1;
+  if (said || family.verb == Fault::Verb::slow) return {};
   const auto& traits = traits_of(family.verb);
-  return family.verb != Fault::Verb::slow && !traits.of_store && !traits.of_ended && !said;
+  std::vector<When> whens;
+  if (traits.of_store) whens = {When::first, When::chance};
+  if (!traits.of_store && !traits.of_ended) whens = {When::call, When::at, When::chance};
+  if (swarm.within > VirtualDuration::zero()) whens.push_back(When::time);
+  return whens;
+}
+
+void draw_when(Fault& fault, When when, const SwarmOptions& swarm, Decisions& decisions) {
+  // Few, and such that their texts are exact.
+  constexpr std::array kChances{0.5, 0.2, 0.1, 0.05, 0.02, 0.01};
+  constexpr std::int64_t kTimes = 64;
+  const auto call = [&] { return Fault::Point{"", 1 + std::uint64_t{below(swarm.calls, decisions)}}; };
+  switch (when) {
+    case When::call:
+      fault.call = call();
+      return;
+    case When::at:
+      fault.at = call();
+      return;
+    case When::chance:
+      fault.p = kChances[below(kChances.size(), decisions)];
+      return;
+    case When::time: {
+      const std::int64_t part = below(kTimes, decisions), all = swarm.within.count();
+      fault.after = VirtualDuration(all / kTimes * part + all % kTimes * part / kTimes);
+      return;
+    }
+    case When::first:
+      return;
+  }
 }
 
 Fault drawn(const Fault& family, const SwarmOptions& swarm, int ranks, Decisions& decisions) {
@@ -37,7 +73,8 @@ Fault drawn(const Fault& family, const SwarmOptions& swarm, int ranks, Decisions
     }
     fault.ranks = {among[below(among.size(), decisions)]};
   }
-  if (is_when_open(family)) fault.call = Fault::Point{"", 1 + std::uint64_t{below(swarm.calls, decisions)}};
+  const auto whens = open_whens(family, swarm);
+  if (!whens.empty()) draw_when(fault, whens[whens.size() == 1 ? 0 : below(whens.size(), decisions)], swarm, decisions);
   return fault;
 }
 
@@ -48,6 +85,11 @@ void require_valid(const SwarmOptions& swarm, int ranks) {
     throw FaultError(fmt::format("SwarmOptions has {} faults at most and {} calls; both are 1 or more",
                                  swarm.faults_most, swarm.calls));
   }
+  constexpr VirtualDuration kWithinMost = std::chrono::hours(24 * 365 * 100);
+  if (swarm.within < VirtualDuration::zero() || swarm.within > kWithinMost) {
+    throw FaultError(fmt::format("the swarm's times are within {} ns; it takes 0 (none) to {} (100 years)",
+                                 swarm.within.count(), units::print_duration(kWithinMost)));
+  }
   if (swarm.on && swarm.families.empty()) {
     throw FaultError("the swarm is on and has no families to draw faults from, as in families = [\"crash\"]");
   }
@@ -55,7 +97,11 @@ void require_valid(const SwarmOptions& swarm, int ranks) {
     require_family(family);
     Fault fault = family;
     if (fault.ranks.empty()) fault.ranks = {0};
-    if (is_when_open(fault)) fault.call = Fault::Point{"", 1};
+    const auto whens = open_whens(fault, swarm);
+    if (!whens.empty() && whens.back() == When::time)
+      fault.after = swarm.within;
+    else if (!whens.empty())
+      fault.p = 0.5;
     if (fault.on)
       throw FaultError(fmt::format("family \"{}\" is on another fault: nobody knows its place", to_string(family)));
     require_valid(std::vector<Fault>{fault}, ranks);

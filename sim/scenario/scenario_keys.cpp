@@ -136,6 +136,9 @@ ScenarioSection swarm_section() {
   constexpr auto kSwarm = &WorldOptions::swarm;
   constexpr std::int64_t kFaultsMost = 1'000;
   constexpr std::int64_t kCallsMost = 1'000'000;
+  auto within = keys::unless_default(keys::duration("within", "10ms", "a duration: faults may be at a time below it",
+                                                    at(kWorld, kSwarm, &SwarmOptions::within)));
+  within.fallback = "none: at calls only";
   return {"swarm",
           {
               keys::fault_families("families",
@@ -145,8 +148,9 @@ ScenarioSection swarm_section() {
               keys::flag("on", "`true`: as with `--swarm`", at(kWorld, kSwarm, &SwarmOptions::on)),
               keys::integer("faults_most", 1, kFaultsMost, "1 to 1000: of one run",
                             at(kWorld, kSwarm, &SwarmOptions::faults_most)),
-              keys::integer("calls", 1, kCallsMost, "1 to 1000000: a fault is at one of a rank's first so many calls",
+              keys::integer("calls", 1, kCallsMost, "1 to 1000000: a fault at a call is at one of the first so many",
                             at(kWorld, kSwarm, &SwarmOptions::calls)),
+              within,
           },
           [](const Scenario& scenario) { return scenario.world.swarm.on || !scenario.world.swarm.families.empty(); }};
 }

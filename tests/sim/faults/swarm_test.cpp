@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a swarm's draws are choices of the Oracle, of the families that are given and no others, within their
 // bounds; a family keeps what it says of who and when.
+#include <algorithm>
 #include <chrono>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "faulty_world.h"
 
@@ -18,32 +20,107 @@ WorldOptions swarm_of(const std::vector<std::string>& families, std::uint64_t se
   return options;
 }
 
-TEST(Swarm, EachFamilyTakesPartInHalfOfTheRuns) {
-  int pauses = 0, slows = 0;
-  std::set<int> ranks;
-  std::set<std::string> calls;
+// The faults of 100 runs, each of which fits its text, and when they were to be.
+struct Drawn {
+  std::vector<Fault> faults;
+  std::vector<FaultLine> lines;
+};
+
+Drawn drawn_by(const std::vector<std::string>& families, VirtualDuration within = {}) {
+  Drawn drawn;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
-    const auto report = run(swarm_of({"pause for=1ms", "slow factor=2"}, seed));
+    auto options = swarm_of(families, seed);
+    options.swarm.within = within;
+    const auto report = run(options);
     EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
     EXPECT_LE(report.faults.size(), 2u);
     for (const auto& line : report.faults) {
-      const auto fault = parse_fault(line.fault);
       EXPECT_TRUE(line.optional);
-      ASSERT_EQ(fault.ranks.size(), 1u);
-      ranks.insert(fault.ranks.front());
-      if (fault.verb == Fault::Verb::slow) ++slows;
-      if (fault.verb != Fault::Verb::pause) continue;
-      ++pauses;
-      ASSERT_TRUE(fault.call);
-      EXPECT_LE(fault.call->number, 20u);
-      EXPECT_EQ(line.times, 1u) << "each rank makes 20 calls: " << line.why_not;
-      calls.insert(line.fault);
+      drawn.faults.push_back(parse_fault(line.fault));
+      drawn.lines.push_back(line);
+      EXPECT_EQ(to_string(drawn.faults.back()), line.fault);
     }
+  }
+  return drawn;
+}
+
+TEST(Swarm, EachFamilyTakesPartInHalfOfTheRuns) {
+  const auto drawn = drawn_by({"pause for=1ms", "slow factor=2"});
+  int pauses = 0, slows = 0;
+  std::set<int> ranks;
+  std::set<std::string> texts;
+  for (std::size_t i = 0; i < drawn.faults.size(); ++i) {
+    const auto& fault = drawn.faults[i];
+    ASSERT_EQ(fault.ranks.size(), 1u);
+    ranks.insert(fault.ranks.front());
+    if (fault.verb == Fault::Verb::slow) ++slows;
+    if (fault.verb != Fault::Verb::pause) continue;
+    ++pauses;
+    for (const auto& point : {fault.call, fault.at}) {
+      if (!point) continue;
+      EXPECT_LE(point->number, 20u);
+      EXPECT_EQ(drawn.lines[i].times, 1u) << "each rank makes 20 calls: " << drawn.lines[i].why_not;
+    }
+    texts.insert(drawn.lines[i].fault);
   }
   EXPECT_GT(std::min(pauses, slows), 30);
   EXPECT_LT(std::max(pauses, slows), 70);
   EXPECT_EQ(ranks, (std::set<int>{0, 1, 2, 3}));
-  EXPECT_GT(calls.size(), 20u);
+  EXPECT_GT(texts.size(), 20u);
+}
+
+// By the rank's count, by the group's, with a probability, and where the scenario says how late, at a time.
+TEST(Swarm, DrawsWhen_OfEachKind) {
+  const auto within = std::chrono::microseconds(200);
+  int calls = 0, numbers = 0, chances = 0, times = 0;
+  for (const auto& fault : drawn_by({"pause for=1ms", "partition for=10us"}, within).faults) {
+    calls += fault.call ? 1 : 0;
+    numbers += fault.at ? 1 : 0;
+    chances += fault.p < 1 ? 1 : 0;
+    times += fault.after ? 1 : 0;
+    EXPECT_EQ((fault.call ? 1 : 0) + (fault.at ? 1 : 0) + (fault.p < 1 ? 1 : 0) + (fault.after ? 1 : 0), 1);
+    if (fault.after) EXPECT_LT(*fault.after, within);
+  }
+  EXPECT_GT(calls, 10);
+  EXPECT_GT(numbers, 10);
+  EXPECT_GT(chances, 10);
+  EXPECT_GT(times, 10);
+}
+
+TEST(Swarm, WithoutABound_DrawsNoTimes) {
+  for (const auto& fault : drawn_by({"pause for=1ms"}).faults) EXPECT_FALSE(fault.after);
+}
+
+// Of calls on a key there may be few: the first, or any, or what comes from a time on.
+TEST(Swarm, FaultsOfTheStore_AreAtNoNumber) {
+  const auto drawn = drawn_by({"stale_key key=epoch"}, std::chrono::milliseconds(1));
+  EXPECT_GT(drawn.faults.size(), 30u);
+  int firsts = 0, chances = 0, times = 0;
+  for (const auto& fault : drawn.faults) {
+    EXPECT_FALSE(fault.at || fault.call);
+    ++(fault.p < 1 ? chances : fault.after ? times : firsts);
+  }
+  EXPECT_GT(std::min({firsts, chances, times}), 5);
+}
+
+TEST(Swarm, Restarts_ComeAtATime) {
+  int restarts = 0;
+  std::set<VirtualDuration> times;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    auto options = swarm_of({"restart"}, seed);
+    options.swarm.within = std::chrono::milliseconds(64);
+    const auto report = run(options, [](RankContext&) {});
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+    for (const auto& line : report.faults) {
+      ++restarts;
+      const auto after = parse_fault(line.fault).after;
+      ASSERT_TRUE(after);
+      EXPECT_EQ(*after % std::chrono::milliseconds(1), VirtualDuration(0)) << "one of 64 times";
+      times.insert(*after);
+    }
+  }
+  EXPECT_GT(restarts, 10);
+  EXPECT_GT(times.size(), 8u);
 }
 
 TEST(Swarm, FaultsMost_BoundsARun) {
@@ -101,6 +178,11 @@ TEST(Swarm, ThatMakesNoSense_IsRefused) {
   EXPECT_THROW(World{options}, FaultError);
   options = swarm_of({"crash"}, 1);
   options.swarm.calls = 0;
+  EXPECT_THROW(World{options}, FaultError);
+  options.swarm.calls = 1;
+  options.swarm.within = VirtualDuration(-1);
+  EXPECT_THROW(World{options}, FaultError);
+  options.swarm.within = VirtualDuration::max();
   EXPECT_THROW(World{options}, FaultError);
   EXPECT_THROW(parse_fault_family("pause"), FaultError);
   EXPECT_THROW(parse_fault_family("slow"), FaultError);

@@ -68,6 +68,7 @@ families = ["crash peers=disconnect", "slow factor=2"]
 on = true
 faults_most = 3
 calls = 50
+within = "10ms"
 [checks]
 replicas = true
 draws = "different"
@@ -115,6 +116,7 @@ TEST(Scenario, Everything_IsRead) {
   EXPECT_TRUE(scenario.world.swarm.on);
   EXPECT_EQ(scenario.world.swarm.faults_most, 3);
   EXPECT_EQ(scenario.world.swarm.calls, 50u);
+  EXPECT_EQ(scenario.world.swarm.within, std::chrono::milliseconds(10));
   EXPECT_EQ(scenario.world.timeout, std::chrono::seconds(90));
   EXPECT_TRUE(scenario.world.buffered_sends);
   EXPECT_TRUE(scenario.world.coalesced_as_one);

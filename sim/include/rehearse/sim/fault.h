@@ -95,12 +95,14 @@ std::string to_string(const Fault& fault);
 Fault parse_fault_family(std::string_view text);
 
 // Faults that each run draws for itself, every draw a choice of the Oracle: which of the families take part (each with
-// a probability of one half), on which rank, and at which of its calls, where the family does not say.
+// a probability of one half), and where the family does not say, on which rank, and when: at a call by the rank's count
+// or by its group's, at each call with a probability, or at a time.
 struct SwarmOptions {
   bool on = false;
   std::vector<Fault> families = {};
   int faults_most = 2;       // of one run
-  std::uint32_t calls = 20;  // each fault is at one of a rank's first so many calls
+  std::uint32_t calls = 20;  // a call is one of the first so many
+  VirtualDuration within{};  // a time lies below it; 0: no times are drawn
 };
 
 }  // namespace rehearse
