@@ -2,16 +2,20 @@
 #include "checks/gradients.h"
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <rehearse/checks/non_finite.h>
 #include <rehearse/formatting/rank_list.h>
 #include <rehearse/operators/seen_operators.h>
 
+#include "checks/uneven_parts.h"
 #include "checks/values/gradient_ratio.h"
 #include "checks/values/tensor_difference.h"
 
@@ -94,6 +98,37 @@ std::string unreduced(const ReplicaTable::Row& row, const at::Tensor& reference,
   return "not the same on all ranks, and neither mean nor sum of all is that of one process";
 }
 
+bool is_comparable(const at::Tensor& gradient, const at::Tensor& reference) {
+  return gradient.defined() && reference.defined() && gradient.sizes() == reference.sizes() &&
+         at::isFloatingType(gradient.scalar_type()) && !has_non_finite(gradient) && !has_non_finite(reference);
+}
+
+at::Tensor flat(const at::Tensor& values) { return plain(values).to(at::kDouble).flatten(); }
+
+std::vector<std::string> reduced_again(const std::string& name, const std::vector<std::string>& calls) {
+  if (calls.size() < 2) return {};
+  return {fmt::format("that of \"{}\" was reduced {} times: {}", name, calls.size(), fmt::join(calls, ", "))};
+}
+
+StateFinding finding_of(const GradientsRound& round, std::vector<Group> groups, std::optional<OddRow> odd,
+                        std::vector<std::string> details) {
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Group& a, const Group& b) { return a.names.size() > b.names.size(); });
+  const auto all = round.shown.table.rows().size();
+  const auto of = round.name == kGradients ? "" : fmt::format(" of \"{}\"", round.name);
+  StateFinding finding{fmt::format("gradients{} are not those of one process in check #{}: {}", of, round.number,
+                                   text_of(groups.front(), all)),
+                       {},
+                       {}};
+  if (odd) {
+    finding.ranks = std::move(odd->ranks);
+    finding.details.push_back("of the gradients " + odd->text);
+  }
+  for (std::size_t i = 1; i < groups.size(); ++i) finding.details.push_back(text_of(groups[i], all));
+  std::move(details.begin(), details.end(), std::back_inserter(finding.details));
+  return finding;
+}
+
 double scale_of(const std::vector<at::Tensor>& reference) {
   double scale = 0;
   for (const auto& each : reference) {
@@ -133,11 +168,14 @@ std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generat
 }
 
 std::optional<StateFinding> judge(const GradientsRound& round, const ModelState& parameters,
-                                  const std::vector<at::Tensor>& reference, double tolerance) {
+                                  const std::vector<at::Tensor>& reference, double tolerance,
+                                  const Reductions* reductions) {
   const auto wanted = gradients_of(parameters);
   const auto scale = scale_of(reference);
   std::vector<Group> groups;
   std::optional<OddRow> odd;  // the first that is not the same on all ranks
+  std::vector<ReducedGradient> reduced;
+  std::vector<std::string> no_multiples, details;
   const auto ranks = static_cast<int>(round.of.size());
   for (const auto& row : round.shown.table.rows()) {
     const auto place = std::find_if(wanted.tensors().begin(), wanted.tensors().end(),
@@ -152,24 +190,28 @@ std::optional<StateFinding> judge(const GradientsRound& round, const ModelState&
       if (!odd) odd = odd_of(row, round.here);
       continue;
     }
-    const auto ratio = ratio_of(row.versions.front().copy, right, scale, tolerance);
-    if (ratio.kind != GradientRatio::Kind::equal) add(groups, meaning_of(ratio, ranks), row.name);
+    const auto& gradient = row.versions.front().copy;
+    const auto ratio = ratio_of(gradient, right, scale, tolerance);
+    if (is_comparable(gradient, right)) reduced.push_back({flat(gradient), flat(right)});
+    if (ratio.kind == GradientRatio::Kind::no_multiple) {
+      no_multiples.push_back(row.name);
+    } else if (ratio.kind != GradientRatio::Kind::equal) {
+      add(groups, meaning_of(ratio, ranks), row.name);
+      if (reductions != nullptr && details.empty())
+        details = reduced_again(row.name, reductions->calls_on(round.here.back(), place->tensor));
+    }
+  }
+  if (!no_multiples.empty()) {
+    auto meaning = meaning_of({GradientRatio::Kind::no_multiple, 0}, ranks);
+    const auto uneven = reductions != nullptr ? uneven_parts(reduced, *reductions, tolerance) : std::nullopt;
+    if (uneven) {
+      meaning = "no multiple of it: " + uneven->what;
+      details.push_back(uneven->cure);
+    }
+    for (const auto& name : no_multiples) add(groups, meaning, name);
   }
   if (groups.empty()) return std::nullopt;
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const Group& a, const Group& b) { return a.names.size() > b.names.size(); });
-  const auto all = round.shown.table.rows().size();
-  const auto of = round.name == kGradients ? "" : fmt::format(" of \"{}\"", round.name);
-  StateFinding finding{fmt::format("gradients{} are not those of one process in check #{}: {}", of, round.number,
-                                   text_of(groups.front(), all)),
-                       {},
-                       {}};
-  if (odd) {
-    finding.ranks = std::move(odd->ranks);
-    finding.details.push_back("of the gradients " + odd->text);
-  }
-  for (std::size_t i = 1; i < groups.size(); ++i) finding.details.push_back(text_of(groups[i], all));
-  return finding;
+  return finding_of(round, std::move(groups), std::move(odd), std::move(details));
 }
 
 }  // namespace rehearse::checks

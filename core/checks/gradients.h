@@ -10,6 +10,7 @@
 
 #include <rehearse/checks/check_options.h>
 #include <rehearse/checks/model_state.h>
+#include <rehearse/checks/reductions.h>
 #include <rehearse/job/state_finding.h>
 
 #include "checks/replicas.h"
@@ -32,9 +33,10 @@ ModelState gradients_of(const ModelState& parameters);
 std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generator generator,
                                             const std::function<at::Tensor()>& loss);
 
-// What ranks have against what one process has (by parameter, in the order of `parameters`). Nothing where all is the
-// same within the tolerance.
+// What ranks have against what one process has (by parameter, in the order of `parameters`, which are those of the rank
+// that came last). Nothing where all is the same within the tolerance. `reductions`: null where none are known.
 std::optional<StateFinding> judge(const GradientsRound& round, const ModelState& parameters,
-                                  const std::vector<at::Tensor>& reference, double tolerance);
+                                  const std::vector<at::Tensor>& reference, double tolerance,
+                                  const Reductions* reductions);
 
 }  // namespace rehearse::checks

@@ -57,6 +57,7 @@ struct WorldChecks::Shown {
   std::map<std::string, std::map<int, std::uint64_t>> finite;   // checks made, by name and rank
   std::map<std::pair<int, std::string>, std::uint64_t> models;  // by rank and group
   Origins origins;
+  Reductions reductions;
   std::vector<std::unique_ptr<RankWatch>> watches;  // by rank; empty: nobody looks
 
   RankWatch* watch_of(int rank) const noexcept {
@@ -76,6 +77,7 @@ WorldChecks::WorldChecks(exec::RankExecutor& executor, AutomaticChecks automatic
 WorldChecks::~WorldChecks() = default;
 
 Origins& WorldChecks::origins() noexcept { return shown_->origins; }
+Reductions& WorldChecks::reductions() noexcept { return shown_->reductions; }
 
 operators::OperatorWatcher* WorldChecks::watcher_of(int rank) noexcept { return shown_->watch_of(rank); }
 
@@ -124,18 +126,19 @@ void WorldChecks::gradients(int rank, const ModelState& state, const at::Generat
   if (!round->is_full()) {
     // Nobody else can compute it: what too few have shown is let go.
     if (auto* const late = rounds.overdue(name)) rounds.close(*late);
-    return;
+    return shown_->reductions.begin(rank);
   }
   auto complete = std::move(*round);
   rounds.close(complete);
   // The function is the user's, and may give way; the round is this rank's by now.
   const auto reference = reference_gradients(state, generator, loss);
   const Unwatched own;
-  if (auto finding = judge(complete, state, reference, options.tolerance)) {
+  if (auto finding = judge(complete, state, reference, options.tolerance, &shown_->reductions)) {
     found(std::move(*finding));
   } else {
     ++held_[complete.name];
   }
+  shown_->reductions.begin(rank);
 }
 
 void WorldChecks::draws(int rank, const at::Generator& generator, Draws wanted, const CheckOptions& options) {

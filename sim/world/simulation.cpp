@@ -26,6 +26,7 @@
 #include "faults/transfers/slow.h"
 #include "memory/memory_meter.h"
 #include "network/network_cost.h"
+#include "reductions_fabric.h"
 
 namespace rehearse::sim {
 namespace {
@@ -151,7 +152,10 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   comm::Fabric& carrier = faults ? static_cast<comm::Fabric&>(faults->fabric()) : fabric;
   std::optional<WatchingFabric> watching;
   if (options.checks.finite || options.checks.explain) watching.emplace(carrier, state_checks);
-  comm::Communicators communicators(executor, watching ? *watching : carrier, record->events, mismatches,
+  comm::Fabric& watched_carrier = watching ? static_cast<comm::Fabric&>(*watching) : carrier;
+  std::optional<ReductionsFabric> reductions;
+  if (options.checks.explain) reductions.emplace(watched_carrier, state_checks.reductions());
+  comm::Communicators communicators(executor, reductions ? *reductions : watched_carrier, record->events, mismatches,
                                     communication);
   labels = &communicators;
   if (faults) faults->injector().begin(communicators);

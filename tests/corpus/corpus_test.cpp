@@ -56,6 +56,9 @@ void expect_diagnosis(const Entry& entry, const rehearse::Report& report) {
   EXPECT_LE(report.remarks.size(), 1u);
   EXPECT_TRUE(fits(told, with_place(entry.headline, place))) << told << "\nis not\n"
                                                              << with_place(entry.headline, place);
+  EXPECT_TRUE(entry.evidence.empty() || says(report, with_place(entry.evidence, place)))
+      << entry.evidence << " is not in\n"
+      << rehearse::sim::to_text(report);
   if (!entry.culprits.empty()) {
     EXPECT_EQ(rehearse::sim::culprits_of(report), entry.culprits);
   }

@@ -30,6 +30,9 @@ struct Entry {
   // Names the rank and the operation. "{}" stands for the place of the marked line, "train.cpp:31"; "*" for anything.
   std::string_view headline = {};
 
+  // A further line of the report, as the headline: of what was found, of remarks, of what it hints at.
+  std::string_view evidence = {};
+
   bool on_every_schedule = true;  // false: a race, found by some of the first schedules and told by all that fail
   std::optional<WorldOptions> corrected_options = {};  // where what is right is not in the program alone
 

@@ -39,6 +39,13 @@ bool leads_to(const rehearse::Report& report, const std::string& place) {
                      [&](const std::string& text) { return text.find(named) != std::string::npos; });
 }
 
+bool says(const rehearse::Report& report, std::string_view pattern) {
+  std::vector<std::string> lines = report.remarks;
+  for (const auto& finding : report.findings) lines.insert(lines.end(), finding.details.begin(), finding.details.end());
+  lines.push_back(report.hint);
+  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return fits(line, pattern); });
+}
+
 std::string with_place(std::string_view pattern, std::string_view place) {
   std::string text(pattern);
   for (auto at = text.find("{}"); at != std::string::npos; at = text.find("{}", at + place.size()))

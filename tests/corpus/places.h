@@ -13,6 +13,9 @@ namespace corpus {
 // count.
 bool leads_to(const rehearse::Report& report, const std::string& place);
 
+// Does a line of what it found, remarks or hints at fit `pattern`?
+bool says(const rehearse::Report& report, std::string_view pattern);
+
 // `pattern` with the place for each "{}".
 std::string with_place(std::string_view pattern, std::string_view place);
 

@@ -69,7 +69,7 @@ HOUSES = (
     }, "rehearse/checks/", {
         "values": ("model_state.h", "non_finite.h", "unwatched.h"),
         "watch": ("origins.h",),
-        ".": ("world_checks.h",),
+        ".": ("reductions.h", "world_checks.h"),
     }),
     # Models and hooks are told apart from the reducer that they are for, and buckets are split without any.
     House("core/parallel", {"model": (), "hooks": (), ".": ("model", "hooks"), "splitter": ()}, "rehearse/parallel/", {

@@ -106,8 +106,9 @@ Entries averages() {
        {.ranks = 2},
        Verdict::check_failed,
        {},
-       "gradients are not those of one process in check #1: that of \"weight\" is no multiple of it: it is of other "
-       "data, or reduced otherwise"},
+       "gradients are not those of one process in check #1: that of \"weight\" is no multiple of it: ranks have parts "
+       "of different sizes (0.1 of all on rank 0, 0.9 on rank 1), and each weighs 0.5",
+       "it is that of one process with each rank's part times 0.2 on rank 0, 1.8 on rank 1: *"},
       {"B047",
        multiplies_loss_by_ranks,
        {.ranks = 4},
@@ -135,14 +136,15 @@ Entries averages() {
        Verdict::check_failed,
        {},
        "gradients are not those of one process in check #1: that of \"weight\" is 2 times it, n: a sum where the mean "
-       "is meant, or reduced or added up twice"},
+       "is meant, or reduced or added up twice",
+       "that of \"weight\" was reduced 2 times: allreduce #1 on group \"world\" at *, allreduce #2 on *"},
       {"B072",
        averages_over_ranks_in_backward,
        {.ranks = 2},
        Verdict::check_failed,
        {},
-       "gradients are not those of one process in check #1: that of \"bn.weight\" is no multiple of it: it is of other "
-       "data, or reduced otherwise"},
+       "gradients are not those of one process in check #1: that of \"bn.weight\" is no multiple of it: ranks have "
+       "parts of different sizes (0.25 of all on rank 0, 0.75 on rank 1), and each weighs 0.5"},
       {"B080",
        learns_the_number_of_micro_batches,
        {.ranks = 2},

@@ -128,6 +128,7 @@ Entries rank_branches() {
        {0, 1},
        "ranks 0 and 1 disagree at #1 of group \"world\": rank 0 called allreduce(sum, float32[4], cpu), rank 1 called "
        "broadcast(root=0, int64[1], cpu); they differ in op (allreduce, broadcast), *",
+       {},
        false},
       {"B003",
        skips_sync_batch_norm,

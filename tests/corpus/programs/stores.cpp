@@ -104,6 +104,7 @@ Entries stores() {
        Verdict::deadlock,
        {},
        "rank * waits for ever in store wait for key \"default_pg/all\" at {} in corpus::join",
+       {},
        false},
       {"B090",
        restarts_with_an_old_store,
@@ -132,6 +133,7 @@ Entries stores() {
        Verdict::rank_failed,
        {1},
        "rank 1: Key not found: /torch/elastic/store/master_addr",
+       {},
        false},
   };
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: gradients are compared with those of one process, and the ratio of both says what went wrong.
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/ones.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -89,6 +90,59 @@ TEST(Gradients, WithoutZeroGrad_AreTwice) {
     for (int i = 0; i < 2; ++i) ddp(batch_of(ctx.rank())).pow(2).mean().backward();
   });
   EXPECT_EQ(report.headline, headline("2 times it: counted twice (reduced twice, a second backward, or no zero_grad)"));
+}
+
+// Rank 1 has three times as many rows as the others, and a mean of its own.
+at::Tensor rows_of(int rank) { return at::arange(rank == 1 ? 36 : 12, at::kDouble).view({-1, 3}).sin() * (rank + 1); }
+
+Report with_rows_of_their_own(const std::function<void(RankContext&, Net&, const at::Tensor& rows)>& backward) {
+  return run([&](RankContext& ctx) {
+    Net net;
+    backward(ctx, net, rows_of(ctx.rank()));
+    ctx.check_gradients(net.linear, [&] {
+      std::vector<at::Tensor> all;
+      for (int rank = 0; rank < ctx.size(); ++rank) all.push_back(rows_of(rank));
+      return net.linear(at::cat(all)).pow(2).mean();
+    });
+  });
+}
+
+TEST(Gradients, AMeanOfMeansOfUnevenParts_SaysWhatEachShouldWeigh) {
+  const auto report = with_rows_of_their_own([](RankContext& ctx, Net& net, const at::Tensor& rows) {
+    DistributedDataParallel ddp(net.linear, ctx.group());
+    ddp(rows).pow(2).mean().backward();
+  });
+  EXPECT_EQ(report.headline,
+            headline("no multiple of it: ranks have parts of different sizes (0.167 of all on ranks 0,2-3, 0.5 on rank "
+                     "1), and each weighs 0.25"));
+  EXPECT_TRUE(
+      is_said(report, "it is that of one process with each rank's part times 0.667 on ranks 0,2-3, 2 on rank 1: "));
+}
+
+// The same weights in the loss, and all is well.
+TEST(Gradients, UnevenPartsByTheirSizes_AreRight) {
+  const auto report = with_rows_of_their_own([](RankContext& ctx, Net& net, const at::Tensor& rows) {
+    DistributedDataParallel ddp(net.linear, ctx.group());
+    (ddp(rows).pow(2).mean() * (ctx.rank() == 1 ? 2.0 : 2.0 / 3)).backward();
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+TEST(Gradients, OfOtherData_AreNoPartsOfIt) {
+  const auto report = with_rows_of_their_own([](RankContext& ctx, Net& net, const at::Tensor& rows) {
+    DistributedDataParallel ddp(net.linear, ctx.group());
+    ddp((rows + 1).cos()).pow(2).mean().backward();
+  });
+  EXPECT_EQ(report.headline, headline("no multiple of it: it is of other data, or reduced otherwise"));
+}
+
+TEST(Gradients, ReducedTwice_NamesBothCalls) {
+  const auto report = with([](RankContext& ctx, Net& net) {
+    for (int i = 0; i < 2; ++i) reduce(ctx, net, 0.25);
+  });
+  EXPECT_TRUE(
+      is_said(report, "that of \"weight\" was reduced 2 times: allreduce #1 on group \"world\" at gradients_test.cpp:"))
+      << sim::to_text(report);
 }
 
 TEST(Gradients, OfARanksOwnData_AreNotReduced) {

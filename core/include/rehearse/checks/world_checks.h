@@ -14,6 +14,7 @@
 #include <rehearse/checks/check_options.h>
 #include <rehearse/checks/model_state.h>
 #include <rehearse/checks/origins.h>
+#include <rehearse/checks/reductions.h>
 #include <rehearse/exec/executor.h>
 #include <rehearse/job/state_finding.h>
 #include <rehearse/operators/seen_operators.h>
@@ -62,6 +63,8 @@ class WorldChecks {
 
   // Where NaN and Inf come from, as far as somebody looks.
   Origins& origins() noexcept;
+  // What all-reduces were given, as far as somebody looks.
+  Reductions& reductions() noexcept;
   // Who looks at the operators of `rank`; null: nobody does.
   operators::OperatorWatcher* watcher_of(int rank) noexcept;
 

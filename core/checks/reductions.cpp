@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/checks/reductions.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "checks/values/tensor_difference.h"
+
+namespace rehearse::checks {
+namespace {
+
+constexpr std::size_t kBytesMost = std::size_t{256} << 20;
+constexpr std::int64_t kPlacesTried = 16;  // at which a piece of a result may begin
+
+at::Tensor numbers_in(const at::Tensor& part) { return part.flatten().to(at::kDouble); }
+
+// Where in `result` that many numbers are those of `gradient`; -1: nowhere.
+std::int64_t place_in(const at::Tensor& result, const at::Tensor& gradient) {
+  constexpr double kRounding = 1e-5;
+  const auto length = gradient.numel();
+  if (length == 0 || length > result.numel()) return -1;
+  const auto largest = gradient.abs().argmax().item<std::int64_t>();
+  const double value = gradient[largest].item<double>();
+  if (value == 0) return -1;
+  const auto begins = result.narrow(0, largest, result.numel() - length + 1);
+  const auto places = (begins - value).abs().le(kRounding * std::abs(value)).nonzero().flatten();
+  for (std::int64_t i = 0; i < std::min(places.numel(), kPlacesTried); ++i) {
+    const auto place = places[i].item<std::int64_t>();
+    const auto apart = (result.narrow(0, place, length) - gradient).norm().item<double>();
+    if (apart <= kRounding * gradient.norm().item<double>()) return place;
+  }
+  return -1;
+}
+
+}  // namespace
+
+void Reductions::add(const Call& call) {
+  Kept kept;
+  kept.number = number_++;
+  kept.call = call.title + call.where;
+  kept.ranks = call.ranks;
+  kept.factor = call.is_mean ? 1.0 / static_cast<double>(call.ranks.size()) : 1.0;
+  for (const auto& input : call.inputs) {
+    kept.parts.push_back(copied(input));
+    kept.memory.push_back({input.storage().getWeakStorageImpl(), input.const_data_ptr()});
+    bytes_ += kept.parts.back().nbytes();
+  }
+  kept_.push_back(std::move(kept));
+  while (bytes_ > kBytesMost) {
+    for (const auto& part : kept_.front().parts) bytes_ -= part.nbytes();
+    kept_.pop_front();
+  }
+}
+
+std::optional<Reductions::Parts> Reductions::parts_of(const at::Tensor& gradient) const {
+  for (auto call = kept_.rbegin(); call != kept_.rend(); ++call) {
+    at::Tensor sum;
+    for (const auto& part : call->parts) sum = sum.defined() ? sum + numbers_in(part) : numbers_in(part);
+    const double ranks = static_cast<double>(call->ranks.size());
+    for (const double factor : {call->factor, call->factor / ranks}) {
+      const auto place = place_in(sum * factor, gradient);
+      if (place < 0) continue;
+      Parts found{call->ranks, {}};
+      for (const auto& part : call->parts)
+        found.parts.push_back(numbers_in(part).narrow(0, place, gradient.numel()) * factor);
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> Reductions::calls_on(int rank, const at::Tensor& gradient) const {
+  std::vector<std::string> calls;
+  if (!gradient.defined() || !gradient.has_storage()) return calls;
+  const auto begun = begun_.find(rank);
+  for (const auto& call : kept_) {
+    if (begun != begun_.end() && call.number < begun->second) continue;
+    const auto place = std::find(call.ranks.begin(), call.ranks.end(), rank);
+    if (place == call.ranks.end()) continue;
+    const auto& memory = call.memory[static_cast<std::size_t>(place - call.ranks.begin())];
+    const bool same = memory.storage._unsafe_get_target() == gradient.storage().unsafeGetStorageImpl() &&
+                      memory.begin == gradient.const_data_ptr();
+    if (same) calls.push_back(call.call);
+  }
+  return calls;
+}
+
+}  // namespace rehearse::checks

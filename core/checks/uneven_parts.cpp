@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "checks/uneven_parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse/formatting/rank_list.h>
+
+#include "checks/values/weight_fit.h"
+
+namespace rehearse::checks {
+namespace {
+
+// "0.2 on rank 0, 1.8 on ranks 1,3": by rank, those alike together.
+std::string by_rank(const std::vector<int>& ranks, const std::vector<double>& values, const char* behind_first) {
+  constexpr std::size_t kSidesShown = 6;
+  std::vector<std::pair<std::string, std::vector<int>>> sides;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    auto value = fmt::format("{:.3g}", values[i]);
+    const auto same = std::find_if(sides.begin(), sides.end(), [&](const auto& side) { return side.first == value; });
+    if (same != sides.end()) {
+      same->second.push_back(ranks[i]);
+    } else {
+      sides.push_back({std::move(value), {ranks[i]}});
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [value, of_side] : sides) {
+    if (texts.size() == kSidesShown) break;
+    texts.push_back(fmt::format("{}{} on {}", value, texts.empty() ? behind_first : "", describe_ranks(of_side)));
+  }
+  if (texts.size() < sides.size()) texts.emplace_back("...");
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+std::optional<UnevenParts> uneven_parts(const std::vector<ReducedGradient>& gradients, const Reductions& reductions,
+                                        double tolerance) {
+  std::optional<WeightFit> fit;
+  std::vector<int> ranks;
+  for (const auto& each : gradients) {
+    const auto found = reductions.parts_of(each.gradient);
+    if (!found || (fit && found->ranks != ranks)) continue;
+    if (!fit) fit.emplace(found->ranks.size());
+    ranks = found->ranks;
+    fit->add(found->parts, each.reference);
+  }
+  if (!fit || ranks.size() < 2) return std::nullopt;
+  const auto weights = fit->weights(tolerance != 0 ? tolerance : 1e-3);
+  if (!weights) return std::nullopt;
+  const auto [least, most] = std::minmax_element(weights->begin(), weights->end());
+  if (*most - *least <= 1e-2 * *most) return std::nullopt;
+  const double sum = std::accumulate(weights->begin(), weights->end(), 0.0);
+  std::vector<double> shares;
+  for (const double weight : *weights) shares.push_back(weight / sum);
+  return UnevenParts{
+      fmt::format("ranks have parts of different sizes ({}), and each weighs {:.3g}", by_rank(ranks, shares, " of all"),
+                  1.0 / static_cast<double>(ranks.size())),
+      fmt::format("it is that of one process with each rank's part times {}: a mean of means is one over all only "
+                  "where parts are of one size",
+                  by_rank(ranks, *weights, ""))};
+}
+
+}  // namespace rehearse::checks

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "reductions_fabric.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/checks/unwatched.h>
+#include <rehearse/exec/call_site.h>
+
+namespace rehearse::sim {
+
+void ReductionsFabric::launch(const comm::Transfer& transfer, comm::Completion& done) {
+  {
+    const checks::Unwatched own;
+    keep(transfer);
+    comm::for_each_part(transfer, [this](std::size_t, const comm::Transfer& part, const auto&) { keep(part); });
+  }
+  below().launch(transfer, done);
+}
+
+// All ranks' calls agree: the first says what they are.
+void ReductionsFabric::keep(const comm::Transfer& transfer) {
+  const auto& first = *transfer.calls.front();
+  const bool adds = first.reduce_op == c10d::ReduceOp::SUM || first.reduce_op == c10d::ReduceOp::AVG;
+  if (transfer.type != c10d::OpType::ALLREDUCE || !adds || first.inputs.size() != 1) return;
+  if (!at::isFloatingType(first.inputs.front().scalar_type())) return;
+  checks::Reductions::Call call;
+  call.title = fmt::format("{} #{} on group \"{}\"", comm::name_of(first), transfer.sequence, transfer.group->name);
+  const auto where = exec::CallSite::capture().describe();  // of the rank that came last
+  if (!where.empty()) call.where = " at " + where;
+  for (const auto* const each : transfer.calls) call.inputs.push_back(each->inputs.front());
+  for (int rank = 0; rank < static_cast<int>(transfer.calls.size()); ++rank)
+    call.ranks.push_back(transfer.group->global_rank(rank));
+  call.is_mean = first.reduce_op == c10d::ReduceOp::AVG;
+  reductions_.add(call);
+}
+
+}  // namespace rehearse::sim

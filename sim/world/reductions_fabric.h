@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/checks/reductions.h>
+#include <rehearse/comm/forwarding_fabric.h>
+
+namespace rehearse::sim {
+
+// A fabric in front of another one that keeps what all-reduces of floating-point numbers are given. What it is given
+// outlives it.
+class ReductionsFabric final : public comm::ForwardingFabric {
+ public:
+  ReductionsFabric(comm::Fabric& below, checks::Reductions& reductions)
+      : ForwardingFabric(below), reductions_(reductions) {}
+
+  void launch(const comm::Transfer& transfer, comm::Completion& done) override;
+  void cancel(comm::Completion& done) noexcept override { below().cancel(done); }
+
+ private:
+  void keep(const comm::Transfer& transfer);
+
+  checks::Reductions& reductions_;
+};
+
+}  // namespace rehearse::sim
