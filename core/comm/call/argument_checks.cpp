@@ -125,7 +125,8 @@ void ArgumentChecks::base_pair(const at::Tensor& whole, const at::Tensor& part, 
   dense(whole);
   dense(part);
   if (whole.scalar_type() != part.scalar_type() || whole.device().type() != part.device().type()) fail(type_text);
-  if (whole.numel() != part.numel() * size_) fail(size_text);
+  if (whole.numel() == part.numel() * size_) return;
+  fail(fmt::format("{} ({} elements, not {} x {})", size_text, whole.numel(), size_, part.numel()));
 }
 
 }  // namespace rehearse::comm

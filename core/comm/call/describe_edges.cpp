@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls in which each pair of ranks has its own part: all-to-all, sends and receives.
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "call_describer.h"
 #include "fingerprint.h"
@@ -13,13 +15,21 @@ namespace {
 using c10d::OpType;
 using Splits = c10::SmallVector<std::int64_t, 0>;
 
+// What does not fit, and what would.
+std::string unequal_rows(std::int64_t rows, int size) {
+  const auto less = rows / size * size;
+  return fmt::format(
+      "Tensor's dim 0 does not divide equally across group size ({} rows for {} ranks; {}{} fit, or splits)", rows,
+      size, less > 0 ? fmt::format("{} or ", less) : "", less + size);
+}
+
 // Splits along dimension 0 as elements; no splits: equal ones.
 void set_splits(const ArgumentChecks& check, const std::vector<std::int64_t>& rows, const at::Tensor& tensor, int size,
                 Splits& splits) {
   const auto all_rows = tensor.dim() > 0 ? tensor.size(0) : 0;
   const auto row = all_rows > 0 ? tensor.numel() / all_rows : 0;
   if (rows.empty()) {
-    if (all_rows % size != 0) check.fail("Tensor's dim 0 does not divide equally across group size");
+    if (all_rows % size != 0) check.fail(unequal_rows(all_rows, size));
     splits.assign(static_cast<std::size_t>(size), all_rows / size * row);
     return;
   }
@@ -30,7 +40,9 @@ void set_splits(const ArgumentChecks& check, const std::vector<std::int64_t>& ro
     sum += count;
     splits.push_back(count * row);
   }
-  if (sum != all_rows) check.fail("Split sizes doesn't match total dim 0 size");
+  if (sum == all_rows) return;
+  check.fail(fmt::format("Split sizes doesn't match total dim 0 size ([{}] are {} of {} rows)", fmt::join(rows, ", "),
+                         sum, all_rows));
 }
 
 // What a rank sends to itself it must also expect from itself.

@@ -78,7 +78,7 @@ std::vector<BadCall> bad_calls() {
          Lists outputs{{at::ones({3}), at::ones({2})}};
          group->allgather(outputs, inputs);
        }},
-      {"AllgatherBaseSize", "output tensor size must be equal to world_size times input tensor size",
+      {"AllgatherBaseSize", "must be equal to world_size times input tensor size (3 elements, not 2 x 2)",
        [](const ProcessGroup& group) {
          auto output = at::ones({3}), input = at::ones({2});
          group->_allgather_base(output, input);
@@ -116,16 +116,16 @@ std::vector<BadCall> bad_calls() {
          Lists inputs{{at::ones({2}), at::ones({3})}};
          group->scatter(outputs, inputs);
        }},
-      {"ReduceScatterBaseSize", "input tensor must be the same size as output size times world size",
+      {"ReduceScatterBaseSize", "must be the same size as output size times world size (2 elements, not 2 x 2)",
        [](const ProcessGroup& group) {
          auto output = at::ones({2}), input = at::ones({2});
          group->_reduce_scatter_base(output, input);
        }},
-      {"AlltoallUnequal", "alltoall_base: Tensor's dim 0 does not divide equally across group size",
+      {"AlltoallUnequal", "does not divide equally across group size (3 rows for 2 ranks; 2 or 4 fit, or splits)",
        [](const ProcessGroup& group) { alltoall(group, at::ones({3}), at::ones({3})); }},
       {"AlltoallSplitCount", "alltoall_base: Number of tensor splits not equal to group size",
        [](const ProcessGroup& group) { alltoall(group, at::ones({3}), at::ones({3}), {3}, {1, 2}); }},
-      {"AlltoallSplitSum", "alltoall_base: Split sizes doesn't match total dim 0 size",
+      {"AlltoallSplitSum", "Split sizes doesn't match total dim 0 size ([1, 1] are 2 of 3 rows)",
        [](const ProcessGroup& group) { alltoall(group, at::ones({3}), at::ones({3}), {1, 2}, {1, 1}); }},
       {"AlltoallToItself", "alltoall_base: this rank sends 2 elements to itself but expects 1",
        [](const ProcessGroup& group) { alltoall(group, at::ones({3}), at::ones({3}), {1, 2}, {2, 1}); }},
@@ -146,6 +146,11 @@ std::vector<BadCall> bad_calls() {
 class BadArguments : public CommTest, public testing::WithParamInterface<BadCall> {};
 
 TEST_P(BadArguments, FailTheCallAndNothingElse) { expect_refused(GetParam().call, GetParam().text); }
+
+TEST_F(CommTest, FewerRowsThanRanks_SayWhatFits) {
+  expect_refused([](const ProcessGroup& group) { alltoall(group, at::ones({1}), at::ones({1})); },
+                 "(1 rows for 2 ranks; 2 fit, or splits)");
+}
 
 INSTANTIATE_TEST_SUITE_P(Calls, BadArguments, testing::ValuesIn(bad_calls()),
                          [](const auto& info) { return std::string(info.param.name); });
