@@ -35,6 +35,17 @@ std::vector<int> ranks_in(std::string_view text) {
   return ranks;
 }
 
+// Of "rank 3: ..." and "ranks 0 and 1 use ...", as checkers without findings begin.
+std::vector<int> ranks_named_first(std::string_view headline) {
+  constexpr std::string_view kOne = "rank ", kTwo = "ranks ", kAnd = " and ";
+  if (headline.starts_with(kOne)) return ranks_in(headline.substr(kOne.size()));
+  const auto second = headline.find(kAnd);
+  if (!headline.starts_with(kTwo) || second == std::string_view::npos) return {};
+  auto ranks = ranks_in(headline.substr(kTwo.size()));
+  for (const int rank : ranks_in(headline.substr(second + kAnd.size()))) ranks.push_back(rank);
+  return ranks;
+}
+
 // Without what a wait or an error says behind it.
 std::string call_in(const std::string& doing) {
   constexpr std::string_view kGroup = " on group \"";
@@ -63,6 +74,11 @@ std::vector<int> of_failures(const Report& report) {
     if (!failed_by_others(line)) of_their_own.insert(line.rank);
   }
   return sorted(of_their_own.empty() ? std::move(failed) : std::move(of_their_own));
+}
+
+std::vector<int> of_check(const Report& report) {
+  auto failed = of_failures(report);
+  return failed.empty() ? ranks_named_first(report.headline) : failed;
 }
 
 std::vector<int> of_waits(const std::vector<AwaitedRanks>& waits) {
@@ -118,7 +134,7 @@ std::vector<int> culprits_of(const Report& report) {
       return of_waits(waits_of(report.rank_lines));
     case Verdict::check_failed:
       if (!report.findings.empty()) return report.findings.front().ranks;
-      return of_failures(report);
+      return of_check(report);
     case Verdict::rank_failed:
     case Verdict::fault_not_fired:
     case Verdict::out_of_memory:
@@ -127,6 +143,7 @@ std::vector<int> culprits_of(const Report& report) {
     case Verdict::deadlock:
     case Verdict::timeout:
     case Verdict::livelock:
+      if (!report.differences.empty()) return of_difference(report.differences.front());
       return of_waits(waits_of(report.rank_lines));
     default:
       return {};

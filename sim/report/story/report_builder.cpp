@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "record/begun_report.h"
 #include "report/calls/call_counts.h"
 #include "report/calls/call_places.h"
@@ -18,17 +20,20 @@
 namespace rehearse::sim {
 namespace {
 
-Difference::Side side_of(const comm::Mismatch::Side& side, const Places& places) {
-  return {side.alike, side.fingerprint, places.text(side.where)};
+Difference::Side side_of(const comm::Mismatch::Side& side, const std::string& call, const Places& places) {
+  return {side.alike, call + side.fingerprint, places.text(side.where)};
 }
 
 Difference difference_of(const comm::Mismatch& mismatch, const Places& places) {
   Difference difference;
-  difference.group = mismatch.group;
+  // Of no group where it was to be made.
+  const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;
+  const auto call = of_new_group ? fmt::format("new_group #{} ", mismatch.sequence) : "";
+  if (!of_new_group) difference.group = mismatch.group;
   difference.sequence = mismatch.sequence;
-  difference.first = side_of(mismatch.first, places);
-  difference.second = side_of(mismatch.second, places);
-  for (const auto& side : mismatch.others) difference.others.push_back(side_of(side, places));
+  difference.first = side_of(mismatch.first, call, places);
+  difference.second = side_of(mismatch.second, call, places);
+  for (const auto& side : mismatch.others) difference.others.push_back(side_of(side, call, places));
   for (const auto& field : mismatch.fields) difference.fields.push_back({field.name, field.first, field.second});
   return difference;
 }
@@ -83,6 +88,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   report.headline = std::move(story.headline);
   report.wait_cycle = std::move(story.wait_cycle);
   report.rank_lines = ends.lines();
+  if (story.absence) report.differences.push_back(std::move(*story.absence));
   if (options.mode == Mode::real) add_waits_given_up(record, report);
   for (const auto& mismatch : record.mismatches) report.differences.push_back(difference_of(mismatch, places));
   if (report.verdict != Verdict::ok) add_last_operations(record.events, places, report);

@@ -18,6 +18,7 @@
 #include "faults/transfers/standing_cuts.h"
 #include "report/ranks/failure_text.h"
 #include "report/ranks/unwinding_text.h"
+#include "report/story/absence.h"
 #include "report/story/compile_story.h"
 #include "report/story/standstill.h"
 
@@ -104,6 +105,7 @@ class Teller {
   void returned() {
     for (const auto& call : record_.pending) {
       if (call.waits_for.empty() || call.gave_up || is_of_crashed(call.waits_for)) continue;
+      story_.absence = absence_from(call, record_, ends_);
       return set(Verdict::mismatch, never_met(call));
     }
     if (!record_.pending_groups.empty()) return set(Verdict::mismatch, left_out(record_.pending_groups.front()));
@@ -144,7 +146,8 @@ class Teller {
                        describe_ranks(call.waits_for), end);
   }
 
-  std::string left_out(const comm::PendingGroup& group) const {
+  std::string left_out(const comm::PendingGroup& group) {
+    story_.absence = absence_from(group, record_, ends_);
     const auto where = ends_.places().text(group.where);
     return fmt::format("{} (\"{}\"){}{} was called by {} and never by {}", group.call, group.name,
                        where.empty() ? "" : " at ", where, describe_ranks(group.called_by),
@@ -153,7 +156,7 @@ class Teller {
 
   // "new_group #2 ("pair") was called by ranks 0-1 and never by rank 2; ": of the first group that ranks were missing
   // for good, or for which others waited for them.
-  std::string group_left_out() const {
+  std::string group_left_out() {
     if (!is_of_waits()) return "";
     for (const auto& group : record_.pending_groups) {
       const auto has_returned = [&](int rank) { return ends_.line_of(rank).state == RankOutcome::returned; };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <rehearse/job/report.h>
 #include <rehearse/job/verdict.h>
 #include <rehearse/sim/world_options.h>
 
@@ -17,6 +19,7 @@ struct VerdictStory {
   Verdict verdict = Verdict::ok;
   std::string headline;                 // who did it, where, and who waited
   std::vector<std::string> wait_cycle;  // one line for each edge
+  std::optional<Difference> absence;    // where it tells of a call that ranks never made
 };
 
 VerdictStory tell_verdict(const WorldOptions& options, const RunRecord& record, const RankOutcomes& ends);

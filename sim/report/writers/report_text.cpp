@@ -49,8 +49,8 @@ class TextWriter {
 
   // All calls, and only the fields in which the first two differ.
   std::string difference(const Difference& difference) const {
-    std::string text =
-        line(fmt::format("different calls, #{} on group \"{}\":", difference.sequence, difference.group));
+    const auto of = fmt::format(", #{} on group \"{}\"", difference.sequence, difference.group);
+    std::string text = line("different calls" + (difference.group.empty() ? "" : of) + ":");
     std::vector<const Difference::Side*> sides{&difference.first, &difference.second};
     for (const auto& side : difference.others) sides.push_back(&side);
     const std::size_t shown = std::min(sides.size(), kSidesShown);

@@ -70,7 +70,7 @@ Entries groups() {
        makes_node_group_where_needed,
        {.ranks = 4},
        Verdict::mismatch,
-       {},
+       {3},
        "new_group #1 (\"node0\") at {} in corpus::makes_node_group_where_needed was called by ranks 0-2 and never by "
        "rank 3"},
       {"B083", uses_either_group_first, {.ranks = 3}},

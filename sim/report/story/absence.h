@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/comm/pending.h>
+#include <rehearse/job/report.h>
+#include <rehearse/job/run_record.h>
+
+#include "report/ranks/rank_outcomes.h"
+
+namespace rehearse::sim {
+
+// A call that some ranks made and others never did, as a difference between the two: who made it and where, and what
+// each of the others called last.
+Difference absence_from(const comm::PendingGroup& group, const RunRecord& record, const RankOutcomes& ends);
+Difference absence_from(const comm::PendingOperation& call, const RunRecord& record, const RankOutcomes& ends);
+
+}  // namespace rehearse::sim

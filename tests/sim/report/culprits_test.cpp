@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: whose fault a run's end was, told from its report: also where no rank failed and none waits.
+#include "report/ranks/culprits.h"
+
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/sim/report_writers.h>
+#include <rehearse/sim/world.h>
+
+// Not of rehearse: what is there is not the user's, for reports.
+namespace culprits_test {
+namespace {
+
+using namespace rehearse;
+using sim::culprits_of;
+
+std::vector<int> culprits(const WorldOptions& options, const World::Body& body, Verdict verdict) {
+  const auto report = World(options).run(body);
+  EXPECT_EQ(report.verdict, verdict) << report.headline;
+  EXPECT_EQ(culprits_of(sim::report_from_json(sim::to_json(report))), culprits_of(report));
+  return culprits_of(report);
+}
+
+TEST(Culprits, OfATensorTouchedInFlight_AreTheRankThatTouchedIt) {
+  const auto found = culprits(
+      {.ranks = 3, .check_buffers = true},
+      [](RankContext& ctx) {
+        auto grad = at::ones({4});
+        auto work = ctx.group().allreduce(grad);
+        if (ctx.rank() == 2) grad.mul_(2);
+        work->wait();
+      },
+      Verdict::check_failed);
+  EXPECT_EQ(found, std::vector<int>{2});
+}
+
+TEST(Culprits, OfSharedMemory_AreBoth) {
+  const auto shared = at::zeros({4});
+  const auto found = culprits(
+      {.ranks = 2, .check_sharing = true}, [&](RankContext& ctx) { ctx.group().allreduce(shared)->wait(); },
+      Verdict::check_failed);
+  EXPECT_EQ(found, (std::vector<int>{0, 1}));
+}
+
+TEST(Culprits, OfAGroupThatARankNeverMade_AreThatRank) {
+  const auto body = [](bool uses_it) {
+    return [=](RankContext& ctx) {
+      if (ctx.rank() == 3) return ctx.group().barrier()->wait();
+      const auto node = ctx.new_group({0, 1, 2, 3}, "node");
+      return (uses_it ? node : ctx.group()).barrier()->wait();
+    };
+  };
+  const auto report = World({.ranks = 4}).run([&](RankContext& ctx) { body(false)(ctx); });
+  ASSERT_EQ(report.differences.size(), 1u);
+  EXPECT_EQ(report.differences[0].first.fingerprint, "new_group #1 (\"node\")");
+  EXPECT_EQ(report.differences[0].first.ranks, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(report.differences[0].second.fingerprint, "never called it; called last: barrier #1 on group \"world\"");
+  EXPECT_TRUE(report.differences[0].second.where.starts_with("culprits_test.cpp:"));
+  EXPECT_EQ(
+      culprits({.ranks = 4}, [&](RankContext& ctx) { body(false)(ctx); }, Verdict::mismatch), std::vector<int>{3});
+  EXPECT_EQ(culprits({.ranks = 4}, [&](RankContext& ctx) { body(true)(ctx); }, Verdict::deadlock), std::vector<int>{3});
+}
+
+TEST(Culprits, OfAGroupMadeInAnotherOrder_AreThatRank) {
+  const auto found = culprits(
+      {.ranks = 4},
+      [](RankContext& ctx) {
+        const bool last_first = ctx.rank() == 3;
+        ctx.new_group({0, 1}, last_first ? "b" : "a");
+        ctx.new_group({0, 1}, last_first ? "a" : "b");
+      },
+      Verdict::mismatch);
+  EXPECT_EQ(found, std::vector<int>{3});
+}
+
+TEST(Culprits, OfACallThatNobodyWaitedFor_AreThoseWhoNeverMadeIt) {
+  const auto found = culprits(
+      {.ranks = 3},
+      [](RankContext& ctx) {
+        if (ctx.rank() != 1) ctx.group().allreduce(at::ones({2}));
+      },
+      Verdict::mismatch);
+  EXPECT_EQ(found, std::vector<int>{1});
+}
+
+}  // namespace
+}  // namespace culprits_test
