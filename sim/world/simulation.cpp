@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include <rehearse/checks/world_checks.h>
 #include <rehearse/exec/restart.h>
 #include <rehearse/exec/world_local.h>
 #include <rehearse/fakes/fake_fabric.h>
@@ -18,7 +17,7 @@
 #include <rehearse/torch_state/torch_state.h>
 
 #include "buffers/call_checks.h"
-#include "checks/watching_fabric.h"
+#include "checks/state_checks.h"
 #include "compute/counted_operators.h"
 #include "faults/injector.h"
 #include "faults/store/faulty_store.h"
@@ -26,7 +25,6 @@
 #include "faults/transfers/slow.h"
 #include "memory/memory_meter.h"
 #include "network/network_cost.h"
-#include "reductions_fabric.h"
 
 namespace rehearse::sim {
 namespace {
@@ -144,27 +142,18 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   auto communication = simulated_communication_of(options);
   if (faults) communication.gate = &faults->injector();
   CallChecks call_checks(options, executor, communication, faults ? faults->below() : fabric);
-  const comm::Communicators* labels = nullptr;
-  checks::WorldChecks state_checks(executor, options.checks, record->checks, [&labels](int rank) -> std::string {
-    const auto* const label = labels == nullptr ? nullptr : labels->label(rank);
-    return label == nullptr ? "" : *label;
-  });
+  StateChecks state_checks(executor, options.checks, record->checks);
   comm::Fabric& carrier = faults ? static_cast<comm::Fabric&>(faults->fabric()) : fabric;
-  std::optional<WatchingFabric> watching;
-  if (options.checks.finite || options.checks.explain) watching.emplace(carrier, state_checks);
-  comm::Fabric& watched_carrier = watching ? static_cast<comm::Fabric&>(*watching) : carrier;
-  std::optional<ReductionsFabric> reductions;
-  if (options.checks.explain) reductions.emplace(watched_carrier, state_checks.reductions());
-  comm::Communicators communicators(executor, reductions ? *reductions : watched_carrier, record->events, mismatches,
+  comm::Communicators communicators(executor, state_checks.in_front_of(carrier), record->events, mismatches,
                                     communication);
-  labels = &communicators;
+  state_checks.begin(communicators);
   if (faults) faults->injector().begin(communicators);
   WorldServices services{communicators, *record, show, {}};
 
   const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
   const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);
   const exec::WorldLocal<const compiler::CompileTimeModel>::Lent compile_time(options.compile_time);
-  const exec::WorldLocal<checks::WorldChecks>::Lent lent_checks(state_checks);
+  const exec::WorldLocal<checks::WorldChecks>::Lent lent_checks(state_checks.of_world());
   record->outcome = executor.run([&](int rank) {
     c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(options.timeout);
@@ -174,11 +163,11 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
     const ComputeModel& model = compute[static_cast<std::size_t>(rank)];
     CountedOperators counted(model);
     const operators::SeenOperators seen(
-        {state_checks.watcher_of(rank), call_checks.watcher_of(rank), model.on() ? &counted : nullptr});
+        {state_checks.of_world().watcher_of(rank), call_checks.watcher_of(rank), model.on() ? &counted : nullptr});
     body(context);
   });
-  if (record->outcome.ending == exec::Ending::all_returned) state_checks.judge_what_is_left();
-  record->findings = state_checks.findings();
+  if (record->outcome.ending == exec::Ending::all_returned) state_checks.of_world().judge_what_is_left();
+  record->findings = state_checks.of_world().findings();
   record->pending = communicators.pending();
   record->pending_groups = communicators.pending_groups();
   record->unwaited = communicators.unwaited_calls();

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <optional>
+
+#include <rehearse/checks/world_checks.h>
+#include <rehearse/comm/communicators.h>
+
+#include "reductions_fabric.h"
+#include "watching_fabric.h"
+
+namespace rehearse::sim {
+
+// The state checkers of a simulated world, and what they see of it. What is given outlives it.
+class StateChecks {
+ public:
+  StateChecks(exec::RankExecutor& executor, const checks::AutomaticChecks& options, checks::WorldChecks::Counts& held);
+
+  // Once: what transfers go through so that the checks see them; `carrier` itself where they need not.
+  comm::Fabric& in_front_of(comm::Fabric& carrier);
+
+  // Whose labels findings name.
+  void begin(const comm::Communicators& communicators) noexcept { communicators_ = &communicators; }
+
+  checks::WorldChecks& of_world() noexcept { return of_world_; }
+
+ private:
+  std::string label_of(int rank) const;
+
+  const comm::Communicators* communicators_ = nullptr;
+  checks::WorldChecks of_world_;
+  std::optional<WatchingFabric> watching_;
+  std::optional<ReductionsFabric> reductions_;
+};
+
+}  // namespace rehearse::sim
