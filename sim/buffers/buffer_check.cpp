@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "buffer_check.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -107,6 +109,7 @@ void BufferCheck::look_for_exchanged(std::string_view op, const CallsOfRank& cal
 
 // Two calls on one tensor: only one that is still under way is in the other's way, where a group's calls are in order.
 void BufferCheck::begin(WatchedCall& call, const CallsOfRank& before) {
+  if (call.buffers.size() > 1) look_at_outputs(call);
   for (auto& buffer : call.buffers) {
     buffer.hash = hash_of(buffer.footprint);
     for (const auto& other : before) {
@@ -122,13 +125,44 @@ void BufferCheck::begin(WatchedCall& call, const CallsOfRank& before) {
   }
 }
 
-bool BufferCheck::move(const WatchedCall& call) {
+// Whatever order a back end writes them in, one of the two is lost.
+void BufferCheck::look_at_outputs(const WatchedCall& call) {
+  std::vector<const Footprint*> written;
   for (const auto& buffer : call.buffers) {
-    const bool exchanged = buffer.is_exchanged();
-    if (!exchanged && hash_of(buffer.footprint) == buffer.hash) continue;
-    finding_.tell(fmt::format("rank {}: {} {} while it was under way, and by no operator of the rank: {}", call.rank,
-                              describe(buffer, call), exchanged ? "got other memory or another size" : "was written",
-                              exchanged ? "through the tensor or its storage" : "through a pointer, or by a thread"));
+    if (buffer.writes() && !buffer.footprint.empty()) written.push_back(&buffer.footprint);
+  }
+  const auto begin_of = [](const Footprint* each) { return each->bounds().begin; };
+  std::stable_sort(written.begin(), written.end(),
+                   [&](const auto* a, const auto* b) { return begin_of(a) < begin_of(b); });
+  for (auto each = written.begin(); each != written.end(); ++each) {
+    for (auto next = each + 1; next != written.end() && begin_of(*next) < (*each)->bounds().end; ++next) {
+      if (!overlap(**each, **next)) continue;
+      finding_.stop_here(fmt::format("rank {}: {}{} has two outputs in the same memory, where one overwrites the other",
+                                     call.rank, call.title, here()));
+    }
+  }
+}
+
+bool BufferCheck::move(const WatchedCall& call) {
+  if (!stands(call)) return false;
+  for (const auto& buffer : call.buffers) {
+    if (hash_of(buffer.footprint) == buffer.hash) continue;
+    finding_.tell(
+        fmt::format("rank {}: {} was written while it was under way, and by no operator of the rank: through a "
+                    "pointer, or by a thread",
+                    call.rank, describe(buffer, call)));
+    return false;
+  }
+  return true;
+}
+
+bool BufferCheck::stands(const WatchedCall& call) {
+  for (const auto& buffer : call.buffers) {
+    if (!buffer.is_exchanged()) continue;
+    finding_.tell(
+        fmt::format("rank {}: {} got other memory or another size while it was under way, and by no operator "
+                    "of the rank: through the tensor or its storage",
+                    call.rank, describe(buffer, call)));
     return false;
   }
   return true;

@@ -27,6 +27,7 @@ class BufferCheck final : public CallChecker {
 
   void begin(WatchedCall& call, const CallsOfRank& before) override;
   bool move(const WatchedCall& call) override;
+  bool stands(const WatchedCall& call) override;
   void forget(const WatchedCall&) noexcept override {}
 
  private:
@@ -36,6 +37,7 @@ class BufferCheck final : public CallChecker {
   void look_at(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, const CallsOfRank& calls);
   void look_at(const at::Tensor& tensor, OperatorAccess::Of access, const c10::OperatorHandle& op,
                const CallsOfRank& calls);
+  void look_at_outputs(const WatchedCall& call);
   void look_for_exchanged(std::string_view op, const CallsOfRank& calls);
 
   Finding finding_;

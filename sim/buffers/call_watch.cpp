@@ -93,4 +93,10 @@ bool CallWatch::may_move(const comm::Transfer& transfer) {
   return true;
 }
 
+bool CallWatch::stands(const comm::Operation& call) {
+  const auto* const watched = find(call);
+  return watched == nullptr ||
+         std::all_of(checkers_.begin(), checkers_.end(), [&](auto* checker) { return checker->stands(*watched); });
+}
+
 }  // namespace rehearse::sim

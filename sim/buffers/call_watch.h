@@ -28,6 +28,9 @@ class CallChecker {
   // The bytes of a transfer move now; `call` is one rank's end of it. False: they must not, the world has been ended.
   virtual bool move(const WatchedCall& call) = 0;
 
+  // It does not fit the call that it has met. False: it is not what it was, and the world has been ended for that.
+  virtual bool stands(const WatchedCall&) { return true; }
+
   // The rank knows that the call is over, or the call has failed.
   virtual void forget(const WatchedCall& call) noexcept = 0;
 };
@@ -49,6 +52,7 @@ class CallWatch final : public comm::CallGate, public fakes::MoveGate {
   void known(const comm::Operation& call) noexcept override;
   void gone(const comm::Operation& call) noexcept override;
   bool may_move(const comm::Transfer& transfer) override;
+  bool stands(const comm::Operation& call) override;
 
  private:
   WatchedCall* find(const comm::Operation& call) const;

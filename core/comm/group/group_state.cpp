@@ -131,6 +131,8 @@ void GroupState::on_end(RankWork& work) {
 
 void GroupState::on_known(const RankWork& work) noexcept { world_->options.gate->known(work.operation); }
 
+bool GroupState::stands(const RankWork& work) { return world_->options.gate->stands(work.operation); }
+
 void GroupState::on_gone(const RankWork& work) noexcept { world_->options.gate->gone(work.operation); }
 
 void GroupState::on_unasked(const RankWork& work) {

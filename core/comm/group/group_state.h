@@ -73,6 +73,7 @@ class GroupState final : public WorkOwner {
   }
   void on_end(RankWork& work) override;
   void on_known(const RankWork& work) noexcept override;
+  bool stands(const RankWork& work) override;
   void on_gone(const RankWork& work) noexcept override;
   void on_unasked(const RankWork& work) override;
 

@@ -137,6 +137,7 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
                                 bool send_came_last) {
   auto fields = pair_differences(send->operation, recv->operation);
   if (!fields.empty()) {
+    if (!send->stands() || !recv->stands()) wait_for_the_end();
     Mismatch mismatch;
     mismatch.kind = Mismatch::Kind::point_to_point;
     mismatch.group = group_.name;
@@ -161,6 +162,11 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
   pair.meet(std::move(send), std::move(recv));
   if (batches_.empty()) return pair.launch();
   for (auto* const each : batches_.meet(pair)) each->launch();
+}
+
+void PointToPointMatcher::wait_for_the_end() {
+  const exec::FixedObserver observer("what a checker has found");
+  for (;;) the_end_.wait(observer);
 }
 
 // A near miss: the peer is there with another tag, or has its eyes on another rank.

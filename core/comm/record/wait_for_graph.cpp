@@ -100,6 +100,8 @@ std::vector<WaitEdge> ring_of_any(const std::vector<DeadEnd>& ends, std::size_t 
     return WaitEdge{end.rank, rank, end.call, end.where, ranks > 2};
   };
   if (!first.held_up.empty()) return {to(first, first.held_up.front().from), first.held_up.front()};
+  // Ranks that wait for the same: none of them would set it.
+  if (std::all_of(ends.begin(), ends.end(), [&](const auto& end) { return end.call == first.call; })) return {};
   if (ends.size() > 1) return {to(first, ends[1].rank), to(ends[1], first.rank)};
   return {};
 }

@@ -113,6 +113,8 @@ class RankWork final
     if (watched_ && !incomplete() && !owner_->closed()) [[unlikely]]
       owner_->on_known(*this);
   }
+  // Is its call still what it was when it was made? Its gate may know that it is not, and has ended the world then.
+  bool stands() const { return !watched_ || owner_->stands(*this); }
   const Event* event() const noexcept;  // null: no longer kept
   void set_source(int rank) noexcept { source_ = rank; }
   void start(VirtualTime now) noexcept;

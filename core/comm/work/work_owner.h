@@ -40,6 +40,9 @@ class WorkOwner : public c10::intrusive_ptr_target {
   virtual void on_known(const RankWork& work) noexcept = 0;
   virtual void on_gone(const RankWork& work) noexcept = 0;
 
+  // Of such a work, which does not fit what it has met: see CallGate.
+  virtual bool stands(const RankWork& work) = 0;
+
   // Nobody can ask the work any more, and nobody has. Not told when closed.
   virtual void on_unasked(const RankWork& work) = 0;
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: between a call and the moment at which its rank knows of its end no operator writes its inputs, reads or
 // writes its outputs, or resizes its tensors; the headline names rank, operator, line and call.
+#include <algorithm>
 #include <chrono>
+#include <vector>
 
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
@@ -182,6 +184,40 @@ TEST(BufferCheck, RootOfABroadcast_MayBeReadAtTheRoot) {
   };
   EXPECT_EQ(reads_at(0).verdict, Verdict::ok) << reads_at(0).headline;
   EXPECT_TRUE(says(reads_at(1), "rank 1: aten::sum at ")) << reads_at(1).headline;
+}
+
+TEST(BufferCheck, OneTensorForAllOutputs_IsFound) {
+  constexpr int kLine = __LINE__ + 3;
+  const auto report = run_checked([](RankContext& ctx) {
+    std::vector<at::Tensor> gathered(static_cast<std::size_t>(ctx.size()), at::zeros({2}));
+    ctx.group().allgather(gathered, at::ones({2}))->wait();
+  });
+  EXPECT_TRUE(says(report, "allgather #1 on group \"world\" at " + place(__FILE__, kLine))) << report.headline;
+  EXPECT_TRUE(says(report, " has two outputs in the same memory")) << report.headline;
+}
+
+TEST(BufferCheck, OutputsThatOverlapInPart_AreFound) {
+  const auto report = run_checked([](RankContext& ctx) {
+    const auto whole = at::zeros({2 * ctx.size() - 1});
+    std::vector<at::Tensor> gathered;
+    for (int rank = 0; rank < ctx.size(); ++rank) gathered.push_back(whole.narrow(0, std::max(0, 2 * rank - 1), 2));
+    ctx.group().allgather(gathered, at::ones({2}))->wait();
+  });
+  EXPECT_TRUE(says(report, " has two outputs in the same memory")) << report.headline;
+}
+
+TEST(BufferCheck, OutputsBesideEachOther_AreSilent) {
+  const auto report = run_checked([](RankContext& ctx) {
+    const auto whole = at::zeros({2 * ctx.size()});
+    std::vector<at::Tensor> gathered = whole.split(2);
+    ctx.group().allgather(gathered, at::ones({2}))->wait();
+    gathered.assign(static_cast<std::size_t>(ctx.size()), at::zeros({0}));
+    ctx.group().allgather(gathered, at::ones({0}))->wait();
+    auto own = whole.narrow(0, 2 * ctx.rank(), 2);  // in place
+    gathered = whole.split(2);
+    ctx.group().allgather(gathered, own)->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
 }  // namespace

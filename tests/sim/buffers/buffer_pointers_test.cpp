@@ -45,6 +45,23 @@ TEST(BufferPointers, OtherMemory_IsFound) {
   EXPECT_TRUE(says(report, "got other memory or another size while it was under way")) << report.headline;
 }
 
+// As pipelines that let go of what they have sent: the receiver's size is right, and no mismatch.
+TEST(BufferPointers, OtherMemoryOfAMessage_IsNoMismatch) {
+  const auto report = run_checked([](RankContext& ctx) {
+    if (ctx.rank() == 0) {
+      auto output = at::ones({1024});
+      auto work = ctx.group().send(output, 1);
+      output.set_data(at::ones({1}));
+      work->wait();
+    } else if (ctx.rank() == 1) {
+      auto input = at::zeros({1024});
+      ctx.group().recv(input, 0)->wait();
+    }
+  });
+  EXPECT_TRUE(says(report, "rank 0: the input of send #1 to rank 1 on group \"world\"")) << report.headline;
+  EXPECT_TRUE(says(report, "got other memory or another size while it was under way")) << report.headline;
+}
+
 TEST(BufferPointers, FreedStorage_IsFoundBeforeItIsRead) {
   const auto report = run_checked([](RankContext& ctx) {
     auto value = at::ones({4});

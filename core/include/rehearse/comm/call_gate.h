@@ -24,6 +24,10 @@ class CallGate {
   // it is until the fabric has been given it.
   virtual Answer admit(const Operation& call, const GroupIdentity& group, int rank, std::uint64_t sequence) = 0;
 
+  // Two calls that meet do not fit. False: `call` is not any more what it was when it was made, and the gate has ended
+  // the world for that.
+  virtual bool stands(const Operation& /*call*/) { return true; }
+
   // The call is over: nothing reads or writes its tensors any more. Anywhere on the executor's thread.
   virtual void ended(const Operation& /*call*/, bool /*succeeded*/) noexcept {}
 

@@ -33,7 +33,7 @@ TEST(WaitForGraph, Ring_IsFoundAcrossGroupsAndMessages) {
   EXPECT_THAT(analysis.ring_of_any, IsEmpty());
 }
 
-BlockedCall store_wait(int rank) { return {rank, "store key", {}, "", true}; }
+BlockedCall store_wait(int rank, std::string key = "store key") { return {rank, std::move(key), {}, "", true}; }
 
 // What any rank could end, none will: all that are left wait for the one that needs it.
 TEST(WaitForGraph, WaitForAnyRank_ClosesARingWhereAllOthersWaitForIt) {
@@ -47,8 +47,8 @@ TEST(WaitForGraph, WaitForAnyRank_ClosesARingWhereAllOthersWaitForIt) {
             "rank 0 waits for rank 1 (store key) -> rank 1 waits for rank 0 (barrier)");
   EXPECT_EQ(ring({store_wait(0), waits_for_0, {2, "recv", {1}}}),
             "rank 0 waits for rank 1 or any other (store key) -> rank 1 waits for rank 0 (barrier)");
-  EXPECT_EQ(ring({store_wait(0), store_wait(1)}),
-            "rank 0 waits for rank 1 (store key) -> rank 1 waits for rank 0 (store key)");
+  EXPECT_EQ(ring({store_wait(0), store_wait(1, "another key")}),
+            "rank 0 waits for rank 1 (store key) -> rank 1 waits for rank 0 (another key)");
   EXPECT_EQ(ring({store_wait(0), store_wait(1), {2, "recv", {1}}}),
             "rank 1 waits for rank 2 or any other (store key) -> rank 2 waits for rank 1 (recv)");
 }
@@ -59,6 +59,7 @@ TEST(WaitForGraph, WaitForAnyRank_IsNoRingWhereAnotherCauseIsLeft) {
   };
   EXPECT_THAT(ring({store_wait(0)}), IsEmpty());
   EXPECT_THAT(ring({store_wait(0)}, {1, 2}), IsEmpty());
+  EXPECT_THAT(ring({store_wait(0), store_wait(1)}), IsEmpty());  // who waits for a key would not set it
   EXPECT_THAT(ring({store_wait(0), {1, "barrier", {0}}, {2, "condition", {}}}), IsEmpty());
   EXPECT_THAT(ring({store_wait(0), {1, "barrier", {0, 2}}}, {2}), IsEmpty());
   EXPECT_THAT(ring({store_wait(0), {1, "recv", {2}}, {2, "recv", {1}}}), IsEmpty());
