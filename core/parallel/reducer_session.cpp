@@ -2,6 +2,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include <fmt/format.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/nn/module.h>
 
@@ -11,7 +12,7 @@
 #include <rehearse/comm/described_backend.h>
 
 #include "parallel/ddp_sink.h"
-#include "parallel/model/parameter_names.h"
+#include "parallel/missing_gradients.h"
 #include "parallel/parameter_agreement.h"
 #include "parallel/reducer_factory.h"
 #include "parallel/reducer_session_impl.h"
@@ -31,6 +32,9 @@ ReducerSession::Impl::Impl(std::shared_ptr<torch::nn::Module> module, c10::intru
   TORCH_CHECK_VALUE(!options_.mixed_precision || !options_.find_unused_parameters || options_.static_graph,
                     "DistributedDataParallel: mixed_precision does not go with find_unused_parameters, which "
                     "does not see parameters of another dtype; static_graph finds unused ones too.");
+  const auto backend = group_->getDefaultBackend();
+  if (const auto* const described = dynamic_cast<comm::DescribedBackend*>(backend.get()))
+    identity_ = &described->identity();
   ignored_ = ignored_names(*module_, options_.parameters_to_ignore);
   parameters_ = reduced_parameters(*module_, ignored_);
   exchange_.emplace(group_, parameters_.tensors[0].device());
@@ -78,8 +82,28 @@ void ReducerSession::Impl::before_forward() {
 }
 
 void ReducerSession::Impl::rebuild_buckets() {
-  const bool rebuilt = with_parameter_names(parameters_.names, [&] { return reducer_->rebuild_buckets(); });
-  if (rebuilt) bucket_names_->set(*reducer_, parameters_);
+  try {
+    if (reducer_->rebuild_buckets()) bucket_names_->set(*reducer_, parameters_);
+  } catch (c10::Error& error) {
+    // The reducer names parameters by index only.
+    if (auto missing = unfinished(); !missing.empty()) error.add_context(std::move(missing));
+    throw;
+  }
+}
+
+std::string ReducerSession::Impl::unfinished() const {
+  auto text = missing_gradients(*reducer_, parameters_.names);
+  return text.empty() || identity_ == nullptr ? text : fmt::format("{} on group \"{}\"", text, identity_->name);
+}
+
+// Why others may wait for this rank in a bucket's all-reduce, for the report of a run that fails.
+ReducerSession::Impl::~Impl() {
+  auto* const checks = checks::world_checks();
+  if (checks == nullptr || identity_ == nullptr) return;
+  auto text = unfinished();
+  if (text.empty() && waits_for_backward(*reducer_))
+    text = fmt::format("the last forward of its DDP on group \"{}\" had no backward", identity_->name);
+  if (!text.empty()) checks->note(identity_->global_rank(group_->getRank()), std::move(text));
 }
 
 std::optional<at::ScalarType> ReducerSession::Impl::input_dtype() const noexcept {
@@ -158,13 +182,10 @@ std::vector<at::Tensor> ReducerSession::Impl::buffers_to_synchronize() const {
 void ReducerSession::Impl::check_state(bool buffers_are_equal) {
   auto* const checks = checks::world_checks();
   if (checks == nullptr || !(checks->automatic().replicas || checks->automatic().draws)) return;
-  const auto backend = group_->getDefaultBackend();
-  const auto* const described = dynamic_cast<comm::DescribedBackend*>(backend.get());
-  if (described == nullptr) return;
-  const auto& group = described->identity();
-  const int rank = group.global_rank(group_->getRank());
-  if (checked_as_.empty()) checked_as_ = checks->name_model(rank, group.name);
-  checks->at_forward(rank, *module_, {options_.parameters_to_ignore, buffers_are_equal, group.ranks, checked_as_});
+  if (identity_ == nullptr) return;
+  const int rank = identity_->global_rank(group_->getRank());
+  if (checked_as_.empty()) checked_as_ = checks->name_model(rank, identity_->name);
+  checks->at_forward(rank, *module_, {options_.parameters_to_ignore, buffers_are_equal, identity_->ranks, checked_as_});
 }
 
 ReducerSession::ReducerSession(std::shared_ptr<torch::nn::Module> module, c10::intrusive_ptr<c10d::ProcessGroup> group,

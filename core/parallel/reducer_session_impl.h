@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include <rehearse/comm/group_identity.h>
 #include <rehearse/parallel/reducer_session.h>
 
 #include "parallel/lowered_parameters.h"
@@ -23,6 +24,9 @@ class ReducerSession::Impl {
  public:
   Impl(std::shared_ptr<torch::nn::Module> module, c10::intrusive_ptr<c10d::ProcessGroup> group,
        DistributedDataParallelOptions options);
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl();
 
   void before_forward();
   std::optional<at::ScalarType> input_dtype() const noexcept;
@@ -40,6 +44,7 @@ class ReducerSession::Impl {
  private:
   void set_up_reducer();
   void rebuild_buckets();
+  std::string unfinished() const;  // see missing_gradients()
   void tell_joined_ranks();
   void shadow_iteration();
   void warn_of_skew() const;
@@ -50,6 +55,7 @@ class ReducerSession::Impl {
 
   std::shared_ptr<torch::nn::Module> module_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  const comm::GroupIdentity* identity_ = nullptr;  // null: of a group that is not Rehearse's
   DistributedDataParallelOptions options_;
   IgnoredNames ignored_;
   ReducedParameters parameters_;

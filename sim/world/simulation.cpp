@@ -168,6 +168,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   });
   if (record->outcome.ending == exec::Ending::all_returned) state_checks.of_world().judge_what_is_left();
   record->findings = state_checks.of_world().findings();
+  record->notes = state_checks.of_world().notes();
   record->pending = communicators.pending();
   record->pending_groups = communicators.pending_groups();
   record->unwaited = communicators.unwaited_calls();

@@ -62,6 +62,17 @@ std::string own_text_of(const exec::RankFailure& failure) {
   return std::string(trimmed(text));
 }
 
+// What those that it passed through have added to it.
+std::vector<std::string> contexts_of(const exec::RankFailure& failure) {
+  try {
+    std::rethrow_exception(failure.error);
+  } catch (const c10::Error& error) {
+    return error.context();
+  } catch (...) {
+  }
+  return {};
+}
+
 // TorchScript puts its own trace before the text of what went wrong, which is the last line.
 std::string_view telling_line(std::string_view text) {
   text = trimmed(text);
@@ -100,6 +111,9 @@ std::string text_of(const exec::RankFailure& failure) {
 
 std::string gist_of(const exec::RankFailure& failure) {
   std::string gist = gist_of_one(own_text_of(failure));
+  for (const auto& context : contexts_of(failure)) {
+    if (gist.find(context) == std::string::npos) gist += fmt::format(" ({})", gist_of_one(context));
+  }
   for (const auto& cause : causes_of(failure.error)) gist += ", caused by: " + gist_of_one(cause);
   return gist;
 }

@@ -24,7 +24,8 @@ std::string times_text(const std::vector<comm::UnwaitedCalls::OfRank>& ranks) {
 
 }  // namespace
 
-std::vector<std::string> remarks_of(const RunRecord& record, const Places& places, const std::string& headline) {
+std::vector<std::string> remarks_of(const RunRecord& record, const Places& places, const std::string& headline,
+                                    bool failed) {
   std::vector<std::string> remarks;
   for (const auto& calls : record.unwaited) {
     if (headline.find(calls.call) != std::string::npos) continue;
@@ -33,6 +34,12 @@ std::vector<std::string> remarks_of(const RunRecord& record, const Places& place
     const auto where = places.text(calls.where);
     remarks.push_back(fmt::format("nobody waited for {} of {}{}{}{}", calls.call, describe_ranks(ranks),
                                   where.empty() ? "" : " at ", where, times_text(calls.ranks)));
+  }
+  if (failed) {
+    for (const auto& [text, of] : record.notes) {
+      const std::vector<int> ranks(of.begin(), of.end());
+      if (headline.find(text) == std::string::npos) remarks.push_back(describe_ranks(ranks) + ": " + text);
+    }
   }
   // Where it led to the end, the headline has it.
   for (auto& text : compile_remarks(record, places)) {

@@ -94,7 +94,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   if (report.verdict != Verdict::ok) add_last_operations(record.events, places, report);
   report.call_places = calls_from_different_places(record, report.verdict, places);
   report.call_counts = lines_called_unequally(record, report.verdict, places);
-  report.remarks = remarks_of(record, places, report.headline);
+  report.remarks = remarks_of(record, places, report.headline, report.verdict != Verdict::ok);
   for (auto& text : memory_remarks(record.memory, options.memory_bytes, places))
     report.remarks.push_back(std::move(text));
   report.hint = hint_of(record);

@@ -58,7 +58,8 @@ Entries data_parallel() {
        {.ranks = 2},
        Verdict::rank_failed,
        {},
-       "rank *: Expected to have finished reduction in the prior iteration before starting a new one"},
+       "rank *: Expected to have finished reduction in the prior iteration before starting a new one (no gradient came "
+       "for parameters: b.weight, b.bias of DDP bucket 0 of 1 on group \"world\")"},
   };
 }
 

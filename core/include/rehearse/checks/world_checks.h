@@ -5,7 +5,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Generator.h>
@@ -58,6 +60,10 @@ class WorldChecks {
 
   const AutomaticChecks& automatic() const noexcept { return automatic_; }
 
+  // What a rank leaves behind that may be why others wait for it: told where the run fails.
+  void note(int rank, std::string text) { notes_[std::move(text)].insert(rank); }
+  const std::map<std::string, std::set<int>>& notes() const noexcept { return notes_; }
+
   // Ends the world, where nothing has yet. The caller goes on.
   void found(StateFinding finding);
 
@@ -83,6 +89,7 @@ class WorldChecks {
   Counts& held_;
   const std::unique_ptr<Shown> shown_;
   std::vector<StateFinding> findings_;
+  std::map<std::string, std::set<int>> notes_;
 };
 
 // Those of the world that runs on this thread. Null: it has none (real runs), or there is no world.

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "parallel/missing_gradients.h"
+
+#include <cstddef>
+#include <map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace rehearse::parallel {
+namespace {
+
+// Which parameters of the iteration are ready is private to LibTorch's reducer, and its text about those that are not
+// is thrown. An explicit instantiation may name private members.
+struct ReadyParameters {
+  using Member = std::unordered_set<std::size_t> c10d::Reducer::*;
+  friend Member member_of(ReadyParameters);
+};
+
+template <ReadyParameters::Member member>
+struct Opened {
+  friend ReadyParameters::Member member_of(ReadyParameters) { return member; }
+};
+template struct Opened<&c10d::Reducer::perIterationReadyParams_>;
+
+// The rest is there for those who derive from it.
+struct Iteration : c10d::Reducer {
+  static bool is_unfinished(const Reducer& reducer) { return reducer.*(&Iteration::require_finalize_); }
+  static bool expects_hooks(const Reducer& reducer) { return reducer.*(&Iteration::expect_autograd_hooks_); }
+  static std::size_t bucket_of(const Reducer& reducer, std::size_t index) {
+    return (reducer.*(&Iteration::variable_locators_))[index].bucket_index;
+  }
+  static std::size_t bucket_count(const Reducer& reducer) { return (reducer.*(&Iteration::buckets_)).size(); }
+};
+
+// "b.weight, b.bias and 3 more"
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kNamesShown = 8;
+  if (names.size() <= kNamesShown) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + kNamesShown, ", "),
+                     names.size() - kNamesShown);
+}
+
+}  // namespace
+
+std::string missing_gradients(const c10d::Reducer& reducer, const std::vector<std::string>& names) {
+  if (!Iteration::is_unfinished(reducer)) return "";
+  const auto& ready = reducer.*member_of(ReadyParameters());
+  std::map<std::size_t, std::vector<std::string>> missing;  // by bucket
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!ready.contains(i)) missing[Iteration::bucket_of(reducer, i)].push_back(names[i]);
+  }
+  std::string text;
+  for (const auto& [bucket, of_bucket] : missing) {
+    text += fmt::format("{}{} of DDP bucket {} of {}", text.empty() ? "no gradient came for parameters: " : ", ",
+                        some_of(of_bucket), bucket, Iteration::bucket_count(reducer));
+  }
+  return text;
+}
+
+bool waits_for_backward(const c10d::Reducer& reducer) {
+  return Iteration::expects_hooks(reducer) && !Iteration::is_unfinished(reducer);
+}
+
+}  // namespace rehearse::parallel
