@@ -8,6 +8,7 @@
 
 #include "record/begun_report.h"
 #include "report/calls/call_counts.h"
+#include "report/calls/call_drift.h"
 #include "report/calls/call_places.h"
 #include "report/calls/event_lines.h"
 #include "report/ranks/failure_text.h"
@@ -76,6 +77,22 @@ std::string hint_of(const RunRecord& record) {
   return hint;
 }
 
+// Of equal calls nobody can tell which one a rank has left out.
+std::string hint_at_labels(const Report& report, const RunRecord& record) {
+  const auto is_of_counts = [&](const comm::PendingOperation& call) {
+    const auto* const event = record.events.find(call.record_id);
+    const bool unlabelled = event != nullptr && record.events.signature(*event).label.empty();
+    return unlabelled && !call.waits_for.empty() &&
+           std::all_of(call.waits_for.begin(), call.waits_for.end(), [&](int rank) {
+             return report.rank_lines[static_cast<std::size_t>(rank)].state == RankOutcome::returned;
+           });
+  };
+  const bool counted = report.verdict == Verdict::deadlock && !report.call_counts.empty() && report.call_places.empty();
+  if (!counted || std::none_of(record.pending.begin(), record.pending.end(), is_of_counts)) return "";
+  return "calls from one line are alike: where each has a label, as by ctx.label(\"step 17\"), the first that a rank "
+         "leaves out is told";
+}
+
 }  // namespace
 
 Report build_report(const WorldOptions& options, const RunRecord& record) {
@@ -95,9 +112,12 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   report.call_places = calls_from_different_places(record, report.verdict, places);
   report.call_counts = lines_called_unequally(record, report.verdict, places);
   report.remarks = remarks_of(record, places, report.headline, report.verdict != Verdict::ok);
+  const auto drifts = drifts_of(record, report.verdict, places);
+  report.remarks.insert(report.remarks.end(), drifts.begin(), drifts.end());
   for (auto& text : memory_remarks(record.memory, options.memory_bytes, places))
     report.remarks.push_back(std::move(text));
   report.hint = hint_of(record);
+  if (report.hint.empty() && drifts.empty()) report.hint = hint_at_labels(report, record);
   report.findings = record.findings;
   report.faults = record.faults;
   return report;

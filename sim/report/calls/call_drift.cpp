@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/calls/call_drift.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/comm/operation.h>
+#include <rehearse/formatting/rank_list.h>
+
+#include "report/calls/call_places.h"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kCallsApartMost = 8;
+
+using comm::Event;
+
+// By what a call is known again: the lines that led to it, and what it does.
+struct OrderedCall {
+  const Event* event = nullptr;
+  const Places::Lines* lines = nullptr;
+  c10d::OpType type = c10d::OpType::UNKNOWN;
+
+  bool operator==(const OrderedCall& other) const { return type == other.type && *lines == *other.lines; }
+};
+using Calls = std::vector<OrderedCall>;  // one rank's, in order
+
+// From place `from` on, `fewer` has the calls that `more` has `apart` places later.
+struct Drift {
+  std::size_t from = 0;
+  std::size_t apart = 0;
+};
+
+// `fewer` is told to have left calls out of `more`: all that it has from there on are those that follow.
+std::optional<Drift> left_out(const Calls& fewer, const Calls& more) {
+  const auto length = std::min(fewer.size(), more.size());
+  const auto from = static_cast<std::size_t>(
+      std::mismatch(fewer.begin(), fewer.begin() + static_cast<std::ptrdiff_t>(length), more.begin()).first -
+      fewer.begin());
+  if (from == length) return std::nullopt;
+  for (std::size_t apart = 1; apart <= kCallsApartMost && from + apart < more.size(); ++apart) {
+    const auto rest = std::min(fewer.size() - from, more.size() - from - apart);
+    const auto begin = fewer.begin() + static_cast<std::ptrdiff_t>(from);
+    const auto other = more.begin() + static_cast<std::ptrdiff_t>(from + apart);
+    if (std::equal(begin, begin + static_cast<std::ptrdiff_t>(rest), other)) return Drift{from, apart};
+  }
+  return std::nullopt;
+}
+
+// Ranks that made the same calls, as far as both have come.
+struct AlikeCalls {
+  std::vector<int> ranks;
+  Calls calls;  // the longest
+};
+
+std::vector<AlikeCalls> sides_of(const std::map<int, Calls>& by_rank) {
+  std::vector<AlikeCalls> sides;
+  const auto goes_with = [](const Calls& a, const Calls& b) {
+    return std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin());
+  };
+  for (const auto& [rank, calls] : by_rank) {
+    const auto same = std::find_if(sides.begin(), sides.end(), [&calls = calls, &goes_with](const AlikeCalls& side) {
+      return goes_with(side.calls, calls);
+    });
+    if (same == sides.end()) {
+      sides.push_back({{rank}, calls});
+      continue;
+    }
+    same->ranks.push_back(rank);
+    if (calls.size() > same->calls.size()) same->calls = calls;
+  }
+  std::stable_sort(sides.begin(), sides.end(),
+                   [](const AlikeCalls& a, const AlikeCalls& b) { return a.ranks.size() > b.ranks.size(); });
+  return sides;
+}
+
+// Says how two sides differ; `most` are more ranks than `others`, or as many.
+class DriftText {
+ public:
+  DriftText(const comm::EventLog& log, const Places& places, const std::string& group)
+      : log_(log), places_(places), group_(group) {}
+
+  std::string of(const AlikeCalls& most, const AlikeCalls& others) const {
+    const bool tie = most.ranks.size() == others.ranks.size();
+    if (const auto drift = left_out(others.calls, most.calls)) return text(*drift, others, most, tie);
+    const auto drift = left_out(most.calls, others.calls);
+    if (!drift) return "";
+    if (tie) return text(*drift, most, others, tie);
+    return fmt::format("{}: {} made {}, which {} left out", since(*drift), describe_ranks(others.ranks),
+                       calls(*drift, others.calls), describe_ranks(most.ranks));
+  }
+
+ private:
+  std::string since(const Drift& drift) const {
+    return fmt::format("ranks differ in the lines they called from since #{} of group \"{}\"", drift.from + 1, group_);
+  }
+
+  std::string text(const Drift& drift, const AlikeCalls& fewer, const AlikeCalls& more, bool tie) const {
+    const auto rest = describe_ranks(more.ranks);
+    return fmt::format("{}: {} left out {}, {}", since(drift), describe_ranks(fewer.ranks), calls(drift, more.calls),
+                       tie ? fmt::format("or {} made too many", rest) : fmt::format("which {} made", rest));
+  }
+
+  std::string calls(const Drift& drift, const Calls& all) const {
+    const auto& first = *all[drift.from].event;
+    const auto line = fmt::format("the {} at {}", log_.signature(first).name, places_.text(log_.call_site(first)));
+    return drift.apart == 1 ? line : fmt::format("{} calls from {} on", drift.apart, line);
+  }
+
+  const comm::EventLog& log_;
+  const Places& places_;
+  const std::string& group_;
+};
+
+}  // namespace
+
+std::vector<std::string> drifts_of(const RunRecord& record, Verdict verdict, const Places& places) {
+  const auto& log = record.events;
+  const auto groups = calls_up_to_the_failure(record, verdict);
+  if (groups.empty() || log.call_sites().size() < 2) return {};
+  const auto events = log.kept();
+  std::map<std::string, std::map<int, Calls>> calls;  // by group and rank
+  for (const Event& event : events) {
+    const auto type = log.signature(event).type;
+    if (event.call_site == 0 || comm::is_point_to_point(type)) continue;
+    const auto& group = log.group(event).name;
+    const auto& lines = places.lines(log.call_site(event));
+    if (!groups.contains(group) || lines.empty()) continue;
+    auto& of_rank = calls[group][event.rank];
+    // Places in the order are numbers of calls only where all are known.
+    if (of_rank.size() + 1 == event.seq_id) of_rank.push_back({&event, &lines, type});
+  }
+  std::vector<std::string> texts;
+  for (const auto& [group, by_rank] : calls) {
+    const auto sides = sides_of(by_rank);
+    const DriftText drift(log, places, group);
+    for (std::size_t i = 1; i < sides.size(); ++i) {
+      auto text = drift.of(sides.front(), sides[i]);
+      if (!text.empty()) texts.push_back(std::move(text));
+    }
+  }
+  return texts;
+}
+
+}  // namespace rehearse::sim

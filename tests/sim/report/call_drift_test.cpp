@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: calls of one kind that a rank made a place too early or too late are told in the report of the run that
+// failed because of it, by their lines; programs whose ranks call from different lines on purpose hear nothing of it.
+#include <string>
+
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/sim/world.h>
+
+// Not of rehearse: what is there is not the user's, for reports.
+namespace call_drift_test {
+namespace {
+
+using namespace rehearse;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::StartsWith;
+
+void sum(RankContext& ctx) { ctx.group().allreduce(at::ones({2}))->wait(); }
+
+constexpr const char* kSince = "ranks differ in the lines they called from since ";
+
+TEST(CallDrift, ACallLeftOutInTheMiddle_IsNamedByItsLine) {
+  const auto report = World({.ranks = 4}).run([](RankContext& ctx) {
+    for (int step = 0; step < 5; ++step) {
+      if (step != 3 || ctx.rank() != 1) sum(ctx);
+      sum(ctx);
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(
+      report.remarks,
+      ElementsAre(MatchesRegex(kSince + std::string("#7 of group \"world\": rank 1 left out the "
+                                                    "allreduce at call_drift_test.cpp:[0-9]+ in .*sum, from "
+                                                    "call_drift_test.cpp:[0-9]+ in .*, which ranks 0,2-3 made"))));
+  EXPECT_EQ(report.hint, "");
+}
+
+TEST(CallDrift, OfTwoRanks_EitherMayBeWrong) {
+  const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
+    if (ctx.rank() == 1) sum(ctx);
+    sum(ctx);
+    sum(ctx);
+  });
+  EXPECT_THAT(
+      report.remarks,
+      ElementsAre(MatchesRegex(kSince + std::string("#1 of group \"world\": rank 0 left out the allreduce at .*, "
+                                                    "or rank 1 made too many"))));
+}
+
+TEST(CallDrift, CallsThatMostRanksDoNotMake_AreTheOthers) {
+  const auto report = World({.ranks = 3}).run([](RankContext& ctx) {
+    sum(ctx);
+    if (ctx.rank() == 2) {
+      sum(ctx);
+      sum(ctx);
+    }
+    sum(ctx);
+    sum(ctx);
+    sum(ctx);
+  });
+  EXPECT_THAT(report.remarks,
+              ElementsAre(MatchesRegex(kSince + std::string("#2 of group \"world\": rank 2 made 2 calls from the "
+                                                            "allreduce at .* on, which ranks 0-1 left out"))));
+}
+
+// Rank 0 has lines of its own, and its last call is one too many.
+TEST(CallDrift, LinesThatDifferThroughout_AreNone) {
+  const auto branches = [](RankContext& ctx, int more) {
+    for (int step = 0; step < 4 + more; ++step) {
+      if (ctx.rank() == 0) {
+        sum(ctx);
+      } else if (step < 4) {
+        sum(ctx);
+      }
+    }
+  };
+  const auto failed = World({.ranks = 3}).run([&](RankContext& ctx) { branches(ctx, 1); });
+  EXPECT_EQ(failed.verdict, Verdict::deadlock);
+  EXPECT_THAT(failed.remarks, IsEmpty());
+  const auto good = World({.ranks = 3}).run([&](RankContext& ctx) { branches(ctx, 0); });
+  EXPECT_EQ(good.verdict, Verdict::ok);
+  EXPECT_THAT(good.remarks, IsEmpty());
+}
+
+// A whole step left out: every call is from the line that it should be from. With labels it is no riddle.
+TEST(CallDrift, StepsThatAreAlike_AskForLabels) {
+  const auto skips = [](bool labels) {
+    return World({.ranks = 2}).run([=](RankContext& ctx) {
+      for (int step = 0; step < 6; ++step) {
+        if (step == 2 && ctx.rank() == 1) continue;
+        if (labels) {
+          const auto label = ctx.label("step " + std::to_string(step));
+          sum(ctx);
+        } else {
+          sum(ctx);
+        }
+      }
+    });
+  };
+  const auto report = skips(false);
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.remarks, IsEmpty());
+  EXPECT_THAT(report.hint, StartsWith("calls from one line are alike: "));
+  const auto labelled = skips(true);
+  EXPECT_EQ(labelled.verdict, Verdict::mismatch);
+  EXPECT_EQ(labelled.differences.at(0).sequence, 3u);
+  EXPECT_EQ(labelled.hint, "");
+}
+
+}  // namespace
+}  // namespace call_drift_test
