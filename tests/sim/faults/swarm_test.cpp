@@ -79,7 +79,7 @@ TEST(Swarm, DrawsWhen_OfEachKind) {
     chances += fault.p < 1 ? 1 : 0;
     times += fault.after ? 1 : 0;
     EXPECT_EQ((fault.call ? 1 : 0) + (fault.at ? 1 : 0) + (fault.p < 1 ? 1 : 0) + (fault.after ? 1 : 0), 1);
-    if (fault.after) EXPECT_LT(*fault.after, within);
+    EXPECT_LT(fault.after.value_or(VirtualDuration::zero()), within);
   }
   EXPECT_GT(calls, 10);
   EXPECT_GT(numbers, 10);
