@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: of 10,000 seeds, schedules by priorities find bugs of known depth in worlds as often as docs/DETERMINISM.md
+// states, and not less often than the bound; random and round-robin schedules of the same worlds are beside them. Seeds
+// are fixed, so that counts are exact: the page has them.
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <rehearse/sim/world.h>
+
+namespace rehearse::test {
+namespace {
+
+constexpr std::uint64_t kSeeds = 10'000;
+
+// The place of each step among all, from 1, by rank. A step is a call of the store, at which ranks may switch.
+using Places = std::vector<std::vector<std::int64_t>>;
+
+struct OrderBug {
+  std::vector<int> steps;  // of each rank
+  int depth;
+  std::uint64_t choices;  // of who runs next, that a run makes
+  std::function<bool(const Places&)> shows;
+};
+
+struct Run {
+  Places places;
+  std::uint64_t choices;
+};
+
+Run run_once(const OrderBug& bug, Schedule schedule, std::uint64_t seed) {
+  WorldOptions options;
+  options.ranks = static_cast<int>(bug.steps.size());
+  options.seed = seed;
+  options.schedule = schedule;
+  options.pct = {bug.depth, bug.choices};
+  options.preempt = true;
+  Places places(bug.steps.size());
+  World world(options);
+  const auto report = world.run([&](RankContext& ctx) {
+    const auto rank = static_cast<std::size_t>(ctx.rank());
+    for (int step = 0; step < bug.steps[rank]; ++step) places[rank].push_back(ctx.store()->add("steps", 1));
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  return {std::move(places), world.decisions().decisions().size()};
+}
+
+struct Found {
+  std::uint64_t pct = 0, random = 0, round_robin = 0;
+
+  friend bool operator==(const Found&, const Found&) = default;
+  friend void PrintTo(const Found& found, std::ostream* out) {
+    *out << found.pct << " by priorities, " << found.random << " at random, " << found.round_robin << " in turn";
+  }
+};
+
+Found seeds_that_find(const OrderBug& bug) {
+  Found found;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const auto run = run_once(bug, Schedule::pct, seed);
+    EXPECT_LE(run.choices, bug.choices) << "the bound is for runs of no more";
+    found.pct += bug.shows(run.places) ? 1 : 0;
+    found.random += bug.shows(run_once(bug, Schedule::random, seed).places) ? 1 : 0;
+  }
+  // It is the same with every seed.
+  found.round_robin = bug.shows(run_once(bug, Schedule::round_robin, 1).places) ? kSeeds : 0;
+  return found;
+}
+
+// 1 / (n * k^(d-1)) of all seeds, rounded up.
+std::uint64_t bound(const OrderBug& bug) {
+  std::uint64_t one_in = bug.steps.size();
+  for (int change = 1; change < bug.depth; ++change) one_in *= bug.choices;
+  return (kSeeds + one_in - 1) / one_in;
+}
+
+// Is all of `inner` between calls `first` and `last` of `outer`, and no call of that?
+bool is_between(const Places& places, std::size_t outer, std::size_t inner, std::size_t first, std::size_t last) {
+  for (std::size_t call = first; call < last; ++call) {
+    if (places[outer][call] < places[inner].front() && places[inner].back() < places[outer][call + 1]) return true;
+  }
+  return false;
+}
+
+// The last rank ends before the first begins.
+TEST(PctCapacity, Depth1_OfLongRuns) {
+  const OrderBug bug{
+      {25, 25, 25, 25}, 1, 104, [](const Places& places) { return places[3].back() < places[0].front(); }};
+  const auto found = seeds_that_find(bug);
+  EXPECT_EQ(bound(bug), 2'500u);
+  EXPECT_GE(found.pct, bound(bug));
+  EXPECT_EQ(found, (Found{4'961, 0, 0}));
+}
+
+// All of rank 1 comes between two calls of rank 0 that follow each other, in the middle of its run.
+TEST(PctCapacity, Depth2_OfLongRuns) {
+  const OrderBug bug{{25, 25, 25, 25}, 2, 104, [](const Places& places) { return is_between(places, 0, 1, 10, 15); }};
+  const auto found = seeds_that_find(bug);
+  EXPECT_EQ(bound(bug), 25u);
+  EXPECT_GE(found.pct, bound(bug));
+  EXPECT_EQ(found, (Found{251, 0, 0}));
+}
+
+// Rank 0 stops, rank 1 begins and stops, rank 0 ends, and only then does rank 1 go on.
+TEST(PctCapacity, Depth3_OfLongRuns) {
+  const OrderBug bug{{15, 15}, 3, 32, [](const Places& places) {
+                       for (std::size_t own = 4; own < 8; ++own) {
+                         for (std::size_t other = 4; other < 8; ++other) {
+                           if (places[0][own] < places[1].front() && places[1][other] < places[0][own + 1] &&
+                               places[0].back() < places[1][other + 1])
+                             return true;
+                         }
+                       }
+                       return false;
+                     }};
+  const auto found = seeds_that_find(bug);
+  EXPECT_EQ(bound(bug), 5u);
+  EXPECT_GE(found.pct, bound(bug));
+  EXPECT_EQ(found, (Found{86, 1, 0}));
+}
+
+// Both ranks read before either writes: of a run so short a random walk finds it as well.
+TEST(PctCapacity, Depth2_OfAShortRun) {
+  const OrderBug bug{
+      {2, 2}, 2, 5, [](const Places& places) { return places[0][0] < places[1][1] && places[1][0] < places[0][1]; }};
+  const auto found = seeds_that_find(bug);
+  EXPECT_EQ(bound(bug), 1'000u);
+  EXPECT_GE(found.pct, bound(bug));
+  EXPECT_EQ(found, (Found{1'982, 3'776, 10'000}));
+}
+
+}  // namespace
+}  // namespace rehearse::test
