@@ -53,6 +53,7 @@ OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& here);
 
 struct ShownReplicas {
   ReplicaTable table;
+  std::string before;  // of the check before, which a finding comes after: "in check #3 all were equal"
   std::map<int, std::vector<Write>> writes;  // by rank: what it did to them since its check before; when explained
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -17,18 +18,24 @@ struct Round {
   std::uint64_t number = 0;  // from 1 on
   std::vector<int> of;       // who is to come, by rank
   std::vector<int> here;     // in order of their coming
+  bool is_asked = true;      // by the program, which is told of ranks that do not come
   Shown shown;
 
   bool is_full() const noexcept { return here.size() == of.size(); }
+  std::vector<int> missing() const {
+    auto ranks = of;
+    std::erase_if(ranks, [&](int rank) { return std::find(here.begin(), here.end(), rank) != here.end(); });
+    return ranks;
+  }
 };
+
+// So many rounds of a name are kept open for ranks that are late, or will never come.
+inline constexpr std::size_t kRoundsOpenMost = 64;
 
 // The rounds of one checker to which ranks have yet to come. Plain data of a world: no locks, no waits.
 template <class Shown>
 class Rounds {
  public:
-  // So many rounds of a name are kept open for ranks that are late, or will never come.
-  static constexpr std::size_t kOpenMost = 64;
-
   // The round that `rank` comes to now; null where that has been given up.
   Round<Shown>* next(int rank, const std::string& name, const std::vector<int>& of) {
     const auto number = ++counts_[{name, rank}];
@@ -50,7 +57,7 @@ class Rounds {
     const auto first = open_.lower_bound({name, 0});
     std::size_t count = 0;
     for (auto each = first; each != open_.end() && each->first.first == name; ++each) ++count;
-    if (count <= kOpenMost) return nullptr;
+    if (count <= kRoundsOpenMost) return nullptr;
     given_up_[name] = first->second.number;
     return &first->second;
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "checks/draws.h"
 #include "checks/finite.h"
 #include "checks/gradients.h"
+#include "checks/missed_rounds.h"
 #include "checks/replicas.h"
 #include "checks/watch/rank_watch.h"
 
@@ -29,12 +31,17 @@ std::vector<int> all_of(int ranks) {
 
 std::string name_or(const CheckOptions& options, const char* own) { return options.name.empty() ? own : options.name; }
 
-// The ranks that are asked, in order, each once.
+// Each once.
+std::vector<int> in_order(std::vector<int> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+// The ranks that are asked.
 std::vector<int> ranks_of(const CheckOptions& options, int rank, int ranks) {
   if (options.ranks.empty()) return all_of(ranks);
-  std::vector<int> of = options.ranks;
-  std::sort(of.begin(), of.end());
-  of.erase(std::unique(of.begin(), of.end()), of.end());
+  const auto of = in_order(options.ranks);
   const bool fits = of.front() >= 0 && of.back() < ranks && std::binary_search(of.begin(), of.end(), rank);
   if (fits) return of;
   throw std::invalid_argument(fmt::format(
@@ -50,6 +57,15 @@ Round<Shown>* due_of(Rounds<Shown>& rounds, Round<Shown>& round) {
 
 }  // namespace
 
+// A check that a rank makes.
+struct WorldChecks::Asked {
+  std::string name;
+  std::vector<int> of;
+  std::optional<bool> buffers = {};
+  bool by_program = true;
+  std::string since = {};  // the name whose writes lead to it, where that is another one
+};
+
 struct WorldChecks::Shown {
   Rounds<ShownReplicas> replicas;
   Rounds<ShownGradients> gradients;
@@ -59,6 +75,7 @@ struct WorldChecks::Shown {
   Origins origins;
   Reductions reductions;
   std::vector<std::unique_ptr<RankWatch>> watches;  // by rank; empty: nobody looks
+  MissedRounds missed;
 
   RankWatch* watch_of(int rank) const noexcept {
     return watches.empty() ? nullptr : watches[static_cast<std::size_t>(rank)].get();
@@ -94,19 +111,31 @@ void WorldChecks::settle(const Round& round) {
   } else if (round.is_full()) {
     ++held_[round.name];
   }
+  if (round.is_asked) shown_->missed.add(round, round.here.size() > 1, true);
 }
 
 void WorldChecks::replicas(int rank, const ModelState& state, const CheckOptions& options) {
+  show_replicas(
+      rank, state,
+      {name_or(options, kReplicas), ranks_of(options, rank, executor_.options().ranks), options.buffers, true, {}});
+}
+
+void WorldChecks::show_replicas(int rank, const ModelState& state, const Asked& asked) {
   const Unwatched own;
-  const auto name = name_or(options, kReplicas);
-  const auto shown = state.with_buffers(options.buffers);
+  const auto shown = state.with_buffers(asked.buffers);
   auto* const watch = shown_->watch_of(rank);
-  auto writes = watch == nullptr ? std::vector<Write>() : watch->take_writes(name, shown);
+  auto writes = watch == nullptr ? std::vector<Write>()
+                                 : watch->take_writes(asked.since.empty() ? asked.name : asked.since, shown);
   auto& rounds = shown_->replicas;
-  auto* const round = rounds.next(rank, name, ranks_of(options, rank, executor_.options().ranks));
+  auto* const round = rounds.next(rank, asked.name, asked.of);
   if (round == nullptr) return;
+  round->is_asked = asked.by_program;
+  round->shown.before = !asked.since.empty() ? "in the last forward all were equal"
+                        : round->number == 1 ? "it is the first check of this name: nothing was compared before"
+                                             : fmt::format("in check #{} all were equal", round->number - 1);
   round->shown.table.add(rank, shown);
-  if (round->number > 1 && watch != nullptr) round->shown.writes[rank] = std::move(writes);
+  const bool any_before = round->number > 1 || !asked.since.empty();
+  if (any_before && watch != nullptr) round->shown.writes[rank] = std::move(writes);
   if (auto* const due = due_of(rounds, *round)) {
     settle(*due);
     rounds.close(*due);
@@ -125,7 +154,10 @@ void WorldChecks::gradients(int rank, const ModelState& state, const at::Generat
   }
   if (!round->is_full()) {
     // Nobody else can compute it: what too few have shown is let go.
-    if (auto* const late = rounds.overdue(name)) rounds.close(*late);
+    if (auto* const late = rounds.overdue(name)) {
+      shown_->missed.add(*late, false, true);
+      rounds.close(*late);
+    }
     return shown_->reductions.begin(rank);
   }
   auto complete = std::move(*round);
@@ -142,10 +174,15 @@ void WorldChecks::gradients(int rank, const ModelState& state, const at::Generat
 }
 
 void WorldChecks::draws(int rank, const at::Generator& generator, Draws wanted, const CheckOptions& options) {
+  show_draws(rank, generator, wanted,
+             {name_or(options, kDraws), ranks_of(options, rank, executor_.options().ranks), std::nullopt, true, {}});
+}
+
+void WorldChecks::show_draws(int rank, const at::Generator& generator, Draws wanted, const Asked& asked) {
   auto& rounds = shown_->draws;
-  const auto name = name_or(options, kDraws);
-  auto* const round = rounds.next(rank, name, ranks_of(options, rank, executor_.options().ranks));
+  auto* const round = rounds.next(rank, asked.name, asked.of);
   if (round == nullptr) return;
+  round->is_asked = asked.by_program;
   round->shown.wanted = wanted;
   round->shown.places.insert_or_assign(rank, GeneratorPlace::of(generator));
   if (auto* const due = due_of(rounds, *round)) {
@@ -177,23 +214,34 @@ std::string WorldChecks::name_model(int rank, const std::string& group) {
 }
 
 void WorldChecks::at_forward(int rank, const torch::nn::Module& module, const Forward& forward) {
-  CheckOptions options;
-  options.name = forward.model;
-  options.ranks = forward.ranks;
-  options.buffers = forward.buffers_are_equal;
-  if (automatic_.replicas) replicas(rank, ModelState(module, forward.ignored), options);
-  if (automatic_.draws) draws(rank, at::detail::getDefaultCPUGenerator(), *automatic_.draws, options);
+  const Asked asked{forward.model, in_order(forward.ranks), forward.buffers_are_equal, false, {}};
+  if (automatic_.replicas) show_replicas(rank, ModelState(module, forward.ignored), asked);
+  if (automatic_.draws) show_draws(rank, at::detail::getDefaultCPUGenerator(), *automatic_.draws, asked);
+}
+
+// Ranks of which some made more forwards than others have the same in the end: it is a check of its own.
+void WorldChecks::at_end(int rank, const torch::nn::Module& module, const Forward& last) {
+  if (!automatic_.replicas || executor_.ending()) return;
+  show_replicas(rank, ModelState(module, last.ignored),
+                {last.model + " at its end", in_order(last.ranks), false, false, last.model});
+}
+
+template <class Rounds>
+void WorldChecks::judge_open(Rounds& rounds) {
+  for (auto& [key, round] : rounds.open()) {
+    if (auto finding = judge(round)) findings_.push_back(std::move(*finding));
+    if (round.is_asked) shown_->missed.add(round, round.here.size() > 1, false);
+  }
 }
 
 void WorldChecks::judge_what_is_left() {
   const Unwatched own;
-  for (auto& [key, round] : shown_->replicas.open()) {
-    if (auto finding = judge(round)) findings_.push_back(std::move(*finding));
-  }
-  for (auto& [key, round] : shown_->draws.open()) {
-    if (auto finding = judge(round)) findings_.push_back(std::move(*finding));
-  }
+  judge_open(shown_->replicas);
+  judge_open(shown_->draws);
+  for (auto& [key, round] : shown_->gradients.open()) shown_->missed.add(round, false, false);
 }
+
+std::vector<std::string> WorldChecks::not_made() const { return shown_->missed.lines(); }
 
 WorldChecks* world_checks() noexcept { return exec::WorldLocal<WorldChecks>::find(); }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <exception>
 #include <unordered_map>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include <rehearse/capture/fake_mode.h>
 #include <rehearse/checks/world_checks.h>
 #include <rehearse/comm/described_backend.h>
+#include <rehearse/exec/world_number.h>
 
 #include "parallel/ddp_sink.h"
 #include "parallel/missing_gradients.h"
@@ -44,6 +46,8 @@ ReducerSession::Impl::Impl(std::shared_ptr<torch::nn::Module> module, c10::intru
   }
   set_up_reducer();
 }
+
+ReducerSession::Impl::~Impl() { check_last_state(); }
 
 void ReducerSession::Impl::set_up_reducer() {
   reducer_ = make_reducer(parameters_, group_, options_);
@@ -185,7 +189,18 @@ void ReducerSession::Impl::check_state(bool buffers_are_equal) {
   if (identity_ == nullptr) return;
   const int rank = identity_->global_rank(group_->getRank());
   if (checked_as_.empty()) checked_as_ = checks->name_model(rank, identity_->name);
+  checked_in_ = exec::world_number();
   checks->at_forward(rank, *module_, {options_.parameters_to_ignore, buffers_are_equal, identity_->ranks, checked_as_});
+}
+
+// What the last step has left, which no forward looks at any more. Not of a rank that unwinds: it need not have made
+// that step. Nor of an object that has outlived its world.
+void ReducerSession::Impl::check_last_state() const {
+  if (checked_as_.empty() || std::uncaught_exceptions() > 0 || exec::world_number() != checked_in_) return;
+  auto* const checks = checks::world_checks();
+  if (checks == nullptr) return;
+  checks->at_end(identity_->global_rank(group_->getRank()), *module_,
+                 {options_.parameters_to_ignore, false, identity_->ranks, checked_as_});
 }
 
 ReducerSession::ReducerSession(std::shared_ptr<torch::nn::Module> module, c10::intrusive_ptr<c10d::ProcessGroup> group,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +53,7 @@ class ReducerSession::Impl {
   std::vector<at::Tensor> state() const;
   std::vector<at::Tensor> buffers_to_synchronize() const;
   void check_state(bool buffers_are_equal);
+  void check_last_state() const;
 
   std::shared_ptr<torch::nn::Module> module_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
@@ -73,7 +75,8 @@ class ReducerSession::Impl {
   std::shared_ptr<bool> delayed_reduction_ = std::make_shared<bool>(false);
   bool lowered_by_forward_ = false;  // by the one that is under way
   std::optional<JoinOptions> joining_;
-  std::string checked_as_;  // the name of its state in checks that nobody asks for; empty: none yet
+  std::string checked_as_;        // the name of its state in checks that nobody asks for; empty: none yet
+  std::uint64_t checked_in_ = 0;  // the number of the world that did
 };
 
 }  // namespace rehearse::parallel

@@ -166,23 +166,22 @@ ScenarioSection checks_section() {
   auto sharing =
       keys::flag("sharing", "is no memory in the calls of two ranks?", at(kWorld, &WorldOptions::check_sharing));
   buffers.fallback = sharing.fallback = "`false`";
-  return {
-      "checks",
-      {
-          keys::flag(
-              "replicas",
-              "are the replicas of a `DistributedDataParallel` equal at each of its forwards ([how](STATE_CHECKS.md))?",
-              at(kWorld, kChecks, &AutomaticChecks::replicas)),
-          draws,
-          keys::flag("finite", "does no NaN or Inf come into a sum or out of one, and where from?",
-                     at(kWorld, kChecks, &AutomaticChecks::finite)),
-          buffers,
-          sharing,
-      },
-      [](const Scenario& scenario) {
-        const auto& world = scenario.world;
-        return world.checks.any() || world.check_buffers || world.check_sharing;
-      }};
+  return {"checks",
+          {
+              keys::flag("replicas",
+                         "are the replicas of a `DistributedDataParallel` equal at each of its forwards and at its end "
+                         "([how](STATE_CHECKS.md))?",
+                         at(kWorld, kChecks, &AutomaticChecks::replicas)),
+              draws,
+              keys::flag("finite", "does no NaN or Inf come into a sum or out of one, and where from?",
+                         at(kWorld, kChecks, &AutomaticChecks::finite)),
+              buffers,
+              sharing,
+          },
+          [](const Scenario& scenario) {
+            const auto& world = scenario.world;
+            return world.checks.any() || world.check_buffers || world.check_sharing;
+          }};
 }
 
 ScenarioSection output_section() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: checks that the program does not ask for look at each forward of a DistributedDataParallel, and change
 // nothing of a run in which all is well.
+#include <stdexcept>
+
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -46,6 +48,8 @@ TEST(AutomaticChecks, OfAGoodRun_AreSilent_AndChangeNothing) {
   EXPECT_EQ(checked.verdict, Verdict::ok) << checked.headline;
   EXPECT_EQ(checked.identity, unchecked.identity);
   EXPECT_EQ(checked.checks.at("DDP #1 on group \"world\""), 2u * kForwards);
+  EXPECT_EQ(checked.checks.at("DDP #1 on group \"world\" at its end"), 1u);
+  EXPECT_TRUE(checked.remarks.empty());
   EXPECT_TRUE(unchecked.checks.empty());
 }
 
@@ -78,6 +82,50 @@ TEST(AutomaticChecks, AReplicaThatWasChanged_IsFoundAtTheNextForward) {
   EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{1});
 }
 
+// No forward comes after it.
+TEST(AutomaticChecks, WhatTheLastStepLeft_IsFoundAtTheEnd) {
+  const auto report = run(checking({.replicas = true}), training([](RankContext& ctx, int step, auto& net) {
+                            const at::NoGradGuard no_grad;
+                            if (ctx.rank() == 1 && step == kForwards) net->named_parameters()["2.bias"].add_(1);
+                          }));
+  EXPECT_EQ(report.verdict, Verdict::check_failed);
+  EXPECT_TRUE(
+      report.headline.starts_with("replicas of \"DDP #1 on group \"world\" at its end\" differ in check #1: rank 1 "
+                                  "has another \"2.bias\" than ranks 0,2-3"))
+      << report.headline;
+  EXPECT_TRUE(is_said(report, "in the last forward all were equal")) << sim::to_text(report);
+  EXPECT_TRUE(is_said(report, "first operation that differs: ")) << sim::to_text(report);
+  EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{1});
+}
+
+// A model that an exception takes along need not have made the step of the others.
+TEST(AutomaticChecks, OfARankThatUnwinds_LooksAtNoEnd) {
+  const auto report = run(checking({.replicas = true}), [](RankContext& ctx) {
+    try {
+      training([](RankContext& each, int step, auto& net) {
+        const at::NoGradGuard no_grad;
+        if (each.rank() != 1 || step != kForwards) return;
+        net->named_parameters()["2.bias"].add_(1);
+        throw std::runtime_error("enough");
+      })(ctx);
+    } catch (const std::runtime_error&) {
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_FALSE(report.checks.contains("DDP #1 on group \"world\" at its end"));
+}
+
+TEST(AutomaticChecks, OfAModelThatWasNotTrained_LooksAtNoEnd) {
+  const auto report = run(checking({.replicas = true}), [](RankContext& ctx) {
+    torch::nn::Linear net(3, 1);
+    DistributedDataParallel ddp(net, ctx.group());
+    const at::NoGradGuard no_grad;
+    net->bias.add_(ctx.rank());
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_TRUE(report.checks.empty());
+}
+
 TEST(AutomaticChecks, DrawsOfOneRank_AreFoundAtTheNextForward) {
   const auto report =
       run(checking({.draws = rehearse::checks::Draws::same}), training([](RankContext& ctx, int step, auto&) {
@@ -104,6 +152,8 @@ TEST(AutomaticChecks, OfUnevenInputs_AreSilent) {
     });
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.checks.at("DDP #1 on group \"world\" at its end"), 1u);
+  EXPECT_TRUE(report.remarks.empty());
 }
 
 // Two models, and accumulation without synchronization.

@@ -180,6 +180,46 @@ TEST(Gradients, OfOneRankThatKeepsItsOwn_AreNamed) {
       is_said(report, "of the gradients rank 3 has another \"weight\" than ranks 0-2 (6 of 6 elements, by up to "));
 }
 
+// Nobody could compare: the report says so, and for whom the others waited.
+TEST(Gradients, OfARankThatNeverComes_AreToldAsNotCompared) {
+  const auto checks = [](int of_rank_3) {
+    return run([=](RankContext& ctx) {
+      Net net;
+      for (int step = 0; step < 5; ++step) {
+        net.linear->zero_grad();
+        reduce(ctx, net, 0.25);
+        if (ctx.rank() == 3 && step >= of_rank_3) continue;
+        ctx.check_gradients(net.linear, [&] { return net.loss_of_all(ctx.size()); });
+      }
+    });
+  };
+  const auto one = checks(4);
+  EXPECT_EQ(one.verdict, Verdict::ok) << one.headline;
+  EXPECT_EQ(one.checks.at("gradients"), 4u);
+  EXPECT_EQ(one.remarks, std::vector<std::string>{"check #5 of \"gradients\" was not made: rank 3 did not come"});
+  const auto four = checks(1);
+  EXPECT_EQ(four.checks.at("gradients"), 1u);
+  EXPECT_EQ(four.remarks,
+            std::vector<std::string>{"4 checks of \"gradients\", #2 to #5, were not made: rank 3 did not come"});
+  EXPECT_TRUE(checks(5).remarks.empty());
+}
+
+// More than are kept open for those who are late.
+TEST(Gradients, ThatAreGivenUp_AreToldToo) {
+  const auto report = run([](RankContext& ctx) {
+    Net net;
+    reduce(ctx, net, 0.25);
+    for (int check = 0; check < 100 && ctx.rank() == 0; ++check)
+      ctx.check_gradients(net.linear, [&] { return net.loss_of_all(ctx.size()); });
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.remarks,
+            (std::vector<std::string>{
+                "64 checks of \"gradients\", #37 to #100, were not made: ranks 1-3 did not come",
+                "36 checks of \"gradients\", #1 to #36, were not made: ranks 1-3 had not come 64 checks "
+                "later"}));
+}
+
 TEST(Gradients, ThatAreMissing_AreNamed) {
   const auto report = with([](RankContext&, Net&) {});
   EXPECT_EQ(report.headline, headline("nothing: no backward came to it, or its gradient was cleared"));

@@ -187,6 +187,20 @@ TEST(Replicas, RanksThatLeaveEarly_AreNotWaitedFor) {
   EXPECT_TRUE(report.headline.starts_with("replicas differ in check #151: rank 3 has another \"w\" than ranks 0,2"));
 }
 
+// And the report says who was missing.
+TEST(Replicas, OfFewerRanks_AreToldAsNotComplete) {
+  const auto report = run([](RankContext& ctx) {
+    for (int i = 0; i < (ctx.rank() == 1 ? 2 : 5); ++i) ctx.check_replicas({{"w", at::ones({1})}});
+    if (ctx.rank() == 0) ctx.check_draws(checks::Draws::same);
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.checks.at("replicas"), 2u);
+  EXPECT_EQ(report.remarks,
+            (std::vector<std::string>{"check #1 of \"draws\" was not made: ranks 1-3 did not come",
+                                      "3 checks of \"replicas\", #3 to #5, were not complete: rank 1 did not come, the "
+                                      "others were compared"}));
+}
+
 TEST(Replicas, OfSomeRanks_AreTheirOwn) {
   const auto report = run([](RankContext& ctx) {
     const bool low = ctx.rank() < 2;

@@ -48,7 +48,7 @@ class WorldChecks {
   void finite(int rank, const ModelState& state, const CheckOptions& options);
 
   // What is checked at a forward of a DistributedDataParallel that trains, the `model`-th that the rank made on
-  // `group`.
+  // `group`; and when one that has trained is destroyed, for what its last step has left.
   struct Forward {
     const std::vector<std::string>& ignored;
     bool buffers_are_equal = false;  // they have just been broadcast
@@ -56,6 +56,7 @@ class WorldChecks {
     std::string model;               // as reports show it: "DDP #1 on group "world""
   };
   void at_forward(int rank, const torch::nn::Module& module, const Forward& forward);
+  void at_end(int rank, const torch::nn::Module& module, const Forward& last);
   std::string name_model(int rank, const std::string& group);
 
   const AutomaticChecks& automatic() const noexcept { return automatic_; }
@@ -77,12 +78,19 @@ class WorldChecks {
   // Once, after a run in which all ranks returned: what ranks have shown that others never came to.
   void judge_what_is_left();
   const std::vector<StateFinding>& findings() const noexcept { return findings_; }
+  // Of such a run: checks that the program asked for and to which ranks did not come, a line each.
+  std::vector<std::string> not_made() const;
 
  private:
   struct Shown;
+  struct Asked;
 
+  void show_replicas(int rank, const ModelState& state, const Asked& asked);
+  void show_draws(int rank, const at::Generator& generator, Draws wanted, const Asked& asked);
   template <class Round>
   void settle(const Round& round);
+  template <class Rounds>
+  void judge_open(Rounds& rounds);
 
   exec::RankExecutor& executor_;
   const AutomaticChecks automatic_;
