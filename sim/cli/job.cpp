@@ -10,6 +10,7 @@
 #include <rehearse/job/spelling.h>
 
 #include "cli/grammar/usage_error.h"
+#include "cli/terminal/exit_codes.h"
 #include "cli/terminal/progress.h"
 
 namespace rehearse::cli {
@@ -36,6 +37,17 @@ std::string meant_by(const std::filesystem::path& file) {
   if (!nearest.empty()) return fmt::format(" (did you mean \"{}\"?)", (file.parent_path() / nearest).string());
   if (find_program(file.string()) == nullptr) return "";
   return fmt::format("; it is a program: a scenario is a file that says program = \"{}\"", file.string());
+}
+
+// What a scenario of both modes may hold, as [checks], a real run says that it has left out.
+void require_none_of_simulation(const Arguments& arguments, const WorldOptions& world) {
+  const auto refuse = [&](const std::string& what) {
+    throw UsageError(fmt::format("{}: {} is for the simulation, and this run is a real one", arguments.operand, what));
+  };
+  if (!world.faults.empty()) refuse(fmt::format("fault \"{}\"", to_string(world.faults.front())));
+  if (world.swarm.on) refuse(arguments.swarm ? "--swarm" : "[swarm] on");
+  if (arguments.check_buffers) refuse("--check-buffers");
+  if (arguments.check_sharing) refuse("--check-sharing");
 }
 
 bool all_fired(const Report& report) {
@@ -81,10 +93,7 @@ sim::Scenario scenario_of(const Arguments& arguments) {
   if (arguments.real) scenario.world.mode = Mode::real;
   if (arguments.carrier) scenario.world.carrier = *arguments.carrier;
   if (!arguments.output.empty()) scenario.output.directory = arguments.output;
-  if (scenario.world.mode == Mode::real && !scenario.world.faults.empty()) {
-    throw UsageError(fmt::format("{}: fault \"{}\" is for the simulation, and this run is a real one",
-                                 arguments.operand, to_string(scenario.world.faults.front())));
-  }
+  if (scenario.world.mode == Mode::real) require_none_of_simulation(arguments, scenario.world);
   return scenario;
 }
 
@@ -111,6 +120,13 @@ bool came_as_expected(const sim::Scenario& scenario, const Report& report) {
 std::string expectation(const sim::Scenario& scenario, const Report& report) {
   return fmt::format("expected {}: the run came to {}{}", to_string(scenario.expect), to_string(report.verdict),
                      all_fired(report) ? "" : ", and a fault did not fire");
+}
+
+int as_expected(const sim::Scenario& scenario, const Report& report, int code) {
+  if (scenario.expect == Verdict::ok) return code;
+  if (came_as_expected(scenario, report)) return code == kExitOutput ? code : 0;
+  Console::error(expectation(scenario, report) + "\n");
+  return code == 0 || report.verdict == scenario.expect ? kExitDisagree : code;
 }
 
 void require_simulation(const sim::Scenario& scenario, const std::string& file, std::string_view what) {

@@ -60,15 +60,6 @@ std::string problem_of(const Write& write) {
   }
 }
 
-// A scenario that expects a verdict is a test: it has passed where the run came to that, and every fault that need not
-// be left out took place.
-int as_expected(const sim::Scenario& scenario, const Report& report, int code) {
-  if (scenario.expect == Verdict::ok) return code;
-  if (came_as_expected(scenario, report)) return code == kExitOutput ? code : 0;
-  Console::error(expectation(scenario, report) + "\n");
-  return code == 0 || report.verdict == scenario.expect ? kExitDisagree : code;
-}
-
 // In the watcher, when the run's process dies. `problem`: why there is no log.
 int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder& folder, const std::string& problem,
          const LastWords& words, Console& console) {

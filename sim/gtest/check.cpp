@@ -35,8 +35,9 @@ class Check {
  public:
   Check(WorldOptions options, World::Body body, std::source_location where)
       : options_(std::move(options)), body_(std::move(body)), where_(where), identity_(next_check()) {
-    if (!options_.check_buffers) options_.check_buffers = true;
-    if (!options_.check_sharing) options_.check_sharing = true;
+    const bool can = options_.mode == Mode::simulation;
+    if (!options_.check_buffers) options_.check_buffers = can;
+    if (!options_.check_sharing) options_.check_sharing = can;
   }
 
   void run(const Environment& environment) {

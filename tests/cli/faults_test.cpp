@@ -72,6 +72,15 @@ TEST_F(Faults, Mistakes_AreRefused) {
   const auto real = job({"run", "sum.toml", "--real", kCrash});
   EXPECT_EQ(real.exit_code, 64);
   EXPECT_THAT(real.err, HasSubstr("fault \"crash rank=3 at=allreduce#2\" is for the simulation"));
+  for (const auto* const option : {"--check-buffers", "--check-sharing"}) {
+    const auto refused = job({"run", "sum.toml", "--with=gloo", option});
+    EXPECT_EQ(refused.exit_code, 64);
+    EXPECT_THAT(refused.err, HasSubstr(std::string("sum.toml: ") + option + " is for the simulation, and this run is"));
+  }
+  scenario("", "[swarm]\nfamilies = [\"crash\"]\non = true\n");
+  const auto swarm = job({"run", "sum.toml", "--with=gloo"});
+  EXPECT_EQ(swarm.exit_code, 64);
+  EXPECT_THAT(swarm.err, HasSubstr("sum.toml: [swarm] on is for the simulation, and this run is a real one"));
   scenario("", kTable);
   const auto both = job({"validate", "sum.toml"});
   EXPECT_EQ(both.exit_code, 64);

@@ -81,6 +81,27 @@ TEST_F(RealRun, ByGloo_IsAProcessARankAndOneReport) {
   EXPECT_EQ(json["rank_lines"].size(), 3u);
 }
 
+// A scenario is for both modes: what only the simulation does is said to be left out, once for all ranks.
+TEST_F(RealRun, WhatIsTheSimulations_IsSaid) {
+  scenario("sum", "memory = \"1GiB\"\n[checks]\nreplicas = true\nbuffers = true\n");
+  const auto finished = job({"run", "sum.toml", "--with=gloo"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.out << finished.err;
+  const auto* const remark =
+      "[checks] replicas, buffers and [world] memory are the simulation's: this run is real, and did without";
+  EXPECT_THAT(finished.out, HasSubstr(std::string("\nremark: ") + remark + "\n"));
+  EXPECT_EQ(report_of("sum").remarks, std::vector<std::string>{remark});
+}
+
+TEST_F(RealRun, ExpectedVerdict_IsATest) {
+  write_file(folder_ / "throws.toml",
+             "program = \"throws\"\nexpect = \"RANK FAILED\"\n[world]\nranks = 3\ntimeout = \"2s\"\n");
+  EXPECT_EQ(job({"run", "throws.toml", "--with=gloo", "--quiet"}).exit_code, 0);
+  write_file(folder_ / "sum.toml", "program = \"sum\"\nexpect = \"DEADLOCK\"\n[world]\nranks = 3\n");
+  const auto other = job({"run", "sum.toml", "--with=gloo", "--quiet"});
+  EXPECT_EQ(other.exit_code, 7);
+  EXPECT_THAT(other.err, HasSubstr("expected DEADLOCK: the run came to OK"));
+}
+
 TEST_F(RealRun, Json_HasStdoutForItself) {
   scenario("prints");
   const auto finished = job({"run", "prints.toml", "--with=gloo", "--json"});

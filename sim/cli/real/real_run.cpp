@@ -129,7 +129,8 @@ class RealRun {
 
   int told(const Report& report) {
     if (is_launched_by_us()) return exit_code(report.verdict);
-    if (!process_ || arguments_.json) return console_.conclude(report);
+    if (!process_) return as_expected(scenario_, report, console_.conclude(report));
+    if (arguments_.json) return console_.conclude(report);
     auto text = fmt::format("[{}] {}: {}\n", process_->rank, to_string(report.verdict), report.headline);
     if (process_->rank == 0) {
       text += fmt::format("all ranks: {} merge {}\n", shell_word(arguments_.self),
@@ -173,7 +174,7 @@ int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console
     report.verdict = Verdict::interrupted;
   }
   report.replay = again(arguments);
-  return leave_merged(std::move(report), folder.path(), scenario.output, console);
+  return as_expected(scenario, report, leave_merged(report, folder.path(), scenario.output, console));
 }
 
 void require_ranks(const Arguments& arguments, sim::Scenario& scenario, const LaunchedProcess& process) {

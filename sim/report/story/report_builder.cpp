@@ -15,6 +15,7 @@
 #include "report/ranks/places.h"
 #include "report/ranks/rank_outcomes.h"
 #include "report/story/memory_remarks.h"
+#include "report/story/real_remarks.h"
 #include "report/story/remarks.h"
 #include "report/story/verdict_story.h"
 
@@ -117,6 +118,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   report.remarks.insert(report.remarks.end(), record.checks_not_made.begin(), record.checks_not_made.end());
   for (auto& text : memory_remarks(record.memory, options.memory_bytes, places))
     report.remarks.push_back(std::move(text));
+  for (auto& text : real_remarks(options)) report.remarks.push_back(std::move(text));
   report.hint = hint_of(record);
   if (report.hint.empty() && drifts.empty()) report.hint = hint_at_labels(report, record);
   report.findings = record.findings;
