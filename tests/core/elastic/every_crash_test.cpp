@@ -18,13 +18,13 @@ at::Tensor without_faults(const elastic_ddp::Job& job, int ranks = kRanks) {
   return run.parameters[0];
 }
 
-// Crashes each rank in each of its calls; returns how many there were.
-int crash_everywhere(const elastic_ddp::Job& job, const std::string& how) {
+// Ends each rank in each of its calls; returns how many there were.
+int crash_everywhere(const elastic_ddp::Job& job, const std::string& how, const std::string& verb = "crash") {
   const auto expected = without_faults(job);
   int crashes = 0;
   for (int rank = 0; rank < kRanks; ++rank) {
     for (int call = 1;; ++call) {
-      const auto fault = fmt::format("crash rank={} call=#{} {}", rank, call, how);
+      const auto fault = fmt::format("{} rank={} call=#{} {}", verb, rank, call, how);
       const auto run = run_elastic(elastic_world({fault}, kRanks), job);
       if (!run.fired()) break;
       ++crashes;
@@ -45,6 +45,11 @@ TEST(EveryCrash, PeersTimeOut_EndsAsWithoutFaults) {
 TEST(EveryCrash, CheckpointsNowAndThen_EndsAsWithoutFaults) {
   const elastic_ddp::Job job{.steps = 5, .rows = 6, .save_every = 2};
   EXPECT_GE(crash_everywhere(job, "peers=disconnect restart=5ms"), kRanks * 2 * static_cast<int>(job.steps));
+}
+
+TEST(EveryExit, PeersDisconnect_EndsAsWithoutFaults) {
+  EXPECT_GE(crash_everywhere(kJob, "status=2 peers=disconnect restart=5ms", "exit"),
+            kRanks * 2 * static_cast<int>(kJob.steps));
 }
 
 // The rank is back before the others know, or long after.
