@@ -70,8 +70,7 @@ struct WorldChecks::Shown {
   Rounds<ShownReplicas> replicas;
   Rounds<ShownGradients> gradients;
   Rounds<ShownDraws> draws;
-  std::map<std::string, std::map<int, std::uint64_t>> finite;   // checks made, by name and rank
-  std::map<std::pair<int, std::string>, std::uint64_t> models;  // by rank and group
+  std::map<std::string, std::map<int, std::uint64_t>> finite;  // checks made, by name and rank
   Origins origins;
   Reductions reductions;
   std::vector<std::unique_ptr<RankWatch>> watches;  // by rank; empty: nobody looks
@@ -206,11 +205,6 @@ void WorldChecks::finite(int rank, const ModelState& state, const CheckOptions& 
                                               : "no operator was seen to make it");
   }
   found(std::move(finding->finding));
-}
-
-std::string WorldChecks::name_model(int rank, const std::string& group) {
-  const auto number = ++shown_->models[{rank, group}];
-  return fmt::format("DDP #{} on group \"{}\"", number, group);
 }
 
 void WorldChecks::at_forward(int rank, const torch::nn::Module& module, const Forward& forward) {

@@ -37,6 +37,7 @@ ReducerSession::Impl::Impl(std::shared_ptr<torch::nn::Module> module, c10::intru
   const auto backend = group_->getDefaultBackend();
   if (const auto* const described = dynamic_cast<comm::DescribedBackend*>(backend.get()))
     identity_ = &described->identity();
+  made_in_ = exec::world_number();
   ignored_ = ignored_names(*module_, options_.parameters_to_ignore);
   parameters_ = reduced_parameters(*module_, ignored_);
   exchange_.emplace(group_, parameters_.tensors[0].device());
@@ -46,8 +47,6 @@ ReducerSession::Impl::Impl(std::shared_ptr<torch::nn::Module> module, c10::intru
   }
   set_up_reducer();
 }
-
-ReducerSession::Impl::~Impl() { check_last_state(); }
 
 void ReducerSession::Impl::set_up_reducer() {
   reducer_ = make_reducer(parameters_, group_, options_);
@@ -103,7 +102,8 @@ std::string ReducerSession::Impl::unfinished() const {
 // Why others may wait for this rank in a bucket's all-reduce, for the report of a run that fails.
 ReducerSession::Impl::~Impl() {
   auto* const checks = checks::world_checks();
-  if (checks == nullptr || identity_ == nullptr) return;
+  if (checks == nullptr || identity_ == nullptr || exec::world_number() != made_in_) return;
+  check_last_state(*checks);
   auto text = unfinished();
   if (text.empty() && waits_for_backward(*reducer_))
     text = fmt::format("the last forward of its DDP on group \"{}\" had no backward", identity_->name);
@@ -182,25 +182,24 @@ std::vector<at::Tensor> ReducerSession::Impl::buffers_to_synchronize() const {
   return module_buffers(*module_, ignored_);
 }
 
-// Of worlds that ask for it. A joined rank makes no forwards, and is not waited for.
+// Of worlds that ask for it. Not within join(): a rank that is out of inputs makes no forwards, and takes over the state
+// of the others at the end.
 void ReducerSession::Impl::check_state(bool buffers_are_equal) {
   auto* const checks = checks::world_checks();
   if (checks == nullptr || !(checks->automatic().replicas || checks->automatic().draws)) return;
   if (identity_ == nullptr) return;
+  checked_as_ = bucket_names_->model_text();
+  if (joining_) return;
   const int rank = identity_->global_rank(group_->getRank());
-  if (checked_as_.empty()) checked_as_ = checks->name_model(rank, identity_->name);
-  checked_in_ = exec::world_number();
   checks->at_forward(rank, *module_, {options_.parameters_to_ignore, buffers_are_equal, identity_->ranks, checked_as_});
 }
 
 // What the last step has left, which no forward looks at any more. Not of a rank that unwinds: it need not have made
-// that step. Nor of an object that has outlived its world.
-void ReducerSession::Impl::check_last_state() const {
-  if (checked_as_.empty() || std::uncaught_exceptions() > 0 || exec::world_number() != checked_in_) return;
-  auto* const checks = checks::world_checks();
-  if (checks == nullptr) return;
-  checks->at_end(identity_->global_rank(group_->getRank()), *module_,
-                 {options_.parameters_to_ignore, false, identity_->ranks, checked_as_});
+// that step.
+void ReducerSession::Impl::check_last_state(checks::WorldChecks& checks) const {
+  if (checked_as_.empty() || std::uncaught_exceptions() > 0) return;
+  checks.at_end(identity_->global_rank(group_->getRank()), *module_,
+                {options_.parameters_to_ignore, false, identity_->ranks, checked_as_});
 }
 
 ReducerSession::ReducerSession(std::shared_ptr<torch::nn::Module> module, c10::intrusive_ptr<c10d::ProcessGroup> group,

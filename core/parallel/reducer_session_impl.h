@@ -10,6 +10,7 @@
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include <rehearse/checks/world_checks.h>
 #include <rehearse/comm/group_identity.h>
 #include <rehearse/parallel/reducer_session.h>
 
@@ -53,7 +54,7 @@ class ReducerSession::Impl {
   std::vector<at::Tensor> state() const;
   std::vector<at::Tensor> buffers_to_synchronize() const;
   void check_state(bool buffers_are_equal);
-  void check_last_state() const;
+  void check_last_state(checks::WorldChecks& checks) const;
 
   std::shared_ptr<torch::nn::Module> module_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
@@ -75,8 +76,8 @@ class ReducerSession::Impl {
   std::shared_ptr<bool> delayed_reduction_ = std::make_shared<bool>(false);
   bool lowered_by_forward_ = false;  // by the one that is under way
   std::optional<JoinOptions> joining_;
-  std::string checked_as_;        // the name of its state in checks that nobody asks for; empty: none yet
-  std::uint64_t checked_in_ = 0;  // the number of the world that did
+  std::uint64_t made_in_ = 0;  // the number of the world
+  std::string checked_as_;     // the name of its state in checks that nobody asks for; empty: none yet
 };
 
 }  // namespace rehearse::parallel

@@ -16,7 +16,9 @@ comm::DescribedBackend& described(c10d::Backend& backend) { return static_cast<c
 
 BucketNames::BucketNames(const c10d::ProcessGroup& group) {
   auto backend = group.getDefaultBackend();
-  if (dynamic_cast<comm::DescribedBackend*>(backend.get()) != nullptr) backend_ = std::move(backend);
+  if (dynamic_cast<comm::DescribedBackend*>(backend.get()) == nullptr) return;
+  backend_ = std::move(backend);
+  model_ = described(*backend_).count_model();
 }
 
 void BucketNames::set(const c10d::Reducer& reducer, const ReducedParameters& parameters) {
@@ -26,11 +28,12 @@ void BucketNames::set(const c10d::Reducer& reducer, const ReducedParameters& par
   for (std::size_t i = 0; i < parameters.names.size(); ++i) {
     name_of.emplace(parameters.tensors[i].unsafeGetTensorImpl(), &parameters.names[i]);
   }
+  const auto model = model_ == 1 ? "DDP" : fmt::format("DDP #{}", model_);
   const auto buckets = reducer.get_grad_buckets(/*return_zero_tensors=*/false);
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     const auto& buffer = buckets[i].getBuffer();
     if (!buffer.defined()) continue;  // sparse: made anew in each backward
-    std::string text = fmt::format("DDP bucket {} of {}: ", i, buckets.size());
+    std::string text = fmt::format("{} bucket {} of {}: ", model, i, buckets.size());
     const char* between = "";
     for (const auto& tensor : buckets[i].getParameters()) {
       text += between + *name_of.at(tensor.unsafeGetTensorImpl());
@@ -39,6 +42,10 @@ void BucketNames::set(const c10d::Reducer& reducer, const ReducedParameters& par
     described(*backend_).name_payload(buffer, text);
     named_.push_back(buffer.unsafeGetTensorImpl());
   }
+}
+
+std::string BucketNames::model_text() const {
+  return fmt::format("DDP #{} on group \"{}\"", model_, described(*backend_).identity().name);
 }
 
 void BucketNames::forget() noexcept {

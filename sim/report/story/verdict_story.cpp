@@ -103,6 +103,8 @@ class Teller {
 
   // All bodies are over; a call that some rank never made is a mismatch all the same: nobody waited for it.
   void returned() {
+    if (static_cast<int>(crashed().size()) == options_.ranks)
+      return set(Verdict::crashed, "no rank is left: all crashed");
     for (const auto& call : record_.pending) {
       if (call.waits_for.empty() || call.gave_up || is_of_crashed(call.waits_for)) continue;
       story_.absence = absence_from(call, record_, ends_);

@@ -30,6 +30,22 @@ TEST(DdpErrors, NoParameterNeedsAGradient_SaysSo) {
   });
 }
 
+// As generator and discriminator of a GAN, whose buckets are alike: the gradients of one would go to the other.
+TEST(DdpErrors, BackwardsOfTwoModelsInAnotherOrder_AreAMismatch) {
+  const auto report = rehearse::World({.ranks = 3}).run([](RankContext& ctx) {
+    DistributedDataParallel first(torch::nn::Linear(3, 2), ctx.group());
+    DistributedDataParallel second(torch::nn::Linear(3, 2), ctx.group());
+    auto loss = first(at::ones({1, 3})).sum();
+    auto other_loss = second(at::ones({1, 3})).sum();
+    if (ctx.rank() == 2) std::swap(loss, other_loss);
+    loss.backward();
+    other_loss.backward();
+  });
+  EXPECT_EQ(report.verdict, rehearse::Verdict::mismatch);
+  EXPECT_THAT(report.headline, HasSubstr("label=\"DDP #2 bucket 0 of 1: "));
+  EXPECT_THAT(report.headline, HasSubstr("label=\"DDP bucket 0 of 1: "));
+}
+
 // The error of each rank at construction, on whose net rank 2 of 4 differs.
 template <class Make>
 std::vector<std::string> disagreement(Make&& make) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which iterations are reduced, over whom and how: no_sync(), join(), static graphs, ignored parameters,
 // hooks; each against one process that has all ranks' inputs.
+#include <optional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -85,6 +87,24 @@ TEST(DdpStaticGraph, LayerUsedThriceAndOneNever_GradientsOfTheWholeBatch) {
       }
     });
   }
+}
+
+// As accumulation loops hold one for all but the last of their steps.
+TEST(DdpNoSync, HeldByAnOptional_EndsWithIt) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    auto net = double_linear(6, 3);
+    fill(*net);
+    DistributedDataParallel ddp(net, ctx.group());
+    for (int step = 0; step < 3; ++step) {
+      std::optional<rehearse::parallel::NoSyncGuard> guard;
+      if (step < 2) guard.emplace(ddp.no_sync());
+      ddp(batch_of(ctx.rank(), step)).sum().backward();
+      const auto gradient = net->weight.grad();
+      auto mean = gradient.clone();
+      ctx.group().allreduce(mean, c10d::ReduceOp::AVG)->wait();
+      EXPECT_EQ(at::equal(mean, gradient), step == 2) << step;
+    }
+  });
 }
 
 TEST(DdpStaticGraph, FirstIterationInsideNoSync_SaysWhatToDo) {

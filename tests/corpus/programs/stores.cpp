@@ -103,7 +103,8 @@ Entries stores() {
        {.ranks = 2},
        Verdict::deadlock,
        {},
-       "rank * waits for ever in store wait for key \"default_pg/all\" at {} in corpus::join",
+       "rank * waits for ever in store wait for key \"default_pg/all\" (deleted by rank * at stores.cpp:* in "
+       "corpus::leave) at {} in corpus::join",
        {},
        false},
       {"B090",

@@ -53,6 +53,27 @@ TEST(AutomaticChecks, OfAGoodRun_AreSilent_AndChangeNothing) {
   EXPECT_TRUE(unchecked.checks.empty());
 }
 
+// In an epoch of uneven inputs ranks make different numbers of forwards.
+TEST(AutomaticChecks, AfterUnevenInputs_GoOnTogether) {
+  auto options = checking({.replicas = true, .draws = rehearse::checks::Draws::same}, 3);
+  const auto report = run(options, [](RankContext& ctx) {
+    torch::nn::Linear net(3, 1);
+    DistributedDataParallel ddp(net, ctx.group());
+    torch::optim::SGD optimizer(ddp.parameters(), 0.1);
+    const auto step = [&] {
+      ddp.zero_grad();
+      ddp(at::ones({2, 3}) * (ctx.rank() + 1)).sum().backward();
+      optimizer.step();
+    };
+    ddp.join([&] {
+      for (int i = 0; i < 2 + ctx.rank(); ++i) step();
+    });
+    for (int i = 0; i < 2; ++i) step();
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.checks.at("DDP #1 on group \"world\""), 2u * 2);
+}
+
 // Ranks come to a check in every order, and some are a step ahead.
 TEST(AutomaticChecks, OfAGoodRun_AreSilentUnderManySchedules) {
   auto options = checking({.replicas = true, .finite = true, .draws = rehearse::checks::Draws::same});

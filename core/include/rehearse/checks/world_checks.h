@@ -57,7 +57,6 @@ class WorldChecks {
   };
   void at_forward(int rank, const torch::nn::Module& module, const Forward& forward);
   void at_end(int rank, const torch::nn::Module& module, const Forward& last);
-  std::string name_model(int rank, const std::string& group);
 
   const AutomaticChecks& automatic() const noexcept { return automatic_; }
 

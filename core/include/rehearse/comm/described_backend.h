@@ -26,6 +26,9 @@ class DescribedBackend : public c10d::Backend {
   virtual void name_payload(const at::Tensor& tensor, const std::string& name) = 0;
   virtual void forget_payload(const c10::TensorImpl* tensor) noexcept = 0;
 
+  // How many models this rank has made on the group, with this one: all ranks make theirs in the same order.
+  int count_model() noexcept { return ++models_; }
+
   // A group of the same ranks under that name, whose calls have an order of their own: for what a library sends beside
   // its user's calls. One for each group and name, made when a rank first asks for it; always the same object here. Not
   // a call that all ranks must make: nobody is told of one that does not.
@@ -35,6 +38,9 @@ class DescribedBackend : public c10d::Backend {
   // operation, and those that it begins before that one has ended, get `duration` on top of their time limits. A second
   // call adds to the first. Throws c10::Error for durations below 0.
   virtual void extend_timeout_once(std::chrono::milliseconds duration) = 0;
+
+ private:
+  int models_ = 0;
 };
 
 }  // namespace rehearse::comm

@@ -19,16 +19,20 @@
 namespace rehearse {
 namespace parallel {
 
-// See DistributedDataParallel::no_sync(). Guards may be nested; the inner ones end first.
+// See DistributedDataParallel::no_sync(). Guards may be nested; the inner ones end first. May be moved, so that a
+// std::optional holds one: `if (more_to_come) guard.emplace(ddp.no_sync())`.
 class NoSyncGuard {
  public:
-  explicit NoSyncGuard(ReducerSession& session) : session_(session), before_(session.set_gradient_sync(false)) {}
-  NoSyncGuard(const NoSyncGuard&) = delete;
-  NoSyncGuard& operator=(const NoSyncGuard&) = delete;
-  ~NoSyncGuard() { session_.set_gradient_sync(before_); }
+  explicit NoSyncGuard(ReducerSession& session) : session_(&session), before_(session.set_gradient_sync(false)) {}
+  NoSyncGuard(NoSyncGuard&& other) noexcept
+      : session_(std::exchange(other.session_, nullptr)), before_(other.before_) {}
+  NoSyncGuard& operator=(NoSyncGuard&&) = delete;
+  ~NoSyncGuard() {
+    if (session_ != nullptr) session_->set_gradient_sync(before_);
+  }
 
  private:
-  ReducerSession& session_;
+  ReducerSession* session_;
   bool before_;
 };
 
