@@ -52,7 +52,7 @@ void require_none_of_simulation(const Arguments& arguments, const WorldOptions& 
 
 bool all_fired(const Report& report) {
   return std::all_of(report.faults.begin(), report.faults.end(),
-                     [](const FaultLine& fault) { return fault.times > 0 || fault.optional; });
+                     [](const FaultLine& fault) { return fault.why_not.empty() || fault.optional; });
 }
 
 }  // namespace

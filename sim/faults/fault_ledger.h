@@ -17,10 +17,16 @@ namespace rehearse::sim {
 
 // One fault of a world, and what has become of it.
 struct FaultPlan {
+  // Each rank is a target by itself.
+  struct Target {
+    std::uint64_t fired = 0;
+    std::uint64_t calls = 0;  // of its kind, whatever their number
+    std::string refused;      // why the call that it was for failed before
+  };
   const Fault* fault = nullptr;
   FaultLine line;
-  std::map<int, std::uint64_t> on_rank;  // how often it has fired there
-  std::uint64_t drawn = 0;               // how often its probability was asked
+  std::map<int, Target> targets;  // by rank
+  std::uint64_t drawn = 0;        // how often its probability was asked
 };
 
 bool is_of(const Fault& fault, int rank);
@@ -72,7 +78,10 @@ class FaultLedger {
   std::optional<VirtualTime> due(const Fault& fault) const;
   void arm(std::size_t place, VirtualTime due);
   bool leads_to_restart(std::size_t place) const;
+  std::vector<int> missed(const FaultPlan& plan) const;
   std::string why_not(const FaultPlan& plan, const exec::RunOutcome& outcome) const;
+  std::string why_not_on(const std::vector<int>& ranks, const FaultPlan& plan, const exec::RunOutcome& outcome) const;
+  std::string describe(const std::vector<int>& ranks) const;
 
   exec::RankExecutor& executor_;
   std::vector<FaultPlan> plans_;

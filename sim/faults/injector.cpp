@@ -61,6 +61,7 @@ auto FaultInjector::admit(const comm::Operation& call, const comm::GroupIdentity
   ++calls_[{rank, call.type}];
   ++all_calls_[rank];
   ledger_.count_call(rank);
+  look_at(moment);
   refuse_lost(moment);
   for (auto& plan : ledger_.plans()) {
     if (!is_due(plan, moment)) continue;
@@ -74,27 +75,47 @@ bool FaultInjector::is_due(FaultPlan& plan, const Moment& moment) {
   return ledger_.is_open(plan, moment.rank) && fits(plan, moment) && ledger_.draw(plan);
 }
 
-bool FaultInjector::fits(const FaultPlan& plan, const Moment& moment) const {
-  const Fault& fault = *plan.fault;
-  if (traits_of(fault.verb).of_store) return false;
+// For what is said of faults that did not fire.
+void FaultInjector::look_at(const Moment& moment) {
+  for (auto& plan : ledger_.plans()) {
+    if (is_of(*plan.fault, moment.rank) && is_its_kind(*plan.fault, moment)) ++plan.targets[moment.rank].calls;
+  }
+}
+
+void FaultInjector::note_refused(const Moment& moment, const std::string& why) {
+  for (auto& plan : ledger_.plans()) {
+    if (ledger_.is_open(plan, moment.rank) && fits(plan, moment)) plan.targets[moment.rank].refused = why;
+  }
+}
+
+// Whatever its number.
+bool FaultInjector::is_its_kind(const Fault& fault, const Moment& moment) const {
+  if (traits_of(fault.verb).of_store || needs_no_call(fault)) return false;
   if (fault.verb == Fault::Verb::skip_collective && comm::is_point_to_point(moment.call.type)) return false;
-  if (fault.verb == Fault::Verb::corrupt && !can_corrupt(moment.call, fault)) return false;
   const bool is_send = moment.call.type == c10d::OpType::SEND;
   if (fault.verb == Fault::Verb::reorder && !is_send) return false;
   // What is left of a buffered send is no call any more.
   const bool moves_later = fault.verb == Fault::Verb::reorder || fault.verb == Fault::Verb::delay;
   if (moves_later && is_send && communicators_->options().buffered_sends) return false;
-  if (fault.verb == Fault::Verb::heal && !partitions_.any()) return false;
-  if (fault.verb == Fault::Verb::fail_alloc && to_come_.contains({&plan, moment.rank})) return false;
   if (!fault.group.empty() && fault.group != moment.group.name) return false;
   if (!fault.label.empty() && (moment.call.label == nullptr || *moment.call.label != fault.label)) return false;
+  const auto is_named = [&](const std::optional<Fault::Point>& point) {
+    return !point || point->op.empty() || point->op == comm::op_row(moment.call.type).name;
+  };
+  return is_named(fault.at) && is_named(fault.call);
+}
+
+bool FaultInjector::fits(const FaultPlan& plan, const Moment& moment) const {
+  const Fault& fault = *plan.fault;
+  if (!is_its_kind(fault, moment)) return false;
+  if (fault.verb == Fault::Verb::corrupt && !can_corrupt(moment.call, fault)) return false;
+  if (fault.verb == Fault::Verb::heal && !partitions_.any()) return false;
+  if (fault.verb == Fault::Verb::fail_alloc && to_come_.contains({&plan, moment.rank})) return false;
   return fits(fault.at, moment, true) && fits(fault.call, moment, false);
 }
 
 bool FaultInjector::fits(const std::optional<Fault::Point>& point, const Moment& moment, bool in_group) const {
-  if (!point) return true;
-  if (!point->op.empty() && point->op != comm::op_row(moment.call.type).name) return false;
-  if (point->number == 0) return true;
+  if (!point || point->number == 0) return true;
   if (in_group) return point->number == moment.sequence;
   return point->number == (point->op.empty() ? all_calls_.at(moment.rank) : calls_.at({moment.rank, moment.call.type}));
 }
@@ -232,13 +253,15 @@ void FaultInjector::strike(FaultPlan& plan, int rank) {
 }
 
 // A group without one of its ranks carries nothing; nor does it know a rank that has begun again.
-void FaultInjector::refuse_lost(const Moment& moment) const {
+void FaultInjector::refuse_lost(const Moment& moment) {
   for (const auto& [lost, loss] : losses_) {
     const auto& ranks = moment.group.ranks;
     if (std::find(ranks.begin(), ranks.end(), lost) == ranks.end()) continue;
     const bool was_there = moment.group.id < loss.groups;
     const auto fail = [&](const std::string& why) {
-      throw CommError(fmt::format("{} failed: {}", moment.title(), why), moment.group.name, moment.sequence, {lost});
+      const auto text = fmt::format("{} failed: {}", moment.title(), why);
+      note_refused(moment, text);
+      throw CommError(text, moment.group.name, moment.sequence, {lost});
     };
     if (was_there && lost == moment.rank) {
       fail(

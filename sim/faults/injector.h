@@ -59,6 +59,9 @@ class FaultInjector final : public comm::CallGate {
   };
 
   bool is_due(FaultPlan& plan, const Moment& moment);
+  void look_at(const Moment& moment);
+  void note_refused(const Moment& moment, const std::string& why);
+  bool is_its_kind(const Fault& fault, const Moment& moment) const;
   bool fits(const FaultPlan& plan, const Moment& moment) const;
   bool fits(const std::optional<Fault::Point>& point, const Moment& moment, bool in_group) const;
   Answer act(FaultPlan& plan, const Moment& moment);
@@ -68,7 +71,7 @@ class FaultInjector final : public comm::CallGate {
   void end_process(FaultPlan& plan, int rank, std::string how);
   void lose(int rank, bool connections_break);
   void begin_again(int rank);
-  void refuse_lost(const Moment& moment) const;
+  void refuse_lost(const Moment& moment);
 
   exec::RankExecutor& executor_;
   FaultLedger& ledger_;

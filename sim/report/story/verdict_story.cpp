@@ -117,8 +117,9 @@ class Teller {
       if (!alone.empty()) return set(Verdict::check_failed, alone.front());
     }
     for (const auto& fault : record_.faults) {
-      if (fault.times > 0 || fault.optional) continue;
-      return set(Verdict::fault_not_fired, fmt::format("{}: {}", fault.fault, fault.why_not));
+      if (fault.why_not.empty() || fault.optional) continue;
+      return set(Verdict::fault_not_fired,
+                 fmt::format("{}: {}{}", fault.fault, fault.times > 0 ? "did not fire " : "", fault.why_not));
     }
     set(Verdict::ok,
         fmt::format("{} rank{} returned{} after {} of {} time{}", options_.ranks - static_cast<int>(crashed().size()),

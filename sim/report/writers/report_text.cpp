@@ -104,7 +104,7 @@ class TextWriter {
 
   // "on rank 3 in allreduce #12 on group "world" at 1.2ms, and 2 more times"; of no rank's call: "at 1.2ms"
   static std::string became(const FaultLine& fault) {
-    if (fault.times == 0) return fmt::format("did not fire{}: {}", fault.optional ? " (optional)" : "", fault.why_not);
+    if (fault.times == 0) return fmt::format("{}: {}", did_not_fire(fault), fault.why_not);
     constexpr std::size_t kFiringsShown = 2;
     std::vector<std::string> firings;
     for (const auto& firing : fault.fired) {
@@ -115,7 +115,12 @@ class TextWriter {
       if (firing.began_again) firings.back() += fmt::format(" (began again at {})", format_time(*firing.began_again));
     }
     if (fault.times > firings.size()) firings.push_back(fmt::format("and {} more", fault.times - firings.size()));
-    return fmt::format("fired {}{}", fault.fired.front().rank < 0 ? "" : "on ", fmt::join(firings, ", "));
+    const auto not_fired = fault.why_not.empty() ? "" : fmt::format("; {} {}", did_not_fire(fault), fault.why_not);
+    return fmt::format("fired {}{}{}", fault.fired.front().rank < 0 ? "" : "on ", fmt::join(firings, ", "), not_fired);
+  }
+
+  static std::string did_not_fire(const FaultLine& fault) {
+    return fault.optional ? "did not fire (optional)" : "did not fire";
   }
 
   std::string call_places() const {

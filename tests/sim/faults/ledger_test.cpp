@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: each rank of a fault is a target by itself: the ledger says of each on which the fault did not fire why,
+// and the verdict follows, unless the fault is optional, a matter of chance, or names no ranks and those made no such
+// call.
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/exec/this_rank.h>
+#include <rehearse/sim/report_writers.h>
+
+#include "sim/faults/faulty_world.h"
+
+namespace rehearse::test {
+namespace {
+
+// Goes on where a call fails.
+void train_on(RankContext& ctx) {
+  for (int step = 0; step < 6; ++step) {
+    try {
+      ctx.group().allreduce(at::full({4}, 1.0))->wait();
+    } catch (const CommError&) {
+    }
+  }
+}
+
+WorldOptions in_turn(const std::vector<std::string>& faults) {
+  auto options = world_with(faults);
+  options.schedule = Schedule::round_robin;
+  return options;
+}
+
+TEST(Targets, WhoseCallFailedBefore_AreNamed) {
+  const auto report = run(in_turn({"crash rank=0-2 call=allreduce#5 peers=disconnect"}), train_on);
+  EXPECT_EQ(report.verdict, Verdict::fault_not_fired);
+  EXPECT_EQ(report.faults[0].times, 1u);
+  EXPECT_EQ(report.faults[0].why_not,
+            R"(on ranks 1-2: allreduce #5 on group "world" failed: rank 0 closed the connection)");
+  EXPECT_EQ(report.headline,
+            "crash rank=0-2 call=allreduce#5 peers=disconnect: did not fire " + report.faults[0].why_not);
+  EXPECT_NE(sim::to_text(report, {.width = 400}).find("; did not fire on ranks 1-2: allreduce #5"), std::string::npos);
+}
+
+TEST(Targets, OfAnOptionalFault_AreNamedAndOk) {
+  const auto report = run(in_turn({"crash rank=0-2 call=allreduce#5 peers=disconnect optional=true"}), train_on);
+  EXPECT_EQ(report.verdict, Verdict::ok);
+  EXPECT_EQ(report.faults[0].why_not.find("on ranks 1-2: "), 0u);
+}
+
+TEST(Targets, AllHit_IsOk) {
+  const auto report = run({"pause rank=0-2 at=allreduce#5 for=1ms"});
+  EXPECT_EQ(report.verdict, Verdict::ok);
+  EXPECT_EQ(report.faults[0].times, 3u);
+  EXPECT_EQ(report.faults[0].why_not, "");
+}
+
+// Rank 0 alone sends.
+void send_to_one(RankContext& ctx) {
+  auto value = at::full({4}, 1.0);
+  if (ctx.rank() == 0) ctx.group().send(value, 1)->wait();
+  if (ctx.rank() == 1) ctx.group().recv(value, 0)->wait();
+  ctx.group().barrier()->wait();
+}
+
+TEST(Targets, NamedButWithoutSuchACall_AreMissed) {
+  const auto report = run({"pause rank=0-1 at=send for=1ms"}, send_to_one);
+  EXPECT_EQ(report.verdict, Verdict::fault_not_fired);
+  EXPECT_EQ(report.faults[0].why_not, "on rank 1: no call fitted; rank 1 made 2 calls");
+}
+
+TEST(Targets, NotNamedAndWithoutSuchACall_AreNone) {
+  const auto report = run({"pause at=send for=1ms"}, send_to_one);
+  EXPECT_EQ(report.verdict, Verdict::ok);
+  EXPECT_EQ(report.faults[0].times, 1u);
+}
+
+TEST(Targets, NotNamedButWithSuchACall_AreMissed) {
+  const auto report = run(in_turn({"crash call=allreduce#5 peers=disconnect"}), train_on);
+  EXPECT_EQ(report.verdict, Verdict::fault_not_fired);
+  EXPECT_EQ(report.faults[0].why_not,
+            R"(on ranks 1-3: allreduce #5 on group "world" failed: rank 0 closed the connection)");
+}
+
+TEST(Targets, LeftOutByTheDraw_AreNotMissed) {
+  int some = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    auto options = world_with({"pause at=allreduce#1 p=0.5 for=1ms"});
+    options.seed = seed;
+    const auto report = run(options);
+    const auto times = report.faults[0].times;
+    EXPECT_EQ(report.verdict, times > 0 ? Verdict::ok : Verdict::fault_not_fired);
+    some += times > 0 && times < 4 ? 1 : 0;
+  }
+  EXPECT_GT(some, 0);
+}
+
+TEST(Targets, AtATime_ThoseThatHadReturnedAreMissedWhereTheyAreNamed) {
+  const auto body = [](RankContext& ctx) {
+    if (ctx.rank() == 0) exec::this_rank::sleep_for(std::chrono::milliseconds(5));
+  };
+  EXPECT_EQ(run({"clock_jump after=2ms by=1h"}, body).verdict, Verdict::ok);
+  const auto report = run({"clock_jump rank=0-1 after=2ms by=1h"}, body);
+  EXPECT_EQ(report.verdict, Verdict::fault_not_fired);
+  EXPECT_EQ(report.faults[0].why_not, "on rank 1: the run ended at 5 ms, or the rank before");
+}
+
+}  // namespace
+}  // namespace rehearse::test
