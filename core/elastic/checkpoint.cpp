@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Keys of the store, under "checkpoint/": "last" is "<round> <steps>", and "<round>/<steps>" what was saved then.
+// Keys of the store, under "checkpoint/" (of a second run "checkpoint of run 2/"): "last" is "<round> <steps>", and
+// "<round>/<steps>" what was saved then.
 #include <rehearse/elastic/checkpoint.h>
 
+#include <map>
 #include <sstream>
 #include <string>
 #include <utility>
 
 #include <ATen/ops/full.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/serialize/archive.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
@@ -41,6 +44,27 @@ std::string saved(const torch::nn::Module& module, const torch::optim::Optimizer
   return stream.str();
 }
 
+std::string prefix(int run) { return run == 1 ? "checkpoint" : fmt::format("checkpoint of run {}", run); }
+
+std::string layout_of(const at::Tensor& tensor) {
+  return fmt::format("{}[{}]", c10::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
+}
+
+// Module::load() takes tensors of any shape for its own.
+void load_module(torch::nn::Module& module, torch::serialize::InputArchive& archive) {
+  std::map<std::string, std::string> before;
+  const auto for_each = [&](const auto& visit) {
+    for (const auto& each : module.named_parameters()) visit(each.key(), layout_of(each.value()));
+    for (const auto& each : module.named_buffers()) visit(each.key(), layout_of(each.value()));
+  };
+  for_each([&](const std::string& name, const std::string& layout) { before[name] = layout; });
+  module.load(archive);
+  for_each([&](const std::string& name, const std::string& layout) {
+    TORCH_CHECK(before[name] == layout, "elastic::Checkpoint::load(): \"", name, "\" is ", before[name],
+                " in the module and ", layout, " in the checkpoint, which is of another module");
+  });
+}
+
 }  // namespace
 
 Checkpoint::Checkpoint(Round& round, torch::nn::Module& module, torch::optim::Optimizer& optimizer,
@@ -48,7 +72,7 @@ Checkpoint::Checkpoint(Round& round, torch::nn::Module& module, torch::optim::Op
     : round_(round),
       module_(module),
       optimizer_(optimizer),
-      store_(c10::make_intrusive<c10d::PrefixStore>("checkpoint",
+      store_(c10::make_intrusive<c10d::PrefixStore>(prefix(round.run()),
                                                     store != nullptr ? std::move(store) : round.context().store())) {}
 
 std::int64_t Checkpoint::load() {
@@ -65,7 +89,7 @@ std::int64_t Checkpoint::load() {
   archive.load_from(stream);
   archive.read("module", of_module);
   archive.read("optimizer", of_optimizer);
-  module_.load(of_module);
+  load_module(module_, of_module);
   optimizer_.load(of_optimizer);
   return last.steps;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The keys of a job's store under "rendezvous/":
+// The keys of a job's store under "rendezvous/" (RendezvousOptions::name):
 //   round          a round that was open once: where to begin to look for the open one
 //   <n>/joined     "3.1 0.0 ": who has joined round n, each with its incarnation, in the order in which they came
 //   <n>/members    "0.0 3.1 ": round n is complete, with these; "closed": there are no rounds any more
@@ -72,7 +72,7 @@ std::vector<int> ranks_of(const std::map<int, int>& entries) {
 Rendezvous::Rendezvous(RankContext& context, const RendezvousOptions& options)
     : context_(context),
       options_(checked(options, context)),
-      store_(c10::make_intrusive<c10d::PrefixStore>("rendezvous", context.store())) {}
+      store_(c10::make_intrusive<c10d::PrefixStore>(options_.name, context.store())) {}
 
 // What is there, or an empty text: a get() would wait, and a check() is a look that may let time pass.
 std::string Rendezvous::read(const std::string& name) { return store_->compareSet(name, "", ""); }

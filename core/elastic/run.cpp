@@ -22,6 +22,16 @@ struct RoundIsOver {};
 
 enum class Try { done, lost, over };
 
+// Of a rank's life.
+struct Runs {
+  int count = 0;
+};
+
+// "round 3"; of a second run "round 3 of run 2".
+std::string group_name(int round, int run) {
+  return run == 1 ? fmt::format("round {}", round) : fmt::format("round {} of run {}", round, run);
+}
+
 // What gloo throws comes through c10d's back end as it is: classes of its namespace, whose headers LibTorch does not
 // have.
 bool is_of_a_back_end(const std::exception& error) {
@@ -45,12 +55,13 @@ Try attempt(const std::function<void()>& body, bool is_last) {
 
 }  // namespace
 
-Round::Round(RankContext& context, Rendezvous& rendezvous, Members members, int restart_count)
+Round::Round(RankContext& context, Rendezvous& rendezvous, Members members, int restart_count, int run)
     : context_(context),
       rendezvous_(rendezvous),
       members_(std::move(members)),
       restart_count_(restart_count),
-      group_(context.new_local_group(members_.ranks, fmt::format("round {}", members_.round))) {}
+      run_(run),
+      group_(context.new_local_group(members_.ranks, group_name(members_.round, run))) {}
 
 void Round::let_in_waiting() {
   auto waiting = at::full({1}, group_.rank() == 0 ? rendezvous_.num_waiting(number()) : 0, at::kInt);
@@ -59,7 +70,10 @@ void Round::let_in_waiting() {
 }
 
 bool run(RankContext& context, const std::function<void(Round&)>& body, const Options& options) {
-  Rendezvous rendezvous(context, options.rendezvous);
+  const int number = ++context.local<Runs>().count;
+  auto meeting = options.rendezvous;
+  if (number > 1) meeting.name += fmt::format(" of run {}", number);
+  Rendezvous rendezvous(context, meeting);
   bool is_at_the_end = false;
   for (int restart_count = 0;;) {
     Members members;
@@ -71,7 +85,7 @@ bool run(RankContext& context, const std::function<void(Round&)>& body, const Op
     is_at_the_end = false;
     std::optional<Round> round;
     const auto run_round = [&] {
-      round.emplace(context, rendezvous, std::move(members), restart_count);
+      round.emplace(context, rendezvous, std::move(members), restart_count, number);
       body(*round);
       is_at_the_end = true;
       round->group().barrier()->wait();

@@ -80,5 +80,24 @@ TEST(Checkpoint, OfARoundThatIsOver_IsNotKept) {
   });
 }
 
+TEST(Checkpoint, OfAModuleOfAnotherShape_IsRefused) {
+  in_rounds([](RankContext& ctx) {
+    elastic::Rendezvous rendezvous(ctx);
+    elastic::Round round(ctx, rendezvous, rendezvous.next(), 0);
+    torch::nn::Linear saved(8, 1), other(8, 2);
+    torch::optim::SGD of_saved(saved->parameters(), 0.1), of_other(other->parameters(), 0.1);
+    elastic::Checkpoint(round, *saved, of_saved).save(1);
+    elastic::Checkpoint checkpoint(round, *other, of_other);
+    try {
+      checkpoint.load();
+      ADD_FAILURE() << "it was loaded";
+    } catch (const c10::Error& error) {
+      EXPECT_STREQ(error.what_without_backtrace(),
+                   "elastic::Checkpoint::load(): \"weight\" is Float[2, 8] in the module and Float[1, 8] in the "
+                   "checkpoint, which is of another module");
+    }
+  });
+}
+
 }  // namespace
 }  // namespace rehearse::test

@@ -27,6 +27,9 @@ struct RendezvousOptions {
   // A rank waits so long for its round. 0: twice the timeout of the job's store, because ranks that wait for a lost one
   // in a collective may come only when that has timed out.
   std::chrono::milliseconds join{0};
+
+  // Where its keys lie in the store. Of several in one job each has a name of its own; run() sees to that.
+  std::string name = "rendezvous";
 };
 
 class RendezvousError : public std::runtime_error {

@@ -18,8 +18,9 @@ struct Options {
 class Round {
  public:
   // Made and given by run().
-  Round(RankContext& context, Rendezvous& rendezvous, Members members, int restart_count);
+  Round(RankContext& context, Rendezvous& rendezvous, Members members, int restart_count, int run = 1);
 
+  int run() const noexcept { return run_; }  // of the rank's calls of run() the how many, from 1
   int number() const noexcept { return members_.round; }
   const std::vector<int>& ranks() const noexcept { return members_.ranks; }  // of the world, by rank in the group
   const Group& group() const noexcept { return group_; }
@@ -37,6 +38,7 @@ class Round {
   Rendezvous& rendezvous_;
   const Members members_;
   const int restart_count_;
+  const int run_;
   Group group_;
 };
 
@@ -55,6 +57,9 @@ class Round {
 // through, the rank aborts its calls on the group, joins the next round, and begins the body again; so does a rank that
 // was lost and has begun again, from the start of its program. A body thus makes what it needs, and takes up from the
 // last Checkpoint. At its end ranks meet in a barrier of the group, so that none leaves that others may yet need.
+//
+// A job may have several, one after the other, which all ranks call in the same order; each has checkpoints of its own.
+// A rank that begins again in a later one gets false of those that are over.
 //
 // True: this rank was there at the end. False: the others had come to the end before it was back.
 // Blocking: as the body; between rounds until the next one is complete. Errors: what else leaves the body;
