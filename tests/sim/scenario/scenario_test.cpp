@@ -211,12 +211,18 @@ label = "layer 1"
 for = "5ms"
 p = 0.5
 times = 3
+[[fault]]
+do = "exit"
+rank = 3
+at = "#4"
+restart = "5ms"
 )",
                                        "lm.toml");
   EXPECT_EQ(scenario.expect, Verdict::rank_failed);
-  ASSERT_EQ(scenario.world.faults.size(), 2u);
+  ASSERT_EQ(scenario.world.faults.size(), 3u);
   EXPECT_EQ(rehearse::to_string(scenario.world.faults[0]), "crash rank=0,2-3 at=allreduce#12 optional=true");
   EXPECT_EQ(rehearse::to_string(scenario.world.faults[1]), "pause rank=1 label=\"layer 1\" p=0.5 for=5ms times=3");
+  EXPECT_EQ(rehearse::to_string(scenario.world.faults[2]), "exit rank=3 at=#4 restart=5ms");
   const auto text = to_toml(scenario);
   EXPECT_THAT(text, HasSubstr("[[fault]]\ndo = \"crash\"\nrank = \"0,2-3\"\nat = \"allreduce#12\"\n"));
   const auto again = parse_scenario(text, "lm.toml");
