@@ -113,6 +113,18 @@ std::vector<std::string> options_given(const Arguments& arguments) {
   return options;
 }
 
+std::string seed_replay_line(const Arguments& arguments, std::optional<std::uint64_t> seed) {
+  auto alone = arguments;
+  alone.seed = seed;
+  auto line = fmt::format("{} replay {}", shell_word(alone.self), shell_word(alone.operand));
+  for (const auto& option : options_given(alone)) line += " " + option;
+  return line;
+}
+
+void preempt_as_sweeps_do(sim::Scenario& scenario) {
+  if (!scenario.world.preempt) scenario.world.preempt = true;
+}
+
 bool came_as_expected(const sim::Scenario& scenario, const Report& report) {
   return report.verdict == scenario.expect && (scenario.expect == Verdict::ok || all_fired(report));
 }

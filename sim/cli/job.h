@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +39,12 @@ void require_simulation(const sim::Scenario& scenario, const std::string& file, 
 
 // Those options as they are typed, for replay lines and logs.
 std::vector<std::string> options_given(const Arguments& arguments);
+
+// "train replay train.toml --seed=7 --swarm": what runs a seed of a sweep alone, by the sweep's arguments or its own.
+std::string seed_replay_line(const Arguments& arguments, std::optional<std::uint64_t> seed);
+
+// A sweep's seeds may switch at calls that do not block, too, unless the scenario says otherwise.
+void preempt_as_sweeps_do(sim::Scenario& scenario);
 
 // "rehearse 0.1.0 program=lm_ddp seed=7 schedule=random ranks=8": the first line of a run, so that a run that
 // dies has named its seed.

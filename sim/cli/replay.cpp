@@ -38,13 +38,8 @@ Report replayed(const sim::RunLog& log, const sim::Scenario& scenario, Console& 
 
 bool is_scenario(const std::string& file) { return std::filesystem::path(file).extension() == ".toml"; }
 
-std::string replay_line(const Arguments& arguments) {
-  return fmt::format("{} replay {}{}", shell_word(arguments.self), shell_word(arguments.operand),
-                     arguments.seed ? fmt::format(" --seed={}", *arguments.seed) : "");
-}
-
 int told(Report report, const Arguments& arguments, Console& console) {
-  report.replay = replay_line(arguments);
+  report.replay = seed_replay_line(arguments, arguments.seed);
   return console.conclude(report);
 }
 
@@ -57,6 +52,15 @@ int watched(const sim::Scenario& scenario, const Arguments& arguments, Console& 
     return told(report_on_death(scenario, words), arguments, console);
   });
   return told(run(), arguments, console);
+}
+
+// What a log holds has been decided: ranks, faults and checkers too.
+void require_no_changes(const Arguments& log) {
+  auto given = log;
+  given.seed.reset();
+  const auto options = options_given(given);
+  if (options.empty()) return;
+  throw UsageError(fmt::format("{}: {} is for a scenario; the log says what was run", log.operand, options.front()));
 }
 
 int run_seed(sim::Scenario scenario, const Arguments& arguments, Console& console) {
@@ -76,11 +80,13 @@ sim::Scenario scenario_in(const sim::RunLog& log, const std::string& file) {
 
 int replay(const Arguments& arguments, Console& console) {
   if (is_scenario(arguments.operand)) {
-    auto scenario = sim::read_scenario(arguments.operand);
+    auto scenario = scenario_of(arguments);
     require_simulation(scenario, arguments.operand, "replay");
+    preempt_as_sweeps_do(scenario);
     return run_seed(std::move(scenario), arguments, console);
   }
   require_no_folder(arguments.operand);
+  require_no_changes(arguments);
   const auto log = sim::read_run_log(arguments.operand);
   auto scenario = scenario_in(log, arguments.operand);
   if (arguments.seed) return run_seed(std::move(scenario), arguments, console);

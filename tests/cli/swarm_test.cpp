@@ -99,6 +99,40 @@ TEST_F(Swarm, OfASeed_IsTheSameAloneAndReplays) {
   EXPECT_THAT(again.out, HasSubstr("fault: " + report["faults"][0]["fault"].get<std::string>() + ": fired on rank "));
 }
 
+// With the sweep's preemption, ranks and checkers: stores are where that shows.
+TEST_F(Swarm, OfASeed_ReplaysWithoutItsLogAsInTheSweep) {
+  scenario("races", "", "[swarm]\nfamilies = [\"crash peers=disconnect\", \"pause for=1ms\"]\ncalls = 4\n");
+  const auto swept = json_of({"sweep", "races.toml", "--seeds=1..20", "--swarm", "--ranks=5", "--keep-going"});
+  ASSERT_GT(swept["bugs"].size(), 1u);
+  for (const auto& bug : swept["bugs"]) {
+    const auto& report = bug["first_report"];
+    const auto seed = "--seed=" + std::to_string(bug["seeds"][0].get<std::uint64_t>());
+    EXPECT_EQ(report["replay"], "job replay races.toml " + seed + " --ranks=5 --swarm");
+    const auto alone = json_of({"replay", "races.toml", seed, "--ranks=5", "--swarm"});
+    EXPECT_EQ(alone["schedule"], "random+preempt");
+    for (const char* key : {"identity", "verdict", "headline", "faults", "replay"}) EXPECT_EQ(alone[key], report[key]);
+  }
+}
+
+TEST_F(Swarm, FaultsOfTheCommandLine_AreInEachSeedAndItsReplay) {
+  scenario("sum", "", "");
+  const auto swept = json_of({"sweep", "sum.toml", "--seeds=3..4", "--fault=crash rank=3 at=allreduce#2"});
+  ASSERT_EQ(swept["bugs"].size(), 1u);
+  const auto& report = swept["bugs"][0]["first_report"];
+  EXPECT_EQ(report["verdict"], "DEADLOCK");
+  EXPECT_EQ(report["replay"], "job replay sum.toml --seed=3 --fault='crash rank=3 at=allreduce#2'");
+  const auto alone = json_of({"replay", "sum.toml", "--seed=3", "--fault=crash rank=3 at=allreduce#2"});
+  EXPECT_EQ(alone["identity"], report["identity"]);
+}
+
+TEST_F(Swarm, WithALog_IsRefused) {
+  scenario("sum", "", "");
+  EXPECT_EQ(job({"run", "sum.toml"}).exit_code, 0);
+  const auto refused = job({"replay", "rehearse-out/sum/run.rlog", "--swarm"});
+  EXPECT_EQ(refused.exit_code, 64);
+  EXPECT_EQ(refused.err, "rehearse-out/sum/run.rlog: --swarm is for a scenario; the log says what was run\n");
+}
+
 TEST_F(Swarm, WithoutFamilies_IsRefused) {
   scenario("sum", "", "");
   const auto none = job({"sweep", "sum.toml", "--seeds=1..20", "--swarm"});

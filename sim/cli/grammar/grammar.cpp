@@ -104,17 +104,18 @@ std::vector<CommandSpec> all_commands() {
        "are "
        "counted as one bug. The exit code is that of the lowest failing seed.",
        kScenario,
-       {kSeeds, kShard, kSwarm, kJobs, kMaxFailures, kKeepGoing, kTimeLimit, kJunit, kRanks, kCheckBuffers,
+       {kSeeds, kShard, kFault, kSwarm, kJobs, kMaxFailures, kKeepGoing, kTimeLimit, kJunit, kRanks, kCheckBuffers,
         kCheckSharing, kOutput, kQuiet, kJson, kNoColor},
        {"sweep train.toml --seeds=1..1000", "sweep train.toml --seeds=1..1000 --keep-going --junit=sweep.xml",
         "sweep train.toml --seeds=1..1000 --shard=2/8 --swarm"}},
       {Command::replay,
        "replay",
        "Runs again what a decision log holds, decision by decision, and says whether it is the same run. "
-       "With --seed, or given a scenario, it runs that seed from the start. Writes no files.",
+       "With --seed, or given a scenario, it runs that seed from the start, as a sweep with the same options does. "
+       "Writes no files.",
        {"LOG", "which decision log?", "a decision log (run.rlog), or a scenario file (.toml)", Takes::log},
-       {kReplaySeed, kQuiet, kJson, kNoColor},
-       {"replay rehearse-out/train/run.rlog", "replay train.toml --seed=7"}},
+       {kReplaySeed, kRanks, kFault, kSwarm, kCheckBuffers, kCheckSharing, kQuiet, kJson, kNoColor},
+       {"replay rehearse-out/train/run.rlog", "replay train.toml --seed=7", "replay train.toml --seed=7 --swarm"}},
       {Command::explain,
        "explain",
        "Prints a report again, without running anything.",

@@ -44,7 +44,7 @@ std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64
   try {
     const auto folder = seed_folder(scenario, seed);
     const OutputFolder out(folder);
-    report.replay = fmt::format("{} replay {}", shell_word(setup.arguments.self), shell_word(out.log().string()));
+    report.replay = replay_line(setup.arguments, seed, out.log());
     report.files = sim::files_of(folder, scenario.output);
     keep_printed(printed, folder, report);
     sim::write_run_log(out.log(), begun_log(scenario, setup.arguments));

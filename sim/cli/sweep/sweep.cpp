@@ -149,7 +149,7 @@ int sweep(const Arguments& asked, Console& console) {
   auto scenario = scenario_of(arguments);
   require_simulation(scenario, arguments.operand, "sweep");
   require_seeded(scenario, arguments);
-  if (!scenario.world.preempt) scenario.world.preempt = true;
+  preempt_as_sweeps_do(scenario);
   require_junit(arguments.junit);
   const int jobs = jobs_of(arguments);
   prepare_sweep_folder(scenario.output.directory, *arguments.seeds);

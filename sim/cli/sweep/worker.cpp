@@ -67,7 +67,7 @@ class Worker {
     const auto folder = seed_folder(scenario_, report.seed);
     try {
       const OutputFolder out(folder);
-      report.replay = fmt::format("{} replay {}", shell_word(setup_.arguments.self), shell_word(out.log().string()));
+      report.replay = replay_line(setup_.arguments, report.seed, out.log());
       report.files = sim::files_of(folder, scenario_.output);
       keep_printed(files_.printed, folder, report);
       write_run_files(out, scenario_, attempt, begun_log(scenario_, setup_.arguments));
@@ -94,6 +94,11 @@ class Worker {
 
 std::filesystem::path seed_folder(const sim::Scenario& scenario, std::uint64_t seed) {
   return scenario.output.directory / fmt::format("seed-{}", seed);
+}
+
+std::string replay_line(const Arguments& arguments, std::uint64_t seed, const std::filesystem::path& log) {
+  if (arguments.swarm || !arguments.faults.empty()) return seed_replay_line(arguments, seed);
+  return fmt::format("{} replay {}", shell_word(arguments.self), shell_word(log.string()));
 }
 
 void keep_printed(int printed, const std::filesystem::path& folder, Report& report) {

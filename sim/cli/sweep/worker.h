@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include <rehearse/sim/scenario.h>
 
@@ -18,6 +19,9 @@ struct SweepSetup {
 
 // Where the files of one seed go: a folder of its own in that of the sweep.
 std::filesystem::path seed_folder(const sim::Scenario& scenario, std::uint64_t seed);
+
+// What runs a failed seed again: its log, or, where faults come from the command line, the seed with these.
+std::string replay_line(const Arguments& arguments, std::uint64_t seed, const std::filesystem::path& log);
 
 // A worker answers each seed with this and, after it, as many bytes of the report as JSON (none: the run
 // came to what was expected) and of what went wrong while its files were written.
