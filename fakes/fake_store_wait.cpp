@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <rehearse/exec/this_rank.h>
+#include <rehearse/job/spelling.h>
 
 namespace rehearse::fakes {
 namespace {
@@ -28,12 +29,28 @@ class FakeStore::WaitObserver final : public exec::Observer {
 
   std::string describe() const override {
     std::vector<std::string> missing = store_.all_missing(wish_);
-    for (std::string& key : missing) key = '"' + key + '"' + store_.state_->deletion_of(key);
+    for (std::string& key : missing) {
+      auto known = store_.state_->deletion_of(key);
+      if (known.empty()) known = like_it(key);
+      key = '"' + key + '"' + known;
+    }
     return fmt::format("store {} {} {}", wish_.what, missing.size() == 1 ? "key" : "keys", fmt::join(missing, ", "));
   }
   bool any_rank_may_end_it() const override { return true; }
 
  private:
+  // " (there is "ready/rank0")": as somebody may have spelled it; empty: nothing is near.
+  std::string like_it(const std::string& key) const {
+    const auto name_of = [](std::string text) {
+      std::erase_if(text, [](char letter) { return letter >= '0' && letter <= '9'; });
+      return text;
+    };
+    auto keys = store_.state_->keys();
+    std::erase_if(keys, [&](const auto& each) { return name_of(each) == name_of(key); });  // another one of a series
+    const auto nearest = nearest_spelling(key, keys);
+    return nearest.empty() ? "" : fmt::format(" (there is \"{}\")", nearest);
+  }
+
   const FakeStore& store_;
   const Wish& wish_;
 };

@@ -182,8 +182,8 @@ std::vector<at::Tensor> ReducerSession::Impl::buffers_to_synchronize() const {
   return module_buffers(*module_, ignored_);
 }
 
-// Of worlds that ask for it. Not within join(): a rank that is out of inputs makes no forwards, and takes over the state
-// of the others at the end.
+// Of worlds that ask for it. Not within join(): a rank that is out of inputs makes no forwards, and takes over the
+// state of the others at the end.
 void ReducerSession::Impl::check_state(bool buffers_are_equal) {
   auto* const checks = checks::world_checks();
   if (checks == nullptr || !(checks->automatic().replicas || checks->automatic().draws)) return;

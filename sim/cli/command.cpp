@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <rehearse/job/program_module.h>
 #include <rehearse/job/runner.h>
 #include <rehearse/sim/input_file.h>
 #include <rehearse/sim/run_log.h>
@@ -66,6 +67,8 @@ int exit_code_of_exception(const std::string& self) {
   } catch (const sim::InputError& error) {
     return said(error.what(), kExitUsage);
   } catch (const sim::RunLogError& error) {
+    return said(error.what(), kExitUsage);
+  } catch (const ModuleError& error) {
     return said(error.what(), kExitUsage);
   } catch (const RunnerUnavailable& error) {
     return said(error.what(), kExitUnavailable);
