@@ -56,11 +56,28 @@ TEST_F(Expected, VerdictThatDoesNotCome_Is7) {
   EXPECT_THAT(finished.out, HasSubstr("expected DEADLOCK: the run came to OK: 4 ranks returned"));
 }
 
+constexpr const char* kLateTable = "[[fault]]\ndo = \"crash\"\nrank = 3\nat = \"allreduce#9\"\n";
+
 TEST_F(Expected, FaultThatDidNotFire_Is7) {
-  scenario("sum", "expect = \"FAULT NOT FIRED\"\n", "[[fault]]\ndo = \"crash\"\nrank = 3\nat = \"allreduce#9\"\n");
+  scenario("sum", "expect = \"DEADLOCK\"\n", std::string(kCrashTable) + kLateTable);
   const auto finished = job({"sweep", "sum.toml", "--seeds=1..2", "--quiet"});
   EXPECT_EQ(finished.exit_code, 7);
-  EXPECT_THAT(finished.out, HasSubstr("the run came to FAULT NOT FIRED, and a fault did not fire"));
+  EXPECT_THAT(finished.out, HasSubstr("expected DEADLOCK: the run came to DEADLOCK, and a fault did not fire"));
+}
+
+TEST_F(Expected, FaultNotFired_IsMetByOneThatDidNotFire) {
+  scenario("sum", "expect = \"FAULT NOT FIRED\"\n", kLateTable);
+  EXPECT_EQ(job({"run", "sum.toml"}).exit_code, 0);
+  const auto finished = job({"sweep", "sum.toml", "--seeds=1..2", "--quiet"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.out, StartsWith("OK: 2 seeds of sum found nothing"));
+}
+
+TEST_F(Expected, FaultNotFired_IsNotMetWhereAllFired) {
+  scenario("sum", "expect = \"FAULT NOT FIRED\"\n", "[[fault]]\ndo = \"pause\"\nat = \"#1\"\nfor = \"1ms\"\n");
+  const auto finished = job({"run", "sum.toml"});
+  EXPECT_EQ(finished.exit_code, 7);
+  EXPECT_THAT(finished.err, HasSubstr("expected FAULT NOT FIRED: the run came to OK\n"));
 }
 
 TEST_F(Expected, OtherFailure_HasItsOwnCode) {
