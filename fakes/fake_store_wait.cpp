@@ -2,6 +2,8 @@
 // How a rank waits in a FakeStore.
 #include <rehearse/fakes/fake_store.h>
 
+#include <algorithm>
+
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -45,8 +47,13 @@ class FakeStore::WaitObserver final : public exec::Observer {
       std::erase_if(text, [](char letter) { return letter >= '0' && letter <= '9'; });
       return text;
     };
+    constexpr std::size_t kShortest = 5, kLettersMost = 2;
     auto keys = store_.state_->keys();
-    std::erase_if(keys, [&](const auto& each) { return name_of(each) == name_of(key); });  // another one of a series
+    std::erase_if(keys, [&](const auto& each) {
+      const auto longer = std::max(each.size(), key.size()), shorter = std::min(each.size(), key.size());
+      const bool is_of_a_series = name_of(each) == name_of(key);
+      return is_of_a_series || shorter < kShortest || longer - shorter > kLettersMost;
+    });
     const auto nearest = nearest_spelling(key, keys);
     return nearest.empty() ? "" : fmt::format(" (there is \"{}\")", nearest);
   }

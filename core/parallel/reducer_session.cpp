@@ -40,6 +40,7 @@ ReducerSession::Impl::Impl(std::shared_ptr<torch::nn::Module> module, c10::intru
   made_in_ = exec::world_number();
   ignored_ = ignored_names(*module_, options_.parameters_to_ignore);
   parameters_ = reduced_parameters(*module_, ignored_);
+  if (identity_ != nullptr) claims_.emplace(identity_->global_rank(group_->getRank()), parameters_);
   exchange_.emplace(group_, parameters_.tensors[0].device());
   if (options_.init_sync) {
     verify_same_parameters(group_, parameters_);

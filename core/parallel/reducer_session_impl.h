@@ -17,6 +17,7 @@
 #include "parallel/lowered_parameters.h"
 #include "parallel/model/bucket_names.h"
 #include "parallel/model/model_state.h"
+#include "parallel/model/parameter_claims.h"
 #include "parallel/number_exchange.h"
 
 namespace rehearse::parallel {
@@ -62,6 +63,7 @@ class ReducerSession::Impl {
   DistributedDataParallelOptions options_;
   IgnoredNames ignored_;
   ReducedParameters parameters_;
+  std::optional<ParameterClaims> claims_;
   std::optional<NumberExchange> exchange_;
   std::shared_ptr<c10d::Reducer> reducer_;
   std::shared_ptr<c10d::Logger> logger_;

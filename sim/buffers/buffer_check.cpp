@@ -109,7 +109,7 @@ void BufferCheck::look_for_exchanged(std::string_view op, const CallsOfRank& cal
 
 // Two calls on one tensor: only one that is still under way is in the other's way, where a group's calls are in order.
 void BufferCheck::begin(WatchedCall& call, const CallsOfRank& before) {
-  if (call.buffers.size() > 1) look_at_outputs(call);
+  if (call.buffers.size() > 1 && call.call->parts.empty()) look_at_outputs(call);
   for (auto& buffer : call.buffers) {
     buffer.hash = hash_of(buffer.footprint);
     for (const auto& other : before) {
@@ -125,11 +125,11 @@ void BufferCheck::begin(WatchedCall& call, const CallsOfRank& before) {
   }
 }
 
-// Whatever order a back end writes them in, one of the two is lost.
+// Whatever order a back end writes them in, one of the two is lost. Coalesced calls are made one after the other.
 void BufferCheck::look_at_outputs(const WatchedCall& call) {
   std::vector<const Footprint*> written;
   for (const auto& buffer : call.buffers) {
-    if (buffer.writes() && !buffer.footprint.empty()) written.push_back(&buffer.footprint);
+    if (buffer.use == WatchedBuffer::Use::output && !buffer.footprint.empty()) written.push_back(&buffer.footprint);
   }
   const auto begin_of = [](const Footprint* each) { return each->bounds().begin; };
   std::stable_sort(written.begin(), written.end(),

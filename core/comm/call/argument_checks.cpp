@@ -20,10 +20,7 @@ std::string type_text(const at::Tensor& tensor) {
 void ArgumentChecks::fail(const std::string& text) const { TORCH_CHECK(false, "rehearse::", op_, ": ", text); }
 
 void ArgumentChecks::root(std::int64_t root, std::int64_t root_tensor) const {
-  if (root < 0 || root >= size_) {
-    fail(fmt::format("invalid root rank: {}; it is a rank of the group, which has 0 to {}, and not of the world", root,
-                     size_ - 1));
-  }
+  if (root < 0 || root >= size_) fail(fmt::format("invalid root rank: {}", root));
   if (root_tensor != 0) fail(fmt::format("invalid root tensor: {}", root_tensor));
 }
 

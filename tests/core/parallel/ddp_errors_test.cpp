@@ -30,6 +30,22 @@ TEST(DdpErrors, NoParameterNeedsAGradient_SaysSo) {
   });
 }
 
+TEST(DdpErrors, OneModelForAllRanks_IsRefused) {
+  torch::nn::Linear shared(3, 2);
+  const auto report = rehearse::World({.ranks = 3}).run([&](RankContext& ctx) {
+    DistributedDataParallel ddp(shared, ctx.group());
+    ddp(at::ones({1, 3})).sum().backward();
+  });
+  EXPECT_EQ(report.verdict, rehearse::Verdict::rank_failed);
+  EXPECT_THAT(report.headline, HasSubstr("one model for several ranks, as processes cannot have it"));
+  // Nothing is left of it.
+  for (int rank = 0; rank < 3; ++rank) {
+    rehearse::World({.ranks = 3}).run([&](RankContext& ctx) {
+      if (ctx.rank() == rank) DistributedDataParallel(shared, ctx.new_local_group({rank})).zero_grad();
+    });
+  }
+}
+
 // As generator and discriminator of a GAN, whose buckets are alike: the gradients of one would go to the other.
 TEST(DdpErrors, BackwardsOfTwoModelsInAnotherOrder_AreAMismatch) {
   const auto report = rehearse::World({.ranks = 3}).run([](RankContext& ctx) {

@@ -44,7 +44,7 @@ std::vector<BadCall> bad_calls() {
          Tensors tensors{at::eye(2).to_sparse_csr()};
          group->getDefaultBackend()->allreduce(tensors);
        }},
-      {"RootOutOfRange", "broadcast: invalid root rank: 2; it is a rank of the group, which has 0 to 1",
+      {"RootOutOfRange", "broadcast: invalid root rank: 2",
        [](const ProcessGroup& group) { broadcast(group, at::ones({1}), 2); }},
       {"NegativeRoot", "reduce: invalid root rank: -1",
        [](const ProcessGroup& group) {
