@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
 
 #include <rehearse/exec/executor.h>
 #include <rehearse/exec/this_rank.h>
@@ -21,22 +20,6 @@ c10::intrusive_ptr<c10d::Store> FakeStore::clone() { return c10::make_intrusive<
 void StoreState::note_change() {
   ++version_;
   if (auto* const executor = exec::RankExecutor::current()) executor->note_progress();
-}
-
-void StoreState::note_deletion(const std::string& key) {
-  constexpr std::size_t kMost = 256;
-  if (deletions_.size() == kMost) deletions_.pop_front();
-  const bool by_a_rank = exec::this_rank::is_fiber();
-  deletions_.push_back({key, by_a_rank ? exec::this_rank::rank() : -1, exec::CallSite::capture()});
-}
-
-std::string StoreState::deletion_of(const std::string& key) const {
-  const auto last =
-      std::find_if(deletions_.rbegin(), deletions_.rend(), [&](const auto& each) { return each.key == key; });
-  if (last == deletions_.rend()) return "";
-  const auto where = last->where.describe();
-  return fmt::format(" (deleted{}{}{})", last->rank < 0 ? "" : fmt::format(" by rank {}", last->rank),
-                     where.empty() ? "" : " at ", where);
 }
 
 std::vector<std::uint8_t>& StoreState::to_change(const std::string& key) {
@@ -155,10 +138,7 @@ bool FakeStore::deleteKey(const std::string& key) {
   exec::this_rank::preempt();
   const bool deleted = state_->values_.erase(key) > 0;
   if (!deleted) look();
-  if (deleted) {
-    state_->note_deletion(key);
-    changed(key);
-  }
+  if (deleted) changed(key);
   return deleted;
 }
 

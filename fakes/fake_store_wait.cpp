@@ -31,11 +31,7 @@ class FakeStore::WaitObserver final : public exec::Observer {
 
   std::string describe() const override {
     std::vector<std::string> missing = store_.all_missing(wish_);
-    for (std::string& key : missing) {
-      auto known = store_.state_->deletion_of(key);
-      if (known.empty()) known = like_it(key);
-      key = '"' + key + '"' + known;
-    }
+    for (std::string& key : missing) key = '"' + key + '"' + like_it(key);
     return fmt::format("store {} {} {}", wish_.what, missing.size() == 1 ? "key" : "keys", fmt::join(missing, ", "));
   }
   bool any_rank_may_end_it() const override { return true; }

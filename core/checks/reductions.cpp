@@ -38,7 +38,8 @@ std::int64_t place_in(const at::Tensor& result, const at::Tensor& gradient) {
 void Reductions::add(const Call& call) {
   Kept kept;
   kept.number = number_++;
-  kept.call = call.title + call.where;
+  kept.title = call.title;
+  kept.where = call.where;
   kept.ranks = call.ranks;
   kept.factor = call.is_mean ? 1.0 / static_cast<double>(call.ranks.size()) : 1.0;
   for (const auto& input : call.inputs) {
@@ -81,7 +82,9 @@ std::vector<std::string> Reductions::calls_on(int rank, const at::Tensor& gradie
     const auto& memory = call.memory[static_cast<std::size_t>(place - call.ranks.begin())];
     const bool same = memory.storage._unsafe_get_target() == gradient.storage().unsafeGetStorageImpl() &&
                       memory.begin == gradient.const_data_ptr();
-    if (same) calls.push_back(call.call);
+    if (!same) continue;
+    const auto where = call.where.describe();
+    calls.push_back(call.title + (where.empty() ? "" : " at " + where));
   }
   return calls;
 }

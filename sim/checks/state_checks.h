@@ -6,7 +6,7 @@
 #include <rehearse/checks/world_checks.h>
 #include <rehearse/comm/communicators.h>
 
-#include "reductions_fabric.h"
+#include "explain/reductions_fabric.h"
 #include "watching_fabric.h"
 
 namespace rehearse::sim {

@@ -19,6 +19,7 @@
 #include "buffers/call_checks.h"
 #include "checks/state_checks.h"
 #include "compute/counted_operators.h"
+#include "explain/watched_store.h"
 #include "faults/injector.h"
 #include "faults/store/faulty_store.h"
 #include "faults/swarm.h"
@@ -99,7 +100,6 @@ std::vector<ComputeModel> compute_of(const WorldOptions& options) {
   }
   return models;
 }
-
 }  // namespace
 
 RunRequest request_of(const WorldOptions& options) {
@@ -154,10 +154,12 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);
   const exec::WorldLocal<const compiler::CompileTimeModel>::Lent compile_time(options.compile_time);
   const exec::WorldLocal<checks::WorldChecks>::Lent lent_checks(state_checks.of_world());
+  const auto diary = options.call_sites ? std::make_shared<StoreDiary>() : nullptr;
   record->outcome = executor.run([&](int rank) {
     c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(options.timeout);
     if (faults) store = faults->store(std::move(store));
+    if (diary) store = c10::make_intrusive<WatchedStore>(std::move(store), diary);
     FiberRankContext context(services, rank, options.ranks, std::move(store), state.generator(rank), at::kCPU,
                              exec::incarnation(executor, rank));
     const ComputeModel& model = compute[static_cast<std::size_t>(rank)];
@@ -170,6 +172,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   record->findings = state_checks.of_world().findings();
   record->notes = state_checks.of_world().notes();
   record->checks_not_made = state_checks.of_world().not_made();
+  if (diary) record->notes.merge(diary->notes());
   record->pending = communicators.pending();
   record->pending_groups = communicators.pending_groups();
   record->unwaited = communicators.unwaited_calls();

@@ -122,20 +122,6 @@ TEST_F(StoreTest, NoTimeout_IsADeadlockThatNamesTheKey) {
   EXPECT_EQ(outcome.blocked[1].waits_on, "store wait for keys \"x\", \"y\"");
 }
 
-TEST_F(StoreTest, DeletedKey_SaysByWhom) {
-  const auto outcome = run(2, [&](int rank, FakeStore& store) {
-    if (rank == 0) {
-      store.set("x", std::string("value"));
-      store.deleteKey("x");
-    } else {
-      exec::this_rank::sleep_for(1ms);
-      store.wait({"x"}, c10d::Store::kNoTimeout);
-    }
-  });
-  ASSERT_EQ(outcome.blocked.size(), 1u);
-  EXPECT_THAT(outcome.blocked[0].waits_on, HasSubstr("store wait for key \"x\" (deleted by rank 0 at store_test.cpp:"));
-}
-
 TEST_F(StoreTest, KeyThatIsSpelledInAnotherWay_IsTold) {
   const auto outcome = run(2, [&](int rank, FakeStore& store) {
     if (rank == 0) {

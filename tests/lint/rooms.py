@@ -120,11 +120,11 @@ HOUSES = (
     House("sim", {
         **ladder(*SIMULATION),
         "network": (), "compute": (), "buffers": (), "memory": ("schedule",),
-        "checks": (), "faults": ("schedule", "compute", "memory"),
+        "explain": (), "checks": ("explain",), "faults": ("schedule", "compute", "memory"),
         "report/story": (*SIMULATION[:SIMULATION.index("report/story")], "faults"),
         "scenario": (*SIMULATION[:-1], "faults"),
         "world": ("schedule", "record", "report/story", "network", "compute", "memory", "checks",
-                  "buffers", "faults"),
+                  "buffers", "explain", "faults"),
         "gtest": SIMULATION,
         **ladder(*COMMAND, below=SIMULATION),
         **{f"cli/{room}": (*SIMULATION, *COMMAND) for room in ("completion", "split", "sweep")},

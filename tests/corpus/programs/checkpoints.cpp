@@ -90,7 +90,8 @@ Entries checkpoints() {
        {0, 1},
        "ranks 0 and 1 disagree at #1 of group \"world\": rank 0 called broadcast(root=0, int64[1], cpu), rank 1 called "
        "allreduce(sum, float32[4], cpu); they differ in op (broadcast, allreduce), *",
-       {},
+       "rank 1: store check at * in corpus::loads_before_save_is_over did not find \"step-100/metadata\", which rank 0 "
+       "found there*",
        false},
       {"B042",
        saves_with_serving_ranks,

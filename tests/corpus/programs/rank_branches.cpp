@@ -128,7 +128,7 @@ Entries rank_branches() {
        {0, 1},
        "ranks 0 and 1 disagree at #1 of group \"world\": rank 0 called allreduce(sum, float32[4], cpu), rank 1 called "
        "broadcast(root=0, int64[1], cpu); they differ in op (allreduce, broadcast), *",
-       {},
+       "rank 0: store check at * did not find \"last.ckpt\", which rank 1 found there; rank 0 set it later at *",
        false},
       {"B003",
        skips_sync_batch_norm,
@@ -164,8 +164,8 @@ Entries rank_branches() {
        Verdict::mismatch,
        {0, 1},
        "ranks 0 and 1 disagree at #1 of group \"world\": rank 0 called broadcast(root=0, float32[8], cpu), rank 1 "
-       "called allgather(int64 2 x [1], cpu); they differ in op (broadcast, allgather), shape ([8], 2 x [1]), dtype "
-       "(float32, int64)"},
+       "called allgather(int64 2 x [1], cpu); they differ in op (broadcast, allgather), shape ([8], 2 x [1]), *",
+       "rank 1: store check at * did not find \"run-1\", where rank 0 found \"run-0\""},
       {"B009",
        calls_head_by_crops,
        {.ranks = 3},

@@ -11,6 +11,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <rehearse/exec/call_site.h>
+
 namespace rehearse::checks {
 
 // What ranks bring to the all-reduces of a world, as far as somebody looks: so that a gradient that is wrong can be
@@ -19,7 +21,7 @@ class Reductions {
  public:
   struct Call {
     std::string title;  // `allreduce #3 on group "world"`
-    std::string where;  // " at train.cpp:31 in step"; empty: not known
+    exec::CallSite where;
     std::vector<int> ranks;
     std::vector<at::Tensor> inputs;  // by rank; lent, they are also the outputs
     bool is_mean = false;            // else a sum
@@ -48,7 +50,8 @@ class Reductions {
   };
   struct Kept {
     std::uint64_t number = 0;
-    std::string call;
+    std::string title;
+    exec::CallSite where;
     std::vector<int> ranks;
     std::vector<at::Tensor> parts;  // copies
     std::vector<Memory> memory;     // where each was

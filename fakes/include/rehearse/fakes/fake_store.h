@@ -11,7 +11,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include <rehearse/exec/call_site.h>
 #include <rehearse/exec/time.h>
 #include <rehearse/exec/wait_queue.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -42,16 +41,7 @@ class StoreState {
  private:
   friend class FakeStore;
 
-  struct Deletion {
-    std::string key;
-    int rank = -1;
-    exec::CallSite where;
-  };
-
   void note_change();
-  void note_deletion(const std::string& key);
-  // " (deleted by rank 0 at train.cpp:31 in step)"; empty: not known.
-  std::string deletion_of(const std::string& key) const;
   std::vector<std::uint8_t>& to_change(const std::string& key);  // the value, which is about to be another one
 
   std::unordered_map<std::string, std::vector<std::uint8_t>> values_;
@@ -60,8 +50,7 @@ class StoreState {
   std::unordered_map<std::string, std::deque<std::vector<std::uint8_t>>> queues_;  // none of them is empty
   // Fibers by the first key that they miss; entries go with their last waiter.
   std::unordered_map<std::string, exec::WaitQueue> waiting_;
-  std::deque<Deletion> deletions_;  // the last ones, for reports
-  std::uint64_t version_ = 0;       // counts changes
+  std::uint64_t version_ = 0;  // counts changes
 };
 
 // c10d's key-value store within the process: what TCPStore is to a real job, one handle for each rank. Works below

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "reductions_fabric.h"
+#include "explain/reductions_fabric.h"
 
 #include <utility>
 
@@ -27,8 +27,7 @@ void ReductionsFabric::keep(const comm::Transfer& transfer) {
   if (!at::isFloatingType(first.inputs.front().scalar_type())) return;
   checks::Reductions::Call call;
   call.title = fmt::format("{} #{} on group \"{}\"", comm::name_of(first), transfer.sequence, transfer.group->name);
-  const auto where = exec::CallSite::capture().describe();  // of the rank that came last
-  if (!where.empty()) call.where = " at " + where;
+  call.where = exec::CallSite::capture();  // of the rank that came last
   for (const auto* const each : transfer.calls) call.inputs.push_back(each->inputs.front());
   for (int rank = 0; rank < static_cast<int>(transfer.calls.size()); ++rank)
     call.ranks.push_back(transfer.group->global_rank(rank));

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "explain/store_diary.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include <rehearse/exec/this_rank.h>
+
+namespace rehearse::sim {
+namespace {
+
+std::string at(const exec::CallSite& site) {
+  const auto where = site.describe();
+  return where.empty() ? "" : " at " + where;
+}
+
+// How many letters two names begin and end alike with.
+std::size_t likeness(const std::string& a, const std::string& b) {
+  const auto length = std::min(a.size(), b.size());
+  const auto begin = static_cast<std::size_t>(
+      std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(length), b.begin()).first - a.begin());
+  const auto rest = static_cast<std::ptrdiff_t>(length - begin);
+  return begin + static_cast<std::size_t>(std::mismatch(a.rbegin(), a.rbegin() + rest, b.rbegin()).first - a.rbegin());
+}
+
+}  // namespace
+
+void StoreDiary::changed(const std::string& key, std::string value) {
+  if (exec::this_rank::is_fiber())
+    changes_[key] = {exec::this_rank::rank(), exec::CallSite::capture(), std::move(value), false, ++number_};
+}
+
+void StoreDiary::deleted(const std::string& key) {
+  if (exec::this_rank::is_fiber())
+    changes_[key] = {exec::this_rank::rank(), exec::CallSite::capture(), "", true, ++number_};
+}
+
+void StoreDiary::checked(const Keys& keys, bool there) {
+  if (!exec::this_rank::is_fiber() || keys.empty()) return;
+  answers_[exec::CallSite::capture()][exec::this_rank::rank()] = {keys.front(), there, ++number_};
+}
+
+void StoreDiary::waits(const Keys& keys) {
+  if (!exec::this_rank::is_fiber()) return;
+  for (const auto& key : keys) missed_.emplace(exec::this_rank::rank(), key);
+}
+
+void StoreDiary::has_waited(const Keys& keys) {
+  if (!exec::this_rank::is_fiber()) return;
+  for (const auto& key : keys) missed_.erase({exec::this_rank::rank(), key});
+}
+
+bool StoreDiary::is_there(const std::string& key) const {
+  const auto change = changes_.find(key);
+  return change != changes_.end() && !change->second.is_deletion;
+}
+
+// Of the keys that are there the one whose name is most alike; null: none by half.
+const std::string* StoreDiary::nearest(const std::string& key) const {
+  const std::string* best = nullptr;
+  std::size_t most = 0;
+  for (const auto& [name, change] : changes_) {
+    const auto alike = change.is_deletion ? 0 : likeness(name, key);
+    if (2 * alike < key.size() || alike <= most) continue;
+    most = alike;
+    best = &name;
+  }
+  return best;
+}
+
+std::string StoreDiary::of_wait(const std::string& key) const {
+  const auto change = changes_.find(key);
+  if (change != changes_.end()) {
+    if (!change->second.is_deletion) return "";
+    return fmt::format("waited for store key \"{}\", which rank {} deleted{}", key, change->second.rank,
+                       at(change->second.where));
+  }
+  const auto* const other = nearest(key);
+  if (other == nullptr) return "";
+  const auto& of_other = changes_.at(*other);
+  return fmt::format("waited for store key \"{}\", which nobody set; there is \"{}\" ({}), changed last by rank {}{}",
+                     key, *other, of_other.value, of_other.rank, at(of_other.where));
+}
+
+// Of a rank that did not find a key: who found it, or something else, in the same line, and who set it since.
+std::string StoreDiary::of_answer(int rank, const exec::CallSite& where, const Answers& answers) const {
+  const auto& own = answers.at(rank);
+  auto text = fmt::format("store check{} did not find \"{}\"", at(where), own.key);
+  const auto found = std::find_if(answers.begin(), answers.end(), [](const auto& each) { return each.second.there; });
+  const auto change = changes_.find(own.key);
+  const bool set_since = is_there(own.key) && change->second.number > own.number;
+  if (found == answers.end() && !set_since) return "";
+  if (found != answers.end()) {
+    text += found->second.key == own.key ? fmt::format(", which rank {} found there", found->first)
+                                         : fmt::format(", where rank {} found \"{}\"", found->first, found->second.key);
+  }
+  if (set_since) text += fmt::format("; rank {} set it later{}", change->second.rank, at(change->second.where));
+  return text;
+}
+
+std::map<std::string, std::set<int>> StoreDiary::notes() const {
+  std::map<std::string, std::set<int>> notes;
+  for (const auto& [rank, key] : missed_) {
+    auto text = of_wait(key);
+    if (!text.empty()) notes[std::move(text)].insert(rank);
+  }
+  for (const auto& [where, answers] : answers_) {
+    for (const auto& [rank, answer] : answers) {
+      auto text = answer.there ? "" : of_answer(rank, where, answers);
+      if (!text.empty()) notes[std::move(text)].insert(rank);
+    }
+  }
+  return notes;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "explain/watched_store.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace rehearse::sim {
+namespace {
+
+// Short texts and numbers as they are.
+std::string readable(const std::vector<std::uint8_t>& value) {
+  constexpr std::size_t kLong = 32;
+  const bool is_text =
+      std::all_of(value.begin(), value.end(), [](std::uint8_t each) { return each >= ' ' && each <= '~'; });
+  if (!is_text || value.size() > kLong) return fmt::format("{} bytes", value.size());
+  return std::string(value.begin(), value.end());
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Store> WatchedStore::clone() {
+  return c10::make_intrusive<WatchedStore>(below_->clone(), diary_);
+}
+
+// A wait that throws leaves its keys in the diary: they have not come.
+template <class Wait>
+auto WatchedStore::waiting(const std::vector<std::string>& keys, const Wait& wait) {
+  diary_->waits(keys);
+  if constexpr (std::is_void_v<decltype(wait())>) {
+    wait();
+    diary_->has_waited(keys);
+  } else {
+    auto result = wait();
+    diary_->has_waited(keys);
+    return result;
+  }
+}
+
+void WatchedStore::set(const std::string& key, const std::vector<std::uint8_t>& value) {
+  below_->set(key, value);
+  diary_->changed(key, readable(value));
+}
+
+std::vector<std::uint8_t> WatchedStore::compareSet(const std::string& key, const std::vector<std::uint8_t>& expected,
+                                                   const std::vector<std::uint8_t>& desired) {
+  auto value = below_->compareSet(key, expected, desired);
+  if (value == desired) diary_->changed(key, readable(value));
+  return value;
+}
+
+std::vector<std::uint8_t> WatchedStore::get(const std::string& key) {
+  return waiting({key}, [&] { return below_->get(key); });
+}
+
+std::int64_t WatchedStore::add(const std::string& key, std::int64_t amount) {
+  const auto value = below_->add(key, amount);
+  if (amount != 0) diary_->changed(key, fmt::format("{}", value));
+  return value;
+}
+
+bool WatchedStore::deleteKey(const std::string& key) {
+  const bool was_there = below_->deleteKey(key);
+  if (was_there) diary_->deleted(key);
+  return was_there;
+}
+
+bool WatchedStore::check(const std::vector<std::string>& keys) {
+  const bool there = below_->check(keys);
+  diary_->checked(keys, there);
+  return there;
+}
+
+void WatchedStore::append(const std::string& key, const std::vector<std::uint8_t>& value) {
+  below_->append(key, value);
+  diary_->changed(key, fmt::format("{} bytes more", value.size()));
+}
+
+std::vector<std::vector<std::uint8_t>> WatchedStore::multiGet(const std::vector<std::string>& keys) {
+  return waiting(keys, [&] { return below_->multiGet(keys); });
+}
+
+void WatchedStore::multiSet(const std::vector<std::string>& keys,
+                            const std::vector<std::vector<std::uint8_t>>& values) {
+  below_->multiSet(keys, values);
+  for (std::size_t i = 0; i < keys.size(); ++i) diary_->changed(keys[i], readable(values[i]));
+}
+
+void WatchedStore::queuePush(const std::string& key, const std::vector<std::uint8_t>& value) {
+  below_->queuePush(key, value);
+}
+
+std::vector<std::uint8_t> WatchedStore::queuePop(const std::string& key, bool block) {
+  return below_->queuePop(key, block);
+}
+
+void WatchedStore::wait(const std::vector<std::string>& keys) {
+  waiting(keys, [&] { below_->wait(keys); });
+}
+
+void WatchedStore::wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) {
+  waiting(keys, [&] { below_->wait(keys, timeout); });
+}
+
+}  // namespace rehearse::sim
