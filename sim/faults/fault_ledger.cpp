@@ -6,11 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <rehearse/exec/restart.h>
-#include <rehearse/formatting/rank_list.h>
-#include <rehearse/sim/format_time.h>
 
 #include "faults/text/fault_fields.h"
 
@@ -158,91 +154,6 @@ void FaultLedger::note(FaultPlan& plan, int rank, std::string call) {
     const Fault& fault = *plans_[other].fault;
     if (fault.on == place && needs_no_call(fault)) arm(other, *due(fault));
   }
-}
-
-std::vector<FaultLine> FaultLedger::lines(const exec::RunOutcome& outcome) const {
-  std::vector<FaultLine> lines;
-  for (const auto& plan : plans_) {
-    lines.push_back(plan.line);
-    const bool of_world = traits_of(plan.fault->verb).of_world;
-    if (of_world && plan.line.times > 0) {
-      lines.back().why_not.clear();
-    } else if (!of_world || plan.line.why_not.empty()) {
-      lines.back().why_not = why_not(plan, outcome);
-    }
-  }
-  return lines;
-}
-
-// The ranks on which it should have fired, and has not. Once it has somewhere: of a probability none, the draw decides;
-// where it names no ranks, those that came to such a call.
-std::vector<int> FaultLedger::missed(const FaultPlan& plan) const {
-  const Fault& fault = *plan.fault;
-  std::vector<int> ranks;
-  const bool any = plan.line.times > 0;
-  if (any && fault.p < 1) return ranks;
-  for (int rank = 0; rank < executor_.options().ranks; ++rank) {
-    const auto found = plan.targets.find(rank);
-    const auto target = found == plan.targets.end() ? FaultPlan::Target() : found->second;
-    if (!is_of(fault, rank) || target.fired > 0) continue;
-    if (!any || !fault.ranks.empty() || target.calls > 0) ranks.push_back(rank);
-  }
-  return ranks;
-}
-
-// "no call fitted; rank 3 made 4 calls"; of one that has fired elsewhere "on ranks 1-2: no call fitted; ...".
-std::string FaultLedger::why_not(const FaultPlan& plan, const exec::RunOutcome& outcome) const {
-  std::vector<std::pair<std::string, std::vector<int>>> reasons;
-  for (const int rank : missed(plan)) {
-    const auto target = plan.targets.find(rank);
-    const auto reason = target == plan.targets.end() ? "" : target->second.refused;
-    const auto known = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == reason; });
-    if (known == reasons.end())
-      reasons.push_back({reason, {rank}});
-    else
-      known->second.push_back(rank);
-  }
-  const bool of_all = plan.line.times == 0 && reasons.size() == 1;
-  std::string text;
-  for (const auto& [reason, ranks] : reasons) {
-    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", of_all ? "" : fmt::format("on {}: ", describe_ranks(ranks)),
-                        reason.empty() ? why_not_on(ranks, plan, outcome) : reason);
-  }
-  return text;
-}
-
-// Of ranks of which no more is known.
-std::string FaultLedger::why_not_on(const std::vector<int>& ranks, const FaultPlan& plan,
-                                    const exec::RunOutcome& outcome) const {
-  const Fault& fault = *plan.fault;
-  if (fault.on && plans_[*fault.on - 1].line.times == 0) return fmt::format("fault#{} did not fire", *fault.on);
-  if (traits_of(fault.verb).later && plan.drawn == 0) {
-    return fmt::format("{} made no such allocation after it was due", describe(ranks));
-  }
-  if (traits_of(fault.verb).of_ended) {
-    return outcome.end_time < *due(fault) ? fmt::format("the run ended at {}", format_time(outcome.end_time))
-                                          : "the rank was still running";
-  }
-  if (needs_no_call(fault)) {
-    return fmt::format("the run ended at {}, or the rank before", format_time(outcome.end_time));
-  }
-  if (plan.drawn > 0) {
-    return fmt::format("drawn {} time{}, and never taken", plan.drawn, plan.drawn == 1 ? "" : "s");
-  }
-  const bool of_store = traits_of(fault.verb).of_store;
-  const auto& made = of_store ? store_calls_ : calls_;
-  std::uint64_t calls = 0;
-  for (const int rank : ranks) {
-    const auto count = made.find(rank);
-    calls += count == made.end() ? 0 : count->second;
-  }
-  return fmt::format("no call fitted; {} made {} call{}{}", describe(ranks), calls, calls == 1 ? "" : "s",
-                     of_store ? " of the store" : "");
-}
-
-std::string FaultLedger::describe(const std::vector<int>& ranks) const {
-  const auto all = static_cast<std::size_t>(executor_.options().ranks);
-  return all > 1 && ranks.size() == all ? "all ranks" : describe_ranks(ranks);
 }
 
 }  // namespace rehearse::sim

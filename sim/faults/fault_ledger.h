@@ -13,6 +13,8 @@
 #include <rehearse/job/fault_line.h>
 #include <rehearse/sim/fault.h>
 
+#include "near_misses.h"
+
 namespace rehearse::sim {
 
 // One fault of a world, and what has become of it.
@@ -20,8 +22,7 @@ struct FaultPlan {
   // Each rank is a target by itself.
   struct Target {
     std::uint64_t fired = 0;
-    std::uint64_t calls = 0;  // of its kind, whatever their number
-    std::string refused;      // why the call that it was for failed before
+    NearMisses nearly;
   };
   const Fault* fault = nullptr;
   FaultLine line;
@@ -39,6 +40,7 @@ bool needs_no_call(const Fault& fault);
 class FaultLedger {
  public:
   static constexpr int kNoRank = -1;
+  using Groups = std::vector<comm::EventLog::Group>;
   // A fault that needs no call, at its time; on `rank`, or kNoRank where it is of none. What is of a rank that has
   // ended: only where it has by then.
   using Strike = std::function<void(FaultPlan& plan, int rank)>;
@@ -68,8 +70,8 @@ class FaultLedger {
   void count_call(int rank) { ++calls_[rank]; }
   void count_store_call(int rank) { ++store_calls_[rank]; }
 
-  // After the run.
-  std::vector<FaultLine> lines(const exec::RunOutcome& outcome) const;
+  // After the run, of which `groups` are all.
+  std::vector<FaultLine> lines(const exec::RunOutcome& outcome, const Groups& groups) const;
 
  private:
   class StrikeTimer;
@@ -79,7 +81,9 @@ class FaultLedger {
   void arm(std::size_t place, VirtualTime due);
   bool leads_to_restart(std::size_t place) const;
   std::vector<int> missed(const FaultPlan& plan) const;
-  std::string why_not(const FaultPlan& plan, const exec::RunOutcome& outcome) const;
+  std::string why_not(const FaultPlan& plan, const exec::RunOutcome& outcome, const Groups& groups) const;
+  std::string nearly(const FaultPlan& plan, int rank, const Groups& groups) const;
+  bool has_fired(std::size_t place) const { return plans_[place - 1].line.times > 0; }
   std::string why_not_on(const std::vector<int>& ranks, const FaultPlan& plan, const exec::RunOutcome& outcome) const;
   std::string describe(const std::vector<int>& ranks) const;
 

@@ -78,17 +78,22 @@ bool FaultInjector::is_due(FaultPlan& plan, const Moment& moment) {
 // For what is said of faults that did not fire.
 void FaultInjector::look_at(const Moment& moment) {
   for (auto& plan : ledger_.plans()) {
-    if (is_of(*plan.fault, moment.rank) && is_its_kind(*plan.fault, moment)) ++plan.targets[moment.rank].calls;
+    const Fault& fault = *plan.fault;
+    const bool of_others = !is_of(fault, moment.rank) || traits_of(fault.verb).of_store || needs_no_call(fault);
+    if (of_others || (!fault.group.empty() && fault.group != moment.group.name)) continue;
+    const bool has_number = fits(fault.at, moment, true) && fits(fault.call, moment, false);
+    plan.targets[moment.rank].nearly.look_at(
+        fault, {moment.call, moment.group, moment.sequence, is_its_kind(fault, moment), has_number});
   }
 }
 
 void FaultInjector::note_refused(const Moment& moment, const std::string& why) {
   for (auto& plan : ledger_.plans()) {
-    if (ledger_.is_open(plan, moment.rank) && fits(plan, moment)) plan.targets[moment.rank].refused = why;
+    if (ledger_.is_open(plan, moment.rank) && fits(plan, moment)) plan.targets[moment.rank].nearly.refuse(why);
   }
 }
 
-// Whatever its number.
+// Whatever its number, group and label.
 bool FaultInjector::is_its_kind(const Fault& fault, const Moment& moment) const {
   if (traits_of(fault.verb).of_store || needs_no_call(fault)) return false;
   if (fault.verb == Fault::Verb::skip_collective && comm::is_point_to_point(moment.call.type)) return false;
@@ -97,8 +102,6 @@ bool FaultInjector::is_its_kind(const Fault& fault, const Moment& moment) const 
   // What is left of a buffered send is no call any more.
   const bool moves_later = fault.verb == Fault::Verb::reorder || fault.verb == Fault::Verb::delay;
   if (moves_later && is_send && communicators_->options().buffered_sends) return false;
-  if (!fault.group.empty() && fault.group != moment.group.name) return false;
-  if (!fault.label.empty() && (moment.call.label == nullptr || *moment.call.label != fault.label)) return false;
   const auto is_named = [&](const std::optional<Fault::Point>& point) {
     return !point || point->op.empty() || point->op == comm::op_row(moment.call.type).name;
   };
@@ -108,6 +111,8 @@ bool FaultInjector::is_its_kind(const Fault& fault, const Moment& moment) const 
 bool FaultInjector::fits(const FaultPlan& plan, const Moment& moment) const {
   const Fault& fault = *plan.fault;
   if (!is_its_kind(fault, moment)) return false;
+  if (!fault.group.empty() && fault.group != moment.group.name) return false;
+  if (!fault.label.empty() && (moment.call.label == nullptr || *moment.call.label != fault.label)) return false;
   if (fault.verb == Fault::Verb::corrupt && !can_corrupt(moment.call, fault)) return false;
   if (fault.verb == Fault::Verb::heal && !partitions_.any()) return false;
   if (fault.verb == Fault::Verb::fail_alloc && to_come_.contains({&plan, moment.rank})) return false;

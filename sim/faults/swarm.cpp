@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/job/parameter_text.h>
+
 #include "faults/text/fault_fields.h"
 #include "schedule/units.h"
 
@@ -103,7 +105,8 @@ void require_valid(const SwarmOptions& swarm, int ranks) {
     else if (!whens.empty())
       fault.p = 0.5;
     if (fault.on)
-      throw FaultError(fmt::format("family \"{}\" is on another fault: nobody knows its place", to_string(family)));
+      throw FaultError(
+          fmt::format("family {} is on another fault: nobody knows its place", in_quotes(to_string(family))));
     require_valid(std::vector<Fault>{fault}, ranks);
   }
 }

@@ -66,7 +66,7 @@ class Faults {
   }
 
   void leave(RunRecord& record) const {
-    record.faults = ledger_.lines(record.outcome);
+    record.faults = ledger_.lines(record.outcome, record.events.groups());
     record.crashed = injector_.crashed();
   }
 

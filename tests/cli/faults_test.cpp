@@ -65,7 +65,14 @@ TEST_F(Faults, Mistakes_AreRefused) {
   scenario("");
   const auto typed = job({"run", "sum.toml", "--fault=crash rank=3 at=allreduc#2"});
   EXPECT_EQ(typed.exit_code, 64);
-  EXPECT_THAT(typed.err, HasSubstr("--fault is \"crash rank=3 at=allreduc#2\": at is \"allreduc#2\"; it takes a call"));
+  EXPECT_THAT(
+      typed.err,
+      HasSubstr("--fault is \"crash rank=3 at=allreduc#2\": at is \"allreduc#2\" (did you mean \"allreduce#2\"?)"));
+  const auto large = job({"run", "sum.toml", "--fault=" + std::string(100'000, 'x')});
+  EXPECT_EQ(large.exit_code, 64);
+  EXPECT_THAT(large.err,
+              HasSubstr("--fault is \"" + std::string(80, 'x') + "...\": there is no fault \"" + std::string(80, 'x')));
+  EXPECT_LT(large.err.size(), 1000u);
   const auto beyond = job({"run", "sum.toml", "--fault=crash rank=4 at=allreduce#2"});
   EXPECT_EQ(beyond.exit_code, 64);
   EXPECT_THAT(beyond.err, HasSubstr("rank is 4; the world has ranks 0 to 3"));

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <rehearse/job/parameter_text.h>
 #include <rehearse/job/runner.h>
 #include <rehearse/sim/seed.h>
 
@@ -109,7 +110,7 @@ class Values {
 
  private:
   [[noreturn]] void wrong(std::string_view option, std::string_view typed, std::string_view takes) const {
-    refuse(name_, &command_, fmt::format("{} is \"{}\"; it takes {}", option, typed, takes));
+    refuse(name_, &command_, fmt::format("{} is {}; it takes {}", option, in_quotes(typed), takes));
   }
 
   const std::string& name_;
@@ -124,7 +125,7 @@ void take_faults(const std::string& name, const CommandSpec& command, const Type
     try {
       arguments.faults.push_back(parse_fault(text));
     } catch (const FaultError& error) {
-      refuse(name, &command, fmt::format("--fault is \"{}\": {}", text, error.what()));
+      refuse(name, &command, fmt::format("--fault is {}: {}", in_quotes(text), error.what()));
     }
   }
 }

@@ -34,10 +34,11 @@ const FaultTraits& traits_of(Fault::Verb verb);
 
 struct FaultField {
   std::string_view name;
-  std::string takes;                                     // completes "it takes ..."
-  std::vector<Fault::Verb> verbs;                        // that have it; empty: all
-  std::function<bool(Fault&, const std::string&)> read;  // false: not such a text
-  std::function<std::string(const Fault&)> print;        // empty: as without it
+  std::string takes;                                                        // completes "it takes ..."
+  std::vector<Fault::Verb> verbs;                                           // that have it; empty: all
+  std::function<bool(Fault&, const std::string&)> read;                     // false: not such a text
+  std::function<std::string(const Fault&)> print;                           // empty: as without it
+  std::function<std::string(const Fault&, const std::string&)> meant = {};  // what a wrong text may have meant, or ""
 };
 
 // In the order in which they are printed. Verbs may have different ones of a name.

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/job/parameter_text.h>
+
 #include "fault_fields.h"
 #include "schedule/units.h"
 
@@ -56,11 +58,28 @@ void require_jump(const Fault& fault) {
   throw FaultError("clock_jump of all clocks is by a duration above 0: the monotonic one never goes back");
 }
 
+// What a verb does to a call must be there: "at=send#1" of skip_collective never fires.
+void require_call(const Fault& fault, std::string_view field, const std::optional<Fault::Point>& point) {
+  if (!point || point->op.empty()) return;
+  const bool is_send = point->op == "send", is_receive = point->op == "recv" || point->op == "recv_any_source";
+  const auto refuse = [&](std::string_view takes) {
+    throw FaultError(fmt::format("{} is \"{}{}\"; {} takes {}", field, point->op,
+                                 point->number == 0 ? "" : fmt::format("#{}", point->number), to_string(fault.verb),
+                                 takes));
+  };
+  if (fault.verb == Verb::skip_collective && (is_send || is_receive)) refuse("a collective, not a message");
+  if (fault.verb == Verb::corrupt && (is_send || point->op == "barrier")) refuse("a call that brings data");
+  if (fault.verb == Verb::reorder && !is_send) refuse("a send");
+}
+
+// A list of ranks or a label may be of any length.
+std::string shown(const Fault& fault) { return in_quotes(to_string(fault), 200); }
+
 void require_ranks(const Fault& fault, const std::vector<int>& of_fault, std::string_view field, int ranks) {
   for (const int rank : of_fault) {
     if (rank >= 0 && rank < ranks) continue;
     throw FaultError(
-        fmt::format("fault \"{}\": {} is {}; the world has ranks 0 to {}", to_string(fault), field, rank, ranks - 1));
+        fmt::format("fault {}: {} is {}; the world has ranks 0 to {}", shown(fault), field, rank, ranks - 1));
   }
 }
 
@@ -88,6 +107,8 @@ void require_family(const Fault& fault) {
   if (fault.at && fault.call) {
     throw FaultError(fmt::format("{} has both at and call: give one, they count the same calls differently", verb));
   }
+  require_call(fault, "at", fault.at);
+  require_call(fault, "call", fault.call);
 }
 
 void require_whole(const Fault& fault) {
@@ -109,12 +130,12 @@ void require_valid(const std::vector<Fault>& faults, int ranks) {
     require_ranks(fault, fault.ranks, "rank", ranks);
     require_ranks(fault, fault.from, "from", ranks);
     if (fault.verb == Verb::partition && static_cast<int>(fault.ranks.size()) == ranks) {
-      throw FaultError(fmt::format("fault \"{}\": all ranks are on one side", to_string(fault)));
+      throw FaultError(fmt::format("fault {}: all ranks are on one side", shown(fault)));
     }
     if (!fault.on) continue;
-    if (*fault.on == place) throw FaultError(fmt::format("fault \"{}\" is on itself", to_string(fault)));
+    if (*fault.on == place) throw FaultError(fmt::format("fault {} is on itself", shown(fault)));
     if (*fault.on > faults.size()) {
-      throw FaultError(fmt::format("fault \"{}\": on is fault#{}; there {} {} in all", to_string(fault), *fault.on,
+      throw FaultError(fmt::format("fault {}: on is fault#{}; there {} {} in all", shown(fault), *fault.on,
                                    faults.size() == 1 ? "is" : "are", faults.size()));
     }
   }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse/job/parameter_text.h>
 #include <rehearse/job/spelling.h>
 
 #include "fault_fields.h"
@@ -26,8 +27,8 @@ Verb verb_of(std::string_view name) {
     if (verb.name == name) return verb.verb;
     names.emplace_back(verb.name);
   }
-  throw FaultError(
-      fmt::format("there is no fault \"{}\"{}; there are {}", name, did_you_mean(name, names), fmt::join(names, ", ")));
+  throw FaultError(fmt::format("there is no fault {}{}; there are {}", in_quotes(name), did_you_mean(name, names),
+                               fmt::join(names, ", ")));
 }
 
 const FaultField& field_of(Verb verb, const std::string& name) {
@@ -37,8 +38,8 @@ const FaultField& field_of(Verb verb, const std::string& name) {
     if (field.name == name) return field;
     names.emplace_back(field.name);
   }
-  throw FaultError(fmt::format("{} takes no \"{}\"{}; it takes {}", to_string(verb), name, did_you_mean(name, names),
-                               fmt::join(names, ", ")));
+  throw FaultError(fmt::format("{} takes no {}{}; it takes {}", to_string(verb), in_quotes(name),
+                               did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
 // Words, which may have a text in quotes: label="layer 1".
@@ -59,7 +60,7 @@ std::vector<std::string> words_of(std::string_view text) {
       any = true;
     }
   }
-  if (quoted) throw FaultError(fmt::format("\"{}\" has a quote that does not end", text));
+  if (quoted) throw FaultError(fmt::format("{} has a quote that does not end", in_quotes(text)));
   if (any) words.push_back(std::move(word));
   return words;
 }
@@ -73,7 +74,10 @@ Fault make_fault(std::string_view verb, const std::vector<std::pair<std::string,
   for (const auto& [name, value] : fields) {
     const auto& field = field_of(fault.verb, name);
     if (!seen.insert(name).second) throw FaultError(fmt::format("{} is there twice", name));
-    if (!field.read(fault, value)) throw FaultError(fmt::format("{} is \"{}\"; it takes {}", name, value, field.takes));
+    if (field.read(fault, value)) continue;
+    const auto meant = field.meant ? field.meant(fault, value) : "";
+    throw FaultError(fmt::format("{} is {}{}; it takes {}", name, in_quotes(value),
+                                 meant.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", meant), field.takes));
   }
   return fault;
 }
@@ -87,7 +91,8 @@ Fault parsed(std::string_view text) {
   for (std::size_t i = 1; i < words.size(); ++i) {
     const auto sign = words[i].find('=');
     if (sign == std::string::npos) {
-      throw FaultError(fmt::format("\"{}\" is no key=value; a fault is as \"crash rank=3 at=allreduce#12\"", words[i]));
+      throw FaultError(
+          fmt::format("{} is no key=value; a fault is as \"crash rank=3 at=allreduce#12\"", in_quotes(words[i])));
     }
     fields.emplace_back(words[i].substr(0, sign), words[i].substr(sign + 1));
   }

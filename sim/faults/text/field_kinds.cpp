@@ -6,6 +6,7 @@
 #include <set>
 
 #include <rehearse/comm/op_table.h>
+#include <rehearse/job/spelling.h>
 
 #include "faults/store/store_calls.h"
 
@@ -60,6 +61,22 @@ std::optional<Fault::Point> point_of(std::string_view text, bool of_store) {
   return point;
 }
 
+// "allreduce#12" of "allredcue#12"
+std::string nearest_point(std::string_view text, bool of_store) {
+  std::vector<std::string> names;
+  for (const auto& row : comm::op_table::kRows) {
+    if (!of_store) names.emplace_back(row.name);
+  }
+  for (const auto& row : kStoreCalls) {
+    if (of_store) names.emplace_back(row.name);
+  }
+  const auto sign = std::min(text.find('#'), text.size());
+  const auto nearest = nearest_spelling(text.substr(0, sign), names);
+  if (nearest.empty()) return "";
+  auto meant = nearest + std::string(text.substr(sign));
+  return point_of(meant, of_store) ? meant : "";
+}
+
 std::string point_text(const std::optional<Fault::Point>& point) {
   if (!point) return "";
   return point->number == 0 ? point->op : fmt::format("{}#{}", point->op, point->number);
@@ -74,11 +91,16 @@ FaultField ranks(std::string_view name, std::string takes, Verbs verbs, std::vec
 }
 
 FaultField point(std::string_view name, std::string takes, Verbs verbs, std::optional<Fault::Point> Fault::* field) {
-  return {name, std::move(takes), std::move(verbs),
+  return {name,
+          std::move(takes),
+          std::move(verbs),
           [=](Fault& fault, const std::string& typed) {
             return (fault.*field = point_of(typed, traits_of(fault.verb).of_store)).has_value();
           },
-          [=](const Fault& fault) { return point_text(fault.*field); }};
+          [=](const Fault& fault) { return point_text(fault.*field); },
+          [](const Fault& fault, const std::string& typed) {
+            return nearest_point(typed, traits_of(fault.verb).of_store);
+          }};
 }
 
 FaultField text(std::string_view name, std::string takes, Verbs verbs, std::string Fault::* field) {

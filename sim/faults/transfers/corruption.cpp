@@ -63,9 +63,13 @@ void spoil_element(const at::Tensor& tensor, std::int64_t element, Fault::Corrup
 
 }  // namespace
 
-bool can_corrupt(const comm::Operation& call, const Fault& fault) {
+std::int64_t corruptible_elements(const comm::Operation& call) {
   const auto* const output = first_output(call);
-  return output != nullptr && fault.element < static_cast<std::uint64_t>(output->numel());
+  return output == nullptr ? 0 : output->numel();
+}
+
+bool can_corrupt(const comm::Operation& call, const Fault& fault) {
+  return fault.element < static_cast<std::uint64_t>(corruptible_elements(call));
 }
 
 Corruption::Corruption(const comm::Operation& call, const Fault& fault) : call_(call), fault_(fault) {

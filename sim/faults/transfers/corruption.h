@@ -9,6 +9,9 @@
 
 namespace rehearse::sim {
 
+// Of the call's first output; 0: there is none.
+std::int64_t corruptible_elements(const comm::Operation& call);
+
 // Has the call an output with the element that the fault is about?
 bool can_corrupt(const comm::Operation& call, const Fault& fault);
 

@@ -7,6 +7,7 @@
 
 #include <rehearse/sim/fault.h>
 #include <rehearse/sim/scenario.h>
+#include <rehearse/sim/world.h>
 
 namespace rehearse {
 namespace {
@@ -66,7 +67,8 @@ TEST(FaultText, MistakesNameFieldValueAndCure) {
             "skip_collective, fail_op, corrupt, partition, heal, lose_key, stale_key, clock_jump, fail_alloc, reorder, "
             "restart");
   EXPECT_EQ(error_of("crash rank=3 at=allreduc#12"),
-            "at is \"allreduc#12\"; it takes a call by its number in its group, as in allreduce#12, allreduce or #12");
+            "at is \"allreduc#12\" (did you mean \"allreduce#12\"?); it takes a call by its number in its group, as in "
+            "allreduce#12, allreduce or #12");
   EXPECT_EQ(error_of("crash rank=3-1 at=#1"), "rank is \"3-1\"; it takes ranks, as in 3, 0,2 or 1-3, or all");
   EXPECT_EQ(error_of("crash rank=3 at=#0"),
             "at is \"#0\"; it takes a call by its number in its group, as in allreduce#12, allreduce or #12");
@@ -119,7 +121,39 @@ TEST(FaultText, MistakesNameFieldValueAndCure) {
   EXPECT_EQ(error_of("fail_alloc at=#1 bytes=0B"), "bytes is \"0B\"; it takes a size, as in 1MiB");
   EXPECT_EQ(error_of("reorder at=send#1"), "reorder says for how long, as in for=5ms");
   EXPECT_EQ(error_of("fail_op p=2"), "p is \"2\"; it takes a probability above 0, at most 1");
-  EXPECT_EQ(error_of("hang label=\"layer 1"), "\"hang label=\"layer 1\" has a quote that does not end");
+  EXPECT_EQ(error_of("hang label=\"layer 1"), R"("hang label=\"layer 1" has a quote that does not end)");
+}
+
+TEST(FaultText, CallThatNobodyMakes_IsToldWhatItMayHaveMeant) {
+  EXPECT_EQ(error_of("crash rank=3 call=all_reduce").find("call is \"all_reduce\" (did you mean \"allreduce\"?); "),
+            0u);
+  EXPECT_EQ(error_of("crash rank=3 at=gemm#1").find("at is \"gemm#1\"; it takes a call"), 0u);
+  EXPECT_EQ(error_of("lose_key key=a call=ste#2").find("call is \"ste#2\" (did you mean \"set#2\"?); "), 0u);
+}
+
+TEST(FaultText, CallThatTheVerbIsNotFor_IsRefused) {
+  EXPECT_EQ(error_of("corrupt at=barrier#1"), "at is \"barrier#1\"; corrupt takes a call that brings data");
+  EXPECT_EQ(error_of("corrupt call=send"), "call is \"send\"; corrupt takes a call that brings data");
+  EXPECT_EQ(error_of("skip_collective rank=1 at=send#1"),
+            "at is \"send#1\"; skip_collective takes a collective, not a message");
+  EXPECT_EQ(error_of("reorder at=recv#1 for=1ms"), "at is \"recv#1\"; reorder takes a send");
+}
+
+TEST(FaultText, OfAnyLength_IsToldCut) {
+  const std::string many(100'000, 'x'), cut = "\"" + std::string(80, 'x') + "...\"";
+  EXPECT_EQ(error_of("crash rank=" + many + " at=#1"),
+            "rank is " + cut + "; it takes ranks, as in 3, 0,2 or 1-3, or all");
+  for (const std::string text :
+       {"", "crash ", "crash at=", "crash at=#1 a", "crash at=#1 a=", "hang label=\"", "hang on="}) {
+    EXPECT_LT(error_of(text + many).size(), 400u) << text;
+    EXPECT_LT(error_of(text + many + "=1").size(), 400u) << text;
+  }
+  try {
+    World world({.ranks = 2, .faults = {parse_fault("crash rank=3 label=" + many)}});
+    FAIL() << "it was taken";
+  } catch (const FaultError& error) {
+    EXPECT_LT(std::string(error.what()).size(), 400u);
+  }
 }
 
 }  // namespace

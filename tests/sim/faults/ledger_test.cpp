@@ -66,7 +66,7 @@ void send_to_one(RankContext& ctx) {
 TEST(Targets, NamedButWithoutSuchACall_AreMissed) {
   const auto report = run({"pause rank=0-1 at=send for=1ms"}, send_to_one);
   EXPECT_EQ(report.verdict, Verdict::fault_not_fired);
-  EXPECT_EQ(report.faults[0].why_not, "on rank 1: no call fitted; rank 1 made 2 calls");
+  EXPECT_EQ(report.faults[0].why_not, "on rank 1: no call fitted; rank 1 made 2 calls, none of kind send");
 }
 
 TEST(Targets, NotNamedAndWithoutSuchACall_AreNone) {
@@ -103,6 +103,56 @@ TEST(Targets, AtATime_ThoseThatHadReturnedAreMissedWhereTheyAreNamed) {
   const auto report = run({"clock_jump rank=0-1 after=2ms by=1h"}, body);
   EXPECT_EQ(report.verdict, Verdict::fault_not_fired);
   EXPECT_EQ(report.faults[0].why_not, "on rank 1: the run ended at 5 ms, or the rank before");
+}
+
+// Calls of two kinds by turns, the first under a label; those of a part of the ranks on a group of their own.
+void by_turns(RankContext& ctx) {
+  auto part = ctx.new_group({0, 1}, "part");
+  for (int step = 0; step < 8; ++step) {
+    {
+      const auto label = ctx.label(step == 0 ? "first" : "later");
+      ctx.group().allreduce(at::full({8}, 1.0))->wait();
+    }
+    if (step % 2 == 0) ctx.group().barrier()->wait();
+  }
+  if (part) part->barrier()->wait();
+}
+
+std::string why_not(const std::string& fault) {
+  const auto report = run({fault}, by_turns);
+  EXPECT_EQ(report.verdict, Verdict::fault_not_fired);
+  EXPECT_EQ(report.headline, report.faults[0].fault + ": " + report.faults[0].why_not);
+  return report.faults[0].why_not;
+}
+
+TEST(WhyNot, AnotherCallHadTheNumber) {
+  EXPECT_EQ(why_not("fail_op rank=1 at=barrier#3 group=world"),
+            "#3 on group \"world\" was an allreduce; barriers were #2, #5, #8, #11; call=barrier#3 counts them alone");
+  EXPECT_EQ(why_not("fail_op rank=1-2 at=allreduce#11 group=world"),
+            "#11 on group \"world\" was a barrier; allreduces were #1, #3, #4, #6, #7, and 3 more");
+  EXPECT_EQ(why_not("fail_op rank=2 at=broadcast#1"), "#1 on group \"world\" was an allreduce; no broadcast was there");
+}
+
+TEST(WhyNot, NoCallHadTheNumber) {
+  EXPECT_EQ(why_not("fail_op rank=2 call=barrier#5"), "no call fitted; rank 2 made 12 calls, 4 of kind barrier");
+  EXPECT_EQ(why_not("fail_op at=#20"), "no call fitted; all ranks made 50 calls");
+}
+
+TEST(WhyNot, NoSuchGroup) {
+  EXPECT_EQ(why_not("fail_op rank=1 at=#1 group=prat"), "there is no group \"prat\"; there are \"world\", \"part\"");
+  EXPECT_EQ(why_not("fail_op rank=2 at=#1 group=part"), "group \"part\" is of ranks 0-1");
+  EXPECT_EQ(why_not("fail_op rank=1-2 at=#2 group=part"),
+            "on rank 1: no call fitted; rank 1 made 13 calls; on rank 2: group \"part\" is of ranks 0-1");
+}
+
+TEST(WhyNot, NoSuchLabel) {
+  EXPECT_EQ(why_not("fail_op rank=1 label=firts"), "no call had the label \"firts\"; there are \"first\", \"later\"");
+  EXPECT_EQ(why_not("fail_op rank=1 at=barrier label=first"), "no call fitted; rank 1 made 13 calls");
+}
+
+TEST(WhyNot, NoSuchElement) {
+  EXPECT_EQ(why_not("corrupt rank=2 call=allreduce#2 element=9999"),
+            "allreduce #3 on group \"world\" brings 8 elements, 0 to 7");
 }
 
 }  // namespace

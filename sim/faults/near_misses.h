@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <rehearse/comm/event_log.h>
+#include <rehearse/comm/group_identity.h>
+#include <rehearse/comm/operation.h>
+#include <rehearse/sim/fault.h>
+
+namespace rehearse::sim {
+
+// The calls of one rank that a fault was nearly for: what is said where it did not fire.
+class NearMisses {
+ public:
+  // A call of its group, and what fits: its kind, and its number.
+  struct Call {
+    const comm::Operation& operation;
+    const comm::GroupIdentity& group;
+    std::uint64_t sequence;
+    bool is_of_kind;
+    bool has_number;
+  };
+  void look_at(const Fault& fault, const Call& call);
+
+  // The call that it was for failed before: why.
+  void refuse(const std::string& why) { refused_ = why; }
+
+  // Calls of its kind, whatever their number.
+  std::uint64_t calls() const noexcept { return calls_; }
+
+  // What kept it from firing on `rank`; empty: no more is known than that no call fitted.
+  std::string text(const Fault& fault, int rank, const std::vector<comm::EventLog::Group>& groups) const;
+
+ private:
+  struct Numbers {
+    std::uint64_t count = 0;
+    std::vector<std::uint64_t> first;
+  };
+
+  std::string about_label(const Fault& fault) const;
+  std::string about_number(const Fault& fault) const;
+
+  std::uint64_t calls_ = 0;
+  bool label_was_there_ = false;
+  std::set<std::string> labels_;              // some others
+  std::map<std::uint32_t, Numbers> of_kind_;  // by group
+  std::string other_;                         // at its number: "#2 on group "world" was an allreduce"
+  std::uint32_t group_of_other_ = 0;
+  std::string output_;  // of a call that fits but for the element
+  std::string refused_;
+};
+
+}  // namespace rehearse::sim

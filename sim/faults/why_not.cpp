@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a ledger says of faults that did not fire.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/formatting/rank_list.h>
+#include <rehearse/sim/format_time.h>
+
+#include "fault_ledger.h"
+#include "faults/text/fault_fields.h"
+
+namespace rehearse::sim {
+
+std::vector<FaultLine> FaultLedger::lines(const exec::RunOutcome& outcome, const Groups& groups) const {
+  std::vector<FaultLine> lines;
+  for (const auto& plan : plans_) {
+    lines.push_back(plan.line);
+    const bool of_world = traits_of(plan.fault->verb).of_world;
+    if (of_world && plan.line.times > 0) {
+      lines.back().why_not.clear();
+    } else if (!of_world || plan.line.why_not.empty()) {
+      lines.back().why_not = why_not(plan, outcome, groups);
+    }
+  }
+  return lines;
+}
+
+// The ranks on which it should have fired, and has not; where it names none, those that came to such a call. Of a
+// probability that has hit somebody none: the draw decides whom.
+std::vector<int> FaultLedger::missed(const FaultPlan& plan) const {
+  const Fault& fault = *plan.fault;
+  std::vector<int> ranks, callers;
+  const bool any = plan.line.times > 0;
+  if (any && fault.p < 1) return ranks;
+  for (int rank = 0; rank < executor_.options().ranks; ++rank) {
+    const auto target = plan.targets.find(rank);
+    const bool is_known = target != plan.targets.end();
+    if (!is_of(fault, rank) || (is_known && target->second.fired > 0)) continue;
+    ranks.push_back(rank);
+    if (is_known && target->second.nearly.calls() > 0) callers.push_back(rank);
+  }
+  return fault.ranks.empty() && (any || !callers.empty()) ? callers : ranks;
+}
+
+// "no call fitted; rank 3 made 4 calls"; of one that has fired elsewhere "on ranks 1-2: no call fitted; ...".
+std::string FaultLedger::why_not(const FaultPlan& plan, const exec::RunOutcome& outcome, const Groups& groups) const {
+  constexpr std::size_t kReasonsShown = 3;
+  std::vector<std::pair<std::string, std::vector<int>>> reasons;
+  std::vector<int> others;
+  for (const int rank : missed(plan)) {
+    const auto reason = nearly(plan, rank, groups);
+    const auto known = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == reason; });
+    if (known != reasons.end()) {
+      known->second.push_back(rank);
+    } else if (reasons.size() < kReasonsShown) {
+      reasons.push_back({reason, {rank}});
+    } else {
+      others.push_back(rank);
+    }
+  }
+  if (!others.empty()) reasons.push_back({"", std::move(others)});
+  const bool of_all = plan.line.times == 0 && reasons.size() == 1;
+  std::string text;
+  for (const auto& [reason, ranks] : reasons) {
+    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", of_all ? "" : fmt::format("on {}: ", describe_ranks(ranks)),
+                        reason.empty() ? why_not_on(ranks, plan, outcome) : reason);
+  }
+  return text;
+}
+
+// What is known of the rank alone.
+std::string FaultLedger::nearly(const FaultPlan& plan, int rank, const Groups& groups) const {
+  const Fault& fault = *plan.fault;
+  const bool came_into_question = !fault.on || has_fired(*fault.on);
+  if (!came_into_question || plan.drawn > 0) return "";
+  const auto target = plan.targets.find(rank);
+  return (target == plan.targets.end() ? NearMisses() : target->second.nearly).text(fault, rank, groups);
+}
+
+// Of ranks of which no more is known.
+std::string FaultLedger::why_not_on(const std::vector<int>& ranks, const FaultPlan& plan,
+                                    const exec::RunOutcome& outcome) const {
+  const Fault& fault = *plan.fault;
+  if (fault.on && !has_fired(*fault.on)) return fmt::format("fault#{} did not fire", *fault.on);
+  if (traits_of(fault.verb).later && plan.drawn == 0) {
+    return fmt::format("{} made no such allocation after it was due", describe(ranks));
+  }
+  if (traits_of(fault.verb).of_ended) {
+    return outcome.end_time < *due(fault) ? fmt::format("the run ended at {}", format_time(outcome.end_time))
+                                          : "the rank was still running";
+  }
+  if (needs_no_call(fault)) {
+    return fmt::format("the run ended at {}, or the rank before", format_time(outcome.end_time));
+  }
+  if (plan.drawn > 0) {
+    return fmt::format("drawn {} time{}, and never taken", plan.drawn, plan.drawn == 1 ? "" : "s");
+  }
+  const bool of_store = traits_of(fault.verb).of_store;
+  const auto& made = of_store ? store_calls_ : calls_;
+  std::uint64_t calls = 0, of_kind = 0;
+  for (const int rank : ranks) {
+    const auto count = made.find(rank);
+    calls += count == made.end() ? 0 : count->second;
+    const auto target = plan.targets.find(rank);
+    of_kind += target == plan.targets.end() ? 0 : target->second.nearly.calls();
+  }
+  const auto text = fmt::format("no call fitted; {} made {} call{}{}", describe(ranks), calls, calls == 1 ? "" : "s",
+                                of_store ? " of the store" : "");
+  const auto& point = fault.at ? fault.at : fault.call;
+  const bool of_some = !fault.group.empty() || !fault.label.empty();
+  if (of_store || of_some || !point || point->op.empty() || calls == of_kind) return text;
+  return fmt::format("{}, {} of kind {}", text, of_kind == 0 ? "none" : std::to_string(of_kind), point->op);
+}
+
+std::string FaultLedger::describe(const std::vector<int>& ranks) const {
+  const auto all = static_cast<std::size_t>(executor_.options().ranks);
+  return all > 1 && ranks.size() == all ? "all ranks" : describe_ranks(ranks);
+}
+
+}  // namespace rehearse::sim
