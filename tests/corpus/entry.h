@@ -59,6 +59,7 @@ Entries object_collectives();
 Entries rank_branches();
 Entries replicas();
 Entries shapes();
+Entries split_graphs();
 Entries stores();
 Entries timeouts();
 Entries uneven_inputs();

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Graphs that are cut where DDP's buckets end, and what must cross the cuts. Correct programs, whose compiler was
+// wrong.
+#include <ATen/ATen.h>
+
+#include <cstdint>
+
+#include <torch/nn/modules/linear.h>
+
+#include <rehearse/compile/compile.h>
+#include <rehearse/parallel/distributed_data_parallel.h>
+
+#include "corpus/entry.h"
+
+namespace corpus {
+namespace {
+
+constexpr std::int64_t kWidth = 512;  // a weight of 1 MiB: a bucket of its own
+
+struct TwoLayersImpl : torch::nn::Module {
+  TwoLayersImpl()
+      : first(register_module("first", torch::nn::Linear(kWidth, kWidth))),
+        second(register_module("second", torch::nn::Linear(kWidth, kWidth))) {}
+  torch::nn::Linear first, second;
+};
+
+// The size of the batch is known where the first piece begins, and used in the second.
+struct UsesASizeImpl : TwoLayersImpl {
+  at::Tensor forward(const at::Tensor& x) {
+    const auto rows = x.sym_size(0);
+    return second(first(x).relu()).view_symint({rows, 2, -1});
+  }
+};
+TORCH_MODULE(UsesASize);
+
+// What the first piece hands on is transposed in memory.
+struct TransposesImpl : TwoLayersImpl {
+  at::Tensor forward(const at::Tensor& x) { return second(first(x).t().contiguous().t().tanh()); }
+};
+TORCH_MODULE(Transposes);
+
+at::Tensor batch(int rank, std::int64_t rows) {
+  return at::sin(at::arange(rows * kWidth, at::kFloat).view({rows, kWidth}) + rank);
+}
+
+// Outputs and gradients are those of the module as it is, for batches of several sizes.
+template <class Net>
+void trains_in_pieces(RankContext& ctx) {
+  ctx.generator().set_current_seed(1);
+  Net net;
+  rehearse::DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = 1, .first_bucket_bytes = 1 << 20});
+  auto compiled = rehearse::compile(ddp, {.backend = "aot_eager", .fullgraph = true});
+  for (const std::int64_t rows : {4, 6, 9}) {
+    ddp.zero_grad();
+    const auto y = compiled(batch(ctx.rank(), rows));
+    ctx.expect(at::equal(y, net->forward(batch(ctx.rank(), rows))), "the pieces give what the module gives");
+    y.square().mean().backward();
+    ctx.check_gradients(ddp, [&] {
+      const auto loss_of = [&](int rank) { return net->forward(batch(rank, rows)).square().mean(); };
+      return (loss_of(0) + loss_of(1)) / 2;
+    });
+  }
+  ctx.expect(compiled.stats().graphs == 2 * compiled.stats().compiles, "it is cut");
+}
+
+void passes_a_size_over_a_cut(RankContext& ctx, bool) {
+  trains_in_pieces<UsesASize>(ctx);  // <- B061
+}
+
+void passes_another_layout_over_a_cut(RankContext& ctx, bool) {
+  trains_in_pieces<Transposes>(ctx);  // <- B063
+}
+
+}  // namespace
+
+Entries split_graphs() {
+  return {
+      {"B061", passes_a_size_over_a_cut, {.ranks = 2}},
+      {"B063", passes_another_layout_over_a_cut, {.ranks = 2}},
+  };
+}
+
+}  // namespace corpus
