@@ -2,14 +2,11 @@
 // How a rank waits in a FakeStore.
 #include <rehearse/fakes/fake_store.h>
 
-#include <algorithm>
-
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <rehearse/exec/this_rank.h>
-#include <rehearse/job/spelling.h>
 
 namespace rehearse::fakes {
 namespace {
@@ -31,29 +28,12 @@ class FakeStore::WaitObserver final : public exec::Observer {
 
   std::string describe() const override {
     std::vector<std::string> missing = store_.all_missing(wish_);
-    for (std::string& key : missing) key = '"' + key + '"' + like_it(key);
+    for (std::string& key : missing) key = '"' + key + '"';
     return fmt::format("store {} {} {}", wish_.what, missing.size() == 1 ? "key" : "keys", fmt::join(missing, ", "));
   }
   bool any_rank_may_end_it() const override { return true; }
 
  private:
-  // " (there is "ready/rank0")": as somebody may have spelled it; empty: nothing is near.
-  std::string like_it(const std::string& key) const {
-    const auto name_of = [](std::string text) {
-      std::erase_if(text, [](char letter) { return letter >= '0' && letter <= '9'; });
-      return text;
-    };
-    constexpr std::size_t kShortest = 5, kLettersMost = 2;
-    auto keys = store_.state_->keys();
-    std::erase_if(keys, [&](const auto& each) {
-      const auto longer = std::max(each.size(), key.size()), shorter = std::min(each.size(), key.size());
-      const bool is_of_a_series = name_of(each) == name_of(key);
-      return is_of_a_series || shorter < kShortest || longer - shorter > kLettersMost;
-    });
-    const auto nearest = nearest_spelling(key, keys);
-    return nearest.empty() ? "" : fmt::format(" (there is \"{}\")", nearest);
-  }
-
   const FakeStore& store_;
   const Wish& wish_;
 };

@@ -122,21 +122,6 @@ TEST_F(StoreTest, NoTimeout_IsADeadlockThatNamesTheKey) {
   EXPECT_EQ(outcome.blocked[1].waits_on, "store wait for keys \"x\", \"y\"");
 }
 
-TEST_F(StoreTest, KeyThatIsSpelledInAnotherWay_IsTold) {
-  const auto outcome = run(2, [&](int rank, FakeStore& store) {
-    if (rank == 0) {
-      store.set("ready/rank0", std::string("value"));
-      store.wait({"ready/rank_0"}, c10d::Store::kNoTimeout);
-    } else {
-      exec::this_rank::sleep_for(1ms);
-      store.wait({"ready/rank1"}, c10d::Store::kNoTimeout);  // another one of the same kind
-    }
-  });
-  ASSERT_EQ(outcome.blocked.size(), 2u);
-  EXPECT_EQ(outcome.blocked[0].waits_on, "store wait for key \"ready/rank_0\" (there is \"ready/rank0\")");
-  EXPECT_EQ(outcome.blocked[1].waits_on, "store wait for key \"ready/rank1\"");
-}
-
 // A key that comes and goes before the waiter runs: the waiter waits on.
 TEST_F(StoreTest, DeletedBeforeTheWaiterRuns_WaitsOn) {
   const auto outcome = run(2, [&](int rank, FakeStore& store) {

@@ -25,8 +25,9 @@ enum class Draws {
   different,  // no two ranks draw the same
 };
 
+
 // What is checked although the program does not ask for it: in simulations, at each forward of a
-// DistributedDataParallel that trains.
+// DistributedDataParallel that trains, and replicas once more when it is destroyed.
 struct AutomaticChecks {
   bool replicas = false;  // its parameters, and its buffers where it broadcasts them, are the same on all ranks
   bool finite = false;    // no rank brings NaN or Inf into a sum, a mean or a product, and none comes out of one

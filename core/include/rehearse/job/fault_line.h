@@ -23,7 +23,7 @@ struct FaultLine {
   bool optional = false;
   std::uint64_t times = 0;
   std::vector<Firing> fired;  // the first of them
-  std::string why_not;        // where it never fired
+  std::string why_not;        // where it never fired, or not on all ranks that it names
 };
 
 }  // namespace rehearse

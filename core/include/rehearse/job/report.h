@@ -74,7 +74,7 @@ struct Report {
   std::uint64_t seed = 0;
   std::string schedule;
   std::string version;
-  std::uint64_t identity = 0;  // hash of decisions and events: equal for equal runs of one binary
+  std::uint64_t identity = 0;  // hash of decisions, events and fired faults: equal for equal runs of one binary
   std::uint64_t decisions = 0;
   std::uint64_t switches = 0;
   std::uint64_t operations = 0;

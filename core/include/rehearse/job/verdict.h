@@ -19,7 +19,7 @@ enum class Verdict {
   check_failed,     // a check of the program's own, or a checker of the simulation
   timeout,          // an operation outlived its timeout although the missing rank was still on its way
   interrupted,      // from outside: Ctrl-C, SIGTERM, a sweep's --time-limit
-  crashed,          // the process ended in the middle of the run; another process says so
+  crashed,          // the process ended in the middle of the run (another one says so), or faults crashed all ranks
   fault_not_fired,  // all else was right, but a planned fault never took place
   out_of_memory,    // a rank's tensors took more than it has, and it did not live on without
 };
