@@ -25,7 +25,6 @@ enum class Draws {
   different,  // no two ranks draw the same
 };
 
-
 // What is checked although the program does not ask for it: in simulations, at each forward of a
 // DistributedDataParallel that trains, and replicas once more when it is destroyed.
 struct AutomaticChecks {
