@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -62,25 +61,6 @@ std::string ring(const std::vector<WaitEdge>& cycle) {
                      fmt::join(calls, ", "));
 }
 
-// The first group that the text of a call names; empty: none.
-std::string group_in(const std::string& call) {
-  constexpr std::string_view kGroup = "on group \"";
-  const auto begin = call.find(kGroup);
-  if (begin == std::string::npos) return "";
-  const auto name = call.substr(begin + kGroup.size());
-  return name.substr(0, name.find('"'));
-}
-
-std::vector<std::string> groups_of(const std::vector<WaitEdge>& cycle) {
-  std::vector<std::string> groups;
-  for (const WaitEdge& edge : cycle) {
-    auto group = group_in(edge.call);
-    if (group.empty()) return {};
-    if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(std::move(group));
-  }
-  return groups;
-}
-
 }  // namespace
 
 Standstill::Standstill(int ranks, std::map<int, std::string> crashed) : crashed_(std::move(crashed)) {
@@ -103,10 +83,7 @@ Standstill::Story Standstill::tell(std::optional<VirtualTime> until) const {
   std::vector<std::string> causes;
   // What cannot end whatever happens comes before what merely did not: ended ranks, then a cycle, then dead ends.
   if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended, crashed_));
-  if (!analysis.cycles.empty()) {
-    causes.push_back(ring(analysis.cycles.front()));
-    story.ring_groups = groups_of(analysis.cycles.front());
-  }
+  if (!analysis.cycles.empty()) causes.push_back(ring(analysis.cycles.front()));
   for (const auto& cycle : analysis.cycles) {
     for (const auto& edge : cycle) story.wait_cycle.push_back(comm::to_string(edge));
   }

@@ -29,9 +29,8 @@ class Standstill {
 
   struct Story {
     std::string headline;  // the culprits, where they are, and who waits for them; empty: nobody is blocked
-    std::vector<std::string> wait_cycle;   // one line for each edge
-    std::vector<std::string> ring_groups;  // those of a ring's calls, each once; empty: one call is of none
-    bool polled = false;                   // the culprit looks again and again at something
+    std::vector<std::string> wait_cycle;  // one line for each edge
+    bool polled = false;                  // the culprit looks again and again at something
   };
 
   // `until`: when a timeout ended the wait for ranks that were merely late; empty: nobody could go on any more.

@@ -216,20 +216,11 @@ class Teller {
     for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang)
       all.add(fiber, ends_.place_of(fiber));
     auto story = all.tell();
-    const auto orders = other_orders(story);
     story_.wait_cycle = std::move(story.wait_cycle);
     const bool livelock = story.polled || outcome().ending == exec::Ending::livelock;
     if (story.headline.empty()) story.headline = outcome().stop_reason;
-    story.headline += orders + unmatched_send(record_.pending, ends_) + shared_lock(story.headline);
+    story.headline += unmatched_send(record_.pending, ends_) + shared_lock(story.headline);
     set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(story.headline));
-  }
-
-  // Of two ranks that wait for each other in two groups, unless what lies further back is known.
-  std::string other_orders(const Standstill::Story& story) const {
-    const bool known = !record_.pending_groups.empty() || !compile_cause(record_, ends_, Verdict::deadlock).empty();
-    if (story.ring_groups.size() != 2 || story.wait_cycle.size() != 2 || known) return "";
-    return fmt::format("; ranks come to groups \"{}\" and \"{}\" in different orders", story.ring_groups[0],
-                       story.ring_groups[1]);
   }
 
   // A lock that another rank holds cannot hold up anybody where each rank is a process of its own: then the deadlock is
@@ -277,7 +268,6 @@ class Teller {
       const bool of_store = is_a<c10::DistStoreError>(failure);
       if (of_store) story.headline += all.others_on_the_way(failure.rank, until);
     }
-    if (hopeless) story.headline += other_orders(story);
     story_.wait_cycle = std::move(story.wait_cycle);
     story.headline += unmatched_send(record_.pending, ends_) + shared_lock(story.headline);
     set(hopeless ? Verdict::deadlock : Verdict::timeout, std::move(story.headline));
