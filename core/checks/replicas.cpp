@@ -120,7 +120,7 @@ std::optional<StateFinding> judge(const ReplicaRound& round) {
   const bool only_buffers = std::all_of(odd.begin(), odd.end(), [](const auto* row) { return row->is_buffer; });
   auto first = odd_of(*odd.front(), round.here);
   StateFinding finding{headline_of(round, only_buffers, first.text), std::move(first.ranks), {}};
-  finding.details.push_back(round.shown.before);
+  if (!round.shown.before.empty()) finding.details.push_back(round.shown.before);
   for (std::size_t i = 1; i < odd.size() && i < kRowsTold; ++i)
     finding.details.push_back(odd_of(*odd[i], round.here).text);
   if (odd.size() > kRowsTold) finding.details.push_back(fmt::format("and {} more tensors", odd.size() - kRowsTold));

@@ -56,7 +56,10 @@ std::optional<UnevenParts> uneven_parts(const std::vector<ReducedGradient>& grad
   if (!weights) return std::nullopt;
   const auto [least, most] = std::minmax_element(weights->begin(), weights->end());
   if (*most - *least <= 1e-2 * *most) return std::nullopt;
+  // Those of means over parts of all add up to the number of ranks; a loss that one rank scales does not.
   const double sum = std::accumulate(weights->begin(), weights->end(), 0.0);
+  const auto ranks_in_all = static_cast<double>(ranks.size());
+  if (std::abs(sum - ranks_in_all) > 1e-2 * ranks_in_all) return std::nullopt;
   std::vector<double> shares;
   for (const double weight : *weights) shares.push_back(weight / sum);
   return UnevenParts{

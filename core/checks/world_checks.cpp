@@ -52,7 +52,7 @@ std::vector<int> ranks_of(const CheckOptions& options, int rank, int ranks) {
 // What can be judged now that a rank has come to `round`: that, or one of its name that is not waited for any more.
 template <class Shown>
 Round<Shown>* due_of(Rounds<Shown>& rounds, Round<Shown>& round) {
-  return round.is_full() ? &round : rounds.overdue(round.name);
+  return round.is_full() ? &round : rounds.overdue(round.key);
 }
 
 }  // namespace
@@ -63,7 +63,10 @@ struct WorldChecks::Asked {
   std::vector<int> of;
   std::optional<bool> buffers = {};
   bool by_program = true;
-  std::string since = {};  // the name whose writes lead to it, where that is another one
+  std::string since = {};   // the name whose writes lead to it, where that is another one
+  std::uint32_t group = 0;  // of a check that the program does not ask for: names of groups may be there again
+
+  std::string key() const { return by_program ? name : fmt::format("{}\n{}", name, group); }
 };
 
 struct WorldChecks::Shown {
@@ -75,6 +78,7 @@ struct WorldChecks::Shown {
   Reductions reductions;
   std::vector<std::unique_ptr<RankWatch>> watches;  // by rank; empty: nobody looks
   MissedRounds missed;
+  std::vector<std::string> remarks;
 
   RankWatch* watch_of(int rank) const noexcept {
     return watches.empty() ? nullptr : watches[static_cast<std::size_t>(rank)].get();
@@ -106,7 +110,7 @@ void WorldChecks::found(StateFinding finding) {
 template <class Round>
 void WorldChecks::settle(const Round& round) {
   if (auto finding = judge(round)) {
-    found(std::move(*finding));
+    round.is_remark ? remark(*finding) : found(std::move(*finding));
   } else if (round.is_full()) {
     ++held_[round.name];
   }
@@ -126,10 +130,11 @@ void WorldChecks::show_replicas(int rank, const ModelState& state, const Asked& 
   auto writes = watch == nullptr ? std::vector<Write>()
                                  : watch->take_writes(asked.since.empty() ? asked.name : asked.since, shown);
   auto& rounds = shown_->replicas;
-  auto* const round = rounds.next(rank, asked.name, asked.of);
+  auto* const round = rounds.next(rank, asked.key(), asked.name, asked.of);
   if (round == nullptr) return;
   round->is_asked = asked.by_program;
-  round->shown.before = !asked.since.empty() ? "in the last forward all were equal"
+  round->is_remark = !asked.since.empty();
+  round->shown.before = !asked.since.empty() ? ""
                         : round->number == 1 ? "it is the first check of this name: nothing was compared before"
                                              : fmt::format("in check #{} all were equal", round->number - 1);
   round->shown.table.add(rank, shown);
@@ -145,7 +150,7 @@ void WorldChecks::gradients(int rank, const ModelState& state, const at::Generat
                             const std::function<at::Tensor()>& loss, const CheckOptions& options) {
   auto& rounds = shown_->gradients;
   const auto name = name_or(options, kGradients);
-  auto* const round = rounds.next(rank, name, ranks_of(options, rank, executor_.options().ranks));
+  auto* const round = rounds.next(rank, name, name, ranks_of(options, rank, executor_.options().ranks));
   if (round == nullptr) return;
   {
     const Unwatched own;
@@ -179,7 +184,7 @@ void WorldChecks::draws(int rank, const at::Generator& generator, Draws wanted, 
 
 void WorldChecks::show_draws(int rank, const at::Generator& generator, Draws wanted, const Asked& asked) {
   auto& rounds = shown_->draws;
-  auto* const round = rounds.next(rank, asked.name, asked.of);
+  auto* const round = rounds.next(rank, asked.key(), asked.name, asked.of);
   if (round == nullptr) return;
   round->is_asked = asked.by_program;
   round->shown.wanted = wanted;
@@ -208,22 +213,25 @@ void WorldChecks::finite(int rank, const ModelState& state, const CheckOptions& 
 }
 
 void WorldChecks::at_forward(int rank, const torch::nn::Module& module, const Forward& forward) {
-  const Asked asked{forward.model, in_order(forward.ranks), forward.buffers_are_equal, false, {}};
+  const Asked asked{forward.model, in_order(forward.ranks), forward.buffers_are_equal, false, {}, forward.group};
   if (automatic_.replicas) show_replicas(rank, ModelState(module, forward.ignored), asked);
   if (automatic_.draws) show_draws(rank, at::detail::getDefaultCPUGenerator(), *automatic_.draws, asked);
 }
 
-// Ranks of which some made more forwards than others have the same in the end: it is a check of its own.
+// Ranks of which some made more forwards than others have the same in the end: it is a check of its own. What differs
+// is remarked: after its last step a program may do with the model on one rank what it likes.
 void WorldChecks::at_end(int rank, const torch::nn::Module& module, const Forward& last) {
   if (!automatic_.replicas || executor_.ending()) return;
   show_replicas(rank, ModelState(module, last.ignored),
-                {last.model + " at its end", in_order(last.ranks), false, false, last.model});
+                {last.model + " at its end", in_order(last.ranks), false, false, last.model, last.group});
 }
 
 template <class Rounds>
 void WorldChecks::judge_open(Rounds& rounds) {
   for (auto& [key, round] : rounds.open()) {
-    if (auto finding = judge(round)) findings_.push_back(std::move(*finding));
+    if (auto finding = judge(round)) {
+      round.is_remark ? remark(*finding) : findings_.push_back(std::move(*finding));
+    }
     if (round.is_asked) shown_->missed.add(round, round.here.size() > 1, false);
   }
 }
@@ -235,7 +243,17 @@ void WorldChecks::judge_what_is_left() {
   for (auto& [key, round] : shown_->gradients.open()) shown_->missed.add(round, false, false);
 }
 
-std::vector<std::string> WorldChecks::not_made() const { return shown_->missed.lines(); }
+void WorldChecks::remark(const StateFinding& finding) {
+  auto text = finding.headline;
+  for (const auto& detail : finding.details) text += "; " + detail;
+  shown_->remarks.push_back(std::move(text));
+}
+
+std::vector<std::string> WorldChecks::remarks() const {
+  auto remarks = shown_->remarks;
+  for (auto& line : shown_->missed.lines()) remarks.push_back(std::move(line));
+  return remarks;
+}
 
 WorldChecks* world_checks() noexcept { return exec::WorldLocal<WorldChecks>::find(); }
 

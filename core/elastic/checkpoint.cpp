@@ -3,10 +3,10 @@
 // "<round>/<steps>" what was saved then.
 #include <rehearse/elastic/checkpoint.h>
 
-#include <map>
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <ATen/ops/full.h>
 #include <fmt/format.h>
@@ -50,19 +50,23 @@ std::string layout_of(const at::Tensor& tensor) {
   return fmt::format("{}[{}]", c10::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
 }
 
-// Module::load() takes tensors of any shape for its own.
+// Module::load() takes tensors of any shape for its own; then it is given back what it had.
 void load_module(torch::nn::Module& module, torch::serialize::InputArchive& archive) {
-  std::map<std::string, std::string> before;
-  const auto for_each = [&](const auto& visit) {
-    for (const auto& each : module.named_parameters()) visit(each.key(), layout_of(each.value()));
-    for (const auto& each : module.named_buffers()) visit(each.key(), layout_of(each.value()));
-  };
-  for_each([&](const std::string& name, const std::string& layout) { before[name] = layout; });
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  for (const auto& each : module.named_parameters()) tensors.emplace_back(each.key(), each.value());
+  for (const auto& each : module.named_buffers()) tensors.emplace_back(each.key(), each.value());
+  std::vector<at::Tensor> before;
+  for (const auto& [name, tensor] : tensors) before.push_back(tensor.detach());
   module.load(archive);
-  for_each([&](const std::string& name, const std::string& layout) {
-    TORCH_CHECK(before[name] == layout, "elastic::Checkpoint::load(): \"", name, "\" is ", before[name],
-                " in the module and ", layout, " in the checkpoint, which is of another module");
-  });
+  std::string wrong;
+  for (std::size_t i = 0; i < tensors.size() && wrong.empty(); ++i) {
+    const auto& [name, tensor] = tensors[i];
+    if (layout_of(before[i]) == layout_of(tensor)) continue;
+    wrong = fmt::format("\"{}\" is {} in the module and {} in the checkpoint", name, layout_of(before[i]),
+                        layout_of(tensor));
+  }
+  for (std::size_t i = 0; i < tensors.size() && !wrong.empty(); ++i) tensors[i].second.set_data(before[i]);
+  TORCH_CHECK(wrong.empty(), "elastic::Checkpoint::load(): ", wrong, ", which is of another module");
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ struct RoundIsOver {};
 
 enum class Try { done, lost, over };
 
-// Of a rank's life.
+// Of a rank's life. One that threw is not over: called again, it comes back to the same rounds.
 struct Runs {
-  int count = 0;
+  int over = 0;
 };
 
 // "round 3"; of a second run "round 3 of run 2".
@@ -70,7 +70,7 @@ void Round::let_in_waiting() {
 }
 
 bool run(RankContext& context, const std::function<void(Round&)>& body, const Options& options) {
-  const int number = ++context.local<Runs>().count;
+  const int number = context.local<Runs>().over + 1;
   auto meeting = options.rendezvous;
   if (number > 1) meeting.name += fmt::format(" of run {}", number);
   Rendezvous rendezvous(context, meeting);
@@ -80,6 +80,7 @@ bool run(RankContext& context, const std::function<void(Round&)>& body, const Op
     try {
       members = rendezvous.next();
     } catch (const RendezvousClosedError&) {
+      ++context.local<Runs>().over;
       return is_at_the_end;  // others have passed the barrier, and so nobody needs this rank
     }
     is_at_the_end = false;
@@ -93,6 +94,7 @@ bool run(RankContext& context, const std::function<void(Round&)>& body, const Op
     const auto outcome = attempt(run_round, restart_count >= options.max_restarts);
     if (outcome == Try::done) {
       rendezvous.close();
+      ++context.local<Runs>().over;
       return true;
     }
     if (outcome == Try::lost) ++restart_count;

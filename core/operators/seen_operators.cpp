@@ -17,6 +17,7 @@ constexpr auto kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
 constexpr c10::DispatchKeySet kBelow(c10::DispatchKeySet::FULL_AFTER, kKey);
 
 const exec::FiberLocal<const std::vector<OperatorWatcher*>*> g_watchers;
+const exec::FiberLocal<int> g_unseen;  // in how many UnseenOperators the fiber is
 
 // Made of other operators, which come here by themselves.
 bool is_composite(const c10::OperatorHandle& op) {
@@ -80,6 +81,13 @@ SeenOperators::~SeenOperators() {
   if (key_) *g_watchers = nullptr;
 }
 
-UnseenOperators::UnseenOperators() : key_(kKey) {}
+UnseenOperators::UnseenOperators() : key_(kKey) { ++*g_unseen; }
+
+UnseenOperators::~UnseenOperators() { --*g_unseen; }
+
+bool are_unseen() {
+  const int* const times = g_unseen.find();
+  return times != nullptr && *times > 0;
+}
 
 }  // namespace rehearse::operators

@@ -100,15 +100,29 @@ std::string ReducerSession::Impl::unfinished() const {
   return text.empty() || identity_ == nullptr ? text : fmt::format("{} on group \"{}\"", text, identity_->name);
 }
 
-// Why others may wait for this rank in a bucket's all-reduce, for the report of a run that fails.
 ReducerSession::Impl::~Impl() {
   auto* const checks = checks::world_checks();
+  // A rank that unwinds need not have come to its last step's end.
   if (checks == nullptr || identity_ == nullptr || exec::world_number() != made_in_) return;
-  check_last_state(*checks);
+  if (std::uncaught_exceptions() > 0) return;
+  try {
+    leave_to(*checks);
+  } catch (const std::exception&) {
+    // No memory for a copy, say: then this is not looked at.
+  }
+}
+
+// What the last step has left, which no forward looks at any more, and why others may wait for this rank in a bucket's
+// all-reduce.
+void ReducerSession::Impl::leave_to(checks::WorldChecks& checks) const {
+  const int rank = identity_->global_rank(group_->getRank());
+  if (!checked_as_.empty()) {
+    checks.at_end(rank, *module_, {options_.parameters_to_ignore, false, identity_->ranks, checked_as_, identity_->id});
+  }
   auto text = unfinished();
   if (text.empty() && waits_for_backward(*reducer_))
     text = fmt::format("the last forward of its DDP on group \"{}\" had no backward", identity_->name);
-  if (!text.empty()) checks->note(identity_->global_rank(group_->getRank()), std::move(text));
+  if (!text.empty()) checks.note(rank, std::move(text));
 }
 
 std::optional<at::ScalarType> ReducerSession::Impl::input_dtype() const noexcept {
@@ -192,15 +206,8 @@ void ReducerSession::Impl::check_state(bool buffers_are_equal) {
   checked_as_ = bucket_names_->model_text();
   if (joining_) return;
   const int rank = identity_->global_rank(group_->getRank());
-  checks->at_forward(rank, *module_, {options_.parameters_to_ignore, buffers_are_equal, identity_->ranks, checked_as_});
-}
-
-// What the last step has left, which no forward looks at any more. Not of a rank that unwinds: it need not have made
-// that step.
-void ReducerSession::Impl::check_last_state(checks::WorldChecks& checks) const {
-  if (checked_as_.empty() || std::uncaught_exceptions() > 0) return;
-  checks.at_end(identity_->global_rank(group_->getRank()), *module_,
-                {options_.parameters_to_ignore, false, identity_->ranks, checked_as_});
+  checks->at_forward(rank, *module_,
+                     {options_.parameters_to_ignore, buffers_are_equal, identity_->ranks, checked_as_, identity_->id});
 }
 
 ReducerSession::ReducerSession(std::shared_ptr<torch::nn::Module> module, c10::intrusive_ptr<c10d::ProcessGroup> group,

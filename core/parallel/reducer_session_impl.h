@@ -55,7 +55,7 @@ class ReducerSession::Impl {
   std::vector<at::Tensor> state() const;
   std::vector<at::Tensor> buffers_to_synchronize() const;
   void check_state(bool buffers_are_equal);
-  void check_last_state(checks::WorldChecks& checks) const;
+  void leave_to(checks::WorldChecks& checks) const;
 
   std::shared_ptr<torch::nn::Module> module_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;

@@ -69,7 +69,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::connect(const std::string&
   const auto identity = services_.journal.add_group(name, ranks);
   const auto store = c10::make_intrusive<c10d::PrefixStore>(key, services_.store);
   const int rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
-  auto below = services_.make_below(store, rank, identity.size());
+  auto below = services_.connect(store, rank, identity.size());
   const auto backend =
       c10::make_intrusive<CheckedBackend>(services_, identity, key, rank, std::move(below), services_.timeout);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, identity.size());

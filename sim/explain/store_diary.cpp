@@ -33,6 +33,13 @@ void StoreDiary::changed(const std::string& key, std::string value) {
     changes_[key] = {exec::this_rank::rank(), exec::CallSite::capture(), std::move(value), false, ++number_};
 }
 
+void StoreDiary::may_have_changed(const std::string& key, std::string value) {
+  const auto known = changes_.find(key);
+  const bool is_so =
+      known == changes_.end() ? value.empty() : !known->second.is_deletion && known->second.value == value;
+  if (!is_so) changed(key, std::move(value));
+}
+
 void StoreDiary::deleted(const std::string& key) {
   if (exec::this_rank::is_fiber())
     changes_[key] = {exec::this_rank::rank(), exec::CallSite::capture(), "", true, ++number_};
@@ -92,7 +99,8 @@ std::string StoreDiary::of_answer(int rank, const exec::CallSite& where, const A
   const auto found = std::find_if(answers.begin(), answers.end(), [](const auto& each) { return each.second.there; });
   const auto change = changes_.find(own.key);
   const bool set_since = is_there(own.key) && change->second.number > own.number;
-  if (found == answers.end() && !set_since) return "";
+  const bool looked_and_set = set_since && change->second.rank == rank;
+  if (found == answers.end() && (!set_since || looked_and_set)) return "";
   if (found != answers.end()) {
     text += found->second.key == own.key ? fmt::format(", which rank {} found there", found->first)
                                          : fmt::format(", where rank {} found \"{}\"", found->first, found->second.key);
@@ -102,6 +110,7 @@ std::string StoreDiary::of_answer(int rank, const exec::CallSite& where, const A
 }
 
 std::map<std::string, std::set<int>> StoreDiary::notes() const {
+  constexpr std::size_t kMost = 3;
   std::map<std::string, std::set<int>> notes;
   for (const auto& [rank, key] : missed_) {
     auto text = of_wait(key);
@@ -113,6 +122,7 @@ std::map<std::string, std::set<int>> StoreDiary::notes() const {
       if (!text.empty()) notes[std::move(text)].insert(rank);
     }
   }
+  while (notes.size() > kMost) notes.erase(std::prev(notes.end()));
   return notes;
 }
 

@@ -21,6 +21,8 @@ class StoreDiary {
 
   // `value`: as people may read it.
   void changed(const std::string& key, std::string value);
+  // By a compareSet, after which the key has what was wanted: whoever gave it that first has changed it.
+  void may_have_changed(const std::string& key, std::string value);
   void deleted(const std::string& key);
   void checked(const Keys& keys, bool there);
   void waits(const Keys& keys);

@@ -47,7 +47,7 @@ void WatchedStore::set(const std::string& key, const std::vector<std::uint8_t>& 
 std::vector<std::uint8_t> WatchedStore::compareSet(const std::string& key, const std::vector<std::uint8_t>& expected,
                                                    const std::vector<std::uint8_t>& desired) {
   auto value = below_->compareSet(key, expected, desired);
-  if (value == desired) diary_->changed(key, readable(value));
+  if (value == desired) diary_->may_have_changed(key, readable(value));
   return value;
 }
 

@@ -27,13 +27,13 @@ std::vector<FaultLine> FaultLedger::lines(const exec::RunOutcome& outcome, const
   return lines;
 }
 
-// The ranks on which it should have fired, and has not; where it names none, those that came to such a call. Of a
-// probability that has hit somebody none: the draw decides whom.
+// The ranks on which it should have fired, and has not: those that it names. Where it names none, it is enough that it
+// has fired; else those are told that came to such a call. So it is with a probability: the draw decides whom.
 std::vector<int> FaultLedger::missed(const FaultPlan& plan) const {
   const Fault& fault = *plan.fault;
   std::vector<int> ranks, callers;
   const bool any = plan.line.times > 0;
-  if (any && fault.p < 1) return ranks;
+  if (any && (fault.p < 1 || fault.ranks.empty())) return ranks;
   for (int rank = 0; rank < executor_.options().ranks; ++rank) {
     const auto target = plan.targets.find(rank);
     const bool is_known = target != plan.targets.end();
@@ -41,7 +41,7 @@ std::vector<int> FaultLedger::missed(const FaultPlan& plan) const {
     ranks.push_back(rank);
     if (is_known && target->second.nearly.calls() > 0) callers.push_back(rank);
   }
-  return fault.ranks.empty() && (any || !callers.empty()) ? callers : ranks;
+  return fault.ranks.empty() && !callers.empty() ? callers : ranks;
 }
 
 // "no call fitted; rank 3 made 4 calls"; of one that has fired elsewhere "on ranks 1-2: no call fitted; ...".

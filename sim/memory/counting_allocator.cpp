@@ -12,6 +12,7 @@
 
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/world_local.h>
+#include <rehearse/operators/seen_operators.h>
 
 #include "memory_meter.h"
 
@@ -43,7 +44,8 @@ class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     if (below_ == nullptr || below_->raw_deleter() == nullptr) return fallback().allocate(bytes);
-    auto* const meter = exec::this_rank::is_fiber() ? exec::WorldLocal<MemoryMeter>::find() : nullptr;
+    const bool is_the_ranks = exec::this_rank::is_fiber() && !operators::are_unseen();
+    auto* const meter = is_the_ranks ? exec::WorldLocal<MemoryMeter>::find() : nullptr;
     auto memory = meter != nullptr && bytes > 0 ? counted(*meter, bytes) : below_->allocate(bytes);
     const auto device = memory.device();
     void* const data = memory.release_context();

@@ -171,7 +171,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   if (record->outcome.ending == exec::Ending::all_returned) state_checks.of_world().judge_what_is_left();
   record->findings = state_checks.of_world().findings();
   record->notes = state_checks.of_world().notes();
-  record->checks_not_made = state_checks.of_world().not_made();
+  record->check_remarks = state_checks.of_world().remarks();
   if (diary) record->notes.merge(diary->notes());
   record->pending = communicators.pending();
   record->pending_groups = communicators.pending_groups();

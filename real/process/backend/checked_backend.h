@@ -35,6 +35,9 @@ struct RankServices {
   const std::chrono::milliseconds timeout;
   const c10::intrusive_ptr<c10d::Store> store;
   std::map<std::string, std::uint64_t> derived{};  // how often groups of a name have been split off
+
+  // Blocks until the members are connected. What that throws is of communication, and perhaps of a peer's end.
+  BackendsBelow connect(const c10::intrusive_ptr<c10d::Store>& group_store, int rank, int size) const;
 };
 
 // A back end of a rank that is a process: describes each call and writes it down as RankBackend does; its peers' calls

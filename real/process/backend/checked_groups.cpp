@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls of CheckedBackend that are about the group, or about more than one call.
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -84,6 +85,14 @@ auto CheckedBackend::endCoalescing() -> WorkPtr {
   return list;
 }
 
+BackendsBelow RankServices::connect(const c10::intrusive_ptr<c10d::Store>& group_store, int rank, int size) const {
+  try {
+    return make_below(group_store, rank, size);
+  } catch (...) {
+    session.throw_failure(std::current_exception());
+  }
+}
+
 auto CheckedBackend::derive(const char* call, const std::vector<int>& ranks, const std::string& name,
                             std::chrono::milliseconds timeout) -> BackendPtr {
   std::vector<int> global_ranks;
@@ -93,7 +102,7 @@ auto CheckedBackend::derive(const char* call, const std::vector<int>& ranks, con
   services_.session.make(GroupMade{call, number, name, name, key, global_ranks}, true);
   const auto place = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
   const auto store = c10::make_intrusive<c10d::PrefixStore>(key, services_.store);
-  auto below = services_.make_below(store, place, static_cast<int>(ranks.size()));
+  auto below = services_.connect(store, place, static_cast<int>(ranks.size()));
   auto backend = c10::make_intrusive<CheckedBackend>(services_, services_.journal.add_group(name, global_ranks), key,
                                                      place, std::move(below), timeout);
   backend->setGroupUid(name);

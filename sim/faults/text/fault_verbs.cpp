@@ -7,7 +7,7 @@ const std::vector<FaultVerb>& fault_verbs() {
   using Verb = Fault::Verb;
   static const std::vector<FaultVerb> verbs = {
       {Verb::crash, "crash", "the rank never runs again: no destructor, no `catch`", {.alone = true}},
-      {Verb::exit, "exit", "the rank calls `exit(status)`"},
+      {Verb::exit, "exit", "the rank calls `exit(status)`, or crashes so where it is to begin again"},
       {Verb::hang, "hang", "the rank never comes back from the call"},
       {Verb::pause, "pause", "the rank stands still before the call, `for` a duration"},
       {Verb::slow, "slow", "from the start, what the rank computes and communicates takes `factor` times as long"},
@@ -31,7 +31,7 @@ const std::vector<FaultVerb>& fault_verbs() {
       {Verb::reorder, "reorder", "a message arrives behind the rank's next one, or later by `for`"},
       {Verb::restart,
        "restart",
-       "at a time, the rank begins again if it has crashed or returned by then",
+       "at a time, the rank begins again if it has crashed, exited or returned by then",
        {.alone = true, .of_ended = true}},
   };
   return verbs;

@@ -20,6 +20,7 @@ namespace rehearse::sim {
 namespace {
 
 constexpr std::size_t kCallsApartMost = 8;
+constexpr std::size_t kAlikeLeast = 2;
 
 using comm::Event;
 
@@ -50,7 +51,13 @@ std::optional<Drift> left_out(const Calls& fewer, const Calls& more) {
     const auto rest = std::min(fewer.size() - from, more.size() - from - apart);
     const auto begin = fewer.begin() + static_cast<std::ptrdiff_t>(from);
     const auto other = more.begin() + static_cast<std::ptrdiff_t>(from + apart);
-    if (std::equal(begin, begin + static_cast<std::ptrdiff_t>(rest), other)) return Drift{from, apart};
+    if (!std::equal(begin, begin + static_cast<std::ptrdiff_t>(rest), other)) continue;
+    // One equal call may be chance, and what comes again later was not left out but made in another order.
+    const bool is_swapped = std::any_of(more.begin() + static_cast<std::ptrdiff_t>(from), other, [&](const auto& call) {
+      return std::find(begin, fewer.end(), call) != fewer.end() && std::find(other, more.end(), call) == more.end();
+    });
+    const bool ends_alike = fewer.size() - from == more.size() - from - apart;
+    if ((rest >= kAlikeLeast || ends_alike) && !is_swapped) return Drift{from, apart};
   }
   return std::nullopt;
 }

@@ -118,7 +118,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   report.remarks = remarks_of(record, places, report.headline, report.verdict != Verdict::ok);
   const auto drifts = drifts_of(record, report.verdict, places);
   report.remarks.insert(report.remarks.end(), drifts.begin(), drifts.end());
-  report.remarks.insert(report.remarks.end(), record.checks_not_made.begin(), record.checks_not_made.end());
+  report.remarks.insert(report.remarks.end(), record.check_remarks.begin(), record.check_remarks.end());
   for (auto& text : memory_remarks(record.memory, options.memory_bytes, places))
     report.remarks.push_back(std::move(text));
   for (auto& text : real_remarks(options)) report.remarks.push_back(std::move(text));

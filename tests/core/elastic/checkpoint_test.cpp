@@ -96,6 +96,8 @@ TEST(Checkpoint, OfAModuleOfAnotherShape_IsRefused) {
                    "elastic::Checkpoint::load(): \"weight\" is Float[2, 8] in the module and Float[1, 8] in the "
                    "checkpoint, which is of another module");
     }
+    EXPECT_EQ(other->weight.sizes(), at::IntArrayRef({2, 8}));
+    EXPECT_EQ(other->bias.sizes(), at::IntArrayRef({2}));
   });
 }
 

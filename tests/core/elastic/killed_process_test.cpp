@@ -110,6 +110,7 @@ std::string text_of(const fs::path& file) {
 std::optional<int> run_as_rank(int argc, char** argv) {
   if (argc != 7 || std::string_view(argv[1]) != kMark) return std::nullopt;
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves no process behind
+  std::signal(SIGPIPE, SIG_IGN);     // as Python does: writing to a peer that is gone is an error of the call
   try {
     at::set_num_threads(1);
     BareContext context({std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), std::atoi(argv[5])});
@@ -159,8 +160,9 @@ class Processes {
         ++who.incarnation;
         start(who);
       } else if (status != 0) {
-        ADD_FAILURE() << "rank " << who.rank << " ended with status " << status << ": "
-                      << text_of(file(who.rank, "output"));
+        // The others would wait for it as long as their calls do.
+        throw std::runtime_error(
+            fmt::format("rank {} ended with status {}: {}", who.rank, status, text_of(file(who.rank, "output"))));
       }
     }
     std::vector<at::Tensor> parameters;

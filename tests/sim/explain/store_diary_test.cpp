@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: reports of runs that failed say of the store's keys what may be why: which key there is in place of one
 // that a rank waits for, who deleted it, and what others were told where a rank did not find it. On any schedule.
+#include <chrono>
 #include <stdexcept>
 #include <string>
 
@@ -87,6 +88,31 @@ TEST(StoreDiary, OtherAnswersInOneLine_AreTold) {
   ASSERT_EQ(report.remarks.size(), 2u);
   EXPECT_THAT(report.remarks[0], MatchesRegex("rank 0: store check at " + std::string(kLine) +
                                               " did not find \"run-0\", where rank 1 found \"run-1\""));
+}
+
+TEST(StoreDiary, WhoLooksAndSets_IsNotTold) {
+  const auto report = run([](RankContext& ctx) {
+    if (ctx.rank() == 0 && !ctx.store()->check({"init"})) ctx.store()->set("init", "1");
+    if (ctx.rank() == 1) ctx.store()->wait({"init"});
+    ctx.group().barrier()->wait();
+    if (ctx.rank() == 2) throw std::runtime_error("enough");
+    ctx.group().barrier()->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  EXPECT_THAT(report.remarks, IsEmpty());
+}
+
+TEST(StoreDiary, OfCompareSets_TheFirstHasChangedTheKey) {
+  const auto report = run([](RankContext& ctx) {
+    if (ctx.rank() == 1) ctx.store()->compareSet("leader_1", "", "yes");
+    ctx.group().barrier()->wait();
+    ctx.store()->compareSet("leader_1", "", "yes");
+    ctx.store()->compareSet("leader_3", "", "");  // reads
+    ctx.group().barrier()->wait();
+    if (ctx.rank() == 0) ctx.store()->wait({"leader_2"}, std::chrono::milliseconds(0));
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.remarks, ElementsAre(testing::HasSubstr("there is \"leader_1\" (yes), changed last by rank 1")));
 }
 
 // Whatever the schedule, the run that explains takes the same way, and ends.

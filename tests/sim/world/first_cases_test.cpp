@@ -153,12 +153,10 @@ TEST(FirstCases, SwappedOrderOnTwoGroups_ShowsTheCycle) {
       return " (" + std::to_string(ranks) + " of " + std::to_string(job.ranks) + " ranks are here), waits for ";
     };
     EXPECT_EQ(report.verdict, Verdict::deadlock);
-    EXPECT_EQ(report.headline,
-              "ranks 0 -> " + job.culprit +
-                  " -> 0 wait for each other: rank 0 in allreduce #1 on "
-                  "group \"a\", rank " +
-                  job.culprit +
-                  " in allreduce #1 on group \"b\"; ranks come to groups \"a\" and \"b\" in different orders");
+    EXPECT_EQ(report.headline, "ranks 0 -> " + job.culprit +
+                                   " -> 0 wait for each other: rank 0 in allreduce #1 on "
+                                   "group \"a\", rank " +
+                                   job.culprit + " in allreduce #1 on group \"b\"");
     EXPECT_THAT(report.wait_cycle,
                 ElementsAre("rank 0 waits for rank " + job.culprit + " (allreduce #1 on group \"a\")",
                             "rank " + job.culprit + " waits for rank 0 (allreduce #1 on group \"b\")"));

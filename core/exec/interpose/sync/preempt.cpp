@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 
@@ -29,7 +30,9 @@ Caller look_up(void* return_address) {
 }
 
 Caller caller_at(void* return_address) {
+  static std::mutex mutex;  // of worlds on several threads
   static std::unordered_map<void*, Caller> known;
+  const std::lock_guard lock(mutex);
   if (const auto found = known.find(return_address); found != known.end()) return found->second;
   const Caller caller = look_up(return_address);
   known.emplace(return_address, caller);

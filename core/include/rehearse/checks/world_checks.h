@@ -54,6 +54,7 @@ class WorldChecks {
     bool buffers_are_equal = false;  // they have just been broadcast
     const std::vector<int>& ranks;   // of the world, that have replicas
     std::string model;               // as reports show it: "DDP #1 on group "world""
+    std::uint32_t group;             // GroupIdentity::id
   };
   void at_forward(int rank, const torch::nn::Module& module, const Forward& forward);
   void at_end(int rank, const torch::nn::Module& module, const Forward& last);
@@ -77,8 +78,8 @@ class WorldChecks {
   // Once, after a run in which all ranks returned: what ranks have shown that others never came to.
   void judge_what_is_left();
   const std::vector<StateFinding>& findings() const noexcept { return findings_; }
-  // Of such a run: checks that the program asked for and to which ranks did not come, a line each.
-  std::vector<std::string> not_made() const;
+  // A line each: what has no verdict of its own, and checks that the program asked for and to which ranks did not come.
+  std::vector<std::string> remarks() const;
 
  private:
   struct Shown;
@@ -88,6 +89,7 @@ class WorldChecks {
   void show_draws(int rank, const at::Generator& generator, Draws wanted, const Asked& asked);
   template <class Round>
   void settle(const Round& round);
+  void remark(const StateFinding& finding);
   template <class Rounds>
   void judge_open(Rounds& rounds);
 

@@ -58,7 +58,8 @@ class Round {
 // was lost and has begun again, from the start of its program. A body thus makes what it needs, and takes up from the
 // last Checkpoint. At its end ranks meet in a barrier of the group, so that none leaves that others may yet need.
 //
-// A job may have several, one after the other, which all ranks call in the same order; each has checkpoints of its own.
+// A job may have several, one after the other and not one inside of another, which all ranks call in the same order;
+// each has checkpoints of its own.
 // A rank that begins again in a later one gets false of those that are over.
 //
 // True: this rank was there at the end. False: the others had come to the end before it was back.

@@ -44,7 +44,7 @@ struct RunRecord {
   std::vector<RankResult> results;              // in the order in which ranks said them
   std::vector<StateFinding> findings;           // of state checkers; the first one ended the world
   std::map<std::string, std::set<int>> notes;   // what ranks left behind that may be why others wait, and which ranks
-  std::vector<std::string> checks_not_made;     // a line each: state checks to which ranks never came
+  std::vector<std::string> check_remarks;       // a line each: what state checks say without a verdict
   std::vector<FaultLine> faults;                // all that were planned, in that order
   std::map<int, std::string> crashed;           // ranks that a fault ended, and in which call; empty: in none
   std::vector<RankMemory> memory;               // by rank; empty: it was not counted

@@ -45,13 +45,20 @@ class SeenOperators {
   std::optional<c10::impl::IncludeDispatchKeyGuard> key_;
 };
 
-// While it lives, what the calling fiber computes is no part of its program, and nobody is told of it.
+// While it lives, what the calling fiber computes is no part of its program, and nobody is told of it; the memory that
+// it takes is nobody's (see are_unseen()).
 class UnseenOperators {
  public:
   UnseenOperators();
+  UnseenOperators(const UnseenOperators&) = delete;
+  UnseenOperators& operator=(const UnseenOperators&) = delete;
+  ~UnseenOperators();
 
  private:
   const c10::impl::ExcludeDispatchKeyGuard key_;
 };
+
+// Is the calling fiber in an UnseenOperators?
+bool are_unseen();
 
 }  // namespace rehearse::operators
