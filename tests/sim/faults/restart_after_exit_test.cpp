@@ -13,12 +13,7 @@ using std::chrono::milliseconds;
 
 TEST(RestartAfterExit, IsAsOfACrash) {
   const auto report = run({"exit rank=3 at=allreduce#12 status=3 peers=disconnect restart=5ms"}, train_and_survive);
-  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
-  EXPECT_EQ(fired(report), R"(rank 3 in allreduce #12 on group "world")");
-  const auto& firing = report.faults[0].fired[0];
-  EXPECT_EQ(firing.began_again, firing.at + milliseconds(5));
-  for (const auto& line : report.rank_lines) EXPECT_EQ(line.state, RankOutcome::returned);
-  EXPECT_EQ(report.checks.at("the new group's sum is right"), 4u);
+  expect_back_after_5_ms(report);
 }
 
 TEST(RestartAfterExit, ByAFaultOfItsOwn) {

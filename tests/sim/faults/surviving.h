@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,17 @@ inline void train_and_survive(RankContext& ctx) {
     EXPECT_EQ(error.ranks(), std::vector<int>{3});
   }
   reduce_anew(ctx);
+}
+
+// Of train_and_survive(), whose rank 3 the first fault ended in all-reduce 12 with restart=5ms.
+inline void expect_back_after_5_ms(const Report& report) {
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(fired(report), R"(rank 3 in allreduce #12 on group "world")");
+  const auto& firing = report.faults[0].fired[0];
+  EXPECT_EQ(firing.began_again, firing.at + std::chrono::milliseconds(5));
+  for (const auto& line : report.rank_lines) EXPECT_EQ(line.state, RankOutcome::returned);
+  EXPECT_EQ(report.checks.at("the new group's sum is right"), 4u);
+  EXPECT_GE(report.end_time, *firing.began_again);
 }
 
 }  // namespace rehearse::test
