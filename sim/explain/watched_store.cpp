@@ -22,7 +22,7 @@ std::string readable(const std::vector<std::uint8_t>& value) {
 }  // namespace
 
 c10::intrusive_ptr<c10d::Store> WatchedStore::clone() {
-  return c10::make_intrusive<WatchedStore>(below_->clone(), diary_);
+  return c10::make_intrusive<WatchedStore>(below()->clone(), diary_);
 }
 
 // A wait that throws leaves its keys in the diary: they have not come.
@@ -40,68 +40,60 @@ auto WatchedStore::waiting(const std::vector<std::string>& keys, const Wait& wai
 }
 
 void WatchedStore::set(const std::string& key, const std::vector<std::uint8_t>& value) {
-  below_->set(key, value);
+  below()->set(key, value);
   diary_->changed(key, readable(value));
 }
 
 std::vector<std::uint8_t> WatchedStore::compareSet(const std::string& key, const std::vector<std::uint8_t>& expected,
                                                    const std::vector<std::uint8_t>& desired) {
-  auto value = below_->compareSet(key, expected, desired);
+  auto value = below()->compareSet(key, expected, desired);
   if (value == desired) diary_->may_have_changed(key, readable(value));
   return value;
 }
 
 std::vector<std::uint8_t> WatchedStore::get(const std::string& key) {
-  return waiting({key}, [&] { return below_->get(key); });
+  return waiting({key}, [&] { return below()->get(key); });
 }
 
 std::int64_t WatchedStore::add(const std::string& key, std::int64_t amount) {
-  const auto value = below_->add(key, amount);
+  const auto value = below()->add(key, amount);
   if (amount != 0) diary_->changed(key, fmt::format("{}", value));
   return value;
 }
 
 bool WatchedStore::deleteKey(const std::string& key) {
-  const bool was_there = below_->deleteKey(key);
+  const bool was_there = below()->deleteKey(key);
   if (was_there) diary_->deleted(key);
   return was_there;
 }
 
 bool WatchedStore::check(const std::vector<std::string>& keys) {
-  const bool there = below_->check(keys);
+  const bool there = below()->check(keys);
   diary_->checked(keys, there);
   return there;
 }
 
 void WatchedStore::append(const std::string& key, const std::vector<std::uint8_t>& value) {
-  below_->append(key, value);
+  below()->append(key, value);
   diary_->changed(key, fmt::format("{} bytes more", value.size()));
 }
 
 std::vector<std::vector<std::uint8_t>> WatchedStore::multiGet(const std::vector<std::string>& keys) {
-  return waiting(keys, [&] { return below_->multiGet(keys); });
+  return waiting(keys, [&] { return below()->multiGet(keys); });
 }
 
 void WatchedStore::multiSet(const std::vector<std::string>& keys,
                             const std::vector<std::vector<std::uint8_t>>& values) {
-  below_->multiSet(keys, values);
+  below()->multiSet(keys, values);
   for (std::size_t i = 0; i < keys.size(); ++i) diary_->changed(keys[i], readable(values[i]));
 }
 
-void WatchedStore::queuePush(const std::string& key, const std::vector<std::uint8_t>& value) {
-  below_->queuePush(key, value);
-}
-
-std::vector<std::uint8_t> WatchedStore::queuePop(const std::string& key, bool block) {
-  return below_->queuePop(key, block);
-}
-
 void WatchedStore::wait(const std::vector<std::string>& keys) {
-  waiting(keys, [&] { below_->wait(keys); });
+  waiting(keys, [&] { below()->wait(keys); });
 }
 
 void WatchedStore::wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) {
-  waiting(keys, [&] { below_->wait(keys, timeout); });
+  waiting(keys, [&] { below()->wait(keys, timeout); });
 }
 
 }  // namespace rehearse::sim

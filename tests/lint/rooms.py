@@ -120,7 +120,8 @@ HOUSES = (
     House("sim", {
         **ladder(*SIMULATION),
         "network": (), "compute": (), "buffers": (), "memory": ("schedule",),
-        "explain": (), "checks": ("explain",), "faults": ("schedule", "compute", "memory"),
+        "store": (), "explain": ("store",), "checks": ("explain",),
+        "faults": ("schedule", "compute", "memory", "store"),
         "report/story": (*SIMULATION[:SIMULATION.index("report/story")], "faults"),
         "scenario": (*SIMULATION[:-1], "faults"),
         "world": ("schedule", "record", "report/story", "network", "compute", "memory", "checks",

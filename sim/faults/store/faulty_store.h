@@ -8,21 +8,18 @@
 #include <string_view>
 #include <vector>
 
-#include <torch/csrc/distributed/c10d/Store.hpp>
-
+#include "store/forwarding_store.h"
 #include "store_faults.h"
 
 namespace rehearse::sim {
 
 // A rank's handle of the store in a world with faults: each call meets them, and goes to the store below. Blocks and
 // throws as that, and as StoreFaults::before().
-class FaultyStore final : public c10d::Store {
+class FaultyStore final : public ForwardingStore {
  public:
   FaultyStore(c10::intrusive_ptr<c10d::Store> below, std::shared_ptr<StoreFaults> faults);
 
   c10::intrusive_ptr<c10d::Store> clone() override;
-  const std::chrono::milliseconds& getTimeout() const noexcept override { return below_->getTimeout(); }
-  void setTimeout(const std::chrono::milliseconds& timeout) override { below_->setTimeout(timeout); }
 
   using Store::set;
   void set(const std::string& key, const std::vector<std::uint8_t>& value) override;
@@ -37,7 +34,6 @@ class FaultyStore final : public c10d::Store {
   void append(const std::string& key, const std::vector<std::uint8_t>& value) override;
   std::vector<std::vector<std::uint8_t>> multiGet(const std::vector<std::string>& keys) override;
   void multiSet(const std::vector<std::string>& keys, const std::vector<std::vector<std::uint8_t>>& values) override;
-  bool hasExtendedApi() const override { return below_->hasExtendedApi(); }
   std::vector<std::string> listKeys() override;
   void queuePush(const std::string& key, const std::vector<std::uint8_t>& value) override;
   std::vector<std::uint8_t> queuePop(const std::string& key, bool block) override;
@@ -49,7 +45,6 @@ class FaultyStore final : public c10d::Store {
   template <class Call>
   auto meet(std::string_view name, const std::vector<std::string>& keys, const Call& call);
 
-  const c10::intrusive_ptr<c10d::Store> below_;
   const std::shared_ptr<StoreFaults> faults_;
 };
 
