@@ -4,13 +4,13 @@
 #include <utility>
 
 #include <rehearse/exec/observer.h>
+#include <rehearse/exec/this_rank.h>
 
 namespace rehearse::sim {
 
 void Finding::stop_here(std::string what) {
   tell(std::move(what));
-  const exec::FixedObserver observer("what a checker has found");
-  for (;;) the_end_.wait(observer);
+  exec::this_rank::wait_for_the_end(exec::FixedObserver("what a checker has found"));
 }
 
 }  // namespace rehearse::sim

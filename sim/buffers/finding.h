@@ -4,7 +4,6 @@
 #include <string>
 
 #include <rehearse/exec/executor.h>
-#include <rehearse/exec/wait_queue.h>
 
 namespace rehearse::sim {
 
@@ -24,7 +23,6 @@ class Finding {
 
  private:
   exec::RankExecutor& executor_;
-  exec::WaitQueue the_end_;  // nobody notifies it
 };
 
 }  // namespace rehearse::sim

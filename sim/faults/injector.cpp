@@ -132,14 +132,13 @@ auto FaultInjector::act(FaultPlan& plan, const Moment& moment) -> Answer {
       end_process(plan, moment.rank, moment.title());
       break;
     case Fault::Verb::exit:
-      if (fault.restart || ledger_.may_begin_again(moment.rank)) {
+      if (fault.restart || fault.peers == Fault::Peers::disconnect || ledger_.may_begin_again(moment.rank)) {
         end_process(plan, moment.rank, fmt::format("exit({}) in {}", fault.status, moment.title()));
         break;
       }
       std::exit(fault.status);  // here the rank's failure: see core/exec/interpose/process
     case Fault::Verb::hang:
-      hung_.wait(HangObserver("an injected hang before " + moment.title()));
-      break;
+      exec::this_rank::wait_for_the_end(HangObserver("an injected hang before " + moment.title()));
     case Fault::Verb::pause:
       exec::this_rank::sleep_for(fault.amount, "an injected pause");
       break;

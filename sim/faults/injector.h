@@ -13,7 +13,6 @@
 #include <rehearse/comm/call_gate.h>
 #include <rehearse/comm/communicators.h>
 #include <rehearse/exec/executor.h>
-#include <rehearse/exec/wait_queue.h>
 #include <rehearse/job/fault_line.h>
 #include <rehearse/sim/fault.h>
 
@@ -85,7 +84,6 @@ class FaultInjector final : public comm::CallGate {
   std::map<int, std::string> crashed_;
   std::map<int, Loss> losses_;                          // by rank
   std::set<std::pair<const FaultPlan*, int>> to_come_;  // of ranks whose next allocation fails; asked, never walked
-  exec::WaitQueue hung_;                                // nobody notifies it
 };
 
 }  // namespace rehearse::sim

@@ -122,7 +122,7 @@ void GroupRegistry::join_creation(std::span<const int> ranks, std::string_view n
   dispute.add(rank, ranks, name, exec::CallSite::capture());
   const CreationObserver observer(dispute, index, rank);
   if (opens && world_.mismatches.begin_dispute()) dispute.settle(observer);
-  dispute.wait_for_the_end(observer);
+  exec::this_rank::wait_for_the_end(observer);
 }
 
 c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std::string& name,

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/exec/check.h>
+#include <rehearse/exec/this_rank.h>
 
 #include "collective_matcher.h"
 #include "comm/call/fingerprint.h"
@@ -71,7 +72,7 @@ void CollectiveSlot::dispute(c10::intrusive_ptr<RankWork> work) {
   dispute_->add(std::move(work), exec::CallSite::capture());
   const WorkObserver observer(own);
   if (opens && services_.mismatches.begin_dispute()) dispute_->settle(observer);
-  dispute_->wait_for_the_end(observer);
+  exec::this_rank::wait_for_the_end(observer);
 }
 
 void CollectiveSlot::launch() {

@@ -67,10 +67,6 @@ void Dispute::wait_for_the_others(const exec::Observer& observer) {
   while (arrived_ < ranks_ && !patience.over) queue_.wait(observer);
 }
 
-void Dispute::wait_for_the_end(const exec::Observer& observer) {
-  for (;;) the_end_.wait(observer);
-}
-
 std::vector<std::size_t> Dispute::in_order() const {
   std::vector<std::size_t> order(parties_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -24,13 +24,11 @@ class Dispute {
   Dispute(const Services& services, std::size_t ranks) : services_(services), ranks_(ranks) {}
   virtual ~Dispute() = default;
 
-  // For the call that began it. Blocks its rank until all have come, a second of virtual time at most: more than lies
-  // between the ranks of one step, less than what anybody takes for a hang. Then ends the world and throws
-  // MismatchError; throws RankAborted when it ends meanwhile, and has reported what was known by then.
+  // For the call that began it; later ones wait for the end of the world. Blocks its rank until all have come, a second
+  // of virtual time at most: more than lies between the ranks of one step, less than what anybody takes for a hang.
+  // Then ends the world and throws MismatchError; throws RankAborted when it ends meanwhile, and has reported what was
+  // known by then.
   [[noreturn]] void settle(const exec::Observer& observer);
-
-  // For all later calls. Throws RankAborted.
-  [[noreturn]] void wait_for_the_end(const exec::Observer& observer);
 
   // The ranks (of the world) that made another call than `rank`, ascending.
   std::vector<int> opponents(int rank) const;
@@ -60,7 +58,6 @@ class Dispute {
   std::vector<Party> parties_;
   std::size_t arrived_ = 0;
   exec::WaitQueue queue_;
-  exec::WaitQueue the_end_;  // nobody notifies it
 };
 
 // Of the calls of one collective.

@@ -8,6 +8,8 @@
 
 #include <rehearse/comm/errors.h>
 #include <rehearse/exec/kind_of_time.h>
+#include <rehearse/exec/observer.h>
+#include <rehearse/exec/this_rank.h>
 #include <rehearse/formatting/rank_list.h>
 
 #include "comm/call/fingerprint.h"
@@ -137,7 +139,8 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
                                 bool send_came_last) {
   auto fields = pair_differences(send->operation, recv->operation);
   if (!fields.empty()) {
-    if (!send->stands() || !recv->stands()) wait_for_the_end();
+    if (!send->stands() || !recv->stands())
+      exec::this_rank::wait_for_the_end(exec::FixedObserver("what a checker has found"));
     Mismatch mismatch;
     mismatch.kind = Mismatch::Kind::point_to_point;
     mismatch.group = group_.name;
@@ -162,11 +165,6 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
   pair.meet(std::move(send), std::move(recv));
   if (batches_.empty()) return pair.launch();
   for (auto* const each : batches_.meet(pair)) each->launch();
-}
-
-void PointToPointMatcher::wait_for_the_end() {
-  const exec::FixedObserver observer("what a checker has found");
-  for (;;) the_end_.wait(observer);
 }
 
 // A near miss: the peer is there with another tag, or has its eyes on another rank.

@@ -102,14 +102,12 @@ class PointToPointMatcher final : public Meeting {
   Entries::iterator choose_send(Entries& sends, const RankWork& recv);
   c10::intrusive_ptr<RankWork> buffer(RankWork& send);
   void match(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv, bool send_came_last);
-  [[noreturn]] void wait_for_the_end();
   void note_source(const RankWork& recv, int source, const std::vector<std::uint32_t>& sources) const;
   std::string hint(const RankWork& work) const;
 
   const MatcherContext context_;
   const GroupIdentity& group_;
   Services& services_;
-  exec::WaitQueue the_end_;  // nobody notifies it
   const bool buffered_sends_;
   std::vector<std::uint64_t> calls_;  // by rank
   DeadlineQueue deadlines_;

@@ -49,6 +49,11 @@ void sleep_for(VirtualDuration duration, const char* doing) {
   suspend_blocked(fiber, FixedObserver(doing));
 }
 
+void wait_for_the_end(const Observer& observer) {
+  Fiber& fiber = require_fiber("this_rank::wait_for_the_end()");
+  for (;;) suspend_blocked(fiber, observer);
+}
+
 void note_given_up(const Observer& observer) {
   Fiber& fiber = require_fiber("this_rank::note_given_up()");
   fiber.executor->note_given_up(fiber.rank, observer);

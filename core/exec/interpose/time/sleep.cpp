@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <rehearse/exec/observer.h>
 #include <rehearse/exec/this_rank.h>
 
 #include "exec/interpose/process/openmp.h"
@@ -39,8 +40,7 @@ void sleep_in_fiber(const Fiber& fiber, VirtualDuration duration) {
     this_rank::sleep_for(duration);
     return;
   }
-  WaitQueue nobody_notifies;
-  nobody_notifies.wait(FixedObserver("a sleep without end"));
+  this_rank::wait_for_the_end(FixedObserver("a sleep without end"));
 }
 
 // Returns what clock_nanosleep() returns: an error number.

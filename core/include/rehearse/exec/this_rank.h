@@ -42,6 +42,10 @@ void poll();
 // literal.
 void sleep_for(VirtualDuration duration, const char* doing = "a sleep");
 
+// For a rank that must not go on: it has found what another one will end the world for, or it hangs. Throws RankAborted
+// when the world ends; where nothing ends it the rank is blocked, as in any other wait.
+[[noreturn]] void wait_for_the_end(const Observer& observer);
+
 // What `observer` tells of has met its timeout, and the caller is about to throw: remembered for RankFailure::gave_up.
 void note_given_up(const Observer& observer);
 

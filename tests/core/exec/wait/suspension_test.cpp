@@ -123,6 +123,33 @@ TEST_P(Suspension, WorldEndsInADestructor_RankIsLeftBehindAndOthersUnwind) {
   EXPECT_TRUE(outcome.failures.empty());
 }
 
+TEST_P(Suspension, WaitForTheEnd_IsUnwoundByIt) {
+  auto w = world();
+  int unwound = 0;
+  const auto outcome = w.run([&](int rank) {
+    if (rank == 0) {
+      this_rank::sleep_for(1ms);  // all others wait by then
+      throw std::runtime_error("enough");
+    }
+    try {
+      this_rank::wait_for_the_end(FixedObserver("what comes after rank 0"));
+    } catch (const RankAborted&) {
+      ++unwound;
+      throw;
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::rank_failed);
+  EXPECT_EQ(unwound, ranks() - 1);
+  EXPECT_EQ(lines(outcome.blocked), same_line(1, ranks() - 1, "what comes after rank 0"));
+}
+
+TEST_P(Suspension, WaitForAnEndThatNobodyMakes_IsADeadlock) {
+  auto w = world();
+  const auto outcome = w.run([](int) { this_rank::wait_for_the_end(FixedObserver("an end")); });
+  EXPECT_EQ(outcome.ending, Ending::deadlock);
+  EXPECT_EQ(lines(outcome.blocked), same_line(0, ranks() - 1, "an end"));
+}
+
 void waits_and_must_not_throw(WaitQueue& queue) noexcept { queue.wait(FixedObserver("a noexcept wait")); }
 
 TEST_P(Suspension, WorldEndsInANoexceptFunction_ProcessLivesOn) {
