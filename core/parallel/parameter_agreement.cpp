@@ -9,6 +9,8 @@
 #include <c10/util/Exception.h>
 #include <c10/util/Type.h>
 
+#include <rehearse/hash/word_hash.h>
+
 #include "parallel/number_exchange.h"
 
 namespace rehearse::parallel {
@@ -26,14 +28,11 @@ Numbers description_of(const std::vector<at::Tensor>& parameters) {
   return numbers;
 }
 
-// FNV-1a over whole numbers, mixed downwards; one bit short, so that it can be negated.
+// One bit short, so that it can be negated.
 std::int64_t hash_of(const Numbers& numbers) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const auto number : numbers) {
-    hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x100000001b3U;
-    hash ^= hash >> 29;
-  }
-  return static_cast<std::int64_t>(hash >> 1);
+  WordHash hash(numbers.size() + 1);
+  for (const auto number : numbers) hash.add(static_cast<std::uint64_t>(number));
+  return static_cast<std::int64_t>(hash.value() >> 1);
 }
 
 struct Parameter {

@@ -11,6 +11,8 @@
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 
+#include <rehearse/hash/fnv1a.h>
+
 #include "report/writers/json_reader.h"
 
 namespace rehearse::sim {
@@ -19,12 +21,6 @@ namespace {
 constexpr int kResultsVersion = 1;
 constexpr std::string_view kResults = "list of results";
 constexpr std::string_view kDigits = "0123456789abcdef";
-
-std::uint64_t fnv1a_of(std::string_view bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325ull;
-  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3ull;
-  return hash;
-}
 
 void add_figures_of(const at::Tensor& value, ListedResult& result) {
   if (value.numel() == 0 || value.is_complex()) return;
@@ -85,7 +81,7 @@ std::vector<ListedResult> listed_results(const std::vector<RankResult>& results,
     ListedResult result{rank, name, known[{rank, name}]++, c10::getDtypeNames(value.scalar_type()).first,
                         value.sizes().vec()};
     const std::string_view bytes(static_cast<const char*>(value.const_data_ptr()), value.nbytes());
-    result.hash = fnv1a_of(bytes);
+    result.hash = fnv1a(bytes);
     add_figures_of(value, result);
     if (bytes.size() <= limits.tensor_bytes && bytes_kept + bytes.size() <= limits.file_bytes) {
       result.bytes = bytes;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/hash/fnv1a.h>
 #include <rehearse/sim/report_writers.h>
 
 namespace rehearse::sim {
@@ -15,12 +16,6 @@ constexpr std::string_view kTitle = "rehearse run log ";
 constexpr int kFormatVersion = 2;  // a new one for each new format of reports: they are in it
 constexpr std::string_view kChecksum = "checksum: 0x";
 constexpr std::size_t kChecksumLine = kChecksum.size() + 16 + 1;
-
-std::uint64_t fnv1a(std::string_view bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325ull;
-  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3ull;
-  return hash;
-}
 
 std::string checksum_line(std::string_view bytes) { return fmt::format("{}{:016x}\n", kChecksum, fnv1a(bytes)); }
 

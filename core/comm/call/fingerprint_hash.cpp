@@ -4,6 +4,8 @@
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/ops/item.h>
 
+#include <rehearse/hash/word_hash.h>
+
 #include "fingerprint.h"
 #include "layout.h"
 
@@ -14,11 +16,8 @@ using c10d::OpType;
 
 class Hash {
  public:
-  explicit Hash(std::uint64_t start) : value_(start) {}
-  void add(std::uint64_t word) noexcept {
-    value_ = (value_ ^ word) * 0x9E3779B97F4A7C15ull;
-    value_ ^= value_ >> 32;
-  }
+  explicit Hash(std::uint64_t start) : hash_(start) {}
+  void add(std::uint64_t word) noexcept { hash_.add(word); }
   void add_kind(const at::Tensor& tensor) noexcept {
     add((static_cast<std::uint64_t>(tensor.scalar_type()) << 8) | static_cast<std::uint64_t>(tensor.device().type()));
   }
@@ -30,10 +29,10 @@ class Hash {
   void add_strides(const at::Tensor& tensor) noexcept {
     for (const auto stride : telling_strides(tensor)) add(static_cast<std::uint64_t>(stride));
   }
-  std::uint64_t value() const noexcept { return value_; }
+  std::uint64_t value() const noexcept { return hash_.value(); }
 
  private:
-  std::uint64_t value_;
+  WordHash hash_;
 };
 
 }  // namespace

@@ -11,11 +11,11 @@ std::uint32_t EventWriter::add_group(EventLog::Group group) {
 }
 
 Event& EventWriter::record(const Event& event, std::uint64_t fingerprint) {
-  log_.mix((static_cast<std::uint64_t>(static_cast<std::uint32_t>(event.rank)) << 32) | event.seq_id);
-  log_.mix(fingerprint ^ event.pg_id);
-  log_.mix(static_cast<std::uint64_t>(event.time_created.time_since_epoch().count()) ^
-           (static_cast<std::uint64_t>(static_cast<std::uint32_t>(event.peer)) << 32) ^
-           static_cast<std::uint32_t>(event.tag));
+  log_.hash_.add((static_cast<std::uint64_t>(static_cast<std::uint32_t>(event.rank)) << 32) | event.seq_id);
+  log_.hash_.add(fingerprint ^ event.pg_id);
+  log_.hash_.add(static_cast<std::uint64_t>(event.time_created.time_since_epoch().count()) ^
+                 (static_cast<std::uint64_t>(static_cast<std::uint32_t>(event.peer)) << 32) ^
+                 static_cast<std::uint32_t>(event.tag));
   Event& stored = log_.options_.keep_all ? log_.all_.emplace_back() : next_of(static_cast<std::size_t>(event.rank));
   stored = event;
   stored.record_id = log_.records_++;

@@ -23,8 +23,8 @@ class EventWriter {
   void set_call_site(Event& event, const exec::CallSite& where);
   void set_note(std::uint64_t record_id, std::string note) { log_.notes_.insert_or_assign(record_id, std::move(note)); }
   void note_completion(std::uint32_t pg_id, std::uint32_t seq_id, VirtualTime now) noexcept {
-    log_.mix((std::uint64_t{pg_id} << 32) | seq_id);
-    log_.mix(static_cast<std::uint64_t>(now.time_since_epoch().count()));
+    log_.hash_.add((std::uint64_t{pg_id} << 32) | seq_id);
+    log_.hash_.add(static_cast<std::uint64_t>(now.time_since_epoch().count()));
   }
 
   // The number of the signature with this hash; `make` builds it when it is new.

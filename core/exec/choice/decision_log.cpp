@@ -45,8 +45,8 @@ void DecisionLog::record(ChoiceKind kind, std::span<const std::uint32_t> candida
   if (!keeps_) return;
   const auto options = static_cast<std::uint32_t>(candidates.size());
   decisions_.push_back({kind, options, answer});
-  mix((static_cast<std::uint64_t>(kind) << 56) ^ (static_cast<std::uint64_t>(options) << 32) ^ answer);
-  mix(candidates[answer]);
+  hash_.add((static_cast<std::uint64_t>(kind) << 56) ^ (static_cast<std::uint64_t>(options) << 32) ^ answer);
+  hash_.add(candidates[answer]);
 }
 
 std::uint32_t Decisions::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include <rehearse/hash/fnv1a.h>
+
 #include "graph/ir/submodules.h"
 
 namespace rehearse::graph {
@@ -12,8 +14,8 @@ namespace {
 
 using Known = std::unordered_map<const GraphModule*, std::uint64_t>;  // hashes of modules that were met before
 
-// FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/. Every piece is preceded by its kind, length or number, so that no
-// two different graphs give the same bytes. A submodule goes in by its own hash: a shared one is walked once.
+// Every piece is preceded by its kind, length or number, so that no two different graphs give the same bytes. A
+// submodule goes in by its own hash: a shared one is walked once.
 class Hasher {
  public:
   static std::uint64_t hash_of(const GraphModule& module, Known& known) {
@@ -21,22 +23,17 @@ class Hasher {
     if (found != known.end()) return found->second;
     Hasher hasher;
     hasher.add(module, known);
-    return known[&module] = hasher.hash_;
+    return known[&module] = hasher.hash_.value();
   }
 
  private:
   using Positions = std::unordered_map<const Node*, std::uint64_t>;
 
-  void add_byte(unsigned char byte) {
-    hash_ ^= byte;
-    hash_ *= 0x100000001b3ULL;
-  }
-  void add_number(std::uint64_t number) {
-    for (int shift = 0; shift < 64; shift += 8) add_byte(static_cast<unsigned char>(number >> shift));
-  }
+  void add_byte(unsigned char byte) { hash_.add_byte(byte); }
+  void add_number(std::uint64_t number) { hash_.add_number(number); }
   void add_text(std::string_view text) {
     add_number(text.size());
-    for (const char c : text) add_byte(static_cast<unsigned char>(c));
+    hash_.add(text);
   }
 
   void add(const GraphModule& module, Known& known) {
@@ -119,7 +116,7 @@ class Hasher {
         argument.value());
   }
 
-  std::uint64_t hash_ = 0xcbf29ce484222325ULL;
+  Fnv1a hash_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include <ATen/ops/rand.h>
 #include <ATen/ops/zeros.h>
+#include <rehearse/hash/fnv1a.h>
 #include <rehearse/sim/world.h>
 
 namespace {
@@ -49,16 +50,15 @@ Results job(RankContext& ctx) {
   return results;
 }
 
-// FNV-1a over the bytes of all tensors, rank after rank.
+// Over the bytes of all tensors, rank after rank.
 std::uint64_t hash_of(const std::vector<Results>& of_ranks) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
+  rehearse::Fnv1a hash;
   for (const auto& results : of_ranks) {
     for (const auto& tensor : results) {
-      const auto* bytes = static_cast<const unsigned char*>(tensor.const_data_ptr());
-      for (std::size_t i = 0; i < tensor.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+      hash.add({static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()});
     }
   }
-  return hash;
+  return hash.value();
 }
 
 void run_and_print(int seed) {

@@ -16,6 +16,7 @@
 #include <rehearse/comm/span_log.h>
 #include <rehearse/exec/call_site.h>
 #include <rehearse/exec/time.h>
+#include <rehearse/hash/word_hash.h>
 
 namespace rehearse::comm {
 
@@ -88,7 +89,7 @@ class EventLog {
   const Event* last_completed(int rank) const;
 
   std::uint64_t size() const noexcept { return records_; }
-  std::uint64_t hash() const noexcept { return hash_; }
+  std::uint64_t hash() const noexcept { return hash_.value(); }
 
   const Signature& signature(const Event& event) const { return signatures_.at(event.signature); }
   const Group& group(const Event& event) const { return groups_.at(event.pg_id); }
@@ -126,12 +127,6 @@ class EventLog {
   template <class Matters>
   const Event* last_that(int rank, const Matters& matters) const;
 
-  // A multiply and a shift per word: fast enough for every call, and every bit reaches the high half.
-  void mix(std::uint64_t word) noexcept {
-    hash_ = (hash_ ^ word) * 0x9E3779B97F4A7C15ull;
-    hash_ ^= hash_ >> 32;
-  }
-
   // What a rank has made.
   struct Made {
     std::size_t events = 0;
@@ -152,7 +147,7 @@ class EventLog {
   std::map<exec::CallSite, std::uint32_t> call_site_ids_;
   std::map<std::uint64_t, std::string> notes_;  // by record_id
   std::uint64_t records_ = 0;
-  std::uint64_t hash_ = 0x4556454E'544C4F47ull;
+  WordHash hash_{0x4556454E'544C4F47ull};
 };
 
 }  // namespace rehearse::comm

@@ -8,6 +8,7 @@
 #include <rehearse/exec/decision_list.h>
 #include <rehearse/exec/oracle.h>
 #include <rehearse/exec/time.h>
+#include <rehearse/hash/word_hash.h>
 
 namespace rehearse {
 
@@ -23,23 +24,17 @@ class DecisionLog {
   // A step of the schedule: `fiber` runs next, at `now`. Mixed into the hash, not stored.
   void note_step(std::uint32_t fiber, VirtualTime now) noexcept {
     if (!keeps_) return;
-    mix((static_cast<std::uint64_t>(fiber) << 32) ^ static_cast<std::uint64_t>(now.time_since_epoch().count()));
+    hash_.add((static_cast<std::uint64_t>(fiber) << 32) ^ static_cast<std::uint64_t>(now.time_since_epoch().count()));
     ++steps_;
   }
 
   const DecisionList& decisions() const noexcept { return decisions_; }
-  std::uint64_t hash() const noexcept { return hash_; }
+  std::uint64_t hash() const noexcept { return hash_.value(); }
   std::uint64_t steps() const noexcept { return steps_; }
 
  private:
-  // A multiply and a shift per word: fast enough for every switch, and every bit reaches the high half.
-  void mix(std::uint64_t word) noexcept {
-    hash_ = (hash_ ^ word) * 0x9E3779B97F4A7C15ull;
-    hash_ ^= hash_ >> 32;
-  }
-
   DecisionList decisions_;
-  std::uint64_t hash_ = 0x52454845'41525345ull;
+  WordHash hash_{0x52454845'41525345ull};
   std::uint64_t steps_ = 0;
   bool keeps_ = true;
 };
