@@ -70,6 +70,9 @@ class FaultLedger {
   void count_call(int rank) { ++calls_[rank]; }
   void count_store_call(int rank) { ++store_calls_[rank]; }
 
+  // For a run's identity: what each fault did, where and when; not what had brought it about. 0: none fired.
+  std::uint64_t hash() const;
+
   // After the run, of which `groups` are all.
   std::vector<FaultLine> lines(const exec::RunOutcome& outcome, const Groups& groups) const;
 

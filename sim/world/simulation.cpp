@@ -67,6 +67,7 @@ class Faults {
 
   void leave(RunRecord& record) const {
     record.faults = ledger_.lines(record.outcome, record.events.groups());
+    record.fired_hash = ledger_.hash();
     record.crashed = injector_.crashed();
   }
 

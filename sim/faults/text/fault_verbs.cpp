@@ -7,7 +7,7 @@ const std::vector<FaultVerb>& fault_verbs() {
   using Verb = Fault::Verb;
   static const std::vector<FaultVerb> verbs = {
       {Verb::crash, "crash", "the rank never runs again: no destructor, no `catch`", {.alone = true}},
-      {Verb::exit, "exit", "the rank calls `exit(status)`, or crashes so where it is to begin again"},
+      {Verb::exit, "exit", "the rank calls `exit(status)`, or crashes so where the others are to go on"},
       {Verb::hang, "hang", "the rank never comes back from the call"},
       {Verb::pause, "pause", "the rank stands still before the call, `for` a duration"},
       {Verb::slow, "slow", "from the start, what the rank computes and communicates takes `factor` times as long"},

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "faults/fired_faults.h"
 #include "record/begun_report.h"
 #include "report/calls/call_counts.h"
 #include "report/calls/call_drift.h"
@@ -43,10 +42,7 @@ Difference difference_of(const comm::Mismatch& mismatch, const Places& places) {
 
 void add_figures(const WorldOptions& options, const RunRecord& record, Report& report) {
   // Two real runs are never the same.
-  report.identity =
-      options.mode == Mode::real
-          ? 0
-          : record.decisions.hash() ^ (record.events.hash() * 0x9E3779B97F4A7C15ull) ^ hash_of_fired(record.faults);
+  report.identity = options.mode == Mode::real ? 0 : record.identity();
   report.decisions = record.decisions.decisions().size();
   report.switches = record.outcome.switches;
   report.operations = record.events.size();

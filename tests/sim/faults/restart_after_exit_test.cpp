@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a rank that an injected exit() has ended begins again as a crashed one does; where nothing may begin it
-// again, the exit is its failure.
+// again, the exit is its failure, or, with peers=disconnect, for the others to survive.
 #include <chrono>
 #include <string>
 
@@ -42,6 +42,22 @@ TEST(RestartAfterExit, WhoseTimeDoesNotCome) {
   EXPECT_EQ(report.rank_lines[3].state, RankOutcome::crashed);
   EXPECT_EQ(report.rank_lines[3].doing, R"(exit(3) in allreduce #12 on group "world")");
   EXPECT_FALSE(report.faults[0].fired.at(0).began_again);
+}
+
+TEST(RestartAfterExit, NeverAndPeersThatDisconnect_LetsTheOthersSurvive) {
+  int survived = 0;
+  const auto body = [&](RankContext& ctx) {
+    try {
+      train(ctx);
+    } catch (const CommError& error) {
+      EXPECT_EQ(error.ranks(), std::vector<int>{3});
+      ++survived;
+    }
+  };
+  const auto report = run({"exit rank=3 at=allreduce#12 status=3 peers=disconnect"}, body);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(survived, 2 * 3);  // the run, and its replay
+  EXPECT_EQ(report.rank_lines[3].doing, R"(exit(3) in allreduce #12 on group "world")");
 }
 
 TEST(RestartAfterExit, OfAnotherRank_IsTheRanksFailure) {

@@ -32,6 +32,11 @@ struct RankResult {
 struct RunRecord {
   explicit RunRecord(comm::EventLogOptions events_kept) : events(events_kept) {}
 
+  // By which a simulated run is told from others: its decisions, its calls and what faults did to it.
+  std::uint64_t identity() const noexcept {
+    return decisions.hash() ^ (events.hash() * 0x9E3779B97F4A7C15ull) ^ fired_hash;
+  }
+
   exec::RunOutcome outcome;
   DecisionLog decisions;
   comm::EventLog events;
@@ -46,6 +51,7 @@ struct RunRecord {
   std::map<std::string, std::set<int>> notes;   // what ranks left behind that may be why others wait, and which ranks
   std::vector<std::string> check_remarks;       // a line each: what state checks say without a verdict
   std::vector<FaultLine> faults;                // all that were planned, in that order
+  std::uint64_t fired_hash = 0;                 // what faults did, where and when; 0: none fired
   std::map<int, std::string> crashed;           // ranks that a fault ended, and in which call; empty: in none
   std::vector<RankMemory> memory;               // by rank; empty: it was not counted
 };

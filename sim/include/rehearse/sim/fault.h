@@ -18,7 +18,7 @@ namespace rehearse {
 struct Fault {
   enum class Verb {
     crash,            // the rank never runs again, as if its process were killed
-    exit,             // the rank calls exit(status); where it is to begin again, the others find out as from a crash
+    exit,             // the rank calls exit(status); where the others are to go on, they find out as from a crash
     hang,             // the rank never comes back from the call
     pause,            // the rank stands still for `amount` before the call
     slow,             // from the start: what the rank computes and communicates takes `factor` times as long
@@ -69,7 +69,7 @@ struct Fault {
   double fraction = 0;                     // corrupt: so many of the elements from there on, evenly; 0: that one alone
   VirtualDuration by{};                    // clock_jump; may be negative
   Clocks clock = Clocks::wall;             // clock_jump
-  Peers peers = Peers::timeout;            // crash, exit: how the others find out
+  Peers peers = Peers::timeout;            // crash; exit (disconnect: the run goes on): how the others find out
   std::optional<VirtualDuration> restart;  // crash, exit: the rank begins again so much later
   std::vector<int> from;                   // partition: the other side; empty: all others
   Way way = Way::both;                     // partition
