@@ -16,6 +16,8 @@
 
 #include <rehearse/job/rank_context.h>
 
+#include "run_name.h"
+
 namespace rehearse::elastic {
 namespace {
 
@@ -43,8 +45,6 @@ std::string saved(const torch::nn::Module& module, const torch::optim::Optimizer
   archive.save_to(stream);
   return stream.str();
 }
-
-std::string prefix(int run) { return run == 1 ? "checkpoint" : fmt::format("checkpoint of run {}", run); }
 
 std::string layout_of(const at::Tensor& tensor) {
   return fmt::format("{}[{}]", c10::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
@@ -76,7 +76,7 @@ Checkpoint::Checkpoint(Round& round, torch::nn::Module& module, torch::optim::Op
     : round_(round),
       module_(module),
       optimizer_(optimizer),
-      store_(c10::make_intrusive<c10d::PrefixStore>(prefix(round.run()),
+      store_(c10::make_intrusive<c10d::PrefixStore>(name_in_run(round.run(), "checkpoint"),
                                                     store != nullptr ? std::move(store) : round.context().store())) {}
 
 std::int64_t Checkpoint::load() {

@@ -14,6 +14,8 @@
 #include <rehearse/comm/errors.h>
 #include <rehearse/job/rank_context.h>
 
+#include "run_name.h"
+
 namespace rehearse::elastic {
 namespace {
 
@@ -26,11 +28,6 @@ enum class Try { done, lost, over };
 struct Runs {
   int over = 0;
 };
-
-// "round 3"; of a second run "round 3 of run 2".
-std::string group_name(int round, int run) {
-  return run == 1 ? fmt::format("round {}", round) : fmt::format("round {} of run {}", round, run);
-}
 
 // What gloo throws comes through c10d's back end as it is: classes of its namespace, whose headers LibTorch does not
 // have.
@@ -61,7 +58,7 @@ Round::Round(RankContext& context, Rendezvous& rendezvous, Members members, int 
       members_(std::move(members)),
       restart_count_(restart_count),
       run_(run),
-      group_(context.new_local_group(members_.ranks, group_name(members_.round, run))) {}
+      group_(context.new_local_group(members_.ranks, name_in_run(run, fmt::format("round {}", members_.round)))) {}
 
 void Round::let_in_waiting() {
   auto waiting = at::full({1}, group_.rank() == 0 ? rendezvous_.num_waiting(number()) : 0, at::kInt);
@@ -72,7 +69,7 @@ void Round::let_in_waiting() {
 bool run(RankContext& context, const std::function<void(Round&)>& body, const Options& options) {
   const int number = context.local<Runs>().over + 1;
   auto meeting = options.rendezvous;
-  if (number > 1) meeting.name += fmt::format(" of run {}", number);
+  meeting.name = name_in_run(number, meeting.name);
   Rendezvous rendezvous(context, meeting);
   bool is_at_the_end = false;
   for (int restart_count = 0;;) {
