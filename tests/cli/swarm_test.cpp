@@ -207,6 +207,16 @@ TEST_F(Shards, InFoldersOfTheirOwn_AreFound) {
   EXPECT_THAT(part.out, StartsWith("INTERRUPTED: 5 seeds not run\n4 seeds of sum found nothing"));
 }
 
+TEST_F(Shards, OfOtherScenariosOfTheProgram_AreRefused) {
+  scenario("sum", "", "");
+  EXPECT_EQ(job({"sweep", "sum.toml", "--seeds=1..9", "--quiet", "--shard=1/2"}).exit_code, 0);
+  scenario("sum", "", "timeout = \"1min\"\n");
+  EXPECT_EQ(job({"sweep", "sum.toml", "--seeds=1..9", "--quiet", "--shard=2/2"}).exit_code, 0);
+  const auto other = job({"merge", "rehearse-out/sum"});
+  EXPECT_EQ(other.exit_code, 64);
+  EXPECT_THAT(other.err, HasSubstr("a line of the scenario is timeout = \"1min\", not timeout = \"30min\""));
+}
+
 TEST_F(Shards, OfOtherSweepsAndOtherFiles_AreRefused) {
   scenario("sum", "", "");
   EXPECT_EQ(job({"sweep", "sum.toml", "--seeds=1..9", "--quiet", "--shard=1/2"}).exit_code, 0);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -23,7 +24,7 @@ namespace {
 using ShardJson = nlohmann::ordered_json;
 using std::filesystem::path;
 
-constexpr int kShardFormat = 1;
+constexpr int kShardFormat = 2;
 constexpr std::size_t kShardBytesMost = std::size_t{4} << 30;
 
 ShardJson json_of_seed(std::uint64_t seed, const SeedResult& result) {
@@ -34,7 +35,8 @@ ShardJson json_of_seed(std::uint64_t seed, const SeedResult& result) {
 
 struct ShardPart {
   Shard shard;
-  std::string whole;  // the seeds of all shards
+  std::string whole;     // the seeds of all shards
+  std::string scenario;  // what all shards have in common
   SweepOutcome outcome;
 };
 
@@ -52,6 +54,7 @@ ShardPart part_of_json(const ShardJson& json) {
   part.shard = *shard;
   part.whole = json.at("seeds").get<std::string>();
   part.outcome.program = json.at("program").get<std::string>();
+  part.scenario = json.at("scenario").get<std::string>();
   part.outcome.asked = seeds_in(part.whole);
   part.outcome.expect = verdict_from_string(json.at("expect").get<std::string>()).value_or(Verdict::ok);
   part.outcome.interrupted = json.at("interrupted").get<bool>();
@@ -79,6 +82,34 @@ ShardPart read_shard(const path& file) {
   }
 }
 
+// What all shards of a sweep have in common. Where one runs, a path may be another one.
+std::string text_of_all_seeds(sim::Scenario scenario) {
+  scenario.world.seed = 0;
+  scenario.output = {};
+  scenario.executable.clear();
+  std::istringstream all(sim::to_toml(scenario));
+  std::string line, text;
+  bool is_parameter = false;
+  while (std::getline(all, line)) {
+    if (line.starts_with("[")) is_parameter = line == "[parameters]";
+    const bool is_path = is_parameter && line.ends_with('"') && line.find('/') != std::string::npos;
+    if (!is_path) text += line + "\n";
+  }
+  return text;
+}
+
+// The first line in which two scenarios differ, as each of them has it.
+std::pair<std::string, std::string> first_difference(const std::string& one, const std::string& other) {
+  std::istringstream left(one), right(other);
+  std::string of_left, of_right;
+  for (;;) {
+    const bool more_left = static_cast<bool>(std::getline(left, of_left));
+    const bool more_right = static_cast<bool>(std::getline(right, of_right));
+    if (more_left && more_right && of_left == of_right) continue;
+    return {more_left ? of_left : "its end", more_right ? of_right : "its end"};
+  }
+}
+
 void require_same_sweep(const path& file, const ShardPart& part, const path& first_file, const ShardPart& first) {
   const auto fail = [&](std::string_view what, const auto& value, const auto& expected) {
     throw UsageError(
@@ -92,6 +123,10 @@ void require_same_sweep(const path& file, const ShardPart& part, const path& fir
   if (part.outcome.expect != first.outcome.expect) {
     fail("what is expected", to_string(part.outcome.expect), to_string(first.outcome.expect));
   }
+  if (part.scenario != first.scenario) {
+    const auto [own, its] = first_difference(part.scenario, first.scenario);
+    fail("a line of the scenario", own, its);
+  }
 }
 
 bool is_shard_name(const std::string& name) { return name.starts_with("shard-") && name.ends_with(".json"); }
@@ -102,15 +137,16 @@ path shard_file(const path& folder, const Shard& shard) {
   return folder / fmt::format("shard-{}-of-{}.json", shard.index, shard.count);
 }
 
-void write_shard(const path& folder, const Shard& shard, const SeedRange& whole, const SweepOutcome& outcome) {
-  ShardJson json = {{"rehearse_shard", kShardFormat},      {"program", outcome.program},
-                    {"seeds", to_string(whole)},           {"shard", to_string(shard)},
-                    {"expect", to_string(outcome.expect)}, {"interrupted", outcome.interrupted},
-                    {"stopped", outcome.stopped}};
+void write_shard(const sim::Scenario& scenario, const Shard& shard, const SeedRange& whole,
+                 const SweepOutcome& outcome) {
+  ShardJson json = {
+      {"rehearse_shard", kShardFormat},     {"program", outcome.program}, {"scenario", text_of_all_seeds(scenario)},
+      {"seeds", to_string(whole)},          {"shard", to_string(shard)},  {"expect", to_string(outcome.expect)},
+      {"interrupted", outcome.interrupted}, {"stopped", outcome.stopped}};
   auto& results = json["results"] = ShardJson::array();
   for (const auto& [seed, result] : outcome.results) results.push_back(json_of_seed(seed, result));
   const auto text = json.dump(1, ' ', false, ShardJson::error_handler_t::replace);
-  sim::write_file(shard_file(folder, shard), [&](std::ostream& out) { out << text << "\n"; });
+  sim::write_file(shard_file(scenario.output.directory, shard), [&](std::ostream& out) { out << text << "\n"; });
 }
 
 std::vector<path> shard_files_in(const path& folder) {

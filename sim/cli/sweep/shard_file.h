@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include <rehearse/sim/scenario.h>
+
 #include "cli/grammar/seed_range.h"
 #include "cli/sweep/summary.h"
 
@@ -14,8 +16,8 @@ namespace rehearse::cli {
 // `folder`/shard-2-of-8.json
 std::filesystem::path shard_file(const std::filesystem::path& folder, const Shard& shard);
 
-// `whole`: the seeds of all shards. Throws OutputError.
-void write_shard(const std::filesystem::path& folder, const Shard& shard, const SeedRange& whole,
+// Into the scenario's folder. `whole`: the seeds of all shards. Throws OutputError.
+void write_shard(const sim::Scenario& scenario, const Shard& shard, const SeedRange& whole,
                  const SweepOutcome& outcome);
 
 // Those in `folder` and in the folders in it, in order of name; empty: there are none.
@@ -27,8 +29,8 @@ struct JoinedShards {
   int count = 0;
 };
 
-// The sweep of which these are shards. Throws UsageError where one is no such file, or of another sweep, or there
-// twice.
+// The sweep of which these are shards. Throws UsageError where one is no such file, or of another sweep (other seeds,
+// or a scenario that says something else, but for seed, outputs and paths), or there twice.
 JoinedShards join_shards(const std::vector<std::filesystem::path>& files);
 
 }  // namespace rehearse::cli

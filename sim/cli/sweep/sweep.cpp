@@ -118,10 +118,10 @@ std::string banner(const sim::Scenario& scenario, const Arguments& arguments, in
 }
 
 // As leave_junit().
-bool leave_shard(const Arguments& asked, const std::filesystem::path& folder, const SweepOutcome& outcome) {
+bool leave_shard(const Arguments& asked, const sim::Scenario& scenario, const SweepOutcome& outcome) {
   if (!asked.shard) return true;
   try {
-    write_shard(folder, *asked.shard, *asked.seeds, outcome);
+    write_shard(scenario, *asked.shard, *asked.seeds, outcome);
     return true;
   } catch (const OutputError& error) {
     Console::error(fmt::format("{}\n", error.what()));
@@ -159,8 +159,8 @@ int sweep(const Arguments& asked, Console& console) {
   const auto outcome = Sweep(arguments, scenario, console).run(jobs);
   const auto text = arguments.json ? to_json(outcome) : to_text(outcome, console.color());
   const int code = console.conclude(text, exit_code(outcome));
-  const bool all_left = leave_junit(arguments.junit, outcome.program, outcome.results) &&
-                        leave_shard(asked, scenario.output.directory, outcome);
+  const bool all_left =
+      leave_junit(arguments.junit, outcome.program, outcome.results) && leave_shard(asked, scenario, outcome);
   return all_left || code != 0 ? code : kExitOutput;
 }
 
