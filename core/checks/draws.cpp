@@ -56,6 +56,19 @@ std::string against(const Side& odd, const Side& most) {
   return fmt::format("{} {} drawn otherwise than {}", who, has, others);
 }
 
+// By what they have drawn; nothing where nobody looked, or where that says nothing.
+std::vector<std::string> draws_against(const Side& odd, const Side& most, const DrawsRound& round) {
+  const int rank = odd.ranks.front(), other = most.ranks.front();
+  const auto own = round.shown.draws.find(rank), its = round.shown.draws.find(other);
+  if (own == round.shown.draws.end() || its == round.shown.draws.end()) return {};
+  if (odd.place.seed() != most.place.seed()) return {};
+  auto lines = other_draws(rank, own->second, other, its->second);
+  if (!lines.empty()) return lines;
+  return {
+      fmt::format("rank {} drew by the same calls as rank {}, as often: one of them draws as often as its values say",
+                  rank, other)};
+}
+
 std::string check_text(const DrawsRound& round) {
   return round.name == kDraws ? fmt::format("check #{}", round.number)
                               : fmt::format("check #{} of \"{}\"", round.number, round.name);
@@ -71,6 +84,7 @@ std::optional<StateFinding> judge_same(const DrawsRound& round) {
   for (std::size_t i = majority ? 1 : 0; i < sides.size(); ++i)
     finding.ranks.insert(finding.ranks.end(), sides[i].ranks.begin(), sides[i].ranks.end());
   std::sort(finding.ranks.begin(), finding.ranks.end());
+  finding.details = draws_against(sides[1], sides[0], round);
   for (std::size_t i = 2; i < sides.size(); ++i) finding.details.push_back(against(sides[i], sides[0]));
   finding.details.emplace_back("whatever ranks draw from here on differs: shuffles, masks, initial values");
   return finding;

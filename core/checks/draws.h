@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <vector>
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/MT19937RNGEngine.h>
@@ -11,6 +12,7 @@
 #include <rehearse/job/state_finding.h>
 
 #include "checks/rounds.h"
+#include "checks/watch/draw_log.h"
 
 namespace rehearse::checks {
 
@@ -26,7 +28,8 @@ struct GeneratorPlace {
 
 struct ShownDraws {
   Draws wanted = Draws::same;
-  std::map<int, GeneratorPlace> places;  // by rank
+  std::map<int, GeneratorPlace> places;     // by rank
+  std::map<int, std::vector<Drawn>> draws;  // by rank: by what it drew since its check before; when explained
 };
 
 using DrawsRound = Round<ShownDraws>;

@@ -89,8 +89,8 @@ WorldChecks::WorldChecks(exec::RankExecutor& executor, AutomaticChecks automatic
     : executor_(executor), automatic_(std::move(automatic)), held_(held), shown_(std::make_unique<Shown>()) {
   if (!automatic_.explain) return;
   for (int rank = 0; rank < executor.options().ranks; ++rank) {
-    shown_->watches.push_back(std::make_unique<RankWatch>(rank, shown_->origins, automatic_.explain,
-                                                          [label_of, rank] { return label_of(rank); }));
+    shown_->watches.push_back(
+        std::make_unique<RankWatch>(rank, shown_->origins, [label_of, rank] { return label_of(rank); }));
   }
 }
 
@@ -183,12 +183,15 @@ void WorldChecks::draws(int rank, const at::Generator& generator, Draws wanted, 
 }
 
 void WorldChecks::show_draws(int rank, const at::Generator& generator, Draws wanted, const Asked& asked) {
+  auto* const watch = shown_->watch_of(rank);
+  auto draws = watch == nullptr ? std::vector<Drawn>() : watch->take_draws(asked.key());
   auto& rounds = shown_->draws;
   auto* const round = rounds.next(rank, asked.key(), asked.name, asked.of);
   if (round == nullptr) return;
   round->is_asked = asked.by_program;
   round->shown.wanted = wanted;
   round->shown.places.insert_or_assign(rank, GeneratorPlace::of(generator));
+  if (watch != nullptr) round->shown.draws[rank] = std::move(draws);
   if (auto* const due = due_of(rounds, *round)) {
     settle(*due);
     rounds.close(*due);

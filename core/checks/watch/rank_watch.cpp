@@ -11,8 +11,10 @@
 
 #include <rehearse/checks/non_finite.h>
 #include <rehearse/checks/unwatched.h>
+#include <rehearse/hash/fnv1a.h>
 
 #include "checks/values/tensor_difference.h"
+#include "checks/watch/operator_text.h"
 
 namespace rehearse::checks {
 namespace {
@@ -41,27 +43,7 @@ bool leaves_memory_as_it_is(const c10::FunctionSchema& schema) {
 
 std::uint64_t hash_of(const at::Tensor& tensor) {
   const auto values = plain(tensor);
-  const auto* const bytes = static_cast<const unsigned char*>(values.const_data_ptr());
-  std::uint64_t hash = 0xCBF29CE484222325ull;
-  for (std::size_t i = 0; i < values.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001B3ull;
-  return hash;
-}
-
-bool is_number(const c10::IValue& value) { return value.isBool() || value.isInt() || value.isDouble(); }
-
-std::string number_text(const c10::IValue& value) {
-  if (value.isBool()) return value.toBool() ? "true" : "false";
-  return value.isInt() ? fmt::format("{}", value.toInt()) : fmt::format("{:.6g}", value.toDouble());
-}
-
-// "alpha=-0.1": what it was given beside tensors.
-std::string numbers_of(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
-  std::string text;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!is_number(arguments[i])) continue;
-    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", schema.arguments()[i].name(), number_text(arguments[i]));
-  }
-  return text;
+  return fnv1a({static_cast<const char*>(values.const_data_ptr()), values.nbytes()});
 }
 
 // Do they share memory?
@@ -82,6 +64,7 @@ std::string backward_text() {
 void RankWatch::before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
   const Unwatched own;
   call_ = call_of(op.schema(), arguments);
+  draws_.before(op, arguments);
 }
 
 WatchedCall RankWatch::call_of(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) const {
@@ -92,7 +75,7 @@ WatchedCall RankWatch::call_of(const c10::FunctionSchema& schema, c10::ArrayRef<
     for_each_tensor(arguments[i], [&](const at::Tensor& tensor) {
       const bool written = is_written(argument);
       call.inputs.push_back({argument.name(), tensor, written, origins_.of(tensor), 0});
-      call.writes_watched |= written && logs_writes_ && is_watched(tensor);
+      call.writes_watched |= written && is_watched(tensor);
     });
   }
   if (!call.writes_watched) return call;
@@ -111,6 +94,7 @@ void RankWatch::after(c10::ArrayRef<c10::IValue> results) {
   for (const auto& input : call.inputs) {
     if (input.is_written) outputs.push_back(input.tensor);
   }
+  draws_.after();
   if (!leaves_memory_as_it_is(*call.schema)) look_for_non_finite(call, outputs);
   if (!call.writes_watched) return;
   for (const auto& input : call.inputs) {
@@ -178,7 +162,6 @@ void RankWatch::log_writes(const WatchedCall& call, const WatchedCall::Input& wr
 }
 
 std::vector<Write> RankWatch::take_writes(const std::string& name, const ModelState& state) {
-  if (!logs_writes_) return {};
   auto& log = logs_[name];
   log.tensors = state.tensors();
   return std::exchange(log.writes, {});

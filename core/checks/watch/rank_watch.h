@@ -16,6 +16,7 @@
 #include <rehearse/checks/origins.h>
 #include <rehearse/operators/seen_operators.h>
 
+#include "checks/watch/draw_watch.h"
 #include "checks/watch/write_log.h"
 
 namespace rehearse::checks {
@@ -35,18 +36,21 @@ struct WatchedCall {
   std::string numbers;  // of such a call: what it was given beside tensors
 };
 
-// Looks at the operators of one rank: where NaN and Inf come from, and what writes to tensors of which a check compares
-// the values.
+// Looks at the operators of one rank: where NaN and Inf come from, what writes to tensors of which a check compares the
+// values, and what draws from its generator.
 class RankWatch final : public operators::OperatorWatcher {
  public:
-  RankWatch(int rank, Origins& origins, bool logs_writes, std::function<std::string()> label)
-      : rank_(rank), origins_(origins), logs_writes_(logs_writes), label_(std::move(label)) {}
+  RankWatch(int rank, Origins& origins, std::function<std::string()> label)
+      : rank_(rank), origins_(origins), label_(std::move(label)) {}
 
   void before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) override;
   void after(c10::ArrayRef<c10::IValue> results) override;
 
   // From now on, what is written to `state` goes to the log of that name. Returns what it had.
   std::vector<Write> take_writes(const std::string& name, const ModelState& state);
+
+  // See DrawWatch::take().
+  std::vector<Drawn> take_draws(const std::string& name) { return draws_.take(name); }
 
  private:
   struct Log {
@@ -62,10 +66,10 @@ class RankWatch final : public operators::OperatorWatcher {
 
   const int rank_;
   Origins& origins_;
-  const bool logs_writes_;
   const std::function<std::string()> label_;
   std::optional<WatchedCall> call_;  // of the one that runs; one that threw keeps its tensors until the next
   std::map<std::string, Log> logs_;  // by the check's name
+  DrawWatch draws_;
 };
 
 }  // namespace rehearse::checks

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: generators that should stand at one place, or should not, are told apart, and by how much.
+#include <string>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/randperm.h>
 
 #include "checked_world.h"
 
@@ -31,6 +36,83 @@ TEST(Draws, MoreOnOneRank_AreCounted) {
   EXPECT_EQ(report.verdict, Verdict::check_failed);
   EXPECT_EQ(report.headline, "generators of ranks differ in check #2: rank 3 has drawn 17 numbers more than ranks 0-2");
   EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{3});
+  const auto details = details_of(report);
+  ASSERT_EQ(details.size(), 3u);
+  EXPECT_TRUE(details[0].starts_with("aten::rand(size=[27]) at draws_test.cpp:")) << details[0];
+  EXPECT_TRUE(details[0].ends_with(": once on rank 3, never on rank 0")) << details[0];
+  EXPECT_TRUE(details[1].starts_with("aten::rand(size=[10]) at draws_test.cpp:")) << details[1];
+  EXPECT_TRUE(details[1].ends_with(": never on rank 3, once on rank 0")) << details[1];
+}
+
+// Not the line that draws last, but that which the others did not come to; and only since the check before.
+TEST(Draws, MoreOnOneRank_AreLaidToTheirLine) {
+  int odd_line = 0;
+  const auto report = run([&](RankContext& ctx) {
+    if (ctx.rank() == 2) {
+      at::randn({4});
+    } else {
+      at::randn({4});
+    }
+    for (int step = 0; step < 3; ++step) {
+      at::randn({4});
+      odd_line = __LINE__ + 1;
+      if (ctx.rank() == 2 && step == 1) at::randn({4});
+      at::randn({4});
+      ctx.check_draws();
+    }
+  });
+  EXPECT_TRUE(report.headline.starts_with("generators of ranks differ in check #2: rank 2 has drawn "))
+      << report.headline;
+  const auto details = details_of(report);
+  ASSERT_EQ(details.size(), 2u);
+  const auto odd = "aten::randn(size=[4]) at draws_test.cpp:" + std::to_string(odd_line) + " in ";
+  EXPECT_TRUE(details[0].starts_with(odd)) << details[0];
+  EXPECT_TRUE(details[0].ends_with(": once on rank 2, never on rank 0")) << details[0];
+}
+
+// What was drawn before is of no account any more.
+TEST(Draws, OfAGeneratorThatWasSet_CountFromThere) {
+  const auto report = run([](RankContext& ctx) {
+    if (ctx.rank() == 0) at::rand({100});
+    ctx.generator().set_current_seed(7);
+    at::rand({10});
+    if (ctx.rank() == 1) ctx.generator().set_current_seed(7);
+    ctx.check_draws();
+  });
+  EXPECT_EQ(report.verdict, Verdict::check_failed);
+  const auto details = details_of(report);
+  ASSERT_EQ(details.size(), 4u);
+  EXPECT_TRUE(details[0].starts_with("the generator was set before the check at draws_test.cpp:")) << details[0];
+  EXPECT_TRUE(details[0].ends_with(": once on rank 1, never on rank 0")) << details[0];
+  EXPECT_TRUE(details[1].starts_with("the generator was set before aten::rand at draws_test.cpp:")) << details[1];
+  EXPECT_TRUE(details[2].starts_with("aten::rand(size=[10]) at draws_test.cpp:")) << details[2];
+  EXPECT_TRUE(details[2].ends_with(": never on rank 1, once on rank 0")) << details[2];
+}
+
+// Of operators that only may draw, those that did: none by a generator of the program's own.
+TEST(Draws, FromElsewhere_AreNone) {
+  const auto report = run([](RankContext& ctx) {
+    at::rand({ctx.rank() == 3 ? 5 : 6}, at::make_generator<at::CPUGeneratorImpl>(7));
+    at::rand({ctx.rank() == 3 ? 0 : 6}, at::make_generator<at::CPUGeneratorImpl>(7));
+    if (ctx.rank() == 3) at::randperm(18);
+    ctx.check_draws();
+  });
+  EXPECT_EQ(report.headline, "generators of ranks differ in check #1: rank 3 has drawn 17 numbers more than ranks 0-2");
+  const auto details = details_of(report);
+  ASSERT_EQ(details.size(), 2u);
+  EXPECT_TRUE(details[0].starts_with("aten::randperm(n=18) at draws_test.cpp:")) << details[0];
+}
+
+// Past the dispatcher: the line of the operator that found it so.
+TEST(Draws, ByNoOperator) {
+  const auto report = run([](RankContext& ctx) {
+    at::rand({1});
+    auto generator = at::detail::getDefaultCPUGenerator();
+    if (ctx.rank() == 3) at::check_generator<at::CPUGeneratorImpl>(generator)->random();
+    at::ones({1});
+    ctx.check_draws();
+  });
+  EXPECT_TRUE(is_said(report, "what is no operator, or another thread's, before aten::ones at draws_test.cpp:"));
 }
 
 TEST(Draws, FewerOnOneRank_AreCounted) {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+#include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
+
+// What an operator was given, in words.
+namespace rehearse::checks {
+
+// "alpha=-0.1": all numbers.
+std::string numbers_of(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
+
+// "aten::bernoulli_(self of [16, 4], p=0.5)": numbers and sizes.
+std::string call_text(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
+
+}  // namespace rehearse::checks
