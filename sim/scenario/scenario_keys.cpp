@@ -59,7 +59,7 @@ ScenarioSection world_section() {
   auto memory = keys::memory("memory", "what each rank's tensors may take (`\"80GiB\"`): more is OUT OF MEMORY",
                              at(kWorld, &WorldOptions::memory_bytes));
   pct_depth.fallback = "`3`";
-  pct_steps.fallback = "`1000`";
+  pct_steps.fallback = "each seed takes another";
   return {
       "world",
       {

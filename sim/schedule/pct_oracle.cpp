@@ -13,6 +13,13 @@ constexpr std::uint64_t kChanged = std::uint64_t{1} << 62;  // the i-th change: 
 constexpr std::uint64_t kSpun = std::uint64_t{1} << 61;     // below those
 constexpr std::uint32_t kSpin = 10'000;
 
+// Short tests make tens of choices, long jobs tens of thousands.
+std::uint64_t assumed_steps(RandomStream& stream) {
+  constexpr std::uint64_t kLeast = 16;
+  constexpr std::uint32_t kScales = 13;
+  return kLeast << stream.below(kScales);
+}
+
 // 1 to `most`; of more than a draw can give, as even as is of use.
 std::uint64_t one_to(RandomStream& stream, std::uint64_t most) {
   constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
@@ -23,7 +30,8 @@ std::uint64_t one_to(RandomStream& stream, std::uint64_t most) {
 
 PctOracle::PctOracle(std::uint64_t seed, const PctOptions& options)
     : others_(seed), stream_(seed, kStream), lowest_(kSpun) {
-  for (int change = 1; change < options.depth; ++change) changes_.push_back(one_to(stream_, options.steps));
+  const auto steps = options.steps > 0 ? options.steps : assumed_steps(stream_);
+  for (int change = 1; change < options.depth; ++change) changes_.push_back(one_to(stream_, steps));
 }
 
 std::uint64_t& PctOracle::priority_of(std::uint32_t fiber) {

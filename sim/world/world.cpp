@@ -38,9 +38,8 @@ WorldOptions checked(WorldOptions options) {
   if (options.mode == Mode::real) {
     if (const auto process = launched_process()) options.ranks = process->size;
   }
-  if (options.pct.depth < 1 || options.pct.steps < 1) {
-    throw std::invalid_argument(fmt::format("WorldOptions::pct has a depth of {} and {} steps; both are 1 or more",
-                                            options.pct.depth, options.pct.steps));
+  if (options.pct.depth < 1) {
+    throw std::invalid_argument(fmt::format("WorldOptions::pct has a depth of {}; it is 1 or more", options.pct.depth));
   }
   sim::require_valid(options.network);
   sim::require_valid(options.compute);

@@ -19,8 +19,9 @@ namespace rehearse::sim {
 //
 //   1 / (fibers * steps^(depth - 1))
 //
-// where no more than `steps` choices of the next fiber are made: choices among two or more. What is no choice of a
-// fiber is drawn as by RandomOracle of the same seed.
+// where no more than `steps` choices of the next fiber are made: choices among two or more. Where `steps` is 0, a seed
+// takes one of the 13 powers of two from 16 to 65,536 for it: of a run of no more choices, one seed in 13 takes the
+// next higher one. What is no choice of a fiber is drawn as by RandomOracle of the same seed.
 //
 // Not in the paper: a fiber that has been taken 10,000 times in a row while others could run (it yields in a loop)
 // falls below them, or they would starve. Does not throw.

@@ -29,8 +29,8 @@ namespace rehearse::sim {
 
 // Of Schedule::pct: which bugs it is for, and how long runs are. See PctOracle for what that promises.
 struct PctOptions {
-  int depth = 3;               // of a bug: how many events must come in order; priorities change depth - 1 times
-  std::uint64_t steps = 1000;  // choices of the next fiber in a run
+  int depth = 3;            // of a bug: how many events must come in order; priorities change depth - 1 times
+  std::uint64_t steps = 0;  // choices of the next fiber in a run; 0: not known, each seed assumes another number
 };
 
 // In the order of the enumerators, the default first.
