@@ -29,3 +29,15 @@ if(REHEARSE_USE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
         "${REHEARSE_CCACHE}")
   endif()
 endif()
+
+# Some 150 programs are linked, of 35 MB each: in a fifth of the time that the usual linker takes.
+if(REHEARSE_USE_MOLD AND NOT CMAKE_EXE_LINKER_FLAGS MATCHES "-fuse-ld=")
+  find_program(rehearse_mold NAMES mold NO_CACHE)  # it may come and go
+  if(rehearse_mold)
+    include(CheckLinkerFlag)
+    check_linker_flag(CXX -fuse-ld=mold REHEARSE_MOLD_LINKS)
+    if(REHEARSE_MOLD_LINKS)
+      add_link_options(-fuse-ld=mold)
+    endif()
+  endif()
+endif()

@@ -160,7 +160,7 @@ endfunction()
 
 # rehearse_add_executable(<name> SOURCES <file>... LIBS <target>... [TORCH] [TEST])
 #   Nothing more is needed for the interposed libc calls: linkers export a symbol of the executable that a shared
-#   library on the link line also defines, and libc is always there (tried with bfd, gold, lld). The definitions
+#   library on the link line also defines, and libc is always there (tried with bfd, gold, lld, mold). The definitions
 #   in librehearse_exec.a are taken in because the executor refers to their table.
 function(rehearse_add_executable name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;TEST" "" "SOURCES;LIBS")
