@@ -88,7 +88,9 @@ TEST(Timeouts, RankThatNeverComes_IsADeadlockUnlessTheErrorIsCaught) {
         if (ctx.rank() == 0) return;
         const auto future = ctx.group().allreduce(at::ones({4}))->getFuture();
         if (!catches) future->waitAndThrow();
-        if (catches) EXPECT_THROW(future->waitAndThrow(), TimeoutError);
+        if (catches) {
+          EXPECT_THROW(future->waitAndThrow(), TimeoutError);
+        }
       });
       EXPECT_EQ(report.verdict, catches ? Verdict::ok : Verdict::deadlock) << report.headline;
       if (catches) {

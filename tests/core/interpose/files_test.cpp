@@ -109,11 +109,15 @@ TEST_P(RankFiles, Sockets_GoBothWays) {
     const int file = sockets.files[rank];
     auto data = much_data();
     for (int round = 0; round < 3; ++round) {
-      if (rank == 0) EXPECT_EQ(::send(file, data.data(), data.size(), 0), static_cast<ssize_t>(data.size()));
+      if (rank == 0) {
+        EXPECT_EQ(::send(file, data.data(), data.size(), 0), static_cast<ssize_t>(data.size()));
+      }
       std::vector<char> got(data.size());
       EXPECT_EQ(::recv(file, got.data(), got.size(), MSG_WAITALL), static_cast<ssize_t>(got.size()));
       EXPECT_EQ(got, data);
-      if (rank == 1) EXPECT_EQ(::send(file, data.data(), data.size(), 0), static_cast<ssize_t>(data.size()));
+      if (rank == 1) {
+        EXPECT_EQ(::send(file, data.data(), data.size(), 0), static_cast<ssize_t>(data.size()));
+      }
     }
     char byte = 0;
     EXPECT_EQ(::recv(file, &byte, 1, MSG_DONTWAIT), -1);
@@ -184,7 +188,9 @@ TEST_P(RankFiles, Accept_WaitsForAnotherRanksConnect) {
       if (rank > 1) return;
       if (rank == 1) this_rank::sleep_for(1s);
       const int file = rank == 0 ? ::accept(listener, nullptr, nullptr) : ::socket(domain, SOCK_STREAM, 0);
-      if (rank == 1) EXPECT_EQ(::connect(file, reinterpret_cast<sockaddr*>(&address), own_bytes), 0);
+      if (rank == 1) {
+        EXPECT_EQ(::connect(file, reinterpret_cast<sockaddr*>(&address), own_bytes), 0);
+      }
       EXPECT_EQ(this_rank::now(), at(1s));
       char byte = static_cast<char>('a' + rank);
       if (rank == 1) this_rank::sleep_for(1s);
@@ -238,7 +244,9 @@ TEST_P(RankFiles, FlockThatIsNeverGivenBack_IsADeadlockWithItsName) {
   const TemporaryFile file;
   const int held = file.open(), wanted = file.open();
   const auto outcome = w.run([&](int rank) {
-    if (rank == 0) EXPECT_EQ(::flock(held, LOCK_EX), 0);
+    if (rank == 0) {
+      EXPECT_EQ(::flock(held, LOCK_EX), 0);
+    }
     if (rank != 1) return;
     this_rank::sleep_for(1ms);
     EXPECT_EQ(::flock(wanted, LOCK_EX | LOCK_NB), -1);

@@ -47,7 +47,9 @@ INSTANTIATE_TEST_SUITE_P(All, Mismatches,
 TEST(Faults, MessageOfTheWrongLength_IsAMismatch) {
   for (const auto& run : run_processes({"message_length"}, 2, {"REHEARSE_CHECK_TIMEOUT=60"})) {
     expect_verdict(run, Verdict::mismatch);
-    if (run.report) EXPECT_THAT(run.report->headline, HasSubstr("elements"));
+    if (run.report) {
+      EXPECT_THAT(run.report->headline, HasSubstr("elements"));
+    }
   }
 }
 
@@ -56,7 +58,9 @@ TEST(Faults, RankThatLeavesACallOut_IsTheDeadlockOfTheSimulation) {
   ASSERT_EQ(simulated[0].report->verdict, Verdict::deadlock);
   for (const auto& run : run_processes({"missing"}, 3, kPatience)) {
     expect_verdict(run, Verdict::deadlock);
-    if (run.report) EXPECT_EQ(run.report->headline, simulated[0].report->headline);
+    if (run.report) {
+      EXPECT_EQ(run.report->headline, simulated[0].report->headline);
+    }
   }
 }
 
@@ -74,7 +78,9 @@ TEST(Faults, ExceptionOfOneRank_IsToldByAll) {
   for (const auto* const checks : {"REHEARSE_CHECKS=1", "REHEARSE_CHECKS=0"}) {
     for (const auto& run : run_processes({"exception"}, 3, {checks, "REHEARSE_CHECK_TIMEOUT=60"})) {
       expect_verdict(run, Verdict::rank_failed);
-      if (run.report) EXPECT_EQ(run.report->headline, "rank 2: no more data");
+      if (run.report) {
+        EXPECT_EQ(run.report->headline, "rank 2: no more data");
+      }
     }
   }
 }
@@ -84,7 +90,9 @@ TEST(Faults, ReceiveFromARankThatHasFailed_EndsWithTheWorld) {
   for (const auto* const checks : {"REHEARSE_CHECKS=1", "REHEARSE_CHECKS=0"}) {
     for (const auto& run : run_processes({"receive_from_failed"}, 3, {checks, "REHEARSE_CHECK_TIMEOUT=60"})) {
       expect_verdict(run, Verdict::rank_failed);
-      if (run.report) EXPECT_EQ(run.report->headline, "rank 2: nothing to send");
+      if (run.report) {
+        EXPECT_EQ(run.report->headline, "rank 2: nothing to send");
+      }
     }
   }
 }
@@ -92,7 +100,9 @@ TEST(Faults, ReceiveFromARankThatHasFailed_EndsWithTheWorld) {
 TEST(Faults, CheckThatDoesNotHold_IsToldByAll) {
   for (const auto& run : run_processes({"check"}, 2, {"REHEARSE_CHECK_TIMEOUT=60"})) {
     expect_verdict(run, Verdict::check_failed);
-    if (run.report) EXPECT_EQ(run.report->headline, "rank 1: check \"the loss falls\" did not hold: it is 3");
+    if (run.report) {
+      EXPECT_EQ(run.report->headline, "rank 1: check \"the loss falls\" did not hold: it is 3");
+    }
   }
 }
 
@@ -103,7 +113,9 @@ TEST(Faults, KilledProcess_IsNamedByAllThatAreLeft) {
     for (int rank = 0; rank < 2; ++rank) {
       const auto& run = runs[static_cast<std::size_t>(rank)];
       expect_verdict(run, Verdict::crashed);
-      if (run.report) EXPECT_THAT(run.report->headline, HasSubstr("rank 2: its process is gone"));
+      if (run.report) {
+        EXPECT_THAT(run.report->headline, HasSubstr("rank 2: its process is gone"));
+      }
     }
   }
 }
@@ -114,7 +126,9 @@ TEST(Faults, KilledRank0_WhichServedTheStore_IsNamedByAllThatAreLeft) {
   for (int rank = 1; rank < 3; ++rank) {
     const auto& run = runs[static_cast<std::size_t>(rank)];
     expect_verdict(run, Verdict::crashed);
-    if (run.report) EXPECT_THAT(run.report->headline, HasSubstr("rank 0: its process is gone"));
+    if (run.report) {
+      EXPECT_THAT(run.report->headline, HasSubstr("rank 0: its process is gone"));
+    }
   }
 }
 
@@ -151,7 +165,9 @@ TEST(Faults, KilledRank0_WhereALauncherServesTheStore_IsNamedByAllThatAreLeft) {
   for (int rank = 1; rank < 3; ++rank) {
     const auto& run = runs[static_cast<std::size_t>(rank)];
     expect_verdict(run, Verdict::crashed);
-    if (run.report) EXPECT_THAT(run.report->headline, HasSubstr("rank 0: its process is gone: nothing has been heard"));
+    if (run.report) {
+      EXPECT_THAT(run.report->headline, HasSubstr("rank 0: its process is gone: nothing has been heard"));
+    }
   }
 }
 
@@ -180,7 +196,9 @@ TEST(Faults, RankThatComputesForLongerThanThePatience_IsNoFailure) {
 TEST(Faults, RankThatComesTooLate_IsNamedByAll) {
   for (const auto& run : run_processes({"too_late"}, 2, {"REHEARSE_CHECK_TIMEOUT=2"})) {
     expect_verdict(run, Verdict::timeout);
-    if (run.report) EXPECT_THAT(run.report->headline, HasSubstr("rank 1 was still on the way"));
+    if (run.report) {
+      EXPECT_THAT(run.report->headline, HasSubstr("rank 1 was still on the way"));
+    }
   }
 }
 

@@ -76,7 +76,9 @@ TEST(Fault, DelayOfASend_MovesTheDataLater) {
     std::vector<at::Tensor> values{value};
     if (ctx.rank() == 0) ctx.group()->send(values, 1, 0)->wait();
     if (ctx.rank() == 1) ctx.group()->recv(values, 0, 0)->wait();
-    if (ctx.rank() == 1) EXPECT_EQ(value.item<double>(), 0);
+    if (ctx.rank() == 1) {
+      EXPECT_EQ(value.item<double>(), 0);
+    }
   };
   const auto plain = run(std::vector<std::string>{}, body);
   const auto report = run({"delay rank=0 call=send#1 for=2ms"}, body);
@@ -112,8 +114,12 @@ TEST(Fault, Corrupt_IsSeenByThatRankAlone) {
       auto value = at::ones({4});
       ctx.group().allreduce(value)->wait();
       const bool is_right = value[0].item<double>() == ctx.size();
-      if (!is_right) EXPECT_EQ(ctx.rank(), 1);
-      if (!is_right) EXPECT_EQ(std::isnan(value[0].item<double>()), with == "nan");
+      if (!is_right) {
+        EXPECT_EQ(ctx.rank(), 1);
+      }
+      if (!is_right) {
+        EXPECT_EQ(std::isnan(value[0].item<double>()), with == "nan");
+      }
       EXPECT_EQ(value[1].item<double>(), ctx.size());
       wrong += is_right ? 0 : 1;
     };
@@ -169,7 +175,9 @@ TEST(Trigger, ProbabilityIsDrawnThroughTheOracle) {
     const auto report = run(options);
     const bool fired = report.faults[0].times == 1;
     EXPECT_EQ(report.verdict, fired ? Verdict::rank_failed : Verdict::fault_not_fired);
-    if (!fired) EXPECT_EQ(report.faults[0].why_not, "drawn 1 time, and never taken");
+    if (!fired) {
+      EXPECT_EQ(report.faults[0].why_not, "drawn 1 time, and never taken");
+    }
     hit += fired ? 1 : 0;
   }
   EXPECT_GT(hit, 8);

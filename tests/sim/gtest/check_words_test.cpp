@@ -26,7 +26,9 @@ TEST(CheckWords, ScopedTrace_IsTheRanksOwn) {
         for (int step = 0; step < 2; ++step) {
           SCOPED_TRACE(step);
           ctx.group().barrier()->wait();
-          if (ctx.rank() == 1) EXPECT_EQ(step, 0);
+          if (ctx.rank() == 1) {
+            EXPECT_EQ(step, 0);
+          }
         }
         std::thread([&ctx] { EXPECT_NE(ctx.rank(), 2) << "in a thread"; }).join();
       });

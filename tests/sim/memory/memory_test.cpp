@@ -142,7 +142,9 @@ TEST(FailAlloc, IsTheNextAllocationOfThatSize) {
     take(2 * kMiB);
     ctx.group().barrier()->wait();
     take(kMiB - 1);
-    if (ctx.rank() == 1) EXPECT_THROW(take(3 * kMiB), c10::OutOfMemoryError);
+    if (ctx.rank() == 1) {
+      EXPECT_THROW(take(3 * kMiB), c10::OutOfMemoryError);
+    }
     take(3 * kMiB);
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;

@@ -23,9 +23,13 @@ TEST(RankFiles, PipeAndCollectiveInACircle_AreADeadlockWithBothCalls) {
     rehearse::World world({.ranks = ranks});
     const auto report = world.run([&](RankContext& ctx) {
       char byte = 0;
-      if (ctx.rank() == 0) EXPECT_EQ(::read(pipe[0], &byte, 1), 1);
+      if (ctx.rank() == 0) {
+        EXPECT_EQ(::read(pipe[0], &byte, 1), 1);
+      }
       ctx.group().barrier()->wait();
-      if (ctx.rank() == 1) EXPECT_EQ(::write(pipe[1], &byte, 1), 1);
+      if (ctx.rank() == 1) {
+        EXPECT_EQ(::write(pipe[1], &byte, 1), 1);
+      }
     });
     const auto text = rehearse::sim::to_text(report);
     EXPECT_EQ(report.verdict, Verdict::deadlock) << text;
