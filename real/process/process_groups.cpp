@@ -2,6 +2,8 @@
 #include "process_groups.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include <c10/util/Exception.h>
@@ -63,6 +65,19 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_local_group(const std:
   return connect(given, key, ranks);
 }
 
+// gloo's connections are a rank's own: one that is done with the group at once, or with its body, would close those
+// that others are still making.
+void ProcessGroups::wait_until_connected(c10d::Store& store, int size) {
+  constexpr const char* kConnected = "rehearse/connected";
+  constexpr std::chrono::microseconds kMost = std::chrono::milliseconds(10);
+  auto there = store.add(kConnected, 1);
+  for (auto pause = std::chrono::microseconds(100); there < size; pause = std::min(2 * pause, kMost)) {
+    services_.session.require_running();
+    std::this_thread::sleep_for(pause);
+    there = store.add(kConnected, 0);
+  }
+}
+
 // `key`: by which the judge knows it; a name may be there more than once.
 c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::connect(const std::string& name, const std::string& key,
                                                               const std::vector<int>& ranks) {
@@ -70,6 +85,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::connect(const std::string&
   const auto store = c10::make_intrusive<c10d::PrefixStore>(key, services_.store);
   const int rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
   auto below = services_.connect(store, rank, identity.size());
+  wait_until_connected(*store, identity.size());
   const auto backend =
       c10::make_intrusive<CheckedBackend>(services_, identity, key, rank, std::move(below), services_.timeout);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, identity.size());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "process/backend/checked_backend.h"
 
@@ -30,6 +31,7 @@ class ProcessGroups {
  private:
   c10::intrusive_ptr<c10d::ProcessGroup> connect(const std::string& name, const std::string& key,
                                                  const std::vector<int>& ranks);
+  void wait_until_connected(c10d::Store& store, int size);
   void check_ranks(const std::vector<int>& ranks) const;
   std::string unique_name(std::string_view name) const;
 

@@ -156,6 +156,14 @@ void splits(RankContext& context, Tensors& results) {
   results.push_back(message[0]);
 }
 
+// Whoever is done with a group at once must not close the connections that others are still making.
+void groups_left_at_once(RankContext& context, Tensors& results) {
+  std::vector<int> all;
+  for (int rank = 0; rank < context.size(); ++rank) all.push_back(rank);
+  for (int i = 0; i < 8; ++i) context.new_group(all, fmt::format("left at once {}", i));
+  results.push_back(numbers(context, {1}));
+}
+
 // Ranks that compile tell each other their arguments, on a group beside the user's.
 void compiled(RankContext& context, Tensors& results) {
   auto twice = compile([](const at::Tensor& x) { return x * 2 + 1; }, {.group = context.group()});
@@ -178,8 +186,15 @@ void training(RankContext& context, Tensors& results) {
 }  // namespace
 
 std::vector<Job> collective_jobs() {
-  return {{"reductions", reductions}, {"copies", copies}, {"messages", messages}, {"groups", groups},
-          {"coalesced", coalesced},   {"splits", splits}, {"compiled", compiled}, {"training", training}};
+  return {{"reductions", reductions},
+          {"copies", copies},
+          {"messages", messages},
+          {"groups", groups},
+          {"coalesced", coalesced},
+          {"splits", splits},
+          {"groups_left_at_once", groups_left_at_once},
+          {"compiled", compiled},
+          {"training", training}};
 }
 
 }  // namespace rehearse::test
