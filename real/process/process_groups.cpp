@@ -92,10 +92,10 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::connect(const std::string&
   group->setBackend(c10::kCPU, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   if (device_ != c10::kCPU) group->setBackend(device_, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
-  group->setGroupName(name);
+  group->setGroupName(key);
   group->setGroupDesc(name);
-  c10d::register_process_group(name, group);
-  registered_.push_back(name);
+  c10d::register_process_group(key, group);
+  registered_.push_back(key);
   return group;
 }
 

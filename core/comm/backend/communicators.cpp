@@ -28,9 +28,9 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(const c10::intrusive_p
     group->setBackend(device, c10d::ProcessGroup::BackendType::CUSTOM, backend);
   }
   group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
-  group->setGroupName(name);
+  group->setGroupName(state->registered_name());
   group->setGroupDesc(name);
-  if (world.options.register_groups) c10d::register_process_group(name, group);
+  if (world.options.register_groups) c10d::register_process_group(state->registered_name(), group);
   return group;
 }
 

@@ -136,8 +136,11 @@ c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std
   };
   auto found = std::find_if(derivations_.begin(), derivations_.end(), is_next);
   if (found == derivations_.end()) {
+    const auto of_name = std::count_if(derivations_.begin(), derivations_.end(),
+                                       [&](const auto& each) { return each.group->identity().name == name; });
     derivations_.push_back({make(name, ranks, parent), call, std::vector<char>(ranks.size()), call_site(), down_});
     found = std::prev(derivations_.end());
+    if (of_name > 0) found->group->register_as(fmt::format("{}#{}", name, of_name + 1));
   }
   found->taken[place] = 1;
   return found->group;

@@ -25,6 +25,10 @@ class GroupState final : public WorkOwner {
 
   int size() const noexcept { return identity().size(); }
 
+  // By which c10d finds it among the groups of a rank: its name, unless another one had that before.
+  const std::string& registered_name() const noexcept { return registered_name_; }
+  void register_as(std::string name) { registered_name_ = std::move(name); }
+
   // Throws CommError when the world is over.
   GroupWorld& world() const;
 
@@ -80,6 +84,7 @@ class GroupState final : public WorkOwner {
  private:
   bool admitted(RankWork& work) const;
 
+  std::string registered_name_ = identity().name;
   GroupWorld* world_;
   std::vector<std::uint64_t> barriers_;  // by rank
   std::map<int, GroupMember> members_;   // by rank; most ranks never need one

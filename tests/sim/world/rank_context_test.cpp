@@ -219,5 +219,30 @@ TEST_P(RankContexts, ScopeThatOneRankHasNotLeft_ShowsInItsNextCall) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, RankContexts, testing::Range(2, 9));
 
+// A rank's n-th call with these ranks and this name takes the n-th such group, also where others of that name overlap.
+TEST(LocalGroups, OfOneName_AreOneAfterTheOther) {
+  World world({.ranks = 3});
+  const auto report = world.run([](RankContext& ctx) {
+    const auto reduce = [](const Group& group) {
+      auto ones = at::ones({1});
+      group.allreduce(ones)->wait();
+      return ones.item<int>();
+    };
+    const auto first = ctx.new_local_group({0, 1, 2}), second = ctx.new_local_group({0, 1, 2});
+    EXPECT_EQ(reduce(second), 3);
+    EXPECT_EQ(reduce(first), 3);
+    EXPECT_NE(first->getGroupName(), second->getGroupName());
+    for (int round = 0; round < 2; ++round) {
+      if (ctx.rank() < 2) {
+        EXPECT_EQ(reduce(ctx.new_local_group({0, 1}, "pair")), 2);
+      }
+      if (ctx.rank() > 0) {
+        EXPECT_EQ(reduce(ctx.new_local_group({1, 2}, "pair")), 2);
+      }
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
 }  // namespace
 }  // namespace rehearse
