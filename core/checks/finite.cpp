@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "checks/finite.h"
 
+#include <ATen/ops/isnan.h>
 #include <fmt/format.h>
 
 #include <rehearse/checks/non_finite.h>
 
 namespace rehearse::checks {
 
-std::optional<NonFinite> first_non_finite(const ModelState& state, int rank, const std::string& name,
-                                          std::uint64_t number) {
+namespace {
+
+bool has_nan(const at::Tensor& tensor) { return has_non_finite(tensor) && at::isnan(tensor).any().item<bool>(); }
+
+}  // namespace
+
+std::optional<NonFinite> first_non_finite(const ModelState& state, bool buffers_are_finite, int rank,
+                                          const std::string& name, std::uint64_t number) {
   const auto told = [&](const std::string& what, const at::Tensor& tensor) {
     const auto of = name == kFinite ? "" : fmt::format(" of \"{}\"", name);
     return NonFinite{
@@ -18,7 +25,9 @@ std::optional<NonFinite> first_non_finite(const ModelState& state, int rank, con
         tensor};
   };
   for (const auto& each : state.tensors()) {
-    if (has_non_finite(each.tensor)) return told(fmt::format("\"{}\"", each.name), each.tensor);
+    const bool only_nan = each.is_buffer && !buffers_are_finite;
+    if (only_nan ? has_nan(each.tensor) : has_non_finite(each.tensor))
+      return told(fmt::format("\"{}\"", each.name), each.tensor);
   }
   for (const auto& each : state.tensors()) {
     if (!each.tensor.defined() || !each.tensor.is_leaf() || !each.tensor.requires_grad()) continue;

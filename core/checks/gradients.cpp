@@ -160,7 +160,7 @@ std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generat
   const auto value = loss();
   if (!value.defined() || value.numel() != 1 || !value.requires_grad()) {
     throw std::invalid_argument(
-        "RankContext::check_gradients() was given a function whose result is no loss: it returns a tensor of one "
+        "RankContext::check_gradients() was given a function whose result is no loss: it must return a tensor of one "
         "element, computed from the model's parameters");
   }
   if (parameters.empty()) return {};

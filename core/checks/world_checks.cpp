@@ -9,6 +9,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <rehearse/checks/unwatched.h>
 #include <rehearse/exec/world_local.h>
@@ -44,9 +45,12 @@ std::vector<int> ranks_of(const CheckOptions& options, int rank, int ranks) {
   const auto of = in_order(options.ranks);
   const bool fits = of.front() >= 0 && of.back() < ranks && std::binary_search(of.begin(), of.end(), rank);
   if (fits) return of;
-  throw std::invalid_argument(fmt::format(
-      "CheckOptions::ranks does not fit: rank {} makes the check, and it is among ranks of the world (0 to {})", rank,
-      ranks - 1));
+  if (of.front() < 0 || of.back() >= ranks) {
+    throw std::invalid_argument(fmt::format("CheckOptions::ranks has rank {}; those of the world are 0 to {}",
+                                            of.front() < 0 ? of.front() : of.back(), ranks - 1));
+  }
+  throw std::invalid_argument(
+      fmt::format("CheckOptions::ranks is {{{}}}, without rank {}, which makes the check", fmt::join(of, ", "), rank));
 }
 
 // What can be judged now that a rank has come to `round`: that, or one of its name that is not waited for any more.
@@ -202,7 +206,8 @@ void WorldChecks::finite(int rank, const ModelState& state, const CheckOptions& 
   const Unwatched own;
   const auto name = name_or(options, kFinite);
   const auto number = ++shown_->finite[name][rank];
-  auto finding = first_non_finite(state.with_buffers(options.buffers.value_or(true)), rank, name, number);
+  auto finding = first_non_finite(state.with_buffers(options.buffers.value_or(true)), options.buffers.value_or(false),
+                                  rank, name, number);
   if (!finding) {
     ++held_[name];
     return;

@@ -97,9 +97,10 @@ std::string Rendezvous::members_of(int round, std::chrono::nanoseconds until) {
     if (size == context_.size()) return complete(round, text_of(here));
     const auto left = std::chrono::ceil<milliseconds>(until - context_.now().time_since_epoch());
     if (left.count() <= 0) {
-      throw RendezvousTimeoutError(fmt::format(
-          "round {} of the rendezvous was not complete within {} ms: it needs {} of {} ranks, and {} came", round,
-          options_.join.count(), options_.min_ranks, context_.size(), describe_ranks(ranks_of(here))));
+      throw RendezvousTimeoutError(
+          fmt::format("round {} of the rendezvous was not complete within {} ms: it needs {} of {} ranks, and {} came",
+                      round, options_.join.count(), options_.min_ranks, context_.size(),
+                      here.empty() ? std::string("none") : describe_ranks(ranks_of(here))));
     }
     const bool waits_for_any = options_.min_ranks < context_.size();
     try {

@@ -2,6 +2,7 @@
 // Contract: a NaN or an Inf is traced to the operator that made it, through collectives and receives, or to the
 // collective that brought it although nobody sent one; finite programs, and masks of -inf, are left alone.
 #include <limits>
+#include <optional>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -155,6 +156,25 @@ at::Tensor trained_weight(RankContext& ctx) {
 }
 
 // What is watched computes the same, at the same times, by the same decisions.
+// A mask of attention is finite on no rank.
+TEST(Finite, ABufferOfInf_IsAFindingWhereItIsAskedFor) {
+  const auto with = [](double value, std::optional<bool> buffers) {
+    return run([=](RankContext& ctx) {
+      torch::nn::Linear net(2, 2);
+      net->register_buffer("mask", at::full({2}, value));
+      ctx.check_finite(net, {.buffers = buffers});
+    });
+  };
+  constexpr auto kInf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(with(-kInf, std::nullopt).verdict, Verdict::ok);
+  EXPECT_EQ(with(-kInf, false).verdict, Verdict::ok);
+  const auto asked = with(-kInf, true);
+  EXPECT_TRUE(asked.headline.starts_with("\"mask\" of rank ")) << asked.headline;
+  const auto nan = with(std::numeric_limits<double>::quiet_NaN(), std::nullopt);
+  EXPECT_NE(nan.headline.find("NaN in 2 of 2 elements"), std::string::npos) << nan.headline;
+  EXPECT_EQ(with(std::numeric_limits<double>::quiet_NaN(), false).verdict, Verdict::ok);
+}
+
 TEST(Finite, WatchingChangesNothing) {
   std::vector<at::Tensor> with, without;
   WorldOptions options = watched();
