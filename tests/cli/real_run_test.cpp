@@ -119,12 +119,12 @@ TEST_F(RealRun, AnException_IsToldOfItsRankAlone) {
 
 TEST_F(RealRun, AKilledRank_IsNamedByWhoIsLeft) {
   scenario("dies", "[parameters]\nby = \"kill\"\n", "2s");
-  const auto finished = job({"run", "dies.toml", "--with=gloo", "--quiet"}, {"REHEARSE_CHECK_TIMEOUT=3"});
+  const auto finished = job({"run", "dies.toml", "--with=gloo", "--quiet"}, {"REHEARSE_CHECK_TIMEOUT=8"});
   EXPECT_EQ(finished.exit_code, 9);
   EXPECT_THAT(finished.out, HasSubstr("CRASHED: rank 2: the process ended without a word, as SIGKILL ends one"));
   EXPECT_THAT(report_of("dies").headline, Not(HasSubstr("; and ")));  // those who are left have not crashed
   scenario("dies", "[parameters]\nby = \"fault\"\n", "2s");
-  EXPECT_EQ(job({"run", "dies.toml", "--with=gloo", "--quiet"}, {"REHEARSE_CHECK_TIMEOUT=3"}).exit_code, 9);
+  EXPECT_EQ(job({"run", "dies.toml", "--with=gloo", "--quiet"}, {"REHEARSE_CHECK_TIMEOUT=8"}).exit_code, 9);
   EXPECT_THAT(report_of("dies").headline, StartsWith("rank 2 ended the process by SIGSEGV (Segmentation fault)"));
 }
 
