@@ -14,7 +14,7 @@ bool has_nan(const at::Tensor& tensor) { return has_non_finite(tensor) && at::is
 
 }  // namespace
 
-std::optional<NonFinite> first_non_finite(const ModelState& state, bool buffers_are_finite, int rank,
+std::optional<NonFinite> first_non_finite(const ModelState& state, std::optional<bool> buffers, int rank,
                                           const std::string& name, std::uint64_t number) {
   const auto told = [&](const std::string& what, const at::Tensor& tensor) {
     const auto of = name == kFinite ? "" : fmt::format(" of \"{}\"", name);
@@ -24,12 +24,13 @@ std::optional<NonFinite> first_non_finite(const ModelState& state, bool buffers_
          {}},
         tensor};
   };
-  for (const auto& each : state.tensors()) {
-    const bool only_nan = each.is_buffer && !buffers_are_finite;
+  const auto looked_at = state.with_buffers(buffers.value_or(true));
+  for (const auto& each : looked_at.tensors()) {
+    const bool only_nan = each.is_buffer && !buffers;
     if (only_nan ? has_nan(each.tensor) : has_non_finite(each.tensor))
       return told(fmt::format("\"{}\"", each.name), each.tensor);
   }
-  for (const auto& each : state.tensors()) {
+  for (const auto& each : looked_at.tensors()) {
     if (!each.tensor.defined() || !each.tensor.is_leaf() || !each.tensor.requires_grad()) continue;
     const auto gradient = each.tensor.grad();
     if (has_non_finite(gradient)) return told(fmt::format("the gradient of \"{}\"", each.name), gradient);

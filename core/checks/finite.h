@@ -19,9 +19,9 @@ struct NonFinite {
   at::Tensor tensor;  // that holds it
 };
 
-// The first NaN or Inf in what a rank has: its tensors, then their gradients. Nothing where all are finite. A mask of
-// attention is a buffer of -Inf: those count where `buffers_are_finite`, else only their NaNs.
-std::optional<NonFinite> first_non_finite(const ModelState& state, bool buffers_are_finite, int rank,
+// The first NaN or Inf in what a rank has: its tensors, then their gradients. Nothing where all are finite. `buffers`
+// (CheckOptions::buffers): whether they are looked at. Left out: for NaN alone, as a mask of attention is one of -Inf.
+std::optional<NonFinite> first_non_finite(const ModelState& state, std::optional<bool> buffers, int rank,
                                           const std::string& name, std::uint64_t number);
 
 }  // namespace rehearse::checks

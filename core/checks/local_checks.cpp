@@ -41,8 +41,8 @@ std::optional<StateFinding> gradients_here(int rank, int ranks, const ModelState
 
 std::optional<StateFinding> finite_here(int rank, const ModelState& state, const CheckOptions& options) {
   const Unwatched own;
-  auto found = first_non_finite(state.with_buffers(options.buffers.value_or(true)), options.buffers.value_or(false),
-                                rank, options.name.empty() ? kFinite : options.name, ++g_counts->finite);
+  auto found =
+      first_non_finite(state, options.buffers, rank, options.name.empty() ? kFinite : options.name, ++g_counts->finite);
   if (!found) return std::nullopt;
   return std::move(found->finding);
 }

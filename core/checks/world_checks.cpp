@@ -206,8 +206,7 @@ void WorldChecks::finite(int rank, const ModelState& state, const CheckOptions& 
   const Unwatched own;
   const auto name = name_or(options, kFinite);
   const auto number = ++shown_->finite[name][rank];
-  auto finding = first_non_finite(state.with_buffers(options.buffers.value_or(true)), options.buffers.value_or(false),
-                                  rank, name, number);
+  auto finding = first_non_finite(state, options.buffers, rank, name, number);
   if (!finding) {
     ++held_[name];
     return;
