@@ -1,16 +1,28 @@
-# The houses link in one direction: core <- fakes <- sim <- sim/cli, sim/gtest; core <- fakes <- real. rehearse_exec, below core, is free
-# of LibTorch so that scheduler tests start in milliseconds, and GoogleTest stays out of everything but sim/gtest.
+# The libraries link in one direction:
+#
+#   exec <- core <- fakes <- sim <- gtest, main        what a simulation is made of
+#           core <- collectives, elastic, compile <- pt2        what a program adds if it uses it
+#           fakes <- real        main, pt2 <- split
+#
+# rehearse_exec is free of LibTorch, so that tests of schedulers start in milliseconds. GoogleTest stays out of
+# everything but sim/gtest. Simulation needs neither the compiler nor the real mode; rehearse_prove_that_it_links()
+# shows it with the linker.
 
 # rehearse_check_link_graph(<library>...)
 #   Stops when one of the libraries links against the arrows.
 function(rehearse_check_link_graph)
   set(below_rehearse_exec "")
   set(below_rehearse_core exec)
+  set(below_rehearse_collectives exec core)
+  set(below_rehearse_elastic exec core)
+  set(below_rehearse_compile exec core)
+  set(below_rehearse_pt2 exec core compile)
   set(below_rehearse_fakes exec core)
   set(below_rehearse_real exec core fakes)
   set(below_rehearse_sim exec core fakes)
-  set(below_rehearse_gtest exec core fakes sim real)
-  set(below_rehearse_main exec core fakes sim real)
+  set(below_rehearse_gtest exec core fakes sim)
+  set(below_rehearse_main exec core fakes sim pt2)
+  set(below_rehearse_split exec core compile pt2 fakes sim main)
   foreach(library IN LISTS ARGN)
     if(NOT DEFINED below_${library})
       message(FATAL_ERROR "link graph: ${library} has no place in core/cmake/RehearseLinkGraph.cmake")
@@ -26,4 +38,24 @@ function(rehearse_check_link_graph)
       endif()
     endforeach()
   endforeach()
+endfunction()
+
+# rehearse_prove_that_it_links(<name> <library>...)
+#   An executable <name> that takes in every object of these static libraries and links nothing of ours besides. A call
+#   from one of them into a library that is not listed is an undefined symbol, which the arrows above cannot show.
+function(rehearse_prove_that_it_links name)
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "int main() { return 0; }\n" @ONLY)
+  add_executable(${name} "${source}")
+  set(archives "")
+  set(outside "")
+  foreach(library IN LISTS ARGN)
+    list(APPEND archives "$<TARGET_FILE:${library}>")
+    get_target_property(links ${library} LINK_LIBRARIES)
+    list(APPEND outside ${links})
+    add_dependencies(${name} ${library})
+  endforeach()
+  list(FILTER outside EXCLUDE REGEX "^rehearse(::|_)")
+  list(REMOVE_DUPLICATES outside)
+  target_link_libraries(${name} PRIVATE -Wl,--whole-archive ${archives} -Wl,--no-whole-archive ${outside})
 endfunction()

@@ -1,5 +1,9 @@
 # Programs for the rehearse command and for tests, also as shared objects of which each rank has a copy.
 set(REHEARSE_MODULE_SOURCE "${CMAKE_CURRENT_LIST_DIR}/rehearse_module.cpp")
+# The libraries that shared objects find in the executable. The installed package sets it to the components asked for.
+if(NOT DEFINED REHEARSE_MODULE_LIBRARIES)
+  set(REHEARSE_MODULE_LIBRARIES core fakes collectives elastic compile pt2)
+endif()
 
 # rehearse_add_program(<name> SOURCES <file>... [LIBS <target>...] [MODULE])
 #   The executable <name>: the rehearse command for the programs that SOURCES register. MODULE: see rehearse_add_module();
@@ -23,7 +27,7 @@ endfunction()
 #   The programs of SOURCES as a shared object <name> beside the executable, which knows them as if they were linked
 #   into it. Each rank that runs one has a copy of the object for itself, so that globals, statics and thread_locals are
 #   the rank's own. An archive among LIBS becomes part of the object; what a shared library keeps stays the process's.
-#   The executable takes in all of rehearse::core and rehearse::fakes, and exports it.
+#   The executable takes in all of the libraries in REHEARSE_MODULE_LIBRARIES, and exports them; do not name them in LIBS.
 function(rehearse_add_module name executable)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES;LIBS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
@@ -50,8 +54,9 @@ function(rehearse_add_module name executable)
   set_target_properties(${executable} PROPERTIES ENABLE_EXPORTS ON)
   set_target_properties(${executable} ${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}"
                         LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
-  target_link_options(${executable} PRIVATE LINKER:--whole-archive "$<TARGET_FILE:rehearse::core>"
-                      "$<TARGET_FILE:rehearse::fakes>" LINKER:--no-whole-archive)
-  target_link_libraries(${executable} PRIVATE rehearse::fakes)
+  list(TRANSFORM REHEARSE_MODULE_LIBRARIES REPLACE "(.+)" "$<TARGET_FILE:rehearse::\\1>" OUTPUT_VARIABLE archives)
+  list(TRANSFORM REHEARSE_MODULE_LIBRARIES PREPEND "rehearse::" OUTPUT_VARIABLE libraries)
+  target_link_options(${executable} PRIVATE LINKER:--whole-archive ${archives} LINKER:--no-whole-archive)
+  target_link_libraries(${executable} PRIVATE ${libraries})
   add_dependencies(${executable} ${name})
 endfunction()

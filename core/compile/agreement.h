@@ -8,7 +8,7 @@
 
 #include <rehearse/compile/compile_options.h>
 #include <rehearse/compile/explanation.h>
-#include <rehearse/compile/journal.h>
+#include <rehearse/job/compile_journal.h>
 #include <rehearse/compile/leaf.h>
 
 #include "compile/arguments/dynamism.h"

@@ -7,11 +7,10 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/nn/module.h>
 
-#include <rehearse/capture/errors.h>
-#include <rehearse/capture/fake_mode.h>
 #include <rehearse/checks/world_checks.h>
 #include <rehearse/comm/described_backend.h>
 #include <rehearse/exec/world_number.h>
+#include <rehearse/operators/capture_mode.h>
 
 #include "parallel/ddp_sink.h"
 #include "parallel/missing_gradients.h"
@@ -64,11 +63,8 @@ void ReducerSession::Impl::set_up_reducer() {
 }
 
 void ReducerSession::Impl::before_forward() {
-  if (capture::FakeMode::current()) {
-    throw capture::NotCapturable("the forward of a DistributedDataParallel was called in code that is compiled",
-                                 "Compile the DistributedDataParallel itself: rehearse::compile(ddp).",
-                                 exec::CallSite::capture());
-  }
+  operators::refuse_in_capture("the forward of a DistributedDataParallel",
+                               "Compile the DistributedDataParallel itself: rehearse::compile(ddp).");
   const bool trains = at::GradMode::is_enabled();
   if (trains && reduces_) {
     logger_->set_runtime_stats_and_log();

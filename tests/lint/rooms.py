@@ -112,7 +112,7 @@ HOUSES = (
         "arguments": ("argument_sinks.h", "argument_walk.h", "mark_dynamic.h"),
         "parts": ("counting_backend.h",),
         "guards": ("guard_failure.h", "watch.h"),
-        "meeting": ("compile_time_model.h", "journal.h"),
+        
         "aot": ("aot_eager.h",),
         ".": ("callable.h", "compile.h", "eager_region.h", "typed_call.h", "user_code.h"),
     }),

@@ -6,21 +6,14 @@
 
 #include <c10/core/DispatchKeySet.h>
 
-#include <rehearse/exec/fiber_local.h>
+#include <rehearse/capture/errors.h>
+#include <rehearse/exec/call_site.h>
 #include <rehearse/shapes/shape_env.h>
 
 #include "capture/fake/collectives_of_fakes.h"
 #include "capture/fake/fallback.h"
 
 namespace rehearse::capture {
-namespace {
-
-struct Innermost {
-  FakeMode* mode = nullptr;
-};
-const exec::FiberLocal<Innermost> innermost;
-
-}  // namespace
 
 FakeMode::FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* listener)
     : shapes_(std::move(shapes)), listener_(listener) {
@@ -29,17 +22,20 @@ FakeMode::FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* liste
 }
 
 FakeMode* FakeMode::current() noexcept {
-  const Innermost* const found = innermost.find();
-  return found ? found->mode : nullptr;
+  return static_cast<FakeMode*>(CaptureMode::current());
+}
+
+void FakeMode::refuse(const std::string& what, const std::string& cure) const {
+  throw NotCapturable(what + " is called in a captured function", cure, exec::CallSite::capture());
 }
 
 FakeMode::Scope::Scope(FakeMode& mode)
-    : outer_(std::exchange(innermost->mode, &mode)), include_(c10::DispatchKey::Fake) {}
+    : outer_(exchange(&mode)), include_(c10::DispatchKey::Fake) {}
 
-FakeMode::Scope::~Scope() { innermost->mode = outer_; }
+FakeMode::Scope::~Scope() { exchange(outer_); }
 
-FakeMode::Off::Off() : mode_(std::exchange(innermost->mode, nullptr)) {}
-FakeMode::Off::~Off() { innermost->mode = mode_; }
+FakeMode::Off::Off() : mode_(exchange(nullptr)) {}
+FakeMode::Off::~Off() { exchange(mode_); }
 
 FakeMode::Pause::Pause()
     : exclude_(c10::DispatchKeySet(

@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <string>
-
-#include <rehearse/capture/errors.h>
-#include <rehearse/capture/fake_mode.h>
-#include <rehearse/exec/call_site.h>
+#include <rehearse/operators/capture_mode.h>
 
 namespace rehearse::comm {
 
-// A capture sees what comes by LibTorch's dispatcher, as the calls of a c10d::ProcessGroup do. What comes to a back end
-// past it would be done now, and never by the graph.
+// Refuses a call that reaches a back end directly while the caller's code is captured. A capture records only what goes
+// through LibTorch's dispatcher, as the calls of a c10d::ProcessGroup do.
 inline void refuse_in_capture(const char* what) {
-  if (capture::FakeMode::current() == nullptr) [[likely]]
-    return;
-  throw capture::NotCapturable(std::string(what) + " is called in a captured function",
-                               "Use the calls of c10d::ProcessGroup, or put it into a rehearse::eager_region().",
-                               exec::CallSite::capture());
+  operators::refuse_in_capture(what,
+                               "Use the calls of c10d::ProcessGroup, or put it into a rehearse::eager_region().");
 }
 
 }  // namespace rehearse::comm

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include <rehearse/compile/compile_time_model.h>
+#include <rehearse/job/compile_time_model.h>
 #include <rehearse/exec/executor.h>
 #include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/world_local.h>

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include <rehearse/compile/journal.h>
+#include <rehearse/job/compile_journal.h>
 #include <rehearse/job/verdict.h>
 
 #include <rehearse/job/run_record.h>

@@ -22,7 +22,7 @@
 namespace rehearse::exec::interpose {
 namespace {
 
-constinit Real<int (*)(pollfd*, nfds_t, int)> real_poll("poll");
+constinit Real<int (*)(pollfd*, nfds_t, int)> real_poll_of_ends("poll");
 
 // Open file descriptors of this process.
 std::vector<int> open_files() {
@@ -102,11 +102,11 @@ FileKind kind_of_blocking(int file) noexcept {
 
 bool is_ready(int file, short events) noexcept {
   pollfd entry{file, events, 0};
-  if (real_poll(&entry, 1, 0) != 0) return true;
+  if (real_poll_of_ends(&entry, 1, 0) != 0) return true;
   // What is sent to loopback may take another processor's interrupt to arrive.
   constexpr int kLoopbackMilliseconds = 20;
   const int domain = socket_option(file, SO_DOMAIN);
-  return (domain == AF_INET || domain == AF_INET6) && real_poll(&entry, 1, kLoopbackMilliseconds) != 0;
+  return (domain == AF_INET || domain == AF_INET6) && real_poll_of_ends(&entry, 1, kLoopbackMilliseconds) != 0;
 }
 
 bool ends_in_this_process(int file, FileKind kind, short events) {

@@ -47,7 +47,7 @@ constinit Real<int (*)(pthread_t, void**)> real_join("pthread_join");
 constinit Real<int (*)(pthread_t, void**)> real_tryjoin("pthread_tryjoin_np");
 constinit Real<int (*)(pthread_t, void**, const timespec*)> real_timedjoin("pthread_timedjoin_np");
 constinit Real<int (*)(pthread_t)> real_detach("pthread_detach");
-constinit Real<void (*)(void*)> real_exit("pthread_exit");
+constinit Real<void (*)(void*)> real_thread_exit("pthread_exit");
 constinit Real<pthread_t (*)()> real_self("pthread_self");
 constinit Real<void (*)(std::thread*, std::thread::_State_ptr, void (*)())> real_start(
     "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE");
@@ -205,7 +205,7 @@ int thread_detach(pthread_t thread) {
 void thread_exit(void* result) {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) {
-    real_exit(result);
+    real_thread_exit(result);
   } else if (fiber->is_main()) {
     throw std::logic_error("pthread_exit() was called on a rank's main thread; return from the rank's body instead");
   }

@@ -29,7 +29,7 @@ int handle_cancel(pthread_t thread) REHEARSE_INTERPOSES("pthread_cancel");
 
 namespace {
 
-constinit Real<pthread_t (*)()> real_self("pthread_self");
+constinit Real<pthread_t (*)()> real_self_behind("pthread_self");
 constinit Real<int (*)(pthread_t, const char*)> real_setname("pthread_setname_np");
 constinit Real<int (*)(pthread_t, char*, size_t)> real_getname("pthread_getname_np");
 constinit Real<int (*)(pthread_t, size_t, const cpu_set_t*)> real_setaffinity("pthread_setaffinity_np");
@@ -41,7 +41,7 @@ constinit Real<int (*)(pthread_t, clockid_t*)> real_getcpuclockid("pthread_getcp
 constinit Real<int (*)(pthread_t, int)> real_kill("pthread_kill");
 constinit Real<int (*)(pthread_t)> real_cancel("pthread_cancel");
 
-pthread_t thread_behind(pthread_t thread) { return ThreadTable::is_handle(thread) ? real_self() : thread; }
+pthread_t thread_behind(pthread_t thread) { return ThreadTable::is_handle(thread) ? real_self_behind() : thread; }
 
 std::shared_ptr<MadeThread> made_thread(pthread_t thread) {
   WorldState* const world = world_of_host();

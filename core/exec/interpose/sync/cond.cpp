@@ -31,14 +31,14 @@ namespace {
 // See libstdcxx_calls_ours().
 thread_local const pthread_cond_t* t_probe = nullptr;
 
-constexpr const char* kVersion = "GLIBC_2.3.2";
-constinit Real<int (*)(pthread_cond_t*, pthread_mutex_t*)> real_wait("pthread_cond_wait", kVersion);
+constexpr const char* kCondVersion = "GLIBC_2.3.2";
+constinit Real<int (*)(pthread_cond_t*, pthread_mutex_t*)> real_wait("pthread_cond_wait", kCondVersion);
 constinit Real<int (*)(pthread_cond_t*, pthread_mutex_t*, const timespec*)> real_timedwait("pthread_cond_timedwait",
-                                                                                           kVersion);
+                                                                                           kCondVersion);
 constinit Real<int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*)> real_clockwait(
     "pthread_cond_clockwait");
-constinit Real<int (*)(pthread_cond_t*)> real_signal("pthread_cond_signal", kVersion);
-constinit Real<int (*)(pthread_cond_t*)> real_broadcast("pthread_cond_broadcast", kVersion);
+constinit Real<int (*)(pthread_cond_t*)> real_signal("pthread_cond_signal", kCondVersion);
+constinit Real<int (*)(pthread_cond_t*)> real_broadcast("pthread_cond_broadcast", kCondVersion);
 
 int wait_in_fiber(Fiber& fiber, pthread_cond_t* cond, pthread_mutex_t* mutex, std::optional<VirtualTime> deadline) {
   const OpaqueObserver observer("a condition variable");
@@ -128,11 +128,11 @@ bool libstdcxx_calls_ours() {
 
 std::span<const Interposed> condition_functions() {
   static const std::array functions = {
-      Interposed{"pthread_cond_wait", reinterpret_cast<const void*>(cond_wait), kVersion},
-      Interposed{"pthread_cond_timedwait", reinterpret_cast<const void*>(cond_timedwait), kVersion},
+      Interposed{"pthread_cond_wait", reinterpret_cast<const void*>(cond_wait), kCondVersion},
+      Interposed{"pthread_cond_timedwait", reinterpret_cast<const void*>(cond_timedwait), kCondVersion},
       Interposed{"pthread_cond_clockwait", reinterpret_cast<const void*>(cond_clockwait)},
-      Interposed{"pthread_cond_signal", reinterpret_cast<const void*>(cond_signal), kVersion},
-      Interposed{"pthread_cond_broadcast", reinterpret_cast<const void*>(cond_broadcast), kVersion},
+      Interposed{"pthread_cond_signal", reinterpret_cast<const void*>(cond_signal), kCondVersion},
+      Interposed{"pthread_cond_broadcast", reinterpret_cast<const void*>(cond_broadcast), kCondVersion},
       Interposed{"_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE",
                  reinterpret_cast<const void*>(std_condition_variable_wait), nullptr,
                  reinterpret_cast<const void*>(wait_exempt)},

@@ -22,7 +22,7 @@ constinit Real<void (*)(std::int64_t*)> real_release("__cxa_guard_release");
 constinit Real<void (*)(std::int64_t*)> real_abort("__cxa_guard_abort");
 
 // libstdc++'s protocol on the guard's first four bytes.
-constexpr int kDone = 1;
+constexpr int kGuardDone = 1;
 constexpr int kPending = 0x100;
 
 std::atomic_ref<int> state_of(std::int64_t* guard) { return std::atomic_ref<int>(*reinterpret_cast<int*>(guard)); }
@@ -36,7 +36,7 @@ int acquire_in_fiber(Fiber& fiber, std::int64_t* guard) {
       initialisations.begin(guard, fiber);
       return 1;
     }
-    if ((seen & kDone) != 0) return 0;
+    if ((seen & kGuardDone) != 0) return 0;
     const Fiber* const by = initialisations.who(guard);
     // Undefined behaviour by the standard, and a thread that waits for itself in libstdc++.
     if (by == &fiber) throw std::logic_error("the initialiser of a static variable came back to the same variable");

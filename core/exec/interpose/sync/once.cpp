@@ -20,7 +20,7 @@ constinit Real<int (*)(pthread_once_t*, void (*)())> real_once("pthread_once");
 // glibc's protocol. Its higher bits count forks: a routine that a fork has cut in two runs again in the child. A
 // world does not fork, so 0 there is right.
 constexpr int kInProgress = 1;
-constexpr int kDone = 2;
+constexpr int kOnceDone = 2;
 
 std::atomic_ref<int> state_of(pthread_once_t* once) { return std::atomic_ref<int>(*once); }
 
@@ -40,7 +40,7 @@ void run_routine(Fiber& fiber, pthread_once_t* once, void (*routine)()) {
   } at_exit{once, world_of(fiber).onces};
   at_exit.initialisations.begin(once, fiber);
   routine();
-  at_exit.state = kDone;
+  at_exit.state = kOnceDone;
 }
 
 int run_in_fiber(Fiber& fiber, pthread_once_t* once, void (*routine)()) {
@@ -51,7 +51,7 @@ int run_in_fiber(Fiber& fiber, pthread_once_t* once, void (*routine)()) {
       run_routine(fiber, once, routine);
       return 0;
     }
-    if ((seen & kDone) != 0) return 0;
+    if ((seen & kOnceDone) != 0) return 0;
     const Fiber* const by = initialisations.who(once);
     if (by == nullptr) return real_once(once, routine);  // another thread is at it
     initialisations.wait(once, fiber, InitialisationObserver("a once-only initialisation", *by));
@@ -61,7 +61,7 @@ int run_in_fiber(Fiber& fiber, pthread_once_t* once, void (*routine)()) {
 }  // namespace
 
 int once_run(pthread_once_t* once, void (*routine)()) {
-  if ((state_of(once).load(std::memory_order_acquire) & kDone) != 0) [[likely]]
+  if ((state_of(once).load(std::memory_order_acquire) & kOnceDone) != 0) [[likely]]
     return 0;
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return real_once(once, routine);

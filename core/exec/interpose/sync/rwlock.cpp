@@ -48,7 +48,7 @@ constinit Mode g_write{Real<int (*)(Rwlock*)>("pthread_rwlock_wrlock"),
                        Real<int (*)(Rwlock*)>("pthread_rwlock_trywrlock"),
                        Real<int (*)(Rwlock*, const timespec*)>("pthread_rwlock_timedwrlock"),
                        Real<int (*)(Rwlock*, clockid_t, const timespec*)>("pthread_rwlock_clockwrlock"), true};
-constinit Real<int (*)(Rwlock*)> real_unlock("pthread_rwlock_unlock");
+constinit Real<int (*)(Rwlock*)> real_rw_unlock("pthread_rwlock_unlock");
 
 class RwlockObserver final : public Observer {
  public:
@@ -147,10 +147,10 @@ int rwlock_clockwrlock(Rwlock* lock, clockid_t clock, const timespec* until) {
 
 int rwlock_unlock(Rwlock* lock) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) return real_unlock(lock);
+  if (fiber == nullptr) return real_rw_unlock(lock);
   WorldState& world = world_of(*fiber);
   world.rwlock_holds.remove(lock);
-  const int result = real_unlock(lock);
+  const int result = real_rw_unlock(lock);
   if (!world.locks.empty()) world.locks.notify_all(lock);
   preempt_users_call(*fiber, __builtin_return_address(0));
   return result;

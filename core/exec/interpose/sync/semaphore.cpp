@@ -20,13 +20,13 @@ int semaphore_post(sem_t* semaphore) REHEARSE_INTERPOSES("sem_post");
 
 namespace {
 
-constinit Real<int (*)(sem_t*)> real_wait("sem_wait");
-constinit Real<int (*)(sem_t*)> real_trywait("sem_trywait");
-constinit Real<int (*)(sem_t*, const timespec*)> real_timedwait("sem_timedwait");
-constinit Real<int (*)(sem_t*, clockid_t, const timespec*)> real_clockwait("sem_clockwait");
-constinit Real<int (*)(sem_t*)> real_post("sem_post");
+constinit Real<int (*)(sem_t*)> real_sem_wait("sem_wait");
+constinit Real<int (*)(sem_t*)> real_sem_trywait("sem_trywait");
+constinit Real<int (*)(sem_t*, const timespec*)> real_sem_timedwait("sem_timedwait");
+constinit Real<int (*)(sem_t*, clockid_t, const timespec*)> real_sem_clockwait("sem_clockwait");
+constinit Real<int (*)(sem_t*)> real_sem_post("sem_post");
 
-int fail(int error) {
+int fail_with(int error) {
   errno = error;
   return -1;
 }
@@ -36,21 +36,21 @@ int wait_in_fiber(Fiber& fiber, sem_t* semaphore, std::optional<VirtualTime> dea
   const OutsideWait outside(fiber, waiters, semaphore);
   const OpaqueObserver observer("a semaphore");
   for (;;) {
-    if (real_trywait(semaphore) == 0) return 0;
+    if (real_sem_trywait(semaphore) == 0) return 0;
     if (errno != EAGAIN) return -1;
     const auto result = waiters.wait_or_end(semaphore, observer, deadline);
     if (!result) {
       if (!fiber.executor->ending()) waiters.notify_one(semaphore);
       meet_the_end(fiber, observer);
     }
-    if (*result == WaitResult::timed_out) return fail(ETIMEDOUT);
+    if (*result == WaitResult::timed_out) return fail_with(ETIMEDOUT);
   }
 }
 
 int timed_wait(Fiber& fiber, sem_t* semaphore, clockid_t clock, const timespec& until) {
-  if (real_trywait(semaphore) == 0) return 0;
+  if (real_sem_trywait(semaphore) == 0) return 0;
   const auto at_zero = clock_at_zero(fiber, clock);
-  if (!at_zero || !valid(until)) return fail(EINVAL);
+  if (!at_zero || !valid(until)) return fail_with(EINVAL);
   return wait_in_fiber(fiber, semaphore, to_deadline(until, *at_zero));
 }
 
@@ -58,33 +58,33 @@ int timed_wait(Fiber& fiber, sem_t* semaphore, clockid_t clock, const timespec& 
 
 int semaphore_wait(sem_t* semaphore) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) return real_wait(semaphore);
+  if (fiber == nullptr) return real_sem_wait(semaphore);
   return wait_in_fiber(*fiber, semaphore, std::nullopt);
 }
 
 int semaphore_trywait(sem_t* semaphore) {
   Fiber* const fiber = current_fiber();
-  const int result = real_trywait(semaphore);
+  const int result = real_sem_trywait(semaphore);
   if (result == 0 || fiber == nullptr || errno != EAGAIN) return result;
   look_in_vain(*fiber);
-  return fail(EAGAIN);
+  return fail_with(EAGAIN);
 }
 
 int semaphore_timedwait(sem_t* semaphore, const timespec* until) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) return real_timedwait(semaphore, until);
+  if (fiber == nullptr) return real_sem_timedwait(semaphore, until);
   return timed_wait(*fiber, semaphore, CLOCK_REALTIME, *until);
 }
 
 int semaphore_clockwait(sem_t* semaphore, clockid_t clock, const timespec* until) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr) return real_clockwait(semaphore, clock, until);
+  if (fiber == nullptr) return real_sem_clockwait(semaphore, clock, until);
   return timed_wait(*fiber, semaphore, clock, *until);
 }
 
 int semaphore_post(sem_t* semaphore) {
   // Wakes threads too; whoever comes first finds the count.
-  const int result = real_post(semaphore);
+  const int result = real_sem_post(semaphore);
   if (WorldState* const world = world_of_host(); result == 0 && world != nullptr) {
     world->semaphores.notify_one(semaphore);
   }

@@ -34,7 +34,7 @@ struct FutexCall {
   const timespec* timeout;
 };
 
-long fail(int error) {
+long fail_syscall(int error) {
   errno = error;
   return -1;
 }
@@ -42,17 +42,17 @@ long fail(int error) {
 long wait_for_futex(Fiber& fiber, const FutexCall& call, std::optional<VirtualTime> deadline) {
   WaitTable& waiters = world_of(fiber).futexes;
   const OutsideWait outside(fiber, waiters, call.word);
-  if (__atomic_load_n(call.word, __ATOMIC_ACQUIRE) != call.value) return fail(EAGAIN);
+  if (__atomic_load_n(call.word, __ATOMIC_ACQUIRE) != call.value) return fail_syscall(EAGAIN);
   const OpaqueObserver observer("a future, latch or atomic variable (futex)");
   const auto result = waiters.wait_or_end(call.word, observer, deadline);
   if (!result) meet_the_end(fiber, observer);
-  return *result == WaitResult::timed_out ? fail(ETIMEDOUT) : 0;
+  return *result == WaitResult::timed_out ? fail_syscall(ETIMEDOUT) : 0;
 }
 
 // FUTEX_WAIT counts its timeout from now, FUTEX_WAIT_BITSET from its clock's zero.
 long wait_in_fiber(Fiber& fiber, const FutexCall& call) {
   if (call.timeout == nullptr) return wait_for_futex(fiber, call, std::nullopt);
-  if (!valid(*call.timeout)) return fail(EINVAL);
+  if (!valid(*call.timeout)) return fail_syscall(EINVAL);
   const auto now = fiber.executor->clock.now();
   if ((call.operation & FUTEX_CMD_MASK) == FUTEX_WAIT) {
     return wait_for_futex(fiber, call, after(now, to_duration(*call.timeout)));

@@ -21,8 +21,8 @@ int clock_timespec_get(timespec* out, int base) REHEARSE_INTERPOSES("timespec_ge
 
 namespace {
 
-constexpr const char* kVersion = "GLIBC_2.17";
-constinit Real<int (*)(clockid_t, timespec*)> real_clock_gettime("clock_gettime", kVersion);
+constexpr const char* kClockVersion = "GLIBC_2.17";
+constinit Real<int (*)(clockid_t, timespec*)> real_clock_gettime("clock_gettime", kClockVersion);
 constinit Real<int (*)(timeval*, void*)> real_gettimeofday("gettimeofday");
 constinit Real<time_t (*)(time_t*)> real_time("time");
 constinit Real<int (*)(timespec*, int)> real_timespec_get("timespec_get");
@@ -72,7 +72,7 @@ int clock_timespec_get(timespec* out, int base) {
 
 std::span<const Interposed> clock_functions() {
   static const std::array functions = {
-      Interposed{"clock_gettime", reinterpret_cast<const void*>(clock_gettime_here), kVersion},
+      Interposed{"clock_gettime", reinterpret_cast<const void*>(clock_gettime_here), kClockVersion},
       Interposed{"gettimeofday", reinterpret_cast<const void*>(clock_gettimeofday)},
       Interposed{"time", reinterpret_cast<const void*>(clock_time)},
       Interposed{"timespec_get", reinterpret_cast<const void*>(clock_timespec_get)},

@@ -27,8 +27,8 @@ int sleep_sched_yield() REHEARSE_INTERPOSES("sched_yield");
 namespace {
 
 constinit Real<int (*)(const timespec*, timespec*)> real_nanosleep("nanosleep");
-constexpr const char* kVersion = "GLIBC_2.17";
-constinit Real<int (*)(clockid_t, int, const timespec*, timespec*)> real_clock_nanosleep("clock_nanosleep", kVersion);
+constexpr const char* kSleepVersion = "GLIBC_2.17";
+constinit Real<int (*)(clockid_t, int, const timespec*, timespec*)> real_clock_nanosleep("clock_nanosleep", kSleepVersion);
 constinit Real<int (*)(useconds_t)> real_usleep("usleep");
 constinit Real<unsigned (*)(unsigned)> real_sleep("sleep");
 constinit Real<int (*)()> real_sched_yield("sched_yield");
@@ -107,7 +107,7 @@ int sleep_sched_yield() {
 std::span<const Interposed> sleep_functions() {
   static const std::array functions = {
       Interposed{"nanosleep", reinterpret_cast<const void*>(sleep_nanosleep)},
-      Interposed{"clock_nanosleep", reinterpret_cast<const void*>(sleep_clock_nanosleep), kVersion},
+      Interposed{"clock_nanosleep", reinterpret_cast<const void*>(sleep_clock_nanosleep), kSleepVersion},
       Interposed{"usleep", reinterpret_cast<const void*>(sleep_usleep)},
       Interposed{"sleep", reinterpret_cast<const void*>(sleep_sleep)},
       Interposed{"sched_yield", reinterpret_cast<const void*>(sleep_sched_yield)},

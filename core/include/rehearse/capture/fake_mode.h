@@ -14,6 +14,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <rehearse/capture/fake_tensor.h>
+#include <rehearse/operators/capture_mode.h>
 
 namespace rehearse::shapes {
 class ShapeEnv;
@@ -53,7 +54,7 @@ struct InferenceCounts {
 // replaced.
 //
 // Errors: those of fake_errors.h, and LibTorch's own for calls that are wrong in eager mode too.
-class FakeMode {
+class FakeMode final : public operators::CaptureMode {
  public:
   // `shapes` makes the symbols of sizes that depend on data; null where none are wanted (a DataDependentRead then).
   explicit FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* listener = nullptr);
@@ -69,7 +70,7 @@ class FakeMode {
     ~Scope();
 
    private:
-    FakeMode* const outer_;
+    CaptureMode* const outer_;
     c10::impl::IncludeDispatchKeyGuard include_;
   };
 
@@ -91,7 +92,7 @@ class FakeMode {
     ~Off();
 
    private:
-    FakeMode* const mode_;
+    CaptureMode* const mode_;
   };
 
   // While it lives, reading an integer of a fake tensor gives an unbacked symbol instead of a DataDependentRead.
@@ -109,6 +110,8 @@ class FakeMode {
 
   // The calling fiber's innermost; null when none is on.
   static FakeMode* current() noexcept;
+
+  [[noreturn]] void refuse(const std::string& what, const std::string& cure) const override;
 
   // A size or integer that only the running program knows: a symbol of shapes(), which must not be null.
   c10::SymInt add_unbacked();

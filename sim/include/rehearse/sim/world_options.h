@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <rehearse/checks/check_options.h>
-#include <rehearse/compile/compile_time_model.h>
+#include <rehearse/job/compile_time_model.h>
 #include <rehearse/job/runner.h>
 #include <rehearse/sim/compute_model.h>
 #include <rehearse/sim/fault.h>

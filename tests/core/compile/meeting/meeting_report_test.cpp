@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/compile/journal.h>
+#include <rehearse/job/compile_journal.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 

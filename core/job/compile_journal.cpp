@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/compile/journal.h>
+#include <rehearse/job/compile_journal.h>
 
 #include <algorithm>
 #include <map>

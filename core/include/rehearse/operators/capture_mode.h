@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+namespace rehearse::operators {
+
+// What a fiber whose code is being captured as a graph is in. The compiler makes it (capture::FakeMode). Code below the
+// compiler asks here, so that a program without the compiler does not link it.
+class CaptureMode {
+ public:
+  // The innermost mode of the calling fiber; null if its code is not being captured.
+  static CaptureMode* current() noexcept;
+
+  // Makes `mode` the calling fiber's innermost, and returns the one that was.
+  static CaptureMode* exchange(CaptureMode* mode);
+
+  // Throws the capture's error: "<what> is called in a captured function", with the cure and the caller's place.
+  [[noreturn]] virtual void refuse(const std::string& what, const std::string& cure) const = 0;
+
+ protected:
+  CaptureMode() = default;
+  ~CaptureMode() = default;
+};
+
+// Throws if the calling fiber's code is being captured. For calls that would take effect during the capture, and never
+// by the graph: those that do not go through LibTorch's dispatcher.
+inline void refuse_in_capture(const char* what, const char* cure) {
+  if (const CaptureMode* const mode = CaptureMode::current()) [[unlikely]]
+    mode->refuse(what, cure);
+}
+
+}  // namespace rehearse::operators

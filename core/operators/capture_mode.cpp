@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/operators/capture_mode.h>
+
+#include <utility>
+
+#include <rehearse/exec/fiber_local.h>
+
+namespace rehearse::operators {
+namespace {
+
+struct Innermost {
+  CaptureMode* mode = nullptr;
+};
+const exec::FiberLocal<Innermost> innermost;
+
+}  // namespace
+
+CaptureMode* CaptureMode::current() noexcept {
+  const Innermost* const found = innermost.find();
+  return found ? found->mode : nullptr;
+}
+
+CaptureMode* CaptureMode::exchange(CaptureMode* mode) { return std::exchange(innermost->mode, mode); }
+
+}  // namespace rehearse::operators
