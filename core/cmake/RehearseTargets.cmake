@@ -259,10 +259,11 @@ function(_rehearse_add_example_test name files)
   set_tests_properties(example.${name} PROPERTIES LABELS sim TIMEOUT ${REHEARSE_TEST_TIMEOUT})
 endfunction()
 
-# rehearse_add_bench(<name> SOURCES <file>... LIBS <target>... [TORCH] [OWN_MAIN])
-#   A Google Benchmark program, without BENCHMARK_MAIN() unless OWN_MAIN; `./dev bench` builds and runs all of them.
+# rehearse_add_bench(<name> SOURCES <file>... LIBS <target>... [TORCH] [OWN_MAIN] [SMOKE <filter>])
+#   A Google Benchmark program, without BENCHMARK_MAIN() unless OWN_MAIN. Only `./dev bench`, which runs all of them,
+#   builds it. SMOKE: the default build includes it, and the test bench.<name> runs the cases that match the filter.
 function(rehearse_add_bench name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;OWN_MAIN" "" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;OWN_MAIN" "SMOKE" "SOURCES;LIBS")
   set(torch "")
   if(arg_TORCH)
     set(torch TORCH)
@@ -273,16 +274,21 @@ function(rehearse_add_bench name)
   endif()
   find_package(benchmark REQUIRED)
   rehearse_add_executable(${name} SOURCES ${arg_SOURCES} LIBS ${arg_LIBS} ${main} ${torch})
-  if(NOT TARGET ${name})
-    return()
-  endif()
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/core" "${PROJECT_SOURCE_DIR}/fakes"
                              "${PROJECT_SOURCE_DIR}/sim" "${PROJECT_SOURCE_DIR}/tests")
   set_property(GLOBAL APPEND PROPERTY REHEARSE_BENCHMARKS ${name})
+  if(NOT arg_SMOKE)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
+  add_test(NAME bench.${name} COMMAND ${name} "--benchmark_filter=${arg_SMOKE}" --benchmark_min_time=0.01)
+  # A filter that matches nothing ends well, and a benchmark that fails does, too.
+  set_tests_properties(bench.${name} PROPERTIES LABELS unit TIMEOUT ${REHEARSE_TEST_TIMEOUT}
+                       FAIL_REGULAR_EXPRESSION "Failed to match any benchmarks;ERROR OCCURRED")
 endfunction()
 
 # rehearse_finish_benchmarks()
-#   Target rehearse_benchmarks builds them all; benchmarks.txt in the build folder lists the programs.
+#   Target rehearse_benchmarks builds all benchmarks; benchmarks.txt in the build folder lists their programs.
 function(rehearse_finish_benchmarks)
   get_property(names GLOBAL PROPERTY REHEARSE_BENCHMARKS)
   if(NOT names)
