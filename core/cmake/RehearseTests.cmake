@@ -4,6 +4,36 @@
 set(REHEARSE_TEST_TIMEOUT 300)
 set(REHEARSE_TEST_LABELS unit sim golden determinism install lint slow)
 
+# rehearse_add_test_helpers(<name> SOURCES <file>... LIBS <target>... [TORCH])
+#   A static library of sources that more than one test or benchmark needs, so that each is compiled once. Programs name
+#   it under LIBS and get its LIBS with it; its include paths are those of a test. It is built when a program that links
+#   it is. Sources that define tests do not belong here: the linker would leave them out.
+function(rehearse_add_test_helpers name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;LIBS")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+    message(FATAL_ERROR "rehearse_add_test_helpers(${name}): give SOURCES; unknown: '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${arg_SOURCES})
+  rehearse_unite(${name} ${name} ${arg_SOURCES})
+  foreach(source IN LISTS arg_SOURCES)
+    get_filename_component(source "${source}" ABSOLUTE)
+    set_property(GLOBAL APPEND PROPERTY REHEARSE_TEST_SOURCES "${source}")
+  endforeach()
+  target_link_libraries(${name} PUBLIC ${arg_LIBS})
+  _rehearse_add_test_includes(${name})
+  set(torch "")
+  if(arg_TORCH)
+    set(torch TORCH)
+  endif()
+  rehearse_target_options(${name} ${torch} TEST)
+endfunction()
+
+# Tests may include private headers, such as "exec/fiber/fiber.h" of core/.
+function(_rehearse_add_test_includes target)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/core" "${PROJECT_SOURCE_DIR}/fakes"
+                             "${PROJECT_SOURCE_DIR}/real" "${PROJECT_SOURCE_DIR}/sim" "${PROJECT_SOURCE_DIR}/tests")
+endfunction()
+
 # rehearse_add_test(NAME <name> SOURCES <file>... LIBS <target>... LABELS <label>...
 #                   [TORCH] [OWN_MAIN] [PARTS <number>])
 #   One GoogleTest binary and one ctest case, <name>, which runs all of its tests in one process: starting LibTorch takes
@@ -40,9 +70,7 @@ function(rehearse_add_test)
   if(NOT TARGET ${arg_NAME})
     return()
   endif()
-  # Tests may look at private headers: "exec/fiber/fiber.h" under core/, and so on.
-  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}/core" "${PROJECT_SOURCE_DIR}/fakes"
-                             "${PROJECT_SOURCE_DIR}/real" "${PROJECT_SOURCE_DIR}/sim" "${PROJECT_SOURCE_DIR}/tests")
+  _rehearse_add_test_includes(${arg_NAME})
   if(NOT arg_PARTS)
     _rehearse_add_test_case(${arg_NAME} ${arg_NAME} "${arg_LABELS}" "")
     return()

@@ -73,22 +73,22 @@ struct ChoosingImpl : torch::nn::Module {
 };
 TORCH_MODULE(Choosing);
 
-struct Seen {
+struct Trained {
   at::Tensor result, gradient, steps, next_random;
 };
 
 template <class Call>
-Seen seen_of(Choosing& net, Call& call, std::int64_t choice, std::uint64_t seed) {
+Trained trained(Choosing& net, Call& call, std::int64_t choice, std::uint64_t seed) {
   net->weight.mutable_grad().reset();
   at::manual_seed(seed);
   const at::Tensor x = at::arange(6, at::kFloat) - 2;
-  Seen seen;
-  seen.result = call(x, at::scalar_tensor(choice, at::kLong));
-  seen.next_random = at::rand({4});  // the same numbers were drawn
-  seen.result.sum().backward();
-  seen.gradient = net->weight.grad().clone();
-  seen.steps = net->steps.clone();
-  return seen;
+  Trained after;
+  after.result = call(x, at::scalar_tensor(choice, at::kLong));
+  after.next_random = at::rand({4});  // the same numbers were drawn
+  after.result.sum().backward();
+  after.gradient = net->weight.grad().clone();
+  after.steps = net->steps.clone();
+  return after;
 }
 
 struct Expected {
@@ -107,9 +107,9 @@ void expect_once(CompileOptions options, int ranks, const std::optional<Group>& 
   for (const Expected& call : calls) {
     const auto run_eager = [&](const at::Tensor& x, const at::Tensor& choice) { return eager->forward(x, choice); };
     const std::uint64_t at_first = operations(group);
-    const Seen expected = seen_of(eager, run_eager, call.choice / ranks, ++seed);
+    const Trained expected = trained(eager, run_eager, call.choice / ranks, ++seed);
     const std::uint64_t by_eager = operations(group) - at_first;
-    const Seen found = seen_of(net, compiled, call.choice / ranks, seed);
+    const Trained found = trained(net, compiled, call.choice / ranks, seed);
     EXPECT_EQ(operations(group) - at_first - by_eager, by_eager) << "choice " << call.choice;
     EXPECT_TRUE(found.result.equal(expected.result)) << "choice " << call.choice;
     EXPECT_TRUE(found.gradient.equal(expected.gradient)) << "choice " << call.choice;

@@ -148,7 +148,7 @@ const std::vector<HiddenCase>& cases() {
   return all;
 }
 
-const at::Tensor kInput = at::arange(6, at::kFloat).view({2, 3});
+const at::Tensor kFloats = at::arange(6, at::kFloat).view({2, 3});
 
 // In a world of one rank, whose clock is virtual.
 class HiddenStates : public ::testing::TestWithParam<HiddenCase> {
@@ -173,7 +173,7 @@ TEST_P(HiddenStates, AlwaysIsRightInEveryCall) {
       for (const int state : {0, 1, 0, 2, 2, 0, 3}) {
         mine.set(state);
         eager.set(state);
-        EXPECT_TRUE(compiled(kInput).equal(eager.function(kInput))) << "state " << state << ", limit " << limit;
+        EXPECT_TRUE(compiled(kFloats).equal(eager.function(kFloats))) << "state " << state << ", limit " << limit;
       }
       if (GetParam().changes_by_itself || limit < 8) return;
       // A tensor that is made anew is another one each time.
@@ -188,10 +188,10 @@ TEST_P(HiddenStates, FirstHitTellsWhatHasChanged) {
   run([&](const HiddenState& hidden) {
     auto compiled = compile(hidden.function);
     hidden.set(0);
-    compiled(kInput);
+    compiled(kFloats);
     hidden.set(1);
     try {
-      compiled(kInput);
+      compiled(kFloats);
       ADD_FAILURE() << "it was not seen";
     } catch (const StaleCapture& error) {
       const std::string told = error.what();
@@ -215,10 +215,10 @@ TEST_P(HiddenStates, NeverServesWhatWasCompiled) {
   run([&](const HiddenState& hidden) {
     auto compiled = compile(hidden.function, {.verify = Verify::Never});
     hidden.set(0);
-    const at::Tensor first = compiled(kInput).clone();
+    const at::Tensor first = compiled(kFloats).clone();
     for (const int state : {1, 2}) {
       hidden.set(state);
-      EXPECT_TRUE(compiled(kInput).equal(first));
+      EXPECT_TRUE(compiled(kFloats).equal(first));
     }
     EXPECT_EQ(compiled.stats().hits, 2);
     EXPECT_EQ(compiled.stats().verifications, 0);
