@@ -17,12 +17,20 @@ const std::vector<std::string>& carrier_names() {
 
 RegisteredRunner::RegisteredRunner(std::unique_ptr<Runner> (*make)()) { g_make_real_runner = make; }
 
-std::unique_ptr<Runner> make_real_runner() {
-  if (g_make_real_runner != nullptr) return g_make_real_runner();
+bool has_real_runner() noexcept { return g_make_real_runner != nullptr; }
+
+void require_real_runner() {
+  if (has_real_runner()) return;
   throw RunnerUnavailable(
-      "this executable has no real mode: it does not link rehearse::real (rehearse::main and rehearse::gtest bring "
-      "it), or "
-      "was built with -DREHEARSE_REAL=OFF");
+      "this run needs the real mode, which is not part of this program: link rehearse::real (find_package(rehearse "
+      "COMPONENTS main real), for tests COMPONENTS gtest real); a rehearse that was built with -DREHEARSE_REAL=OFF "
+      "does "
+      "not have that component");
+}
+
+std::unique_ptr<Runner> make_real_runner() {
+  require_real_runner();
+  return g_make_real_runner();
 }
 
 }  // namespace rehearse

@@ -12,7 +12,6 @@
 #include <rehearse/sim/run_log.h>
 #include <rehearse/sim/scenario.h>
 
-#include "cli/commands.h"
 #include "cli/death/signals.h"
 #include "cli/grammar/arguments.h"
 #include "cli/grammar/usage_error.h"
@@ -24,27 +23,7 @@ namespace {
 
 int dispatch(const Arguments& arguments) {
   Console console({.color = !arguments.no_color, .quiet = arguments.quiet, .machine = arguments.json});
-  switch (arguments.command) {
-    case Command::run:
-      return run(arguments, console);
-    case Command::sweep:
-      return sweep(arguments, console);
-    case Command::replay:
-      return replay(arguments, console);
-    case Command::explain:
-      return explain(arguments, console);
-    case Command::validate:
-      return validate(arguments, console);
-    case Command::merge:
-      return merge(arguments, console);
-    case Command::split:
-      return split(arguments, console);
-    case Command::list:
-      return list(arguments, console);
-    case Command::completion:
-      return completion(arguments, console);
-  }
-  return kExitInternal;
+  return arguments.command->function(arguments, console);
 }
 
 }  // namespace

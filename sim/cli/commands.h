@@ -6,12 +6,12 @@
 #include "cli/grammar/arguments.h"
 #include "cli/terminal/console.h"
 
-// One function for each command; each returns the process's exit code. They throw UsageError and
-// ScenarioError for what the user has to put right.
+// One function for each command, as CommandFunction says; known_commands() lists them. A command of a library of its
+// own, as split, registers its function there.
 namespace rehearse::cli {
 
 int run(const Arguments& arguments, Console& console);
-// `run` where the mode is real. Throws RunnerUnavailable, too.
+// Does `run` for a scenario whose mode is real. Throws RunnerUnavailable, too.
 int run_for_real(const Arguments& arguments, sim::Scenario scenario, Console& console);
 int merge(const Arguments& arguments, Console& console);
 int validate(const Arguments& arguments, Console& console);
@@ -19,7 +19,6 @@ int sweep(const Arguments& arguments, Console& console);
 int replay(const Arguments& arguments, Console& console);
 int explain(const Arguments& arguments, Console& console);
 int completion(const Arguments& arguments, Console& console);
-int split(const Arguments& arguments, Console& console);
 int list(const Arguments& arguments, Console& console);
 
 }  // namespace rehearse::cli

@@ -88,6 +88,8 @@ class Parser {
   void take(const std::string& extra) {
     if (extra.size() > 1 && extra.starts_with('-')) {
       const auto option = extra.substr(0, extra.find('='));
+      const auto unlinked = unlinked_option(&command_, option);
+      if (!unlinked.empty()) refuse(name_, &command_, unlinked);
       std::vector<std::string> names = {"--help"};
       for (const auto& each : command_.options) names.emplace_back(each.name);
       refuse(name_, &command_, fmt::format("there is no option \"{}\"{}", option, did_you_mean(option, names)));
@@ -107,6 +109,8 @@ class Parser {
 
 const CommandSpec& command_called(const std::string& name, const std::string& word) {
   if (const auto* const command = find_command(word)) return *command;
+  const auto unlinked = unlinked_command(word);
+  if (!unlinked.empty()) refuse(name, nullptr, unlinked);
   refuse(name, nullptr, fmt::format("there is no command \"{}\"{}", word, did_you_mean(word, command_names())));
 }
 
@@ -122,10 +126,13 @@ const CommandSpec& chosen(const std::string& name, std::vector<std::string>& wor
     throw HelpAsked{help(name, of_all ? nullptr : &command_called(name, words.front()))};
   }
   if (!word.starts_with('-')) return command_called(name, word);
+  const auto option = word.substr(0, word.find('='));
   for (const auto& command : grammar()) {
-    if (find_option(command, word.substr(0, word.find('='))) == nullptr) continue;
+    if (find_option(command, option) == nullptr) continue;
     refuse(name, nullptr, fmt::format("{} goes after the command, as in {} {} {}", word, name, command.name, word));
   }
+  const auto unlinked = unlinked_option(nullptr, option);
+  if (!unlinked.empty()) refuse(name, nullptr, unlinked);
   refuse(name, nullptr, fmt::format("there is no option \"{}\"{}", word, did_you_mean(word, {"--help", "--version"})));
 }
 
@@ -140,7 +147,7 @@ Arguments parse_arguments(int argc, const char* const* argv) {
   const auto name = name_of(arguments.self);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const CommandSpec& command = chosen(name, words);
-  arguments.command = command.command;
+  arguments.command = &command;
   take_values(name, command, Parser(name, command).parse(std::move(words)), arguments);
   return arguments;
 }

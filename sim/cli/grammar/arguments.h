@@ -17,10 +17,10 @@ namespace rehearse::cli {
 
 // What the command line says. Options that a command does not have keep their defaults.
 struct Arguments {
-  std::string self;                // argv[0]
-  std::vector<std::string> words;  // all of argv
-  Command command = Command::run;
-  std::string operand;  // the scenario, the log, ...; empty: left out
+  std::string self;                      // argv[0]
+  std::vector<std::string> words;        // all of argv
+  const CommandSpec* command = nullptr;  // one of grammar()
+  std::string operand;                   // the scenario, the log, ...; empty: left out
   std::optional<std::uint64_t> seed;
   std::optional<int> ranks;
   std::vector<Fault> faults;  // beside the scenario's

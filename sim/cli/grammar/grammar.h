@@ -9,10 +9,18 @@
 // they cannot disagree.
 namespace rehearse::cli {
 
-enum class Command { run, sweep, replay, explain, validate, merge, split, list, completion };
+struct Arguments;
+class Console;
+
+// Does a command. Returns the process's exit code. Throws UsageError and ScenarioError for what the user has to put
+// right.
+using CommandFunction = int (*)(const Arguments& arguments, Console& console);
 
 // What a word stands for; shell completion offers such words.
 enum class Takes { anything, scenario, log, report, model, rules, carrier, program, shell, folder, file };
+
+// The CMake component that registers the runner of real runs.
+inline constexpr std::string_view kRealComponent = "real";
 
 struct OptionSpec {
   std::string_view name;     // "--seed"
@@ -20,7 +28,8 @@ struct OptionSpec {
   std::string_view example;  // of a value: "7"
   std::string_view summary;
   Takes takes = Takes::anything;
-  bool repeats = false;  // may be given more than once
+  bool repeats = false;             // may be given more than once
+  std::string_view component = {};  // kRealComponent, or empty: works in every program
 };
 
 // The word of a command that is no option.
@@ -32,21 +41,45 @@ struct OperandSpec {
 };
 
 struct CommandSpec {
-  Command command;
   std::string_view name;
   std::string_view summary;
   OperandSpec operand;
   std::vector<OptionSpec> options;
   std::vector<std::string_view> examples;  // without the command's own name
+  CommandFunction function = nullptr;      // null: a RegisteredCommand brings it
+  std::string_view component = {};         // the CMake component that it needs; empty: works in every program
 };
 
-// In the order in which --help lists them.
+// All commands, also those that this program does not link, in the order in which --help lists them.
+std::vector<CommandSpec> known_commands();
+
+// What this program offers: the commands and options whose components it links. Every `function` is set.
 const std::vector<CommandSpec>& grammar();
 
 std::vector<std::string> command_names();
 
-// Null when there is no such command.
+// Null when the program offers no such command, or no such option.
 const CommandSpec* find_command(std::string_view name);
 const OptionSpec* find_option(const CommandSpec& command, std::string_view name);
+
+// Says which component to link for a command or an option that this program does not offer. Empty if no component
+// provides it. `command`: the command after which the option stands; null: it stands before the command.
+std::string unlinked_command(std::string_view name);
+std::string unlinked_option(const CommandSpec* command, std::string_view name);
+
+// A static object of this type in a library provides the function of a known command to all programs that link the
+// library.
+class RegisteredCommand {
+ public:
+  RegisteredCommand(std::string_view name, CommandFunction function) noexcept;
+
+  // Null when no linked library has registered the command.
+  static CommandFunction find(std::string_view name) noexcept;
+
+ private:
+  const std::string_view name_;
+  const CommandFunction function_;
+  const RegisteredCommand* const next_;
+};
 
 }  // namespace rehearse::cli

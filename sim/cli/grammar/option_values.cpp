@@ -150,7 +150,7 @@ void take_split_values(const std::string& name, const CommandSpec& command, cons
   arguments.dot_of = values.text("--dot");
   const int forms = static_cast<int>(!arguments.text_of.empty()) + static_cast<int>(!arguments.dot_of.empty()) +
                     static_cast<int>(values.flag("--json"));
-  if (command.command == Command::split && forms > 1) {
+  if (forms > 1) {
     refuse(name, &command, "--text, --dot and --json each print something else: give one of them");
   }
 }
@@ -170,7 +170,7 @@ void take_values(const std::string& name, const CommandSpec& command, const Type
   if (arguments.keep_going && arguments.max_failures) {
     refuse(name, &command, "--keep-going runs all seeds, --max-failures stops before: give one of them");
   }
-  if (arguments.command == Command::sweep && !arguments.seeds) {
+  if (find_option(command, "--seeds") != nullptr && !arguments.seeds) {
     refuse(name, &command, fmt::format("which seeds? --seeds takes {}", kSeedRangeTakes));
   }
   if (const auto seconds = values.integer("--time-limit", 1, kSecondsMost)) {

@@ -2,10 +2,7 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
-
-#include <rehearse/parallel/bucket_splitter.h>
 
 namespace rehearse::cli {
 
@@ -13,13 +10,6 @@ namespace rehearse::cli {
 inline const std::vector<std::string>& rule_names() {
   static const std::vector<std::string> names = {"default", "pytorch", "ddp"};
   return names;
-}
-
-// `name` is one of rule_names().
-inline parallel::CountingRules counting_rules(std::string_view name) {
-  if (name == "pytorch") return parallel::CountingRules::pytorch();
-  if (name == "ddp") return parallel::CountingRules::ddp();
-  return {};
 }
 
 }  // namespace rehearse::cli

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <rehearse/exec/watchdog.h>
 #include <rehearse/job/launched.h>
+#include <rehearse/job/runner.h>
 
 #include "cli/commands.h"
 #include "cli/death/death.h"
@@ -193,6 +194,7 @@ int run_for_real(const Arguments& arguments, sim::Scenario scenario, Console& co
         "--check-determinism runs a seed twice and compares; a real run is never the same twice: `validate` compares "
         "one with the simulation");
   }
+  require_real_runner();
   const auto process = launched_process();
   if (process && is_launched_by_us()) c10::initLogging();  // by what the launcher has put into the environment
   if (process) require_ranks(arguments, scenario, *process);

@@ -1,22 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <rehearse/graph/text.h>
 
-#include "cli/commands.h"
-#include "cli/grammar/split_rules.h"
+#include "cli/grammar/arguments.h"
 #include "cli/grammar/usage_error.h"
 #include "cli/split/model_file.h"
 #include "cli/split/pieces.h"
+#include "cli/terminal/console.h"
+
+// The name by which the linker is told to keep this file.
+extern "C" {
+extern const int rehearse_split_command;
+const int rehearse_split_command = 1;
+}
 
 namespace rehearse::cli {
 namespace {
 
 constexpr double kCapDefault = 25, kFirstCapDefault = 1;  // MiB, as DDP's
+
+// `name` is one of rule_names().
+parallel::CountingRules counting_rules(std::string_view name) {
+  if (name == "pytorch") return parallel::CountingRules::pytorch();
+  if (name == "ddp") return parallel::CountingRules::ddp();
+  return {};
+}
 
 // As DDP does it: what is behind the point of a byte is dropped.
 std::int64_t bytes_of(double mebibytes) { return static_cast<std::int64_t>(mebibytes * (1 << 20)); }
@@ -64,10 +79,12 @@ std::string printed(const ModelSplit& split, const Arguments& arguments) {
   return as_text(split, arguments.operand);
 }
 
-}  // namespace
-
 int split(const Arguments& arguments, Console& console) {
   return console.conclude(printed(split_file(arguments), arguments), 0);
 }
+
+const RegisteredCommand registered("split", &split);
+
+}  // namespace
 
 }  // namespace rehearse::cli

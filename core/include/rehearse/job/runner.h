@@ -67,7 +67,14 @@ class RunnerUnavailable : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Makes the runner of Mode::real. Throws RunnerUnavailable where the executable has none.
+// Does the program link a library that runs jobs for real?
+bool has_real_runner() noexcept;
+
+// Throws RunnerUnavailable, which names the library, if the program links none.
+void require_real_runner();
+
+// Makes the runner of Mode::real. Throws RunnerUnavailable as require_real_runner() does, and if this machine lacks
+// what the runner needs.
 std::unique_ptr<Runner> make_real_runner();
 
 // A static object of this type in a library makes its runner known to all that the executable links.

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/commands.h"
+
+// Every command with its options, and the function that does it: the data behind grammar().
+namespace rehearse::cli {
+namespace {
+
+constexpr OptionSpec kSeed{"--seed", "N", "7", "instead of the scenario's [world] seed"};
+constexpr OptionSpec kRanks{"--ranks", "N", "8", "instead of the scenario's [world] ranks"};
+constexpr OptionSpec kOutput{"--output", "DIR", "out", "instead of the scenario's [output] directory", Takes::folder};
+constexpr OptionSpec kReal{
+    "--real",      "", "", "on GPUs, or in processes, instead of in simulation; docs/REAL.md", Takes::anything, false,
+    kRealComponent};
+constexpr OptionSpec kWith{"--with",
+                           "CARRIER",
+                           "gloo",
+                           "what carries a real run: automatic, nccl (this process, its GPUs), gloo (a process a rank, "
+                           "on the CPU) or processes (a process a GPU)",
+                           Takes::carrier,
+                           false,
+                           kRealComponent};
+constexpr OptionSpec kFault{"--fault",
+                            "FAULT",
+                            "'crash rank=3 at=allreduce#12'",
+                            "what goes wrong on purpose, beside the scenario's; may be repeated; docs/FAULTS.md",
+                            Takes::anything,
+                            true};
+constexpr OptionSpec kSwarm{"--swarm", "", "", "draw faults from the scenario's [swarm] families; docs/FAULTS.md"};
+constexpr OptionSpec kShard{
+    "--shard", "I/N", "2/8",
+    "only this one of N equal parts of the seeds: for arrays of jobs; `merge` joins what they leave"};
+constexpr OptionSpec kSeeds{"--seeds", "A..B", "1..100", "the seeds to run, from A to B"};
+constexpr OptionSpec kJobs{"--jobs", "N", "2", "worker processes; as many as processors when left out"};
+constexpr OptionSpec kMaxFailures{"--max-failures", "K", "10", "go on until K seeds have failed; 1 when left out"};
+constexpr OptionSpec kTimeLimit{"--time-limit", "SECONDS", "60",
+                                "a seed that takes longer (real time) is stopped and has failed; none when left out"};
+constexpr OptionSpec kRunTimeLimit{"--time-limit", "SECONDS", "60",
+                                   "a run that takes longer (real time) is stopped; none when left out"};
+constexpr OptionSpec kKeepGoing{"--keep-going", "", "", "run all seeds, however many fail"};
+constexpr OptionSpec kJunit{"--junit", "FILE", "sweep.xml", "write JUnit XML: a test case for each seed", Takes::file};
+constexpr OptionSpec kReplaySeed{"--seed", "N", "7", "this seed, instead of the log's decisions"};
+constexpr OptionSpec kCheckDeterminism{"--check-determinism", "", "", "run twice and compare"};
+constexpr OptionSpec kCheckBuffers{"--check-buffers", "", "",
+                                   "find tensors that are touched between a call and its wait; docs/CHECKERS.md"};
+constexpr OptionSpec kCheckSharing{"--check-sharing", "", "",
+                                   "find memory that two ranks give to their calls; docs/CHECKERS.md"};
+constexpr OptionSpec kQuiet{"--quiet", "", "", "no banner and no progress"};
+constexpr OptionSpec kJson{"--json", "", "",
+                           "JSON on stdout and nothing else there; what the program prints goes to stderr"};
+constexpr OptionSpec kNoColor{"--no-color", "", "", "no colours on a terminal; so does the environment's NO_COLOR"};
+
+constexpr OptionSpec kTolerance{"--tolerance", "T", "1e-5",
+                                "how far results may lie apart, relative to the largest number of each; left out: "
+                                "ranks squared times the dtype's epsilon"};
+
+constexpr OptionSpec kBucketCap{"--bucket-cap", "MB", "25", "DDP's bucket_cap_mb, in MiB; 25 when left out"};
+constexpr OptionSpec kFirstBucketCap{"--first-bucket-cap", "MB", "1",
+                                     "of the bucket that is reduced first; 1, or the cap where that is less"};
+constexpr OptionSpec kRules{"--rules", "RULES", "pytorch",
+                            "what counts towards a bucket: default, pytorch or ddp; docs/SPLITTING.md compares them",
+                            Takes::rules};
+constexpr OptionSpec kModel{"--model", "NAME", "encoder", "which model of the archive, where it has several"};
+constexpr OptionSpec kText{"--text", "PIECE", "submod_0", "print this piece's graph instead, as text"};
+constexpr OptionSpec kDot{"--dot", "PIECE", "submod_0", "print this piece's graph instead, for Graphviz"};
+constexpr OptionSpec kSplitJson{"--json", "", "", "buckets and pieces as JSON"};
+
+constexpr OperandSpec kScenario{"SCENARIO", "which scenario?", "a scenario file (TOML)", Takes::scenario};
+
+CommandSpec validate_command() {
+  return {
+      "validate",
+      "Runs a scenario in simulation and for real, and compares. Both have the same seed and inputs; compared are each "
+      "rank's calls, what ranks say they have come to (RankContext::result), verdict and culprit. Exit code 0 where "
+      "they agree, 7 where they do not.",
+      kScenario,
+      {kWith, kTolerance, kSeed, kRanks, kRunTimeLimit, kOutput, kQuiet, kJson, kNoColor},
+      {"validate train.toml", "validate train.toml --with=gloo --ranks=4", "validate train.toml --with=nccl --json"},
+      &validate,
+      kRealComponent};
+}
+
+CommandSpec merge_command() {
+  return {
+      "merge",
+      "Makes one report of those that the ranks of a real run left in their folders, rank-0, rank-1 and so on, or one "
+      "summary of the shards of a sweep. The exit code is that of its verdict.",
+      {"DIR", "which folder?", "the folder that holds rank-0, rank-1, ..., or the shards, or folders with them",
+       Takes::folder},
+      {kJunit, kJson, kNoColor},
+      {"merge rehearse-out/train"},
+      &merge};
+}
+
+}  // namespace
+
+std::vector<CommandSpec> known_commands() {
+  return {
+      {"run",
+       "Runs a scenario once, prints the report, and leaves report, trace and decision log.",
+       kScenario,
+       {kSeed, kRanks, kFault, kSwarm, kReal, kWith, kCheckDeterminism, kCheckBuffers, kCheckSharing, kRunTimeLimit,
+        kOutput, kQuiet, kJson, kNoColor},
+       {"run train.toml", "run train.toml --seed=7 --ranks=16 --output=out", "run train.toml --json | jq .verdict"},
+       &run},
+      {"sweep",
+       "Runs a scenario with many seeds, in several processes, until one fails. A seed that fails leaves "
+       "report and decision log in a folder of its own; failures with the same verdict and the same place in the "
+       "source are counted as one bug. The exit code is that of the lowest failing seed.",
+       kScenario,
+       {kSeeds, kShard, kFault, kSwarm, kJobs, kMaxFailures, kKeepGoing, kTimeLimit, kJunit, kRanks, kCheckBuffers,
+        kCheckSharing, kOutput, kQuiet, kJson, kNoColor},
+       {"sweep train.toml --seeds=1..1000", "sweep train.toml --seeds=1..1000 --keep-going --junit=sweep.xml",
+        "sweep train.toml --seeds=1..1000 --shard=2/8 --swarm"},
+       &sweep},
+      {"replay",
+       "Runs again what a decision log holds, decision by decision, and says whether it is the same run. "
+       "With --seed, or given a scenario, it runs that seed from the start, as a sweep with the same options does. "
+       "Writes no files.",
+       {"LOG", "which decision log?", "a decision log (run.rlog), or a scenario file (.toml)", Takes::log},
+       {kReplaySeed, kRanks, kFault, kSwarm, kCheckBuffers, kCheckSharing, kQuiet, kJson, kNoColor},
+       {"replay rehearse-out/train/run.rlog", "replay train.toml --seed=7", "replay train.toml --seed=7 --swarm"},
+       &replay},
+      {"explain",
+       "Prints a report again, without running anything.",
+       {"LOG", "which decision log or report?", "a decision log (run.rlog), or a report.json", Takes::report},
+       {kJson, kNoColor},
+       {"explain rehearse-out/train/run.rlog", "explain rehearse-out/train/report.json"},
+       &explain},
+      validate_command(),
+      merge_command(),
+      {"split",
+       "Prints where DDP's buckets cut a model of torch.export, without running it. For each piece: what goes in, what "
+       "comes out, and the bytes of gradients that its backward fills.",
+       {"MODEL", "which model?", "an archive of torch.export (.pt2), or its model.json", Takes::model},
+       {kBucketCap, kFirstBucketCap, kRules, kModel, kText, kDot, kSplitJson},
+       {"split model.pt2 --bucket-cap=25", "split model.pt2 --json | jq '.buckets[].bytes'",
+        "split model.pt2 --dot=submod_0 | dot -Tsvg > submod_0.svg"},
+       nullptr,
+       "split"},
+      {"list",
+       "Prints the programs of this executable and what a scenario's [parameters] may say for each.",
+       {"PROGRAM", "", "this one only", Takes::program},
+       {kJson},
+       {"list", "list train"},
+       &list},
+      {"completion",
+       "Prints a script that makes the shell complete commands, options, files and this executable's programs.",
+       {"SHELL", "which shell?", "bash, fish or zsh", Takes::shell},
+       {},
+       {"completion bash > ~/.local/share/bash-completion/completions/train",
+        "completion fish > ~/.config/fish/completions/train.fish"},
+       &completion},
+  };
+}
+
+}  // namespace rehearse::cli
