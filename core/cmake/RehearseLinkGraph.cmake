@@ -42,10 +42,12 @@ endfunction()
 
 # rehearse_prove_that_it_links(<name> <library>...)
 #   An executable <name> that takes in every object of these static libraries and links nothing of ours besides. A call
-#   from one of them into a library that is not listed is an undefined symbol, which the arrows above cannot show.
+#   from one of them into a library that is not listed is an undefined symbol, which the arrows above cannot show. The
+#   test configure.<name> runs it.
 function(rehearse_prove_that_it_links name)
   set(source "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
-  file(CONFIGURE OUTPUT "${source}" CONTENT "int main() { return 0; }\n" @ONLY)
+  # Weak: rehearse_main has a main() too.
+  file(CONFIGURE OUTPUT "${source}" CONTENT "[[gnu::weak]] int main() { return 0; }\n" @ONLY)
   add_executable(${name} "${source}")
   set(archives "")
   set(outside "")
@@ -57,5 +59,5 @@ function(rehearse_prove_that_it_links name)
   endforeach()
   list(FILTER outside EXCLUDE REGEX "^rehearse(::|_)")
   list(REMOVE_DUPLICATES outside)
-  target_link_libraries(${name} PRIVATE -Wl,--whole-archive ${archives} -Wl,--no-whole-archive ${outside})
+  target_link_libraries(${name} PRIVATE LINKER:--whole-archive ${archives} LINKER:--no-whole-archive ${outside})
 endfunction()

@@ -12,10 +12,10 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <rehearse/comm/call_label.h>
-#include <rehearse/job/compile_journal.h>
 #include <rehearse/exec/machine_time.h>
 #include <rehearse/exec/throw_site.h>
 #include <rehearse/exec/world_local.h>
+#include <rehearse/job/compile_journal.h>
 #include <rehearse/job/run_options.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 

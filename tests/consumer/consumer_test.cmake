@@ -64,6 +64,17 @@ function(part_versions)
       endif()
     endforeach()
   endforeach()
+  expect_unknown_component()
+endfunction()
+
+# A component that there is not is an error that names it.
+function(expect_unknown_component)
+  execute_process(COMMAND ${consumer} -DPART=unknown -DCOMPONENT=compiler
+                  RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  string(FIND "${output}" "compiler" found)
+  if(status EQUAL 0 OR found EQUAL -1)
+    message(FATAL_ERROR "COMPONENTS compiler: exit ${status}:\n${output}")
+  endif()
 endfunction()
 
 function(build_executable)
@@ -124,9 +135,29 @@ function(part_gtest)
   endif()
 endfunction()
 
+# run_refused(<exit code> <text> <argument>...): it ends with that code and prints that.
+function(run_refused code text)
+  execute_process(COMMAND "${build}/${PART}" ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  string(FIND "${output}" "${text}" found)
+  if(NOT status EQUAL ${code} OR found EQUAL -1)
+    message(FATAL_ERROR "${ARGN}: exit ${status}, not ${code} with '${text}':\n${output}")
+  endif()
+endfunction()
+
+# Neither the compiler nor the real mode is in a program that does not link them, and it says which component has them.
 function(part_main)
   build_executable()
   expect_interposed()
+  run("symbols" "${NM}" --defined-only -C "${build}/main")
+  foreach(namespace IN ITEMS rehearse::capture:: rehearse::graph:: rehearse::shapes:: rehearse::real::)
+    string(FIND "${output}" " ${namespace}" found)
+    if(NOT found EQUAL -1)
+      message(FATAL_ERROR "a program of COMPONENTS main holds something of ${namespace}")
+    endif()
+  endforeach()
+  run_refused(64 "link rehearse::split (find_package(rehearse COMPONENTS main split))" split model.pt2)
+  run_refused(64 "link rehearse::real (find_package(rehearse COMPONENTS main real))"
+              run "${CONSUMER_DIR}/consumer.toml" --with=gloo)
   run_executable("\nchecks: the scenario's ranks are here \\(held 4 times\\)\n[^\n]*\nran 20 operations, "
                  run "${CONSUMER_DIR}/consumer.toml" "--output=${build}/out")
 endfunction()
@@ -135,6 +166,20 @@ function(part_libraries)
   build_executable()
   expect_interposed()
   run_executable("^verdict=OK held=4 stored=7 nodes=1\n$")
+endfunction()
+
+# Without COMPONENTS, rehearse::main brings all that there is: the compiler, `split`, and the real mode if it was built.
+function(part_everything)
+  build_executable()
+  expect_interposed()
+  set(scenario "${CONSUMER_DIR}/everything.toml")
+  run_executable("\nchecks: rank 1 has sent its object \\(held 2 times\\), the compiled module gives what the module gives "
+                 run "${scenario}" "--output=${build}/out")
+  run_refused(64 "usage: everything split MODEL" split)
+  file(GLOB_RECURSE real "${prefix}/*/librehearse_real.a")
+  if(real)
+    run_executable("^AGREE: simulation and gloo" validate "${scenario}" --with=gloo --quiet "--output=${build}/validate")
+  endif()
 endfunction()
 
 cmake_language(CALL part_${PART})

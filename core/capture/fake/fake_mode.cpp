@@ -21,16 +21,13 @@ FakeMode::FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* liste
   register_collectives_of_fakes();
 }
 
-FakeMode* FakeMode::current() noexcept {
-  return static_cast<FakeMode*>(CaptureMode::current());
-}
+FakeMode* FakeMode::current() noexcept { return static_cast<FakeMode*>(CaptureMode::current()); }
 
 void FakeMode::refuse(const std::string& what, const std::string& cure) const {
   throw NotCapturable(what + " is called in a captured function", cure, exec::CallSite::capture());
 }
 
-FakeMode::Scope::Scope(FakeMode& mode)
-    : outer_(exchange(&mode)), include_(c10::DispatchKey::Fake) {}
+FakeMode::Scope::Scope(FakeMode& mode) : outer_(exchange(&mode)), include_(c10::DispatchKey::Fake) {}
 
 FakeMode::Scope::~Scope() { exchange(outer_); }
 

@@ -14,7 +14,7 @@
 namespace rehearse::graph {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
@@ -73,7 +73,7 @@ Argument ValueParser::number(const std::string& word) {
   if (const auto [at, error] = std::from_chars(word.data(), end, whole); error == std::errc() && at == end)
     return whole;
   const std::size_t digits = word.starts_with('-') ? 1 : 0;
-  if (word.size() > digits && std::all_of(word.begin() + static_cast<std::ptrdiff_t>(digits), word.end(), is_digit)) {
+  if (word.size() > digits && std::all_of(word.begin() + static_cast<std::ptrdiff_t>(digits), word.end(), is_decimal)) {
     scanner_.fail(word + " does not fit into 64 bits");
   }
   double real = 0;

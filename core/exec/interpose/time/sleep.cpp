@@ -28,7 +28,8 @@ namespace {
 
 constinit Real<int (*)(const timespec*, timespec*)> real_nanosleep("nanosleep");
 constexpr const char* kSleepVersion = "GLIBC_2.17";
-constinit Real<int (*)(clockid_t, int, const timespec*, timespec*)> real_clock_nanosleep("clock_nanosleep", kSleepVersion);
+constinit Real<int (*)(clockid_t, int, const timespec*, timespec*)> real_clock_nanosleep("clock_nanosleep",
+                                                                                         kSleepVersion);
 constinit Real<int (*)(useconds_t)> real_usleep("usleep");
 constinit Real<unsigned (*)(unsigned)> real_sleep("sleep");
 constinit Real<int (*)()> real_sched_yield("sched_yield");

@@ -12,9 +12,9 @@
 #include <rehearse/comm/event_log.h>
 #include <rehearse/comm/mismatch.h>
 #include <rehearse/comm/pending.h>
-#include <rehearse/job/compile_journal.h>
 #include <rehearse/exec/decision_log.h>
 #include <rehearse/exec/executor.h>
+#include <rehearse/job/compile_journal.h>
 #include <rehearse/job/fault_line.h>
 #include <rehearse/job/rank_memory.h>
 #include <rehearse/job/state_finding.h>
