@@ -11,6 +11,7 @@
 #include <ATen/ops/full.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/nn/module.h>
 #include <torch/serialize/archive.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 

@@ -11,14 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include <torch/nn/module.h>
-
 #include <rehearse/compile/argument_sinks.h>
 #include <rehearse/compile/callable.h>
 #include <rehearse/compile/compile_options.h>
 #include <rehearse/compile/typed_call.h>
 #include <rehearse/parallel/active_ddp.h>
 #include <rehearse/parallel/module_traits.h>
+
+namespace torch::nn {
+class Module;
+}
 
 namespace rehearse {
 namespace compiler {
@@ -116,6 +118,8 @@ class CompiledDataParallel {
 //
 //   auto compiled = rehearse::compile(net, {.backend = "aot_eager"});
 //   at::Tensor y = compiled(x);
+//
+// Include your module's own header (torch/nn/modules/linear.h, say): this one brings in none of torch::nn.
 //
 // Accepted: a module holder, a std::shared_ptr to a module (their forward()), a DistributedDataParallel or FakeDDP
 // (which must outlive the result), and any function object. Arguments and results: see argument_walk.h.

@@ -3,11 +3,14 @@
 
 #include <cstdint>
 
-#include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <rehearse/elastic/run.h>
+
+namespace torch::nn {
+class Module;
+}
 
 namespace rehearse::elastic {
 

@@ -8,13 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include <torch/nn/module.h>
-
 #include <rehearse/parallel/active_ddp.h>
 #include <rehearse/parallel/cast_inputs.h>
 #include <rehearse/parallel/module_traits.h>
 #include <rehearse/parallel/output_tensors.h>
 #include <rehearse/parallel/reducer_session.h>
+
+namespace torch::nn {
+class Module;
+}
 
 namespace rehearse {
 namespace parallel {
@@ -50,7 +52,8 @@ class NoSyncGuard {
 //   optimizer.step();
 //
 // `Net` is a module holder (TORCH_MODULE, torch::nn::Linear) or a std::shared_ptr to a module: forward() of
-// torch::nn::Module is not virtual, so the type must be known. `group` is any c10d::ProcessGroup or a
+// torch::nn::Module is not virtual, so the type must be known. Include your module's own header
+// (torch/nn/modules/linear.h, say): this one brings in none of torch::nn. `group` is any c10d::ProcessGroup or a
 // rehearse::Group; nothing of the simulation is assumed.
 //
 // What it does, in the order in which collectives appear in the group (torch/nn/parallel/distributed.py and

@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <torch/nn/module.h>
-
 #include <rehearse/parallel/active_ddp.h>
 #include <rehearse/parallel/ddp_options.h>
 #include <rehearse/parallel/module_traits.h>
@@ -21,7 +19,8 @@ namespace rehearse::fakes {
 //   rehearse::fakes::FakeDDP ddp(net, /*bucket_cap_mb=*/1);
 //   auto compiled = rehearse::compile(ddp, {.backend = "aot_eager"});
 //
-// `Net` is a module holder or a std::shared_ptr to a module, which is shared. Copies share it too.
+// `Net` is a module holder or a std::shared_ptr to a module, which is shared. Copies share it too. Include your module's
+// own header: this one brings in none of torch::nn.
 template <class Net>
 class FakeDDP {
  public:

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/module.h>
 
 #include <rehearse/comm/functional.h>
 #include <rehearse/compile/compile.h>
