@@ -15,7 +15,6 @@ namespace rehearse::graph {
 namespace {
 
 using caffe2::serialize::PyTorchStreamReader;
-using nlohmann::json;
 
 class Archive {
  public:
@@ -74,9 +73,9 @@ class Archive {
   // Tensors that share a record share its storage.
   void read_tensors(ExportedProgram& program, const std::string& folder, const std::string& config_name) {
     if (!reader_.hasRecord(config_name)) return;
-    const json config = parse_json(text(config_name), config_name);
+    const auto config = parse_json(text(config_name), config_name);
     std::map<std::string, at::Tensor> storages;
-    for (const auto& [name, entry] : Field(config, config_name)["config"].entries()) {
+    for (const auto& [name, entry] : Field(*config, config_name)["config"].entries()) {
       const Attribute* declared = program.module->find_attribute(name);
       if (declared == nullptr) continue;  // state that the graph does not use
       if (entry["use_pickle"].boolean())

@@ -127,9 +127,9 @@ ExportedProgram read_program(const Field& root) {
 }  // namespace
 
 ExportedProgram parse_exported_program(std::string_view text) {
-  const nlohmann::json document = parse_json(text, "model");
+  const auto document = parse_json(text, "model");
   try {
-    return read_program(Field(document, "model"));
+    return read_program(Field(*document, "model"));
   } catch (const ImportError&) {
     throw;
   } catch (const GraphError& error) {

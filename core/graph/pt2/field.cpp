@@ -4,6 +4,8 @@
 #include <limits>
 #include <unordered_set>
 
+#include <nlohmann/json.hpp>
+
 namespace rehearse::graph {
 namespace {
 
@@ -75,15 +77,17 @@ class DocumentCheck : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-json parse_json(std::string_view text, const std::string& field) {
+std::shared_ptr<const json> parse_json(std::string_view text, const std::string& field) {
   DocumentCheck check(field);
   try {
     json::sax_parse(text, &check);
-    return json::parse(text);
+    return std::make_shared<const json>(json::parse(text));
   } catch (const json::exception& error) {
     throw ImportError("", field, std::string("is no JSON: ") + error.what());
   }
 }
+
+bool Field::is_null() const { return value_->is_null(); }
 
 std::string Field::found() const {
   std::string text = value_->dump();

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>  // json.hpp costs five seconds of compile time; field.cpp alone includes it
 
 #include <rehearse/graph/exported_program.h>
 
@@ -23,7 +24,7 @@ class Field {
 
   Field operator[](const char* key) const;                  // must be there
   std::optional<Field> find(const std::string& key) const;  // none when absent or null
-  bool is_null() const { return value_->is_null(); }
+  bool is_null() const;
 
   std::vector<Field> items() const;                            // of an array
   std::vector<std::pair<std::string, Field>> entries() const;  // of an object, sorted by key
@@ -46,7 +47,7 @@ class Field {
 
 // Parses JSON. Throws ImportError, with `field` as its field, for what is no JSON and for what is nested so deep that
 // reading it could use up the stack (a body in a body takes 13 levels of the 2,000); and with its path from `field` on
-// for a key that an object has twice. Cost: linear.
-nlohmann::json parse_json(std::string_view text, const std::string& field);
+// for a key that an object has twice. Never null. Cost: linear.
+std::shared_ptr<const nlohmann::json> parse_json(std::string_view text, const std::string& field);
 
 }  // namespace rehearse::graph
