@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <torch/nn/module.h>
 
 #include <rehearse/capture/errors.h>
 #include <rehearse/capture/fake_tensor.h>
@@ -16,6 +15,7 @@
 #include <rehearse/exec/failure.h>
 #include <rehearse/shapes/errors.h>
 
+#include "checks/values/module_tensors.h"
 #include "compile/arguments/marks.h"
 #include "compile/parts/eager_backend.h"
 #include "compile/segments/segmented_capture.h"
@@ -26,14 +26,15 @@ namespace {
 std::vector<capture::NamedTensor> tensors_of(const CallView& call) {
   std::vector<capture::NamedTensor> tensors;
   if (!call.module) return tensors;
-  const auto add = [&](const std::string& name, const at::Tensor& tensor, bool is_parameter) {
-    if (!tensor.defined()) return;
-    const auto& ignored = call.ddp_ignored;
-    const bool is_ignored = std::find(ignored.begin(), ignored.end(), name) != ignored.end();
-    tensors.push_back({name, tensor, is_parameter, is_ignored});
+  const auto add = [&](std::vector<checks::ModuleTensor> of_module) {
+    for (auto& each : of_module) {
+      const auto& ignored = call.ddp_ignored;
+      const bool is_ignored = std::find(ignored.begin(), ignored.end(), each.name) != ignored.end();
+      tensors.push_back({std::move(each.name), std::move(each.tensor), !each.is_buffer, is_ignored});
+    }
   };
-  for (const auto& item : call.module->named_parameters()) add(item.key(), item.value(), true);
-  for (const auto& item : call.module->named_buffers()) add(item.key(), item.value(), false);
+  add(checks::parameters_of(*call.module));
+  add(checks::buffers_of(*call.module));
   return tensors;
 }
 

@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 #include <torch/csrc/autograd/engine.h>
-#include <torch/nn/module.h>
 
 #include <rehearse/checks/world_checks.h>
 #include <rehearse/comm/described_backend.h>
 #include <rehearse/exec/world_number.h>
 #include <rehearse/operators/capture_mode.h>
 
+#include "checks/values/module_tensors.h"
 #include "parallel/ddp_sink.h"
 #include "parallel/missing_gradients.h"
 #include "parallel/parameter_agreement.h"
@@ -54,7 +54,7 @@ void ReducerSession::Impl::set_up_reducer() {
   bucket_names_->set(*reducer_, parameters_);
   logger_ = std::make_shared<c10d::Logger>(reducer_);
   reducer_->set_logger(logger_);
-  logger_->set_construction_data_and_log(module_->name(), /*device_ids=*/{}, /*output_device=*/-1,
+  logger_->set_construction_data_and_log(checks::name_of(*module_), /*device_ids=*/{}, /*output_device=*/-1,
                                          options_.broadcast_buffers, /*has_sync_bn=*/false, options_.static_graph);
   if (options_.mixed_precision) {
     logger_->set_comm_hook("_reducer_allreduce_and_upcast_hook");

@@ -1,33 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "parallel/model/model_state.h"
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
-#include <torch/nn/module.h>
-#include <torch/nn/modules/embedding.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
+
+#include "checks/values/module_tensors.h"
 
 namespace rehearse::parallel {
 namespace {
-
-bool makes_sparse_gradients(const torch::nn::Module& module) {
-  if (const auto* embedding = module.as<torch::nn::EmbeddingImpl>()) return embedding->options.sparse();
-  if (const auto* bag = module.as<torch::nn::EmbeddingBagImpl>()) return bag->options.sparse();
-  return false;
-}
-
-// The module itself may not be held by a shared_ptr, which named_modules() would need to include it.
-template <class Visit>
-void for_each_module(const torch::nn::Module& root, Visit&& visit) {
-  visit(std::string(), root);
-  for (const auto& item : root.named_modules(/*name_prefix=*/"", /*include_self=*/false)) {
-    visit(item.key() + ".", *item.value());
-  }
-}
 
 void check_parameters(const std::vector<at::Tensor>& parameters) {
   bool any_gradient = false;
@@ -47,26 +32,24 @@ void check_parameters(const std::vector<at::Tensor>& parameters) {
                     list.str(), "}.");
 }
 
-// Each tensor once that has a name which is not ignored. `items`: an OrderedDict of names and tensors.
-template <class Items>
-std::vector<at::Tensor> unique(const Items& items, const IgnoredNames& ignored) {
+std::vector<at::Tensor> once(std::vector<checks::ModuleTensor> tensors, const IgnoredNames& ignored) {
   std::vector<at::Tensor> result;
-  std::unordered_set<const c10::TensorImpl*> seen;
-  for (const auto& item : items) {
-    if (!item.value().defined() || ignored.contains(item.key())) continue;
-    if (seen.insert(item.value().unsafeGetTensorImpl()).second) result.push_back(item.value());
-  }
+  for (auto& each : checks::each_once(std::move(tensors), ignored)) result.push_back(std::move(each.tensor));
   return result;
+}
+
+bool has_name(const std::vector<checks::ModuleTensor>& tensors, const std::string& name) {
+  return std::any_of(tensors.begin(), tensors.end(), [&](const auto& each) { return each.name == name; });
 }
 
 }  // namespace
 
 IgnoredNames ignored_names(const torch::nn::Module& module, const std::vector<std::string>& names) {
   if (names.empty()) return {};
-  const auto parameters = module.named_parameters();
-  const auto buffers = module.named_buffers();
+  const auto parameters = checks::parameters_of(module);
+  const auto buffers = checks::buffers_of(module);
   for (const auto& name : names) {
-    TORCH_CHECK_VALUE(parameters.contains(name) || buffers.contains(name),
+    TORCH_CHECK_VALUE(has_name(parameters, name) || has_name(buffers, name),
                       "DistributedDataParallel: parameters_to_ignore has \"", name,
                       "\", but the module has no parameter or buffer of that name. Names are as those of "
                       "named_parameters() and named_buffers(), \"encoder.0.weight\".");
@@ -78,30 +61,26 @@ ReducedParameters reduced_parameters(const torch::nn::Module& module, const Igno
   check_parameters(module_parameters(module, ignored));
   ReducedParameters result;
   std::unordered_map<const c10::TensorImpl*, std::size_t> index_of;
-  for_each_module(module, [&](const std::string& prefix, const torch::nn::Module& owner) {
-    const bool sparse = makes_sparse_gradients(owner);
-    for (const auto& item : owner.named_parameters(/*recurse=*/false)) {
-      auto name = prefix + item.key();
-      if (!item.value().requires_grad() || ignored.contains(name)) continue;
-      const auto [place, is_new] = index_of.try_emplace(item.value().unsafeGetTensorImpl(), result.names.size());
-      if (is_new) {
-        result.tensors.push_back(item.value());
-        result.names.push_back(std::move(name));
-        result.expect_sparse.push_back(sparse);
-      } else {
-        result.names[place->second] = std::move(name);
-      }
+  for (auto& each : checks::parameters_of(module)) {
+    if (!each.tensor.requires_grad() || ignored.contains(each.name)) continue;
+    const auto [place, is_new] = index_of.try_emplace(each.tensor.unsafeGetTensorImpl(), result.names.size());
+    if (is_new) {
+      result.tensors.push_back(std::move(each.tensor));
+      result.names.push_back(std::move(each.name));
+      result.expect_sparse.push_back(each.sparse_gradient);
+    } else {
+      result.names[place->second] = std::move(each.name);
     }
-  });
+  }
   return result;
 }
 
 std::vector<at::Tensor> module_parameters(const torch::nn::Module& module, const IgnoredNames& ignored) {
-  return unique(module.named_parameters(), ignored);
+  return once(checks::parameters_of(module), ignored);
 }
 
 std::vector<at::Tensor> module_buffers(const torch::nn::Module& module, const IgnoredNames& ignored) {
-  return unique(module.named_buffers(), ignored);
+  return once(checks::buffers_of(module), ignored);
 }
 
 void broadcast_state(const c10::intrusive_ptr<c10d::ProcessGroup>& group, std::vector<at::Tensor> tensors, int root) {
