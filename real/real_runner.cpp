@@ -5,6 +5,7 @@
 #include <string>
 
 #include <rehearse/job/launched.h>
+#include <rehearse/job/run_record.h>
 #include <rehearse/job/runner.h>
 
 #include "process/process_runner.h"

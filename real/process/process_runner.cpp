@@ -17,6 +17,7 @@
 #include <rehearse/exec/world_local.h>
 #include <rehearse/job/compile_journal.h>
 #include <rehearse/job/run_options.h>
+#include <rehearse/job/run_record.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "process/backend/gloo_backend.h"

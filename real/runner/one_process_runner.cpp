@@ -11,6 +11,7 @@
 #include <rehearse/fakes/fake_store.h>
 #include <rehearse/job/fiber_rank_context.h>
 #include <rehearse/job/run_options.h>
+#include <rehearse/job/run_record.h>
 #include <rehearse/job/run_sinks.h>
 #include <rehearse/torch_state/torch_state.h>
 

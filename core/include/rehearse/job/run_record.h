@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include <rehearse/comm/event_log.h>
 #include <rehearse/comm/mismatch.h>
 #include <rehearse/comm/pending.h>
@@ -17,16 +15,10 @@
 #include <rehearse/job/compile_journal.h>
 #include <rehearse/job/fault_line.h>
 #include <rehearse/job/rank_memory.h>
+#include <rehearse/job/rank_result.h>
 #include <rehearse/job/state_finding.h>
 
 namespace rehearse {
-
-// What a rank said it has come to: RankContext::result().
-struct RankResult {
-  int rank = -1;
-  std::string name;
-  at::Tensor value;  // on the CPU, a copy
-};
 
 // All that one run of a job leaves behind, whatever ran it; reports are made from it.
 struct RunRecord {

@@ -11,11 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include <rehearse/job/run_record.h>
-
 namespace rehearse {
 
 class RankContext;
+struct RunRecord;  // <rehearse_internal/job/run_record.h>
 
 // What carries the ranks of a job.
 enum class Mode {

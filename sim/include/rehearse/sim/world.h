@@ -10,6 +10,7 @@
 #include <rehearse/comm/event_log.h>
 #include <rehearse/exec/decision_log.h>
 #include <rehearse/job/rank_context.h>
+#include <rehearse/job/rank_result.h>
 #include <rehearse/job/report.h>
 #include <rehearse/sim/world_options.h>
 
