@@ -59,12 +59,12 @@ Flops convolution_backward(Arguments arguments) {
   return {flops};
 }
 
-struct Formula {
+struct FlopFormula {
   std::string_view name;
   Flops (*flops)(Arguments);
 };
 
-constexpr Formula kFormulas[] = {
+constexpr FlopFormula kFormulas[] = {
     {"_scaled_dot_product_cudnn_attention",
      [](Arguments a) { return Flops{attention(sizes(a, 0), sizes(a, 1), sizes(a, 2))}; }},
     {"_scaled_dot_product_cudnn_attention_backward",
@@ -91,14 +91,15 @@ constexpr Formula kFormulas[] = {
     {"mm", [](Arguments a) { return Flops{matrix_product(sizes(a, 0), sizes(a, 1))}; }},
 };
 static_assert(std::is_sorted(std::begin(kFormulas), std::end(kFormulas),
-                             [](const Formula& a, const Formula& b) { return a.name < b.name; }));
+                             [](const FlopFormula& a, const FlopFormula& b) { return a.name < b.name; }));
 
 }  // namespace
 
 Flops flops_of(std::string_view name, c10::ArrayRef<c10::IValue> arguments) {
   if (name.ends_with('_')) name.remove_suffix(1);
-  const auto* const found = std::lower_bound(std::begin(kFormulas), std::end(kFormulas), name,
-                                             [](const Formula& formula, auto wanted) { return formula.name < wanted; });
+  const auto* const found =
+      std::lower_bound(std::begin(kFormulas), std::end(kFormulas), name,
+                       [](const FlopFormula& formula, auto wanted) { return formula.name < wanted; });
   return found != std::end(kFormulas) && found->name == name ? found->flops(arguments) : Flops{};
 }
 

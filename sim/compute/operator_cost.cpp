@@ -13,21 +13,21 @@ namespace rehearse::sim {
 namespace {
 
 // Longer ones are cut to this (73 years), so that sums stay in range.
-constexpr double kNanosecondsMax = 0x1p61;
+constexpr double kOperatorNanosecondsMax = 0x1p61;
 
-double bytes_of(const at::Tensor& tensor) {
+double bytes_of_tensor(const at::Tensor& tensor) {
   if (!tensor.defined()) return 0;
-  if (tensor.layout() == c10::kSparse) return bytes_of(tensor._indices()) + bytes_of(tensor._values());
+  if (tensor.layout() == c10::kSparse) return bytes_of_tensor(tensor._indices()) + bytes_of_tensor(tensor._values());
   return static_cast<double>(tensor.numel()) * static_cast<double>(tensor.element_size());
 }
 
-double bytes_of(const c10::IValue& value) {
-  if (value.isTensor()) return bytes_of(value.toTensor());
+double bytes_of_tensor(const c10::IValue& value) {
+  if (value.isTensor()) return bytes_of_tensor(value.toTensor());
   double sum = 0;
   if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) sum += bytes_of(tensor);
+    for (const at::Tensor& tensor : value.toTensorVector()) sum += bytes_of_tensor(tensor);
   } else if (value.isList()) {
-    for (const c10::IValue& element : value.toListRef()) sum += bytes_of(element);
+    for (const c10::IValue& element : value.toListRef()) sum += bytes_of_tensor(element);
   }
   return sum;
 }
@@ -68,7 +68,7 @@ OperatorCost::OperatorCost(const c10::FunctionSchema& schema, c10::ArrayRef<c10:
   if (schema.name().starts_with("aten::")) flops_ = flops_of(name, arguments);
   if (!moves_bytes_) return;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!is_out(schema.arguments()[i])) bytes_taken_ += bytes_of(arguments[i]);
+    if (!is_out(schema.arguments()[i])) bytes_taken_ += bytes_of_tensor(arguments[i]);
   }
 }
 
@@ -80,10 +80,10 @@ VirtualDuration OperatorCost::duration(c10::ArrayRef<c10::IValue> results, const
   }
   if (model.bytes_per_second > 0 && moves_bytes_) {
     double bytes = bytes_taken_;
-    for (const c10::IValue& result : results) bytes += bytes_of(result);
+    for (const c10::IValue& result : results) bytes += bytes_of_tensor(result);
     seconds = std::max(seconds, bytes / model.bytes_per_second);
   }
-  const double nanoseconds = std::min(std::round(seconds * 1e9), kNanosecondsMax);
+  const double nanoseconds = std::min(std::round(seconds * 1e9), kOperatorNanosecondsMax);
   return model.per_operator + VirtualDuration(static_cast<std::int64_t>(nanoseconds));
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using Reader = JsonReader;
 
-constexpr int kFormatVersion = 2;
+constexpr int kReportFormatVersion = 2;
 constexpr std::string_view kWhat = "report";
 
 std::int64_t nanoseconds(VirtualTime time) { return time.time_since_epoch().count(); }
@@ -162,7 +162,7 @@ CallCounts call_counts_of(const Reader& reader) {
 
 std::string to_json(const Report& report) {
   Json json{
-      {"rehearse_report", kFormatVersion},
+      {"rehearse_report", kReportFormatVersion},
       {"verdict", to_string(report.verdict)},
       {"exit_code", exit_code(report.verdict)},
       {"headline", report.headline},
@@ -198,9 +198,9 @@ Report report_from_json(std::string_view text) {
   const Json json = parsed_json(text, kWhat);
   const Reader reader(json, kWhat);
   const auto version = reader.get<int>("rehearse_report");
-  if (version != kFormatVersion) {
+  if (version != kReportFormatVersion) {
     throw ReportFormatError(
-        fmt::format("is a report of format {}; this rehearse reads format {}", version, kFormatVersion));
+        fmt::format("is a report of format {}; this rehearse reads format {}", version, kReportFormatVersion));
   }
   Report report;
   report.verdict = reader.get_named("verdict", verdict_from_string, "verdict");
