@@ -8,13 +8,15 @@
 #include <fmt/ranges.h>
 #include <rehearse/job/parameter_text.h>
 #include <rehearse/job/program.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/grammar/usage_error.h"
+#include "report/writers/json.h"
 
 namespace rehearse::cli {
 namespace {
+
+using sim::Json;
 
 std::string bounds(const ParameterSpec& spec) {
   if (spec.least == spec.most) return "";
@@ -37,10 +39,10 @@ std::string described(const Program& program) {
   return text;
 }
 
-nlohmann::ordered_json as_json(const Program& program) {
-  auto parameters = nlohmann::ordered_json::array();
+Json as_json(const Program& program) {
+  auto parameters = Json::array();
   for (const auto& spec : program.spec.parameters) {
-    nlohmann::ordered_json parameter = {{"name", spec.name}, {"summary", spec.summary}};
+    Json parameter = {{"name", spec.name}, {"summary", spec.summary}};
     std::visit([&](const auto& value) { parameter["default"] = value; }, spec.fallback);
     if (spec.least != spec.most) {
       if (std::isfinite(spec.least)) parameter["least"] = spec.least;
@@ -66,9 +68,9 @@ std::vector<const Program*> asked_for(const Arguments& arguments) {
 int list(const Arguments& arguments, Console& console) {
   const auto shown_ones = asked_for(arguments);
   if (arguments.json) {
-    auto json = nlohmann::ordered_json::array();
+    auto json = Json::array();
     for (const auto* program : shown_ones) json.push_back(as_json(*program));
-    console.result(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    console.result(sim::json_text(std::move(json), 2) + "\n");
     return 0;
   }
   if (shown_ones.empty()) console.result("no programs: link object files that say REHEARSE_PROGRAM(name)\n");

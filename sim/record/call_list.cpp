@@ -69,10 +69,10 @@ void write_calls(std::ostream& out, const std::vector<ListedCall>& calls) {
   out << "{\"rehearse_calls\": " << kCallsVersion << ", \"calls\": [";
   const char* before = "\n";
   for (const auto& call : calls) {
-    const Json json{{"rank", call.rank},       {"process_group_name", call.group},
-                    {"seq_id", call.sequence}, {"is_p2p", call.point_to_point},
-                    {"call", call.call},       {"tensors", call.tensors}};
-    out << before << json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    Json json{{"rank", call.rank},       {"process_group_name", call.group},
+              {"seq_id", call.sequence}, {"is_p2p", call.point_to_point},
+              {"call", call.call},       {"tensors", call.tensors}};
+    out << before << json_text(std::move(json));
     before = ",\n";
   }
   out << "\n]}\n";

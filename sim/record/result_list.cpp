@@ -101,7 +101,7 @@ void write_results(std::ostream& out, const std::vector<ListedResult>& results) 
         {"dtype", result.dtype},         {"sizes", result.sizes},       {"hash", fmt::format("{:#x}", result.hash)},
         {"least", figure(result.least)}, {"most", figure(result.most)}, {"norm", figure(result.norm)}};
     if (result.is_whole()) json["bytes"] = hexadecimal_of(result.bytes);
-    out << before << json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    out << before << json_text(std::move(json));
     before = ",\n";
   }
   out << "\n]}\n";

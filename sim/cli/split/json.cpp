@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <c10/core/ScalarType.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/split/pieces.h"
+#include "report/writers/json.h"
 
 namespace rehearse::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using sim::Json;
 
 // A symbolic size is a string, another one a number.
 Json sizes_of(const graph::TensorMeta& tensor) {
@@ -72,18 +72,18 @@ std::string as_json(const ModelSplit& split, const std::string& file) {
                       {"inputs", values_json(piece.inputs)},
                       {"outputs", values_json(piece.outputs)}});
   }
-  const Json json = {{"rehearse_split", 1},
-                     {"model", file},
-                     {"torch_version", split.program.torch_version},
-                     {"nodes", split.program.module->graph().size()},
-                     {"symbols", ranges_json(split)},
-                     {"bucket_bytes_cap", split.options.bucket_bytes_cap},
-                     {"first_bucket_bytes_cap", split.options.first_bucket_bytes_cap},
-                     {"rules", split.rules},
-                     {"buckets", buckets},
-                     {"warnings", split.cut.warnings},
-                     {"pieces", pieces}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  Json json = {{"rehearse_split", 1},
+               {"model", file},
+               {"torch_version", split.program.torch_version},
+               {"nodes", split.program.module->graph().size()},
+               {"symbols", ranges_json(split)},
+               {"bucket_bytes_cap", split.options.bucket_bytes_cap},
+               {"first_bucket_bytes_cap", split.options.first_bucket_bytes_cap},
+               {"rules", split.rules},
+               {"buckets", buckets},
+               {"warnings", split.cut.warnings},
+               {"pieces", pieces}};
+  return sim::json_text(std::move(json), 2) + "\n";
 }
 
 }  // namespace rehearse::cli

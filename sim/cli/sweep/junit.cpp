@@ -8,21 +8,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <rehearse/sim/report_writers.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/death/pipe.h"
 #include "cli/grammar/usage_error.h"
 #include "cli/terminal/console.h"
 #include "record/output_file.h"
+#include "report/writers/json.h"
 
 namespace rehearse::cli {
 namespace {
 
-// Bytes that are not UTF-8 become U+FFFD; a JSON library knows how.
-std::string utf8(std::string_view text) {
-  const auto dumped = nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return nlohmann::json::parse(dumped).get<std::string>();
-}
+// Bytes that are not UTF-8 become U+FFFD; printing JSON does that.
+std::string utf8(std::string_view text) { return sim::parse_json(sim::json_text(text)).get<std::string>(); }
 
 // For XML text and attributes; XML 1.0 has no control characters but tab and line ends.
 std::string escaped(std::string_view text) {

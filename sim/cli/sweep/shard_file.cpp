@@ -13,23 +13,23 @@
 #include <rehearse/job/verdict.h>
 #include <rehearse/sim/input_file.h>
 #include <rehearse/sim/report_writers.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/grammar/usage_error.h"
 #include "record/output_file.h"
+#include "report/writers/json.h"
 
 namespace rehearse::cli {
 namespace {
 
-using ShardJson = nlohmann::ordered_json;
+using sim::Json;
 using std::filesystem::path;
 
 constexpr int kShardFormat = 2;
 constexpr std::size_t kShardBytesMost = std::size_t{4} << 30;
 
-ShardJson json_of_seed(std::uint64_t seed, const SeedResult& result) {
-  ShardJson json = {{"seed", seed}, {"identity", result.identity}, {"seconds", result.seconds}};
-  if (result.failure) json["report"] = ShardJson::parse(sim::to_json(*result.failure));
+Json json_of_seed(std::uint64_t seed, const SeedResult& result) {
+  Json json = {{"seed", seed}, {"identity", result.identity}, {"seconds", result.seconds}};
+  if (result.failure) json["report"] = sim::parse_json(sim::to_json(*result.failure));
   return json;
 }
 
@@ -46,7 +46,7 @@ SeedRange seeds_in(const std::string& text) {
   return *range;
 }
 
-ShardPart part_of_json(const ShardJson& json) {
+ShardPart part_of_json(const Json& json) {
   if (json.at("rehearse_shard").get<int>() != kShardFormat) throw UsageError("is of another version");
   ShardPart part;
   const auto shard = parse_shard(json.at("shard").get<std::string>());
@@ -59,10 +59,10 @@ ShardPart part_of_json(const ShardJson& json) {
   part.outcome.expect = verdict_from_string(json.at("expect").get<std::string>()).value_or(Verdict::ok);
   part.outcome.interrupted = json.at("interrupted").get<bool>();
   part.outcome.stopped = json.at("stopped").get<bool>();
-  for (const auto& each : json.at("results")) {
+  for (const auto& each : json.at("results").items()) {
     SeedResult result{each.at("identity").get<std::uint64_t>(), each.at("seconds").get<double>(), nullptr};
     if (each.contains("report")) {
-      result.failure = std::make_unique<Report>(sim::report_from_json(each.at("report").dump()));
+      result.failure = std::make_unique<Report>(sim::report_from_json(sim::json_text(each.at("report"))));
     }
     part.outcome.results.emplace(each.at("seed").get<std::uint64_t>(), std::move(result));
   }
@@ -72,8 +72,8 @@ ShardPart part_of_json(const ShardJson& json) {
 ShardPart read_shard(const path& file) {
   const auto text = sim::read_input(file, "shard of a sweep", [](std::string_view) { return kShardBytesMost; });
   try {
-    return part_of_json(ShardJson::parse(text));
-  } catch (const ShardJson::exception&) {
+    return part_of_json(sim::parse_json(text));
+  } catch (const sim::JsonError&) {
     throw UsageError(fmt::format("{}: is not what a shard of a sweep leaves, or cut off", file.string()));
   } catch (const sim::ReportFormatError& error) {
     throw UsageError(fmt::format("{}: {}", file.string(), error.what()));
@@ -139,13 +139,13 @@ path shard_file(const path& folder, const Shard& shard) {
 
 void write_shard(const sim::Scenario& scenario, const Shard& shard, const SeedRange& whole,
                  const SweepOutcome& outcome) {
-  ShardJson json = {
+  Json json = {
       {"rehearse_shard", kShardFormat},     {"program", outcome.program}, {"scenario", text_of_all_seeds(scenario)},
       {"seeds", to_string(whole)},          {"shard", to_string(shard)},  {"expect", to_string(outcome.expect)},
       {"interrupted", outcome.interrupted}, {"stopped", outcome.stopped}};
-  auto& results = json["results"] = ShardJson::array();
+  auto& results = json["results"] = Json::array();
   for (const auto& [seed, result] : outcome.results) results.push_back(json_of_seed(seed, result));
-  const auto text = json.dump(1, ' ', false, ShardJson::error_handler_t::replace);
+  const auto text = sim::json_text(std::move(json), 1);
   sim::write_file(shard_file(scenario.output.directory, shard), [&](std::ostream& out) { out << text << "\n"; });
 }
 

@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <rehearse/sim/report_writers.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/sweep/bugs.h"
 #include "cli/terminal/exit_codes.h"
+#include "report/writers/json.h"
 #include "report/writers/text_lines.h"
 
 namespace rehearse::cli {
@@ -97,17 +97,17 @@ std::string to_text(const SweepOutcome& outcome, bool color) {
 }
 
 std::string to_json(const SweepOutcome& outcome) {
-  nlohmann::ordered_json json = {{"program", outcome.program},    {"seeds", to_string(outcome.asked)},
-                                 {"ran", outcome.results.size()}, {"different_runs", different_runs(outcome.results)},
-                                 {"stopped", outcome.stopped},    {"interrupted", outcome.interrupted}};
-  auto& bugs = json["bugs"] = nlohmann::ordered_json::array();
+  sim::Json json = {{"program", outcome.program},    {"seeds", to_string(outcome.asked)},
+                    {"ran", outcome.results.size()}, {"different_runs", different_runs(outcome.results)},
+                    {"stopped", outcome.stopped},    {"interrupted", outcome.interrupted}};
+  auto& bugs = json["bugs"] = sim::Json::array();
   for (const auto& bug : bugs_of(outcome.results)) {
     bugs.push_back({{"verdict", to_string(bug.first->verdict)},
                     {"culprit", bug.culprit},
                     {"seeds", bug.seeds},
-                    {"first_report", nlohmann::ordered_json::parse(sim::to_json(*bug.first))}});
+                    {"first_report", sim::parse_json(sim::to_json(*bug.first))}});
   }
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return sim::json_text(std::move(json), 2) + "\n";
 }
 
 int exit_code(const SweepOutcome& outcome) {

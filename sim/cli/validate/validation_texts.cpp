@@ -8,8 +8,8 @@
 #include <rehearse/formatting/rank_list.h>
 #include <rehearse/sim/format_time.h>
 #include <rehearse/sim/report_writers.h>
-#include <nlohmann/json.hpp>
 
+#include "report/writers/json.h"
 #include "report/writers/text_lines.h"
 
 namespace rehearse::cli {
@@ -68,7 +68,7 @@ std::string headline_of(const ModeRun& one, const ModeRun& other, const Comparis
   return "DISAGREE: " + comparison.results.differences.front();
 }
 
-nlohmann::ordered_json json_of(const ModeRun& run) {
+sim::Json json_of(const ModeRun& run) {
   return {{"mode", run.name},
           {"verdict", to_string(run.report.verdict)},
           {"culprits", run.culprits},
@@ -107,13 +107,13 @@ std::string validation_text(const ModeRun& one, const ModeRun& other, const Comp
 }
 
 std::string validation_json(const ModeRun& one, const ModeRun& other, const Comparison& comparison) {
-  const nlohmann::ordered_json json{
+  sim::Json json{
       {"rehearse_validation", 1},
       {"agree", comparison.agrees()},
       {"program", one.report.program},
       {"ranks", one.report.ranks},
       {"seed", fmt::format("{:#x}", one.report.seed)},
-      {"runs", {json_of(one), json_of(other)}},
+      {"runs", sim::Json::array({json_of(one), json_of(other)})},
       {"outcome_differences", comparison.outcome},
       {"calls_alike", comparison.calls.alike},
       {"call_differences", comparison.calls.differences},
@@ -122,7 +122,7 @@ std::string validation_json(const ModeRun& one, const ModeRun& other, const Comp
       {"largest_relative_difference", comparison.results.largest},
       {"result_differences", comparison.results.differences},
   };
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return sim::json_text(std::move(json), 2) + "\n";
 }
 
 }  // namespace rehearse::cli

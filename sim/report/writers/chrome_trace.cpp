@@ -4,19 +4,18 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <rehearse/comm/operation.h>
 
+#include "report/writers/json.h"
 #include "report/writers/text_lines.h"
 #include "report/writers/trace_slices.h"
 
 namespace rehearse::sim {
 namespace {
-
-using Json = nlohmann::ordered_json;  // keys stay in the order in which they are written
 
 constexpr int kSpanTrack = 1000;  // below the tracks of operations
 
@@ -30,7 +29,7 @@ class TraceWriter {
 
   void write() {
     const auto slices = slices_of(events_, report_.end_time);
-    out_ << "{\"displayTimeUnit\":\"ns\",\"otherData\":" << text_of(facts()) << ",\"traceEvents\":[";
+    out_ << "{\"displayTimeUnit\":\"ns\",\"otherData\":" << json_text(facts()) << ",\"traceEvents\":[";
     name_ranks();
     for (const Slice& slice : slices) put(slice_event(slice));
     put_spans();
@@ -40,10 +39,8 @@ class TraceWriter {
   }
 
  private:
-  static std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-  void put(const Json& event) {
-    out_ << (first_ ? "\n" : ",\n") << text_of(event);
+  void put(Json event) {
+    out_ << (first_ ? "\n" : ",\n") << json_text(std::move(event));
     first_ = false;
   }
 
@@ -79,7 +76,7 @@ class TraceWriter {
     const bool started = slice.event.time_started != comm::Event::kNever;
     const VirtualTime waited_until = started ? slice.event.time_started : slice.end;
     Json arguments{
-        {"process_group", {record.process_group_name, record.process_group_desc}},
+        {"process_group", Json::array({record.process_group_name, record.process_group_desc})},
         {"collective_seq_id", record.collective_seq_id},
         {"p2p_seq_id", record.p2p_seq_id},
         {"op_id", record.op_id},

@@ -5,17 +5,13 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include "report/writers/json.h"
 
 namespace rehearse::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // Of the recorder in LibTorch 2.11; the analyzer refuses to mix versions.
 constexpr const char* kVersion = "2.10";
-
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json group_of(const comm::EventLog::Group& group, std::size_t) {
   return {{"name", group.name}, {"desc", group.description}, {"ranks", group.ranks}};
@@ -35,7 +31,7 @@ Json entry_of(const comm::EventLog& events, const comm::Event& event, std::size_
   return {{"frames", frames_of(events.call_site(event))},
           {"record_id", number_on_rank},
           {"pg_id", record.pg_id},
-          {"process_group", {record.process_group_name, record.process_group_desc}},
+          {"process_group", Json::array({record.process_group_name, record.process_group_desc})},
           {"collective_seq_id", record.collective_seq_id},
           {"p2p_seq_id", record.p2p_seq_id},
           {"op_id", record.op_id},
@@ -60,7 +56,7 @@ void write_list(std::ostream& out, const Items& items, const Make& make) {
   const char* before = "\n";
   std::size_t number = 0;
   for (const auto& item : items) {
-    out << before << text_of(make(item, number++));
+    out << before << json_text(make(item, number++));
     before = ",\n";
   }
 }

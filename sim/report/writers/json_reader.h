@@ -11,15 +11,13 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <rehearse/exec/time.h>
 #include <rehearse/sim/report_writers.h>
 
-namespace rehearse::sim {
+#include "report/writers/json.h"
 
-// Keeps the order in which keys are written.
-using Json = nlohmann::ordered_json;
+namespace rehearse::sim {
 
 // Reads one JSON object and knows where it stands, for errors: `is no report of rehearse: rank_lines[2].state is
 // missing`. Members throw ReportFormatError. Object and `what` outlive it.
@@ -34,8 +32,8 @@ class JsonReader {
   T get(const char* key) const {
     try {
       return member(key).get<T>();
-    } catch (const Json::exception&) {
-      fail(path_of(key), fmt::format("is {}, which is of the wrong type", member(key).dump().substr(0, 40)));
+    } catch (const JsonError&) {
+      fail(path_of(key), fmt::format("is {}, which is of the wrong type", json_text(member(key)).substr(0, 40)));
     }
   }
 
@@ -67,7 +65,7 @@ class JsonReader {
   }
 
   bool has(const char* key) const { return object_.contains(key); }
-  bool is_text(const char* key) const { return has(key) && object_.at(key).is_string(); }
+  bool is_text(const char* key) const { return has(key) && object_.at(key).is_text(); }
 
   VirtualTime get_time(const char* key) const { return kTimeZero + VirtualDuration(get<std::int64_t>(key)); }
 
@@ -78,8 +76,8 @@ class JsonReader {
     const Json& list = member(key);
     if (!list.is_array()) fail(path_of(key), "is not a list");
     std::vector<decltype(read(*this))> result;
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      result.push_back(read(JsonReader(list[i], what_, fmt::format("{}[{}]", path_of(key), i))));
+    for (std::size_t i = 0; i < list.items().size(); ++i) {
+      result.push_back(read(JsonReader(list.items()[i], what_, fmt::format("{}[{}]", path_of(key), i))));
     }
     return result;
   }
@@ -90,8 +88,8 @@ class JsonReader {
 
  private:
   const Json& member(const char* key) const {
-    const auto found = object_.find(key);
-    if (found == object_.end()) fail(path_of(key), "is missing");
+    const auto* const found = object_.find(key);
+    if (found == nullptr) fail(path_of(key), "is missing");
     return *found;
   }
 
@@ -105,8 +103,8 @@ class JsonReader {
 // Throws ReportFormatError. `what` the text should be: "report".
 inline Json parsed_json(std::string_view text, std::string_view what) {
   try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
+    return parse_json(text);
+  } catch (const JsonSyntaxError& error) {
     throw ReportFormatError(fmt::format("is no {} of rehearse: not JSON, see byte {}", what, error.byte));
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -191,7 +192,7 @@ std::string to_json(const Report& report) {
   if (is_real(report)) json["mode"] = "real";
   if (!report.findings.empty()) json["findings"] = list_of(report.findings);
   if (!report.faults.empty()) json["faults"] = list_of(report.faults);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(std::move(json), 2) + "\n";
 }
 
 Report report_from_json(std::string_view text) {

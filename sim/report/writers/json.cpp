@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/writers/json.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+namespace rehearse::sim {
+namespace {
+
+using Library = nlohmann::ordered_json;
+
+constexpr std::size_t kNestingMost = 500;  // copies and prints of a value take recursion for each level
+
+// Builds a Json from what the library reads.
+class Builder final : public nlohmann::json_sax<Library> {
+ public:
+  Json take() { return std::move(root_); }
+
+  bool null() override { return add({}); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    key_ = std::move(name);
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
+    throw JsonSyntaxError(position);
+  }
+
+ private:
+  Json& put(Json value) {
+    if (open_.empty()) return root_ = std::move(value);
+    Json& parent = *open_.back();
+    if (parent.is_object()) return parent[key_] = std::move(value);
+    parent.push_back(std::move(value));
+    return parent.items().back();
+  }
+
+  bool add(Json value) {
+    put(std::move(value));
+    return true;
+  }
+
+  bool open(Json value) {
+    Json& added = put(std::move(value));
+    open_.push_back(&added);
+    return open_.size() <= kNestingMost;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  Json root_;
+  std::vector<Json*> open_;  // from the root inwards; a container grows only after those in it were closed
+  std::string key_;
+};
+
+template <class... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+
+}  // namespace
+
+// Turns values into the library's, which prints them.
+struct JsonPrinter {
+  static Library converted(Json json) {
+    return std::visit(Overloaded{[](std::monostate) { return Library(nullptr); },
+                                 [](Json::Array&& items) { return array_of(std::move(items)); },
+                                 [](Json::Object&& entries) { return object_of(std::move(entries)); },
+                                 [](auto&& value) { return Library(std::forward<decltype(value)>(value)); }},
+                      std::move(json.value_));
+  }
+
+ private:
+  static Library array_of(Json::Array items) {
+    Library::array_t array;
+    array.reserve(items.size());
+    for (auto& item : items) array.push_back(converted(std::move(item)));
+    return array;
+  }
+
+  static Library object_of(Json::Object entries) {
+    Library::object_t object;
+    object.reserve(entries.size());
+    // Keys differ already: the library's own insertion would compare each with all others.
+    for (auto& [key, value] : entries) object.emplace_back(std::move(key), converted(std::move(value)));
+    return object;
+  }
+};
+
+Json::Json(const Json& other) = default;
+Json::Json(Json&& other) noexcept = default;
+Json& Json::operator=(const Json& other) = default;
+Json& Json::operator=(Json&& other) noexcept = default;
+Json::~Json() = default;
+
+Json::Json(std::initializer_list<Pair> pairs) {
+  auto& object = value_.emplace<Object>();
+  object.reserve(pairs.size());
+  for (const auto& [key, value] : pairs) object.push_back({std::string(key), std::move(value)});
+}
+
+Json Json::array(std::initializer_list<Json> items) {
+  Json json;
+  json.value_ = Array(items);
+  return json;
+}
+
+Json Json::object() {
+  Json json;
+  json.value_ = Object();
+  return json;
+}
+
+const Json* Json::find(std::string_view key) const noexcept {
+  const auto* const object = std::get_if<Object>(&value_);
+  if (object == nullptr) return nullptr;
+  const auto found = std::find_if(object->begin(), object->end(), [&](const Entry& entry) { return entry.key == key; });
+  return found == object->end() ? nullptr : &found->value;
+}
+
+const Json& Json::at(std::string_view key) const {
+  if (const auto* const found = find(key)) return *found;
+  throw JsonError("has no " + std::string(key));
+}
+
+Json& Json::operator[](std::string_view key) {
+  if (is_null()) value_ = Object();
+  if (const auto* const found = find(key)) return const_cast<Json&>(*found);
+  auto* const object = std::get_if<Object>(&value_);
+  if (object == nullptr) throw JsonError("is not an object");
+  return object->emplace_back(Entry{std::string(key), Json()}).value;
+}
+
+const Json::Array& Json::items() const { return as<Array>(); }
+
+Json::Array& Json::items() { return const_cast<Array&>(as<Array>()); }
+
+std::int64_t Json::signed_integer() const {
+  const auto* const value = std::get_if<std::uint64_t>(&value_);
+  if (value == nullptr) return as<std::int64_t>();
+  if (!std::in_range<std::int64_t>(*value)) throw JsonError("is out of range");
+  return static_cast<std::int64_t>(*value);
+}
+
+std::uint64_t Json::unsigned_integer() const {
+  const auto* const value = std::get_if<std::int64_t>(&value_);
+  if (value == nullptr) return as<std::uint64_t>();
+  if (*value < 0) throw JsonError("is out of range");
+  return static_cast<std::uint64_t>(*value);
+}
+
+double Json::number() const {
+  if (const auto* const value = std::get_if<std::int64_t>(&value_)) return static_cast<double>(*value);
+  if (const auto* const value = std::get_if<std::uint64_t>(&value_)) return static_cast<double>(*value);
+  return as<double>();
+}
+
+std::string json_text(Json json, int indentation) {
+  return JsonPrinter::converted(std::move(json)).dump(indentation, ' ', false, Library::error_handler_t::replace);
+}
+
+Json parse_json(std::string_view text) {
+  Builder builder;
+  if (!Library::sax_parse(text, &builder)) throw JsonSyntaxError(text.size());
+  return builder.take();
+}
+
+}  // namespace rehearse::sim
