@@ -40,7 +40,8 @@ constexpr std::string_view kForeignNamespaces[] = {
 // Headers whose functions are inlined into the user's. Without full debug information (-g1) an inlined
 // function has neither a mangled name nor a namespace, so that only its file tells.
 constexpr std::string_view kForeignFolders[] = {
-    "/usr/include/", "/include/c++/", "/torch/include/", "/libtorch/include/", "/include/rehearse/",
+    "/usr/include/",      "/include/c++/",      "/torch/include/",
+    "/libtorch/include/", "/include/rehearse/", "/internal/rehearse_internal/",
 };
 
 struct Module {
