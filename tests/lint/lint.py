@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks on the text of the source tree: lint.py <includes|files|functions|pages|banned|format> <root>.
+"""Checks on the text of the source tree: lint.py <includes|files|functions|pages|public|banned|format> <root>.
 
 includes  the include arrows between the houses, and between the rooms inside them (rooms.py has their order)
 files     licence line, file length, line width, no disabled tests, no leftovers, no machine paths
 functions no function of more than 70 lines
 pages     the files and folders that ARCHITECTURE and CONTRIBUTING name are there
+public    only headers that a user can reach are public, and they include no internal one (public_headers.py)
 banned    clocks and timed waits that would bypass virtual time; thread_local where state is a fiber's
 format    what .clang-format, with the version that it names, would write differently
 
@@ -18,6 +19,7 @@ import subprocess
 import sys
 
 import cpp_text
+import public_headers
 import rooms
 
 CODE = {".h", ".cpp"}
@@ -62,8 +64,8 @@ REAL_TIME = re.compile(
     r"|\bboost::fibers::\w*timed_\w+"
 )
 # Capture's state is a fiber's: all ranks share a thread, and TorchRankState exchanges LibTorch's thread_locals only.
-STATE_OF_FIBERS = ("core/shapes/", "core/capture/", "core/compile/", "core/include/rehearse/shapes/",
-                   "core/include/rehearse/capture/", "core/include/rehearse/compile/")
+STATE_OF_FIBERS = tuple(folder + room for room in ("shapes/", "capture/", "compile/")
+                        for folder in ("core/", "core/include/rehearse/", "core/internal/rehearse_internal/"))
 THREAD_LOCAL = re.compile(r"\bthread_local\b")
 LEFTOVERS = re.compile(r"\b(TO" r"DO|FIX" r"ME|DISABLED" r"_)")
 MACHINE_PATHS = re.compile(r"(?<![\w.$}/-])/(wo" r"rk|ro" r"ot|ho" r"me)/\w")
@@ -92,7 +94,7 @@ def house_of(path):
     return parts[0] if parts[0] in ("core", "fakes", "sim", "real") else None
 
 
-# The area of a public header, <rehearse/AREA/...>, and the house that owns it.
+# The area of a header, <rehearse/AREA/...> or <rehearse_internal/AREA/...>, and the house that owns it.
 HOUSE_OF_AREA = {"fakes": "fakes", "sim": "sim", "real": "real", "rehearse.h": "sim"}
 MAY_INCLUDE = {
     "core": {"core"},
@@ -102,12 +104,12 @@ MAY_INCLUDE = {
 }
 
 def is_torch_free(path):
-    return path.startswith(("core/exec/", "core/include/rehearse/exec/"))
+    return path.startswith(("core/exec/", "core/include/rehearse/exec/", "core/internal/rehearse_internal/exec/"))
 
 
 def owner_of_include(included, root):
     parts = included.split("/")
-    if parts[0] == "rehearse" and len(parts) > 1:
+    if parts[0] in ("rehearse", "rehearse_internal") and len(parts) > 1:
         return HOUSE_OF_AREA.get(parts[1], "core")
     for house in MAY_INCLUDE:  # a private header, named from its house
         if len(parts) > 1 and (root / house / included).is_file():
@@ -181,6 +183,11 @@ def check_pages(root, files):
                     yield f"{page}:{number}: {named} is not there"
 
 
+def check_public(root, files):
+    return public_headers.check(files, lambda path: (root / path).read_text(),
+                                lambda path: code_without_comments((root / path).read_text()))
+
+
 def check_functions(root, files):
     for path in files:
         if pathlib.PurePath(path).suffix not in CODE:
@@ -236,7 +243,7 @@ def check_format(root, files):
 
 
 CHECKS = {"includes": check_includes, "files": check_files, "functions": check_functions, "pages": check_pages,
-          "banned": check_banned, "format": check_format}
+          "public": check_public, "banned": check_banned, "format": check_format}
 
 
 def main(arguments):

@@ -117,11 +117,26 @@ class LintTest(unittest.TestCase):
             folder = {"core/shapes/expr/a.h": SPDX + '#include "shapes/env/b.h"\n', "core/shapes/expr/b.h": SPDX}
             self.assertEqual(findings("includes", folder), [])
 
-    def test_every_public_header_named_is_there(self):
+    def test_every_header_named_is_there(self):
         for house in rooms.HOUSES:
-            root = PROJECT / house.folder.split("/")[0] / "include" / house.headers
-            for header in (header for headers in house.public.values() for header in headers):
-                self.assertTrue((root / header).is_file(), f"{house.headers}{header} of tests/lint/rooms.py")
+            root = PROJECT / house.folder.split("/")[0]
+            folders = (root / "include" / house.prefix,
+                       root / "internal" / house.prefix.replace("rehearse/", "rehearse_internal/"))
+            for header in (header for headers in house.headers.values() for header in headers):
+                self.assertTrue(any((folder / header).is_file() for folder in folders),
+                                f"{house.prefix}{header} of tests/lint/rooms.py")
+
+    def test_internal_headers_belong_to_the_rooms_of_public_ones(self):
+        for path, included, words in (
+                ("core/comm/work/a.cpp", "<rehearse_internal/comm/communicators.h>", "of core/comm includes"),
+                ("core/internal/rehearse_internal/comm/pending.h", "<rehearse/comm/rank_backend.h>", "of core/comm"),
+                ("core/comm/call/a.cpp", "<rehearse_internal/exec/executor.h>", "of exec"),
+                ("core/job/a.cpp", "<rehearse_internal/sim/oracles.h>", "of sim"),
+                ("core/internal/rehearse_internal/exec/a.h", "<c10/util/Exception.h>", "free of LibTorch")):
+            self.expect_one("includes", {path: SPDX + f"#include {included}\n"}, words)
+        self.assertEqual(findings("includes", {
+            "core/comm/group/a.cpp": SPDX + "#include <rehearse_internal/comm/operation.h>\n",
+            "sim/world/a.cpp": SPDX + "#include <rehearse_internal/fakes/fake_fabric.h>\n"}), [])
 
     def test_calls_know_no_executor(self):
         self.expect_one("includes", {"core/comm/call/a.cpp": SPDX + "#include <rehearse/exec/executor.h>\n"}, "of exec")
@@ -198,6 +213,31 @@ class LintTest(unittest.TestCase):
         for gone in ("core/comm/a.cpp", "core/com", "core/comm/*_cases.cpp", "docs/X.md"):
             self.expect_one("pages", there | {"docs/ARCHITECTURE.md": text + f"see `{gone}`\n"}, f"md:2: {gone} is not")
 
+    def test_public_headers_are_those_that_users_reach(self):
+        core = "core/include/rehearse/"
+        tree = {"README.md": "```cpp\n#include <rehearse/a/named.h>\n```\n",
+                "docs/GUIDE.md": "`call()` (`<rehearse/b/described.h>`)\n",
+                "docs/examples/job/job.cpp": SPDX + "#include <rehearse/sim/used.h>\n",
+                core + "a/named.h": SPDX + "#include <rehearse/a/included.h>\n",
+                core + "a/included.h": SPDX, core + "b/described.h": SPDX, "sim/include/rehearse/sim/used.h": SPDX,
+                "core/internal/rehearse_internal/a/inner.h": SPDX + "#include <rehearse/a/named.h>\n"}
+        self.assertEqual(findings("public", tree), [])
+        stray = {core + "a/stray.h": SPDX}
+        self.expect_one("public", tree | stray, "core/include/rehearse/a/stray.h:1: neither README")
+        self.expect_one("public", tree | stray, "move it to core/internal/rehearse_internal/a/stray.h")
+        for path in ("docs/CONTRIBUTING.md", "docs/decisions/0001.md", "sim/a.cpp", "tests/a_test.cpp"):
+            self.expect_one("public", tree | stray | {path: "#include <rehearse/a/stray.h>\n"}, "a/stray.h:1")
+        only_commented = {core + "a/included.h": SPDX + "// #include <rehearse/a/stray.h>\n"}
+        self.expect_one("public", tree | stray | only_commented, "a/stray.h:1")
+        inner = {core + "a/included.h": SPDX + "#include <rehearse_internal/a/inner.h>\n"}
+        self.expect_one("public", tree | inner, "a/included.h:2: a public header includes")
+
+    def test_pages_name_headers_that_users_can_include(self):
+        there = {"core/internal/rehearse_internal/a/inner.h": SPDX}
+        self.expect_one("public", there | {"docs/GUIDE.md": "see\n`<rehearse_internal/a/inner.h>`\n"}, "GUIDE.md:2")
+        self.expect_one("public", there | {"README.md": "#include <rehearse/a/inner.h>\n"}, "there is no public header")
+        self.assertEqual(findings("public", there | {"docs/ARCHITECTURE.md": "`<rehearse/AREA/x.h>`\n"}), [])
+
     def test_leftovers_and_disabled_tests(self):
         self.expect_one("files", {"core/a.cpp": SPDX + "// TO" "DO: more\n"}, "a.cpp:2")
         self.expect_one("files", {"tests/a.cpp": SPDX + "TEST(A, DISABLED" "_B) {}\n"}, "a.cpp:2")
@@ -214,7 +254,7 @@ class LintTest(unittest.TestCase):
     def test_state_of_fibers(self):
         line = "thread_local int depth = 0;"
         for path in ("core/shapes/a.cpp", "core/capture/fake/a.cpp", "core/compile/a.h",
-                     "core/include/rehearse/capture/a.h"):
+                     "core/include/rehearse/capture/a.h", "core/internal/rehearse_internal/compile/a.h"):
             self.expect_one("banned", {path: SPDX + line + "\n"}, "exec::FiberLocal")
         self.assertEqual(findings("banned", {"core/exec/a.cpp": SPDX + line + "\n",
                                              "core/shapes/a.cpp": SPDX + "// no " + line + "\n"}), [])

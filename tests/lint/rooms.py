@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which room inside a house may include which: one table, and the exceptions from it."""
 
+import re
 import typing
 
 
@@ -8,9 +9,9 @@ class House(typing.NamedTuple):
     """Rooms are folders, one in another as well ("report/story"); "." is what lies in `folder` itself."""
     folder: str
     rooms: dict  # room: the rooms that it may include besides itself; folders that are not named include what they like
-    headers: str  # where the public headers are, as they are included
-    public: dict  # room: its public headers
-    rest: str | None = None  # the room of the public headers that are not named; None: every room may include them
+    prefix: str  # of its public headers as they are included; its internal ones have "rehearse_internal/" there
+    headers: dict  # room: its public and internal headers
+    rest: str | None = None  # the room of the headers that are not named; None: every room may include them
 
 
 def ladder(*names, below=()):
@@ -166,12 +167,18 @@ def without_house(house, path):
     return None
 
 
+def header_of(path):
+    """A public or internal header, as a file or as an include, as if it were public: rehearse/AREA/name.h."""
+    included = re.sub(r"^\w+/(include|internal)/", "", path)
+    return re.sub(r"^rehearse_internal/", "rehearse/", included)
+
+
 def room_of(house, path, is_include):
     """The room that a file, or an include as it is written, belongs to; None: none of the ordered."""
-    public = path.removeprefix("core/include/").removeprefix("sim/include/").removeprefix("real/include/")
-    if public.startswith(house.headers):
-        name = public.removeprefix(house.headers)
-        return next((room for room, headers in house.public.items() if name in headers), house.rest)
+    header = header_of(path)
+    if header.startswith(house.prefix):
+        name = header.removeprefix(house.prefix)
+        return next((room for room, headers in house.headers.items() if name in headers), house.rest)
     from_house = house.folder in ("sim", "real")  # their private headers are named from there
     if from_house and is_include:
         parts = path.split("/")
@@ -193,7 +200,8 @@ def wrong_arrow(path, included):
             may = ", ".join(house.rooms[room]) or "none of the others"
             return f"room {room} of {house.folder} includes {included} of {of}; it may include {may}"
     if path.startswith(CALLS + "/") or room_of(HOUSES[0], path, False) == "call":
-        if included.removeprefix("rehearse/").startswith("exec/") and included not in EXEC_FOR_CALLS:
+        header = header_of(included)
+        if header.removeprefix("rehearse/").startswith("exec/") and header not in EXEC_FOR_CALLS:
             may = ", ".join(EXEC_FOR_CALLS)
             return f"room call of core/comm includes {included} of exec; of exec it may include {may}"
     return None
