@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/fakes/fake_fabric.h>
+#include <rehearse_internal/fakes/fake_fabric.h>
 
 #include <algorithm>
 #include <utility>
 
-#include <rehearse/exec/check.h>
+#include <rehearse_internal/exec/check.h>
 
 #include "coalesced.h"
 #include "workspace.h"

@@ -6,8 +6,8 @@
 
 #include <c10/util/Exception.h>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace rehearse::fakes {
 

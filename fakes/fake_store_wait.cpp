@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace rehearse::fakes {
 namespace {

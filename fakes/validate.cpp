@@ -7,7 +7,7 @@
 #include <ATen/SparseTensorImpl.h>
 #include <c10/util/Exception.h>
 
-#include <rehearse/fakes/fake_fabric.h>
+#include <rehearse_internal/fakes/fake_fabric.h>
 
 #include "reduce/reduction.h"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include <rehearse/comm/fabric.h>
+#include <rehearse_internal/comm/fabric.h>
 
 #include "region.h"
 

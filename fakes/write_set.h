@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include <rehearse/exec/check.h>
+#include <rehearse_internal/exec/check.h>
 
 #include "region.h"
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include <rehearse/job/launched.h>
-#include <rehearse/job/run_record.h>
 #include <rehearse/job/runner.h>
+#include <rehearse_internal/job/launched.h>
+#include <rehearse_internal/job/run_record.h>
 
 #include "process/process_runner.h"
 #if REHEARSE_HAS_NCCL

@@ -4,7 +4,7 @@
 #include <ATen/ops/isnan.h>
 #include <fmt/format.h>
 
-#include <rehearse/checks/non_finite.h>
+#include <rehearse_internal/checks/non_finite.h>
 
 namespace rehearse::checks {
 

@@ -11,9 +11,9 @@
 #include <fmt/ranges.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <rehearse/checks/non_finite.h>
-#include <rehearse/formatting/rank_list.h>
-#include <rehearse/operators/seen_operators.h>
+#include <rehearse_internal/checks/non_finite.h>
+#include <rehearse_internal/formatting/rank_list.h>
+#include <rehearse_internal/operators/seen_operators.h>
 
 #include "checks/uneven_parts.h"
 #include "checks/values/gradient_ratio.h"

@@ -10,8 +10,8 @@
 
 #include <rehearse/checks/check_options.h>
 #include <rehearse/checks/model_state.h>
-#include <rehearse/checks/reductions.h>
 #include <rehearse/job/state_finding.h>
+#include <rehearse_internal/checks/reductions.h>
 
 #include "checks/replicas.h"
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <numeric>
 
-#include <rehearse/checks/unwatched.h>
-#include <rehearse/exec/fiber_local.h>
+#include <rehearse_internal/checks/unwatched.h>
+#include <rehearse_internal/exec/fiber_local.h>
 
 #include "checks/finite.h"
 #include "checks/gradients.h"

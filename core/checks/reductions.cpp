@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/checks/reductions.h>
+#include <rehearse_internal/checks/reductions.h>
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/formatting/rank_list.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "checks/values/tensor_difference.h"
 

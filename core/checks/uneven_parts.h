@@ -7,7 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <rehearse/checks/reductions.h>
+#include <rehearse_internal/checks/reductions.h>
 
 namespace rehearse::checks {
 

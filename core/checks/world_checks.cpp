@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/checks/world_checks.h>
+#include <rehearse_internal/checks/world_checks.h>
 
 #include <algorithm>
 #include <numeric>
@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <rehearse/checks/unwatched.h>
-#include <rehearse/exec/world_local.h>
+#include <rehearse_internal/checks/unwatched.h>
+#include <rehearse_internal/exec/world_local.h>
 
 #include "checks/draws.h"
 #include "checks/finite.h"

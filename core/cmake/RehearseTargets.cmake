@@ -138,7 +138,8 @@ endfunction()
 #                      [ROOMS <folder>...] [SOURCES <file>...] [ALONE <file>...] [INCLUDE <folder>...]
 #                      [LIBS <target>...] [PRIVATE_LIBS <target>...] [TORCH | FIBERS])
 #   A static library rehearse_<short> with alias rehearse::<short>. ROOMS are folders below this one whose
-#   CMakeLists.txt calls rehearse_room(<name> ...), which says what ALONE is. INCLUDE defaults to include/ (the public headers);
+#   CMakeLists.txt calls rehearse_room(<name> ...), which says what ALONE is. INCLUDE defaults to include/ (the public
+#   headers). internal/, if it exists, holds <rehearse_internal/...>, which is not installed;
 #   private headers of another room are included from the house, as in "exec/fiber/fiber.h". LIBS appear in public
 #   headers, PRIVATE_LIBS in sources only. TORCH, FIBERS: see rehearse_target_options(). A library without a single source
 #   is not created. Public headers and library are installed when REHEARSE_INSTALL is on.
@@ -173,6 +174,10 @@ function(rehearse_add_library name)
     target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${folder}>")
     set_property(GLOBAL APPEND PROPERTY REHEARSE_INCLUDE_FOLDERS "${folder}")
   endforeach()
+  # Headers that rooms and houses share, and users do not get.
+  if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/internal")
+    target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/internal>")
+  endif()
   target_include_directories(${name} PUBLIC "$<INSTALL_INTERFACE:include>"
                              PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
   target_link_libraries(${name} PUBLIC ${arg_LIBS} PRIVATE ${arg_PRIVATE_LIBS})

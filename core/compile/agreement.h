@@ -9,7 +9,7 @@
 #include <rehearse/compile/compile_options.h>
 #include <rehearse/compile/explanation.h>
 #include <rehearse/compile/leaf.h>
-#include <rehearse/job/compile_journal.h>
+#include <rehearse_internal/job/compile_journal.h>
 
 #include "compile/arguments/dynamism.h"
 #include "compile/meeting/compile_meeting.h"

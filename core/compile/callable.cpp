@@ -6,11 +6,11 @@
 
 #include <c10/util/Exception.h>
 
-#include <rehearse/capture/fake_mode.h>
-#include <rehearse/exec/failure.h>
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/exec/world_number.h>
-#include <rehearse/graph/structural_hash.h>
+#include <rehearse_internal/capture/fake_mode.h>
+#include <rehearse_internal/exec/failure.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/exec/world_number.h>
+#include <rehearse_internal/graph/structural_hash.h>
 
 #include "compile/arguments/marks.h"
 #include "compile/callable_impl.h"

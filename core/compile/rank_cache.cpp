@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace rehearse::compiler {
 

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <rehearse/capture/fake_errors.h>
-#include <rehearse/graph/structural_hash.h>
-#include <rehearse/shapes/errors.h>
+#include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/graph/structural_hash.h>
+#include <rehearse_internal/shapes/errors.h>
 
 #include "compile/callable_impl.h"
 #include "compile/graph_difference.h"

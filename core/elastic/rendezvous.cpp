@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include <rehearse/formatting/rank_list.h>
 #include <rehearse/job/rank_context.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 namespace rehearse::elastic {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/job/compile_journal.h>
+#include <rehearse_internal/job/compile_journal.h>
 
 #include <algorithm>
 #include <map>
@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/exec/world_local.h>
-#include <rehearse/formatting/rank_list.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/exec/world_local.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 namespace rehearse::compiler {
 namespace {

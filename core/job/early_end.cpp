@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/job/early_end.h>
+#include <rehearse_internal/job/early_end.h>
 
 #include <unistd.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/job/fiber_rank_context.h>
+#include <rehearse_internal/job/fiber_rank_context.h>
 
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace rehearse {
 

@@ -5,7 +5,7 @@
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include <rehearse/comm/described_backend.h>
+#include <rehearse_internal/comm/described_backend.h>
 
 namespace rehearse {
 

@@ -17,9 +17,9 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/address_alias.h>
-#include <rehearse/exec/thread_exit_keeper.h>
 #include <rehearse/job/program_module.h>
+#include <rehearse_internal/exec/address_alias.h>
+#include <rehearse_internal/exec/thread_exit_keeper.h>
 
 extern "C" void __cxa_finalize(void* library);
 

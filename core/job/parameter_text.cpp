@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/job/parameter_text.h>
+#include <rehearse_internal/job/parameter_text.h>
 
 #include <cmath>
 

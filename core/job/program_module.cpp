@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/world_number.h>
 #include <rehearse/job/program.h>
+#include <rehearse_internal/exec/world_number.h>
 
 #include "job/module_image.h"
 #include "job/registry.h"

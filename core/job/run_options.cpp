@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/job/run_options.h>
+#include <rehearse_internal/job/run_options.h>
 
 namespace rehearse {
 

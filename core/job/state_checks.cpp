@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/checks/world_checks.h>
-#include <rehearse/exec/executor.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/job/rank_context.h>
+#include <rehearse_internal/checks/world_checks.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "checks/local_checks.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/operators/capture_mode.h>
+#include <rehearse_internal/operators/capture_mode.h>
 
 #include <utility>
 
-#include <rehearse/exec/fiber_local.h>
+#include <rehearse_internal/exec/fiber_local.h>
 
 namespace rehearse::operators {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/operators/seen_operators.h>
+#include <rehearse_internal/operators/seen_operators.h>
 
 #include <algorithm>
 #include <iterator>
@@ -8,7 +8,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
-#include <rehearse/exec/fiber_local.h>
+#include <rehearse_internal/exec/fiber_local.h>
 
 namespace rehearse::operators {
 namespace {

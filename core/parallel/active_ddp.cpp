@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include <rehearse/exec/fiber_local.h>
 #include <rehearse/parallel/ddp_options.h>
+#include <rehearse_internal/exec/fiber_local.h>
 
 namespace rehearse::parallel {
 namespace {

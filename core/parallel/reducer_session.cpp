@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/engine.h>
 
-#include <rehearse/checks/world_checks.h>
-#include <rehearse/comm/described_backend.h>
-#include <rehearse/exec/world_number.h>
-#include <rehearse/operators/capture_mode.h>
+#include <rehearse_internal/checks/world_checks.h>
+#include <rehearse_internal/comm/described_backend.h>
+#include <rehearse_internal/exec/world_number.h>
+#include <rehearse_internal/operators/capture_mode.h>
 
 #include "checks/values/module_tensors.h"
 #include "parallel/ddp_sink.h"

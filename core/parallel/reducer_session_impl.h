@@ -10,9 +10,9 @@
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
-#include <rehearse/checks/world_checks.h>
-#include <rehearse/comm/group_identity.h>
 #include <rehearse/parallel/reducer_session.h>
+#include <rehearse_internal/checks/world_checks.h>
+#include <rehearse_internal/comm/group_identity.h>
 
 #include "parallel/lowered_parameters.h"
 #include "parallel/model/bucket_names.h"

@@ -8,7 +8,7 @@
 
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #define REHEARSE_TCP_STORE(kind) \
   "_ZN4c10d8TCPStore" kind "ENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKNS_15TCPStoreOptionsE"

@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-#include <rehearse/exec/thread_exit_keeper.h>
+#include <rehearse_internal/exec/thread_exit_keeper.h>
 
 // C++ calls this for each thread-local object with a destructor, from every library: an executable's
 // definition comes before that of libstdc++. NOTE: it must be in a source file that something else refers to,

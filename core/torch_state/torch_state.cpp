@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/torch_state/torch_state.h>
+#include <rehearse_internal/torch_state/torch_state.h>
 
 #include <cstring>
 #include <memory>

@@ -6,7 +6,7 @@
 
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
-#include <rehearse/comm/device_end.h>
+#include <rehearse_internal/comm/device_end.h>
 
 namespace rehearse::real {
 

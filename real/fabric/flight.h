@@ -7,8 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>
-#include <rehearse/comm/fabric.h>
 #include <rehearse/exec/time.h>
+#include <rehearse_internal/comm/fabric.h>
 
 #include "device_call.h"
 #include "group_comms.h"

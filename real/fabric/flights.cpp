@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/native_scope.h>
+#include <rehearse_internal/exec/native_scope.h>
 
 #include "memory_ranges.h"
 #include "nccl/nccl_error.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <rehearse/exec/clock.h>
+#include <rehearse_internal/exec/clock.h>
 
 #include "flight.h"
 #include "group_comms.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <rehearse/comm/group_identity.h>
+#include <rehearse_internal/comm/group_identity.h>
 
 #include "nccl/nccl_api.h"
 

@@ -7,7 +7,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/rank_of_thread.h>
+#include <rehearse_internal/exec/rank_of_thread.h>
 
 #include "nccl/nccl_calls.h"
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <rehearse/comm/fabric.h>
-#include <rehearse/exec/clock.h>
+#include <rehearse_internal/comm/fabric.h>
+#include <rehearse_internal/exec/clock.h>
 
 #include "device_work.h"
 #include "flights.h"

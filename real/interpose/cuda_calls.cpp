@@ -12,10 +12,10 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <rehearse/exec/native_scope.h>
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/exec/world_local.h>
 #include <rehearse/job/runner.h>
+#include <rehearse_internal/exec/native_scope.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/exec/world_local.h>
 
 #include "interpose/cuda_library.h"
 #include "interpose/device_waits.h"

@@ -2,8 +2,8 @@
 // Launches of kernels, before libcudart's: where ranks take turns.
 #include "launches.h"
 
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/exec/world_local.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/exec/world_local.h>
 
 #include "interpose/cuda_library.h"
 #include "interpose/device_waits.h"

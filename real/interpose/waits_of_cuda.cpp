@@ -6,8 +6,8 @@
 #include <system_error>
 #include <thread>
 
-#include <rehearse/exec/native_scope.h>
 #include <rehearse/exec/observer.h>
+#include <rehearse_internal/exec/native_scope.h>
 
 namespace rehearse::real {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 
 #include "nccl_api.h"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include <c10/core/ScalarType.h>
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 
 #include "nccl_api.h"
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/job/launched.h>
 #include <rehearse/job/rank_context.h>
-#include <rehearse/job/run_record.h>
 #include <rehearse/job/runner.h>
+#include <rehearse_internal/job/launched.h>
+#include <rehearse_internal/job/run_record.h>
 
 #include "process/process_groups.h"
 

@@ -11,13 +11,13 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <rehearse/comm/call_label.h>
-#include <rehearse/exec/machine_time.h>
-#include <rehearse/exec/throw_site.h>
-#include <rehearse/exec/world_local.h>
-#include <rehearse/job/compile_journal.h>
-#include <rehearse/job/run_options.h>
-#include <rehearse/job/run_record.h>
+#include <rehearse_internal/comm/call_label.h>
+#include <rehearse_internal/exec/machine_time.h>
+#include <rehearse_internal/exec/throw_site.h>
+#include <rehearse_internal/exec/world_local.h>
+#include <rehearse_internal/job/compile_journal.h>
+#include <rehearse_internal/job/run_options.h>
+#include <rehearse_internal/job/run_record.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "process/backend/gloo_backend.h"

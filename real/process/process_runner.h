@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include <rehearse/job/launched.h>
 #include <rehearse/job/runner.h>
+#include <rehearse_internal/job/launched.h>
 
 namespace rehearse::real {
 

@@ -8,8 +8,8 @@
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <rehearse/formatting/rank_list.h>
 #include <rehearse/job/runner.h>
+#include <rehearse_internal/formatting/rank_list.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 

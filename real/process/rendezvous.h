@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include <rehearse/job/launched.h>
+#include <rehearse_internal/job/launched.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 namespace rehearse::real {

@@ -8,8 +8,8 @@
 
 #include <c10/util/Exception.h>
 #include <rehearse/comm/errors.h>
-#include <rehearse/job/lost_rank.h>
 #include <rehearse/job/rank_context.h>
+#include <rehearse_internal/job/lost_rank.h>
 
 namespace rehearse::real {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include <rehearse/job/run_record.h>
+#include <rehearse_internal/job/run_record.h>
 
 #include "process/check/messages.h"
 

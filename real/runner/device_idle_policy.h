@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include <rehearse/exec/idle_policy.h>
+#include <rehearse_internal/exec/idle_policy.h>
 
 #include "fabric/device_work.h"
 

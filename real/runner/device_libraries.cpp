@@ -12,8 +12,8 @@
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <fmt/format.h>
-#include <rehearse/exec/exempt_libraries.h>
 #include <rehearse/job/runner.h>
+#include <rehearse_internal/exec/exempt_libraries.h>
 
 #include "nccl/nccl_library.h"
 

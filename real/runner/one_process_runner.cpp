@@ -6,14 +6,14 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <rehearse/exec/world_local.h>
-#include <rehearse/fakes/fake_fabric.h>
 #include <rehearse/fakes/fake_store.h>
-#include <rehearse/job/fiber_rank_context.h>
-#include <rehearse/job/run_options.h>
-#include <rehearse/job/run_record.h>
-#include <rehearse/job/run_sinks.h>
-#include <rehearse/torch_state/torch_state.h>
+#include <rehearse_internal/exec/world_local.h>
+#include <rehearse_internal/fakes/fake_fabric.h>
+#include <rehearse_internal/job/fiber_rank_context.h>
+#include <rehearse_internal/job/run_options.h>
+#include <rehearse_internal/job/run_record.h>
+#include <rehearse_internal/job/run_sinks.h>
+#include <rehearse_internal/torch_state/torch_state.h>
 
 #include "fabric/nccl_fabric.h"
 #include "interpose/cuda_calls.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <rehearse/exec/clock.h>
-#include <rehearse/exec/machine_time.h>
+#include <rehearse_internal/exec/clock.h>
+#include <rehearse_internal/exec/machine_time.h>
 
 namespace rehearse::real {
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <rehearse/operators/seen_operators.h>
+#include <rehearse_internal/operators/seen_operators.h>
 
 #include "call_watch.h"
 #include "finding.h"

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include <rehearse/comm/communicator_options.h>
 #include <rehearse/sim/world_options.h>
+#include <rehearse_internal/comm/communicator_options.h>
 
 #include "buffer_check.h"
 #include "call_watch.h"

@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <rehearse/comm/call_gate.h>
-#include <rehearse/exec/executor.h>
-#include <rehearse/fakes/fake_fabric.h>
+#include <rehearse_internal/comm/call_gate.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/fakes/fake_fabric.h>
 
 #include "watched_call.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <rehearse/exec/observer.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace rehearse::sim {
 

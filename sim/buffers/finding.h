@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <rehearse/exec/executor.h>
+#include <rehearse_internal/exec/executor.h>
 
 namespace rehearse::sim {
 

@@ -9,9 +9,9 @@
 #include <c10/core/StorageImpl.h>
 #include <c10/util/intrusive_ptr.h>
 
-#include <rehearse/comm/group_identity.h>
-#include <rehearse/comm/operation.h>
 #include <rehearse/exec/call_site.h>
+#include <rehearse_internal/comm/group_identity.h>
+#include <rehearse_internal/comm/operation.h>
 
 #include "footprint.h"
 

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include <rehearse/checks/world_checks.h>
-#include <rehearse/comm/communicators.h>
+#include <rehearse_internal/checks/world_checks.h>
+#include <rehearse_internal/comm/communicators.h>
 
 #include "explain/reductions_fabric.h"
 #include "watching_fabric.h"

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/checks/non_finite.h>
-#include <rehearse/checks/unwatched.h>
+#include <rehearse_internal/checks/non_finite.h>
+#include <rehearse_internal/checks/unwatched.h>
 
 namespace rehearse::sim {
 namespace {

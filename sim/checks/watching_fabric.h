@@ -4,8 +4,8 @@
 #include <list>
 #include <string>
 
-#include <rehearse/checks/world_checks.h>
-#include <rehearse/comm/forwarding_fabric.h>
+#include <rehearse_internal/checks/world_checks.h>
+#include <rehearse_internal/comm/forwarding_fabric.h>
 
 namespace rehearse::sim {
 

@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <rehearse/job/program_module.h>
 #include <rehearse/job/runner.h>
-#include <rehearse/sim/input_file.h>
-#include <rehearse/sim/run_log.h>
-#include <rehearse/sim/scenario.h>
+#include <rehearse_internal/sim/input_file.h>
+#include <rehearse_internal/sim/run_log.h>
+#include <rehearse_internal/sim/scenario.h>
 
 #include "cli/death/signals.h"
 #include "cli/grammar/arguments.h"

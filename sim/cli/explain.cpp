@@ -3,9 +3,9 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <rehearse/sim/input_file.h>
 #include <rehearse/sim/report_writers.h>
-#include <rehearse/sim/run_log.h>
+#include <rehearse_internal/sim/input_file.h>
+#include <rehearse_internal/sim/run_log.h>
 
 #include "cli/commands.h"
 #include "cli/grammar/usage_error.h"

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 #include <rehearse/job/program.h>
-#include <rehearse/job/spelling.h>
+#include <rehearse_internal/job/spelling.h>
 
 #include "cli/grammar/usage_error.h"
 #include "cli/terminal/exit_codes.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <rehearse/exec/oracle.h>
-#include <rehearse/sim/run_log.h>
-#include <rehearse/sim/scenario.h>
+#include <rehearse_internal/sim/run_log.h>
+#include <rehearse_internal/sim/scenario.h>
 
 #include "cli/grammar/arguments.h"
 #include "cli/output_folder.h"

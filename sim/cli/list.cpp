@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <rehearse/job/parameter_text.h>
 #include <rehearse/job/program.h>
+#include <rehearse_internal/job/parameter_text.h>
 
 #include "cli/commands.h"
 #include "cli/grammar/usage_error.h"

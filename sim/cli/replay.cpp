@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <rehearse/sim/run_log.h>
+#include <rehearse_internal/sim/run_log.h>
 
 #include "cli/commands.h"
 #include "cli/death/death.h"

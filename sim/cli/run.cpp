@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <rehearse/exec/watchdog.h>
+#include <rehearse_internal/exec/watchdog.h>
 
 #include "cli/commands.h"
 #include "cli/death/death.h"

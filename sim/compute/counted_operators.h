@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include <rehearse/operators/seen_operators.h>
 #include <rehearse/sim/compute_model.h>
+#include <rehearse_internal/operators/seen_operators.h>
 
 #include "operator_cost.h"
 

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/checks/unwatched.h>
 #include <rehearse/exec/call_site.h>
+#include <rehearse_internal/checks/unwatched.h>
 
 namespace rehearse::sim {
 

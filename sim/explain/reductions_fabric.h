@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <rehearse/checks/reductions.h>
-#include <rehearse/comm/forwarding_fabric.h>
+#include <rehearse_internal/checks/reductions.h>
+#include <rehearse_internal/comm/forwarding_fabric.h>
 
 namespace rehearse::sim {
 

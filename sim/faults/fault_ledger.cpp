@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include <rehearse/exec/restart.h>
+#include <rehearse_internal/exec/restart.h>
 
 #include "faults/text/fault_fields.h"
 

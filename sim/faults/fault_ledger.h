@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/exec/executor.h>
 #include <rehearse/job/fault_line.h>
 #include <rehearse/sim/fault.h>
+#include <rehearse_internal/exec/executor.h>
 
 #include "near_misses.h"
 

@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/check.h>
-#include <rehearse/exec/clock_jump.h>
-#include <rehearse/exec/crash.h>
-#include <rehearse/exec/restart.h>
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/sim/format_time.h>
+#include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/exec/clock_jump.h>
+#include <rehearse_internal/exec/crash.h>
+#include <rehearse_internal/exec/restart.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/sim/format_time.h>
 
 #include "faults/text/fault_fields.h"
 #include "faults/transfers/corruption.h"

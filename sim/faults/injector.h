@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include <rehearse/comm/call_gate.h>
-#include <rehearse/comm/communicators.h>
-#include <rehearse/exec/executor.h>
 #include <rehearse/job/fault_line.h>
 #include <rehearse/sim/fault.h>
+#include <rehearse_internal/comm/call_gate.h>
+#include <rehearse_internal/comm/communicators.h>
+#include <rehearse_internal/exec/executor.h>
 
 #include "fault_ledger.h"
 #include "faults/store/store_faults.h"

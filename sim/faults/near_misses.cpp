@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <rehearse/comm/op_table.h>
-#include <rehearse/formatting/rank_list.h>
+#include <rehearse_internal/comm/op_table.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "faults/transfers/corruption.h"
 

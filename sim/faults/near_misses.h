@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <rehearse/comm/event_log.h>
-#include <rehearse/comm/group_identity.h>
-#include <rehearse/comm/operation.h>
 #include <rehearse/sim/fault.h>
+#include <rehearse_internal/comm/group_identity.h>
+#include <rehearse_internal/comm/operation.h>
 
 namespace rehearse::sim {
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/job/parameter_text.h>
+#include <rehearse_internal/job/parameter_text.h>
 
 #include "faults/text/fault_fields.h"
 #include "schedule/units.h"

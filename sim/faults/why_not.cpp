@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/formatting/rank_list.h>
-#include <rehearse/sim/format_time.h>
+#include <rehearse_internal/formatting/rank_list.h>
+#include <rehearse_internal/sim/format_time.h>
 
 #include "fault_ledger.h"
 #include "faults/text/fault_fields.h"

@@ -11,12 +11,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <rehearse/exec/signal_io.h>
-#include <rehearse/exec/watchdog.h>
 #include <rehearse/rehearse.h>
-#include <rehearse/sim/chrome_trace.h>
 #include <rehearse/sim/report_writers.h>
-#include <rehearse/sim/run_log.h>
+#include <rehearse_internal/exec/signal_io.h>
+#include <rehearse_internal/exec/watchdog.h>
+#include <rehearse_internal/sim/chrome_trace.h>
+#include <rehearse_internal/sim/run_log.h>
 
 #include "death_note.h"
 #include "environment.h"

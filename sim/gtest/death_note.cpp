@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/rank_of_thread.h>
-#include <rehearse/exec/signal_io.h>
+#include <rehearse_internal/exec/rank_of_thread.h>
+#include <rehearse_internal/exec/signal_io.h>
 
 namespace rehearse {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/sim/seed.h>
+#include <rehearse_internal/sim/seed.h>
 
 namespace rehearse {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/sim/format_time.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/sim/format_time.h>
 
 #include "rank_trace.h"
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace rehearse {
 namespace {

@@ -10,9 +10,9 @@
 
 #include <c10/core/CPUAllocator.h>
 
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/exec/world_local.h>
-#include <rehearse/operators/seen_operators.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/exec/world_local.h>
+#include <rehearse_internal/operators/seen_operators.h>
 
 #include "memory_meter.h"
 

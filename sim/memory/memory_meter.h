@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <rehearse/exec/call_site.h>
-#include <rehearse/job/rank_memory.h>
+#include <rehearse_internal/job/rank_memory.h>
 
 namespace rehearse::sim {
 

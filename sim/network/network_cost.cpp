@@ -16,7 +16,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <rehearse/comm/op_table.h>
+#include <rehearse_internal/comm/op_table.h>
 
 namespace rehearse::sim {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <rehearse/exec/decision_log.h>
-#include <rehearse/fakes/cost_model.h>
 #include <rehearse/sim/network_model.h>
+#include <rehearse_internal/fakes/cost_model.h>
 
 namespace rehearse::sim {
 

@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <c10/core/ScalarType.h>
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 
 #include "report/writers/json_reader.h"
 

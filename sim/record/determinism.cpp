@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/determinism.h>
+#include <rehearse_internal/sim/determinism.h>
 
 #include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/sim/format_time.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/sim/format_time.h>
 
 namespace rehearse::sim {
 namespace {

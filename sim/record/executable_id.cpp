@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <link.h>
 
-#include <rehearse/sim/run_log.h>
+#include <rehearse_internal/sim/run_log.h>
 
 namespace rehearse::sim {
 namespace {

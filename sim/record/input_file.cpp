@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/input_file.h>
+#include <rehearse_internal/sim/input_file.h>
 
 #include <algorithm>
 #include <array>

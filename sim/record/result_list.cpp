@@ -11,7 +11,7 @@
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 
-#include <rehearse/hash/fnv1a.h>
+#include <rehearse_internal/hash/fnv1a.h>
 
 #include "report/writers/json_reader.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <rehearse/job/run_record.h>
+#include <rehearse_internal/job/run_record.h>
 
 namespace rehearse::sim {
 

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/event_log.h>
-#include <rehearse/comm/operation.h>
-#include <rehearse/sim/determinism.h>
+#include <rehearse_internal/comm/operation.h>
+#include <rehearse_internal/sim/determinism.h>
 
 namespace rehearse::sim {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/run_log.h>
+#include <rehearse_internal/sim/run_log.h>
 
 #include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
 
-#include <rehearse/hash/fnv1a.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/hash/fnv1a.h>
 
 namespace rehearse::sim {
 namespace {

@@ -2,8 +2,8 @@
 #include <ostream>
 #include <string>
 
-#include <rehearse/sim/input_file.h>
-#include <rehearse/sim/run_log.h>
+#include <rehearse_internal/sim/input_file.h>
+#include <rehearse_internal/sim/run_log.h>
 
 #include "output_file.h"
 

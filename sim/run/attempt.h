@@ -9,8 +9,8 @@
 
 #include <rehearse/exec/oracle.h>
 #include <rehearse/job/report.h>
-#include <rehearse/sim/determinism.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/sim/determinism.h>
 
 // The one way to a run: the command and check() both go through it.
 namespace rehearse::sim {

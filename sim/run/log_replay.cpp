@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/sim/oracles.h>
+#include <rehearse_internal/sim/oracles.h>
 
 namespace rehearse::sim {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <rehearse/exec/oracle.h>
 #include <rehearse/job/report.h>
-#include <rehearse/sim/run_log.h>
+#include <rehearse_internal/sim/run_log.h>
 
 namespace rehearse::sim {
 

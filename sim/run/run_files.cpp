@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <rehearse/sim/chrome_trace.h>
-#include <rehearse/sim/flight_recorder.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/sim/chrome_trace.h>
+#include <rehearse_internal/sim/flight_recorder.h>
 
 #include "record/call_list.h"
 #include "record/output_file.h"

@@ -11,8 +11,8 @@
 
 #include <rehearse/comm/event_log.h>
 #include <rehearse/job/report.h>
-#include <rehearse/job/run_record.h>
-#include <rehearse/sim/output_options.h>
+#include <rehearse_internal/job/run_record.h>
+#include <rehearse_internal/sim/output_options.h>
 
 // The files that a run leaves in its folder: a report in several forms, and the decision log. The forms are one table;
 // what writes, cleans up, and reads and prints [output] goes through it. A new one is its writer and a row here.

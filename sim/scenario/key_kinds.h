@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <rehearse/job/parameter_text.h>
-#include <rehearse/sim/seed.h>
+#include <rehearse_internal/job/parameter_text.h>
+#include <rehearse_internal/sim/seed.h>
 
 #include "run/run_files.h"
 #include "scenario_keys.h"

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/scenario.h>
+#include <rehearse_internal/sim/scenario.h>
 
 #include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <rehearse/job/parameter_text.h>
 #include <rehearse/job/program.h>
-#include <rehearse/job/spelling.h>
-#include <rehearse/sim/input_file.h>
+#include <rehearse_internal/job/parameter_text.h>
+#include <rehearse_internal/job/spelling.h>
+#include <rehearse_internal/sim/input_file.h>
 
 #include "scenario_faults.h"
 #include "scenario_keys.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <rehearse/sim/scenario.h>
+#include <rehearse_internal/sim/scenario.h>
 
 #include "scenario_reader.h"
 

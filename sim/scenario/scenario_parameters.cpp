@@ -6,7 +6,7 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <rehearse/job/parameter_text.h>
+#include <rehearse_internal/job/parameter_text.h>
 
 namespace rehearse::sim {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <rehearse/job/parameter_text.h>
-#include <rehearse/job/spelling.h>
+#include <rehearse_internal/job/parameter_text.h>
+#include <rehearse_internal/job/spelling.h>
 
 namespace rehearse::sim {
 

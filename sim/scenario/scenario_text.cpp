@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
-#include <rehearse/job/parameter_text.h>
-#include <rehearse/sim/scenario.h>
+#include <rehearse_internal/job/parameter_text.h>
+#include <rehearse_internal/sim/scenario.h>
 
 #include "scenario_faults.h"
 #include "scenario_keys.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/oracles.h>
+#include <rehearse_internal/sim/oracles.h>
 
 #include <utility>
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/sim/format_time.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/sim/format_time.h>
 
 namespace rehearse::sim {
 namespace {

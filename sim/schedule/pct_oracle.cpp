@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/pct_oracle.h>
+#include <rehearse_internal/sim/pct_oracle.h>
 
 #include <limits>
 

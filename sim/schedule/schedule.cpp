@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include <rehearse/sim/oracles.h>
-#include <rehearse/sim/pct_oracle.h>
+#include <rehearse_internal/sim/oracles.h>
+#include <rehearse_internal/sim/pct_oracle.h>
 
 namespace rehearse {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/seed.h>
+#include <rehearse_internal/sim/seed.h>
 
 #include <charconv>
 

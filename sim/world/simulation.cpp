@@ -5,16 +5,16 @@
 #include <optional>
 #include <utility>
 
-#include <rehearse/exec/restart.h>
-#include <rehearse/exec/world_local.h>
-#include <rehearse/fakes/fake_fabric.h>
 #include <rehearse/fakes/fake_store.h>
-#include <rehearse/job/fiber_rank_context.h>
-#include <rehearse/job/run_options.h>
-#include <rehearse/job/run_sinks.h>
-#include <rehearse/operators/seen_operators.h>
-#include <rehearse/sim/virtual_clock.h>
-#include <rehearse/torch_state/torch_state.h>
+#include <rehearse_internal/exec/restart.h>
+#include <rehearse_internal/exec/world_local.h>
+#include <rehearse_internal/fakes/fake_fabric.h>
+#include <rehearse_internal/job/fiber_rank_context.h>
+#include <rehearse_internal/job/run_options.h>
+#include <rehearse_internal/job/run_sinks.h>
+#include <rehearse_internal/operators/seen_operators.h>
+#include <rehearse_internal/sim/virtual_clock.h>
+#include <rehearse_internal/torch_state/torch_state.h>
 
 #include "buffers/call_checks.h"
 #include "checks/state_checks.h"

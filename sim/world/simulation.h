@@ -4,9 +4,9 @@
 #include <memory>
 
 #include <rehearse/exec/oracle.h>
-#include <rehearse/job/run_record.h>
 #include <rehearse/job/runner.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/job/run_record.h>
 
 namespace rehearse::sim {
 

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/job/launched.h>
-#include <rehearse/sim/oracles.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/job/launched.h>
+#include <rehearse_internal/sim/oracles.h>
 
 #include "compute/operator_cost.h"
 #include "faults/swarm.h"

@@ -8,7 +8,7 @@
 #include <benchmark/benchmark.h>
 
 #include <rehearse/capture/forward_capture.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 #include "models/bert.h"
 #include "models/toy.h"

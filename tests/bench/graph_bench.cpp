@@ -3,9 +3,9 @@
 #include <benchmark/benchmark.h>
 
 #include <rehearse/graph/split.h>
-#include <rehearse/graph/structural_hash.h>
 #include <rehearse/graph/text.h>
-#include <rehearse/graph/verify.h>
+#include <rehearse_internal/graph/structural_hash.h>
+#include <rehearse_internal/graph/verify.h>
 
 namespace rehearse::graph {
 namespace {

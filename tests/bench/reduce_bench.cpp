@@ -8,7 +8,7 @@
 #include <ATen/ops/ones.h>
 #include <benchmark/benchmark.h>
 
-#include <rehearse/fakes/fake_fabric.h>
+#include <rehearse_internal/fakes/fake_fabric.h>
 
 #include "bench/cpu_time.h"
 

@@ -4,9 +4,9 @@
 
 #include <ATen/InferSize.h>
 
-#include <rehearse/shapes/guard_program.h>
-#include <rehearse/shapes/shape_env.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/shapes/guard_program.h>
+#include <rehearse_internal/shapes/shape_env.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 namespace rehearse::shapes {
 namespace {

@@ -13,12 +13,12 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/exec/fiber_local.h>
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/sim/oracles.h>
-#include <rehearse/sim/virtual_clock.h>
-#include <rehearse/torch_state/torch_state.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/fiber_local.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/sim/oracles.h>
+#include <rehearse_internal/sim/virtual_clock.h>
+#include <rehearse_internal/torch_state/torch_state.h>
 
 #include "bench/cpu_time.h"
 

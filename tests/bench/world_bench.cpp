@@ -11,8 +11,8 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "bench/cpu_time.h"
 

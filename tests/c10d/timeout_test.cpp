@@ -6,9 +6,9 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 #include <rehearse/rehearse.h>
+#include <rehearse_internal/exec/this_rank.h>
 #include <torch/nn/modules/linear.h>
 
 namespace rehearse {

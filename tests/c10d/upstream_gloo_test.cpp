@@ -10,8 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/rehearse.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace rehearse {
 namespace {

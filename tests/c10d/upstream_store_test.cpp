@@ -4,8 +4,8 @@
 #include <string>
 
 #include <gtest/gtest.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/rehearse.h>
+#include <rehearse_internal/exec/this_rank.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 namespace rehearse {

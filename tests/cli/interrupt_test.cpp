@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rehearse/sim/report_writers.h>
-#include <rehearse/sim/run_log.h>
+#include <rehearse_internal/sim/run_log.h>
 #include <unistd.h>
 
 #include "cli/process.h"

@@ -9,9 +9,9 @@
 #include <ATen/ops/full.h>
 #include <unistd.h>
 
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/job/program.h>
 #include <rehearse/job/rank_context.h>
+#include <rehearse_internal/exec/this_rank.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

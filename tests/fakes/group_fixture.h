@@ -10,8 +10,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/comm/fabric.h>
-#include <rehearse/fakes/fake_fabric.h>
+#include <rehearse_internal/comm/fabric.h>
+#include <rehearse_internal/fakes/fake_fabric.h>
 
 namespace rehearse::fakes::testing {
 

@@ -8,8 +8,8 @@
 
 #include <gmock/gmock.h>
 
-#include <rehearse/exec/executor.h>
 #include <rehearse/fakes/fake_store.h>
+#include <rehearse_internal/exec/executor.h>
 
 namespace rehearse::fakes::testing {
 

@@ -10,7 +10,7 @@
 #include <ATen/ops/ones.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "world_report.h"
 #include "wrong_programs.h"

@@ -14,7 +14,7 @@ INCLUDED = re.compile(r"^\s*#\s*include\s*" + NAMED.pattern)
 INTERNAL = "rehearse_internal/"
 # What users read and copy from. ARCHITECTURE, CONTRIBUTING and the decisions are for those who change Rehearse.
 PAGES = ("README.md", "docs/*.md", "docs/examples/*.cpp", "docs/examples/*.h", "tests/consumer/project/*.cpp",
-         "tests/docs/*.py")
+         "tests/docs/*.py", "core/cmake/RehearseProgram.cmake")  # the last one writes an #include into a user's build
 PAGES_OF_OTHERS = ("docs/ARCHITECTURE.md", "docs/CONTRIBUTING.md", "docs/decisions/*")
 
 

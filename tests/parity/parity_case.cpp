@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "parity_case.h"
 
-#include <rehearse/exec/failure.h>
+#include <rehearse_internal/exec/failure.h>
 
 namespace rehearse::parity {
 

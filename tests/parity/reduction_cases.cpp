@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reductions: every op and dtype, lengths around gloo's segments, and sums whose order shows.
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 
 #include "parity_case.h"
 

@@ -11,14 +11,14 @@
 
 #include <gtest/gtest.h>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/exec/inbox.h>
-#include <rehearse/exec/kind_of_time.h>
-#include <rehearse/exec/machine_time.h>
-#include <rehearse/exec/native_scope.h>
-#include <rehearse/exec/rank_state.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/inbox.h>
+#include <rehearse_internal/exec/kind_of_time.h>
+#include <rehearse_internal/exec/machine_time.h>
+#include <rehearse_internal/exec/native_scope.h>
+#include <rehearse_internal/exec/rank_state.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/comm/test_world.h"
 #include "runner/device_idle_policy.h"

@@ -10,8 +10,8 @@
 
 #include <gmock/gmock.h>
 
-#include <rehearse/fakes/cost_model.h>
-#include <rehearse/fakes/fake_fabric.h>
+#include <rehearse_internal/fakes/cost_model.h>
+#include <rehearse_internal/fakes/fake_fabric.h>
 
 #include "core/comm/test_world.h"
 #include "fabric/nccl_fabric.h"

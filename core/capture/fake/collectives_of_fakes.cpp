@@ -11,9 +11,9 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
-#include <rehearse/capture/fake_errors.h>
-#include <rehearse/capture/fake_mode.h>
-#include <rehearse/capture/fake_tensor.h>
+#include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/capture/fake_mode.h>
+#include <rehearse_internal/capture/fake_tensor.h>
 
 #include "capture/fake/never_destroyed.h"
 

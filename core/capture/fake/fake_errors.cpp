@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/capture/fake_errors.h>
+#include <rehearse_internal/capture/fake_errors.h>
 
 #include <string_view>
 #include <utility>
 
 #include <c10/util/Exception.h>
 
-#include <rehearse/exec/throw_site.h>
+#include <rehearse_internal/exec/throw_site.h>
 #include "capture/fake/fake_impl.h"
 
 namespace rehearse::capture {

@@ -7,7 +7,7 @@
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
 
-#include <rehearse/capture/fake_tensor.h>
+#include <rehearse_internal/capture/fake_tensor.h>
 
 namespace rehearse::capture {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/capture/fake_mode.h>
+#include <rehearse_internal/capture/fake_mode.h>
 
 #include <iterator>
 #include <utility>
 
 #include <c10/core/DispatchKeySet.h>
 
-#include <rehearse/capture/errors.h>
 #include <rehearse/exec/call_site.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 #include "capture/fake/collectives_of_fakes.h"
 #include "capture/fake/fallback.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/capture/fake_tensor.h>
+#include <rehearse_internal/capture/fake_tensor.h>
 
 #include <stdexcept>
 #include <utility>
 
 #include <c10/core/StorageImpl.h>
 
-#include <rehearse/exec/fiber_local.h>
+#include <rehearse_internal/exec/fiber_local.h>
 #include "capture/fake/fake_impl.h"
 
 namespace rehearse::capture {

@@ -8,8 +8,8 @@
 #include <ATen/core/stack.h>
 #include <torch/library.h>
 
-#include <rehearse/capture/fake_errors.h>
-#include <rehearse/capture/fake_mode.h>
+#include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/capture/fake_mode.h>
 #include "capture/fake/call/call.h"
 #include "capture/fake/fake_impl.h"
 #include "capture/fake/infer/infer.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/capture/fake_tensor.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 #include "capture/fake/fake_impl.h"
 

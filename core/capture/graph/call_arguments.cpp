@@ -6,7 +6,7 @@
 
 #include <ATen/core/jit_type.h>
 
-#include <rehearse/capture/errors.h>
+#include <rehearse_internal/capture/errors.h>
 
 #include "graph/run/call/communication.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <rehearse/graph/errors.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 namespace rehearse::capture {
 

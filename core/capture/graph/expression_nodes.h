@@ -10,7 +10,7 @@
 #include <c10/core/SymInt.h>
 
 #include <rehearse/graph/graph_module.h>
-#include <rehearse/shapes/lower.h>
+#include <rehearse_internal/shapes/lower.h>
 
 namespace rehearse::capture {
 

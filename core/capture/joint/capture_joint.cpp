@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/capture/joint_graph.h>
+#include <rehearse_internal/capture/joint_graph.h>
 
 #include <algorithm>
 #include <utility>
@@ -7,11 +7,11 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <rehearse/capture/fake_mode.h>
 #include <rehearse/graph/errors.h>
 #include <rehearse/graph/interpreter.h>
-#include <rehearse/shapes/shape_env.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/capture/fake_mode.h>
+#include <rehearse_internal/shapes/shape_env.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 #include "capture/joint/joint_inputs.h"
 #include "capture/joint/joint_matmul.h"

@@ -9,7 +9,7 @@
 
 #include <ATen/core/ivalue.h>
 
-#include <rehearse/capture/joint_graph.h>
+#include <rehearse_internal/capture/joint_graph.h>
 
 #include "capture/joint/joint_inputs.h"
 #include "capture/joint/joint_recorder.h"

@@ -9,8 +9,8 @@
 #include <torch/csrc/autograd/function.h>
 
 #include <rehearse/graph/errors.h>
-#include <rehearse/graph/operators.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/graph/operators.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 #include "capture/graph/call_arguments.h"
 

@@ -8,8 +8,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include <rehearse/capture/fake_mode.h>
 #include <rehearse/graph/graph_module.h>
+#include <rehearse_internal/capture/fake_mode.h>
 
 #include "capture/graph/expression_nodes.h"
 #include "capture/joint/numbers_of_part.h"

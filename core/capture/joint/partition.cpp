@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include <rehearse/capture/joint_partition.h>
-#include <rehearse/graph/dead_code.h>
 #include <rehearse/graph/errors.h>
+#include <rehearse_internal/capture/joint_partition.h>
+#include <rehearse_internal/graph/dead_code.h>
 
 #include "capture/joint/subgraph_copy.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include <rehearse/graph/graph_module.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 #include "capture/graph/expression_nodes.h"
 

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <optional>
 
-#include <rehearse/shapes/shape_env.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/shapes/shape_env.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 namespace rehearse::capture {
 namespace {

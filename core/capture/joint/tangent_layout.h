@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include <rehearse/capture/fake_tensor.h>
-#include <rehearse/capture/joint_graph.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/capture/joint_graph.h>
 
 namespace rehearse::shapes {
 class ShapeEnv;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <rehearse/graph/errors.h>
-#include <rehearse/graph/operators.h>
+#include <rehearse_internal/graph/operators.h>
 
 namespace rehearse::capture {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include <rehearse/capture/errors.h>
+#include <rehearse_internal/capture/errors.h>
 
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/tracer.h"

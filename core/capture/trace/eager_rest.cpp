@@ -5,10 +5,10 @@
 
 #include <ATen/core/List.h>
 
-#include <rehearse/capture/errors.h>
-#include <rehearse/capture/fake_mode.h>
-#include <rehearse/capture/fake_tensor.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/capture/fake_mode.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 #include "capture/trace/caller/call_stack.h"
 

@@ -3,7 +3,7 @@
 
 #include <torch/library.h>
 
-#include <rehearse/capture/errors.h>
+#include <rehearse_internal/capture/errors.h>
 
 #include "capture/fake/never_destroyed.h"
 #include "capture/trace/operators/matmul_of_fakes.h"

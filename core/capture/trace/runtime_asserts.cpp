@@ -3,7 +3,7 @@
 // them, and the graph checks them where they were stated.
 #include <algorithm>
 
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 #include "capture/trace/tracer.h"
 

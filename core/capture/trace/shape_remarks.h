@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <rehearse/capture/captured_graph.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 namespace rehearse::capture {
 

@@ -7,10 +7,10 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <rehearse/capture/errors.h>
-#include <rehearse/capture/fake_tensor.h>
-#include <rehearse/shapes/shape_env.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/shapes/shape_env.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 #include "capture/fake/call/tensors_in.h"
 #include "capture/trace/caller/call_stack.h"

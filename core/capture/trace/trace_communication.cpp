@@ -4,8 +4,8 @@
 
 #include <torch/custom_class.h>
 
-#include <rehearse/capture/fake_tensor.h>
-#include <rehearse/comm/call_label.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/comm/call_label.h>
 
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/operators/requires_grad.h"

@@ -4,8 +4,8 @@
 
 #include <ATen/core/List.h>
 
-#include <rehearse/capture/fake_tensor.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 #include "capture/fake/call/tensors_in.h"
 #include "capture/trace/tracer.h"

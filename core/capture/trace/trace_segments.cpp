@@ -6,8 +6,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/custom_class.h>
 
-#include <rehearse/capture/errors.h>
-#include <rehearse/capture/fake_tensor.h>
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/capture/fake_tensor.h>
 
 #include "capture/trace/caller/call_modes.h"
 #include "capture/trace/caller/call_stack.h"

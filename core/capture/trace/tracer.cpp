@@ -12,11 +12,11 @@
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <rehearse/capture/errors.h>
-#include <rehearse/capture/fake_tensor.h>
-#include <rehearse/comm/call_label.h>
-#include <rehearse/exec/fiber_local.h>
-#include <rehearse/exec/throw_site.h>
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/comm/call_label.h>
+#include <rehearse_internal/exec/fiber_local.h>
+#include <rehearse_internal/exec/throw_site.h>
 
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/kernels.h"

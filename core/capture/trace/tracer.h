@@ -13,9 +13,9 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/core/stack.h>
 
-#include <rehearse/capture/fake_mode.h>
 #include <rehearse/capture/forward_capture.h>
 #include <rehearse/capture/segments.h>
+#include <rehearse_internal/capture/fake_mode.h>
 
 #include "capture/graph/call_arguments.h"
 #include "capture/graph/expression_nodes.h"

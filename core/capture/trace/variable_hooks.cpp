@@ -6,8 +6,8 @@
 #include <ATen/core/VariableHooksInterface.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <rehearse/capture/errors.h>
-#include <rehearse/capture/fake_tensor.h>
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/capture/fake_tensor.h>
 
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/operators/treatment.h"

@@ -7,7 +7,7 @@
 #include <ATen/ops/view_as_real.h>
 #include <fmt/format.h>
 
-#include <rehearse/checks/non_finite.h>
+#include <rehearse_internal/checks/non_finite.h>
 
 #include "checks/values/tensor_difference.h"
 

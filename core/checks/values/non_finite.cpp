@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/checks/non_finite.h>
+#include <rehearse_internal/checks/non_finite.h>
 
 #include <cstdint>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/checks/origins.h>
+#include <rehearse_internal/checks/origins.h>
 
 #include <algorithm>
 #include <utility>

@@ -9,9 +9,9 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 
-#include <rehearse/checks/non_finite.h>
-#include <rehearse/checks/unwatched.h>
-#include <rehearse/hash/fnv1a.h>
+#include <rehearse_internal/checks/non_finite.h>
+#include <rehearse_internal/checks/unwatched.h>
+#include <rehearse_internal/hash/fnv1a.h>
 
 #include "checks/values/tensor_difference.h"
 #include "checks/watch/operator_text.h"

@@ -13,8 +13,8 @@
 #include <ATen/core/ivalue.h>
 
 #include <rehearse/checks/model_state.h>
-#include <rehearse/checks/origins.h>
-#include <rehearse/operators/seen_operators.h>
+#include <rehearse_internal/checks/origins.h>
+#include <rehearse_internal/operators/seen_operators.h>
 
 #include "checks/watch/draw_watch.h"
 #include "checks/watch/write_log.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/comm/call_label.h>
+#include <rehearse_internal/comm/call_label.h>
 
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/exec/world_local.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/exec/world_local.h>
 
 namespace rehearse::comm {
 namespace {

@@ -2,7 +2,7 @@
 // The calls of RankBackend that are several operations in one.
 #include <utility>
 
-#include <rehearse/comm/rank_backend.h>
+#include <rehearse_internal/comm/rank_backend.h>
 
 #include "comm/call/call_describer.h"
 #include "comm/group/group_world.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/comm/communicators.h>
+#include <rehearse_internal/comm/communicators.h>
 
 #include <algorithm>
 #include <numeric>
@@ -8,8 +8,8 @@
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include <rehearse/comm/rank_backend.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/comm/rank_backend.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "comm/group/group_world.h"
 

@@ -10,7 +10,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include <rehearse/comm/described_backend.h>
+#include <rehearse_internal/comm/described_backend.h>
 
 namespace rehearse::comm {
 

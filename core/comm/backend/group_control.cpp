@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/comm/rank_backend.h>
+#include <rehearse_internal/comm/rank_backend.h>
 
 #include "comm/group/group_world.h"
 #include "comm/work/coalesced_work.h"

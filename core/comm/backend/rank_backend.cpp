@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/comm/rank_backend.h>
+#include <rehearse_internal/comm/rank_backend.h>
 
 #include <utility>
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/comm/rank_backend.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/comm/rank_backend.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "comm/call/call_describer.h"
 #include "comm/group/group_state.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <rehearse/operators/capture_mode.h>
+#include <rehearse_internal/operators/capture_mode.h>
 
 namespace rehearse::comm {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
 #include "comm/call/argument_checks.h"

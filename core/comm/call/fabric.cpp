@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/comm/fabric.h>
+#include <rehearse_internal/comm/fabric.h>
 
 #include <array>
 

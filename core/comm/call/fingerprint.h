@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include <rehearse/comm/mismatch.h>
-#include <rehearse/comm/operation.h>
 #include <rehearse/comm/signature.h>
+#include <rehearse_internal/comm/mismatch.h>
+#include <rehearse_internal/comm/operation.h>
 
 namespace rehearse::comm {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include <rehearse/comm/mismatch.h>
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/mismatch.h>
+#include <rehearse_internal/comm/operation.h>
 
 namespace rehearse::comm {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 
 // How the elements of a dense tensor lie in memory. Gloo and NCCL move the memory of many calls as it lies, from the
 // first element on, and know of no strides.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/comm/mismatch.h>
+#include <rehearse_internal/comm/mismatch.h>
 
 #include <algorithm>
 #include <string_view>
@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <rehearse/formatting/rank_list.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 namespace rehearse::comm {
 namespace {

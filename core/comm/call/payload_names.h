@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 
 namespace rehearse::comm {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include <rehearse/comm/group_identity.h>
-#include <rehearse/comm/mismatch.h>
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/group_identity.h>
+#include <rehearse_internal/comm/mismatch.h>
+#include <rehearse_internal/comm/operation.h>
 
 namespace rehearse::comm {
 

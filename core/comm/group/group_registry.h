@@ -11,7 +11,7 @@
 
 #include <c10/util/intrusive_ptr.h>
 
-#include <rehearse/comm/pending.h>
+#include <rehearse_internal/comm/pending.h>
 
 #include "creation_dispute.h"
 #include "group_state.h"

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/comm/call_gate.h>
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/comm/call_gate.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "comm/call/fingerprint.h"
 #include "group_world.h"

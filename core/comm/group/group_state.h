@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include <rehearse/comm/pending.h>
+#include <rehearse_internal/comm/pending.h>
 
 #include "comm/matcher/collective_matcher.h"
 #include "comm/matcher/point_to_point_matcher.h"

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
-#include <rehearse/comm/communicator_options.h>
 #include <rehearse/comm/event_log.h>
+#include <rehearse_internal/comm/communicator_options.h>
 
 #include "comm/call/payload_names.h"
 #include "comm/matcher/services.h"

@@ -10,7 +10,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <rehearse/comm/event_log.h>
-#include <rehearse/comm/pending.h>
+#include <rehearse_internal/comm/pending.h>
 
 #include "comm/work/rank_work.h"
 

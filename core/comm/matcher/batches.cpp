@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <rehearse/exec/check.h>
+#include <rehearse_internal/exec/check.h>
 
 #include "point_to_point_matcher.h"
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/comm/fabric.h>
-#include <rehearse/comm/pending.h>
-#include <rehearse/exec/timer_queue.h>
+#include <rehearse_internal/comm/fabric.h>
+#include <rehearse_internal/comm/pending.h>
+#include <rehearse_internal/exec/timer_queue.h>
 
 #include "comm/matcher/dispute.h"
 #include "comm/matcher/services.h"

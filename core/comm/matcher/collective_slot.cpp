@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/check.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "collective_matcher.h"
 #include "comm/call/fingerprint.h"

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/kind_of_time.h>
-#include <rehearse/formatting/rank_list.h>
+#include <rehearse_internal/exec/kind_of_time.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "collective_matcher.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <rehearse/exec/clock.h>
-#include <rehearse/exec/timer_queue.h>
+#include <rehearse_internal/exec/clock.h>
+#include <rehearse_internal/exec/timer_queue.h>
 
 #include "comm/work/rank_work.h"
 

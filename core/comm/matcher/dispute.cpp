@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include <rehearse/exec/timer_queue.h>
+#include <rehearse_internal/exec/timer_queue.h>
 
 #include "comm/call/fingerprint.h"
 #include "comm/call/title.h"

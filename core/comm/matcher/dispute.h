@@ -6,9 +6,9 @@
 
 #include <c10/util/intrusive_ptr.h>
 
-#include <rehearse/comm/mismatch.h>
 #include <rehearse/exec/observer.h>
 #include <rehearse/exec/wait_queue.h>
+#include <rehearse_internal/comm/mismatch.h>
 
 #include "comm/matcher/services.h"
 #include "comm/work/rank_work.h"

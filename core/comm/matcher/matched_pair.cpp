@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/check.h>
+#include <rehearse_internal/exec/check.h>
 
 #include "comm/work/pending_work.h"
 #include "point_to_point_matcher.h"

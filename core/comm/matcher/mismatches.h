@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include <rehearse/comm/mismatch.h>
-#include <rehearse/exec/executor.h>
+#include <rehearse_internal/comm/mismatch.h>
+#include <rehearse_internal/exec/executor.h>
 
 namespace rehearse::comm {
 

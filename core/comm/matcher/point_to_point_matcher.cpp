@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/kind_of_time.h>
 #include <rehearse/exec/observer.h>
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/formatting/rank_list.h>
+#include <rehearse_internal/exec/kind_of_time.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "comm/call/fingerprint.h"
 #include "comm/call/title.h"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include <rehearse/comm/fabric.h>
-#include <rehearse/comm/pending.h>
+#include <rehearse_internal/comm/fabric.h>
+#include <rehearse_internal/comm/pending.h>
 
 #include "comm/matcher/batches.h"
 #include "comm/matcher/deadline_queue.h"

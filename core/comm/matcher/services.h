@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <rehearse/comm/fabric.h>
-#include <rehearse/comm/group_identity.h>
-#include <rehearse/exec/clock.h>
-#include <rehearse/exec/executor.h>
+#include <rehearse_internal/comm/fabric.h>
+#include <rehearse_internal/comm/group_identity.h>
+#include <rehearse_internal/exec/clock.h>
+#include <rehearse_internal/exec/executor.h>
 
 #include "comm/matcher/mismatches.h"
 #include "comm/record/call_recorder.h"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <rehearse/comm/event_log.h>
-#include <rehearse/comm/group_identity.h>
-#include <rehearse/comm/operation.h>
-#include <rehearse/exec/clock.h>
+#include <rehearse_internal/comm/group_identity.h>
+#include <rehearse_internal/comm/operation.h>
+#include <rehearse_internal/exec/clock.h>
 
 #include "event_writer.h"
 

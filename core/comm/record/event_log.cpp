@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 
 namespace rehearse::comm {
 namespace {

@@ -2,8 +2,8 @@
 #include <rehearse/comm/span_log.h>
 
 #include <rehearse/comm/event_log.h>
-#include <rehearse/exec/fiber_local.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/fiber_local.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace rehearse::comm {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/comm/wait_for_graph.h>
+#include <rehearse_internal/comm/wait_for_graph.h>
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <rehearse/comm/pending.h>
+#include <rehearse_internal/comm/pending.h>
 
 #include "comm/work/rank_work.h"
 

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/check.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "comm/call/title.h"
 #include "exec/fiber/prefetch.h"

@@ -13,9 +13,9 @@
 
 #include <rehearse/comm/errors.h>
 #include <rehearse/comm/event_log.h>
-#include <rehearse/comm/operation.h>
 #include <rehearse/exec/time.h>
 #include <rehearse/exec/wait_queue.h>
+#include <rehearse_internal/comm/operation.h>
 
 #include "comm/work/meeting.h"
 #include "comm/work/work_futures.h"

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/kind_of_time.h>
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/formatting/rank_list.h>
+#include <rehearse_internal/exec/kind_of_time.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "rank_work.h"
 #include "work_observer.h"

@@ -7,8 +7,8 @@
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include <rehearse/comm/group_identity.h>
-#include <rehearse/exec/executor.h>
+#include <rehearse_internal/comm/group_identity.h>
+#include <rehearse_internal/exec/executor.h>
 
 namespace rehearse::comm {
 

@@ -7,8 +7,8 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include <rehearse/capture/fake_errors.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 #include "compile/aot/tangent_form.h"
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/compile/aot_eager.h>
+#include <rehearse_internal/compile/aot_eager.h>
 
 #include <map>
 #include <utility>
 
 #include <c10/util/Exception.h>
 
-#include <rehearse/capture/fake_errors.h>
-#include <rehearse/capture/fake_tensor.h>
 #include <rehearse/graph/interpreter.h>
-#include <rehearse/shapes/errors.h>
+#include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/shapes/errors.h>
 
 #include "compile/aot/aot_program.h"
 #include "graph/run/call/communication.h"

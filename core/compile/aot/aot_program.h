@@ -8,9 +8,9 @@
 
 #include <ATen/core/ivalue.h>
 
-#include <rehearse/capture/joint_graph.h>
-#include <rehearse/capture/joint_partition.h>
 #include <rehearse/graph/interpreter.h>
+#include <rehearse_internal/capture/joint_graph.h>
+#include <rehearse_internal/capture/joint_partition.h>
 
 #include "compile/aot/aot_backward.h"
 

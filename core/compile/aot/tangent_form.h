@@ -7,7 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <rehearse/capture/joint_graph.h>
+#include <rehearse_internal/capture/joint_graph.h>
 
 namespace rehearse::compiler {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/compile/mark_dynamic.h>
-#include <rehearse/exec/fiber_local.h>
+#include <rehearse_internal/exec/fiber_local.h>
 
 namespace rehearse::compiler {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <rehearse/compile/guard_failure.h>
 #include <rehearse/compile/leaf.h>
-#include <rehearse/shapes/guard_program.h>
+#include <rehearse_internal/shapes/guard_program.h>
 
 namespace rehearse::compiler {
 

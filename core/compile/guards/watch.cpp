@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <rehearse/compile/errors.h>
-#include <rehearse/exec/fiber_local.h>
+#include <rehearse_internal/exec/fiber_local.h>
 
 #include "compile/guards/watch_list.h"
 

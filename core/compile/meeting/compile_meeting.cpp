@@ -12,9 +12,9 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 
-#include <rehearse/comm/described_backend.h>
 #include <rehearse/compile/errors.h>
-#include <rehearse/exec/check.h>
+#include <rehearse_internal/comm/described_backend.h>
+#include <rehearse_internal/exec/check.h>
 
 namespace rehearse::compiler {
 namespace {

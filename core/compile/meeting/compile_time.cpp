@@ -6,10 +6,10 @@
 #include <cmath>
 #include <numeric>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/exec/world_local.h>
 #include <rehearse/job/compile_time_model.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/exec/world_local.h>
 
 namespace rehearse::compiler {
 namespace {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/compile/errors.h>
-#include <rehearse/exec/check.h>
+#include <rehearse_internal/exec/check.h>
 
 #include "byte_stream.h"
 #include "compile_meeting.h"

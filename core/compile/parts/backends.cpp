@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <rehearse/compile/aot_eager.h>
 #include <rehearse/compile/backend.h>
 #include <rehearse/compile/compile_options.h>
 #include <rehearse/compile/counting_backend.h>
+#include <rehearse_internal/compile/aot_eager.h>
 
 #include "compile/parts/eager_backend.h"
 

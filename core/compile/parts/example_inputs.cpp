@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include <rehearse/capture/fake_tensor.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 namespace rehearse::compiler {
 namespace {

@@ -7,7 +7,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <rehearse/graph/graph_module.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 #include "compile/parts/memory_classes.h"
 

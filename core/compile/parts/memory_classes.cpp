@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <rehearse/graph/operators.h>
+#include <rehearse_internal/graph/operators.h>
 
 namespace rehearse::compiler {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include <rehearse/capture/fake_errors.h>
 #include <rehearse/compile/errors.h>
-#include <rehearse/exec/failure.h>
-#include <rehearse/shapes/errors.h>
+#include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/exec/failure.h>
+#include <rehearse_internal/shapes/errors.h>
 
 #include "compile/callable_impl.h"
 #include "compile/segments/segmented.h"

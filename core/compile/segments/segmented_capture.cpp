@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/compile/errors.h>
-#include <rehearse/graph/structural_hash.h>
+#include <rehearse_internal/graph/structural_hash.h>
 
 #include "compile/graph_difference.h"
 #include "compile/parts/compile_parts.h"

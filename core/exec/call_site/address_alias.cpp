@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/exec/address_alias.h>
+#include <rehearse_internal/exec/address_alias.h>
 
 #include <atomic>
 

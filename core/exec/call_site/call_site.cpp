@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include <rehearse/exec/call_site_scope.h>
+#include <rehearse_internal/exec/call_site_scope.h>
 
 #include "exec/call_site/canonical_address.h"
 #include "exec/call_site/symbolize.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/exec/call_site_scope.h>
+#include <rehearse_internal/exec/call_site_scope.h>
 
 #include <algorithm>
 #include <utility>
 
-#include <rehearse/exec/fiber_local.h>
+#include <rehearse_internal/exec/fiber_local.h>
 
 namespace rehearse::exec {
 namespace {

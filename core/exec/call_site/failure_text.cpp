@@ -5,7 +5,7 @@
 
 #include <typeinfo>
 
-#include <rehearse/exec/throw_site.h>
+#include <rehearse_internal/exec/throw_site.h>
 
 #include "exec/call_site/symbolize.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include <rehearse/exec/failure.h>
+#include <rehearse_internal/exec/failure.h>
 
 namespace rehearse::exec {
 

@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include <rehearse/exec/native_scope.h>
+#include <rehearse_internal/exec/native_scope.h>
 
 #include "exec/call_site/line_table.h"
 #include "exec/call_site/own_sources.h"

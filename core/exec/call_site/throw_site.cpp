@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/exec/throw_site.h>
+#include <rehearse_internal/exec/throw_site.h>
 
 #include <dlfcn.h>
 
@@ -10,7 +10,7 @@
 #include <span>
 #include <typeinfo>
 
-#include <rehearse/exec/call_site_scope.h>
+#include <rehearse_internal/exec/call_site_scope.h>
 
 #include "exec/fiber/fiber.h"
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include <rehearse/exec/check.h>
+#include <rehearse_internal/exec/check.h>
 
 namespace rehearse {
 namespace {

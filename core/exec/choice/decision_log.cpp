@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/check.h>
+#include <rehearse_internal/exec/check.h>
 
 namespace rehearse {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ranks that never run again.
-#include <rehearse/exec/crash.h>
+#include <rehearse_internal/exec/crash.h>
 
 #include <utility>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/exec/executor.h>
+#include <rehearse_internal/exec/executor.h>
 
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/interrupt.h>
-#include <rehearse/exec/rank_of_thread.h>
+#include <rehearse_internal/exec/interrupt.h>
+#include <rehearse_internal/exec/rank_of_thread.h>
 
 #include "exec/fiber/stack_overflow.h"
 #include "exec/interpose/interpose.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/exec/idle_policy.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/idle_policy.h>
 #include <unistd.h>
 
 #include "exec/fiber/fiber_table.h"

@@ -5,7 +5,7 @@
 
 #include <boost/fiber/fiber.hpp>
 
-#include <rehearse/exec/throw_site.h>
+#include <rehearse_internal/exec/throw_site.h>
 
 #include "exec/call_site/failure_text.h"
 #include "exec/fiber/native_section.h"

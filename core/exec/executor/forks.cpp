@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include <rehearse/exec/interrupt.h>
-#include <rehearse/exec/signal_io.h>
+#include <rehearse_internal/exec/interrupt.h>
+#include <rehearse_internal/exec/signal_io.h>
 
 #include "exec/fiber/fiber.h"
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/inbox.h>
+#include <rehearse_internal/exec/inbox.h>
 
 #include "exec/interpose/world_state.h"
 #include "executor_impl.h"

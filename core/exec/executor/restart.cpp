@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include <rehearse/exec/check.h>
-#include <rehearse/exec/restart.h>
+#include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/exec/restart.h>
 
 #include "exec/interpose/world_state.h"
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include <rehearse/exec/timer_queue.h>
+#include <rehearse_internal/exec/timer_queue.h>
 
 #include "executor_impl.h"
 

@@ -7,7 +7,7 @@
 
 #include <boost/fiber/context.hpp>
 
-#include <rehearse/exec/rank_state.h>
+#include <rehearse_internal/exec/rank_state.h>
 
 #include "exec/fiber/fiber.h"
 

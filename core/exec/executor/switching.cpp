@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/interrupt.h>
+#include <rehearse_internal/exec/interrupt.h>
 
 #include "executor_impl.h"
 #include "forks.h"

@@ -2,7 +2,7 @@
 // How a world ends.
 #include <stdexcept>
 
-#include <rehearse/exec/throw_site.h>
+#include <rehearse_internal/exec/throw_site.h>
 
 #include "executor_impl.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/exec/world_number.h>
+#include <rehearse_internal/exec/world_number.h>
 
 #include <atomic>
 

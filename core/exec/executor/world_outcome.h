@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/exec/clock.h>
-#include <rehearse/exec/executor.h>
+#include <rehearse_internal/exec/clock.h>
+#include <rehearse_internal/exec/executor.h>
 
 #include "exec/fiber/fiber.h"
 

@@ -8,8 +8,8 @@
 #include <boost/context/stack_context.hpp>
 #include <boost/fiber/context.hpp>
 
-#include <rehearse/exec/executor.h>
 #include <rehearse/exec/observer.h>
+#include <rehearse_internal/exec/executor.h>
 
 #include "asan.h"
 #include "fiber_locals.h"

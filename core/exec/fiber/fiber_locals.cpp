@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/exec/fiber_local.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/fiber_local.h>
 
 #include "fiber.h"
 

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include <rehearse/exec/check.h>
+#include <rehearse_internal/exec/check.h>
 
 namespace rehearse::exec {
 namespace {

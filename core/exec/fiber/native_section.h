@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include <rehearse/exec/native_scope.h>
+#include <rehearse_internal/exec/native_scope.h>
 
 #include "fiber.h"
 

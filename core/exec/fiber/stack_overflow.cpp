@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/signal_io.h>
-#include <rehearse/exec/stack_fault.h>
+#include <rehearse_internal/exec/signal_io.h>
+#include <rehearse_internal/exec/stack_fault.h>
 
 #include "fiber.h"
 #include "stack_pool.h"

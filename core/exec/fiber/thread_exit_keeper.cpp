@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/exec/thread_exit_keeper.h>
+#include <rehearse_internal/exec/thread_exit_keeper.h>
 
 namespace rehearse::exec {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/exec/exempt_libraries.h>
+#include <rehearse_internal/exec/exempt_libraries.h>
 
 #include <memory>
 #include <unordered_map>

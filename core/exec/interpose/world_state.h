@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <rehearse/exec/clock_jump.h>
+#include <rehearse_internal/exec/clock_jump.h>
 
 #include "exec/executor/executor_impl.h"
 #include "exec/interpose/process/process_state.h"

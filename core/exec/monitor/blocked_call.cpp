@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/watchdog.h>
+#include <rehearse_internal/exec/watchdog.h>
 
 namespace rehearse::exec {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/exec/check.h>
+#include <rehearse_internal/exec/check.h>
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <rehearse/exec/rank_of_thread.h>
-#include <rehearse/exec/signal_io.h>
+#include <rehearse_internal/exec/rank_of_thread.h>
+#include <rehearse_internal/exec/signal_io.h>
 
 namespace rehearse::exec {
 namespace {

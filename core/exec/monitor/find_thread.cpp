@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/exec/call_site.h>
-#include <rehearse/exec/rank_of_thread.h>
+#include <rehearse_internal/exec/rank_of_thread.h>
 
 #include "watchdog.h"
 

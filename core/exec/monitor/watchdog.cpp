@@ -18,8 +18,8 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/interrupt.h>
-#include <rehearse/exec/signal_io.h>
+#include <rehearse_internal/exec/interrupt.h>
+#include <rehearse_internal/exec/signal_io.h>
 
 namespace rehearse::exec {
 

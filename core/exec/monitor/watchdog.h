@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include <rehearse/exec/watchdog.h>
+#include <rehearse_internal/exec/watchdog.h>
 
 namespace rehearse::exec {
 

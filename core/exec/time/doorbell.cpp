@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <rehearse/exec/machine_time.h>
+#include <rehearse_internal/exec/machine_time.h>
 
 namespace rehearse::exec {
 namespace {

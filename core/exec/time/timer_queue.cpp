@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/exec/timer_queue.h>
+#include <rehearse_internal/exec/timer_queue.h>
 
-#include <rehearse/exec/check.h>
+#include <rehearse_internal/exec/check.h>
 
 namespace rehearse::exec {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include <rehearse/exec/idle_policy.h>
+#include <rehearse_internal/exec/idle_policy.h>
 
 namespace rehearse::exec {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include <rehearse/exec/observer.h>
-#include <rehearse/exec/timer_queue.h>
+#include <rehearse_internal/exec/timer_queue.h>
 
 #include "exec/executor/executor_impl.h"
 #include "polling.h"

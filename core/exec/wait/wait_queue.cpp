@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/exec/wait_queue.h>
 
-#include <rehearse/exec/check.h>
-#include <rehearse/exec/timer_queue.h>
+#include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/exec/timer_queue.h>
 
 #include "exec/executor/executor_impl.h"
 #include "suspension.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/graph/verify.h>
+#include <rehearse_internal/graph/verify.h>
 
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
-#include <rehearse/graph/operators.h>
+#include <rehearse_internal/graph/operators.h>
 
 #include "graph/check/metadata_check.h"
 #include "graph/ir/submodules.h"

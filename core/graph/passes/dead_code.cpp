@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/graph/dead_code.h>
+#include <rehearse_internal/graph/dead_code.h>
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include <rehearse/graph/operators.h>
+#include <rehearse_internal/graph/operators.h>
 
 #include "graph/ir/submodules.h"
 #include "graph/ir/targets.h"

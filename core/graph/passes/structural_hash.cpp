@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/graph/structural_hash.h>
+#include <rehearse_internal/graph/structural_hash.h>
 
 #include <bit>
 #include <string_view>
 #include <unordered_map>
 
-#include <rehearse/hash/fnv1a.h>
+#include <rehearse_internal/hash/fnv1a.h>
 
 #include "graph/ir/submodules.h"
 

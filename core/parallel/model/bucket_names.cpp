@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/comm/described_backend.h>
+#include <rehearse_internal/comm/described_backend.h>
 
 namespace rehearse::parallel {
 namespace {

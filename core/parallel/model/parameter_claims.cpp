@@ -6,7 +6,7 @@
 
 #include <c10/util/Exception.h>
 
-#include <rehearse/exec/world_number.h>
+#include <rehearse_internal/exec/world_number.h>
 
 namespace rehearse::parallel {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include <rehearse/shapes/errors.h>
-#include <rehearse/shapes/guard_program.h>
-#include <rehearse/shapes/lower.h>
+#include <rehearse_internal/shapes/errors.h>
+#include <rehearse_internal/shapes/guard_program.h>
+#include <rehearse_internal/shapes/lower.h>
 
 #include "shapes/expr/checked.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/shapes/guard_program.h>
+#include <rehearse_internal/shapes/guard_program.h>
 
 #include <algorithm>
 #include <cctype>
 #include <map>
 #include <utility>
 
-#include <rehearse/shapes/errors.h>
-#include <rehearse/shapes/lower.h>
+#include <rehearse_internal/shapes/errors.h>
+#include <rehearse_internal/shapes/lower.h>
 
 namespace rehearse::shapes {
 

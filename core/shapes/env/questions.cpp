@@ -2,8 +2,8 @@
 // What a ShapeEnv is asked: statically, by hints, or not at all.
 #include <algorithm>
 
-#include <rehearse/shapes/errors.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/shapes/errors.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 #include "shapes/expr/bounds/facts.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 #include <utility>
 
-#include <rehearse/shapes/errors.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/shapes/errors.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 #include "shapes/expr/bounds/facts.h"
 

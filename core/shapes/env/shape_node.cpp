@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "shapes/env/shape_node.h"
 
-#include <rehearse/shapes/errors.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/shapes/errors.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 namespace rehearse::shapes {
 

@@ -12,7 +12,7 @@
 
 #include <rehearse/shapes/condition.h>
 #include <rehearse/shapes/expr.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 #include "shapes/expr/float_expr.h"
 

@@ -2,7 +2,7 @@
 // Floor division and remainder: identities that hold for each divisor but zero.
 #include <numeric>
 
-#include <rehearse/shapes/errors.h>
+#include <rehearse_internal/shapes/errors.h>
 
 #include "shapes/expr/checked.h"
 #include "shapes/expr/polynomial.h"

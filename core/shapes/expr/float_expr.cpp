@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-#include <rehearse/shapes/errors.h>
+#include <rehearse_internal/shapes/errors.h>
 
 #include "shapes/expr/polynomial.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <variant>
 
-#include <rehearse/shapes/errors.h>
+#include <rehearse_internal/shapes/errors.h>
 
 #include "shapes/expr/polynomial.h"
 #include "shapes/expr/symbol_names.h"

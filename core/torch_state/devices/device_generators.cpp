@@ -6,7 +6,7 @@
 
 #include <ATen/Context.h>
 
-#include <rehearse/torch_state/torch_state.h>
+#include <rehearse_internal/torch_state/torch_state.h>
 
 #include "torch_state/tls/elf_tls.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <rehearse/torch_state/torch_state.h>
+#include <rehearse_internal/torch_state/torch_state.h>
 
 namespace rehearse::torch_state {
 namespace {

@@ -12,7 +12,7 @@
 #include <memory>
 #include <optional>
 
-#include <rehearse/torch_state/torch_state.h>
+#include <rehearse_internal/torch_state/torch_state.h>
 
 extern "C" {
 

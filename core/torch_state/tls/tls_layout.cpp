@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/torch_state/torch_state.h>
+#include <rehearse_internal/torch_state/torch_state.h>
 
 #include "torch_state/tls/tls_inventory.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call_journal.h"
 
-#include <rehearse/exec/machine_time.h>
+#include <rehearse_internal/exec/machine_time.h>
 
 #include "comm/call/fingerprint.h"
 

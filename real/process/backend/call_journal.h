@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/comm/call_label.h>
 #include <rehearse/comm/event_log.h>
-#include <rehearse/comm/group_identity.h>
-#include <rehearse/comm/operation.h>
 #include <rehearse/exec/time.h>
+#include <rehearse_internal/comm/call_label.h>
+#include <rehearse_internal/comm/group_identity.h>
+#include <rehearse_internal/comm/operation.h>
 
 #include "comm/call/payload_names.h"
 #include "comm/record/event_writer.h"

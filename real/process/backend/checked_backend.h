@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/comm/described_backend.h>
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/described_backend.h>
+#include <rehearse_internal/comm/operation.h>
 
 #include "comm/call/call_describer.h"
 #include "process/backend/call_journal.h"

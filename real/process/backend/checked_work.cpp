@@ -7,7 +7,7 @@
 #include <ATen/core/jit_type.h>
 #include <fmt/format.h>
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/failure.h>
+#include <rehearse_internal/exec/failure.h>
 
 namespace rehearse::real {
 namespace {

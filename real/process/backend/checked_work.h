@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "process/backend/call_journal.h"

@@ -7,7 +7,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include <rehearse/job/launched.h>
+#include <rehearse_internal/job/launched.h>
 
 namespace rehearse::real {
 

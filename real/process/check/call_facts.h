@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 
 namespace rehearse::real {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/comm/group_identity.h>
-#include <rehearse/comm/mismatch.h>
-#include <rehearse/comm/pending.h>
+#include <rehearse_internal/comm/group_identity.h>
+#include <rehearse_internal/comm/mismatch.h>
+#include <rehearse_internal/comm/pending.h>
 
 #include "process/check/messages.h"
 #include "process/check/mismatch_of_calls.h"

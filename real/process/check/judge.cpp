@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <rehearse/formatting/rank_list.h>
+#include <rehearse_internal/formatting/rank_list.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 namespace rehearse::real {

@@ -6,9 +6,9 @@
 #include <variant>
 #include <vector>
 
-#include <rehearse/comm/mismatch.h>
-#include <rehearse/comm/pending.h>
-#include <rehearse/exec/executor.h>
+#include <rehearse_internal/comm/mismatch.h>
+#include <rehearse_internal/comm/pending.h>
+#include <rehearse_internal/exec/executor.h>
 
 #include "process/check/archive.h"
 #include "process/check/call_facts.h"

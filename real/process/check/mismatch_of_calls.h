@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include <rehearse/comm/group_identity.h>
-#include <rehearse/comm/mismatch.h>
-#include <rehearse/comm/operation.h>
 #include <rehearse/exec/time.h>
+#include <rehearse_internal/comm/group_identity.h>
+#include <rehearse_internal/comm/mismatch.h>
+#include <rehearse_internal/comm/operation.h>
 
 #include "process/check/messages.h"
 

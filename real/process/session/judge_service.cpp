@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include <c10/util/Exception.h>
-#include <rehearse/exec/machine_time.h>
+#include <rehearse_internal/exec/machine_time.h>
 
 namespace rehearse::real {
 namespace {

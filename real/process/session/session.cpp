@@ -10,10 +10,10 @@
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <rehearse/exec/failure.h>
-#include <rehearse/exec/interrupt.h>
-#include <rehearse/exec/machine_time.h>
 #include <rehearse/job/verdict.h>
+#include <rehearse_internal/exec/failure.h>
+#include <rehearse_internal/exec/interrupt.h>
+#include <rehearse_internal/exec/machine_time.h>
 
 namespace rehearse::real {
 VirtualTime Session::now() const noexcept { return VirtualTime{exec::machine_time() - began_}; }

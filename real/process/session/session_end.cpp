@@ -5,8 +5,8 @@
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <rehearse/exec/failure.h>
-#include <rehearse/job/early_end.h>
+#include <rehearse_internal/exec/failure.h>
+#include <rehearse_internal/job/early_end.h>
 
 #include "session.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <rehearse/sim/scenario.h>
+#include <rehearse_internal/sim/scenario.h>
 
 #include "cli/death/last_words.h"
 #include "cli/grammar/arguments.h"

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <rehearse/exec/rank_of_thread.h>
-#include <rehearse/exec/stack_fault.h>
+#include <rehearse_internal/exec/rank_of_thread.h>
+#include <rehearse_internal/exec/stack_fault.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -4,8 +4,8 @@
 #include <cerrno>
 
 #include <fcntl.h>
-#include <rehearse/exec/interrupt.h>
-#include <rehearse/exec/signal_io.h>
+#include <rehearse_internal/exec/interrupt.h>
+#include <rehearse_internal/exec/signal_io.h>
 #include <unistd.h>
 
 namespace rehearse::cli {

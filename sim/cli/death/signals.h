@@ -19,7 +19,7 @@ inline constexpr std::string_view kRanksInterrupted =
     "interrupted: all ranks are asked to end, and what they tell follows; a second Ctrl-C ends them at once\n";
 
 // While it lives, the first SIGINT or SIGTERM says `note` and asks the run to end
-// (rehearse/exec/interrupt.h), so that report, log and trace are still written; the second one ends the
+// (rehearse_internal/exec/interrupt.h), so that report, log and trace are still written; the second one ends the
 // process at once. One at a time.
 class InterruptibleScope {
  public:

@@ -8,7 +8,7 @@
 #include <exception>
 #include <system_error>
 
-#include <rehearse/exec/signal_io.h>
+#include <rehearse_internal/exec/signal_io.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -4,8 +4,8 @@
 #include <csignal>
 #include <functional>
 
-#include <rehearse/exec/watchdog.h>
-#include <rehearse/job/early_end.h>
+#include <rehearse_internal/exec/watchdog.h>
+#include <rehearse_internal/job/early_end.h>
 #include <sys/types.h>
 
 #include "cli/death/last_words.h"

@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <rehearse/job/parameter_text.h>
 #include <rehearse/job/runner.h>
-#include <rehearse/sim/seed.h>
+#include <rehearse_internal/job/parameter_text.h>
+#include <rehearse_internal/sim/seed.h>
 
 #include "cli/grammar/split_rules.h"
 #include "cli/grammar/usage_error.h"

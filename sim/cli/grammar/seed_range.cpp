@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include <fmt/format.h>
-#include <rehearse/sim/seed.h>
+#include <rehearse_internal/sim/seed.h>
 
 namespace rehearse::cli {
 namespace {

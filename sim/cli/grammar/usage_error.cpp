@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/job/spelling.h>
+#include <rehearse_internal/job/spelling.h>
 
 #include "cli/grammar/help.h"
 

@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
-#include <rehearse/exec/interrupt.h>
+#include <rehearse_internal/exec/interrupt.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "cli/death/signals.h"

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <rehearse/sim/input_file.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/sim/input_file.h>
 
 #include "cli/death/last_words.h"
 #include "cli/launch/launcher.h"

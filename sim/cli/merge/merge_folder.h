@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <rehearse/job/report.h>
-#include <rehearse/sim/output_options.h>
+#include <rehearse_internal/sim/output_options.h>
 
 #include "cli/grammar/usage_error.h"
 #include "cli/launch/processes.h"

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/formatting/rank_list.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "cli/sweep/junit.h"
 #include "cli/sweep/shard_file.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/sim/output_options.h>
+#include <rehearse_internal/sim/output_options.h>
 
 namespace rehearse::cli {
 

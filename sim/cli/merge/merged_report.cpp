@@ -8,8 +8,8 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <rehearse/formatting/rank_list.h>
-#include <rehearse/sim/format_time.h>
+#include <rehearse_internal/formatting/rank_list.h>
+#include <rehearse_internal/sim/format_time.h>
 
 #include "report/ranks/culprits.h"
 #include "report/story/standstill.h"

@@ -7,9 +7,9 @@
 
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
-#include <rehearse/exec/watchdog.h>
-#include <rehearse/job/launched.h>
 #include <rehearse/job/runner.h>
+#include <rehearse_internal/exec/watchdog.h>
+#include <rehearse_internal/job/launched.h>
 
 #include "cli/commands.h"
 #include "cli/death/death.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <rehearse/sim/input_file.h>
+#include <rehearse_internal/sim/input_file.h>
 
 #include "cli/grammar/usage_error.h"
 

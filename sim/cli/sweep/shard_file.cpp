@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 #include <rehearse/job/verdict.h>
-#include <rehearse/sim/input_file.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/sim/input_file.h>
 
 #include "cli/grammar/usage_error.h"
 #include "record/output_file.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include <rehearse/sim/scenario.h>
+#include <rehearse_internal/sim/scenario.h>
 
 #include "cli/grammar/seed_range.h"
 #include "cli/sweep/summary.h"

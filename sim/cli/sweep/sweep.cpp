@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <rehearse/exec/interrupt.h>
+#include <rehearse_internal/exec/interrupt.h>
 
 #include "cli/commands.h"
 #include "cli/death/signals.h"

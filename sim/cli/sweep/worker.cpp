@@ -6,8 +6,8 @@
 #include <iostream>
 
 #include <fmt/format.h>
-#include <rehearse/exec/interrupt.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/exec/interrupt.h>
 #include <unistd.h>
 
 #include "cli/command.h"

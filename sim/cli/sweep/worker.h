@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include <rehearse/sim/scenario.h>
+#include <rehearse_internal/sim/scenario.h>
 
 #include "cli/grammar/arguments.h"
 

@@ -7,9 +7,9 @@
 #include <system_error>
 
 #include <poll.h>
-#include <rehearse/exec/check.h>
-#include <rehearse/exec/watchdog.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/exec/watchdog.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

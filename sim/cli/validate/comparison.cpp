@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include <fmt/format.h>
-#include <rehearse/formatting/rank_list.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 namespace rehearse::cli {
 namespace {

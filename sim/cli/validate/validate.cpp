@@ -6,9 +6,9 @@
 #include <system_error>
 
 #include <fmt/format.h>
-#include <rehearse/job/launched.h>
-#include <rehearse/sim/input_file.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/job/launched.h>
+#include <rehearse_internal/sim/input_file.h>
 
 #include "cli/commands.h"
 #include "cli/death/signals.h"

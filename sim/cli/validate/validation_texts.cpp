@@ -5,9 +5,9 @@
 #include <array>
 
 #include <fmt/format.h>
-#include <rehearse/formatting/rank_list.h>
-#include <rehearse/sim/format_time.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/formatting/rank_list.h>
+#include <rehearse_internal/sim/format_time.h>
 
 #include "report/writers/json.h"
 #include "report/writers/text_lines.h"

@@ -7,7 +7,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "faults/text/fault_fields.h"
 #include "store_calls.h"

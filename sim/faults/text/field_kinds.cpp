@@ -5,8 +5,8 @@
 #include <limits>
 #include <set>
 
-#include <rehearse/comm/op_table.h>
-#include <rehearse/job/spelling.h>
+#include <rehearse_internal/comm/op_table.h>
+#include <rehearse_internal/job/spelling.h>
 
 #include "faults/store/store_calls.h"
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <rehearse/comm/operation.h>
 #include <rehearse/sim/fault.h>
+#include <rehearse_internal/comm/operation.h>
 
 namespace rehearse::sim {
 

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include <rehearse/comm/forwarding_fabric.h>
-#include <rehearse/exec/clock.h>
-#include <rehearse/exec/timer_queue.h>
 #include <rehearse/sim/fault.h>
+#include <rehearse_internal/comm/forwarding_fabric.h>
+#include <rehearse_internal/exec/clock.h>
+#include <rehearse_internal/exec/timer_queue.h>
 
 #include "partitions.h"
 

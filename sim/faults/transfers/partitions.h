@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include <rehearse/comm/fabric.h>
-#include <rehearse/exec/clock.h>
-#include <rehearse/exec/timer_queue.h>
 #include <rehearse/sim/fault.h>
+#include <rehearse_internal/comm/fabric.h>
+#include <rehearse_internal/exec/clock.h>
+#include <rehearse_internal/exec/timer_queue.h>
 
 namespace rehearse::sim {
 

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include <rehearse/fakes/cost_model.h>
 #include <rehearse/sim/compute_model.h>
 #include <rehearse/sim/fault.h>
+#include <rehearse_internal/fakes/cost_model.h>
 
 namespace rehearse::sim {
 

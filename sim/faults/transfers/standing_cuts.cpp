@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/formatting/rank_list.h>
 #include <rehearse/sim/fault.h>
-#include <rehearse/sim/format_time.h>
+#include <rehearse_internal/formatting/rank_list.h>
+#include <rehearse_internal/sim/format_time.h>
 
 namespace rehearse::sim {
 namespace {

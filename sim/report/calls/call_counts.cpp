@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 
 #include "report/calls/call_places.h"
 

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/comm/operation.h>
-#include <rehearse/formatting/rank_list.h>
+#include <rehearse_internal/comm/operation.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "report/calls/call_places.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 
 #include "report/ranks/failure_text.h"
 

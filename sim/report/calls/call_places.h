@@ -8,7 +8,7 @@
 
 #include <rehearse/job/report.h>
 
-#include <rehearse/job/run_record.h>
+#include <rehearse_internal/job/run_record.h>
 #include "report/ranks/places.h"
 
 namespace rehearse::sim {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <rehearse/comm/event_log.h>
-#include <rehearse/exec/failure.h>
+#include <rehearse_internal/exec/failure.h>
 
 namespace rehearse::sim {
 

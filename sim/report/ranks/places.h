@@ -8,7 +8,7 @@
 
 #include <rehearse/exec/call_site.h>
 
-#include <rehearse/job/run_record.h>
+#include <rehearse_internal/job/run_record.h>
 
 namespace rehearse::sim {
 

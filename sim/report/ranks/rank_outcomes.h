@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include <rehearse/exec/executor.h>
 #include <rehearse/job/report.h>
+#include <rehearse_internal/exec/executor.h>
 
-#include <rehearse/job/run_record.h>
+#include <rehearse_internal/job/run_record.h>
 #include "report/ranks/places.h"
 
 namespace rehearse::sim {

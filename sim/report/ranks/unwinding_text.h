@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <rehearse/job/run_record.h>
+#include <rehearse_internal/job/run_record.h>
 #include "report/ranks/places.h"
 
 namespace rehearse::sim {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <rehearse/comm/pending.h>
 #include <rehearse/job/report.h>
-#include <rehearse/job/run_record.h>
+#include <rehearse_internal/comm/pending.h>
+#include <rehearse_internal/job/run_record.h>
 
 #include "report/ranks/rank_outcomes.h"
 

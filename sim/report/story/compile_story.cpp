@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <rehearse/formatting/rank_list.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "report/story/lone_compile.h"
 

@@ -6,7 +6,7 @@
 
 #include <rehearse/job/verdict.h>
 
-#include <rehearse/job/run_record.h>
+#include <rehearse_internal/job/run_record.h>
 #include "report/ranks/rank_outcomes.h"
 
 namespace rehearse::sim {

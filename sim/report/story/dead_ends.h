@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/comm/wait_for_graph.h>
 #include <rehearse/exec/time.h>
+#include <rehearse_internal/comm/wait_for_graph.h>
 
 namespace rehearse::sim {
 

@@ -3,10 +3,10 @@
 
 #include <optional>
 
-#include <rehearse/job/compile_journal.h>
 #include <rehearse/job/verdict.h>
+#include <rehearse_internal/job/compile_journal.h>
 
-#include <rehearse/job/run_record.h>
+#include <rehearse_internal/job/run_record.h>
 
 namespace rehearse::sim {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/job/rank_memory.h>
+#include <rehearse_internal/job/rank_memory.h>
 
 #include "report/ranks/places.h"
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/formatting/rank_list.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "report/story/compile_story.h"
 

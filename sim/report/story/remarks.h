@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/job/run_record.h>
+#include <rehearse_internal/job/run_record.h>
 #include "report/ranks/places.h"
 
 namespace rehearse::sim {

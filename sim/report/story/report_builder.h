@@ -4,7 +4,7 @@
 #include <rehearse/job/report.h>
 #include <rehearse/sim/world_options.h>
 
-#include <rehearse/job/run_record.h>
+#include <rehearse_internal/job/run_record.h>
 
 namespace rehearse::sim {
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/comm/communicators.h>
-#include <rehearse/comm/wait_for_graph.h>
-#include <rehearse/exec/executor.h>
 #include <rehearse/job/report.h>
+#include <rehearse_internal/comm/communicators.h>
+#include <rehearse_internal/comm/wait_for_graph.h>
+#include <rehearse_internal/exec/executor.h>
 
 namespace rehearse::sim {
 

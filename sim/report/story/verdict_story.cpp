@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/formatting/rank_list.h>
-#include <rehearse/job/lost_rank.h>
 #include <rehearse/job/rank_context.h>
-#include <rehearse/sim/format_time.h>
+#include <rehearse_internal/formatting/rank_list.h>
+#include <rehearse_internal/job/lost_rank.h>
+#include <rehearse_internal/sim/format_time.h>
 
 #include "faults/transfers/standing_cuts.h"
 #include "report/ranks/failure_text.h"

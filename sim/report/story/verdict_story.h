@@ -9,7 +9,7 @@
 #include <rehearse/job/verdict.h>
 #include <rehearse/sim/world_options.h>
 
-#include <rehearse/job/run_record.h>
+#include <rehearse_internal/job/run_record.h>
 #include "report/ranks/rank_outcomes.h"
 
 namespace rehearse::sim {

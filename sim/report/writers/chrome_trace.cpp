@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/chrome_trace.h>
+#include <rehearse_internal/sim/chrome_trace.h>
 
 #include <algorithm>
 #include <set>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 
 #include "report/writers/json.h"
 #include "report/writers/text_lines.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/flight_recorder.h>
+#include <rehearse_internal/sim/flight_recorder.h>
 
 #include <cstddef>
 #include <string>

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <rehearse/formatting/rank_list.h>
-#include <rehearse/sim/format_time.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/formatting/rank_list.h>
+#include <rehearse_internal/sim/format_time.h>
 
 #include "report/writers/rank_lines_text.h"
 #include "report/writers/text_lines.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 
 namespace rehearse::sim {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/exec/call_site_scope.h>
+#include <rehearse_internal/exec/call_site_scope.h>
 
 #include <array>
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/exec/throw_site.h>
+#include <rehearse_internal/exec/throw_site.h>
 
 #include <functional>
 #include <stdexcept>
@@ -9,8 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 // User code is in no namespace of ours: those are left out of user_frame().
 namespace {

@@ -12,7 +12,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include <rehearse/checks/model_state.h>
-#include <rehearse/checks/non_finite.h>
+#include <rehearse_internal/checks/non_finite.h>
 
 #include "checks/values/tensor_difference.h"
 

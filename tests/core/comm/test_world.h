@@ -11,9 +11,9 @@
 
 #include <ATen/ATen.h>
 
-#include <rehearse/comm/communicators.h>
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/comm/communicators.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace rehearse::comm {
 

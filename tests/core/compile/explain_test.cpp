@@ -5,9 +5,9 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 
-#include <rehearse/capture/errors.h>
 #include <rehearse/compile/errors.h>
 #include <rehearse/compile/mark_dynamic.h>
+#include <rehearse_internal/capture/errors.h>
 
 #include "core/compile/recompile_counts.h"
 

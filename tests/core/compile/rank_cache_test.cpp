@@ -8,8 +8,8 @@
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/counting_backend.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace rehearse::compiler {
 namespace {

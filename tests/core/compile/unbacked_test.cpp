@@ -12,9 +12,9 @@
 #include <torch/nn/pimpl.h>
 
 #include <rehearse/capture/forward_capture.h>
-#include <rehearse/compile/aot_eager.h>
 #include <rehearse/compile/compile.h>
 #include <rehearse/fakes/fake_ddp.h>
+#include <rehearse_internal/compile/aot_eager.h>
 
 #include "compile/aot/aot_program.h"
 

@@ -28,7 +28,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <rehearse/comm/object_collectives.h>
-#include <rehearse/exec/machine_time.h>
+#include <rehearse_internal/exec/machine_time.h>
 
 #include "elastic_ddp/training.h"
 

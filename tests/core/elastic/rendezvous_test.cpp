@@ -5,7 +5,7 @@
 #include <string>
 
 #include <rehearse/elastic/rendezvous.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "elastic_world.h"
 

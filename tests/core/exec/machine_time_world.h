@@ -4,9 +4,9 @@
 #include <functional>
 #include <optional>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/exec/idle_policy.h>
-#include <rehearse/exec/machine_time.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/idle_policy.h>
+#include <rehearse_internal/exec/machine_time.h>
 
 #include "core/exec/world_fixture.h"
 

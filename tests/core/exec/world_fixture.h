@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include <rehearse/exec/executor.h>
+#include <rehearse_internal/exec/executor.h>
 
 // The smallest world around an executor: a seeded schedule, a clock that jumps, a sink that remembers.
 namespace rehearse::exec::test {

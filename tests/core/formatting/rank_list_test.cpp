@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <rehearse/formatting/rank_list.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 namespace rehearse {
 namespace {

@@ -11,12 +11,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <rehearse/graph/dead_code.h>
 #include <rehearse/graph/exported_program.h>
 #include <rehearse/graph/split.h>
-#include <rehearse/graph/structural_hash.h>
 #include <rehearse/graph/text.h>
-#include <rehearse/graph/verify.h>
+#include <rehearse_internal/graph/dead_code.h>
+#include <rehearse_internal/graph/structural_hash.h>
+#include <rehearse_internal/graph/verify.h>
 
 // LibTorch's reader loses the archive's directory when its constructor throws.
 #if defined(__SANITIZE_ADDRESS__)

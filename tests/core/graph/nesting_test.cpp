@@ -5,11 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/graph/dead_code.h>
 #include <rehearse/graph/exported_program.h>
-#include <rehearse/graph/structural_hash.h>
 #include <rehearse/graph/text.h>
-#include <rehearse/graph/verify.h>
+#include <rehearse_internal/graph/dead_code.h>
+#include <rehearse_internal/graph/structural_hash.h>
+#include <rehearse_internal/graph/verify.h>
 
 namespace rehearse::graph {
 namespace {

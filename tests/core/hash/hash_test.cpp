@@ -2,8 +2,8 @@
 // Contract: Fnv1a is what its authors publish; it stands in files.
 #include <gtest/gtest.h>
 
-#include <rehearse/hash/fnv1a.h>
 #include <rehearse/hash/word_hash.h>
+#include <rehearse_internal/hash/fnv1a.h>
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <sys/select.h>
 #include <unistd.h>
 
-#include <rehearse/exec/blocking_call.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/blocking_call.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

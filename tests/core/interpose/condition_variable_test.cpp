@@ -3,8 +3,8 @@
 #include <condition_variable>
 #include <mutex>
 
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/exec/timer_queue.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/exec/timer_queue.h>
 
 #include "core/exec/world_fixture.h"
 

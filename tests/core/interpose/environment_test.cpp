@@ -5,7 +5,7 @@
 #include <string>
 #include <thread>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

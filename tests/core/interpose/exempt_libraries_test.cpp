@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: what an exempt library calls is libc's own, however the loader binds it; other libraries are as before, and
 // what the loader had sealed is sealed again.
-#include <rehearse/exec/exempt_libraries.h>
+#include <rehearse_internal/exec/exempt_libraries.h>
 
 #include <cstdio>
 #include <fstream>
@@ -14,7 +14,7 @@
 
 #include <gmock/gmock.h>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

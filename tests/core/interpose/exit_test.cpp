@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include <rehearse/exec/call_site.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

@@ -14,7 +14,7 @@
 #include <omp.h>
 #include <unistd.h>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

@@ -11,7 +11,7 @@
 
 #include <semaphore.h>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/machine_time_world.h"
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

@@ -3,7 +3,7 @@
 #include <shared_mutex>
 #include <thread>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

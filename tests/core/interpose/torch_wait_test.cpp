@@ -8,8 +8,8 @@
 
 #include <ATen/core/ivalue.h>
 
-#include <rehearse/exec/exempt_libraries.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/exempt_libraries.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/machine_time_world.h"
 

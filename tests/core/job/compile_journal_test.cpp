@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: the journal says of each rank what it did last with a function, and which calls did not go alike.
-#include <rehearse/job/compile_journal.h>
+#include <rehearse_internal/job/compile_journal.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/job/launched.h>
+#include <rehearse_internal/job/launched.h>
 
 #include <cstdlib>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/job/spelling.h>
+#include <rehearse_internal/job/spelling.h>
 
 #include <gtest/gtest.h>
 

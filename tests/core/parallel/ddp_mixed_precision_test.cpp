@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/parallel/comm_hooks.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/parallel/ddp_fixture.h"
 #include "core/parallel/recorded/recorded_models.h"

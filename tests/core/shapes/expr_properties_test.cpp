@@ -6,7 +6,7 @@
 
 #include <rehearse/shapes/condition.h>
 #include <rehearse/shapes/expr.h>
-#include <rehearse/shapes/range.h>
+#include <rehearse_internal/shapes/range.h>
 
 #include "core/shapes/any_expr.h"
 

@@ -5,12 +5,12 @@
 #include <ATen/InferSize.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/rehearse.h>
-#include <rehearse/shapes/errors.h>
-#include <rehearse/shapes/guard_program.h>
-#include <rehearse/shapes/shape_env.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/shapes/errors.h>
+#include <rehearse_internal/shapes/guard_program.h>
+#include <rehearse_internal/shapes/shape_env.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 // Not in our namespace: what stands there is no user's code.
 namespace {

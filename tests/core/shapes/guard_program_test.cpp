@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Guards as they are checked in each call: the same answer as the conditions, and words for the first that fails.
-#include <rehearse/shapes/guard_program.h>
+#include <rehearse_internal/shapes/guard_program.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <rehearse/shapes/errors.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/shapes/errors.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 #include "core/shapes/any_expr.h"
 

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <rehearse/shapes/shape_env.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/shapes/shape_env.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 namespace rehearse::shapes {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Expressions as steps: few of them, each once, with the value of the expression.
-#include <rehearse/shapes/lower.h>
+#include <rehearse_internal/shapes/lower.h>
 
 #include <map>
 
@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <rehearse/shapes/errors.h>
+#include <rehearse_internal/shapes/errors.h>
 
 #include "core/shapes/any_expr.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Bounds of expressions, and the conditions that they decide.
-#include <rehearse/shapes/range.h>
+#include <rehearse_internal/shapes/range.h>
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a ShapeEnv records of the questions that real c10::SymInt arithmetic and ATen's helpers ask.
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/InferSize.h>
@@ -9,8 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/shapes/errors.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/shapes/errors.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 #include "core/shapes/any_expr.h"
 

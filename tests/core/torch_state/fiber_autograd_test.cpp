@@ -16,9 +16,9 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/torch_state/torch_state.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/torch_state/torch_state.h>
 
 namespace rehearse::torch_state {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <rehearse/torch_state/torch_state.h>
+#include <rehearse_internal/torch_state/torch_state.h>
 
 namespace rehearse::torch_state {
 

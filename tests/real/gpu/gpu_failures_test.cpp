@@ -9,7 +9,7 @@
 #include <ATen/ATen.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "gpu_world.h"
 

@@ -10,8 +10,8 @@
 
 #include <dlfcn.h>
 
-#include <rehearse/exec/native_scope.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/native_scope.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "interpose/launches.h"
 #include "real/interpose/fake_cudart.h"

@@ -2,7 +2,7 @@
 // Contract: a rank that waits for its device lets others run, is no standstill, and goes on when the device is done.
 #include <stdexcept>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "real/interpose/waiting_world.h"
 

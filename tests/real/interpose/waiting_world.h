@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/exec/world_local.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/world_local.h>
 
 #include "interpose/device_waits.h"
 #include "runner/arrival_oracle.h"

@@ -8,7 +8,7 @@
 
 #include <sys/time.h>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "faulty_world.h"
 

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <rehearse/sim/fault.h>
-#include <rehearse/sim/scenario.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/sim/scenario.h>
 
 namespace rehearse {
 namespace {

@@ -8,8 +8,8 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/sim/oracles.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/sim/oracles.h>
 
 namespace rehearse::test {
 

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "faulty_world.h"
 

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "sim/faults/faulty_world.h"
 

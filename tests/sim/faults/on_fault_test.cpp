@@ -3,7 +3,7 @@
 #include <chrono>
 #include <string>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "faulty_world.h"
 

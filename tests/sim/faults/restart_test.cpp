@@ -9,8 +9,8 @@
 #include <ATen/ops/rand.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "surviving.h"
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "faulty_world.h"
 

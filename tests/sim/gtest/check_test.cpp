@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/rehearse.h>
-#include <rehearse/sim/run_log.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/sim/run_log.h>
 
 #include "caught_failures.h"
 #include "cli/process.h"

@@ -11,8 +11,8 @@
 
 #include <ATen/ops/rand.h>
 #include <ATen/ops/zeros.h>
-#include <rehearse/hash/fnv1a.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/hash/fnv1a.h>
 
 namespace {
 

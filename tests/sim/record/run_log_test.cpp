@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/run_log.h>
+#include <rehearse_internal/sim/run_log.h>
 
 #include <filesystem>
 #include <fstream>

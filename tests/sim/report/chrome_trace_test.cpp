@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/chrome_trace.h>
+#include <rehearse_internal/sim/chrome_trace.h>
 
 #include <sstream>
 #include <string>

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <rehearse/comm/event_log.h>
-#include <rehearse/comm/operation.h>
+#include <rehearse_internal/comm/operation.h>
 
 #include "comm/record/event_writer.h"
 

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rehearse/job/program.h>
-#include <rehearse/sim/scenario.h>
+#include <rehearse_internal/sim/scenario.h>
 #include <sys/stat.h>
 
 // Contract: files of every editor are read; what is no scenario, or cannot be read, is said with the file's

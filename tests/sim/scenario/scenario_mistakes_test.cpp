@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rehearse/job/program.h>
-#include <rehearse/sim/scenario.h>
+#include <rehearse_internal/sim/scenario.h>
 
 // Contract: whatever a key is given, and whatever file is named, the error has the line, the key, the value
 // (on one line) and what would be right.

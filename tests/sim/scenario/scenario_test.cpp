@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/scenario.h>
+#include <rehearse_internal/sim/scenario.h>
 
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/format_time.h>
+#include <rehearse_internal/sim/format_time.h>
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: PctOracle finds a bug of depth d with at least the probability that its page states, and is a function of
 // seed and options. The programs here are orders of steps, without ranks.
-#include <rehearse/sim/pct_oracle.h>
+#include <rehearse_internal/sim/pct_oracle.h>
 
 #include <algorithm>
 #include <cmath>

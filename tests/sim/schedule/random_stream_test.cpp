@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/random_stream.h>
+#include <rehearse_internal/sim/random_stream.h>
 
 #include <array>
 #include <numeric>
@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <rehearse/sim/oracles.h>
+#include <rehearse_internal/sim/oracles.h>
 
 namespace rehearse::sim {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/sim/oracles.h>
-#include <rehearse/sim/virtual_clock.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/sim/oracles.h>
+#include <rehearse_internal/sim/virtual_clock.h>
 
 namespace rehearse::sim {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <rehearse/sim/oracles.h>
+#include <rehearse_internal/sim/oracles.h>
 
 // Contract: all that the rest asks about a scheduler (its name, its oracle, whether seeds count) comes from one table.
 

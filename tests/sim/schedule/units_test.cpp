@@ -4,7 +4,7 @@
 #include <limits>
 
 #include <gtest/gtest.h>
-#include <rehearse/sim/seed.h>
+#include <rehearse_internal/sim/seed.h>
 
 // Contract: quantities in scenario files are exact, carry a unit, and print back to the same value.
 namespace rehearse::sim {

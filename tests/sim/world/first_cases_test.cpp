@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/formatting/rank_list.h>
-#include <rehearse/sim/format_time.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/formatting/rank_list.h>
+#include <rehearse_internal/sim/format_time.h>
 
 #include "first_cases.h"
 

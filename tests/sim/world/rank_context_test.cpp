@@ -12,8 +12,8 @@
 
 #include <ATen/ops/ones.h>
 
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace rehearse {
 namespace {

@@ -9,9 +9,9 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/sim/virtual_clock.h>
+#include <rehearse_internal/sim/virtual_clock.h>
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <ATen/core/ivalue.h>
 #include <c10/core/MemoryFormat.h>
 
-#include <rehearse/capture/fake_mode.h>
+#include <rehearse_internal/capture/fake_mode.h>
 #include "capture/fake/call/operator_facts.h"
 #include "capture/fake/call/tensors_in.h"
 

@@ -7,7 +7,7 @@
 #include <ATen/ExpandUtils.h>
 #include <c10/core/TensorImpl.h>
 
-#include <rehearse/capture/fake_tensor.h>
+#include <rehearse_internal/capture/fake_tensor.h>
 #include "capture/fake/call/layout.h"
 
 namespace rehearse::capture {

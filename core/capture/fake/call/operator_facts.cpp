@@ -9,7 +9,7 @@
 
 #include <ATen/core/enum_tag.h>
 
-#include <rehearse/exec/fiber_local.h>
+#include <rehearse_internal/exec/fiber_local.h>
 
 namespace rehearse::capture {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <rehearse/capture/fake_errors.h>
+#include <rehearse_internal/capture/fake_errors.h>
 #include "capture/fake/infer/below_autograd.h"
 
 namespace rehearse::capture {

@@ -7,9 +7,9 @@
 
 #include <ATen/ops/full.h>
 
-#include <rehearse/capture/fake_errors.h>
-#include <rehearse/shapes/shape_env.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/shapes/shape_env.h>
+#include <rehearse_internal/shapes/sym_node.h>
 #include "capture/fake/infer/below_autograd.h"
 #include "capture/fake/infer/fixed_generator.h"
 #include "capture/fake/infer/infer.h"

@@ -8,7 +8,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/TensorImpl.h>
 
-#include <rehearse/exec/fiber_local.h>
+#include <rehearse_internal/exec/fiber_local.h>
 #include "capture/fake/infer/below_autograd.h"
 #include "capture/fake/infer/infer.h"
 #include "capture/fake/infer/stand_ins.h"

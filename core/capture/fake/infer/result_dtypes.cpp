@@ -7,7 +7,7 @@
 
 #include <ATen/ops/ones.h>
 
-#include <rehearse/exec/fiber_local.h>
+#include <rehearse_internal/exec/fiber_local.h>
 #include "capture/fake/infer/below_autograd.h"
 #include "capture/fake/infer/fixed_generator.h"
 #include "capture/fake/infer/infer.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include <rehearse/shapes/shape_env.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/shapes/shape_env.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 namespace rehearse::capture {
 namespace {

@@ -2,11 +2,11 @@
 // Operators whose result is data: what a fake cannot answer, and what it can.
 #include <ATen/ExpandUtils.h>
 
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/shapes/shape_env.h>
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
-#include <rehearse/capture/fake_errors.h>
+#include <rehearse_internal/capture/fake_errors.h>
 
 namespace rehearse::capture {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <ATen/ExpandUtils.h>
 
-#include <rehearse/capture/fake_errors.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/shapes/shape_env.h>
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 

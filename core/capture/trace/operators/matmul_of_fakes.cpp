@@ -5,9 +5,9 @@
 
 #include <ATen/ExpandUtils.h>
 
-#include <rehearse/capture/fake_errors.h>
-#include <rehearse/capture/fake_mode.h>
-#include <rehearse/capture/fake_tensor.h>
+#include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/capture/fake_mode.h>
+#include <rehearse_internal/capture/fake_tensor.h>
 
 namespace rehearse::capture {
 namespace {

@@ -5,7 +5,7 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/ScalarType.h>
 
-#include <rehearse/capture/fake_tensor.h>
+#include <rehearse_internal/capture/fake_tensor.h>
 
 namespace rehearse::capture {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <ATen/core/jit_type.h>
 
-#include <rehearse/graph/operators.h>
+#include <rehearse_internal/graph/operators.h>
 
 namespace rehearse::capture {
 namespace {

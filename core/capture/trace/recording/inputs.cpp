@@ -5,9 +5,9 @@
 #include <numeric>
 #include <utility>
 
-#include <rehearse/capture/errors.h>
-#include <rehearse/capture/fake_tensor.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 namespace rehearse::capture {
 namespace {

@@ -12,8 +12,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/SymInt.h>
 
-#include <rehearse/capture/fake_mode.h>
 #include <rehearse/capture/forward_capture.h>
+#include <rehearse_internal/capture/fake_mode.h>
 
 #include "capture/graph/expression_nodes.h"
 #include "capture/trace/recording/graph_builder.h"

@@ -8,8 +8,8 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <rehearse/capture/errors.h>
-#include <rehearse/capture/fake_tensor.h>
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/capture/fake_tensor.h>
 
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/operators/treatment.h"

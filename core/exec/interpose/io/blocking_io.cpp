@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/blocking_call.h>
+#include <rehearse_internal/exec/blocking_call.h>
 
 #include "blocking_call.h"
 #include "exec/fiber/fiber.h"

@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include <rehearse/exec/native_scope.h>
+#include <rehearse_internal/exec/native_scope.h>
 
 #include "exec/interpose/real.h"
 #include "exec/interpose/time/time_map.h"

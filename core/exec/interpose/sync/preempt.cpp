@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include <rehearse/exec/call_site.h>
-#include <rehearse/exec/native_scope.h>
+#include <rehearse_internal/exec/native_scope.h>
 
 #include "exec/call_site/symbolize.h"
 

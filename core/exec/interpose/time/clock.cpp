@@ -4,8 +4,8 @@
 
 #include <sys/time.h>
 
-#include <rehearse/exec/clock_jump.h>
-#include <rehearse/exec/machine_time.h>
+#include <rehearse_internal/exec/clock_jump.h>
+#include <rehearse_internal/exec/machine_time.h>
 
 #include "exec/interpose/real.h"
 #include "exec/interpose/world_state.h"

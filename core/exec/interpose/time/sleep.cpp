@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include <rehearse/exec/observer.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "exec/interpose/process/openmp.h"
 #include "exec/interpose/real.h"

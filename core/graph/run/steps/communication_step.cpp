@@ -5,8 +5,8 @@
 #include <torch/custom_class.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include <rehearse/comm/call_label.h>
-#include <rehearse/exec/call_site_scope.h>
+#include <rehearse_internal/comm/call_label.h>
+#include <rehearse_internal/exec/call_site_scope.h>
 
 #include "graph/run/call/communication.h"
 #include "graph/run/steps/steps.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/graph/operators.h>
+#include <rehearse_internal/graph/operators.h>
 
 #include "graph/run/call/bind_arguments.h"
 #include "graph/run/steps/steps.h"

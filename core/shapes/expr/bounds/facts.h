@@ -8,7 +8,7 @@
 
 #include <rehearse/shapes/condition.h>
 #include <rehearse/shapes/expr.h>
-#include <rehearse/shapes/range.h>
+#include <rehearse_internal/shapes/range.h>
 
 namespace rehearse::shapes {
 

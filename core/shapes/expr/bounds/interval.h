@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <rehearse/shapes/range.h>
+#include <rehearse_internal/shapes/range.h>
 
 // Arithmetic of ranges: each result holds what the operation gives for all values within. The ends of 64 bits are
 // infinite; what does not fit into 64 bits is taken for infinite too, as evaluating it is an error anyway.

@@ -3,12 +3,12 @@
 //  * as it stands: `s0*s1 >= 4`;
 //  * with each atom as its least value and something that is not negative: `s0*s1 - s0 >= 2`;
 //  * with floor divisions as (dividend - remainder)/divisor: `s0 - s0//2 >= 0`.
-#include <rehearse/shapes/range.h>
+#include <rehearse_internal/shapes/range.h>
 
 #include <algorithm>
 #include <array>
 
-#include <rehearse/shapes/errors.h>
+#include <rehearse_internal/shapes/errors.h>
 
 #include "shapes/expr/bounds/interval.h"
 #include "shapes/expr/checked.h"

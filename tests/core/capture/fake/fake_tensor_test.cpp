@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/capture/fake_tensor.h>
+#include <rehearse_internal/capture/fake_tensor.h>
 
 #include <sstream>
 
@@ -7,9 +7,9 @@
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/capture/fake_errors.h>
-#include <rehearse/capture/fake_mode.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/capture/fake_mode.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 namespace rehearse::capture::test {
 namespace {

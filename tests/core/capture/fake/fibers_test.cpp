@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <rehearse/capture/fake_errors.h>
-#include <rehearse/capture/fake_mode.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/rehearse.h>
-#include <rehearse/shapes/shape_env.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/capture/fake_mode.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/shapes/shape_env.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 // Ranks are fibers of one thread: a mode that is on in one must not be seen by the others.
 namespace user {

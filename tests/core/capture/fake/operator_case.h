@@ -10,8 +10,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <rehearse/capture/fake_mode.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/capture/fake_mode.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 // One call of LibTorch, to be made with real tensors and with fakes.
 namespace rehearse::capture::test {

@@ -8,7 +8,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/shapes/sym_node.h>
 #include "operator_case.h"
 
 // The reference is LibTorch itself: whatever a fake says of an operator's result must be what the real one has.

@@ -12,7 +12,7 @@
 #include <ATen/core/stack.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/shapes/sym_node.h>
 #include "operator_case.h"
 
 // Every operator of LibTorch that can be called with tensors alone, against itself on real tensors.

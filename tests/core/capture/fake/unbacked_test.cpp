@@ -2,11 +2,11 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
-#include <rehearse/capture/fake_errors.h>
-#include <rehearse/capture/fake_mode.h>
-#include <rehearse/shapes/errors.h>
-#include <rehearse/shapes/shape_env.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/capture/fake_mode.h>
+#include <rehearse_internal/shapes/errors.h>
+#include <rehearse_internal/shapes/shape_env.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 // Sizes that only the running program knows.
 namespace rehearse::capture::test {

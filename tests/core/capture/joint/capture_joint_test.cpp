@@ -6,12 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/capture/fake_tensor.h>
-#include <rehearse/capture/joint_partition.h>
 #include <rehearse/graph/errors.h>
 #include <rehearse/graph/interpreter.h>
 #include <rehearse/graph/text.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/capture/joint_partition.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 namespace rehearse::capture {
 namespace {

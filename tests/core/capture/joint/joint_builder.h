@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <rehearse/capture/joint_graph.h>
+#include <rehearse_internal/capture/joint_graph.h>
 
 namespace rehearse_test {
 

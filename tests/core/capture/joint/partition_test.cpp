@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A joint graph is cut where eager autograd does: what the backward uses of the forward is saved, and nothing else.
-#include <rehearse/capture/joint_partition.h>
+#include <rehearse_internal/capture/joint_partition.h>
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

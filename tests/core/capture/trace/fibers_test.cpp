@@ -7,11 +7,11 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/capture/fake_errors.h>
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/graph/structural_hash.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/graph/structural_hash.h>
 
 #include "models/toy.h"
 #include "models/transformer.h"

@@ -5,7 +5,7 @@
 #include "models/toy.h"
 #include "traced.h"
 
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 namespace rehearse::capture::test {
 namespace {

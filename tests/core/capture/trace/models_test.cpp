@@ -5,7 +5,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/pooling.h>
 
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 #include "models/attention.h"
 #include "models/bert.h"

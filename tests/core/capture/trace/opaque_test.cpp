@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <rehearse/capture/fake_mode.h>
-#include <rehearse/capture/fake_tensor.h>
 #include <rehearse/comm/functional.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/capture/fake_mode.h>
+#include <rehearse_internal/capture/fake_tensor.h>
 
 #include "traced.h"
 

@@ -8,7 +8,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/nn/modules/linear.h>
 
-#include <rehearse/capture/errors.h>
+#include <rehearse_internal/capture/errors.h>
 
 #include "traced.h"
 

@@ -9,8 +9,8 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <rehearse/graph/interpreter.h>
-#include <rehearse/graph/verify.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/graph/verify.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 namespace rehearse::capture::test {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: what c10d::Backend offers beyond calls. Aborting and shutting down concern one rank's end of a group;
 // hooks run in their rank's context; groups made from groups are found by name and members, whatever the schedule.
-#include <rehearse/comm/rank_backend.h>
+#include <rehearse_internal/comm/rank_backend.h>
 
 #include "core/comm/test_world.h"
 

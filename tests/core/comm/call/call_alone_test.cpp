@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/comm/group_identity.h>
+#include <rehearse_internal/comm/group_identity.h>
 
 #include "comm/call/argument_checks.h"
 #include "comm/call/fill_operation.h"

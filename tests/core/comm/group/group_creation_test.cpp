@@ -4,9 +4,9 @@
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
-#include <rehearse/comm/rank_backend.h>
-#include <rehearse/comm/wait_for_graph.h>
-#include <rehearse/torch_state/torch_state.h>
+#include <rehearse_internal/comm/rank_backend.h>
+#include <rehearse_internal/comm/wait_for_graph.h>
+#include <rehearse_internal/torch_state/torch_state.h>
 
 #include "core/comm/test_world.h"
 

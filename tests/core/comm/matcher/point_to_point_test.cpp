@@ -3,7 +3,7 @@
 // fill up silently); what cannot meet shows in the wait-for graph.
 #include <algorithm>
 
-#include <rehearse/comm/wait_for_graph.h>
+#include <rehearse_internal/comm/wait_for_graph.h>
 
 #include "core/comm/test_world.h"
 

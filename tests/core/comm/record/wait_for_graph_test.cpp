@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/comm/wait_for_graph.h>
+#include <rehearse_internal/comm/wait_for_graph.h>
 
 namespace rehearse::comm {
 namespace {

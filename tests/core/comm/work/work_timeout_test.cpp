@@ -2,7 +2,7 @@
 // Contract: waits time out in virtual time, of the operation or of the call, and name who is missing.
 #include "core/comm/test_world.h"
 
-#include <rehearse/comm/rank_backend.h>
+#include <rehearse_internal/comm/rank_backend.h>
 
 namespace rehearse::comm {
 namespace {

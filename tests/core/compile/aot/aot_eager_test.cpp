@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What aot_eager makes of a graph has the bits of eager autograd: results, gradients, changed inputs, random numbers.
-#include <rehearse/compile/aot_eager.h>
+#include <rehearse_internal/compile/aot_eager.h>
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 
 #include <rehearse/comm/functional.h>
-#include <rehearse/compile/aot_eager.h>
 #include <rehearse/compile/compile.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/compile/aot_eager.h>
 
 #include "core/parallel/ddp_fixture.h"
 

@@ -7,9 +7,9 @@
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
-#include <rehearse/capture/fake_tensor.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/capture/fake_tensor.h>
 
 #include "core/compile/aot/part_check.h"
 #include "core/parallel/ddp_fixture.h"

@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <rehearse/capture/fake_tensor.h>
 #include <rehearse/graph/interpreter.h>
 #include <rehearse/graph/text.h>
-#include <rehearse/shapes/sym_node.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 namespace rehearse_test {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <ATen/core/ivalue.h>
 
-#include <rehearse/compile/aot_eager.h>
-#include <rehearse/shapes/shape_env.h>
+#include <rehearse_internal/compile/aot_eager.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 namespace rehearse_test {
 

@@ -7,11 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/capture/errors.h>
 #include <rehearse/compile/compile.h>
 #include <rehearse/fakes/fake_process_group.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/capture/errors.h>
 
 // Outside of namespace rehearse, whose functions reports take for the library's.
 namespace {

@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/errors.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/fakes/fake_process_group.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace rehearse::compiler {
 namespace {

@@ -7,9 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/job/compile_journal.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/job/compile_journal.h>
 
 #include "compile/meeting/compile_meeting.h"
 

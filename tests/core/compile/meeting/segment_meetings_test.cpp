@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include <rehearse/capture/errors.h>
 #include <rehearse/compile/eager_region.h>
 #include <rehearse/compile/errors.h>
+#include <rehearse_internal/capture/errors.h>
 
 #include "core/compile/meeting/seed_fixture.h"
 

@@ -9,9 +9,9 @@
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
-#include <rehearse/compile/aot_eager.h>
 #include <rehearse/compile/compile.h>
 #include <rehearse/fakes/fake_ddp.h>
+#include <rehearse_internal/compile/aot_eager.h>
 
 namespace rehearse::compiler {
 namespace {

@@ -7,12 +7,12 @@
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
 
-#include <rehearse/capture/errors.h>
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/counting_backend.h>
 #include <rehearse/fakes/fake_ddp.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/capture/errors.h>
 
 #include "models/custom.h"
 #include "models/toy.h"

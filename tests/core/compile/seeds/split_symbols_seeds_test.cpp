@@ -8,10 +8,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/compile/aot_eager.h>
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/mark_dynamic.h>
 #include <rehearse/fakes/fake_ddp.h>
+#include <rehearse_internal/compile/aot_eager.h>
 
 #include "models/attention.h"
 #include "models/symbols.h"

@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/capture/fake_errors.h>
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/errors.h>
+#include <rehearse_internal/capture/fake_errors.h>
 
 namespace rehearse::compiler {
 namespace {

@@ -8,11 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/capture/errors.h>
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/counting_backend.h>
 #include <rehearse/compile/eager_region.h>
 #include <rehearse/compile/errors.h>
+#include <rehearse_internal/capture/errors.h>
 
 namespace rehearse::compiler {
 namespace {

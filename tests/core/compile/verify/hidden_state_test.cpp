@@ -17,8 +17,8 @@
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/errors.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 namespace rehearse::compiler {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a world runs and ends, for many sizes and schedules.
-#include <rehearse/exec/executor.h>
+#include <rehearse_internal/exec/executor.h>
 
 #include <gmock/gmock.h>
 
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: what threads post for a rank runs in it, in order and once, whether the executor sleeps or ranks run, until
 // the world is over.
-#include <rehearse/exec/inbox.h>
+#include <rehearse_internal/exec/inbox.h>
 
 #include <atomic>
 #include <memory>
@@ -11,9 +11,9 @@
 
 #include <gmock/gmock.h>
 
-#include <rehearse/exec/native_scope.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
+#include <rehearse_internal/exec/native_scope.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/machine_time_world.h"
 

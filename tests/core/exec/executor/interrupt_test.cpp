@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A request from outside ends a world at its next switch, whatever its ranks are at, and every rank is unwound.
-#include <rehearse/exec/interrupt.h>
+#include <rehearse_internal/exec/interrupt.h>
 
-#include <rehearse/exec/executor.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

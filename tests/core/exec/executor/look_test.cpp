@@ -4,11 +4,11 @@
 #include <cerrno>
 #include <vector>
 
-#include <rehearse/exec/idle_policy.h>
-#include <rehearse/exec/interrupt.h>
-#include <rehearse/exec/rank_of_thread.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
+#include <rehearse_internal/exec/idle_policy.h>
+#include <rehearse_internal/exec/interrupt.h>
+#include <rehearse_internal/exec/rank_of_thread.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Errors of whoever drives the executor come out of run() or the call, and leave the thread fit for the next world.
-#include <rehearse/exec/executor.h>
+#include <rehearse_internal/exec/executor.h>
 
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
-#include <rehearse/exec/crash.h>
-#include <rehearse/exec/fiber_local.h>
-#include <rehearse/exec/restart.h>
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
+#include <rehearse_internal/exec/crash.h>
+#include <rehearse_internal/exec/fiber_local.h>
+#include <rehearse_internal/exec/restart.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse/exec/fiber_local.h>
+#include <rehearse_internal/exec/fiber_local.h>
 
 #include <thread>
 
-#include <rehearse/exec/this_rank.h>
 #include <rehearse/exec/wait_queue.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: in a NativeScope a rank does not switch, and its threads are real; behind it all is as before.
-#include <rehearse/exec/native_scope.h>
+#include <rehearse_internal/exec/native_scope.h>
 
 #include <atomic>
 #include <exception>
@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include <rehearse/exec/rank_of_thread.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/rank_of_thread.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

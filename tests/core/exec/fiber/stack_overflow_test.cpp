@@ -3,7 +3,7 @@
 #include <csignal>
 #include <cstdint>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "exec/fiber/asan.h"
 

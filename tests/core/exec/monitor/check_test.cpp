@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A broken invariant ends the process with one line that says which, where, with what values, and for which rank.
-#include <rehearse/exec/check.h>
+#include <rehearse_internal/exec/check.h>
 
 #include <string>
 
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 

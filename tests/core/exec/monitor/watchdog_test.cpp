@@ -8,9 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <rehearse/exec/interrupt.h>
-#include <rehearse/exec/signal_io.h>
-#include <rehearse/exec/this_rank.h>
+#include <rehearse_internal/exec/interrupt.h>
+#include <rehearse_internal/exec/signal_io.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
 #include "exec/monitor/watchdog.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Timers fire in order of (time, arming); the queue is compared with the obvious std::multimap.
-#include <rehearse/exec/timer_queue.h>
+#include <rehearse_internal/exec/timer_queue.h>
 
 #include <map>
 #include <memory>

@@ -2,9 +2,9 @@
 // Who is woken, in which order, and with which result.
 #include <vector>
 
-#include <rehearse/exec/this_rank.h>
-#include <rehearse/exec/timer_queue.h>
 #include <rehearse/exec/wait_queue.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/exec/timer_queue.h>
 
 #include "core/exec/world_fixture.h"
 

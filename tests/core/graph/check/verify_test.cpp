@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The verifier is silent on real graphs and on splits of them, and names each thing that is wrong.
-#include <rehearse/graph/verify.h>
+#include <rehearse_internal/graph/verify.h>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/graph/dead_code.h>
 #include <rehearse/graph/exported_program.h>
 #include <rehearse/graph/split.h>
-#include <rehearse/graph/structural_hash.h>
 #include <rehearse/graph/text.h>
+#include <rehearse_internal/graph/dead_code.h>
+#include <rehearse_internal/graph/structural_hash.h>
 
 #include "core/graph/recorded_graph.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Dead code goes, and nothing that has effects or binds a symbol that others need.
-#include <rehearse/graph/dead_code.h>
+#include <rehearse_internal/graph/dead_code.h>
 
 #include <gtest/gtest.h>
 

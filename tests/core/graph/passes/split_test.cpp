@@ -3,7 +3,7 @@
 // an extracted subgraph takes and gives.
 #include <rehearse/graph/split.h>
 #include <rehearse/graph/text.h>
-#include <rehearse/graph/verify.h>
+#include <rehearse_internal/graph/verify.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

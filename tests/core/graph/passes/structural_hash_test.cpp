@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The hash sees what is computed, and no names.
-#include <rehearse/graph/structural_hash.h>
+#include <rehearse_internal/graph/structural_hash.h>
 
 #include <gtest/gtest.h>
 

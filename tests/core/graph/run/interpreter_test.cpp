@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/graph/operators.h>
+#include <rehearse_internal/graph/operators.h>
 
 #include "graph/pt2/sympy_text.h"
 

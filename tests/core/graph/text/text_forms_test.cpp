@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <rehearse/graph/structural_hash.h>
 #include <rehearse/graph/text.h>
+#include <rehearse_internal/graph/structural_hash.h>
 
 namespace rehearse::graph {
 namespace {

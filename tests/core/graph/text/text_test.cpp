@@ -10,7 +10,7 @@
 #include <rapidcheck.h>
 
 #include <rehearse/graph/exported_program.h>
-#include <rehearse/graph/structural_hash.h>
+#include <rehearse_internal/graph/structural_hash.h>
 
 #include "core/graph/recorded_graph.h"
 

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <rehearse_internal/capture/joint_graph.h>
+
+namespace rehearse::capture {
+
+// A joint graph in two: what runs in the forward, and what runs once tangents are there.
+struct JointPartition {
+  // Placeholders: the inputs. Output: a list of the values, then the saved tensors, then the saved numbers.
+  std::shared_ptr<graph::GraphModule> forward;
+  // Placeholders: saved tensors, saved numbers, tangents. Output: a list, the gradient of each input. Null without a
+  // backward.
+  std::shared_ptr<graph::GraphModule> backward = nullptr;
+  std::size_t saved_tensors = 0;
+  std::size_t saved_numbers = 0;
+  // For each input the tangents (by position) that its gradient depends on; none where it has no gradient.
+  std::vector<std::vector<std::size_t>> gradient_tangents = {};
+};
+
+// Cuts where eager autograd does, as PyTorch's default_partition: operators stay on the side on which they were
+// recorded; each value of the forward that the backward uses is saved, once, in the graph's order, and nothing else.
+// Attributes are fetched on both sides. Dead code goes on both. The joint graph stays as it is; metadata and attributes
+// are shared. Throws GraphError when a value to be saved has no metadata, which says whether it is a tensor.
+JointPartition partition_joint(const JointGraph& joint);
+
+}  // namespace rehearse::capture

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <span>
+
+#include <rehearse_internal/comm/fabric.h>
+
+namespace rehearse::comm {
+
+// A fabric in front of another one, which outlives it: hands on what is about groups and the making of calls. What
+// derives from it says what becomes of transfers.
+class ForwardingFabric : public Fabric {
+ public:
+  explicit ForwardingFabric(Fabric& below) noexcept : below_(below) {}
+
+  std::span<const c10::DeviceType> device_types() const noexcept override { return below_.device_types(); }
+  void open(const GroupIdentity& group, const GroupIdentity* parent) override { below_.open(group, parent); }
+  void close(const GroupIdentity& group) noexcept override { below_.close(group); }
+  void abort(const GroupIdentity& group, int rank) noexcept override { below_.abort(group, rank); }
+  void prepare(Operation& call, const GroupIdentity& group) override { below_.prepare(call, group); }
+
+ protected:
+  Fabric& below() noexcept { return below_; }
+
+ private:
+  Fabric& below_;
+};
+
+}  // namespace rehearse::comm

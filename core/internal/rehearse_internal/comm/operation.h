@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <rehearse_internal/comm/device_end.h>
+#include <rehearse_internal/comm/op_table.h>
+
+namespace rehearse::comm {
+
+using TensorList = c10::SmallVector<at::Tensor, 1>;
+
+// What a tensor is known as, e.g. a bucket of DDP: see Communicators::name_payload().
+struct PayloadName {
+  std::string text;
+  std::uint64_t hash = 0;  // of the text
+};
+
+// One rank's call of one collective or point-to-point operation, as the user made it. It owns references to the
+// tensors, so that they live until the operation is complete. Ranks are ranks within the group.
+//
+// How the c10d calls fill it (n = group size):
+//   op                     inputs            outputs           more
+//   broadcast              1 (root's counts) the same tensor   root
+//   allreduce              1 (in place)      the same tensor   reduce_op
+//   allreduce_sparse       1 (in place)      the same tensor   reduce_op; sparse COO, of any number of values
+//   reduce                 1                 the same (root)   reduce_op, root
+//   allgather              1                 n                 any sizes; outputs[j] is as rank j's input
+//   _allgather_base        1                 1 (n times)
+//   gather                 1                 n on the root     root
+//   scatter                n on the root     1                 root
+//   reduce_scatter         n                 1                 reduce_op; inputs[j] is as rank j's output
+//   _reduce_scatter_base   1 (n times)       1                 reduce_op
+//   alltoall_base          1                 1                 input_splits, output_splits in elements (always n)
+//   alltoall               n                 n                 inputs[j] counts as rank j's outputs[this rank]
+//   allreduce_coalesced    all               all               parts: an allreduce each, with the tag kCopied
+//   allgather_coalesced    all               all               parts: an allgather each
+//   coalesced              all               all               parts: the collectives between startCoalescing() and
+//                                                              endCoalescing(); tag: 0, kAllgatherIntoTensor or
+//                                                              kReduceScatterTensor
+//   send                   1                 -                 peer, tag
+//   recv                   -                 1                 peer (-1: any source), tag
+//   barrier                -                 -                 tag: kMonitoredBarrier for monitoredBarrier(), else 0
+// Inputs and outputs of a call with parts are those of its parts, one after the other.
+struct Operation {
+  static constexpr int kMonitoredBarrier = 1;
+  static constexpr int kAllgatherIntoTensor = 1;
+  static constexpr int kReduceScatterTensor = 2;
+  static constexpr int kCopied = 1;  // back ends reduce a contiguous copy
+
+  c10d::OpType type = c10d::OpType::UNKNOWN;
+  c10d::ReduceOp::RedOpType reduce_op = c10d::ReduceOp::UNUSED;
+  bool async_op = true;  // c10d's asyncOp; false: the caller does nothing before it has waited for it
+  int root = -1;
+  int peer = -1;
+  int tag = 0;
+  c10::intrusive_ptr<DeviceEnd> end;  // made by Fabric::prepare(); null: the operation takes place on the host
+  TensorList inputs;
+  TensorList outputs;
+  c10::SmallVector<std::int64_t, 0> input_splits;
+  c10::SmallVector<std::int64_t, 0> output_splits;
+  c10::intrusive_ptr<c10d::_SupplementBase> reduce_supplement;  // PREMUL_SUM's factor
+  std::vector<Operation> parts;  // done as one: all inputs are read first; no parts, timeout or label of their own
+  std::chrono::milliseconds timeout{0};  // 0: none
+  const std::string* label = nullptr;    // what the user calls the payload; interned by the world, null: none
+  const PayloadName* payload = nullptr;  // what the tensor is known as; interned by the world, null: nothing
+};
+
+// "allreduce", "_allgather_base", ...: the names of c10d's profiling titles without the back end.
+std::string_view name_of(c10d::OpType type) noexcept;
+std::string_view name_of(const Operation& call) noexcept;  // knows "monitored_barrier" and its like
+std::string_view name_of(c10d::ReduceOp::RedOpType op) noexcept;
+
+constexpr bool is_point_to_point(c10d::OpType type) noexcept { return op_row(type).kind == OpKind::point_to_point; }
+
+}  // namespace rehearse::comm

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <optional>
+
+#include <rehearse/exec/call_site.h>
+#include <rehearse_internal/exec/failure.h>
+
+namespace rehearse::exec {
+
+// Where the exception that the calling fiber is handling was first thrown; a rethrow does not change it, unless it was
+// made by std::make_exception_ptr() and that is its first throw. Call it in a catch block. Empty outside of catch
+// blocks, outside of fibers but for KeepThrowSites, and for an exception older than the sixteen newest throws of this
+// thread.
+CallSite last_throw();
+
+// While it lives, last_throw() knows what this thread throws outside of fibers, too.
+class KeepThrowSites {
+ public:
+  KeepThrowSites() noexcept;
+  KeepThrowSites(const KeepThrowSites&) = delete;
+  KeepThrowSites& operator=(const KeepThrowSites&) = delete;
+  ~KeepThrowSites();
+};
+
+// The exception from which the calling fiber unwinds, of several the last one; nothing when it does not, or when the
+// exception is not among the newest throws.
+std::optional<Unwinding> exception_under_way();
+
+}  // namespace rehearse::exec

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <rehearse/comm/event_log.h>
+#include <rehearse/exec/decision_log.h>
+#include <rehearse/job/fault_line.h>
+#include <rehearse/job/rank_result.h>
+#include <rehearse/job/state_finding.h>
+#include <rehearse_internal/comm/mismatch.h>
+#include <rehearse_internal/comm/pending.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/job/compile_journal.h>
+#include <rehearse_internal/job/rank_memory.h>
+
+namespace rehearse {
+
+// All that one run of a job leaves behind, whatever ran it; reports are made from it.
+struct RunRecord {
+  explicit RunRecord(comm::EventLogOptions events_kept) : events(events_kept) {}
+
+  // By which a simulated run is told from others: its decisions, its calls and what faults did to it.
+  std::uint64_t identity() const noexcept {
+    return decisions.hash() ^ (events.hash() * 0x9E3779B97F4A7C15ull) ^ fired_hash;
+  }
+
+  exec::RunOutcome outcome;
+  DecisionLog decisions;
+  comm::EventLog events;
+  std::vector<comm::Mismatch> mismatches;
+  std::vector<comm::PendingOperation> pending;  // calls that were not complete when the world ended
+  std::vector<comm::PendingGroup> pending_groups;
+  std::vector<comm::UnwaitedCalls> unwaited;
+  compiler::Journal journal;
+  std::map<std::string, std::uint64_t> checks;  // RankContext::expect(): how often each held
+  std::vector<RankResult> results;              // in the order in which ranks said them
+  std::vector<StateFinding> findings;           // of state checkers; the first one ended the world
+  std::map<std::string, std::set<int>> notes;   // what ranks left behind that may be why others wait, and which ranks
+  std::vector<std::string> check_remarks;       // a line each: what state checks say without a verdict
+  std::vector<FaultLine> faults;                // all that were planned, in that order
+  std::uint64_t fired_hash = 0;                 // what faults did, where and when; 0: none fired
+  std::map<int, std::string> crashed;           // ranks that a fault ended, and in which call; empty: in none
+  std::vector<RankMemory> memory;               // by rank; empty: it was not counted
+};
+
+}  // namespace rehearse

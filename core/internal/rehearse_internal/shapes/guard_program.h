@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <rehearse/exec/call_site.h>
+#include <rehearse/shapes/condition.h>
+#include <rehearse_internal/shapes/shape_env.h>
+
+namespace rehearse::shapes {
+
+// All that a capture took for true about the sizes and integers of its inputs, made fit to be checked in each call:
+//  * sources that were one symbol by duck shaping are equal,
+//  * sizes are at least 2, as 0 and 1 are specialised,
+//  * the guards hold.
+// Immutable, independent of the ShapeEnv that it was made of, and safe to be used by several fibers. Checking allocates
+// nothing for usual programs and never blocks.
+class GuardProgram {
+ public:
+  GuardProgram() = default;  // of no source: holds always
+  explicit GuardProgram(const ShapeEnv& env);
+
+  // How many values a check takes: one for each of ShapeEnv::sources(), in that order.
+  std::size_t sources() const noexcept { return source_names_.size(); }
+
+  // The number of the first that fails, or none. A value for which a guard cannot be computed (it divides by zero, or
+  // passes 64 bits) fails it.
+  std::optional<std::size_t> first_failure(std::span<const std::int64_t> values) const;
+  bool holds(std::span<const std::int64_t> values) const { return !first_failure(values); }
+
+  struct Failure {
+    std::string expected;  // in terms of the inputs: "x.size(0) >= 5"
+    std::string found;     // "x.size(0) is 3"
+    std::string reason;    // who asked, at capture
+    std::string line;      // the user's line at capture; empty where there is none
+    bool specialises = false;
+  };
+  // Slow: looks up lines.
+  Failure describe(std::size_t failure, std::span<const std::int64_t> values) const;
+
+  // How many things are checked.
+  std::size_t size() const noexcept { return checks_.size(); }
+
+ private:
+  struct Builder;
+  struct Check {
+    enum class Kind { Within, SameSource, IsTrue };
+    Kind kind = Kind::IsTrue;
+    std::uint32_t first = 0;   // Within, SameSource: a source. IsTrue: a register
+    std::uint32_t second = 0;  // SameSource: the other
+    std::int64_t lower = 0;    // Within
+    std::int64_t upper = 0;
+    std::uint32_t steps_end = 0;  // IsTrue: steps to be done before, from where the last one ended
+  };
+  struct Step {
+    std::uint8_t operation = 0;
+    std::uint32_t left = 0;
+    std::uint32_t right = 0;
+    std::uint32_t result = 0;
+  };
+  struct Words {
+    Condition condition = true;          // of a guard or range
+    std::vector<std::uint32_t> sources;  // that it speaks of
+    std::string reason;
+    exec::CallSite where;
+    bool specialises = false;
+  };
+
+  void add_duck_shapes(const ShapeEnv& env);
+  void add_ranges(const ShapeEnv& env);
+  void add_guards(const ShapeEnv& env);
+  bool add_within(const Condition& condition, Words words);
+  std::optional<std::size_t> run(std::span<const std::int64_t> values, std::span<std::int64_t> registers) const;
+  std::uint32_t source_of(const std::string& symbol) const;
+  std::string in_terms_of_sources(const std::string& text) const;
+
+  std::vector<std::string> source_names_;
+  std::vector<std::string> symbol_of_source_;
+  std::vector<std::int64_t> constants_;  // in registers after the sources
+  std::size_t registers_ = 0;
+  std::vector<Step> steps_;
+  std::vector<Check> checks_;
+  std::vector<Words> words_;  // of each check
+};
+
+}  // namespace rehearse::shapes

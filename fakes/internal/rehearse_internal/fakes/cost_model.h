@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/exec/time.h>
+#include <rehearse_internal/comm/fabric.h>
+
+namespace rehearse::fakes {
+
+// How long a transfer takes in virtual time, from the moment at which its last rank arrived.
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+
+  // Asked once for each transfer, when it starts. Zero or less: it is done at once. It may ask the oracle (and so
+  // throw what the oracle throws); it must not touch the tensors' data.
+  virtual VirtualDuration duration(const comm::Transfer& transfer) const = 0;
+};
+
+// Communication takes no time.
+class ZeroCost final : public CostModel {
+ public:
+  VirtualDuration duration(const comm::Transfer&) const override { return VirtualDuration::zero(); }
+};
+
+}  // namespace rehearse::fakes

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <rehearse/exec/time.h>
+#include <rehearse_internal/comm/fabric.h>
+#include <rehearse_internal/exec/clock.h>
+#include <rehearse_internal/exec/timer_queue.h>
+#include <rehearse_internal/fakes/cost_model.h>
+
+namespace rehearse::fakes {
+
+struct Workspace;
+
+// Asked about each transfer right before its bytes move. In any context: it must not run user code.
+class MoveGate {
+ public:
+  virtual ~MoveGate() = default;
+
+  // False: they do not move, and nobody is told of the transfer's end. For whoever has just ended the world.
+  virtual bool may_move(const comm::Transfer& transfer) = 0;
+};
+
+// Moves the bytes of all ranks within this process: every rank's outputs hold what real ranks would compute.
+//
+// When: launch() asks the cost model how long the transfer takes; the data moves, and the completion is told, at that
+// point of virtual time (at once for zero). Until then inputs are not read and outputs not written. Collectives of a
+// group end in the order in which they were launched; a short one waits for a long one before it.
+//
+// What (any strides, empty and 0-dim tensors, any group size from 1; elements are taken in their logical, row-major
+// order; sizes may differ between ranks where c10d allows it):
+//   coalesced     each part as the call that it is; all inputs are read before any output is written
+//   copies        every dtype
+//   reductions    float, double, half, bfloat16, int8, uint8, int32, int64, bool, float8_e4m3fn, float8_e5m2, and
+//                 complex64, complex128 for SUM, AVG and PREMUL_SUM: what Gloo or NCCL reduce. Others (int16 too) are
+//                 refused with Gloo's "Invalid scalar type".
+//   sparse        SUM of sparse COO tensors, of the dtypes that reductions have: the union of the ranks' indices,
+//                 sorted, each with the sum of its values; the result is coalesced, and its memory each rank's own
+//   BAND BOR BXOR integers and bool. PREMUL_SUM: floating (but float8) and complex. AVG: all but bool.
+//
+// How it reduces:
+//   - in the order rank 0, 1, 2, ..., whatever the schedule was: all ranks get equal bits, and so does every run, on
+//     every CPU. (NaN payloads are left open.)
+//   - half, bfloat16 and float8 are summed in float and rounded once, to nearest even; float8_e4m3fn has no infinity,
+//     so that what does not fit becomes NaN.
+//   - AVG divides the sum by the number of ranks: floating types exactly rounded (NCCL multiplies by 1/n first),
+//     integers towards zero, after a sum that wraps in their own width, as NCCL's does.
+//   - bool: SUM is or, PRODUCT is and.
+//   - sparse: values with one index on one rank are added first, in order of place (Gloo: in any
+//     order), then the ranks' as above.
+//   - MIN and MAX: a NaN on any rank gives NaN, as in torch.minimum. NCCL drops NaNs; Gloo drops or keeps them by
+//     place.
+//   - PREMUL_SUM: each rank's values are multiplied by its own factor (rounded to the dtype) and summed.
+//
+// What stays as it was: every input that is not also an output; the tensors of reduce() on ranks other than the root
+// (as with NCCL; Gloo uses them as scratch). An input may share storage with its own rank's outputs (in-place
+// allgather and reduce_scatter); tensors of different ranks must not overlap, just as they cannot across processes.
+//
+// Blocking: never. Threads: one. Ownership: keeps no tensors; the references given to the constructor outlive it.
+// Errors: launch() throws what the cost model throws, or std::bad_alloc; nothing was moved and `done` is not told.
+class FakeFabric final : public comm::Fabric {
+ public:
+  FakeFabric(exec::TimerQueue& timers, exec::Clock& clock, const CostModel& costs);
+  FakeFabric(const FakeFabric&) = delete;
+  FakeFabric& operator=(const FakeFabric&) = delete;
+  ~FakeFabric() override;  // pending transfers are dropped
+
+  // Throws c10::Error for tensors that are undefined, not strided CPU tensors (sparse ones in a sparse
+  // all-reduce), or unresolved conjugate or negative
+  // views; for outputs of which two elements share memory (expanded tensors); for a dtype or reduce op that is not in
+  // the list above.
+  void prepare(comm::Operation& call, const comm::GroupIdentity& group) override;
+
+  void launch(const comm::Transfer& transfer, comm::Completion& done) override;
+  void cancel(comm::Completion& done) noexcept override;
+
+  // Not owned; null, as at first: everything moves.
+  void ask_before_moving(MoveGate* gate) noexcept { gate_ = gate; }
+
+  // Transfers launched but not complete.
+  std::size_t pending() const noexcept;
+
+ private:
+  class Pending;
+  VirtualTime end_of(const comm::Transfer& transfer);
+  bool move(const comm::Transfer& transfer);
+  void finish(Pending& pending);
+  void release(Pending& pending) noexcept;
+
+  exec::TimerQueue& timers_;
+  exec::Clock& clock_;
+  const CostModel& costs_;
+  MoveGate* gate_ = nullptr;
+  std::unique_ptr<Workspace> workspace_;
+  std::vector<std::unique_ptr<Pending>> pool_;  // the first `in_flight_` of them are armed
+  std::size_t in_flight_ = 0;
+  std::vector<VirtualTime> last_ends_;  // of the collectives of a group, by its number
+};
+
+}  // namespace rehearse::fakes

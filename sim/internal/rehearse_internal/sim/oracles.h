@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <rehearse/exec/decision_log.h>
+#include <rehearse/exec/oracle.h>
+#include <rehearse/exec/time.h>
+#include <rehearse_internal/sim/random_stream.h>
+
+// The oracles that answer a world's choices; World takes any of them. All are used on the executor's thread
+// only, hold no reference to the world, and serve one run each: a second run needs a new one.
+namespace rehearse::sim {
+
+// Every candidate with the same probability, or with that which its weight gives it. Each kind of choice draws from its
+// own stream of the seed, so that switching jitter on does not change the order in which ranks run. Does not throw.
+class RandomOracle final : public Oracle {
+ public:
+  explicit RandomOracle(std::uint64_t seed) : seed_(seed) {}
+  std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
+                       std::span<const std::uint32_t> weights = {}) override;
+
+ private:
+  std::uint64_t seed_;
+  std::vector<RandomStream> streams_;  // by kind
+};
+
+// The first candidate, always: the fiber that has waited longest, no jitter, no fault. Does not throw.
+class RoundRobinOracle final : public Oracle {
+ public:
+  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>, std::span<const std::uint32_t> = {}) override {
+    return 0;
+  }
+};
+
+// A run does not fit the log that it replays. The run cannot go on: the executor ends its world.
+class ReplayError : public std::runtime_error {
+ public:
+  enum class Problem {
+    other_kind,     // the run asked something else than the log answers here
+    other_options,  // the same question with another number of candidates
+    past_end,       // the log is used up and PastEnd::stop was asked for
+    left_over,      // the run ended before the log did
+  };
+
+  ReplayError(Problem problem, std::size_t step, std::optional<Decision> expected, std::optional<Decision> found,
+              std::optional<VirtualTime> at);
+
+  Problem problem() const noexcept { return problem_; }
+  // Index of the decision at which they part, from 0.
+  std::size_t step() const noexcept { return step_; }
+  // What the log says here, and what the run asked (its answer is not known). Empty past the end of either.
+  const std::optional<Decision>& expected() const noexcept { return expected_; }
+  const std::optional<Decision>& found() const noexcept { return found_; }
+  // Virtual time of the step; empty outside of a run.
+  const std::optional<VirtualTime>& at() const noexcept { return at_; }
+
+ private:
+  Problem problem_;
+  std::size_t step_;
+  std::optional<Decision> expected_, found_;
+  std::optional<VirtualTime> at_;
+};
+
+// What a replay does with choices beyond the end of its log.
+enum class PastEnd {
+  random,  // goes on as RandomOracle would have; with the seed of the log's run, that run is continued
+  stop,    // throws
+};
+
+// Answers from a log. choose() throws ReplayError at the first question that the log does not answer.
+class ReplayOracle final : public Oracle {
+ public:
+  // `seed` feeds the answers of PastEnd::random.
+  ReplayOracle(std::vector<Decision> log, PastEnd past_end, std::uint64_t seed = 0);
+
+  std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
+                       std::span<const std::uint32_t> weights = {}) override;
+
+  // Decisions answered so far, those past the end of the log included.
+  std::size_t answered() const noexcept { return next_; }
+
+  // After a run: throws ReplayError when the log has answers that nobody asked for.
+  void require_used_up() const;
+
+ private:
+  std::vector<Decision> log_;
+  std::size_t next_ = 0;
+  PastEnd past_end_;
+  RandomOracle beyond_;
+};
+
+}  // namespace rehearse::sim
