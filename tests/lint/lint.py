@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 import cpp_text
+import libraries
 import public_headers
 import rooms
 
@@ -139,6 +140,8 @@ def check_includes(root, files):
                 allowed = sorted(MAY_INCLUDE[house])
                 yield f"{where}: {house} includes {included} of {owner}; {house} may include {allowed}"
             if (wrong := rooms.wrong_arrow(path, included)) and not exceptions.allow(path, included):
+                yield f"{where}: {wrong}"
+            if wrong := libraries.wrong_link(path, included):
                 yield f"{where}: {wrong}"
             if re.match(r"g(test|mock)/", included) and not path.startswith("sim/gtest/"):
                 yield f"{where}: only sim/gtest includes GoogleTest"

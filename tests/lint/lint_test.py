@@ -44,6 +44,23 @@ class LintTest(unittest.TestCase):
         self.expect_one("includes", {"sim/world.h": SPDX, "sim/cli/run.h": SPDX,
                                      "fakes/a.cpp": SPDX + '#include "cli/run.h"\n'}, "of sim")
 
+    def test_libraries_include_what_they_link(self):
+        for path, included, words in (
+                ("core/comm/work/a.cpp", "<rehearse_internal/capture/fake_mode.h>", "the library core must link without"),
+                ("core/include/rehearse/job/a.h", "<rehearse/compile/compile.h>", "the library core must link without"),
+                ("core/parallel/a.cpp", '"parallel/splitter/b.h"', "without compile"),
+                ("core/graph/run/a.cpp", "<rehearse/graph/exported_program.h>", "without pt2"),
+                ("sim/world/a.cpp", "<rehearse/graph/graph.h>", "sim, fakes and real must link without compile"),
+                ("fakes/a.cpp", "<rehearse/elastic/run.h>", "sim, fakes and real must link without elastic")):
+            found = findings("includes", {path: SPDX + f"#include {included}\n"})
+            self.assertTrue(any(words in line for line in found), (path, found))
+        for path, included in (("sim/cli/split/a.cpp", "<rehearse/graph/exported_program.h>"),
+                               ("core/compile/a.cpp", "<rehearse/job/rank_context.h>"),
+                               ("core/graph/a.cpp", "<rehearse_internal/hash/fnv1a.h>"),
+                               ("sim/world/a.cpp", "<rehearse_internal/job/compile_journal.h>"),
+                               ("tests/sim/a.cpp", "<rehearse/compile/compile.h>")):
+            self.assertEqual(findings("includes", {path: SPDX + f"#include {included}\n"}), [])
+
     def test_rooms_of_comm_include_what_comes_before_them(self):
         for path, included in (("core/comm/matcher/a.cpp", '"comm/group/b.h"'),
                                ("core/comm/work/a.cpp", "<rehearse/comm/communicators.h>"),

@@ -33,10 +33,10 @@ class ModuleGuard {
   };
   struct Branch {
     std::shared_ptr<torch::nn::Module> module;
-    bool trains;
-    std::string path;  // "", "encoder.0"
-    std::vector<Named<std::shared_ptr<torch::nn::Module>>> children;
-    std::vector<Named<at::Tensor>> parameters, buffers;
+    bool trains = false;
+    std::string path = {};  // "", "encoder.0"
+    std::vector<Named<std::shared_ptr<torch::nn::Module>>> children = {};
+    std::vector<Named<at::Tensor>> parameters = {}, buffers = {};
   };
 
   static Branch branch_of(std::shared_ptr<torch::nn::Module> module, std::string path);

@@ -19,8 +19,8 @@ namespace rehearse::fakes {
 //   rehearse::fakes::FakeDDP ddp(net, /*bucket_cap_mb=*/1);
 //   auto compiled = rehearse::compile(ddp, {.backend = "aot_eager"});
 //
-// `Net` is a module holder or a std::shared_ptr to a module, which is shared. Copies share it too. Include your module's
-// own header: this one brings in none of torch::nn.
+// `Net` is a module holder or a std::shared_ptr to a module, which is shared. Copies share it too. Include your own
+// module's header: this one brings in none of torch::nn.
 template <class Net>
 class FakeDDP {
  public:
