@@ -235,8 +235,10 @@ class LintTest(unittest.TestCase):
         tree = {"README.md": "```cpp\n#include <rehearse/a/named.h>\n```\n",
                 "docs/GUIDE.md": "`call()` (`<rehearse/b/described.h>`)\n",
                 "docs/examples/job/job.cpp": SPDX + "#include <rehearse/sim/used.h>\n",
+                "core/cmake/RehearseProgram.cmake": 'set(text "#include <rehearse/b/written.h>")\n',
                 core + "a/named.h": SPDX + "#include <rehearse/a/included.h>\n",
-                core + "a/included.h": SPDX, core + "b/described.h": SPDX, "sim/include/rehearse/sim/used.h": SPDX,
+                core + "a/included.h": SPDX, core + "b/described.h": SPDX, core + "b/written.h": SPDX,
+                "sim/include/rehearse/sim/used.h": SPDX,
                 "core/internal/rehearse_internal/a/inner.h": SPDX + "#include <rehearse/a/named.h>\n"}
         self.assertEqual(findings("public", tree), [])
         stray = {core + "a/stray.h": SPDX}

@@ -12,9 +12,10 @@ INCLUDE_FOLDER = re.compile(r"((?:core|fakes|real|sim)(?:/\w+)?)/include/(rehear
 NAMED = re.compile(r"<(rehearse(?:_internal)?/[\w/]+\.h)>")
 INCLUDED = re.compile(r"^\s*#\s*include\s*" + NAMED.pattern)
 INTERNAL = "rehearse_internal/"
-# What users read and copy from. ARCHITECTURE, CONTRIBUTING and the decisions are for those who change Rehearse.
+# What users read and copy from, and what writes code for their programs. ARCHITECTURE, CONTRIBUTING and the decisions
+# are for those who change Rehearse.
 PAGES = ("README.md", "docs/*.md", "docs/examples/*.cpp", "docs/examples/*.h", "tests/consumer/project/*.cpp",
-         "tests/docs/*.py", "core/cmake/RehearseProgram.cmake")  # the last one writes an #include into a user's build
+         "tests/docs/*.py", "core/cmake/RehearseProgram.cmake")
 PAGES_OF_OTHERS = ("docs/ARCHITECTURE.md", "docs/CONTRIBUTING.md", "docs/decisions/*")
 
 
