@@ -15,7 +15,7 @@ namespace rehearse::sim {
 namespace {
 
 using c10d::OpType;
-using Json = nlohmann::ordered_json;
+using Parsed = nlohmann::ordered_json;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -39,7 +39,7 @@ std::string trace_text(const comm::EventLog& log, const Report& report) {
 // The events of the trace with this phase, each as its text.
 std::vector<std::string> events(const comm::EventLog& log, const Report& report, const std::string& phase) {
   std::vector<std::string> texts;
-  const Json trace = Json::parse(trace_text(log, report));
+  const Parsed trace = Parsed::parse(trace_text(log, report));
   for (const auto& event : trace.at("traceEvents")) {
     if (event.at("ph") == phase) texts.push_back(event.dump());
   }
@@ -77,7 +77,7 @@ TEST(ChromeTrace, Collective_SliceForEachRankAndArrowFromTheLastToArrive) {
 // One field of each event, as text.
 std::vector<std::string> field(const comm::EventLog& log, const std::string& phase, const std::string& name) {
   std::vector<std::string> values;
-  for (const auto& text : events(log, report_of(2), phase)) values.push_back(Json::parse(text).at(name).dump());
+  for (const auto& text : events(log, report_of(2), phase)) values.push_back(Parsed::parse(text).at(name).dump());
   return values;
 }
 
@@ -104,7 +104,7 @@ TEST(ChromeTrace, NeverCompleted_LastsToTheEndAndHasNoArrowUnlessStarted) {
   EventLogMaker made(2);
   made.add(OpType::ALLREDUCE, 0, 1, 40, -1, -1);
   EXPECT_THAT(field(made.log, "X", "dur"), ElementsAre("60.0"));
-  const auto arguments = Json::parse(field(made.log, "X", "args").at(0));
+  const auto arguments = Parsed::parse(field(made.log, "X", "args").at(0));
   EXPECT_EQ(arguments.at("state"), "scheduled");
   EXPECT_EQ(arguments.at("wait_us"), 60.0);
   EXPECT_THAT(events(made.log, report_of(2), "s"), IsEmpty());
@@ -169,7 +169,7 @@ TEST(ChromeTrace, Span_IsASliceOnATrackOfItsOwn) {
   made.log.spans().begin(1, "backward of submod_0", at(6), 3);
   const auto slices = events(made.log, report_of(2), "X");
   ASSERT_EQ(slices.size(), 2U);
-  const Json ended = Json::parse(slices[0]), open = Json::parse(slices[1]);
+  const Parsed ended = Parsed::parse(slices[0]), open = Parsed::parse(slices[1]);
   EXPECT_EQ(ended.at("name"), "backward of submod_1");
   EXPECT_EQ(ended.at("pid"), 1);
   EXPECT_EQ(ended.at("cat"), "computation");
