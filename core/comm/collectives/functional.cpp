@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/comm/functional.h>
 
+#include <memory>
+#include <utility>
+
 #include <ATen/WrapDimUtils.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/function.h>
 
 namespace rehearse::functional {
 namespace {
 
-using torch::autograd::AutogradContext;
-using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-template <class Signature>
-auto find_operator(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
+c10::OperatorHandle find_operator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+}
+
+// Boxed, because a typed call takes half a second to compile for each signature.
+at::Tensor call(const c10::OperatorHandle& op, torch::jit::Stack arguments) {
+  op.callBoxed(arguments);
+  return std::move(arguments.at(0)).toTensor();
 }
 
 bool wants_gradient(const at::Tensor& input) { return c10::GradMode::is_enabled() && input.requires_grad(); }
@@ -33,85 +39,116 @@ void check_has_gradient(const std::string& reduce_op, const char* call) {
 }
 
 at::Tensor all_reduce_now(const at::Tensor& input, const std::string& reduce_op, const std::string& group) {
-  static const auto call =
-      find_operator<at::Tensor(const at::Tensor&, std::string, std::string)>("_c10d_functional::all_reduce");
-  return wait_tensor(call.call(input.contiguous(), reduce_op, group));
+  static const auto op = find_operator("_c10d_functional::all_reduce");
+  return wait_tensor(call(op, {input.contiguous(), reduce_op, group}));
 }
 
 at::Tensor broadcast_now(const at::Tensor& input, std::int64_t root, const std::string& group) {
-  static const auto call =
-      find_operator<at::Tensor(const at::Tensor&, std::int64_t, std::string)>("_c10d_functional::broadcast");
-  return wait_tensor(call.call(input.contiguous(), root, group));
+  static const auto op = find_operator("_c10d_functional::broadcast");
+  return wait_tensor(call(op, {input.contiguous(), root, group}));
 }
 
-// LibTorch has no gradients of these two. As in torch.distributed.nn.functional.
-struct AllReduce : Function<AllReduce> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const std::string& reduce_op,
-                            const std::string& group) {
-    context->saved_data["reduce_op"] = reduce_op;
-    context->saved_data["group"] = group;
-    return all_reduce_now(input, reduce_op, group);
+// Computes the gradients of all_reduce() and broadcast() as torch.distributed.nn.functional does; LibTorch has none.
+// The nodes are written by hand, because torch::autograd::Function takes five seconds to compile.
+class CollectiveBackward : public torch::autograd::Node {
+ public:
+  explicit CollectiveBackward(std::string group) : group_(std::move(group)) {}
+
+  variable_list apply(variable_list&& gradients) override {
+    // Other ranks wait for this rank's call, even if its loss does not depend on the output.
+    if (!gradients[0].defined()) gradients[0] = input_metadata(0).zeros_like();
+    return {input_gradient(gradients[0])};
   }
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    auto& saved = context->saved_data;
-    // As a call of its own, so that gradients of gradients exist.
-    return {AllReduce::apply(gradients[0], saved["reduce_op"].toStringRef(), saved["group"].toStringRef()), {}, {}};
-  }
+
+ protected:
+  const std::string& group() const { return group_; }
+
+ private:
+  virtual at::Tensor input_gradient(const at::Tensor& gradient) const = 0;
+
+  const std::string group_;
 };
 
-struct Broadcast : Function<Broadcast> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, std::int64_t root, bool is_root,
-                            const std::string& group) {
-    context->saved_data["is_root"] = is_root;
-    context->saved_data["group"] = group;
-    return broadcast_now(input, root, group);
+// Returns what `compute` makes of `input`, with `backward` as its node. Takes ownership of the node.
+template <class Compute>
+at::Tensor with_backward(CollectiveBackward* backward, const at::Tensor& input, Compute&& compute) {
+  const std::shared_ptr<torch::autograd::Node> node(backward, torch::autograd::deleteNode);
+  TORCH_CHECK_NOT_IMPLEMENTED(!input._fw_grad(/*level=*/0).defined(), backward->name(),
+                              ": a collective has no forward-mode gradient");
+  node->set_next_edges(torch::autograd::collect_next_edges(input));
+  at::Tensor output;
+  {
+    const at::NoGradGuard no_grad;
+    output = compute();
   }
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    auto& saved = context->saved_data;
-    const auto sum = AllReduce::apply(gradients[0], std::string("sum"), saved["group"].toStringRef());
-    return {saved["is_root"].toBool() ? sum : at::zeros_like(sum), {}, {}, {}};
+  torch::autograd::create_gradient_edge(output, node);
+  return output;
+}
+
+at::Tensor differentiable_all_reduce(const at::Tensor& input, const std::string& reduce_op, const std::string& group);
+
+class AllReduceBackward : public CollectiveBackward {
+ public:
+  AllReduceBackward(std::string reduce_op, std::string group)
+      : CollectiveBackward(std::move(group)), reduce_op_(std::move(reduce_op)) {}
+  std::string name() const override { return "AllReduceBackward"; }
+
+ private:
+  at::Tensor input_gradient(const at::Tensor& gradient) const override {
+    return differentiable_all_reduce(gradient, reduce_op_, group());
   }
+
+  const std::string reduce_op_;
 };
+
+class BroadcastBackward : public CollectiveBackward {
+ public:
+  BroadcastBackward(bool is_root, std::string group) : CollectiveBackward(std::move(group)), is_root_(is_root) {}
+  std::string name() const override { return "BroadcastBackward"; }
+
+ private:
+  at::Tensor input_gradient(const at::Tensor& gradient) const override {
+    const auto sum = differentiable_all_reduce(gradient, "sum", group());
+    return is_root_ ? sum : at::zeros_like(sum);
+  }
+
+  const bool is_root_;
+};
+
+// The backward calls this too, so that gradients of gradients exist.
+at::Tensor differentiable_all_reduce(const at::Tensor& input, const std::string& reduce_op, const std::string& group) {
+  if (!wants_gradient(input)) return all_reduce_now(input, reduce_op, group);
+  return with_backward(new AllReduceBackward(reduce_op, group), input,
+                       [&] { return all_reduce_now(input, reduce_op, group); });
+}
 
 // LibTorch's gradients call the operators, which want contiguous tensors, with what the engine hands them.
-at::Tensor wait_with_gradient(const at::Tensor& launched) {
-  launched.register_hook([](const at::Tensor& gradient) { return gradient.contiguous(); });
+at::Tensor wait(const at::Tensor& launched, bool with_gradient) {
+  if (with_gradient) launched.register_hook([](const at::Tensor& gradient) { return gradient.contiguous(); });
   return wait_tensor(launched);
 }
 
-// The operators with gradients take their strings by reference: to the dispatcher another signature.
 at::Tensor all_gather_now(const at::Tensor& input, const c10d::ProcessGroup& group, bool with_gradient) {
-  static const auto plain = find_operator<at::Tensor(const at::Tensor&, std::int64_t, std::string)>(
-      "_c10d_functional::all_gather_into_tensor");
-  static const auto differentiable = find_operator<at::Tensor(const at::Tensor&, std::int64_t, const std::string&)>(
-      "_c10d_functional_autograd::all_gather_into_tensor");
-  const std::string& name = group.getGroupName();
-  if (with_gradient) return wait_with_gradient(differentiable.call(input, group.getSize(), name));
-  return wait_tensor(plain.call(input, group.getSize(), name));
+  static const auto plain = find_operator("_c10d_functional::all_gather_into_tensor");
+  static const auto differentiable = find_operator("_c10d_functional_autograd::all_gather_into_tensor");
+  const auto& op = with_gradient ? differentiable : plain;
+  return wait(call(op, {input, group.getSize(), group.getGroupName()}), with_gradient);
 }
 
 at::Tensor reduce_scatter_now(const at::Tensor& input, const std::string& reduce_op, const c10d::ProcessGroup& group,
                               bool with_gradient) {
-  static const auto plain = find_operator<at::Tensor(const at::Tensor&, std::string, std::int64_t, std::string)>(
-      "_c10d_functional::reduce_scatter_tensor");
-  static const auto differentiable =
-      find_operator<at::Tensor(const at::Tensor&, const std::string&, std::int64_t, const std::string&)>(
-          "_c10d_functional_autograd::reduce_scatter_tensor");
-  const std::string& name = group.getGroupName();
-  if (with_gradient) return wait_with_gradient(differentiable.call(input, reduce_op, group.getSize(), name));
-  return wait_tensor(plain.call(input, reduce_op, group.getSize(), name));
+  static const auto plain = find_operator("_c10d_functional::reduce_scatter_tensor");
+  static const auto differentiable = find_operator("_c10d_functional_autograd::reduce_scatter_tensor");
+  const auto& op = with_gradient ? differentiable : plain;
+  return wait(call(op, {input, reduce_op, group.getSize(), group.getGroupName()}), with_gradient);
 }
 
-at::Tensor all_to_all_now(const at::Tensor& input, c10::SymIntArrayRef output_splits, c10::SymIntArrayRef input_splits,
-                          const std::string& group, bool with_gradient) {
-  static const auto plain =
-      find_operator<at::Tensor(const at::Tensor&, c10::SymIntArrayRef, c10::SymIntArrayRef, std::string)>(
-          "_c10d_functional::all_to_all_single");
-  static const auto differentiable =
-      find_operator<at::Tensor(const at::Tensor&, c10::SymIntArrayRef, c10::SymIntArrayRef, const std::string&)>(
-          "_c10d_functional_autograd::all_to_all_single");
-  if (with_gradient) return wait_with_gradient(differentiable.call(input, output_splits, input_splits, group));
-  return wait_tensor(plain.call(input, output_splits, input_splits, group));
+at::Tensor all_to_all_now(const at::Tensor& input, const std::vector<std::int64_t>& output_splits,
+                          const std::vector<std::int64_t>& input_splits, const std::string& group, bool with_gradient) {
+  static const auto plain = find_operator("_c10d_functional::all_to_all_single");
+  static const auto differentiable = find_operator("_c10d_functional_autograd::all_to_all_single");
+  const auto& op = with_gradient ? differentiable : plain;
+  return wait(call(op, {input, output_splits, input_splits, group}), with_gradient);
 }
 
 void check_splits(const at::Tensor& input, const std::vector<std::int64_t>& splits, std::int64_t ranks,
@@ -130,17 +167,16 @@ void check_splits(const at::Tensor& input, const std::vector<std::int64_t>& spli
 }  // namespace
 
 at::Tensor wait_tensor(const at::Tensor& tensor) {
-  static const auto call = find_operator<at::Tensor(const at::Tensor&)>("_c10d_functional::wait_tensor");
+  static const auto op = find_operator("_c10d_functional::wait_tensor");
   // It returns its argument, gradient and all; with grad mode on it would warn that it has no gradient of its own.
   const at::NoGradGuard as_it_is;
-  return call.call(tensor);
+  return call(op, {tensor});
 }
 
 at::Tensor all_reduce(const at::Tensor& input, const ProcessGroup& group, const std::string& reduce_op) {
   const std::string name = checked(group, "all_reduce").getGroupName();
-  if (!wants_gradient(input)) return all_reduce_now(input, reduce_op, name);
-  check_has_gradient(reduce_op, "all_reduce");
-  return AllReduce::apply(input, reduce_op, name);
+  if (wants_gradient(input)) check_has_gradient(reduce_op, "all_reduce");
+  return differentiable_all_reduce(input, reduce_op, name);
 }
 
 at::Tensor broadcast(const at::Tensor& input, const ProcessGroup& group, int root) {
@@ -149,7 +185,8 @@ at::Tensor broadcast(const at::Tensor& input, const ProcessGroup& group, int roo
                     "; the group has ranks 0 to ", checked_group.getSize() - 1);
   const std::string name = group->getGroupName();
   if (!wants_gradient(input)) return broadcast_now(input, root, name);
-  return Broadcast::apply(input, static_cast<std::int64_t>(root), root == checked_group.getRank(), name);
+  return with_backward(new BroadcastBackward(root == checked_group.getRank(), name), input,
+                       [&] { return broadcast_now(input, root, name); });
 }
 
 at::Tensor all_gather_tensor(const at::Tensor& input, const ProcessGroup& group, std::int64_t gather_dim) {
@@ -189,8 +226,7 @@ at::Tensor all_to_all_single(const at::Tensor& input, const ProcessGroup& group,
   }
   check_splits(input, output_splits, ranks, "output_splits");
   check_splits(input, input_splits, ranks, "input_splits");
-  return all_to_all_now(input.contiguous(), c10::fromIntArrayRefSlow(output_splits),
-                        c10::fromIntArrayRefSlow(input_splits), group->getGroupName(), wants_gradient(input));
+  return all_to_all_now(input.contiguous(), output_splits, input_splits, group->getGroupName(), wants_gradient(input));
 }
 
 }  // namespace rehearse::functional

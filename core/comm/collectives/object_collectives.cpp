@@ -7,7 +7,12 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/jit/serialization/pickle.h>
+
+// Declared here, because torch/csrc/jit/serialization/pickle.h brings in all of the pickler and takes three seconds.
+namespace torch::jit {
+std::vector<char> pickle_save(const c10::IValue& value);
+c10::IValue pickle_load(const std::vector<char>& data);
+}  // namespace torch::jit
 
 namespace rehearse::comm {
 namespace {

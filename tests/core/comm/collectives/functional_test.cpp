@@ -3,6 +3,8 @@
 // ordinary tensors. All numbers are small and whole, so results are equal, not close.
 #include <rehearse/comm/functional.h>
 
+#include <torch/csrc/autograd/function.h>
+
 #include "core/comm/whole_world.h"
 
 namespace rehearse::comm {
@@ -62,6 +64,26 @@ TEST_P(Functional, Broadcast) {
           return Tensors(static_cast<std::size_t>(ranks), xs[static_cast<std::size_t>(root)]);
         });
   }
+}
+
+// A node in the way back of rank 0 that has no gradient to pass on.
+struct NoGradient : torch::autograd::Node {
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {Tensor()}; }
+};
+
+TEST_P(Functional, AllReduce_UndefinedGradient_IsZerosForTheOthers) {
+  on_ranks(ranks, [&](RankContext& ctx) {
+    const Tensor input = values({2}, ctx.rank()).requires_grad_();
+    Tensor result = functional::all_reduce(input, ctx.group());
+    if (ctx.rank() == 0) {
+      const auto node = std::make_shared<NoGradient>();
+      node->set_next_edges(torch::autograd::collect_next_edges(result));
+      result = result.detach();
+      torch::autograd::create_gradient_edge(result, node);
+    }
+    result.sum().backward();
+    EXPECT_TRUE(at::equal(input.grad(), at::full({2}, ranks - 1, at::kDouble)));
+  });
 }
 
 TEST_P(Functional, AllGather_AlongEachDimension) {
