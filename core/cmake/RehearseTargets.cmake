@@ -28,21 +28,22 @@ function(rehearse_room library)
   endforeach()
   target_sources(${library} PRIVATE ${arg_UNPARSED_ARGUMENTS} ${arg_TORCH_FREE} ${arg_ALONE})
   set_property(TARGET ${library} APPEND PROPERTY REHEARSE_UNITED ${arg_UNPARSED_ARGUMENTS})
-  set_property(TARGET ${library} APPEND PROPERTY REHEARSE_UNITED_TORCH_FREE ${arg_TORCH_FREE})
+  if(arg_TORCH_FREE)
+    file(RELATIVE_PATH room "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+    string(MAKE_C_IDENTIFIER "${room}" room)
+    set_source_files_properties(${arg_TORCH_FREE} TARGET_DIRECTORY ${library} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    rehearse_unite(${library} ${room}_torch_free ${arg_TORCH_FREE} TORCH_FREE)
+  endif()
 endfunction()
 
 # _rehearse_unite_rooms(<library>)
 #   Makes units of what the rooms of the library have listed. Rooms share units, so that a room of two files costs no
-#   unit of its own.
+#   unit of its own; not their TORCH_FREE sources, or a program would take in those of rooms that it does not use, and
+#   LibTorch with them.
 function(_rehearse_unite_rooms library)
   get_target_property(sources ${library} REHEARSE_UNITED)
   if(sources)
     rehearse_unite(${library} ${library} ${sources})
-  endif()
-  get_target_property(sources ${library} REHEARSE_UNITED_TORCH_FREE)
-  if(sources)
-    set_source_files_properties(${sources} TARGET_DIRECTORY ${library} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
-    rehearse_unite(${library} ${library}_torch_free ${sources} TORCH_FREE)
   endif()
 endfunction()
 

@@ -18,9 +18,8 @@ bool makes_sparse_gradients(const torch::nn::Module& module) {
 // `visit` gets each module and what the names of its tensors begin with.
 template <class Visit>
 void for_each_module(const torch::nn::Module& root, Visit&& visit) {
-  root.apply([&](const std::string& path, const torch::nn::Module& each) {
-    visit(path.empty() ? path : path + ".", each);
-  });
+  root.apply(
+      [&](const std::string& path, const torch::nn::Module& each) { visit(path.empty() ? path : path + ".", each); });
 }
 
 }  // namespace
