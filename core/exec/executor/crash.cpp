@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include <boost/fiber/context.hpp>
+
 #include "executor_impl.h"
 
 namespace rehearse::exec {

@@ -17,6 +17,7 @@
 #include "executor_impl.h"
 #include "forks.h"
 #include "restart.h"
+#include "scheduler.h"
 #include "terminate.h"
 
 namespace rehearse::exec {

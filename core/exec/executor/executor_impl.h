@@ -19,11 +19,16 @@
 #include "outside.h"
 #include "pollers.h"
 #include "run_queue.h"
-#include "scheduler.h"
 #include "stage.h"
 #include "world_outcome.h"
 
+namespace boost::fibers {
+class context;
+}
+
 namespace rehearse::exec {
+
+class Scheduler;
 
 namespace interpose {
 struct WorldState;

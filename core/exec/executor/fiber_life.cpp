@@ -11,6 +11,7 @@
 #include "exec/fiber/native_section.h"
 #include "exec/interpose/world_state.h"
 #include "executor_impl.h"
+#include "scheduler.h"
 
 namespace rehearse::exec {
 namespace {

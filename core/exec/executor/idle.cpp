@@ -2,6 +2,7 @@
 // What happens when no fiber can run, as the idle policy says: lookers look again, time passes, or the world ends.
 #include "exec/interpose/world_state.h"
 #include "executor_impl.h"
+#include "scheduler.h"
 
 namespace rehearse::exec {
 namespace {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stage.h"
 
+#include <boost/fiber/context.hpp>
+
 namespace rehearse::exec {
 
 void Stage::open() {

@@ -5,11 +5,13 @@
 #include <memory>
 #include <utility>
 
-#include <boost/fiber/context.hpp>
-
 #include <rehearse_internal/exec/rank_state.h>
 
 #include "exec/fiber/fiber.h"
+
+namespace boost::fibers {
+class context;
+}
 
 namespace rehearse::exec {
 

@@ -2,6 +2,8 @@
 // How a world ends.
 #include <stdexcept>
 
+#include <boost/fiber/context.hpp>
+
 #include <rehearse_internal/exec/throw_site.h>
 
 #include "executor_impl.h"

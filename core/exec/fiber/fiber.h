@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include <boost/context/stack_context.hpp>
-#include <boost/fiber/context.hpp>
 
 #include <rehearse/exec/observer.h>
 #include <rehearse_internal/exec/executor.h>
@@ -15,6 +14,10 @@
 #include "fiber_locals.h"
 #include "native_state.h"
 #include "prefetch.h"
+
+namespace boost::fibers {
+class context;
+}
 
 namespace rehearse::exec {
 
