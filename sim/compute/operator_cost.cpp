@@ -32,7 +32,7 @@ double bytes_of_tensor(const c10::IValue& value) {
   return sum;
 }
 
-bool is_view(const c10::Argument& returned) {
+bool is_view_argument(const c10::Argument& returned) {
   return returned.alias_info() != nullptr && !returned.alias_info()->isWrite();
 }
 
@@ -64,7 +64,7 @@ OperatorCost::OperatorCost(const c10::FunctionSchema& schema, c10::ArrayRef<c10:
   const auto name = name_in_namespace(schema);
   const auto& returns = schema.returns();
   moves_bytes_ =
-      !gives_fresh_memory(name) && (returns.empty() || !std::all_of(returns.begin(), returns.end(), is_view));
+      !gives_fresh_memory(name) && (returns.empty() || !std::all_of(returns.begin(), returns.end(), is_view_argument));
   if (schema.name().starts_with("aten::")) flops_ = flops_of(name, arguments);
   if (!moves_bytes_) return;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

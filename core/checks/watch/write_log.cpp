@@ -18,16 +18,16 @@ struct Step {
 };
 
 // Ranks that are alike in something, most ranks first; of as many, those with the lowest rank.
-struct Side {
+struct WriteSide {
   std::vector<int> ranks;
   const Write* write;
 };
 
-std::vector<Side> sides_of(const std::vector<Step>& steps,
-                           const std::function<bool(const Write&, const Write&)>& alike) {
-  std::vector<Side> sides;
+std::vector<WriteSide> sides_of(const std::vector<Step>& steps,
+                                const std::function<bool(const Write&, const Write&)>& alike) {
+  std::vector<WriteSide> sides;
   for (const auto& step : steps) {
-    const auto same = std::find_if(sides.begin(), sides.end(), [&](const Side& side) {
+    const auto same = std::find_if(sides.begin(), sides.end(), [&](const WriteSide& side) {
       if (side.write == nullptr || step.write == nullptr) return side.write == step.write;
       return alike(*side.write, *step.write);
     });
@@ -38,7 +38,7 @@ std::vector<Side> sides_of(const std::vector<Step>& steps,
     }
   }
   std::stable_sort(sides.begin(), sides.end(),
-                   [](const Side& a, const Side& b) { return a.ranks.size() > b.ranks.size(); });
+                   [](const WriteSide& a, const WriteSide& b) { return a.ranks.size() > b.ranks.size(); });
   return sides;
 }
 
@@ -52,7 +52,7 @@ std::string title_of(const Write& write) {
 }
 
 // Ranks that do not do the same thing.
-std::string other_operations(const std::vector<Side>& sides) {
+std::string other_operations(const std::vector<WriteSide>& sides) {
   std::string text = "first operation that differs: ";
   for (const auto& side : sides) {
     if (&side != &sides.front()) text += "; ";
@@ -64,7 +64,7 @@ std::string other_operations(const std::vector<Side>& sides) {
 }
 
 // The same operation with another outcome: by what it was given.
-std::string other_outcome(const std::vector<Step>& steps, const std::vector<Side>& sides) {
+std::string other_outcome(const std::vector<Step>& steps, const std::vector<WriteSide>& sides) {
   const auto& first = *sides.front().write;
   std::vector<int> odd;
   for (std::size_t i = 1; i < sides.size(); ++i) odd.insert(odd.end(), sides[i].ranks.begin(), sides[i].ranks.end());

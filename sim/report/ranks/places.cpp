@@ -8,9 +8,9 @@ namespace {
 
 constexpr std::size_t kCallersShown = 2;
 
-using Lines = Places::Lines;
+using PlaceLines = Places::Lines;
 
-bool same_at(const Lines& a, const Lines& b, std::size_t depth) {
+bool same_at(const PlaceLines& a, const PlaceLines& b, std::size_t depth) {
   return depth < a.size() && depth < b.size() && a[depth] == b[depth];
 }
 
@@ -38,7 +38,7 @@ void Places::add(const exec::CallSite& site) {
   if (!known.empty()) by_innermost_[known.front()].insert(known);
 }
 
-const Lines& Places::lines(const exec::CallSite& site) const {
+const PlaceLines& Places::lines(const exec::CallSite& site) const {
   const auto [entry, is_new] = lines_.try_emplace(site);
   if (!is_new) return entry->second;
   for (const auto& frame : site.user_frames()) entry->second.push_back(exec::describe(frame));
@@ -51,11 +51,11 @@ std::string Places::text(const exec::CallSite& site) const {
   std::string text = own.front();
   const auto known = by_innermost_.find(own.front());
   if (known == by_innermost_.end()) return text;
-  std::vector<const Lines*> ways;
+  std::vector<const PlaceLines*> ways;
   for (const auto& way : known->second) ways.push_back(&way);
   std::size_t shown = 0;
   for (std::size_t depth = 1; depth < own.size() && ways.size() > 1 && shown < kCallersShown; ++depth) {
-    const auto elsewhere = [&](const Lines* way) { return !same_at(*way, own, depth); };
+    const auto elsewhere = [&](const PlaceLines* way) { return !same_at(*way, own, depth); };
     if (std::erase_if(ways, elsewhere) == 0) continue;
     text += ", from " + own[depth];
     ++shown;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kDifferencesShown = 3;
 constexpr std::size_t kSidesShown = 6;  // of one difference
-constexpr std::size_t kEdgesShown = 8;
+constexpr std::size_t kEdgesInText = 8;
 constexpr std::size_t kOddLinesShown = 4;  // called different numbers of times; remarks
 constexpr std::size_t kEventsLeast = 3;    // shown however long the rest is
 constexpr std::size_t kLinesAimedAt = 25;
@@ -81,7 +81,7 @@ class TextWriter {
   std::string wait_cycle() const {
     if (report_.wait_cycle.empty()) return "";
     std::string text = "wait-for cycle:\n";
-    const std::size_t shown = std::min(report_.wait_cycle.size(), kEdgesShown);
+    const std::size_t shown = std::min(report_.wait_cycle.size(), kEdgesInText);
     for (std::size_t i = 0; i < shown; ++i) text += line("  " + report_.wait_cycle[i], 4);
     if (shown < report_.wait_cycle.size()) text += more(report_.wait_cycle.size() - shown, "waits");
     return text;
