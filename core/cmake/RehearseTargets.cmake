@@ -61,6 +61,8 @@ function(rehearse_target_options target)
     set(pch rehearse_test_pch)
     set(optimization -Og)
     set(test TEST)
+    # What GTest's target defines: the precompiled header of tests fits no target without it.
+    target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1)
   endif()
   if(arg_TORCH AND NOT target STREQUAL pch)
     _rehearse_add_pch(${pch} ${test})
