@@ -19,6 +19,7 @@
 #include "capture/joint/joint_recorder.h"
 #include "capture/joint/stated_facts.h"
 #include "capture/joint/tangent_layout.h"
+#include "capture/joint/tangent_reach.h"
 
 namespace rehearse::capture {
 namespace {
@@ -90,6 +91,7 @@ class Capture {
       tangents.push_back(make_fake(tangent_spec(roots.back(), tangent.form)));
       recorder_.add_placeholder("tangents_" + std::to_string(tangents.size()), tangents.back());
     }
+    joint_.leading_tangents = leading_tangents(roots, inputs_);
     graph::Graph& graph = joint_.module->graph();
     graph::Node& boundary =
         graph.call_function("_operator.pos", {0});  // sizes of the forward are still asked for there
@@ -107,11 +109,19 @@ class Capture {
     return tangents;
   }
 
+  std::vector<at::Tensor> differentiate(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& tangents) {
+    try {
+      return torch::autograd::grad(roots, inputs_.differentiable(), tangents, /*retain_graph=*/false,
+                                   /*create_graph=*/false, /*allow_unused=*/true);
+    } catch (const c10::Error& error) {
+      throw NoRecordedBackward("", "backward", error.what_without_backtrace());
+    }
+  }
+
   // Outside of autocast, as a backward is run in eager mode.
   graph::List gradients_of(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& tangents) {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    const auto gradients = torch::autograd::grad(roots, inputs_.differentiable(), tangents, /*retain_graph=*/false,
-                                                 /*create_graph=*/false, /*allow_unused=*/true);
+    const std::vector<at::Tensor> gradients = differentiate(roots, tangents);
     facts_.add_checks(recorder_.expressions(), joint_.module->graph());
     graph::List result(joint_.inputs);
     for (std::size_t i = 0; i < gradients.size(); ++i) {

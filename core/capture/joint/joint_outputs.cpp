@@ -92,7 +92,7 @@ void JointOutputs::add_result(std::size_t output, const c10::IValue& result) {
 }
 
 void JointOutputs::add_views(const std::vector<c10::IValue>& results) {
-  ViewReplay replay;
+  ViewReplay replay([this](const graph::Node& node) { return recorder_.is_without_grad_mode(node); });
   for (const graph::Node* input : inputs_.nodes()) replay.add_source(input);
   for (std::size_t i = 0; i < values_.size(); ++i) {
     // A changed input's new contents are made visible in the input itself.

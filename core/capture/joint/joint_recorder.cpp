@@ -142,7 +142,9 @@ void JointRecorder::note_writes(const c10::OperatorHandle& op, c10::ArrayRef<c10
 
 void JointRecorder::on_operator(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
                                 c10::ArrayRef<c10::IValue> results) {
-  graph::Node& node = add_call(op, arguments);
+  graph::Node& node = add_call(zeros_.callable(op, arguments), arguments);
+  zeros_.note(op, arguments, results);
+  if (!at::GradMode::is_enabled()) without_grad_mode_.insert(&node);
   last_call_ = &node;
   note_writes(op, arguments);
   if (results.size() == 1) bind_result(node, results[0]);

@@ -13,6 +13,7 @@
 
 #include "capture/graph/expression_nodes.h"
 #include "capture/joint/numbers_of_part.h"
+#include "capture/joint/zero_tensors.h"
 
 namespace rehearse::capture {
 
@@ -40,6 +41,9 @@ class JointRecorder final : public FakeListener {
 
   // Whether an operator has written to the memory that `fake` shares.
   bool was_written(const at::Tensor& fake) const;
+
+  // Whether grad mode was off where this node was called.
+  bool is_without_grad_mode(const graph::Node& node) const { return without_grad_mode_.contains(&node); }
 
   // Around what a node of the part does. Nodes without an origin, and those that the backward adds for what autograd
   // has noted in between, come from where the node does.
@@ -82,6 +86,8 @@ class JointRecorder final : public FakeListener {
   const graph::Node* part_node_ = nullptr;  // whose operators come; null: none's
   graph::Node* last_call_ = nullptr;        // among them
   NumbersOfPart numbers_of_part_;
+  ZeroTensors zeros_;
+  std::unordered_set<const graph::Node*> without_grad_mode_;
 };
 
 }  // namespace rehearse::capture

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <set>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 
 #include <rehearse/graph/errors.h>
@@ -10,6 +8,7 @@
 #include <rehearse_internal/graph/dead_code.h>
 
 #include "capture/joint/subgraph_copy.h"
+#include "capture/joint/tangent_reach.h"
 
 namespace rehearse::capture {
 namespace {
@@ -112,22 +111,16 @@ std::shared_ptr<graph::GraphModule> backward_of(const JointGraph& joint, const S
   return copy.module();
 }
 
-// For each gradient the tangents that reach it.
-std::vector<std::vector<std::size_t>> gradient_tangents(const Sides& sides) {
-  std::unordered_map<const Node*, std::set<std::size_t>> reached;
-  for (std::size_t i = 0; i < sides.tangents.size(); ++i) reached[sides.tangents[i]] = {i};
-  for (const Node* node : sides.backward) {
-    std::set<std::size_t> mine;
-    for (const Node* input : node->input_nodes()) {
-      const auto found = reached.find(input);
-      if (found != reached.end()) mine.insert(found->second.begin(), found->second.end());
-    }
-    reached.emplace(node, std::move(mine));
-  }
-  std::vector<std::vector<std::size_t>> result;
-  for (const Argument& gradient : sides.gradients) {
-    auto& tangents = result.emplace_back();
-    if (const Node* node = gradient.node()) tangents.assign(reached[node].begin(), reached[node].end());
+// For each gradient the tangents one of which must be there.
+std::vector<std::vector<std::size_t>> gradient_tangents(const JointGraph& joint, const Sides& sides) {
+  TangentReach reach(sides.tangents);
+  for (const Node* node : sides.backward) reach.pass(*node);
+  std::vector<std::vector<std::size_t>> result(sides.gradients.size());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const Node* node = sides.gradients[i].node();
+    if (node == nullptr) continue;
+    result[i] = reach.of(*node);
+    if (result[i].empty() && i < joint.leading_tangents.size()) result[i] = joint.leading_tangents[i];
   }
   return result;
 }
@@ -142,7 +135,7 @@ JointPartition partition_joint(const JointGraph& joint) {
           .backward = backward_of(joint, sides, saved),
           .saved_tensors = saved.tensors.size(),
           .saved_numbers = saved.numbers.size(),
-          .gradient_tangents = gradient_tangents(sides)};
+          .gradient_tangents = gradient_tangents(joint, sides)};
 }
 
 }  // namespace rehearse::capture

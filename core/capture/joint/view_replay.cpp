@@ -8,6 +8,8 @@
 #include <rehearse/graph/errors.h>
 #include <rehearse_internal/graph/operators.h>
 
+#include "graph/ir/targets.h"
+
 namespace rehearse::capture {
 namespace {
 
@@ -67,10 +69,23 @@ Node& ViewReplay::take(const Node& node) {
     copy = &take(*node.args()[0].node());
   } else {
     for (const Node* input : node.input_nodes()) take(*input);
-    copy = &module_->graph().copy_node(node, [this](Node& input) -> graph::Argument { return take(input); });
+    copy = &copy_of(node);
   }
   copies_.emplace(&node, copy);
   return *copy;
+}
+
+// Where its inputs are there already.
+Node& ViewReplay::copy_of(const Node& node) {
+  const bool without_grad_mode = role_of(node) == Role::View && without_grad_mode_(node);
+  if (without_grad_mode) set_grad_mode(false);
+  Node& copy = module_->graph().copy_node(node, [this](Node& input) -> graph::Argument { return take(input); });
+  if (without_grad_mode) set_grad_mode(true);
+  return copy;
+}
+
+void ViewReplay::set_grad_mode(bool enabled) {
+  module_->graph().call_function(std::string(graph::kSetGradEnabled), {enabled});
 }
 
 std::shared_ptr<graph::GraphModule> ViewReplay::finish() {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
 #include <rehearse/graph/graph_module.h>
 
@@ -11,6 +13,10 @@ namespace rehearse::capture {
 // Collects from a joint graph how returned views come from their bases, as a module that makes them anew.
 class ViewReplay {
  public:
+  // `without_grad_mode`: of a node of the joint graph. A view that was made there has no history of its own.
+  explicit ViewReplay(std::function<bool(const graph::Node&)> without_grad_mode)
+      : without_grad_mode_(std::move(without_grad_mode)) {}
+
   // The module's next placeholder stands for this node; for nothing that a view is made of where it is null.
   void add_source(const graph::Node* node);
 
@@ -25,7 +31,10 @@ class ViewReplay {
 
  private:
   graph::Node& take(const graph::Node& node);
+  graph::Node& copy_of(const graph::Node& node);
+  void set_grad_mode(bool enabled);
 
+  std::function<bool(const graph::Node&)> without_grad_mode_;
   std::shared_ptr<graph::GraphModule> module_ = std::make_shared<graph::GraphModule>();
   std::unordered_map<const graph::Node*, graph::Node*> copies_;
   graph::List views_;

@@ -89,6 +89,8 @@ std::unique_ptr<AotBackward> AotBackwards::record(const std::vector<capture::Tan
     again = capture::capture_joint(part_->module, part_->example_inputs, part_->shapes, &tangents);
   } catch (const capture::FakeError&) {
     return nullptr;
+  } catch (const capture::NoRecordedBackward&) {
+    return nullptr;
   }
   if (guards_of(part_->shapes) != guards || !has_same_forward(again)) return nullptr;
   const capture::JointPartition partition = capture::partition_joint(again);

@@ -54,6 +54,8 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
     return compile_eagerly(input, error.what());
   } catch (const capture::SharedInputChanges& error) {
     return compile_eagerly(input, error.what());
+  } catch (const capture::NoRecordedBackward& error) {  // eager autograd refuses it too, or does it in another way
+    return compile_eagerly(input, error.what());
   } catch (const shapes::ShapeError& error) {  // a backward asks for sizes that depend on data: prod()
     return compile_eagerly(input, error.what());
   }

@@ -61,6 +61,9 @@ struct JointGraph {
   std::size_t inputs = 0;
   std::size_t values = 0;
   std::vector<Tangent> tangents = {};  // none: nothing to differentiate
+  // For each input the tangents (by position) from which autograd comes to it, whether or not its gradient's value
+  // depends on theirs: that of sgn() is zeros for any tangent, and undefined without one. Empty without tangents.
+  std::vector<std::vector<std::size_t>> leading_tangents = {};
   // The first node of the backward: all before it, but for tangents, is the forward. Null without a backward.
   const graph::Node* backward_begin = nullptr;
 
@@ -77,6 +80,13 @@ class SharedInputChanges : public graph::GraphError {
   using GraphError::GraphError;
 };
 
+// Autograd cannot differentiate the part on fakes: an operator without a derivative, or what LibTorch does only where
+// it goes back to all leaves.
+class NoRecordedBackward : public graph::GraphError {
+ public:
+  using GraphError::GraphError;
+};
+
 // The joint graph of `part`, by running it once on fakes. `example_inputs`: one for each placeholder, fake tensors and
 // symbolic integers of `shapes`; they are read and not changed. What requires a gradient is differentiated while
 // gradient mode is on. Nothing is computed or drawn, no real tensor changes, no hook fires. Does not block.
@@ -85,8 +95,8 @@ class SharedInputChanges : public graph::GraphError {
 // requires a gradient, lying as that value does.
 //
 // Two inputs that share memory, one of which is differentiated and changed in place, are refused with
-// SharedInputChanges, and generators among arguments with GraphError. Errors of operators leave as they are, with the
-// node named.
+// SharedInputChanges, what autograd refuses with NoRecordedBackward, and generators among arguments with GraphError.
+// Errors of operators leave as they are, with the node named.
 JointGraph capture_joint(const std::shared_ptr<graph::GraphModule>& part,
                          const std::vector<c10::IValue>& example_inputs,
                          const std::shared_ptr<shapes::ShapeEnv>& shapes,

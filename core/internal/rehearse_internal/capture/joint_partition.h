@@ -18,7 +18,8 @@ struct JointPartition {
   std::shared_ptr<graph::GraphModule> backward = nullptr;
   std::size_t saved_tensors = 0;
   std::size_t saved_numbers = 0;
-  // For each input the tangents (by position) that its gradient depends on; none where it has no gradient.
+  // For each input the tangents (by position) one of which must be defined for its gradient to be: those that its value
+  // depends on, or where it is the same for all, those from which autograd comes to it. None where it has no gradient.
   std::vector<std::vector<std::size_t>> gradient_tangents = {};
 };
 

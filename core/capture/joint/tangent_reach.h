@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <rehearse/graph/node.h>
+
+#include "capture/joint/joint_inputs.h"
+
+namespace rehearse::capture {
+
+// Which tangents the values of a backward depend on. What is written to a view is in all that shares its memory: the
+// backward of matrix_exp() copies the tangent into a part of zeros, and goes on with the whole.
+class TangentReach {
+ public:
+  explicit TangentReach(const std::vector<const graph::Node*>& tangents);
+
+  // The next node of the backward, in order.
+  void pass(const graph::Node& node);
+  // By position, in order.
+  std::vector<std::size_t> of(const graph::Node& node) const;
+
+ private:
+  std::size_t memory_of(const graph::Node& node);
+
+  std::unordered_map<const graph::Node*, std::size_t> memories_;  // of values
+  std::vector<std::set<std::size_t>> reached_;                    // by memory
+};
+
+// For each input the tangents of these roots from which autograd comes to it.
+std::vector<std::vector<std::size_t>> leading_tangents(const std::vector<at::Tensor>& roots, const JointInputs& inputs);
+
+}  // namespace rehearse::capture
