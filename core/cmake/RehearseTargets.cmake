@@ -49,7 +49,8 @@ endfunction()
 
 # rehearse_target_options(<target> [TORCH | FIBERS] [TEST])
 #   Standard, warnings, optimisation and sanitizer of our own code. TORCH: use the precompiled header of LibTorch, which
-#   takes a source file that includes ATen and c10d from about 13 s to 3 s (g++ 12, -O2). FIBERS: that of Boost.Fiber. TEST: in a release, built by
+#   takes a source file that includes ATen and c10d from about 13 s to 3 s (g++ 12, -O2). FIBERS: that of
+#   Boost.Fiber. TEST: in a release, built by
 #   -Og. A test's own lines are run a few times; by -O2, two thirds of its build were spent on making them fast, and
 #   -Og, which takes a third off the whole, pays for a precompiled header of its own ten times over.
 function(rehearse_target_options target)
@@ -99,7 +100,8 @@ endfunction()
 # It holds headers of LibTorch only, and for tests those of GoogleTest: with std headers in it, a header of ours that
 # forgets one would still compile here and fail for a user. torch/nn and torch/optim are left out: they would double its
 # cost and slow every file that does not need them by 2.5 s. Each unit pays 3 s for templates that the header's inline
-# functions use, because g++ instantiates them at the end of a unit: therefore units of many files. Files that do should include single modules (torch/nn/modules/linear.h: +5 s),
+# functions use, because g++ instantiates them at the end of a unit. Therefore units hold many files.
+# Files that need modules should include single ones (torch/nn/modules/linear.h: +5 s),
 # not torch/nn.h (+13 s).
 function(_rehearse_add_pch target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TEST" "" "")
@@ -109,7 +111,6 @@ function(_rehearse_add_pch target)
   _rehearse_add_pch_library(${target} LibTorch::torch_cpu)
   rehearse_target_options(${target} TORCH ${ARGN})
   if(arg_TEST)
-    find_package(GTest REQUIRED)
     target_link_libraries(${target} PRIVATE GTest::gmock)
     target_precompile_headers(${target} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
   endif()
@@ -121,7 +122,7 @@ function(_rehearse_add_pch target)
     <torch/csrc/distributed/c10d/Work.hpp>)
 endfunction()
 
-# That of what includes Boost.Fiber and no LibTorch: 2 s, and it saves 1.5 s in each unit.
+# The precompiled header of sources that include Boost.Fiber and no LibTorch. It takes 2 s and saves 1.5 s in each unit.
 function(_rehearse_add_fiber_pch)
   if(TARGET rehearse_fiber_pch)
     return()

@@ -111,7 +111,7 @@ std::shared_ptr<graph::GraphModule> backward_of(const JointGraph& joint, const S
   return copy.module();
 }
 
-// For each gradient the tangents one of which must be there.
+// For each gradient: the gradient is defined if at least one of these tangents is.
 std::vector<std::vector<std::size_t>> gradient_tangents(const JointGraph& joint, const Sides& sides) {
   TangentReach reach(sides.tangents);
   for (const Node* node : sides.backward) reach.pass(*node);

@@ -15,7 +15,7 @@
 #include "cli/split/pieces.h"
 #include "cli/terminal/console.h"
 
-// The name by which the linker is told to keep this file.
+// CMake names this symbol to the linker, which would otherwise leave this file out.
 extern "C" {
 extern const int rehearse_split_command;
 const int rehearse_split_command = 1;

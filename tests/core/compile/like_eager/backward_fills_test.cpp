@@ -92,7 +92,7 @@ TEST(BackwardFills, EachResultAndAllTogether) {
   }
 }
 
-// Of several results the gradient of one alone: what only the others lead to has none.
+// Differentiates one of several results: inputs that only the other results depend on get no gradient.
 TEST(BackwardFills, OneOfSeveralResults) {
   for (const Program& program : kPrograms) {
     SCOPED_TRACE(program.name);
