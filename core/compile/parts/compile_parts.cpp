@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/parallel/bucket_splitter.h>
+#include <rehearse_internal/graph/dead_code.h>
 
 #include "compile/meeting/compile_time.h"
 #include "compile/parts/example_inputs.h"
@@ -45,6 +46,12 @@ CompiledGraph compile_one(const std::shared_ptr<graph::GraphModule>& module,
   return compiled;
 }
 
+// fx's order, which PyTorch's DDPOptimizer has, may run a piece that writes or draws random numbers before an earlier
+// one that it does not depend on.
+graph::PartitionOrder order_of_pieces(const graph::GraphModule& module) {
+  return graph::has_effects(module) ? graph::PartitionOrder::Program : graph::PartitionOrder::Fx;
+}
+
 std::string reason_of(const parallel::ForwardBucket& bucket, std::size_t index, std::int64_t cap) {
   return fmt::format("DDPOptimizer: bucket {} holds {} bytes of {} parameters, of {} that fill one{}", index,
                      bucket.bytes, bucket.parameters.size(), cap, index == 0 ? " (the graph begins here)" : "");
@@ -60,8 +67,10 @@ CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
   parallel::BucketSplit split;
   if (buckets) {
     const std::int64_t cap = buckets->bucket_bytes_cap;
-    split = parallel::split_by_buckets(
-        module, {.bucket_bytes_cap = cap, .first_bucket_bytes_cap = std::min(cap, kFirstBucketBytes), .rules = {}});
+    split = parallel::split_by_buckets(module, {.bucket_bytes_cap = cap,
+                                                .first_bucket_bytes_cap = std::min(cap, kFirstBucketBytes),
+                                                .rules = {},
+                                                .order = order_of_pieces(*module)});
     parts.bucket_table = parallel::bucket_table(split.buckets);
     parts.warnings = split.warnings;
   }

@@ -125,6 +125,15 @@ bool is_pure(const Node& node, const GraphModule& module) {
   return Purity().of(node, module);
 }
 
+bool has_effects(const GraphModule& module) {
+  check_nesting(module);
+  Purity purity;
+  for (const Node& node : module.graph()) {
+    if (node.op() != Op::Placeholder && node.op() != Op::Output && !purity.of(node, module)) return true;
+  }
+  return false;
+}
+
 std::size_t eliminate_dead_code(GraphModule& module) {
   check_nesting(module);
   Graph& graph = module.graph();

@@ -2,6 +2,7 @@
 #include "graph/passes/partition_plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -33,12 +34,19 @@ bool sets_global_state(const Node& node) noexcept {
   return calls(node, kSetGradEnabled) || calls(node, kEnterAutocast) || calls(node, kExitAutocast);
 }
 
-PartitionPlan::PartitionPlan(const Graph& graph, const std::function<int(const Node&)>& partition_of) {
+PartitionPlan::PartitionPlan(const Graph& graph, const std::function<int(const Node&)>& partition_of,
+                             PartitionOrder order) {
   assign(graph, partition_of);
   finish_regions();
-  if (!autocast_.empty() || !grad_.empty()) check_ids_rise(graph);
+  if (!autocast_.empty() || !grad_.empty()) check_ids_rise(graph, "with gradient modes or autocast in the graph");
   connect(graph);
-  sort();
+  if (order == PartitionOrder::Fx) {
+    sort_as_fx();
+  } else {
+    check_ids_rise(graph, "in the program's order");
+    order_.resize(parts_.size());
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+  }
 }
 
 const std::size_t* PartitionPlan::part_of(const Node& node) const noexcept {
@@ -102,7 +110,7 @@ void PartitionPlan::finish_regions() {
   }
 }
 
-void PartitionPlan::check_ids_rise(const Graph& graph) const {
+void PartitionPlan::check_ids_rise(const Graph& graph, const std::string& because) const {
   const Node* before = nullptr;
   for (const Node& node : graph) {
     const std::size_t* part = part_of(node);
@@ -110,8 +118,8 @@ void PartitionPlan::check_ids_rise(const Graph& graph) const {
     if (before != nullptr && parts_[*part].id < parts_[*part_of(*before)].id) {
       throw GraphError(node.name(), "partition",
                        "is " + std::to_string(parts_[*part].id) + " after " +
-                           std::to_string(parts_[*part_of(*before)].id) + " of '" + before->name() +
-                           "'; with gradient modes or autocast in the graph the partitions must not decrease");
+                           std::to_string(parts_[*part_of(*before)].id) + " of '" + before->name() + "'; " + because +
+                           " the partitions must not decrease");
     }
     before = &node;
   }
@@ -166,7 +174,7 @@ void PartitionPlan::record_symbols(const Node& value, const Node& user, std::siz
 }
 
 // fx's order: of the parts that are free to go, the one that became so last.
-void PartitionPlan::sort() {
+void PartitionPlan::sort_as_fx() {
   std::vector<std::size_t> missing(parts_.size());
   std::vector<std::size_t> free;
   for (std::size_t part = 0; part < parts_.size(); ++part) {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <rehearse/graph/graph.h>
+#include <rehearse/graph/split.h>
 
 #include "graph/passes/ordered_set.h"
 
@@ -31,7 +31,7 @@ class PartitionPlan {
     std::vector<std::size_t> parts;  // where it holds, by rising id
   };
 
-  PartitionPlan(const Graph& graph, const std::function<int(const Node&)>& partition_of);
+  PartitionPlan(const Graph& graph, const std::function<int(const Node&)>& partition_of, PartitionOrder order);
 
   const std::vector<Part>& parts() const noexcept { return parts_; }         // by first node
   const std::vector<std::size_t>& order() const noexcept { return order_; }  // topological
@@ -46,11 +46,12 @@ class PartitionPlan {
   void assign(const Graph& graph, const std::function<int(const Node&)>& partition_of);
   void note_state(const Node& node, std::size_t part);
   void finish_regions();
-  void check_ids_rise(const Graph& graph) const;
+  // `because`: what asks for it.
+  void check_ids_rise(const Graph& graph, const std::string& because) const;
   void connect(const Graph& graph);
   void record_use(const Node& value, const Node* user);
   void record_symbols(const Node& value, const Node& user, std::size_t used_in);
-  void sort();
+  void sort_as_fx();
 
   std::vector<Part> parts_;
   std::unordered_map<int, std::size_t> part_of_id_;

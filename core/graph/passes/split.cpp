@@ -61,8 +61,9 @@ void copy_outside(const GraphModule& module, GraphModule& split, NodeMap& copies
 
 }  // namespace
 
-SplitModule split_by(const GraphModule& module, const std::function<int(const Node&)>& partition_of) {
-  const PartitionPlan plan(module.graph(), partition_of);
+SplitModule split_by(const GraphModule& module, const std::function<int(const Node&)>& partition_of,
+                     PartitionOrder order) {
+  const PartitionPlan plan(module.graph(), partition_of, order);
   SplitModule split{std::make_shared<GraphModule>(), PartBuilder(module, plan).build()};
   NodeMap copies;
   copy_outside(module, *split.module, copies);

@@ -68,7 +68,8 @@ BucketSplit split_by_buckets(const std::shared_ptr<graph::GraphModule>& module, 
   for (std::size_t index = 0; index < split.buckets.size(); ++index) {
     for (const graph::Node* node : split.buckets[index].nodes) piece_of.emplace(node, static_cast<int>(index));
   }
-  auto cut = graph::split_by(*module, [&](const graph::Node& node) { return piece_of.at(&node); });
+  const auto piece = [&](const graph::Node& node) { return piece_of.at(&node); };
+  auto cut = graph::split_by(*module, piece, options.order);
   split.module = std::move(cut.module);
   split.pieces = std::move(cut.partitions);
   return split;

@@ -19,6 +19,11 @@ struct Partition {
   std::vector<const Node*> outputs;     // one: returned as it is; more: as a list
 };
 
+enum class PartitionOrder {
+  Fx,       // torch.fx's
+  Program,  // the graph's own; the ids of its partitions must then not decrease
+};
+
 struct SplitModule {
   std::shared_ptr<GraphModule> module;  // placeholders and attributes, then one call a partition, then the output
   std::vector<Partition> partitions;    // in the order in which they are called
@@ -31,15 +36,16 @@ struct SplitModule {
 //   such a symbol alone (fx takes nodes after it as well, and then finds a cycle).
 // - `torch._C._set_grad_enabled`, `torch.amp.autocast_mode._enter_autocast` and `_exit_autocast` hold until they are
 //   undone: later partitions begin with them again. Partition ids must then not decrease.
-// - Partitions are called as soon as their inputs are there. In-place changes are no inputs: where partitions do not
-//   rise in the order of calls, one that changes a value may be called after another that reads it, as in fx.
+// - Partitions are called in `order`. In fx's order that is as soon as their inputs are there: in-place changes and draws
+//   of random numbers are no inputs, and a partition that changes a value may be called after one that reads it later.
 // - Attributes, submodules and metadata are shared with `module`, which stays as it is.
 // - Names: the dots in a called submodule's name become '_' (`a.b` is `a_b` in its partition). Where that, or
 //   submod_<id> in the split module, is the name of something else, the latter one gets a number: `a_b_1`. fx
 //   overwrites instead.
 // Throws GraphError when partitions depend on each other in a cycle, when a node stands before one that it uses, when
 // there are two outputs, and when a target names nothing. Cost: linear in nodes and arguments.
-SplitModule split_by(const GraphModule& module, const std::function<int(const Node&)>& partition_of);
+SplitModule split_by(const GraphModule& module, const std::function<int(const Node&)>& partition_of,
+                     PartitionOrder order = PartitionOrder::Fx);
 
 // A module of its own with the nodes `nodes` of `module` (no placeholder, no output), in the graph's order: values from
 // outside become placeholders in order of first use (attributes become attributes of the result), and those of `nodes`

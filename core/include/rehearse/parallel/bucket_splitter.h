@@ -40,6 +40,7 @@ struct BucketSplitterOptions {
   std::int64_t bucket_bytes_cap = 25 * 1024 * 1024;   // DDP's bucket_cap_mb
   std::int64_t first_bucket_bytes_cap = 1024 * 1024;  // of the bucket that is reduced first, at the graph's end
   CountingRules rules;
+  graph::PartitionOrder order = graph::PartitionOrder::Fx;  // in which the pieces are called
 };
 
 // The part of the graph whose parameters fill one of DDP's buckets.

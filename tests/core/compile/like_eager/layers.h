@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <span>
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/modules/linear.h>
+
+namespace rehearse_test {
+
+struct LayersImpl;
+using Body = at::Tensor (*)(LayersImpl& net, const at::Tensor& x);
+
+// Three layers of six, each a bucket of its own, and a forward to choose. Give it a matrix of four rows.
+struct LayersImpl : torch::nn::Module {
+  explicit LayersImpl(Body body) : body_(body) {}
+  at::Tensor forward(const at::Tensor& x) { return body_(*this, x); }
+
+  torch::nn::Linear a = register_module("a", torch::nn::Linear(6, 6));
+  torch::nn::Linear b = register_module("b", torch::nn::Linear(6, 6));
+  torch::nn::Linear c = register_module("c", torch::nn::Linear(6, 6));
+  at::Tensor buffer = register_buffer("buffer", at::zeros({4, 6}));
+
+ private:
+  Body body_;
+};
+TORCH_MODULE(Layers);
+
+struct LayersProgram {
+  const char* name;
+  Body body;
+};
+
+// Three calls of each program, compiled and as it is: results, gradients of all parameters and what the generator draws
+// next are the same. The second layer gets a gradient, and no call runs eagerly.
+void expect_like_eager_in_pieces(std::span<const LayersProgram> programs);   // cut by DDP's buckets
+void expect_like_eager_in_one_piece(std::span<const LayersProgram> programs);
+
+}  // namespace rehearse_test
