@@ -169,6 +169,9 @@ void Tracer::record(const c10::OperatorHandle& op, const Treatment& treatment, S
     if (results.size() > 1) path.push_back(static_cast<std::int64_t>(i));
     results[i] = note_result(results[i], node, std::move(path), arguments, treatment);
   }
+  if (treatment.is_mutable && treatment.differentiable && at::GradMode::is_enabled()) {
+    note_history(arguments, treatment, node);
+  }
   arguments = std::move(results);
 }
 

@@ -46,12 +46,40 @@ at::Tensor Tracer::note_tensor(const at::Tensor& fake, Node& node, std::vector<s
     // contiguous() of what is contiguous gives its argument. In the graph it is a value of its own.
     const at::Tensor alias = make_fake(spec_of(fake), fake);
     values_.add(alias, node, std::move(path));
+    note_views(alias, arguments, treatment);
     return alias;
   }
+  note_views(fake, arguments, treatment);
   note_symbols(fake, node, path);
   values_.add(fake, node, std::move(path));
   const at::Tensor real = inputs_.real_of(fake);
   return real.defined() ? real : fake;
+}
+
+void Tracer::note_views(const at::Tensor& fake, const Stack& arguments, const Treatment& treatment) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!treatment.viewed[i]) continue;
+    for_each_tensor(arguments[i], [&](const at::Tensor& argument) {
+      if (share_storage(argument, fake)) families_.join(fake, argument);
+    });
+  }
+}
+
+void Tracer::note_history(const Stack& arguments, const Treatment& treatment, Node& node) {
+  std::vector<at::Tensor> written;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!treatment.written[i]) continue;
+    for_each_tensor(arguments[i], [&](const at::Tensor& argument) { written.push_back(argument); });
+  }
+  for (const at::Tensor& tensor : written) {
+    if (!tensor.requires_grad()) continue;
+    for (const at::Tensor& member : families_.family_of(tensor)) {
+      if (member.requires_grad()) continue;
+      if (node.meta().brings_history == 0) node.meta().brings_history = ++brought_;
+      member.set_requires_grad(true);
+      values_.note_history(member, brought_);
+    }
+  }
 }
 
 // Sizes that only the data tells, such as that of nonzero(): the node brings their symbols into being.

@@ -54,7 +54,7 @@ c10::IValue Tracer::read(const c10::OperatorHandle& op, const Treatment& treatme
   Node& node = graph_.call(treatment.target, std::move(given.args), std::move(given.kwargs));
   SegmentEnd end = end_segment(node.input_nodes(), &node);
   end.read = segments_.take_single(node);
-  segments_.begin_next();
+  segments_.begin_next(brought_);
   const std::vector<LiveValue> alive = end.alive;
   const SegmentAnswer answer = [&] {
     const Suspension suspended(*this);
@@ -106,7 +106,7 @@ std::shared_ptr<RegionResult> Tracer::end_at_region(const std::shared_ptr<const 
   for (const c10::IValue& value : answer.values) real.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
   take_answer(answer, alive);
   answer.result->replace(rest_ ? real : fakes_of_region(real, node));
-  segments_.begin_next();
+  segments_.begin_next(brought_);
   return answer.result;
 }
 

@@ -85,7 +85,7 @@ Tracer::Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor
       symbols_([this](const std::string& target,
                       graph::List arguments) -> graph::Node& { return graph_.call(target, std::move(arguments)); },
                [this](const std::string& symbol) -> graph::Node& { return node_of_symbol(symbol); }),
-      inputs_(graph_, symbols_, std::move(of_module)),
+      inputs_(graph_, symbols_, families_, std::move(of_module)),
       values_(graph_, inputs_),
       modes_(graph_),
       segments_(graph_, inputs_, symbols_),

@@ -28,6 +28,7 @@
 #include "capture/trace/recording/mode_nodes.h"
 #include "capture/trace/recording/segment_cutter.h"
 #include "capture/trace/recording/values.h"
+#include "capture/trace/recording/view_families.h"
 
 namespace rehearse::capture {
 
@@ -107,6 +108,9 @@ class Tracer {
   at::Tensor note_tensor(const at::Tensor& fake, graph::Node& node, std::vector<std::int64_t> path,
                          const torch::jit::Stack& arguments, const Treatment& treatment);
   void note_symbols(const at::Tensor& fake, graph::Node& node, const std::vector<std::int64_t>& path);
+  void note_views(const at::Tensor& fake, const torch::jit::Stack& arguments, const Treatment& treatment);
+  // What the node has written, and all that autograd takes for views of the same tensor, share their history.
+  void note_history(const torch::jit::Stack& arguments, const Treatment& treatment, graph::Node& node);
   void note_owner(const torch::jit::Stack& arguments);
 
   // The next node communicates.
@@ -135,6 +139,7 @@ class Tracer {
   FakeMode mode_;
   GraphBuilder graph_;
   ExpressionNodes symbols_;
+  ViewFamilies families_;
   Inputs inputs_;
   Values values_;
   CapturedWorks works_;
@@ -150,6 +155,7 @@ class Tracer {
   std::vector<std::size_t> hooks_before_;      // of the module's tensors
   std::vector<at::Tensor> made_real_;          // constants made by the code
   std::size_t asserts_added_ = 0;              // of the ShapeEnv's
+  std::size_t brought_ = 0;                    // nodes that bring history to a tensor they do not give
   std::vector<Remark> remarks_;
   void* outside_ = nullptr;         // the return address of run()
   std::string label_outside_ = {};  // of what the rank communicates, set by the code around the capture

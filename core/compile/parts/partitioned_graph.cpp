@@ -38,7 +38,9 @@ PartitionedGraph::PartitionedGraph(const graph::GraphModule& module, std::map<st
     } else if (node.op() == Op::CallModule) {
       const auto part = module.find_submodule(node.target());
       if (!part) throw GraphError(node.name(), "target", "there is no submodule '" + node.target() + "'");
-      calls_.push_back({.first_output = attributes_.size(), .outputs = outputs_of(*part, node)});
+      calls_.push_back({.border = BorderCheck(*part, "piece " + node.target()),
+                        .first_output = attributes_.size(),
+                        .outputs = outputs_of(*part, node)});
       add_call(node, compiled);
     } else if (is_item(node)) {
       const auto index = node.args().at(1).as<std::int64_t>();
@@ -108,6 +110,7 @@ std::vector<c10::IValue> PartitionedGraph::run(std::vector<c10::IValue> inputs) 
     std::vector<c10::IValue> operands;
     operands.reserve(call.inputs.size());
     for (const Operand& each : call.inputs) operands.push_back(take(each, places));
+    call.border.check(operands);
     std::vector<c10::IValue> values = call.run(std::move(operands));
     TORCH_INTERNAL_ASSERT(values.size() == call.outputs, "a partition gave ", values.size(), " values");
     for (std::size_t i = 0; i < values.size(); ++i) places[call.first_output + i] = std::move(values[i]);

@@ -12,6 +12,8 @@
 #include <rehearse/compile/backend.h>
 #include <rehearse/graph/graph_module.h>
 
+#include "compile/parts/border_check.h"
+
 namespace rehearse::compiler {
 
 // Runs a graph of which nothing is left but calls of compiled partitions, as graph::split_by() makes it. A value is
@@ -22,6 +24,7 @@ class PartitionedGraph {
   // placeholder, attribute, call, item of a call, or output.
   PartitionedGraph(const graph::GraphModule& module, std::map<std::string, CompiledGraph> compiled);
 
+  // Throws BorderMismatch when a tensor between the partitions is not what was recorded of it.
   std::vector<c10::IValue> run(std::vector<c10::IValue> inputs) const;
 
  private:
@@ -33,6 +36,7 @@ class PartitionedGraph {
   };
   struct Call {
     CompiledGraph run = {};
+    BorderCheck border = {};
     std::vector<Operand> inputs = {};
     std::size_t first_output = 0;
     std::size_t outputs = 0;

@@ -15,6 +15,7 @@
 #include "compile/arguments/input_binding.h"
 #include "compile/entry.h"
 #include "compile/guards/guard_set.h"
+#include "compile/parts/border_check.h"
 
 namespace rehearse::compiler {
 
@@ -24,6 +25,7 @@ struct BoundGraph {
   std::uint64_t hash = 0;
   std::vector<InputBinding> inputs;
   CompiledGraph run;
+  BorderCheck border = {};  // of what an earlier segment gives
 
   bool is_same(const BoundGraph& other) const { return hash == other.hash && inputs == other.inputs; }
 };

@@ -65,6 +65,7 @@ BoundGraph SegmentedCapture::bound(const capture::Segment& segment) const {
   graph.module = segment.module;
   graph.hash = graph::structural_hash(*segment.module);
   for (const auto& source : segment.sources) graph.inputs.push_back(input_of(source));
+  graph.border = BorderCheck(*segment.module, "the code behind a read or an eager region");
   return graph;
 }
 

@@ -104,7 +104,19 @@ std::string Origin::module_path() const {
 
 bool operator==(const Metadata& left, const Metadata& right) {
   return same_value(left.value, right.value) && same_value(left.origin, right.origin) &&
-         left.unbacked_bindings == right.unbacked_bindings && left.ddp_ignored == right.ddp_ignored;
+         left.unbacked_bindings == right.unbacked_bindings && left.ddp_ignored == right.ddp_ignored &&
+         left.brings_history == right.brings_history && left.history_from == right.history_from;
+}
+
+Metadata once_brought(Metadata meta, std::size_t brought) {
+  if (meta.history_from == 0 || meta.history_from > brought) return meta;
+  meta.history_from = 0;
+  const TensorMeta* before = meta.tensor();
+  if (before == nullptr) return meta;
+  TensorMeta now = *before;
+  now.requires_grad = true;
+  meta.set_value(std::move(now));
+  return meta;
 }
 
 }  // namespace rehearse::graph

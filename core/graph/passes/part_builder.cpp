@@ -20,7 +20,12 @@ PartBuilder::PartBuilder(const GraphModule& module, const PartitionPlan& plan) :
 std::vector<Partition> PartBuilder::build() {
   enter_regions(plan_.autocast_regions());
   enter_regions(plan_.grad_regions());
-  for (const std::size_t part : plan_.order()) add_inputs(part);
+  const std::vector<std::size_t> brought = brought_by_parts();
+  std::size_t before = 0;
+  for (const std::size_t part : plan_.order()) {
+    add_inputs(part, before);
+    before = std::max(before, brought[part]);
+  }
   for (const Node& node : module_.graph()) {
     if (const std::size_t* part = plan_.part_of(node)) add_node(parts_[*part], node);
   }
@@ -50,7 +55,18 @@ void PartBuilder::enter_regions(const std::vector<PartitionPlan::Region>& region
   }
 }
 
-void PartBuilder::add_inputs(std::size_t index) {
+// Of each part: the greatest number of a node in it that brings history to a tensor; 0: it has none.
+std::vector<std::size_t> PartBuilder::brought_by_parts() const {
+  std::vector<std::size_t> brought(plan_.parts().size());
+  for (const Node& node : module_.graph()) {
+    if (const std::size_t* part = plan_.part_of(node)) {
+      brought[*part] = std::max(brought[*part], node.meta().brings_history);
+    }
+  }
+  return brought;
+}
+
+void PartBuilder::add_inputs(std::size_t index, std::size_t brought) {
   Building& part = parts_[index];
   Graph& graph = part.result.module->graph();
   for (const Node* input : plan_.parts()[index].inputs.items()) {
@@ -63,7 +79,7 @@ void PartBuilder::add_inputs(std::size_t index) {
       inside = &graph.placeholder(input->name());
       part.result.inputs.push_back(input);
     }
-    inside->meta() = input->meta();
+    inside->meta() = once_brought(input->meta(), brought);
     inside->meta().unbacked_bindings.clear();  // the symbol is brought in, not into being
     part.copies[input] = inside;
   }

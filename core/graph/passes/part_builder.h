@@ -27,7 +27,9 @@ class PartBuilder {
 
   Node& copy(Building& part, const Node& node, List args, Dict kwargs, const std::string& target);
   void enter_regions(const std::vector<PartitionPlan::Region>& regions);
-  void add_inputs(std::size_t index);
+  // `brought`: see once_brought().
+  void add_inputs(std::size_t index, std::size_t brought);
+  std::vector<std::size_t> brought_by_parts() const;
   void add_node(Building& part, const Node& node);
   void leave_autocasts();
   void add_output(std::size_t index);

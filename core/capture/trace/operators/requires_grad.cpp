@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/operators/requires_grad.h"
 
+#include <algorithm>
+
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/ScalarType.h>
@@ -53,6 +55,25 @@ void mark_views(const c10::IValue& value, const torch::jit::Stack& arguments) {
   }
 }
 
+// An operator on lists, item by item: what is no list counts for all.
+bool any_requires_grad_at(const torch::jit::Stack& arguments, std::size_t place) {
+  return std::any_of(arguments.begin(), arguments.end(), [place](const c10::IValue& argument) {
+    if (!argument.isTensorList()) return any_requires_grad(argument);
+    const auto items = argument.toListRef();
+    return place < items.size() && any_requires_grad(items[place]);
+  });
+}
+
+void mark_written_lists(const Treatment& treatment, const torch::jit::Stack& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!treatment.written[i] || !arguments[i].isTensorList()) continue;
+    const auto items = arguments[i].toListRef();
+    for (std::size_t place = 0; place < items.size(); ++place) {
+      if (any_requires_grad_at(arguments, place)) mark(items[place]);
+    }
+  }
+}
+
 }  // namespace
 
 void set_requires_grad(const Treatment& treatment, const torch::jit::Stack& arguments,
@@ -66,6 +87,7 @@ void set_requires_grad(const Treatment& treatment, const torch::jit::Stack& argu
     for (const c10::IValue& result : results) mark_views(result, arguments);
     return;
   }
+  if (treatment.is_mutable && results.empty()) return mark_written_lists(treatment, arguments);
   bool any = false;
   for (const c10::IValue& argument : arguments) any = any || any_requires_grad(argument);
   if (!any) return;

@@ -120,6 +120,9 @@ Treatment make(const c10::OperatorHandle& op) {
   }
   made.differentiable = !without_derivative().contains(made.name);
   if (made.name == "view" && schema.overload_name() == "dtype") made.differentiable = false;
+  for (const c10::Argument& argument : schema.arguments()) {
+    made.viewed.push_back(made.differentiable && argument.alias_info() != nullptr && !argument.alias_info()->isWrite());
+  }
   made.sets_requires_grad = made.name == "requires_grad_" || made.name == "detach_";
   if (const auto found = differentiable_results().find(made.name); found != differentiable_results().end())
     made.differentiable_results = found->second;

@@ -35,6 +35,7 @@ struct Treatment {
   bool sets_requires_grad = false;                // requires_grad_(), detach_()
   std::vector<bool> differentiable_results = {};  // by place; empty: all
   std::vector<bool> written = {};                 // by argument
+  std::vector<bool> viewed = {};                  // by argument: autograd takes results for views of it
   bool is_mutable = false;
   bool communicates = false;
 };

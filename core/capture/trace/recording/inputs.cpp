@@ -41,15 +41,20 @@ std::optional<std::string> symbol_in(const c10::SymInt& size) {
 
 }  // namespace
 
-Inputs::Inputs(GraphBuilder& graph, ExpressionNodes& symbols, std::vector<NamedTensor> of_module)
-    : graph_(graph), symbols_(symbols), named_(std::move(of_module)) {
+Inputs::Inputs(GraphBuilder& graph, ExpressionNodes& symbols, ViewFamilies& families,
+               std::vector<NamedTensor> of_module)
+    : graph_(graph), symbols_(symbols), families_(families), named_(std::move(of_module)) {
   for (std::size_t i = 0; i < named_.size(); ++i) named_at_.emplace(named_[i].tensor.unsafeGetTensorImpl(), i);
 }
 
 Inputs::Source& Inputs::add(GraphInput input, const at::Tensor& real, const at::Tensor& fake) {
   by_real_.emplace(real.unsafeGetTensorImpl(), sources_.size());
   by_id_.emplace(fake_id(fake), sources_.size());
-  return sources_.emplace_back(Source{std::move(input), real, fake});
+  const auto [first, is_new] = bases_.emplace((real.is_view() ? real._base() : real).unsafeGetTensorImpl(), fake);
+  if (!is_new) families_.join(fake, first->second);
+  Source& source = sources_.emplace_back(Source{std::move(input), real, fake});
+  source.requires_grad = real.requires_grad();
+  return source;
 }
 
 at::Tensor Inputs::add_tensor(FakeMode& mode, std::string source, const at::Tensor& real,
@@ -124,6 +129,7 @@ graph::Node& Inputs::node_of(Source& source) {
   source.node = &graph_.placeholder(source.input.name);
   graph::TensorMeta meta = meta_of(source.fake);
   meta.is_parameter = source.is_parameter;
+  meta.requires_grad = source.requires_grad;
   source.node->meta().set_value(std::move(meta));
   source.node->meta().ddp_ignored = source.ddp_ignored;
   placed_.push_back(source.input);

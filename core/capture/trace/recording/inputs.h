@@ -17,6 +17,7 @@
 
 #include "capture/graph/expression_nodes.h"
 #include "capture/trace/recording/graph_builder.h"
+#include "capture/trace/recording/view_families.h"
 
 namespace rehearse::capture {
 
@@ -31,10 +32,12 @@ class Inputs {
     at::Tensor fake;
     bool ddp_ignored = false;
     bool is_parameter = false;
+    bool requires_grad = false;   // when the capture met it
     graph::Node* node = nullptr;  // null: not used so far
   };
 
-  Inputs(GraphBuilder& graph, ExpressionNodes& symbols, std::vector<NamedTensor> of_module);
+  // Inputs that are views of one tensor become a family.
+  Inputs(GraphBuilder& graph, ExpressionNodes& symbols, ViewFamilies& families, std::vector<NamedTensor> of_module);
 
   at::Tensor add_tensor(FakeMode& mode, std::string source, const at::Tensor& real, std::vector<c10::SymInt> sizes);
   c10::SymInt add_int(std::string source, c10::SymInt value);
@@ -62,12 +65,14 @@ class Inputs {
 
   GraphBuilder& graph_;
   ExpressionNodes& symbols_;
+  ViewFamilies& families_;
   std::vector<NamedTensor> named_;
   std::unordered_map<const c10::TensorImpl*, std::size_t> named_at_;
   std::vector<Source> sources_;
   std::unordered_map<const c10::TensorImpl*, std::size_t> by_real_;
   std::unordered_map<std::uint64_t, std::size_t> by_id_;
   std::unordered_map<const c10::StorageImpl*, at::Tensor> storages_;  // of the user's tensors: the first fake
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> bases_;      // of real tensors: the first fake of a family
   std::map<std::string, GraphInput> symbols_of_inputs_;               // which input brings a symbol
   std::size_t tensors_ = 0;
   std::size_t ints_ = 0;

@@ -51,7 +51,7 @@ class SegmentCutter::Copy {
       if (first_) here.emplace(module_->graph(), first_);
       input = &module_->graph().placeholder(node.op() == graph::Op::Placeholder ? node.target() : node.name());
     }
-    input->meta() = node.meta();
+    input->meta() = graph::once_brought(node.meta(), cutter_.brought_);
     input->meta().unbacked_bindings.clear();
     copies_.emplace(&node, input);
     segment_.sources.push_back(cutter_.source_of(node));

@@ -33,10 +33,11 @@ class SegmentCutter {
   void add_storage(const graph::Node& node, const at::Tensor& fake);
   // An operator that writes to its arguments has been recorded.
   void note_write() noexcept { has_written_ = true; }
-  // The next segment begins behind what is recorded now.
-  void begin_next() {
+  // The next segment begins behind what is recorded now. `brought`: how many nodes bring history up to here.
+  void begin_next(std::size_t brought) {
     last_ = graph_.graph().last();
     has_written_ = false;
+    brought_ = brought;
   }
 
   Segment::Source source_of(const graph::Node& node) const;
@@ -52,6 +53,7 @@ class SegmentCutter {
   std::map<const graph::Node*, std::size_t> numbers_;
   std::map<const graph::Node*, const c10::StorageImpl*> storages_;
   bool has_written_ = false;
+  std::size_t brought_ = 0;  // history, see graph::once_brought(), before the segment
 };
 
 }  // namespace rehearse::capture

@@ -43,6 +43,18 @@ void Values::add(const at::Tensor& fake, Node& node, std::vector<std::int64_t> p
   value.requires_grad = fake.requires_grad();
 }
 
+void Values::note_history(const at::Tensor& fake, std::size_t by) {
+  const auto found = values_.find(fake_id(fake));
+  if (found == values_.end()) {
+    history_of_inputs_.emplace(fake_id(fake), by);
+    return;
+  }
+  Value& value = found->second;
+  value.requires_grad = true;
+  value.history_from = by;
+  if (value.node != nullptr) value.node->meta().history_from = by;
+}
+
 Values::Value& Values::value_of(const at::Tensor& fake) {
   const std::uint64_t id = fake_id(fake);
   if (const auto found = values_.find(id); found != values_.end()) return found->second;
@@ -53,7 +65,11 @@ Values::Value& Values::value_of(const at::Tensor& fake) {
   }
   Value value;
   value.node = &inputs_.node_of(*source);
-  value.requires_grad = source->node->meta().tensor()->requires_grad;
+  value.requires_grad = source->requires_grad;
+  if (const auto history = history_of_inputs_.find(id); history != history_of_inputs_.end()) {
+    value.requires_grad = true;
+    value.node->meta().history_from = history->second;
+  }
   return values_.emplace(id, std::move(value)).first->second;
 }
 
@@ -61,6 +77,7 @@ Node& Values::item(Value& value) {
   if (value.node == nullptr) {
     value.node = value.producer;
     for (const std::int64_t index : value.path) value.node = &graph_.item(*value.node, index);
+    value.node->meta().history_from = value.history_from;
   }
   return *value.node;
 }

@@ -23,6 +23,10 @@ class Values {
   // changed in place; from now on it is this one.
   void add(const at::Tensor& fake, graph::Node& node, std::vector<std::int64_t> path);
 
+  // Its value begins to require grad although no operator gives it anew: a view of it was written. `by`: the number of
+  // the node that does so, see graph::Metadata.
+  void note_history(const at::Tensor& fake, std::size_t by);
+
   // The node with the value of a fake, made now for items and inputs. Throws NotCapturable for what has a history of
   // its own, hooks or a gradient: autograd saw something that the graph does not have.
   graph::Node& node_of(const at::Tensor& fake);
@@ -42,6 +46,7 @@ class Values {
     graph::Node* producer = nullptr;  // of items
     std::vector<std::int64_t> path = {};
     bool requires_grad = false;       // as the graph has it
+    std::size_t history_from = 0;     // see graph::Metadata
     graph::Node* detached = nullptr;  // the same without its history, for tensor.data()
   };
   struct Made {
@@ -58,6 +63,7 @@ class Values {
   GraphBuilder& graph_;
   Inputs& inputs_;
   std::unordered_map<std::uint64_t, Value> values_;  // by fake_id()
+  std::unordered_map<std::uint64_t, std::size_t> history_of_inputs_;  // of those that nothing used so far
   std::vector<Made> made_;
 };
 

@@ -27,4 +27,11 @@ class NotRepeatable : public CompileError {
   using CompileError::CompileError;
 };
 
+// A tensor that goes from one piece of a compiled function to another (DDP's buckets, reads, eager regions) is not what
+// the capture has recorded. what() names the tensor and the line that makes it. The pieces before it have run.
+class BorderMismatch : public CompileError {
+ public:
+  using CompileError::CompileError;
+};
+
 }  // namespace rehearse::compiler

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -108,11 +109,18 @@ struct Metadata {
   std::shared_ptr<const Origin> origin;        // null: unknown
   std::vector<std::string> unbacked_bindings;  // the unbacked symbols that this node brings into being
   bool ddp_ignored = false;                    // a parameter that DDP was told to ignore
+  // A tensor may begin to require grad after its node, when autograd's history comes to a view of it. The nodes that
+  // bring it there are numbered through the graph, from 1 on.
+  std::size_t brings_history = 0;  // the number of this node; 0: it is none of them
+  std::size_t history_from = 0;    // the number of the node from which on this value requires grad; 0: as `value` says
 
   void set_value(ValueMeta meta) { value = std::make_shared<const ValueMeta>(std::move(meta)); }
   void set_origin(Origin from) { origin = std::make_shared<const Origin>(std::move(from)); }
   const TensorMeta* tensor() const noexcept { return value ? value->tensor() : nullptr; }  // null: no tensor
   friend bool operator==(const Metadata& left, const Metadata& right);  // by value, through the pointers
 };
+
+// What is known about the value of a node once the first `brought` of the nodes that bring history have run.
+Metadata once_brought(Metadata meta, std::size_t brought);
 
 }  // namespace rehearse::graph

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/backend.h>
+#include <rehearse/compile/errors.h>
 #include <rehearse/graph/split.h>
 
 #include "compile/parts/partitioned_graph.h"
@@ -51,6 +52,41 @@ TEST(PartitionedGraph, RefusesWhatItCannotRun) {
   int next = 0;
   const graph::SplitModule split = graph::split_by(*two_steps(), [&](const graph::Node&) { return next++; });
   EXPECT_THROW(PartitionedGraph(*split.module, {}), graph::GraphError);
+}
+
+// Pieces compiled for a tensor of two numbers without a gradient.
+PartitionedGraph pieces_of_two_numbers() {
+  const auto module = two_steps();
+  for (graph::Node& node : module->graph()) {
+    if (node.op() != graph::Op::Output) node.meta().set_value(graph::TensorMeta{.sizes = {2}, .strides = {1}});
+  }
+  int next = 0;
+  const graph::SplitModule split = graph::split_by(*module, [&](const graph::Node&) { return next++; });
+  std::map<std::string, CompiledGraph> compiled;
+  for (const auto& [name, part] : split.module->submodules()) {
+    compiled[name] = make_backend("eager")->compile({part, {}, nullptr, name});
+  }
+  return PartitionedGraph(*split.module, compiled);
+}
+
+TEST(PartitionedGraph, RefusesATensorThatIsNotWhatAPieceWasCompiledFor) {
+  const PartitionedGraph glue = pieces_of_two_numbers();
+  EXPECT_EQ(glue.run({at::ones({2})}).size(), 5U);
+  const auto message_for = [&](const at::Tensor& x) -> std::string {
+    try {
+      glue.run({x});
+    } catch (const BorderMismatch& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(message_for(at::ones({2}).requires_grad_()),
+              testing::HasSubstr("'x' comes to piece submod_0 of a compiled function otherwise than it was captured: it "
+                                 "requires no grad, and requires grad now"));
+  EXPECT_THAT(message_for(at::ones({3})), testing::HasSubstr("is [2], and is [3] now"));
+  EXPECT_THAT(message_for(at::ones({2}, at::kDouble)), testing::HasSubstr("is Float, and is Double now"));
+  const at::NoGradGuard no_grad;
+  EXPECT_EQ(message_for(at::ones({2}).requires_grad_()), "");
 }
 
 }  // namespace
