@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "capture/trace/argument_gradient.h"
 #include "capture/trace/tracer.h"
 
 namespace rehearse::capture {
@@ -13,7 +14,9 @@ ForwardCapture::ForwardCapture(std::shared_ptr<shapes::ShapeEnv> shapes, std::ve
 ForwardCapture::~ForwardCapture() = default;
 
 at::Tensor ForwardCapture::add_tensor(std::string source, const at::Tensor& real, std::vector<c10::SymInt> sizes) {
-  return tracer_->inputs().add_tensor(tracer_->mode(), std::move(source), real, std::move(sizes));
+  at::Tensor fake = tracer_->inputs().add_tensor(tracer_->mode(), source, real, std::move(sizes));
+  refuse_gradient_of(fake, std::move(source));
+  return fake;
 }
 
 c10::SymInt ForwardCapture::add_int(std::string source, c10::SymInt value) {

@@ -73,6 +73,22 @@ graph::ValueMeta meta_of_results(const Stack& results) {
 
 }  // namespace
 
+namespace {
+
+class InOperator {
+ public:
+  explicit InOperator(bool& flag) : flag_(flag), before_(std::exchange(flag, true)) {}
+  ~InOperator() { flag_ = before_; }
+  InOperator(const InOperator&) = delete;
+  InOperator& operator=(const InOperator&) = delete;
+
+ private:
+  bool& flag_;
+  const bool before_;
+};
+
+}  // namespace
+
 void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
   const Treatment& treatment = treatments_.of(op);
   const auto first = stack.end() - static_cast<std::ptrdiff_t>(op.schema().arguments().size());
@@ -83,44 +99,61 @@ void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
     for (c10::IValue& result : arguments) stack.push_back(std::move(result));
     return;
   }
-  if (treatment.kind == Treatment::Kind::Evaluate) {
-    for (c10::IValue& argument : arguments) argument = with_fakes(argument);
-    infer(op, arguments);
-  } else {
-    add_asserts();
-    graph_.set_origin(call_stack());
-    check_modes();
-    note_owner(arguments);
-    if (treatment.communicates) note_communication();
-    for (c10::IValue& argument : arguments) argument = with_fakes(argument);
-    if (treatment.kind == Treatment::Kind::FirstGradient) refuse_first_gradient();
-    switch (treatment.kind) {
-      case Treatment::Kind::Read:
-        arguments = {read(op, treatment, arguments)};
-        break;
-      case Treatment::Kind::Refuse:
-        throw NotCapturable(treatment.reason, treatment.cure, graph_.site());
-      case Treatment::Kind::Equal:
-        if (const auto known = answer_equal(arguments)) {
-          arguments = {*known};
-        } else {
-          arguments = {read(op, treatment, arguments)};
-        }
-        break;
-      case Treatment::Kind::Communicate:
-        communicate(op, treatment, arguments);
-        break;
-      default:
-        record(op, treatment, arguments);
-    }
+  const InOperator inside(in_operator_);
+  try {
+    call_in_operator(op, treatment, arguments);
+  } catch (...) {
+    note_if_refusal();
+    throw;
   }
   for (c10::IValue& result : arguments) stack.push_back(std::move(result));
 }
 
+void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& treatment, Stack& arguments) {
+  if (treatment.kind == Treatment::Kind::Evaluate) {
+    for (c10::IValue& argument : arguments) argument = with_fakes(argument);
+    return infer(op, arguments);
+  }
+  add_asserts();
+  graph_.set_origin(call_stack());
+  check_modes();
+  note_owner(arguments);
+  if (treatment.communicates) note_communication();
+  if (treatment.name == "detach") refuse_zero_grad(arguments);
+  for (c10::IValue& argument : arguments) argument = with_fakes(argument);
+  if (treatment.kind == Treatment::Kind::FirstGradient) refuse_first_gradient();
+  switch (treatment.kind) {
+    case Treatment::Kind::Read:
+      arguments = {read(op, treatment, arguments)};
+      break;
+    case Treatment::Kind::Refuse:
+      throw NotCapturable(treatment.reason, treatment.cure, graph_.site());
+    case Treatment::Kind::Equal:
+      if (const auto known = answer_equal(arguments)) {
+        arguments = {*known};
+      } else {
+        arguments = {read(op, treatment, arguments)};
+      }
+      break;
+    case Treatment::Kind::Communicate:
+      communicate(op, treatment, arguments);
+      break;
+    default:
+      record(op, treatment, arguments);
+  }
+}
+
 // torch::autograd::grad() and backward() begin with ones_like() of the result.
 void Tracer::refuse_first_gradient() const {
-  for (const char* function : {"_ZN5torch8autograd4gradE", "_ZN5torch8autograd8backwardE"}) {
-    if (is_called_by_exported(function)) throw NotCapturable(kGradientsInside, kCallOutside, graph_.site());
+  if (is_called_by_gradients()) throw NotCapturable(kGradientsInside, kCallOutside, graph_.site());
+}
+
+// It detaches the gradients of parameters, which a capture of a function may not know, and replaces them.
+void Tracer::refuse_zero_grad(const Stack& arguments) const {
+  if (is_fake(arguments.front().toTensor())) return;
+  for (const char* function : {"_ZN5torch2nn6Module9zero_grad", "_ZN5torch5optim9Optimizer9zero_grad"}) {
+    if (!is_called_by_exported(function)) continue;
+    throw NotCapturable("zero_grad() is called inside of a captured function", kCallOutside, graph_.site());
   }
 }
 

@@ -43,6 +43,21 @@ void Tracer::bind_sizes() {
   }
 }
 
+// What fails between two segments has failed for good, whatever the code makes of it.
+SegmentAnswer Tracer::ask(const std::function<SegmentAnswer()>& listener) {
+  if (refusal_) std::rethrow_exception(refusal_);
+  check_after_code();
+  const Suspension suspended(*this);
+  try {
+    SegmentAnswer answer = listener();
+    inputs_.states().renew();
+    return answer;
+  } catch (...) {
+    note_refusal(std::current_exception());
+    throw;
+  }
+}
+
 c10::IValue Tracer::read(const c10::OperatorHandle& op, const Treatment& treatment,
                          const torch::jit::Stack& arguments) {
   if (listener_ == nullptr) throw DataDependentRead(op.schema().name(), graph_.site());
@@ -56,10 +71,7 @@ c10::IValue Tracer::read(const c10::OperatorHandle& op, const Treatment& treatme
   end.read = segments_.take_single(node);
   segments_.begin_next(brought_);
   const std::vector<LiveValue> alive = end.alive;
-  const SegmentAnswer answer = [&] {
-    const Suspension suspended(*this);
-    return listener_->on_read(std::move(end));
-  }();
+  const SegmentAnswer answer = ask([&] { return listener_->on_read(std::move(end)); });
   take_answer(answer, alive);
   return answer.values.at(0);
 }
@@ -98,10 +110,7 @@ std::shared_ptr<RegionResult> Tracer::end_at_region(const std::shared_ptr<const 
   SegmentEnd end = end_segment(used, &node);
   end.grad_enabled = grad_enabled;
   const std::vector<LiveValue> alive = end.alive;
-  const SegmentAnswer answer = [&] {
-    const Suspension suspended(*this);
-    return listener_->on_region(std::move(end), region);
-  }();
+  const SegmentAnswer answer = ask([&] { return listener_->on_region(std::move(end), region); });
   std::vector<at::Tensor> real;
   for (const c10::IValue& value : answer.values) real.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
   take_answer(answer, alive);
@@ -132,6 +141,7 @@ std::vector<at::Tensor> Tracer::fakes_of_region(const std::vector<at::Tensor>& v
 void Tracer::take_answer(const SegmentAnswer& answer, const std::vector<LiveValue>& alive) {
   if (!answer.value_of) return;
   rest_ = std::make_unique<EagerRest>(inputs_, alive, answer.value_of);
+  generator_->leave();
   for (const auto& work : works_.alive()) {
     const c10::IValue value = answer.value_of(segments_.source_of(work->node(graph_)));
     works_.set_real(*work, value.toCustomClass<c10d::Work>());

@@ -6,21 +6,25 @@
 #include <string_view>
 #include <utility>
 
+#include <c10/core/DefaultDtype.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/ScopeExit.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/graph_task.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
 #include <rehearse_internal/comm/call_label.h>
+#include <rehearse_internal/exec/failure.h>
 #include <rehearse_internal/exec/fiber_local.h>
 #include <rehearse_internal/exec/throw_site.h>
+#include <rehearse_internal/shapes/errors.h>
 
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/kernels.h"
 #include "capture/trace/recording/fold_linear.h"
+#include "capture/trace/refusal_watch.h"
 #include "capture/trace/shape_remarks.h"
 #include "capture/trace/variable_hooks.h"
 
@@ -50,16 +54,9 @@ void with_refused_gradients(const std::function<void()>& function) {
     function();
   } catch (const c10::Error& error) {
     const std::string_view what = error.what_without_backtrace();
-    if (what.find("differentiated Tensors") == std::string_view::npos) throw;
+    if (what.find(kNoHistoryMessage) == std::string_view::npos) throw;
     throw NotCapturable(kGradientsInside, kCallOutside, exec::last_throw());
   }
-}
-
-std::size_t hooks_on(const at::Tensor& tensor) {
-  const auto* autograd = torch::autograd::impl::get_autograd_meta(tensor);
-  if (autograd == nullptr) return 0;
-  const std::size_t listed = autograd->cpp_hooks_list_ ? autograd->cpp_hooks_list_->size() : 0;
-  return autograd->hooks_.size() + listed + (autograd->post_acc_grad_hooks_ ? 1 : 0);
 }
 
 }  // namespace
@@ -93,11 +90,11 @@ Tracer::Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor
                graph_.site()} {
   register_trace_kernels();
   watch_variable_hooks();
+  watch_refusals();
 }
 
 void Tracer::run(const std::function<void()>& user_code) {
   if (std::exchange(ran_, true)) throw std::logic_error("ForwardCapture::run() may be called once");
-  for (const NamedTensor& named : inputs_.named()) hooks_before_.push_back(hooks_on(named.tensor));
   outside_ = outer_address();
   if (const std::string* label = comm::current_label()) label_outside_ = *label;
   inference_mode_ = c10::InferenceMode::is_enabled();
@@ -106,8 +103,47 @@ void Tracer::run(const std::function<void()>& user_code) {
   const FakeMode::Scope fakes(mode_);
   const c10::impl::IncludeDispatchKeyGuard trace(c10::DispatchKey::DeferredInit);
   modes_.begin();
-  with_typed_errors([&] { with_refused_gradients(user_code); });
-  modes_.sync();
+  run_code(user_code);
+  if (!rest_) modes_.sync();
+}
+
+void Tracer::note_refusal(std::exception_ptr refusal) {
+  if (!refusal_) refusal_ = std::move(refusal);
+}
+
+// What the code throws after it has caught a refusal is no answer of its own.
+void Tracer::run_code(const std::function<void()>& user_code) {
+  default_dtype_ = c10::get_default_dtype_as_scalartype();
+  generator_ = std::make_unique<DefaultGenerator>([this] { return current() == this && is_in_user_code(); });
+  const auto put_back = c10::make_scope_exit([this]() noexcept { generator_.reset(); });
+  try {
+    with_typed_errors([&] { with_refused_gradients(user_code); });
+    if (!rest_ && !refusal_) check_after_code();
+  } catch (const RankAborted&) {
+    throw;
+  } catch (...) {
+    if (note_if_refusal()) {
+      inputs_.states().restore();
+      throw;
+    }
+    if (!refusal_) throw;
+  }
+  if (!refusal_) return;
+  inputs_.states().restore();
+  std::rethrow_exception(refusal_);
+}
+
+bool Tracer::note_if_refusal() {
+  try {
+    throw;
+  } catch (const FakeError&) {
+    note_refusal(std::current_exception());
+  } catch (const shapes::ShapeError&) {
+    note_refusal(std::current_exception());
+  } catch (...) {
+    return false;
+  }
+  return true;
 }
 
 void Tracer::check_modes() const {
@@ -118,15 +154,18 @@ void Tracer::check_modes() const {
     throw NotCapturable("inference mode changes inside of a captured function",
                         "Use a NoGradGuard there, or turn it on around the call.", graph_.site());
   }
+  check_default_dtype();
 }
 
-void Tracer::check_hooks() const {
-  for (std::size_t i = 0; i < hooks_before_.size(); ++i) {
-    const NamedTensor& named = inputs_.named()[i];
-    if (hooks_on(named.tensor) == hooks_before_[i]) continue;
-    throw NotCapturable("a hook was registered on '" + named.name + "' inside of a captured function",
-                        "Register it once, outside of the captured function.", {});
-  }
+void Tracer::check_after_code() const {
+  inputs_.states().check();
+  check_default_dtype();
+}
+
+void Tracer::check_default_dtype() const {
+  if (c10::get_default_dtype_as_scalartype() == default_dtype_) return;
+  throw NotCapturable("the default dtype changes inside of a captured function",
+                      "Set it outside, or give factories the dtype.", graph_.site());
 }
 
 Segment Tracer::unfinished() {
@@ -137,7 +176,6 @@ Segment Tracer::unfinished() {
 }
 
 CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
-  check_hooks();
   const CurrentScope scope(*this);
   add_asserts();
   graph_.set_origin({});

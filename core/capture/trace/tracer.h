@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "capture/graph/call_arguments.h"
 #include "capture/graph/expression_nodes.h"
 #include "capture/trace/caller/call_modes.h"
+#include "capture/trace/caller/default_generator.h"
 #include "capture/trace/captured_work.h"
 #include "capture/trace/eager_rest.h"
 #include "capture/trace/operators/treatment.h"
@@ -55,6 +57,11 @@ class Tracer {
   Segment unfinished();
   CapturedGraph finish(const std::vector<c10::IValue>& outputs);
 
+  // The code is at work, neither an operator of it nor what runs between two segments.
+  bool is_in_user_code() const noexcept { return !in_operator_ && !rest_; }
+  // The code may catch what it is told: the first refusal fails the capture at its end.
+  void note_refusal(std::exception_ptr refusal);
+
   // One operator; its arguments are on the stack, its results will be.
   void call(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 
@@ -81,10 +88,17 @@ class Tracer {
   };
   // The same, with the modes of the code around the capture.
   struct Suspension {
-    explicit Suspension(const Tracer& tracer) : modes(*tracer.call_modes_) {}
+    explicit Suspension(const Tracer& tracer) : generator(tracer.generator_.get()), modes(*tracer.call_modes_) {}
+    const DefaultGenerator::Outside generator;
     const Outside outside;
     const CallModes::Scope modes;
   };
+
+  void run_code(const std::function<void()>& user_code);
+  // The exception that is being handled; whether it is one.
+  bool note_if_refusal();
+  void call_in_operator(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
+  SegmentAnswer ask(const std::function<SegmentAnswer()>& listener);
 
   void record(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
   void infer(const c10::OperatorHandle& op, torch::jit::Stack& stack);
@@ -124,9 +138,11 @@ class Tracer {
   void add_asserts();
 
   void refuse_first_gradient() const;
+  void refuse_zero_grad(const torch::jit::Stack& arguments) const;
   bool is_constant_maker(const Treatment& treatment) const;
   void check_modes() const;
-  void check_hooks() const;
+  void check_after_code() const;
+  void check_default_dtype() const;
   graph::Argument output_of(const c10::IValue& value, std::vector<at::Tensor>& tensors);
 
   struct SymbolSource {  // a size of a value of the graph
@@ -151,14 +167,17 @@ class Tracer {
   std::unique_ptr<CallModes> call_modes_;  // of the code around the capture
   bool was_cut_ = false;
   ArgumentContext context_;
-  std::map<std::string, SymbolSource> sizes_;  // unbacked symbols that came as a size
-  std::vector<std::size_t> hooks_before_;      // of the module's tensors
-  std::vector<at::Tensor> made_real_;          // constants made by the code
-  std::size_t asserts_added_ = 0;              // of the ShapeEnv's
-  std::size_t brought_ = 0;                    // nodes that bring history to a tensor they do not give
+  std::map<std::string, SymbolSource> sizes_;    // unbacked symbols that came as a size
+  std::unique_ptr<DefaultGenerator> generator_;  // while the code runs
+  std::vector<at::Tensor> made_real_;            // constants made by the code
+  std::size_t asserts_added_ = 0;                // of the ShapeEnv's
+  std::size_t brought_ = 0;                      // nodes that bring history to a tensor they do not give
   std::vector<Remark> remarks_;
   void* outside_ = nullptr;         // the return address of run()
   std::string label_outside_ = {};  // of what the rank communicates, set by the code around the capture
+  std::exception_ptr refusal_;      // the first one
+  c10::ScalarType default_dtype_ = c10::ScalarType::Undefined;  // of the code around the capture
+  bool in_operator_ = false;
   bool inference_mode_ = false;
   bool ran_ = false;
 };

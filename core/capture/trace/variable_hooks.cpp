@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/variable_hooks.h"
 
+#include <string>
 #include <utility>
 
 #include <ATen/core/VariableHooksInterface.h>
@@ -21,7 +22,8 @@ using at::TensorBase;
 // Of code that is being traced; not of what an operator does within, nor of code that runs as it is.
 Tracer* tracing() {
   Tracer* const tracer = Tracer::current();
-  if (!tracer || tracer->rest()) return nullptr;
+  if (!tracer) return nullptr;
+  if (!tracer->is_in_user_code()) return nullptr;
   const bool on = c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::DeferredInit) &&
                   !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::DeferredInit);
   return on ? tracer : nullptr;
@@ -52,6 +54,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
       throw NotCapturable("retain_grad() is called on a tensor that is being captured",
                           "Return the tensor, and call retain_grad() outside of the captured function.", call_stack());
     }
+    if (tracer && self.requires_grad()) return;
     autograd_.retain_grad(self);
   }
   void _backward(const at::Tensor& self, at::TensorList inputs, const std::optional<at::Tensor>& gradient,
@@ -63,19 +66,46 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   TensorBase tensor_data(const TensorBase& self) const override { return autograd_.tensor_data(self); }
   TensorBase variable_data(const TensorBase& self) const override { return autograd_.variable_data(self); }
   const std::shared_ptr<torch::autograd::Node>& grad_fn(const TensorBase& self) const override {
+    if (self.requires_grad()) refuse_question(self, "grad_fn() is asked of");
     return autograd_.grad_fn(self);
   }
   void remove_hook(const TensorBase& self, unsigned pos) const override { autograd_.remove_hook(self, pos); }
-  bool is_view(const TensorBase& self) const override { return autograd_.is_view(self); }
-  const TensorBase& base(const TensorBase& self) const override { return autograd_.base(self); }
+  bool is_view(const TensorBase& self) const override {
+    refuse_question(self, "is_view() is asked of");
+    return autograd_.is_view(self);
+  }
+  const TensorBase& base(const TensorBase& self) const override {
+    refuse_question(self, "_base() is asked of");
+    return autograd_.base(self);
+  }
   const std::string& name(const TensorBase& self) const override { return autograd_.name(self); }
-  bool is_leaf(const TensorBase& self) const override { return autograd_.is_leaf(self); }
+  bool is_leaf(const TensorBase& self) const override {
+    if (self.requires_grad()) refuse_question(self, "is_leaf() is asked of");
+    return autograd_.is_leaf(self);
+  }
   std::int64_t output_nr(const TensorBase& self) const override { return autograd_.output_nr(self); }
-  void set_data(const TensorBase& self, const TensorBase& data) const override { autograd_.set_data(self, data); }
+  void set_data(const TensorBase& self, const TensorBase& data) const override {
+    if (tracing()) {
+      throw NotCapturable("set_data() replaces what a tensor is", "Use copy_() under a NoGradGuard.", call_stack());
+    }
+    autograd_.set_data(self, data);
+  }
   TensorBase data(const TensorBase& self) const override { return autograd_.data(self); }
-  std::int64_t _version(const TensorBase& self) const override { return autograd_._version(self); }
+  std::int64_t _version(const TensorBase& self) const override {
+    if (tracing()) {
+      throw NotCapturable("_version() counts changes that a captured function does not make",
+                          "Ask outside of the captured function.", call_stack());
+    }
+    return autograd_._version(self);
+  }
   bool retains_grad(const TensorBase& self) const override { return autograd_.retains_grad(self); }
-  void requires_grad_(const TensorBase& self, bool value) const override { autograd_.requires_grad_(self, value); }
+  void requires_grad_(const TensorBase& self, bool value) const override {
+    if (tracing() && self.requires_grad() != value) {
+      throw NotCapturable("requires_grad_() changes a tensor inside of a captured function",
+                          "Call it outside of the captured function, or use detach().", call_stack());
+    }
+    autograd_.requires_grad_(self, value);
+  }
   void basic_autograd_not_implemented_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                                                torch::jit::Stack* stack) const override {
     autograd_.basic_autograd_not_implemented_fallback(op, keys, stack);
@@ -88,6 +118,16 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   }
 
  private:
+  // A fake has neither the history nor the base of what it stands for.
+  static void refuse_question(const TensorBase& self, const char* question) {
+    if (!tracing() || !is_fake(at::Tensor(self))) return;
+    const exec::CallSite where = call_stack();
+    if (is_called_by(where, "torch::autograd::Function<")) return;  // it asks, too, and is refused itself
+    if (is_called_by_gradients()) throw NotCapturable(kGradientsInside, kCallOutside, where);
+    throw NotCapturable(std::string(question) + " a tensor that is being captured",
+                        "Ask outside of the captured function.", where);
+  }
+
   at::impl::VariableHooksInterface& autograd_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <span>
@@ -34,6 +35,7 @@ struct Throws {
 
 constinit thread_local Throws throws;
 constinit thread_local int keepers = 0;  // KeepThrowSites that live
+constinit std::atomic<ThrowObserver> throw_observer = nullptr;
 
 bool are_kept() noexcept { return keepers > 0 || current_fiber() != nullptr; }
 
@@ -115,6 +117,8 @@ CallSite site_of(const Throw* entry) {
 KeepThrowSites::KeepThrowSites() noexcept { ++keepers; }
 KeepThrowSites::~KeepThrowSites() { --keepers; }
 
+void observe_throws(ThrowObserver observer) noexcept { throw_observer = observer; }
+
 CallSite last_throw() {
   const void* const exception = address_of(std::current_exception());
   if (exception == nullptr) return {};
@@ -151,6 +155,7 @@ void rehearse_throw(void* exception, std::type_info* type, void (*destroy)(void*
   using Function = void (*)(void*, std::type_info*, void (*)(void*));
   static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "__cxa_throw"));
   if (rehearse::exec::are_kept()) rehearse::exec::remember(exception);
+  if (const auto observer = rehearse::exec::throw_observer.load()) observer(exception, *type);
   next(exception, type, destroy);
   __builtin_unreachable();
 }

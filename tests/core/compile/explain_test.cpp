@@ -52,7 +52,7 @@ TEST(Explain, TellsWhyACallWasNotServed) {
 // What cannot be captured runs as it is after one warning, or is an error with the line.
 TEST(Explain, RefusedCodeRunsAsItIs) {
   const auto differentiates = [](const at::Tensor& x) {
-    const at::Tensor w = x.detach().clone().requires_grad_();
+    const at::Tensor w = x.detach().clone().set_requires_grad(true);
     (w * 2).sum().backward();
     return w.grad();
   };

@@ -50,4 +50,8 @@ bool is_called_by_exported(std::string_view prefix) {
   });
 }
 
+bool is_called_by_gradients() {
+  return is_called_by_exported("_ZN5torch8autograd4gradE") || is_called_by_exported("_ZN5torch8autograd8backwardE");
+}
+
 }  // namespace rehearse::capture

@@ -24,4 +24,7 @@ bool is_called_by(const exec::CallSite& site, std::string_view name);
 // microsecond a frame, without line tables.
 bool is_called_by_exported(std::string_view prefix);
 
+// Whether torch::autograd::grad() or backward() is among the callers.
+bool is_called_by_gradients();
+
 }  // namespace rehearse::capture

@@ -76,6 +76,7 @@ const std::unordered_map<std::string_view, Refusal>& refusals() {
       {"backward", {kGradientsInside, kCallOutside}},
       {"_backward", {kGradientsInside, kCallOutside}},
       {"set_data", {"set_data() replaces what a tensor is", "Use copy_() under a NoGradGuard."}},
+      {"detach_", {"detach_() takes a tensor's history away in place", "Use detach()."}},
       {"set_", {"set_() replaces a tensor's storage", "Use views or copies."}},
       {"record_stream", {"record_stream() is called on a tensor that is being captured", kCallOutside}},
       {"_make_dual", {"forward-mode gradients are used in a captured function", kCallOutside}},

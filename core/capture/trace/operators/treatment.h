@@ -12,6 +12,8 @@ namespace rehearse::capture {
 // What is said of backward() and torch::autograd::grad(), wherever they are seen.
 inline constexpr const char* kGradientsInside = "backward() or grad() is called inside of a captured function";
 inline constexpr const char* kCallOutside = "Call it outside of the captured function.";
+// The words of LibTorch's error about a gradient of a fake: how it is known again.
+inline constexpr const char* kNoHistoryMessage = "differentiated Tensors";
 
 // What the tracer does with an operator.
 struct Treatment {

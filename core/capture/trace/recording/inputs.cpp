@@ -44,7 +44,10 @@ std::optional<std::string> symbol_in(const c10::SymInt& size) {
 Inputs::Inputs(GraphBuilder& graph, ExpressionNodes& symbols, ViewFamilies& families,
                std::vector<NamedTensor> of_module)
     : graph_(graph), symbols_(symbols), families_(families), named_(std::move(of_module)) {
-  for (std::size_t i = 0; i < named_.size(); ++i) named_at_.emplace(named_[i].tensor.unsafeGetTensorImpl(), i);
+  for (std::size_t i = 0; i < named_.size(); ++i) {
+    named_at_.emplace(named_[i].tensor.unsafeGetTensorImpl(), i);
+    states_.note(named_[i].tensor, named_[i].name);
+  }
 }
 
 Inputs::Source& Inputs::add(GraphInput input, const at::Tensor& real, const at::Tensor& fake) {
@@ -54,6 +57,7 @@ Inputs::Source& Inputs::add(GraphInput input, const at::Tensor& real, const at::
   if (!is_new) families_.join(fake, first->second);
   Source& source = sources_.emplace_back(Source{std::move(input), real, fake});
   source.requires_grad = real.requires_grad();
+  states_.note(real, source.input.name);
   return source;
 }
 
@@ -98,6 +102,7 @@ const Inputs::Source& Inputs::source_of(FakeMode& mode, const at::Tensor& real) 
     input.role = known->is_parameter ? GraphInput::Role::Parameter : GraphInput::Role::Buffer;
     input.name = known->name;
   } else {
+    states_.note_found(real);
     input.name = "_tensor_constant" + std::to_string(constants_++);
   }
   Source& source = add(std::move(input), real, mode.fake_of(real));

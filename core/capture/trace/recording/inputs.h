@@ -17,6 +17,7 @@
 
 #include "capture/graph/expression_nodes.h"
 #include "capture/trace/recording/graph_builder.h"
+#include "capture/trace/recording/tensor_states.h"
 #include "capture/trace/recording/view_families.h"
 
 namespace rehearse::capture {
@@ -58,7 +59,10 @@ class Inputs {
 
   // In order of placeholders.
   const std::vector<GraphInput>& placed() const noexcept { return placed_; }
-  const std::vector<NamedTensor>& named() const noexcept { return named_; }
+
+  // Of all sources, and of the module's tensors.
+  TensorStates& states() noexcept { return states_; }
+  const TensorStates& states() const noexcept { return states_; }
 
  private:
   Source& add(GraphInput input, const at::Tensor& real, const at::Tensor& fake);
@@ -78,6 +82,7 @@ class Inputs {
   std::size_t ints_ = 0;
   std::size_t constants_ = 0;
   std::vector<GraphInput> placed_;
+  TensorStates states_;
 };
 
 }  // namespace rehearse::capture

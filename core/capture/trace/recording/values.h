@@ -62,7 +62,7 @@ class Values {
 
   GraphBuilder& graph_;
   Inputs& inputs_;
-  std::unordered_map<std::uint64_t, Value> values_;  // by fake_id()
+  std::unordered_map<std::uint64_t, Value> values_;                   // by fake_id()
   std::unordered_map<std::uint64_t, std::size_t> history_of_inputs_;  // of those that nothing used so far
   std::vector<Made> made_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <typeinfo>
 
 #include <rehearse/exec/call_site.h>
 #include <rehearse_internal/exec/failure.h>
@@ -22,6 +23,17 @@ class KeepThrowSites {
   KeepThrowSites& operator=(const KeepThrowSites&) = delete;
   ~KeepThrowSites();
 };
+
+// Is told of each exception that is thrown, on its thread, before anything unwinds. `type` is that of the object.
+using ThrowObserver = void (*)(void* exception, const std::type_info& type) noexcept;
+// One for the process, from now on.
+void observe_throws(ThrowObserver observer) noexcept;
+
+// The object as a Base, where a handler for `const Base&` would catch it; else null.
+template <class Base>
+Base* caught_as(void* exception, const std::type_info& type) noexcept {
+  return typeid(Base).__do_catch(&type, &exception, 1) ? static_cast<Base*>(exception) : nullptr;
+}
 
 // The exception from which the calling fiber unwinds, of several the last one; nothing when it does not, or when the
 // exception is not among the newest throws.

@@ -40,7 +40,7 @@ auto many_ways(Chosen& chosen) {
     if (chosen.way == Way::Reads) return (y.sum() > 10).item<bool>() ? y + 1 : y - 1;
     if (chosen.way == Way::HasRegion) return rehearse::eager_region([](const at::Tensor& t) { return t.exp(); }, y) + y;
     if (chosen.way == Way::AsksForGradient) {
-      const at::Tensor leaf = x.detach().clone().requires_grad_();
+      const at::Tensor leaf = x.detach().clone().set_requires_grad(true);
       return torch::autograd::grad({(leaf * leaf).sum()}, {leaf})[0];
     }
     return y.relu() + x;

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+namespace rehearse::capture {
+
+// From now on grad() and mutable_grad() of the fake throw NotCapturable in captured code: whether an argument has a
+// gradient, and which one, no guard tells. `source`: the argument's name.
+void refuse_gradient_of(const at::Tensor& fake, std::string source);
+
+}  // namespace rehearse::capture

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/trace/refusal_watch.h"
+
+#include <exception>
+#include <string_view>
+
+#include <c10/util/Exception.h>
+
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/exec/throw_site.h>
+#include <rehearse_internal/shapes/errors.h>
+
+#include "capture/fake/fake_impl.h"
+#include "capture/trace/caller/call_stack.h"
+#include "capture/trace/operators/treatment.h"
+#include "capture/trace/tracer.h"
+
+namespace rehearse::capture {
+namespace {
+
+// LibTorch's errors that only a fake causes.
+std::exception_ptr refusal_of(const c10::Error& error) {
+  const std::string_view what = error.what_without_backtrace();
+  if (what.find(kDataAccessMessage) != std::string_view::npos) return std::make_exception_ptr(DataAccess(call_stack()));
+  if (what.find(kNoHistoryMessage) == std::string_view::npos) return nullptr;
+  return std::make_exception_ptr(NotCapturable(kGradientsInside, kCallOutside, call_stack()));
+}
+
+std::exception_ptr refusal_of(void* exception, const std::type_info& type) {
+  if (const auto* error = exec::caught_as<FakeError>(exception, type)) return std::make_exception_ptr(*error);
+  if (const auto* error = exec::caught_as<shapes::DataDependentError>(exception, type)) {
+    return std::make_exception_ptr(*error);
+  }
+  if (const auto* error = exec::caught_as<shapes::AssertionError>(exception, type)) {
+    return std::make_exception_ptr(*error);
+  }
+  const auto* error = exec::caught_as<c10::Error>(exception, type);
+  return error != nullptr ? refusal_of(*error) : nullptr;
+}
+
+void note_throw(void* exception, const std::type_info& type) noexcept {
+  Tracer* const tracer = Tracer::current();
+  if (tracer == nullptr || !tracer->is_in_user_code()) return;
+  if (std::exception_ptr refusal = refusal_of(exception, type)) tracer->note_refusal(std::move(refusal));
+}
+
+}  // namespace
+
+void watch_refusals() { exec::observe_throws(&note_throw); }
+
+}  // namespace rehearse::capture
