@@ -46,6 +46,7 @@ const Entry* Callable::Impl::prepare(const LeafList& leaves, UserCode& code) {
   ++cache.stats.calls;
   cache.stats.compiles_in_last_call = 0;
   Call call{leaves, code, cache, GlobalState::current()};
+  call.state.types = &code.types();
   cache.agreement.begin_call();
   Entry* const hit = cache.find(leaves, call.state);
   if (hit && options_.verify == Verify::Always) return verify_always(call, *hit);
@@ -80,7 +81,7 @@ CallView Callable::Impl::view_of(Call& call) {
   static const std::vector<std::string> none;
   if (call.sources.empty()) call.sources = call.code.sources(options_.argument_names);
   const parallel::DdpBuckets* ddp = parallel::ActiveDdp::current();
-  return {call.leaves, call.sources, module_, ddp ? ddp->ignored : none};
+  return {call.leaves, call.sources, module_, ddp ? ddp->ignored : none, options_.argument_names, call.state};
 }
 
 void Callable::Impl::note_failures(Call& call, bool for_others) {

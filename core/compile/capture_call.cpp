@@ -73,15 +73,7 @@ class CallCapture {
       run_code(code);
       result_.ddp = recorder.seen();
     }
-    if (const std::string name = code.replaced_argument(call_.sources); !name.empty()) {
-      if (tracer_.ended()) {
-        throw CompileError("the function puts another tensor into its argument " + name +
-                           ", which it has by reference, in a call that ran eagerly from a read on. Return it instead");
-      }
-      throw capture::NotCapturable(
-          "the function puts another tensor into its argument " + name + ", which it has by reference",
-          "Return the tensor instead.", {});
-    }
+    refuse_changes(code);
     std::vector<c10::IValue> outputs = code.values();
     if (tracer_.ended()) {
       for (c10::IValue& output : outputs) output = tracer_.real_value(output);
@@ -108,13 +100,25 @@ class CallCapture {
   }
 
  private:
+  void refuse_changes(const UserCode& code) const {
+    const std::string name = code.unrepeatable_argument(call_.argument_names);
+    if (name.empty()) return;
+    const std::string what =
+        "the function puts another tensor, or a size, into its argument " + name + ", which it has by reference";
+    if (!tracer_.ended()) throw capture::NotCapturable(what, "Return it instead.", {});
+    throw CompileError(what + ", in a call that ran eagerly from a read on. Return it instead");
+  }
+
   // What the code has done before it throws is done, as it would be without a capture.
   void run_code(UserCode& code) {
     try {
       tracer_.run([&] { code.run(stand_ins_); });
+      refuse_other_state();
     } catch (const capture::FakeError&) {
+      call_.state.restore();
       throw;
     } catch (const shapes::ShapeError&) {
+      call_.state.restore();
       throw;
     } catch (const CompileError&) {
       throw;
@@ -122,8 +126,20 @@ class CallCapture {
       throw;
     } catch (...) {
       run_unfinished();
+      code.change_arguments();
       throw;
     }
+  }
+
+  // A mode that the code leaves on would be on for the rest of the caller, too.
+  void refuse_other_state() const {
+    GlobalState now = GlobalState::current();
+    now.types = call_.state.types;
+    if (tracer_.ended() || now == call_.state) return;
+    const GuardFailure changed = difference(call_.state, now);
+    throw capture::NotCapturable("the function changes " + changed.source + " from " + changed.expected + " to " +
+                                     changed.found + " and leaves it so",
+                                 "Change it back before the function returns, or change it outside.", {});
   }
 
   void run_unfinished() {
@@ -275,7 +291,7 @@ class CallCapture {
       }
     }
     for (SymbolPlace& place : places_) place.is_used = place.dimension < 0 || is_used(place.leaf);
-    result_.guards.set_state(GlobalState::current());
+    result_.guards.set_state(call_.state);
     result_.guards.set_modules(ModuleGuard(call_.module));
     result_.guards.set_symbols(SymbolGuards(places_, shapes_));
     result_.guards.set_watches(std::move(watches));

@@ -21,6 +21,8 @@ struct CallView {
   const std::vector<std::string>& sources;    // of the leaves
   std::shared_ptr<torch::nn::Module> module;  // null for a function
   const std::vector<std::string>& ddp_ignored;
+  const std::vector<std::string>& argument_names;  // as CompileOptions has them
+  const GlobalState& state;                        // where the call began
 };
 
 // Which sizes and integers of the call are to be symbols.

@@ -67,4 +67,11 @@ std::string text_of(const Leaf& leaf) {
   return "?";
 }
 
+std::string exact_text_of(const Leaf& leaf) {
+  const std::string kind(text_of(leaf.kind));
+  if (leaf.kind == LeafKind::Group) return fmt::format("{} {}", kind, static_cast<const void*>(leaf.group));
+  if (leaf.kind == LeafKind::Double) return fmt::format("{} {} ({:x})", kind, text_of(leaf), leaf.number);
+  return kind + " " + text_of(leaf);
+}
+
 }  // namespace rehearse::compiler

@@ -32,7 +32,16 @@ GlobalState GlobalState::current() {
   return state;
 }
 
+void GlobalState::restore() const {
+  c10::GradMode::set_enabled(grad_mode);
+  c10::set_default_dtype(c10::scalarTypeToTypeMeta(default_dtype));
+  at::globalContext().setDeterministicAlgorithms(deterministic, deterministic_warns_only);
+}
+
 GuardFailure difference(const GlobalState& expected, const GlobalState& found) {
+  if (expected.types != found.types) {
+    return {"the types of the arguments", "those of the capture", "others", ""};
+  }
   const auto flag = [](std::string name, bool was, bool is) {
     return GuardFailure{std::move(name), on_or_off(was), on_or_off(is), ""};
   };

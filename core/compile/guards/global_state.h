@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <typeinfo>
 
 #include <c10/core/ScalarType.h>
 
@@ -10,8 +11,9 @@
 
 namespace rehearse::compiler {
 
-// What operators read beside their arguments, as it is in the calling fiber.
+// What a call is beside the values of its arguments: their types, and what operators read in the calling fiber.
 struct GlobalState {
+  const std::type_info* types = nullptr;  // of the function, its arguments and its result; null: not compared
   bool grad_mode = true;
   bool inference_mode = false;
   std::array<bool, 2> autocast = {};  // on CPU, on CUDA
@@ -22,7 +24,10 @@ struct GlobalState {
   bool deterministic_warns_only = false;
   c10::ScalarType default_dtype = c10::ScalarType::Float;
 
+  // Without types.
   static GlobalState current();
+  // Makes grad mode, the default dtype and deterministic algorithms of the calling fiber what they are here.
+  void restore() const;
   bool operator==(const GlobalState&) const = default;
 };
 

@@ -57,6 +57,27 @@ struct Forward {
   }
 };
 
+template <class Module>
+    struct IsOverloaded<Forward<Module>> : std::bool_constant < !requires {
+  &Module::forward;
+}>{};
+
+// The forward of the module of a data-parallel one.
+template <class Ddp>
+struct ForwardWithin {
+  Ddp& ddp;
+
+  template <class... Args>
+  decltype(auto) operator()(Args&&... args) const {
+    return ddp.module().forward(std::forward<Args>(args)...);
+  }
+};
+
+template <class Ddp>
+    struct IsOverloaded<ForwardWithin<Ddp>> : std::bool_constant < !requires {
+  &std::remove_reference_t<decltype(std::declval<Ddp&>().module())>::forward;
+}>{};
+
 }  // namespace compiler
 
 // What compile() gives: called like the function, from the rank that called it first or from others, each of which has
@@ -96,9 +117,7 @@ class CompiledDataParallel {
   auto operator()(Args&&... args) {
     return ddp_->forward_with(
         [this]<class... Each>(Each&&... each) {
-          auto forward = [this]<class... Inner>(Inner&&... inner) {
-            return ddp_->module().forward(std::forward<Inner>(inner)...);
-          };
+          compiler::ForwardWithin<Ddp> forward{*ddp_};
           return compiler::call(*callable_, forward, std::forward<Each>(each)...);
         },
         std::forward<Args>(args)...);

@@ -62,5 +62,7 @@ using LeafList = c10::SmallVector<Leaf, 32>;
 
 // The value for people: "4", "true", "'mean'", "tensor float32[4, 8]".
 std::string text_of(const Leaf& leaf);
+// The kind and the value, another text for each: a double by its bits, a group by its address.
+std::string exact_text_of(const Leaf& leaf);
 
 }  // namespace rehearse::compiler

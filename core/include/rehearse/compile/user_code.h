@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include <ATen/core/ivalue.h>
@@ -25,6 +26,9 @@ class UserCode {
  public:
   virtual ~UserCode() = default;
 
+  // Of the function, its arguments and its result: one for each way of calling it.
+  virtual const std::type_info& types() const = 0;
+
   // Where each leaf of the arguments comes from, in order; `names`: of the arguments, arg0, arg1, ... for the rest.
   virtual std::vector<std::string> sources(const std::vector<std::string>& names) const = 0;
 
@@ -35,9 +39,13 @@ class UserCode {
   virtual std::vector<c10::IValue> values() = 0;
   // All else in it, for comparison.
   virtual std::vector<std::string> constants() = 0;
-  // Source of the first argument in which the function put another tensor, through a reference; empty: it did not.
-  virtual std::string replaced_argument(const std::vector<std::string>& sources) const = 0;
-  // The kept result without its tensors and symbolic integers, of the type that the function returns; no longer kept.
+  // The first argument that the function has changed through a reference as no later call could: it put in another
+  // tensor, more of them or a size. Empty: there is none. `names`: of the arguments.
+  virtual std::string unrepeatable_argument(const std::vector<std::string>& names) const = 0;
+  // Changes the caller's arguments as the function has changed its copies, but for tensors, where it has thrown.
+  virtual void change_arguments() const = 0;
+  // The kept result without its tensors and symbolic integers, of the type that the function returns, and what the
+  // function left in its arguments; no longer kept.
   virtual std::shared_ptr<const void> take_frame() = 0;
 
   // Set where the call has been served while it was being prepared: code that reads data runs piece by piece.

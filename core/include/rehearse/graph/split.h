@@ -36,7 +36,8 @@ struct SplitModule {
 //   such a symbol alone (fx takes nodes after it as well, and then finds a cycle).
 // - `torch._C._set_grad_enabled`, `torch.amp.autocast_mode._enter_autocast` and `_exit_autocast` hold until they are
 //   undone: later partitions begin with them again. Partition ids must then not decrease.
-// - Partitions are called in `order`. In fx's order that is as soon as their inputs are there: in-place changes and draws
+// - Partitions are called in `order`. In fx's order that is as soon as their inputs are there: in-place changes and
+// draws
 //   of random numbers are no inputs, and a partition that changes a value may be called after one that reads it later.
 // - Attributes, submodules and metadata are shared with `module`, which stays as it is.
 // - Names: the dots in a called submodule's name become '_' (`a.b` is `a_b` in its partition). Where that, or

@@ -33,7 +33,7 @@ struct LayersProgram {
 
 // Three calls of each program, compiled and as it is: results, gradients of all parameters and what the generator draws
 // next are the same. The second layer gets a gradient, and no call runs eagerly.
-void expect_like_eager_in_pieces(std::span<const LayersProgram> programs);   // cut by DDP's buckets
+void expect_like_eager_in_pieces(std::span<const LayersProgram> programs);  // cut by DDP's buckets
 void expect_like_eager_in_one_piece(std::span<const LayersProgram> programs);
 
 }  // namespace rehearse_test

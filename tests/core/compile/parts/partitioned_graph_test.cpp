@@ -80,9 +80,10 @@ TEST(PartitionedGraph, RefusesATensorThatIsNotWhatAPieceWasCompiledFor) {
     }
     return "";
   };
-  EXPECT_THAT(message_for(at::ones({2}).requires_grad_()),
-              testing::HasSubstr("'x' comes to piece submod_0 of a compiled function otherwise than it was captured: it "
-                                 "requires no grad, and requires grad now"));
+  EXPECT_THAT(
+      message_for(at::ones({2}).requires_grad_()),
+      testing::HasSubstr("'x' comes to piece submod_0 of a compiled function otherwise than it was captured: it "
+                         "requires no grad, and requires grad now"));
   EXPECT_THAT(message_for(at::ones({3})), testing::HasSubstr("is [2], and is [3] now"));
   EXPECT_THAT(message_for(at::ones({2}, at::kDouble)), testing::HasSubstr("is Float, and is Double now"));
   const at::NoGradGuard no_grad;
