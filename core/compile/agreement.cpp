@@ -125,9 +125,19 @@ void Agreement::begin_compile(const std::vector<GuardFailure>& failures, std::si
   record_->compiles(reason(failures, entries), exec::CallSite::capture());
 }
 
+std::vector<InputFacts> Agreement::exchange(const InputFacts& own) {
+  try {
+    return meeting_->exchange(own, label());
+  } catch (const CompileError&) {
+    is_open_ = false;
+    record_->done();
+    throw;
+  }
+}
+
 void Agreement::absorb(const LeafList& leaves, const std::vector<std::string>& sources, Dynamism& dynamism) {
   const InputFacts own = facts_of(leaves, sources);
-  const auto all = compiler_collectives_ ? meeting_->exchange(own, label()) : std::vector<InputFacts>{own};
+  const auto all = compiler_collectives_ ? exchange(own) : std::vector<InputFacts>{own};
   for (const InputFact& fact : facts_to_absorb(all, own)) {
     if (fact.kind == InputFact::Kind::Tensor) dynamism.absorb_tensor(fact.source, fact.sizes);
     if (fact.kind == InputFact::Kind::SymInt) dynamism.absorb_int(fact.source, fact.int_value);
@@ -138,8 +148,7 @@ void Agreement::begin_segment(const std::string& why, exec::CallSite where) {
   is_open_ = true;
   record_->compiles(why, std::move(where));
   // What the segment starts from is known by its branch, in each rank its own: nothing of the others is taken.
-  if (compiler_collectives_)
-    meeting_->exchange({{.source = "segment", .kind = InputFact::Kind::Other, .text = why}}, label());
+  if (compiler_collectives_) exchange({{.source = "segment", .kind = InputFact::Kind::Other, .text = why}});
 }
 
 void Agreement::fail(const std::string& error) {

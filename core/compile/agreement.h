@@ -62,6 +62,8 @@ class Agreement {
 
  private:
   MeetingLabel label() const;
+  // Ends the open compilation if it fails.
+  std::vector<InputFacts> exchange(const InputFacts& own);
 
   const bool compiler_collectives_, guard_collectives_;
   std::optional<CompileMeeting> meeting_;

@@ -4,9 +4,13 @@
 #include <utility>
 
 #include <ATen/ops/tensor.h>
+#include <c10/util/Exception.h>
 
 namespace rehearse::parallel {
 namespace {
+
+// More than a model's parameters have sizes. A number above it is damage, and no memory is taken for it.
+constexpr std::int64_t kMostNumbers = std::int64_t{1} << 26;
 
 Numbers values_of(const at::Tensor& tensor) {
   const auto host = tensor.cpu();
@@ -33,6 +37,8 @@ Numbers NumberExchange::all_reduce(const Numbers& numbers, c10d::ReduceOp::RedOp
 
 Numbers NumberExchange::broadcast(const Numbers& numbers, int root) const {
   const auto length = broadcast_equal({static_cast<std::int64_t>(numbers.size())}, root)[0];
+  TORCH_CHECK(0 <= length && length <= kMostNumbers, "rank ", root, " of the group announced ", length,
+              " numbers; it may send 0 to ", kMostNumbers);
   auto sent = numbers;
   sent.resize(static_cast<std::size_t>(length));
   return broadcast_equal(sent, root);

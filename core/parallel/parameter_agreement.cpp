@@ -40,12 +40,19 @@ struct Parameter {
   std::vector<std::int64_t> sizes, strides;
 };
 
-std::vector<Parameter> parse(const Numbers& numbers) {
+// The numbers come from `rank`, and nothing is taken for granted of them.
+std::vector<Parameter> parse(const Numbers& numbers, int rank) {
+  const auto check = [rank](bool is_right, const char* what, std::int64_t number) {
+    TORCH_CHECK(is_right, "rank ", rank, " sent a damaged description of its parameters: ", number, " is no ", what);
+  };
   std::vector<Parameter> parameters;
   for (auto at = numbers.begin(); at != numbers.end();) {
-    const auto dtype = static_cast<at::ScalarType>(*at++);
-    const auto dimensions = *at++;
-    parameters.push_back({dtype, {at, at + dimensions}, {at + dimensions, at + 2 * dimensions}});
+    const std::int64_t dtype = *at++;
+    check(0 <= dtype && dtype < static_cast<std::int64_t>(at::ScalarType::NumOptions), "dtype", dtype);
+    const std::int64_t dimensions = at == numbers.end() ? -1 : *at++;
+    check(0 <= dimensions && dimensions <= (numbers.end() - at) / 2, "number of dimensions", dimensions);
+    parameters.push_back(
+        {static_cast<at::ScalarType>(dtype), {at, at + dimensions}, {at + dimensions, at + 2 * dimensions}});
     at += 2 * dimensions;
   }
   return parameters;
@@ -68,8 +75,8 @@ std::string difference(const Parameter& zero, const Parameter& theirs) {
 
 [[noreturn]] void fail(int rank, int other, const Numbers& zero_numbers, const Numbers& other_numbers,
                        const std::vector<std::string>& names) {
-  const auto zero = parse(zero_numbers);
-  const auto theirs = parse(other_numbers);
+  const auto zero = parse(zero_numbers, 0);
+  const auto theirs = parse(other_numbers, other);
   if (zero.size() != theirs.size()) {
     const bool differs = rank == other;
     TORCH_CHECK(false, "DDP expects same model across all ranks, but Rank ", rank, " has ",
@@ -80,7 +87,9 @@ std::string difference(const Parameter& zero, const Parameter& theirs) {
   const auto same = [](const Parameter& a, const Parameter& b) {
     return a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides;
   };
-  while (same(zero[at], theirs[at])) ++at;
+  while (at < zero.size() && same(zero[at], theirs[at])) ++at;
+  TORCH_CHECK(at < zero.size(), "ranks 0 and ", other,
+              " describe the same parameters, but their hashes differ: what a ", "rank sent was damaged");
   TORCH_CHECK(false, "[", rank, "]: params[", at, "] in ",
               rank == other ? std::string("this process") : c10::str("process ", other), " with ",
               difference(zero[at], theirs[at]), " Its name here is ", names[at], ".");
@@ -99,6 +108,8 @@ void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group,
   const auto zero = exchange.broadcast(own, 0);
   const int rank = group->getRank();
   const int other = static_cast<int>(-exchange.max(own == zero ? -group->getSize() : -rank));
+  TORCH_CHECK(0 <= other && other < group->getSize(), "rank ", rank, " learned that rank ", other,
+              " has other parameters; the group has no such rank: what a rank sent was damaged");
   const auto theirs = exchange.broadcast(own, other);
   // Every rank tells of itself when it differs, and of the first one that does otherwise.
   if (own == zero) fail(rank, other, zero, theirs, parameters.names);

@@ -76,7 +76,11 @@ void ReducerSession::Impl::warn_of_skew() const {
 
 // The highest of the ranks that stand as candidates; there is at least one.
 int ReducerSession::Impl::common_rank(bool candidate) const {
-  return static_cast<int>(exchange_->max(candidate ? group_->getRank() : -1));
+  const std::int64_t highest = exchange_->max(candidate ? group_->getRank() : -1);
+  TORCH_CHECK(0 <= highest && highest < group_->getSize(), "DistributedDataParallel: rank ", group_->getRank(),
+              " learned that the state is that of rank ", highest,
+              "; the group has no such rank: what a rank sent was damaged");
+  return static_cast<int>(highest);
 }
 
 }  // namespace rehearse::parallel

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -18,6 +17,9 @@ namespace rehearse::comm {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
+
+// A number above it is damage, and no memory is taken for it.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 36;
 
 void check_group(const ProcessGroupPtr& group, const char* call) {
   TORCH_CHECK_VALUE(group != nullptr, call, ": the group is empty; is the calling rank a member?");
@@ -39,15 +41,16 @@ std::string text_of(const at::Tensor& bytes, std::int64_t size) {
   return {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(size)};
 }
 
-Tensors empties(std::int64_t size, int count, at::ScalarType dtype) {
+// Outputs begin as zeros: a call that is left out gives the same in every run.
+Tensors outputs_of(std::int64_t size, int count, at::ScalarType dtype) {
   Tensors tensors;
-  for (int i = 0; i < count; ++i) tensors.push_back(at::empty({size}, dtype));
+  for (int i = 0; i < count; ++i) tensors.push_back(at::zeros({size}, dtype));
   return tensors;
 }
 
 Tensors all_gather(c10d::ProcessGroup& group, const at::Tensor& input) {
   Tensors inputs{input};
-  std::vector<Tensors> outputs{empties(input.numel(), group.getSize(), input.scalar_type())};
+  std::vector<Tensors> outputs{outputs_of(input.numel(), group.getSize(), input.scalar_type())};
   group.allgather(outputs, inputs)->wait();
   return std::move(outputs[0]);
 }
@@ -59,12 +62,22 @@ void broadcast(c10d::ProcessGroup& group, const at::Tensor& tensor, int root) {
   group.broadcast(tensors, options)->wait();
 }
 
-std::vector<std::int64_t> all_sizes(c10d::ProcessGroup& group, std::string_view payload) {
+void check_size(std::int64_t size, int rank, const char* call) {
+  TORCH_CHECK_VALUE(0 <= size && size <= kMostBytes, call, ": rank ", rank, " of the group announced a payload of ",
+                    size, " bytes; it may have 0 to ", kMostBytes);
+}
+
+std::vector<std::int64_t> all_sizes(c10d::ProcessGroup& group, std::string_view payload, const char* call) {
   std::vector<std::int64_t> sizes;
   for (const at::Tensor& size :
        all_gather(group, at::full({1}, static_cast<std::int64_t>(payload.size()), at::kLong))) {
     sizes.push_back(size.item<std::int64_t>());
+    check_size(sizes.back(), static_cast<int>(sizes.size()) - 1, call);
   }
+  const std::int64_t own = sizes.at(static_cast<std::size_t>(group.getRank()));
+  TORCH_CHECK_VALUE(own == static_cast<std::int64_t>(payload.size()), call, ": rank ", group.getRank(),
+                    " of the group announced ", payload.size(), " bytes and got ", own,
+                    " back: its call was left out, or what it sent was damaged on the way");
   return sizes;
 }
 
@@ -80,7 +93,7 @@ std::vector<std::string> texts_of(const Tensors& payloads, const std::vector<std
 
 std::vector<std::string> all_gather_object(const ProcessGroupPtr& group, std::string_view payload) {
   check_group(group, "all_gather_object");
-  const auto sizes = all_sizes(*group, payload);
+  const auto sizes = all_sizes(*group, payload, "all_gather_object");
   const auto most = largest(sizes);
   // All ranks know that there is nothing to send.
   if (most == 0) return std::vector<std::string>(sizes.size());
@@ -93,8 +106,9 @@ std::string broadcast_object(const ProcessGroupPtr& group, std::string_view payl
   const auto size = at::full({1}, static_cast<std::int64_t>(is_root ? payload.size() : 0), at::kLong);
   broadcast(*group, size, root);
   const auto count = size.item<std::int64_t>();
+  check_size(count, root, "broadcast_object");
   if (count == 0) return {};
-  const auto bytes = is_root ? bytes_of(payload, count) : at::empty({count}, at::kByte);
+  const auto bytes = is_root ? bytes_of(payload, count) : at::zeros({count}, at::kByte);
   broadcast(*group, bytes, root);
   return text_of(bytes, count);
 }
@@ -102,12 +116,12 @@ std::string broadcast_object(const ProcessGroupPtr& group, std::string_view payl
 std::vector<std::string> gather_object(const ProcessGroupPtr& group, std::string_view payload, int root) {
   check_root(group, root, "gather_object");
   const bool is_root = group->getRank() == root;
-  const auto sizes = all_sizes(*group, payload);
+  const auto sizes = all_sizes(*group, payload, "gather_object");
   const auto most = largest(sizes);
   if (most == 0) return std::vector<std::string>(is_root ? sizes.size() : 0);
   Tensors inputs{bytes_of(payload, most)};
   std::vector<Tensors> outputs;
-  if (is_root) outputs.push_back(empties(most, group->getSize(), at::kByte));
+  if (is_root) outputs.push_back(outputs_of(most, group->getSize(), at::kByte));
   c10d::GatherOptions options;
   options.rootRank = root;
   group->gather(outputs, inputs, options)->wait();
@@ -123,9 +137,10 @@ std::string scatter_object(const ProcessGroupPtr& group, const std::vector<std::
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(ranks));
   if (is_root) std::transform(payloads.begin(), payloads.end(), sizes.begin(), [](const auto& p) { return p.size(); });
   broadcast(*group, at::from_blob(sizes.data(), {ranks}, at::kLong), root);
+  for (const std::int64_t size : sizes) check_size(size, root, "scatter_object");
   const auto most = largest(sizes);
   if (most == 0) return {};
-  Tensors outputs{at::empty({most}, at::kByte)};
+  Tensors outputs{at::zeros({most}, at::kByte)};
   std::vector<Tensors> inputs;
   if (is_root) {
     inputs.emplace_back();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace rehearse::compiler {
 
@@ -18,14 +19,20 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// Throws CompileError where the bytes are too few, or, at finish(), too many.
+// Throws CompileError: `sender` sent something that cannot be read, and why.
+[[noreturn]] void damaged(std::string_view why, const std::string& sender);
+
+// Throws CompileError with the sender where the bytes are too few, or, at finish(), too many.
 class ByteReader {
  public:
-  explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
+  explicit ByteReader(std::string_view bytes, std::string sender = "another rank")
+      : rest_(bytes), sender_(std::move(sender)) {}
 
   std::uint64_t number();
-  // A count of things that take at least a byte each.
-  std::size_t count();
+  // A number up to `most`; `what` it is, for the error.
+  std::uint64_t number_up_to(std::uint64_t most, const char* what);
+  // A count of things that take at least so many bytes each: not more than are left.
+  std::size_t count(std::size_t bytes_of_each);
   std::string text();
   void finish() const;
 
@@ -33,6 +40,7 @@ class ByteReader {
   std::string_view take(std::size_t bytes);
 
   std::string_view rest_;
+  const std::string sender_;
 };
 
 }  // namespace rehearse::compiler

@@ -6,15 +6,17 @@
 #include <utility>
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 
 #include <rehearse/compile/errors.h>
 #include <rehearse_internal/comm/described_backend.h>
 #include <rehearse_internal/exec/check.h>
+
+#include "byte_stream.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -43,10 +45,14 @@ class NamedPayload {
   const at::Tensor tensor_;
 };
 
+// Longer than what any rank says of its arguments. A number above it is damage, and no memory is taken for it.
+constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
+
+// The outputs begin as zeros: a call that is left out gives the same in every run.
 std::vector<at::Tensor> all_gather(c10d::Backend& backend, at::Tensor input, const std::string& name) {
   const NamedPayload named(backend, input, name);
   std::vector<std::vector<at::Tensor>> outputs(1);
-  for (int rank = 0; rank < backend.getSize(); ++rank) outputs[0].push_back(at::empty_like(input));
+  for (int rank = 0; rank < backend.getSize(); ++rank) outputs[0].push_back(at::zeros_like(input));
   std::vector<at::Tensor> inputs{std::move(input)};
   backend.allgather(outputs, inputs)->wait();
   return std::move(outputs[0]);
@@ -56,6 +62,26 @@ at::Tensor padded(const std::string& payload, std::int64_t size) {
   auto bytes = at::zeros({size}, at::kByte);
   std::copy(payload.begin(), payload.end(), static_cast<char*>(bytes.mutable_data_ptr()));
   return bytes;
+}
+
+std::string_view bytes_in(const at::Tensor& tensor) {
+  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+// A rank gets its own bytes back from a gather that took place.
+void require_own(const at::Tensor& found, const at::Tensor& sent, int rank, const std::string& name) {
+  if (bytes_in(found) == bytes_in(sent)) return;
+  throw CompileError(
+      fmt::format("rank {} did not get its own bytes back from the gather of the {}: its call was left out, or what it "
+                  "sent was damaged on the way",
+                  rank, name));
+}
+
+std::int64_t length_in(const at::Tensor& tensor, int rank, const std::string& name) {
+  const std::int64_t length = *tensor.const_data_ptr<std::int64_t>();
+  if (0 < length && length <= kMostBytes) return length;
+  throw CompileError(
+      fmt::format("rank {} announced {} bytes for the {}; a message has 1 to {}", rank, length, name, kMostBytes));
 }
 
 // Null: the group has none for tensors of the CPU.
@@ -108,25 +134,33 @@ std::vector<std::string> CompileMeeting::gather(std::string payload, const Meeti
   if (store_) return store_->gather(payload, name);
   REHEARSE_CHECK(communicator_ != nullptr, name);
   auto& backend = *communicator_;
+  const std::vector<int> ranks = ranks_of(*group_);
+  const auto own = static_cast<std::size_t>(group_->getRank());
+  const auto length = at::full({1}, static_cast<std::int64_t>(payload.size()), at::kLong);
+  const auto announced = all_gather(backend, length, name);
+  REHEARSE_CHECK(announced.size() == ranks.size() && own < ranks.size(), name, announced.size(), ranks.size(), own);
+  require_own(announced[own], length, ranks[own], name);
   std::vector<std::int64_t> lengths;
-  for (const auto& length :
-       all_gather(backend, at::full({1}, static_cast<std::int64_t>(payload.size()), at::kLong), name)) {
-    lengths.push_back(*length.const_data_ptr<std::int64_t>());
-  }
-  const auto most = *std::max_element(lengths.begin(), lengths.end());
-  const auto all = all_gather(backend, padded(payload, most), name);
-  REHEARSE_CHECK(all.size() == lengths.size(), name, all.size(), lengths.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) lengths.push_back(length_in(announced[i], ranks[i], name));
+  const auto sent = padded(payload, *std::max_element(lengths.begin(), lengths.end()));
+  const auto all = all_gather(backend, sent, name);
+  require_own(all[own], sent, ranks[own], name);
   std::vector<std::string> payloads;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    payloads.emplace_back(static_cast<const char*>(all[rank].const_data_ptr()),
-                          static_cast<std::size_t>(lengths[rank]));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    payloads.emplace_back(bytes_in(all[i]).substr(0, static_cast<std::size_t>(lengths[i])));
   }
   return payloads;
 }
 
+std::string CompileMeeting::sender(std::size_t rank, const MeetingLabel& label, const char* step) const {
+  return fmt::format("rank {} in the {} of {}", ranks_of(*group_).at(rank), step, label.function);
+}
+
 std::vector<InputFacts> CompileMeeting::exchange(const InputFacts& mine, const MeetingLabel& label) {
   std::vector<InputFacts> facts;
-  for (const auto& payload : gather(encode(mine), label, "inputs")) facts.push_back(decode_facts(payload));
+  for (const auto& payload : gather(encode(mine), label, "inputs")) {
+    facts.push_back(decode_facts(payload, sender(facts.size(), label, "inputs")));
+  }
   return facts;
 }
 
@@ -137,6 +171,9 @@ bool CompileMeeting::all_hit(bool mine, const MeetingLabel& label) {
   const auto name = fmt::format("guards of {}", label.function);
   if (store_) {
     const auto hits = store_->gather(mine ? "hit" : "miss", name);
+    for (std::size_t i = 0; i < hits.size(); ++i) {
+      if (hits[i] != "hit" && hits[i] != "miss") damaged("it is neither hit nor miss", sender(i, label, "guards"));
+    }
     return std::all_of(hits.begin(), hits.end(), [](const std::string& each) { return each == "hit"; });
   }
   REHEARSE_CHECK(communicator_ != nullptr, name);
@@ -146,12 +183,18 @@ bool CompileMeeting::all_hit(bool mine, const MeetingLabel& label) {
   c10d::AllreduceOptions options;
   options.reduceOp = c10d::ReduceOp::MIN;
   backend.allreduce(tensors, options)->wait();
-  return *tensors[0].const_data_ptr<std::int64_t>() == 1;
+  const std::int64_t least = *tensors[0].const_data_ptr<std::int64_t>();
+  if (least == 0 || least == 1) return least == 1;
+  throw CompileError(fmt::format(
+      "rank {} got {} from the reduction of the {}, to which ranks give 0 or 1: what a rank sent was damaged",
+      ranks_of(*group_).at(static_cast<std::size_t>(group_->getRank())), least, name));
 }
 
 std::vector<GraphHash> CompileMeeting::commit(const CompileOutcome& mine, const MeetingLabel& label) {
   std::vector<CompileOutcome> outcomes;
-  for (const auto& payload : gather(encode(mine), label, "outcome")) outcomes.push_back(decode_outcome(payload));
+  for (const auto& payload : gather(encode(mine), label, "outcome")) {
+    outcomes.push_back(decode_outcome(payload, sender(outcomes.size(), label, "outcome")));
+  }
   return agree(outcomes, ranks_of(*group_), label);
 }
 

@@ -39,7 +39,8 @@ using CompileOutcome = std::variant<GraphHash, ErrorText>;
 //
 // What is sent is named by function and step: ranks that meet for different ones are a mismatch. A group of one rank
 // does not communicate. Blocking: all calls. Fibers: use it in the rank whose group it is. Errors: MismatchError, and
-// what collectives throw; CompileError as said below, and for groups that have neither such a back end nor a store.
+// what collectives throw; CompileError as said below, for groups that have neither such a back end nor a store, and
+// with the rank for bytes that no rank can have meant: then nothing of them is used.
 class CompileMeeting {
  public:
   static constexpr std::string_view kPrefix = "compile of ";
@@ -60,6 +61,8 @@ class CompileMeeting {
 
  private:
   std::vector<std::string> gather(std::string payload, const MeetingLabel& label, const char* step);
+  // For errors: who sent what could not be read. `rank`: of the group.
+  std::string sender(std::size_t rank, const MeetingLabel& label, const char* step) const;
   void connect();
 
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
@@ -73,6 +76,7 @@ std::vector<GraphHash> agree(const std::vector<CompileOutcome>& outcomes, const 
                              const MeetingLabel& label);
 
 std::string encode(const CompileOutcome& outcome);
-CompileOutcome decode_outcome(std::string_view bytes);
+// Throws CompileError for what encode() did not make, with the sender.
+CompileOutcome decode_outcome(std::string_view bytes, const std::string& sender = "another rank");
 
 }  // namespace rehearse::compiler

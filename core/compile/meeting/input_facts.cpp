@@ -2,15 +2,16 @@
 #include "input_facts.h"
 
 #include <bit>
-
-#include <fmt/format.h>
-
-#include <rehearse/compile/errors.h>
+#include <limits>
 
 #include "byte_stream.h"
 
 namespace rehearse::compiler {
 namespace {
+
+constexpr std::size_t kBytesOfANumber = 8;
+constexpr std::size_t kLeastBytesOfAFact = 7 * kBytesOfANumber;
+constexpr std::uint64_t kMostOfASize = std::numeric_limits<std::int64_t>::max();
 
 void write(ByteWriter& writer, const InputFact& fact) {
   writer.text(fact.source);
@@ -26,15 +27,12 @@ void write(ByteWriter& writer, const InputFact& fact) {
 InputFact read(ByteReader& reader) {
   InputFact fact;
   fact.source = reader.text();
-  const auto kind = reader.number();
-  if (kind > static_cast<std::uint64_t>(InputFact::Kind::Absent)) {
-    throw CompileError(
-        fmt::format("what another rank sent about a compilation is damaged: {} is no kind of input", kind));
-  }
-  fact.kind = static_cast<InputFact::Kind>(kind);
-  fact.dtype = static_cast<c10::ScalarType>(reader.number());
-  fact.sizes.resize(reader.count());
-  for (auto& size : fact.sizes) size = static_cast<std::int64_t>(reader.number());
+  fact.kind = static_cast<InputFact::Kind>(
+      reader.number_up_to(static_cast<std::uint64_t>(InputFact::Kind::Absent), "kind of input"));
+  fact.dtype = static_cast<c10::ScalarType>(
+      reader.number_up_to(static_cast<std::uint64_t>(c10::ScalarType::NumOptions) - 1, "dtype"));
+  fact.sizes.resize(reader.count(kBytesOfANumber));
+  for (auto& size : fact.sizes) size = static_cast<std::int64_t>(reader.number_up_to(kMostOfASize, "size"));
   fact.int_value = static_cast<std::int64_t>(reader.number());
   fact.float_value = std::bit_cast<double>(reader.number());
   fact.text = reader.text();
@@ -50,9 +48,9 @@ std::string encode(const InputFacts& facts) {
   return writer.take();
 }
 
-InputFacts decode_facts(std::string_view bytes) {
-  ByteReader reader(bytes);
-  InputFacts facts(reader.count());
+InputFacts decode_facts(std::string_view bytes, const std::string& sender) {
+  ByteReader reader(bytes, sender);
+  InputFacts facts(reader.count(kLeastBytesOfAFact));
   for (auto& fact : facts) fact = read(reader);
   reader.finish();
   return facts;

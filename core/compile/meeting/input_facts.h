@@ -28,9 +28,9 @@ struct InputFact {
 // Of one rank's call, in the order of its arguments.
 using InputFacts = std::vector<InputFact>;
 
-// As bytes, the same on every machine. decode() throws CompileError for what encode() did not make; floats keep their
-// bits.
+// As bytes, the same on every machine. decode_facts() throws CompileError for what encode() did not make, with the
+// sender; floats keep their bits.
 std::string encode(const InputFacts& facts);
-InputFacts decode_facts(std::string_view bytes);
+InputFacts decode_facts(std::string_view bytes, const std::string& sender = "another rank");
 
 }  // namespace rehearse::compiler

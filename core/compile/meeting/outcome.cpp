@@ -29,15 +29,13 @@ std::string encode(const CompileOutcome& outcome) {
   return writer.take();
 }
 
-CompileOutcome decode_outcome(std::string_view bytes) {
-  ByteReader reader(bytes);
+CompileOutcome decode_outcome(std::string_view bytes, const std::string& sender) {
+  ByteReader reader(bytes, sender);
   CompileOutcome outcome;
-  if (const auto kind = reader.number(); kind == kCompiled) {
+  if (reader.number_up_to(kFailed, "outcome") == kCompiled) {
     outcome = GraphHash{reader.number()};
-  } else if (kind == kFailed) {
-    outcome = ErrorText{reader.text()};
   } else {
-    throw CompileError(fmt::format("what another rank sent about a compilation is damaged: {} is no outcome", kind));
+    outcome = ErrorText{reader.text()};
   }
   reader.finish();
   return outcome;

@@ -37,7 +37,7 @@ std::vector<std::string> StoreMeeting::gather(const std::string& payload, const 
   for (int rank = 0; rank < size_; ++rank) {
     const auto bytes = store_->get(key(rank, number));
     const std::string given(bytes.begin(), bytes.end());
-    ByteReader reader(given);
+    ByteReader reader(given, fmt::format("rank {} in the {} (\"{}\")", rank, step, name_));
     if (const auto other = reader.text(); other != step) {
       throw CompileError(
           fmt::format("ranks of \"{}\" meet for different things: rank {} for the {}, rank {} for the {}", name_, rank_,
