@@ -38,11 +38,21 @@ FakeMode::Pause::Pause()
     : exclude_(c10::DispatchKeySet(
           {c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit, c10::DispatchKey::Functionalize})) {}
 
-c10::SymInt FakeMode::add_unbacked() {
-  if (unbacked_.empty()) return shapes_->add_unbacked();
+std::optional<c10::SymInt> FakeMode::take_unbacked() {
+  if (unbacked_.empty()) return std::nullopt;
   c10::SymInt symbol = std::move(unbacked_.back());
   unbacked_.pop_back();
   return symbol;
+}
+
+c10::SymInt FakeMode::add_unbacked() {
+  const auto known = take_unbacked();
+  return known ? *known : shapes_->add_unbacked();
+}
+
+c10::SymInt FakeMode::add_unbacked_number() {
+  const auto known = take_unbacked();
+  return known ? *known : shapes_->add_unbacked_number();
 }
 
 void FakeMode::set_unbacked(std::vector<c10::SymInt> symbols) {

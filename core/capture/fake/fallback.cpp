@@ -49,6 +49,23 @@ c10::IValue with_fakes(FakeMode& mode, const c10::IValue& value) {
   return list_of_fakes(mode, value.toOptionalTensorList());
 }
 
+// Eager mode refuses a negative size. Where only the running program knows it, the graph checks that.
+void check_sizes(const Call& call, const TensorSpec& spec) {
+  for (const c10::SymInt& size : spec.sizes) {
+    if (!size.is_symbolic() || size.has_hint()) continue;
+    TORCH_SYM_CHECK(size.sym_ge(0), call.facts.name, ": a size of the result is ", size, ", which may be negative");
+  }
+}
+
+void check_sizes(const Call& call, const Outputs& outputs) {
+  for (const Output& output : outputs) {
+    if (const auto* const spec = std::get_if<TensorSpec>(&output.value)) check_sizes(call, *spec);
+    const auto* const specs = std::get_if<std::vector<TensorSpec>>(&output.value);
+    if (specs == nullptr) continue;
+    for (const TensorSpec& spec : *specs) check_sizes(call, spec);
+  }
+}
+
 // What return `i` gives; for an argument that is returned, the fake that stands for it.
 c10::IValue result_of(const Call& call, std::size_t i, const Output& output) {
   const ReturnFacts& facts = call.facts.returns[i];
@@ -77,6 +94,7 @@ void run_on_fakes(FakeMode& mode, const OperatorFacts& facts, Stack& stack) {
   for (std::size_t i = first; i < stack.size(); ++i) arguments.push_back(with_fakes(mode, stack[i]));
   const Call call{facts, arguments, mode};
   const Outputs outputs = infer(call);
+  check_sizes(call, outputs);
   Stack results;
   results.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back(result_of(call, i, outputs[i]));

@@ -216,7 +216,7 @@ c10::SymInt Tracer::read_symbolically(const at::Tensor& tensor) {
     throw NotCapturable("sym_item() was given a tensor that is not one integer",
                         "Give it a tensor of one element and an integer dtype.", graph_.site());
   }
-  const c10::SymInt symbol = shapes_->add_unbacked();
+  const c10::SymInt symbol = shapes_->add_unbacked_number();
   Node& item = graph_.call("torch.ops.aten.item.default", {value});
   const std::string name = shapes::expr_of(symbol).symbol_name();
   symbols_.bind_symbol(name, item);

@@ -45,13 +45,16 @@ c10::SymInt ShapeEnv::add_backed_int(std::int64_t hint, std::string source) {
   return new_backed(hint, std::move(source), {});
 }
 
-c10::SymInt ShapeEnv::add_unbacked() {
+c10::SymInt ShapeEnv::new_unbacked(const Range& range) {
   const std::string name = "u" + std::to_string(unbacked_.size());
   unbacked_.push_back({name, exec::CallSite::capture()});
   const Expr symbol = Expr::symbol(name);
-  facts_->set_range(symbol, {0, Range::kUnboundedAbove});
+  facts_->set_range(symbol, range);
   return to_sym_int(shared_from_this(), symbol);
 }
+
+c10::SymInt ShapeEnv::add_unbacked() { return new_unbacked({0, Range::kUnboundedAbove}); }
+c10::SymInt ShapeEnv::add_unbacked_number() { return new_unbacked({}); }
 
 const BackedSymbol* ShapeEnv::find_backed(const std::string& name) const noexcept {
   for (const BackedSymbol& symbol : backed_) {

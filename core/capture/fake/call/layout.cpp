@@ -23,6 +23,12 @@ int compare(const c10::SymInt& inner_stride, const c10::SymInt& outer_stride, co
 
 }  // namespace
 
+c10::SymInt choose(const c10::SymBool& condition, const c10::SymInt& then, const c10::SymInt& otherwise) {
+  if (const auto known = condition.maybe_as_bool()) return *known ? then : otherwise;
+  const c10::SymNode node = condition.toSymNodeImpl();
+  return c10::SymInt(node->sym_ite(then.wrap_node(node), otherwise.wrap_node(node)));
+}
+
 c10::SymInt product(c10::SymIntArrayRef values) {
   c10::SymInt result = 1;
   for (const c10::SymInt& value : values) result = result * value;

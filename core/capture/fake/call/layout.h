@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -23,6 +24,15 @@ inline bool holds(const c10::SymBool& condition) { return TORCH_GUARD_OR_FALSE(c
 
 // Known without a guard.
 inline bool is_known(const c10::SymBool& condition) { return TORCH_STATICALLY_KNOWN_TRUE(condition); }
+
+// As holds(); none where unbacked sizes decide.
+inline std::optional<bool> answer(const c10::SymBool& condition) {
+  if (TORCH_GUARD_OR_FALSE(condition)) return true;
+  return TORCH_GUARD_OR_TRUE(condition) ? std::nullopt : std::optional(false);
+}
+
+// `then` where the condition holds, else `otherwise`: decided where that is known, in the graph where it is not.
+c10::SymInt choose(const c10::SymBool& condition, const c10::SymInt& then, const c10::SymInt& otherwise);
 
 c10::SymInt product(c10::SymIntArrayRef values);
 

@@ -24,7 +24,7 @@ Outputs equal(const Call& call) {
   throw DataDependentRead(call.facts.name, exec::CallSite::capture());
 }
 
-// A number that only the running program will know.
+// A size that only the running program will know.
 c10::SymInt unbacked(const Call& call) {
   if (!call.mode.shapes()) throw DataDependentRead(call.facts.name, exec::CallSite::capture());
   return call.mode.add_unbacked();
@@ -32,10 +32,10 @@ c10::SymInt unbacked(const Call& call) {
 
 Outputs local_scalar_dense(const Call& call) {
   const bool is_integer = c10::isIntegralType(call.tensor(0).scalar_type(), false);
-  if (!is_integer || !call.mode.reads_symbolically()) {
+  if (!is_integer || !call.mode.reads_symbolically() || !call.mode.shapes()) {
     throw DataDependentRead(call.facts.name, exec::CallSite::capture());
   }
-  return {c10::IValue(at::Scalar(unbacked(call)))};
+  return {c10::IValue(at::Scalar(call.mode.add_unbacked_number()))};
 }
 
 // One row for each element that is not 0, kept by columns.

@@ -7,18 +7,29 @@
 #include <ATen/InferSize.h>
 #include <ATen/TensorUtils.h>
 
+#include <rehearse_internal/capture/fake_errors.h>
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
 namespace rehearse::capture {
 namespace {
 
+bool all_have_hints(c10::SymIntArrayRef sizes) {
+  return std::all_of(sizes.begin(), sizes.end(), [](const c10::SymInt& size) { return size.has_hint(); });
+}
+
 // view(self, size), also with -1 for one size.
 Outputs view(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const SymInts wanted = call.sym_ints(1);
   const c10::SymDimVector sizes = at::infer_size_dv(c10::SymIntArrayRef(wanted), self.sym_numel());
-  const auto strides = at::detail::computeStride(self.sym_sizes(), self.sym_strides(), sizes);
+  auto strides = at::detail::computeStride(self.sym_sizes(), self.sym_strides(), sizes);
+  if (!strides && !all_have_hints(sizes)) {  // which dimensions belong together is not known
+    if (!is_known(self.unsafeGetTensorImpl()->sym_is_contiguous())) {
+      throw UnknownShape(call.facts.name, "whether the strides allow it depends on data", exec::CallSite::capture());
+    }
+    strides = c10::SymDimVector(contiguous_strides(sizes));
+  }
   TORCH_CHECK(strides, "view size is not compatible with input tensor's size and stride (at least one dimension spans ",
               "across two contiguous subspaces). Use .reshape(...) instead.");
   return {view_of(self, SymInts(sizes.begin(), sizes.end()), SymInts(strides->begin(), strides->end()))};
@@ -48,24 +59,45 @@ Outputs expand(const Call& call) {
     const c10::SymInt size = is_new ? c10::SymInt(1) : self.sym_sizes()[d - added];
     if (!is_new) strides[d] = self.sym_strides()[d - added];
     if (is_new && d + 1 < sizes.size()) strides[d] = sizes[d + 1] * strides[d + 1];
-    if (is_known(sizes[d].sym_eq(-1))) {
+    const c10::SymBool keeps = sizes[d].sym_eq(-1);
+    if (holds(keeps)) {
       TORCH_CHECK(!is_new, "expand: -1 is not allowed in a leading, non-existing dimension ", d);
       sizes[d] = size;
     } else if (is_known(size.sym_eq(1))) {
       if (!is_known(sizes[d].sym_eq(1))) strides[d] = 0;
+      if (!is_new) sizes[d] = choose(keeps, size, sizes[d]);
     } else {
-      TORCH_SYM_CHECK(size.sym_eq(sizes[d]), "expand: the expanded size (", sizes[d],
+      TORCH_SYM_CHECK(size.sym_eq(sizes[d]).sym_or(keeps), "expand: the expanded size (", sizes[d],
                       ") must match the existing size (", size, ") at non-singleton dimension ", d);
+      sizes[d] = size;
     }
   }
   return {view_of(self, std::move(sizes), std::move(strides))};
 }
 
+// A position counted from the end where it is negative. Of a number that only the program knows it is a choice.
+c10::SymInt from_start(const c10::SymInt& position, const c10::SymInt& size) {
+  const c10::SymBool is_negative = position.sym_lt(0);
+  const std::optional<bool> known = answer(is_negative);
+  if (!known) return choose(is_negative, position + size, position);
+  return *known ? position + size : position;
+}
+
+c10::SymInt at_least_zero(const c10::SymInt& number) {
+  const std::optional<bool> is_negative = answer(number.sym_lt(0));
+  if (!is_negative) return number.max(0);
+  return *is_negative ? c10::SymInt(0) : number;
+}
+
+c10::SymInt at_most(const c10::SymInt& number, const c10::SymInt& most) {
+  const std::optional<bool> is_more = answer(number.sym_gt(most));
+  if (!is_more) return number.min(most);
+  return *is_more ? most : number;
+}
+
 // A position counted from the end where it is negative, brought into [0, size].
-c10::SymInt clamp_position(c10::SymInt position, const c10::SymInt& size) {
-  if (holds(position.sym_lt(0))) position = position + size;
-  if (holds(position.sym_lt(0))) return 0;
-  return holds(position.sym_gt(size)) ? size : position;
+c10::SymInt clamp_position(const c10::SymInt& position, const c10::SymInt& size) {
+  return at_most(at_least_zero(from_start(position, size)), size);
 }
 
 std::optional<c10::SymInt> optional_int(const Call& call, std::size_t i) {
@@ -82,11 +114,10 @@ Outputs slice(const Call& call) {
   const c10::SymInt start = clamp_position(optional_int(call, 2).value_or(0), size);
   const std::optional<c10::SymInt> given_end = optional_int(call, 3);
   const bool to_end = !given_end || is_known(given_end->sym_eq(std::numeric_limits<std::int64_t>::max()));
-  c10::SymInt end = to_end ? size : clamp_position(*given_end, size);
-  if (holds(end.sym_lt(start))) end = start;
+  const c10::SymInt end = to_end ? size : clamp_position(*given_end, size);
   SymInts sizes = self.sym_sizes().vec(), strides = self.sym_strides().vec();
   const c10::SymInt offset = self.sym_storage_offset() + start * strides[dim];
-  const c10::SymInt length = end - start;
+  const c10::SymInt length = at_least_zero(end - start);
   sizes[dim] = is_known(step.sym_eq(1)) ? length : (length + step - 1) / step;
   strides[dim] = strides[dim] * step;
   return {view_of(self, std::move(sizes), std::move(strides), offset)};
@@ -106,12 +137,11 @@ Outputs select(const Call& call) {
   TORCH_CHECK_INDEX(self.dim() > 0, "select() cannot be applied to a 0-dim tensor.");
   const std::size_t dim = wrap(call.integer(1), self.dim());
   const c10::SymInt& size = self.sym_sizes()[dim];
-  c10::SymInt index = call.sym_int(2);
+  const c10::SymInt index = call.sym_int(2);
   const bool in_range = !holds(index.sym_ge(size)) && !holds((-size).sym_gt(index));
   TORCH_CHECK_INDEX(in_range, "select(): index ", index, " out of range for tensor of size ", self.sym_sizes(),
                     " at dimension ", dim);
-  if (holds(index.sym_lt(0))) index = index + size;
-  return {select_at(self, dim, index)};
+  return {select_at(self, dim, from_start(index, size))};
 }
 
 // unbind(self, dim): one for each place, so the size becomes a number.

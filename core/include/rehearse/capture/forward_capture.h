@@ -76,7 +76,7 @@ class ForwardCapture {
 };
 
 // The integer in a tensor of one element, and those in a tensor of one dimension. In a capture: new unbacked symbols of
-// its graph, without an end to it. Elsewhere: the values.
+// its graph, without an end to it; they may be negative. Elsewhere: the values.
 c10::SymInt sym_item(const at::Tensor& tensor);
 std::vector<c10::SymInt> sym_tolist(const at::Tensor& tensor);
 

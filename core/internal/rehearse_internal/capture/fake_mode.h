@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -113,8 +114,10 @@ class FakeMode final : public operators::CaptureMode {
 
   [[noreturn]] void refuse(const std::string& what, const std::string& cure) const override;
 
-  // A size or integer that only the running program knows: a symbol of shapes(), which must not be null.
+  // A size that only the running program knows: a symbol of shapes(), which must not be null.
   c10::SymInt add_unbacked();
+  // The same for a number that data holds, which may be negative.
+  c10::SymInt add_unbacked_number();
   // A node of a graph that was captured before is run again: what it brings into being are these symbols of shapes(),
   // in order, and new ones after them; integers of data are read as them. Takes the place of what was given before.
   void set_unbacked(std::vector<c10::SymInt> symbols);
@@ -132,10 +135,13 @@ class FakeMode final : public operators::CaptureMode {
     at::Tensor real, fake;
   };
 
+  // The next symbol of set_unbacked(); none are left otherwise.
+  std::optional<c10::SymInt> take_unbacked();
+
   std::shared_ptr<shapes::ShapeEnv> shapes_;
   FakeListener* listener_;
   bool symbolic_reads_ = false;
-  std::vector<c10::SymInt> unbacked_;  // what add_unbacked() gives; the last one first
+  std::vector<c10::SymInt> unbacked_;  // what add_unbacked() and its like give; the last one first
   InferenceCounts counts_;
   std::unordered_map<const c10::TensorImpl*, Stand> stands_;
   std::unordered_map<const c10::StorageImpl*, at::Tensor> storages_;  // a fake with the storage in place of a real one

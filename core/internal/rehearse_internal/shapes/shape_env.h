@@ -75,6 +75,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   c10::SymInt add_backed_int(std::int64_t hint, std::string source);
   // A size that is known only at run time: u<k> >= 0. The caller's stack is kept for messages.
   c10::SymInt add_unbacked();
+  // A number that data holds, of any value: u<k>, which is no size until something states that it is not negative.
+  c10::SymInt add_unbacked_number();
 
   const std::vector<BackedSymbol>& backed() const noexcept { return backed_; }
   // Null for a name that is none of them.
@@ -90,7 +92,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   bool guard(const Condition& condition, const std::string& reason);
   // guard(), but `fallback` and no trace where it hangs on an unbacked symbol.
   bool guard_or(const Condition& condition, bool fallback, const std::string& reason);
-  // guard(), where sizes that are known only at run time are taken to be neither 0 nor 1.
+  // guard(), where sizes that are known only at run time are taken to be neither 0 nor 1. A number that may be negative
+  // is no size.
   bool guard_size_oblivious(const Condition& condition, const std::string& reason);
   // States a fact. True, and checked when the program runs, where it hangs on an unbacked symbol.
   bool expect(const Condition& condition, const std::string& reason);
@@ -117,6 +120,7 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
 
  private:
   explicit ShapeEnv(Options options);
+  c10::SymInt new_unbacked(const Range& range);
   c10::SymInt new_backed(std::int64_t hint, std::string source, const Range& range);
   bool record(const Condition& condition, bool value, const std::string& reason);
   [[noreturn]] void refuse(const std::vector<std::string>& symbols, const std::string& asked) const;

@@ -79,7 +79,8 @@ Range Facts::known(const Expr& expr, Unbacked unbacked) const {
   const Split parts = split(expr);
   const auto found = ranges_.find(parts.varying);
   Range range = found == ranges_.end() ? Range{} : turned(found->second, parts.sign);
-  if (unbacked == Unbacked::AtLeastTwo && expr.is_symbol() && is_unbacked_name(expr.symbol_name())) {
+  const bool is_unbacked_size = expr.is_symbol() && is_unbacked_name(expr.symbol_name()) && range.lower >= 0;
+  if (unbacked == Unbacked::AtLeastTwo && is_unbacked_size) {
     range = intersection(range, {2, Range::kUnboundedAbove});
   }
   return range;
