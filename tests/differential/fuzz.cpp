@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Random programs, eagerly and compiled. Each program runs in a worker process, so that a crash is a finding, too.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include "differential/program/generate.h"
+#include "differential/program/text.h"
+#include "differential/run/finding.h"
+
+namespace rehearse_test::differential {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  double seconds = 0;
+  std::uint64_t programs = 0;
+  std::uint64_t seed = 1;
+  int statements = 14;
+  int jobs = 1;
+  bool show = false, keep_going = false;
+  std::vector<std::string> settings, only, without;
+};
+
+constexpr std::size_t kSettingsMax = 32;
+
+// What workers tell of themselves, in memory that all processes share.
+struct Progress {
+  std::uint64_t seed;
+  std::size_t setting;
+  bool generates;
+  std::uint64_t programs, wide, cases, findings, statements;
+  std::uint64_t refused[kSettingsMax], hits[kSettingsMax], checked[kSettingsMax];
+};
+
+// Statements for which whole programs are refused, or are about one thing, come seldom.
+constexpr const char* kSeldom[] = {"swallow", "generator", "flags", "form", "out", "unbacked", "state"};
+constexpr int kOftener = 6;
+
+bool is_seldom(const std::string& family) {
+  return std::any_of(std::begin(kSeldom), std::end(kSeldom), [&](const char* each) { return family == each; });
+}
+
+std::vector<std::string> chosen_families(const Options& options) {
+  std::vector<std::string> chosen;
+  for (const std::string& family : options.only.empty() ? families() : options.only) {
+    if (std::find(options.without.begin(), options.without.end(), family) == options.without.end()) {
+      chosen.insert(chosen.end(), is_seldom(family) ? 1 : kOftener, family);
+    }
+  }
+  return chosen;
+}
+
+std::vector<const Setting*> chosen_settings(const Options& options) {
+  std::vector<const Setting*> chosen;
+  for (const Setting& setting : settings()) {
+    const bool named =
+        std::find(options.settings.begin(), options.settings.end(), setting.name) != options.settings.end();
+    if (options.settings.empty() || named) chosen.push_back(&setting);
+  }
+  return chosen;
+}
+
+class Job {
+ public:
+  Job(const Options& options, int number, Progress& progress)
+      : options_(options), settings_(chosen_settings(options)), number_(number), progress_(progress) {
+    recipe_ = {chosen_families(options), options.statements};
+  }
+
+  // Starts workers until the time or the programs are over. A worker that dies has found something.
+  void run() {
+    std::uint64_t next = options_.seed + static_cast<std::uint64_t>(number_);
+    while (goes_on(next)) {
+      std::fflush(stdout);
+      const pid_t worker = ::fork();
+      if (worker == 0) {
+        work(next);
+        std::fflush(stdout);
+        ::_exit(0);
+      }
+      int status = 0;
+      ::waitpid(worker, &status, 0);
+      if (WIFEXITED(status)) break;
+      if (progress_.generates) {
+        std::printf("seed %llu: LibTorch itself crashes while the program is made\n",
+                    static_cast<unsigned long long>(progress_.seed));
+      } else {
+        report(progress_.seed, *settings_[progress_.setting], {"crashes", "", -1});
+      }
+      next = progress_.seed + static_cast<std::uint64_t>(options_.jobs);
+    }
+  }
+
+ private:
+  bool goes_on(std::uint64_t seed) const {
+    if (progress_.findings > 0 && !options_.keep_going) return false;
+    if (options_.programs > 0 && seed >= options_.seed + options_.programs) return false;
+    return options_.seconds <= 0 || std::chrono::duration<double>(Clock::now() - begin_).count() < options_.seconds;
+  }
+
+  void work(std::uint64_t seed) {
+    silence_warnings();
+    for (; goes_on(seed); seed += static_cast<std::uint64_t>(options_.jobs)) {
+      progress_.seed = seed;
+      progress_.generates = true;
+      const Program program = generate(seed, recipe_);
+      progress_.generates = false;
+      if (options_.show)
+        std::printf("seed %llu\n%s\n", static_cast<unsigned long long>(seed), text_of(program).c_str());
+      const int statements = statements_in(program.statements);
+      ++progress_.programs;
+      progress_.statements += static_cast<std::uint64_t>(statements);
+      progress_.wide += statements >= 12 && families_in(program.statements) >= 4;
+      kinds_.clear();
+      for (std::size_t i = 0; i < settings_.size(); ++i) test(program, i);
+    }
+  }
+
+  void test(const Program& program, std::size_t which) {
+    const Setting& setting = *settings_[which];
+    progress_.seed = program.seed;
+    progress_.setting = which;
+    ++progress_.cases;
+    ++progress_.checked[which];
+    ::alarm(60);
+    const Outcome outcome = check(prepared(program, setting), setting, all_calls(program.seed));
+    ::alarm(0);
+    progress_.refused[which] += !outcome.refusal.empty();
+    progress_.hits[which] += outcome.hits > 0;
+    if (options_.show && !outcome.refusal.empty()) {
+      std::printf("seed %llu, %s: %s\n", static_cast<unsigned long long>(program.seed), setting.name,
+                  outcome.refusal.substr(0, outcome.refusal.find('\n')).c_str());
+    }
+    if (outcome.difference)
+      report(program.seed, setting, {outcome.difference->kind, outcome.difference->text, outcome.call});
+  }
+
+  // One report for each kind of difference of a program, and one for programs that become the same when they shrink.
+  void report(std::uint64_t seed, const Setting& setting, const Verdict& verdict) {
+    ++progress_.findings;
+    if (!kinds_.insert(verdict.kind).second) return say(seed, setting, verdict, "as before");
+    silence_warnings();
+    const Program program = prepared(generate(seed, recipe_), setting);
+    const Finding finding = shrunk({program, all_calls(seed)}, setting, verdict);
+    if (!seen_.insert(finding.signature).second) return say(seed, setting, verdict, "known: " + finding.signature);
+    std::printf("%s\n", finding.text.c_str());
+    std::fflush(stdout);
+  }
+
+  static void say(std::uint64_t seed, const Setting& setting, const Verdict& verdict, const std::string& more) {
+    std::printf("seed %llu, setting %s: %s (%s)\n", static_cast<unsigned long long>(seed), setting.name,
+                verdict.kind.c_str(), more.c_str());
+  }
+
+  const Options& options_;
+  std::vector<const Setting*> settings_;
+  Recipe recipe_;
+  int number_;
+  Progress& progress_;
+  std::set<std::string> seen_, kinds_;
+  Clock::time_point begin_ = Clock::now();
+};
+
+Progress sum_of(const Progress* jobs, int count) {
+  Progress sum{};
+  for (int i = 0; i < count; ++i) {
+    sum.programs += jobs[i].programs;
+    sum.wide += jobs[i].wide;
+    sum.cases += jobs[i].cases;
+    sum.findings += jobs[i].findings;
+    sum.statements += jobs[i].statements;
+    for (std::size_t s = 0; s < kSettingsMax; ++s) {
+      sum.refused[s] += jobs[i].refused[s];
+      sum.hits[s] += jobs[i].hits[s];
+      sum.checked[s] += jobs[i].checked[s];
+    }
+  }
+  return sum;
+}
+
+// Worked down by as many processes as there are jobs.
+int fuzz(const Options& options) {
+  at::set_num_threads(1);
+  const std::size_t bytes = sizeof(Progress) * static_cast<std::size_t>(options.jobs);
+  void* const shared = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) throw std::runtime_error("no shared memory");
+  auto* const progress = static_cast<Progress*>(shared);
+  const auto begin = Clock::now();
+  std::vector<pid_t> jobs;
+  for (int job = 0; job < options.jobs; ++job) {
+    const pid_t process = ::fork();
+    if (process == 0) {
+      Job(options, job, progress[job]).run();
+      std::fflush(stdout);
+      ::_exit(0);
+    }
+    jobs.push_back(process);
+  }
+  bool died = false;
+  for (const pid_t job : jobs) {
+    int status = 0;
+    ::waitpid(job, &status, 0);
+    died = died || !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+  }
+  const Progress sum = sum_of(progress, options.jobs);
+  std::printf(
+      "%llu programs (%llu of at least 12 statements of 4 families, %.1f statements each), %llu cases, %llu "
+      "findings, %.1f s\n",
+      static_cast<unsigned long long>(sum.programs), static_cast<unsigned long long>(sum.wide),
+      sum.programs ? static_cast<double>(sum.statements) / static_cast<double>(sum.programs) : 0,
+      static_cast<unsigned long long>(sum.cases), static_cast<unsigned long long>(sum.findings),
+      std::chrono::duration<double>(Clock::now() - begin).count());
+  const auto settings = chosen_settings(options);
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    std::printf("  %-16s %llu programs, %llu served by a cache, %llu refused\n", settings[i]->name,
+                static_cast<unsigned long long>(sum.checked[i]), static_cast<unsigned long long>(sum.hits[i]),
+                static_cast<unsigned long long>(sum.refused[i]));
+  }
+  return sum.findings > 0 || died ? 1 : 0;
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  CLI::App app("Runs random programs eagerly and compiled, and prints those that differ, as small as they get.");
+  app.add_option("--seconds", options.seconds, "stop after so long");
+  app.add_option("--programs", options.programs, "stop after so many programs");
+  app.add_option("--seed", options.seed, "of the first program");
+  app.add_option("--statements", options.statements, "of each program, at least");
+  app.add_option("--jobs", options.jobs, "processes");
+  app.add_option("--setting", options.settings, "only these settings")->delimiter(',');
+  app.add_option("--only", options.only, "only these families of statements")->delimiter(',');
+  app.add_option("--without", options.without, "all families but these")->delimiter(',');
+  app.add_flag("--show", options.show, "print each program, and why it is refused");
+  app.add_flag("--keep-going", options.keep_going, "go on after a finding");
+  CLI11_PARSE(app, argc, argv);
+  if (options.seconds <= 0 && options.programs == 0) options.seconds = 10;
+  return fuzz(options);
+}
+
+}  // namespace
+}  // namespace rehearse_test::differential
+
+int main(int argc, char** argv) { return rehearse_test::differential::run(argc, argv); }

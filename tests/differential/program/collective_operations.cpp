@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/comm/functional.h>
+
+#include "differential/program/net.h"
+#include "differential/program/operation.h"
+
+namespace rehearse_test::differential {
+namespace {
+
+using G = const Given&;
+namespace functional = rehearse::functional;
+
+// Programs are generated without ranks, as two equal ranks would run them.
+bool alone(G g) { return !g.net->group; }
+
+at::Tensor reduced_in_place(G g) {
+  at::Tensor sum = g[0].detach() * 2;
+  if (alone(g)) return sum * 2;
+  g.net->group.allreduce(sum)->wait();
+  return sum;
+}
+
+at::Tensor reduced_meanwhile(G g) {
+  at::Tensor sum = g[0].detach() * 2;
+  if (alone(g)) return g[0].sin() * sum * 2;
+  const auto work = g.net->group.allreduce(sum);
+  const at::Tensor meanwhile = g[0].sin();
+  work->wait();
+  return meanwhile * sum;
+}
+
+const Operation kCollectiveOperations[] = {
+    {"all_reduce",
+     "collective",
+     "f",
+     1,
+     {},
+     "functional::all_reduce($0, group)",
+     [](G g) -> Tensors { return {alone(g) ? g[0] * 2 : functional::all_reduce(g[0], g.net->group)}; }},
+    {"all_gather",
+     "collective",
+     "f",
+     1,
+     {},
+     "functional::all_gather_tensor($0, group)",
+     [](G g) -> Tensors {
+       return {alone(g) ? at::cat({g[0], g[0]}) : functional::all_gather_tensor(g[0], g.net->group)};
+     }},
+    {"broadcast",
+     "collective",
+     "f",
+     1,
+     {},
+     "functional::broadcast($0, group, 1)",
+     [](G g) -> Tensors { return {alone(g) ? g[0] * 1 : functional::broadcast(g[0], g.net->group, 1)}; }},
+    {"reduce_scatter",
+     "collective",
+     "f",
+     1,
+     {},
+     "functional::reduce_scatter_tensor(at::cat({$0, $0}), group)",
+     [](G g) -> Tensors {
+       return {alone(g) ? g[0] * 2 : functional::reduce_scatter_tensor(at::cat({g[0], g[0]}), g.net->group)};
+     }},
+    {"allreduce in place",
+     "collective",
+     "f",
+     1,
+     {},
+     "[] { s = $0.detach() * 2; group.allreduce(s)->wait(); return s; }()",
+     [](G g) -> Tensors { return {reduced_in_place(g)}; }},
+    {"allreduce, waited for late",
+     "collective",
+     "f",
+     1,
+     {},
+     "[] { s = $0.detach() * 2; w = group.allreduce(s); q = $0.sin(); w->wait(); return q * s; }()",
+     [](G g) -> Tensors { return {reduced_meanwhile(g)}; }},
+};
+
+}  // namespace
+
+Operations collective_operations() { return {std::begin(kCollectiveOperations), std::end(kCollectiveOperations)}; }
+
+}  // namespace rehearse_test::differential

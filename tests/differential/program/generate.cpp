@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "differential/program/generate.h"
+
+#include <algorithm>
+#include <exception>
+#include <random>
+
+#include "differential/program/interpret.h"
+#include "differential/program/net.h"
+#include "differential/program/propose.h"
+#include "differential/run/inputs.h"
+#include "differential/run/observe.h"
+
+namespace rehearse_test::differential {
+namespace {
+
+constexpr int kTriesPerStatement = 12;
+constexpr std::size_t kArgumentsMax = 3;
+
+bool has_branch(const std::vector<Statement>& statements) {
+  return std::any_of(statements.begin(), statements.end(), [](const Statement& each) {
+    return each.operation->control == Control::Branch ||
+           std::any_of(each.blocks.begin(), each.blocks.end(),
+                       [](const Block& block) { return has_branch(block.statements); });
+  });
+}
+
+bool runs(const Program& program, const CallSpec& call, Answer answer) {
+  at::manual_seed(program.seed);
+  Net net(program);
+  // Before results are chosen, everything that could be one is.
+  const Forward forward = [&](const Tensors& arguments, std::int64_t count) {
+    Interpreted all = interpret(program, arguments, count, &net, answer);
+    if (!program.results.empty()) return all.results;
+    const std::size_t first = program.arguments.size() + free_names().size();
+    return Tensors(all.values.begin() + static_cast<std::ptrdiff_t>(first), all.values.end());
+  };
+  return observe(program, call, net, forward).thrown_in.empty();
+}
+
+class Generator {
+ public:
+  Generator(std::uint64_t seed, const Recipe& recipe) : recipe_(recipe), random_(seed) { program_.seed = seed; }
+
+  Program generate() {
+    make_arguments();
+    make_layers();
+    for (int tries = 0; statements_in(program_.statements) < recipe_.statements && tries < 20 * recipe_.statements;
+         ++tries) {
+      add_to(program_.statements, Answer::Ask, true);
+    }
+    choose_results();
+    return program_;
+  }
+
+ private:
+  int below(int bound) { return random_.below(bound); }
+
+  void make_arguments() {
+    const std::size_t count = 1 + static_cast<std::size_t>(below(static_cast<int>(kArgumentsMax)));
+    for (std::size_t i = 0; i < count; ++i) {
+      Argument argument;
+      argument.sizes = sizes();
+      if (i > 0 && below(5) == 0) argument.dtype = below(2) == 0 ? at::kLong : at::kBool;
+      if (argument.dtype == at::kDouble) argument.form = form(i);
+      if (argument.form == Form::Overlapping || argument.form == Form::SameAsBefore) {
+        argument.sizes = program_.arguments.back().sizes;
+      }
+      program_.arguments.push_back(argument);
+    }
+  }
+
+  Form form(std::size_t place) {
+    static constexpr Form kForms[] = {Form::Plain,    Form::Plain, Form::Leaf,       Form::Leaf,
+                                      Form::Computed, Form::View,  Form::Transposed, Form::Sliced};
+    if (place > 0 && below(12) == 0 && program_.arguments.back().dtype == at::kDouble) {
+      Argument& before = program_.arguments.back();
+      if (before.form == Form::Plain && !before.sizes.empty() && below(2) == 0) return Form::Overlapping;
+      return Form::SameAsBefore;
+    }
+    return kForms[static_cast<std::size_t>(below(8))];
+  }
+
+  std::vector<Size> sizes() {
+    const Size n{0, 0}, m{0, 1}, width{kWidth, Size::kFixed}, three{3, Size::kFixed};
+    switch (below(9)) {
+      case 0:
+        return {n};
+      case 1:
+        return {width};
+      case 2:
+        return {n, m};
+      case 3:
+        return {n, m, width};
+      case 4:
+        return {three, width};
+      case 5:
+        return {m, width};
+      default:
+        return {n, width};
+    }
+  }
+
+  void make_layers() {
+    if (!enabled("module")) return;
+    const int count = below(4);
+    for (int i = 0; i < count; ++i) {
+      program_.layers.push_back(layer_kinds()[static_cast<std::size_t>(below(static_cast<int>(layer_kinds().size())))]);
+    }
+  }
+
+  bool enabled(const std::string& family) const {
+    return std::find(recipe_.families.begin(), recipe_.families.end(), family) != recipe_.families.end();
+  }
+
+  // The list is part of program_. `answer`: which block of the branches leads to it; Ask: none does.
+  bool add_to(std::vector<Statement>& list, Answer answer, bool may_nest) {
+    Proposer proposer(program_, recipe_.families, random_);
+    if (!proposer.look(answer)) return false;
+    for (int tries = 0; tries < kTriesPerStatement; ++tries) {
+      const auto proposed = proposer.propose(may_nest);
+      if (!proposed) continue;
+      list.push_back(*proposed);
+      const Control control = proposed->operation->control;
+      if (!runs_eagerly(program_)) {
+        list.pop_back();
+        continue;
+      }
+      // `list` may have moved by now, its last element not.
+      if (control != Control::None) fill_blocks(list.back(), answer);
+      return true;
+    }
+    return false;
+  }
+
+  void fill_blocks(Statement& statement, Answer answer) {
+    const bool branch = statement.operation->control == Control::Branch;
+    for (std::size_t b = 0; b < statement.blocks.size(); ++b) {
+      const int count = branch ? below(3) : 1 + below(3);
+      const Answer inside = branch ? (b == 0 ? Answer::First : Answer::Second) : answer;
+      for (int i = 0; i < count; ++i) add_to(statement.blocks[b].statements, inside, false);
+    }
+    if (branch) hand_on(statement);
+  }
+
+  // A branch may give a value: one that each block knows.
+  void hand_on(Statement& statement) {
+    if (below(4) == 0) return;
+    Statement before = statement;
+    const int output = values_of(program_);
+    for (std::size_t b = 0; b < 2; ++b) {
+      Proposer proposer(program_, recipe_.families, random_);
+      if (!proposer.look(b == 0 ? Answer::First : Answer::Second)) return;
+      const auto& inside = statement.blocks[b].statements;
+      const bool own = !inside.empty() && !inside.back().outputs.empty() && below(3) > 0;
+      statement.blocks[b].yields = own ? inside.back().outputs[0] : proposer.any_value();
+    }
+    statement.outputs = {output};
+    if (!runs_eagerly(program_)) statement = before;
+  }
+
+  void choose_results() {
+    Proposer proposer(program_, recipe_.families, random_);
+    proposer.look(Answer::Ask);
+    const int count = 1 + below(3);
+    for (int tries = 0; static_cast<int>(program_.results.size()) < count && tries < 20; ++tries) {
+      program_.results.push_back(proposer.result());
+      if (!runs_eagerly(program_)) program_.results.pop_back();
+    }
+    program_.backward = static_cast<Backward>(below(9) % 5);
+    if (!runs_eagerly(program_)) program_.backward = Backward::AllTogether;
+  }
+
+  const Recipe& recipe_;
+  Random random_;
+  Program program_;
+};
+
+}  // namespace
+
+bool runs_eagerly(const Program& program) {
+  const std::vector<CallSpec> calls = all_calls(program.seed);
+  for (const std::size_t which : {0, 2, 3}) {
+    if (!has_branch(program.statements)) {
+      if (!runs(program, calls[which], Answer::First)) return false;
+      continue;
+    }
+    for (const Answer answer : {Answer::First, Answer::Second}) {
+      if (!runs(program, calls[which], answer)) return false;
+    }
+  }
+  return true;
+}
+
+Program generate(std::uint64_t seed, const Recipe& recipe) { return Generator(seed, recipe).generate(); }
+
+}  // namespace rehearse_test::differential

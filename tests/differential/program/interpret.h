@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+#include "differential/program/operation.h"
+#include "differential/program/program.h"
+
+namespace rehearse_test::differential {
+
+// Which block branches take. The generator runs each block once; programs that are tested answer by themselves.
+enum class Answer { Ask, First, Second };
+
+struct Interpreted {
+  Tensors results;
+  Tensors values;  // by number; undefined where no statement that ran gave one
+};
+
+// Runs the statements in order. Throws what the operators throw, and std::logic_error if a value is missing.
+Interpreted interpret(const Program& program, const Tensors& arguments, std::int64_t count, Net* net,
+                      Answer answer = Answer::Ask);
+
+}  // namespace rehearse_test::differential

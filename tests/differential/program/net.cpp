@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "differential/program/net.h"
+
+#include <stdexcept>
+
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+
+#include "differential/program/interpret.h"
+
+namespace rehearse_test::differential {
+namespace {
+
+using Layer = std::function<at::Tensor(const at::Tensor&)>;
+
+template <class Module>
+Layer registered(Net& net, const std::string& name, Module module) {
+  net.register_module(name, module);
+  return [module](const at::Tensor& x) mutable { return module->forward(x); };
+}
+
+Layer make_layer(Net& net, const std::string& kind, const std::string& name) {
+  using namespace torch::nn;
+  if (kind == "linear") return registered(net, name, Linear(kWidth, kWidth));
+  if (kind == "linear without bias") return registered(net, name, Linear(LinearOptions(kWidth, kWidth).bias(false)));
+  if (kind == "layer_norm") return registered(net, name, LayerNorm(LayerNormOptions({kWidth})));
+  if (kind == "dropout") return registered(net, name, Dropout(0.5));
+  if (kind == "batch_norm") return registered(net, name, BatchNorm1d(kWidth));
+  if (kind == "mlp") {
+    return registered(net, name, Sequential(Linear(kWidth, 6), ReLU(), Dropout(0.25), Linear(6, kWidth)));
+  }
+  throw std::invalid_argument("no layer is called " + kind);
+}
+
+}  // namespace
+
+const std::vector<std::string>& layer_kinds() {
+  static const std::vector<std::string> kinds = {"linear",  "linear without bias", "layer_norm",
+                                                 "dropout", "batch_norm",          "mlp"};
+  return kinds;
+}
+
+const std::vector<std::string>& free_names() {
+  static const std::vector<std::string> names = {"vector", "matrix", "scalar", "buffer", "counter"};
+  return names;
+}
+
+Net::Net(const Program& made_of) : program(made_of) {
+  vector = register_parameter("vector", at::rand({kWidth}));
+  for (std::size_t i = 0; i < program.layers.size(); ++i) {
+    layers_.push_back(make_layer(*this, program.layers[i], "layer" + std::to_string(i)));
+  }
+  matrix = register_parameter("matrix", at::rand({kWidth, kWidth}) - 0.5);
+  scalar = register_parameter("scalar", at::rand({}));
+  buffer = register_buffer("buffer", at::rand({kWidth}));
+  to(at::kDouble);
+  // to() has put new tensors in the places of those.
+  vector = named_parameters(false)["vector"];
+  matrix = named_parameters(false)["matrix"];
+  scalar = named_parameters(false)["scalar"];
+  buffer = named_buffers(false)["buffer"];
+  counter = register_buffer("counter", at::zeros({}, at::kLong));  // to() would convert it
+}
+
+Tensors Net::forward(const Tensors& arguments, std::int64_t count) {
+  return interpret(program, arguments, count, this).results;
+}
+
+at::Tensor Net::call(std::size_t layer, const at::Tensor& x) { return layers_.at(layer)(x); }
+
+}  // namespace rehearse_test::differential

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+
+#include <rehearse/job/group.h>
+
+#include "differential/program/operation.h"
+#include "differential/program/program.h"
+
+namespace rehearse_test::differential {
+
+// The features of every layer and the last dimension of most arguments.
+inline constexpr std::int64_t kWidth = 4;
+
+// The kinds of layers that a program may name.
+const std::vector<std::string>& layer_kinds();
+
+// A module whose forward() interprets a program. It owns the program's layers, a vector, a matrix and a buffer.
+struct Net : torch::nn::Module {
+  explicit Net(const Program& program);
+
+  Tensors forward(const Tensors& arguments, std::int64_t count);
+  // Calls a layer by its place in Program::layers.
+  at::Tensor call(std::size_t layer, const at::Tensor& x);
+  // The tensors that programs name directly, in the order of their numbers.
+  Tensors free_tensors() const { return {vector, matrix, scalar, buffer, counter}; }
+
+  Program program;
+  at::Tensor vector, matrix, scalar, buffer, counter;
+  rehearse::Group group;  // empty without ranks
+
+ private:
+  std::vector<std::function<at::Tensor(const at::Tensor&)>> layers_;
+};
+
+const std::vector<std::string>& free_names();
+
+}  // namespace rehearse_test::differential

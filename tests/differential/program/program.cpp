@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "differential/program/program.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "differential/program/net.h"
+#include "differential/program/operation.h"
+
+namespace rehearse_test::differential {
+namespace {
+
+template <class Visit>
+void for_each_statement(const std::vector<Statement>& statements, Visit&& visit) {
+  for (const Statement& statement : statements) {
+    visit(statement);
+    for (const Block& block : statement.blocks) for_each_statement(block.statements, visit);
+  }
+}
+
+}  // namespace
+
+int statements_in(const std::vector<Statement>& statements) {
+  int count = 0;
+  for_each_statement(statements, [&](const Statement&) { ++count; });
+  return count;
+}
+
+int families_in(const std::vector<Statement>& statements) {
+  std::set<std::string> families;
+  for_each_statement(statements, [&](const Statement& statement) { families.insert(statement.operation->family); });
+  return static_cast<int>(families.size());
+}
+
+bool communicates(const std::vector<Statement>& statements) {
+  bool found = false;
+  for_each_statement(statements, [&](const Statement& statement) {
+    found = found || statement.operation->family == std::string("collective");
+  });
+  return found;
+}
+
+int values_of(const Program& program) {
+  int values = program.first_free() + static_cast<int>(free_names().size());
+  for_each_statement(program.statements, [&](const Statement& statement) {
+    for (const int output : statement.outputs) values = std::max(values, output + 1);
+  });
+  return values;
+}
+
+}  // namespace rehearse_test::differential

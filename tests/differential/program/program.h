@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <c10/core/ScalarType.h>
+
+namespace rehearse_test::differential {
+
+struct Operation;
+
+// A number that a statement is given: a constant, the integer argument of the call, or a size of a value, plus `add`.
+struct Number {
+  static constexpr int kConstant = -1, kCount = -2;
+
+  std::int64_t add = 0;
+  int of = kConstant;  // a value, kConstant or kCount
+  int dimension = 0;
+  bool symbolic = false;  // asks for sym_size() instead of size()
+};
+
+struct Statement;
+
+// Statements that run under a condition or in a mode. A branch hands one of its values on.
+struct Block {
+  std::vector<Statement> statements;
+  int yields = -1;
+};
+
+// One line of a program. Values have numbers; see Program.
+struct Statement {
+  const Operation* operation = nullptr;
+  std::vector<int> inputs;
+  std::vector<Number> numbers;
+  double factor = 0;
+  std::vector<int> outputs;
+  std::vector<Block> blocks;
+};
+
+// A size of an argument: fixed, or one of the sizes that differ between calls.
+struct Size {
+  static constexpr int kFixed = -1;
+
+  std::int64_t fixed = 0;
+  int varies = kFixed;  // the index of the varying size
+};
+
+enum class Form {
+  Plain,         // requires no gradient
+  Leaf,          // requires a gradient
+  Computed,      // the result of an operator on a leaf
+  View,          // a view of a computed tensor
+  Transposed,    // its memory lies in another order
+  Sliced,        // every second row of a larger tensor
+  SameAsBefore,  // the same tensor as the argument before it
+  Overlapping,   // shares memory with the argument before it
+};
+
+struct Argument {
+  std::vector<Size> sizes;
+  c10::ScalarType dtype = c10::ScalarType::Double;
+  Form form = Form::Plain;
+};
+
+// From which results the test goes backward.
+enum class Backward { AllTogether, SumOfAll, FirstAlone, OneByOne, None };
+
+// A program as data: one function interprets it, eagerly or inside of compile(). Values are numbered: first the
+// arguments, then the free tensors of the module, then what statements give.
+struct Program {
+  std::uint64_t seed = 0;
+  std::vector<Argument> arguments;
+  std::vector<std::string> layers;  // names of kinds, see net.h
+  std::vector<Statement> statements;
+  std::vector<int> results;
+  Backward backward = Backward::AllTogether;
+
+  int first_free() const { return static_cast<int>(arguments.size()); }
+};
+
+// How many of its lines are statements, including those inside of blocks.
+int statements_in(const std::vector<Statement>& statements);
+// How many different families its statements belong to.
+int families_in(const std::vector<Statement>& statements);
+bool communicates(const std::vector<Statement>& statements);
+// One more than the largest number of a value.
+int values_of(const Program& program);
+
+}  // namespace rehearse_test::differential

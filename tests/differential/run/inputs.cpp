@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "differential/run/inputs.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+namespace rehearse_test::differential {
+namespace {
+
+std::vector<std::int64_t> sizes_of(const Argument& argument, const CallSpec& call) {
+  std::vector<std::int64_t> sizes;
+  for (const Size& size : argument.sizes) {
+    sizes.push_back(size.varies == Size::kFixed ? size.fixed : call.sizes.at(static_cast<std::size_t>(size.varies)));
+  }
+  return sizes;
+}
+
+at::Tensor values(std::vector<std::int64_t> sizes, c10::ScalarType dtype, at::Generator& generator) {
+  const at::Tensor drawn = at::rand(sizes, generator, at::kDouble);
+  if (dtype == at::kBool) return drawn > 0.4;
+  if (dtype == at::kLong) return (drawn * 2).to(at::kLong);
+  return drawn * 2 - 1;
+}
+
+class Maker {
+ public:
+  Maker(const Program& program, const CallSpec& call)
+      : program_(program), call_(call), generator_(at::detail::createCPUGenerator(call.data)) {}
+
+  Inputs make() {
+    for (const Argument& argument : program_.arguments) made_.arguments.push_back(one(argument));
+    return std::move(made_);
+  }
+
+ private:
+  at::Tensor leaf(const std::vector<std::int64_t>& sizes, c10::ScalarType dtype) {
+    made_.leaves.push_back(values(sizes, dtype, generator_).requires_grad_());
+    return made_.leaves.back();
+  }
+
+  at::Tensor one(const Argument& argument) {
+    const std::vector<std::int64_t> sizes = sizes_of(argument, call_);
+    switch (argument.form) {
+      case Form::Plain:
+        break;
+      case Form::Leaf:
+        return leaf(sizes, argument.dtype);
+      case Form::Computed:
+        return leaf(sizes, argument.dtype) * 1.5;
+      case Form::View:
+        return (leaf(sizes, argument.dtype) * 1.5).unsqueeze(0)[0];
+      case Form::Transposed:
+        return transposed(sizes, argument.dtype);
+      case Form::Sliced:
+        return sliced(sizes, argument.dtype);
+      case Form::SameAsBefore:
+        return made_.arguments.back();
+      case Form::Overlapping:
+        return overlapping(sizes, argument.dtype);
+    }
+    return values(sizes, argument.dtype, generator_);
+  }
+
+  at::Tensor transposed(std::vector<std::int64_t> sizes, c10::ScalarType dtype) {
+    if (sizes.size() < 2) return values(sizes, dtype, generator_);
+    std::swap(sizes.front(), sizes.back());
+    return values(sizes, dtype, generator_).transpose(0, -1);
+  }
+
+  at::Tensor sliced(std::vector<std::int64_t> sizes, c10::ScalarType dtype) {
+    if (sizes.empty()) return values(sizes, dtype, generator_);
+    sizes[0] *= 2;
+    return values(sizes, dtype, generator_).slice(0, 1, sizes[0], 2);
+  }
+
+  // Rewrites the argument before it, too.
+  at::Tensor overlapping(std::vector<std::int64_t> sizes, c10::ScalarType dtype) {
+    ++sizes[0];
+    const at::Tensor base = values(sizes, dtype, generator_);
+    made_.arguments.back() = base.narrow(0, 1, sizes[0] - 1);
+    return base.narrow(0, 0, sizes[0] - 1);
+  }
+
+  const Program& program_;
+  const CallSpec& call_;
+  at::Generator generator_;
+  Inputs made_;
+};
+
+}  // namespace
+
+std::vector<CallSpec> all_calls(std::uint64_t seed) {
+  const std::uint64_t data = seed * 16;
+  return {
+      {.sizes = {3, 5}, .count = 2, .data = data},
+      {.sizes = {3, 5}, .count = 2, .data = data + 1},
+      {.sizes = {6, 5}, .count = 2, .data = data + 2},
+      {.sizes = {5, 7}, .count = 3, .data = data + 3},
+      {.sizes = {3, 5}, .count = 2, .grad = false, .data = data + 4},
+      {.sizes = {3, 5}, .count = 2, .training = false, .data = data + 5},
+      {.sizes = {8, 6}, .count = 3, .data = data + 6},
+      {.sizes = {1, 1}, .count = 2, .data = data + 7},
+  };
+}
+
+Inputs make_inputs(const Program& program, const CallSpec& call) { return Maker(program, call).make(); }
+
+}  // namespace rehearse_test::differential

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "differential/program/operation.h"
+#include "differential/program/program.h"
+
+namespace rehearse_test::differential {
+
+// One call of a program.
+struct CallSpec {
+  std::array<std::int64_t, 2> sizes = {3, 5};  // of the dimensions that vary
+  std::int64_t count = 2;                      // the integer argument
+  bool grad = true;
+  bool training = true;
+  std::uint64_t data = 0;  // a seed for the values of arguments and for random draws
+};
+
+// The same size twice, other sizes, the first one without gradients and in eval mode, another size again, and in the
+// end sizes of one.
+std::vector<CallSpec> all_calls(std::uint64_t seed);
+
+struct Inputs {
+  Tensors arguments;
+  Tensors leaves;  // of the arguments that need gradients, in order
+};
+
+// Makes the arguments anew; equal specifications give equal values.
+Inputs make_inputs(const Program& program, const CallSpec& call);
+
+}  // namespace rehearse_test::differential

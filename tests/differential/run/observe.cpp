@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "differential/run/observe.h"
+
+#include <cctype>
+#include <exception>
+#include <sstream>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/csrc/autograd/autograd.h>
+
+namespace rehearse_test::differential {
+namespace {
+
+constexpr std::int64_t kPrintedMax = 64;
+
+using Named = std::vector<std::pair<std::string, at::Tensor>>;
+
+Named numbered(const std::string& name, const Tensors& tensors) {
+  Named named;
+  for (std::size_t i = 0; i < tensors.size(); ++i) named.emplace_back(name + " " + std::to_string(i), tensors[i]);
+  return named;
+}
+
+Named state_of(const Net& net) {
+  Named named;
+  for (const auto& item : net.named_parameters()) named.emplace_back("parameter " + item.key(), item.value());
+  for (const auto& item : net.named_buffers()) named.emplace_back("buffer " + item.key(), item.value());
+  return named;
+}
+
+bool share_memory(const at::Tensor& a, const at::Tensor& b) {
+  return a.has_storage() && b.has_storage() && a.storage().nbytes() > 0 && a.is_alias_of(b);
+}
+
+class Notes {
+ public:
+  void text(const std::string& name, const std::string& text) { facts_.push_back({name, text, {}, true}); }
+  void flag(const std::string& name, bool yes) { text(name, yes ? "yes" : "no"); }
+  void values(const std::string& name, const at::Tensor& tensor, bool exact = true) {
+    if (!tensor.defined()) return text(name, "undefined");
+    facts_.push_back(
+        {name, c10::toString(tensor.scalar_type()) + shape(tensor.sizes()), tensor.detach().clone(), exact});
+  }
+  static std::string shape(at::IntArrayRef sizes) {
+    std::ostringstream out;
+    out << sizes;
+    return out.str();
+  }
+  std::vector<Fact> take() { return std::move(facts_); }
+
+ private:
+  std::vector<Fact> facts_;
+};
+
+void note_forms(Notes& notes, const Named& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.defined()) continue;
+    notes.flag(name + " requires_grad", tensor.requires_grad());
+    notes.flag(name + " is_leaf", tensor.is_leaf());
+    notes.text(name + " strides", Notes::shape(tensor.strides()));
+    notes.text(name + " storage_offset", std::to_string(tensor.storage_offset()));
+  }
+}
+
+// For each result, which tensors before it share its memory, and which of them it is.
+void note_sharing(Notes& notes, const Named& results, const Named& others) {
+  Named before = others;
+  for (const auto& [name, tensor] : results) {
+    std::string shares, is;
+    for (const auto& [other_name, other] : before) {
+      if (!tensor.defined() || !other.defined()) continue;
+      if (share_memory(tensor, other)) shares += " " + other_name + ",";
+      if (tensor.is_same(other)) is += " " + other_name + ",";
+    }
+    notes.text(name + " shares memory with", shares);
+    notes.text(name + " is", is);
+    before.emplace_back(name, tensor);
+  }
+}
+
+at::Tensor tangent_of(const at::Tensor& result) {
+  return (at::arange(1, result.numel() + 1, at::kDouble) / 8).view(result.sizes()).to(result.scalar_type());
+}
+
+Tensors differentiable(const Tensors& results, const Tensors& arguments) {
+  Tensors roots;
+  for (const Tensors* list : {&results, &arguments}) {
+    for (const at::Tensor& each : *list) {
+      if (each.defined() && each.requires_grad() && !each.is_leaf()) roots.push_back(each);
+    }
+  }
+  return roots;
+}
+
+void go_backward(Backward how, const Tensors& roots) {
+  if (roots.empty() || how == Backward::None) return;
+  Tensors tangents;
+  switch (how) {
+    case Backward::AllTogether:
+      for (const at::Tensor& root : roots) tangents.push_back(tangent_of(root));
+      return torch::autograd::backward(roots, tangents);
+    case Backward::SumOfAll: {
+      at::Tensor sum = roots[0].sum();
+      for (std::size_t i = 1; i < roots.size(); ++i) sum = sum + roots[i].sum() * static_cast<double>(i + 1);
+      return torch::autograd::backward({sum});
+    }
+    case Backward::FirstAlone:
+      return torch::autograd::backward({roots[0]}, {tangent_of(roots[0])});
+    case Backward::OneByOne:
+      for (const at::Tensor& root : roots) torch::autograd::backward({root}, {tangent_of(root)}, true);
+      return;
+    case Backward::None:
+      return;
+  }
+}
+
+void note_gradients(Notes& notes, Tensors leaves, const Named& state) {
+  const Named arguments = numbered("gradient of leaf", leaves);
+  for (const auto& [name, tensor] : arguments) notes.values(name, tensor.grad(), false);
+  for (const auto& [name, tensor] : state) {
+    if (tensor.is_leaf() && tensor.requires_grad()) notes.values("gradient of " + name, tensor.grad(), false);
+  }
+}
+
+std::string without_frames(const std::string& error) { return error.substr(0, error.find("\nException raised from")); }
+
+// Without digits and what follows the first line: two errors of one kind are equal.
+std::string kind_of(const std::string& error) {
+  std::string kind;
+  for (const char c : error.substr(0, error.find('\n'))) {
+    if (!std::isdigit(static_cast<unsigned char>(c))) kind += c;
+  }
+  return kind.substr(0, 90);
+}
+
+bool close(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
+  const double scale = y.numel() == 0 ? 1 : std::max(1.0, y.nan_to_num(0, 0, 0).abs().max().item<double>());
+  return at::allclose(x, y, 0, 1e-9 * scale, /*equal_nan=*/true);
+}
+
+bool same_values(const Fact& eager, const Fact& compiled) {
+  if (!eager.values.defined() || !compiled.values.defined()) return true;
+  if (!eager.exact) return close(compiled.values, eager.values);
+  return at::equal(eager.values, compiled.values) ||
+         at::allclose(eager.values, compiled.values, 0, 0, /*equal_nan=*/true);
+}
+
+std::string text_of(const Fact& fact) {
+  std::ostringstream out;
+  out << fact.text;
+  if (fact.values.defined() && fact.values.numel() <= kPrintedMax) out << "\n" << fact.values;
+  return out.str();
+}
+
+Difference difference_of(const Fact& eager, const Fact& compiled) {
+  const bool only_values = eager.values.defined() && compiled.values.defined() && eager.text == compiled.text;
+  const std::string what = only_values ? " values" : "";
+  return {"wrong " + kind_of(eager.name) + what,
+          eager.name + ":\neager " + text_of(eager) + "\ncompiled " + text_of(compiled)};
+}
+
+}  // namespace
+
+Observed observe(const Program& program, const CallSpec& call, Net& net, const Forward& forward) {
+  Observed seen;
+  Notes notes;
+  try {
+    Inputs inputs = make_inputs(program, call);
+    net.train(call.training);
+    at::manual_seed(call.data);
+    Tensors results;
+    seen.thrown_in = "forward";
+    {
+      const at::AutoGradMode mode(call.grad);
+      results = forward(inputs.arguments, call.count);
+    }
+    notes.values("generator", at::detail::getDefaultCPUGenerator().get_state());
+    const Named arguments = numbered("argument", inputs.arguments), state = state_of(net);
+    const Named named = numbered("result", results);
+    notes.text("number of results", std::to_string(results.size()));
+    note_forms(notes, named);
+    note_forms(notes, arguments);
+    Named others = arguments;
+    others.insert(others.end(), state.begin(), state.end());
+    note_sharing(notes, named, others);
+    for (const Named* list : {&named, &arguments, &state}) {
+      for (const auto& [name, tensor] : *list) notes.values(name, tensor);
+    }
+    seen.thrown_in = "backward";
+    go_backward(program.backward, differentiable(results, inputs.arguments));
+    note_gradients(notes, inputs.leaves, state);
+    seen.thrown_in.clear();
+  } catch (const std::exception& error) {
+    seen.error = without_frames(error.what());
+  }
+  net.zero_grad();
+  seen.facts = notes.take();
+  return seen;
+}
+
+std::optional<Difference> compare(const Observed& eager, const Observed& compiled) {
+  if (eager.thrown_in != compiled.thrown_in) {
+    if (compiled.thrown_in.empty() || (eager.thrown_in == "forward" && compiled.thrown_in == "backward")) {
+      return Difference{"does not throw: " + kind_of(eager.error),
+                        "eager throws in " + eager.thrown_in + ": " + eager.error};
+    }
+    return Difference{"throws in " + compiled.thrown_in + ": " + kind_of(compiled.error), compiled.error};
+  }
+  const std::size_t facts = std::min(eager.facts.size(), compiled.facts.size());
+  for (std::size_t i = 0; i < facts; ++i) {
+    const Fact &a = eager.facts[i], &b = compiled.facts[i];
+    if (a.name != b.name || a.text != b.text || !same_values(a, b)) return difference_of(a, b);
+  }
+  if (eager.facts.size() != compiled.facts.size())
+    return Difference{"wrong number of facts", "another number of results"};
+  return std::nullopt;
+}
+
+}  // namespace rehearse_test::differential

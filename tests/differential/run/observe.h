@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "differential/program/net.h"
+#include "differential/run/inputs.h"
+
+namespace rehearse_test::differential {
+
+// Something that a call left behind: a text, or a tensor's values.
+struct Fact {
+  std::string name;
+  std::string text;
+  at::Tensor values;  // a copy
+  bool exact = true;  // else compared with a tolerance: gradients may be added in another order
+};
+
+struct Observed {
+  std::string thrown_in;  // "forward", "backward" or nothing
+  std::string error;
+  std::vector<Fact> facts;
+};
+
+struct Difference {
+  std::string kind;  // equal for differences that look like one bug
+  std::string text;
+};
+
+using Forward = std::function<Tensors(const Tensors& arguments, std::int64_t count)>;
+
+// Makes the arguments, calls `forward`, goes backward, and takes the gradients away again. Results, gradients,
+// arguments, buffers, what shares memory with what, and the generator's state are facts.
+Observed observe(const Program& program, const CallSpec& call, Net& net, const Forward& forward);
+
+// The first fact that differs.
+std::optional<Difference> compare(const Observed& eager, const Observed& compiled);
+
+}  // namespace rehearse_test::differential

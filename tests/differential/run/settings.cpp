@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "differential/run/settings.h"
+
+#include <c10/util/Exception.h>
+
+#include <rehearse/compile/compile.h>
+#include <rehearse/fakes/fake_ddp.h>
+#include <rehearse/parallel/distributed_data_parallel.h>
+#include <rehearse/sim/world.h>
+
+namespace rehearse_test::differential {
+namespace {
+
+using NetPointer = std::shared_ptr<Net>;
+
+// A bucket holds one or two tensors of a layer.
+constexpr double kSmallCapMb = 0.00015;
+
+NetPointer make_net(const Program& program, const rehearse::Group& group) {
+  at::manual_seed(program.seed);
+  auto net = std::make_shared<Net>(program);
+  net->group = group;
+  return net;
+}
+
+// What an optimizer does between two steps.
+void shift_parameters(Net& net) {
+  const at::NoGradGuard no_grad;
+  for (at::Tensor& parameter : net.parameters()) parameter.add_(0.03125);
+}
+
+template <class Eager, class Compiled>
+Outcome compare_calls(const Program& program, const std::vector<CallSpec>& calls, Net& eager_net, Net& compiled_net,
+                      Eager&& eager, Compiled& compiled) {
+  Outcome outcome;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const Observed expected = observe(program, calls[i], eager_net, eager);
+    const Observed found = observe(program, calls[i], compiled_net, [&](const Tensors& arguments, std::int64_t count) {
+      return compiled(arguments, count);
+    });
+    outcome.difference = compare(expected, found);
+    outcome.call = static_cast<int>(i);
+    if (outcome.difference || !expected.thrown_in.empty()) break;
+    shift_parameters(eager_net);
+    shift_parameters(compiled_net);
+  }
+  const auto stats = compiled.stats();
+  outcome.hits = stats.hits;
+  outcome.compiles = stats.compiles;
+  outcome.graphs = stats.graphs;
+  outcome.eager_calls = stats.eager_calls;
+  outcome.refusal = compiled.explain().refusal;
+  return outcome;
+}
+
+rehearse::CompileOptions options_of(const Setting& setting) {
+  return {.backend = setting.backend, .dynamic = setting.dynamic};
+}
+
+Outcome check_here(const Program& program, const Setting& setting, const std::vector<CallSpec>& calls,
+                   const rehearse::Group& group) {
+  const NetPointer eager_net = make_net(program, group), net = make_net(program, group);
+  const Forward eager = [&](const Tensors& arguments, std::int64_t count) {
+    return eager_net->forward(arguments, count);
+  };
+  if (setting.way == Way::Function) {
+    auto compiled = rehearse::compile(
+        [net](const Tensors& arguments, std::int64_t count) { return net->forward(arguments, count); },
+        options_of(setting));
+    return compare_calls(program, calls, *eager_net, *net, eager, compiled);
+  }
+  if (setting.way == Way::FakeDdp) {
+    rehearse::fakes::FakeDDP<NetPointer> ddp(net, kSmallCapMb);
+    auto compiled = rehearse::compile(ddp, options_of(setting));
+    return compare_calls(program, calls, *eager_net, *net, eager, compiled);
+  }
+  if (setting.way == Way::Ddp) {
+    const rehearse::DistributedDataParallelOptions options{.bucket_cap_mb = kSmallCapMb,
+                                                           .find_unused_parameters = true};
+    rehearse::DistributedDataParallel<NetPointer> eager_ddp(eager_net, group, options), ddp(net, group, options);
+    auto compiled = rehearse::compile(ddp, options_of(setting));
+    return compare_calls(
+        program, calls, *eager_net, *net,
+        [&](const Tensors& arguments, std::int64_t count) { return eager_ddp(arguments, count); }, compiled);
+  }
+  auto compiled = rehearse::compile(net, options_of(setting));
+  return compare_calls(program, calls, *eager_net, *net, eager, compiled);
+}
+
+// Ends the graph somewhere in the middle, at a value that a statement has computed.
+void add_read(Program& program) {
+  if (program.statements.empty()) return;
+  Statement read;
+  read.operation = &operation("if always");
+  read.blocks.resize(2);
+  std::size_t place = (program.statements.size() + program.seed % 3) / 2;
+  read.inputs = {0};
+  for (std::size_t i = 0; i < place; ++i) {
+    const Statement& before = program.statements[i];
+    const std::string family = before.operation->family;
+    if ((family == "pointwise" || family == "module" || family == "matmul") && !before.outputs.empty()) {
+      read.inputs = {before.outputs[0]};
+    }
+  }
+  program.statements.insert(program.statements.begin() + static_cast<std::ptrdiff_t>(place), read);
+}
+
+bool asks_data(const std::vector<Statement>& statements) {
+  for (const Statement& statement : statements) {
+    const std::string family = statement.operation->family;
+    if (family == "read" || family == "unbacked") return true;
+    for (const Block& block : statement.blocks) {
+      if (asks_data(block.statements)) return true;
+    }
+  }
+  return false;
+}
+
+// Ranks train on data of their own, unless what they do depends on it.
+std::vector<CallSpec> calls_of_rank(std::vector<CallSpec> calls, const Program& program, int rank) {
+  if (!asks_data(program.statements)) {
+    for (CallSpec& call : calls) call.data += static_cast<std::uint64_t>(rank) << 40;
+  }
+  return calls;
+}
+
+Outcome check_on_ranks(const Program& program, const Setting& setting, const std::vector<CallSpec>& calls) {
+  std::vector<Outcome> outcomes(2);
+  rehearse::World world({.ranks = 2, .seed = program.seed, .explain_failures = false, .explain_remarks = false});
+  c10::WarningHandler* const warnings = c10::WarningUtils::get_warning_handler();
+  const rehearse::Report report = world.run([&](rehearse::RankContext& ctx) {
+    c10::WarningUtils::set_warning_handler(warnings);
+    outcomes[static_cast<std::size_t>(ctx.rank())] =
+        check_here(program, setting, calls_of_rank(calls, program, ctx.rank()), ctx.group());
+  });
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.difference) return outcome;
+  }
+  if (report.verdict != rehearse::Verdict::ok) {
+    outcomes[0].difference = {"verdict " + std::string(to_string(report.verdict)), report.headline};
+  }
+  return outcomes[0];
+}
+
+}  // namespace
+
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> all = {
+      {.name = "aot_eager"},
+      {.name = "eager", .backend = "eager"},
+      {.name = "function", .way = Way::Function},
+      {.name = "dynamic", .dynamic = true},
+      {.name = "static", .dynamic = false},
+      {.name = "read", .behind_read = true},
+      {.name = "read_eager", .backend = "eager", .behind_read = true},
+      {.name = "fake_ddp", .way = Way::FakeDdp},
+      {.name = "fake_ddp_eager", .way = Way::FakeDdp, .backend = "eager"},
+      {.name = "fake_ddp_read", .way = Way::FakeDdp, .behind_read = true},
+      {.name = "ranks", .way = Way::Ranks},
+      {.name = "ddp", .way = Way::Ddp},
+      {.name = "ddp_eager", .way = Way::Ddp, .backend = "eager"},
+  };
+  return all;
+}
+
+Program prepared(Program program, const Setting& setting) {
+  if (setting.behind_read) add_read(program);
+  // A reducer takes one backward for each forward.
+  if (setting.way == Way::Ddp && program.backward == Backward::OneByOne) program.backward = Backward::SumOfAll;
+  return program;
+}
+
+Outcome check(const Program& program, const Setting& setting, const std::vector<CallSpec>& calls) {
+  if (setting.way != Way::Ranks && setting.way != Way::Ddp) return check_here(program, setting, calls, {});
+  return check_on_ranks(program, setting, calls);
+}
+
+}  // namespace rehearse_test::differential

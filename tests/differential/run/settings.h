@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "differential/run/observe.h"
+
+namespace rehearse_test::differential {
+
+// What runs the compiled twin.
+enum class Way { Module, Function, FakeDdp, Ranks, Ddp };
+
+// One way to compile a program.
+struct Setting {
+  const char* name;
+  Way way = Way::Module;
+  const char* backend = "aot_eager";
+  std::optional<bool> dynamic = std::nullopt;
+  bool behind_read = false;  // a read ends the graph between two statements
+};
+
+const std::vector<Setting>& settings();
+
+struct Outcome {
+  std::optional<Difference> difference;
+  int call = -1;        // in which the twins differ
+  std::string refusal;  // why the function runs eagerly
+  std::int64_t hits = 0, compiles = 0, graphs = 0, eager_calls = 0;
+};
+
+// The program as this setting runs it.
+Program prepared(Program program, const Setting& setting);
+
+// Runs both twins through the calls, until they differ or eager throws. `program` is prepared.
+Outcome check(const Program& program, const Setting& setting, const std::vector<CallSpec>& calls);
+
+}  // namespace rehearse_test::differential

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "differential/run/inputs.h"
+
+namespace rehearse_test::differential {
+
+// A program and the calls that it gets.
+struct Case {
+  Program program;
+  std::vector<CallSpec> calls;
+};
+
+// Takes parts out of the case, or makes them simpler, as long as `fails` says that it still fails in the same way.
+Case shrink(Case failing, const std::function<bool(const Case&)>& fails);
+
+}  // namespace rehearse_test::differential

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The tester itself: what a twin does differently is seen, and programs are what their seeds make them.
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "differential/program/generate.h"
+#include "differential/program/text.h"
+#include "differential/run/finding.h"
+#include "differential/run/observe.h"
+
+namespace rehearse_test::differential {
+namespace {
+
+// y = x0 * 2, and x0 is a computed tensor.
+Program doubled() {
+  Program program;
+  program.arguments = {{.sizes = {{0, 0}, {4, Size::kFixed}}, .form = Form::Computed}};
+  Statement scale;
+  scale.operation = &operation("scale");
+  scale.inputs = {0};
+  scale.factor = 2;
+  scale.outputs = {6};
+  program.statements = {scale};
+  program.results = {6};
+  return program;
+}
+
+// What the tester says of a twin that does `other` where the program has y = x0 * 2.
+std::string kind_of(const std::function<Tensors(Net&, const Tensors&)>& other) {
+  const Program program = doubled();
+  const CallSpec call;
+  Net net(program);
+  const Observed eager = observe(
+      program, call, net, [&](const Tensors& arguments, std::int64_t count) { return net.forward(arguments, count); });
+  EXPECT_EQ(eager.error, "");
+  const Observed found =
+      observe(program, call, net, [&](const Tensors& arguments, std::int64_t) { return other(net, arguments); });
+  const auto difference = compare(eager, found);
+  return difference ? difference->kind : "";
+}
+
+TEST(DifferentialTester, SeesWhatATwinDoesDifferently) {
+  using T = const Tensors&;
+  const auto twice = [](const at::Tensor& x) { return x * 2; };
+  EXPECT_EQ(kind_of([&](Net&, T x) -> Tensors { return {twice(x[0])}; }), "");
+  EXPECT_EQ(kind_of([&](Net&, T x) -> Tensors { return {twice(x[0]) + 1e-15}; }), "wrong result  values");
+  EXPECT_EQ(kind_of([&](Net&, T x) -> Tensors { return {twice(x[0]).to(at::kFloat)}; }), "wrong result ");
+  EXPECT_EQ(kind_of([&](Net&, T x) -> Tensors { return {twice(x[0]), x[0]}; }), "wrong number of results");
+  EXPECT_EQ(kind_of([&](Net&, T x) -> Tensors { return {twice(x[0].detach())}; }), "wrong result  requires_grad");
+  EXPECT_EQ(kind_of([&](Net&, T x) -> Tensors { return {twice(x[0]) + (x[0].detach() - x[0]) * 0.5}; }),
+            "wrong gradient of leaf  values");
+  EXPECT_EQ(kind_of([&](Net&, T x) -> Tensors { return {twice(x[0].t().contiguous().t())}; }), "wrong result  strides");
+  EXPECT_EQ(kind_of([&](Net&, T x) -> Tensors { return at::rand({1}), Tensors{twice(x[0])}; }),
+            "wrong generator values");
+  EXPECT_EQ(kind_of([&](Net& net, T x) -> Tensors { return net.counter.add_(1), Tensors{twice(x[0])}; }),
+            "wrong buffer counter values");
+  EXPECT_EQ(kind_of([&](Net& net, T x) -> Tensors { return {twice(x[0]) + net.vector * 0}; }),
+            "wrong gradient of parameter vector");  // zeros, where eager has none
+  EXPECT_EQ(kind_of([&](Net&, T x) -> Tensors {
+              const at::Tensor y = twice(x[0]), z = x[0].mul_(1);
+              return {y};
+            }),
+            "");
+  EXPECT_EQ(kind_of([&](Net&, T x) -> Tensors {
+              const at::Tensor y = twice(x[0]), z = x[0].mul_(3);
+              return {y};
+            }),
+            "wrong argument  values");
+  EXPECT_EQ(kind_of([&](Net&, T x) -> Tensors { return {twice(x.at(5))}; }),
+            "throws in forward: vector::_M_range_check: __n (which is ) >= this->size() (which is )");
+}
+
+// Memory that a result shares, and errors that are missing.
+TEST(DifferentialTester, SeesSharedMemoryAndMissingErrors) {
+  Program program = doubled();
+  const CallSpec call;
+  Net net(program);
+  const auto seen = [&](const std::function<Tensors(const Tensors&)>& run) {
+    return observe(program, call, net, [&](const Tensors& arguments, std::int64_t) { return run(arguments); });
+  };
+  const Observed view = seen([](const Tensors& x) -> Tensors { return {x[0].view({-1})}; });
+  const Observed copy = seen([](const Tensors& x) -> Tensors { return {x[0].clone().view({-1})}; });
+  const Observed thrown = seen([](const Tensors&) -> Tensors { throw std::runtime_error("no 7\nmore"); });
+  EXPECT_EQ(compare(view, copy).value().kind, "wrong result  shares memory with");
+  EXPECT_EQ(compare(thrown, view).value().kind, "does not throw: no ");
+  EXPECT_EQ(compare(view, thrown).value().kind, "throws in forward: no ");
+  EXPECT_FALSE(compare(thrown, thrown));
+}
+
+// Everything goes but the two statements that the failure needs.
+TEST(DifferentialTester, ShrinksToWhatTheFailureNeeds) {
+  const Program program = generate(5, {.families = families()});
+  const auto has = [](const Case& tested, const std::string& name) {
+    return text_of(tested.program).find(name) != std::string::npos;
+  };
+  ASSERT_GE(statements_in(program.statements), 12);
+  const std::string first = program.statements.front().operation->name;
+  const Case small = shrink({program, all_calls(5)}, [&](const Case& candidate) {
+    const auto& list = candidate.program.statements;
+    return !list.empty() && list.front().operation->name == first && has(candidate, "return");
+  });
+  EXPECT_EQ(statements_in(small.program.statements), 1) << text_of(small.program);
+  EXPECT_EQ(small.calls.size(), 1U);
+}
+
+TEST(DifferentialTester, ASeedMakesTheSameProgramAlways) {
+  const Recipe recipe{.families = families()};
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const Program program = generate(seed, recipe);
+    EXPECT_EQ(text_of(program), text_of(generate(seed, recipe)));
+    EXPECT_TRUE(runs_eagerly(program));
+    EXPECT_GE(statements_in(program.statements), recipe.statements);
+  }
+}
+
+}  // namespace
+}  // namespace rehearse_test::differential
