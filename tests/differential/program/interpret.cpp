@@ -95,6 +95,12 @@ Interpreted interpret(const Program& program, const Tensors& arguments, std::int
   Interpreted interpreted;
   for (const int result : program.results) interpreted.results.push_back(interpreter.value(result));
   interpreted.values = std::move(interpreter.values());
+  if (program.returns_all) {
+    interpreted.results.clear();
+    for (const at::Tensor& value : interpreted.values) {
+      if (value.defined()) interpreted.results.push_back(value);
+    }
+  }
   return interpreted;
 }
 

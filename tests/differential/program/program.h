@@ -76,6 +76,7 @@ struct Program {
   std::vector<Statement> statements;
   std::vector<int> results;
   Backward backward = Backward::AllTogether;
+  bool returns_all = false;  // every value instead of `results`: then no statement is dead code
 
   int first_free() const { return static_cast<int>(arguments.size()); }
 };

@@ -92,7 +92,9 @@ std::optional<int> Proposer::choose(char wants, const std::vector<int>& before, 
   // What the module keeps is changed by statements of its own, or graphs would go through several calls.
   const int free_end = program_.first_free() + static_cast<int>(free_names().size());
   for (int value = 0; value < static_cast<int>(values_.size()); ++value) {
-    if (changed && value >= program_.first_free() && value < free_end) continue;
+    const bool free = value >= program_.first_free() && value < free_end;
+    // Nor is the counter an index: it leaves the range sooner or later.
+    if (free && (changed || wants == 'i')) continue;
     if (suits(value, wants) && (before.empty() || matches(value, before[0], match))) fitting.push_back(value);
   }
   if (fitting.empty()) return std::nullopt;
