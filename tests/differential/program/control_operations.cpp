@@ -8,7 +8,7 @@ namespace {
 
 using G = const Given&;
 
-Tensors answer(bool yes) { return {yes ? at::zeros({}) : at::Tensor()}; }
+Tensors answer(bool yes) { return Tensors(yes ? 1 : 0); }
 
 const Operation kBranchesOnDataOperations[] = {
     {"if sum",

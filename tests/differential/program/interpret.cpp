@@ -11,8 +11,13 @@ namespace {
 
 class Interpreter {
  public:
-  Interpreter(const Program& program, const Tensors& arguments, std::int64_t count, Net* net, Answer answer)
-      : count_(count), net_(net), answer_(answer), values_(static_cast<std::size_t>(values_of(program))) {
+  Interpreter(const Program& program, const Tensors& arguments, std::int64_t count, Net* net, Answer answer,
+              Scope scope)
+      : count_(count),
+        net_(net),
+        answer_(answer),
+        scope_(scope),
+        values_(static_cast<std::size_t>(values_of(program))) {
     std::size_t next = 0;
     for (const at::Tensor& argument : arguments) values_[next++] = argument;
     if (net == nullptr) return;
@@ -49,15 +54,27 @@ class Interpreter {
           give(statement, {part});
           run(statement.blocks.at(0).statements);
         }
+        forget(statement.blocks.at(0).statements);
+        if (scope_ == Scope::Blocks) values_.at(static_cast<std::size_t>(statement.outputs[0])) = at::Tensor();
     }
   }
 
   void branch(const Statement& statement, const Given& given) {
-    const bool asked = statement.operation->run(given).at(0).defined();
+    const bool asked = !statement.operation->run(given).empty();
     const bool first = answer_ == Answer::Ask ? asked : answer_ == Answer::First;
     const Block& block = statement.blocks.at(first ? 0 : 1);
     run(block.statements);
-    if (block.yields >= 0) give(statement, {value(block.yields)});
+    const at::Tensor yielded = block.yields >= 0 ? value(block.yields) : at::Tensor();
+    forget(block.statements);
+    if (yielded.defined()) give(statement, {yielded});
+  }
+
+  void forget(const std::vector<Statement>& statements) {
+    if (scope_ == Scope::Everywhere) return;
+    for (const Statement& statement : statements) {
+      for (const int output : statement.outputs) values_.at(static_cast<std::size_t>(output)) = at::Tensor();
+      for (const Block& block : statement.blocks) forget(block.statements);
+    }
   }
 
   void give(const Statement& statement, const Tensors& tensors) {
@@ -84,13 +101,16 @@ class Interpreter {
   std::int64_t count_;
   Net* net_;
   Answer answer_;
+  Scope scope_;
   Tensors values_;
 };
 
 }  // namespace
 
-Interpreted interpret(const Program& program, const Tensors& arguments, std::int64_t count, Net* net, Answer answer) {
-  Interpreter interpreter(program, arguments, count, net, answer);
+Interpreted interpret(const Program& program, const Tensors& arguments, std::int64_t count, Net* net, Answer answer,
+                      Scope scope) {
+  const Scope used = program.returns_all ? Scope::Everywhere : scope;
+  Interpreter interpreter(program, arguments, count, net, answer, used);
   interpreter.run(program.statements);
   Interpreted interpreted;
   for (const int result : program.results) interpreted.results.push_back(interpreter.value(result));

@@ -11,6 +11,9 @@ namespace rehearse_test::differential {
 // Which block branches take. The generator runs each block once; programs that are tested answer by themselves.
 enum class Answer { Ask, First, Second };
 
+// May statements see values that blocks before them have given? The generator looks into blocks.
+enum class Scope { Blocks, Everywhere };
+
 struct Interpreted {
   Tensors results;
   Tensors values;  // by number; undefined where no statement that ran gave one
@@ -18,6 +21,6 @@ struct Interpreted {
 
 // Runs the statements in order. Throws what the operators throw, and std::logic_error if a value is missing.
 Interpreted interpret(const Program& program, const Tensors& arguments, std::int64_t count, Net* net,
-                      Answer answer = Answer::Ask);
+                      Answer answer = Answer::Ask, Scope scope = Scope::Blocks);
 
 }  // namespace rehearse_test::differential

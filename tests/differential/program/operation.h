@@ -30,7 +30,7 @@ struct Given {
 // How a statement uses its blocks.
 enum class Control {
   None,
-  Branch,   // the operation answers a question: a defined tensor takes the first block, an undefined one the second
+  Branch,   // the operation answers a question: a list that is not empty takes the first block, an empty one the second
   NoGrad,   // runs its block without gradients
   ForEach,  // runs its block for each part of its input along a dimension; the first output is the part
 };

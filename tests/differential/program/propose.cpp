@@ -36,11 +36,12 @@ std::uint64_t Random::next() {
 }
 
 bool Proposer::look(Answer answer) {
+  const Scope scope = answer == Answer::Ask ? Scope::Blocks : Scope::Everywhere;
   const auto values_at = [&](Answer each) {
     at::manual_seed(program_.seed);
     Net net(program_);
     const CallSpec call = all_calls(program_.seed)[0];
-    return interpret(program_, make_inputs(program_, call).arguments, call.count, &net, each).values;
+    return interpret(program_, make_inputs(program_, call).arguments, call.count, &net, each, scope).values;
   };
   try {
     values_ = values_at(answer == Answer::Ask ? Answer::First : answer);
