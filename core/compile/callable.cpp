@@ -14,11 +14,22 @@
 
 #include "compile/arguments/marks.h"
 #include "compile/callable_impl.h"
+#include "compile/guards/module_modes.h"
 #include "compile/parts/compile_parts.h"
 #include "compile/parts/eager_backend.h"
 
 namespace rehearse::compiler {
 namespace {
+
+// Where the inputs of a captured graph lie in this call.
+InputMemory memory_of(const std::vector<InputBinding>& inputs, const LeafList& leaves) {
+  InputMemory memory;
+  for (const c10::IValue& value : values_of(inputs, leaves)) {
+    const bool has_memory = value.isTensor() && value.toTensor().defined() && value.toTensor().has_storage();
+    memory.push_back(has_memory ? value.toTensor().storage().unsafeGetStorageImpl() : nullptr);
+  }
+  return memory;
+}
 
 int rank_or_none() { return exec::this_rank::is_fiber() ? exec::this_rank::rank() : -1; }
 
@@ -47,6 +58,7 @@ const Entry* Callable::Impl::prepare(const LeafList& leaves, UserCode& code) {
   cache.stats.compiles_in_last_call = 0;
   Call call{leaves, code, cache, GlobalState::current()};
   call.state.types = &code.types();
+  if (!module_) call.state.module_modes = module_modes();  // a module's own guards see its modes
   cache.agreement.begin_call();
   Entry* const hit = cache.find(leaves, call.state);
   if (hit && options_.verify == Verify::Always) return verify_always(call, *hit);
@@ -182,7 +194,11 @@ Entry Callable::Impl::make_entry(Call& call, Capture captured) {
   RankCache& cache = call.cache;
   const parallel::DdpBuckets* buckets = this->buckets();
   if (captured.ddp && options_.optimize_ddp) buckets = &*captured.ddp;
-  CompiledParts parts = compile_parts(captured.module, captured.shapes, *cache.backend, buckets);
+  const InputMemory memory = memory_of(captured.inputs, call.leaves);
+  CompiledParts parts = compile_parts(captured.module, captured.shapes, *cache.backend, buckets, memory);
+  if (MemoryClasses(*captured.module, memory).writes_to_inputs(*captured.module)) {
+    captured.guards.set_memory(call.leaves);
+  }
   if (parts.communicates) cache.agreement.note_communication();
   Entry entry;
   entry.run = std::move(parts.run);

@@ -17,6 +17,7 @@
 
 #include "checks/values/module_tensors.h"
 #include "compile/arguments/marks.h"
+#include "compile/guards/module_modes.h"
 #include "compile/parts/eager_backend.h"
 #include "compile/segments/segmented_capture.h"
 
@@ -135,6 +136,7 @@ class CallCapture {
   void refuse_other_state() const {
     GlobalState now = GlobalState::current();
     now.types = call_.state.types;
+    if (!call_.module) now.module_modes = module_modes();
     if (tracer_.ended() || now == call_.state) return;
     const GuardFailure changed = difference(call_.state, now);
     throw capture::NotCapturable("the function changes " + changed.source + " from " + changed.expected + " to " +

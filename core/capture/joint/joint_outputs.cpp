@@ -38,6 +38,7 @@ void JointOutputs::add_changed_inputs() {
     const at::Tensor& tensor = inputs_.values()[i].toTensor();
     if (!tensor.requires_grad() || !recorder_.was_written(tensor)) continue;
     refuse_shared_change(i);
+    refuse_other_form(i);
     changed_inputs_.push_back({i, value_of(tensor), inputs_.has_new_history(i)});
   }
 }
@@ -49,6 +50,29 @@ void JointOutputs::refuse_shared_change(std::size_t input) const {
     throw SharedInputChanges(inputs_.nodes()[input]->name(), "inputs",
                              "is changed in place, requires a gradient and shares its memory with the input '" +
                                  inputs_.nodes()[i]->name() + "': give one of them a copy");
+  }
+}
+
+// Its new contents are copied back into it, and a copy changes neither sizes nor strides.
+void JointOutputs::refuse_other_form(std::size_t input) const {
+  const graph::TensorMeta* before = inputs_.nodes()[input]->meta().tensor();
+  const graph::TensorMeta now = meta_of(inputs_.values()[input].toTensor());
+  if (before->sizes == now.sizes && before->strides == now.strides && before->storage_offset == now.storage_offset) {
+    return;
+  }
+  throw SharedInputChanges(inputs_.nodes()[input]->name(), "inputs",
+                           "gets other sizes or strides in place and requires a gradient: use the operator that gives "
+                           "a new tensor");
+}
+
+// The graph changes a copy of the input, in whose memory the result would be.
+void JointOutputs::refuse_hidden_alias(std::size_t output, const at::Tensor& result) const {
+  for (const ChangedInput& changed : changed_inputs_) {
+    if (!share_storage(inputs_.values()[changed.input].toTensor(), result)) continue;
+    throw SharedInputChanges("output", "args[0][" + std::to_string(output) + "]",
+                             "shares its memory with the input '" + inputs_.nodes()[changed.input]->name() +
+                                 "', which is changed in place and requires a gradient, and is no view of it: give "
+                                 "one of them a copy");
   }
 }
 
@@ -87,6 +111,7 @@ void JointOutputs::add_result(std::size_t output, const c10::IValue& result) {
     const at::Tensor base = base_of(tensor);
     if (!inputs_by_id_.contains(fake_id(base))) value_of(base);
   } else {
+    refuse_hidden_alias(output, tensor);
     outputs_[output] = {Kind::Value, value_of(tensor)};
   }
 }
@@ -106,6 +131,7 @@ void JointOutputs::add_views(const std::vector<c10::IValue>& results) {
       outputs_[i].index = replay.add(*node);
       continue;
     }
+    refuse_hidden_alias(i, view);
     const std::size_t before = values_.size();
     outputs_[i] = {PartOutput::Kind::Value, value_of(view)};
     if (values_.size() != before) replay.add_source(nullptr);

@@ -36,6 +36,9 @@ class JointOutputs {
   bool is_differentiated() const;
   void add_changed_inputs();
   void refuse_shared_change(std::size_t input) const;
+  void refuse_other_form(std::size_t input) const;
+  // A result in the memory of a changed input that autograd takes for no view of it.
+  void refuse_hidden_alias(std::size_t output, const at::Tensor& result) const;
   void count_results_of_bases(const std::vector<c10::IValue>& results);
   bool is_view_of_visible(const at::Tensor& tensor) const;
   void add_result(std::size_t output, const c10::IValue& result);

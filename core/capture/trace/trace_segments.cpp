@@ -29,11 +29,17 @@ SegmentEnd Tracer::end_segment(std::vector<Node*> used, const Node* end) {
     wanted.insert(&node);
     segments_.add_storage(node, fake);
   }
+  note_memory_of_inputs();
   ended.before = segments_.take(wanted, end);
   for (const auto& [id, node] : alive) ended.alive.push_back({id, segments_.source_of(*node)});
   for (const Node* node : used) ended.read.sources.push_back(segments_.source_of(*node));
   was_cut_ = true;
   return ended;
+}
+
+// A segment may write to an input of the call and read the same memory as a value of an earlier segment.
+void Tracer::note_memory_of_inputs() {
+  inputs_.for_each_placed([this](const Node& node, const at::Tensor& fake) { segments_.add_storage(node, fake); });
 }
 
 // The symbols of sizes that only data tells are integers of the segment that knows them.

@@ -186,6 +186,7 @@ CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
   works_.check_outlived();
   const graph::Argument result(std::move(results));
   std::shared_ptr<Segment> last;
+  if (was_cut_) note_memory_of_inputs();
   if (was_cut_) last = std::make_shared<Segment>(segments_.take_last(result));
   graph_.graph().output(result);
   fold_linear(*graph_.module());

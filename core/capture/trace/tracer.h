@@ -107,6 +107,7 @@ class Tracer {
   c10::IValue read(const c10::OperatorHandle& op, const Treatment& treatment, const torch::jit::Stack& arguments);
   SegmentEnd end_segment(std::vector<graph::Node*> used, const graph::Node* end);
   void bind_sizes();
+  void note_memory_of_inputs();
   std::vector<at::Tensor> fakes_of_region(const std::vector<at::Tensor>& values, graph::Node& region);
   void take_answer(const SegmentAnswer& answer, const std::vector<LiveValue>& alive);
 

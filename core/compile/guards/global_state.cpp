@@ -29,6 +29,9 @@ GlobalState GlobalState::current() {
   state.deterministic = at::globalContext().deterministicAlgorithms();
   state.deterministic_warns_only = at::globalContext().deterministicAlgorithmsWarnOnly();
   state.default_dtype = c10::get_default_dtype_as_scalartype();
+  const at::Context& context = at::globalContext();
+  state.attention = {context.userEnabledFlashSDP(), context.userEnabledMemEfficientSDP(), context.userEnabledMathSDP(),
+                     context.userEnabledCuDNNSDP()};
   return state;
 }
 
@@ -69,6 +72,16 @@ GuardFailure difference(const GlobalState& expected, const GlobalState& found) {
   }
   if (expected.deterministic != found.deterministic) {
     return flag("deterministic algorithms", expected.deterministic, found.deterministic);
+  }
+  constexpr std::array kAttention = {"flash attention", "efficient attention", "attention by math",
+                                     "cuDNN's attention"};
+  for (std::size_t i = 0; i < kAttention.size(); ++i) {
+    if (expected.attention[i] != found.attention[i]) {
+      return flag(kAttention[i], expected.attention[i], found.attention[i]);
+    }
+  }
+  if (expected.module_modes != found.module_modes) {
+    return {"train() and eval() of modules", "the modes of the capture", "others", ""};
   }
   return flag("warnings for deterministic algorithms", expected.deterministic_warns_only,
               found.deterministic_warns_only);

@@ -23,8 +23,10 @@ struct GlobalState {
   bool deterministic = false;
   bool deterministic_warns_only = false;
   c10::ScalarType default_dtype = c10::ScalarType::Float;
+  std::array<bool, 4> attention = {true, true, true, true};  // back ends of attention: flash, efficient, math, cuDNN
+  std::uint64_t module_modes = 0;                            // see module_modes(); 0: not compared
 
-  // Without types.
+  // Without types and modes of modules.
   static GlobalState current();
   // Makes grad mode, the default dtype and deterministic algorithms of the calling fiber what they are here.
   void restore() const;

@@ -12,6 +12,10 @@ bool fail(GuardFailure* failure, const std::string& source, const std::string& e
   return false;
 }
 
+const c10::StorageImpl* memory_behind(const at::Tensor& tensor) {
+  return tensor.has_storage() ? tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() : nullptr;
+}
+
 }  // namespace
 
 void GuardSet::add(LeafGuard guard, std::string source) {
@@ -80,6 +84,32 @@ bool GuardSet::holds_aliases(const LeafList& leaves, GuardFailure* failure) cons
   return true;
 }
 
+void GuardSet::set_memory(const LeafList& leaves) {
+  memory_.clear();
+  for (std::uint32_t i = 0; i < tensor_leaves_.size(); ++i) memory_.push_back(memory_of(i, leaves));
+}
+
+std::uint32_t GuardSet::memory_of(std::uint32_t i, const LeafList& leaves) const {
+  const c10::StorageImpl* memory = memory_behind(*leaves[tensor_leaves_[i]].tensor);
+  if (memory == nullptr) return i;
+  for (std::uint32_t j = 0; j < i; ++j) {
+    if (memory_behind(*leaves[tensor_leaves_[j]].tensor) == memory) return j;
+  }
+  for (std::size_t j = 0; j < captured_.size(); ++j) {
+    if (memory_behind(captured_[j]) == memory) return static_cast<std::uint32_t>(tensor_leaves_.size() + j);
+  }
+  return i;
+}
+
+bool GuardSet::holds_memory(const LeafList& leaves, GuardFailure* failure) const {
+  for (std::uint32_t i = 0; i < memory_.size(); ++i) {
+    if (memory_of(i, leaves) == memory_[i]) continue;
+    const auto text = [i](std::uint32_t of) { return of == i ? "memory of its own" : "the memory of another tensor"; };
+    return failure && fail(failure, sources_[tensor_leaves_[i]], text(memory_[i]), text(memory_of(i, leaves)));
+  }
+  return true;
+}
+
 bool GuardSet::holds_leaf(std::size_t index, const Leaf& leaf, GuardFailure* failure) const {
   const LeafGuard& guard = leaves_[index];
   switch (guard.check) {
@@ -134,8 +164,9 @@ bool GuardSet::holds(const LeafList& leaves, const GlobalState& state, GuardFail
     if (failure) *failure = difference(state_, state);
     return false;
   }
-  return holds_structure(leaves, failure) && holds_aliases(leaves, failure) && symbols_.holds(leaves, failure) &&
-         holds_captured(failure) && modules_.holds(failure) && watches_.holds(failure);
+  return holds_structure(leaves, failure) && holds_aliases(leaves, failure) && holds_memory(leaves, failure) &&
+         symbols_.holds(leaves, failure) && holds_captured(failure) && modules_.holds(failure) &&
+         watches_.holds(failure);
 }
 
 }  // namespace rehearse::compiler

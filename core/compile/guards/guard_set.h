@@ -35,6 +35,8 @@ class GuardSet {
   void set_watches(WatchList watches) { watches_ = std::move(watches); }
   // Which tensor leaves are one tensor, or one of the capture's own, in this call.
   void set_aliases(const LeafList& leaves);
+  // Which tensor leaves lie in the memory of another, or of a tensor of the capture's own: for code that writes to it.
+  void set_memory(const LeafList& leaves);
 
   // `state`: that of the calling fiber. Fills `failure`, when it is given, with the first guard that does not hold.
   bool holds(const LeafList& leaves, const GlobalState& state, GuardFailure* failure = nullptr) const;
@@ -58,6 +60,9 @@ class GuardSet {
   std::uint32_t alias_of(std::uint32_t i, const LeafList& leaves) const;
   bool holds_structure(const LeafList& leaves, GuardFailure* failure) const;
   bool holds_aliases(const LeafList& leaves, GuardFailure* failure) const;
+  // As alias_of(), of memory.
+  std::uint32_t memory_of(std::uint32_t i, const LeafList& leaves) const;
+  bool holds_memory(const LeafList& leaves, GuardFailure* failure) const;
   bool holds_captured(GuardFailure* failure) const;
 
   GlobalState state_;
@@ -67,6 +72,7 @@ class GuardSet {
   std::vector<TensorGuard> tensors_;
   std::vector<std::uint32_t> tensor_leaves_;
   std::vector<std::uint32_t> aliases_;                          // of each tensor leaf
+  std::vector<std::uint32_t> memory_;                           // of each tensor leaf; empty: not compared
   std::vector<c10::intrusive_ptr<c10d::ProcessGroup>> groups_;  // so that their addresses stay theirs
   std::vector<at::Tensor> captured_;
   std::vector<TensorGuard> captured_guards_;

@@ -27,6 +27,7 @@ TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std
       device_(tensor.device()),
       dtype_(tensor.scalar_type()),
       requires_grad_(tensor.requires_grad()),
+      is_wrapped_number_(tensor.unsafeGetTensorImpl()->is_wrapped_number()),
       dim_(tensor.dim()),
       source_(std::move(source)) {
   if (!by_sizes || !tensor.unsafeGetTensorImpl()->has_storage()) return;
@@ -71,6 +72,9 @@ bool TensorGuard::holds(const at::Tensor& tensor, GuardFailure* failure) const {
   }
   if (const bool requires_grad = tensor.requires_grad(); requires_grad != requires_grad_) {
     return fail(failure, ".requires_grad", requires_grad_ ? "true" : "false", requires_grad ? "true" : "false");
+  }
+  if (const bool is_number = impl.is_wrapped_number(); is_number != is_wrapped_number_) {
+    return fail(failure, ".is_wrapped_number()", is_wrapped_number_ ? "true" : "false", is_number ? "true" : "false");
   }
   if (const auto dim = impl.dim(); dim != dim_) {
     return fail(failure, ".dim()", failure ? std::to_string(dim_) : "", failure ? std::to_string(dim) : "");

@@ -44,6 +44,7 @@ class TensorGuard {
   c10::Device device_;
   c10::ScalarType dtype_;
   bool requires_grad_;
+  bool is_wrapped_number_;
   std::int64_t dim_;
   std::vector<Dimension> dimensions_;  // none where sizes are of no interest
   std::string source_;

@@ -37,10 +37,11 @@ bool is_collective(const graph::Node& node) {
 
 CompiledGraph compile_one(const std::shared_ptr<graph::GraphModule>& module,
                           const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend, const std::string& name,
-                          CompiledParts& parts, const MemoryClasses* memory = nullptr) {
+                          CompiledParts& parts, const MemoryClasses& memory) {
   std::string eager_because;
   const auto note_eager = [&](const std::string& why) { eager_because = why; };
-  CompiledGraph compiled = backend.compile({module, example_inputs(*module, shapes, memory), shapes, name, note_eager});
+  CompiledGraph compiled =
+      backend.compile({module, example_inputs(*module, shapes, &memory), shapes, name, note_eager});
   if (!compiled) throw std::invalid_argument("the back end '" + backend.name() + "' made nothing of graph " + name);
   parts.graphs.push_back({.name = name, .nodes = nodes_of(*module), .eager_because = std::move(eager_because)});
   return compiled;
@@ -61,7 +62,7 @@ std::string reason_of(const parallel::ForwardBucket& bucket, std::size_t index, 
 
 CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
                             const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
-                            const parallel::DdpBuckets* buckets) {
+                            const parallel::DdpBuckets* buckets, const InputMemory& input_memory) {
   CompiledParts parts;
   parts.communicates = std::any_of(module->graph().begin(), module->graph().end(), is_collective);
   parallel::BucketSplit split;
@@ -70,22 +71,24 @@ CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
     split = parallel::split_by_buckets(module, {.bucket_bytes_cap = cap,
                                                 .first_bucket_bytes_cap = std::min(cap, kFirstBucketBytes),
                                                 .rules = {},
-                                                .order = order_of_pieces(*module)});
+                                                .order = order_of_pieces(*module),
+                                                .keep_items_together = true});
     parts.bucket_table = parallel::bucket_table(split.buckets);
     parts.warnings = split.warnings;
   }
   if (!buckets || !split.was_split()) {
-    parts.run = compile_one(module, shapes, backend, "forward", parts);
+    const MemoryClasses memory(*module, input_memory);
+    parts.run = compile_one(module, shapes, backend, "forward", parts, memory);
     return parts;
   }
   std::map<std::string, CompiledGraph> compiled;
-  const MemoryClasses memory(*split.module);
+  const MemoryClasses memory(*split.module, input_memory);
   for (const auto& [name, part] : split.module->submodules()) {
     const bool is_called = std::any_of(split.module->graph().begin(), split.module->graph().end(),
                                        [&name = name](const graph::Node& node) {
                                          return node.op() == graph::Op::CallModule && node.target() == name;
                                        });
-    if (is_called) compiled[name] = compile_one(part, shapes, backend, name, parts, &memory);
+    if (is_called) compiled[name] = compile_one(part, shapes, backend, name, parts, memory);
   }
   for (std::size_t i = 0; i < split.buckets.size(); ++i) {
     const std::string name = fmt::format("submod_{}", i);

@@ -10,6 +10,8 @@
 #include <rehearse/graph/graph_module.h>
 #include <rehearse/parallel/active_ddp.h>
 
+#include "compile/parts/memory_classes.h"
+
 namespace rehearse::compiler {
 
 struct CompiledParts {
@@ -21,10 +23,11 @@ struct CompiledParts {
 };
 
 // Has `backend` compile a forward graph: as one, or with `buckets` in the pieces that end where DDP's gradient buckets
-// do, as PyTorch's DDPOptimizer. Each piece gets fakes and symbols of `shapes` as the nodes' metadata have them.
+// do, as PyTorch's DDPOptimizer. Each piece gets fakes and symbols of `shapes` as the nodes' metadata have them; those
+// of inputs that lie in the same memory share it.
 CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
                             const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
-                            const parallel::DdpBuckets* buckets);
+                            const parallel::DdpBuckets* buckets, const InputMemory& input_memory = {});
 
 // Lets the virtual time pass that it takes to compile them.
 void pass_compile_time_of(const std::vector<GraphExplanation>& graphs);

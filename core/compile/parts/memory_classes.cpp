@@ -2,6 +2,8 @@
 #include "compile/parts/memory_classes.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include <rehearse_internal/graph/operators.h>
 
@@ -14,6 +16,30 @@ using graph::Op;
 bool has_alias(const c10::Argument& argument) { return argument.alias_info() != nullptr; }
 
 }  // namespace
+
+MemoryClasses::MemoryClasses(const graph::GraphModule& split, const InputMemory& inputs) {
+  std::map<const void*, std::size_t> place_of_memory;
+  const auto placeholders = split.graph().placeholders();
+  for (std::size_t i = 0; i < std::min(placeholders.size(), inputs.size()); ++i) {
+    if (inputs[i] == nullptr) continue;
+    const auto [known, is_new] = place_of_memory.emplace(inputs[i], parents_.size());
+    if (is_new) new_place();
+    places_.emplace(placeholders[i], known->second);
+  }
+  visit(split);
+}
+
+bool MemoryClasses::writes_to_inputs(const graph::GraphModule& module) const {
+  std::set<std::size_t> of_inputs;
+  for (const Node* input : module.graph().placeholders()) of_inputs.insert(of(*input));
+  const auto writes = [&](const Node& node) {
+    const auto op = node.op() == Op::CallFunction ? graph::find_operator(node.target()) : std::nullopt;
+    if (!op || !op->schema().is_mutable()) return false;
+    const auto& written = node.input_nodes();
+    return std::any_of(written.begin(), written.end(), [&](const Node* each) { return of_inputs.contains(of(*each)); });
+  };
+  return std::any_of(module.graph().begin(), module.graph().end(), writes);
+}
 
 std::size_t MemoryClasses::new_place() {
   parents_.push_back(parents_.size());

@@ -9,12 +9,18 @@
 
 namespace rehearse::compiler {
 
+// For each input of a graph, a tensor or not, the memory in which it lies; null: in none, or it is not known.
+using InputMemory = std::vector<const void*>;
+
 // Which values of a split graph may lie in the same memory, by the schemas of the operators that made them: a view and
-// what it is of, a tensor before and after a change in place. Values of different classes never do, unless inputs of
-// the whole graph do.
+// what it is of, a tensor before and after a change in place. Values of different classes never do.
 class MemoryClasses {
  public:
-  explicit MemoryClasses(const graph::GraphModule& split) { visit(split); }
+  // `inputs`: of the graph's placeholders, or empty, where no two of them lie in the same memory.
+  explicit MemoryClasses(const graph::GraphModule& split, const InputMemory& inputs = {});
+
+  // Whether a node of the graph itself writes to the memory of a placeholder.
+  bool writes_to_inputs(const graph::GraphModule& module) const;
 
   // Of a node of the graph or of one of the pieces that it calls.
   std::size_t of(const graph::Node& node) const { return root(places_.at(&node)); }

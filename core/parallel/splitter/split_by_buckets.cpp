@@ -27,6 +27,10 @@ void warn_of_extension(const std::vector<ForwardBucket>& buckets, std::size_t in
                         index, extension.nodes));
 }
 
+bool is_item(const graph::Node& node) {
+  return node.op() == graph::Op::CallFunction && node.target() == "_operator.getitem" && node.args().at(0).node();
+}
+
 bool only_fetches(const ForwardBucket& bucket) {
   return std::all_of(bucket.nodes.begin(), bucket.nodes.end(),
                      [](const graph::Node* node) { return node->op() == graph::Op::GetAttr; });
@@ -68,7 +72,11 @@ BucketSplit split_by_buckets(const std::shared_ptr<graph::GraphModule>& module, 
   for (std::size_t index = 0; index < split.buckets.size(); ++index) {
     for (const graph::Node* node : split.buckets[index].nodes) piece_of.emplace(node, static_cast<int>(index));
   }
-  const auto piece = [&](const graph::Node& node) { return piece_of.at(&node); };
+  const auto piece = [&](const graph::Node& node) {
+    const graph::Node* of = &node;
+    while (options.keep_items_together && is_item(*of)) of = of->args().at(0).node();
+    return of->op() == graph::Op::Placeholder ? piece_of.at(&node) : piece_of.at(of);
+  };
   auto cut = graph::split_by(*module, piece, options.order);
   split.module = std::move(cut.module);
   split.pieces = std::move(cut.partitions);

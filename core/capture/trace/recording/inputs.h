@@ -60,6 +60,14 @@ class Inputs {
   // In order of placeholders.
   const std::vector<GraphInput>& placed() const noexcept { return placed_; }
 
+  // Those with a placeholder: visit(node, fake).
+  template <class Visit>
+  void for_each_placed(const Visit& visit) const {
+    for (const Source& source : sources_) {
+      if (source.node != nullptr) visit(*source.node, source.fake);
+    }
+  }
+
   // Of all sources, and of the module's tensors.
   TensorStates& states() noexcept { return states_; }
   const TensorStates& states() const noexcept { return states_; }

@@ -41,6 +41,8 @@ struct BucketSplitterOptions {
   std::int64_t first_bucket_bytes_cap = 1024 * 1024;  // of the bucket that is reduced first, at the graph's end
   CountingRules rules;
   graph::PartitionOrder order = graph::PartitionOrder::Fx;  // in which the pieces are called
+  // The items of a list or tuple are in the piece of the node that gives it. PyTorch lets the list itself cross over.
+  bool keep_items_together = false;
 };
 
 // The part of the graph whose parameters fill one of DDP's buckets.

@@ -74,7 +74,8 @@ struct JointGraph {
   std::vector<ChangedInput> changed_inputs = {};
 };
 
-// An input that is differentiated and changed in place shares its memory with another one.
+// An input that is differentiated is changed in place, and shares its memory with another one or with a result that is
+// no view of it, or gets another form.
 class SharedInputChanges : public graph::GraphError {
  public:
   using GraphError::GraphError;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/guards/module_modes.h"
+
+#include <torch/nn/module.h>
+
+#include <rehearse_internal/exec/fiber_local.h>
+
+namespace rehearse::compiler {
+namespace {
+
+struct ModuleModes {
+  std::uint64_t number = 0;
+};
+const exec::FiberLocal<ModuleModes> modes_of_fiber;
+
+// Spreads an address over all bits (the finaliser of MurmurHash3).
+std::uint64_t spread(std::uint64_t bits) noexcept {
+  bits ^= bits >> 33;
+  bits *= 0xff51afd7ed558ccdULL;
+  bits ^= bits >> 33;
+  bits *= 0xc4ceb9fe1a85ec53ULL;
+  return bits ^ bits >> 33;
+}
+
+// Twice the same module, and the number is the one of before.
+void note_change(const torch::nn::Module* module) {
+  modes_of_fiber->number ^= spread(reinterpret_cast<std::uintptr_t>(module));
+}
+
+}  // namespace
+
+std::uint64_t module_modes() noexcept {
+  const ModuleModes* modes = modes_of_fiber.find();
+  return modes != nullptr ? modes->number : 0;
+}
+
+}  // namespace rehearse::compiler
+
+// In the place of LibTorch's: an executable's definition comes before that of a library, in tables of virtual functions
+// too. What it does is the same, and the change is noted.
+void torch::nn::Module::train(bool on) {
+  for (auto& child : children_) child.value()->train(on);
+  if (is_training_ != on) rehearse::compiler::note_change(this);
+  is_training_ = on;
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tensors in the same memory of which one is written: arguments, results, values on both sides of a read.
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/compile/compile.h>
+
+#include "core/compile/like_eager/layers.h"
+#include "core/compile/like_eager/like_eager.h"
+
+namespace rehearse::compiler::shared_memory {
+namespace {
+
+using rehearse_test::expect_same;
+using rehearse_test::observe;
+using Tensors = std::vector<at::Tensor>;
+
+struct Program {
+  const char* name;
+  Tensors (*run)(const Tensors& given);
+};
+
+bool is_positive(const at::Tensor& x) { return (x.sum() > -1e9).item<bool>(); }
+
+// Given a leaf that requires grad, and two tensors that do not.
+const Program kPrograms[] = {
+    {"detach() of a leaf, changed and returned",
+     [](const Tensors& g) {
+       const at::Tensor v = g[0].detach();
+       v.sub_(g[1], 2);
+       return Tensors{v};
+     }},
+    {"changed, and detach() returned",
+     [](const Tensors& g) {
+       g[1].copy_(g[0] * 2);
+       return Tensors{g[1].detach(), g[0] * 3};
+     }},
+    {"detach() before a change without grad mode",
+     [](const Tensors& g) {
+       const at::Tensor v = g[0].detach();
+       {
+         const at::NoGradGuard no_grad;
+         g[0].add_(0.75);
+       }
+       return Tensors{v, g[1] * 2};
+     }},
+    {"t_() of an argument that gets a gradient",
+     [](const Tensors& g) {
+       g[1].mul_(g[0]);
+       g[1].t_();
+       return Tensors{g[1] * 2};
+     }},
+    {"t_() of a detached leaf",
+     [](const Tensors& g) {
+       at::Tensor v = g[0].detach();
+       v.t_();
+       return Tensors{v, g[0] + 1};
+     }},
+    {"two aliases behind a read",
+     [](const Tensors& g) {
+       const at::Tensor v = at::alias(g[1]);
+       const at::Tensor w = is_positive(g[2]) ? g[0] * 2 : g[0];
+       g[1].slice(1, 2).sin_();
+       v.diagonal().fill_(1.5);
+       return Tensors{g[1], w};
+     }},
+    {"a view from before a read",
+     [](const Tensors& g) {
+       const at::Tensor row = g[1].select(0, 0);
+       const at::Tensor w = is_positive(g[2]) ? g[0] * 2 : g[0];
+       row.slice(0, 0).sin_();
+       return Tensors{g[1] * w};
+     }},
+    {"a detached leaf behind a read",
+     [](const Tensors& g) {
+       const at::Tensor v = g[0].detach();
+       v.select(1, 0).mul_(2);
+       const at::Tensor w = is_positive(g[2]) ? g[1] * 2 : g[1];
+       v.add_(w);
+       return Tensors{g[0] * 1};
+     }},
+    {"t_() behind a read",
+     [](const Tensors& g) {
+       at::Tensor v = g[0] * 2;
+       const bool positive = is_positive(g[2]);
+       v.t_();
+       return Tensors{positive ? v : v + 1};
+     }},
+    {"an argument written with a gradient",
+     [](const Tensors& g) {
+       g[1].lerp_(g[0], 0.5);
+       return Tensors{g[2].logsumexp(0)};
+     }},
+    {"draws into what a read divides",
+     [](const Tensors& g) {
+       const at::Tensor z = g[1] * 2;
+       z.narrow(1, 2, 1).copy_(g[0].narrow(1, 0, 1));
+       const at::Tensor w = is_positive(g[2]) ? g[0] * 2 : g[0];
+       z.uniform_();
+       return Tensors{z, w};
+     }},
+};
+
+// For each result: which of the arguments it shares memory with.
+std::vector<bool> sharing(const Tensors& results, const Tensors& given) {
+  std::vector<bool> shares;
+  for (const at::Tensor& result : results) {
+    for (const at::Tensor& each : given) shares.push_back(result.is_alias_of(each));
+  }
+  return shares;
+}
+
+// The second of the given is a tensor of its own, or in the memory of the third.
+Tensors arguments(int call, bool shared) {
+  at::manual_seed(5 + static_cast<std::uint64_t>(call));
+  const at::Tensor base = at::randn({4, 4});
+  return {at::randn({4, 4}).requires_grad_(), shared ? base.view({16}).view({4, 4}) : at::randn({4, 4}), base};
+}
+
+template <class Function>
+std::pair<rehearse_test::Observed, std::vector<bool>> seen(Function& function, int call, bool shared) {
+  const Tensors given = arguments(call, shared);
+  at::manual_seed(3);
+  Tensors results = function(given);
+  std::vector<bool> shares = sharing(results, given);
+  Tensors strides;
+  for (const at::Tensor& each : results) strides.push_back(at::tensor(each.strides(), at::kLong));
+  for (const at::Tensor& each : given) strides.push_back(at::tensor(each.strides(), at::kLong));
+  auto observed = rehearse_test::differentiate(std::move(results), given, {given[0]});
+  observed.arguments.insert(observed.arguments.end(), strides.begin(), strides.end());
+  return {std::move(observed), std::move(shares)};
+}
+
+// Calls with arguments of their own and with shared ones, by turns: one entry must not serve the other.
+TEST(SharedMemory, LikeEager) {
+  for (const Program& program : kPrograms) {
+    for (const char* const backend : {"aot_eager", "eager"}) {
+      auto compiled = compile(program.run, {.backend = backend});
+      for (int call = 0; call < 6; ++call) {
+        const std::string what = std::string(program.name) + " by " + backend + ", call " + std::to_string(call);
+        SCOPED_TRACE(what);
+        const auto found = seen(compiled, call, call % 3 == 2);
+        const auto expected = seen(program.run, call, call % 3 == 2);
+        expect_same(found.first, expected.first, what);
+        EXPECT_EQ(found.second, expected.second);
+      }
+    }
+  }
+}
+
+// What gives a list or a tuple, where a bucket is full.
+const rehearse_test::LayersProgram kLists[] = {
+    {"unbind()",
+     [](rehearse_test::LayersImpl& net, const at::Tensor& x) {
+       const at::Tensor h = net.a->forward(x);
+       at::Tensor sum = at::zeros({6});
+       for (const at::Tensor& row : net.b->forward(x).unbind(0)) sum = sum + row;
+       return net.c->forward(h) + sum;
+     }},
+    {"split() whose items are used in different pieces",
+     [](rehearse_test::LayersImpl& net, const at::Tensor& x) {
+       const std::vector<at::Tensor> parts = x.split(2, 0);
+       const at::Tensor p = net.a->forward(parts[0]);
+       const at::Tensor q = net.b->forward(parts[1]);
+       return net.c->forward(p + q);
+     }},
+    {"max() and sort()",
+     [](rehearse_test::LayersImpl& net, const at::Tensor& x) {
+       const auto [values, indices] = net.a->forward(x).sort(1);
+       const auto [largest, at] = net.b->forward(values).max(1);
+       return net.c->forward(values) + largest.unsqueeze(1) + indices + at.unsqueeze(1);
+     }},
+};
+
+TEST(SharedMemory, ListsAcrossPieces) {
+  rehearse_test::expect_like_eager_in_pieces(kLists);
+  rehearse_test::expect_like_eager_in_one_piece(kLists);
+}
+
+}  // namespace
+}  // namespace rehearse::compiler::shared_memory
