@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "differential/run/finding.h"
 
-#include <array>
-#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <set>
 #include <sstream>
 
 #include <c10/util/Exception.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "differential/program/operation.h"
 #include "differential/program/text.h"
+#include "differential/run/child.h"
 
 namespace rehearse_test::differential {
 namespace {
@@ -30,26 +28,6 @@ std::string calls_text(const std::vector<CallSpec>& calls) {
         << (call.grad ? "" : ", no_grad") << (call.training ? "" : ", eval");
   }
   return out.str();
-}
-
-std::string read_to_end(int file) {
-  std::string text;
-  std::array<char, 4096> block;
-  for (ssize_t count; (count = ::read(file, block.data(), block.size())) > 0;) {
-    text.append(block.data(), static_cast<std::size_t>(count));
-  }
-  return text;
-}
-
-[[noreturn]] void tell(int file, const Case& tested, const Setting& setting) {
-  const Verdict verdict = verdict_of(tested, setting);
-  const std::string text = std::to_string(verdict.call) + "\n" + verdict.kind + "\n" + verdict.text;
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t count = ::write(file, text.data() + done, text.size() - done);
-    if (count <= 0) break;
-    done += static_cast<std::size_t>(count);
-  }
-  ::_exit(0);
 }
 
 Verdict parsed(const std::string& text) {
@@ -78,27 +56,15 @@ Verdict verdict_of(const Case& tested, const Setting& setting) {
 }
 
 Verdict verdict_in_child(const Case& tested, const Setting& setting, int seconds_max) {
-  int ends[2];
-  TORCH_CHECK(::pipe(ends) == 0, "no pipe");
-  std::fflush(stdout);
-  const pid_t child = ::fork();
-  TORCH_CHECK(child >= 0, "no process");
-  if (child == 0) {
-    ::close(ends[0]);
-    ::alarm(static_cast<unsigned>(seconds_max));
-    tell(ends[1], tested, setting);
-  }
-  ::close(ends[1]);
-  const std::string text = read_to_end(ends[0]);
-  ::close(ends[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) {
-    const int signal = WTERMSIG(status);
-    if (signal == SIGALRM) return {"hangs", "no end after " + std::to_string(seconds_max) + " s", -1};
-    return {"crashes", ::strsignal(signal), -1};
-  }
-  return parsed(text);
+  const ChildAnswer answer = ask_child(
+      [&] {
+        const Verdict verdict = verdict_of(tested, setting);
+        return std::to_string(verdict.call) + "\n" + verdict.kind + "\n" + verdict.text;
+      },
+      seconds_max);
+  if (answer.signal == SIGALRM) return {"hangs", "no end after " + std::to_string(seconds_max) + " s", -1};
+  if (answer.signal != 0) return {"crashes", ::strsignal(answer.signal), -1};
+  return parsed(answer.text);
 }
 
 Finding shrunk(const Case& failing, const Setting& setting, const Verdict& verdict) {

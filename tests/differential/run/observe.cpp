@@ -162,22 +162,20 @@ Difference difference_of(const Fact& eager, const Fact& compiled) {
 
 }  // namespace
 
-Observed observe(const Program& program, const CallSpec& call, Net& net, const Forward& forward) {
+Observed observe(const Inputs& inputs, const Around& around, const std::function<Tensors(const Tensors&)>& forward) {
   Observed seen;
   Notes notes;
   try {
-    Inputs inputs = make_inputs(program, call);
-    net.train(call.training);
-    at::manual_seed(call.data);
+    at::manual_seed(around.draws);
     Tensors results;
     seen.thrown_in = "forward";
     {
-      const at::AutoGradMode mode(call.grad);
-      results = forward(inputs.arguments, call.count);
+      const at::AutoGradMode mode(around.grad);
+      results = forward(inputs.arguments);
     }
     notes.values("generator", at::detail::getDefaultCPUGenerator().get_state());
-    const Named arguments = numbered("argument", inputs.arguments), state = state_of(net);
-    const Named named = numbered("result", results);
+    const Named arguments = numbered("argument", inputs.arguments), named = numbered("result", results);
+    const Named state = around.net == nullptr ? Named() : state_of(*around.net);
     notes.text("number of results", std::to_string(results.size()));
     note_forms(notes, named);
     note_forms(notes, arguments);
@@ -188,14 +186,22 @@ Observed observe(const Program& program, const CallSpec& call, Net& net, const F
       for (const auto& [name, tensor] : *list) notes.values(name, tensor);
     }
     seen.thrown_in = "backward";
-    go_backward(program.backward, differentiable(results, inputs.arguments));
+    go_backward(around.backward, differentiable(results, inputs.arguments));
     note_gradients(notes, inputs.leaves, state);
     seen.thrown_in.clear();
   } catch (const std::exception& error) {
     seen.error = without_frames(error.what());
   }
-  net.zero_grad();
   seen.facts = notes.take();
+  return seen;
+}
+
+Observed observe(const Program& program, const CallSpec& call, Net& net, const Forward& forward) {
+  net.train(call.training);
+  const Around around{program.backward, &net, call.data, call.grad};
+  Observed seen = observe(make_inputs(program, call), around,
+                          [&](const Tensors& arguments) { return forward(arguments, call.count); });
+  net.zero_grad();
   return seen;
 }
 

@@ -32,6 +32,18 @@ struct Difference {
 
 using Forward = std::function<Tensors(const Tensors& arguments, std::int64_t count)>;
 
+// What happens around a call.
+struct Around {
+  Backward backward = Backward::AllTogether;
+  const Net* net = nullptr;  // whose state is a fact, too
+  std::uint64_t draws = 0;   // the seed of random draws
+  bool grad = true;
+};
+
+// Calls `forward`, goes backward, and notes results, gradients of leaves, arguments, the net's state, what shares
+// memory with what, and the generator's state.
+Observed observe(const Inputs& inputs, const Around& around, const std::function<Tensors(const Tensors&)>& forward);
+
 // Makes the arguments, calls `forward`, goes backward, and takes the gradients away again. Results, gradients,
 // arguments, buffers, what shares memory with what, and the generator's state are facts.
 Observed observe(const Program& program, const CallSpec& call, Net& net, const Forward& forward);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The table of operators: what compile() makes of each that the CPU can run.
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <signal.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include "differential/operators/trial.h"
+#include "differential/run/child.h"
+#include "differential/run/finding.h"
+
+namespace rehearse_test::differential {
+namespace {
+
+constexpr int kSecondsMax = 60;
+
+struct Options {
+  std::string table, only;
+  bool write = false, show = false;
+  int part = 1, parts = 1;
+};
+
+// One line of the table: name, fate, samples, and for people why.
+struct Row {
+  std::string name, fate, samples, why;
+
+  std::string key() const { return name + "\t" + fate + "\t" + samples; }
+};
+
+Row row_of(const c10::OperatorHandle& op) {
+  const ChildAnswer answer = ask_child(
+      [&] {
+        silence_warnings();
+        const Trial trial = try_operator(op);
+        return std::string(to_string(trial.fate)) + "\t" + std::to_string(trial.samples) + "\t" + trial.why;
+      },
+      kSecondsMax);
+  Row row{c10::toString(op.operator_name()), answer.signal == SIGALRM ? "hangs" : "crashes", "0", ""};
+  if (answer.signal != 0) return row;
+  std::istringstream text(answer.text);
+  std::getline(text, row.fate, '\t');
+  std::getline(text, row.samples, '\t');
+  std::getline(text, row.why);
+  return row;
+}
+
+std::vector<Row> rows(const Options& options) {
+  std::vector<Row> all;
+  int number = 0;
+  for (const c10::OperatorHandle& op : operators_of_the_cpu()) {
+    const std::string name = c10::toString(op.operator_name());
+    if (name.find(options.only) == std::string::npos || number++ % options.parts != options.part - 1) continue;
+    all.push_back(row_of(op));
+    if (options.show) std::cout << all.back().key() << "\t" << all.back().why << std::endl;
+  }
+  return all;
+}
+
+std::map<std::string, std::string> lines_of(const std::string& path) {
+  std::map<std::string, std::string> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty() && line[0] != '#') lines[line.substr(0, line.find('\t'))] = line;
+  }
+  return lines;
+}
+
+int check(const Options& options, const std::vector<Row>& found) {
+  const auto expected = lines_of(options.table);
+  int different = 0;
+  for (const Row& row : found) {
+    const auto line = expected.find(row.name);
+    if (line != expected.end() && line->second == row.key()) continue;
+    ++different;
+    std::cout << "found    " << row.key() << "\t" << row.why << "\nexpected "
+              << (line == expected.end() ? "no line" : line->second) << "\n";
+  }
+  return different == 0 ? 0 : 1;
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  CLI::App app("Finds what compile() makes of each operator that the CPU can run.");
+  app.add_option("table", options.table, "the file");
+  app.add_option("--only", options.only, "operators whose names have this in them");
+  app.add_option("--part", options.part, "of --parts, counted from 1");
+  app.add_option("--parts", options.parts, "every so many operators");
+  app.add_flag("--write", options.write, "write the file instead of comparing with it");
+  app.add_flag("--show", options.show, "print each line, and why");
+  CLI11_PARSE(app, argc, argv);
+  at::set_num_threads(1);
+  const std::vector<Row> found = rows(options);
+  std::map<std::string, int> counts;
+  for (const Row& row : found) ++counts[row.fate];
+  for (const auto& [fate, count] : counts) std::cout << fate << ": " << count << "\n";
+  if (options.table.empty()) return 0;
+  if (!options.write) return check(options, found);
+  std::ofstream file(options.table);
+  file << "# What compile() makes of each operator: name, fate, samples. Written by operator_table --write.\n";
+  for (const Row& row : found) file << row.key() << "\n";
+  return file.good() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace rehearse_test::differential
+
+int main(int argc, char** argv) { return rehearse_test::differential::run(argc, argv); }

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "differential/operators/sample.h"
+
+#include <algorithm>
+#include <map>
+
+#include <ATen/CPUGeneratorImpl.h>
+
+namespace rehearse_test::differential {
+namespace {
+
+using torch::jit::Stack;
+using Sizes = std::vector<std::int64_t>;
+
+constexpr std::int64_t kN = -1, kTwoMore = -2;  // the size that varies, and it plus 2
+
+// For the first tensor, the second, and so on; the last one for all that follow.
+const std::vector<std::vector<Sizes>> kShapes = {
+    {{kN, 4}},
+    {{kN}},
+    {{kN, kN}},
+    {{2, kN, 4}},
+    {{2, 3, kN, 4}},
+    {{}},
+    {{kN, 4}, {4, kN}, {kN, kN}},
+    {{2, kN, 4}, {2, 4, kN}, {2, kN, kN}},
+    {{kN, 4}, {4}, {kN}},
+    {{kN, 4}, {kN}, {4}},
+    {{kN, 4}, {4}, {4}},
+    {{kN, 4}, {5, 4}, {5}},
+    {{5, 4}, {kN}, {kN}},
+    {{2, 4, kN}, {4}, {4}},
+    {{2, 4, kN, 4}, {4}, {4}},
+    {{2, 3, kTwoMore}, {4, 3, 2}, {4}},
+    {{2, 3, kTwoMore, 6}, {4, 3, 2, 2}, {4}},
+    {{1, 2, kTwoMore, 6, 5}, {3, 2, 2, 2, 2}, {3}},
+    {{2, 3, kTwoMore, 6}, {3, 4, 2, 2}, {4}},
+    {{1, 2, 3, kN, 4}},
+    {{kN}, {}, {}},
+    {{kN, 4}, {}, {}},
+    {{2, 2, kN, 4}, {2, 2, kN, 4}, {2, 2, kN, 4}},
+    {{kN, 4}, {3}, {3}},
+    {{kN}, {kN, kN}, {kN}},
+    {{kN, kN}, {kN, 4}, {kN, 4}},
+    {{kN, kN}, {kN}, {kN, kN}},
+};
+
+const std::vector<std::vector<c10::ScalarType>> kDtypes = {
+    {at::kDouble},
+    {at::kLong},
+    {at::kBool},
+    {at::kDouble, at::kLong},
+    {at::kDouble, at::kLong, at::kDouble},
+    {at::kDouble, at::kBool},
+    {at::kDouble, at::kBool, at::kDouble},
+    {at::kLong, at::kDouble},
+    {at::kBool, at::kDouble},
+    {at::kComplexDouble},
+    {at::kFloat},
+    {at::kDouble, at::kDouble, at::kLong},
+    {at::kDouble, at::kDouble, at::kBool},
+    {at::kByte},
+};
+
+constexpr int kNumberChoices = 4;
+
+bool has(const std::string& name, std::initializer_list<const char*> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const char* part) { return name.find(part) != std::string::npos; });
+}
+
+class Maker {
+ public:
+  Maker(const Choice& choice, std::int64_t size, bool needs_grad)
+      : choice_(choice),
+        size_(choice.empty ? 0 : size),
+        needs_grad_(needs_grad),
+        generator_(at::detail::createCPUGenerator(7)) {}
+
+  bool add(const c10::Argument& argument) {
+    const auto value = make(argument);
+    if (value) sample_.stack.push_back(*value);
+    return value.has_value();
+  }
+
+  Sample take() { return std::move(sample_); }
+
+ private:
+  std::optional<c10::IValue> make(const c10::Argument& argument) {
+    const c10::TypePtr& type = argument.real_type();
+    if (const auto optional = type->cast<c10::OptionalType>()) {
+      const bool tensors = optional->getElementType()->kind() == c10::TypeKind::TensorType;
+      if (!(tensors && choice_.optionals)) return argument.default_value().value_or(c10::IValue());
+      return of_type(argument, *optional->getElementType());
+    }
+    const bool number = type->kind() == c10::TypeKind::IntType || type->kind() == c10::TypeKind::SymIntType;
+    if (argument.default_value() && !(number && choice_.numbers == 1 && has(argument.name(), {"dim"}))) {
+      return *argument.default_value();
+    }
+    return of_type(argument, *type);
+  }
+
+  std::optional<c10::IValue> of_type(const c10::Argument& argument, const c10::Type& type) {
+    switch (type.kind()) {
+      case c10::TypeKind::TensorType:
+        return tensor(argument);
+      case c10::TypeKind::IntType:
+      case c10::TypeKind::SymIntType:
+        return integer(argument.name());
+      case c10::TypeKind::FloatType:
+        return 0.5;
+      case c10::TypeKind::BoolType:
+        return choice_.numbers == 1;
+      case c10::TypeKind::NumberType:
+        return scalar();
+      case c10::TypeKind::StringType:
+        return text(argument.name());
+      case c10::TypeKind::ListType:
+        return list(argument, type);
+      case c10::TypeKind::ScalarTypeType:
+        return static_cast<std::int64_t>(at::kDouble);
+      case c10::TypeKind::DeviceObjType:
+        return c10::Device(at::kCPU);
+      default:
+        return std::nullopt;
+    }
+  }
+
+  std::int64_t integer(const std::string& name) const {
+    if (has(name, {"dim", "axis"}))
+      return std::array<std::int64_t, kNumberChoices>{0, -1, 1, 0}[static_cast<std::size_t>(choice_.numbers)];
+    if (has(name, {"dtype"})) return static_cast<std::int64_t>(at::kDouble);
+    return std::array<std::int64_t, kNumberChoices>{1, 2, 0, 3}[static_cast<std::size_t>(choice_.numbers)];
+  }
+
+  c10::IValue scalar() const {
+    switch (choice_.numbers) {
+      case 0:
+        return 2;
+      case 1:
+        return 0.5;
+      case 2:
+        return 0;
+      default:
+        return 1;
+    }
+  }
+
+  std::optional<c10::IValue> text(const std::string& name) const {
+    static const std::map<std::string, const char*> known = {{"equation", "ij,jk->ik"},
+                                                             {"rounding_mode", "floor"},
+                                                             {"reduce", "sum"},
+                                                             {"mode", "reduced"},
+                                                             {"ord", "fro"},
+                                                             {"indexing", "ij"},
+                                                             {"interpolation", "linear"},
+                                                             {"driver", "gelsd"},
+                                                             {"UPLO", "L"},
+                                                             {"approximate", "tanh"},
+                                                             {"norm", "ortho"},
+                                                             {"pad_mode", "reflect"}};
+    const auto found = known.find(name);
+    if (found == known.end()) return std::nullopt;
+    return c10::IValue(std::string(found->second));
+  }
+
+  // Kernel sizes and the like are for as many dimensions as the first tensor has behind two.
+  std::size_t spatial() const {
+    const std::int64_t dim = sample_.inputs.arguments.empty() ? 2 : sample_.inputs.arguments[0].dim();
+    return static_cast<std::size_t>(std::max<std::int64_t>(dim - 2, 1));
+  }
+
+  std::optional<c10::IValue> list(const c10::Argument& argument, const c10::Type& type) {
+    const c10::TypePtr element = type.castRaw<c10::ListType>()->getElementType();
+    const std::string& name = argument.name();
+    switch (element->kind()) {
+      case c10::TypeKind::TensorType: {
+        c10::List<at::Tensor> tensors;
+        for (int i = 0; i < 2; ++i) tensors.push_back(tensor(argument).toTensor());
+        return tensors;
+      }
+      case c10::TypeKind::OptionalType: {
+        if (element->castRaw<c10::OptionalType>()->getElementType()->kind() != c10::TypeKind::TensorType)
+          return std::nullopt;
+        c10::List<std::optional<at::Tensor>> tensors;
+        tensors.push_back(tensor(argument).toTensor());
+        return tensors;
+      }
+      case c10::TypeKind::IntType:
+      case c10::TypeKind::SymIntType:
+        return integers(name, argument.N());
+      case c10::TypeKind::FloatType:
+        return std::vector<double>(spatial(), 1.5);
+      case c10::TypeKind::BoolType:
+        return c10::List<bool>({true, true, true});
+      case c10::TypeKind::NumberType: {
+        c10::List<at::Scalar> numbers;
+        for (int i = 0; i < 2; ++i) numbers.push_back(at::Scalar(2));
+        return numbers;
+      }
+      default:
+        return std::nullopt;
+    }
+  }
+
+  c10::IValue integers(const std::string& name, std::optional<std::int32_t> length) const {
+    const at::Tensor first = sample_.inputs.arguments.empty() ? at::Tensor() : sample_.inputs.arguments[0];
+    const std::size_t n = spatial();
+    if (has(name, {"size", "shape"}) && !has(name, {"kernel", "output"})) {
+      if (!first.defined()) return Sizes{size_, 4};
+      return choice_.numbers == 1 ? Sizes{first.numel()} : first.sizes().vec();
+    }
+    if (has(name, {"stride"}) && !has(name, {"kernel"}) && first.defined() && choice_.numbers == 2)
+      return first.strides().vec();
+    if (has(name, {"dims"}) && choice_.numbers == 1 && first.defined()) {
+      Sizes all;
+      for (std::int64_t d = first.dim(); d-- > 0;) all.push_back(d);
+      return all;
+    }
+    if (has(name, {"dim"})) return choice_.numbers == 2 ? Sizes{0, 1} : Sizes{choice_.numbers == 1 ? -1 : 0};
+    if (has(name, {"kernel", "output_size"})) return Sizes(n, 2);
+    if (has(name, {"output_padding"})) return Sizes(n, 0);
+    if (has(name, {"pad"}) && choice_.numbers > 0) return Sizes(2 * n, 1);
+    if (has(name, {"padding"})) return Sizes(n, 0);
+    if (has(name, {"stride", "dilation"})) return Sizes(n, 1);
+    if (has(name, {"split"})) return Sizes{1, first.defined() && first.dim() > 0 ? first.size(0) - 1 : 1};
+    return Sizes(length ? static_cast<std::size_t>(*length) : n, 1);
+  }
+
+  c10::IValue tensor(const c10::Argument& argument) {
+    const std::size_t place = place_++;
+    const auto& shapes = kShapes[static_cast<std::size_t>(choice_.shapes)];
+    const auto& dtypes = kDtypes[static_cast<std::size_t>(choice_.dtypes)];
+    Sizes sizes = shapes[std::min(place, shapes.size() - 1)];
+    for (std::int64_t& each : sizes) each = each == kN ? size_ : each == kTwoMore ? size_ + 2 : each;
+    c10::ScalarType dtype = dtypes[std::min(place, dtypes.size() - 1)];
+    const bool written = argument.alias_info() && argument.alias_info()->isWrite();
+    if (argument.is_out()) return keep(at::empty({0}, dtype), false);
+    if (choice_.dtypes == 0 && has(argument.name(), {"index", "indices", "offsets", "target"})) dtype = at::kLong;
+    if (choice_.dtypes == 0 && has(argument.name(), {"mask", "condition"})) dtype = at::kBool;
+    return keep(values(sizes, dtype), written);
+  }
+
+  at::Tensor values(Sizes sizes, c10::ScalarType dtype) {
+    const bool flip = choice_.strided && sizes.size() > 1;
+    if (flip) std::swap(sizes.front(), sizes.back());
+    if (choice_.strided && sizes.size() == 1) sizes[0] *= 2;
+    at::Tensor drawn = at::rand(sizes, generator_, at::kDouble);
+    if (dtype == at::kBool) {
+      drawn = drawn > 0.4;
+    } else if (c10::isIntegralType(dtype, false)) {
+      drawn = (drawn * 2).to(dtype);
+    } else if (c10::isComplexType(dtype)) {
+      drawn = at::complex(drawn, at::rand(sizes, generator_, at::kDouble)).to(dtype);
+    } else {
+      drawn = drawn.to(dtype);
+    }
+    if (flip) return drawn.transpose(0, -1);
+    return choice_.strided && sizes.size() == 1 ? drawn.slice(0, 0, sizes[0], 2) : drawn;
+  }
+
+  at::Tensor keep(at::Tensor made, bool written) {
+    const bool floating = c10::isFloatingType(made.scalar_type()) || c10::isComplexType(made.scalar_type());
+    if (needs_grad_ && floating) {
+      made.requires_grad_();
+      sample_.inputs.leaves.push_back(made);
+      if (written) made = made * 1;
+    }
+    sample_.inputs.arguments.push_back(made);
+    return made;
+  }
+
+  const Choice& choice_;
+  std::int64_t size_;
+  bool needs_grad_;
+  at::Generator generator_;
+  std::size_t place_ = 0;
+  Sample sample_;
+};
+
+int cost(const Choice& choice) { return choice.shapes + 2 * choice.dtypes + 3 * choice.numbers + 6 * choice.optionals; }
+
+}  // namespace
+
+std::string Choice::text() const {
+  return "shapes " + std::to_string(shapes) + ", dtypes " + std::to_string(dtypes) + ", numbers " +
+         std::to_string(numbers) + (optionals ? ", optionals" : "") + (strided ? ", strided" : "") +
+         (empty ? ", empty" : "");
+}
+
+const std::vector<Choice>& all_choices() {
+  static const std::vector<Choice> all = [] {
+    std::vector<Choice> list;
+    for (int shapes = 0; shapes < static_cast<int>(kShapes.size()); ++shapes) {
+      for (int dtypes = 0; dtypes < static_cast<int>(kDtypes.size()); ++dtypes) {
+        for (int numbers = 0; numbers < kNumberChoices; ++numbers) {
+          for (const bool optionals : {false, true}) list.push_back({shapes, dtypes, numbers, optionals});
+        }
+      }
+    }
+    std::stable_sort(list.begin(), list.end(), [](const Choice& a, const Choice& b) { return cost(a) < cost(b); });
+    return list;
+  }();
+  return all;
+}
+
+std::optional<Sample> make_sample(const c10::FunctionSchema& schema, const Choice& choice, std::int64_t size,
+                                  bool needs_grad) {
+  Maker maker(choice, size, needs_grad);
+  for (const c10::Argument& argument : schema.arguments()) {
+    if (!maker.add(argument)) return std::nullopt;
+  }
+  return maker.take();
+}
+
+Stack with_tensors(const Stack& stack, const Tensors& tensors) {
+  Stack replaced;
+  std::size_t next = 0;
+  for (const c10::IValue& value : stack) {
+    if (value.isTensor()) {
+      replaced.emplace_back(tensors.at(next++));
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (std::size_t i = 0; i < value.toTensorList().size(); ++i) list.push_back(tensors.at(next++));
+      replaced.emplace_back(list);
+    } else if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (std::size_t i = 0; i < value.toOptionalTensorList().size(); ++i) list.push_back(tensors.at(next++));
+      replaced.emplace_back(list);
+    } else {
+      replaced.push_back(value);
+    }
+  }
+  return replaced;
+}
+
+Tensors tensors_in(const Stack& stack) {
+  Tensors tensors;
+  for (const c10::IValue& value : stack) {
+    if (value.isTensor()) tensors.push_back(value.toTensor());
+    if (!value.isTensorList()) continue;
+    for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(tensor);
+  }
+  return tensors;
+}
+
+}  // namespace rehearse_test::differential

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include "differential/operators/sample.h"
+
+namespace rehearse_test::differential {
+
+// What compile() makes of an operator, from the best to the worst.
+enum class Fate { Captured, RunsEagerly, Refused, NoSamples, Throws, Wrong, Crashes };
+
+const char* to_string(Fate fate);
+
+struct Trial {
+  Fate fate = Fate::NoSamples;
+  int samples = 0;
+  std::string why;
+};
+
+// Operators that the CPU can run, by name.
+std::vector<c10::OperatorHandle> operators_of_the_cpu();
+
+// Choices by which eager runs the operator at every size of the calls: at most `most`, of different forms, with one
+// that is not contiguous and one that is empty where there are any.
+std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t most);
+
+// The operator inside of compile() against itself, by the choices that work. The worst of all.
+Trial try_operator(const c10::OperatorHandle& op);
+
+}  // namespace rehearse_test::differential
