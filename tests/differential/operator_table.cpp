@@ -3,12 +3,15 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <ATen/Parallel.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
@@ -20,6 +23,7 @@ namespace rehearse_test::differential {
 namespace {
 
 constexpr int kSecondsMax = 60;
+constexpr std::size_t kCrashesMost = 40;
 
 struct Options {
   std::string table, only;
@@ -34,20 +38,39 @@ struct Row {
   std::string key() const { return name + "\t" + fate + "\t" + samples; }
 };
 
+// Memory that this process and its children share.
+Place& shared_place() {
+  static Place* const place = [] {
+    void* const memory = ::mmap(nullptr, sizeof(Place), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::runtime_error("no shared memory");
+    return static_cast<Place*>(memory);
+  }();
+  return *place;
+}
+
+// Arguments on which LibTorch itself crashes are left out.
 Row row_of(const c10::OperatorHandle& op) {
-  const ChildAnswer answer = ask_child(
-      [&] {
-        silence_warnings();
-        const Trial trial = try_operator(op);
-        return std::string(to_string(trial.fate)) + "\t" + std::to_string(trial.samples) + "\t" + trial.why;
-      },
-      kSecondsMax);
-  Row row{c10::toString(op.operator_name()), answer.signal == SIGALRM ? "hangs" : "crashes", "0", ""};
-  if (answer.signal != 0) return row;
-  std::istringstream text(answer.text);
-  std::getline(text, row.fate, '\t');
-  std::getline(text, row.samples, '\t');
-  std::getline(text, row.why);
+  Place& place = shared_place();
+  Row row{c10::toString(op.operator_name()), "", "0", ""};
+  for (std::set<int> skipped; skipped.size() < kCrashesMost; skipped.insert(place.choice)) {
+    place = {};
+    const ChildAnswer answer = ask_child(
+        [&] {
+          silence_warnings();
+          const Trial trial = try_operator(op, skipped, place);
+          return std::string(to_string(trial.fate)) + "\t" + std::to_string(trial.samples) + "\t" + trial.why;
+        },
+        kSecondsMax);
+    row.fate = answer.signal == SIGALRM ? "hangs" : "crashes";
+    if (answer.signal != 0 && place.compiles) return row;
+    if (answer.signal != 0) continue;
+    std::istringstream text(answer.text);
+    std::getline(text, row.fate, '\t');
+    std::getline(text, row.samples, '\t');
+    std::getline(text, row.why);
+    return row;
+  }
+  row.fate = to_string(Fate::NoSamples);
   return row;
 }
 

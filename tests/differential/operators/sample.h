@@ -19,7 +19,9 @@ struct Choice {
   bool optionals = false;  // gives tensors that may be left out
   bool strided = false;    // tensors are not contiguous
   bool empty = false;      // the size that varies is 0
+  int index = 0;           // tells it apart from all others
 
+  bool is_plain() const { return !strided && !empty; }
   std::string text() const;
 };
 

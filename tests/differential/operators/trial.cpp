@@ -19,6 +19,9 @@ constexpr std::int64_t kCalls[] = {3, 3, 5, 7};
 constexpr std::size_t kSamplesMost = 4;
 constexpr int kAttemptsMost = 1600;
 
+constexpr const char* kFillNothing[] = {"::empty",   "::new_empty",       "::resize",
+                                        "::_resize", "::_make_dep_token", "::_empty"};
+
 struct Way {
   const char* backend;
   std::optional<bool> dynamic;
@@ -53,6 +56,13 @@ std::string form_of(const c10::OperatorHandle& op, const Choice& choice) {
   return out.str();
 }
 
+// Operators that leave memory as it was before.
+bool fills_nothing(const c10::OperatorHandle& op) {
+  const std::string& name = op.operator_name().name;
+  return std::any_of(std::begin(kFillNothing), std::end(kFillNothing),
+                     [&](const char* each) { return name.find(each) != std::string::npos; });
+}
+
 // A function's plain arguments are guarded, so all integers of a stack go along as such.
 void add_integers(const c10::IValue& value, Integers& integers) {
   if (value.isInt()) integers.push_back(value.toInt());
@@ -61,17 +71,29 @@ void add_integers(const c10::IValue& value, Integers& integers) {
   }
 }
 
+// Leaves other numbers in memory that is free: what an operator reads without having written it then differs.
+void stir_memory(double with) {
+  std::vector<at::Tensor> held;
+  for (int round = 0; round < 4; ++round) {
+    for (std::int64_t numbers = 1; numbers <= 512; numbers += numbers < 64 ? 1 : 37) {
+      held.push_back(at::full({numbers}, with + round, at::kDouble));
+    }
+  }
+}
+
 class Twins {
  public:
-  Twins(const c10::OperatorHandle& op, const Choice& choice, const Way& way)
-      : op_(op),
+  Twins(const c10::OperatorHandle& op, const Choice& choice, const Way& way, Place& place)
+      : place_(place),
+        op_(op),
         choice_(choice),
-        needs_grad_(runs_at_all_sizes(op, choice, true)),
+        needs_grad_((place.choice = choice.index, runs_at_all_sizes(op, choice, true))),
         compiled_(rehearse::compile(Call{&op_, &stack_}, {.backend = way.backend, .dynamic = way.dynamic})) {}
 
   Trial run() {
     for (const std::int64_t size : kCalls) {
-      if (const auto difference = at_size(size)) return {fate_of(*difference), 1, difference->kind};
+      if (const auto difference = at_size(size))
+        return {fate_of(*difference), 1, difference->kind + " [" + first_line(difference->text) + "]"};
     }
     const auto explained = compiled_.explain();
     if (!explained.refusal.empty()) return {Fate::Refused, 1, first_line(explained.refusal)};
@@ -108,18 +130,28 @@ class Twins {
     stack_ = sample->stack;
     Integers integers;
     for (const c10::IValue& value : stack_) add_integers(value, integers);
-    return observe(sample->inputs, {.draws = 11}, [&](const Tensors& tensors) {
+    place_ = {choice_.index, !eagerly};
+    Observed found = observe(sample->inputs, {.draws = 11}, [&](const Tensors& tensors) {
       return eagerly ? Call{&op_, &stack_}(tensors, integers) : compiled_(tensors, integers);
     });
+    place_.compiles = false;
+    for (Fact& fact : found.facts) {
+      if (fills_nothing(op_)) fact.values.reset();
+    }
+    return found;
   }
 
   // Nothing for an operator that eager gives two answers for: memory that it does not fill.
   std::optional<Difference> at_size(std::int64_t size) {
     const Observed eager = seen(size, true);
-    if (compare(eager, seen(size, true))) return std::nullopt;
+    for (const double with : {-3.5, 1e9}) {
+      stir_memory(with);
+      if (compare(eager, seen(size, true))) return std::nullopt;
+    }
     return compare(eager, seen(size, false));
   }
 
+  Place& place_;
   const c10::OperatorHandle& op_;
   const Choice& choice_;
   bool needs_grad_;
@@ -161,23 +193,30 @@ std::vector<c10::OperatorHandle> operators_of_the_cpu() {
   return found;
 }
 
-std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t most) {
+std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t most, const std::set<int>& skipped,
+                                    Place& place) {
   std::vector<Choice> working;
   std::set<std::string> tried;
   int attempts = 0;
-  for (const Choice& choice : all_choices()) {
+  const auto works = [&](const Choice& choice) {
+    place.choice = choice.index;
+    if (skipped.contains(choice.index)) return false;
     const std::string form = form_of(op, choice);
-    if (form.empty() || !tried.insert(form).second) continue;
-    if (++attempts > kAttemptsMost) break;
-    if (!runs_at_all_sizes(op, choice, false)) continue;
-    working.push_back(choice);
-    if (working.size() == most) break;
+    if (form.empty() || (choice.is_plain() && !tried.insert(form).second)) return false;
+    ++attempts;
+    return runs_at_all_sizes(op, choice, false);
+  };
+  for (const Choice& choice : all_choices()) {
+    if (working.size() == most || attempts > kAttemptsMost) break;
+    if (works(choice)) working.push_back(choice);
   }
   const std::vector<Choice> plain = working;
+  int index = static_cast<int>(all_choices().size());
   for (bool Choice::* const variant : {&Choice::strided, &Choice::empty}) {
     for (Choice choice : plain) {
       choice.*variant = true;
-      if (form_of(op, choice).empty() || !runs_at_all_sizes(op, choice, false)) continue;
+      choice.index = index++;
+      if (!works(choice)) continue;
       working.push_back(choice);
       break;
     }
@@ -185,14 +224,14 @@ std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t m
   return working;
 }
 
-Trial try_operator(const c10::OperatorHandle& op) {
+Trial try_operator(const c10::OperatorHandle& op, const std::set<int>& skipped, Place& place) {
   Trial worst;
-  const std::vector<Choice> choices = working_choices(op, kSamplesMost);
+  const std::vector<Choice> choices = working_choices(op, kSamplesMost, skipped, place);
   if (choices.empty()) return worst;
   worst.fate = Fate::Captured;
   for (const Choice& choice : choices) {
     for (const Way& way : kWays) {
-      Trial trial = Twins(op, choice, way).run();
+      Trial trial = Twins(op, choice, way, place).run();
       if (trial.fate <= worst.fate) continue;
       const std::string dynamic = way.dynamic ? ", dynamic" : "";
       trial.why += " (" + std::string(way.backend) + dynamic + ", " + choice.text() + ")";

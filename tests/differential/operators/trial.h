@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,18 @@ struct Trial {
 // Operators that the CPU can run, by name.
 std::vector<c10::OperatorHandle> operators_of_the_cpu();
 
+// Where a trial is, in memory that outlives its process: LibTorch itself crashes on some arguments.
+struct Place {
+  int choice = -1;        // the index of the choice that is tried
+  bool compiles = false;  // else eager runs
+};
+
 // Choices by which eager runs the operator at every size of the calls: at most `most`, of different forms, with one
-// that is not contiguous and one that is empty where there are any.
-std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t most);
+// that is not contiguous and one that is empty where there are any. `skipped`: indices of choices that are left out.
+std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t most, const std::set<int>& skipped,
+                                    Place& place);
 
 // The operator inside of compile() against itself, by the choices that work. The worst of all.
-Trial try_operator(const c10::OperatorHandle& op);
+Trial try_operator(const c10::OperatorHandle& op, const std::set<int>& skipped, Place& place);
 
 }  // namespace rehearse_test::differential

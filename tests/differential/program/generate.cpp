@@ -180,7 +180,7 @@ class Generator {
 
 bool runs_eagerly(const Program& program) {
   const std::vector<CallSpec> calls = all_calls(program.seed);
-  for (const std::size_t which : {0, 2, 3}) {
+  for (const std::size_t which : {0, 3}) {
     if (!has_branch(program.statements)) {
       if (!runs(program, calls[which], Answer::First)) return false;
       continue;

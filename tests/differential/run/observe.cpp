@@ -29,6 +29,7 @@ Named state_of(const Net& net) {
 }
 
 bool share_memory(const at::Tensor& a, const at::Tensor& b) {
+  if (a.layout() != at::kStrided || b.layout() != at::kStrided) return false;
   return a.has_storage() && b.has_storage() && a.storage().nbytes() > 0 && a.is_alias_of(b);
 }
 
@@ -38,8 +39,13 @@ class Notes {
   void flag(const std::string& name, bool yes) { text(name, yes ? "yes" : "no"); }
   void values(const std::string& name, const at::Tensor& tensor, bool exact = true) {
     if (!tensor.defined()) return text(name, "undefined");
-    facts_.push_back(
-        {name, c10::toString(tensor.scalar_type()) + shape(tensor.sizes()), tensor.detach().clone(), exact});
+    const std::string form = c10::toString(tensor.scalar_type()) + shape(tensor.sizes());
+    if (!tensor.is_sparse() && tensor.layout() != at::kStrided) return text(name, form);
+    at::Tensor copy = tensor.detach();
+    if (copy.is_sparse()) copy = copy.to_dense();
+    if (copy.is_quantized()) copy = copy.dequantize();
+    if (copy.scalar_type() == at::kComplexHalf) copy = copy.to(at::kComplexDouble);  // cannot be compared
+    facts_.push_back({name, form, copy.clone(), exact});
   }
   static std::string shape(at::IntArrayRef sizes) {
     std::ostringstream out;
@@ -57,6 +63,12 @@ void note_forms(Notes& notes, const Named& tensors) {
     if (!tensor.defined()) continue;
     notes.flag(name + " requires_grad", tensor.requires_grad());
     notes.flag(name + " is_leaf", tensor.is_leaf());
+    if (tensor.layout() != at::kStrided) {
+      std::ostringstream layout;
+      layout << tensor.layout();
+      notes.text(name + " layout", layout.str());
+      continue;
+    }
     notes.text(name + " strides", Notes::shape(tensor.strides()));
     notes.text(name + " storage_offset", std::to_string(tensor.storage_offset()));
   }
