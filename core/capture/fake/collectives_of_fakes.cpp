@@ -83,9 +83,9 @@ c10::OperatorHandle in_place_form(const c10::OperatorHandle& op) {
   return c10::Dispatcher::singleton().findSchemaOrThrow((op.schema().name() + '_').c_str(), "");
 }
 
-void collective_of_fakes(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+void collective_of_fakes(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   FakeMode* const mode = FakeMode::current();
-  if (mode == nullptr) throw FakeOutsideMode(op.schema().name(), exec::CallSite::capture());
+  if (mode == nullptr) return call_without_mode(op, keys, *stack);
   Stack arguments = torch::jit::pop(*stack, op.schema().arguments().size());
   const std::string& qualified = op.schema().name();
   const std::string_view name = std::string_view(qualified).substr(qualified.rfind(':') + 1);

@@ -103,6 +103,11 @@ bool FakeImpl::is_strides_like_custom(at::MemoryFormat format) const {
   return is_strides_like_default(format);
 }
 
+void FakeImpl::set_capture_thread(std::shared_ptr<CaptureThread> thread) {
+  capture_thread_ = std::move(thread);
+  if (capture_thread_ && capture_thread_->is_traced()) key_set_ = key_set_.add(c10::DispatchKey::DeferredInit);
+}
+
 c10::intrusive_ptr<FakeImpl> FakeImpl::copy() const {
   TensorSpec spec{.sizes = sym_sizes_default().vec(),
                   .strides = sym_strides_default().vec(),
@@ -112,6 +117,7 @@ c10::intrusive_ptr<FakeImpl> FakeImpl::copy() const {
   auto made = c10::make_intrusive<FakeImpl>(storage_, spec, id_);
   made->key_set_ = key_set_;
   made->is_wrapped_number_ = is_wrapped_number_;
+  made->capture_thread_ = capture_thread_;
   return made;
 }
 

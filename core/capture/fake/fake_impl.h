@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
 
 #include <rehearse_internal/capture/fake_tensor.h>
+
+#include "capture/fake/capture_thread.h"
 
 namespace rehearse::capture {
 
@@ -17,6 +21,10 @@ class FakeImpl final : public c10::TensorImpl {
   FakeImpl(c10::Storage storage, const TensorSpec& spec, std::uint64_t id);
 
   std::uint64_t id() const noexcept { return id_; }
+  // Of the capture that it belongs to. Null: of none that is known.
+  const std::shared_ptr<CaptureThread>& capture_thread() const noexcept { return capture_thread_; }
+  // Operators in other threads come to the key DeferredInit then, above autograd, which would refuse some.
+  void set_capture_thread(std::shared_ptr<CaptureThread> thread);
   // What an operator such as t_() does to its argument.
   void set_geometry(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, const c10::SymInt& storage_offset);
 
@@ -49,6 +57,7 @@ class FakeImpl final : public c10::TensorImpl {
   c10::intrusive_ptr<FakeImpl> copy() const;
 
   std::uint64_t id_;
+  std::shared_ptr<CaptureThread> capture_thread_;
   mutable bool layout_was_read_ = false;
   mutable std::vector<std::int64_t> sizes_as_numbers_, strides_as_numbers_;
 };

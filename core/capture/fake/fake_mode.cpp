@@ -11,12 +11,13 @@
 #include <rehearse_internal/shapes/shape_env.h>
 
 #include "capture/fake/collectives_of_fakes.h"
+#include "capture/fake/fake_impl.h"
 #include "capture/fake/fallback.h"
 
 namespace rehearse::capture {
 
-FakeMode::FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* listener)
-    : shapes_(std::move(shapes)), listener_(listener) {
+FakeMode::FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* listener, bool is_traced)
+    : shapes_(std::move(shapes)), listener_(listener), thread_(std::make_shared<CaptureThread>(is_traced)) {
   register_fake_fallback();
   register_collectives_of_fakes();
 }
@@ -27,9 +28,20 @@ void FakeMode::refuse(const std::string& what, const std::string& cure) const {
   throw NotCapturable(what + " is called in a captured function", cure, exec::CallSite::capture());
 }
 
-FakeMode::Scope::Scope(FakeMode& mode) : outer_(exchange(&mode)), include_(c10::DispatchKey::Fake) {}
+FakeMode::Scope::Scope(FakeMode& mode) : mode_(mode), outer_(exchange(&mode)), include_(c10::DispatchKey::Fake) {
+  mode_.thread_->begin();
+}
 
-FakeMode::Scope::~Scope() { exchange(outer_); }
+FakeMode::Scope::~Scope() {
+  mode_.thread_->end();
+  exchange(outer_);
+}
+
+void FakeMode::own(const at::Tensor& fake) const {
+  if (FakeImpl* const impl = fake_impl(fake)) impl->set_capture_thread(thread_);
+}
+
+void FakeMode::refuse_other_threads() const { thread_->refuse_others(); }
 
 FakeMode::Off::Off() : mode_(exchange(nullptr)) {}
 FakeMode::Off::~Off() { exchange(mode_); }

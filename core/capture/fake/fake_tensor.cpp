@@ -6,6 +6,7 @@
 
 #include <c10/core/StorageImpl.h>
 
+#include <rehearse_internal/capture/fake_mode.h>
 #include <rehearse_internal/exec/fiber_local.h>
 #include "capture/fake/fake_impl.h"
 
@@ -36,6 +37,12 @@ c10::Storage new_storage(const TensorSpec& spec) {
   return c10::Storage(std::move(impl));
 }
 
+std::shared_ptr<CaptureThread> thread_of(const at::Tensor& alias_of) {
+  if (const FakeImpl* const fake = fake_impl(alias_of)) return fake->capture_thread();
+  const FakeMode* const mode = FakeMode::current();
+  return mode ? mode->thread() : nullptr;
+}
+
 }  // namespace
 
 std::vector<c10::SymInt> contiguous_strides(c10::ArrayRef<c10::SymInt> sizes) {
@@ -64,7 +71,9 @@ TensorSpec spec_of(const at::Tensor& tensor) {
 
 at::Tensor make_fake(const TensorSpec& spec, const at::Tensor& alias_of) {
   c10::Storage storage = alias_of.defined() ? alias_of.storage() : new_storage(spec);
-  at::Tensor made(c10::make_intrusive<FakeImpl>(std::move(storage), spec, ++identities->last));
+  auto impl = c10::make_intrusive<FakeImpl>(std::move(storage), spec, ++identities->last);
+  impl->set_capture_thread(thread_of(alias_of));
+  at::Tensor made(std::move(impl));
   if (spec.requires_grad) made.set_requires_grad(true);
   return made;
 }

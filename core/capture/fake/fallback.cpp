@@ -108,16 +108,20 @@ void run_on_fakes(FakeMode& mode, const OperatorFacts& facts, Stack& stack) {
 
 void fake_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   FakeMode* const mode = FakeMode::current();
-  if (!mode) throw FakeOutsideMode(c10::toString(op.operator_name()), exec::CallSite::capture());
-  const OperatorFacts& facts = facts_of(op);
-  if (facts.is_composite) {  // its parts come back to this function
-    op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), stack);
-    return;
-  }
-  run_on_fakes(*mode, facts, *stack);
+  if (!mode) return call_without_mode(op, keys, *stack);
+  call_on_fakes(*mode, op, keys, *stack);
 }
 
 }  // namespace
+
+void call_on_fakes(FakeMode& mode, const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack& stack) {
+  const OperatorFacts& facts = facts_of(op);
+  if (facts.is_composite) {  // its parts come back to the fallback
+    op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), &stack);
+    return;
+  }
+  run_on_fakes(mode, facts, stack);
+}
 
 void register_fake_fallback() {
   static const NeverDestroyed<torch::Library> library([] {

@@ -8,7 +8,7 @@
 namespace rehearse::capture {
 namespace {
 
-bool is_fake_tensor(const c10::IValue& value) {
+bool holds_fake_tensor(const c10::IValue& value) {
   return value.isTensor() && value.toTensor().defined() && is_fake(value.toTensor());
 }
 
@@ -20,13 +20,13 @@ bool is_view(const c10::FunctionSchema& schema) {
 }  // namespace
 
 bool ZeroTensors::has(const c10::IValue& value) const {
-  return is_fake_tensor(value) && zeros_.contains(fake_id(value.toTensor()));
+  return holds_fake_tensor(value) && zeros_.contains(fake_id(value.toTensor()));
 }
 
 // By LibTorch's kernels for ZeroTensors; other operators take them as zeros in memory.
 void ZeroTensors::note(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
                        c10::ArrayRef<c10::IValue> results) {
-  if (results.size() != 1 || !is_fake_tensor(results[0])) return;
+  if (results.size() != 1 || !holds_fake_tensor(results[0])) return;
   const std::uint64_t result = fake_id(results[0].toTensor());
   const std::string& name = op.schema().name();
   if (name == "aten::_efficientzerotensor") {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/kernels.h"
 
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
-#include <rehearse_internal/capture/errors.h>
-
+#include "capture/fake/fallback.h"
 #include "capture/fake/never_destroyed.h"
 #include "capture/trace/operators/matmul_of_fakes.h"
 #include "capture/trace/tracer.h"
@@ -12,13 +12,16 @@
 namespace rehearse::capture {
 namespace {
 
-void trace_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
-  Tracer* const tracer = Tracer::current();
-  if (tracer == nullptr) {
-    throw NotCapturable("an operator is to be captured where no capture is under way", "Leave its dispatch keys alone.",
-                        exec::CallSite::capture());
-  }
-  tracer->call(op, *stack);
+// Nothing of a capture, and no autograd.
+constexpr c10::DispatchKeySet kNotInOtherThreads =
+    c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::DispatchKeySet(c10::DispatchKey::DeferredInit);
+constexpr c10::DispatchKeySet kBelowTracer(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::DeferredInit);
+
+void trace_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  if (Tracer* const tracer = Tracer::current()) return tracer->call(op, *stack);
+  if (FakeMode::current()) return op.redispatchBoxed(keys & kBelowTracer, stack);
+  const c10::impl::ExcludeDispatchKeyGuard below(kNotInOtherThreads);
+  call_without_mode(op, keys, *stack);
 }
 
 }  // namespace

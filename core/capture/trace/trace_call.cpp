@@ -90,6 +90,7 @@ class InOperator {
 }  // namespace
 
 void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
+  mode_.refuse_other_threads();
   const Treatment& treatment = treatments_.of(op);
   const auto first = stack.end() - static_cast<std::ptrdiff_t>(op.schema().arguments().size());
   Stack arguments(std::make_move_iterator(first), std::make_move_iterator(stack.end()));

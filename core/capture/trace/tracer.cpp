@@ -78,7 +78,7 @@ Tracer* Tracer::current() noexcept {
 
 Tracer::Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module)
     : shapes_(shapes),
-      mode_(std::move(shapes)),
+      mode_(std::move(shapes), nullptr, /*is_traced=*/true),
       symbols_([this](const std::string& target,
                       graph::List arguments) -> graph::Node& { return graph_.call(target, std::move(arguments)); },
                [this](const std::string& symbol) -> graph::Node& { return node_of_symbol(symbol); }),
@@ -176,6 +176,7 @@ Segment Tracer::unfinished() {
 }
 
 CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
+  mode_.refuse_other_threads();
   const CurrentScope scope(*this);
   add_asserts();
   graph_.set_origin({});

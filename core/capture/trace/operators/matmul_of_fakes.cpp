@@ -5,9 +5,10 @@
 
 #include <ATen/ExpandUtils.h>
 
-#include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/capture/fake_mode.h>
 #include <rehearse_internal/capture/fake_tensor.h>
+
+#include "capture/fake/fallback.h"
 
 namespace rehearse::capture {
 namespace {
@@ -38,7 +39,7 @@ Sizes matmul_sizes(const at::Tensor& left, const at::Tensor& right) {
 
 void matmul_of_fakes(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   FakeMode* const mode = FakeMode::current();
-  if (mode == nullptr) throw FakeOutsideMode("aten::matmul", exec::CallSite::capture());
+  if (mode == nullptr) return call_without_mode(op, keys, *stack);
   if (mode->listener() != nullptr) {
     op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), stack);
     return;

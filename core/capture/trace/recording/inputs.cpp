@@ -79,6 +79,7 @@ at::Tensor Inputs::add_tensor(FakeMode& mode, std::string source, const at::Tens
   spec.sizes = std::move(sizes);
   at::Tensor& of_storage = storages_[real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr];
   at::Tensor fake = make_fake(spec, real.has_storage() ? of_storage : at::Tensor());
+  mode.own(fake);
   if (!of_storage.defined()) of_storage = fake;
   add({GraphInput::Kind::Tensor, index, 0, {}, std::move(source)}, real, fake);
   return fake;

@@ -23,6 +23,8 @@ class ShapeEnv;
 
 namespace rehearse::capture {
 
+class CaptureThread;
+
 // Who records what is called, at the Fake key: below autograd, so that a backward is seen operator by operator.
 struct FakeListener {
   virtual ~FakeListener() = default;
@@ -58,7 +60,8 @@ struct InferenceCounts {
 class FakeMode final : public operators::CaptureMode {
  public:
   // `shapes` makes the symbols of sizes that depend on data; null where none are wanted (a DataDependentRead then).
-  explicit FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* listener = nullptr);
+  // `is_traced`: a tracer takes operators above autograd.
+  explicit FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* listener = nullptr, bool is_traced = false);
   FakeMode(const FakeMode&) = delete;
   FakeMode& operator=(const FakeMode&) = delete;
 
@@ -71,6 +74,7 @@ class FakeMode final : public operators::CaptureMode {
     ~Scope();
 
    private:
+    FakeMode& mode_;
     CaptureMode* const outer_;
     c10::impl::IncludeDispatchKeyGuard include_;
   };
@@ -125,6 +129,12 @@ class FakeMode final : public operators::CaptureMode {
   // The fake that stands for `real`; a fake or undefined tensor itself.
   at::Tensor fake_of(const at::Tensor& real);
 
+  // Makes the fake one of this capture. Those that are made while the mode is on are already.
+  void own(const at::Tensor& fake) const;
+  // Throws NotCapturable if another thread has called an operator with a tensor of this capture.
+  void refuse_other_threads() const;
+  const std::shared_ptr<CaptureThread>& thread() const noexcept { return thread_; }
+
   const std::shared_ptr<shapes::ShapeEnv>& shapes() const noexcept { return shapes_; }
   FakeListener* listener() const noexcept { return listener_; }
   bool reads_symbolically() const noexcept { return symbolic_reads_ || !unbacked_.empty(); }
@@ -140,6 +150,7 @@ class FakeMode final : public operators::CaptureMode {
 
   std::shared_ptr<shapes::ShapeEnv> shapes_;
   FakeListener* listener_;
+  std::shared_ptr<CaptureThread> thread_;
   bool symbolic_reads_ = false;
   std::vector<c10::SymInt> unbacked_;  // what add_unbacked() and its like give; the last one first
   InferenceCounts counts_;

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a function that uses its tensors in a thread of its own is refused in the thread that captures it. The
+// process goes on, and without fullgraph the function runs as it is.
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/compile/compile.h>
+#include <rehearse/sim/report_writers.h>
+#include <rehearse/sim/world.h>
+#include <rehearse_internal/capture/errors.h>
+
+// Names of its own: the sources of this program are compiled together.
+namespace rehearse::compiler::threads {
+namespace {
+
+using testing::HasSubstr;
+using ThreadedFunction = at::Tensor (*)(const at::Tensor& x);
+
+at::Tensor in_thread(const std::function<at::Tensor()>& code) {
+  at::Tensor result;
+  std::thread([&] { result = code(); }).join();
+  return result;
+}
+
+const std::vector<std::pair<const char*, ThreadedFunction>> kThreaded = {
+    {"a product", [](const at::Tensor& x) { return in_thread([&] { return x * 2; }) + 1; }},
+    {"the result itself", [](const at::Tensor& x) { return in_thread([&] { return x.exp(); }); }},
+    {"a composite", [](const at::Tensor& x) { return in_thread([&] { return at::linear(x, x).reshape({-1}); }); }},
+    {"a matrix product", [](const at::Tensor& x) { return in_thread([&] { return x.matmul(x.t()); }).sum(); }},
+    {"a write", [](const at::Tensor& x) { return in_thread([&, y = x.clone()] { return y.add_(1); }) * 2; }},
+    {"a list", [](const at::Tensor& x) { return in_thread([&] { return at::stack(x.split(1)); }); }},
+    {"a read", [](const at::Tensor& x) { return in_thread([&] { return x * (x.sum().item<float>() + 1); }); }},
+    {"a comparison", [](const at::Tensor& x) { return in_thread([&] { return at::equal(x, x * 1) ? x + 1 : x; }); }},
+    {"a size",
+     [](const at::Tensor& x) { return in_thread([&] { return at::ones({x.size(0)}) * x.size(1) * x[0][0]; }); }},
+    {"a size that data decides", [](const at::Tensor& x) { return in_thread([&] { return x.nonzero() + 1; }); }},
+    {"nothing that is used", [](const at::Tensor& x) { return in_thread([&] { return x.sum(); }), x + 1; }},
+    {"std::async",
+     [](const at::Tensor& x) { return std::async(std::launch::async, [&] { return x.sin(); }).get() + x; }},
+};
+
+at::Tensor square(std::int64_t rows) { return at::arange(rows * rows, at::kFloat).view({rows, rows}) / 8 + 1; }
+
+TEST(Threads, ThatUseACapturedTensor_AreRefusedInTheFunction) {
+  for (const auto& [what, function] : kThreaded) {
+    for (const bool requires_grad : {false, true}) {
+      auto compiled = compile(function);
+      for (int call = 0; call < 2; ++call) {
+        const at::Tensor x = square(3).requires_grad_(requires_grad);
+        EXPECT_TRUE(compiled(x).equal(function(x))) << what;
+      }
+      EXPECT_THAT(compiled.explain().refusal, HasSubstr("is called in another thread with a tensor that is being"))
+          << what;
+      EXPECT_EQ(compiled.stats().eager_calls, 2) << what;
+    }
+  }
+}
+
+TEST(Threads, WithFullgraph_AreAnErrorThatNamesTheOperator) {
+  for (const auto& [what, function] : kThreaded) {
+    auto compiled = compile(function, {.fullgraph = true});
+    EXPECT_THAT([&] { compiled(square(3)); },
+                testing::ThrowsMessage<capture::NotCapturable>(HasSubstr("another thread")))
+        << what;
+  }
+}
+
+TEST(Threads, WithSizesThatVary_AreRefusedToo) {
+  for (const auto& [what, function] : kThreaded) {
+    auto compiled = compile(function, {.dynamic = true});
+    EXPECT_TRUE(compiled(square(3)).equal(function(square(3)))) << what;
+    EXPECT_THAT(compiled.explain().refusal, HasSubstr("another thread")) << what;
+  }
+}
+
+TEST(Threads, ThatUseNoCapturedTensor_AreNoReason) {
+  int runs = 0;
+  auto compiled = compile(
+      [&runs](const at::Tensor& x) {
+        std::thread([&runs] { ++runs; }).join();
+        return x + 1;
+      },
+      {.fullgraph = true});
+  EXPECT_TRUE(compiled(square(2)).equal(square(2) + 1));
+  EXPECT_GT(runs, 0);
+}
+
+TEST(Threads, OfARankInAWorld_AreRefused) {
+  const auto report = World({.ranks = 2}).run([](RankContext&) {
+    const ThreadedFunction function = kThreaded.front().second;
+    auto compiled = compile(function);
+    EXPECT_TRUE(compiled(square(3)).equal(function(square(3))));
+    EXPECT_THAT(compiled.explain().refusal, HasSubstr("another thread"));
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
+}
+
+}  // namespace
+}  // namespace rehearse::compiler::threads
