@@ -51,6 +51,26 @@ bool has_symbols(const std::vector<LeafShape>& shape) {
   return std::any_of(shape.begin(), shape.end(), [](const LeafShape& leaf) { return !leaf.symbols.empty(); });
 }
 
+bool is_marked(const SymbolPlace& place, const LeafList& leaves) {
+  if (place.dimension < 0) return false;
+  const std::vector<Mark> marks = marks_of(*leaves[place.leaf].tensor);
+  return std::any_of(marks.begin(), marks.end(), [&](const Mark& mark) {
+    return mark.dynamic && mark.dimension == static_cast<std::size_t>(place.dimension);
+  });
+}
+
+// The first one that gives the symbol a value, else the last one that bounds it. Null: none has the symbol.
+const shapes::Guard* guard_that_fixes(const std::string& symbol, const shapes::ShapeEnv& shapes) {
+  const shapes::Guard* last = nullptr;
+  for (const shapes::Guard& guard : shapes.guards()) {
+    const auto symbols = guard.condition.symbols();
+    if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end()) continue;
+    if (guard.condition.kind() == shapes::Condition::Kind::Equal) return &guard;
+    last = &guard;
+  }
+  return last;
+}
+
 class CallCapture {
  public:
   CallCapture(const CallView& call, std::vector<LeafShape> shape, SegmentedCapture* segments)
@@ -91,7 +111,7 @@ class CallCapture {
       code.served =
           CallResult{result_.frame, segments_->finish(*captured_.last_segment, result_.constants, result_.frame)};
     }
-    refuse_fixed_marks();
+    refuse_fixed_marks(call_.leaves, places_, *shapes_);
     bind_inputs();
     add_guards(std::move(watches));
     result_.remarks = std::move(captured_.remarks);
@@ -204,30 +224,6 @@ class CallCapture {
     stand_ins_.ints[leaf] = tracer_.add_int(name, std::move(value));
   }
 
-  // A size that the user has marked as dynamic, and which the code reads as a plain number.
-  void refuse_fixed_marks() const {
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      const SymbolPlace& place = places_[i];
-      if (place.dimension < 0 || !is_marked(place)) continue;
-      const shapes::SymbolSource& source = shapes_->sources()[i];
-      for (const shapes::Guard& guard : shapes_->guards()) {
-        const auto symbols = guard.condition.symbols();
-        if (!guard.specialises || symbols != std::vector{shapes_->backed()[source.symbol].name}) continue;
-        const std::string line = guard.where.describe();
-        throw CompileError(fmt::format("{}{} was marked dynamic, but the code fixes it: {} ({})",
-                                       line.empty() ? "" : line + ": ", source.text, guard.condition.text(),
-                                       guard.reason));
-      }
-    }
-  }
-
-  bool is_marked(const SymbolPlace& place) const {
-    for (const Mark& mark : marks_of(*call_.leaves[place.leaf].tensor)) {
-      if (mark.dynamic && mark.dimension == static_cast<std::size_t>(place.dimension)) return true;
-    }
-    return false;
-  }
-
   // Code may look at sizes without a trace in the graph.
   void note_reads() {
     used_.resize(call_.leaves.size());
@@ -331,6 +327,23 @@ std::vector<LeafShape> shape_of(const CallView& call, const Dynamism& dynamism) 
     }
   }
   return shape;
+}
+
+void refuse_fixed_marks(const LeafList& leaves, const std::vector<SymbolPlace>& places,
+                        const shapes::ShapeEnv& shapes) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!is_marked(places[i], leaves)) continue;
+    const shapes::SymbolSource& source = shapes.sources()[i];
+    const std::string& symbol = shapes.backed()[source.symbol].name;
+    const shapes::Range range = shapes.range(shapes::Expr::symbol(symbol));
+    if (range.lower != range.upper) continue;
+    const shapes::Guard* const guard = guard_that_fixes(symbol, shapes);
+    const std::string line = guard ? guard->where.describe() : "";
+    throw CompileError(fmt::format("{}{} was marked dynamic, but the code fixes it: {} ({})",
+                                   line.empty() ? "" : line + ": ", source.text,
+                                   guard ? guard->condition.text() : fmt::format("{} == {}", symbol, range.lower),
+                                   guard ? guard->reason : "what the code states of sizes leaves no other value"));
+  }
 }
 
 std::vector<LeafShape> with_sizes_of(std::vector<LeafShape> shape, const LeafList& leaves) {

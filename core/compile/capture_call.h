@@ -28,6 +28,10 @@ struct CallView {
 // Which sizes and integers of the call are to be symbols.
 std::vector<LeafShape> shape_of(const CallView& call, const Dynamism& dynamism);
 
+// Throws CompileError for a size that the user has marked as dynamic, and for which the graph takes one value alone.
+// `places`: of the environment's sources.
+void refuse_fixed_marks(const LeafList& leaves, const std::vector<SymbolPlace>& places, const shapes::ShapeEnv& shapes);
+
 // The same symbols, with the sizes of another call.
 std::vector<LeafShape> with_sizes_of(std::vector<LeafShape> shape, const LeafList& leaves);
 

@@ -112,6 +112,49 @@ TEST(MarkDynamic, MarksDecideForTheirDimension) {
   EXPECT_THROW(mark_dynamic(at::ones({2}), 1), std::out_of_range);
 }
 
+// Whatever pins the size: a comparison, two bounds, an operator, a plain number.
+TEST(MarkDynamic, WhatFixesTheSize_IsAnErrorThatNamesTheGuard) {
+  using Fixes = at::Tensor (*)(const at::Tensor& x);
+  const std::pair<Fixes, const char*> all[] = {
+      {[](const at::Tensor& x) { return x.sym_size(1) == 4 ? x * 2 : x; }, "s0 == 4"},
+      {[](const at::Tensor& x) { return x.sym_size(1) != 4 ? x * 2 : x; }, "s0 == 4"},
+      {[](const at::Tensor& x) { return x.sym_size(1) * 2 + 1 == 9 ? x * 2 : x; }, "4"},
+      {[](const at::Tensor& x) { return x.sym_size(1) <= 4 && x.sym_size(1) >= 4 ? x * 2 : x; }, "s0 >= 4"},
+      {[](const at::Tensor& x) { return x.matmul(at::ones({4, 3})); }, "s0 == 4"},
+      {[](const at::Tensor& x) { return at::linear(x, at::ones({3, 4})); }, "s0 == 4"},
+      {[](const at::Tensor& x) { return x + at::ones({2, 4}); }, "s0 == 4"},
+      {[](const at::Tensor& x) { return x.view({2, 2, 2}); }, "s0 == 4"},
+      {[](const at::Tensor& x) { return x.expand({2, 4}); }, "s0 == 4"},
+      {[](const at::Tensor& x) { return x.unbind(1)[0]; }, "s0 == 4"},
+  };
+  for (const auto& [fixes, guard] : all) {
+    for (const bool fullgraph : {false, true}) {
+      auto compiled = compile(fixes, {.fullgraph = fullgraph});
+      const at::Tensor x = at::ones({2, 4});
+      mark_dynamic(x, 1);
+      try {
+        compiled(x);
+        ADD_FAILURE() << guard;
+      } catch (const CompileError& error) {
+        EXPECT_THAT(error.what(), testing::HasSubstr("arg0.size(1) was marked dynamic, but the code fixes it: "));
+        EXPECT_THAT(error.what(), testing::HasSubstr(guard));
+        EXPECT_THAT(error.what(), testing::StartsWith("explain_test.cpp:"));
+      }
+    }
+  }
+}
+
+TEST(MarkDynamic, WhatOnlyBoundsTheSize_IsNone) {
+  auto compiled = compile([](const at::Tensor& x) { return x.sym_size(0) == 9 || x.sym_size(0) < 3 ? x : x * 2; },
+                          {.fullgraph = true});
+  for (const std::int64_t rows : {4, 7}) {
+    const at::Tensor x = at::ones({rows, 2});
+    mark_dynamic(x, 0);
+    EXPECT_TRUE(compiled(x).equal(x * 2));
+  }
+  EXPECT_EQ(compiled.stats().compiles, 1);
+}
+
 // Parameters: in-place changes of data are seen by the graph, changes of kind by the guards.
 TEST(Parameters, ChangesOfKindAreGuarded) {
   torch::nn::Linear net(8, 3);

@@ -50,6 +50,16 @@ concept ProcessGroup = std::is_same_v<T, Group> || std::is_same_v<T, c10::intrus
 template <class>
 inline constexpr bool kNotOfTheList = false;
 
+// Does not compile, with the list in the message. `T`: the type that is none of it.
+template <class T>
+constexpr void refuse_type() {
+  static_assert(kNotOfTheList<T>,
+                "an argument or result of a compiled function is an at::Tensor, c10::SymInt, integer, bool, enum, "
+                "double, std::string, c10::Device, a process group, a std::optional, variant, tuple, pair, array, "
+                "vector or map of these, or a struct with visit_fields(struct&, visit) beside it; a parameter for "
+                "text is a std::string or a std::string_view");
+}
+
 }  // namespace detail
 
 // Calls `sink` for each leaf in `value`, in order: tensor(at::Tensor&), sym_int(c10::SymInt&), text(std::string&),
@@ -137,10 +147,7 @@ void walk_parts(T& value, Sink& sink) {
   } else if constexpr (TupleLike<T>) {
     walk_tuple(value, sink, std::make_index_sequence<std::tuple_size_v<T>>());
   } else {
-    static_assert(kNotOfTheList<T>,
-                  "an argument or result of a compiled function is an at::Tensor, c10::SymInt, integer, bool, enum, "
-                  "double, std::string, c10::Device, a process group, a std::optional, variant, tuple, pair, array, "
-                  "vector or map of these, or a struct with visit_fields(struct&, visit) beside it");
+    refuse_type<T>();
   }
 }
 

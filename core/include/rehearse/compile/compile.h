@@ -68,7 +68,7 @@ struct ForwardWithin {
   Ddp& ddp;
 
   template <class... Args>
-  decltype(auto) operator()(Args&&... args) const {
+  auto operator()(Args&&... args) const -> decltype(ddp.module().forward(std::forward<Args>(args)...)) {
     return ddp.module().forward(std::forward<Args>(args)...);
   }
 };

@@ -48,6 +48,9 @@ decltype(auto) as_given(ArgumentType<Arg>& copy) {
   }
 }
 
+template <class Arg>
+using GivenType = decltype(as_given<Arg>(std::declval<ArgumentType<Arg>&>()));
+
 // Whether it may matter to the function if an argument is a constant or a temporary: there may be an overload for each.
 template <class Function>
         struct IsOverloaded : std::bool_constant < !std::is_pointer_v<Function> &&
@@ -71,8 +74,7 @@ struct CallFrame {
 template <class Function, class... Args>
 class TypedCode final : public UserCode {
  public:
-  using Result =
-      std::decay_t<std::invoke_result_t<Function&, decltype(as_given<Args>(std::declval<ArgumentType<Args>&>()))...>>;
+  using Result = std::decay_t<std::invoke_result_t<Function&, GivenType<Args>...>>;
   static constexpr bool kReturnsNothing = std::is_void_v<Result>;
   using Kept = std::conditional_t<kReturnsNothing, std::tuple<>, Result>;
   using Frame = CallFrame<Kept, ArgumentType<Args>...>;
@@ -310,8 +312,12 @@ struct TypedCaller {
 // Calls the function through the caches of `callable`.
 template <class Function, class... Args>
 auto call(Callable& callable, Function& function, Args&&... args) {
-  const auto eagerly = [&]() -> decltype(auto) { return function(std::forward<Args>(args)...); };
-  return TypedCaller<Function, Args&&...>::call(callable, function, eagerly, args...);
+  if constexpr (std::is_invocable_v<Function&, GivenType<Args&&>...>) {
+    const auto eagerly = [&]() -> decltype(auto) { return function(std::forward<Args>(args)...); };
+    return TypedCaller<Function, Args&&...>::call(callable, function, eagerly, args...);
+  } else {
+    detail::refuse_type<std::tuple<std::decay_t<Args>...>>();
+  }
 }
 
 }  // namespace rehearse::compiler
