@@ -14,6 +14,7 @@
 
 #include "capture/fake/call/tensors_in.h"
 #include "capture/trace/caller/call_stack.h"
+#include "capture/trace/operators/passing_memory.h"
 #include "capture/trace/operators/requires_grad.h"
 #include "capture/trace/tracer.h"
 
@@ -228,10 +229,17 @@ c10::SymInt Tracer::read_symbolically(const at::Tensor& tensor) {
 at::Tensor Tracer::fake_of(const at::Tensor& tensor) {
   if (!tensor.defined() || is_fake(tensor)) return tensor;
   const bool is_new = !inputs_.has(tensor);
+  if (is_new && !inputs_.name_of(tensor) && has_passing_memory(tensor)) {
+    throw NotCapturable("a tensor of memory that it does not own (from_blob()) is used in a captured function",
+                        "The memory may be gone when the graph runs: use at::tensor(), a static array, or from_blob() "
+                        "with a deleter.",
+                        graph_.site());
+  }
   at::Tensor fake = inputs_.source_of(mode_, tensor).fake;
   const auto is_it = [&](const at::Tensor& made) { return made.is_same(tensor); };
   if (is_new && std::any_of(made_real_.begin(), made_real_.end(), is_it)) {
     // Made in the captured function: each call has its own, which may be changed in place.
+    inputs_.find(fake_id(fake))->input.is_made_inside = true;
     Node& copy = graph_.call("torch.ops.aten.clone.default", {values_.node_of(fake)});
     copy.meta().set_value(meta_of(fake));
     values_.add(fake, copy, {});

@@ -11,17 +11,34 @@ bool is_number(const at::Tensor& tensor) {
          !tensor.requires_grad();
 }
 
-bool same_tensor(const at::Tensor& a, const at::Tensor& b) {
+// Without a history, in the CPU's memory.
+bool is_plain(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.layout() == at::kStrided && tensor.device().is_cpu() && !tensor.requires_grad();
+}
+
+bool same_form(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides();
+}
+
+bool same_contents(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.is_contiguous() || a.is_neg() != b.is_neg() || a.is_conj() != b.is_conj()) return false;
+  return a.numel() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;  // NaN, too, is itself
+}
+
+bool same_tensor(const InputBinding& left, const InputBinding& right) {
+  const at::Tensor& a = left.tensor;
+  const at::Tensor& b = right.tensor;
   if (a.is_same(b)) return true;
-  if (!is_number(a) || !is_number(b) || a.scalar_type() != b.scalar_type()) return false;
-  return std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.element_size()) == 0;  // NaN, too, is itself
+  if (!is_plain(a) || !is_plain(b) || !same_form(a, b)) return false;
+  const bool by_contents = left.is_made_inside || (is_number(a) && is_number(b));
+  return by_contents ? same_contents(a, b) : a.numel() > 0 && a.const_data_ptr() == b.const_data_ptr();
 }
 
 }  // namespace
 
 bool InputBinding::operator==(const InputBinding& other) const {
   return kind == other.kind && index == other.index && dimension == other.dimension &&
-         same_tensor(tensor, other.tensor);
+         is_made_inside == other.is_made_inside && same_tensor(*this, other);
 }
 
 InputBinding binding_of(const capture::GraphInput& input, const CapturedLeaves& leaves) {
@@ -36,7 +53,7 @@ InputBinding binding_of(const capture::GraphInput& input, const CapturedLeaves& 
     case Kind::Captured:
       break;
   }
-  return {.kind = InputBinding::Kind::Captured, .tensor = input.tensor};
+  return {.kind = InputBinding::Kind::Captured, .tensor = input.tensor, .is_made_inside = input.is_made_inside};
 }
 
 c10::IValue value_of(const InputBinding& binding, const LeafList& leaves, const std::vector<c10::IValue>& values) {

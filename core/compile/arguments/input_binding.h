@@ -18,10 +18,11 @@ struct InputBinding {
   Kind kind = Kind::Tensor;
   std::uint32_t index = 0;  // of the leaf; of the value that a segment before has given
   std::int64_t dimension = 0;
-  at::Tensor tensor = {};  // of the capture itself
+  at::Tensor tensor = {};       // of the capture itself
+  bool is_made_inside = false;  // that tensor is made anew in each run of the code
 
-  // Numbers are compared by value: LibTorch makes a tensor of one where no tracer sees it (`y.index_put_({0}, 1.0)`), a
-  // new object in each call.
+  // What the code makes anew in each call is compared by its contents: tensors of lists, and numbers, of which LibTorch
+  // makes a tensor where no tracer sees it (`y.index_put_({0}, 1.0)`). Two objects for the same memory are one tensor.
   bool operator==(const InputBinding& other) const;
 };
 

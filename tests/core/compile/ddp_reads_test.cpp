@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A data-parallel module whose forward reads data: in segments, with the reducer's gradients.
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -49,6 +51,69 @@ void expect_like_eager_ddp(RankContext& ctx, const char* backend) {
   EXPECT_EQ(compiled.stats().eager_calls, 0) << compiled.explain().text();
   EXPECT_EQ(compiled.stats().compiles, 1);
   EXPECT_EQ(compiled.stats().graphs, 3);  // pieces of segments, by buckets
+}
+
+// A loop with a read in each round; the experts that nobody needs have no gradient.
+struct RoutedImpl : torch::nn::Module {
+  explicit RoutedImpl(int form) : form(form) {
+    for (int i = 0; i < 4; ++i) {
+      experts.push_back(register_module("expert" + std::to_string(i), torch::nn::Linear(8, 8)));
+    }
+  }
+
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor chosen = gate(x).argmax(-1);
+    at::Tensor out = x * 1;
+    for (std::size_t i = 0; i < experts.size(); ++i) {
+      const at::Tensor mask = chosen == static_cast<std::int64_t>(i);
+      if (!mask.any().item<bool>()) continue;
+      if (form == 0) {
+        const at::Tensor rows = mask.nonzero().squeeze(1);
+        out = out.index_add(0, rows, experts[i](x.index_select(0, rows)));
+      } else if (form == 1) {
+        out = out + experts[i](x) * mask.unsqueeze(-1) * (1.0 + static_cast<double>(i));
+      } else {
+        out.index_put_({mask}, experts[i](x.index({mask})));
+      }
+    }
+    return out;
+  }
+
+  const int form;
+  torch::nn::Linear gate = register_module("gate", torch::nn::Linear(8, 4));
+  std::vector<torch::nn::Linear> experts;
+};
+TORCH_MODULE(Routed);
+
+void expect_routed_like_eager_ddp(RankContext& ctx, const char* backend, int form) {
+  Routed net(form), eager(form);
+  rehearse_test::fill(*net);
+  rehearse_test::fill(*eager);
+  const DistributedDataParallelOptions options{.bucket_cap_mb = 0.0004, .find_unused_parameters = true};
+  DistributedDataParallel ddp(net, ctx.group(), options), ddp_eager(eager, ctx.group(), options);
+  auto compiled = compile(ddp, {.backend = backend, .recompile_limit = 64});
+  for (int step = 0; step < 8; ++step) {
+    const at::Tensor x = rehearse_test::values({3, 8}, step / 2 * 3 + ctx.rank(), at::kFloat).sin();
+    const at::Tensor found = compiled(x), expected = ddp_eager(x);
+    EXPECT_TRUE(found.equal(expected)) << "step " << step;
+    found.sum().backward();
+    expected.sum().backward();
+    EXPECT_TRUE(rehearse_test::same_bits(rehearse_test::gradient_copies(net->parameters()),
+                                         rehearse_test::gradient_copies(eager->parameters())))
+        << "step " << step;
+    net->zero_grad();
+    eager->zero_grad();
+  }
+  EXPECT_EQ(compiled.explain().refusal, "");
+}
+
+TEST(DdpReads, AMixtureOfExperts_IsNoChangeInTheSecondCall) {
+  for (const int form : {0, 1, 2}) {
+    for (const char* backend : {"eager", "aot_eager"}) {
+      rehearse_test::run_ranks({.ranks = 2, .seed = 7},
+                               [&](RankContext& ctx) { expect_routed_like_eager_ddp(ctx, backend, form); });
+    }
+  }
 }
 
 TEST(DdpReads, SegmentsAreSplitAndGradientsAreReduced) {

@@ -36,6 +36,7 @@ struct GraphInput {
   at::Tensor tensor = {};  // shared with the program
   std::string name;        // "x", "x.size(0)", "net.0.weight"
   Role role = Role::Input;
+  bool is_made_inside = false;  // Captured: the code made it of plain numbers, and the graph gives each call a copy
 };
 
 // Something a user should know about a capture: a size that became a number, an answer that was assumed.
