@@ -19,7 +19,7 @@ InputFact fact_of(const Leaf& leaf, const std::string& source) {
     case LeafKind::Tensor:
       fact.kind = InputFact::Kind::Tensor;
       fact.dtype = leaf.tensor->scalar_type();
-      fact.sizes = leaf.tensor->sizes().vec();
+      if (!leaf.tensor->is_nested()) fact.sizes = leaf.tensor->sizes().vec();
       break;
     case LeafKind::Undefined:
       fact.kind = InputFact::Kind::None;

@@ -317,7 +317,7 @@ std::vector<LeafShape> shape_of(const CallView& call, const Dynamism& dynamism) 
   for (std::size_t i = 0; i < call.leaves.size(); ++i) {
     const Leaf& leaf = call.leaves[i];
     const std::string& source = call.sources[i];
-    if (leaf.kind == LeafKind::Tensor) {
+    if (leaf.kind == LeafKind::Tensor && capture::kind_without_fakes(*leaf.tensor).empty()) {
       shape[i].sizes = leaf.tensor->sizes().vec();
       for (std::size_t d = 0; d < shape[i].sizes.size(); ++d) {
         shape[i].varies.push_back(dynamism.is_dynamic_size(source, d));

@@ -78,6 +78,14 @@ at::Tensor make_fake(const TensorSpec& spec, const at::Tensor& alias_of) {
   return made;
 }
 
+std::string kind_without_fakes(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "";
+  if (tensor.is_nested()) return "nested";
+  if (tensor.is_quantized()) return "quantized";
+  if (tensor.is_mkldnn()) return "mkldnn";
+  return tensor.layout() == at::kStrided ? "" : "sparse";
+}
+
 bool is_fake(const at::Tensor& tensor) { return fake_impl(tensor) != nullptr; }
 
 std::uint64_t fake_id(const at::Tensor& fake) {

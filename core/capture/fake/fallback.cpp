@@ -49,6 +49,13 @@ c10::IValue with_fakes(FakeMode& mode, const c10::IValue& value) {
   return list_of_fakes(mode, value.toOptionalTensorList());
 }
 
+// A fake is dense.
+void check_layout(const Call& call) {
+  const auto& place = call.facts.layout_argument;
+  if (!place || call.arguments[*place].isNone() || call.arguments[*place].toLayout() == c10::kStrided) return;
+  throw UnknownShape(call.facts.name, "it is not dense", exec::CallSite::capture());
+}
+
 // Eager mode refuses a negative size. Where only the running program knows it, the graph checks that.
 void check_sizes(const Call& call, const TensorSpec& spec) {
   for (const c10::SymInt& size : spec.sizes) {
@@ -93,6 +100,7 @@ void run_on_fakes(FakeMode& mode, const OperatorFacts& facts, Stack& stack) {
   arguments.reserve(facts.arguments);
   for (std::size_t i = first; i < stack.size(); ++i) arguments.push_back(with_fakes(mode, stack[i]));
   const Call call{facts, arguments, mode};
+  check_layout(call);
   const Outputs outputs = infer(call);
   check_sizes(call, outputs);
   Stack results;

@@ -83,7 +83,10 @@ OperatorFacts::OperatorFacts(const c10::OperatorHandle& op) : handle(op), name(c
   for (std::size_t i = 0; i < arguments; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     if (argument.name() == "device") device_argument = i;
-    if (argument.alias_info() && argument.alias_info()->isWrite()) written.push_back(i);
+    if (argument.name() == "layout") layout_argument = i;
+    if (!argument.alias_info() || !argument.alias_info()->isWrite()) continue;
+    written.push_back(i);
+    writes_out = writes_out || argument.kwarg_only();
   }
   const auto tags = op.getTags();
   const auto tagged = [&](at::Tag tag) { return std::find(tags.begin(), tags.end(), tag) != tags.end(); };

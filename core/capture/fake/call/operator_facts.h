@@ -33,9 +33,10 @@ struct OperatorFacts {
   std::string name;           // "aten::add.Tensor"
   std::size_t arguments = 0;  // how many
   std::vector<ReturnFacts> returns;
-  std::optional<std::size_t> device_argument;
+  std::optional<std::size_t> device_argument, layout_argument;
   std::vector<std::size_t> written;  // arguments annotated (a!)
   bool is_composite = false;         // to be taken apart
+  bool writes_out = false;           // its results go into `out`, which takes their sizes
   bool has_meta_kernel = false;      // whose results have the sizes that real ones have
   bool is_pointwise = false;
   bool changes_geometry = false;  // t_(), squeeze_(), set_()

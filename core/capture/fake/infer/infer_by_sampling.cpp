@@ -72,8 +72,8 @@ at::Tensor meta_at(const at::Tensor& fake, const Assignment& values) {
   return meta_like(make_fake(spec));
 }
 
-// On Meta where that has a kernel, for it needs no memory; else with real numbers.
-Outputs run_at(const Call& call, const Assignment& values, bool on_meta) {
+// On Meta, or with real numbers.
+Outputs run_kernel_at(const Call& call, const Assignment& values, bool on_meta) {
   const BelowAutograd guard;
   const FixedGenerator no_draw(call.facts.is_random);
   StandIns stand_ins(
@@ -84,14 +84,24 @@ Outputs run_at(const Call& call, const Assignment& values, bool on_meta) {
   return outputs_of(call.facts, stack, device_of(call));
 }
 
+// On Meta where that has a kernel, for it needs no memory.
 Outputs run_at(const Call& call, const Assignment& values) {
   if (call.facts.has_meta_kernel) {
     try {
-      return run_at(call, values, true);
+      return run_kernel_at(call, values, true);
     } catch (const c10::NotImplementedError&) {  // a kernel for Meta that calls what has none
     }
   }
-  return run_at(call, values, false);
+  return run_kernel_at(call, values, false);
+}
+
+// At sizes that the user never gave, an error says nothing of the user's call.
+Outputs run_sample_at(const Call& call, const Assignment& values) {
+  try {
+    return run_at(call, values);
+  } catch (const c10::Error& error) {
+    give_up(call, std::string("it has no rule, and refuses other sizes: ") + error.what_without_backtrace());
+  }
 }
 
 // The tensors of all outputs, in order; null for an undefined one.
@@ -151,7 +161,7 @@ Outputs fitted_outputs(const Call& call, CallSymbols symbols) {
   samples.assignments = assignments_for(samples.symbols, *call.mode.shapes(), kSamples);
   if (samples.assignments.size() < 2) give_up(call, "it has no rule, and no other sizes satisfy the guards");
   std::vector<Outputs> all;
-  for (const Assignment& values : samples.assignments) all.push_back(run_at(call, values));
+  for (const Assignment& values : samples.assignments) all.push_back(run_sample_at(call, values));
   for (Outputs& outputs : all) {
     samples.specs.push_back(tensors_of(outputs));
     if (samples.specs.back().size() != samples.specs.front().size()) give_up(call, "how many tensors it gives varies");

@@ -71,6 +71,30 @@ struct Refusal {
   const char* cure;
 };
 
+constexpr const char* kNotDense = "a tensor is made that is not dense, but sparse, nested, quantized or mkldnn";
+
+// Operators whose results no fake can stand for.
+bool gives_other_kinds(std::string_view name) {
+  static const Names names = {"to_mkldnn",
+                              "_to_mkldnn",
+                              "_nested_tensor_from_tensor_list",
+                              "_nested_from_padded",
+                              "_nested_from_padded_tensor",
+                              "_nested_tensor_from_mask",
+                              "_nested_view_from_buffer",
+                              "_nested_view_from_jagged",
+                              "nested_to_padded_tensor",
+                              "_make_per_tensor_quantized_tensor",
+                              "_make_per_channel_quantized_tensor"};
+  const auto begins = [name](std::string_view with) { return name.starts_with(with); };
+  return names.contains(name) || begins("to_sparse") || begins("_to_sparse") || begins("sparse_coo_tensor") ||
+         begins("sparse_compressed_tensor") || begins("sparse_csr_tensor") || begins("sparse_csc_tensor") ||
+         begins("sparse_bsr_tensor") || begins("sparse_bsc_tensor") || begins("_sparse_coo_tensor") ||
+         begins("_sparse_compressed_tensor") || begins("_sparse_csr_tensor") || begins("_sparse_csc_tensor") ||
+         begins("_sparse_bsr_tensor") || begins("_sparse_bsc_tensor") || begins("quantize_per_") ||
+         begins("_empty_affine_quantized") || begins("_empty_per_channel_affine_quantized");
+}
+
 const std::unordered_map<std::string_view, Refusal>& refusals() {
   static const std::unordered_map<std::string_view, Refusal> known = {
       {"backward", {kGradientsInside, kCallOutside}},
@@ -96,7 +120,7 @@ Treatment::Kind kind_of(const Treatment& treatment, const c10::FunctionSchema& s
   if (name.starts_with("c10d::")) return Treatment::Kind::Communicate;
   if (reads.contains(name)) return Treatment::Kind::Read;
   if (name == "equal") return Treatment::Kind::Equal;
-  if (refusals().contains(name)) return Treatment::Kind::Refuse;
+  if (refusals().contains(name) || gives_other_kinds(name)) return Treatment::Kind::Refuse;
   if (name == "empty" && schema.overload_name() == "memory_format") return Treatment::Kind::Empty;
   if (name == "rehearse::opaque") return Treatment::Kind::Opaque;
   if (name == "ones_like") return Treatment::Kind::FirstGradient;
@@ -127,6 +151,10 @@ Treatment make(const c10::OperatorHandle& op) {
   made.sets_requires_grad = made.name == "requires_grad_" || made.name == "detach_";
   if (const auto found = differentiable_results().find(made.name); found != differentiable_results().end())
     made.differentiable_results = found->second;
+  if (gives_other_kinds(made.name)) {
+    made.reason = kNotDense;
+    made.cure = kCallOutside;
+  }
   if (const auto found = refusals().find(made.name); found != refusals().end()) {
     made.reason = found->second.reason;
     made.cure = found->second.cure;

@@ -39,6 +39,13 @@ std::optional<std::string> symbol_in(const c10::SymInt& size) {
   return expression.is_symbol() ? std::optional(expression.symbol_name()) : std::nullopt;
 }
 
+void require_dense(const at::Tensor& real, const std::string& what, const exec::CallSite& where) {
+  const std::string kind = kind_without_fakes(real);
+  if (kind.empty()) return;
+  throw NotCapturable(what + " is " + kind, "A graph holds dense tensors: convert it outside of the captured function.",
+                      where);
+}
+
 }  // namespace
 
 Inputs::Inputs(GraphBuilder& graph, ExpressionNodes& symbols, ViewFamilies& families,
@@ -63,6 +70,7 @@ Inputs::Source& Inputs::add(GraphInput input, const at::Tensor& real, const at::
 
 at::Tensor Inputs::add_tensor(FakeMode& mode, std::string source, const at::Tensor& real,
                               std::vector<c10::SymInt> sizes) {
+  require_dense(real, "The argument " + source, graph_.site());
   const std::size_t index = tensors_++;
   if (named_at_.contains(real.unsafeGetTensorImpl())) return source_of(mode, real).fake;
   if (const auto found = by_real_.find(real.unsafeGetTensorImpl()); found != by_real_.end())
@@ -96,6 +104,7 @@ c10::SymInt Inputs::add_int(std::string source, c10::SymInt value) {
 const Inputs::Source& Inputs::source_of(FakeMode& mode, const at::Tensor& real) {
   if (const auto found = by_real_.find(real.unsafeGetTensorImpl()); found != by_real_.end())
     return sources_[found->second];
+  require_dense(real, "A tensor that the function uses", graph_.site());
   GraphInput input{GraphInput::Kind::Captured, 0, 0, real, "", GraphInput::Role::Constant};
   const auto named = named_at_.find(real.unsafeGetTensorImpl());
   const NamedTensor* known = named == named_at_.end() ? nullptr : &named_[named->second];

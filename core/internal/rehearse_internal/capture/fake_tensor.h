@@ -41,6 +41,9 @@ at::Tensor make_fake(const TensorSpec& spec, const at::Tensor& alias_of = {});
 // False of an undefined tensor.
 bool is_fake(const at::Tensor& tensor);
 
+// What keeps a fake from standing for the tensor: "sparse", "nested", "quantized", "mkldnn". Empty: nothing.
+std::string kind_without_fakes(const at::Tensor& tensor);
+
 // Identity of the value that a fake stands for: kept by the copies that autograd makes of saved tensors and by in-place
 // operators, new for each result of an operator. Unique in a fiber. Throws std::invalid_argument for a real tensor.
 std::uint64_t fake_id(const at::Tensor& fake);
