@@ -200,6 +200,9 @@ Entry Callable::Impl::make_entry(Call& call, Capture captured) {
     captured.guards.set_memory(call.leaves);
   }
   if (parts.communicates) cache.agreement.note_communication();
+  // Recording a backward may have asked for more.
+  captured.guards.renew_symbols();
+  refuse_fixed_marks(call.leaves, captured.guards.symbols().places(), *captured.shapes);
   Entry entry;
   entry.run = std::move(parts.run);
   entry.explanation = {.graphs = std::move(parts.graphs),

@@ -41,6 +41,7 @@ class GuardSet {
   // `state`: that of the calling fiber. Fills `failure`, when it is given, with the first guard that does not hold.
   bool holds(const LeafList& leaves, const GlobalState& state, GuardFailure* failure = nullptr) const;
 
+  void renew_symbols() { symbols_.renew(); }
   const SymbolGuards& symbols() const noexcept { return symbols_; }
   const std::vector<at::Tensor>& captured() const noexcept { return captured_; }
 

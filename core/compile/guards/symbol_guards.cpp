@@ -24,6 +24,10 @@ SymbolGuards::SymbolGuards(std::vector<SymbolPlace> places, std::shared_ptr<cons
   }
 }
 
+void SymbolGuards::renew() {
+  if (shapes_) program_ = shapes::GuardProgram(*shapes_);
+}
+
 std::vector<std::string> SymbolGuards::texts() const {
   std::vector<std::string> texts;
   if (!shapes_) return texts;

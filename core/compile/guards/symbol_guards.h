@@ -27,11 +27,16 @@ class SymbolGuards {
   // `places`: of each of the environment's sources, in order.
   SymbolGuards(std::vector<SymbolPlace> places, std::shared_ptr<const shapes::ShapeEnv> shapes);
 
+  // What was asked of the environment since, as when a backward was recorded, is a guard too from now on.
+  void renew();
+
   // The leaves have passed all other guards.
   bool holds(const LeafList& leaves, GuardFailure* failure = nullptr) const;
 
   // The symbols with their sources and what is asked of them, for people. Slow: looks up lines.
   std::vector<std::string> texts() const;
+
+  const std::vector<SymbolPlace>& places() const noexcept { return places_; }
 
  private:
   std::int64_t value_of(std::size_t source, const LeafList& leaves) const;

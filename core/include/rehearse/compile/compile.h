@@ -58,9 +58,10 @@ struct Forward {
 };
 
 template <class Module>
-    struct IsOverloaded<Forward<Module>> : std::bool_constant < !requires {
-  &Module::forward;
-}>{};
+concept HasOneForward = requires { &Module::forward; };
+
+template <class Module>
+struct IsOverloaded<Forward<Module>> : std::bool_constant<!HasOneForward<Module>> {};
 
 // The forward of the module of a data-parallel one.
 template <class Ddp>
@@ -74,9 +75,8 @@ struct ForwardWithin {
 };
 
 template <class Ddp>
-    struct IsOverloaded<ForwardWithin<Ddp>> : std::bool_constant < !requires {
-  &std::remove_reference_t<decltype(std::declval<Ddp&>().module())>::forward;
-}>{};
+struct IsOverloaded<ForwardWithin<Ddp>>
+    : std::bool_constant<!HasOneForward<std::remove_reference_t<decltype(std::declval<Ddp&>().module())>>> {};
 
 }  // namespace compiler
 

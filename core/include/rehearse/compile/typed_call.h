@@ -51,12 +51,13 @@ decltype(auto) as_given(ArgumentType<Arg>& copy) {
 template <class Arg>
 using GivenType = decltype(as_given<Arg>(std::declval<ArgumentType<Arg>&>()));
 
+template <class Function>
+concept HasOneCallOperator = requires { &Function::operator(); };
+
 // Whether it may matter to the function if an argument is a constant or a temporary: there may be an overload for each.
 template <class Function>
-        struct IsOverloaded : std::bool_constant < !std::is_pointer_v<Function> &&
-    !std::is_function_v<Function> && !requires {
-  &Function::operator();
-}>{};
+struct IsOverloaded : std::bool_constant<!std::is_pointer_v<Function> && !std::is_function_v<Function> &&
+                                         !HasOneCallOperator<Function>> {};
 
 // By whose type calls are told apart.
 template <class Function, class Result, class... Args>
