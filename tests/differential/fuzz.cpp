@@ -46,19 +46,11 @@ struct Progress {
   std::uint64_t refused[kSettingsMax], hits[kSettingsMax], checked[kSettingsMax];
 };
 
-// Statements for which whole programs are refused, or are about one thing, come seldom.
-constexpr const char* kSeldom[] = {"swallow", "generator", "flags", "form", "out", "unbacked", "state"};
-constexpr int kOftener = 6;
-
-bool is_seldom(const std::string& family) {
-  return std::any_of(std::begin(kSeldom), std::end(kSeldom), [&](const char* each) { return family == each; });
-}
-
 std::vector<std::string> chosen_families(const Options& options) {
   std::vector<std::string> chosen;
   for (const std::string& family : options.only.empty() ? families() : options.only) {
     if (std::find(options.without.begin(), options.without.end(), family) == options.without.end()) {
-      chosen.insert(chosen.end(), is_seldom(family) ? 1 : kOftener, family);
+      chosen.push_back(family);
     }
   }
   return chosen;

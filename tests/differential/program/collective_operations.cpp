@@ -42,17 +42,19 @@ const Operation kCollectiveOperations[] = {
      "f",
      1,
      {},
-     "functional::all_gather_tensor($0, group)",
+     "functional::all_gather_tensor($0.detach(), group)",
      [](G g) -> Tensors {
-       return {alone(g) ? at::cat({g[0], g[0]}) : functional::all_gather_tensor(g[0], g.net->group)};
+       return {alone(g) ? at::cat({g[0], g[0]}).detach() : functional::all_gather_tensor(g[0].detach(), g.net->group)};
      }},
     {"broadcast",
      "collective",
      "f",
      1,
      {},
-     "functional::broadcast($0, group, 1)",
-     [](G g) -> Tensors { return {alone(g) ? g[0] * 1 : functional::broadcast(g[0], g.net->group, 1)}; }},
+     "functional::broadcast($0.detach(), group, 1)",
+     [](G g) -> Tensors {
+       return {alone(g) ? g[0].detach() * 1 : functional::broadcast(g[0].detach(), g.net->group, 1)};
+     }},
     {"reduce_scatter",
      "collective",
      "f",

@@ -34,7 +34,8 @@ struct Net : torch::nn::Module {
 
   Program program;
   at::Tensor vector, matrix, scalar, buffer, counter;
-  rehearse::Group group;  // empty without ranks
+  at::Tensor cache, average;  // not registered; undefined at first
+  rehearse::Group group;      // empty without ranks
 
  private:
   std::vector<std::function<at::Tensor(const at::Tensor&)>> layers_;

@@ -77,5 +77,6 @@ Operations control_operations();
 Operations module_operations();
 Operations mode_operations();
 Operations collective_operations();
+Operations keeping_operations();
 
 }  // namespace rehearse_test::differential

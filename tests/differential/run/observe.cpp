@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/autograd.h>
 
 namespace rehearse_test::differential {
@@ -25,6 +26,8 @@ Named state_of(const Net& net) {
   Named named;
   for (const auto& item : net.named_parameters()) named.emplace_back("parameter " + item.key(), item.value());
   for (const auto& item : net.named_buffers()) named.emplace_back("buffer " + item.key(), item.value());
+  named.emplace_back("member cache", net.cache);
+  named.emplace_back("member average", net.average);
   return named;
 }
 
@@ -130,7 +133,8 @@ void note_gradients(Notes& notes, Tensors leaves, const Named& state) {
   const Named arguments = numbered("gradient of leaf", leaves);
   for (const auto& [name, tensor] : arguments) notes.values(name, tensor.grad(), false);
   for (const auto& [name, tensor] : state) {
-    if (tensor.is_leaf() && tensor.requires_grad()) notes.values("gradient of " + name, tensor.grad(), false);
+    if (tensor.defined() && tensor.is_leaf() && tensor.requires_grad())
+      notes.values("gradient of " + name, tensor.grad(), false);
   }
 }
 
@@ -201,6 +205,8 @@ Observed observe(const Inputs& inputs, const Around& around, const std::function
     go_backward(around.backward, differentiable(results, inputs.arguments));
     note_gradients(notes, inputs.leaves, state);
     seen.thrown_in.clear();
+  } catch (const c10::Error& error) {
+    seen.error = error.what_without_backtrace();  // finding the names of frames takes longer than the call
   } catch (const std::exception& error) {
     seen.error = without_frames(error.what());
   }
