@@ -44,6 +44,21 @@ const std::vector<std::vector<Sizes>> kShapes = {
     {{kN, kN}, {kN, 4}, {kN, 4}},
     {{kN, kN}, {kN}, {kN, kN}},
     {{kN, 4}, {kN, 1}, {kN, 1}},
+    {{2, kN, 5}, {2, kN, 4}, {2, 4, 5}},
+    {{kN, 5}, {2, kN, 4}, {2, 4, 5}},
+    {{kN, 4}, {kN, 4}, {5, 4, 4}, {5}},
+    {{2, 3, kN, 4}, {2, kN, 4, 2}},
+    {{1, 2, kN, 4, 4}, {1, kN, 3, 4, 3}},
+    {{kN, 3}, {kN, 3}},
+    {{kN, 4}, {kN, 5}, {15, 4}, {15, 5}, {15}},
+    {{kN, 4}, {kN, 5}, {5, 4}, {5, 5}, {5}},
+    {{2, 3, kTwoMore}, {3, 4, 2}, {4}},
+    {{1, 2, kTwoMore, 6, 5}, {2, 3, 2, 2, 2}, {3}},
+    {{5, 4}, {kN}, {2}},
+    {{kTwoMore, 2, 3}, {2, 3, 4}, {4}},
+    {{kN, 4}, {kN, 4}, {kN}},
+    {{kN, kN}, {kN, kN}, {kN}},
+    {{kN, kN}, {kN}, {kN, 4}},
 };
 
 // Operators that read beyond their arguments where these do not fit, with the rows of the table above that do; others
@@ -71,6 +86,8 @@ const std::vector<std::vector<c10::ScalarType>> kDtypes = {
     {at::kDouble, at::kDouble, at::kLong},
     {at::kDouble, at::kDouble, at::kBool},
     {at::kByte},
+    {at::kDouble, at::kLong, at::kLong},
+    {at::kDouble, at::kDouble, at::kInt},
 };
 
 constexpr int kNumberChoices = 4;
@@ -78,6 +95,11 @@ constexpr int kNumberChoices = 4;
 bool has(const std::string& name, std::initializer_list<const char*> parts) {
   return std::any_of(parts.begin(), parts.end(),
                      [&](const char* part) { return name.find(part) != std::string::npos; });
+}
+
+// What says how a tensor is stored, and not what is in it.
+bool is_form(const std::string& name) {
+  return has(name, {"dtype", "layout", "device", "pin_memory", "memory_format", "generator"});
 }
 
 class Maker {
@@ -100,8 +122,7 @@ class Maker {
   std::optional<c10::IValue> make(const c10::Argument& argument) {
     const c10::TypePtr& type = argument.real_type();
     if (const auto optional = type->cast<c10::OptionalType>()) {
-      const bool tensors = optional->getElementType()->kind() == c10::TypeKind::TensorType;
-      if (!(tensors && choice_.optionals)) return argument.default_value().value_or(c10::IValue());
+      if (!choice_.optionals || is_form(argument.name())) return argument.default_value().value_or(c10::IValue());
       return of_type(argument, *optional->getElementType());
     }
     const bool number = type->kind() == c10::TypeKind::IntType || type->kind() == c10::TypeKind::SymIntType;
@@ -160,16 +181,19 @@ class Maker {
   std::optional<c10::IValue> text(const std::string& name) const {
     static const std::map<std::string, const char*> known = {{"equation", "ij,jk->ik"},
                                                              {"rounding_mode", "floor"},
-                                                             {"reduce", "sum"},
+                                                             {"reduce", "mean"},
                                                              {"mode", "reduced"},
                                                              {"ord", "fro"},
                                                              {"indexing", "ij"},
                                                              {"interpolation", "linear"},
                                                              {"driver", "gelsd"},
                                                              {"UPLO", "L"},
+                                                             {"p", "fro"},
+                                                             {"padding", "valid"},
                                                              {"approximate", "tanh"},
                                                              {"norm", "ortho"},
                                                              {"pad_mode", "reflect"}};
+    if (name == "reduce" && choice_.numbers > 0) return c10::IValue(std::string(choice_.numbers == 1 ? "add" : "sum"));
     const auto found = known.find(name);
     if (found == known.end()) return std::nullopt;
     return c10::IValue(std::string(found->second));
@@ -246,8 +270,15 @@ class Maker {
     for (std::int64_t& each : sizes) each = each == kN ? size_ : each == kTwoMore ? size_ + 2 : each;
     c10::ScalarType dtype = dtypes[std::min(place, dtypes.size() - 1)];
     const bool written = argument.alias_info() && argument.alias_info()->isWrite();
-    if (argument.is_out()) return keep(at::empty({0}, dtype), false);
+    if (argument.is_out()) {
+      const std::string& name = argument.name();
+      if (has(name, {"pivots", "info"})) dtype = at::kInt;
+      if (has(name, {"indices", "rank"})) dtype = at::kLong;
+      return keep(at::empty({0}, dtype), false);
+    }
     if (choice_.dtypes == 0 && has(argument.name(), {"index", "indices", "offsets", "target"})) dtype = at::kLong;
+    if (has(argument.name(), {"pivots"})) return keep(at::arange(1, size_ + 1, at::kInt), false);
+    if (has(argument.name(), {"offsets"})) return keep(at::zeros(sizes, at::kLong), false);
     if (choice_.dtypes == 0 && has(argument.name(), {"mask", "condition"})) dtype = at::kBool;
     return keep(values(sizes, dtype), written);
   }
