@@ -148,6 +148,7 @@ void Tracer::take_answer(const SegmentAnswer& answer, const std::vector<LiveValu
   if (!answer.value_of) return;
   rest_ = std::make_unique<EagerRest>(inputs_, alive, answer.value_of);
   generator_->leave();
+  mode_.end();
   for (const auto& work : works_.alive()) {
     const c10::IValue value = answer.value_of(segments_.source_of(work->node(graph_)));
     works_.set_real(*work, value.toCustomClass<c10d::Work>());

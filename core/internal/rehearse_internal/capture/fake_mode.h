@@ -116,6 +116,9 @@ class FakeMode final : public operators::CaptureMode {
   // The calling fiber's innermost; null when none is on.
   static FakeMode* current() noexcept;
 
+  // From now on the code runs as it is.
+  void end() noexcept { has_ended_ = true; }
+  bool has_ended() const noexcept override { return has_ended_; }
   [[noreturn]] void refuse(const std::string& what, const std::string& cure) const override;
 
   // A size that only the running program knows: a symbol of shapes(), which must not be null.
@@ -152,6 +155,7 @@ class FakeMode final : public operators::CaptureMode {
   FakeListener* listener_;
   std::shared_ptr<CaptureThread> thread_;
   bool symbolic_reads_ = false;
+  bool has_ended_ = false;
   std::vector<c10::SymInt> unbacked_;  // what add_unbacked() and its like give; the last one first
   InferenceCounts counts_;
   std::unordered_map<const c10::TensorImpl*, Stand> stands_;

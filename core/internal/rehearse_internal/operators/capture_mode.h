@@ -15,6 +15,9 @@ class CaptureMode {
   // Makes `mode` the calling fiber's innermost, and returns the one that was.
   static CaptureMode* exchange(CaptureMode* mode);
 
+  // Whether the code runs as it is from now on, on real tensors: the capture has ended before the code has.
+  virtual bool has_ended() const noexcept = 0;
+
   // Throws the capture's error: "<what> is called in a captured function", with the cure and the caller's place.
   [[noreturn]] virtual void refuse(const std::string& what, const std::string& cure) const = 0;
 
@@ -26,7 +29,8 @@ class CaptureMode {
 // Throws if the calling fiber's code is being captured. For calls that would take effect during the capture, and never
 // by the graph: those that do not go through LibTorch's dispatcher.
 inline void refuse_in_capture(const char* what, const char* cure) {
-  if (const CaptureMode* const mode = CaptureMode::current()) [[unlikely]]
+  const CaptureMode* const mode = CaptureMode::current();
+  if (mode && !mode->has_ended()) [[unlikely]]
     mode->refuse(what, cure);
 }
 
