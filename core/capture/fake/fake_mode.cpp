@@ -15,6 +15,14 @@
 #include "capture/fake/fallback.h"
 
 namespace rehearse::capture {
+namespace {
+
+// Only the recording of a backward listens.
+shapes::ShapeEnv::Maker maker_of(const FakeListener* listener) {
+  return listener ? shapes::ShapeEnv::Maker::Backward : shapes::ShapeEnv::Maker::Capture;
+}
+
+}  // namespace
 
 FakeMode::FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* listener, bool is_traced)
     : shapes_(std::move(shapes)), listener_(listener), thread_(std::make_shared<CaptureThread>(is_traced)) {
@@ -59,12 +67,12 @@ std::optional<c10::SymInt> FakeMode::take_unbacked() {
 
 c10::SymInt FakeMode::add_unbacked() {
   const auto known = take_unbacked();
-  return known ? *known : shapes_->add_unbacked();
+  return known ? *known : shapes_->add_unbacked(maker_of(listener_));
 }
 
 c10::SymInt FakeMode::add_unbacked_number() {
   const auto known = take_unbacked();
-  return known ? *known : shapes_->add_unbacked_number();
+  return known ? *known : shapes_->add_unbacked_number(maker_of(listener_));
 }
 
 void FakeMode::set_unbacked(std::vector<c10::SymInt> symbols) {

@@ -24,6 +24,11 @@ void trace_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
   call_without_mode(op, keys, *stack);
 }
 
+void matmul_kernel(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  if (FakeMode::current()) return matmul_of_fakes(op, keys, stack);
+  call_without_mode(op, keys, *stack);
+}
+
 }  // namespace
 
 void register_trace_kernels() {
@@ -34,7 +39,7 @@ void register_trace_kernels() {
   });
   static const NeverDestroyed<torch::Library> matmul([] {
     torch::Library made(torch::Library::IMPL, "aten", c10::DispatchKey::Fake, __FILE__, __LINE__);
-    made.impl("matmul", torch::CppFunction::makeFromBoxedFunction<&matmul_of_fakes>());
+    made.impl("matmul", torch::CppFunction::makeFromBoxedFunction<&matmul_kernel>());
     return made;
   });
 }

@@ -44,12 +44,24 @@ Step* find_step(const std::vector<Branch>& branches, const std::string& key) {
   return nullptr;
 }
 
+SegmentRun::SegmentRun(const LeafList& leaves) : leaves_(leaves), sizes_(leaves.size()) {
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].kind == LeafKind::Tensor) sizes_[i] = leaves[i].tensor->sizes().vec();
+  }
+}
+
+c10::IValue SegmentRun::value(const InputBinding& input) const {
+  if (input.kind == InputBinding::Kind::Size) return sizes_[input.index].at(static_cast<std::size_t>(input.dimension));
+  return value_of(input, leaves_, values_);
+}
+
 void SegmentRun::run_segment(const Step& step) {
   for (c10::IValue& result : run(step.segment)) values_.push_back(std::move(result));
 }
 
 std::vector<c10::IValue> SegmentRun::run(const BoundGraph& graph) {
-  std::vector<c10::IValue> inputs = values_of(graph.inputs, leaves_, values_);
+  std::vector<c10::IValue> inputs;
+  for (const InputBinding& input : graph.inputs) inputs.push_back(value(input));
   std::vector<std::pair<at::Tensor, bool>> required;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (graph.inputs[i].kind == InputBinding::Kind::Value || !inputs[i].isTensor()) continue;

@@ -27,7 +27,8 @@ struct PassedStep {
 // One call's way through a tree of segments, and the values that it has on the way.
 class SegmentRun {
  public:
-  explicit SegmentRun(const LeafList& leaves) : leaves_(leaves) {}
+  // Sizes of the call's tensors count as they are now: a segment may change them in place.
+  explicit SegmentRun(const LeafList& leaves);
 
   // Runs the segment: its results become values.
   void run_segment(const Step& step);
@@ -42,7 +43,7 @@ class SegmentRun {
   std::vector<c10::IValue> run_last(const Step& step) { return run(step.segment); }
 
   const std::vector<PassedStep>& passed() const noexcept { return passed_; }
-  c10::IValue value(const InputBinding& input) const { return value_of(input, leaves_, values_); }
+  c10::IValue value(const InputBinding& input) const;
   // Whether a region has done to tensors what later segments cannot know: changed what they are, or given back
   // something that shares memory with others.
   bool is_entangled() const noexcept { return entangled_; }
@@ -53,6 +54,7 @@ class SegmentRun {
   void run_region(Step& step);
 
   const LeafList& leaves_;
+  std::vector<std::vector<std::int64_t>> sizes_;  // of each leaf; none of what is no tensor
   std::vector<c10::IValue> values_;
   std::vector<PassedStep> passed_;
   bool entangled_ = false;

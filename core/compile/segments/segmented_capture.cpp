@@ -130,6 +130,7 @@ void SegmentedCapture::begin_next(const PassedStep& passed) {
 
 capture::SegmentAnswer SegmentedCapture::answer(Step found, const capture::SegmentEnd& end) {
   Step& step = enter(std::move(found));
+  shapes_->count_backwards_apart();
   if (!std::exchange(was_cut_, true)) owner_.before_first_read();
   compile(step, end.before);
   if (answered_ == run_.passed().size()) {

@@ -9,6 +9,12 @@
 #include "shapes/expr/bounds/facts.h"
 
 namespace rehearse::shapes {
+namespace {
+
+// No capture has so many symbols of its own.
+constexpr std::size_t kFirstOfBackwards = 1'000'000;
+
+}  // namespace
 
 ShapeEnv::ShapeEnv(Options options) : options_(options), facts_(std::make_unique<Facts>()) {}
 
@@ -45,16 +51,18 @@ c10::SymInt ShapeEnv::add_backed_int(std::int64_t hint, std::string source) {
   return new_backed(hint, std::move(source), {});
 }
 
-c10::SymInt ShapeEnv::new_unbacked(const Range& range) {
-  const std::string name = "u" + std::to_string(unbacked_.size());
+c10::SymInt ShapeEnv::new_unbacked(const Range& range, Maker maker) {
+  const bool of_backward = maker == Maker::Backward && backwards_apart_;
+  const std::size_t number = of_backward ? kFirstOfBackwards + of_backwards_++ : unbacked_.size() - of_backwards_;
+  const std::string name = "u" + std::to_string(number);
   unbacked_.push_back({name, exec::CallSite::capture()});
   const Expr symbol = Expr::symbol(name);
   facts_->set_range(symbol, range);
   return to_sym_int(shared_from_this(), symbol);
 }
 
-c10::SymInt ShapeEnv::add_unbacked() { return new_unbacked({0, Range::kUnboundedAbove}); }
-c10::SymInt ShapeEnv::add_unbacked_number() { return new_unbacked({}); }
+c10::SymInt ShapeEnv::add_unbacked(Maker maker) { return new_unbacked({0, Range::kUnboundedAbove}, maker); }
+c10::SymInt ShapeEnv::add_unbacked_number(Maker maker) { return new_unbacked({}, maker); }
 
 const BackedSymbol* ShapeEnv::find_backed(const std::string& name) const noexcept {
   for (const BackedSymbol& symbol : backed_) {

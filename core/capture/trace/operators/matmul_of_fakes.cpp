@@ -8,8 +8,6 @@
 #include <rehearse_internal/capture/fake_mode.h>
 #include <rehearse_internal/capture/fake_tensor.h>
 
-#include "capture/fake/fallback.h"
-
 namespace rehearse::capture {
 namespace {
 
@@ -39,7 +37,6 @@ Sizes matmul_sizes(const at::Tensor& left, const at::Tensor& right) {
 
 void matmul_of_fakes(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   FakeMode* const mode = FakeMode::current();
-  if (mode == nullptr) return call_without_mode(op, keys, *stack);
   if (mode->listener() != nullptr) {
     op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), stack);
     return;

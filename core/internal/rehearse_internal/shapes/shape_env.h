@@ -73,10 +73,17 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   c10::SymInt add_source(std::size_t symbol, std::string source);
   // An integer argument that may vary: of any value, 0 and 1 too, and never one symbol with another source.
   c10::SymInt add_backed_int(std::int64_t hint, std::string source);
+  // Who brings an unbacked symbol into being: the capture, or the recording of a backward.
+  enum class Maker : std::uint8_t { Capture, Backward };
+
+  // From now on symbols of backwards have names apart: a function that is cut into segments names its own alike,
+  // whether or not the segments before are compiled meanwhile.
+  void count_backwards_apart() noexcept { backwards_apart_ = true; }
+
   // A size that is known only at run time: u<k> >= 0. The caller's stack is kept for messages.
-  c10::SymInt add_unbacked();
+  c10::SymInt add_unbacked(Maker maker = Maker::Capture);
   // A number that data holds, of any value: u<k>, which is no size until something states that it is not negative.
-  c10::SymInt add_unbacked_number();
+  c10::SymInt add_unbacked_number(Maker maker = Maker::Capture);
 
   const std::vector<BackedSymbol>& backed() const noexcept { return backed_; }
   // Null for a name that is none of them.
@@ -120,7 +127,7 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
 
  private:
   explicit ShapeEnv(Options options);
-  c10::SymInt new_unbacked(const Range& range);
+  c10::SymInt new_unbacked(const Range& range, Maker maker);
   c10::SymInt new_backed(std::int64_t hint, std::string source, const Range& range);
   bool record(const Condition& condition, bool value, const std::string& reason);
   [[noreturn]] void refuse(const std::vector<std::string>& symbols, const std::string& asked) const;
@@ -128,6 +135,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   Options options_;
   std::vector<BackedSymbol> backed_;
   std::vector<UnbackedSymbol> unbacked_;
+  std::size_t of_backwards_ = 0;  // how many of unbacked_ have names apart
+  bool backwards_apart_ = false;
   std::vector<SymbolSource> sources_;
   std::map<std::string, std::int64_t> hints_;         // by symbol
   std::map<std::int64_t, std::size_t> duck_symbols_;  // by hint: index in backed_

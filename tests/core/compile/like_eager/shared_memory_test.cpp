@@ -90,6 +90,12 @@ const Program kPrograms[] = {
        v.t_();
        return Tensors{positive ? v : v + 1};
      }},
+    {"t_() of an argument, and sizes behind a read",
+     [](const Tensors& g) {
+       g[1].t_();
+       const at::Tensor w = is_positive(g[2]) ? g[0] * 2 : g[0];
+       return Tensors{g[1].mul_(2).sum(0), w};
+     }},
     {"an argument written with a gradient",
      [](const Tensors& g) {
        g[1].lerp_(g[0], 0.5);
@@ -149,6 +155,21 @@ TEST(SharedMemory, LikeEager) {
         EXPECT_EQ(found.second, expected.second);
       }
     }
+  }
+}
+
+// Sizes of an argument count as they were when the call began.
+TEST(SharedMemory, SizesBehindATransposition) {
+  const auto function = [](const at::Tensor& x, const at::Tensor& y) {
+    x.t_();
+    return is_positive(x) ? at::linear(y, x) + y.sum() : y;
+  };
+  auto compiled = compile(function, {.dynamic = true});
+  for (const auto& [rows, columns] : std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 3}, {4, 5}, {5, 4}}) {
+    const at::Tensor x = at::randn({rows, columns}), y = at::randn({columns, rows});
+    const at::Tensor mine = x.clone(), eagers = x.clone();
+    EXPECT_TRUE(compiled(mine, y).equal(function(eagers, y)));
+    EXPECT_EQ(mine.sizes(), eagers.sizes());
   }
 }
 

@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
@@ -195,6 +196,34 @@ TEST(LoopOfReads, AMixtureOfExperts_TrainsAsInEagerMode) {
     EXPECT_EQ(compiled.explain().refusal, "");
     EXPECT_GT(compiled.stats().hits, 0);
   }
+}
+
+// What compiling the first segment asks of sizes is no part of what the code does.
+TEST(LoopOfReads, BehindABackwardThatFixesSizes_IsNoChange) {
+  const auto function = [](const at::Tensor& x) {
+    const at::Tensor inverse = at::linalg_inv(at::block_diag({x, x})) + x.trace();
+    if ((inverse.sum() > 0).item<bool>()) return inverse.sum(0) * x.sym_size(0).guard_int(__FILE__, __LINE__) + 1;
+    return inverse.sum(1) - 3;
+  };
+  const auto without_a_guard = [](const at::Tensor& x) {
+    const at::Tensor inverse = at::linalg_inv(at::block_diag({x, x})) + x.trace();
+    return (inverse.sum() > 0).item<bool>() ? inverse.sum(0) * 2 : inverse.sum(1) - 3;
+  };
+  const auto expect_like_eager = [](const auto& code) {
+    auto compiled = compile(code);
+    for (const int size : {3, 3, 4, 4, 5, 5, 3, 4, 6, 6}) {
+      for (const double sign : {1.0, -1.0}) {
+        at::manual_seed(size);
+        const at::Tensor x = ((at::rand({size, size}, at::kDouble) + at::eye(size) * 3) * sign).requires_grad_();
+        const at::Tensor expected = code(x), gradient = torch::autograd::grad({expected.sum()}, {x})[0];
+        const at::Tensor found = compiled(x);
+        EXPECT_TRUE(found.equal(expected)) << size;
+        EXPECT_TRUE(torch::autograd::grad({found.sum()}, {x})[0].equal(gradient)) << size;
+      }
+    }
+  };
+  expect_like_eager(function);
+  expect_like_eager(without_a_guard);
 }
 
 }  // namespace

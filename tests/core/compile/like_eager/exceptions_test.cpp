@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What differs from eager mode, as docs/COMPILE.md lists it ("What cannot be captured"). A test here that fails because
+// both are the same means that a line of the list can go.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+
+#include <rehearse/compile/compile.h>
+
+namespace rehearse::compiler::exceptions_test {
+namespace {
+
+TEST(ExceptionsFromEager, AnErrorThatNobodyNeedsTheResultOf) {
+  const auto function = [](const at::Tensor& x, const at::Tensor& index) {
+    x.gather(0, index);
+    return x * 2;
+  };
+  auto compiled = compile(function);
+  const at::Tensor x = at::ones({3}), index = at::full({1}, 7, at::kLong);
+  EXPECT_THROW(function(x, index), c10::Error);
+  EXPECT_TRUE(compiled(x, index).equal(x * 2));
+}
+
+TEST(ExceptionsFromEager, WhetherAParameterHasAGradient) {
+  torch::nn::Linear layer(2, 2);
+  const auto function = [&](const at::Tensor& x) { return layer->weight.grad().defined() ? x * 2 : x * 3; };
+  auto compiled = compile(function);
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 3.0)));
+  layer->weight.mutable_grad() = at::zeros({2, 2});
+  EXPECT_TRUE(function(at::ones({2})).equal(at::full({2}, 2.0)));
+  EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 3.0)));
+}
+
+TEST(ExceptionsFromEager, WhereInItsMemoryATensorBegins) {
+  const auto function = [](const at::Tensor& x) { return x * x.storage_offset(); };
+  auto compiled = compile(function);
+  const at::Tensor rows = at::ones({3, 2});
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(rows[1]).equal(function(rows[1])));
+  EXPECT_FALSE(compiled(rows[2]).equal(function(rows[2])));
+}
+
+TEST(ExceptionsFromEager, SetRequiresGradOfWhatAFunctionFinds) {
+  torch::nn::Linear layer(2, 2);
+  const auto function = [&](const at::Tensor& x) {
+    layer->weight.set_requires_grad(!layer->weight.requires_grad());
+    return at::linear(x, layer->weight);
+  };
+  auto compiled = compile(function, {.verify = Verify::Never});
+  for (int call = 0; call < 3; ++call) {
+    compiled(at::ones({1, 2}));
+    EXPECT_FALSE(layer->weight.requires_grad());  // switched once
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::compiler::exceptions_test
