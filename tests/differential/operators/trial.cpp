@@ -92,17 +92,20 @@ class Twins {
 
   Trial run() {
     for (const std::int64_t size : kCalls) {
-      if (const auto difference = at_size(size))
-        return {fate_of(*difference), 1, difference->kind + " [" + first_line(difference->text) + "]"};
+      const auto difference = at_size(size);
+      if (!difference) continue;
+      const std::string why = difference->kind + " [" + first_line(difference->text) + "]";
+      return {fate_of(*difference), 1, why, "size " + std::to_string(size) + ": " + difference->text};
     }
     const auto explained = compiled_.explain();
-    if (!explained.refusal.empty()) return {Fate::Refused, 1, first_line(explained.refusal)};
+    if (!explained.refusal.empty()) return {Fate::Refused, 1, first_line(explained.refusal), explained.refusal};
     for (const auto& entry : explained.entries) {
       for (const auto& graph : entry.graphs) {
-        if (!graph.eager_because.empty()) return {Fate::RunsEagerly, 1, first_line(graph.eager_because)};
+        if (!graph.eager_because.empty())
+          return {Fate::RunsEagerly, 1, first_line(graph.eager_because), graph.eager_because};
       }
     }
-    return {explained.stats.eager_calls > 0 ? Fate::Refused : Fate::Captured, 1, ""};
+    return {explained.stats.eager_calls > 0 ? Fate::Refused : Fate::Captured, 1, "", ""};
   }
 
  private:

@@ -19,7 +19,8 @@ const char* to_string(Fate fate);
 struct Trial {
   Fate fate = Fate::NoSamples;
   int samples = 0;
-  std::string why;
+  std::string why;     // in short
+  std::string detail;  // in full
 };
 
 // Operators that the CPU can run, by name.
