@@ -15,8 +15,4 @@ void register_fake_fallback();
 // What the fallback does while `mode` is on.
 void call_on_fakes(FakeMode& mode, const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack);
 
-// An operator on fakes where no mode is on: throws FakeOutsideMode. In another thread than that of the capture under
-// way, where the error would end the process, it gives a fake, and the capture is refused (CaptureThread).
-void call_without_mode(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack);
-
 }  // namespace rehearse::capture

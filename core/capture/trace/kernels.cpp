@@ -4,7 +4,8 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
-#include "capture/fake/fallback.h"
+#include <rehearse_internal/capture/fake_mode.h>
+
 #include "capture/fake/never_destroyed.h"
 #include "capture/trace/operators/matmul_of_fakes.h"
 #include "capture/trace/tracer.h"

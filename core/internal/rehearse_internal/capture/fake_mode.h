@@ -11,6 +11,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/core/stack.h>
 #include <c10/core/SymInt.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
@@ -161,5 +162,9 @@ class FakeMode final : public operators::CaptureMode {
   std::unordered_map<const c10::TensorImpl*, Stand> stands_;
   std::unordered_map<const c10::StorageImpl*, at::Tensor> storages_;  // a fake with the storage in place of a real one
 };
+
+// An operator on fakes where no mode is on: throws FakeOutsideMode. In another thread than that of the capture under
+// way, where the error would end the process, it gives a fake, and the capture is refused (CaptureThread).
+void call_without_mode(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack);
 
 }  // namespace rehearse::capture
