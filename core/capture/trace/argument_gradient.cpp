@@ -17,15 +17,17 @@ namespace {
 class ArgumentMeta final : public torch::autograd::AutogradMeta {
  public:
   ArgumentMeta(c10::TensorImpl* self, bool requires_grad, std::string source)
-      : AutogradMeta(self, requires_grad), source_(std::move(source)) {}
+      : AutogradMeta(self, requires_grad), self_(self), source_(std::move(source)) {}
 
   at::Tensor& mutable_grad() override {
     refuse();
-    return AutogradMeta::mutable_grad();
+    const at::Tensor real = real_one();
+    return real.defined() ? real.mutable_grad() : AutogradMeta::mutable_grad();
   }
   const at::Tensor& grad() const override {
     refuse();
-    return AutogradMeta::grad();
+    const at::Tensor real = real_one();
+    return real.defined() ? real.grad() : AutogradMeta::grad();
   }
 
  private:
@@ -36,6 +38,15 @@ class ArgumentMeta final : public torch::autograd::AutogradMeta {
                         "Give the gradient as an argument of its own.", call_stack());
   }
 
+  // Where the rest of the function runs as it is; else undefined.
+  at::Tensor real_one() const {
+    const Tracer* const tracer = Tracer::current();
+    if (tracer == nullptr || !tracer->rest()) return {};
+    return tracer->rest()->real_tensor(
+        at::Tensor(c10::intrusive_ptr<c10::TensorImpl>::unsafe_reclaim_from_nonowning(self_)));
+  }
+
+  c10::TensorImpl* const self_;
   const std::string source_;
 };
 

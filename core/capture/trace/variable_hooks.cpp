@@ -29,6 +29,13 @@ Tracer* tracing() {
   return on ? tracer : nullptr;
 }
 
+// The tensor itself; where the rest of a function runs as it is, the real one that a fake stands for.
+at::Tensor asked_of(const TensorBase& self) {
+  const at::Tensor tensor(self);
+  const Tracer* const tracer = Tracer::current();
+  return tracer && tracer->rest() && is_fake(tensor) ? tracer->rest()->real_tensor(tensor) : tensor;
+}
+
 // Does its gradient stay in any case? Then retain_grad() means nothing.
 bool is_leaf_of_caller(Tracer& tracer, const TensorBase& base) {
   const at::Tensor tensor(base);
@@ -46,7 +53,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
       throw NotCapturable("a hook is registered on a tensor inside of a captured function",
                           "Register it once, outside of the captured function.", call_stack());
     }
-    return autograd_._register_hook(self, std::move(hook));
+    return autograd_._register_hook(asked_of(self), std::move(hook));
   }
   void retain_grad(const TensorBase& self) const override {
     Tracer* const tracer = tracing();
@@ -55,40 +62,40 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
                           "Return the tensor, and call retain_grad() outside of the captured function.", call_stack());
     }
     if (tracer && self.requires_grad()) return;
-    autograd_.retain_grad(self);
+    autograd_.retain_grad(asked_of(self));
   }
   void _backward(const at::Tensor& self, at::TensorList inputs, const std::optional<at::Tensor>& gradient,
                  std::optional<bool> retain_graph, bool create_graph) const override {
     if (tracing()) throw NotCapturable(kGradientsInside, kCallOutside, call_stack());
-    autograd_._backward(self, inputs, gradient, retain_graph, create_graph);
+    autograd_._backward(asked_of(self), inputs, gradient, retain_graph, create_graph);
   }
 
   TensorBase tensor_data(const TensorBase& self) const override { return autograd_.tensor_data(self); }
   TensorBase variable_data(const TensorBase& self) const override { return autograd_.variable_data(self); }
   const std::shared_ptr<torch::autograd::Node>& grad_fn(const TensorBase& self) const override {
     if (self.requires_grad()) refuse_question(self, "grad_fn() is asked of");
-    return autograd_.grad_fn(self);
+    return autograd_.grad_fn(asked_of(self));
   }
-  void remove_hook(const TensorBase& self, unsigned pos) const override { autograd_.remove_hook(self, pos); }
+  void remove_hook(const TensorBase& self, unsigned pos) const override { autograd_.remove_hook(asked_of(self), pos); }
   bool is_view(const TensorBase& self) const override {
     refuse_question(self, "is_view() is asked of");
-    return autograd_.is_view(self);
+    return autograd_.is_view(asked_of(self));
   }
   const TensorBase& base(const TensorBase& self) const override {
     refuse_question(self, "_base() is asked of");
-    return autograd_.base(self);
+    return autograd_.base(asked_of(self));
   }
   const std::string& name(const TensorBase& self) const override { return autograd_.name(self); }
   bool is_leaf(const TensorBase& self) const override {
     if (self.requires_grad()) refuse_question(self, "is_leaf() is asked of");
-    return autograd_.is_leaf(self);
+    return autograd_.is_leaf(asked_of(self));
   }
-  std::int64_t output_nr(const TensorBase& self) const override { return autograd_.output_nr(self); }
+  std::int64_t output_nr(const TensorBase& self) const override { return autograd_.output_nr(asked_of(self)); }
   void set_data(const TensorBase& self, const TensorBase& data) const override {
     if (tracing()) {
       throw NotCapturable("set_data() replaces what a tensor is", "Use copy_() under a NoGradGuard.", call_stack());
     }
-    autograd_.set_data(self, data);
+    autograd_.set_data(asked_of(self), asked_of(data));
   }
   TensorBase data(const TensorBase& self) const override { return autograd_.data(self); }
   std::int64_t _version(const TensorBase& self) const override {
@@ -96,15 +103,17 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
       throw NotCapturable("_version() counts changes that a captured function does not make",
                           "Ask outside of the captured function.", call_stack());
     }
-    return autograd_._version(self);
+    return autograd_._version(asked_of(self));
   }
-  bool retains_grad(const TensorBase& self) const override { return autograd_.retains_grad(self); }
+  bool retains_grad(const TensorBase& self) const override { return autograd_.retains_grad(asked_of(self)); }
   void requires_grad_(const TensorBase& self, bool value) const override {
     if (tracing() && self.requires_grad() != value) {
       throw NotCapturable("requires_grad_() changes a tensor inside of a captured function",
                           "Call it outside of the captured function, or use detach().", call_stack());
     }
-    autograd_.requires_grad_(self, value);
+    const at::Tensor real = asked_of(self);
+    autograd_.requires_grad_(real, value);
+    if (!real.is_same(at::Tensor(self))) autograd_.requires_grad_(self, value);
   }
   void basic_autograd_not_implemented_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                                                torch::jit::Stack* stack) const override {

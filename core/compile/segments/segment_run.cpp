@@ -46,7 +46,8 @@ Step* find_step(const std::vector<Branch>& branches, const std::string& key) {
 
 SegmentRun::SegmentRun(const LeafList& leaves) : leaves_(leaves), sizes_(leaves.size()) {
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (leaves[i].kind == LeafKind::Tensor) sizes_[i] = leaves[i].tensor->sizes().vec();
+    if (leaves[i].kind != LeafKind::Tensor || leaves[i].tensor->is_nested()) continue;
+    sizes_[i] = leaves[i].tensor->sizes().vec();
   }
 }
 

@@ -54,7 +54,7 @@ class SegmentRun {
   void run_region(Step& step);
 
   const LeafList& leaves_;
-  std::vector<std::vector<std::int64_t>> sizes_;  // of each leaf; none of what is no tensor
+  std::vector<std::vector<std::int64_t>> sizes_;  // of each leaf that is a tensor and has them
   std::vector<c10::IValue> values_;
   std::vector<PassedStep> passed_;
   bool entangled_ = false;

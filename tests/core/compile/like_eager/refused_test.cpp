@@ -240,6 +240,23 @@ TEST(Refused, FailsWhereItMustBeOneGraph) {
   }
 }
 
+// Behind a read, the rest of the call runs as it is: what it does to an argument is done to the caller's.
+TEST(Refused, BehindAReadTheCallersArgumentIsChanged) {
+  const auto function = [](const at::Tensor& x, const at::Tensor& y) {
+    const bool positive = (y.sum() > 0).item<bool>();
+    x.requires_grad_(positive);
+    const bool has_gradient = x.grad().defined();
+    return x.is_leaf() && !has_gradient ? y * 2 : y * 3;
+  };
+  auto compiled = compile(function);
+  for (const double value : {1.0, -1.0, 1.0}) {
+    const at::Tensor mine = at::ones({2}), eagers = at::ones({2}), y = at::full({2}, value);
+    mine.mutable_grad() = eagers.mutable_grad() = value > 0 ? at::zeros({2}) : at::Tensor();
+    EXPECT_TRUE(compiled(mine, y).equal(function(eagers, y)));
+    EXPECT_EQ(mine.requires_grad(), eagers.requires_grad());
+  }
+}
+
 // item() ends a graph, which is an error in a function that must be one.
 TEST(Refused, AReadAndACatchInOneGraph) {
   const auto function = [](const at::Tensor& x) { return works([&] { x.sum().item<float>(); }) ? x * 2 : x * 3; };
