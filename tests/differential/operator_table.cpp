@@ -26,7 +26,7 @@ constexpr int kSecondsMax = 60;
 constexpr std::size_t kCrashesMost = 40;
 
 struct Options {
-  std::string table, only;
+  std::string table, only, fate;
   bool write = false, show = false, detail = false;
   int part = 1, parts = 1;
 };
@@ -76,19 +76,6 @@ Row row_of(const c10::OperatorHandle& op) {
   return row;
 }
 
-std::vector<Row> rows(const Options& options) {
-  std::vector<Row> all;
-  int number = 0;
-  for (const c10::OperatorHandle& op : operators_of_the_cpu()) {
-    const std::string name = c10::toString(op.operator_name());
-    if (name.find(options.only) == std::string::npos || number++ % options.parts != options.part - 1) continue;
-    all.push_back(row_of(op));
-    if (options.detail && !all.back().detail.empty()) std::cout << all.back().detail << "\n";
-    if (options.show) std::cout << all.back().key() << "\t" << all.back().why << std::endl;
-  }
-  return all;
-}
-
 std::map<std::string, std::string> lines_of(const std::string& path) {
   std::map<std::string, std::string> lines;
   std::ifstream file(path);
@@ -96,6 +83,23 @@ std::map<std::string, std::string> lines_of(const std::string& path) {
     if (!line.empty() && line[0] != '#') lines[line.substr(0, line.find('\t'))] = line;
   }
   return lines;
+}
+
+std::vector<Row> rows(const Options& options) {
+  std::vector<Row> all;
+  const auto known = options.fate.empty() ? std::map<std::string, std::string>() : lines_of(options.table);
+  int number = 0;
+  for (const c10::OperatorHandle& op : operators_of_the_cpu()) {
+    const std::string name = c10::toString(op.operator_name());
+    if (name.find(options.only) == std::string::npos || number++ % options.parts != options.part - 1) continue;
+    const auto line = known.find(name);
+    const bool has_fate = line != known.end() && line->second.find("\t" + options.fate + "\t") != std::string::npos;
+    if (!options.fate.empty() && !has_fate) continue;
+    all.push_back(row_of(op));
+    if (options.detail && !all.back().detail.empty()) std::cout << all.back().detail << "\n";
+    if (options.show) std::cout << all.back().key() << "\t" << all.back().why << std::endl;
+  }
+  return all;
 }
 
 bool is_right(const Row& row) {
@@ -122,6 +126,7 @@ int run(int argc, char** argv) {
   CLI::App app("Finds what compile() makes of each operator that the CPU can run.");
   app.add_option("table", options.table, "the file");
   app.add_option("--only", options.only, "operators whose names have this in them");
+  app.add_option("--fate", options.fate, "operators that have this fate in the file");
   app.add_option("--part", options.part, "of --parts, counted from 1");
   app.add_option("--parts", options.parts, "every so many operators");
   app.add_flag("--write", options.write, "write the file instead of comparing with it");
@@ -135,9 +140,11 @@ int run(int argc, char** argv) {
   for (const auto& [fate, count] : counts) std::cout << fate << ": " << count << "\n";
   if (options.table.empty()) return 0;
   if (!options.write) return check(options, found);
+  auto lines = options.fate.empty() ? std::map<std::string, std::string>() : lines_of(options.table);
+  for (const Row& row : found) lines[row.name] = row.key();
   std::ofstream file(options.table);
   file << "# What compile() makes of each operator: name, fate, samples. Written by operator_table --write.\n";
-  for (const Row& row : found) file << row.key() << "\n";
+  for (const auto& [name, line] : lines) file << line << "\n";
   return file.good() ? 0 : 1;
 }
 

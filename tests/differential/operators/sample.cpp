@@ -6,90 +6,14 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include "differential/operators/sample_rows.h"
+
 namespace rehearse_test::differential {
 namespace {
 
 using torch::jit::Stack;
-using Sizes = std::vector<std::int64_t>;
 
-constexpr std::int64_t kN = -1, kTwoMore = -2;  // the size that varies, and it plus 2
-
-// For the first tensor, the second, and so on; the last one for all that follow.
-const std::vector<std::vector<Sizes>> kShapes = {
-    {{kN, 4}},
-    {{kN}},
-    {{kN, kN}},
-    {{2, kN, 4}},
-    {{2, 3, kN, 4}},
-    {{}},
-    {{kN, 4}, {4, kN}, {kN, kN}},
-    {{2, kN, 4}, {2, 4, kN}, {2, kN, kN}},
-    {{kN, 4}, {4}, {kN}},
-    {{kN, 4}, {kN}, {4}},
-    {{kN, 4}, {4}, {4}},
-    {{kN, 4}, {5, 4}, {5}},
-    {{5, 4}, {kN}, {kN}},
-    {{2, 4, kN}, {4}, {4}},
-    {{2, 4, kN, 4}, {4}, {4}},
-    {{2, 3, kTwoMore}, {4, 3, 2}, {4}},
-    {{2, 3, kTwoMore, 6}, {4, 3, 2, 2}, {4}},
-    {{1, 2, kTwoMore, 6, 5}, {3, 2, 2, 2, 2}, {3}},
-    {{2, 3, kTwoMore, 6}, {3, 4, 2, 2}, {4}},
-    {{1, 2, 3, kN, 4}},
-    {{kN}, {}, {}},
-    {{kN, 4}, {}, {}},
-    {{2, 2, kN, 4}, {2, 2, kN, 4}, {2, 2, kN, 4}},
-    {{kN, 4}, {3}, {3}},
-    {{kN}, {kN, kN}, {kN}},
-    {{kN, kN}, {kN, 4}, {kN, 4}},
-    {{kN, kN}, {kN}, {kN, kN}},
-    {{kN, 4}, {kN, 1}, {kN, 1}},
-    {{2, kN, 5}, {2, kN, 4}, {2, 4, 5}},
-    {{kN, 5}, {2, kN, 4}, {2, 4, 5}},
-    {{kN, 4}, {kN, 4}, {5, 4, 4}, {5}},
-    {{2, 3, kN, 4}, {2, kN, 4, 2}},
-    {{1, 2, kN, 4, 4}, {1, kN, 3, 4, 3}},
-    {{kN, 3}, {kN, 3}},
-    {{kN, 4}, {kN, 5}, {15, 4}, {15, 5}, {15}},
-    {{kN, 4}, {kN, 5}, {5, 4}, {5, 5}, {5}},
-    {{2, 3, kTwoMore}, {3, 4, 2}, {4}},
-    {{1, 2, kTwoMore, 6, 5}, {2, 3, 2, 2, 2}, {3}},
-    {{5, 4}, {kN}, {2}},
-    {{kTwoMore, 2, 3}, {2, 3, 4}, {4}},
-    {{kN, 4}, {kN, 4}, {kN}},
-    {{kN, kN}, {kN, kN}, {kN}},
-    {{kN, kN}, {kN}, {kN, 4}},
-};
-
-// Operators that read beyond their arguments where these do not fit, with the rows of the table above that do; others
-// than the first are told apart by what follows in the name.
-const std::map<std::string, std::vector<int>> kFitting = {
-    {"aten::_weight_norm", {27}},
-    {"aten::_weight_norm_interface", {27}},
-    {"aten::_weight_norm_interface_backward", {}},
-    {"aten::_cdist_backward", {}},
-    {"aten::_cholesky_solve_helper", {2}},
-};
-
-const std::vector<std::vector<c10::ScalarType>> kDtypes = {
-    {at::kDouble},
-    {at::kLong},
-    {at::kBool},
-    {at::kDouble, at::kLong},
-    {at::kDouble, at::kLong, at::kDouble},
-    {at::kDouble, at::kBool},
-    {at::kDouble, at::kBool, at::kDouble},
-    {at::kLong, at::kDouble},
-    {at::kBool, at::kDouble},
-    {at::kComplexDouble},
-    {at::kFloat},
-    {at::kDouble, at::kDouble, at::kLong},
-    {at::kDouble, at::kDouble, at::kBool},
-    {at::kByte},
-    {at::kDouble, at::kLong, at::kLong},
-    {at::kDouble, at::kDouble, at::kInt},
-};
-
+constexpr int kSparse = 1, kQuantized = 2, kCompressed = 3, kKinds = 4;
 constexpr int kNumberChoices = 4;
 
 bool has(const std::string& name, std::initializer_list<const char*> parts) {
@@ -104,8 +28,9 @@ bool is_form(const std::string& name) {
 
 class Maker {
  public:
-  Maker(const Choice& choice, std::int64_t size, bool needs_grad)
-      : choice_(choice),
+  Maker(const c10::FunctionSchema& schema, const Choice& choice, std::int64_t size, bool needs_grad)
+      : named_(has(schema.overload_name(), {"name"})),
+        choice_(choice),
         size_(choice.empty ? 0 : size),
         needs_grad_(needs_grad),
         generator_(at::detail::createCPUGenerator(7)) {}
@@ -161,6 +86,7 @@ class Maker {
   std::int64_t integer(const std::string& name) const {
     if (has(name, {"dim", "axis"}))
       return std::array<std::int64_t, kNumberChoices>{0, -1, 1, 0}[static_cast<std::size_t>(choice_.numbers)];
+    if (has(name, {"mode"})) return choice_.numbers % 2;
     if (has(name, {"dtype"})) return static_cast<std::int64_t>(at::kDouble);
     return std::array<std::int64_t, kNumberChoices>{1, 2, 0, 3}[static_cast<std::size_t>(choice_.numbers)];
   }
@@ -179,6 +105,7 @@ class Maker {
   }
 
   std::optional<c10::IValue> text(const std::string& name) const {
+    if (named_ && has(name, {"dim"})) return c10::IValue(std::string(choice_.numbers == 1 ? "B" : "A"));
     static const std::map<std::string, const char*> known = {{"equation", "ij,jk->ik"},
                                                              {"rounding_mode", "floor"},
                                                              {"reduce", "mean"},
@@ -224,6 +151,8 @@ class Maker {
       case c10::TypeKind::IntType:
       case c10::TypeKind::SymIntType:
         return integers(name, argument.N());
+      case c10::TypeKind::StringType:
+        return c10::List<std::string>({"A"});
       case c10::TypeKind::FloatType:
         return std::vector<double>(spatial(), 1.5);
       case c10::TypeKind::BoolType:
@@ -262,10 +191,23 @@ class Maker {
     return Sizes(length ? static_cast<std::size_t>(*length) : n, 1);
   }
 
+  // Sparse and quantized tensors are made of strided ones; names are A, B, ...
+  at::Tensor in_form(at::Tensor made) const {
+    if (choice_.kind == kSparse) return made.to_sparse();
+    if (choice_.kind == kQuantized) return at::quantize_per_tensor(made.to(at::kFloat), 0.125, 4, at::kQUInt8);
+    if (choice_.kind == kCompressed) return made.to_sparse_csr();
+    if (!named_) return made;
+    std::vector<at::Dimname> names;
+    for (std::int64_t d = 0; d < made.dim(); ++d) {
+      names.push_back(at::Dimname::fromSymbol(at::Symbol::dimname(std::string(1, static_cast<char>('A' + d)))));
+    }
+    return made.refine_names(names);
+  }
+
   c10::IValue tensor(const c10::Argument& argument) {
     const std::size_t place = place_++;
-    const auto& shapes = kShapes[static_cast<std::size_t>(choice_.shapes)];
-    const auto& dtypes = kDtypes[static_cast<std::size_t>(choice_.dtypes)];
+    const auto& shapes = sample_shapes()[static_cast<std::size_t>(choice_.shapes)];
+    const auto& dtypes = sample_dtypes()[static_cast<std::size_t>(choice_.dtypes)];
     Sizes sizes = shapes[std::min(place, shapes.size() - 1)];
     for (std::int64_t& each : sizes) each = each == kN ? size_ : each == kTwoMore ? size_ + 2 : each;
     c10::ScalarType dtype = dtypes[std::min(place, dtypes.size() - 1)];
@@ -280,7 +222,7 @@ class Maker {
     if (has(argument.name(), {"pivots"})) return keep(at::arange(1, size_ + 1, at::kInt), false);
     if (has(argument.name(), {"offsets"})) return keep(at::zeros(sizes, at::kLong), false);
     if (choice_.dtypes == 0 && has(argument.name(), {"mask", "condition"})) dtype = at::kBool;
-    return keep(values(sizes, dtype), written);
+    return keep(in_form(values(sizes, dtype)), written);
   }
 
   at::Tensor values(Sizes sizes, c10::ScalarType dtype) {
@@ -302,7 +244,9 @@ class Maker {
   }
 
   at::Tensor keep(at::Tensor made, bool written) {
-    const bool floating = c10::isFloatingType(made.scalar_type()) || c10::isComplexType(made.scalar_type());
+    const bool strided = !made.is_quantized() && made.layout() == at::kStrided;
+    const bool floating =
+        strided && (c10::isFloatingType(made.scalar_type()) || c10::isComplexType(made.scalar_type()));
     if (needs_grad_ && floating) {
       made.requires_grad_();
       sample_.inputs.leaves.push_back(made);
@@ -312,6 +256,7 @@ class Maker {
     return made;
   }
 
+  bool named_;
   const Choice& choice_;
   std::int64_t size_;
   bool needs_grad_;
@@ -326,21 +271,28 @@ int cost(const Choice& choice) { return choice.shapes + 2 * choice.dtypes + 3 * 
 
 std::string Choice::text() const {
   return "shapes " + std::to_string(shapes) + ", dtypes " + std::to_string(dtypes) + ", numbers " +
-         std::to_string(numbers) + (optionals ? ", optionals" : "") + (strided ? ", strided" : "") +
-         (empty ? ", empty" : "");
+         std::to_string(numbers) + (kind > 0 ? ", kind " + std::to_string(kind) : "") +
+         (optionals ? ", optionals" : "") + (strided ? ", strided" : "") + (empty ? ", empty" : "");
 }
 
 const std::vector<Choice>& all_choices() {
   static const std::vector<Choice> all = [] {
     std::vector<Choice> list;
-    for (int shapes = 0; shapes < static_cast<int>(kShapes.size()); ++shapes) {
-      for (int dtypes = 0; dtypes < static_cast<int>(kDtypes.size()); ++dtypes) {
+    for (int shapes = 0; shapes < static_cast<int>(sample_shapes().size()); ++shapes) {
+      for (int dtypes = 0; dtypes < static_cast<int>(sample_dtypes().size()); ++dtypes) {
         for (int numbers = 0; numbers < kNumberChoices; ++numbers) {
           for (const bool optionals : {false, true}) list.push_back({shapes, dtypes, numbers, optionals});
         }
       }
     }
     std::stable_sort(list.begin(), list.end(), [](const Choice& a, const Choice& b) { return cost(a) < cost(b); });
+    for (int kind = 1; kind < kKinds; ++kind) {
+      for (int shapes = 0; shapes < static_cast<int>(sample_shapes().size()); ++shapes) {
+        for (int numbers = 0; numbers < kNumberChoices; ++numbers) {
+          list.push_back({.shapes = shapes, .numbers = numbers, .kind = kind});
+        }
+      }
+    }
     for (std::size_t i = 0; i < list.size(); ++i) list[i].index = static_cast<int>(i);
     return list;
   }();
@@ -349,11 +301,8 @@ const std::vector<Choice>& all_choices() {
 
 std::optional<Sample> make_sample(const c10::FunctionSchema& schema, const Choice& choice, std::int64_t size,
                                   bool needs_grad) {
-  const auto fitting = kFitting.find(schema.name());
-  if (fitting != kFitting.end() && std::count(fitting->second.begin(), fitting->second.end(), choice.shapes) == 0) {
-    return std::nullopt;
-  }
-  Maker maker(choice, size, needs_grad);
+  if (!fits(schema, choice.shapes)) return std::nullopt;
+  Maker maker(schema, choice, size, needs_grad);
   for (const c10::Argument& argument : schema.arguments()) {
     if (!maker.add(argument)) return std::nullopt;
   }

@@ -18,6 +18,7 @@ struct Choice {
   int shapes = 0, dtypes = 0, numbers = 0;
   bool optionals = false;  // gives tensors that may be left out
   bool strided = false;    // tensors are not contiguous
+  int kind = 0;            // of tensors: strided, sparse, quantized, compressed sparse rows
   bool empty = false;      // the size that varies is 0
   int index = 0;           // tells it apart from all others
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/function_schema.h>
+#include <c10/core/ScalarType.h>
+
+namespace rehearse_test::differential {
+
+using Sizes = std::vector<std::int64_t>;
+
+// Stand for sizes in the rows.
+inline constexpr std::int64_t kN = -1, kTwoMore = -2;  // the size that varies, and it plus 2
+
+// The rows that a Choice may take: for the first tensor of an operator, the second, and so on. The last item of a row
+// is for all tensors that follow.
+const std::vector<std::vector<Sizes>>& sample_shapes();
+const std::vector<std::vector<c10::ScalarType>>& sample_dtypes();
+
+// Does the operator keep to its arguments with this row of shapes?
+bool fits(const c10::FunctionSchema& schema, int shapes);
+
+}  // namespace rehearse_test::differential
