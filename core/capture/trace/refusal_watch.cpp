@@ -18,10 +18,14 @@
 namespace rehearse::capture {
 namespace {
 
+bool is_data_access(const c10::Error& error) {
+  return std::string_view(error.what_without_backtrace()).find(kDataAccessMessage) != std::string_view::npos;
+}
+
 // LibTorch's errors that only a fake causes.
 std::exception_ptr refusal_of(const c10::Error& error) {
   const std::string_view what = error.what_without_backtrace();
-  if (what.find(kDataAccessMessage) != std::string_view::npos) return std::make_exception_ptr(DataAccess(call_stack()));
+  if (is_data_access(error)) return std::make_exception_ptr(DataAccess(call_stack()));
   if (what.find(kNoHistoryMessage) == std::string_view::npos) return nullptr;
   return std::make_exception_ptr(NotCapturable(kGradientsInside, kCallOutside, call_stack()));
 }
@@ -40,7 +44,11 @@ std::exception_ptr refusal_of(void* exception, const std::type_info& type) {
 
 void note_throw(void* exception, const std::type_info& type) noexcept {
   Tracer* const tracer = Tracer::current();
-  if (tracer == nullptr || !tracer->is_in_user_code()) return;
+  if (tracer == nullptr) return;
+  // Where the rest of the code runs as it is, it still holds fakes, and they have no memory.
+  const auto* error = tracer->rest() ? exec::caught_as<c10::Error>(exception, type) : nullptr;
+  if (error != nullptr && is_data_access(*error)) tracer->note_refusal(refusal_of(*error));
+  if (!tracer->is_in_user_code()) return;
   if (std::exception_ptr refusal = refusal_of(exception, type)) tracer->note_refusal(std::move(refusal));
 }
 

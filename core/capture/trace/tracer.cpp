@@ -129,7 +129,7 @@ void Tracer::run_code(const std::function<void()>& user_code) {
     if (!refusal_) throw;
   }
   if (!refusal_) return;
-  inputs_.states().restore();
+  if (!rest_) inputs_.states().restore();
   std::rethrow_exception(refusal_);
 }
 

@@ -257,6 +257,19 @@ TEST(Refused, BehindAReadTheCallersArgumentIsChanged) {
   }
 }
 
+// The rest of such a call has fakes of its arguments, which have no memory: an error, even if the code catches it.
+TEST(Refused, MemoryBehindTheEndOfACapture) {
+  const auto function = [](const at::Tensor& x) {
+    const bool positive = (x.sum() > 0).item<bool>();
+    const at::Tensor y = positive ? x * 2 : x;
+    y.detach().requires_grad_();
+    return works([&] { return x.data_ptr<float>()[0]; }) ? y * 2 : y * 5;
+  };
+  auto compiled = compile(function);
+  EXPECT_THROW(compiled(at::ones({2})), capture::FakeError);
+  EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 4.0)));  // it runs as it is from then on
+}
+
 // item() ends a graph, which is an error in a function that must be one.
 TEST(Refused, AReadAndACatchInOneGraph) {
   const auto function = [](const at::Tensor& x) { return works([&] { x.sum().item<float>(); }) ? x * 2 : x * 3; };
