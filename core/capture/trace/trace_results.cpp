@@ -46,7 +46,7 @@ at::Tensor Tracer::note_tensor(const at::Tensor& fake, Node& node, std::vector<s
     // contiguous() of what is contiguous gives its argument. In the graph it is a value of its own.
     const at::Tensor alias = make_fake(spec_of(fake), fake);
     values_.add(alias, node, std::move(path));
-    note_views(alias, arguments, treatment);
+    families_.join(alias, fake);  // dropout() without training gives its argument, too
     return alias;
   }
   note_views(fake, arguments, treatment);

@@ -104,6 +104,13 @@ const rehearse_test::LayersProgram kPrograms[] = {
        for (const at::Tensor& row : z.unbind(0)) row.detach().copy_(net.a->forward(x)[0]);
        return net.c->forward(net.b->forward(z));
      }},
+    {"what gives its argument back",
+     [](Net& net, const at::Tensor& x) {
+       const at::Tensor z = at::zeros({4, 6}), same = at::dropout(z, 0.5, false), row = z.contiguous()[1];
+       row.copy_(net.a->forward(x)[0]);
+       const bool positive = (x.sum() > -1e6).item<bool>();
+       return net.c->forward(net.b->forward(same)) + (positive ? 1 : 2);
+     }},
     {"a buffer",
      [](Net& net, const at::Tensor& x) {
        const at::Tensor h = net.a->forward(x), z = net.buffer.clone();
