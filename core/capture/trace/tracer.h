@@ -59,7 +59,7 @@ class Tracer {
 
   // The code is at work, neither an operator of it nor what runs between two segments.
   bool is_in_user_code() const noexcept { return !in_operator_ && !rest_; }
-  // The code may catch what it is told: the first refusal fails the capture at its end.
+  // Keeps the first refusal. It fails the capture at its end, even if the code catches the exception.
   void note_refusal(std::exception_ptr refusal);
 
   // One operator; its arguments are on the stack, its results will be.

@@ -20,7 +20,7 @@ namespace rehearse::compiler {
 class BorderCheck {
  public:
   BorderCheck() = default;
-  // Of the placeholders of `piece`, but for parameters, whose guards say the same. `name`: of the piece, for messages.
+  // Checks the placeholders of `piece`, except parameters, which guards cover. Messages call the piece `name`.
   BorderCheck(const graph::GraphModule& piece, std::string name);
 
   // Throws BorderMismatch for the first tensor of another dtype or size, or which requires grad and should not, or the

@@ -55,7 +55,7 @@ void PartBuilder::enter_regions(const std::vector<PartitionPlan::Region>& region
   }
 }
 
-// Of each part: the greatest number of a node in it that brings history to a tensor; 0: it has none.
+// For each part, the greatest number of a node in it that brings history to a tensor; 0 if it has none.
 std::vector<std::size_t> PartBuilder::brought_by_parts() const {
   std::vector<std::size_t> brought(plan_.parts().size());
   for (const Node& node : module_.graph()) {

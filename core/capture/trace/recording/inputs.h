@@ -68,7 +68,7 @@ class Inputs {
     }
   }
 
-  // Of all sources, and of the module's tensors.
+  // What all sources and the module's tensors are beside their data.
   TensorStates& states() noexcept { return states_; }
   const TensorStates& states() const noexcept { return states_; }
 

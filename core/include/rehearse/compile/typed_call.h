@@ -59,7 +59,7 @@ template <class Function>
 struct IsOverloaded : std::bool_constant<!std::is_pointer_v<Function> && !std::is_function_v<Function> &&
                                          !HasOneCallOperator<Function>> {};
 
-// By whose type calls are told apart.
+// Calls that differ in one of these types have different entries.
 template <class Function, class Result, class... Args>
 struct CallTypes {};
 

@@ -26,7 +26,7 @@ class UserCode {
  public:
   virtual ~UserCode() = default;
 
-  // Of the function, its arguments and its result: one for each way of calling it.
+  // Tells the types of the function, its arguments and its result.
   virtual const std::type_info& types() const = 0;
 
   // Where each leaf of the arguments comes from, in order; `names`: of the arguments, arg0, arg1, ... for the rest.

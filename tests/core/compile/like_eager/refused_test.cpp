@@ -38,7 +38,7 @@ struct Program {
 
 at::Generator default_generator() { return at::detail::getDefaultCPUGenerator(); }
 
-// Of a function that must not throw, as code writes it that wants to go on.
+// Whether the function ends without an exception, as code asks that goes on either way.
 template <class Function>
 bool works(Function&& function) {
   try {
