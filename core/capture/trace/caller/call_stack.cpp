@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/caller/call_stack.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <span>
 #include <string>
+
+#include "capture/trace/caller/libtorch_functions.h"
 
 namespace rehearse::capture {
 namespace {
@@ -43,11 +43,8 @@ bool is_called_by(const exec::CallSite& site, std::string_view name) {
 bool is_called_by_exported(std::string_view prefix) {
   std::array<void*, kFrames> addresses;
   const std::size_t count = exec::CallSite::capture_to(addresses);
-  return std::any_of(addresses.begin(), addresses.begin() + count, [prefix](void* address) {
-    Dl_info found{};
-    const bool known = dladdr(address, &found) != 0 && found.dli_sname != nullptr;
-    return known && std::string_view(found.dli_sname).starts_with(prefix);
-  });
+  return std::any_of(addresses.begin(), addresses.begin() + count,
+                     [prefix](void* address) { return libtorch_function_at(address).starts_with(prefix); });
 }
 
 bool is_called_by_gradients() {

@@ -20,8 +20,7 @@ std::vector<void*> addresses_within(const void* outer);
 // Whether a function whose name has `name` in it is among the frames. Slow: looks names up.
 bool is_called_by(const exec::CallSite& site, std::string_view name);
 
-// Whether a function that LibTorch exports is among the caller's frames: `prefix` begins its mangled name. A
-// microsecond a frame, without line tables.
+// Whether a function that LibTorch exports is among the caller's frames: `prefix` begins its mangled name.
 bool is_called_by_exported(std::string_view prefix);
 
 // Whether torch::autograd::grad() or backward() is among the callers.

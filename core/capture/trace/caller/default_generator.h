@@ -5,14 +5,19 @@
 
 #include <ATen/core/Generator.h>
 
+#include <rehearse_internal/capture/errors.h>
+
 namespace rehearse::capture {
 
 // While a capture runs, the CPU's default generator is one that refuses to be seeded, read and set by the code: no
 // operator does that, and so no graph could repeat it. The real one stays where it is.
 class DefaultGenerator {
  public:
+  // Ends the capture in place of the refusal; false: it cannot, and the code gets the refusal.
+  using GoOn = std::function<bool(const NotCapturable& refusal)>;
+
   // Puts the refusing one in its place. `is_refusing`: of what is asked of it now; else it does as any other.
-  explicit DefaultGenerator(std::function<bool()> is_refusing);
+  DefaultGenerator(std::function<bool()> is_refusing, GoOn go_on);
   DefaultGenerator(const DefaultGenerator&) = delete;
   DefaultGenerator& operator=(const DefaultGenerator&) = delete;
   ~DefaultGenerator() { leave(); }
