@@ -14,6 +14,7 @@
 
 #include "compile/arguments/marks.h"
 #include "compile/callable_impl.h"
+#include "compile/fixed_marks.h"
 #include "compile/guards/module_modes.h"
 #include "compile/parts/compile_parts.h"
 #include "compile/parts/eager_backend.h"
@@ -229,6 +230,7 @@ const Entry* Callable::Impl::add_entry(Call& call, Entry entry) {
   RankCache& cache = call.cache;
   count_compile(cache.stats, entry.explanation.graphs.size());
   cache.entries.push_back(std::move(entry));
+  cache.calls_that_kept = 0;
   cache.by_use.insert(cache.by_use.begin(), &cache.entries.back());
   return &cache.entries.back();
 }

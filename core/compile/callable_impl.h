@@ -85,6 +85,7 @@ class Callable::Impl {
   const Entry* serve_in_segments(Call& call, Entry& hit);
   bool run_compiled(Call& call, Entry& hit, SegmentRun& run);
   const Entry* run_live(Call& call, Entry& hit, Segmented& segmented, bool is_verification);
+  void note_unrepeatable(Call& call, Capture made);
   std::optional<Capture> try_segments(Call& call, const std::vector<LeafShape>& shape, Segmented& segmented);
   // The entry of a function that was cut. Null: there can be none, and the function runs as it is from now on.
   std::unique_ptr<Entry> make_segmented_entry(Call& call, Capture capture, Segmented& segmented);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,12 +13,14 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/capture/left_fakes.h>
 #include <rehearse_internal/exec/failure.h>
 #include <rehearse_internal/shapes/errors.h>
 
 #include "checks/values/module_tensors.h"
-#include "compile/arguments/marks.h"
+#include "compile/fixed_marks.h"
 #include "compile/guards/module_modes.h"
+#include "compile/left_fakes.h"
 #include "compile/parts/eager_backend.h"
 #include "compile/segments/segmented_capture.h"
 
@@ -51,26 +54,6 @@ bool has_symbols(const std::vector<LeafShape>& shape) {
   return std::any_of(shape.begin(), shape.end(), [](const LeafShape& leaf) { return !leaf.symbols.empty(); });
 }
 
-bool is_marked(const SymbolPlace& place, const LeafList& leaves) {
-  if (place.dimension < 0) return false;
-  const std::vector<Mark> marks = marks_of(*leaves[place.leaf].tensor);
-  return std::any_of(marks.begin(), marks.end(), [&](const Mark& mark) {
-    return mark.dynamic && mark.dimension == static_cast<std::size_t>(place.dimension);
-  });
-}
-
-// The first one that gives the symbol a value, else the last one that bounds it. Null: none has the symbol.
-const shapes::Guard* guard_that_fixes(const std::string& symbol, const shapes::ShapeEnv& shapes) {
-  const shapes::Guard* last = nullptr;
-  for (const shapes::Guard& guard : shapes.guards()) {
-    const auto symbols = guard.condition.symbols();
-    if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end()) continue;
-    if (guard.condition.kind() == shapes::Condition::Kind::Equal) return &guard;
-    last = &guard;
-  }
-  return last;
-}
-
 class CallCapture {
  public:
   CallCapture(const CallView& call, std::vector<LeafShape> shape, SegmentedCapture* segments)
@@ -94,14 +77,11 @@ class CallCapture {
       run_code(code);
       result_.ddp = recorder.seen();
     }
-    refuse_changes(code);
     std::vector<c10::IValue> outputs = code.values();
-    if (tracer_.ended()) {
-      for (c10::IValue& output : outputs) output = tracer_.real_value(output);
-      code.served = CallResult{code.take_frame(), std::move(outputs)};
-      return {};
-    }
+    if (!tracer_.ended()) end_if_unrepeatable(code, outputs);
+    if (tracer_.ended()) return serve(code, std::move(outputs));
     captured_ = tracer_.finish(outputs);
+    note_results(outputs);
     outputs.clear();
     result_.constants = code.constants();
     result_.frame = code.take_frame();
@@ -120,14 +100,61 @@ class CallCapture {
     return std::move(result_);
   }
 
+  // Asked last.
+  capture::LeftFakes left(bool has_failed) { return tracer_.left(has_failed); }
+  // The inputs of a segment that is the first one.
+  std::vector<c10::IValue> inputs_of(const capture::Segment& segment) const {
+    std::vector<c10::IValue> inputs;
+    for (const auto& source : segment.sources) {
+      inputs.push_back(value_of(binding_of(std::get<capture::GraphInput>(source), leaves_), call_.leaves, {}));
+    }
+    return inputs;
+  }
+
  private:
-  void refuse_changes(const UserCode& code) const {
-    const std::string name = code.unrepeatable_argument(call_.argument_names);
-    if (name.empty()) return;
-    const std::string what =
-        "the function puts another tensor, or a size, into its argument " + name + ", which it has by reference";
-    if (!tracer_.ended()) throw capture::NotCapturable(what, "Return it instead.", {});
-    throw CompileError(what + ", in a call that ran eagerly from a read on. Return it instead");
+  // Where what the code has done serves this call, and no other one.
+  void end_if_unrepeatable(const UserCode& code, const std::vector<c10::IValue>& outputs) {
+    if (const exec::CallSite* kept = tracer_.find_kept(outputs)) {
+      result_.keeps_tensors = true;
+      end(capture::kept_tensor(*kept));
+    }
+    const std::string argument = code.unrepeatable_argument(call_.argument_names);
+    if (argument.empty()) return;
+    const capture::NotCapturable refusal(
+        "the function puts another tensor, or a size, into its argument " + argument + ", which it has by reference",
+        "Return it instead.", {});
+    if (!segments_) throw refusal;
+    result_.keeps_tensors = false;
+    end(refusal);
+  }
+
+  void note_results(const std::vector<c10::IValue>& outputs) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const bool is_made = outputs[i].isTensor() && capture::is_fake(outputs[i].toTensor());
+      if (is_made) result_.kept_results.emplace_back(outputs[i].toTensor(), i);
+    }
+  }
+
+  void end(const capture::NotCapturable& refusal) {
+    result_.refusal = refusal.what();
+    if (tracer_.ended()) return;
+    if (!tracer_.end([this](const capture::SegmentEnd& end) { return run_unfinished(end); })) throw refusal;
+  }
+
+  // The code has run to its end on real tensors.
+  Capture serve(UserCode& code, std::vector<c10::IValue> outputs) {
+    for (c10::IValue& output : outputs) output = tracer_.real_value(output);
+    give_arguments(code);
+    code.served = CallResult{code.take_frame(), std::move(outputs)};
+    Capture ended;
+    ended.refusal = tracer_.refusal().empty() ? result_.refusal : tracer_.refusal();
+    ended.keeps_tensors = tracer_.refusal().empty() && result_.keeps_tensors;
+    return ended;
+  }
+
+  void give_arguments(const UserCode& code) const {
+    if (!tracer_.ended()) return code.change_arguments();
+    code.give_arguments([this](const c10::IValue& value) { return tracer_.real_value(value); });
   }
 
   // What the code has done before it throws is done, as it would be without a capture.
@@ -146,8 +173,8 @@ class CallCapture {
     } catch (const RankAborted&) {
       throw;
     } catch (...) {
-      run_unfinished();
-      code.change_arguments();
+      if (!tracer_.ended()) tracer_.end([this](const capture::SegmentEnd& end) { return run_unfinished(end); });
+      give_arguments(code);
       throw;
     }
   }
@@ -164,15 +191,14 @@ class CallCapture {
                                  "Change it back before the function returns, or change it outside.", {});
   }
 
-  void run_unfinished() {
-    if (tracer_.ended()) return;
-    if (segments_) return segments_->run_unfinished([&] { return tracer_.unfinished(); });
-    const capture::Segment segment = tracer_.unfinished();
-    std::vector<InputBinding> inputs;
-    for (const auto& source : segment.sources) {
-      inputs.push_back(binding_of(std::get<capture::GraphInput>(source), leaves_));
-    }
-    by_operators(segment.module)(values_of(inputs, call_.leaves));
+  capture::SegmentAnswer run_unfinished(const capture::SegmentEnd& end) {
+    if (segments_) return segments_->run_unfinished(end);
+    values_ = by_operators(end.before.module)(inputs_of(end.before));
+    return {.values = {}, .value_of = [this](const capture::Segment::Source& source) {
+              const auto* const value = std::get_if<std::size_t>(&source);
+              if (value) return values_.at(*value);
+              return value_of(binding_of(std::get<capture::GraphInput>(source), leaves_), call_.leaves, {});
+            }};
   }
 
   void add_inputs() {
@@ -203,22 +229,30 @@ class CallCapture {
     shape.symbols.resize(shape.sizes.size(), -1);
     const std::int32_t known = shape.symbols[d];
     const auto found = known < 0 ? symbols_.end() : symbols_.find(known);
+    if (known >= 0) shapes_->number_next(static_cast<std::size_t>(known));
     c10::SymInt size =
         found == symbols_.end() ? shapes_->add_backed(shape.sizes[d], name) : shapes_->add_source(found->second, name);
     if (!size.is_symbolic()) return size;
     const std::size_t symbol = shapes_->sources().back().symbol;
     if (known >= 0) symbols_.emplace(known, symbol);
-    shape.symbols[d] = static_cast<std::int32_t>(symbol);
+    shape.symbols[d] = number_of(symbol);
     return size;
+  }
+
+  std::int32_t number_of(std::size_t symbol) const {
+    return static_cast<std::int32_t>(shapes_->backed()[symbol].number);
   }
 
   void add_int(std::uint32_t leaf) {
     const std::string& name = call_.sources[leaf];
-    c10::SymInt value = shapes_->add_backed_int(*result_.shape[leaf].symbolic_int, name);
+    LeafShape& shape = result_.shape[leaf];
+    if (!shape.symbols.empty()) shapes_->number_next(static_cast<std::size_t>(shape.symbols.front()));
+    c10::SymInt value = shapes_->add_backed_int(*shape.symbolic_int, name);
     if (!value.is_symbolic()) {  // 0 or 1
-      result_.shape[leaf].symbolic_int.reset();
+      shape.symbolic_int.reset();
       return;
     }
+    shape.symbols = {number_of(shapes_->sources().back().symbol)};
     places_.push_back({leaf, -1});
     leaves_.ints.push_back(leaf);
     stand_ins_.ints[leaf] = tracer_.add_int(name, std::move(value));
@@ -305,6 +339,7 @@ class CallCapture {
   std::map<std::int32_t, std::size_t> symbols_;  // of an earlier capture: which they are now
   std::vector<SymbolPlace> places_;              // of the environment's sources
   capture::CapturedGraph captured_;
+  std::vector<c10::IValue> values_;  // of a capture that was not cut, and has ended
   std::vector<bool> used_;
   std::vector<std::shared_ptr<const graph::Origin>> origins_;  // of the first use of each leaf
   Capture result_;
@@ -312,50 +347,52 @@ class CallCapture {
 
 }  // namespace
 
-std::vector<LeafShape> shape_of(const CallView& call, const Dynamism& dynamism) {
-  std::vector<LeafShape> shape(call.leaves.size());
-  for (std::size_t i = 0; i < call.leaves.size(); ++i) {
-    const Leaf& leaf = call.leaves[i];
-    const std::string& source = call.sources[i];
-    if (leaf.kind == LeafKind::Tensor && capture::kind_without_fakes(*leaf.tensor).empty()) {
-      shape[i].sizes = leaf.tensor->sizes().vec();
-      for (std::size_t d = 0; d < shape[i].sizes.size(); ++d) {
-        shape[i].varies.push_back(dynamism.is_dynamic_size(source, d));
-      }
-    } else if (leaf.kind == LeafKind::SymInt && dynamism.is_dynamic_int(source)) {
-      shape[i].symbolic_int = leaf.sym_int->as_int_unchecked();
-    }
-  }
-  return shape;
+namespace {
+
+// Fakes in a member, a global or the like become real; whether there are any.
+bool make_real(std::optional<CallCapture>& capture, bool has_failed) {
+  const capture::LeftFakes left = capture->left(has_failed);
+  const auto inputs = left.segment.module ? capture->inputs_of(left.segment) : std::vector<c10::IValue>();
+  capture.reset();
+  return make_left_fakes_real(left, inputs);
 }
 
-void refuse_fixed_marks(const LeafList& leaves, const std::vector<SymbolPlace>& places,
-                        const shapes::ShapeEnv& shapes) {
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    if (!is_marked(places[i], leaves)) continue;
-    const shapes::SymbolSource& source = shapes.sources()[i];
-    const std::string& symbol = shapes.backed()[source.symbol].name;
-    const shapes::Range range = shapes.range(shapes::Expr::symbol(symbol));
-    if (range.lower != range.upper) continue;
-    const shapes::Guard* const guard = guard_that_fixes(symbol, shapes);
-    const std::string line = guard ? guard->where.describe() : "";
-    throw CompileError(fmt::format("{}{} was marked dynamic, but the code fixes it: {} ({})",
-                                   line.empty() ? "" : line + ": ", source.text,
-                                   guard ? guard->condition.text() : fmt::format("{} == {}", symbol, range.lower),
-                                   guard ? guard->reason : "what the code states of sizes leaves no other value"));
-  }
+// The code would run again from its start, on what it has kept in this run: an average would be updated twice.
+void leave(std::optional<CallCapture>& capture, UserCode& code, const std::exception& refusal, bool would_run_again) {
+  code.forget();
+  if (!make_real(capture, true) || !would_run_again) return;
+  throw KeptInRefusedCall(std::string("the function keeps a tensor beside its results, and cannot be captured: ") +
+                          refusal.what() +
+                          " The call has ended there; from the next one on the function runs as it is. Put what is "
+                          "refused into an eager_region(), or call the function once before it is compiled");
 }
 
-std::vector<LeafShape> with_sizes_of(std::vector<LeafShape> shape, const LeafList& leaves) {
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (leaves[i].kind == LeafKind::Tensor) shape[i].sizes = leaves[i].tensor->sizes().vec();
-    if (shape[i].symbolic_int) shape[i].symbolic_int = leaves[i].sym_int->as_int_unchecked();
-  }
-  return shape;
-}
+}  // namespace
 
 Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code, SegmentedCapture* segments) {
-  return CallCapture(call, std::move(shape), segments).run(code);
+  std::optional<CallCapture> capture(std::in_place, call, std::move(shape), segments);
+  Capture made;
+  try {
+    made = capture->run(code);
+  } catch (const capture::FakeError& error) {
+    leave(capture, code, error, segments != nullptr);
+    throw;
+  } catch (const shapes::ShapeError& error) {
+    leave(capture, code, error, segments != nullptr);
+    throw;
+  } catch (const RankAborted&) {
+    throw;
+  } catch (...) {
+    make_real(capture, true);
+    throw;
+  }
+  const bool keeps_input = make_real(capture, false);
+  std::erase_if(made.kept_results, [](const auto& result) { return !result.first.lock().defined(); });
+  if (made.module && (keeps_input || !made.kept_results.empty())) {
+    made.refusal = capture::kept_tensor({}).what();
+    made.keeps_tensors = true;
+  }
+  return made;
 }
 
 }  // namespace rehearse::compiler

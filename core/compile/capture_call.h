@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <rehearse/compile/errors.h>
 #include <rehearse/compile/leaf.h>
 #include <rehearse/compile/user_code.h>
 
@@ -28,12 +29,14 @@ struct CallView {
 // Which sizes and integers of the call are to be symbols.
 std::vector<LeafShape> shape_of(const CallView& call, const Dynamism& dynamism);
 
-// Throws CompileError for a size that the user has marked as dynamic, and for which the graph takes one value alone.
-// `places`: of the environment's sources.
-void refuse_fixed_marks(const LeafList& leaves, const std::vector<SymbolPlace>& places, const shapes::ShapeEnv& shapes);
-
 // The same symbols, with the sizes of another call.
 std::vector<LeafShape> with_sizes_of(std::vector<LeafShape> shape, const LeafList& leaves);
+
+// The code was refused where it cannot go on, and has kept tensors, so that it must not run once more.
+class KeptInRefusedCall : public CompileError {
+ public:
+  using CompileError::CompileError;
+};
 
 // Runs the user's code on fakes of that shape and makes what it did a graph with guards. Throws capture::FakeError or
 // shapes::ShapeError for what no graph can hold, and what the user's code throws. Does not compute; runs in the calling

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <rehearse/capture/captured_graph.h>
@@ -13,6 +14,7 @@
 #include <rehearse/compile/explanation.h>
 #include <rehearse/graph/graph_module.h>
 #include <rehearse/parallel/active_ddp.h>
+#include <rehearse_internal/capture/left_fakes.h>
 
 #include "compile/arguments/input_binding.h"
 #include "compile/guards/guard_set.h"
@@ -23,13 +25,18 @@ namespace rehearse::compiler {
 struct LeafShape {
   std::vector<std::int64_t> sizes;
   std::vector<bool> varies;                  // each size
-  std::vector<std::int32_t> symbols = {};    // of sizes that vary, as an earlier capture has found them; -1: none
+  std::vector<std::int32_t> symbols = {};    // numbers of those that an earlier capture had here; -1: none
   std::optional<std::int64_t> symbolic_int;  // a symbolic integer that varies
   bool operator==(const LeafShape&) const = default;
 };
 
-// What one run of the user's code on fakes gave.
+// What one run of the user's code on fakes gave. Of one that ended early: no module, and why, or no reason where a read
+// has ended it.
 struct Capture {
+  std::string refusal;
+  bool keeps_tensors = false;  // why it ended: a tensor is kept beside the results, as where a cache is filled
+  // Fakes of results that the code has elsewhere, too, and which results: of a capture that did not end early.
+  std::vector<std::pair<capture::WeakTensor, std::size_t>> kept_results;
   std::shared_ptr<graph::GraphModule> module;
   std::shared_ptr<shapes::ShapeEnv> shapes;
   std::vector<InputBinding> inputs;

@@ -35,6 +35,7 @@ struct RankCache {
   std::vector<Recompile> recompiles;
   std::string refusal;  // why the function runs as it is
   bool warned_of_limit = false;
+  int calls_that_kept = 0;  // tensors beside their results, one after the other
 
   // Only one fiber of the rank compiles at a time.
   class Lock {

@@ -65,7 +65,10 @@ const Entry* Callable::Impl::verify(Call& call, Entry& hit) {
   Segmented expected{tree_of(hit.capture), run, std::move(owner)};
   try {
     const Capture now = capture(call, hit.capture.shape, &expected.capture);
+    if (!now.refusal.empty()) throw_stale(options_.name, now.refusal);
     if (!same_function(hit.capture, now)) throw_stale(options_.name, first_difference(hit.capture, now));
+  } catch (const KeptInRefusedCall& error) {
+    throw_stale(options_.name, error.what());
   } catch (const capture::FakeError& error) {
     throw_stale(options_.name, fmt::format("it cannot be captured any more ({})", error.what()));
   } catch (const shapes::ShapeError& error) {

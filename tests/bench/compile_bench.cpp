@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A call that a compiled function's cache serves: guards are checked, and a graph that computes nothing is run. And the
 // first call, which captures.
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +9,9 @@
 
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
 
 #include <rehearse/compile/compile.h>
 
@@ -57,6 +61,43 @@ void first_call(benchmark::State& state) {
   }
 }
 BENCHMARK(first_call)->Name("first_call/toy")->Arg(0)->Arg(1)->ArgName("symbols")->Unit(benchmark::kMillisecond);
+
+torch::nn::Sequential layers(std::int64_t count) {
+  torch::nn::Sequential net;
+  for (std::int64_t i = 0; i < count; ++i) {
+    net->push_back(torch::nn::Linear(4, 4));
+    net->push_back(torch::nn::Tanh());
+  }
+  return net;
+}
+
+// `state.range(0)` layers, of which each is two or three nodes: what a layer costs must not grow with their number.
+void first_call_of_layers(benchmark::State& state) {
+  torch::nn::Sequential net = layers(state.range(0));
+  const auto x = at::ones({2, 4});
+  for (auto _ : state) {
+    auto compiled = compile(net, {.fullgraph = true, .verify = Verify::Never});
+    benchmark::DoNotOptimize(compiled(x));
+  }
+  state.counters["s_per_layer"] = benchmark::Counter(
+      static_cast<double>(state.range(0)), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(first_call_of_layers)->Name("first_call/layers")->Arg(10)->Arg(100)->Arg(400)->Unit(benchmark::kMillisecond);
+
+// Against the same layers as they are.
+void served_layers(benchmark::State& state) {
+  torch::nn::Sequential net = layers(state.range(0));
+  auto compiled = compile(net, {.fullgraph = true, .verify = Verify::Never});
+  const auto x = at::ones({2, 4});
+  compiled(x);
+  const bool is_compiled = state.range(1) != 0;
+  for (auto _ : state) benchmark::DoNotOptimize(is_compiled ? compiled(x) : net->forward(x));
+}
+BENCHMARK(served_layers)
+    ->Name("served/layers")
+    ->ArgsProduct({{10, 400}, {0, 1}})
+    ->ArgNames({"layers", "compiled"})
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace rehearse::bench

@@ -115,7 +115,7 @@ HOUSES = (
         "guards": ("guard_failure.h", "watch.h"),
         
         "aot": ("aot_eager.h",),
-        ".": ("callable.h", "compile.h", "eager_region.h", "typed_call.h", "user_code.h"),
+        ".": ("argument_copies.h", "callable.h", "compile.h", "eager_region.h", "typed_call.h", "user_code.h"),
     }),
     # Writers know a report as data, never how it came about; a run log holds one. world_options.h: all of them.
     House("sim", {

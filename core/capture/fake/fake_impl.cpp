@@ -108,6 +108,17 @@ void FakeImpl::set_capture_thread(std::shared_ptr<CaptureThread> thread) {
   if (capture_thread_ && capture_thread_->is_traced()) key_set_ = key_set_.add(c10::DispatchKey::DeferredInit);
 }
 
+void FakeImpl::take_memory(const at::Tensor& real) {
+  if (!has_symbolic_sizes_strides_ && real.has_storage()) storage_ = real.storage();
+}
+
+void FakeImpl::become(const c10::TensorImpl& real) {
+  copy_tensor_metadata(&real, this, real.version_counter(), real.allow_tensor_metadata_change());
+  set_custom_sizes_strides(SizesStridesPolicy::Default);
+  capture_thread_.reset();
+  is_real_ = true;
+}
+
 c10::intrusive_ptr<FakeImpl> FakeImpl::copy() const {
   TensorSpec spec{.sizes = sym_sizes_default().vec(),
                   .strides = sym_strides_default().vec(),
@@ -123,6 +134,7 @@ c10::intrusive_ptr<FakeImpl> FakeImpl::copy() const {
 
 c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(const c10::VariableVersion& version,
                                                                       bool allow_change) const {
+  if (is_real_) return TensorImpl::shallow_copy_and_detach(version, allow_change);
   auto made = copy();
   made->set_version_counter(version);
   made->set_allow_tensor_metadata_change(allow_change);
@@ -131,6 +143,7 @@ c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(const c10:
 
 c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(c10::VariableVersion&& version,
                                                                       bool allow_change) const {
+  if (is_real_) return TensorImpl::shallow_copy_and_detach(std::move(version), allow_change);
   auto made = copy();
   made->set_version_counter(std::move(version));
   made->set_allow_tensor_metadata_change(allow_change);
@@ -138,6 +151,7 @@ c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(c10::Varia
 }
 
 void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& impl) {
+  if (is_real_) return TensorImpl::shallow_copy_from(impl);
   const auto* const source = dynamic_cast<const FakeImpl*>(impl.get());
   TORCH_CHECK(source, "set_data: a fake tensor takes the data of another fake tensor, not of a real one");
   copy_tensor_metadata(source, this, version_counter(), allow_tensor_metadata_change());

@@ -27,9 +27,14 @@ class FakeImpl final : public c10::TensorImpl {
   void set_capture_thread(std::shared_ptr<CaptureThread> thread);
   // What an operator such as t_() does to its argument.
   void set_geometry(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, const c10::SymInt& storage_offset);
+  // Is a fake no longer, but another object for the memory of a real tensor; all but its place in autograd's graph.
+  void become(const c10::TensorImpl& real);
 
   // Whether sizes, strides, offset or what follows from them were asked for.
   bool layout_was_read() const noexcept { return layout_was_read_; }
+  // From now on its memory is that of the tensor that it stands for; all else goes to that tensor itself. Not if its
+  // layout is symbolic: then its memory cannot be asked for.
+  void take_memory(const at::Tensor& real);
   void set_layout_was_read(bool was_read) const noexcept { layout_was_read_ = was_read; }
 
   std::int64_t size_custom(std::int64_t dim) const override;
@@ -51,13 +56,14 @@ class FakeImpl final : public c10::TensorImpl {
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(c10::VariableVersion&& version,
                                                          bool allow_change) const override;
   void shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& impl) override;
-  const char* tensorimpl_type_name() const override { return "FakeImpl"; }
+  const char* tensorimpl_type_name() const override { return is_real_ ? "TensorImpl" : "FakeImpl"; }
 
  private:
   c10::intrusive_ptr<FakeImpl> copy() const;
 
   std::uint64_t id_;
   std::shared_ptr<CaptureThread> capture_thread_;
+  bool is_real_ = false;  // has become so
   mutable bool layout_was_read_ = false;
   mutable std::vector<std::int64_t> sizes_as_numbers_, strides_as_numbers_;
 };

@@ -22,6 +22,10 @@ shapes::ShapeEnv::Maker maker_of(const FakeListener* listener) {
   return listener ? shapes::ShapeEnv::Maker::Backward : shapes::ShapeEnv::Maker::Capture;
 }
 
+NotCapturable refusal_of(const std::string& what, const std::string& cure) {
+  return {what + " is called in a captured function", cure, exec::CallSite::capture()};
+}
+
 }  // namespace
 
 FakeMode::FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* listener, bool is_traced)
@@ -32,8 +36,11 @@ FakeMode::FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* liste
 
 FakeMode* FakeMode::current() noexcept { return static_cast<FakeMode*>(CaptureMode::current()); }
 
-void FakeMode::refuse(const std::string& what, const std::string& cure) const {
-  throw NotCapturable(what + " is called in a captured function", cure, exec::CallSite::capture());
+void FakeMode::refuse(const std::string& what, const std::string& cure) const { throw refusal_of(what, cure); }
+
+void FakeMode::end_or_refuse(const std::string& what, const std::string& cure) const {
+  const NotCapturable refusal = refusal_of(what, cure);
+  if (!ending_ || !ending_(refusal)) throw refusal;
 }
 
 FakeMode::Scope::Scope(FakeMode& mode) : mode_(mode), outer_(exchange(&mode)), include_(c10::DispatchKey::Fake) {

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include <c10/core/StorageImpl.h>
+#include <torch/csrc/autograd/forward_grad.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <rehearse_internal/capture/fake_mode.h>
 #include <rehearse_internal/exec/fiber_local.h>
@@ -78,11 +80,18 @@ at::Tensor make_fake(const TensorSpec& spec, const at::Tensor& alias_of) {
   return made;
 }
 
+bool has_tangent(const at::Tensor& tensor) {
+  const auto* const meta = torch::autograd::impl::get_autograd_meta(tensor);
+  return meta != nullptr && meta->fw_grad_ != nullptr && !meta->fw_grad_->empty();
+}
+
 std::string kind_without_fakes(const at::Tensor& tensor) {
   if (!tensor.defined()) return "";
   if (tensor.is_nested()) return "nested";
   if (tensor.is_quantized()) return "quantized";
   if (tensor.is_mkldnn()) return "mkldnn";
+  if (has_tangent(tensor)) return "dual";
+  if (tensor.has_names()) return "named";
   return tensor.layout() == at::kStrided ? "" : "sparse";
 }
 

@@ -55,14 +55,31 @@ void JointOutputs::refuse_shared_change(std::size_t input) const {
 
 // Its new contents are copied back into it, and a copy changes neither sizes nor strides.
 void JointOutputs::refuse_other_form(std::size_t input) const {
-  const graph::TensorMeta* before = inputs_.nodes()[input]->meta().tensor();
-  const graph::TensorMeta now = meta_of(inputs_.values()[input].toTensor());
-  if (before->sizes == now.sizes && before->strides == now.strides && before->storage_offset == now.storage_offset) {
-    return;
-  }
+  if (!has_other_form(input)) return;
   throw SharedInputChanges(inputs_.nodes()[input]->name(), "inputs",
                            "gets other sizes or strides in place and requires a gradient: use the operator that gives "
                            "a new tensor");
+}
+
+bool JointOutputs::has_other_form(std::size_t input) const {
+  const graph::TensorMeta* before = inputs_.nodes()[input]->meta().tensor();
+  const graph::TensorMeta now = meta_of(inputs_.values()[input].toTensor());
+  return before->sizes != now.sizes || before->strides != now.strides || before->storage_offset != now.storage_offset;
+}
+
+// A view is made once more when the graph has run: of its base as that is then, and without what changes its own form.
+void JointOutputs::refuse_view_of_other_form(std::size_t output, const at::Tensor& view) const {
+  const at::Tensor base = base_of(view);
+  const auto input = inputs_by_id_.find(fake_id(base));
+  bool refused = input != inputs_by_id_.end() && has_other_form(input->second);
+  for (const at::Tensor& each : {view, base}) {
+    const graph::Node* const node = recorder_.node_of(each);
+    refused = refused || (node != nullptr && ViewReplay::has_other_form(*node));
+  }
+  if (!refused) return;
+  throw SharedInputChanges("output", "args[0][" + std::to_string(output) + "]",
+                           "is a view, and it or its base gets other sizes or strides in place: use the operator that "
+                           "gives a new tensor");
 }
 
 // The graph changes a copy of the input, in whose memory the result would be.
@@ -126,6 +143,7 @@ void JointOutputs::add_views(const std::vector<c10::IValue>& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (outputs_[i].kind != PartOutput::Kind::View) continue;
     const at::Tensor& view = results[i].toTensor();
+    refuse_view_of_other_form(i, view);
     const graph::Node* node = recorder_.node_of(view);
     if (node != nullptr && replay.can_make(*node)) {
       outputs_[i].index = replay.add(*node);

@@ -32,6 +32,15 @@ Role role_of_operator(const c10::OperatorHandle& op) {
   return argument->isWrite() ? Role::InPlace : Role::View;
 }
 
+// t_(), squeeze_() and the like: what was a view of the base has another form from here on.
+bool changes_form(const Node& in_place) {
+  const Node* const changed = in_place.args()[0].node();
+  const graph::TensorMeta* const before = changed != nullptr ? changed->meta().tensor() : nullptr;
+  const graph::TensorMeta* const now = in_place.meta().tensor();
+  return before == nullptr || now == nullptr || before->sizes != now->sizes || before->strides != now->strides ||
+         before->storage_offset != now->storage_offset;
+}
+
 Role role_of(const Node& node) {
   if (node.op() != Op::CallFunction) return Role::Other;
   if (const auto op = graph::find_operator(node.target())) return role_of_operator(*op);
@@ -39,6 +48,16 @@ Role role_of(const Node& node) {
 }
 
 }  // namespace
+
+bool ViewReplay::has_other_form(const Node& view) {
+  const Role role = role_of(view);
+  if (role == Role::InPlace) {
+    return changes_form(view) || has_other_form(*view.args()[0].node());
+  }
+  const auto& inputs = view.input_nodes();
+  return role == Role::View &&
+         std::any_of(inputs.begin(), inputs.end(), [](const Node* each) { return has_other_form(*each); });
+}
 
 void ViewReplay::add_source(const Node* node) {
   Node& input = module_->graph().placeholder(node != nullptr ? node->name() : "unused");

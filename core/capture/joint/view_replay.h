@@ -21,8 +21,10 @@ class ViewReplay {
   void add_source(const graph::Node* node);
 
   // Whether `view` comes from the sources by views, items and numbers alone. In-place operators on the way count as
-  // what they change.
+  // what they change: has_other_form() must not hold.
   bool can_make(const graph::Node& view) const;
+  // Whether an in-place operator has given the tensor, or one that it is a view of, other sizes or strides.
+  static bool has_other_form(const graph::Node& view);
   // The position of the view among the module's outputs. can_make(view) must hold.
   std::size_t add(const graph::Node& view);
 

@@ -8,8 +8,10 @@
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_mode.h>
 #include <rehearse_internal/capture/fake_tensor.h>
-#include <rehearse_internal/shapes/sym_node.h>
 
+#include "capture/fake/become_real.h"
+#include "capture/fake/call/tensors_in.h"
+#include "capture/fake/fake_impl.h"
 #include "capture/trace/caller/call_stack.h"
 
 namespace rehearse::capture {
@@ -19,33 +21,30 @@ EagerRest::EagerRest(Inputs& inputs, const std::vector<LiveValue>& alive, ValueO
     c10::IValue value = value_of(live.source);
     if (value.isTensor()) real_.emplace(live.fake_id, std::move(value).toTensor());
   }
+  inputs_.for_each([this](const at::Tensor& fake, const at::Tensor& real) { lend_history_of(fake, real); });
 }
 
 at::Tensor EagerRest::real_tensor(const at::Tensor& tensor) const {
   if (!tensor.defined() || !is_fake(tensor)) return tensor;
+  const at::Tensor real = with_history(tensor);
+  if (!real.requires_grad() || tensor.requires_grad()) return real;
+  // The real tensor, or what it is a view of, was written to and has a history since.
+  const Inputs::Source* const source = inputs_.find(fake_id(tensor));
+  if (source && source->fake.is_same(tensor) && !source->requires_grad) return real;
+  return real.detach();  // tensor.data() gave the same fake without its history
+}
+
+at::Tensor EagerRest::with_history(const at::Tensor& tensor) const {
   const std::uint64_t id = fake_id(tensor);
   if (const auto found = real_.find(id); found != real_.end()) return found->second;
-  if (const Inputs::Source* source = inputs_.find(id)) return source->real;
+  if (const Inputs::Source* const source = inputs_.find(id)) return source->real;
   throw NotCapturable("a tensor was made by another capture, or where this one could not see it",
                       "Make it with operators on tensors inside of the captured function.", call_stack());
 }
 
 c10::IValue EagerRest::real_value(const c10::IValue& value) const {
   if (value.isTensor()) return real_tensor(value.toTensor());
-  if (value.isSymInt()) {
-    const c10::SymInt number = value.toSymInt();
-    const bool is_plain = !number.is_symbolic();
-    if (!is_plain) {
-      for (const std::string& symbol : shapes::expr_of(number).symbols()) {
-        if (!shapes::is_unbacked_name(symbol)) continue;
-        throw NotCapturable("the number " + symbol +
-                                ", read from data by sym_item() or the like, is used after the "
-                                "limit of recompilations was reached",
-                            "Raise CompileOptions::recompile_limit.", call_stack());
-      }
-    }
-    return is_plain ? number.as_int_unchecked() : number.guard_int(__FILE__, __LINE__);
-  }
+  if (value.isSymInt()) return value.toSymInt().guard_int(__FILE__, __LINE__);
   if (!value.isList()) return value;
   const auto list = value.toList();
   c10::impl::GenericList real(list.elementType());
@@ -54,9 +53,27 @@ c10::IValue EagerRest::real_value(const c10::IValue& value) const {
 }
 
 void EagerRest::call(const c10::OperatorHandle& op, torch::jit::Stack& arguments) const {
+  const bool may_change = op.schema().is_mutable();
+  const torch::jit::Stack given = may_change ? arguments : torch::jit::Stack();
+  const FakeMode::Pause paused;
   for (c10::IValue& argument : arguments) argument = real_value(argument);
-  const FakeMode::Pause real;
   op.callBoxed(arguments);
+  for (const c10::IValue& argument : given) {
+    for_each_tensor(argument, [this](const at::Tensor& tensor) { renew(tensor); });
+  }
+}
+
+// The fake looks as the real tensor does now.
+void EagerRest::renew(const at::Tensor& tensor) const {
+  FakeImpl* const fake = fake_impl(tensor);
+  if (fake == nullptr) return;
+  const at::Tensor real = with_history(tensor);
+  fake->set_geometry(real.sym_sizes(), real.sym_strides(), real.sym_storage_offset());
+  lend_history_of(tensor, real);
+}
+
+void EagerRest::lend_history_of(const at::Tensor& fake, const at::Tensor& real) const {
+  if (auto accumulator = lend_history(fake, real)) accumulators_.push_back(std::move(accumulator));
 }
 
 }  // namespace rehearse::capture

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/stack.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <rehearse/capture/segments.h>
 
@@ -24,7 +26,7 @@ class EagerRest {
 
   EagerRest(Inputs& inputs, const std::vector<LiveValue>& alive, ValueOf value_of);
 
-  // Its arguments are replaced by its results.
+  // Its arguments are replaced by its results. What it makes of an argument's sizes is seen on the fake, too.
   void call(const c10::OperatorHandle& op, torch::jit::Stack& arguments) const;
 
   // Throws NotCapturable for a fake that stands for nothing, and a symbol that no input brings.
@@ -32,8 +34,13 @@ class EagerRest {
   at::Tensor real_tensor(const at::Tensor& tensor) const;
 
  private:
+  void renew(const at::Tensor& tensor) const;
+  void lend_history_of(const at::Tensor& fake, const at::Tensor& real) const;
+  at::Tensor with_history(const at::Tensor& fake) const;  // the real tensor itself, or NotCapturable
+
   Inputs& inputs_;
-  std::unordered_map<std::uint64_t, at::Tensor> real_;  // by fake_id()
+  std::unordered_map<std::uint64_t, at::Tensor> real_;                        // by fake_id()
+  mutable std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  // of leaves among the inputs
 };
 
 }  // namespace rehearse::capture

@@ -28,8 +28,13 @@ void ForwardCapture::run(const std::function<void()>& user_code) { tracer_->run(
 CapturedGraph ForwardCapture::finish(const std::vector<c10::IValue>& outputs) { return tracer_->finish(outputs); }
 
 void ForwardCapture::set_listener(SegmentListener& listener) { tracer_->set_listener(&listener); }
-Segment ForwardCapture::unfinished() { return tracer_->unfinished(); }
+bool ForwardCapture::end(const std::function<SegmentAnswer(SegmentEnd)>& run) { return tracer_->end(run); }
+const exec::CallSite* ForwardCapture::find_kept(const std::vector<c10::IValue>& outputs) const {
+  return tracer_->find_kept(outputs);
+}
+LeftFakes ForwardCapture::left(bool has_failed) { return tracer_->left(has_failed); }
 bool ForwardCapture::ended() const noexcept { return tracer_->rest() != nullptr; }
+const std::string& ForwardCapture::refusal() const noexcept { return tracer_->ended_by(); }
 c10::IValue ForwardCapture::real_value(const c10::IValue& value) const { return tracer_->rest()->real_value(value); }
 
 c10::SymInt sym_item(const at::Tensor& tensor) {

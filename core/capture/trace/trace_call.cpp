@@ -9,11 +9,13 @@
 
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/shapes/errors.h>
 #include <rehearse_internal/shapes/shape_env.h>
 #include <rehearse_internal/shapes/sym_node.h>
 
 #include "capture/fake/call/tensors_in.h"
 #include "capture/trace/caller/call_stack.h"
+#include "capture/trace/operators/kernel_errors.h"
 #include "capture/trace/operators/passing_memory.h"
 #include "capture/trace/operators/requires_grad.h"
 #include "capture/trace/tracer.h"
@@ -74,22 +76,6 @@ graph::ValueMeta meta_of_results(const Stack& results) {
 
 }  // namespace
 
-namespace {
-
-class InOperator {
- public:
-  explicit InOperator(bool& flag) : flag_(flag), before_(std::exchange(flag, true)) {}
-  ~InOperator() { flag_ = before_; }
-  InOperator(const InOperator&) = delete;
-  InOperator& operator=(const InOperator&) = delete;
-
- private:
-  bool& flag_;
-  const bool before_;
-};
-
-}  // namespace
-
 void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
   mode_.refuse_other_threads();
   const Treatment& treatment = treatments_.of(op);
@@ -101,14 +87,27 @@ void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
     for (c10::IValue& result : arguments) stack.push_back(std::move(result));
     return;
   }
-  const InOperator inside(in_operator_);
+  const Stack given = arguments;
   try {
+    const InOperator inside(*this);
     call_in_operator(op, treatment, arguments);
-  } catch (...) {
-    note_if_refusal();
-    throw;
+  } catch (const std::exception& error) {
+    if (!go_on_after(error)) throw;
+    arguments = given;
+    rest_->call(op, arguments);
   }
   for (c10::IValue& result : arguments) stack.push_back(std::move(result));
+}
+
+// Whether the capture has ended in front of the operator that is refused.
+bool Tracer::go_on_after(const std::exception& refusal) {
+  const InOperator inside(*this);
+  const bool is_refusal = dynamic_cast<const FakeError*>(&refusal) != nullptr ||
+                          dynamic_cast<const shapes::ShapeError*>(&refusal) != nullptr;
+  if (!is_refusal) return false;
+  if (go_on_eagerly(refusal)) return true;
+  note_if_refusal();
+  return false;
 }
 
 void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& treatment, Stack& arguments) {
@@ -163,7 +162,7 @@ void Tracer::refuse_zero_grad(const Stack& arguments) const {
 void Tracer::infer(const c10::OperatorHandle& op, Stack& stack) {
   const c10::impl::ExcludeDispatchKeyGuard below(kAboveFakes);
   const WithoutCastCache no_cache;
-  op.callBoxed(stack);
+  call_kernels(op, stack);
 }
 
 // With autograd, so that what runs within meets it as in eager mode; on fakes of its own, and what it gives is taken

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Where a capture goes on behind a read of data or an eager region.
+#include <map>
 #include <set>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <c10/core/DefaultDtype.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/custom_class.h>
 
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
+#include "capture/fake/become_real.h"
+#include "capture/fake/fake_impl.h"
 #include "capture/trace/caller/call_modes.h"
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/tracer.h"
@@ -29,12 +35,25 @@ SegmentEnd Tracer::end_segment(std::vector<Node*> used, const Node* end) {
     wanted.insert(&node);
     segments_.add_storage(node, fake);
   }
+  const std::vector<std::pair<std::string, const Node*>> numbers = nodes_of_numbers();
+  for (const auto& [symbol, node] : numbers) wanted.insert(node);
   note_memory_of_inputs();
   ended.before = segments_.take(wanted, end);
   for (const auto& [id, node] : alive) ended.alive.push_back({id, segments_.source_of(*node)});
+  for (const auto& [symbol, node] : numbers) ended.numbers.push_back({symbol, segments_.source_of(*node)});
   for (const Node* node : used) ended.read.sources.push_back(segments_.source_of(*node));
   was_cut_ = true;
   return ended;
+}
+
+// Of numbers that only data tells.
+std::vector<std::pair<std::string, const Node*>> Tracer::nodes_of_numbers() {
+  std::vector<std::pair<std::string, const Node*>> nodes;
+  for (const shapes::UnbackedSymbol& unbacked : shapes_->unbacked()) {
+    if (!symbols_.knows_symbol(unbacked.name)) continue;
+    nodes.emplace_back(unbacked.name, symbols_.of(shapes::Expr::symbol(unbacked.name)).node());
+  }
+  return nodes;
 }
 
 // A segment may write to an input of the call and read the same memory as a value of an earlier segment.
@@ -52,7 +71,6 @@ void Tracer::bind_sizes() {
 // What fails between two segments has failed for good, whatever the code makes of it.
 SegmentAnswer Tracer::ask(const std::function<SegmentAnswer()>& listener) {
   if (refusal_) std::rethrow_exception(refusal_);
-  check_after_code();
   const Suspension suspended(*this);
   try {
     SegmentAnswer answer = listener();
@@ -76,9 +94,10 @@ c10::IValue Tracer::read(const c10::OperatorHandle& op, const Treatment& treatme
   SegmentEnd end = end_segment(node.input_nodes(), &node);
   end.read = segments_.take_single(node);
   segments_.begin_next(brought_);
-  const std::vector<LiveValue> alive = end.alive;
+  const Held held{end.alive, end.numbers};
+  check_after_code();
   const SegmentAnswer answer = ask([&] { return listener_->on_read(std::move(end)); });
-  take_answer(answer, alive);
+  take_answer(answer, held);
   return answer.values.at(0);
 }
 
@@ -115,11 +134,12 @@ std::shared_ptr<RegionResult> Tracer::end_at_region(const std::shared_ptr<const 
   Node& node = graph_.call("rehearse.eager_region", std::move(arguments));
   SegmentEnd end = end_segment(used, &node);
   end.grad_enabled = grad_enabled;
-  const std::vector<LiveValue> alive = end.alive;
+  const Held held{end.alive, end.numbers};
+  check_after_code();
   const SegmentAnswer answer = ask([&] { return listener_->on_region(std::move(end), region); });
   std::vector<at::Tensor> real;
   for (const c10::IValue& value : answer.values) real.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
-  take_answer(answer, alive);
+  take_answer(answer, held);
   answer.result->replace(rest_ ? real : fakes_of_region(real, node));
   segments_.begin_next(brought_);
   return answer.result;
@@ -144,14 +164,79 @@ std::vector<at::Tensor> Tracer::fakes_of_region(const std::vector<at::Tensor>& v
   return fakes;
 }
 
-void Tracer::take_answer(const SegmentAnswer& answer, const std::vector<LiveValue>& alive) {
+// What was recorded, where the values that the code holds can be told from it alone.
+std::optional<SegmentEnd> Tracer::end_for_good() {
+  const bool runs_backward = torch::autograd::get_current_graph_task_id() != -1;
+  const bool differs =
+      inputs_.states().requires_grad_changed() || c10::get_default_dtype_as_scalartype() != default_dtype_;
+  if (rest_ || refusal_ || runs_backward || differs) return std::nullopt;
+  try {
+    inputs_.for_each([this](const at::Tensor& fake, const at::Tensor&) { values_.check_history(fake); });
+    modes_.leave();
+    bind_sizes();
+    for (const at::Tensor& fake : values_.alive()) values_.node_of(fake);
+    nodes_of_works();
+    return end_segment({}, nullptr);
+  } catch (const FakeError&) {  // a custom function of autograd has made a tensor
+    return std::nullopt;
+  }
+}
+
+bool Tracer::go_on_eagerly(const std::exception& refusal) {
+  if (listener_ == nullptr || is_called_by_gradients()) return false;
+  const InOperator inside(*this);  // what autograd is asked here is no question of the code
+  std::optional<SegmentEnd> end = end_for_good();
+  if (!end) return false;
+  const Held held{end->alive, end->numbers};
+  const SegmentAnswer answer = ask([&] { return listener_->on_refusal(std::move(*end), refusal.what()); });
+  if (!answer.value_of) return false;
+  ended_by_ = refusal.what();
+  take_answer(answer, held);
+  return true;
+}
+
+void Tracer::take_answer(const SegmentAnswer& answer, const Held& held) {
   if (!answer.value_of) return;
-  rest_ = std::make_unique<EagerRest>(inputs_, alive, answer.value_of);
-  generator_->leave();
+  for (const LiveNumber& number : held.numbers) shapes_->tell(number.symbol, answer.value_of(number.source).toInt());
+  rest_ = std::make_unique<EagerRest>(inputs_, held.tensors, answer.value_of);
+  make_real(held.tensors, answer.value_of);
+  inputs_.for_each([](const at::Tensor& fake, const at::Tensor& real) { fake_impl(fake)->take_memory(real); });
+  if (generator_) generator_->leave();
   mode_.end();
   for (const auto& work : works_.alive()) {
     const c10::IValue value = answer.value_of(segments_.source_of(work->node(graph_)));
     works_.set_real(*work, value.toCustomClass<c10d::Work>());
+  }
+}
+
+// What the code holds and the call has not brought is from now on the real tensor itself, where no other object is. In
+// order of their making: a base comes before its views.
+void Tracer::make_real(const std::vector<LiveValue>& alive, const EagerRest::ValueOf& value_of) {
+  std::map<std::uint64_t, at::Tensor> fakes;
+  for (const at::Tensor& fake : values_.alive()) fakes.emplace(fake_id(fake), fake);
+  std::map<const c10::TensorImpl*, std::size_t> uses;
+  for (const LiveValue& live : alive) {
+    const c10::IValue value = value_of(live.source);
+    if (value.isTensor()) ++uses[value.toTensor().unsafeGetTensorImpl()];
+  }
+  std::map<const c10::TensorImpl*, at::Tensor> handles;
+  const HandleOf handle_of = [&](const at::Tensor& real) {
+    const auto found = handles.find(real.unsafeGetTensorImpl());
+    return found != handles.end() ? found->second : real;
+  };
+  for (const LiveValue& live : alive) {
+    const auto fake = fakes.find(live.fake_id);
+    if (fake == fakes.end() || inputs_.find(live.fake_id) != nullptr) continue;
+    const c10::IValue value = value_of(live.source);
+    if (!value.isTensor()) continue;
+    const at::Tensor real = value.toTensor();
+    // Two fakes may stand for one tensor: y and y.contiguous(). And one for the caller's own: contiguous() of it.
+    if (uses.at(real.unsafeGetTensorImpl()) > 1 || inputs_.has(real)) {
+      stand_ins_.emplace_back(fake->second, real);
+      continue;
+    }
+    become_real(fake->second, real, handle_of);
+    handles.emplace(real.unsafeGetTensorImpl(), fake->second);
   }
 }
 

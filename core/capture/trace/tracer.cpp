@@ -2,6 +2,7 @@
 #include "capture/trace/tracer.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,7 @@
 #include <rehearse_internal/exec/throw_site.h>
 #include <rehearse_internal/shapes/errors.h>
 
+#include "capture/fake/call/tensors_in.h"
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/kernels.h"
 #include "capture/trace/recording/fold_linear.h"
@@ -61,6 +63,11 @@ void with_refused_gradients(const std::function<void()>& function) {
 
 }  // namespace
 
+NotCapturable kept_tensor(const exec::CallSite& where) {
+  return {"a tensor that was captured outlives the call: it was kept in a member, a capture or a global",
+          "Return it as a result, or keep a copy made from the results.", where};
+}
+
 Tracer::Outside::Outside()
     : tracer_(std::exchange(capture::current->tracer, nullptr)), keys_([] {
         const c10::DispatchKeySet ours(
@@ -88,6 +95,7 @@ Tracer::Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor
       segments_(graph_, inputs_, symbols_),
       context_{[this](const at::Tensor& tensor) -> graph::Argument { return node_of(tensor); }, symbols_,
                graph_.site()} {
+  mode_.set_ending([this](const std::exception& refusal) { return go_on_eagerly(refusal); });
   register_trace_kernels();
   watch_variable_hooks();
   watch_refusals();
@@ -114,11 +122,12 @@ void Tracer::note_refusal(std::exception_ptr refusal) {
 // What the code throws after it has caught a refusal is no answer of its own.
 void Tracer::run_code(const std::function<void()>& user_code) {
   default_dtype_ = c10::get_default_dtype_as_scalartype();
-  generator_ = std::make_unique<DefaultGenerator>([this] { return current() == this && is_in_user_code(); });
+  generator_ = std::make_unique<DefaultGenerator>([this] { return current() == this && is_in_user_code(); },
+                                                  [this](const NotCapturable& why) { return go_on_eagerly(why); });
   const auto put_back = c10::make_scope_exit([this]() noexcept { generator_.reset(); });
   try {
     with_typed_errors([&] { with_refused_gradients(user_code); });
-    if (!rest_ && !refusal_) check_after_code();
+    if (!rest_ && !refusal_) check_after_code_or_end();
   } catch (const RankAborted&) {
     throw;
   } catch (...) {
@@ -162,17 +171,65 @@ void Tracer::check_after_code() const {
   check_default_dtype();
 }
 
+// The call may be served by what was recorded, where no other one may.
+void Tracer::check_after_code_or_end() {
+  const InOperator inside(*this);
+  try {
+    check_after_code();
+  } catch (const NotCapturable& refusal) {
+    if (!go_on_eagerly(refusal)) throw;
+  }
+}
+
 void Tracer::check_default_dtype() const {
   if (c10::get_default_dtype_as_scalartype() == default_dtype_) return;
   throw NotCapturable("the default dtype changes inside of a captured function",
                       "Set it outside, or give factories the dtype.", graph_.site());
 }
 
-Segment Tracer::unfinished() {
+bool Tracer::end(const std::function<SegmentAnswer(SegmentEnd)>& run) {
+  const CurrentScope scope(*this);
+  const InOperator inside(*this);
+  graph_.set_origin({});
+  std::optional<SegmentEnd> end = end_for_good();
+  if (!end) return false;
+  const Held held{end->alive, end->numbers};
+  const SegmentAnswer answer = run(std::move(*end));
+  if (answer.value_of) take_answer(answer, held);
+  return rest_ != nullptr;
+}
+
+const exec::CallSite* Tracer::find_kept(const std::vector<c10::IValue>& outputs) const {
+  std::vector<at::Tensor> tensors;
+  for (const c10::IValue& output : outputs) {
+    for_each_tensor(output, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+  }
+  return values_.find_outlived(tensors);
+}
+
+LeftFakes Tracer::left(bool has_failed) {
+  LeftFakes left;
+  inputs_.for_each([&](const at::Tensor& fake, const at::Tensor& real) { left.of_inputs.emplace_back(fake, real); });
+  left.of_inputs.insert(left.of_inputs.end(), stand_ins_.begin(), stand_ins_.end());
+  if (!has_failed || rest_ || was_cut_) return left;
   const CurrentScope scope(*this);
   graph_.set_origin({});
   modes_.leave();
-  return segments_.take({}, nullptr);
+  std::vector<std::pair<at::Tensor, const graph::Node*>> made;
+  for (const at::Tensor& fake : values_.alive()) {
+    try {
+      made.emplace_back(fake, &values_.node_of(fake));
+    } catch (const NotCapturable&) {  // autograd has seen it
+    }
+  }
+  std::set<const graph::Node*> wanted;
+  for (const auto& [fake, node] : made) wanted.insert(node);
+  left.segment = segments_.take(wanted, nullptr);
+  for (const auto& [fake, node] : made) {
+    const Segment::Source source = segments_.source_of(*node);
+    if (const auto* result = std::get_if<std::size_t>(&source)) left.made.emplace_back(fake, *result);
+  }
+  return left;
 }
 
 CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
@@ -183,7 +240,7 @@ CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
   std::vector<at::Tensor> tensors;
   graph::List results;
   for (const c10::IValue& output : outputs) results.push_back(output_of(output, tensors));
-  values_.check_outlived(tensors);
+  if (const exec::CallSite* kept = values_.find_outlived(tensors)) throw kept_tensor(*kept);
   works_.check_outlived();
   const graph::Argument result(std::move(results));
   std::shared_ptr<Segment> last;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -16,7 +17,9 @@
 
 #include <rehearse/capture/forward_capture.h>
 #include <rehearse/capture/segments.h>
+#include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/capture/fake_mode.h>
+#include <rehearse_internal/capture/left_fakes.h>
 
 #include "capture/graph/call_arguments.h"
 #include "capture/graph/expression_nodes.h"
@@ -52,9 +55,15 @@ class Tracer {
                                               const std::vector<at::Tensor>& tensors);
   // Null while the capture goes on.
   const EagerRest* rest() const noexcept { return rest_.get(); }
+  // No graph can hold what the code does now: the listener runs what was recorded, and the rest of the code runs as it
+  // is. False: there is no listener, or autograd has seen fakes; the code is to get the refusal.
+  bool go_on_eagerly(const std::exception& refusal);
+  const std::string& ended_by() const noexcept { return ended_by_; }
 
   void run(const std::function<void()>& user_code);
-  Segment unfinished();
+  bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);
+  const exec::CallSite* find_kept(const std::vector<c10::IValue>& outputs) const;
+  LeftFakes left(bool has_failed);
   CapturedGraph finish(const std::vector<c10::IValue>& outputs);
 
   // The code is at work, neither an operator of it nor what runs between two segments.
@@ -86,7 +95,19 @@ class Tracer {
     const FakeMode::Off no_mode_;
     const c10::impl::ForceDispatchKeyGuard keys_;
   };
-  // The same, with the modes of the code around the capture.
+  // While it lives, an operator is at work, or what this class does itself.
+  class InOperator {
+   public:
+    explicit InOperator(Tracer& tracer) : flag_(tracer.in_operator_), before_(std::exchange(flag_, true)) {}
+    ~InOperator() { flag_ = before_; }
+    InOperator(const InOperator&) = delete;
+    InOperator& operator=(const InOperator&) = delete;
+
+   private:
+    bool& flag_;
+    const bool before_;
+  };
+  // As Outside, with the modes of the code around the capture.
   struct Suspension {
     explicit Suspension(const Tracer& tracer) : generator(tracer.generator_.get()), modes(*tracer.call_modes_) {}
     const DefaultGenerator::Outside generator;
@@ -97,8 +118,11 @@ class Tracer {
   void run_code(const std::function<void()>& user_code);
   // The exception that is being handled; whether it is one.
   bool note_if_refusal();
+  bool go_on_after(const std::exception& refusal);
   void call_in_operator(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
+  // Puts the modes of the call back, and asks.
   SegmentAnswer ask(const std::function<SegmentAnswer()>& listener);
+  std::optional<SegmentEnd> end_for_good();
 
   void record(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
   void infer(const c10::OperatorHandle& op, torch::jit::Stack& stack);
@@ -107,9 +131,15 @@ class Tracer {
   c10::IValue read(const c10::OperatorHandle& op, const Treatment& treatment, const torch::jit::Stack& arguments);
   SegmentEnd end_segment(std::vector<graph::Node*> used, const graph::Node* end);
   void bind_sizes();
+  std::vector<std::pair<std::string, const graph::Node*>> nodes_of_numbers();
   void note_memory_of_inputs();
   std::vector<at::Tensor> fakes_of_region(const std::vector<at::Tensor>& values, graph::Node& region);
-  void take_answer(const SegmentAnswer& answer, const std::vector<LiveValue>& alive);
+  struct Held {  // what the code holds where the capture may end
+    std::vector<LiveValue> tensors;
+    std::vector<LiveNumber> numbers;
+  };
+  void take_answer(const SegmentAnswer& answer, const Held& held);
+  void make_real(const std::vector<LiveValue>& alive, const EagerRest::ValueOf& value_of);
 
   // Real tensors replaced by the fakes that stand for them.
   c10::IValue with_fakes(const c10::IValue& value);
@@ -143,6 +173,7 @@ class Tracer {
   bool is_constant_maker(const Treatment& treatment) const;
   void check_modes() const;
   void check_after_code() const;
+  void check_after_code_or_end();
   void check_default_dtype() const;
   graph::Argument output_of(const c10::IValue& value, std::vector<at::Tensor>& tensors);
 
@@ -165,7 +196,9 @@ class Tracer {
   SegmentCutter segments_;
   SegmentListener* listener_ = nullptr;
   std::unique_ptr<EagerRest> rest_;
-  std::unique_ptr<CallModes> call_modes_;  // of the code around the capture
+  std::vector<std::pair<WeakTensor, at::Tensor>> stand_ins_;  // what stays fake behind the end, and for what it stands
+  std::string ended_by_;                                      // the refusal in whose place the capture has ended
+  std::unique_ptr<CallModes> call_modes_;                     // of the code around the capture
   bool was_cut_ = false;
   ArgumentContext context_;
   std::map<std::string, SymbolSource> sizes_;    // unbacked symbols that came as a size

@@ -36,6 +36,11 @@ at::Tensor asked_of(const TensorBase& self) {
   return tracer && tracer->rest() && is_fake(tensor) ? tracer->rest()->real_tensor(tensor) : tensor;
 }
 
+// Where no graph can hold what the code does with the tensor: the rest of the code runs as it is, or gets the refusal.
+void refuse(Tracer& tracer, const NotCapturable& refusal) {
+  if (!tracer.go_on_eagerly(refusal)) throw refusal;
+}
+
 // Does its gradient stay in any case? Then retain_grad() means nothing.
 bool is_leaf_of_caller(Tracer& tracer, const TensorBase& base) {
   const at::Tensor tensor(base);
@@ -49,25 +54,28 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   explicit RefusingHooks(at::impl::VariableHooksInterface& autograd) : autograd_(autograd) {}
 
   unsigned _register_hook(const TensorBase& self, std::function<TensorBase(const TensorBase&)> hook) const override {
-    if (tracing()) {
-      throw NotCapturable("a hook is registered on a tensor inside of a captured function",
-                          "Register it once, outside of the captured function.", call_stack());
+    if (Tracer* const tracer = tracing()) {
+      refuse(*tracer, {"a hook is registered on a tensor inside of a captured function",
+                       "Register it once, outside of the captured function.", call_stack()});
     }
     return autograd_._register_hook(asked_of(self), std::move(hook));
   }
   void retain_grad(const TensorBase& self) const override {
     Tracer* const tracer = tracing();
-    if (tracer && self.requires_grad() && !is_leaf_of_caller(*tracer, self)) {
-      throw NotCapturable("retain_grad() is called on a tensor that is being captured",
-                          "Return the tensor, and call retain_grad() outside of the captured function.", call_stack());
+    if (tracer && self.requires_grad() && is_leaf_of_caller(*tracer, self)) return;
+    if (tracer && self.requires_grad()) {
+      refuse(*tracer, {"retain_grad() is called on a tensor that is being captured",
+                       "Return the tensor, and call retain_grad() outside of the captured function.", call_stack()});
     }
-    if (tracer && self.requires_grad()) return;
     autograd_.retain_grad(asked_of(self));
   }
   void _backward(const at::Tensor& self, at::TensorList inputs, const std::optional<at::Tensor>& gradient,
                  std::optional<bool> retain_graph, bool create_graph) const override {
-    if (tracing()) throw NotCapturable(kGradientsInside, kCallOutside, call_stack());
-    autograd_._backward(asked_of(self), inputs, gradient, retain_graph, create_graph);
+    if (Tracer* const tracer = tracing()) refuse(*tracer, {kGradientsInside, kCallOutside, call_stack()});
+    std::vector<at::Tensor> real_inputs;
+    for (const at::Tensor& input : inputs) real_inputs.push_back(asked_of(input));
+    const auto real_gradient = gradient ? std::optional(asked_of(*gradient)) : std::nullopt;
+    autograd_._backward(asked_of(self), real_inputs, real_gradient, retain_graph, create_graph);
   }
 
   TensorBase tensor_data(const TensorBase& self) const override { return autograd_.tensor_data(self); }
@@ -99,17 +107,18 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   }
   TensorBase data(const TensorBase& self) const override { return autograd_.data(self); }
   std::int64_t _version(const TensorBase& self) const override {
-    if (tracing()) {
-      throw NotCapturable("_version() counts changes that a captured function does not make",
-                          "Ask outside of the captured function.", call_stack());
+    if (Tracer* const tracer = tracing()) {
+      refuse(*tracer, {"_version() counts changes that a captured function does not make",
+                       "Ask outside of the captured function.", call_stack()});
     }
     return autograd_._version(asked_of(self));
   }
   bool retains_grad(const TensorBase& self) const override { return autograd_.retains_grad(asked_of(self)); }
   void requires_grad_(const TensorBase& self, bool value) const override {
-    if (tracing() && self.requires_grad() != value) {
-      throw NotCapturable("requires_grad_() changes a tensor inside of a captured function",
-                          "Call it outside of the captured function, or use detach().", call_stack());
+    Tracer* const tracer = tracing();
+    if (tracer && self.requires_grad() != value) {
+      refuse(*tracer, {"requires_grad_() changes a tensor inside of a captured function",
+                       "Call it outside of the captured function, or use detach().", call_stack()});
     }
     const at::Tensor real = asked_of(self);
     autograd_.requires_grad_(real, value);
@@ -129,12 +138,13 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
  private:
   // A fake has neither the history nor the base of what it stands for.
   static void refuse_question(const TensorBase& self, const char* question) {
-    if (!tracing() || !is_fake(at::Tensor(self))) return;
+    Tracer* const tracer = tracing();
+    if (!tracer || !is_fake(at::Tensor(self))) return;
     const exec::CallSite where = call_stack();
     if (is_called_by(where, "torch::autograd::Function<")) return;  // it asks, too, and is refused itself
     if (is_called_by_gradients()) throw NotCapturable(kGradientsInside, kCallOutside, where);
-    throw NotCapturable(std::string(question) + " a tensor that is being captured",
-                        "Ask outside of the captured function.", where);
+    refuse(*tracer, {std::string(question) + " a tensor that is being captured",
+                     "Ask outside of the captured function.", where});
   }
 
   at::impl::VariableHooksInterface& autograd_;

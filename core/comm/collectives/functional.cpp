@@ -11,6 +11,8 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <rehearse_internal/operators/capture_mode.h>
+
 namespace rehearse::functional {
 namespace {
 
@@ -71,6 +73,7 @@ class CollectiveBackward : public torch::autograd::Node {
 template <class Compute>
 at::Tensor with_backward(CollectiveBackward* backward, const at::Tensor& input, Compute&& compute) {
   const std::shared_ptr<torch::autograd::Node> node(backward, torch::autograd::deleteNode);
+  operators::end_capture("a collective with a gradient", "Give it a tensor that requires no gradient.");
   TORCH_CHECK_NOT_IMPLEMENTED(!input._fw_grad(/*level=*/0).defined(), backward->name(),
                               ": a collective has no forward-mode gradient");
   node->set_next_edges(torch::autograd::collect_next_edges(input));

@@ -75,6 +75,11 @@ const AotBackward& AotBackwards::for_tangents(const std::vector<at::Tensor>& tan
   return other != nullptr ? *other : *first_;
 }
 
+bool AotBackwards::has_path_to(std::size_t input) const {
+  const auto leads_to = [input](const auto& tangents) { return input < tangents.size() && !tangents[input].empty(); };
+  return leads_to(joint_.leading_tangents) || leads_to(first_->gradient_tangents);
+}
+
 std::size_t AotBackwards::recorded() const noexcept {
   return 1 + static_cast<std::size_t>(std::count_if(others_.begin(), others_.end(),
                                                     [](const auto& other) { return other.second != nullptr; }));

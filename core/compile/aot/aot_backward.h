@@ -47,6 +47,9 @@ class AotBackwards {
   const AotBackward& for_tangents(const std::vector<at::Tensor>& tangents);
   const AotBackward& first() const noexcept { return *first_; }
 
+  // Whether autograd comes from a result to this input at all.
+  bool has_path_to(std::size_t input) const;
+
   std::size_t recorded() const noexcept;  // the first one included
 
  private:

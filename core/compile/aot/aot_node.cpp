@@ -39,11 +39,13 @@ AotNode::AotNode(std::shared_ptr<const AotProgram> program, autograd::edge_list&
 
 std::shared_ptr<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program,
                                        const std::vector<c10::IValue>& inputs) {
+  // An input that no result comes from has no edge: its node would be called, and its hooks, with no gradient.
   autograd::edge_list edges;
   edges.reserve(inputs.size());
-  for (const c10::IValue& input : inputs) {
-    const bool has_edge = input.isTensor() && input.toTensor().defined() && input.toTensor().requires_grad();
-    edges.push_back(has_edge ? autograd::impl::gradient_edge(input.toTensor()) : autograd::Edge());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const at::Tensor tensor = inputs[i].isTensor() ? inputs[i].toTensor() : at::Tensor();
+    const bool has_edge = tensor.defined() && tensor.requires_grad() && program->backwards().has_path_to(i);
+    edges.push_back(has_edge ? autograd::impl::gradient_edge(tensor) : autograd::Edge());
   }
   return std::shared_ptr<AotNode>(new AotNode(std::move(program), std::move(edges)), autograd::deleteNode);
 }
@@ -82,6 +84,10 @@ std::vector<c10::IValue> AotNode::unpack(const std::vector<std::size_t>& saved) 
 }
 
 autograd::variable_list AotNode::run(autograd::variable_list&& tangents) {
+  // What was saved may have been changed since, which is no error if no gradient needs it.
+  if (std::none_of(tangents.begin(), tangents.end(), [](const at::Tensor& each) { return each.defined(); })) {
+    return autograd::variable_list(num_outputs());
+  }
   const AotBackward& backward = program_->backwards().for_tangents(tangents);
   std::vector<c10::IValue> inputs = unpack(backward.saved);
   std::vector<bool> defined;

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <rehearse_internal/capture/fake_tensor.h>
+
 namespace rehearse::compiler {
 namespace {
 
@@ -73,6 +75,7 @@ bool TensorGuard::holds(const at::Tensor& tensor, GuardFailure* failure) const {
   if (const bool requires_grad = tensor.requires_grad(); requires_grad != requires_grad_) {
     return fail(failure, ".requires_grad", requires_grad_ ? "true" : "false", requires_grad ? "true" : "false");
   }
+  if (capture::has_tangent(tensor)) return fail(failure, "'s tangent", "none", "one of forward-mode differentiation");
   if (const bool is_number = impl.is_wrapped_number(); is_number != is_wrapped_number_) {
     return fail(failure, ".is_wrapped_number()", is_wrapped_number_ ? "true" : "false", is_number ? "true" : "false");
   }

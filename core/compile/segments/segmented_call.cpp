@@ -4,11 +4,13 @@
 #include <utility>
 
 #include <rehearse/compile/errors.h>
-#include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/capture/left_fakes.h>
 #include <rehearse_internal/exec/failure.h>
 #include <rehearse_internal/shapes/errors.h>
 
 #include "compile/callable_impl.h"
+#include "compile/parts/eager_backend.h"
 #include "compile/segments/segmented.h"
 
 namespace rehearse::compiler {
@@ -29,14 +31,22 @@ std::optional<Capture> Callable::Impl::try_segments(Call& call, const std::vecto
     agreement.fail(error.what());  // before the rest runs, in which ranks may meet
     if (options_.fullgraph || segmented.capture.is_broken()) throw;
     refuse(call, error.what());
+    if (segmented.capture.has_ended()) throw;  // what has run as it is must not run twice
   };
   try {
-    return capture(call, shape, options_.fullgraph ? nullptr : &segmented.capture);
+    Capture made = capture(call, shape, options_.fullgraph ? nullptr : &segmented.capture);
+    if (made.refusal.empty()) return made;
+    note_unrepeatable(call, std::move(made));
+    return std::nullopt;
   } catch (const capture::FakeError& error) {
     give_up(error);
   } catch (const shapes::ShapeError& error) {
     give_up(error);
   } catch (const RankAborted&) {
+    throw;
+  } catch (const KeptInRefusedCall& error) {
+    agreement.fail(error.what());
+    refuse(call, error.what());
     throw;
   } catch (const std::exception& error) {
     agreement.fail(error.what());
@@ -48,6 +58,24 @@ std::optional<Capture> Callable::Impl::try_segments(Call& call, const std::vecto
     capture(call, shape, &rest);
   }
   return std::nullopt;
+}
+
+// What the code did serves this call, and no other. A function may fill a cache in its first call; one that keeps
+// tensors in the next call too does so always.
+void Callable::Impl::note_unrepeatable(Call& call, Capture made) {
+  call.cache.agreement.fail(made.refusal);
+  if (!call.code.served) {
+    call.code.served = CallResult{made.frame, by_operators(made.module)(values_of(made.inputs, call.leaves))};
+  }
+  capture::LeftFakes results;
+  for (const auto& [fake, result] : made.kept_results) {
+    results.of_inputs.emplace_back(fake, call.code.served->values[result].toTensor());
+  }
+  results.make_real({});
+  if (made.keeps_tensors && ++call.cache.calls_that_kept < 2) return;
+  if (options_.fullgraph)
+    throw capture::NotCapturable(made.refusal + " Another one was kept in the call before", "", {});
+  refuse(call, made.refusal);
 }
 
 SegmentOwner Callable::Impl::segment_owner(Call& call) {

@@ -145,12 +145,17 @@ capture::SegmentAnswer SegmentedCapture::answer(Step found, const capture::Segme
   capture::SegmentAnswer answer{.values = passed.values, .result = passed.result};
   if (answered_ < run_.passed().size()) return answer;
   if (stop_ || run_.is_entangled() || !may_go_on(passed.key)) {
-    ended_ = true;
-    answer.value_of = [this](const capture::Segment::Source& source) { return run_.value(input_of(source)); };
+    answer.value_of = end_with_values().value_of;
   } else if (!run_.next(tree_)) {
     begin_next(passed);
   }
   return answer;
+}
+
+capture::SegmentAnswer SegmentedCapture::end_with_values() {
+  ended_ = true;
+  return {.values = {},
+          .value_of = [this](const capture::Segment::Source& source) { return run_.value(input_of(source)); }};
 }
 
 bool SegmentedCapture::may_go_on(const std::string& key) const {
@@ -178,12 +183,22 @@ capture::SegmentAnswer SegmentedCapture::on_region(capture::SegmentEnd end,
   return answer(std::move(step), end);
 }
 
-void SegmentedCapture::run_unfinished(const std::function<capture::Segment()>& unfinished) {
-  if (broken_ || answered_ < run_.passed().size()) return;
-  const capture::Segment segment = unfinished();
-  BoundGraph graph = bound(segment);
-  graph.run = by_operators(segment.module);
-  run_.run(graph);
+// A verification is to tell that the code has changed, and code that runs again must come to where it was.
+capture::SegmentAnswer SegmentedCapture::on_refusal(capture::SegmentEnd end, const std::string& why) {
+  if (owner_.refuse_change || answered_ < run_.passed().size()) return {};
+  owner_.agreement.fail(why);  // before the rest runs, in which ranks may meet
+  return run_unfinished(end);
+}
+
+capture::SegmentAnswer SegmentedCapture::run_unfinished(const capture::SegmentEnd& end) {
+  if (broken_ || answered_ < run_.passed().size()) return {};
+  Step step;
+  step.segment = bound(end.before);
+  step.segment.run = by_operators(end.before.module);
+  broken_ = true;
+  run_.run_segment(step);
+  broken_ = false;
+  return end_with_values();
 }
 
 std::vector<c10::IValue> SegmentedCapture::finish(const capture::Segment& segment, std::vector<std::string> constants,

@@ -46,9 +46,9 @@ class SegmentedCapture final : public capture::SegmentListener {
   capture::SegmentAnswer on_read(capture::SegmentEnd end) override;
   capture::SegmentAnswer on_region(capture::SegmentEnd end,
                                    const std::shared_ptr<const capture::EagerRegion>& region) override;
-  // What the code has done since the last segment, where it has thrown: runs it, operator by operator, where the call
-  // has come to it for the first time.
-  void run_unfinished(const std::function<capture::Segment()>& unfinished);
+  // Runs what was recorded, operator by operator, where the call has come to it for the first time.
+  capture::SegmentAnswer on_refusal(capture::SegmentEnd end, const std::string& why) override;
+  capture::SegmentAnswer run_unfinished(const capture::SegmentEnd& end);
   // The last segment; gives the results of the call.
   std::vector<c10::IValue> finish(const capture::Segment& segment, std::vector<std::string> constants,
                                   std::shared_ptr<const void> frame);
@@ -70,6 +70,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   Step& enter(Step step);
   void compile(Step& step, const capture::Segment& segment);
   capture::SegmentAnswer answer(Step found, const capture::SegmentEnd& end);
+  capture::SegmentAnswer end_with_values();
   bool may_go_on(const std::string& key) const;
   void begin_next(const PassedStep& passed);
   [[noreturn]] void throw_not_repeatable(const std::string& told) const;

@@ -35,6 +35,15 @@ bool is_pure_operator(const c10::OperatorHandle& op) {
          !has_unmarked_effects(op.schema().name());
 }
 
+// Grad mode and autocast, which a captured graph turns back where it ends.
+bool is_mode(const Node& node) {
+  for (const std::string_view target : {"torch._C._set_grad_enabled", "torch.amp.autocast_mode._enter_autocast",
+                                        "torch.amp.autocast_mode._exit_autocast"}) {
+    if (node.target() == target) return true;
+  }
+  return false;
+}
+
 // Judges nodes; what it knows about a submodule it keeps.
 class Purity {
  public:
@@ -132,6 +141,19 @@ bool has_effects(const GraphModule& module) {
     if (node.op() != Op::Placeholder && node.op() != Op::Output && !purity.of(node, module)) return true;
   }
   return false;
+}
+
+bool has_marked_effects_only(const GraphModule& module) {
+  check_nesting(module);
+  Purity purity;
+  return std::all_of(module.graph().begin(), module.graph().end(), [&](const Node& node) {
+    if (node.op() == Op::Placeholder || node.op() == Op::Output || purity.of(node, module)) return true;
+    if (node.op() != Op::CallFunction) return false;
+    if (is_mode(node)) return true;
+    const auto op = find_operator(node.target());
+    return op && op->schema().is_mutable() && !op->hasTag(at::Tag::nondeterministic_seeded) &&
+           !has_unmarked_effects(op->schema().name());
+  });
 }
 
 std::size_t eliminate_dead_code(GraphModule& module) {

@@ -23,9 +23,10 @@ ShapeEnv::~ShapeEnv() = default;
 std::shared_ptr<ShapeEnv> ShapeEnv::make(Options options) { return std::shared_ptr<ShapeEnv>(new ShapeEnv(options)); }
 
 c10::SymInt ShapeEnv::new_backed(std::int64_t hint, std::string source, const Range& range) {
-  const std::string name = "s" + std::to_string(backed_.size());
+  const std::size_t number = next_number_++;
+  const std::string name = "s" + std::to_string(number);
   sources_.push_back({source, backed_.size()});
-  backed_.push_back({name, hint, {std::move(source)}, range});
+  backed_.push_back({name, hint, {std::move(source)}, range, number});
   hints_.emplace(name, hint);
   const Expr symbol = Expr::symbol(name);
   facts_->set_range(symbol, range);

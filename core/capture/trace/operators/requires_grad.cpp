@@ -89,7 +89,9 @@ void set_requires_grad(const Treatment& treatment, const torch::jit::Stack& argu
   }
   if (treatment.is_mutable && results.empty()) return mark_written_lists(treatment, arguments);
   bool any = false;
-  for (const c10::IValue& argument : arguments) any = any || any_requires_grad(argument);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    any = any || (treatment.gives_history[i] && any_requires_grad(arguments[i]));
+  }
   if (!any) return;
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (treatment.differentiable_results.empty() || treatment.differentiable_results.at(i)) mark(results[i]);

@@ -40,8 +40,32 @@ const Names& without_derivative() {
                               "_values",
                               "floor_divide",
                               "floor_divide_",
-                              "lift_fresh_copy"};
+                              "lift_fresh_copy",
+                              "eq",
+                              "ne",
+                              "lt",
+                              "le",
+                              "gt",
+                              "ge",
+                              "not_equal",
+                              "less",
+                              "less_equal",
+                              "greater",
+                              "greater_equal",
+                              "logical_and",
+                              "logical_or",
+                              "logical_xor",
+                              "logical_not",
+                              "logical_and_",
+                              "logical_or_",
+                              "logical_xor_"};
   return names;
+}
+
+// They look at their second argument for its form alone.
+bool only_first_has_history(std::string_view name, std::string_view overload) {
+  static const Names names = {"expand_as", "view_as", "reshape_as", "type_as", "align_as", "resize_as_"};
+  return names.contains(name) || (name == "to" && overload == "other");
 }
 
 // Of several results, those that have a history.
@@ -56,7 +80,14 @@ const std::unordered_map<std::string_view, std::vector<bool>>& differentiable_re
       {"log_sigmoid_forward", {true, false}},
       {"_sparse_mm_reduce_impl", {true, false}},
       {"native_batch_norm", {true, false, false}},
+      {"native_layer_norm", {true, false, false}},
+      {"nll_loss_forward", {true, false}},
+      {"multilabel_margin_loss_forward", {true, false}},
+      {"rrelu_with_noise_functional", {true, false}},
+      {"_batch_norm_impl_index", {true, false, false, false, false}},
       {"_native_batch_norm_legit", {true, false, false}},
+      {"_native_batch_norm_legit_no_training", {true, false, false}},
+      {"_native_batch_norm_legit_functional", {true, false, false, false, false}},
       {"_scaled_dot_product_flash_attention_for_cpu", {true, false}},
       {"_scaled_dot_product_efficient_attention", {true, false, false, false}},
       {"_scaled_dot_product_flash_attention",
@@ -72,6 +103,12 @@ struct Refusal {
 };
 
 constexpr const char* kNotDense = "a tensor is made that is not dense, but sparse, nested, quantized or mkldnn";
+constexpr const char* kForwardMode = "forward-mode gradients are used in a captured function";
+constexpr const char* kBatched = "a batched tensor (vmap) is made or taken apart in a captured function";
+constexpr const char* kLifted = "a constant is lifted: the operator gives its argument itself";
+constexpr const char* kReadsBeyond = "LibTorch's kernel reads beyond its arguments at some sizes";
+constexpr const char* kNames = "a name of a dimension is used in a captured function";
+constexpr const char* kOutList = "an operator resizes tensors of a list (out = ...)";
 
 // Operators whose results no fake can stand for.
 bool gives_other_kinds(std::string_view name) {
@@ -92,7 +129,9 @@ bool gives_other_kinds(std::string_view name) {
          begins("sparse_bsr_tensor") || begins("sparse_bsc_tensor") || begins("_sparse_coo_tensor") ||
          begins("_sparse_compressed_tensor") || begins("_sparse_csr_tensor") || begins("_sparse_csc_tensor") ||
          begins("_sparse_bsr_tensor") || begins("_sparse_bsc_tensor") || begins("quantize_per_") ||
-         begins("_empty_affine_quantized") || begins("_empty_per_channel_affine_quantized");
+         begins("quantized::") || begins("_quantized::") || begins("prepacked::") || begins("mkldnn_prepacked::") ||
+         begins("mkldnn::_reorder_") || begins("_empty_affine_quantized") ||
+         begins("_empty_per_channel_affine_quantized");
 }
 
 const std::unordered_map<std::string_view, Refusal>& refusals() {
@@ -103,9 +142,35 @@ const std::unordered_map<std::string_view, Refusal>& refusals() {
       {"detach_", {"detach_() takes a tensor's history away in place", "Use detach()."}},
       {"set_", {"set_() replaces a tensor's storage", "Use views or copies."}},
       {"record_stream", {"record_stream() is called on a tensor that is being captured", kCallOutside}},
-      {"_make_dual", {"forward-mode gradients are used in a captured function", kCallOutside}},
+      {"_make_dual", {kForwardMode, kCallOutside}},
+      {"_unpack_dual", {kForwardMode, kCallOutside}},
+      {"_fw_primal", {kForwardMode, kCallOutside}},
+      {"_add_batch_dim", {kBatched, kCallOutside}},
+      {"_remove_batch_dim", {kBatched, kCallOutside}},
+      {"data", {"the operator data() gives the memory of its argument without saying so", "Use detach()."}},
+      {"_weight_int8pack_mm", {kReadsBeyond, kCallOutside}},
+      {"slow_conv_transpose3d", {kReadsBeyond, kCallOutside}},
+      {"lift", {kLifted, kCallOutside}},
+      {"lift_fresh", {kLifted, kCallOutside}},
   };
   return known;
+}
+
+// Such an operator returns nothing, so no result tells the sizes that the tensors have afterwards.
+bool writes_out_list(const c10::FunctionSchema& schema) {
+  const auto& arguments = schema.arguments();
+  return schema.returns().empty() && std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument& argument) {
+           return argument.is_out() && argument.type()->kind() == c10::TypeKind::ListType;
+         });
+}
+
+// Fakes have no names of dimensions.
+bool is_about_names(const c10::FunctionSchema& schema) {
+  static const Names names = {"aten::rename",   "aten::rename_",  "aten::refine_names",
+                              "aten::align_to", "aten::align_as", "aten::align_tensors"};
+  const std::string& overload = schema.overload_name();
+  return names.contains(schema.name()) || overload.find("imname") != std::string::npos ||
+         overload.starts_with("names") || overload.find("_names") != std::string::npos;
 }
 
 bool holds_tensor(const c10::Type& type) {
@@ -121,6 +186,7 @@ Treatment::Kind kind_of(const Treatment& treatment, const c10::FunctionSchema& s
   if (reads.contains(name)) return Treatment::Kind::Read;
   if (name == "equal") return Treatment::Kind::Equal;
   if (refusals().contains(name) || gives_other_kinds(name)) return Treatment::Kind::Refuse;
+  if (writes_out_list(schema) || is_about_names(schema)) return Treatment::Kind::Refuse;
   if (name == "empty" && schema.overload_name() == "memory_format") return Treatment::Kind::Empty;
   if (name == "rehearse::opaque") return Treatment::Kind::Opaque;
   if (name == "ones_like") return Treatment::Kind::FirstGradient;
@@ -148,12 +214,24 @@ Treatment make(const c10::OperatorHandle& op) {
   for (const c10::Argument& argument : schema.arguments()) {
     made.viewed.push_back(made.differentiable && argument.alias_info() != nullptr && !argument.alias_info()->isWrite());
   }
+  made.gives_history.assign(schema.arguments().size(), true);
+  if (only_first_has_history(made.name, schema.overload_name())) {
+    std::fill(made.gives_history.begin() + 1, made.gives_history.end(), false);
+  }
   made.sets_requires_grad = made.name == "requires_grad_" || made.name == "detach_";
   if (const auto found = differentiable_results().find(made.name); found != differentiable_results().end())
     made.differentiable_results = found->second;
   if (gives_other_kinds(made.name)) {
     made.reason = kNotDense;
     made.cure = kCallOutside;
+  }
+  if (writes_out_list(schema)) {
+    made.reason = kOutList;
+    made.cure = "Call the operator that returns its results.";
+  }
+  if (is_about_names(schema)) {
+    made.reason = kNames;
+    made.cure = "Use the numbers of dimensions.";
   }
   if (const auto found = refusals().find(made.name); found != refusals().end()) {
     made.reason = found->second.reason;

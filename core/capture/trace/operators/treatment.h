@@ -36,6 +36,7 @@ struct Treatment {
   bool differentiable = true;                     // results require grad where an argument does
   bool sets_requires_grad = false;                // requires_grad_(), detach_()
   std::vector<bool> differentiable_results = {};  // by place; empty: all
+  std::vector<bool> gives_history = {};           // by argument: results require grad where it does
   std::vector<bool> written = {};                 // by argument
   std::vector<bool> viewed = {};                  // by argument: autograd takes results for views of it
   bool is_mutable = false;

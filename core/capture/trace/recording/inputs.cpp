@@ -139,6 +139,16 @@ at::Tensor Inputs::real_of(const at::Tensor& fake) const {
   return stands ? source.real : at::Tensor();
 }
 
+void Inputs::place(const graph::Node& placeholder, const GraphInput& input) {
+  places_.emplace(&placeholder, placed_.size());
+  placed_.push_back(input);
+}
+
+const GraphInput* Inputs::placed_at(const graph::Node& placeholder) const {
+  const auto found = places_.find(&placeholder);
+  return found == places_.end() ? nullptr : &placed_[found->second];
+}
+
 graph::Node& Inputs::node_of(Source& source) {
   if (source.node) return *source.node;
   source.node = &graph_.placeholder(source.input.name);
@@ -147,7 +157,7 @@ graph::Node& Inputs::node_of(Source& source) {
   meta.requires_grad = source.requires_grad;
   source.node->meta().set_value(std::move(meta));
   source.node->meta().ddp_ignored = source.ddp_ignored;
-  placed_.push_back(source.input);
+  place(*source.node, source.input);
   if (source.input.kind != GraphInput::Kind::Tensor) return *source.node;
   for (const c10::SymInt& size : source.fake.sym_sizes()) {
     const auto symbol = symbol_in(size);
@@ -164,7 +174,7 @@ graph::Node& Inputs::node_of_symbol(const std::string& symbol) {
   }
   graph::Node& node = graph_.placeholder(symbol);
   symbols_.bind_symbol(symbol, node);
-  placed_.push_back(found->second);
+  place(node, found->second);
   return node;
 }
 

@@ -60,6 +60,9 @@ class Inputs {
   // In order of placeholders.
   const std::vector<GraphInput>& placed() const noexcept { return placed_; }
 
+  // What the placeholder stands for; null of another node.
+  const GraphInput* placed_at(const graph::Node& placeholder) const;
+
   // Those with a placeholder: visit(node, fake).
   template <class Visit>
   void for_each_placed(const Visit& visit) const {
@@ -68,11 +71,18 @@ class Inputs {
     }
   }
 
+  // All of them: visit(fake, real).
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (const Source& source : sources_) visit(source.fake, source.real);
+  }
+
   // What all sources and the module's tensors are beside their data.
   TensorStates& states() noexcept { return states_; }
   const TensorStates& states() const noexcept { return states_; }
 
  private:
+  void place(const graph::Node& placeholder, const GraphInput& input);
   Source& add(GraphInput input, const at::Tensor& real, const at::Tensor& fake);
 
   GraphBuilder& graph_;
@@ -90,6 +100,7 @@ class Inputs {
   std::size_t ints_ = 0;
   std::size_t constants_ = 0;
   std::vector<GraphInput> placed_;
+  std::unordered_map<const graph::Node*, std::size_t> places_;  // in placed_
   TensorStates states_;
 };
 

@@ -91,10 +91,7 @@ std::vector<const Node*> SegmentCutter::nodes_until(const Node* end) const {
 
 Segment::Source SegmentCutter::source_of(const Node& node) const {
   if (const auto found = numbers_.find(&node); found != numbers_.end()) return found->second;
-  const std::vector<Node*> placeholders = graph_.graph().placeholders();
-  for (std::size_t i = 0; i < placeholders.size(); ++i) {
-    if (placeholders[i] == &node) return inputs_.placed().at(i);
-  }
+  if (const GraphInput* input = inputs_.placed_at(node)) return *input;
   throw graph::GraphError(node.name(), "", "is no value that a later segment can have");
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/recording/tensor_states.h"
 
+#include <algorithm>
+
 #include <torch/csrc/autograd/variable.h>
 
 #include <rehearse_internal/capture/errors.h>
@@ -36,6 +38,11 @@ void TensorStates::renew(State& state) {
 
 void TensorStates::renew() {
   for (State& state : states_) renew(state);
+}
+
+bool TensorStates::requires_grad_changed() const {
+  return std::ranges::any_of(states_,
+                             [](const State& state) { return state.tensor.requires_grad() != state.requires_grad; });
 }
 
 void TensorStates::restore() {

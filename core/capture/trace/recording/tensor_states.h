@@ -21,6 +21,8 @@ class TensorStates {
 
   // Throws NotCapturable for the first tensor that is something else now, or whose gradient the code uses.
   void check() const;
+  // Whether one of them requires grad now, or no longer: what was recorded before and behind that differs.
+  bool requires_grad_changed() const;
   // Makes them what they were, but for hooks: the code will run again.
   void restore();
   // From now on they are what they are now: what ran meanwhile was no part of the captured code.

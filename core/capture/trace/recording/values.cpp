@@ -157,17 +157,16 @@ void Values::disown(const at::Tensor& fake) {
   std::erase_if(made_, [&](const Made& made) { return made.tensor.lock().get() == fake.unsafeGetTensorImpl(); });
 }
 
-void Values::check_outlived(const std::vector<at::Tensor>& results) const {
+const exec::CallSite* Values::find_outlived(const std::vector<at::Tensor>& results) const {
   for (const Made& made : made_) {
     const auto alive = made.tensor.lock();
     if (!alive) continue;
     const bool is_result = std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) {
       return result.defined() && result.unsafeGetTensorImpl() == alive.get();
     });
-    if (is_result) continue;
-    throw NotCapturable("a tensor that was captured outlives the call: it was kept in a member, a capture or a global",
-                        "Return it as a result, or keep a copy made from the results.", made.node->meta().origin->site);
+    if (!is_result) return &made.node->meta().origin->site;
   }
+  return nullptr;
 }
 
 }  // namespace rehearse::capture

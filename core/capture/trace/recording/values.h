@@ -31,14 +31,18 @@ class Values {
   // its own, hooks or a gradient: autograd saw something that the graph does not have.
   graph::Node& node_of(const at::Tensor& fake);
 
+  // Throws as node_of() does.
+  void check_history(const at::Tensor& fake) const;
+
   // Fakes that the code holds, and those that stand for inputs which were changed in place; in order of their making.
   std::vector<at::Tensor> alive();
 
   // Whoever keeps this fake will not use it: it may outlive the capture.
   void disown(const at::Tensor& fake);
 
-  // Throws NotCapturable when a fake is alive that is not among `results`: it would outlive the capture.
-  void check_outlived(const std::vector<at::Tensor>& results) const;
+  // The line that made a fake which is alive and not among `results`: it would outlive the capture. Null: there is
+  // none.
+  const exec::CallSite* find_outlived(const std::vector<at::Tensor>& results) const;
 
  private:
   struct Value {
@@ -58,7 +62,6 @@ class Values {
   graph::Node& item(Value& value);
   graph::Node& with_requires_grad(const at::Tensor& fake, Value& value);
   const exec::CallSite& site_of(const at::Tensor& fake) const;
-  void check_history(const at::Tensor& fake) const;
 
   GraphBuilder& graph_;
   Inputs& inputs_;

@@ -15,7 +15,10 @@
 namespace rehearse::capture {
 
 class Tracer;
+struct LeftFakes;
 struct Segment;
+struct SegmentAnswer;
+struct SegmentEnd;
 struct SegmentListener;
 
 // A parameter or buffer of the captured module, with its qualified name ("net.0.weight").
@@ -53,7 +56,8 @@ class ForwardCapture {
   // Integer #0, #1, ... of the call's inputs; `value` is a symbol of the shape environment, or a number.
   c10::SymInt add_int(std::string source, c10::SymInt value);
 
-  // Makes reads of data and eager regions end a segment (segments.h), instead of the capture. Before run().
+  // Makes reads of data and eager regions end a segment (segments.h), instead of the capture, and has it run what was
+  // recorded up to where no graph can hold what follows. Before run().
   void set_listener(SegmentListener& listener);
 
   // Runs the code under the tracer. May be called once.
@@ -63,12 +67,21 @@ class ForwardCapture {
   // plain numbers, none, and lists of these. Fakes that are alive besides them are an error.
   CapturedGraph finish(const std::vector<c10::IValue>& outputs);
 
-  // Where the code has thrown: what it did since the last read or region, a graph without results.
-  Segment unfinished();
+  // Behind the code, also where it has thrown: has `run` run what was recorded since the last read or region, and ends
+  // the capture. False: the code did what cannot be told from what was recorded, and nothing has run.
+  bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);
 
-  // Whether a listener has ended the capture: the code ran to its end on real tensors. Then there is no graph, and
-  // real_value() is what an output of the code stands for.
+  // Behind the code: the line that made a tensor which the code keeps beside these outputs. Null: it keeps none.
+  const exec::CallSite* find_kept(const std::vector<c10::IValue>& outputs) const;
+
+  // The last that is asked, for when the capture is gone (left_fakes.h). Where it has failed, with what it made.
+  LeftFakes left(bool has_failed);
+
+  // Whether the capture has ended before the code: the rest of that ran, or will run, on real tensors. Then there is no
+  // graph, real_value() is what an output of the code stands for, and what it has kept elsewhere has become real.
   bool ended() const noexcept;
+  // Why, where it was on_refusal() that ended it.
+  const std::string& refusal() const noexcept;
   c10::IValue real_value(const c10::IValue& value) const;
 
  private:

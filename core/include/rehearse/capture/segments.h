@@ -37,12 +37,19 @@ struct LiveValue {
   Segment::Source source;
 };
 
+// A number that only data tells, by its symbol.
+struct LiveNumber {
+  std::string symbol;
+  Segment::Source source;
+};
+
 // Where a segment ends. `read`: a graph of one operator, whose result the code wants as a number; at an eager region no
 // graph, and the sources of the region's tensors.
 struct SegmentEnd {
   Segment before;
   Segment read;
   std::vector<LiveValue> alive;
+  std::vector<LiveNumber> numbers;
   exec::CallSite where;
   bool grad_enabled = true;  // where an eager region is called
 };
@@ -76,6 +83,9 @@ struct SegmentListener {
   virtual ~SegmentListener() = default;
   virtual SegmentAnswer on_read(SegmentEnd end) = 0;
   virtual SegmentAnswer on_region(SegmentEnd end, const std::shared_ptr<const EagerRegion>& region) = 0;
+  // The capture cannot go on; `why`. What was recorded is run, and the answer ends the capture. One that does not: the
+  // code is not to be helped, and gets the refusal as an exception.
+  virtual SegmentAnswer on_refusal(SegmentEnd end, const std::string& why) = 0;
 };
 
 // Ends the segment, has the listener run the region, and gives the result with fakes in it; runs it at once where the

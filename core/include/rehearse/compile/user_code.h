@@ -44,6 +44,11 @@ class UserCode {
   virtual std::string unrepeatable_argument(const std::vector<std::string>& names) const = 0;
   // Changes the caller's arguments as the function has changed its copies, but for tensors, where it has thrown.
   virtual void change_arguments() const = 0;
+  // The same where the code has run to its end on real tensors: `real` gives what a value of a copy stands for.
+  using RealValue = std::function<c10::IValue(const c10::IValue&)>;
+  virtual void give_arguments(const RealValue& real) const = 0;
+  // Drops the copies of the arguments and the kept result.
+  virtual void forget() = 0;
   // The kept result without its tensors and symbolic integers, of the type that the function returns, and what the
   // function left in its arguments; no longer kept.
   virtual std::shared_ptr<const void> take_frame() = 0;

@@ -12,4 +12,7 @@ class NotCapturable : public FakeError {
   using FakeError::FakeError;
 };
 
+// The code keeps a tensor beside its results, which was made at `where`.
+NotCapturable kept_tensor(const exec::CallSite& where);
+
 }  // namespace rehearse::capture

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -121,6 +123,9 @@ class FakeMode final : public operators::CaptureMode {
   void end() noexcept { has_ended_ = true; }
   bool has_ended() const noexcept override { return has_ended_; }
   [[noreturn]] void refuse(const std::string& what, const std::string& cure) const override;
+  void end_or_refuse(const std::string& what, const std::string& cure) const override;
+  // Who can end the capture: gives whether it has. Nobody at first.
+  void set_ending(std::function<bool(const std::exception& refusal)> ending) { ending_ = std::move(ending); }
 
   // A size that only the running program knows: a symbol of shapes(), which must not be null.
   c10::SymInt add_unbacked();
@@ -155,6 +160,7 @@ class FakeMode final : public operators::CaptureMode {
   std::shared_ptr<shapes::ShapeEnv> shapes_;
   FakeListener* listener_;
   std::shared_ptr<CaptureThread> thread_;
+  std::function<bool(const std::exception&)> ending_;
   bool symbolic_reads_ = false;
   bool has_ended_ = false;
   std::vector<c10::SymInt> unbacked_;  // what add_unbacked() and its like give; the last one first

@@ -41,7 +41,10 @@ at::Tensor make_fake(const TensorSpec& spec, const at::Tensor& alias_of = {});
 // False of an undefined tensor.
 bool is_fake(const at::Tensor& tensor);
 
-// What keeps a fake from standing for the tensor: "sparse", "nested", "quantized", "mkldnn". Empty: nothing.
+// Whether forward-mode differentiation has given it a tangent (torch::_make_dual()).
+bool has_tangent(const at::Tensor& tensor);
+
+// What keeps a fake from standing for the tensor: "sparse", "nested", "quantized", "mkldnn", "dual". Empty: nothing.
 std::string kind_without_fakes(const at::Tensor& tensor);
 
 // Identity of the value that a fake stands for: kept by the copies that autograd makes of saved tensors and by in-place

@@ -15,6 +15,10 @@ bool is_pure(const Node& node, const GraphModule& module);
 // Whether the graph has a node that is not pure: it matters in which order its nodes run. Cost: linear in nodes.
 bool has_effects(const GraphModule& module);
 
+// Whether its nodes do nothing but give values, change modes, and change tensors in place, as their schemas say: no
+// communication, no random numbers, no running statistics.
+bool has_marked_effects_only(const GraphModule& module);
+
 // Erases pure nodes whose values nobody uses. Placeholders stay, and so do nodes that bind an unbacked symbol that a
 // node left after them has in its metadata or in a SymExpr among its arguments. Returns how many went. Cost: linear in
 // nodes, arguments and submodules, shared ones counted once. Throws GraphError when submodules are nested deeper than

@@ -21,6 +21,9 @@ class CaptureMode {
   // Throws the capture's error: "<what> is called in a captured function", with the cure and the caller's place.
   [[noreturn]] virtual void refuse(const std::string& what, const std::string& cure) const = 0;
 
+  // The same, unless the capture can end here: then it has_ended(), and the caller goes on.
+  virtual void end_or_refuse(const std::string& what, const std::string& cure) const = 0;
+
  protected:
   CaptureMode() = default;
   ~CaptureMode() = default;
@@ -32,6 +35,14 @@ inline void refuse_in_capture(const char* what, const char* cure) {
   const CaptureMode* const mode = CaptureMode::current();
   if (mode && !mode->has_ended()) [[unlikely]]
     mode->refuse(what, cure);
+}
+
+// Ends the capture of the calling fiber's code, if one is on and can be ended, or throws as refuse_in_capture() does.
+// For calls that go through LibTorch's dispatcher, and that no graph can hold.
+inline void end_capture(const char* what, const char* cure) {
+  const CaptureMode* const mode = CaptureMode::current();
+  if (mode && !mode->has_ended()) [[unlikely]]
+    mode->end_or_refuse(what, cure);
 }
 
 }  // namespace rehearse::operators

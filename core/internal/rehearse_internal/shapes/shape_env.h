@@ -30,10 +30,11 @@ struct Guard {
 
 // A size or integer of an input, which may have another value in another call.
 struct BackedSymbol {
-  std::string name;                  // s0, s1, ...
+  std::string name;                  // s<number>
   std::int64_t hint = 0;             // its value in the call that is captured
   std::vector<std::string> sources;  // such as "x.size(0)"; more than one by duck shaping: they must be equal
   Range range;                       // that values must have, from the beginning: sizes are at least 2
+  std::size_t number = 0;            // in the name; counts up from 0, unless number_next() says otherwise
 };
 
 // An integer that the program itself brings into being, as the size of nonzero()'s result.
@@ -66,6 +67,9 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   ShapeEnv(const ShapeEnv&) = delete;
   ShapeEnv& operator=(const ShapeEnv&) = delete;
 
+  // The next backed symbol has this number, and those after it count on. A capture that repeats an earlier one thus
+  // gives its symbols their old names, even if some of them are plain numbers now. No two symbols may get one number.
+  void number_next(std::size_t number) noexcept { next_number_ = number; }
   // The size of an input that may vary. 0 and 1 give the plain number, as broadcasting treats them apart: such an input
   // must be guarded to have that size. ShapeError for a negative hint.
   c10::SymInt add_backed(std::int64_t hint, std::string source);
@@ -87,6 +91,10 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
 
   const std::vector<BackedSymbol>& backed() const noexcept { return backed_; }
   // Null for a name that is none of them.
+  // The capture has ended, and the call has told the value of an unbacked symbol: questions about it have an answer
+  // now.
+  void tell(const std::string& unbacked, std::int64_t value) { hints_.insert_or_assign(unbacked, value); }
+
   const BackedSymbol* find_backed(const std::string& name) const noexcept;
   const std::vector<UnbackedSymbol>& unbacked() const noexcept { return unbacked_; }
   const std::vector<SymbolSource>& sources() const noexcept { return sources_; }
@@ -134,6 +142,7 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
 
   Options options_;
   std::vector<BackedSymbol> backed_;
+  std::size_t next_number_ = 0;
   std::vector<UnbackedSymbol> unbacked_;
   std::size_t of_backwards_ = 0;  // how many of unbacked_ have names apart
   bool backwards_apart_ = false;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What differs from eager mode, as docs/COMPILE.md lists it ("What cannot be captured"). A test here that fails because
 // both are the same means that a line of the list can go.
+#include <vector>
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/nn/modules/linear.h>
 
 #include <rehearse/compile/compile.h>
@@ -37,6 +40,34 @@ TEST(ExceptionsFromEager, WhereInItsMemoryATensorBegins) {
   const at::Tensor rows = at::ones({3, 2});
   for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(rows[1]).equal(function(rows[1])));
   EXPECT_FALSE(compiled(rows[2]).equal(function(rows[2])));
+}
+
+TEST(ExceptionsFromEager, HowMuchMemoryATensorHas) {
+  const auto function = [](const at::Tensor& x) { return x * static_cast<double>(x.storage().nbytes()); };
+  auto compiled = compile(function);
+  const at::Tensor rows = at::ones({3, 2});
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(at::ones({2})).equal(function(at::ones({2}))));
+  EXPECT_FALSE(compiled(rows[2]).equal(function(rows[2])));
+}
+
+// Terms of one gradient, of which eager mode adds the argument's own last.
+TEST(ExceptionsFromEager, InWhichOrderGradientsAreAdded) {
+  const at::Tensor scales = at::arange(64, at::kFloat) / 7;
+  const auto function = [&](const at::Tensor& x) {
+    return std::vector<at::Tensor>{x, x * scales, x.view({64}), x * 0.7, x.sin()};
+  };
+  auto compiled = compile(function);
+  const auto gradient = [](auto& f) {
+    const at::Tensor x = at::ones({64}).requires_grad_();
+    std::vector<at::Tensor> results = f(x);
+    std::vector<at::Tensor> tangents;
+    for (const at::Tensor& result : results) tangents.push_back(at::full_like(result.detach(), 0.3));
+    torch::autograd::backward(results, tangents);
+    return x.grad();
+  };
+  const at::Tensor found = gradient(compiled), expected = gradient(function);
+  EXPECT_TRUE(at::allclose(found, expected, 1e-6, 0));
+  EXPECT_FALSE(found.equal(expected));
 }
 
 TEST(ExceptionsFromEager, SetRequiresGradOfWhatAFunctionFinds) {

@@ -257,17 +257,47 @@ TEST(Refused, BehindAReadTheCallersArgumentIsChanged) {
   }
 }
 
-// The rest of such a call has fakes of its arguments, which have no memory: an error, even if the code catches it.
+// What is written there has a history afterwards, and so has all that is in its memory.
+TEST(Refused, BehindARefusalArgumentsGetHistories) {
+  const auto function = [](const at::Tensor& x, const at::Tensor& y, const at::Tensor& view, const at::Tensor& leaf) {
+    x.requires_grad_();
+    y.sub_(leaf, 0.5);
+    return std::vector<at::Tensor>{y, view, y * 2};
+  };
+  const auto gradient_of = [](auto& called) {
+    const at::Tensor x = at::ones({2}), y = at::ones({2}), leaf = at::ones({2}).requires_grad_();
+    const at::Tensor view = y.view({2});
+    at::Tensor sum = at::zeros({});
+    for (const at::Tensor& each : called(x, y, view, leaf)) {
+      EXPECT_TRUE(each.requires_grad());
+      sum = sum + each.sum();
+    }
+    sum.backward();
+    return leaf.grad().clone();
+  };
+  auto compiled = compile(function);
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(gradient_of(compiled).equal(gradient_of(function)));
+}
+
+// The rest of such a call has fakes of its arguments, with the memory of the real ones. If a size is symbolic, asking
+// for the memory is an error, even if the code catches it.
 TEST(Refused, MemoryBehindTheEndOfACapture) {
   const auto function = [](const at::Tensor& x) {
     const bool positive = (x.sum() > 0).item<bool>();
     const at::Tensor y = positive ? x * 2 : x;
     y.detach().requires_grad_();
-    return works([&] { return x.data_ptr<float>()[0]; }) ? y * 2 : y * 5;
+    x.mul_(3);
+    return works([&] { return x.data_ptr<float>()[0]; }) ? y * x.data_ptr<float>()[1] : y * 5;
   };
-  auto compiled = compile(function);
-  EXPECT_THROW(compiled(at::ones({2})), capture::FakeError);
-  EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 4.0)));  // it runs as it is from then on
+  const at::Tensor both = at::arange(2, 8, at::kFloat);
+  for (const at::Tensor& x : {at::ones({2}), both.narrow(0, 3, 2)}) {
+    const at::Tensor twin = x.clone();
+    EXPECT_TRUE(compile(function)(x).equal(function(twin)));
+    EXPECT_TRUE(x.equal(twin));
+  }
+  auto with_symbols = compile(function, {.dynamic = true});
+  EXPECT_THROW(with_symbols(at::ones({2})), capture::FakeError);
+  EXPECT_TRUE(with_symbols(at::ones({2})).equal(at::full({2}, 6.0)));  // it runs as it is from then on
 }
 
 // item() ends a graph, which is an error in a function that must be one.

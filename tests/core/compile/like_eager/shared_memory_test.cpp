@@ -60,6 +60,34 @@ const Program kPrograms[] = {
        v.t_();
        return Tensors{v, g[0] + 1};
      }},
+    {"t_() behind views of an argument that are returned",
+     [](const Tensors& g) {
+       const at::Tensor columns = g[1].chunk(2, 1)[0];
+       const at::Tensor row = g[1].select(0, 1);
+       g[1].t_();
+       return Tensors{columns, row, g[0] * 2};
+     }},
+    {"transpose_() of a view of an argument that is returned",
+     [](const Tensors& g) {
+       at::Tensor rows = g[1].narrow(0, 0, 2);
+       rows.transpose_(0, 1);
+       at::Tensor square = g[1].chunk(2, 1)[1].narrow(0, 1, 2);
+       square.t_();
+       return Tensors{rows, square, rows.select(0, 1), g[0] * 2};
+     }},
+    {"t_() between two views of an argument that are returned",
+     [](const Tensors& g) {
+       const at::Tensor rows = g[1].narrow(0, 0, 2);
+       g[1].t_();
+       return Tensors{g[1].narrow(0, 0, 2), rows, g[0] * 2};
+     }},
+    {"t_() behind views of a value that are returned",
+     [](const Tensors& g) {
+       at::Tensor v = g[0] * 2;
+       const at::Tensor rows = v.narrow(0, 0, 2);
+       v.t_();
+       return Tensors{v, rows, v.narrow(0, 0, 2)};
+     }},
     {"two aliases behind a read",
      [](const Tensors& g) {
        const at::Tensor v = at::alias(g[1]);

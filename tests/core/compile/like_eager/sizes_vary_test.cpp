@@ -134,5 +134,26 @@ TEST(SizesVary, AMarkThatABackwardBreaks_IsAnError) {
   EXPECT_GT(errors, 0);
 }
 
+// A leaf that the code never looks at has no guard. In a later call its sizes may differ from those of the leaf that
+// had the same ones at capture, or be 0 and 1, which are no symbols.
+TEST(SizesVary, ALeafThatIsNotUsed_MayHaveAnySize) {
+  const auto forward = [](const at::Tensor& /*unused*/, const at::Tensor& x) {
+    if ((x.sum() > 0).item<bool>()) return x + 1;
+    return x.sym_size(0) > 6 ? x * 2 : x * 3;
+  };
+  for (const std::int64_t unused : {5, 4, 9, 1, 0}) {
+    for (const std::int64_t size : {5, 8, 3}) {
+      auto compiled = rehearse::compile(forward, {.dynamic = true});
+      const auto expect_same = [&](const at::Tensor& other, const at::Tensor& x) {
+        EXPECT_TRUE(compiled(other, x).equal(forward(other, x))) << unused << " and " << size;
+      };
+      expect_same(at::ones({5, 1}), at::ones({5}));
+      expect_same(at::ones({unused, 1}), at::ones({size}));
+      expect_same(at::ones({unused, 1}), -at::ones({size}));
+      expect_same(at::ones({unused, unused}), -at::ones({size}));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse_test::sizes_vary

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/fake/become_real.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "capture/fake/fake_impl.h"
+
+namespace rehearse::capture {
+namespace {
+
+namespace autograd = torch::autograd;
+using autograd::ViewInfo;
+
+ViewInfo copy_of(const ViewInfo& view, const HandleOf& handle_of) {
+  return {handle_of(view.base_), view.has_view_fn() ? view.view_fn_->clone_and_set() : nullptr, view.rev_view_fn_};
+}
+
+std::unique_ptr<autograd::AutogradMeta> view_meta_of(const autograd::DifferentiableViewMeta& view,
+                                                     c10::TensorImpl& owner, const HandleOf& handle_of) {
+  std::optional<ViewInfo> backward, forward;
+  if (view.has_bw_view()) backward = copy_of(view.get_backward_view(), handle_of);
+  if (!view.shared_view_info() && view.has_fw_view()) forward = copy_of(view.get_forward_view(), handle_of);
+  auto made = std::make_unique<autograd::DifferentiableViewMeta>(&owner, std::move(backward), std::move(forward),
+                                                                 view.shared_view_info(), view.get_creation_meta());
+  if (view.has_bw_view()) made->set_attr_version(view.get_attr_version());
+  return made;
+}
+
+// The place of `real` in the graph of autograd; null: it has none.
+std::unique_ptr<autograd::AutogradMeta> meta_of_real(const at::Tensor& real, c10::TensorImpl& owner,
+                                                     const HandleOf& handle_of) {
+  const autograd::AutogradMeta* const meta = autograd::impl::get_autograd_meta(real);
+  if (meta == nullptr) return nullptr;
+  static_cast<void>(real.grad_fn());  // that of a view whose base has changed is made anew when it is asked for
+  const autograd::DifferentiableViewMeta* const view = autograd::impl::get_view_autograd_meta(real);
+  auto made = view ? view_meta_of(*view, owner, handle_of) : std::make_unique<autograd::AutogradMeta>();
+  made->grad_fn_ = meta->grad_fn_;
+  made->output_nr_ = meta->output_nr_;
+  made->requires_grad_ = meta->requires_grad_;
+  return made;
+}
+
+void take_gradients(const at::Tensor& fake, const at::Tensor& real) {
+  const auto accumulator = autograd::impl::try_get_grad_accumulator(real);
+  if (!accumulator) return;
+  static_cast<autograd::AccumulateGrad&>(*accumulator).variable = fake;
+  autograd::impl::set_grad_accumulator(fake, accumulator);
+}
+
+void become(const at::Tensor& fake, const at::Tensor& real, const HandleOf& handle_of) {
+  FakeImpl& impl = *fake_impl(fake);
+  impl.become(*real.unsafeGetTensorImpl());
+  impl.set_autograd_meta(meta_of_real(real, impl, handle_of));
+}
+
+}  // namespace
+
+void become_real(const at::Tensor& fake, const at::Tensor& real, const HandleOf& handle_of) {
+  become(fake, real, handle_of);
+  take_gradients(fake, real);
+}
+
+bool share_real(const at::Tensor& fake, const at::Tensor& real) {
+  if (real.is_leaf() && real.requires_grad()) return false;
+  become(fake, real, [](const at::Tensor& base) { return base; });
+  return true;
+}
+
+std::shared_ptr<autograd::Node> lend_history(const at::Tensor& fake, const at::Tensor& real) {
+  if (!real.requires_grad()) return nullptr;
+  autograd::AutogradMeta& meta = *autograd::impl::materialize_autograd_meta(fake);
+  if (!real.is_leaf()) {
+    meta.requires_grad_ = false;
+    meta.grad_fn_ = real.grad_fn();
+    meta.output_nr_ = static_cast<std::uint32_t>(real.output_nr());
+    return nullptr;
+  }
+  const auto accumulator = autograd::impl::grad_accumulator(real);
+  meta.grad_accumulator_ = accumulator;
+  return accumulator;
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+
+#include <rehearse_internal/capture/left_fakes.h>
+
+namespace rehearse::compiler {
+
+// Makes real what code still holds of a capture that is gone, where what made it only computes. `inputs`: of the
+// segment. Returns whether the code holds any.
+bool make_left_fakes_real(const capture::LeftFakes& left, const std::vector<c10::IValue>& inputs);
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <rehearse/compile/argument_sinks.h>
+#include <rehearse/compile/user_code.h>
+
+namespace rehearse::compiler {
+
+// An argument as the tree knows it: texts of any kind are std::string, all else is itself.
+template <class Arg>
+using ArgumentType =
+    std::conditional_t<std::is_convertible_v<Arg, std::string_view> && !std::is_same_v<std::decay_t<Arg>, std::string>,
+                       std::string, std::decay_t<Arg>>;
+
+// walk() takes values that it may change, and LeafSink and SourceSink change none.
+template <class T, class Sink>
+void walk_unchanged(const T& value, Sink& sink) {
+  walk(const_cast<T&>(value), sink);
+}
+
+// Whether the function may change this argument of the caller's: it is no constant and no temporary.
+template <class Arg>
+inline constexpr bool kIsWritable = std::is_lvalue_reference_v<Arg> && !std::is_const_v<std::remove_reference_t<Arg>> &&
+                                    std::is_same_v<std::decay_t<Arg>, ArgumentType<Arg>>;
+
+// A copy of the argument as the function gets the argument itself, so that the same overload is called.
+template <class Arg>
+decltype(auto) as_given(ArgumentType<Arg>& copy) {
+  if constexpr (kIsWritable<Arg>) {
+    return (copy);
+  } else if constexpr (std::is_lvalue_reference_v<Arg> && std::is_same_v<std::decay_t<Arg>, ArgumentType<Arg>>) {
+    return std::as_const(copy);
+  } else {
+    return std::move(copy);
+  }
+}
+
+template <class Arg>
+using GivenType = decltype(as_given<Arg>(std::declval<ArgumentType<Arg>&>()));
+
+template <class T>
+void reset_values(T& value) {
+  for_each_value(value, [](at::Tensor& tensor) { tensor.reset(); }, [](c10::SymInt& number) { number = 0; });
+}
+
+// The arguments of one call, as copies that the function gets in their place: with stand-ins for tensors and symbolic
+// integers. `Args`: each `T&`, `const T&` or `T&&`.
+template <class... Args>
+class ArgumentCopies {
+ public:
+  using Left = std::tuple<std::optional<ArgumentType<Args>>...>;
+
+  // `args`: the caller's, or where one is a text of another kind, that text as std::string. Kept by reference.
+  explicit ArgumentCopies(const std::tuple<const ArgumentType<Args>&...>& args) : args_(args) {}
+
+  void make(const StandIns& stand_ins) {
+    copies_.emplace(args_);
+    StandInSink sink(stand_ins);
+    std::apply([&](auto&... arg) { (walk(arg, sink), ...); }, *copies_);
+    given_ = writable_contents();
+  }
+  void reset() {
+    copies_.reset();
+    given_.clear();
+  }
+  template <std::size_t i>
+  auto& get() {
+    return std::get<i>(*copies_);
+  }
+
+  std::vector<std::string> sources(const std::vector<std::string>& names) const {
+    std::vector<std::string> sources;
+    SourceSink sink(sources);
+    std::size_t index = 0;
+    std::apply(
+        [&](const auto&... arg) {
+          ((sink.begin(index < names.size() ? names[index] : "arg" + std::to_string(index)), ++index,
+            walk_unchanged(arg, sink)),
+           ...);
+        },
+        args_);
+    return sources;
+  }
+
+  LeafList leaves() const {
+    LeafList leaves;
+    LeafSink sink(leaves);
+    std::apply([&](const auto&... arg) { (walk_unchanged(arg, sink), ...); }, args_);
+    return leaves;
+  }
+
+  // Numbers and texts of arguments that the function has changed.
+  std::vector<std::string> changed_constants() const {
+    std::vector<std::string> constants;
+    for (const ArgumentContents& each : writable_contents()) {
+      if (each.texts == given_[each.argument].texts) continue;
+      constants.insert(constants.end(), each.texts.begin(), each.texts.end());
+    }
+    return constants;
+  }
+
+  // See UserCode::unrepeatable_argument().
+  std::string unrepeatable(const std::vector<std::string>& names) const {
+    const std::vector<ArgumentContents> now = writable_contents();
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      if (now[i].same_values(given_[i]) && (now[i].texts == given_[i].texts || now[i].is_assignable)) continue;
+      return i < names.size() ? names[i] : "arg" + std::to_string(i);
+    }
+    return "";
+  }
+
+  // What the function has left in the copies, without tensors and symbolic integers.
+  Left left() const {
+    Left left;
+    take_left(left, kEach);
+    return left;
+  }
+  // Puts it into the caller's arguments, whose tensors and symbolic integers stay.
+  void leave(const Left& left) const { leave(left, kEach); }
+  // Puts what the function has changed into the caller's arguments: `real` gives what a value of a copy stands for.
+  void give(const UserCode::RealValue& real) const { give(real, kEach); }
+
+ private:
+  static constexpr std::index_sequence_for<Args...> kEach = {};
+  template <std::size_t i>
+  using Arg = std::tuple_element_t<i, std::tuple<Args...>>;
+
+  // What stands in a copy that the function may change; nothing of others.
+  struct ArgumentContents {
+    std::size_t argument = 0;
+    bool is_assignable = true;
+    std::vector<std::string> texts = {};  // of what is neither tensor nor symbolic integer
+    std::vector<at::Tensor> tensors = {};
+    std::vector<c10::SymInt> ints = {};
+
+    bool same_values(const ArgumentContents& other) const {
+      return std::ranges::equal(tensors, other.tensors, [](const auto& a, const auto& b) { return a.is_same(b); }) &&
+             std::ranges::equal(ints, other.ints, is_same_int);
+    }
+  };
+
+  static bool is_same_int(const c10::SymInt& a, const c10::SymInt& b) {
+    if (a.is_symbolic() != b.is_symbolic()) return false;
+    return a.is_symbolic() ? a.toSymNodeImplUnowned() == b.toSymNodeImplUnowned()
+                           : a.as_int_unchecked() == b.as_int_unchecked();
+  }
+
+  std::vector<ArgumentContents> writable_contents() const { return writable_contents(kEach); }
+  template <std::size_t... i>
+  std::vector<ArgumentContents> writable_contents(std::index_sequence<i...>) const {
+    return {contents_of<i>()...};
+  }
+
+  template <std::size_t i>
+  ArgumentContents contents_of() const {
+    ArgumentContents contents{.argument = i, .is_assignable = std::is_move_assignable_v<ArgumentType<Arg<i>>>};
+    if constexpr (kIsWritable<Arg<i>>) {
+      LeafList leaves;
+      LeafSink sink(leaves);
+      walk_unchanged(std::get<i>(*copies_), sink);
+      for (const Leaf& leaf : leaves) {
+        if (leaf.kind == LeafKind::Tensor || leaf.kind == LeafKind::Undefined) {
+          contents.tensors.push_back(*leaf.tensor);
+        } else if (leaf.kind == LeafKind::SymInt) {
+          contents.ints.push_back(*leaf.sym_int);
+        } else {
+          contents.texts.push_back(exact_text_of(leaf));
+        }
+      }
+    }
+    return contents;
+  }
+
+  template <std::size_t... i>
+  void take_left(Left& left, std::index_sequence<i...>) const {
+    (take_left<i>(std::get<i>(left)), ...);
+  }
+  template <std::size_t i>
+  void take_left(std::optional<ArgumentType<Arg<i>>>& left) const {
+    if constexpr (kIsWritable<Arg<i>> && std::is_move_assignable_v<ArgumentType<Arg<i>>>) {
+      if (contents_of<i>().texts == given_[i].texts) return;
+      left = std::get<i>(*copies_);
+      reset_values(*left);
+    }
+  }
+
+  template <std::size_t... i>
+  void give(const UserCode::RealValue& real, std::index_sequence<i...>) const {
+    (give<i>(real), ...);
+  }
+  template <std::size_t i>
+  void give(const UserCode::RealValue& real) const {
+    if constexpr (kIsWritable<Arg<i>> && std::is_move_assignable_v<ArgumentType<Arg<i>>>) {
+      const ArgumentContents now = contents_of<i>();
+      if (now.same_values(given_[i]) && now.texts == given_[i].texts) return;
+      ArgumentType<Arg<i>> changed = std::get<i>(*copies_);
+      for_each_value(
+          changed, [&](at::Tensor& tensor) { tensor = real(tensor).toTensor(); },
+          [&](c10::SymInt& number) { number = real(number).toInt(); });
+      const_cast<ArgumentType<Arg<i>>&>(std::get<i>(args_)) = std::move(changed);  // it is no constant: kIsWritable
+    }
+  }
+
+  template <std::size_t... i>
+  void leave(const Left& left, std::index_sequence<i...>) const {
+    (leave<i>(std::get<i>(left)), ...);
+  }
+  // The tensors and symbolic integers of the argument stay the caller's.
+  template <std::size_t i>
+  void leave(const std::optional<ArgumentType<Arg<i>>>& left) const {
+    if constexpr (kIsWritable<Arg<i>> && std::is_move_assignable_v<ArgumentType<Arg<i>>>) {
+      if (!left) return;
+      auto& argument = const_cast<ArgumentType<Arg<i>>&>(std::get<i>(args_));  // it is no constant: kIsWritable
+      ArgumentType<Arg<i>> changed = *left;
+      std::vector<at::Tensor> tensors;
+      std::vector<c10::SymInt> ints;
+      for_each_value(
+          argument, [&](at::Tensor& tensor) { tensors.push_back(tensor); },
+          [&](c10::SymInt& number) { ints.push_back(number); });
+      std::size_t next_tensor = 0, next_int = 0;
+      for_each_value(
+          changed, [&](at::Tensor& tensor) { tensor = tensors.at(next_tensor++); },
+          [&](c10::SymInt& number) { number = ints.at(next_int++); });
+      argument = std::move(changed);
+    }
+  }
+
+  const std::tuple<const ArgumentType<Args>&...>& args_;
+  std::optional<std::tuple<ArgumentType<Args>...>> copies_;
+  std::vector<ArgumentContents> given_;  // before the function ran
+};
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a graph takes part in a backward as the operators in it would. What no gradient comes from is not asked
+// for, and a value has a history exactly if it has one in eager mode.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <rehearse/compile/compile.h>
+
+#include "core/compile/like_eager/like_eager.h"
+
+namespace rehearse_test {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+struct Program {
+  const char* name;
+  Tensors (*run)(const Tensors& given);
+};
+
+bool reads(const at::Tensor& x) { return (x.sum() > -1e9).item<bool>(); }
+
+// Given two leaves that require grad, and a tensor that does not.
+const Program kPrograms[] = {
+    {"a value changed behind the read of what else it gave",
+     [](const Tensors& g) {
+       const at::Tensor v = g[0].abs();
+       if (reads(v.abs())) v.detach().mul_(1);
+       return Tensors{v};
+     }},
+    {"a value changed in place behind a read",
+     [](const Tensors& g) {
+       at::Tensor v = g[0].abs();
+       if (reads(v.abs())) v.cumsum_(0);
+       return Tensors{g[1] * 2, v};
+     }},
+    {"a value with a loss changed behind a read, with values that nobody uses",
+     [](const Tensors& g) {
+       const at::Tensor x = g[0] + g[2];
+       const at::Tensor loss = at::mse_loss(x, x);
+       if (!reads(x)) return Tensors{loss};
+       const at::Tensor unused = loss + x;
+       x.cumsum_(1);
+       return Tensors{g[1] * 3, x};
+     }},
+    {"expand_as() and the like of what requires grad",
+     [](const Tensors& g) {
+       const at::Tensor a = g[2][0].expand_as(g[0]), b = g[2].view_as(g[0]), c = g[2].reshape_as(g[0]);
+       const at::Tensor d = g[2].type_as(g[0]), e = g[2].to(g[0].to(at::kFloat));
+       if (reads(g[0])) return Tensors{a, b, c, d, e, g[1] * 2};
+       return Tensors{a};
+     }},
+    {"comparisons into a tensor of numbers",
+     [](const Tensors& g) {
+       at::Tensor a = at::empty_like(g[2]), b = g[2] * 2;
+       at::gt_out(a, g[0].detach(), g[2]);
+       b.logical_and_(g[1]);
+       if (reads(g[0])) return Tensors{a, b, g[1] * 2};
+       return Tensors{a};
+     }},
+    {"statistics beside a normalised result",
+     [](const Tensors& g) {
+       const auto [x, mean, scale] = at::native_layer_norm(g[0], {4}, {}, {}, 1e-5);
+       if (reads(g[0])) return Tensors{x, mean, scale};
+       return Tensors{x};
+     }},
+};
+
+TEST(Histories, LikeEager) {
+  for (const Program& program : kPrograms) {
+    for (const char* const backend : {"aot_eager", "eager"}) {
+      auto compiled = rehearse::compile(program.run, {.backend = backend});
+      for (int call = 0; call < 3; ++call) {
+        at::manual_seed(7 + static_cast<std::uint64_t>(call));
+        const Tensors given = {at::randn({4, 4}).requires_grad_(), at::randn({4, 4}).requires_grad_(),
+                               at::randn({4, 4})};
+        const std::string what = std::string(program.name) + " by " + backend;
+        try {
+          expect_same(observe(compiled, given), observe(program.run, given), what);
+        } catch (const std::exception& error) {
+          ADD_FAILURE() << what << ": " << std::string(error.what()).substr(0, 300);
+        }
+      }
+      EXPECT_EQ(compiled.stats().eager_calls, 0) << program.name << "\n" << compiled.explain().text();
+    }
+  }
+}
+
+class Counting final : public torch::autograd::FunctionPostHook {
+ public:
+  explicit Counting(int& called) : called_(called) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                            const torch::autograd::variable_list& /*inputs*/) override {
+    ++called_;
+    return outputs;
+  }
+
+ private:
+  int& called_;
+};
+
+// A hook of a leaf, as that of DistributedDataParallel, is called in a backward only if eager mode calls it.
+TEST(Histories, HooksOfWhatGivesNoGradient) {
+  const auto forward = [](const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& detached) {
+    x.zero_();
+    return Tensors{leaf, x * detached.detach()};
+  };
+  auto compiled = rehearse::compile(forward);
+  const auto hooks_in = [](const auto& function) {
+    int called = 0;
+    const at::Tensor origin = at::ones({3}).requires_grad_();
+    const Tensors leaves = {at::ones({3}).requires_grad_(), at::ones({3}).requires_grad_()};
+    std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;  // a leaf does not keep them
+    for (const at::Tensor& leaf : leaves) {
+      accumulators.push_back(torch::autograd::impl::grad_accumulator(leaf));
+      accumulators.back()->add_post_hook(std::make_unique<Counting>(called));
+    }
+    const at::Tensor x = origin * 2;
+    const at::Tensor first = leaves[0], second = leaves[1];
+    const Tensors results = function(x, first, second);
+    torch::autograd::backward({results[1].sum(), x.sum()});
+    return called;
+  };
+  EXPECT_EQ(hooks_in(forward), 0);
+  EXPECT_EQ(hooks_in([&](const at::Tensor& x, const at::Tensor& y, const at::Tensor& z) { return compiled(x, y, z); }),
+            0);
+}
+
+}  // namespace
+}  // namespace rehearse_test

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tensors kept by code that throws, must be one graph, or is verified.
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/compile/compile.h>
+
+#include "kept_state.h"
+
+namespace rehearse::compiler::kept_tensors {
+namespace {
+
+using testing::HasSubstr;
+
+// Of one call, and what it has thrown.
+std::string outcome_of(const std::function<void()>& call) {
+  try {
+    call();
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+TEST(KeptTensorsOfCode, ThatThrows_AreThoseOfEagerMode) {
+  const auto fill = [](State& state, const at::Tensor& x) {
+    const bool is_new = !state.cache.defined();
+    if (is_new) state.cache = at::ones({4, 4}).tril() * x.detach().sum();
+    if (is_new) throw std::runtime_error("not yet");
+    return x.matmul(state.cache);
+  };
+  for (const bool fullgraph : {false, true}) {
+    State eager, state;
+    auto compiled = compile([&](const at::Tensor& x) { return fill(state, x); }, {.fullgraph = fullgraph});
+    const at::Tensor x = at::ones({3, 4});
+    EXPECT_EQ(outcome_of([&] { compiled(x); }), "not yet");
+    EXPECT_EQ(outcome_of([&] { fill(eager, x); }), "not yet");
+    EXPECT_TRUE(compiled(x).equal(fill(eager, x)));
+    EXPECT_TRUE(state.cache.equal(eager.cache));
+    EXPECT_EQ(compiled.stats().compiles, 1);
+  }
+}
+
+TEST(KeptTensorsOfCode, ThatMustBeOneGraph_MayBeFilledOnce) {
+  State state;
+  auto masked = compile(
+      [&](const at::Tensor& x) {
+        if (!state.cache.defined()) state.cache = at::ones({4, 4}).tril();
+        return x.matmul(state.cache);
+      },
+      {.fullgraph = true});
+  const at::Tensor x = at::rand({3, 4});
+  const at::Tensor expected = x.matmul(at::ones({4, 4}).tril());
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(masked(x).equal(expected));
+  EXPECT_EQ(masked.stats().compiles, 1);
+  EXPECT_EQ(masked.stats().hits, 1);
+
+  auto averaged = compile([&](const at::Tensor& x) { return state.other = x * 2; }, {.fullgraph = true});
+  EXPECT_TRUE(averaged(x).equal(x * 2));
+  EXPECT_THAT(outcome_of([&] { averaged(x); }), HasSubstr("outlives the call"));
+  EXPECT_TRUE(state.other.equal(x * 2));
+}
+
+TEST(KeptTensorsOfCode, ThatIsVerified_AreReal) {
+  State state;
+  auto compiled = compile([&](const at::Tensor& x) {
+    if (++state.calls == 2) state.cache = at::ones({4, 4}).tril();
+    return x * 2;
+  });
+  const at::Tensor x = at::rand({3, 4});
+  compiled(x);
+  EXPECT_THAT(outcome_of([&] { compiled(x); }), HasSubstr("outlives the call"));
+  EXPECT_TRUE(state.cache.equal(at::ones({4, 4}).tril()));
+}
+
+}  // namespace
+}  // namespace rehearse::compiler::kept_tensors

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a layer costs to compile must not grow with the number of layers. CPU time of this thread, the least of three
+// runs: something quadratic that is a tenth of the cost at 100 layers makes a layer twice as dear at 1,200.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include <time.h>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+
+#include <rehearse/compile/compile.h>
+
+namespace rehearse::compiler {
+namespace {
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+double seconds_per_layer(std::int64_t layers) {
+  torch::nn::Sequential net;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    net->push_back(torch::nn::Linear(2, 2));
+    net->push_back(torch::nn::Tanh());
+  }
+  const at::Tensor x = at::ones({2, 2});
+  double least = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < 3; ++run) {
+    auto compiled = compile(net, {.fullgraph = true});
+    const double begin = cpu_seconds();
+    compiled(x);
+    least = std::min(least, cpu_seconds() - begin);
+  }
+  return least / static_cast<double>(layers);
+}
+
+TEST(LinearTime, ALayerCostsTheSameInALargeModel) {
+  const double small = seconds_per_layer(100), large = seconds_per_layer(1200);
+  EXPECT_LT(large, 2.5 * small) << small << " s a layer of 100, " << large << " s of 1,200";
+}
+
+}  // namespace
+}  // namespace rehearse::compiler
