@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The last resort: run the kernel at several small sizes and see what it gives. Right where the kernel does not treat
-// other sizes in another way. Where that fits no expression the sizes of the call become guards.
+// other sizes in another way, which the table of operators has tested. Where what it gives fits no expression the sizes
+// of the call become guards.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include <ATen/ops/full.h>
 
 #include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/capture/sampled_operators.h>
 #include <rehearse_internal/shapes/shape_env.h>
 #include <rehearse_internal/shapes/sym_node.h>
 #include "capture/fake/infer/below_autograd.h"
@@ -84,6 +86,16 @@ Outputs run_kernel_at(const Call& call, const Assignment& values, bool on_meta) 
   return outputs_of(call.facts, stack, device_of(call));
 }
 
+// The numbers in the tensors are made up, so what the kernel says against them is no error of the user's call.
+Outputs run_on_numbers_at(const Call& call, const Assignment& values) {
+  try {
+    return run_kernel_at(call, values, false);
+  } catch (const c10::Error& error) {
+    give_up(call, std::string("it has no rule, and its kernel refuses tensors of made-up numbers: ") +
+                      error.what_without_backtrace());
+  }
+}
+
 // On Meta where that has a kernel, for it needs no memory.
 Outputs run_at(const Call& call, const Assignment& values) {
   if (call.facts.has_meta_kernel) {
@@ -92,7 +104,7 @@ Outputs run_at(const Call& call, const Assignment& values) {
     } catch (const c10::NotImplementedError&) {  // a kernel for Meta that calls what has none
     }
   }
-  return run_kernel_at(call, values, false);
+  return run_on_numbers_at(call, values);
 }
 
 // At sizes that the user never gave, an error says nothing of the user's call.
@@ -170,10 +182,28 @@ Outputs fitted_outputs(const Call& call, CallSymbols symbols) {
   return std::move(all.front());
 }
 
+[[noreturn]] void refuse_by_name(const Call& call) {
+  give_up(call,
+          "it has no rule, and nothing has tested that its kernel does the same at all sizes and with all numbers. "
+          "Register a kernel for Meta tensors (TORCH_LIBRARY_IMPL) if it is yours");
+}
+
+// The kernel for Meta is the operator's own rule. It holds for the sizes at which it is asked.
+Outputs infer_at_the_sizes(const Call& call) {
+  if (!call.facts.has_meta_kernel || has_unbacked(symbols_of(call))) refuse_by_name(call);
+  specialise(call);
+  try {
+    return run_kernel_at(call, {}, true);
+  } catch (const c10::NotImplementedError&) {
+    refuse_by_name(call);
+  }
+}
+
 }  // namespace
 
 Outputs infer_by_sampling(const Call& call) {
   ++call.mode.inference_counts().sampled_operators[call.facts.name];
+  if (!may_be_sampled(call.facts.name)) return infer_at_the_sizes(call);
   CallSymbols symbols = symbols_of(call);
   if (symbols.names.empty()) return run_at(call, {});
   if (has_unbacked(symbols)) return fitted_outputs(call, std::move(symbols));

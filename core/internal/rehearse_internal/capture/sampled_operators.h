@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <set>
+#include <string>
+
+namespace rehearse::capture {
+
+// Whether the form of an operator's results may be found by running its kernel at other sizes, or on made-up numbers:
+// the operators whose results the table of operators (tests/data/compile/operators.tsv) has compared with eager mode.
+bool may_be_sampled(const std::string& operator_name);
+
+// While one lives, all operators may be sampled. For the program that makes the list. Not for several threads.
+class AllMayBeSampled {
+ public:
+  AllMayBeSampled();
+  ~AllMayBeSampled();
+  AllMayBeSampled(const AllMayBeSampled&) = delete;
+  AllMayBeSampled& operator=(const AllMayBeSampled&) = delete;
+
+  // Those that were, by name.
+  const std::set<std::string>& seen() const noexcept { return seen_; }
+
+ private:
+  friend bool may_be_sampled(const std::string& operator_name);
+
+  std::set<std::string> seen_;
+};
+
+}  // namespace rehearse::capture

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Operators that a program registers: compile() knows of their results what a kernel for Meta tensors tells it, and
+// never guesses from what their kernels do with other sizes.
+#include <string>
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/library.h>
+
+#include <rehearse/compile/compile.h>
+
+namespace rehearse::compiler::custom_operators_test {
+namespace {
+
+using testing::HasSubstr;
+
+int kernel_runs = 0;
+
+// Twice the rows, but only of large tensors.
+at::Tensor doubled(const at::Tensor& x) {
+  ++kernel_runs;
+  return x.size(0) > 5 ? at::cat({x, x}) : x.clone();
+}
+
+at::Tensor doubled_on_meta(const at::Tensor& x) {
+  return x.new_empty({x.size(0) > 5 ? 2 * x.size(0) : x.size(0), x.size(1)});
+}
+
+TORCH_LIBRARY(rehearse_custom_operators_test, library) {
+  library.def("without_meta(Tensor x) -> Tensor");
+  library.def("with_meta(Tensor x) -> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(rehearse_custom_operators_test, CPU, library) {
+  library.impl("without_meta", doubled);
+  library.impl("with_meta", doubled);
+}
+
+TORCH_LIBRARY_IMPL(rehearse_custom_operators_test, Meta, library) { library.impl("with_meta", doubled_on_meta); }
+
+at::Tensor call(const char* name, const at::Tensor& x) {
+  return c10::Dispatcher::singleton()
+      .findSchemaOrThrow((std::string("rehearse_custom_operators_test::") + name).c_str(), "")
+      .typed<at::Tensor(const at::Tensor&)>()
+      .call(x);
+}
+
+at::Tensor rows(std::int64_t count) { return at::arange(count * 3, at::kFloat).view({count, 3}); }
+
+constexpr std::int64_t kRows[] = {3, 4, 6, 5, 0, 1, 9};
+
+TEST(CustomOperators, WithoutAKernelForMeta_AreRefusedByName) {
+  for (const std::optional<bool> dynamic : {std::optional<bool>(), std::optional<bool>(true)}) {
+    auto compiled = compile([](const at::Tensor& x) { return call("without_meta", x) * 2; }, {.dynamic = dynamic});
+    for (const std::int64_t count : kRows) {
+      const int before = kernel_runs;
+      EXPECT_TRUE(compiled(rows(count)).equal(call("without_meta", rows(count)) * 2)) << count;
+      EXPECT_EQ(kernel_runs, before + 2) << count << " rows: the kernel runs on the user's numbers alone";
+    }
+    EXPECT_THAT(compiled.explain().refusal, HasSubstr("rehearse_custom_operators_test::without_meta"));
+    EXPECT_THAT(compiled.explain().refusal, HasSubstr("Register a kernel for Meta tensors"));
+  }
+}
+
+TEST(CustomOperators, WithAKernelForMeta_AreCapturedForTheSizesOfTheCall) {
+  for (const std::optional<bool> dynamic : {std::optional<bool>(), std::optional<bool>(true)}) {
+    auto compiled =
+        compile([](const at::Tensor& x) { return call("with_meta", x) * 2; }, {.dynamic = dynamic, .fullgraph = true});
+    for (const std::int64_t count : kRows) {
+      EXPECT_TRUE(compiled(rows(count)).equal(call("with_meta", rows(count)) * 2)) << count;
+    }
+    EXPECT_EQ(compiled.explain().refusal, "");
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::compiler::custom_operators_test
