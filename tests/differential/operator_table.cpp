@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <rehearse_internal/capture/sampled_operators.h>
 #include "differential/operators/trial.h"
 #include "differential/run/child.h"
 #include "differential/run/finding.h"
@@ -24,18 +26,20 @@ namespace {
 
 constexpr int kSecondsMax = 60;
 constexpr std::size_t kCrashesMost = 40;
+constexpr const char* kColumns[] = {"captured",  "runs eagerly", "refused", "throws", "not for dense CPU tensors",
+                                    "no samples"};
 
 struct Options {
-  std::string table, only, fate;
+  std::string table, only, fate, page, write_sampled;
   bool write = false, show = false, detail = false;
   int part = 1, parts = 1;
 };
 
-// One line of the table: name, fate, samples, and for people why.
+// One line of the table: family, name and fate; for people why, and how many samples.
 struct Row {
-  std::string name, fate, samples, why, detail;
+  std::string family, name, fate, samples, why, sampled, detail;
 
-  std::string key() const { return name + "\t" + fate + "\t" + samples; }
+  std::string key() const { return family + "\t" + name + "\t" + fate; }
 };
 
 // Memory that this process and its children share.
@@ -49,17 +53,21 @@ Place& shared_place() {
 }
 
 // Arguments on which LibTorch itself crashes are left out.
-Row row_of(const c10::OperatorHandle& op) {
+Row row_of(const c10::OperatorHandle& op, bool all_may_be_sampled) {
   Place& place = shared_place();
-  Row row{c10::toString(op.operator_name()), "", "0", "", ""};
+  Row row{family_of(op), c10::toString(op.operator_name()), "", "0", "", "", ""};
   for (std::set<int> skipped; skipped.size() < kCrashesMost; skipped.insert(place.choice)) {
     place = {};
     const ChildAnswer answer = ask_child(
         [&] {
           silence_warnings();
+          std::optional<rehearse::capture::AllMayBeSampled> all;
+          if (all_may_be_sampled) all.emplace();
           const Trial trial = try_operator(op, skipped, place);
+          std::string sampled;
+          for (const std::string& name : all ? all->seen() : std::set<std::string>()) sampled += name + " ";
           return std::string(to_string(trial.fate)) + "\t" + std::to_string(trial.samples) + "\t" + trial.why + "\n" +
-                 trial.detail;
+                 sampled + "\n" + trial.detail;
         },
         kSecondsMax);
     row.fate = answer.signal == SIGALRM ? "hangs" : "crashes";
@@ -69,6 +77,7 @@ Row row_of(const c10::OperatorHandle& op) {
     std::getline(text, row.fate, '\t');
     std::getline(text, row.samples, '\t');
     std::getline(text, row.why);
+    std::getline(text, row.sampled);
     std::getline(text, row.detail, '\0');
     return row;
   }
@@ -76,34 +85,84 @@ Row row_of(const c10::OperatorHandle& op) {
   return row;
 }
 
+// The first capture reads debug information, for the lines of calls. Processes that are forked later have it.
+void warm_up() {
+  silence_warnings();
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::cos", "");
+  try_operator(op, {}, shared_place());
+}
+
 std::map<std::string, std::string> lines_of(const std::string& path) {
   std::map<std::string, std::string> lines;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    if (!line.empty() && line[0] != '#') lines[line.substr(0, line.find('\t'))] = line;
+    if (line.empty() || line[0] == '#') continue;
+    const std::size_t name = line.find('\t') + 1;
+    lines[line.substr(name, line.find('\t', name) - name)] = line;
   }
   return lines;
+}
+
+// Chosen by the name, so that a new operator moves no other into another part.
+bool is_in_part(const std::string& name, const Options& options) {
+  std::uint64_t hash = 14695981039346656037u;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return static_cast<int>((hash >> 32) % static_cast<std::uint64_t>(options.parts)) == options.part - 1;
 }
 
 std::vector<Row> rows(const Options& options) {
   std::vector<Row> all;
   const auto known = options.fate.empty() ? std::map<std::string, std::string>() : lines_of(options.table);
-  int number = 0;
   for (const c10::OperatorHandle& op : operators_of_the_cpu()) {
     const std::string name = c10::toString(op.operator_name());
-    if (name.find(options.only) == std::string::npos || number++ % options.parts != options.part - 1) continue;
+    if (name.find(options.only) == std::string::npos || !is_in_part(name, options)) continue;
     const auto line = known.find(name);
-    const bool has_fate = line != known.end() && line->second.find("\t" + options.fate + "\t") != std::string::npos;
+    const bool has_fate = line != known.end() && line->second.ends_with("\t" + options.fate);
     if (!options.fate.empty() && !has_fate) continue;
-    all.push_back(row_of(op));
+    all.push_back(row_of(op, !options.write_sampled.empty()));
     if (options.detail && !all.back().detail.empty()) std::cout << all.back().detail << "\n";
-    if (options.show) std::cout << all.back().key() << "\t" << all.back().why << std::endl;
+    const Row& row = all.back();
+    if (options.show) std::cout << row.key() << "\t" << row.samples << " samples\t" << row.why << std::endl;
   }
   return all;
 }
 
-bool is_right(const Row& row) {
-  return row.fate != "wrong" && row.fate != "throws" && row.fate != "crashes" && row.fate != "hangs";
+bool is_right(const Row& row) { return row.fate != "wrong" && row.fate != "crashes" && row.fate != "hangs"; }
+
+// The table of families that the page has.
+std::string families_of(const std::map<std::string, std::string>& lines) {
+  std::map<std::string, std::map<std::string, int>> counts;
+  for (const auto& [name, line] : lines) {
+    const std::string family = line.substr(0, line.find('\t')), fate = line.substr(line.rfind('\t') + 1);
+    ++counts[family][fate];
+    ++counts["~"][fate];
+  }
+  std::ostringstream out;
+  out << "| operators |";
+  for (const char* fate : kColumns) out << " " << fate << " |";
+  out << "\n|---|";
+  for (std::size_t i = 0; i < std::size(kColumns); ++i) out << "--:|";
+  out << "\n";
+  for (const auto& [family, by_fate] : counts) {
+    out << "| " << (family == "~" ? "all" : family) << " |";
+    for (const char* fate : kColumns) {
+      const auto count = by_fate.find(fate);
+      out << " " << (count == by_fate.end() ? 0 : count->second) << " |";
+    }
+    out << "\n";
+  }
+  return out.str();
+}
+
+// What the page says is what the table says.
+int check_page(const Options& options) {
+  const std::string expected = families_of(lines_of(options.table));
+  std::ifstream file(options.page);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (text.str().find(expected) != std::string::npos) return 0;
+  std::cout << options.page << " should have this table:\n" << expected;
+  return 1;
 }
 
 // Rows must be those of the file, and no operator may give another answer than eager.
@@ -121,6 +180,26 @@ int check(const Options& options, const std::vector<Row>& found) {
   return findings == 0 ? 0 : 1;
 }
 
+// Operators that were sampled where the whole was captured, and such as were sampled in their own row.
+bool was_compared(const Row& row, const std::string& sampled) {
+  if (row.fate == to_string(Fate::Captured)) return true;
+  return row.fate == to_string(Fate::RunsEagerly) && row.name == sampled;
+}
+
+// The list of operators that may be sampled.
+int write_sampled(const std::string& path, const std::vector<Row>& rows) {
+  std::set<std::string> names;
+  for (const Row& row : rows) {
+    std::istringstream sampled(row.sampled);
+    for (std::string name; sampled >> name;) {
+      if (was_compared(row, name)) names.insert(name);
+    }
+  }
+  std::ofstream file(path);
+  for (const std::string& name : names) file << "\"" << name << "\",\n";
+  return file.good() ? 0 : 1;
+}
+
 int run(int argc, char** argv) {
   Options options;
   CLI::App app("Finds what compile() makes of each operator that the CPU can run.");
@@ -129,21 +208,26 @@ int run(int argc, char** argv) {
   app.add_option("--fate", options.fate, "operators that have this fate in the file");
   app.add_option("--part", options.part, "of --parts, counted from 1");
   app.add_option("--parts", options.parts, "every so many operators");
+  app.add_option("--page", options.page, "the page that has the counts of the file; with it alone nothing is run");
+  app.add_option("--write-sampled", options.write_sampled, "let all operators be sampled, and write which may be");
   app.add_flag("--write", options.write, "write the file instead of comparing with it");
   app.add_flag("--detail", options.detail, "print what differs, in full");
   app.add_flag("--show", options.show, "print each line, and why");
   CLI11_PARSE(app, argc, argv);
+  if (!options.page.empty()) return check_page(options);
   at::set_num_threads(1);
+  warm_up();
   const std::vector<Row> found = rows(options);
   std::map<std::string, int> counts;
   for (const Row& row : found) ++counts[row.fate];
   for (const auto& [fate, count] : counts) std::cout << fate << ": " << count << "\n";
+  if (!options.write_sampled.empty()) return write_sampled(options.write_sampled, found);
   if (options.table.empty()) return 0;
   if (!options.write) return check(options, found);
   auto lines = options.fate.empty() ? std::map<std::string, std::string>() : lines_of(options.table);
   for (const Row& row : found) lines[row.name] = row.key();
   std::ofstream file(options.table);
-  file << "# What compile() makes of each operator: name, fate, samples. Written by operator_table --write.\n";
+  file << "# What compile() makes of each operator: family, name, fate. Written by operator_table --write.\n";
   for (const auto& [name, line] : lines) file << line << "\n";
   return file.good() ? 0 : 1;
 }

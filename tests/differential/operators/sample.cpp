@@ -6,6 +6,8 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include "differential/operators/out_dtypes.h"
+#include "differential/operators/recipe.h"
 #include "differential/operators/sample_rows.h"
 
 namespace rehearse_test::differential {
@@ -13,8 +15,7 @@ namespace {
 
 using torch::jit::Stack;
 
-constexpr int kSparse = 1, kQuantized = 2, kCompressed = 3, kKinds = 4;
-constexpr int kNumberChoices = 4;
+constexpr int kNumberChoices = Choice::kNumbers;
 
 bool has(const std::string& name, std::initializer_list<const char*> parts) {
   return std::any_of(parts.begin(), parts.end(),
@@ -29,14 +30,17 @@ bool is_form(const std::string& name) {
 class Maker {
  public:
   Maker(const c10::FunctionSchema& schema, const Choice& choice, std::int64_t size, bool needs_grad)
-      : named_(has(schema.overload_name(), {"name"})),
+      : schema_(schema),
+        named_(has(schema.overload_name(), {"name"})),
         choice_(choice),
         size_(choice.empty ? 0 : size),
         needs_grad_(needs_grad),
-        generator_(at::detail::createCPUGenerator(7)) {}
+        generator_(at::detail::createCPUGenerator(7 + static_cast<std::uint64_t>(choice.draw))) {
+    if (choice.recipe >= 0) words_ = words_of(recipes_of(schema).at(static_cast<std::size_t>(choice.recipe)));
+  }
 
   bool add(const c10::Argument& argument) {
-    const auto value = make(argument);
+    const auto value = argument.is_out() ? out(argument) : choice_.recipe >= 0 ? by_recipe(argument) : make(argument);
     if (value) sample_.stack.push_back(*value);
     return value.has_value();
   }
@@ -44,6 +48,42 @@ class Maker {
   Sample take() { return std::move(sample_); }
 
  private:
+  // Empty tensors, with the dtypes that the results have.
+  std::optional<c10::IValue> out(const c10::Argument& argument) {
+    if (outs_++ == 0) out_dtypes_ = out_dtypes(schema_, sample_.stack);
+    const bool is_list = argument.type()->kind() == c10::TypeKind::ListType;
+    if (!out_dtypes_) return of_type(argument, *argument.real_type());
+    c10::List<at::Tensor> list;
+    for (const c10::ScalarType dtype : out_dtypes_->at(outs_ - 1)) list.push_back(keep(at::empty({0}, dtype), false));
+    if (is_list) return list;
+    return list.empty() ? std::nullopt : std::optional<c10::IValue>(list.get(0));
+  }
+
+  std::optional<c10::IValue> by_recipe(const c10::Argument& argument) {
+    const std::size_t place = place_++;
+    const std::string word = place < words_.size() ? words_[place] : "=";
+    if (word == "=") return argument.default_value() ? argument.default_value() : std::optional<c10::IValue>();
+    if (word == "-") return c10::IValue();
+    const bool written = argument.alias_info() && argument.alias_info()->isWrite();
+    const auto one = [&](const std::string& text) {
+      return keep(tensor_of_word(text, {size_, choice_.strided, generator_}), written);
+    };
+    if (is_tensor_word(word)) return one(word);
+    c10::TypePtr type = argument.real_type();
+    if (const auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
+    if (word[0] != '{') return value_of_word(word, *type, size_);
+    const bool may_be_none = type->castRaw<c10::ListType>()->getElementType()->kind() == c10::TypeKind::OptionalType;
+    c10::List<at::Tensor> tensors;
+    c10::List<std::optional<at::Tensor>> optionals;
+    for (const std::string& item : items_of(word.substr(1, word.size() - 2), ';')) {
+      if (may_be_none)
+        optionals.push_back(item == "-" ? std::nullopt : std::optional(one(item)));
+      else
+        tensors.push_back(one(item));
+    }
+    return may_be_none ? c10::IValue(optionals) : c10::IValue(tensors);
+  }
+
   std::optional<c10::IValue> make(const c10::Argument& argument) {
     const c10::TypePtr& type = argument.real_type();
     if (const auto optional = type->cast<c10::OptionalType>()) {
@@ -105,7 +145,8 @@ class Maker {
   }
 
   std::optional<c10::IValue> text(const std::string& name) const {
-    if (named_ && has(name, {"dim"})) return c10::IValue(std::string(choice_.numbers == 1 ? "B" : "A"));
+    if (named_ && has(name, {"dim"}))
+      return c10::IValue(std::string(choice_.numbers == 1 ? "dimname::B" : "dimname::A"));
     static const std::map<std::string, const char*> known = {{"equation", "ij,jk->ik"},
                                                              {"rounding_mode", "floor"},
                                                              {"reduce", "mean"},
@@ -152,7 +193,7 @@ class Maker {
       case c10::TypeKind::SymIntType:
         return integers(name, argument.N());
       case c10::TypeKind::StringType:
-        return c10::List<std::string>({"A"});
+        return c10::List<std::string>({"dimname::A"});
       case c10::TypeKind::FloatType:
         return std::vector<double>(spatial(), 1.5);
       case c10::TypeKind::BoolType:
@@ -193,9 +234,9 @@ class Maker {
 
   // Sparse and quantized tensors are made of strided ones; names are A, B, ...
   at::Tensor in_form(at::Tensor made) const {
-    if (choice_.kind == kSparse) return made.to_sparse();
-    if (choice_.kind == kQuantized) return at::quantize_per_tensor(made.to(at::kFloat), 0.125, 4, at::kQUInt8);
-    if (choice_.kind == kCompressed) return made.to_sparse_csr();
+    if (choice_.kind == Choice::kSparse) return made.to_sparse();
+    if (choice_.kind == Choice::kQuantized) return at::quantize_per_tensor(made.to(at::kFloat), 0.125, 4, at::kQUInt8);
+    if (choice_.kind == Choice::kCompressed) return made.to_sparse_csr();
     if (!named_) return made;
     std::vector<at::Dimname> names;
     for (std::int64_t d = 0; d < made.dim(); ++d) {
@@ -256,52 +297,23 @@ class Maker {
     return made;
   }
 
+  const c10::FunctionSchema& schema_;
   bool named_;
   const Choice& choice_;
   std::int64_t size_;
   bool needs_grad_;
   at::Generator generator_;
-  std::size_t place_ = 0;
+  std::size_t place_ = 0, outs_ = 0;
+  std::vector<std::string> words_;
+  std::optional<std::vector<std::vector<c10::ScalarType>>> out_dtypes_;
   Sample sample_;
 };
 
-int cost(const Choice& choice) { return choice.shapes + 2 * choice.dtypes + 3 * choice.numbers + 6 * choice.optionals; }
-
 }  // namespace
-
-std::string Choice::text() const {
-  return "shapes " + std::to_string(shapes) + ", dtypes " + std::to_string(dtypes) + ", numbers " +
-         std::to_string(numbers) + (kind > 0 ? ", kind " + std::to_string(kind) : "") +
-         (optionals ? ", optionals" : "") + (strided ? ", strided" : "") + (empty ? ", empty" : "");
-}
-
-const std::vector<Choice>& all_choices() {
-  static const std::vector<Choice> all = [] {
-    std::vector<Choice> list;
-    for (int shapes = 0; shapes < static_cast<int>(sample_shapes().size()); ++shapes) {
-      for (int dtypes = 0; dtypes < static_cast<int>(sample_dtypes().size()); ++dtypes) {
-        for (int numbers = 0; numbers < kNumberChoices; ++numbers) {
-          for (const bool optionals : {false, true}) list.push_back({shapes, dtypes, numbers, optionals});
-        }
-      }
-    }
-    std::stable_sort(list.begin(), list.end(), [](const Choice& a, const Choice& b) { return cost(a) < cost(b); });
-    for (int kind = 1; kind < kKinds; ++kind) {
-      for (int shapes = 0; shapes < static_cast<int>(sample_shapes().size()); ++shapes) {
-        for (int numbers = 0; numbers < kNumberChoices; ++numbers) {
-          list.push_back({.shapes = shapes, .numbers = numbers, .kind = kind});
-        }
-      }
-    }
-    for (std::size_t i = 0; i < list.size(); ++i) list[i].index = static_cast<int>(i);
-    return list;
-  }();
-  return all;
-}
 
 std::optional<Sample> make_sample(const c10::FunctionSchema& schema, const Choice& choice, std::int64_t size,
                                   bool needs_grad) {
-  if (!fits(schema, choice.shapes)) return std::nullopt;
+  if (choice.recipe < 0 && !fits(schema, choice.shapes)) return std::nullopt;
   Maker maker(schema, choice, size, needs_grad);
   for (const c10::Argument& argument : schema.arguments()) {
     if (!maker.add(argument)) return std::nullopt;
@@ -321,7 +333,9 @@ Stack with_tensors(const Stack& stack, const Tensors& tensors) {
       replaced.emplace_back(list);
     } else if (value.isOptionalTensorList()) {
       c10::List<std::optional<at::Tensor>> list;
-      for (std::size_t i = 0; i < value.toOptionalTensorList().size(); ++i) list.push_back(tensors.at(next++));
+      for (const std::optional<at::Tensor>& item : value.toOptionalTensorList().vec()) {
+        list.push_back(item ? std::optional(tensors.at(next++)) : std::nullopt);
+      }
       replaced.emplace_back(list);
     } else {
       replaced.push_back(value);

@@ -13,21 +13,27 @@
 
 namespace rehearse_test::differential {
 
-// How the arguments of an operator are made from its schema. Each field is a row of a table in sample.cpp.
+// How the arguments of an operator are made: from its schema, and then each field is a row of a table in sample.cpp, or
+// by a recipe that names the operator.
 struct Choice {
+  static constexpr int kSparse = 1, kQuantized = 2, kCompressed = 3, kKinds = 4;  // of tensors
+  static constexpr int kNumbers = 4;
+
   int shapes = 0, dtypes = 0, numbers = 0;
   bool optionals = false;  // gives tensors that may be left out
   bool strided = false;    // tensors are not contiguous
   int kind = 0;            // of tensors: strided, sparse, quantized, compressed sparse rows
   bool empty = false;      // the size that varies is 0
   int index = 0;           // tells it apart from all others
+  int recipe = -1;         // the place of the recipe, if there is one
+  int draw = 0;            // of the values of a recipe
 
   bool is_plain() const { return !strided && !empty; }
   std::string text() const;
 };
 
-// All combinations, the plain ones first.
-const std::vector<Choice>& all_choices();
+// The choices for an operator, without the strided and the empty ones: its recipes, or all combinations of the tables.
+std::vector<Choice> choices_of(const c10::FunctionSchema& schema);
 
 // The arguments at a size. Tensors of `inputs` are those of the stack, in order.
 struct Sample {

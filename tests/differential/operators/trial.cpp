@@ -2,6 +2,8 @@
 #include "differential/operators/trial.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -15,8 +17,9 @@ namespace {
 using torch::jit::Stack;
 using Integers = std::vector<std::int64_t>;
 
-constexpr std::int64_t kCalls[] = {3, 3, 5, 7};
+constexpr std::int64_t kCalls[] = {3, 3, 5, 7}, kSizes[] = {3, 5, 7};
 constexpr std::size_t kSamplesMost = 4;
+constexpr int kSamplesLeast = 3;  // one of them with a tensor that is empty or not contiguous
 constexpr int kAttemptsMost = 1600;
 
 constexpr const char* kFillNothing[] = {"::empty",   "::new_empty",       "::resize",
@@ -27,33 +30,65 @@ constexpr const char* kByAlignment = "aten::linalg_lstsq";
 
 constexpr const char* kOfDevices[] = {"cudnn", "miopen", "_mps_", "triton", "cufft", "xla", "vulkan", "_xpu", "cuda"};
 
+// Sparse, quantized, nested, mkldnn and packed tensors, process groups, storages, devices, forward-mode gradients.
+constexpr const char* kForeignNamespaces[] = {
+    "_c10d_functional",   "c10d::",         "_dtensor::", "symm_mem::", "quantized::",
+    "_quantized::",       "quantization::", "mkldnn::",   "onednn::",   "prepacked::",
+    "mkldnn_prepacked::", "sparse::",       "profiler::"};
+constexpr const char* kForeignNames[] = {"sparse",       "nested",      "jagged",      "quantize",
+                                         "mkldnn",       "fbgemm",      "_dual",       "fw_primal",
+                                         "Storage",      "pin_memory",  "coalesce",    "crow_indices",
+                                         "ccol_indices", "row_indices", "col_indices", "wrapped_linear"};
+
 struct Way {
   const char* backend;
   std::optional<bool> dynamic;
 };
 constexpr Way kWays[] = {{"aot_eager", std::nullopt}, {"aot_eager", true}, {"eager", std::nullopt}};
 
-bool runs(const c10::OperatorHandle& op, const Choice& choice, std::int64_t size, bool needs_grad) {
+// Without the places in a file, and short.
+std::string in_short(const std::string& text) { return text.substr(0, text.find_first_of(",\n")).substr(0, 100); }
+
+// what() of LibTorch's errors finds the names of frames, which takes longer than the call.
+void note_first(const std::exception& thrown, std::string* error) {
+  if (!error || !error->empty()) return;
+  const auto* const of_libtorch = dynamic_cast<const c10::Error*>(&thrown);
+  *error = in_short(of_libtorch ? of_libtorch->what_without_backtrace() : thrown.what());
+}
+
+bool runs(const c10::OperatorHandle& op, const Choice& choice, std::int64_t size, bool needs_grad, std::string* error) {
   try {
     auto sample = make_sample(op.schema(), choice, size, needs_grad);
     if (!sample) return false;
     op.callBoxed(sample->stack);
     return true;
-  } catch (const std::exception&) {
+  } catch (const std::exception& thrown) {
+    note_first(thrown, error);
     return false;
   }
 }
 
-bool runs_at_all_sizes(const c10::OperatorHandle& op, const Choice& choice, bool needs_grad) {
-  return std::all_of(std::begin(kCalls), std::end(kCalls),
-                     [&](std::int64_t size) { return runs(op, choice, size, needs_grad); });
+bool runs_at_all_sizes(const c10::OperatorHandle& op, const Choice& choice, bool needs_grad,
+                       std::string* error = nullptr) {
+  return std::all_of(std::begin(kSizes), std::end(kSizes),
+                     [&](std::int64_t size) { return runs(op, choice, size, needs_grad, error); });
 }
 
-// Equal for choices that make the same arguments.
-std::string form_of(const c10::OperatorHandle& op, const Choice& choice) {
-  const auto sample = make_sample(op.schema(), choice, 3, false);
+std::optional<Sample> sample_if_any(const c10::OperatorHandle& op, const Choice& choice, std::string* error) {
+  try {
+    return make_sample(op.schema(), choice, kSizes[0], false);
+  } catch (const std::exception& thrown) {
+    note_first(thrown, error);
+    return std::nullopt;
+  }
+}
+
+// Equal for choices that make the same arguments. Empty if there are none.
+std::string form_of(const c10::OperatorHandle& op, const Choice& choice, std::string* error) {
+  const auto sample = sample_if_any(op, choice, error);
   if (!sample) return "";
   std::ostringstream out;
+  out << "form ";
   for (const c10::IValue& value : sample->stack) {
     if (!value.isTensor() && !value.isTensorList() && !value.isOptionalTensorList()) out << value << ";";
   }
@@ -92,61 +127,105 @@ void stir_memory(double with) {
   }
 }
 
-class Twins {
+// The operator as a function that can be compiled.
+struct OperatorCall {
+  const c10::OperatorHandle* op;
+  const Stack* stack;
+  Tensors operator()(const Tensors& tensors, const Integers&) const {
+    Stack now = with_tensors(*stack, tensors);
+    op->callBoxed(now);
+    return tensors_in(now);
+  }
+};
+
+bool is_empty(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.layout() == at::kStrided && tensor.numel() == 0;
+}
+
+bool is_special(const at::Tensor& tensor) {
+  return is_empty(tensor) || (tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_contiguous());
+}
+
+// Whether an argument is empty or not contiguous. `out` does not count: it starts empty.
+bool is_special(const c10::FunctionSchema& schema, const Stack& stack) {
+  for (std::size_t i = 0; i < stack.size(); ++i) {
+    if (schema.arguments()[i].is_out()) continue;
+    const Tensors tensors = tensors_in({stack[i]});
+    const auto special = [](const at::Tensor& tensor) { return is_special(tensor); };
+    if (std::any_of(tensors.begin(), tensors.end(), special)) return true;
+  }
+  return false;
+}
+
+// Operators that take no dense tensor of the CPU: what eager mode says, or a name that begins or goes on like one of
+// these.
+bool is_for_others(const std::string& name, const std::string& error) {
+  if (error.starts_with("Could not run '")) return true;  // ... with arguments from the CPU back end
+  const auto begins = [&](const char* each) { return name.starts_with(each); };
+  const auto has = [&](const char* each) { return name.find(each) != std::string::npos; };
+  return std::any_of(std::begin(kForeignNamespaces), std::end(kForeignNamespaces), begins) ||
+         std::any_of(std::begin(kForeignNames), std::end(kForeignNames), has);
+}
+
+// One choice of arguments: what eager mode gives for it, and compiled code.
+class Sampled {
  public:
-  Twins(const c10::OperatorHandle& op, const Choice& choice, const Way& way, Place& place)
+  Sampled(const c10::OperatorHandle& op, const Choice& choice, Place& place)
       : place_(place),
         op_(op),
         choice_(choice),
-        needs_grad_((place.choice = choice.index, runs_at_all_sizes(op, choice, true))),
-        compiled_(rehearse::compile(Call{&op_, &stack_}, {.backend = way.backend, .dynamic = way.dynamic})) {}
+        needs_grad_((place.choice = choice.index, runs_at_all_sizes(op, choice, true))) {
+    for (const std::int64_t size : kSizes) eager_.emplace(size, by_eager(size));
+  }
 
-  Trial run() {
+  // False where eager mode gives two answers: memory that it does not fill.
+  bool has_answers() const {
+    return std::all_of(eager_.begin(), eager_.end(), [](const auto& item) { return item.second.has_value(); });
+  }
+  bool is_special() const { return is_special_; }
+
+  Trial compiled(const Way& way) {
+    auto compiled = rehearse::compile(OperatorCall{&op_, &stack_}, {.backend = way.backend, .dynamic = way.dynamic});
     for (const std::int64_t size : kCalls) {
-      const auto difference = at_size(size);
+      const Observed now = seen(size, [&](const Tensors& tensors, const Integers& integers) {
+        place_.compiles = true;
+        return compiled(tensors, integers);
+      });
+      const auto difference = compare(*eager_.at(size), now);
       if (!difference) continue;
-      const std::string why = difference->kind + " [" + first_line(difference->text) + "]";
+      const std::string why = difference->kind + " [" + in_short(difference->text) + "]";
       return {fate_of(*difference), 1, why, "size " + std::to_string(size) + ": " + difference->text};
     }
-    const auto explained = compiled_.explain();
-    if (!explained.refusal.empty()) return {Fate::Refused, 1, first_line(explained.refusal), explained.refusal};
+    return outcome_of(compiled.explain());
+  }
+
+ private:
+  static Fate fate_of(const Difference& difference) {
+    return difference.kind.starts_with("throws") ? Fate::Throws : Fate::Wrong;
+  }
+
+  static Trial outcome_of(const rehearse::compiler::Explanation& explained) {
+    if (!explained.refusal.empty()) return {Fate::Refused, 1, in_short(explained.refusal), explained.refusal};
     for (const auto& entry : explained.entries) {
       for (const auto& graph : entry.graphs) {
         if (!graph.eager_because.empty())
-          return {Fate::RunsEagerly, 1, first_line(graph.eager_because), graph.eager_because};
+          return {Fate::RunsEagerly, 1, in_short(graph.eager_because), graph.eager_because};
       }
     }
     return {explained.stats.eager_calls > 0 ? Fate::Refused : Fate::Captured, 1, "", ""};
   }
 
- private:
-  struct Call {
-    const c10::OperatorHandle* op;
-    const Stack* stack;
-    Tensors operator()(const Tensors& tensors, const Integers&) const {
-      Stack now = with_tensors(*stack, tensors);
-      op->callBoxed(now);
-      return tensors_in(now);
-    }
-  };
-
-  static Fate fate_of(const Difference& difference) {
-    return difference.kind.starts_with("throws") ? Fate::Throws : Fate::Wrong;
-  }
-
-  // Without the places in this file, and short.
-  static std::string first_line(const std::string& text) {
-    return text.substr(0, text.find_first_of(",\n")).substr(0, 100);
-  }
-
-  Observed seen(std::int64_t size, bool eagerly) {
+  Observed seen(std::int64_t size, const std::function<Tensors(const Tensors&, const Integers&)>& call) {
     auto sample = make_sample(op_.schema(), choice_, size, needs_grad_);
     stack_ = sample->stack;
+    is_special_ = is_special_ || differential::is_special(op_.schema(), stack_);
     Integers integers;
     for (const c10::IValue& value : stack_) add_integers(value, integers);
-    place_ = {choice_.index, !eagerly};
+    place_ = {choice_.index, false};
     Observed found = observe(sample->inputs, {.draws = 11}, [&](const Tensors& tensors) {
-      return eagerly ? Call{&op_, &stack_}(tensors, integers) : compiled_(tensors, integers);
+      Tensors results = call(tensors, integers);
+      for (const at::Tensor& result : results) is_special_ = is_special_ || is_empty(result);
+      return results;
     });
     place_.compiles = false;
     for (Fact& fact : found.facts) {
@@ -156,22 +235,24 @@ class Twins {
     return found;
   }
 
-  // Nothing for an operator that eager gives two answers for: memory that it does not fill.
-  std::optional<Difference> at_size(std::int64_t size) {
-    const Observed eager = seen(size, true);
+  std::optional<Observed> by_eager(std::int64_t size) {
+    const auto call = [this](const Tensors& tensors, const Integers& integers) {
+      return OperatorCall{&op_, &stack_}(tensors, integers);
+    };
+    const Observed eager = seen(size, call);
     for (const double with : {-3.5, 1e9}) {
       stir_memory(with);
-      if (compare(eager, seen(size, true))) return std::nullopt;
+      if (compare(eager, seen(size, call))) return std::nullopt;
     }
-    return compare(eager, seen(size, false));
+    return eager;
   }
 
   Place& place_;
   const c10::OperatorHandle& op_;
   const Choice& choice_;
-  bool needs_grad_;
+  bool needs_grad_, is_special_ = false;
   Stack stack_;
-  rehearse::Compiled<Call> compiled_;
+  std::map<std::int64_t, std::optional<Observed>> eager_;
 };
 
 }  // namespace
@@ -184,6 +265,8 @@ const char* to_string(Fate fate) {
       return "runs eagerly";
     case Fate::Refused:
       return "refused";
+    case Fate::ForOthers:
+      return "not for dense CPU tensors";
     case Fate::NoSamples:
       return "no samples";
     case Fate::Throws:
@@ -211,24 +294,26 @@ std::vector<c10::OperatorHandle> operators_of_the_cpu() {
 }
 
 std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t most, const std::set<int>& skipped,
-                                    Place& place) {
+                                    Place& place, std::string* error) {
   std::vector<Choice> working;
   std::set<std::string> tried;
   int attempts = 0;
   const auto works = [&](const Choice& choice) {
     place.choice = choice.index;
     if (skipped.contains(choice.index)) return false;
-    const std::string form = form_of(op, choice);
-    if (form.empty() || (choice.is_plain() && !tried.insert(form).second)) return false;
+    const std::string form = form_of(op, choice, error);
+    const bool by_schema = choice.is_plain() && choice.recipe < 0;
+    if (form.empty() || (by_schema && !tried.insert(form).second)) return false;
     ++attempts;
-    return runs_at_all_sizes(op, choice, false);
+    return runs_at_all_sizes(op, choice, false, error);
   };
-  for (const Choice& choice : all_choices()) {
+  const std::vector<Choice> choices = choices_of(op.schema());
+  for (const Choice& choice : choices) {
     if (working.size() == most || attempts > kAttemptsMost) break;
     if (works(choice)) working.push_back(choice);
   }
   const std::vector<Choice> plain = working;
-  int index = static_cast<int>(all_choices().size());
+  int index = static_cast<int>(choices.size());
   for (bool Choice::* const variant : {&Choice::strided, &Choice::empty}) {
     for (Choice choice : plain) {
       choice.*variant = true;
@@ -242,21 +327,29 @@ std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t m
 }
 
 Trial try_operator(const c10::OperatorHandle& op, const std::set<int>& skipped, Place& place) {
-  Trial worst;
-  const std::vector<Choice> choices = working_choices(op, kSamplesMost, skipped, place);
-  if (choices.empty()) return worst;
-  worst.fate = Fate::Captured;
+  std::string error;
+  bool has_special = !takes_tensors(op.schema());
+  const std::vector<Choice> choices = working_choices(op, kSamplesMost, skipped, place, &error);
+  Trial worst{Fate::Captured, 0, "", ""};
+  int samples = 0;
   for (const Choice& choice : choices) {
+    Sampled sampled(op, choice, place);
+    if (!sampled.has_answers()) continue;
+    ++samples;
+    has_special = has_special || sampled.is_special();
     for (const Way& way : kWays) {
-      Trial trial = Twins(op, choice, way, place).run();
+      Trial trial = sampled.compiled(way);
       if (trial.fate <= worst.fate) continue;
       const std::string dynamic = way.dynamic ? ", dynamic" : "";
       trial.why += " (" + std::string(way.backend) + dynamic + ", " + choice.text() + ")";
       worst = trial;
     }
   }
-  worst.samples = static_cast<int>(choices.size());
-  return worst;
+  worst.samples = samples;
+  if ((samples >= kSamplesLeast && has_special) || worst.fate >= Fate::Throws) return worst;
+  const std::string few = std::to_string(choices.size()) + " work, " + std::to_string(samples) + " compared: ";
+  const bool is_foreign = choices.empty() && is_for_others(c10::toString(op.operator_name()), error);
+  return {is_foreign ? Fate::ForOthers : Fate::NoSamples, samples, few + error, ""};
 }
 
 }  // namespace rehearse_test::differential

@@ -11,8 +11,14 @@
 
 namespace rehearse_test::differential {
 
+// What an operator does, by its schema: "in place", "views", or its namespace.
+std::string family_of(const c10::OperatorHandle& op);
+
+// Whether an argument other than `out` is, or has, a tensor.
+bool takes_tensors(const c10::FunctionSchema& schema);
+
 // What compile() makes of an operator, from the best to the worst.
-enum class Fate { Captured, RunsEagerly, Refused, NoSamples, Throws, Wrong, Crashes };
+enum class Fate { Captured, RunsEagerly, Refused, ForOthers, NoSamples, Throws, Wrong, Crashes };
 
 const char* to_string(Fate fate);
 
@@ -34,10 +40,12 @@ struct Place {
 
 // Choices by which eager runs the operator at every size of the calls: at most `most`, of different forms, with one
 // that is not contiguous and one that is empty where there are any. `skipped`: indices of choices that are left out.
+// `error`, if given, gets the first error of eager mode.
 std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t most, const std::set<int>& skipped,
-                                    Place& place);
+                                    Place& place, std::string* error = nullptr);
 
-// The operator inside of compile() against itself, by the choices that work. The worst of all.
+// The operator inside of compile() against itself, by the choices that work. The worst of all. It counts if eager mode
+// gave one answer to at least three samples, one of them with a tensor that is empty or not contiguous.
 Trial try_operator(const c10::OperatorHandle& op, const std::set<int>& skipped, Place& place);
 
 }  // namespace rehearse_test::differential
