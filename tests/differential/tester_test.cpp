@@ -33,11 +33,13 @@ std::string kind_of(const std::function<Tensors(Net&, const Tensors&)>& other) {
   const Program program = doubled();
   const CallSpec call;
   Net net(program);
-  const Observed eager = observe(
-      program, call, net, [&](const Tensors& arguments, std::int64_t count) { return net.forward(arguments, count); });
+  const Observed eager =
+      observe(program, call, net, [&](const Tensors& arguments, std::int64_t count, std::int64_t& steps) {
+        return net.forward(arguments, count, steps);
+      });
   EXPECT_EQ(eager.error, "");
-  const Observed found =
-      observe(program, call, net, [&](const Tensors& arguments, std::int64_t) { return other(net, arguments); });
+  const Observed found = observe(
+      program, call, net, [&](const Tensors& arguments, std::int64_t, std::int64_t&) { return other(net, arguments); });
   const auto difference = compare(eager, found);
   return difference ? difference->kind : "";
 }
@@ -79,7 +81,8 @@ TEST(DifferentialTester, SeesSharedMemoryAndMissingErrors) {
   const CallSpec call;
   Net net(program);
   const auto seen = [&](const std::function<Tensors(const Tensors&)>& run) {
-    return observe(program, call, net, [&](const Tensors& arguments, std::int64_t) { return run(arguments); });
+    return observe(program, call, net,
+                   [&](const Tensors& arguments, std::int64_t, std::int64_t&) { return run(arguments); });
   };
   const Observed view = seen([](const Tensors& x) -> Tensors { return {x[0].view({-1})}; });
   const Observed copy = seen([](const Tensors& x) -> Tensors { return {x[0].clone().view({-1})}; });

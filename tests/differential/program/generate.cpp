@@ -18,9 +18,9 @@ constexpr int kTriesPerStatement = 12;
 constexpr std::size_t kArgumentsMax = 3;
 
 // A program has these, for which compile() may refuse all of it, in one case of so many.
-constexpr const char* kSeldom[] = {"swallow",  "generator", "flags",        "form",   "out",
-                                   "unbacked", "member",    "eager_region", "opaque", "state"};
-constexpr int kSeldomIn = 8;
+constexpr const char* kSeldom[] = {"swallow",      "generator", "flags", "form",   "out",      "unbacked", "member",
+                                   "eager_region", "opaque",    "state", "thread", "argument", "facts"};
+constexpr int kSeldomIn = 12;
 constexpr int kOthersIn = 4;  // and one of so many of the others it does not have
 
 bool is_seldom(const std::string& family) {
@@ -39,8 +39,8 @@ bool runs(const Program& program, const CallSpec& call, Answer answer) {
   at::manual_seed(program.seed);
   Net net(program);
   // Before results are chosen, everything that could be one is.
-  const Forward forward = [&](const Tensors& arguments, std::int64_t count) {
-    Interpreted all = interpret(program, arguments, count, &net, answer);
+  const Forward forward = [&](const Tensors& arguments, std::int64_t count, std::int64_t& steps) {
+    Interpreted all = interpret(program, arguments, count, steps, &net, answer);
     if (!program.results.empty()) return all.results;
     const std::size_t first = program.arguments.size() + free_names().size();
     return Tensors(all.values.begin() + static_cast<std::ptrdiff_t>(first), all.values.end());

@@ -11,9 +11,10 @@ namespace {
 
 class Interpreter {
  public:
-  Interpreter(const Program& program, const Tensors& arguments, std::int64_t count, Net* net, Answer answer,
-              Scope scope)
+  Interpreter(const Program& program, const Tensors& arguments, std::int64_t count, std::int64_t& steps, Net* net,
+              Answer answer, Scope scope)
       : count_(count),
+        steps_(&steps),
         net_(net),
         answer_(answer),
         scope_(scope),
@@ -84,7 +85,7 @@ class Interpreter {
   }
 
   Given given_to(const Statement& statement) {
-    Given given{{}, {}, statement.factor, net_};
+    Given given{{}, {}, statement.factor, net_, steps_};
     for (const int input : statement.inputs) given.tensors.push_back(value(input));
     for (const Number& number : statement.numbers) given.numbers.push_back(evaluate(number));
     return given;
@@ -99,6 +100,7 @@ class Interpreter {
   }
 
   std::int64_t count_;
+  std::int64_t* steps_;
   Net* net_;
   Answer answer_;
   Scope scope_;
@@ -107,10 +109,10 @@ class Interpreter {
 
 }  // namespace
 
-Interpreted interpret(const Program& program, const Tensors& arguments, std::int64_t count, Net* net, Answer answer,
-                      Scope scope) {
+Interpreted interpret(const Program& program, const Tensors& arguments, std::int64_t count, std::int64_t& steps,
+                      Net* net, Answer answer, Scope scope) {
   const Scope used = program.returns_all ? Scope::Everywhere : scope;
-  Interpreter interpreter(program, arguments, count, net, answer, used);
+  Interpreter interpreter(program, arguments, count, steps, net, answer, used);
   interpreter.run(program.statements);
   Interpreted interpreted;
   for (const int result : program.results) interpreted.results.push_back(interpreter.value(result));

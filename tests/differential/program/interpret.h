@@ -20,7 +20,7 @@ struct Interpreted {
 };
 
 // Runs the statements in order. Throws what the operators throw, and std::logic_error if a value is missing.
-Interpreted interpret(const Program& program, const Tensors& arguments, std::int64_t count, Net* net,
-                      Answer answer = Answer::Ask, Scope scope = Scope::Blocks);
+Interpreted interpret(const Program& program, const Tensors& arguments, std::int64_t count, std::int64_t& steps,
+                      Net* net, Answer answer = Answer::Ask, Scope scope = Scope::Blocks);
 
 }  // namespace rehearse_test::differential

@@ -66,8 +66,8 @@ Net::Net(const Program& made_of) : program(made_of) {
   counter = register_buffer("counter", at::zeros({}, at::kLong));  // to() would convert it
 }
 
-Tensors Net::forward(const Tensors& arguments, std::int64_t count) {
-  return interpret(program, arguments, count, this).results;
+Tensors Net::forward(const Tensors& arguments, std::int64_t count, std::int64_t& steps) {
+  return interpret(program, arguments, count, steps, this).results;
 }
 
 at::Tensor Net::call(std::size_t layer, const at::Tensor& x) { return layers_.at(layer)(x); }

@@ -26,7 +26,7 @@ const std::vector<std::string>& layer_kinds();
 struct Net : torch::nn::Module {
   explicit Net(const Program& program);
 
-  Tensors forward(const Tensors& arguments, std::int64_t count);
+  Tensors forward(const Tensors& arguments, std::int64_t count, std::int64_t& steps);
   // Calls a layer by its place in Program::layers.
   at::Tensor call(std::size_t layer, const at::Tensor& x);
   // The tensors that programs name directly, in the order of their numbers.

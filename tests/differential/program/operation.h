@@ -20,6 +20,7 @@ struct Given {
   std::vector<c10::SymInt> numbers;
   double factor = 0;
   Net* net = nullptr;
+  std::int64_t* steps = nullptr;  // the integer argument that the caller sees change
 
   const at::Tensor& operator[](std::size_t i) const { return tensors[i]; }
   const c10::SymInt& size(std::size_t i) const { return numbers[i]; }
@@ -78,5 +79,6 @@ Operations module_operations();
 Operations mode_operations();
 Operations collective_operations();
 Operations keeping_operations();
+Operations unguarded_operations();
 
 }  // namespace rehearse_test::differential

@@ -41,7 +41,8 @@ bool Proposer::look(Answer answer) {
     at::manual_seed(program_.seed);
     Net net(program_);
     const CallSpec call = all_calls(program_.seed)[0];
-    return interpret(program_, make_inputs(program_, call).arguments, call.count, &net, each, scope).values;
+    std::int64_t steps = call.steps;
+    return interpret(program_, make_inputs(program_, call).arguments, call.count, steps, &net, each, scope).values;
   };
   try {
     values_ = values_at(answer == Answer::Ask ? Answer::First : answer);

@@ -21,6 +21,27 @@ at::Tensor values(std::vector<std::int64_t> sizes, c10::ScalarType dtype, at::Ge
   return drawn * 2 - 1;
 }
 
+// With the same sizes, and the same need of gradients.
+Form other(Form form) {
+  switch (form) {
+    case Form::Plain:
+      return Form::Sliced;
+    case Form::Leaf:
+      return Form::Computed;
+    case Form::Computed:
+      return Form::View;
+    case Form::View:
+      return Form::Computed;
+    case Form::Transposed:
+    case Form::Sliced:
+      return Form::Plain;
+    case Form::SameAsBefore:
+    case Form::Overlapping:
+      return form;
+  }
+  return form;
+}
+
 class Maker {
  public:
   Maker(const Program& program, const CallSpec& call)
@@ -39,7 +60,7 @@ class Maker {
 
   at::Tensor one(const Argument& argument) {
     const std::vector<std::int64_t> sizes = sizes_of(argument, call_);
-    switch (argument.form) {
+    switch (form_of(argument)) {
       case Form::Plain:
         break;
       case Form::Leaf:
@@ -58,6 +79,10 @@ class Maker {
         return overlapping(sizes, argument.dtype);
     }
     return values(sizes, argument.dtype, generator_);
+  }
+
+  Form form_of(const Argument& argument) const {
+    return call_.other_forms && argument.dtype == at::kDouble ? other(argument.form) : argument.form;
   }
 
   at::Tensor transposed(std::vector<std::int64_t> sizes, c10::ScalarType dtype) {
@@ -99,6 +124,7 @@ std::vector<CallSpec> all_calls(std::uint64_t seed) {
       {.sizes = {3, 5}, .count = 2, .training = false, .data = data + 5},
       {.sizes = {8, 6}, .count = 3, .data = data + 6},
       {.sizes = {1, 1}, .count = 2, .data = data + 7},
+      {.sizes = {3, 5}, .count = 2, .other_forms = true, .data = data + 8},
   };
 }
 

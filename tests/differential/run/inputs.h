@@ -14,13 +14,15 @@ namespace rehearse_test::differential {
 struct CallSpec {
   std::array<std::int64_t, 2> sizes = {3, 5};  // of the dimensions that vary
   std::int64_t count = 2;                      // the integer argument
+  std::int64_t steps = 4;                      // the integer argument that the function may change
   bool grad = true;
   bool training = true;
-  std::uint64_t data = 0;  // a seed for the values of arguments and for random draws
+  bool other_forms = false;  // what was a leaf is computed, what was contiguous is not, and the reverse
+  std::uint64_t data = 0;    // a seed for the values of arguments and for random draws
 };
 
-// The same size twice, other sizes, the first one without gradients and in eval mode, another size again, and in the
-// end sizes of one.
+// The same size twice, other sizes, the first one without gradients and in eval mode, another size again, sizes
+// of one, and in the end the first size in other forms.
 std::vector<CallSpec> all_calls(std::uint64_t seed);
 
 struct Inputs {

@@ -64,6 +64,7 @@ class Notes {
 void note_forms(Notes& notes, const Named& tensors) {
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.defined()) continue;
+    static_cast<void>(tensor.grad_fn());  // until then a view does not show that its base has got a history
     notes.flag(name + " requires_grad", tensor.requires_grad());
     notes.flag(name + " is_leaf", tensor.is_leaf());
     if (tensor.layout() != at::kStrided) {
@@ -217,8 +218,10 @@ Observed observe(const Inputs& inputs, const Around& around, const std::function
 Observed observe(const Program& program, const CallSpec& call, Net& net, const Forward& forward) {
   net.train(call.training);
   const Around around{program.backward, &net, call.data, call.grad};
+  std::int64_t steps = call.steps;
   Observed seen = observe(make_inputs(program, call), around,
-                          [&](const Tensors& arguments) { return forward(arguments, call.count); });
+                          [&](const Tensors& arguments) { return forward(arguments, call.count, steps); });
+  seen.facts.push_back({"argument steps", std::to_string(steps), {}});
   net.zero_grad();
   return seen;
 }

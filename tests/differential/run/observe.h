@@ -30,7 +30,7 @@ struct Difference {
   std::string text;
 };
 
-using Forward = std::function<Tensors(const Tensors& arguments, std::int64_t count)>;
+using Forward = std::function<Tensors(const Tensors& arguments, std::int64_t count, std::int64_t& steps)>;
 
 // What happens around a call.
 struct Around {

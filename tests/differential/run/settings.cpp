@@ -35,9 +35,10 @@ Outcome compare_calls(const Program& program, const std::vector<CallSpec>& calls
   Outcome outcome;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const Observed expected = observe(program, calls[i], eager_net, eager);
-    const Observed found = observe(program, calls[i], compiled_net, [&](const Tensors& arguments, std::int64_t count) {
-      return compiled(arguments, count);
-    });
+    const Observed found = observe(program, calls[i], compiled_net,
+                                   [&](const Tensors& arguments, std::int64_t count, std::int64_t& steps) {
+                                     return compiled(arguments, count, steps);
+                                   });
     outcome.difference = compare(expected, found);
     outcome.call = static_cast<int>(i);
     if (outcome.difference || !expected.thrown_in.empty()) break;
@@ -60,13 +61,13 @@ rehearse::CompileOptions options_of(const Setting& setting) {
 Outcome check_here(const Program& program, const Setting& setting, const std::vector<CallSpec>& calls,
                    const rehearse::Group& group) {
   const NetPointer eager_net = make_net(program, group), net = make_net(program, group);
-  const Forward eager = [&](const Tensors& arguments, std::int64_t count) {
-    return eager_net->forward(arguments, count);
+  const Forward eager = [&](const Tensors& arguments, std::int64_t count, std::int64_t& steps) {
+    return eager_net->forward(arguments, count, steps);
   };
   if (setting.way == Way::Function) {
-    auto compiled = rehearse::compile(
-        [net](const Tensors& arguments, std::int64_t count) { return net->forward(arguments, count); },
-        options_of(setting));
+    auto compiled = rehearse::compile([net](const Tensors& arguments, std::int64_t count,
+                                            std::int64_t& steps) { return net->forward(arguments, count, steps); },
+                                      options_of(setting));
     return compare_calls(program, calls, *eager_net, *net, eager, compiled);
   }
   if (setting.way == Way::FakeDdp) {
@@ -81,7 +82,10 @@ Outcome check_here(const Program& program, const Setting& setting, const std::ve
     auto compiled = rehearse::compile(ddp, options_of(setting));
     return compare_calls(
         program, calls, *eager_net, *net,
-        [&](const Tensors& arguments, std::int64_t count) { return eager_ddp(arguments, count); }, compiled);
+        [&](const Tensors& arguments, std::int64_t count, std::int64_t& steps) {
+          return eager_ddp(arguments, count, steps);
+        },
+        compiled);
   }
   auto compiled = rehearse::compile(net, options_of(setting));
   return compare_calls(program, calls, *eager_net, *net, eager, compiled);
