@@ -21,7 +21,7 @@ at::Tensor in_thread(G g) {
   return product;
 }
 
-c10::SymInt one_or_none(const at::Tensor& x) { return rehearse::sym_item((x.sum() > 0).to(at::kLong)); }
+c10::SymInt sign_of(const at::Tensor& x) { return rehearse::sym_item(x.sum().sign().to(at::kLong)); }
 
 int asked_and_refused(G g) {
   try {
@@ -115,22 +115,22 @@ const Operation kNegativeOperations[] = {
      "f",
      1,
      {},
-     "$0.narrow_symint(0, rehearse::sym_item(($0.sum() > 0).to(at::kLong)) - 1, 1)",
-     [](G g) -> Tensors { return {g[0].narrow_symint(0, one_or_none(g[0]) - 1, 1)}; }},
+     "$0.narrow_symint(0, rehearse::sym_item($0.sum().sign().to(at::kLong)), 1)",
+     [](G g) -> Tensors { return {g[0].narrow_symint(0, sign_of(g[0]), 1)}; }},
     {"negative length",
      "unbacked",
      "f",
      1,
      {},
-     "$0.narrow_symint(0, 0, rehearse::sym_item(($0.sum() > 0).to(at::kLong)) * 2 - 1)",
-     [](G g) -> Tensors { return {g[0].narrow_symint(0, 0, one_or_none(g[0]) * 2 - 1)}; }},
+     "$0.narrow_symint(0, 0, rehearse::sym_item($0.sum().sign().to(at::kLong)))",
+     [](G g) -> Tensors { return {g[0].narrow_symint(0, 0, sign_of(g[0]))}; }},
     {"slice from the end",
      "unbacked",
      "f",
      1,
      {},
-     "$0.slice_symint(0, rehearse::sym_item(($0.sum() > 0).to(at::kLong)) - 1)",
-     [](G g) -> Tensors { return {g[0].slice_symint(0, one_or_none(g[0]) - 1)}; }},
+     "$0.slice_symint(0, rehearse::sym_item($0.sum().sign().to(at::kLong)))",
+     [](G g) -> Tensors { return {g[0].slice_symint(0, sign_of(g[0]))}; }},
 };
 
 }  // namespace

@@ -25,7 +25,8 @@ std::string calls_text(const std::vector<CallSpec>& calls) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const CallSpec& call = calls[i];
     out << (i ? "; " : "") << i << ": N = " << call.sizes[0] << ", O = " << call.sizes[1] << ", count = " << call.count
-        << (call.grad ? "" : ", no_grad") << (call.training ? "" : ", eval");
+        << (call.grad ? "" : ", no_grad") << (call.training ? "" : ", eval")
+        << (call.other_forms ? ", other forms" : "");
   }
   return out.str();
 }
