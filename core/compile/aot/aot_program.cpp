@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/clone.h>
+#include <ATen/ops/empty.h>
 
 #include <rehearse/comm/span_log.h>
 
@@ -26,6 +28,16 @@ std::optional<graph::Interpreter> interpreter_of(const std::shared_ptr<graph::Gr
 std::vector<c10::IValue> run_below(const graph::Interpreter& graph, std::vector<c10::IValue> inputs) {
   const BelowAutograd below;
   return graph.run(std::move(inputs));
+}
+
+// In a storage of its own, at the same place: the graph may ask for strides and the offset.
+at::Tensor copy_with_layout(const at::Tensor& tensor) {
+  if (tensor.is_non_overlapping_and_dense() && tensor.storage_offset() == 0) return at::clone(tensor);
+  const std::size_t bytes = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize(),
+                                                             static_cast<std::size_t>(tensor.storage_offset()));
+  const auto elements = static_cast<std::int64_t>(bytes / tensor.itemsize());
+  const at::Tensor storage = at::empty({elements}, tensor.options());
+  return storage.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset()).copy_(tensor);
 }
 
 }  // namespace
@@ -68,7 +80,7 @@ std::vector<c10::IValue> AotProgram::run_and_record(const std::vector<c10::IValu
   std::vector<c10::IValue> working = inputs;
   for (const capture::ChangedInput& changed : changed_inputs_) {
     const BelowAutograd below;
-    working[changed.input] = at::clone(inputs[changed.input].toTensor());
+    working[changed.input] = copy_with_layout(inputs[changed.input].toTensor());
   }
   std::vector<c10::IValue> results = run_below(forward_, std::move(working));
   node->record(results, values_);
