@@ -18,9 +18,12 @@
 namespace rehearse::compiler {
 namespace {
 
+// Of two captures whose arguments pass the same guards, which hold all that the graph needs to know of their forms.
 bool same_function(const Capture& a, const Capture& b) {
-  return a.inputs == b.inputs && a.constants == b.constants &&
-         graph::structural_hash(*a.module) == graph::structural_hash(*b.module);
+  const auto hash_of = [](const Capture& capture) {
+    return graph::structural_hash(*capture.module, graph::Placeholders::OfAnyForm);
+  };
+  return a.inputs == b.inputs && a.constants == b.constants && hash_of(a) == hash_of(b);
 }
 
 std::string text_of_use(const graph::Node& placeholder) {
@@ -34,6 +37,7 @@ std::string first_difference(const Capture& before, const Capture& now) {
     if (before.inputs[i] == now.inputs[i]) continue;
     return fmt::format("'{}', which {} uses, is another tensor now", now.input_names[i], text_of_use(*placeholders[i]));
   }
+  if (before.constants == now.constants) return "a tensor that it uses and that is no argument has another form now";
   return fmt::format("beside tensors it returned {}, and returns {} now", fmt::join(before.constants, ", "),
                      fmt::join(now.constants, ", "));
 }

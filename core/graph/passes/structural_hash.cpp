@@ -18,10 +18,11 @@ using Known = std::unordered_map<const GraphModule*, std::uint64_t>;  // hashes 
 // submodule goes in by its own hash: a shared one is walked once.
 class Hasher {
  public:
-  static std::uint64_t hash_of(const GraphModule& module, Known& known) {
+  static std::uint64_t hash_of(const GraphModule& module, Known& known, Placeholders placeholders) {
     const auto found = known.find(&module);
     if (found != known.end()) return found->second;
     Hasher hasher;
+    hasher.placeholders_ = placeholders;
     hasher.add(module, known);
     return known[&module] = hasher.hash_.value();
   }
@@ -50,7 +51,7 @@ class Hasher {
     add_number(module.submodules().size());
     for (const auto& [name, submodule] : module.submodules()) {
       add_text(name);
-      add_number(hash_of(*submodule, known));
+      add_number(hash_of(*submodule, known, placeholders_));
     }
   }
 
@@ -59,6 +60,7 @@ class Hasher {
     add(node.args(), positions);
     add(node.kwargs(), positions);
     if (node.op() != Op::Placeholder) return add_text(node.target());
+    if (placeholders_ == Placeholders::OfAnyForm) return;
     const TensorMeta* tensor = node.meta().tensor();
     add_byte(tensor != nullptr ? 1 : 0);
     if (tensor != nullptr) add(*tensor);
@@ -117,14 +119,15 @@ class Hasher {
   }
 
   Fnv1a hash_;
+  Placeholders placeholders_ = Placeholders::WithForms;
 };
 
 }  // namespace
 
-std::uint64_t structural_hash(const GraphModule& module) {
+std::uint64_t structural_hash(const GraphModule& module, Placeholders placeholders) {
   check_nesting(module);
   Known known;
-  return Hasher::hash_of(module, known);
+  return Hasher::hash_of(module, known, placeholders);
 }
 
 }  // namespace rehearse::graph

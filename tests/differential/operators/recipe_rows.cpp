@@ -177,6 +177,8 @@ const std::unordered_map<std::string, std::vector<Recipe>> kRecipes = {
     {"aten::masked_fill.Tensor_out", {"d[n,4] b[n,4] d[]"}},
     {"aten::masked_fill_.Tensor", {"d[n,4] b[n,4] d[]"}},
     {"aten::max_pool2d_with_indices_backward", {"d[2,3,p,5] d[2,3,m,6] (2,2) (1,1) (0,0) (1,1) F l[2,3,p,5]"}},
+    {"aten::max_pool3d_with_indices_backward",
+     {"d[2,3,p,5,5] d[2,3,m,6,6] (2,2,2) (1,1,1) (0,0,0) (1,1,1) F l[2,3,p,5,5]"}},
     {"aten::max_unpool3d", {"d[1,1,2,2,n] l[1,1,2,2,n] (4,4,8) (2,2,2) (0,0,0)"}},
     {"aten::multi_margin_loss", {"d[n,4] l[n]"}},
     {"aten::multi_margin_loss_backward", {"d[] d[n,4] l[n] 1 1 - 1"}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Statements with an effect or a question that no operator shows: arguments that are numbers, threads, facts about a
 // tensor besides its sizes, and numbers from data that may be negative.
-#include <thread>
+#include <future>
 
 #include <rehearse/capture/forward_capture.h>
 
@@ -15,10 +15,9 @@ using G = const Given&;
 
 Tensors answer(bool yes) { return Tensors(yes ? 1 : 0); }
 
+// What the thread throws, the function throws.
 at::Tensor in_thread(G g) {
-  at::Tensor product;
-  std::thread([&] { product = g[0] * g.factor; }).join();
-  return product;
+  return std::async(std::launch::async, [&] { return g[0] * g.factor; }).get();
 }
 
 c10::SymInt sign_of(const at::Tensor& x) { return rehearse::sym_item(x.sum().sign().to(at::kLong)); }
@@ -49,7 +48,7 @@ const Operation kThreadOperations[] = {
      "f",
      1,
      {},
-     "[] { std::thread([&] { y = $0 * %; }).join(); return y; }()",
+     "std::async(std::launch::async, [&] { return $0 * %; }).get()",
      [](G g) -> Tensors { return {in_thread(g)}; }},
 };
 
@@ -74,11 +73,11 @@ const Operation kFactOperations[] = {
      Control::Branch},
     {"if changed",
      "facts",
-     "f",
+     "",
      1,
      {},
-     "$0._version() > 0",
-     [](G g) { return answer(g[0]._version() > 0); },
+     "vector._version() > 0",
+     [](G g) { return answer(g.net->vector._version() > 0); },
      Match::Any,
      Control::Branch},
     {"if offset",

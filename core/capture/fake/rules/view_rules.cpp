@@ -38,11 +38,40 @@ Outputs view(const Call& call) {
 // _reshape_alias(self, size, stride)
 Outputs reshape_alias(const Call& call) { return {view_of(call.tensor(0), call.sym_ints(1), call.sym_ints(2))}; }
 
+// The kernel's own checks, since compiled code leaves out a view that nobody uses. A storage may be larger than what
+// its argument shows of it, so what lies behind that is left to eager mode.
+void check_strided(const Call& call, const SymInts& sizes, const SymInts& strides, const c10::SymInt& offset) {
+  TORCH_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");
+  TORCH_SYM_CHECK(offset.sym_ge(0), "Tensor: invalid storage offset ", offset);
+  const at::Tensor& self = call.tensor(0);
+  const c10::SymInt bytes = self.storage().sym_nbytes();
+  c10::SymInt last = offset;
+  c10::SymBool is_empty = false;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    TORCH_SYM_CHECK(sizes[d].sym_ge(0), "as_strided: negative size in ", sizes);
+    TORCH_SYM_CHECK(strides[d].sym_ge(0),
+                    "as_strided: Negative strides are not supported at the moment, got strides: ", strides);
+    last += (sizes[d] - 1) * strides[d];
+    is_empty = is_empty.sym_or(sizes[d].sym_eq(0));
+  }
+  const c10::SymInt needed = (last + 1) * static_cast<std::int64_t>(self.itemsize());
+  const c10::SymBool fits = is_empty.sym_or(needed.sym_le(bytes));
+  if (!TORCH_GUARD_OR_TRUE(fits)) {
+    throw UnknownShape(call.facts.name, "it reaches behind the memory that its argument is known to have",
+                       exec::CallSite::capture());
+  }
+  TORCH_SYM_CHECK(fits, "setStorage: sizes ", sizes, ", strides ", strides, ", storage offset ", offset,
+                  ", and itemsize ", self.itemsize(), " requiring a storage size of ", needed,
+                  " are out of bounds for storage of size ", bytes);
+}
+
 // as_strided(self, size, stride, storage_offset)
 Outputs as_strided(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const c10::SymInt offset = call.has(3) ? call.sym_int(3) : self.sym_storage_offset();
-  return {view_of(self, call.sym_ints(1), call.sym_ints(2), offset)};
+  SymInts sizes = call.sym_ints(1), strides = call.sym_ints(2);
+  check_strided(call, sizes, strides, offset);
+  return {view_of(self, std::move(sizes), std::move(strides), offset)};
 }
 
 // expand(self, size, implicit)

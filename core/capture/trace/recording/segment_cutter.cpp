@@ -13,6 +13,16 @@ namespace rehearse::capture {
 
 using graph::Node;
 
+namespace {
+
+// Later segments may compute with it. They make the truths that they need anew.
+bool is_number(const Node& node) {
+  const graph::SymScalarMeta* const scalar = node.meta().value ? node.meta().value->scalar() : nullptr;
+  return scalar && scalar->kind != graph::SymScalarMeta::Kind::Bool;
+}
+
+}  // namespace
+
 // Nodes of the whole graph, copied one by one; what they use from elsewhere becomes a placeholder.
 class SegmentCutter::Copy {
  public:
@@ -105,8 +115,7 @@ Segment SegmentCutter::take(const std::set<const Node*>& wanted, const Node* end
   const std::vector<const Node*> nodes = nodes_until(end);
   for (const Node* node : nodes) copy.take(*node);
   for (const Node* node : nodes) {
-    const bool is_integer = node->meta().value && node->meta().value->scalar();
-    if (!is_integer && !wanted.contains(node)) continue;
+    if (!is_number(*node) && !wanted.contains(node)) continue;
     results.push_back(copy.mapped(*const_cast<Node*>(node)));
     add_value(*node);
   }

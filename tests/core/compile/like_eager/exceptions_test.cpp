@@ -50,6 +50,36 @@ TEST(ExceptionsFromEager, HowMuchMemoryATensorHas) {
   EXPECT_FALSE(compiled(rows[2]).equal(function(rows[2])));
 }
 
+// bernoulli() fills its result in place.
+TEST(ExceptionsFromEager, HowOftenAnOperatorChangesItsResult) {
+  const auto function = [](const at::Tensor& x) {
+    const at::Tensor drawn = x.bernoulli();
+    EXPECT_TRUE((x.sum() > 0).item<bool>());
+    return at::full({}, drawn._version());
+  };
+  auto compiled = compile(function);
+  const at::Tensor x = at::full({3}, 0.5);
+  EXPECT_NE(function(x).item<double>(), compiled(x).item<double>());
+}
+
+TEST(ExceptionsFromEager, ABackwardOfAnArgumentThatWasChangedLater) {
+  const auto function = [](const at::Tensor& x, at::Tensor& y) {
+    y.mul_(x).relu_();
+    EXPECT_TRUE((x.sum() > 0).item<bool>());
+    y.add_(x);
+  };
+  auto compiled = compile(function);
+  const auto gradient_by = [](auto& by) {
+    const at::Tensor x = at::ones({3}).requires_grad_();
+    at::Tensor y = at::full({3}, 2.0);
+    by(x, y);
+    y.sum().backward();
+    return x.grad();
+  };
+  EXPECT_THROW(gradient_by(function), c10::Error);
+  EXPECT_TRUE(gradient_by(compiled).equal(at::full({3}, 3.0)));
+}
+
 // Terms of one gradient, of which eager mode adds the argument's own last.
 TEST(ExceptionsFromEager, InWhichOrderGradientsAreAdded) {
   const at::Tensor scales = at::arange(64, at::kFloat) / 7;

@@ -46,5 +46,16 @@ TEST(StructuralHash, PiecesAreCountedAndKindsToldApart) {
   EXPECT_NE(hash("%x = placeholder \"x\" []"), hash("%x = placeholder \"x\" [] ; {\"value\": {\"sizes\": []}}"));
 }
 
+TEST(StructuralHash, PlaceholdersOfAnyFormAreTheSame) {
+  const auto hash = [](const std::string& form, Placeholders placeholders) {
+    const std::string graph = "%x = placeholder \"x\" [] ; {\"value\": {\"sizes\": " + form + "}}\n";
+    return structural_hash(
+        *parse_graph_module("graph_module \"G\" {submodule \"a\" graph_module \"G\" {" + graph + "}\n" + graph + "}"),
+        placeholders);
+  };
+  EXPECT_NE(hash("[2]", Placeholders::WithForms), hash("[3, 4]", Placeholders::WithForms));
+  EXPECT_EQ(hash("[2]", Placeholders::OfAnyForm), hash("[3, 4]", Placeholders::OfAnyForm));
+}
+
 }  // namespace
 }  // namespace rehearse::graph
