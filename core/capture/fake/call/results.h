@@ -60,4 +60,9 @@ inline std::size_t wrap(std::int64_t dim, std::int64_t dimensions) {
   return static_cast<std::size_t>(c10::maybe_wrap_dim(dim, dimensions));
 }
 
+// The same where the operator wants a tensor that has dimensions.
+inline std::size_t wrap_existing(std::int64_t dim, std::int64_t dimensions) {
+  return static_cast<std::size_t>(c10::maybe_wrap_dim(dim, dimensions, /*wrap_scalar=*/false));
+}
+
 }  // namespace rehearse::capture

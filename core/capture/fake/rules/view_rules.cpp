@@ -176,7 +176,7 @@ Outputs select(const Call& call) {
 // unbind(self, dim): one for each place, so the size becomes a number.
 Outputs unbind(const Call& call) {
   const at::Tensor& self = call.tensor(0);
-  const std::size_t dim = wrap(call.integer(1), self.dim());
+  const std::size_t dim = wrap_existing(call.integer(1), self.dim());
   const std::int64_t size = self.sym_sizes()[dim].guard_int("unbind", 0);
   std::vector<TensorSpec> all;
   for (std::int64_t i = 0; i < size; ++i) all.push_back(select_at(self, dim, i));
@@ -193,7 +193,7 @@ TensorSpec piece_of(const at::Tensor& self, std::size_t dim, const c10::SymInt& 
 // split(self, split_size, dim): how many pieces there are must be a number.
 Outputs split(const Call& call) {
   const at::Tensor& self = call.tensor(0);
-  const std::size_t dim = wrap(call.integer(2), self.dim());
+  const std::size_t dim = wrap_existing(call.integer(2), self.dim());
   const c10::SymInt size = self.sym_sizes()[dim], each = call.sym_int(1);
   TORCH_CHECK(self.dim() > 0, "split expects at least a 1-dimensional tensor");
   if (is_known(each.sym_eq(0))) {
@@ -212,7 +212,7 @@ Outputs split(const Call& call) {
 // split_with_sizes(self, split_sizes, dim)
 Outputs split_with_sizes(const Call& call) {
   const at::Tensor& self = call.tensor(0);
-  const std::size_t dim = wrap(call.integer(2), self.dim());
+  const std::size_t dim = wrap_existing(call.integer(2), self.dim());
   std::vector<TensorSpec> pieces;
   c10::SymInt start = 0;
   for (const c10::SymInt& length : call.sym_ints(1)) {

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: an operator on fakes takes the dimensions that it takes on real tensors, and throws at the others. No
+// dimension, such as a wrong one of a tensor that has none, ends the process. (Some kernels that compute throw only
+// when they run: flip, roll, sort.)
+#include <optional>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <rehearse_internal/capture/fake_mode.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+
+#include "operator_case.h"
+
+namespace rehearse::capture::test {
+namespace {
+
+struct DimensionCase {
+  const char* name;
+  std::vector<at::Tensor> (*apply)(const at::Tensor& x, std::int64_t dim);
+};
+
+const DimensionCase kCases[] = {
+    {"unbind", [](const at::Tensor& x, std::int64_t dim) { return x.unbind(dim); }},
+    {"split", [](const at::Tensor& x, std::int64_t dim) { return x.split(2, dim); }},
+    {"split by 0", [](const at::Tensor& x, std::int64_t dim) { return x.split(0, dim); }},
+    {"split_with_sizes", [](const at::Tensor& x, std::int64_t dim) { return x.split_with_sizes({1, 2}, dim); }},
+    {"chunk", [](const at::Tensor& x, std::int64_t dim) { return x.chunk(2, dim); }},
+    {"tensor_split", [](const at::Tensor& x, std::int64_t dim) { return x.tensor_split(2, dim); }},
+    {"select", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.select(dim, 0)}; }},
+    {"slice", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.slice(dim, 0, 1)}; }},
+    {"narrow", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.narrow(dim, 0, 1)}; }},
+    {"unfold", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.unfold(dim, 1, 1)}; }},
+    {"diagonal", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.diagonal(0, dim, 0)}; }},
+    {"transpose", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.transpose(dim, 0)}; }},
+    {"permute", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.permute({dim})}; }},
+    {"unsqueeze", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.unsqueeze(dim)}; }},
+    {"squeeze", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.squeeze(dim)}; }},
+    {"flatten", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.flatten(dim)}; }},
+    {"expand", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.expand({2, dim})}; }},
+    {"view", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.view({dim, 1})}; }},
+    {"cat", [](const at::Tensor& x, std::int64_t dim) { return Tensors{at::cat({x, x}, dim)}; }},
+    {"stack", [](const at::Tensor& x, std::int64_t dim) { return Tensors{at::stack({x, x}, dim)}; }},
+    {"sum", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.sum({dim}, true)}; }},
+    {"softmax", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.add(1).softmax(dim)}; }},
+    {"cumsum", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.cumsum(dim)}; }},
+    {"topk", [](const at::Tensor& x, std::int64_t dim) { return Tensors{std::get<0>(x.topk(1, dim))}; }},
+    {"repeat_interleave", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.repeat_interleave(2, dim)}; }},
+    {"glu", [](const at::Tensor& x, std::int64_t dim) { return Tensors{at::glu(x, dim)}; }},
+    {"index_select",
+     [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.index_select(dim, at::zeros({1}, at::kLong))}; }},
+    {"gather",
+     [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.gather(dim, at::zeros_like(x, at::kLong))}; }},
+};
+
+// Nothing: it throws.
+using SizesOfAll = std::optional<std::vector<std::vector<std::int64_t>>>;
+
+SizesOfAll sizes_of(const DimensionCase& tested, const at::Tensor& x, std::int64_t dim) {
+  try {
+    SizesOfAll sizes(std::in_place);
+    for (const at::Tensor& result : tested.apply(x, dim)) sizes->push_back(result.sizes().vec());
+    return sizes;
+  } catch (const c10::Error&) {
+    return std::nullopt;
+  }
+}
+
+TEST(FakeDimensions, AreThoseThatRealTensorsTake) {
+  for (const DimensionCase& tested : kCases) {
+    for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{}, {3}, {1}, {2, 4}}) {
+      const at::Tensor real = at::ones(sizes);
+      for (std::int64_t dim = -4; dim <= 3; ++dim) {
+        const SizesOfAll expected = sizes_of(tested, real, dim);
+        FakeMode mode(nullptr);
+        const FakeMode::Scope scope(mode);
+        EXPECT_EQ(sizes_of(tested, make_fake(spec_of(real)), dim), expected)
+            << tested.name << " of " << sizes.size() << " dimensions, " << dim;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::capture::test
