@@ -165,6 +165,7 @@ class Job {
   static void say(std::uint64_t seed, const Setting& setting, const Verdict& verdict, const std::string& more) {
     std::printf("seed %llu, setting %s: %s (%s)\n", static_cast<unsigned long long>(seed), setting.name,
                 verdict.kind.c_str(), more.c_str());
+    std::fflush(stdout);
   }
 
   const Options& options_;
@@ -252,6 +253,7 @@ int run(int argc, char** argv) {
                "an error of compiled code where eager mode works is told, and is no finding");
   CLI11_PARSE(app, argc, argv);
   if (options.seconds <= 0 && options.programs == 0) options.seconds = 10;
+  std::setvbuf(stdout, nullptr, _IOFBF, 1 << 20);  // of several processes, each report at once
   return fuzz(options);
 }
 

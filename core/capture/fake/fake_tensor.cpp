@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/capture/fake_tensor.h>
 
+#include <atomic>
 #include <stdexcept>
 #include <utility>
 
@@ -15,8 +16,10 @@
 namespace rehearse::capture {
 namespace {
 
+// Each fiber and thread counts by itself, from a place of its own: a thread may give its fakes to a capture elsewhere.
 struct Identities {
-  std::uint64_t last = 0;
+  std::uint64_t last = next_place.fetch_add(1) << 40;
+  static inline std::atomic<std::uint64_t> next_place = 0;
 };
 const exec::FiberLocal<Identities> identities;
 

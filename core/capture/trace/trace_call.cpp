@@ -74,6 +74,17 @@ graph::ValueMeta meta_of_results(const Stack& results) {
   return items;
 }
 
+bool share_memory(const Stack& results, const Stack& arguments) {
+  bool shared = false;
+  const auto each = [](const Stack& values, const auto& visit) {
+    for (const c10::IValue& value : values) for_each_tensor(value, visit);
+  };
+  each(results, [&](const at::Tensor& result) {
+    each(arguments, [&](const at::Tensor& argument) { shared = shared || share_storage(result, argument); });
+  });
+  return shared;
+}
+
 }  // namespace
 
 void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
@@ -179,6 +190,18 @@ void Tracer::infer_opaque(const c10::OperatorHandle& op, Stack& stack) {
   stack.back() = apart(stack.back());
 }
 
+// Against its schema: dropout() without training gives its argument, meshgrid() gives views. The operators that it is
+// made of tell the truth.
+bool Tracer::record_parts(const c10::OperatorHandle& op, Stack& arguments) {
+  if (!op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return false;
+  op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, arguments);
+  for (c10::IValue& result : arguments) {
+    if (!result.isTensor() || !is_fake(result.toTensor())) continue;
+    if (const at::Tensor real = inputs_.real_of(result.toTensor()); real.defined()) result = real;
+  }
+  return true;
+}
+
 void Tracer::record(const c10::OperatorHandle& op, const Treatment& treatment, Stack& arguments) {
   if (is_constant_maker(treatment)) {
     const FakeMode::Pause real;
@@ -195,6 +218,7 @@ void Tracer::record(const c10::OperatorHandle& op, const Treatment& treatment, S
     infer(op, results);
     set_requires_grad(treatment, arguments, results);
   }
+  if (!treatment.tells_aliases && share_memory(results, arguments) && record_parts(op, arguments)) return;
   Node& node = graph_.call(treatment.target, std::move(given.args), std::move(given.kwargs));
   if (treatment.is_mutable) segments_.note_write();
   if (!results.empty()) node.meta().set_value(meta_of_results(results));

@@ -125,6 +125,7 @@ class Tracer {
   std::optional<SegmentEnd> end_for_good();
 
   void record(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
+  bool record_parts(const c10::OperatorHandle& op, torch::jit::Stack& arguments);
   void infer(const c10::OperatorHandle& op, torch::jit::Stack& stack);
   void infer_opaque(const c10::OperatorHandle& op, torch::jit::Stack& stack);
   std::optional<bool> answer_equal(const torch::jit::Stack& arguments);

@@ -216,13 +216,14 @@ const Operation kModeOperations[] = {
     {"set_data",
      "flags",
      "ff",
-     0,
+     1,
      {},
-     "$0.set_data($1)",
-     [](G g) -> Tensors { return g[0].set_data(g[1]), Tensors(); },
-     Match::Same,
-     Control::None,
-     0},
+     "[] { y = $0.detach().clone(); y.set_data($1.detach()); return y; }()",
+     [](G g) -> Tensors {
+       const at::Tensor y = g[0].detach().clone();
+       return y.set_data(g[1].detach()), Tensors{y};
+     },
+     Match::Same},
     {"manual_seed",
      "generator",
      "f",

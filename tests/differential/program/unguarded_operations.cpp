@@ -15,9 +15,10 @@ using G = const Given&;
 
 Tensors answer(bool yes) { return Tensors(yes ? 1 : 0); }
 
-// What the thread throws, the function throws.
+// What the thread throws, the function throws. It uses a tensor of the function, not parameters alone.
 at::Tensor in_thread(G g) {
-  return std::async(std::launch::async, [&] { return g[0] * g.factor; }).get();
+  const at::Tensor y = g[0] * g.factor;
+  return std::async(std::launch::async, [&] { return y + 1; }).get();
 }
 
 c10::SymInt sign_of(const at::Tensor& x) { return rehearse::sym_item(x.sum().sign().to(at::kLong)); }
@@ -48,7 +49,7 @@ const Operation kThreadOperations[] = {
      "f",
      1,
      {},
-     "std::async(std::launch::async, [&] { return $0 * %; }).get()",
+     "[] { y = $0 * %; return std::async(std::launch::async, [&] { return y + 1; }).get(); }()",
      [](G g) -> Tensors { return {in_thread(g)}; }},
 };
 

@@ -221,7 +221,7 @@ Observed observe(const Program& program, const CallSpec& call, Net& net, const F
   std::int64_t steps = call.steps;
   Observed seen = observe(make_inputs(program, call), around,
                           [&](const Tensors& arguments) { return forward(arguments, call.count, steps); });
-  seen.facts.push_back({"argument steps", std::to_string(steps), {}});
+  if (seen.error.empty()) seen.facts.push_back({"argument steps", std::to_string(steps), {}});
   net.zero_grad();
   return seen;
 }

@@ -205,6 +205,8 @@ Treatment make(const c10::OperatorHandle& op) {
   made.target = graph::target_of(op);
   made.kind = kind_of(made, schema);
   made.is_mutable = schema.is_mutable();
+  made.tells_aliases = std::any_of(schema.returns().begin(), schema.returns().end(),
+                                   [](const c10::Argument& result) { return result.alias_info() != nullptr; });
   made.communicates = qualified.starts_with("_c10d_functional") || qualified.starts_with("c10d::");
   for (const c10::Argument& argument : schema.arguments()) {
     made.written.push_back(argument.alias_info() != nullptr && argument.alias_info()->isWrite());

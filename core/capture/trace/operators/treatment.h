@@ -39,6 +39,7 @@ struct Treatment {
   std::vector<bool> gives_history = {};           // by argument: results require grad where it does
   std::vector<bool> written = {};                 // by argument
   std::vector<bool> viewed = {};                  // by argument: autograd takes results for views of it
+  bool tells_aliases = false;                     // its schema says whose memory results have
   bool is_mutable = false;
   bool communicates = false;
 };

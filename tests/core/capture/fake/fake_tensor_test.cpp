@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/capture/fake_tensor.h>
 
+#include <set>
 #include <sstream>
+#include <thread>
 
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
@@ -95,6 +97,16 @@ TEST(FakeTensor, InPlace_GivesTheArgumentItself) {
   EXPECT_EQ(x.sizes(), at::IntArrayRef({6, 4}));
   EXPECT_EQ(x.strides(), at::IntArrayRef({1, 6}));
   EXPECT_THROW(x.add_(at::ones({7, 7})), c10::Error);
+}
+
+TEST(FakeTensor, FakesOfTwoThreads_AreNotTakenForEachOther) {
+  std::set<std::uint64_t> ids;
+  for (int thread = 0; thread < 2; ++thread) {
+    std::thread([&] {
+      for (int i = 0; i < 3; ++i) ids.insert(fake_id(make_fake(float_spec({2}))));
+    }).join();
+  }
+  EXPECT_EQ(ids.size(), 6U);
 }
 
 TEST(FakeTensor, SameRealTensor_IsTheSameFake) {

@@ -80,6 +80,21 @@ TEST(ExceptionsFromEager, ABackwardOfAnArgumentThatWasChangedLater) {
   EXPECT_TRUE(gradient_by(compiled).equal(at::full({3}, 3.0)));
 }
 
+// That a leaf is changed in place is found out when the graph runs.
+TEST(ExceptionsFromEager, WhatACallChangedBeforeItThrew) {
+  const auto function = [](const at::Tensor& x, std::int64_t& calls) {
+    ++calls;
+    return x.add_(1);
+  };
+  auto compiled = compile(function);
+  const at::Tensor leaf = at::ones({3}).requires_grad_();
+  std::int64_t by_eager = 0, by_graph = 0;
+  EXPECT_THROW(function(leaf, by_eager), c10::Error);
+  EXPECT_THROW(compiled(leaf, by_graph), c10::Error);
+  EXPECT_EQ(by_eager, 1);
+  EXPECT_EQ(by_graph, 0);
+}
+
 // Terms of one gradient, of which eager mode adds the argument's own last.
 TEST(ExceptionsFromEager, InWhichOrderGradientsAreAdded) {
   const at::Tensor scales = at::arange(64, at::kFloat) / 7;

@@ -225,6 +225,36 @@ const rehearse_test::LayersProgram kLists[] = {
      }},
 };
 
+// Changes of what an operator gives, where that is its argument or a view of it against the operator's schema.
+template <at::Tensor (*gives)(const at::Tensor&)>
+at::Tensor changed_behind(rehearse_test::LayersImpl& net, const at::Tensor& x) {
+  const at::Tensor h = net.a->forward(x);
+  const at::Tensor same = gives(h);
+  same.select(0, 1).mul_(0.5);
+  const at::Tensor p = net.b->forward(x);
+  h.mul_(2);
+  return net.c->forward(same.clone()) + p;
+}
+
+at::Tensor dropped(const at::Tensor& h) { return at::dropout(h, 0.5, false); }
+at::Tensor dropped_features(const at::Tensor& h) { return at::feature_dropout(h, 0.5, false); }
+at::Tensor made_2d(const at::Tensor& h) { return at::atleast_2d(h); }
+at::Tensor multiplied(const at::Tensor& h) { return at::chain_matmul({h}); }
+at::Tensor broadcast(const at::Tensor& h) { return at::broadcast_tensors({h, h.detach().select(0, 0)})[0]; }
+
+const rehearse_test::LayersProgram kHidden[] = {
+    {"dropout() without training", changed_behind<dropped>},
+    {"feature_dropout() without training", changed_behind<dropped_features>},
+    {"atleast_2d() of a matrix", changed_behind<made_2d>},
+    {"chain_matmul() of one matrix", changed_behind<multiplied>},
+    {"broadcast_tensors()", changed_behind<broadcast>},
+};
+
+TEST(SharedMemory, HiddenByASchema) {
+  rehearse_test::expect_like_eager_in_pieces(kHidden);
+  rehearse_test::expect_like_eager_in_one_piece(kHidden);
+}
+
 TEST(SharedMemory, ListsAcrossPieces) {
   rehearse_test::expect_like_eager_in_pieces(kLists);
   rehearse_test::expect_like_eager_in_one_piece(kLists);
