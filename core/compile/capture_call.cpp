@@ -260,9 +260,9 @@ class CallCapture {
 
   // Code may look at sizes without a trace in the graph.
   void note_reads() {
-    used_.resize(call_.leaves.size());
-    for (std::uint32_t i = 0; i < call_.leaves.size(); ++i) {
-      used_[i] = stand_ins_.tensors[i].defined() && capture::layout_was_read(stand_ins_.tensors[i]);
+    for (const at::Tensor& fake : stand_ins_.tensors) {
+      used_.push_back(fake.defined() && capture::layout_was_read(fake));
+      offset_read_.push_back(fake.defined() && capture::offset_was_read(fake));
     }
   }
 
@@ -315,6 +315,7 @@ class CallCapture {
       if (leaf.kind == LeafKind::Tensor) {
         TensorGuard guard(*leaf.tensor, call_.sources[i], result_.shape[i].varies, is_used(i));
         guard.set_origin(origins_[i]);
+        if (offset_read_[i]) guard.guard_offset(*leaf.tensor);
         result_.guards.add_tensor(std::move(guard));
       } else if (leaf.kind == LeafKind::SymInt && result_.shape[i].symbolic_int) {
         result_.guards.add_symbol(call_.sources[i]);
@@ -340,14 +341,10 @@ class CallCapture {
   std::vector<SymbolPlace> places_;              // of the environment's sources
   capture::CapturedGraph captured_;
   std::vector<c10::IValue> values_;  // of a capture that was not cut, and has ended
-  std::vector<bool> used_;
+  std::vector<bool> used_, offset_read_;  // of each leaf
   std::vector<std::shared_ptr<const graph::Origin>> origins_;  // of the first use of each leaf
   Capture result_;
 };
-
-}  // namespace
-
-namespace {
 
 // Fakes in a member, a global or the like become real; whether there are any.
 bool make_real(std::optional<CallCapture>& capture, bool has_failed) {

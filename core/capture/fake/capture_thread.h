@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -30,6 +31,12 @@ class CaptureThread {
   // rank has got is that rank's error.
   bool is_another() const;
 
+  // Whether an operator is at work, and not the code that is being captured.
+  bool& in_operator() noexcept { return in_operator_; }
+  // Where in which memory tensors lie, as the code has asked.
+  void note_offset(const void* storage) { offsets_read_.insert(storage); }
+  bool knows_offset(const void* storage) const { return offsets_read_.contains(storage); }
+
   // Of several operators the first one counts.
   void note(std::string operator_name, exec::CallSite where);
   // Throws NotCapturable with what was noted.
@@ -50,6 +57,8 @@ class CaptureThread {
   const bool is_traced_;
   mutable std::mutex mutex_;
   std::optional<Place> place_;  // none: no capture is on
+  bool in_operator_ = false;
+  std::set<const void*> offsets_read_;
   std::atomic<bool> noted_ = false;
   std::string operator_name_;
   exec::CallSite where_;

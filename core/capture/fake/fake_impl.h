@@ -36,6 +36,8 @@ class FakeImpl final : public c10::TensorImpl {
   // layout is symbolic: then its memory cannot be asked for.
   void take_memory(const at::Tensor& real);
   void set_layout_was_read(bool was_read) const noexcept { layout_was_read_ = was_read; }
+  bool is_seen() const noexcept { return is_seen_; }
+  void set_seen(bool is_seen) const noexcept { is_seen_ = is_seen; }
 
   std::int64_t size_custom(std::int64_t dim) const override;
   c10::IntArrayRef sizes_custom() const override;
@@ -65,6 +67,7 @@ class FakeImpl final : public c10::TensorImpl {
   std::shared_ptr<CaptureThread> capture_thread_;
   bool is_real_ = false;  // has become so
   mutable bool layout_was_read_ = false;
+  mutable bool is_seen_ = true;  // reading it is noted
   mutable std::vector<std::int64_t> sizes_as_numbers_, strides_as_numbers_;
 };
 
@@ -75,17 +78,23 @@ FakeImpl* fake_impl(const at::Tensor& tensor);
 class UnseenRead {
  public:
   explicit UnseenRead(const at::Tensor& tensor) : impl_(fake_impl(tensor)) {
-    if (impl_) was_read_ = impl_->layout_was_read();
+    if (!impl_) return;
+    was_read_ = impl_->layout_was_read();
+    was_seen_ = impl_->is_seen();
+    impl_->set_seen(false);
   }
   UnseenRead(const UnseenRead&) = delete;
   UnseenRead& operator=(const UnseenRead&) = delete;
   ~UnseenRead() {
-    if (impl_) impl_->set_layout_was_read(was_read_);
+    if (!impl_) return;
+    impl_->set_layout_was_read(was_read_);
+    impl_->set_seen(was_seen_);
   }
 
  private:
   const FakeImpl* impl_;
   bool was_read_ = false;
+  bool was_seen_ = true;
 };
 
 // The words of LibTorch's error about a fake's memory: how that error is known again.

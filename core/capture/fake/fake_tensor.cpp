@@ -111,6 +111,12 @@ bool layout_was_read(const at::Tensor& fake) {
   return impl && impl->layout_was_read();
 }
 
+bool offset_was_read(const at::Tensor& fake) {
+  const FakeImpl* const impl = fake_impl(fake);
+  return impl && impl->capture_thread() && fake.has_storage() &&
+         impl->capture_thread()->knows_offset(fake.storage().unsafeGetStorageImpl());
+}
+
 bool share_storage(const at::Tensor& left, const at::Tensor& right) {
   return left.has_storage() && right.has_storage() &&
          left.storage().unsafeGetStorageImpl() == right.storage().unsafeGetStorageImpl();

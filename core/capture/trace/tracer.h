@@ -21,6 +21,7 @@
 #include <rehearse_internal/capture/fake_mode.h>
 #include <rehearse_internal/capture/left_fakes.h>
 
+#include "capture/fake/capture_thread.h"
 #include "capture/graph/call_arguments.h"
 #include "capture/graph/expression_nodes.h"
 #include "capture/trace/caller/call_modes.h"
@@ -67,7 +68,7 @@ class Tracer {
   CapturedGraph finish(const std::vector<c10::IValue>& outputs);
 
   // The code is at work, neither an operator of it nor what runs between two segments.
-  bool is_in_user_code() const noexcept { return !in_operator_ && !rest_; }
+  bool is_in_user_code() const noexcept { return !mode_.thread()->in_operator() && !rest_; }
   // Keeps the first refusal. It fails the capture at its end, even if the code catches the exception.
   void note_refusal(std::exception_ptr refusal);
 
@@ -98,7 +99,8 @@ class Tracer {
   // While it lives, an operator is at work, or what this class does itself.
   class InOperator {
    public:
-    explicit InOperator(Tracer& tracer) : flag_(tracer.in_operator_), before_(std::exchange(flag_, true)) {}
+    explicit InOperator(Tracer& tracer)
+        : flag_(tracer.mode_.thread()->in_operator()), before_(std::exchange(flag_, true)) {}
     ~InOperator() { flag_ = before_; }
     InOperator(const InOperator&) = delete;
     InOperator& operator=(const InOperator&) = delete;
@@ -212,7 +214,6 @@ class Tracer {
   std::string label_outside_ = {};  // of what the rank communicates, set by the code around the capture
   std::exception_ptr refusal_;      // the first one
   c10::ScalarType default_dtype_ = c10::ScalarType::Undefined;  // of the code around the capture
-  bool in_operator_ = false;
   bool inference_mode_ = false;
   bool ran_ = false;
 };

@@ -82,6 +82,10 @@ bool TensorGuard::holds(const at::Tensor& tensor, GuardFailure* failure) const {
   if (const auto dim = impl.dim(); dim != dim_) {
     return fail(failure, ".dim()", failure ? std::to_string(dim_) : "", failure ? std::to_string(dim) : "");
   }
+  if (storage_offset_ != kVaries && storage_offset_ != impl.storage_offset()) {
+    return fail(failure, ".storage_offset()", failure ? std::to_string(storage_offset_) : "",
+                failure ? std::to_string(impl.storage_offset()) : "");
+  }
   return dimensions_.empty() || holds_layout(impl, failure);
 }
 

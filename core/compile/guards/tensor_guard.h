@@ -14,7 +14,7 @@
 namespace rehearse::compiler {
 
 // What an entry of the cache takes one tensor to be. Sizes that vary are guarded elsewhere, through their symbols.
-// Storage offset and data are not guarded.
+// Data is not guarded, and the storage offset if guard_offset() says so.
 class TensorGuard {
  public:
   static constexpr std::int64_t kVaries = -1;
@@ -22,6 +22,9 @@ class TensorGuard {
   // Of `tensor` as it is. `varies`: for each dimension, whether its size may be another one; empty: none may.
   // `by_sizes` off: sizes and strides are of no interest, only how many there are.
   TensorGuard(const at::Tensor& tensor, std::string source, const std::vector<bool>& varies = {}, bool by_sizes = true);
+
+  // The tensor begins where `tensor` does in its storage.
+  void guard_offset(const at::Tensor& tensor) { storage_offset_ = tensor.storage_offset(); }
 
   // Fills `failure`, when it is given, with the first thing that differs.
   bool holds(const at::Tensor& tensor, GuardFailure* failure = nullptr) const;
@@ -46,6 +49,7 @@ class TensorGuard {
   bool requires_grad_;
   bool is_wrapped_number_;
   std::int64_t dim_;
+  std::int64_t storage_offset_ = kVaries;
   std::vector<Dimension> dimensions_;  // none where sizes are of no interest
   std::string source_;
   std::shared_ptr<const graph::Origin> origin_;

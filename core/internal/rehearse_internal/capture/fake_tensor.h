@@ -57,6 +57,8 @@ bool share_storage(const at::Tensor& left, const at::Tensor& right);
 // Whether sizes, strides, offset, contiguity or number of elements of the fake were asked for, by operators too; not by
 // spec_of() and meta_of(). Its dtype and number of dimensions are no part of that. False of a real tensor.
 bool layout_was_read(const at::Tensor& fake);
+// Whether captured code, not an operator, asked where in its storage the fake or a view of it begins.
+bool offset_was_read(const at::Tensor& fake);
 
 // What a graph's node says of the tensor; symbols as their expressions.
 graph::TensorMeta meta_of(const at::Tensor& tensor);

@@ -79,5 +79,23 @@ TEST(ArgumentLayouts, ChangedInPlace_GiveTheGradientsOfEager) {
   }
 }
 
+TEST(ArgumentLayouts, WhereATensorBegins_IsAGuardOfCodeThatAsks) {
+  const at::Tensor rows = numbers({5, 4});
+  const auto of_argument = [](const at::Tensor& x) { return x * x.storage_offset(); };
+  const auto of_view = [](const at::Tensor& x) { return x * x.narrow(0, 1, 2).storage_offset(); };
+  const auto asks_nothing = [](const at::Tensor& x) { return x.narrow(0, 1, 2) * x.select(0, 0) + x.contiguous()[1]; };
+  for (const auto& [function, compiles] :
+       {std::pair<at::Tensor (*)(const at::Tensor&), std::size_t>(of_argument, 5), {of_view, 5}, {asks_nothing, 1}}) {
+    for (const std::optional<bool> dynamic : {std::optional<bool>(), std::optional<bool>(true)}) {
+      auto compiled = compile(function, {.dynamic = dynamic});
+      for (int call = 0; call < 10; ++call) {
+        const at::Tensor x = rows[call % 5];
+        EXPECT_TRUE(compiled(x).equal(function(x))) << call;
+      }
+      EXPECT_EQ(compiled.stats().compiles, compiles);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::compiler::argument_layouts

@@ -34,14 +34,6 @@ TEST(ExceptionsFromEager, WhetherAParameterHasAGradient) {
   EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 3.0)));
 }
 
-TEST(ExceptionsFromEager, WhereInItsMemoryATensorBegins) {
-  const auto function = [](const at::Tensor& x) { return x * x.storage_offset(); };
-  auto compiled = compile(function);
-  const at::Tensor rows = at::ones({3, 2});
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(rows[1]).equal(function(rows[1])));
-  EXPECT_FALSE(compiled(rows[2]).equal(function(rows[2])));
-}
-
 TEST(ExceptionsFromEager, HowMuchMemoryATensorHas) {
   const auto function = [](const at::Tensor& x) { return x * static_cast<double>(x.storage().nbytes()); };
   auto compiled = compile(function);
