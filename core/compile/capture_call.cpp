@@ -340,8 +340,8 @@ class CallCapture {
   std::map<std::int32_t, std::size_t> symbols_;  // of an earlier capture: which they are now
   std::vector<SymbolPlace> places_;              // of the environment's sources
   capture::CapturedGraph captured_;
-  std::vector<c10::IValue> values_;  // of a capture that was not cut, and has ended
-  std::vector<bool> used_, offset_read_;  // of each leaf
+  std::vector<c10::IValue> values_;                            // of a capture that was not cut, and has ended
+  std::vector<bool> used_, offset_read_;                       // of each leaf
   std::vector<std::shared_ptr<const graph::Origin>> origins_;  // of the first use of each leaf
   Capture result_;
 };
