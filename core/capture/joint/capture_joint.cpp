@@ -2,6 +2,7 @@
 #include <rehearse_internal/capture/joint_graph.h>
 
 #include <algorithm>
+#include <algorithm>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -101,10 +102,17 @@ class Capture {
     return result;
   }
 
+  // What was changed without autograd goes back into the caller's tensor alone, where it leaves no history.
+  bool has_tangent(std::size_t value, const at::Tensor& tensor) const {
+    const auto is_it = [&](const ChangedInput& changed) { return changed.value == value && !changed.under_autograd; };
+    return tensor.defined() && tensor.requires_grad() &&
+           std::none_of(joint_.changed_inputs.begin(), joint_.changed_inputs.end(), is_it);
+  }
+
   std::vector<Tangent> usual_tangents(const std::vector<at::Tensor>& values) const {
     std::vector<Tangent> tangents;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (values[i].defined() && values[i].requires_grad()) tangents.push_back({i, usual_form(values[i], shapes_)});
+      if (has_tangent(i, values[i])) tangents.push_back({i, usual_form(values[i], shapes_)});
     }
     return tangents;
   }

@@ -42,18 +42,12 @@ at::Tensor Tracer::note_tensor(const at::Tensor& fake, Node& node, std::vector<s
       is_written = is_written || treatment.written[i];
     });
   }
-  if (is_argument && !is_written) {
-    // contiguous() of what is contiguous gives its argument. In the graph it is a value of its own.
-    const at::Tensor alias = make_fake(spec_of(fake), fake);
-    values_.add(alias, node, std::move(path));
-    families_.join(alias, fake);  // dropout() without training gives its argument, too
-    return alias;
-  }
-  note_views(fake, arguments, treatment);
+  if (!is_argument || is_written) note_views(fake, arguments, treatment);
   note_symbols(fake, node, path);
   values_.add(fake, node, std::move(path));
   const at::Tensor real = inputs_.real_of(fake);
-  return real.defined() ? real : fake;
+  const bool is_made_inside = real.defined() && inputs_.find(fake_id(fake))->input.is_made_inside;
+  return real.defined() && !is_made_inside ? real : fake;
 }
 
 void Tracer::note_views(const at::Tensor& fake, const Stack& arguments, const Treatment& treatment) {

@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 
 #include <rehearse_internal/shapes/sym_node.h>
+
+#include "capture/fake/call/tensors_in.h"
 #include "operator_case.h"
 
 // Every operator of LibTorch that can be called with tensors alone, against itself on real tensors.
@@ -53,9 +55,7 @@ Stack arguments_of(const c10::FunctionSchema& schema, const Tensors& tensors) {
 Tensors tensors_of(const Stack& stack) {
   Tensors tensors;
   for (const c10::IValue& value : stack) {
-    if (value.isTensor()) tensors.push_back(value.toTensor());
-    if (!value.isTensorList()) continue;
-    for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(tensor);
+    for_each_tensor(value, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
   }
   return tensors;
 }

@@ -17,12 +17,8 @@ namespace {
 
 using rehearse_test::expect_same;
 using rehearse_test::observe;
-using Tensors = std::vector<at::Tensor>;
-
-struct Program {
-  const char* name;
-  Tensors (*run)(const Tensors& given);
-};
+using rehearse_test::Program;
+using rehearse_test::Tensors;
 
 // A square, two matrices, a vector; all require grad.
 Tensors arguments(int call) {

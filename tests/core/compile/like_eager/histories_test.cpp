@@ -19,13 +19,6 @@
 namespace rehearse_test {
 namespace {
 
-using Tensors = std::vector<at::Tensor>;
-
-struct Program {
-  const char* name;
-  Tensors (*run)(const Tensors& given);
-};
-
 bool reads(const at::Tensor& x) { return (x.sum() > -1e9).item<bool>(); }
 
 // Given two leaves that require grad, and a tensor that does not.
@@ -111,6 +104,10 @@ class Counting final : public torch::autograd::FunctionPostHook {
 TEST(Histories, HooksOfWhatGivesNoGradient) {
   const auto forward = [](const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& detached) {
     x.zero_();
+    {
+      const at::NoGradGuard no_grad;
+      leaf.add_(1);
+    }
     return Tensors{leaf, x * detached.detach()};
   };
   auto compiled = rehearse::compile(forward);

@@ -8,6 +8,14 @@
 
 namespace rehearse_test {
 
+using Tensors = std::vector<at::Tensor>;
+
+// What is run compiled and as it is.
+struct Program {
+  const char* name;
+  Tensors (*run)(const Tensors& given);
+};
+
 // What a call has left behind.
 struct Observed {
   std::vector<at::Tensor> results;    // and whether they require grad

@@ -17,12 +17,8 @@ namespace {
 
 using rehearse_test::expect_same;
 using rehearse_test::observe;
-using Tensors = std::vector<at::Tensor>;
-
-struct Program {
-  const char* name;
-  Tensors (*run)(const Tensors& given);
-};
+using rehearse_test::Program;
+using rehearse_test::Tensors;
 
 bool is_positive(const at::Tensor& x) { return (x.sum() > -1e9).item<bool>(); }
 
@@ -47,6 +43,20 @@ const Program kPrograms[] = {
          g[0].add_(0.75);
        }
        return Tensors{v, g[1] * 2};
+     }},
+    {"t_() behind operators that give their argument",
+     [](const Tensors& g) {
+       at::Tensor h = g[0] * 2;
+       const at::Tensor same = h.contiguous().to(h.scalar_type());
+       h.t_();
+       return Tensors{same * 3, same, g[1] * 2};
+     }},
+    {"t_() of what an operator gave that gives its argument",
+     [](const Tensors& g) {
+       const at::Tensor h = g[1] * 2;
+       at::Tensor same = at::dropout(h, 0.5, false);
+       same.t_();
+       return Tensors{h, same.contiguous()};
      }},
     {"t_() of an argument that gets a gradient",
      [](const Tensors& g) {
