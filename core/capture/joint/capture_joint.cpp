@@ -2,7 +2,6 @@
 #include <rehearse_internal/capture/joint_graph.h>
 
 #include <algorithm>
-#include <algorithm>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
