@@ -101,12 +101,12 @@ class CallCapture {
   }
 
   // Asked last.
-  capture::LeftFakes left(bool has_failed) { return tracer_.left(has_failed); }
-  // The inputs of a segment that is the first one.
+  capture::LeftFakes left(bool has_failed) { return tracer_.left(has_failed, find_value()); }
   std::vector<c10::IValue> inputs_of(const capture::Segment& segment) const {
     std::vector<c10::IValue> inputs;
     for (const auto& source : segment.sources) {
-      inputs.push_back(value_of(binding_of(std::get<capture::GraphInput>(source), leaves_), call_.leaves, {}));
+      const auto* const number = std::get_if<std::size_t>(&source);
+      inputs.push_back(number ? find_value()(*number) : input(std::get<capture::GraphInput>(source)));
     }
     return inputs;
   }
@@ -196,10 +196,14 @@ class CallCapture {
     values_ = by_operators(end.before.module)(inputs_of(end.before));
     return {.values = {}, .value_of = [this](const capture::Segment::Source& source) {
               const auto* const value = std::get_if<std::size_t>(&source);
-              if (value) return values_.at(*value);
-              return value_of(binding_of(std::get<capture::GraphInput>(source), leaves_), call_.leaves, {});
+              return value ? values_.at(*value) : input(std::get<capture::GraphInput>(source));
             }};
   }
+
+  c10::IValue input(const capture::GraphInput& input) const {
+    return value_of(binding_of(input, leaves_), call_.leaves, {});
+  }
+  capture::FindValue find_value() const { return segments_ ? segments_->find_value() : capture::FindValue(); }
 
   void add_inputs() {
     stand_ins_.tensors.resize(call_.leaves.size());

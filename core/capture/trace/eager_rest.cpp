@@ -61,6 +61,14 @@ void EagerRest::call(const c10::OperatorHandle& op, torch::jit::Stack& arguments
   for (const c10::IValue& argument : given) {
     for_each_tensor(argument, [this](const at::Tensor& tensor) { renew(tensor); });
   }
+  if (may_change) renew_bases();
+}
+
+// What is written to a view gives its base a history.
+void EagerRest::renew_bases() const {
+  inputs_.for_each([this](const at::Tensor& fake, const at::Tensor& real) {
+    if (real.requires_grad() && !fake.requires_grad()) lend_history_of(fake, real);
+  });
 }
 
 // The fake looks as the real tensor does now.

@@ -35,6 +35,7 @@ class EagerRest {
 
  private:
   void renew(const at::Tensor& tensor) const;
+  void renew_bases() const;
   void lend_history_of(const at::Tensor& fake, const at::Tensor& real) const;
   at::Tensor with_history(const at::Tensor& fake) const;  // the real tensor itself, or NotCapturable
 

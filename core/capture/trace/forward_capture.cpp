@@ -32,7 +32,9 @@ bool ForwardCapture::end(const std::function<SegmentAnswer(SegmentEnd)>& run) { 
 const exec::CallSite* ForwardCapture::find_kept(const std::vector<c10::IValue>& outputs) const {
   return tracer_->find_kept(outputs);
 }
-LeftFakes ForwardCapture::left(bool has_failed) { return tracer_->left(has_failed); }
+LeftFakes ForwardCapture::left(bool has_failed, const std::function<c10::IValue(std::size_t)>& find_value) {
+  return tracer_->left(has_failed, find_value);
+}
 bool ForwardCapture::ended() const noexcept { return tracer_->rest() != nullptr; }
 const std::string& ForwardCapture::refusal() const noexcept { return tracer_->ended_by(); }
 c10::IValue ForwardCapture::real_value(const c10::IValue& value) const { return tracer_->rest()->real_value(value); }

@@ -85,6 +85,7 @@ SegmentAnswer Tracer::ask(const std::function<SegmentAnswer()>& listener) {
 c10::IValue Tracer::read(const c10::OperatorHandle& op, const Treatment& treatment,
                          const torch::jit::Stack& arguments) {
   if (listener_ == nullptr) throw DataDependentRead(op.schema().name(), graph_.site());
+  if (refusal_) std::rethrow_exception(refusal_);
   modes_.leave();
   bind_sizes();
   CallArguments given = to_arguments(op.schema(), arguments, context_);
@@ -109,12 +110,14 @@ std::shared_ptr<RegionResult> Tracer::end_at_region(const std::shared_ptr<const 
     const Outside outside;
     return region->run(std::move(real));
   }
+  const InOperator inside(*this);
   graph_.set_origin(call_stack());
   check_modes();
   if (listener_ == nullptr) {
     throw NotCapturable("eager_region() is called in a function that must be one graph (fullgraph)",
                         "Compile without fullgraph, or call it outside of the compiled function.", graph_.site());
   }
+  if (refusal_) std::rethrow_exception(refusal_);
   const bool grad_enabled = at::GradMode::is_enabled();
   modes_.leave();
   if (modes_.has_own_autocast()) {

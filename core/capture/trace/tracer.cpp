@@ -207,11 +207,11 @@ const exec::CallSite* Tracer::find_kept(const std::vector<c10::IValue>& outputs)
   return values_.find_outlived(tensors);
 }
 
-LeftFakes Tracer::left(bool has_failed) {
+LeftFakes Tracer::left(bool has_failed, const FindValue& find_value) {
   LeftFakes left;
   inputs_.for_each([&](const at::Tensor& fake, const at::Tensor& real) { left.of_inputs.emplace_back(fake, real); });
   left.of_inputs.insert(left.of_inputs.end(), stand_ins_.begin(), stand_ins_.end());
-  if (!has_failed || rest_ || was_cut_) return left;
+  if (!has_failed || rest_ || (was_cut_ && !find_value)) return left;
   const CurrentScope scope(*this);
   graph_.set_origin({});
   modes_.leave();
@@ -224,10 +224,15 @@ LeftFakes Tracer::left(bool has_failed) {
   }
   std::set<const graph::Node*> wanted;
   for (const auto& [fake, node] : made) wanted.insert(node);
+  const std::size_t known = segments_.values();  // of segments that have run
   left.segment = segments_.take(wanted, nullptr);
   for (const auto& [fake, node] : made) {
     const Segment::Source source = segments_.source_of(*node);
-    if (const auto* result = std::get_if<std::size_t>(&source)) left.made.emplace_back(fake, *result);
+    const auto* const value = std::get_if<std::size_t>(&source);
+    if (value && *value >= known) left.made.emplace_back(fake, *value - known);
+    if (!value || *value >= known) continue;
+    if (const c10::IValue found = find_value(*value); found.isTensor())
+      left.of_inputs.emplace_back(fake, found.toTensor());
   }
   return left;
 }

@@ -64,7 +64,7 @@ class Tracer {
   void run(const std::function<void()>& user_code);
   bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);
   const exec::CallSite* find_kept(const std::vector<c10::IValue>& outputs) const;
-  LeftFakes left(bool has_failed);
+  LeftFakes left(bool has_failed, const FindValue& find_value);
   CapturedGraph finish(const std::vector<c10::IValue>& outputs);
 
   // The code is at work, neither an operator of it nor what runs between two segments.

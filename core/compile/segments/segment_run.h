@@ -44,6 +44,7 @@ class SegmentRun {
 
   const std::vector<PassedStep>& passed() const noexcept { return passed_; }
   c10::IValue value(const InputBinding& input) const;
+  std::size_t values() const noexcept { return values_.size(); }
   // Whether a region has done to tensors what later segments cannot know: changed what they are, or given back
   // something that shares memory with others.
   bool is_entangled() const noexcept { return entangled_; }

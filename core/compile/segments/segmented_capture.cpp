@@ -158,6 +158,11 @@ capture::SegmentAnswer SegmentedCapture::end_with_values() {
           .value_of = [this](const capture::Segment::Source& source) { return run_.value(input_of(source)); }};
 }
 
+std::function<c10::IValue(std::size_t number)> SegmentedCapture::find_value() const {
+  if (broken_) return {};
+  return [this](std::size_t number) { return number < run_.values() ? run_.value(input_of(number)) : c10::IValue(); };
+}
+
 bool SegmentedCapture::may_go_on(const std::string& key) const {
   const auto has_key = [&](const Branch& branch) { return branch.key == key; };
   return std::any_of(last_->branches.begin(), last_->branches.end(), has_key) || owner_.may_branch();

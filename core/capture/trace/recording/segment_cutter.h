@@ -27,6 +27,7 @@ class SegmentCutter {
   Segment take_last(const graph::Argument& output);
   // A graph of this node alone.
   Segment take_single(const graph::Node& node);
+  std::size_t values() const noexcept { return numbers_.size(); }
   // A value that comes into being between two segments.
   void add_value(const graph::Node& node) { numbers_.emplace(&node, numbers_.size()); }
   // The memory of a value that the code holds when a segment ends.

@@ -74,8 +74,9 @@ class ForwardCapture {
   // Behind the code: the line that made a tensor which the code keeps beside these outputs. Null: it keeps none.
   const exec::CallSite* find_kept(const std::vector<c10::IValue>& outputs) const;
 
-  // The last that is asked, for when the capture is gone (left_fakes.h). Where it has failed, with what it made.
-  LeftFakes left(bool has_failed);
+  // The last that is asked, for when the capture is gone (left_fakes.h). Where it has failed, with what it made:
+  // `find_value` knows values of segments that have run, and is empty where that cannot be told.
+  LeftFakes left(bool has_failed, const std::function<c10::IValue(std::size_t number)>& find_value);
 
   // Whether the capture has ended before the code: the rest of that ran, or will run, on real tensors. Then there is no
   // graph, real_value() is what an output of the code stands for, and what it has kept elsewhere has become real.

@@ -25,9 +25,12 @@ class WeakTensor {
   c10::weak_intrusive_ptr<c10::TensorImpl> impl_;
 };
 
+// The value with this number, of a segment that has run; else nothing.
+using FindValue = std::function<c10::IValue(std::size_t number)>;
+
 // Fakes that the code may still hold when its capture is gone: in a member, a captured variable, a global.
 struct LeftFakes {
-  std::vector<std::pair<WeakTensor, at::Tensor>> of_inputs;  // and the real tensors for which they stand
+  std::vector<std::pair<WeakTensor, at::Tensor>> of_inputs;  // and the real tensors for which they stand, values too
   std::vector<std::pair<WeakTensor, std::size_t>> made;      // and which result of the segment each is
   Segment segment;                                           // no module: it is not known how they were made
 

@@ -19,6 +19,7 @@
 #include <torch/optim/sgd.h>
 
 #include <rehearse/compile/compile.h>
+#include <rehearse/compile/eager_region.h>
 #include <rehearse/compile/errors.h>
 
 #include "kept_state.h"
@@ -277,6 +278,29 @@ const Program kPrograms[] = {
        state.list.push_back(x.detach() * 2);
        write_down(x.detach());
        return x - state.list.front().sum();
+     },
+     0, "memory", true},
+    {"a mask, and a look at memory that is caught in front of a read",
+     [](State& state, const at::Tensor& x) {
+       if (!state.cache.defined()) state.cache = at::arange(4) / 4.0;
+       try {
+         write_down(x.detach());
+       } catch (const std::exception&) {
+       }
+       return (x.abs().sum() >= 0).item<bool>() ? x * state.cache : x;
+     },
+     0, "memory", true},
+    {"a mask that is made in front of regions, and another behind a read, in front of what is caught",
+     [](State& state, const at::Tensor& x) {
+       if (!state.cache.defined()) state.cache = at::arange(4) / 4.0;
+       eager_region([](const at::Tensor& given) { EXPECT_EQ(given.dim(), 2); }, x);
+       const bool is_positive = (x.abs().sum() >= 0).item<bool>();
+       if (!state.other.defined()) state.other = state.cache * (is_positive ? 2 : 3);
+       try {
+         write_down(x.detach());
+       } catch (const std::exception&) {
+       }
+       return x * state.cache + state.other.sum();
      },
      0, "memory", true},
     {"a mask, and a custom function",

@@ -14,6 +14,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include <rehearse/compile/compile.h>
+#include <rehearse/compile/eager_region.h>
 #include <rehearse_internal/capture/fake_errors.h>
 
 namespace rehearse::compiler::refused {
@@ -255,6 +256,36 @@ TEST(Refused, BehindAReadTheCallersArgumentIsChanged) {
     EXPECT_TRUE(compiled(mine, y).equal(function(eagers, y)));
     EXPECT_EQ(mine.requires_grad(), eagers.requires_grad());
   }
+}
+
+TEST(Refused, BehindARefusalAHistoryComesThroughAView) {
+  const auto function = [](const at::Tensor& x, const at::Tensor& leaf) {
+    x.detach_();
+    x.select(0, 1).add_(leaf);
+    return x.requires_grad() ? x * 2 : x * 3;
+  };
+  auto compiled = compile(function);
+  for (int call = 0; call < 2; ++call) {
+    const at::Tensor leaf = at::ones({}).requires_grad_();
+    EXPECT_TRUE(compiled(at::ones({2}), leaf).equal(function(at::ones({2}), leaf)));
+  }
+}
+
+TEST(Refused, BehindARegionOfAViewWithAHistory) {
+  const auto function = [](const at::Tensor& x) {
+    const at::Tensor y = eager_region([](const at::Tensor& given) { return given * 2; }, x);
+    try {
+      return y * x.detach()[0].data_ptr<float>()[0];
+    } catch (const std::exception&) {
+      return y + x;
+    }
+  };
+  auto compiled = compile(function);
+  for (int call = 0; call < 2; ++call) {
+    const at::Tensor x = (at::ones({2, 3}).requires_grad_() * 3)[1];
+    EXPECT_TRUE(compiled(x).equal(function(x)));
+  }
+  EXPECT_THAT(compiled.explain().refusal, HasSubstr("memory"));
 }
 
 // What is written there has a history afterwards, and so has all that is in its memory.
