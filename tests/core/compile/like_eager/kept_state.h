@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -38,6 +39,14 @@ struct State {
 inline void write_down(const at::Tensor& tensor) {
   std::ostringstream out;
   out << tensor;
+}
+
+// The same, by code that goes on where that is an error.
+inline void try_to_write_down(const at::Tensor& tensor) {
+  try {
+    write_down(tensor);
+  } catch (const std::exception&) {
+  }
 }
 
 }  // namespace rehearse::compiler::kept_tensors
