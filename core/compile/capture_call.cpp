@@ -18,6 +18,7 @@
 #include <rehearse_internal/shapes/errors.h>
 
 #include "checks/values/module_tensors.h"
+#include "compile/captured_use.h"
 #include "compile/fixed_marks.h"
 #include "compile/guards/module_modes.h"
 #include "compile/left_fakes.h"
@@ -40,14 +41,6 @@ std::vector<capture::NamedTensor> tensors_of(const CallView& call) {
   add(checks::parameters_of(*call.module));
   add(checks::buffers_of(*call.module));
   return tensors;
-}
-
-// Of the first node that uses the placeholder.
-std::shared_ptr<const graph::Origin> origin_of_use(const graph::Node& placeholder) {
-  for (const graph::Node* user : placeholder.users()) {
-    if (user->meta().origin) return user->meta().origin;
-  }
-  return nullptr;
 }
 
 bool has_symbols(const std::vector<LeafShape>& shape) {
@@ -85,15 +78,15 @@ class CallCapture {
     outputs.clear();
     result_.constants = code.constants();
     result_.frame = code.take_frame();
-    note_reads();
+    CapturedUse use(call_, stand_ins_);
     stand_ins_ = {};
     if (captured_.last_segment) {
       code.served =
           CallResult{result_.frame, segments_->finish(*captured_.last_segment, result_.constants, result_.frame)};
     }
     refuse_fixed_marks(call_.leaves, places_, *shapes_);
-    bind_inputs();
-    add_guards(std::move(watches));
+    use.bind_inputs(captured_, leaves_, result_);
+    use.add_guards(std::move(places_), shapes_, std::move(watches), result_);
     result_.remarks = std::move(captured_.remarks);
     result_.module = captured_.module;
     result_.shapes = shapes_;
@@ -262,79 +255,6 @@ class CallCapture {
     stand_ins_.ints[leaf] = tracer_.add_int(name, std::move(value));
   }
 
-  // Code may look at sizes without a trace in the graph.
-  void note_reads() {
-    for (const at::Tensor& fake : stand_ins_.tensors) {
-      used_.push_back(fake.defined() && capture::layout_was_read(fake));
-      offset_read_.push_back(fake.defined() && capture::offset_was_read(fake));
-    }
-  }
-
-  void bind_inputs() {
-    origins_.resize(call_.leaves.size());
-    const auto placeholders = captured_.module->graph().placeholders();
-    for (std::size_t i = 0; i < captured_.inputs.size(); ++i) {
-      const capture::GraphInput& input = captured_.inputs[i];
-      result_.input_names.push_back(input.name);
-      result_.inputs.push_back(binding_of(input, leaves_));
-      const InputBinding& binding = result_.inputs.back();
-      if (binding.kind == InputBinding::Kind::Captured) {
-        add_captured(input);
-        if (input.tensor.requires_grad() && input.tensor.is_leaf()) set_parameter(*placeholders[i]);
-        continue;
-      }
-      used_[binding.index] = true;
-      if (!origins_[binding.index]) origins_[binding.index] = origin_of_use(*placeholders[i]);
-    }
-  }
-
-  void add_captured(const capture::GraphInput& input) {
-    if (input.role == capture::GraphInput::Role::Constant) result_.kept_by_reference.push_back(input.name);
-    result_.guards.add_captured(input.tensor, TensorGuard(input.tensor, input.name));
-  }
-
-  // A function has no module whose parameters are known; what it finds elsewhere and trains is one all the same.
-  static void set_parameter(graph::Node& placeholder) {
-    const graph::TensorMeta* known = placeholder.meta().tensor();
-    if (!known || known->is_parameter) return;
-    graph::TensorMeta meta = *known;
-    meta.is_parameter = true;
-    placeholder.meta().set_value(std::move(meta));
-  }
-
-  // Was this leaf, or the same tensor in another place, looked into?
-  bool is_used(std::uint32_t leaf) const {
-    for (std::uint32_t i = 0; i < call_.leaves.size(); ++i) {
-      if (!used_[i]) continue;
-      if (i == leaf) return true;
-      const Leaf& other = call_.leaves[i];
-      if (other.kind == LeafKind::Tensor && other.tensor->is_same(*call_.leaves[leaf].tensor)) return true;
-    }
-    return false;
-  }
-
-  void add_guards(WatchList watches) {
-    for (std::uint32_t i = 0; i < call_.leaves.size(); ++i) {
-      const Leaf& leaf = call_.leaves[i];
-      if (leaf.kind == LeafKind::Tensor) {
-        TensorGuard guard(*leaf.tensor, call_.sources[i], result_.shape[i].varies, is_used(i));
-        guard.set_origin(origins_[i]);
-        if (offset_read_[i]) guard.guard_offset(*leaf.tensor);
-        result_.guards.add_tensor(std::move(guard));
-      } else if (leaf.kind == LeafKind::SymInt && result_.shape[i].symbolic_int) {
-        result_.guards.add_symbol(call_.sources[i]);
-      } else {
-        result_.guards.add_value(leaf, call_.sources[i]);
-      }
-    }
-    for (SymbolPlace& place : places_) place.is_used = place.dimension < 0 || is_used(place.leaf);
-    result_.guards.set_state(call_.state);
-    result_.guards.set_modules(ModuleGuard(call_.module));
-    result_.guards.set_symbols(SymbolGuards(places_, shapes_));
-    result_.guards.set_watches(std::move(watches));
-    result_.guards.set_aliases(call_.leaves);
-  }
-
   const CallView& call_;
   SegmentedCapture* const segments_;
   std::shared_ptr<shapes::ShapeEnv> shapes_;
@@ -344,9 +264,7 @@ class CallCapture {
   std::map<std::int32_t, std::size_t> symbols_;  // of an earlier capture: which they are now
   std::vector<SymbolPlace> places_;              // of the environment's sources
   capture::CapturedGraph captured_;
-  std::vector<c10::IValue> values_;                            // of a capture that was not cut, and has ended
-  std::vector<bool> used_, offset_read_;                       // of each leaf
-  std::vector<std::shared_ptr<const graph::Origin>> origins_;  // of the first use of each leaf
+  std::vector<c10::IValue> values_;  // of a capture that was not cut, and has ended
   Capture result_;
 };
 

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/captured_use.h"
+
+#include <utility>
+
+#include <rehearse_internal/capture/fake_tensor.h>
+
+namespace rehearse::compiler {
+namespace {
+
+// Of the first node that uses the placeholder.
+std::shared_ptr<const graph::Origin> origin_of_use(const graph::Node& placeholder) {
+  for (const graph::Node* user : placeholder.users()) {
+    if (user->meta().origin) return user->meta().origin;
+  }
+  return nullptr;
+}
+
+// A function has no module whose parameters are known; what it finds elsewhere and trains is one all the same.
+void set_parameter(graph::Node& placeholder) {
+  const graph::TensorMeta* known = placeholder.meta().tensor();
+  if (!known || known->is_parameter) return;
+  graph::TensorMeta meta = *known;
+  meta.is_parameter = true;
+  placeholder.meta().set_value(std::move(meta));
+}
+
+void add_captured(const capture::GraphInput& input, graph::Node& placeholder, Capture& capture) {
+  if (input.role == capture::GraphInput::Role::Constant) capture.kept_by_reference.push_back(input.name);
+  capture.guards.add_captured(input.tensor, TensorGuard(input.tensor, input.name));
+  if (input.tensor.requires_grad() && input.tensor.is_leaf()) set_parameter(placeholder);
+}
+
+}  // namespace
+
+CapturedUse::CapturedUse(const CallView& call, const StandIns& stand_ins) : call_(call), origins_(call.leaves.size()) {
+  for (const at::Tensor& fake : stand_ins.tensors) {
+    used_.push_back(fake.defined() && capture::layout_was_read(fake));
+    offset_read_.push_back(fake.defined() && capture::offset_was_read(fake));
+  }
+}
+
+void CapturedUse::bind_inputs(const capture::CapturedGraph& captured, const CapturedLeaves& leaves, Capture& capture) {
+  const auto placeholders = captured.module->graph().placeholders();
+  for (std::size_t i = 0; i < captured.inputs.size(); ++i) {
+    const capture::GraphInput& input = captured.inputs[i];
+    capture.input_names.push_back(input.name);
+    capture.inputs.push_back(binding_of(input, leaves));
+    const InputBinding& binding = capture.inputs.back();
+    if (binding.kind == InputBinding::Kind::Captured) {
+      add_captured(input, *placeholders[i], capture);
+      continue;
+    }
+    used_[binding.index] = true;
+    if (!origins_[binding.index]) origins_[binding.index] = origin_of_use(*placeholders[i]);
+  }
+}
+
+// Was this leaf, or the same tensor in another place, looked into?
+bool CapturedUse::is_used(std::uint32_t leaf) const {
+  for (std::uint32_t i = 0; i < call_.leaves.size(); ++i) {
+    if (!used_[i]) continue;
+    if (i == leaf) return true;
+    const Leaf& other = call_.leaves[i];
+    if (other.kind == LeafKind::Tensor && other.tensor->is_same(*call_.leaves[leaf].tensor)) return true;
+  }
+  return false;
+}
+
+void CapturedUse::add_leaf(std::uint32_t i, Capture& capture) const {
+  const Leaf& leaf = call_.leaves[i];
+  if (leaf.kind == LeafKind::Tensor) {
+    TensorGuard guard(*leaf.tensor, call_.sources[i], capture.shape[i].varies, is_used(i));
+    guard.set_origin(origins_[i]);
+    if (offset_read_[i]) guard.guard_offset(*leaf.tensor);
+    capture.guards.add_tensor(std::move(guard));
+  } else if (leaf.kind == LeafKind::SymInt && capture.shape[i].symbolic_int) {
+    capture.guards.add_symbol(call_.sources[i]);
+  } else {
+    capture.guards.add_value(leaf, call_.sources[i]);
+  }
+}
+
+void CapturedUse::add_guards(std::vector<SymbolPlace> places, const std::shared_ptr<shapes::ShapeEnv>& shapes,
+                             WatchList watches, Capture& capture) const {
+  for (std::uint32_t i = 0; i < call_.leaves.size(); ++i) add_leaf(i, capture);
+  for (SymbolPlace& place : places) place.is_used = place.dimension < 0 || is_used(place.leaf);
+  capture.guards.set_state(call_.state);
+  capture.guards.set_modules(ModuleGuard(call_.module));
+  capture.guards.set_symbols(SymbolGuards(places, shapes));
+  capture.guards.set_watches(std::move(watches));
+  capture.guards.set_aliases(call_.leaves);
+}
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <rehearse/capture/captured_graph.h>
+#include <rehearse/compile/user_code.h>
+
+#include "compile/capture_call.h"
+#include "compile/entry.h"
+
+namespace rehearse::compiler {
+
+// What captured code used of its call: from that come the inputs of the graph and the guards of the entry.
+class CapturedUse {
+ public:
+  // Behind the code, while the stand-ins live: code may look at sizes without a trace in the graph.
+  CapturedUse(const CallView& call, const StandIns& stand_ins);
+
+  // Of the captured graph; notes what its nodes use.
+  void bind_inputs(const capture::CapturedGraph& captured, const CapturedLeaves& leaves, Capture& capture);
+  // `places`: of the sources of `shapes`.
+  void add_guards(std::vector<SymbolPlace> places, const std::shared_ptr<shapes::ShapeEnv>& shapes, WatchList watches,
+                  Capture& capture) const;
+
+ private:
+  bool is_used(std::uint32_t leaf) const;
+  void add_leaf(std::uint32_t leaf, Capture& capture) const;
+
+  const CallView& call_;
+  std::vector<bool> used_, offset_read_;                       // of each leaf
+  std::vector<std::shared_ptr<const graph::Origin>> origins_;  // of the first use of each leaf
+};
+
+}  // namespace rehearse::compiler
