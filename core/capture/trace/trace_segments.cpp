@@ -75,6 +75,7 @@ SegmentAnswer Tracer::ask(const std::function<SegmentAnswer()>& listener) {
   try {
     SegmentAnswer answer = listener();
     inputs_.states().renew();
+    asserts_added_ = shapes_->asserts().size();  // what a back end has stated is in its own graphs
     return answer;
   } catch (...) {
     note_refusal(std::current_exception());
@@ -118,6 +119,7 @@ std::shared_ptr<RegionResult> Tracer::end_at_region(const std::shared_ptr<const 
                         "Compile without fullgraph, or call it outside of the compiled function.", graph_.site());
   }
   if (refusal_) std::rethrow_exception(refusal_);
+  add_asserts();
   const bool grad_enabled = at::GradMode::is_enabled();
   modes_.leave();
   if (modes_.has_own_autocast()) {

@@ -158,5 +158,24 @@ TEST_P(DataBounds, AreThoseOfEagerMode) {
   }
 }
 
+// Truths of such numbers, and what a back end states of them, stay in the segment that has them.
+TEST(DataBounds, InFrontOfAReadGiveTheSameCodeInEachCall) {
+  const auto function = [](const at::Tensor& x, at::Tensor& y) {
+    const at::Tensor row = x.narrow_symint(0, rehearse::sym_item(x.sum().sign().to(at::kLong)), 1);
+    y.copy_(x[0].expand_as(y));
+    return (x.abs().sum() >= 0).item<bool>() ? row * 2 : row * 3;
+  };
+  for (const char* const backend : {"eager", "aot_eager"}) {
+    auto compiled = rehearse::compile(function, {.backend = backend});
+    for (const double sign : {1.0, 1.0, -1.0, 1.0}) {
+      const at::Tensor x = at::arange(1, 13, at::kDouble).view({4, 3}) * sign;
+      at::Tensor mine = at::zeros({2, 3}, at::kDouble), eagers = mine.clone();
+      EXPECT_TRUE(compiled(x, mine).equal(function(x, eagers)));
+      EXPECT_TRUE(mine.equal(eagers));
+    }
+    EXPECT_EQ(compiled.stats().eager_calls, 0);
+  }
+}
+
 }  // namespace
 }  // namespace rehearse_test
