@@ -32,12 +32,21 @@ std::unique_ptr<autograd::AutogradMeta> view_meta_of(const autograd::Differentia
   return made;
 }
 
+// The step of a view whose base has changed is made anew when it is asked for. Where that is an error, as for a result
+// of unbind(), who uses the view gets it.
+void renew_step(const at::Tensor& tensor) {
+  try {
+    static_cast<void>(tensor.grad_fn());
+  } catch (const c10::Error&) {
+  }
+}
+
 // The place of `real` in the graph of autograd; null: it has none.
 std::unique_ptr<autograd::AutogradMeta> meta_of_real(const at::Tensor& real, c10::TensorImpl& owner,
                                                      const HandleOf& handle_of) {
   const autograd::AutogradMeta* const meta = autograd::impl::get_autograd_meta(real);
   if (meta == nullptr) return nullptr;
-  static_cast<void>(real.grad_fn());  // that of a view whose base has changed is made anew when it is asked for
+  renew_step(real);
   const autograd::DifferentiableViewMeta* const view = autograd::impl::get_view_autograd_meta(real);
   auto made = view ? view_meta_of(*view, owner, handle_of) : std::make_unique<autograd::AutogradMeta>();
   made->grad_fn_ = meta->grad_fn_;
@@ -77,8 +86,10 @@ std::shared_ptr<autograd::Node> lend_history(const at::Tensor& fake, const at::T
   autograd::AutogradMeta& meta = *autograd::impl::materialize_autograd_meta(fake);
   if (!real.is_leaf()) {
     meta.requires_grad_ = false;
-    meta.grad_fn_ = real.grad_fn();
-    meta.output_nr_ = static_cast<std::uint32_t>(real.output_nr());
+    renew_step(real);
+    const autograd::AutogradMeta& of_real = *autograd::impl::get_autograd_meta(real);
+    meta.grad_fn_ = of_real.grad_fn_;
+    meta.output_nr_ = of_real.output_nr_;
     return nullptr;
   }
   const auto accumulator = autograd::impl::grad_accumulator(real);

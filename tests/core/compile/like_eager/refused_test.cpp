@@ -271,6 +271,24 @@ TEST(Refused, BehindARefusalAHistoryComesThroughAView) {
   }
 }
 
+// Eager mode refuses to use the parts, which nobody does.
+TEST(Refused, BehindAChangeOfWhatPartsAreViewsOf) {
+  const auto function = [](const at::Tensor& x, const at::Tensor& other) {
+    for (const at::Tensor& part : x.unbind(0)) {
+      EXPECT_EQ(part.dim(), 0);
+      x.mul_(2);
+      other.detach_();
+    }
+    return x.sum();
+  };
+  auto compiled = compile(function);
+  for (int call = 0; call < 2; ++call) {
+    const at::Tensor leaf = at::ones({3}).requires_grad_();
+    compiled(leaf * 1, at::ones({2})).backward();
+    EXPECT_TRUE(leaf.grad().equal(at::full({3}, 8.0)));
+  }
+}
+
 TEST(Refused, BehindARegionOfAViewWithAHistory) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor y = eager_region([](const at::Tensor& given) { return given * 2; }, x);
