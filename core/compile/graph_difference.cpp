@@ -72,11 +72,11 @@ std::string difference_of(const graph::GraphModule& before, const graph::GraphMo
 }
 
 void throw_stale(const std::string& function, const std::string& told) {
-  throw StaleCapture(
-      fmt::format("'{}' no longer gives the graph that was compiled, although all its guards hold: {}. It reads "
-                  "something that is no argument: make it one, name it with rehearse::watch(), read it in an "
-                  "eager_region(), or compile with Verify::Always",
-                  function, told));
+  throw StaleCapture(fmt::format(
+      "'{}' no longer gives the graph that was compiled, although all its guards hold: {}. It reads "
+      "something that is no argument, or a field that visit_fields() does not name: make it an argument, name "
+      "it with rehearse::watch(), read it in an eager_region(), or compile with Verify::Always",
+      function, told));
 }
 
 }  // namespace rehearse::compiler

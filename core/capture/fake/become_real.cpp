@@ -81,6 +81,13 @@ bool share_real(const at::Tensor& fake, const at::Tensor& real) {
   return true;
 }
 
+void take_history(const at::Tensor& fake) {
+  if (!fake.requires_grad()) return;
+  autograd::AutogradMeta& meta = *autograd::impl::materialize_autograd_meta(fake);
+  meta.requires_grad_ = false;
+  meta.grad_fn_.reset();
+}
+
 std::shared_ptr<autograd::Node> lend_history(const at::Tensor& fake, const at::Tensor& real) {
   if (!real.requires_grad()) return nullptr;
   autograd::AutogradMeta& meta = *autograd::impl::materialize_autograd_meta(fake);

@@ -24,5 +24,7 @@ bool share_real(const at::Tensor& fake, const at::Tensor& real);
 // Edges of autograd that code makes of the fake lead from now on to where those of `real` lead. What is returned is to
 // be kept as long as the fake is used; it may be null.
 std::shared_ptr<torch::autograd::Node> lend_history(const at::Tensor& fake, const at::Tensor& real);
+// The fake requires no grad from now on.
+void take_history(const at::Tensor& fake);
 
 }  // namespace rehearse::capture

@@ -27,7 +27,9 @@ graph::TensorMeta meta_of(const at::Tensor& tensor) {
           .device = tensor.device(),
           .layout = tensor.layout(),
           .requires_grad = tensor.requires_grad(),
-          .storage_nbytes = graph_int(tensor.storage().sym_nbytes())};
+          .storage_nbytes = graph_int(tensor.storage().sym_nbytes()),
+          .is_conj = tensor.is_conj(),
+          .is_neg = tensor.is_neg()};
 }
 
 }  // namespace rehearse::capture

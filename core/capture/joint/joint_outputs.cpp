@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/joint/joint_outputs.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <ATen/core/grad_mode.h>
+#include <c10/core/SymBool.h>
 
 #include <rehearse/graph/errors.h>
 
@@ -14,6 +18,25 @@ namespace {
 at::Tensor base_of(const at::Tensor& tensor) { return tensor.is_view() ? at::Tensor(tensor._base()) : tensor; }
 
 bool is_fake_tensor(const c10::IValue& value) { return is_tensor(value) && is_fake(value.toTensor()); }
+
+// Whether elements of it may share memory, as in what unfold() gives: then the change of one is a change of another,
+// and what autograd makes of that depends on the operator.
+bool may_overlap_itself(const at::Tensor& tensor) {
+  std::vector<std::pair<c10::SymInt, c10::SymInt>> dimensions;
+  for (std::int64_t d = 0; d < tensor.dim(); ++d) {
+    if (!TORCH_GUARD_OR_FALSE(tensor.sym_size(d).sym_le(1)))
+      dimensions.emplace_back(tensor.sym_stride(d), tensor.sym_size(d));
+  }
+  std::stable_sort(dimensions.begin(), dimensions.end(), [](const auto& left, const auto& right) {
+    return TORCH_GUARD_OR_FALSE(left.first.sym_lt(right.first));
+  });
+  c10::SymInt reach = 0;
+  for (const auto& [stride, size] : dimensions) {
+    if (!TORCH_GUARD_OR_FALSE(stride.sym_gt(reach))) return true;
+    reach = reach + (size - 1) * stride;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -39,6 +62,8 @@ void JointOutputs::add_changed_inputs() {
     if (!tensor.requires_grad() || !recorder_.was_written(tensor)) continue;
     refuse_shared_change(i);
     refuse_other_form(i);
+    refuse_lazy_bits(i);
+    refuse_overlap(i);
     changed_inputs_.push_back({i, value_of(tensor), inputs_.has_new_history(i)});
   }
 }
@@ -51,6 +76,22 @@ void JointOutputs::refuse_shared_change(std::size_t input) const {
                              "is changed in place, requires a gradient and shares its memory with the input '" +
                                  inputs_.nodes()[i]->name() + "': give one of them a copy");
   }
+}
+
+void JointOutputs::refuse_overlap(std::size_t input) const {
+  if (!may_overlap_itself(inputs_.values()[input].toTensor())) return;
+  throw SharedInputChanges(
+      inputs_.nodes()[input]->name(), "inputs",
+      "is changed in place, requires a gradient and has elements that share memory: give it a copy");
+}
+
+// Of lazy bits the copy that the forward works on has none.
+void JointOutputs::refuse_lazy_bits(std::size_t input) const {
+  const at::Tensor& tensor = inputs_.values()[input].toTensor();
+  if (!tensor.is_conj() && !tensor.is_neg()) return;
+  throw SharedInputChanges(inputs_.nodes()[input]->name(), "inputs",
+                           "is changed in place, requires a gradient and is the conjugate or negative of what is in "
+                           "its memory: use resolve_conj() and resolve_neg() first");
 }
 
 // Its new contents are copied back into it, and a copy changes neither sizes nor strides.

@@ -37,6 +37,8 @@ class JointOutputs {
   void add_changed_inputs();
   void refuse_shared_change(std::size_t input) const;
   void refuse_other_form(std::size_t input) const;
+  void refuse_lazy_bits(std::size_t input) const;
+  void refuse_overlap(std::size_t input) const;
   bool has_other_form(std::size_t input) const;
   void refuse_view_of_other_form(std::size_t output, const at::Tensor& view) const;
   // A result in the memory of a changed input that autograd takes for no view of it.

@@ -9,6 +9,7 @@
 #include <rehearse_internal/capture/errors.h>
 
 #include "capture/trace/caller/call_stack.h"
+#include "capture/trace/operators/treatment.h"
 #include "capture/trace/tracer.h"
 
 namespace rehearse::capture {
@@ -50,6 +51,27 @@ class ArgumentMeta final : public torch::autograd::AutogradMeta {
   const std::string source_;
 };
 
+bool is_called_by_zero_grad() {
+  return is_called_by_exported("_ZN5torch2nn6Module9zero_grad") ||
+         is_called_by_exported("_ZN5torch5optim9Optimizer9zero_grad");
+}
+
+NotCapturable refusal_of_gradient() {
+  if (is_called_by_zero_grad()) {
+    return {"zero_grad() is called inside of a captured function", kCallOutside, call_stack()};
+  }
+  return {"the gradient of a tensor is looked at inside of a captured function",
+          "It may be another one in the next call: give it as an argument.", call_stack()};
+}
+
+// A parameter that the function finds by itself is no fake.
+void refuse_gradient_of_real() {
+  Tracer* const tracer = Tracer::current();
+  if (tracer == nullptr || !tracer->is_in_user_code()) return;
+  const NotCapturable refusal = refusal_of_gradient();
+  if (!tracer->go_on_eagerly(refusal)) throw refusal;
+}
+
 }  // namespace
 
 void refuse_gradient_of(const at::Tensor& fake, std::string source) {
@@ -58,3 +80,17 @@ void refuse_gradient_of(const at::Tensor& fake, std::string source) {
 }
 
 }  // namespace rehearse::capture
+
+// In the place of LibTorch's: an executable's definition comes before that of a library. What they do is the same, and
+// captured code is refused.
+const at::Tensor& c10::TensorImpl::grad() const {
+  if (!autograd_meta_) return impl::GetAutogradMetaFactory()->undefined_tensor();
+  if (!key_set_.has(DispatchKey::Fake)) rehearse::capture::refuse_gradient_of_real();
+  return autograd_meta_->grad();
+}
+
+at::Tensor& c10::TensorImpl::mutable_grad() {
+  if (!autograd_meta_) autograd_meta_ = impl::GetAutogradMetaFactory()->make();
+  if (!key_set_.has(DispatchKey::Fake)) rehearse::capture::refuse_gradient_of_real();
+  return autograd_meta_->mutable_grad();
+}

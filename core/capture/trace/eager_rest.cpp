@@ -78,6 +78,7 @@ void EagerRest::renew(const at::Tensor& tensor) const {
   const at::Tensor real = with_history(tensor);
   fake->set_geometry(real.sym_sizes(), real.sym_strides(), real.sym_storage_offset());
   lend_history_of(tensor, real);
+  if (!real.requires_grad()) take_history(tensor);  // detach_() has taken it
 }
 
 void EagerRest::lend_history_of(const at::Tensor& fake, const at::Tensor& real) const {

@@ -131,7 +131,6 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
   check_modes();
   note_owner(arguments);
   if (treatment.communicates) note_communication();
-  if (treatment.name == "detach") refuse_zero_grad(arguments);
   for (c10::IValue& argument : arguments) argument = with_fakes(argument);
   if (treatment.kind == Treatment::Kind::FirstGradient) refuse_first_gradient();
   switch (treatment.kind) {
@@ -158,15 +157,6 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
 // torch::autograd::grad() and backward() begin with ones_like() of the result.
 void Tracer::refuse_first_gradient() const {
   if (is_called_by_gradients()) throw NotCapturable(kGradientsInside, kCallOutside, graph_.site());
-}
-
-// It detaches the gradients of parameters, which a capture of a function may not know, and replaces them.
-void Tracer::refuse_zero_grad(const Stack& arguments) const {
-  if (is_fake(arguments.front().toTensor())) return;
-  for (const char* function : {"_ZN5torch2nn6Module9zero_grad", "_ZN5torch5optim9Optimizer9zero_grad"}) {
-    if (!is_called_by_exported(function)) continue;
-    throw NotCapturable("zero_grad() is called inside of a captured function", kCallOutside, graph_.site());
-  }
 }
 
 // What the operator gives is left in `stack`.

@@ -172,7 +172,6 @@ class Tracer {
   void add_asserts();
 
   void refuse_first_gradient() const;
-  void refuse_zero_grad(const torch::jit::Stack& arguments) const;
   bool is_constant_maker(const Treatment& treatment) const;
   void check_modes() const;
   void check_after_code() const;

@@ -6,12 +6,14 @@
 #include <stdexcept>
 #include <utility>
 
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <rehearse/parallel/bucket_splitter.h>
 #include <rehearse_internal/graph/dead_code.h>
 
 #include "compile/meeting/compile_time.h"
+#include "compile/parts/eager_backend.h"
 #include "compile/parts/example_inputs.h"
 #include "compile/parts/memory_classes.h"
 #include "compile/parts/partitioned_graph.h"
@@ -64,9 +66,12 @@ CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
                             const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
                             const parallel::DdpBuckets* buckets, const InputMemory& input_memory) {
   CompiledParts parts;
+  EagerBackend eager;
+  // Under no_grad back ends record no backward.
+  const bool is_eager = !at::GradMode::is_enabled() && graph::enables_gradients(*module);
   parts.communicates = std::any_of(module->graph().begin(), module->graph().end(), is_collective);
   parallel::BucketSplit split;
-  if (buckets) {
+  if (buckets && !is_eager) {
     const std::int64_t cap = buckets->bucket_bytes_cap;
     split = parallel::split_by_buckets(module, {.bucket_bytes_cap = cap,
                                                 .first_bucket_bytes_cap = std::min(cap, kFirstBucketBytes),
@@ -76,9 +81,10 @@ CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
     parts.bucket_table = parallel::bucket_table(split.buckets);
     parts.warnings = split.warnings;
   }
-  if (!buckets || !split.was_split()) {
+  if (!split.was_split()) {
     const MemoryClasses memory(*module, input_memory);
-    parts.run = compile_one(module, shapes, backend, "forward", parts, memory);
+    parts.run = compile_one(module, shapes, is_eager ? eager : backend, "forward", parts, memory);
+    if (is_eager) parts.graphs.back().eager_because = "gradients are off in the call, and the code switches them on";
     return parts;
   }
   std::map<std::string, CompiledGraph> compiled;

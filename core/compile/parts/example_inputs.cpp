@@ -29,6 +29,8 @@ class FakeMaker {
     spec.dtype = meta.dtype;
     spec.device = meta.device;
     spec.requires_grad = meta.requires_grad;
+    spec.is_conj = meta.is_conj;
+    spec.is_neg = meta.is_neg;
     for (const graph::SymInt& size : meta.sizes) spec.sizes.push_back(number(size));
     for (const graph::SymInt& stride : meta.strides) spec.strides.push_back(number(stride));
     spec.storage_offset = number(meta.storage_offset);

@@ -156,6 +156,13 @@ bool has_marked_effects_only(const GraphModule& module) {
   });
 }
 
+bool enables_gradients(const GraphModule& module) {
+  return std::any_of(module.graph().begin(), module.graph().end(), [](const Node& node) {
+    const bool* const on = node.target() == kSetGradEnabled ? node.args().at(0).get_if<bool>() : nullptr;
+    return on != nullptr && *on;
+  });
+}
+
 std::size_t eliminate_dead_code(GraphModule& module) {
   check_nesting(module);
   Graph& graph = module.graph();

@@ -98,6 +98,8 @@ Dict to_dict(const TensorMeta& tensor) {
   if (tensor.layout != defaults.layout) dict.emplace_back("layout", tensor.layout);
   if (tensor.requires_grad) dict.emplace_back("requires_grad", true);
   if (tensor.is_parameter) dict.emplace_back("is_parameter", true);
+  if (tensor.is_conj) dict.emplace_back("is_conj", true);
+  if (tensor.is_neg) dict.emplace_back("is_neg", true);
   if (tensor.storage_nbytes) dict.emplace_back("storage_nbytes", to_argument(*tensor.storage_nbytes));
   return dict;
 }
@@ -121,6 +123,10 @@ TensorMeta tensor_from(const Dict& dict) {
       tensor.requires_grad = get<bool>(key, value, "true or false");
     } else if (key == "is_parameter") {
       tensor.is_parameter = get<bool>(key, value, "true or false");
+    } else if (key == "is_conj") {
+      tensor.is_conj = get<bool>(key, value, "true or false");
+    } else if (key == "is_neg") {
+      tensor.is_neg = get<bool>(key, value, "true or false");
     } else if (key == "storage_nbytes") {
       tensor.storage_nbytes = sym_int_from(key, value);
     } else {

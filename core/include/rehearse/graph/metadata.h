@@ -46,6 +46,8 @@ struct TensorMeta {
   bool requires_grad = false;
   bool is_parameter = false;                  // a parameter of the module, not an activation
   std::optional<SymInt> storage_nbytes = {};  // bytes of the storage it views, where that is known
+  bool is_conj = false;  // LibTorch's lazy bits, of conj() and of a complex tensor's imaginary part
+  bool is_neg = false;
   bool operator==(const TensorMeta&) const = default;
 };
 

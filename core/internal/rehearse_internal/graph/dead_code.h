@@ -19,6 +19,9 @@ bool has_effects(const GraphModule& module);
 // communication, no random numbers, no running statistics.
 bool has_marked_effects_only(const GraphModule& module);
 
+// Whether a node switches gradients on, in this graph and not in its submodules.
+bool enables_gradients(const GraphModule& module);
+
 // Erases pure nodes whose values nobody uses. Placeholders stay, and so do nodes that bind an unbacked symbol that a
 // node left after them has in its metadata or in a SymExpr among its arguments. Returns how many went. Cost: linear in
 // nodes, arguments and submodules, shared ones counted once. Throws GraphError when submodules are nested deeper than

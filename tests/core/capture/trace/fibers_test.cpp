@@ -9,6 +9,7 @@
 
 #include <rehearse/parallel/distributed_data_parallel.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/graph/structural_hash.h>
@@ -69,10 +70,9 @@ TEST(CaptureFibers, NoReducerHookFiresAndAForwardUnderWayStaysValid) {
     for (const auto& parameter : toy->parameters()) versions.push_back(parameter._version());
     const auto x = at::ones({5, 4}) * (ctx.rank() + 1);
     const auto y = ddp.forward(x);
-    const Function function = [&](const Tensors& in) {
-      toy->zero_grad();
-      return Tensors{toy->forward(in[0])};
-    };
+    const Function zeroes = [&](const Tensors& in) { return toy->zero_grad(), in; };
+    EXPECT_THROW(trace(zeroes, {x}, {}, named_tensors(*toy)), NotCapturable);
+    const Function function = [&](const Tensors& in) { return Tensors{toy->forward(in[0])}; };
     const auto captured = trace(function, {x}, {}, named_tensors(*toy));
     EXPECT_EQ(hooks, 0);
     for (std::size_t i = 0; i < versions.size(); ++i) EXPECT_EQ(toy->parameters()[i]._version(), versions[i]);

@@ -3,6 +3,8 @@
 // about the argument, whatever tensor it works on.
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -93,6 +95,71 @@ TEST(ArgumentLayouts, WhereATensorBegins_IsAGuardOfCodeThatAsks) {
         EXPECT_TRUE(compiled(x).equal(function(x))) << call;
       }
       EXPECT_EQ(compiled.stats().compiles, compiles);
+    }
+  }
+}
+
+// What is changed on both sides of a read is an argument of the second graph.
+TEST(ArgumentLayouts, ElementsThatShareMemory) {
+  const auto function = [](const at::Tensor& x, const at::Tensor& s) {
+    const at::Tensor windows = x.unfold(0, 2, 1);
+    if ((s > 0).item<bool>()) windows.add_(s);
+  };
+  auto compiled = compile(function);
+  const auto gradient_by = [](auto&& f) {
+    const at::Tensor leaf = numbers({3, 4}).requires_grad_(), x = leaf * 1;
+    f(x, at::ones({}, at::kDouble).requires_grad_());
+    x.sum().backward();
+    return leaf.grad();
+  };
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(gradient_by(compiled).equal(gradient_by(function)));
+}
+
+// The conjugate of what is in the memory, and the negative of it (the imaginary part of a conjugate).
+TEST(ArgumentLayouts, LazyBitsAreThoseOfEager) {
+  using Function = at::Tensor (*)(const at::Tensor& z);
+  const std::pair<const char*, Function> functions[] = {
+      {"resolve_conj", [](const at::Tensor& z) { return z.resolve_conj(); }},
+      {"conj", [](const at::Tensor& z) { return z.conj(); }},
+      {"imag", [](const at::Tensor& z) { return at::imag(z); }},
+      {"resolve_neg", [](const at::Tensor& z) { return at::imag(z).resolve_neg(); }},
+      {"view_as_real", [](const at::Tensor& z) { return at::view_as_real(z.resolve_conj()); }},
+      {"a product", [](const at::Tensor& z) { return z * z.conj(); }},
+      {"behind a read",
+       [](const at::Tensor& z) {
+         const at::Tensor w = (z * 2).conj();
+         return at::real(z).sum().item<double>() > 0 ? w.resolve_conj() : w;
+       }},
+      {"changed behind a read",
+       [](const at::Tensor& z) {
+         const at::Tensor w = (z * 2).conj();
+         return at::real(z).sum().item<double>() > 0 ? w.mul_(2).resolve_conj() : w;
+       }},
+  };
+  for (const auto& [name, function] : functions) {
+    for (const bool is_conj : {false, true}) {
+      for (const bool requires_grad : {false, true}) {
+        SCOPED_TRACE(std::string(name) + (is_conj ? " of a conjugate" : ""));
+        auto compiled = compile(function);
+        const auto seen = [&](auto&& f) {
+          const at::Tensor leaf = at::complex(numbers({3}) + 1, numbers({3}) + 2).requires_grad_(requires_grad);
+          const at::Tensor z = is_conj ? leaf.conj() : leaf;
+          at::Tensor result = f(z);
+          if (result.requires_grad()) at::real(result * 3).sum().backward();
+          const bool shares = result.is_alias_of(leaf);
+          return std::tuple(result.detach().clone(), result.is_conj(), result.is_neg(), result.strides().vec(), shares,
+                            leaf.grad().defined() ? leaf.grad().resolve_conj() : at::zeros({}));
+        };
+        for (int call = 0; call < 3; ++call) {
+          const auto found = seen(compiled), expected = seen(function);
+          EXPECT_TRUE(std::get<0>(found).equal(std::get<0>(expected)));
+          EXPECT_EQ(std::get<1>(found), std::get<1>(expected));
+          EXPECT_EQ(std::get<2>(found), std::get<2>(expected));
+          EXPECT_EQ(std::get<3>(found), std::get<3>(expected));
+          EXPECT_EQ(std::get<4>(found), std::get<4>(expected));
+          EXPECT_TRUE(std::get<5>(found).equal(std::get<5>(expected)));
+        }
+      }
     }
   }
 }

@@ -24,16 +24,6 @@ TEST(ExceptionsFromEager, AnErrorThatNobodyNeedsTheResultOf) {
   EXPECT_TRUE(compiled(x, index).equal(x * 2));
 }
 
-TEST(ExceptionsFromEager, WhetherAParameterHasAGradient) {
-  torch::nn::Linear layer(2, 2);
-  const auto function = [&](const at::Tensor& x) { return layer->weight.grad().defined() ? x * 2 : x * 3; };
-  auto compiled = compile(function);
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 3.0)));
-  layer->weight.mutable_grad() = at::zeros({2, 2});
-  EXPECT_TRUE(function(at::ones({2})).equal(at::full({2}, 2.0)));
-  EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 3.0)));
-}
-
 TEST(ExceptionsFromEager, HowMuchMemoryATensorHas) {
   const auto function = [](const at::Tensor& x) { return x * static_cast<double>(x.storage().nbytes()); };
   auto compiled = compile(function);

@@ -87,6 +87,45 @@ TEST(Histories, LikeEager) {
   }
 }
 
+// In a call without gradients.
+TEST(Histories, OfCodeThatSwitchesGradientsOn) {
+  const at::Tensor weight = at::ones({3}).requires_grad_();
+  const std::pair<const char*, Tensors (*)(const at::Tensor& x, const at::Tensor& weight)> functions[] = {
+      {"all of it",
+       [](const at::Tensor& x, const at::Tensor& weight) {
+         const at::AutoGradMode on(true);
+         return Tensors{x * weight};
+       }},
+      {"a part",
+       [](const at::Tensor& x, const at::Tensor& weight) {
+         const at::Tensor y = x * weight;
+         const at::AutoGradMode on(true);
+         return Tensors{y, y * weight};
+       }},
+      {"behind a read",
+       [](const at::Tensor& x, const at::Tensor& weight) {
+         const at::AutoGradMode on(true);
+         const at::Tensor y = x * weight;
+         return reads(x) ? Tensors{y, y * weight} : Tensors{y};
+       }},
+  };
+  for (const auto& [name, function] : functions) {
+    SCOPED_TRACE(name);
+    auto compiled = rehearse::compile(function);
+    const auto gradient_by = [&](auto&& f) {
+      Tensors results;
+      {
+        const at::NoGradGuard no_grad;
+        results = f(at::full({3}, 2.0), weight);
+      }
+      at::Tensor sum = weight.sum();
+      for (const at::Tensor& result : results) sum = sum + result.sum();
+      return torch::autograd::grad({sum}, {weight})[0];
+    };
+    for (int call = 0; call < 3; ++call) EXPECT_TRUE(gradient_by(compiled).equal(gradient_by(function)));
+  }
+}
+
 class Counting final : public torch::autograd::FunctionPostHook {
  public:
   explicit Counting(int& called) : called_(called) {}

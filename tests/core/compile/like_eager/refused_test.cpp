@@ -15,6 +15,7 @@
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/eager_region.h>
+#include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_errors.h>
 
 namespace rehearse::compiler::refused {
@@ -255,6 +256,35 @@ TEST(Refused, BehindAReadTheCallersArgumentIsChanged) {
     mine.mutable_grad() = eagers.mutable_grad() = value > 0 ? at::zeros({2}) : at::Tensor();
     EXPECT_TRUE(compiled(mine, y).equal(function(eagers, y)));
     EXPECT_EQ(mine.requires_grad(), eagers.requires_grad());
+  }
+}
+
+// Nobody tells when a parameter that the function finds gets another gradient.
+TEST(Refused, GradientsOfWhatAFunctionFinds) {
+  for (const bool fullgraph : {false, true}) {
+    torch::nn::Linear layer(2, 2);
+    const auto norm = [&] { return layer->weight.grad().defined() ? layer->weight.grad().norm() : at::zeros({}); };
+    auto compiled = compile(norm, {.fullgraph = fullgraph});
+    for (int call = 0; call < 6; ++call) {
+      if (fullgraph) {
+        EXPECT_THROW(compiled(), capture::NotCapturable);
+      } else {
+        EXPECT_TRUE(compiled().equal(norm()));
+      }
+      if (call % 3 == 2) layer->zero_grad();
+      (layer(at::ones({1, 2})) * (call + 1)).sum().backward();
+    }
+  }
+}
+
+TEST(Refused, BehindARefusalAHistoryIsGone) {
+  const auto function = [](const at::Tensor& x) {
+    x.detach_();
+    return x.requires_grad() ? x * 2 : x * 3;
+  };
+  auto compiled = compile(function);
+  for (int call = 0; call < 2; ++call) {
+    EXPECT_TRUE(compiled(at::ones({2}).requires_grad_()).equal(function(at::ones({2}).requires_grad_())));
   }
 }
 
