@@ -115,8 +115,9 @@ autograd::variable_list AotNode::apply(autograd::variable_list&& tangents) {
   const at::NoGradGuard no_grad;
   autograd::variable_list gradients = run(std::move(tangents));
   if (!differentiable) return gradients;
-  const auto error = std::make_shared<autograd::Error>("aot_eager records a backward once: the gradients of " +
-                                                       program_->name() + " cannot be differentiated again");
+  const auto error =
+      std::make_shared<autograd::Error>("aot_eager records a backward once: the gradients of " + program_->name() +
+                                        " cannot be differentiated again. The back end 'eager' can");
   for (at::Tensor& gradient : gradients) {
     if (!gradient.defined()) continue;
     gradient = gradient.variable_data();  // it may be a tangent, whose history is its own

@@ -44,6 +44,37 @@ TEST(ExceptionsFromEager, HowOftenAnOperatorChangesItsResult) {
   EXPECT_NE(function(x).item<double>(), compiled(x).item<double>());
 }
 
+TEST(ExceptionsFromEager, AHookOfAResultThatAnotherResultIsMadeOf) {
+  const auto function = [](const at::Tensor& x) {
+    const at::Tensor y = x * 2;
+    return std::vector<at::Tensor>{y, y * 3};
+  };
+  auto compiled = compile(function);
+  const auto gradient_at_hook = [](auto&& f) {
+    const std::vector<at::Tensor> results = f(at::ones({}).requires_grad_());
+    at::Tensor seen;
+    results[0].register_hook([&](const at::Tensor& gradient) { seen = gradient; });
+    (results[0] + results[1]).backward();
+    return seen.item<double>();
+  };
+  EXPECT_EQ(gradient_at_hook(function), 4);
+  EXPECT_EQ(gradient_at_hook(compiled), 1);
+}
+
+TEST(ExceptionsFromEager, GradientsOfGradients) {
+  const auto function = [](const at::Tensor& x) { return x * x * x; };
+  auto compiled = compile(function);
+  auto by_eager = compile(function, {.backend = "eager"});
+  const auto second = [](auto&& f) {
+    const at::Tensor x = at::full({}, 2.0).requires_grad_();
+    const at::Tensor first = torch::autograd::grad({f(x)}, {x}, {}, std::nullopt, /*create_graph=*/true)[0];
+    return torch::autograd::grad({first}, {x})[0].item<double>();
+  };
+  EXPECT_EQ(second(function), 12);
+  EXPECT_EQ(second(by_eager), 12);
+  EXPECT_THROW(second(compiled), c10::Error);
+}
+
 TEST(ExceptionsFromEager, ABackwardOfAnArgumentThatWasChangedLater) {
   const auto function = [](const at::Tensor& x, at::Tensor& y) {
     y.mul_(x).relu_();
