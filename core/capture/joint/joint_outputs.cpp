@@ -134,6 +134,15 @@ void JointOutputs::refuse_hidden_alias(std::size_t output, const at::Tensor& res
   }
 }
 
+// A view that was made before its base was changed: no view of the base as it is gives it, and code behind the graph
+// that writes to one of them would not be seen in the history of the other.
+void JointOutputs::refuse_stale_view(std::size_t output, const at::Tensor& view) const {
+  if (!view.requires_grad() && !base_of(view).requires_grad()) return;
+  throw SharedInputChanges(
+      "output", "args[0][" + std::to_string(output) + "]",
+      "is a view of another result that was changed in place since: make the view behind the change");
+}
+
 // How many results are one intermediate tensor, or views of it.
 void JointOutputs::count_results_of_bases(const std::vector<c10::IValue>& results) {
   for (const c10::IValue& result : results) {
@@ -191,6 +200,7 @@ void JointOutputs::add_views(const std::vector<c10::IValue>& results) {
       continue;
     }
     refuse_hidden_alias(i, view);
+    refuse_stale_view(i, view);
     const std::size_t before = values_.size();
     outputs_[i] = {PartOutput::Kind::Value, value_of(view)};
     if (values_.size() != before) replay.add_source(nullptr);

@@ -42,6 +42,7 @@ class JointOutputs {
   bool has_other_form(std::size_t input) const;
   void refuse_view_of_other_form(std::size_t output, const at::Tensor& view) const;
   // A result in the memory of a changed input that autograd takes for no view of it.
+  void refuse_stale_view(std::size_t output, const at::Tensor& view) const;
   void refuse_hidden_alias(std::size_t output, const at::Tensor& result) const;
   void count_results_of_bases(const std::vector<c10::IValue>& results);
   bool is_view_of_visible(const at::Tensor& tensor) const;

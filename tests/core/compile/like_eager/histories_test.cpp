@@ -126,6 +126,24 @@ TEST(Histories, OfCodeThatSwitchesGradientsOn) {
   }
 }
 
+// The view was made before its base was changed.
+TEST(Histories, AreLostThroughAViewBehindARead) {
+  const auto function = [](const at::Tensor& x) {
+    at::Tensor y = x * 2;
+    const at::Tensor view = y.unsqueeze(1);
+    y.sub_(1.5);
+    if (reads(x)) view.zero_();
+    return y;
+  };
+  auto compiled = rehearse::compile(function);
+  const auto gradient_by = [](auto&& f) {
+    const at::Tensor x = at::ones({4}).requires_grad_();
+    f(x).sum().backward();
+    return x.grad();
+  };
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(gradient_by(compiled).equal(gradient_by(function)));
+}
+
 class Counting final : public torch::autograd::FunctionPostHook {
  public:
   explicit Counting(int& called) : called_(called) {}
