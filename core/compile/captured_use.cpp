@@ -8,7 +8,7 @@
 namespace rehearse::compiler {
 namespace {
 
-// Of the first node that uses the placeholder.
+// Where the first node that uses the placeholder comes from.
 std::shared_ptr<const graph::Origin> origin_of_use(const graph::Node& placeholder) {
   for (const graph::Node* user : placeholder.users()) {
     if (user->meta().origin) return user->meta().origin;

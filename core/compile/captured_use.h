@@ -19,9 +19,9 @@ class CapturedUse {
   // Behind the code, while the stand-ins live: code may look at sizes without a trace in the graph.
   CapturedUse(const CallView& call, const StandIns& stand_ins);
 
-  // Of the captured graph; notes what its nodes use.
+  // Binds the inputs of the captured graph, and notes which leaves its nodes use.
   void bind_inputs(const capture::CapturedGraph& captured, const CapturedLeaves& leaves, Capture& capture);
-  // `places`: of the sources of `shapes`.
+  // `places` has one entry for each source of `shapes`.
   void add_guards(std::vector<SymbolPlace> places, const std::shared_ptr<shapes::ShapeEnv>& shapes, WatchList watches,
                   Capture& capture) const;
 

@@ -18,7 +18,7 @@
 namespace rehearse::compiler {
 namespace {
 
-// Of two captures whose arguments pass the same guards, which hold all that the graph needs to know of their forms.
+// The arguments of both captures pass the same guards. These hold all that the graph needs to know of their forms.
 bool same_function(const Capture& a, const Capture& b) {
   const auto hash_of = [](const Capture& capture) {
     return graph::structural_hash(*capture.module, graph::Placeholders::OfAnyForm);

@@ -33,7 +33,7 @@ class CaptureThread {
 
   // Whether an operator is at work, and not the code that is being captured.
   bool& in_operator() noexcept { return in_operator_; }
-  // Where in which memory tensors lie, as the code has asked.
+  // The storages in which the code has asked where a tensor begins.
   void note_offset(const void* storage) { offsets_read_.insert(storage); }
   bool knows_offset(const void* storage) const { return offsets_read_.contains(storage); }
 

@@ -85,7 +85,7 @@ void JointOutputs::refuse_overlap(std::size_t input) const {
       "is changed in place, requires a gradient and has elements that share memory: give it a copy");
 }
 
-// Of lazy bits the copy that the forward works on has none.
+// The copy that the forward works on has no lazy bits.
 void JointOutputs::refuse_lazy_bits(std::size_t input) const {
   const at::Tensor& tensor = inputs_.values()[input].toTensor();
   if (!tensor.is_conj() && !tensor.is_neg()) return;

@@ -14,7 +14,7 @@
 namespace rehearse::compiler {
 
 // What an entry of the cache takes one tensor to be. Sizes that vary are guarded elsewhere, through their symbols.
-// Data is not guarded, and the storage offset if guard_offset() says so.
+// Data is never guarded. The storage offset is guarded after guard_offset().
 class TensorGuard {
  public:
   static constexpr std::int64_t kVaries = -1;

@@ -62,7 +62,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   // Whether a branch was added to the tree.
   bool made_path() const noexcept { return !made_.empty(); }
   std::vector<GraphExplanation> take_made() { return std::move(made_); }
-  // Of the segments that have run; of others nothing. Empty where an error came out of one.
+  // Gives the values of segments that have run, and None for those of others. It is empty if a segment threw.
   std::function<c10::IValue(std::size_t number)> find_value() const;
   // Whether an error came out of code that the listener ran: what that code has done cannot be told.
   bool is_broken() const noexcept { return broken_; }

@@ -93,7 +93,7 @@ TEST(ExceptionsFromEager, ABackwardOfAnArgumentThatWasChangedLater) {
   EXPECT_TRUE(gradient_by(compiled).equal(at::full({3}, 3.0)));
 }
 
-// That a leaf is changed in place is found out when the graph runs.
+// The error comes when the graph runs: autograd refuses to change a leaf in place.
 TEST(ExceptionsFromEager, WhatACallChangedBeforeItThrew) {
   const auto function = [](const at::Tensor& x, std::int64_t& calls) {
     ++calls;
