@@ -116,6 +116,8 @@ void FakeImpl::take_memory(const at::Tensor& real) {
 }
 
 void FakeImpl::become(const c10::TensorImpl& real) {
+  // LibTorch's indexing keeps a reference to the sizes of a tensor while it reads an index, which ends the capture.
+  former_layout_ = std::move(extra_meta_);
   copy_tensor_metadata(&real, this, real.version_counter(), real.allow_tensor_metadata_change());
   set_custom_sizes_strides(SizesStridesPolicy::Default);
   capture_thread_.reset();

@@ -65,7 +65,8 @@ class FakeImpl final : public c10::TensorImpl {
 
   std::uint64_t id_;
   std::shared_ptr<CaptureThread> capture_thread_;
-  bool is_real_ = false;  // has become so
+  bool is_real_ = false;                           // has become so
+  std::unique_ptr<c10::ExtraMeta> former_layout_;  // symbolic sizes and strides of the time before
   mutable bool layout_was_read_ = false;
   mutable bool is_seen_ = true;  // reading it is noted
   mutable std::vector<std::int64_t> sizes_as_numbers_, strides_as_numbers_;

@@ -176,7 +176,10 @@ void JointOutputs::add_result(std::size_t output, const c10::IValue& result) {
   } else if (is_view_of_visible(tensor)) {
     outputs_[output].kind = Kind::View;  // which one: add_views()
     const at::Tensor base = base_of(tensor);
-    if (!inputs_by_id_.contains(fake_id(base))) value_of(base);
+    if (!inputs_by_id_.contains(fake_id(base))) {
+      refuse_hidden_alias(output, base);
+      value_of(base);
+    }
   } else {
     refuse_hidden_alias(output, tensor);
     outputs_[output] = {Kind::Value, value_of(tensor)};

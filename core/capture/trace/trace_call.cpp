@@ -94,7 +94,7 @@ void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
   Stack arguments(std::make_move_iterator(first), std::make_move_iterator(stack.end()));
   stack.erase(first, stack.end());
   if (rest_) {
-    rest_->call(op, arguments);
+    call_in_rest(op, arguments);
     for (c10::IValue& result : arguments) stack.push_back(std::move(result));
     return;
   }
@@ -105,9 +105,14 @@ void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
   } catch (const std::exception& error) {
     if (!go_on_after(error)) throw;
     arguments = given;
-    rest_->call(op, arguments);
+    call_in_rest(op, arguments);
   }
   for (c10::IValue& result : arguments) stack.push_back(std::move(result));
+}
+
+void Tracer::call_in_rest(const c10::OperatorHandle& op, Stack& arguments) {
+  const InOperator inside(*this);
+  rest_->call(op, arguments);
 }
 
 // Whether the capture has ended in front of the operator that is refused.

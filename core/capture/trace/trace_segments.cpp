@@ -200,6 +200,12 @@ bool Tracer::go_on_eagerly(const std::exception& refusal) {
   return true;
 }
 
+void Tracer::end_with(const NotCapturable& refusal) {
+  if (!rest_) go_on_eagerly(refusal);  // what has run must not run twice
+  note_refusal(std::make_exception_ptr(refusal));
+  throw refusal;
+}
+
 void Tracer::take_answer(const SegmentAnswer& answer, const Held& held) {
   if (!answer.value_of) return;
   for (const LiveNumber& number : held.numbers) shapes_->tell(number.symbol, answer.value_of(number.source).toInt());

@@ -59,7 +59,11 @@ class Tracer {
   // No graph can hold what the code does now: the listener runs what was recorded, and the rest of the code runs as it
   // is. False: there is no listener, or autograd has seen fakes; the code is to get the refusal.
   bool go_on_eagerly(const std::exception& refusal);
+  // The code cannot even run as it is: it has got something else than eager mode would have given it.
+  [[noreturn]] void end_with(const NotCapturable& refusal);
   const std::string& ended_by() const noexcept { return ended_by_; }
+  // Whether a read or an eager region has ended a segment, so that the code may hold what a compiled graph gave.
+  bool is_behind_cut() const noexcept { return segments_.values() != 0; }
 
   void run(const std::function<void()>& user_code);
   bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);
@@ -122,6 +126,7 @@ class Tracer {
   bool note_if_refusal();
   bool go_on_after(const std::exception& refusal);
   void call_in_operator(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
+  void call_in_rest(const c10::OperatorHandle& op, torch::jit::Stack& arguments);
   // Puts the modes of the call back, and asks.
   SegmentAnswer ask(const std::function<SegmentAnswer()>& listener);
   std::optional<SegmentEnd> end_for_good();

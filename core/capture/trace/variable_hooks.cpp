@@ -10,6 +10,7 @@
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
 
+#include "capture/fake/fake_impl.h"
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/operators/treatment.h"
 #include "capture/trace/tracer.h"
@@ -86,10 +87,12 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   }
   void remove_hook(const TensorBase& self, unsigned pos) const override { autograd_.remove_hook(asked_of(self), pos); }
   bool is_view(const TensorBase& self) const override {
+    refuse_behind_cut(self, "is_view() is asked of");
     refuse_question(self, "is_view() is asked of");
     return autograd_.is_view(asked_of(self));
   }
   const TensorBase& base(const TensorBase& self) const override {
+    refuse_behind_cut(self, "_base() is asked of");
     refuse_question(self, "_base() is asked of");
     return autograd_.base(asked_of(self));
   }
@@ -143,8 +146,22 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     const exec::CallSite where = call_stack();
     if (is_called_by(where, "torch::autograd::Function<")) return;  // it asks, too, and is refused itself
     if (is_called_by_gradients()) throw NotCapturable(kGradientsInside, kCallOutside, where);
-    refuse(*tracer, {std::string(question) + " a tensor that is being captured",
-                     "Ask outside of the captured function.", where});
+    refuse(*tracer, refusal_of(question));
+  }
+
+  // What a compiled graph gave is no view, so that no real tensor can answer: the call ends.
+  static void refuse_behind_cut(const TensorBase& self, const char* question) {
+    Tracer* const tracer = Tracer::current();
+    if (!tracer || !tracer->is_behind_cut() || tracer->mode().thread()->in_operator()) return;
+    const auto* const impl = dynamic_cast<const FakeImpl*>(self.unsafeGetTensorImpl());
+    if (!impl || tracer->inputs().find(impl->id())) return;
+    if (is_called_by(call_stack(), "torch::autograd::Function<") || is_called_by_gradients()) return;
+    tracer->end_with(refusal_of(question));
+  }
+
+  static NotCapturable refusal_of(const char* question) {
+    return {std::string(question) + " a tensor that is being captured", "Ask outside of the captured function.",
+            call_stack()};
   }
 
   at::impl::VariableHooksInterface& autograd_;

@@ -259,6 +259,62 @@ TEST(Refused, BehindAReadTheCallersArgumentIsChanged) {
   }
 }
 
+// What a graph gave in front of the read is no view: nothing in the call can answer. Later calls run as they
+// are.
+TEST(Refused, QuestionsBehindARead) {
+  using Question = bool (*)(const at::Tensor& rows);
+  for (const Question question : {Question([](const at::Tensor& rows) { return rows.is_view(); }),
+                                  Question([](const at::Tensor& rows) { return rows._base().dim() == 3; })}) {
+    for (const bool is_caught : {false, true}) {
+      const auto function = [=](const at::Tensor& x) {
+        const at::Tensor rows = x.unsqueeze(0).repeat_interleave(2, 0);
+        const at::Tensor scaled = x.sum().item<float>() > 0 ? rows * 2 : rows;
+        if (!is_caught) return question(rows) ? scaled : scaled + 1;
+        try {
+          return question(rows) ? scaled : scaled + 1;
+        } catch (const std::exception&) {
+          return scaled * 3;
+        }
+      };
+      auto compiled = compile(function);
+      const at::Tensor x = at::ones({3}).requires_grad_();
+      EXPECT_THROW(compiled(x), capture::NotCapturable);
+      for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(x).equal(function(x)));
+    }
+  }
+}
+
+TEST(Refused, QuestionsBehindAReadAndARefusal) {
+  const auto function = [](const at::Tensor& x) {
+    const at::Tensor rows = x.unsqueeze(0).repeat_interleave(2, 0);
+    const at::Tensor scaled = x.sum().item<float>() > 0 ? rows * 2 : rows;
+    const at::Tensor copy = x.clone();
+    copy.requires_grad_();
+    return copy.is_leaf() && scaled.is_view() ? scaled : rows.is_view() ? scaled + copy : scaled - copy;
+  };
+  auto compiled = compile(function);
+  const at::Tensor x = at::ones({3});
+  EXPECT_THROW(compiled(x), capture::NotCapturable);
+  EXPECT_TRUE(compiled(x).equal(function(x)));
+}
+
+// LibTorch reads such an index while it looks at the sizes of the tensor, which the read makes a real one.
+TEST(Refused, SizesOfWhatIsIndexedByANumberFromData) {
+  const auto function = [](const at::Tensor& x) {
+    at::Tensor y = at::cat({x, x}, 1);
+    for (const at::Tensor& row : x.unbind(0)) {
+      y.index_put_({(row > 0).sum()}, at::scalar_tensor(2, at::kDouble));
+      x.set_data(x.detach() * 2);
+    }
+    return y;
+  };
+  auto compiled = compile(function, {.dynamic = true});
+  for (const std::int64_t columns : {2, 3, 2}) {
+    const auto argument = [&] { return at::ones({columns + 1, columns}, at::kDouble); };
+    EXPECT_TRUE(compiled(argument()).equal(function(argument())));
+  }
+}
+
 // Nobody tells when a parameter that the function finds gets another gradient.
 TEST(Refused, GradientsOfWhatAFunctionFinds) {
   for (const bool fullgraph : {false, true}) {

@@ -44,6 +44,12 @@ const Program kPrograms[] = {
        }
        return Tensors{v, g[1] * 2};
      }},
+    {"the same view of a detached changed argument, twice",
+     [](const Tensors& g) {
+       g[1].copy_(g[0] * 2);
+       const at::Tensor v = g[1].detach().t();
+       return Tensors{v, v, g[0] * 3};
+     }},
     {"t_() behind operators that give their argument",
      [](const Tensors& g) {
        at::Tensor h = g[0] * 2;
