@@ -46,7 +46,7 @@ std::string first_difference(const Capture& before, const Capture& now) {
 std::shared_ptr<SegmentTree> tree_of(const Capture& capture) {
   auto step = std::make_unique<Step>();
   step->segment = {.module = capture.module,
-                   .hash = static_cast<std::uint64_t>(graph::structural_hash(*capture.module)),
+                   .hash = graph::structural_hash(*capture.module, graph::Placeholders::OfAnyForm),
                    .inputs = capture.inputs,
                    .run = {}};
   step->constants = capture.constants;

@@ -34,14 +34,21 @@ struct Sides {
 
   explicit Sides(const JointGraph& joint) {
     bool in_backward = false;
+    std::unordered_set<const Node*> of_tangents;  // a size that the backward asks for is fetched behind its tensor
     for (const Node& node : joint.module->graph()) {
       in_backward |= &node == joint.backward_begin;
       if (node.op() == Op::Output) continue;
       if (node.op() == Op::Placeholder) {
-        (inputs.size() < joint.inputs ? inputs : tangents).push_back(&node);
-      } else {
-        (in_backward ? backward : forward).push_back(&node);
+        const bool is_input = inputs.size() < joint.inputs;
+        (is_input ? inputs : tangents).push_back(&node);
+        if (!is_input) of_tangents.insert(&node);
+        continue;
       }
+      const auto& used = node.input_nodes();
+      const bool uses_tangent =
+          std::any_of(used.begin(), used.end(), [&](const Node* each) { return of_tangents.contains(each); });
+      if (uses_tangent && !in_backward) of_tangents.insert(&node);
+      (in_backward || uses_tangent ? backward : forward).push_back(&node);
     }
     const Node* output = joint.module->graph().output_node();
     const List* items = output != nullptr && output->args().size() == 1 ? output->args()[0].get_if<List>() : nullptr;

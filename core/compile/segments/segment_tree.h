@@ -22,7 +22,7 @@ namespace rehearse::compiler {
 // A compiled graph with its inputs.
 struct BoundGraph {
   std::shared_ptr<const graph::GraphModule> module;
-  std::uint64_t hash = 0;
+  std::uint64_t hash = 0;  // inputs may have any form: guards hold all that the graph needs to know of it
   std::vector<InputBinding> inputs;
   CompiledGraph run;
   BorderCheck border = {};  // of what an earlier segment gives

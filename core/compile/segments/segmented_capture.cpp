@@ -63,7 +63,7 @@ InputBinding SegmentedCapture::input_of(const capture::Segment::Source& source) 
 BoundGraph SegmentedCapture::bound(const capture::Segment& segment) const {
   BoundGraph graph;
   graph.module = segment.module;
-  graph.hash = graph::structural_hash(*segment.module);
+  graph.hash = graph::structural_hash(*segment.module, graph::Placeholders::OfAnyForm);
   for (const auto& source : segment.sources) graph.inputs.push_back(input_of(source));
   graph.border = BorderCheck(*segment.module, "the code behind a read or an eager region");
   return graph;
@@ -116,7 +116,7 @@ void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   CompiledParts parts = compile_parts(segment.module, shapes_, backend, owner_.buckets);
   if (parts.communicates || step.region) agreement.note_communication();
   pass_compile_time_of(parts.graphs);
-  agreement.commit(GraphHash{step.segment.hash});
+  agreement.commit(GraphHash{graph::structural_hash(*step.segment.module)});
   step.segment.run = std::move(parts.run);
   for (GraphExplanation& graph : parts.graphs) made_.push_back(std::move(graph));
 }

@@ -45,6 +45,9 @@ struct Change {
 
 const Change kChanges[] = {
     {"diagonal", [](const at::Tensor& x, const at::Tensor& s) { x.copy_(s.expand_as(x)), x.diagonal().fill_(1); }},
+    {"a part alone", [](const at::Tensor& x, const at::Tensor& s) { x.select(1, x.size(1) - 1).add_(s); }},
+    {"a part by a size",
+     [](const at::Tensor& x, const at::Tensor& s) { x.select_symint(1, x.sym_size(1) - 1).add_(s); }},
     {"select", [](const at::Tensor& x, const at::Tensor& s) { x.mul_(s), x.select(1, 0).mul_(s); }},
     {"view of a view", [](const at::Tensor& x, const at::Tensor& s) { x.mul_(s), x.transpose(0, 2)[1].fill_(2); }},
     {"by its strides",

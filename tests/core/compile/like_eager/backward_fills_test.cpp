@@ -123,5 +123,20 @@ TEST(BackwardFills, ZerosBesideWhatHasAGradient) {
   }
 }
 
+// What sgn() gives behind the graph is a tensor of zeros without memory.
+TEST(BackwardFills, TangentsWithoutMemory) {
+  const auto function = [](const Tensors& g) {
+    const at::Tensor h = g[0] * 2;
+    return Tensors{h.lerp(g[3], 1) + h.t() + h};
+  };
+  auto compiled = compile(function, {.fullgraph = true});
+  const auto signs_of = [](auto& called) {
+    return [&called](const Tensors& given) { return Tensors{called(given)[0].sgn()}; };
+  };
+  for (int call = 0; call < 2; ++call) {
+    expect_same(observe(signs_of(compiled), arguments(call)), observe(signs_of(function), arguments(call)), "sgn");
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::compiler::backward_fills
