@@ -37,11 +37,7 @@ bool is_pure_operator(const c10::OperatorHandle& op) {
 
 // Grad mode and autocast, which a captured graph turns back where it ends.
 bool is_mode(const Node& node) {
-  for (const std::string_view target : {"torch._C._set_grad_enabled", "torch.amp.autocast_mode._enter_autocast",
-                                        "torch.amp.autocast_mode._exit_autocast"}) {
-    if (node.target() == target) return true;
-  }
-  return false;
+  return node.target() == kSetGradEnabled || node.target() == kEnterAutocast || node.target() == kExitAutocast;
 }
 
 // Judges nodes; what it knows about a submodule it keeps.
