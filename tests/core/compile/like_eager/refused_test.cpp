@@ -14,9 +14,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include <rehearse/compile/compile.h>
-#include <rehearse/compile/eager_region.h>
 #include <rehearse_internal/capture/errors.h>
-#include <rehearse_internal/capture/fake_errors.h>
 
 namespace rehearse::compiler::refused {
 namespace {
@@ -242,79 +240,6 @@ TEST(Refused, FailsWhereItMustBeOneGraph) {
   }
 }
 
-// Behind a read, the rest of the call runs as it is: what it does to an argument is done to the caller's.
-TEST(Refused, BehindAReadTheCallersArgumentIsChanged) {
-  const auto function = [](const at::Tensor& x, const at::Tensor& y) {
-    const bool positive = (y.sum() > 0).item<bool>();
-    x.requires_grad_(positive);
-    const bool has_gradient = x.grad().defined();
-    return x.is_leaf() && !has_gradient ? y * 2 : y * 3;
-  };
-  auto compiled = compile(function);
-  for (const double value : {1.0, -1.0, 1.0}) {
-    const at::Tensor mine = at::ones({2}), eagers = at::ones({2}), y = at::full({2}, value);
-    mine.mutable_grad() = eagers.mutable_grad() = value > 0 ? at::zeros({2}) : at::Tensor();
-    EXPECT_TRUE(compiled(mine, y).equal(function(eagers, y)));
-    EXPECT_EQ(mine.requires_grad(), eagers.requires_grad());
-  }
-}
-
-// What a graph gave in front of the read is no view: nothing in the call can answer. Later calls run as they
-// are.
-TEST(Refused, QuestionsBehindARead) {
-  using Question = bool (*)(const at::Tensor& rows);
-  for (const Question question : {Question([](const at::Tensor& rows) { return rows.is_view(); }),
-                                  Question([](const at::Tensor& rows) { return rows._base().dim() == 3; })}) {
-    for (const bool is_caught : {false, true}) {
-      const auto function = [=](const at::Tensor& x) {
-        const at::Tensor rows = x.unsqueeze(0).repeat_interleave(2, 0);
-        const at::Tensor scaled = x.sum().item<float>() > 0 ? rows * 2 : rows;
-        if (!is_caught) return question(rows) ? scaled : scaled + 1;
-        try {
-          return question(rows) ? scaled : scaled + 1;
-        } catch (const std::exception&) {
-          return scaled * 3;
-        }
-      };
-      auto compiled = compile(function);
-      const at::Tensor x = at::ones({3}).requires_grad_();
-      EXPECT_THROW(compiled(x), capture::NotCapturable);
-      for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(x).equal(function(x)));
-    }
-  }
-}
-
-TEST(Refused, QuestionsBehindAReadAndARefusal) {
-  const auto function = [](const at::Tensor& x) {
-    const at::Tensor rows = x.unsqueeze(0).repeat_interleave(2, 0);
-    const at::Tensor scaled = x.sum().item<float>() > 0 ? rows * 2 : rows;
-    const at::Tensor copy = x.clone();
-    copy.requires_grad_();
-    return copy.is_leaf() && scaled.is_view() ? scaled : rows.is_view() ? scaled + copy : scaled - copy;
-  };
-  auto compiled = compile(function);
-  const at::Tensor x = at::ones({3});
-  EXPECT_THROW(compiled(x), capture::NotCapturable);
-  EXPECT_TRUE(compiled(x).equal(function(x)));
-}
-
-// LibTorch reads such an index while it looks at the sizes of the tensor, which the read makes a real one.
-TEST(Refused, SizesOfWhatIsIndexedByANumberFromData) {
-  const auto function = [](const at::Tensor& x) {
-    at::Tensor y = at::cat({x, x}, 1);
-    for (const at::Tensor& row : x.unbind(0)) {
-      y.index_put_({(row > 0).sum()}, at::scalar_tensor(2, at::kDouble));
-      x.set_data(x.detach() * 2);
-    }
-    return y;
-  };
-  auto compiled = compile(function, {.dynamic = true});
-  for (const std::int64_t columns : {2, 3, 2}) {
-    const auto argument = [&] { return at::ones({columns + 1, columns}, at::kDouble); };
-    EXPECT_TRUE(compiled(argument()).equal(function(argument())));
-  }
-}
-
 // Nobody tells when a parameter that the function finds gets another gradient.
 TEST(Refused, GradientsOfWhatAFunctionFinds) {
   for (const bool fullgraph : {false, true}) {
@@ -331,108 +256,6 @@ TEST(Refused, GradientsOfWhatAFunctionFinds) {
       (layer(at::ones({1, 2})) * (call + 1)).sum().backward();
     }
   }
-}
-
-TEST(Refused, BehindARefusalAHistoryIsGone) {
-  const auto function = [](const at::Tensor& x) {
-    x.detach_();
-    return x.requires_grad() ? x * 2 : x * 3;
-  };
-  auto compiled = compile(function);
-  for (int call = 0; call < 2; ++call) {
-    EXPECT_TRUE(compiled(at::ones({2}).requires_grad_()).equal(function(at::ones({2}).requires_grad_())));
-  }
-}
-
-TEST(Refused, BehindARefusalAHistoryComesThroughAView) {
-  const auto function = [](const at::Tensor& x, const at::Tensor& leaf) {
-    x.detach_();
-    x.select(0, 1).add_(leaf);
-    return x.requires_grad() ? x * 2 : x * 3;
-  };
-  auto compiled = compile(function);
-  for (int call = 0; call < 2; ++call) {
-    const at::Tensor leaf = at::ones({}).requires_grad_();
-    EXPECT_TRUE(compiled(at::ones({2}), leaf).equal(function(at::ones({2}), leaf)));
-  }
-}
-
-// Eager mode refuses to use the parts, which nobody does.
-TEST(Refused, BehindAChangeOfWhatPartsAreViewsOf) {
-  const auto function = [](const at::Tensor& x, const at::Tensor& other) {
-    for (const at::Tensor& part : x.unbind(0)) {
-      EXPECT_EQ(part.dim(), 0);
-      x.mul_(2);
-      other.detach_();
-    }
-    return x.sum();
-  };
-  auto compiled = compile(function);
-  for (int call = 0; call < 2; ++call) {
-    const at::Tensor leaf = at::ones({3}).requires_grad_();
-    compiled(leaf * 1, at::ones({2})).backward();
-    EXPECT_TRUE(leaf.grad().equal(at::full({3}, 8.0)));
-  }
-}
-
-TEST(Refused, BehindARegionOfAViewWithAHistory) {
-  const auto function = [](const at::Tensor& x) {
-    const at::Tensor y = eager_region([](const at::Tensor& given) { return given * 2; }, x);
-    try {
-      return y * x.detach()[0].data_ptr<float>()[0];
-    } catch (const std::exception&) {
-      return y + x;
-    }
-  };
-  auto compiled = compile(function);
-  for (int call = 0; call < 2; ++call) {
-    const at::Tensor x = (at::ones({2, 3}).requires_grad_() * 3)[1];
-    EXPECT_TRUE(compiled(x).equal(function(x)));
-  }
-  EXPECT_THAT(compiled.explain().refusal, HasSubstr("memory"));
-}
-
-// What is written there has a history afterwards, and so has all that is in its memory.
-TEST(Refused, BehindARefusalArgumentsGetHistories) {
-  const auto function = [](const at::Tensor& x, const at::Tensor& y, const at::Tensor& view, const at::Tensor& leaf) {
-    x.requires_grad_();
-    y.sub_(leaf, 0.5);
-    return std::vector<at::Tensor>{y, view, y * 2};
-  };
-  const auto gradient_of = [](auto& called) {
-    const at::Tensor x = at::ones({2}), y = at::ones({2}), leaf = at::ones({2}).requires_grad_();
-    const at::Tensor view = y.view({2});
-    at::Tensor sum = at::zeros({});
-    for (const at::Tensor& each : called(x, y, view, leaf)) {
-      EXPECT_TRUE(each.requires_grad());
-      sum = sum + each.sum();
-    }
-    sum.backward();
-    return leaf.grad().clone();
-  };
-  auto compiled = compile(function);
-  for (int call = 0; call < 2; ++call) EXPECT_TRUE(gradient_of(compiled).equal(gradient_of(function)));
-}
-
-// The rest of such a call has fakes of its arguments, with the memory of the real ones. If a size is symbolic, asking
-// for the memory is an error, even if the code catches it.
-TEST(Refused, MemoryBehindTheEndOfACapture) {
-  const auto function = [](const at::Tensor& x) {
-    const bool positive = (x.sum() > 0).item<bool>();
-    const at::Tensor y = positive ? x * 2 : x;
-    y.detach().requires_grad_();
-    x.mul_(3);
-    return works([&] { return x.data_ptr<float>()[0]; }) ? y * x.data_ptr<float>()[1] : y * 5;
-  };
-  const at::Tensor both = at::arange(2, 8, at::kFloat);
-  for (const at::Tensor& x : {at::ones({2}), both.narrow(0, 3, 2)}) {
-    const at::Tensor twin = x.clone();
-    EXPECT_TRUE(compile(function)(x).equal(function(twin)));
-    EXPECT_TRUE(x.equal(twin));
-  }
-  auto with_symbols = compile(function, {.dynamic = true});
-  EXPECT_THROW(with_symbols(at::ones({2})), capture::FakeError);
-  EXPECT_TRUE(with_symbols(at::ones({2})).equal(at::full({2}, 6.0)));  // it runs as it is from then on
 }
 
 // item() ends a graph, which is an error in a function that must be one.
