@@ -97,7 +97,8 @@ autograd::variable_list AotNode::run(autograd::variable_list&& tangents) {
     while (values[next].value != wanted.value) ++next;
     defined.push_back(tangents[next].defined());
     at::Tensor tangent = defined.back() ? std::move(tangents[next]) : input_metadata(next).zeros_like();
-    if (tangent._is_zerotensor()) tangent = tangent.clone();  // of sgn(): it has no memory, and the graph may write to it
+    // One of sgn() has no memory, and the graph may write to it.
+    if (tangent._is_zerotensor()) tangent = tangent.clone();
     inputs.emplace_back(has_form(tangent, wanted.form) ? std::move(tangent) : in_form(tangent, wanted.form));
   }
   tangents.clear();

@@ -9,6 +9,8 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 
+#include "compile/guards/module_modes.h"
+
 namespace rehearse::compiler {
 namespace {
 
@@ -81,7 +83,8 @@ GuardFailure difference(const GlobalState& expected, const GlobalState& found) {
     }
   }
   if (expected.module_modes != found.module_modes) {
-    return {"train() and eval() of modules", "the modes of the capture", "others", ""};
+    const std::string now = "others (last: " + last_mode_switch() + ")";
+    return {"train() and eval() of modules", "the modes of the capture", now, ""};
   }
   return flag("warnings for deterministic algorithms", expected.deterministic_warns_only,
               found.deterministic_warns_only);

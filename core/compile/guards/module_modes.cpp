@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "compile/guards/module_modes.h"
 
+#include <typeinfo>
+
+#include <c10/util/Type.h>
 #include <torch/nn/module.h>
 
 #include <rehearse_internal/exec/fiber_local.h>
@@ -10,6 +13,8 @@ namespace {
 
 struct ModuleModes {
   std::uint64_t number = 0;
+  const std::type_info* last = nullptr;  // the module that was switched last
+  bool is_last_on = false;
 };
 const exec::FiberLocal<ModuleModes> modes_of_fiber;
 
@@ -23,8 +28,11 @@ std::uint64_t spread(std::uint64_t bits) noexcept {
 }
 
 // Twice the same module, and the number is the one of before.
-void note_change(const torch::nn::Module* module) {
-  modes_of_fiber->number ^= spread(reinterpret_cast<std::uintptr_t>(module));
+void note_change(const torch::nn::Module& module, bool on) {
+  ModuleModes& modes = *modes_of_fiber;
+  modes.number ^= spread(reinterpret_cast<std::uintptr_t>(&module));
+  modes.last = &typeid(module);
+  modes.is_last_on = on;
 }
 
 }  // namespace
@@ -34,12 +42,18 @@ std::uint64_t module_modes() noexcept {
   return modes != nullptr ? modes->number : 0;
 }
 
+std::string last_mode_switch() {
+  const ModuleModes* modes = modes_of_fiber.find();
+  if (modes == nullptr || modes->last == nullptr) return "";
+  return c10::demangle(modes->last->name()) + (modes->is_last_on ? " to train()" : " to eval()");
+}
+
 }  // namespace rehearse::compiler
 
 // In the place of LibTorch's: an executable's definition comes before that of a library, in tables of virtual functions
 // too. What it does is the same, and the change is noted.
 void torch::nn::Module::train(bool on) {
   for (auto& child : children_) child.value()->train(on);
-  if (is_training_ != on) rehearse::compiler::note_change(this);
+  if (is_training_ != on) rehearse::compiler::note_change(*this, on);
   is_training_ = on;
 }

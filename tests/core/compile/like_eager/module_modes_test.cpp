@@ -121,6 +121,7 @@ TEST(ModuleModes, SwitchedInside) {
     eager(at::ones({4, 3}));
   }
   EXPECT_THAT(compiled.explain().refusal, testing::HasSubstr("train() and eval() of modules"));
+  EXPECT_THAT(compiled.explain().refusal, testing::HasSubstr("(last: torch::nn::SequentialImpl to eval())"));
 }
 
 // What operators choose by, and numbers that became tensors.
