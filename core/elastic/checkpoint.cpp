@@ -17,6 +17,7 @@
 
 #include <rehearse/job/rank_context.h>
 
+#include "checkpoint_notes.h"
 #include "run_name.h"
 
 namespace rehearse::elastic {
@@ -96,10 +97,12 @@ std::int64_t Checkpoint::load() {
   archive.read("optimizer", of_optimizer);
   load_module(module_, of_module);
   optimizer_.load(of_optimizer);
+  note_restored(round_, static_cast<int>(last.round), last.steps);
   return last.steps;
 }
 
 void Checkpoint::save(std::int64_t steps_done) {
+  note_saved(round_, module_, steps_done);
   if (round_.group().rank() != 0) return;
   const Version version{round_.number(), steps_done};
   store_->set(version.key(), saved(module_, optimizer_));

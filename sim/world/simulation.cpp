@@ -153,6 +153,8 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
 
   const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
   const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);
+  record->checkpoints = elastic::CheckpointJournal(options.call_sites);
+  const exec::WorldLocal<elastic::CheckpointJournal>::Lent checkpoints(record->checkpoints);
   const exec::WorldLocal<const compiler::CompileTimeModel>::Lent compile_time(options.compile_time);
   const exec::WorldLocal<checks::WorldChecks>::Lent lent_checks(state_checks.of_world());
   const auto diary = options.call_sites ? std::make_shared<StoreDiary>() : nullptr;

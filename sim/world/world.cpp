@@ -102,10 +102,31 @@ class World::Impl {
       if (record->decisions.hash() != record_->decisions.hash()) return report;
       // Interrupted behind the last decision.
       if (record->outcome.ending != record_->outcome.ending) return report;
+      if (failed_after_recovery(report, *record)) record->without_faults = without_faults(again, body);
       return sim::build_report(again, *record);
     } catch (const sim::ReplayError&) {
       return report;
     }
+  }
+
+  static bool failed_after_recovery(const Report& report, const RunRecord& record) {
+    const bool is_of_state = report.verdict == Verdict::check_failed || report.verdict == Verdict::rank_failed;
+    return is_of_state && !report.faults.empty() && !record.checkpoints.restored().empty();
+  }
+
+  // What the ranks' states are if nothing goes wrong: the same seed once more.
+  static std::optional<RunRecord::WithoutFaults> without_faults(WorldOptions options, const Body& body) {
+    options.faults.clear();
+    options.swarm.on = false;
+    options.checks.explain = false;
+    const auto oracle = sim::make_oracle(options.schedule, options.seed, options.pct);
+    const auto record = sim::simulate(options, *oracle, body, {});
+    const Report report = sim::build_report(options, *record);
+    if (report.verdict == Verdict::interrupted) return std::nullopt;
+    RunRecord::WithoutFaults result{std::move(record->checkpoints), ""};
+    if (report.verdict != Verdict::ok)
+      result.failure = fmt::format("{}: {}", to_string(report.verdict), report.headline);
+    return result;
   }
 
   const WorldOptions options_;

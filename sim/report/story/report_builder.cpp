@@ -16,6 +16,7 @@
 #include "report/ranks/rank_outcomes.h"
 #include "report/story/memory_remarks.h"
 #include "report/story/real_remarks.h"
+#include "report/story/recovery_remarks.h"
 #include "report/story/remarks.h"
 #include "report/story/verdict_story.h"
 
@@ -115,6 +116,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   const auto drifts = drifts_of(record, report.verdict, places);
   report.remarks.insert(report.remarks.end(), drifts.begin(), drifts.end());
   report.remarks.insert(report.remarks.end(), record.check_remarks.begin(), record.check_remarks.end());
+  for (auto& text : recovery_remarks(record, places)) report.remarks.push_back(std::move(text));
   for (auto& text : memory_remarks(record.memory, options.memory_bytes, places))
     report.remarks.push_back(std::move(text));
   for (auto& text : real_remarks(options)) report.remarks.push_back(std::move(text));

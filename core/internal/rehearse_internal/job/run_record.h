@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include <rehearse_internal/comm/mismatch.h>
 #include <rehearse_internal/comm/pending.h>
 #include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/job/checkpoint_journal.h>
 #include <rehearse_internal/job/compile_journal.h>
 #include <rehearse_internal/job/rank_memory.h>
 
@@ -37,6 +39,13 @@ struct RunRecord {
   std::vector<comm::PendingGroup> pending_groups;
   std::vector<comm::UnwaitedCalls> unwaited;
   compiler::Journal journal;
+  elastic::CheckpointJournal checkpoints;
+  // The same seed without faults, where a run that took up from a checkpoint failed.
+  struct WithoutFaults {
+    elastic::CheckpointJournal checkpoints;
+    std::string failure;  // "CHECK FAILED: ..."; empty: it was OK
+  };
+  std::optional<WithoutFaults> without_faults;
   std::map<std::string, std::uint64_t> checks;  // RankContext::expect(): how often each held
   std::vector<RankResult> results;              // in the order in which ranks said them
   std::vector<StateFinding> findings;           // of state checkers; the first one ended the world

@@ -70,8 +70,9 @@ struct WorldOptions {
   bool call_sites = false;
 
   // On a failure, run the same seed again with `call_sites`, so that the report can say where earlier operations were
-  // called. The body runs twice then. The same, unless `explain_remarks` is off, where a run is OK and there is
-  // something to remark.
+  // called. The body runs twice then, and a third time, without faults, where ranks had taken up from an
+  // elastic::Checkpoint. The same, but for the third time and unless `explain_remarks` is off, where a run is OK and
+  // there is something to remark.
   bool explain_failures = true;
   bool explain_remarks = true;
 };

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+
+#include <rehearse/elastic/run.h>
+
+namespace torch::nn {
+class Module;
+}
+
+// What a Checkpoint leaves in the journal of its world (CheckpointJournal), where there is one.
+namespace rehearse::elastic {
+
+// The calling rank has come to save(), with `module` in the state behind `steps` steps.
+void note_saved(const Round& round, const torch::nn::Module& module, std::int64_t steps);
+
+// The calling rank has taken up from what was saved in the round `saved_in`, behind `steps` steps.
+void note_restored(const Round& round, int saved_in, std::int64_t steps);
+
+}  // namespace rehearse::elastic

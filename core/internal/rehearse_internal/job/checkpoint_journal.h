@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <rehearse/exec/call_site.h>
+
+namespace rehearse::elastic {
+
+// The round of a job in which a rank trains: `run` counts the rank's calls of elastic::run() from 1.
+struct RoundNumber {
+  int run = 0;
+  int round = 0;
+  friend auto operator<=>(const RoundNumber&, const RoundNumber&) = default;
+};
+
+// What the ranks of a world saved in elastic::Checkpoint and took up from, in order of time. Lent to the world by
+// whoever runs it (exec::WorldLocal). Plain data.
+class CheckpointJournal {
+ public:
+  struct TensorHash {
+    std::string name;
+    std::uint64_t hash = 0;  // of its bytes
+    friend bool operator==(const TensorHash&, const TensorHash&) = default;
+  };
+  // A rank's call of save(). All ranks of a round may make it; `is_kept`: it wrote the checkpoint.
+  struct Saved {
+    int rank = -1;
+    RoundNumber in;
+    std::int64_t steps = 0;  // that are behind it
+    bool is_kept = false;
+    exec::CallSite where;             // empty without details
+    std::vector<TensorHash> tensors;  // parameters and buffers; empty without details
+  };
+  // A rank's call of load() that found a checkpoint.
+  struct Restored {
+    int rank = -1;
+    RoundNumber in;
+    RoundNumber saved_in;
+    std::int64_t steps = 0;
+    exec::CallSite where;  // empty without details
+  };
+
+  // Details cost a hash of the model at each save(): for runs that explain a failure.
+  explicit CheckpointJournal(bool has_details = false) noexcept : has_details_(has_details) {}
+
+  bool has_details() const noexcept { return has_details_; }
+  void add(Saved saved) { saved_.push_back(std::move(saved)); }
+  void add(Restored restored) { restored_.push_back(std::move(restored)); }
+
+  const std::vector<Saved>& saved() const noexcept { return saved_; }
+  const std::vector<Restored>& restored() const noexcept { return restored_; }
+
+ private:
+  bool has_details_;
+  std::vector<Saved> saved_;
+  std::vector<Restored> restored_;
+};
+
+// The first step behind which ranks had another state than in a run that serves as the reference.
+struct StateDifference {
+  RoundNumber in;
+  std::int64_t steps = 0;
+  std::vector<int> ranks;
+  std::vector<std::string> tensors;  // of the first of `ranks`
+};
+
+// Compares what each rank saved behind each step with what the same rank saved there in `reference`. Nothing where all
+// that can be compared is equal. Both have details.
+std::optional<StateDifference> first_difference(const CheckpointJournal& journal, const CheckpointJournal& reference);
+
+}  // namespace rehearse::elastic
