@@ -11,6 +11,7 @@
 #include <rehearse/capture/segments.h>
 #include <rehearse/compile/backend.h>
 #include <rehearse/exec/call_site.h>
+#include <rehearse/shapes/condition.h>
 
 #include "compile/arguments/input_binding.h"
 #include "compile/entry.h"
@@ -35,6 +36,7 @@ struct Branch;
 // A segment and how it ends: by a read, by an eager region, or with the function's result.
 struct Step {
   BoundGraph segment;
+  std::vector<shapes::Condition> asked = {};  // of sizes, by whoever compiled the segment
 
   std::optional<BoundGraph> read;                           // one operator
   std::shared_ptr<const capture::EagerRegion> region = {};  // runs on these inputs

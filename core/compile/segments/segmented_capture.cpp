@@ -109,16 +109,31 @@ Step& SegmentedCapture::enter(Step step) {
 // Nobody runs it before all ranks have it.
 void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   Agreement& agreement = owner_.agreement;
-  if (step.segment.run && !agreement.is_open()) return;
+  if (step.segment.run && !agreement.is_open()) return ask_again(step);
   if (!agreement.is_open()) agreement.begin_segment("its code gives another graph", step.where);
   EagerBackend eager;
   Backend& backend = segment.writes_to_alias ? eager : owner_.backend;
+  const std::size_t asked_before = shapes_->guards().size();
   CompiledParts parts = compile_parts(segment.module, shapes_, backend, owner_.buckets);
+  step.asked.clear();
+  for (std::size_t i = asked_before; i < shapes_->guards().size(); ++i) {
+    step.asked.push_back(shapes_->guards()[i].condition);
+  }
   if (parts.communicates || step.region) agreement.note_communication();
   pass_compile_time_of(parts.graphs);
   agreement.commit(GraphHash{graph::structural_hash(*step.segment.module)});
   step.segment.run = std::move(parts.run);
   for (GraphExplanation& graph : parts.graphs) made_.push_back(std::move(graph));
+}
+
+// The code behind a step that is there already comes to sizes as fixed as those that its compilation left: recording a
+// backward may fix some.
+void SegmentedCapture::ask_again(const Step& step) const {
+  const auto is_known = [&](const std::string& symbol) { return shapes_->find_backed(symbol) != nullptr; };
+  for (const shapes::Condition& condition : step.asked) {
+    const std::vector<std::string> symbols = condition.symbols();
+    if (std::all_of(symbols.begin(), symbols.end(), is_known)) shapes_->guard(condition, "the segment in front of it");
+  }
 }
 
 // Before the code behind the step runs.

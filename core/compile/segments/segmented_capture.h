@@ -71,6 +71,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   std::vector<Branch>& branches();
   Step& enter(Step step);
   void compile(Step& step, const capture::Segment& segment);
+  void ask_again(const Step& step) const;
   capture::SegmentAnswer answer(Step found, const capture::SegmentEnd& end);
   capture::SegmentAnswer end_with_values();
   bool may_go_on(const std::string& key) const;

@@ -152,6 +152,24 @@ TEST(Reads, WithSizesThatVary) {
 }
 
 // With fullgraph it stays an error.
+// Recording the backward of index_put() fixes the number of columns, which the code behind the read uses.
+TEST(Reads, ASizeIsFixedByTheBackwardInFrontOfIt) {
+  const at::Tensor row = at::arange(4, at::kFloat).expand({4, 4}).clone().requires_grad_();
+  const auto function = [&](const at::Tensor& x, const at::Tensor& scale, const at::Tensor& rows) {
+    const at::Tensor y = x.index_put({rows}, row);
+    return (y.sum() > 0).item<bool>() ? y * scale.t() : y + scale;
+  };
+  for (const bool dynamic : {true, false}) {
+    auto compiled = compile(function, {.dynamic = dynamic});
+    for (const double value : {1.0, -9.0, 2.0, -9.0, 1.0}) {
+      const at::Tensor x = at::full({5, 4}, value), scale = at::arange(4, at::kFloat);
+      const at::Tensor rows = at::arange(12, at::kLong).view({3, 4}).fmod(5);
+      EXPECT_TRUE(compiled(x, scale, rows).equal(function(x, scale, rows))) << value;
+    }
+    EXPECT_EQ(compiled.stats().eager_calls, 0);
+  }
+}
+
 TEST(Reads, WithFullgraphAreErrors) {
   auto compiled = compile(by_sign, {.fullgraph = true});
   EXPECT_THROW(compiled(at::ones({4}), at::ones({4})), capture::DataDependentRead);
