@@ -18,8 +18,9 @@ using ::testing::StartsWith;
 
 class Crash : public ::testing::Test {
  protected:
-  void scenario(const std::string& by) const {
-    write_file(folder_ / "dies.toml", "program = \"dies\"\n[world]\nranks = 4\n[parameters]\nby = \"" + by + "\"\n");
+  void scenario(const std::string& by, const std::string& more = "") const {
+    write_file(folder_ / "dies.toml",
+               "program = \"dies\"\n[world]\nranks = 4\n[parameters]\nby = \"" + by + "\"\n" + more);
   }
 
   // A sanitizer that handles faults would have the last word.
@@ -109,6 +110,27 @@ TEST_F(Crash, AsJson_HasStdoutForItself) {
   EXPECT_EQ(report.rank_lines[0].rank, 2);
   EXPECT_THAT(report.rank_lines[0].where, MatchesRegex("job.cpp:[0-9]+ in end_process"));
   EXPECT_EQ(job({"explain", "rehearse-out/dies/report.json", "--json"}).out, finished.out);
+}
+
+// Those of the command are among them: what is told on stdout is what the exit code says.
+TEST_F(Crash, RankThatClosesFilesOfOthers_ChangesNothing) {
+  const struct {
+    const char* by;
+    Verdict verdict;
+  } cases[] = {{"nothing", Verdict::ok}, {"abort", Verdict::crashed}};
+  for (const auto& [by, verdict] : cases) {
+    SCOPED_TRACE(by);
+    scenario(by, "closes = true\n");
+    const auto run = job({"run", "dies.toml", "--json"});
+    EXPECT_EQ(run.exit_code, exit_code(verdict));
+    EXPECT_EQ(sim::report_from_json(run.out).verdict, verdict);
+    EXPECT_EQ(run.out, read_file(folder_ / "rehearse-out/dies/report.json"));
+    EXPECT_EQ(job({"replay", kLog, "--quiet"}).exit_code, exit_code(verdict));
+    const auto sweep = job({"sweep", "dies.toml", "--seeds=1..2", "--keep-going", "--quiet"});
+    EXPECT_EQ(sweep.exit_code, exit_code(verdict));
+    EXPECT_THAT(sweep.out,
+                StartsWith(verdict == Verdict::ok ? "OK: 2 seeds" : "FAILED: 2 of 2 seeds, 1 bug\n1. CRASHED"));
+  }
 }
 
 TEST_F(Crash, RunThatEndsWell_IsNotDisturbed) {

@@ -142,11 +142,18 @@ REHEARSE_PROGRAM(moody){.summary = "takes another way each time", .body = [](Ran
   }
 }
 
+// As a program does that becomes a daemon.
+void close_files_of_others() {
+  for (int file = 3; file < 256; ++file) ::close(file);
+}
+
 REHEARSE_PROGRAM(dies){.summary = "rank 2 ends the process",
-                       .parameters = {{"by", std::string("abort"), "or fault, recursion, alarm, kill, fork"}},
+                       .parameters = {{"by", std::string("abort"), "or fault, recursion, alarm, kill, fork"},
+                                      {"closes", false, "it closes the files that others have opened, before that"}},
                        .body = [](RankContext& ctx, const Parameters& parameters) {
                          auto value = at::full({1}, 1.0);
                          ctx.group().allreduce(value)->wait();
+                         if (ctx.rank() == 2 && parameters.flag("closes")) close_files_of_others();
                          if (ctx.rank() == 2) end_process(parameters.text("by"));
                          ctx.group().barrier()->wait();
                        }};

@@ -40,7 +40,7 @@ HOUSES = (
         "call_site": ("address_alias.h", "call_site.h", "call_site_scope.h", "throw_site.h"),
         "monitor": ("watchdog.h",),
         "wait": ("this_rank.h", "wait_queue.h"),
-        "interpose": ("clock_jump.h",),
+        "interpose": ("clock_jump.h", "kept_files.h", "process_exit.h"),
     }),
     House("core/torch_state", {"tls": (), "devices": ("tls",), ".": ("tls", "devices")}, "rehearse/torch_state/", {}),
     House("core/comm", ladder("call", "record", "work", "matcher", "group", "backend"), "rehearse/comm/", {

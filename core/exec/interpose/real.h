@@ -65,6 +65,7 @@ std::span<const Interposed> process_state_functions();
 std::span<const Interposed> environment_functions();
 std::span<const Interposed> barrier_functions();
 std::span<const Interposed> file_functions();
+std::span<const Interposed> close_functions();
 
 // All of these.
 std::span<const std::span<const Interposed>> all_functions();

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <rehearse_internal/exec/kept_files.h>
 #include <unistd.h>
 
 namespace rehearse::cli {
@@ -14,8 +15,16 @@ namespace {
 
 }  // namespace
 
+Fd::Fd(int fd) noexcept : fd_(fd) { keep(); }
+
 Fd::~Fd() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ < 0) return;
+  exec::stop_keeping(fd_);
+  close(fd_);
+}
+
+void Fd::keep() const noexcept {
+  if (fd_ >= 0) exec::keep_open(fd_);
 }
 
 Pipe make_pipe() {

@@ -7,10 +7,11 @@
 
 namespace rehearse::cli {
 
-// A file descriptor that is closed when it goes.
+// A file descriptor that is closed when it goes, and not before: a program that closes files which are not its own does
+// not reach it (rehearse_internal/exec/kept_files.h).
 class Fd {
  public:
-  explicit Fd(int fd = -1) noexcept : fd_(fd) {}
+  explicit Fd(int fd = -1) noexcept;
   Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Fd& operator=(Fd&& other) noexcept {
     std::swap(fd_, other.fd_);
@@ -19,6 +20,9 @@ class Fd {
   ~Fd();
 
   int get() const noexcept { return fd_; }
+
+  // In a process that was forked: what the program may not close is its parent's until this is said.
+  void keep() const noexcept;
 
  private:
   int fd_;

@@ -74,6 +74,7 @@ Workers::Process Workers::spawn() {
     {
       const Fd theirs = std::move(answers.read_end);
     }
+    for (const auto* const own : {&seeds.read_end, &answers.write_end, &printed}) own->keep();
     const LastWordsScope scope(*words);
     work(setup_, {seeds.read_end.get(), answers.write_end.get(), printed.get()});
   }

@@ -7,8 +7,10 @@
 #include <cstring>
 #include <string>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/exec/kept_files.h>
 #include <unistd.h>
 
 #include "cli/terminal/exit_codes.h"
@@ -31,14 +33,16 @@ Console::Console(Options options) : options_(options) {
   const char* no_color = std::getenv("NO_COLOR");
   color_ = options_.color && !options_.machine && notes_on_terminal_ && (no_color == nullptr || *no_color == '\0');
   if (!options_.machine) return;
-  results_ = fdopen(dup(STDOUT_FILENO), "w");
+  results_ = fdopen(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0), "w");
   if (results_ == nullptr) throw OutputError("stdout: cannot be written");
+  exec::keep_open(fileno(results_));
   dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
 Console::~Console() {
   if (results_ == stdout) return;
   std::fflush(stdout);
+  exec::stop_keeping(fileno(results_));
   dup2(fileno(results_), STDOUT_FILENO);
   std::fclose(results_);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Futexes that C++ libraries wait for by syscall(): std::future, std::atomic::wait, std::latch, std::barrier.
+// Futexes that C++ libraries wait for by syscall(): std::future, std::atomic::wait, std::latch, std::barrier. Also
+// files that programs close by number.
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "exec/interpose/io/blocking_call.h"
+#include "exec/interpose/io/close.h"
 #include "exec/interpose/real.h"
 #include "exec/interpose/time/time_map.h"
 #include "exec/interpose/world_state.h"
@@ -113,6 +115,7 @@ long syscall_here(long number, long a1, long a2, long a3, long a4, long a5, long
                          reinterpret_cast<const timespec*>(a4)};
     if (const auto result = futex(call)) return *result;
   }
+  if (const auto result = close_by_number(number, a1, a2, a3)) return *result;
   return real_syscall(number, a1, a2, a3, a4, a5, a6);
 }
 
