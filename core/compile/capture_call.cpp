@@ -59,6 +59,7 @@ class CallCapture {
 
   Capture run(UserCode& code) {
     add_inputs();
+    CapturedUse use(call_, result_.shape);
     if (segments_) {
       segments_->bind(shapes_, leaves_);
       tracer_.set_listener(*segments_);
@@ -78,7 +79,7 @@ class CallCapture {
     outputs.clear();
     result_.constants = code.constants();
     result_.frame = code.take_frame();
-    CapturedUse use(call_, stand_ins_);
+    use.look_at(stand_ins_);
     stand_ins_ = {};
     if (captured_.last_segment) {
       code.served =

@@ -27,13 +27,23 @@ void set_parameter(graph::Node& placeholder) {
 
 void add_captured(const capture::GraphInput& input, graph::Node& placeholder, Capture& capture) {
   if (input.role == capture::GraphInput::Role::Constant) capture.kept_by_reference.push_back(input.name);
-  capture.guards.add_captured(input.tensor, TensorGuard(input.tensor, input.name));
+  TensorGuard guard(input.tensor, input.name);
+  if (const graph::TensorMeta* const captured = placeholder.meta().tensor()) guard.expect_as(*captured);
+  capture.guards.add_captured(input.tensor, std::move(guard));
   if (input.tensor.requires_grad() && input.tensor.is_leaf()) set_parameter(placeholder);
 }
 
 }  // namespace
 
-CapturedUse::CapturedUse(const CallView& call, const StandIns& stand_ins) : call_(call), origins_(call.leaves.size()) {
+CapturedUse::CapturedUse(const CallView& call, const std::vector<LeafShape>& shape)
+    : call_(call), tensors_(call.leaves.size()), origins_(call.leaves.size()) {
+  for (std::uint32_t i = 0; i < call.leaves.size(); ++i) {
+    const Leaf& leaf = call.leaves[i];
+    if (leaf.kind == LeafKind::Tensor) tensors_[i].emplace(*leaf.tensor, call.sources[i], shape[i].varies);
+  }
+}
+
+void CapturedUse::look_at(const StandIns& stand_ins) {
   for (const at::Tensor& fake : stand_ins.tensors) {
     used_.push_back(fake.defined() && capture::layout_was_read(fake));
     offset_read_.push_back(fake.defined() && capture::offset_was_read(fake));
@@ -70,9 +80,10 @@ bool CapturedUse::is_used(std::uint32_t leaf) const {
 void CapturedUse::add_leaf(std::uint32_t i, Capture& capture) const {
   const Leaf& leaf = call_.leaves[i];
   if (leaf.kind == LeafKind::Tensor) {
-    TensorGuard guard(*leaf.tensor, call_.sources[i], capture.shape[i].varies, is_used(i));
+    TensorGuard guard = *tensors_[i];
     guard.set_origin(origins_[i]);
-    if (offset_read_[i]) guard.guard_offset(*leaf.tensor);
+    if (!is_used(i)) guard.ignore_layout();
+    if (offset_read_[i]) guard.guard_offset();
     capture.guards.add_tensor(std::move(guard));
   } else if (leaf.kind == LeafKind::SymInt && capture.shape[i].symbolic_int) {
     capture.guards.add_symbol(call_.sources[i]);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <rehearse/capture/captured_graph.h>
@@ -10,14 +11,18 @@
 
 #include "compile/capture_call.h"
 #include "compile/entry.h"
+#include "compile/guards/tensor_guard.h"
 
 namespace rehearse::compiler {
 
 // What captured code used of its call: from that come the inputs of the graph and the guards of the entry.
 class CapturedUse {
  public:
+  // In front of the code, which may change what its arguments are. `shape`: of each leaf.
+  CapturedUse(const CallView& call, const std::vector<LeafShape>& shape);
+
   // Behind the code, while the stand-ins live: code may look at sizes without a trace in the graph.
-  CapturedUse(const CallView& call, const StandIns& stand_ins);
+  void look_at(const StandIns& stand_ins);
 
   // Binds the inputs of the captured graph, and notes which leaves its nodes use.
   void bind_inputs(const capture::CapturedGraph& captured, const CapturedLeaves& leaves, Capture& capture);
@@ -30,6 +35,7 @@ class CapturedUse {
   void add_leaf(std::uint32_t leaf, Capture& capture) const;
 
   const CallView& call_;
+  std::vector<std::optional<TensorGuard>> tensors_;            // of each leaf that is one
   std::vector<bool> used_, offset_read_;                       // of each leaf
   std::vector<std::shared_ptr<const graph::Origin>> origins_;  // of the first use of each leaf
 };

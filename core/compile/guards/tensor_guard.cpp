@@ -24,15 +24,16 @@ std::vector<std::size_t> by_stride(at::IntArrayRef strides) {
 
 }  // namespace
 
-TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std::vector<bool>& varies, bool by_sizes)
+TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std::vector<bool>& varies)
     : key_set_(tensor.key_set().raw_repr()),
       device_(tensor.device()),
       dtype_(tensor.scalar_type()),
       requires_grad_(tensor.requires_grad()),
       is_wrapped_number_(tensor.unsafeGetTensorImpl()->is_wrapped_number()),
       dim_(tensor.dim()),
+      storage_offset_(tensor.storage_offset()),
       source_(std::move(source)) {
-  if (!by_sizes || !tensor.unsafeGetTensorImpl()->has_storage()) return;
+  if (!tensor.unsafeGetTensorImpl()->has_storage()) return;
   const auto sizes = tensor.sizes();
   const auto strides = tensor.strides();
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -49,6 +50,18 @@ TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std
       dimensions_[order[k]].follows = static_cast<std::int32_t>(j);
     }
   }
+}
+
+void TensorGuard::expect_as(const graph::TensorMeta& captured) {
+  requires_grad_ = captured.requires_grad;
+  if (captured.sizes.size() != captured.strides.size()) return;
+  std::vector<Dimension> dimensions;
+  for (std::size_t i = 0; i < captured.sizes.size(); ++i) {
+    if (captured.sizes[i].is_symbolic() || captured.strides[i].is_symbolic()) return;
+    dimensions.push_back({captured.sizes[i].number(), captured.strides[i].number(), -1});
+  }
+  dim_ = static_cast<std::int64_t>(dimensions.size());
+  if (!dimensions_.empty()) dimensions_ = std::move(dimensions);
 }
 
 bool TensorGuard::fail(GuardFailure* failure, const std::string& field, std::string expected, std::string found) const {
@@ -82,7 +95,7 @@ bool TensorGuard::holds(const at::Tensor& tensor, GuardFailure* failure) const {
   if (const auto dim = impl.dim(); dim != dim_) {
     return fail(failure, ".dim()", failure ? std::to_string(dim_) : "", failure ? std::to_string(dim) : "");
   }
-  if (storage_offset_ != kVaries && storage_offset_ != impl.storage_offset()) {
+  if (guards_offset_ && storage_offset_ != impl.storage_offset()) {
     return fail(failure, ".storage_offset()", failure ? std::to_string(storage_offset_) : "",
                 failure ? std::to_string(impl.storage_offset()) : "");
   }

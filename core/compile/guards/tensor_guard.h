@@ -20,11 +20,15 @@ class TensorGuard {
   static constexpr std::int64_t kVaries = -1;
 
   // Of `tensor` as it is. `varies`: for each dimension, whether its size may be another one; empty: none may.
-  // `by_sizes` off: sizes and strides are of no interest, only how many there are.
-  TensorGuard(const at::Tensor& tensor, std::string source, const std::vector<bool>& varies = {}, bool by_sizes = true);
+  TensorGuard(const at::Tensor& tensor, std::string source, const std::vector<bool>& varies = {});
 
-  // The tensor begins where `tensor` does in its storage.
-  void guard_offset(const at::Tensor& tensor) { storage_offset_ = tensor.storage_offset(); }
+  // Sizes and strides are of no interest, only how many there are.
+  void ignore_layout() { dimensions_.clear(); }
+  // The tensor begins where the first one did in its storage.
+  void guard_offset() noexcept { guards_offset_ = true; }
+  // What the tensor was when it was captured, which it is no more: code that ran meanwhile gave it a history or other
+  // sizes. Sizes that are symbols are left as they are.
+  void expect_as(const graph::TensorMeta& captured);
 
   // Fills `failure`, when it is given, with the first thing that differs.
   bool holds(const at::Tensor& tensor, GuardFailure* failure = nullptr) const;
@@ -49,7 +53,8 @@ class TensorGuard {
   bool requires_grad_;
   bool is_wrapped_number_;
   std::int64_t dim_;
-  std::int64_t storage_offset_ = kVaries;
+  std::int64_t storage_offset_;
+  bool guards_offset_ = false;
   std::vector<Dimension> dimensions_;  // none where sizes are of no interest
   std::string source_;
   std::shared_ptr<const graph::Origin> origin_;

@@ -188,5 +188,49 @@ TEST(Histories, HooksOfWhatGivesNoGradient) {
             0);
 }
 
+// An argument and a captured tensor that get a history behind a read: the entry is for tensors as they were before. One
+// that has a history from the beginning is another case, and its gradients come through.
+TEST(Histories, ArgumentsThatGetOneBehindARead) {
+  const at::Tensor leaf = at::full({3}, 2.0).requires_grad_();
+  for (const bool is_argument : {true, false}) {
+    at::Tensor found;
+    const auto function = [&](const at::Tensor& given, const at::Tensor& other) {
+      const at::Tensor& x = is_argument ? given : found;
+      const at::Tensor y = x * other;
+      at::Tensor part = x.slice(0, 0, 2);
+      if (reads(y)) part.copy_(leaf.slice(0, 1, 3) * 3);
+      return y.slice(0, 0, 2) + part;
+    };
+    auto compiled = rehearse::compile(function);
+    const auto gradient_of = [&](auto& called, bool has_history) {
+      found = has_history ? leaf * 5 : at::ones({3});
+      const at::Tensor result = called(found, at::full({3}, 7.0));
+      return torch::autograd::grad({result.sum()}, {leaf}).front();
+    };
+    for (const bool has_history : {false, false, true, true, false}) {
+      EXPECT_TRUE(gradient_of(compiled, has_history).equal(gradient_of(function, has_history))) << has_history;
+    }
+    EXPECT_EQ(compiled.stats().compiles, 2) << compiled.explain().text();
+    EXPECT_EQ(compiled.stats().eager_calls, 0);
+  }
+}
+
+TEST(Histories, BuffersThatGetOneBehindARead) {
+  const at::Tensor leaf = at::full({}, 2.0).requires_grad_();
+  at::Tensor buffer = at::ones({4});
+  const auto function = [&](const at::Tensor& x) {
+    at::Tensor half = buffer.slice(0, 0, 4, 2);
+    if (reads(x)) half.copy_(leaf);
+    return half * x;
+  };
+  auto compiled = rehearse::compile(function);
+  for (int call = 0; call < 4; ++call) {
+    const at::Tensor result = compiled(at::ones({2}));
+    EXPECT_TRUE(torch::autograd::grad({result.sum()}, {leaf}, {}, true).front().equal(at::full({}, 2.0))) << call;
+    EXPECT_TRUE(buffer.requires_grad());
+  }
+  EXPECT_EQ(compiled.stats().compiles, 2);  // the buffer has a history from the second call on
+}
+
 }  // namespace
 }  // namespace rehearse_test
