@@ -22,16 +22,6 @@ at::Tensor in_form(const at::Tensor& tensor, const capture::TangentForm& form) {
   return at::empty_strided(tensor.sizes(), strides, tensor.options()).copy_(tensor);
 }
 
-// A result that is a view of something inside the program is a view of nothing that its caller can see.
-void forget_base(c10::IValue& value, std::vector<c10::IValue>& results) {
-  const at::Tensor before = value.toTensor();
-  if (!before.is_view()) return;
-  const at::Tensor after = before.variable_data();
-  for (c10::IValue& result : results) {
-    if (result.isTensor() && result.toTensor().is_same(before)) result = after;
-  }
-}
-
 }  // namespace
 
 AotNode::AotNode(std::shared_ptr<const AotProgram> program, autograd::edge_list&& edges)
@@ -53,7 +43,6 @@ std::shared_ptr<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program
 void AotNode::record(std::vector<c10::IValue>& results, std::size_t values) {
   const auto self = std::static_pointer_cast<AotNode>(getptr());
   for (const capture::Tangent& tangent : program_->backwards().first().tangents) {
-    forget_base(results[tangent.value], results);
     autograd::set_history(results[tangent.value].toTensor(), self);
   }
   const std::size_t numbers = values + program_->saved_tensors();

@@ -188,6 +188,8 @@ class Generator {
     }
     program_.backward = static_cast<Backward>(below(9) % 5);
     if (!runs_eagerly(program_)) program_.backward = Backward::AllTogether;
+    const int change = below(12);
+    if (change < 3) program_.change = change < 2 ? Change::Result : Change::Argument;
   }
 
   const Recipe& recipe_;

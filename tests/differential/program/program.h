@@ -67,6 +67,10 @@ struct Argument {
 // From which results the test goes backward.
 enum class Backward { AllTogether, SumOfAll, FirstAlone, OneByOne, None };
 
+// What the caller changes in place between the call and the backward: the first result that requires a gradient, or the
+// first argument of numbers.
+enum class Change { None, Result, Argument };
+
 // A program as data: one function interprets it, eagerly or inside of compile(). Values are numbered: first the
 // arguments, then the free tensors of the module, then what statements give.
 struct Program {
@@ -76,6 +80,7 @@ struct Program {
   std::vector<Statement> statements;
   std::vector<int> results;
   Backward backward = Backward::AllTogether;
+  Change change = Change::None;
   bool returns_all = false;  // every value instead of `results`: then no statement is dead code
 
   int first_free() const { return static_cast<int>(arguments.size()); }

@@ -172,6 +172,18 @@ const char* text_of(Backward backward) {
   return "";
 }
 
+const char* text_of(Change change) {
+  switch (change) {
+    case Change::None:
+      return "";
+    case Change::Result:
+      return ", after mul_(2) of the first result that requires one";
+    case Change::Argument:
+      return ", after mul_(2) of the first argument of numbers";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string text_of(const Program& program) {
@@ -181,7 +193,7 @@ std::string text_of(const Program& program) {
     out << "// x" << i << ": " << text_of(program.arguments[i]) << "\n";
   }
   for (std::size_t i = 0; i < program.layers.size(); ++i) out << "// layer" << i << ": " << program.layers[i] << "\n";
-  out << "// " << text_of(program.backward) << "\n";
+  out << "// " << text_of(program.backward) << text_of(program.change) << "\n";
   writer.write(program.statements, 0);
   out << writer.text() << "return {";
   for (std::size_t i = 0; i < program.results.size(); ++i) {

@@ -108,6 +108,27 @@ Tensors differentiable(const Tensors& results, const Tensors& arguments) {
   return roots;
 }
 
+bool shares_memory(const at::Tensor& tensor, const Tensors& others) {
+  return std::any_of(others.begin(), others.end(), [&](const at::Tensor& other) {
+    return other.defined() && !other.is_same(tensor) && other.is_alias_of(tensor);
+  });
+}
+
+void change(const Around& around, const Tensors& arguments, Tensors& roots, Observed& seen) {
+  const bool in_place = around.changing == Changing::InPlace;
+  if (around.change == Change::Result && !roots.empty()) {
+    seen.has_twins = shares_memory(roots[0], roots) || shares_memory(roots[0], arguments);
+    roots[0] = in_place ? roots[0].mul_(2) : roots[0] * 2;
+  }
+  if (around.change != Change::Argument || !in_place) return;
+  const at::NoGradGuard no_grad;
+  for (const at::Tensor& each : arguments) {
+    if (!each.defined() || !each.is_floating_point()) continue;
+    each.mul_(2);
+    return;
+  }
+}
+
 void go_backward(Backward how, const Tensors& roots) {
   if (roots.empty() || how == Backward::None) return;
   Tensors tangents;
@@ -203,7 +224,9 @@ Observed observe(const Inputs& inputs, const Around& around, const std::function
       for (const auto& [name, tensor] : *list) notes.values(name, tensor);
     }
     seen.thrown_in = "backward";
-    go_backward(around.backward, differentiable(results, inputs.arguments));
+    Tensors roots = differentiable(results, inputs.arguments);
+    change(around, inputs.arguments, roots, seen);
+    go_backward(around.backward, roots);
     note_gradients(notes, inputs.leaves, state);
     seen.thrown_in.clear();
   } catch (const c10::Error& error) {
@@ -215,9 +238,9 @@ Observed observe(const Inputs& inputs, const Around& around, const std::function
   return seen;
 }
 
-Observed observe(const Program& program, const CallSpec& call, Net& net, const Forward& forward) {
+Observed observe(const Program& program, const CallSpec& call, Net& net, const Forward& forward, Changing changing) {
   net.train(call.training);
-  const Around around{program.backward, &net, call.data, call.grad};
+  const Around around{program.backward, program.change, changing, &net, call.data, call.grad};
   std::int64_t steps = call.steps;
   Observed seen = observe(make_inputs(program, call), around,
                           [&](const Tensors& arguments) { return forward(arguments, call.count, steps); });

@@ -185,6 +185,11 @@ class Shrinker {
         }
       }
     }
+    if (best_.program.change != Change::None) {
+      Case candidate = best_;
+      candidate.program.change = Change::None;
+      smaller = keep(std::move(candidate));
+    }
     for (const Backward backward : {Backward::None, Backward::AllTogether, Backward::SumOfAll}) {
       if (best_.program.backward == backward) break;
       Case candidate = best_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/function.h>
@@ -230,6 +231,54 @@ TEST(Histories, BuffersThatGetOneBehindARead) {
     EXPECT_TRUE(buffer.requires_grad());
   }
   EXPECT_EQ(compiled.stats().compiles, 2);  // the buffer has a history from the second call on
+}
+
+// A result that is a view of what the backward needs: who changes it in place before the backward gets an error, as in
+// eager mode.
+TEST(Histories, OfResultsThatTheCallerChanges) {
+  using Function = at::Tensor (*)(const at::Tensor& x);
+  const Function functions[] = {
+      [](const at::Tensor& x) { return x.exp(); },
+      [](const at::Tensor& x) { return x.exp().t(); },
+      [](const at::Tensor& x) { return x.exp().slice(0, 0, 1); },
+      [](const at::Tensor& x) { return x.exp().reshape({-1}); },
+      [](const at::Tensor& x) { return at::stack({x, x}).exp().select(0, 1); },
+      [](const at::Tensor& x) { return (x * 3).t(); },  // nobody needs it
+  };
+  for (const Function& function : functions) {
+    auto compiled = rehearse::compile(function);
+    const auto gradient_of = [&](const auto& called) {
+      const at::Tensor x = (at::arange(9, at::kDouble) / 8).view({3, 3}).requires_grad_();
+      try {
+        const at::Tensor result = called(x);
+        result.mul_(2);
+        return std::to_string(torch::autograd::grad({result.sum()}, {x}).front().sum().template item<double>());
+      } catch (const c10::Error& error) {
+        EXPECT_THAT(error.what(), testing::HasSubstr("modified by an inplace operation"));
+        return std::string("an error");
+      }
+    };
+    for (int call = 0; call < 2; ++call) {
+      EXPECT_EQ(gradient_of([&](const at::Tensor& x) { return compiled(x); }), gradient_of(function))
+          << &function - functions;
+    }
+  }
+}
+
+// Without gradients, too, a result is no view of what nobody can see.
+TEST(Histories, ResultsThatAreNoViewsCanBeDetached) {
+  const auto function = [](const at::Tensor& x) {
+    at::Tensor pair = at::stack({x, x});
+    if (reads(x)) pair.detach_();
+    return pair;
+  };
+  auto compiled = rehearse::compile(function);
+  for (int call = 0; call < 2; ++call) {
+    const at::Tensor result = compiled(at::ones({3}));
+    EXPECT_TRUE(result.equal(at::ones({2, 3})));
+    EXPECT_FALSE(result.is_view());
+    result.detach_();
+  }
 }
 
 }  // namespace
