@@ -91,9 +91,13 @@ void remove_seed_folder(const std::filesystem::path& folder) noexcept {
   std::filesystem::remove(folder, ignored);
 }
 
-void prepare_sweep_folder(const std::filesystem::path& folder, const SeedRange& seeds) {
+void prepare_folder(const std::filesystem::path& folder) {
   make_folder(folder);
   require_writable(folder);
+}
+
+void prepare_sweep_folder(const std::filesystem::path& folder, const SeedRange& seeds) {
+  prepare_folder(folder);
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const auto seed = seed_of_folder(entry.path().filename().string());

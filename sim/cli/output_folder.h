@@ -23,6 +23,9 @@ class OutputFolder {
   std::filesystem::path folder_;
 };
 
+// Makes the folder, and leaves what is in it. Throws UsageError, also where nothing can be written into it.
+void prepare_folder(const std::filesystem::path& folder);
+
 // While it lives, no other process has a lock of this folder, which it makes: a run of several processes clears what
 // earlier ones left, and must not clear what one under way leaves. Throws UsageError where another has it, or the
 // folder cannot be made. A file system that has no locks gives none.

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 namespace rehearse::test {
 
@@ -23,10 +26,18 @@ Finished run_process(const std::filesystem::path& program, const std::vector<std
 Finished run_and_signal(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                         const std::filesystem::path& folder, const std::string& ready, int signal, int times = 1);
 
+// Runs it, waits until it has printed `ready`, has `act` do what it does beside it, and waits for the end.
+Finished run_and_act(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                     const std::filesystem::path& folder, const std::string& ready,
+                     const std::function<void(pid_t process)>& act, const std::vector<std::string>& environment = {});
+
 // The same on a terminal of 80 columns: everything that is written to it comes back as `out`, line ends as
 // \r\n.
 Finished run_on_terminal(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                          const std::filesystem::path& folder, const std::vector<std::string>& environment = {});
+
+// A port of the loopback that nobody listens at.
+std::string free_port();
 
 // An empty folder of the running test's own.
 std::filesystem::path fresh_folder();

@@ -2,13 +2,11 @@
 #include <csignal>
 #include <filesystem>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rehearse/sim/report_writers.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -19,21 +17,10 @@
 namespace rehearse::test {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-std::string free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  close(fd);
-  return bound ? std::to_string(ntohs(address.sin_port)) : "none";
-}
 
 class RealRun : public ::testing::Test {
  protected:
@@ -263,6 +250,50 @@ TEST_F(Merge, ADamagedReport_IsNoneAndItsRanksAlone) {
                   std::to_string(std::string_view(damaged).size() + 1));
     EXPECT_EQ(report_of("prints").rank_lines[2].state, RankOutcome::returned);
   }
+}
+
+TEST_F(Merge, NumbersOutOfRange_AreDamage) {
+  auto json = nlohmann::json::parse(read_file(rank(1) / "report.json"));
+  for (const std::int64_t ranks : {-1L, 1L << 30, 1L << 40}) {
+    json["ranks"] = ranks;
+    for (const int each : {0, 1, 2}) write_file(rank(each) / "report.json", json.dump());
+    EXPECT_THAT(refused(), HasSubstr("report.json is no report of rehearse: ranks is "));
+    EXPECT_EQ(job({"explain", "rehearse-out/prints/rank-1/report.json"}).exit_code, 64);
+  }
+}
+
+TEST_F(Merge, ADamagedFileBesideAReport_IsNamedAndLeftOut) {
+  const struct {
+    const char* file;
+    std::string content;
+    const char* told;
+  } cases[] = {
+      {"calls.json", "{", ": is no list of calls of rehearse: not JSON, see byte 2"},
+      {"calls.json", R"({"rehearse_calls": 99999999999, "calls": []})", ": is no list of calls of rehearse: "},
+      {"calls.json",
+       R"({"rehearse_calls": 1, "calls": [{"rank": 2, "process_group_name": "world", "seq_id": 1, "is_p2p": false,)"
+       R"( "call": "barrier", "tensors": []}]})",
+       ": is not of rank 1: it lists a call of rank 2"},
+      {"results.json", "", ": is no list of results of rehearse: not JSON, see byte 1"},
+      {"trace.json", "{\"traceEvents\": [{\"ph\": 1}]}", ": is damaged: "},
+      {"flight_recorder.json", "[]", ": is damaged: "},
+      {"flight_recorder.json", "nonsense", ": not JSON, see byte "},
+  };
+  for (const auto& [file, content, told] : cases) {
+    SCOPED_TRACE(std::string(file) + " " + content.substr(0, 40));
+    const auto good = read_file(rank(1) / file);
+    ASSERT_NE(good, "");
+    write_file(rank(1) / file, content);
+    const auto finished = job({"merge", "rehearse-out/prints", "--json"});
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    const auto remarks = report_of("prints").remarks;
+    ASSERT_EQ(remarks.size(), 1u);
+    EXPECT_THAT(remarks[0], StartsWith((std::string("rehearse-out/prints/rank-1/") + file) + told));
+    EXPECT_THAT(remarks[0], EndsWith(std::string("; rehearse-out/prints/") + file + " is without it"));
+    write_file(rank(1) / file, good);
+  }
+  EXPECT_EQ(job({"merge", "rehearse-out/prints"}).exit_code, 0);
+  EXPECT_TRUE(report_of("prints").remarks.empty());
 }
 
 TEST_F(Merge, ANameThatNoRanksFolderHas_IsPassedOver) {

@@ -84,6 +84,27 @@ TEST_F(Validate, ForPeople_PutsBothSideBySide) {
   EXPECT_THAT(finished.out, HasSubstr("\ngloo: rank 1: the dataset is empty\n"));
 }
 
+TEST_F(Validate, FilesOfAnEarlierRun_Stay) {
+  write_file(folder_ / "job.toml", "program = \"tells\"\n[world]\nranks = 2\n");
+  ASSERT_EQ(run_process(CLI_MODES_JOB, {"run", "job.toml", "--with=gloo", "--quiet"}, folder_).exit_code, 0);
+  ASSERT_EQ(
+      run_process(CLI_MODES_JOB, {"run", "job.toml", "--output=rehearse-out/other", "--quiet"}, folder_).exit_code, 0);
+  const auto out = folder_ / "rehearse-out/job";
+  std::filesystem::copy(folder_ / "rehearse-out/other/run.rlog", out / "run.rlog");
+  const char* const files[] = {"run.rlog",   "report.txt",   "report.json",       "trace.json",
+                               "calls.json", "results.json", "rank-1/report.json"};
+  std::vector<std::string> before;
+  for (const auto* file : files) before.push_back(read_file(out / file));
+  write_file(out / "validation.json", "of an earlier one");
+  const auto finished = run_process(CLI_MODES_JOB, {"validate", "job.toml", "--with=gloo", "--quiet"}, folder_);
+  EXPECT_EQ(finished.exit_code, 0) << finished.out << finished.err;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    EXPECT_NE(before[i], "") << files[i];
+    EXPECT_EQ(read_file(out / files[i]), before[i]) << files[i];
+  }
+  EXPECT_THAT(read_file(out / "validation.json"), HasSubstr("\"agree\""));
+}
+
 TEST_F(Validate, WithoutGpus_SaysWhatIsMissing) {
   if (std::filesystem::exists("/dev/nvidia0")) GTEST_SKIP() << "there is a GPU";
   write_file(folder_ / "job.toml", "program = \"tells\"\n");

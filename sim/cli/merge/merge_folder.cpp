@@ -150,7 +150,7 @@ int leave_merged(Report report, const path& folder, const sim::OutputOptions& ou
     const auto others = merge_other_files(folder, report.ranks, output);
     if (output.wants("report")) report.files.push_back((folder / "report.txt").string());
     if (output.wants("json")) report.files.push_back((folder / "report.json").string());
-    report.files.insert(report.files.end(), others.begin(), others.end());
+    report.files.insert(report.files.end(), others.written.begin(), others.written.end());
     sim::write_report_files(folder, output, {report});
   } catch (const OutputError& error) {
     problem = fmt::format("{}; the files of this run are missing or incomplete\n", error.what());
@@ -163,3 +163,4 @@ int leave_merged(Report report, const path& folder, const sim::OutputOptions& ou
 }
 
 }  // namespace rehearse::cli
+    report.remarks.insert(report.remarks.end(), others.damages.begin(), others.damages.end());

@@ -26,6 +26,7 @@ namespace {
 using std::filesystem::path;
 
 constexpr std::size_t kBytesMost = std::size_t{1} << 30;
+constexpr const char* kValidation = "validation.json";
 
 // A run that said nothing that could be compared; its process has said why.
 struct NothingToCompare {
@@ -61,7 +62,7 @@ class Validation {
                                                          : carrier_names()[static_cast<std::size_t>(carrier)]);
     const auto comparison = compare(simulated, real, arguments_.tolerance);
     const auto json = validation_json(simulated, real, comparison);
-    sim::write_file(scenario_.output.directory / "validation.json", [&](std::ostream& out) { out << json; });
+    sim::write_file(scenario_.output.directory / kValidation, [&](std::ostream& out) { out << json; });
     const auto text = arguments_.json ? json : validation_text(simulated, real, comparison) + files_line();
     return console_.conclude(text, comparison.agrees() ? 0 : kExitDisagree);
   }
@@ -110,7 +111,7 @@ class Validation {
 
   std::string files_line() const {
     const auto& folder = scenario_.output.directory;
-    return fmt::format("files: {}, {}, {}\n", (folder / "validation.json").string(), (folder / "simulation").string(),
+    return fmt::format("files: {}, {}, {}\n", (folder / kValidation).string(), (folder / "simulation").string(),
                        (folder / "real").string());
   }
 
@@ -144,7 +145,9 @@ int validate(const Arguments& arguments, Console& console) {
   }
   try {
     const FolderLock lock(scenario.output.directory);
-    const OutputFolder folder(scenario.output.directory);
+    // A `run` of the same scenario leaves its files here: they stay. Ours lie in folders below, but for one.
+    prepare_folder(scenario.output.directory);
+    std::filesystem::remove(scenario.output.directory / kValidation, ignored);
     return Validation(arguments, scenario, console).run();
   } catch (const NothingToCompare& nothing) {
     return nothing.code;

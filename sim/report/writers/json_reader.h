@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -67,7 +68,19 @@ class JsonReader {
   bool has(const char* key) const { return object_.contains(key); }
   bool is_text(const char* key) const { return has(key) && object_.at(key).is_text(); }
 
-  VirtualTime get_time(const char* key) const { return kTimeZero + VirtualDuration(get<std::int64_t>(key)); }
+  // Throws also for a number that is not from `least` to `most`.
+  template <class T>
+  T get_in(const char* key, T least, T most) const {
+    const auto value = get<T>(key);
+    if (value < least || value > most)
+      fail(path_of(key), fmt::format("is {}, and not a number from {} to {}", value, least, most));
+    return value;
+  }
+
+  VirtualTime get_time(const char* key) const {
+    constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+    return kTimeZero + VirtualDuration(get_in<std::int64_t>(key, 0, kMost));
+  }
 
   JsonReader child(const char* key) const { return JsonReader(member(key), what_, path_of(key)); }
 

@@ -16,6 +16,7 @@ using Reader = JsonReader;
 
 constexpr int kReportFormatVersion = 2;
 constexpr std::string_view kWhat = "report";
+constexpr int kRanksMost = 1 << 24;  // more than any job has; a reader takes memory for each
 
 std::int64_t nanoseconds(VirtualTime time) { return time.time_since_epoch().count(); }
 std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", number); }
@@ -90,7 +91,7 @@ Json list_of(const Items& items) {
 
 RankLine rank_line_of(const Reader& reader) {
   RankLine line;
-  line.rank = reader.get<int>("rank");
+  line.rank = reader.get_in("rank", 0, kRanksMost - 1);
   line.state = reader.get_named("state", rank_outcome_from_string, "state of a rank");
   line.at = reader.get_time("time_ns");
   line.doing = reader.get<std::string>("doing");
@@ -207,7 +208,7 @@ Report report_from_json(std::string_view text) {
   report.verdict = reader.get_named("verdict", verdict_from_string, "verdict");
   report.headline = reader.get<std::string>("headline");
   report.program = reader.get<std::string>("program");
-  report.ranks = reader.get<int>("ranks");
+  report.ranks = reader.get_in("ranks", 0, kRanksMost);
   report.seed = reader.get_hexadecimal("seed");
   report.schedule = reader.get<std::string>("schedule");
   report.version = reader.get<std::string>("version");
