@@ -13,11 +13,14 @@
 #include <fmt/format.h>
 #include <rehearse_internal/comm/call_label.h>
 #include <rehearse_internal/exec/machine_time.h>
+#include <rehearse_internal/exec/process_exit.h>
 #include <rehearse_internal/exec/throw_site.h>
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/compile_journal.h>
+#include <rehearse_internal/job/early_end.h>
 #include <rehearse_internal/job/run_options.h>
 #include <rehearse_internal/job/run_record.h>
+#include <unistd.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "process/backend/gloo_backend.h"
@@ -82,6 +85,12 @@ struct Job {
   RankServices services;
 };
 
+// The program ends the process, with the rank's body on some stack. Its destructors would meet threads that still run.
+void end_here(int rank, Session& session, const std::string& what) {
+  session.fail(what);
+  end_early({Verdict::rank_failed, fmt::format("rank {}: {}", rank, what), rank, what, RankOutcome::failed, gettid()});
+}
+
 // The exception that left the body, if any.
 std::optional<exec::RankFailure> run_body(const LaunchedProcess& process, Job& job, ProcessGroups& groups,
                                           const JobBody& body, const ShowProgress& show, RunRecord& record,
@@ -89,6 +98,7 @@ std::optional<exec::RankFailure> run_body(const LaunchedProcess& process, Job& j
   const exec::KeepThrowSites keep_throw_sites;
   const exec::WorldLocal<comm::LabelKeeper>::Lent labels(job.journal);
   const exec::WorldLocal<compiler::Journal>::Lent compilations(record.journal);
+  const exec::ProcessExitHandler exits([&](const std::string& what) { end_here(process.rank, job.session, what); });
   try {
     ProcessRankContext context(process, groups, job.services, record, show, device);
     body(context);

@@ -12,6 +12,7 @@
 #include <rehearse/job/program.h>
 #include <rehearse/job/rank_context.h>
 #include <rehearse_internal/exec/this_rank.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,6 +137,11 @@ REHEARSE_PROGRAM(moody){.summary = "takes another way each time", .body = [](Ran
   if (by == "fault") *nothing = 1;
   if (by == "alarm") std::raise(SIGALRM);
   if (by == "kill") std::raise(SIGKILL);
+  if (by == "stop") std::raise(SIGSTOP);
+  if (by == "exit0") std::exit(0);
+  if (by == "exit3") std::exit(3);
+  if (by == "_exit") ::_exit(3);
+  if (by == "syscall") ::syscall(SYS_exit_group, 3);
   if (by == "fork") {
     const pid_t child = fork();  // and the child goes on, too
     if (child > 0) waitpid(child, nullptr, 0);
@@ -147,13 +153,14 @@ void close_files_of_others() {
   for (int file = 3; file < 256; ++file) ::close(file);
 }
 
-REHEARSE_PROGRAM(dies){.summary = "rank 2 ends the process",
-                       .parameters = {{"by", std::string("abort"), "or fault, recursion, alarm, kill, fork"},
-                                      {"closes", false, "it closes the files that others have opened, before that"}},
-                       .body = [](RankContext& ctx, const Parameters& parameters) {
-                         auto value = at::full({1}, 1.0);
-                         ctx.group().allreduce(value)->wait();
-                         if (ctx.rank() == 2 && parameters.flag("closes")) close_files_of_others();
-                         if (ctx.rank() == 2) end_process(parameters.text("by"));
-                         ctx.group().barrier()->wait();
-                       }};
+REHEARSE_PROGRAM(dies){
+    .summary = "rank 2 ends the process",
+    .parameters = {{"by", std::string("abort"), "or fault, kill, exit3 and so on: see end_process()"},
+                   {"closes", false, "it closes the files that others have opened, before that"}},
+    .body = [](RankContext& ctx, const Parameters& parameters) {
+      auto value = at::full({1}, 1.0);
+      ctx.group().allreduce(value)->wait();
+      if (ctx.rank() == 2 && parameters.flag("closes")) close_files_of_others();
+      if (ctx.rank() == 2) end_process(parameters.text("by"));
+      ctx.group().barrier()->wait();
+    }};

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Programs for comparing modes: one that is right, and some that are wrong in the same way in all of them.
 #include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <string>
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>
+#include <unistd.h>
 
 #include <rehearse/job/program.h>
 #include <rehearse/job/rank_context.h>
@@ -26,6 +30,37 @@ REHEARSE_PROGRAM(differs){.summary = "rank 1 sums up another shape", .body = [](
                             auto value = at::full({ctx.rank() == 1 ? 3 : 2}, 1.0);
                             ctx.group().allreduce(value)->wait();
                           }};
+
+REHEARSE_PROGRAM(until_told){.summary = "all-reduces until there is a file \"enough\"",
+                             .body = [](RankContext& ctx, const Parameters&) {
+                               auto go_on = at::full({1}, 1.0);
+                               for (std::int64_t step = 1; go_on.item<double>() > 0; ++step) {
+                                 if (ctx.rank() == 0 && std::filesystem::exists("enough")) go_on.fill_(-1000);
+                                 ctx.group().allreduce(go_on)->wait();
+                                 if (step == 1) std::cout << "under way" << std::endl;
+                                 if (go_on.item<double>() > 0) go_on.fill_(1);
+                               }
+                             }};
+
+[[noreturn, gnu::noinline]] void stay_for_ever(bool compute) {
+  std::cout << "staying" << std::endl;
+  for (volatile int value = 0;;) {
+    value = value + 1;
+    if (!compute) ::pause();
+  }
+}
+
+REHEARSE_PROGRAM(stuck){.summary = "rank 2 does not come to a call in which the others wait already",
+                        .parameters = {{"computes", true, "or waits in the kernel"}},
+                        .body = [](RankContext& ctx, const Parameters& parameters) {
+                          if (ctx.rank() != 2) ctx.store()->set("here/" + std::to_string(ctx.rank()), "here");
+                          if (ctx.rank() == 2) {
+                            ctx.store()->wait({"here/0", "here/1"});
+                            ctx.compute(std::chrono::seconds(1));
+                            stay_for_ever(parameters.flag("computes"));
+                          }
+                          ctx.group().barrier()->wait();
+                        }};
 
 REHEARSE_PROGRAM(late){.summary = "rank 1 comes after the others have given up",
                        .parameters = {{"seconds", 3.0, "how much later", 0, 60}},

@@ -53,7 +53,4 @@ class WatchedRun {
 // Between looks; a second, but for tests.
 void set_watchdog_tick(std::chrono::nanoseconds tick) noexcept;
 
-// Where the thread (of this process) is.
-Found find_thread(pid_t thread);
-
 }  // namespace rehearse::exec

@@ -25,6 +25,10 @@ double seconds(VirtualDuration duration) { return std::chrono::duration<double>(
 
 }  // namespace
 
+VirtualDuration time_to_end(exec::Ending ending, VirtualDuration patience) {
+  return ending == exec::Ending::interrupted ? std::min<VirtualDuration>(patience, std::chrono::seconds(1)) : patience;
+}
+
 Judge::Judge(int ranks, VirtualDuration patience, Send send)
     : patience_(patience), send_(std::move(send)), states_(static_cast<std::size_t>(ranks)) {}
 
@@ -103,7 +107,8 @@ void Judge::look(VirtualTime now) {
     if (state.heard == VirtualTime{}) state.heard = state.moved = now;
   }
   if (!ruling_) look_for_an_end(now);
-  if (ruling_ && (all_have_ended() || now - began_to_end_ >= patience_)) finish(now);
+  if (!ruling_) return;
+  if (all_have_ended() || now - began_to_end_ >= time_to_end(ruling_->ending, patience_)) finish(now);
 }
 
 void Judge::was_away(VirtualDuration time) {

@@ -94,4 +94,8 @@ class Judge {
   bool over_ = false;
 };
 
+// How long ranks may take to come back from their bodies once the job ends. Somebody who has interrupted it waits for
+// the report.
+VirtualDuration time_to_end(exec::Ending ending, VirtualDuration patience);
+
 }  // namespace rehearse::real

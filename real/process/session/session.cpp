@@ -48,6 +48,13 @@ void Session::tell(const Told& told) {
   }
 }
 
+// By whoever sees the request first: a rank that waits, or the listener, which beats wake, where none does.
+void Session::tell_interrupt() {
+  if (exec::interrupt_requested() && !told_interrupt_.exchange(true)) tell(Interrupted{});
+}
+
+void Session::fail(const std::string& what) { tell(RankEnded{exec::RankEnd::failed, FailureKind::plain, what, now()}); }
+
 void Session::make(const CallMade& made, c10::intrusive_ptr<Awaited> call) {
   const auto what = comm::is_point_to_point(made.call.type) ? Matched::point_to_point : Matched::collective;
   {
@@ -70,13 +77,11 @@ bool Session::wait(const std::function<bool()>& over, std::optional<VirtualDurat
   const auto until = most ? now() + *most : VirtualTime::max();
   std::unique_lock lock(mutex_);
   const auto ends = [&] { return over() || stopped_ || now() >= until; };
-  bool asked = false;
   while (!ends()) {
     changed_.wait_for(lock, most ? std::min(kLook, until - now()) : kLook, ends);
-    if (!exec::interrupt_requested() || asked) continue;
-    asked = true;
+    if (!exec::interrupt_requested() || told_interrupt_) continue;
     lock.unlock();
-    tell(Interrupted{});
+    tell_interrupt();
     lock.lock();
   }
   return over();
@@ -145,6 +150,7 @@ void Session::listen(const std::stop_token& stop) {
       const auto message = incoming_.receive(Mail::to_rank(rank_));
       change([this] { silence_.heard(); });
       heard(unpacked<ToRank>(message));
+      tell_interrupt();
       const std::lock_guard lock(mutex_);
       over = ruling_.has_value();
     }

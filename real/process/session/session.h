@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -69,6 +70,9 @@ class Session {
   [[noreturn]] void throw_failure(const std::exception_ptr& error);
   bool has_thrown_failure() const;
 
+  // Tells the judge that the rank has failed, of a process that ends here.
+  void fail(const std::string& what);
+
   // While it lives, the caller may be in a wait that the session does not know: `end_it` is called, on another thread,
   // when the world ends, or at once where it has.
   class ForeignWait {
@@ -99,6 +103,7 @@ class Session {
   using Key = std::tuple<Matched, std::string, std::uint64_t>;
 
   void tell(const Told& told);
+  void tell_interrupt();
   void listen(const std::stop_token& stop);
   void serve(const std::stop_token& stop);
   void heard(const ToRank& message);
@@ -123,6 +128,7 @@ class Session {
   Mail outgoing_;  // guarded by sending_
   Mail incoming_;  // of the listening thread
   const c10::intrusive_ptr<c10d::Store> store_;
+  std::atomic<bool> told_interrupt_{false};
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;

@@ -116,7 +116,7 @@ void Session::watch(const std::stop_token& stop) {
 
 // The world is over: where the body does not come back from what it is in, nothing else would end this process.
 void Session::end_of_body(std::unique_lock<std::mutex>& lock) {
-  if (ended_ || now() - over_since_ < patience_) return;
+  if (ended_ || now() - over_since_ < time_to_end(ruling_->ending, patience_)) return;
   const EarlyEnd end{verdict_of(*ruling_), headline_of(*ruling_), rank_,
                      "did not come back from its body after the job's end"};
   lock.unlock();

@@ -20,15 +20,16 @@ std::string interrupt_headline(const LastWords& words) {
   return fmt::format("rank {} {}: {}", words.rank, doing, how);
 }
 
-// The rank itself is well: it has not come back from what it does.
+// Not of a signal's: the rank has not come back from what it does, or has ended its process itself.
 Report report_on_early_end(const sim::Scenario& scenario, const LastWords& words) {
   Report report = sim::begun_report(scenario.world, scenario.program);
   report.verdict = words.verdict;
   report.headline = words.headline.data();
-  RankLine& line = report.rank_lines.emplace_back();
-  line.rank = words.rank;
-  line.state = RankOutcome::stopped;
-  line.doing = words.call.data();
+  const std::string call = words.call.data(), doing = words.doing.data();
+  const bool blocked = words.state == RankOutcome::stopped && !call.empty();
+  report.rank_lines.push_back(line_of(words, blocked ? RankOutcome::blocked : words.state,
+                                      blocked ? fmt::format("{}, and {}", call, doing) : doing));
+  report.hint = site_of(words).how_to_see_lines();
   return report;
 }
 

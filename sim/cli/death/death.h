@@ -24,6 +24,9 @@ std::string past_its_time(const Arguments& arguments);
 // The same, of one that did not end when it was asked to: "... and had to be killed: rank 2 computes"
 std::string killed_headline(const Arguments& arguments, const LastWords& words);
 
+// What the rank of such a process did, as far as anybody knows.
+inline constexpr const char* kWithoutAWord = "its process ended without a word";
+
 // Of a run that crashed, or was ended by a second Ctrl-C; the verdict too.
 Report report_on_death(const sim::Scenario& scenario, const LastWords& words);
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include <rehearse/exec/call_site.h>
+#include <rehearse/job/rank_outcome.h>
 #include <rehearse/job/report.h>
 
 namespace rehearse::cli {
@@ -26,6 +27,8 @@ struct LastWords {
   std::array<void*, exec::CallSite::kFramesMax> addresses;
   Verdict verdict = Verdict::crashed;  // of an early end, which has a headline:
   std::array<char, 1024> headline{};
+  RankOutcome state = RankOutcome::stopped;
+  std::array<char, 256> doing{};
   std::array<char, 64> call{};  // "connect()": it is blocked in the kernel; empty: not, or not known
 };
 

@@ -97,22 +97,28 @@ std::optional<int> Watcher::told() {
   return got == static_cast<long>(sizeof code) ? std::optional(code) : std::nullopt;
 }
 
-void Watcher::end_overdue(const exec::Found& found) {
+void Watcher::note(const exec::Found& found) {
   LastWords& words = *g_watched_words;
-  words.signal = SIGXCPU;
   words.rank = found.rank;
   words.at_ns = found.at.time_since_epoch().count();
   words.frames = std::min(found.stack.size(), words.addresses.size());
   std::copy_n(found.stack.begin(), words.frames, words.addresses.begin());
   note_call(words, found.call);
+}
+
+void Watcher::end_overdue(const exec::Found& found) {
+  note(found);
+  g_watched_words->signal = SIGXCPU;
   end_process(told().value_or(exit_code(Verdict::interrupted)));
 }
 
 void Watcher::end_early(const EarlyEnd& end) {
   LastWords& words = *g_watched_words;
+  note(exec::find_thread(end.thread != 0 ? end.thread : getpid()));
   words.verdict = end.verdict;
   words.rank = end.rank;
-  note_call(words, end.doing);
+  words.state = end.state;
+  end.doing.copy(words.doing.data(), words.doing.size() - 1);
   end.headline.copy(words.headline.data(), words.headline.size() - 1);
   end_process(told().value_or(exit_code(end.verdict)));
 }

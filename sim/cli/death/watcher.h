@@ -32,6 +32,7 @@ class Watcher {
   [[noreturn]] static void end_overdue(const exec::Found& found);
 
  private:
+  static void note(const exec::Found& found);
   static std::optional<int> told();
   static void end_early(const EarlyEnd& end);
   static void on_second_interrupt(int signal, siginfo_t* info, void* context);

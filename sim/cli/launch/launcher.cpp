@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 
 #include <fmt/format.h>
 #include <rehearse_internal/exec/interrupt.h>
+#include <rehearse_internal/job/store_socket.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "cli/death/signals.h"
@@ -24,7 +26,8 @@ using std::chrono::nanoseconds;
 
 constexpr std::chrono::milliseconds kLook{50};
 constexpr std::chrono::seconds kGrace{30};       // for the others to find out, and to write their reports
-constexpr std::chrono::seconds kToEnd{10};       // between being asked and being killed
+constexpr std::chrono::seconds kToEnd{10};       // between being asked and being asked again, to end at once
+constexpr std::chrono::seconds kToTell{3};       // between that and being killed: where the rank is takes a moment
 constexpr std::chrono::seconds kBeyondLimit{2};  // each process has the limit as well, and reports better than we do
 constexpr std::string_view kPrefix = "rank-";
 
@@ -49,26 +52,33 @@ class NotedSecondInterrupt {
   static bool came() { return g_second_interrupt != 0; }
 };
 
-// Asks, and then kills; each once.
+// Asks processes to end, then asks again, upon which each tells where its rank is and ends at once, and kills what is
+// left.
 class Stopping {
  public:
-  explicit Stopping(const Processes& processes) : processes_(processes) {}
+  explicit Stopping(Processes& processes) : processes_(processes) {}
 
   void ask(nanoseconds now, int signal) {
-    if (asked_) return;
-    asked_ = true;
+    if (asked_at_ != kNever) return;
     asked_at_ = now;
     processes_.signal_all(signal);
   }
 
-  void look(nanoseconds now) const {
-    if (NotedSecondInterrupt::came() || (asked_ && now - asked_at_ > kToEnd)) processes_.signal_all(SIGKILL);
+  void look(nanoseconds now) {
+    if (NotedSecondInterrupt::came() || (asked_at_ != kNever && now - asked_at_ > kToEnd)) ask_again(now);
+    if (asked_again_at_ != kNever && now - asked_again_at_ > kToTell) processes_.kill_all();
   }
 
  private:
-  const Processes& processes_;
-  bool asked_ = false;
-  nanoseconds asked_at_{};
+  void ask_again(nanoseconds now) {
+    if (asked_again_at_ != kNever) return;
+    asked_again_at_ = now;
+    processes_.signal_all(SIGINT);
+  }
+
+  Processes& processes_;
+  static constexpr auto kNever = nanoseconds::max();
+  nanoseconds asked_at_ = kNever, asked_again_at_ = kNever;
 };
 
 std::vector<std::string> environment_of(int rank, const RankLaunch& launch, std::uint16_t port) {
@@ -88,8 +98,12 @@ std::vector<std::string> environment_of(int rank, const RankLaunch& launch, std:
 }
 
 c10::intrusive_ptr<c10d::TCPStore> serve_store() {
+  // All ranks are here, and whoever else reaches the store could end the run, or change what it comes to.
+  const auto socket = listen_at("127.0.0.1", 0);
+  if (!socket) throw std::system_error(EADDRNOTAVAIL, std::generic_category(), "127.0.0.1, for the store of the ranks");
   c10d::TCPStoreOptions options;
-  options.port = 0;  // one that is free
+  options.port = socket->port;
+  options.masterListenFd = socket->file;
   options.isServer = true;
   options.waitWorkers = false;
   return c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
@@ -115,6 +129,8 @@ RankEnds wait_for_all(Processes& processes, const RankLaunch& launch) {
       stopping.ask(now, SIGTERM);
     }
     if (first_bad && now - *first_bad > kGrace) stopping.ask(now, SIGTERM);
+    // They would never tell anything.
+    if ((first_bad || ends.interrupted || ends.overdue) && processes.only_stopped_ones_run()) processes.kill_all();
     stopping.look(now);
   }
   ends.ranks = processes.ends();

@@ -37,8 +37,8 @@ void clear_rank_folders(const std::filesystem::path& folder);
 
 // Starts a process for each rank on this host and waits until all have ended, showing what they print, each line behind
 // "[rank]". They meet at a store that this process serves. When one ends badly the others have kGrace to tell of it,
-// then they are asked to end, then killed; so it is with an interrupt, and past the time limit; a second
-// interrupt kills them at once. Throws std::system_error where they cannot be started.
+// then they are asked to end, then killed; so it is with an interrupt, and past the time limit. A second
+// interrupt ends them at once. Throws std::system_error where they cannot be started.
 RankEnds launch_ranks(const RankLaunch& launch);
 
 // Starts one process and waits for its end; the first two interrupts of this one are passed on to it. What it prints is

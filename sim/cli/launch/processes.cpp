@@ -188,21 +188,38 @@ void Processes::finish_line(std::size_t number) {
 
 void Processes::reap(One& one) {
   int status = 0;
-  if (one.end.ended || waitpid(one.pid, &status, WNOHANG) != one.pid) return;
-  one.end.ended = true;
-  one.ended_at = real_time();
-  if (WIFSIGNALED(status)) one.end.signal = WTERMSIG(status);
-  if (WIFEXITED(status)) one.end.code = WEXITSTATUS(status);
+  auto& end = one.end;
+  while (!end.ended && waitpid(one.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == one.pid) {
+    if (WIFSTOPPED(status)) end.stopped_by = WSTOPSIG(status);
+    if (WIFCONTINUED(status)) end.stopped_by = 0;
+    if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+    if (WIFEXITED(status)) end.code = WEXITSTATUS(status);
+    end.ended = WIFSIGNALED(status) || WIFEXITED(status);
+    if (end.ended) one.ended_at = real_time();
+  }
 }
 
 bool Processes::any_runs() const noexcept {
   return std::any_of(all_.begin(), all_.end(), [](const One& one) { return !one.end.ended || one.printing; });
 }
 
+bool Processes::only_stopped_ones_run() const noexcept {
+  const auto is_stopped = [](const One& one) { return !one.end.ended && one.end.stopped_by != 0; };
+  return std::any_of(all_.begin(), all_.end(), is_stopped) &&
+         std::all_of(all_.begin(), all_.end(), [&](const One& one) { return one.end.ended || is_stopped(one); });
+}
+
 void Processes::signal_all(int signal) const noexcept {
   for (const auto& one : all_) {
     if (!one.end.ended) kill(one.pid, signal);
   }
+}
+
+void Processes::kill_all() noexcept {
+  for (auto& one : all_) {
+    if (!one.end.ended) one.end.killed = true;
+  }
+  signal_all(SIGKILL);
 }
 
 std::vector<ProcessEnd> Processes::ends() const {

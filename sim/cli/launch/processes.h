@@ -26,7 +26,9 @@ struct ProcessStart {
 struct ProcessEnd {
   bool ended = false;
   int code = 0;
-  int signal = 0;  // that ended it; 0: none did
+  int signal = 0;       // that ended it; 0: none did
+  int stopped_by = 0;   // the signal that has stopped it, and from which it has not gone on since; 0: none
+  bool killed = false;  // by kill_all()
 
   bool went_wrong() const noexcept { return ended && (code != 0 || signal != 0); }
 };
@@ -49,7 +51,10 @@ class Processes {
   void look(std::chrono::milliseconds most);
 
   bool any_runs() const noexcept;
-  void signal_all(int signal) const noexcept;  // those that still run
+  bool only_stopped_ones_run() const noexcept;  // and at least one
+  // Those that still run.
+  void signal_all(int signal) const noexcept;
+  void kill_all() noexcept;
 
   std::vector<ProcessEnd> ends() const;
 

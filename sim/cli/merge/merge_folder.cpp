@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -11,6 +12,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse_internal/sim/input_file.h>
 
+#include "cli/death/death.h"
 #include "cli/death/last_words.h"
 #include "cli/launch/launcher.h"
 #include "cli/merge/merged_files.h"
@@ -100,10 +102,25 @@ std::string ending_of(const path& folder, int rank, const std::vector<ProcessEnd
     return fmt::format("nothing in {} tells how it ended", place.string());
   }
   const auto& end = ends[static_cast<std::size_t>(rank)];
+  if (end.stopped_by != 0 && end.killed)
+    return fmt::format("its process was stopped by {}, and so was killed in the end", signal_text(end.stopped_by));
+  if (end.killed) return "its process did not end when it was asked to, and was killed";
   if (end.signal != 0) return fmt::format("its process was ended by {}", signal_text(end.signal));
   const auto* const why = end.code == kExitOutput ? " (its files could not be written)" : "";
   return fmt::format("its process ended with exit code {}{}; what it said is in {}", end.code, why,
                      (place / "output.txt").string());
+}
+
+// A process that could note nothing is reported by one that saw no more than that it was gone. Whoever started it knows
+// how it ended.
+void correct(Report& report, const path& folder, int rank, const std::vector<ProcessEnd>& ends) {
+  if (static_cast<std::size_t>(rank) >= ends.size() || report.rank_lines.size() != 1) return;
+  auto& line = report.rank_lines.front();
+  const auto& end = ends[static_cast<std::size_t>(rank)];
+  const bool by_the_system = end.signal == SIGKILL && !end.killed;
+  if (line.doing != kWithoutAWord || by_the_system) return;
+  line.doing = ending_of(folder, rank, ends);
+  report.headline = line.doing;
 }
 
 }  // namespace
@@ -136,6 +153,7 @@ Report merged_report_of(const path& folder, std::optional<int> ranks, const std:
     const auto found = reports.find(rank);
     if (found != reports.end()) {
       one.report = std::move(found->second);
+      correct(*one.report, folder, rank, ends);
     } else {
       one.ending = damages.contains(rank) && ends.empty() ? damages.at(rank) : ending_of(folder, rank, ends);
       if (damages.contains(rank) && !ends.empty()) one.ending += "; " + damages.at(rank);
@@ -148,6 +166,7 @@ int leave_merged(Report report, const path& folder, const sim::OutputOptions& ou
   std::string problem;
   try {
     const auto others = merge_other_files(folder, report.ranks, output);
+    report.remarks.insert(report.remarks.end(), others.damages.begin(), others.damages.end());
     if (output.wants("report")) report.files.push_back((folder / "report.txt").string());
     if (output.wants("json")) report.files.push_back((folder / "report.json").string());
     report.files.insert(report.files.end(), others.written.begin(), others.written.end());
@@ -163,4 +182,3 @@ int leave_merged(Report report, const path& folder, const sim::OutputOptions& ou
 }
 
 }  // namespace rehearse::cli
-    report.remarks.insert(report.remarks.end(), others.damages.begin(), others.damages.end());

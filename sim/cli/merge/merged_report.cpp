@@ -2,6 +2,7 @@
 #include "cli/merge/merged_report.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -27,7 +28,7 @@ class Merger {
     waits_ = sim::waits_of(merged_.rank_lines);
     if (!(agreed() || mismatched() || crashed() || failed(Verdict::check_failed) || failed(Verdict::rank_failed) ||
           waited() || ended_by(Verdict::rank_failed) || ended_by(Verdict::livelock) || ended_by(Verdict::step_budget) ||
-          ended_by(Verdict::interrupted))) {
+          interrupted())) {
       set(Verdict::ok, fmt::format("{} rank{} returned after {} of real time", merged_.ranks,
                                    merged_.ranks == 1 ? "" : "s", sim::format_time(merged_.end_time)));
     }
@@ -124,7 +125,8 @@ class Merger {
     }
     const auto& first = *ranks_.front().report;
     // Whether a rank would still have come is known by all lines together.
-    if (first.verdict == Verdict::ok || first.verdict == Verdict::timeout) return false;
+    constexpr Verdict kByAllLines[] = {Verdict::ok, Verdict::timeout, Verdict::interrupted};
+    if (std::find(std::begin(kByAllLines), std::end(kByAllLines), first.verdict) != std::end(kByAllLines)) return false;
     const auto culprits = sim::culprits_of(first);
     deciding_ = culprits.empty() ? &first : &*ranks_[static_cast<std::size_t>(culprits.front())].report;
     set(first.verdict, deciding_->headline);
@@ -186,7 +188,9 @@ class Merger {
     int others = -1;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       const auto& report = ranks_[rank].report;
-      if (!report || report->verdict != verdict || sim::failed_by_others(merged_.rank_lines[rank])) continue;
+      const auto& line = merged_.rank_lines[rank];
+      if (!report || report->verdict != verdict || sim::failed_by_others(line)) continue;
+      if (verdict == Verdict::rank_failed && line.state != RankOutcome::failed) continue;
       if (++others > 0) continue;
       set(verdict, report->headline);
       deciding_ = &*report;
@@ -243,6 +247,43 @@ class Merger {
     }
     merged_.verdict = Verdict::timeout;
     set_timeout(sim::culprits_of(merged_));
+    return true;
+  }
+
+  // Of those who were missing when somebody lost patience: "; rank 2 was at job.cpp:7 in step; rank 0 waited for it
+  // ...".
+  std::string who_was_missing() const {
+    Report standstill;
+    standstill.verdict = Verdict::deadlock;
+    standstill.rank_lines = merged_.rank_lines;
+    const auto missing = sim::culprits_of(standstill);
+    if (missing.empty()) return "";
+    const auto rank = missing.front();
+    const auto& line = merged_.rank_lines[static_cast<std::size_t>(rank)];
+    const auto stood = line.state == RankOutcome::returned ? std::string("had returned")
+                       : line.where.empty()                ? std::string("did not come")
+                                                           : "was at " + line.where;
+    return fmt::format("; rank {} {}{}{}", rank, stood, who_waited_for(rank),
+                       missing.size() > 1 ? fmt::format("; and {} more", missing.size() - 1) : "");
+  }
+
+  // How much a rank of an interrupted job knows: how far all were, if it came back from its body; else that it computed
+  // itself; of one that waited, nobody knows for whom.
+  int evidence_of(std::size_t rank) const {
+    if (tells_of_all(*ranks_[rank].report)) return 2;
+    return merged_.rank_lines[rank].state == RankOutcome::stopped ? 1 : 0;
+  }
+
+  bool interrupted() {
+    int best = -1;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      const auto& report = ranks_[rank].report;
+      if (!report || report->verdict != Verdict::interrupted || evidence_of(rank) <= best) continue;
+      best = evidence_of(rank);
+      deciding_ = &*report;
+    }
+    if (deciding_ == nullptr) return false;
+    set(Verdict::interrupted, deciding_->headline + who_was_missing());
     return true;
   }
 

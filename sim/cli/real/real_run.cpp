@@ -72,7 +72,7 @@ class RealRun {
   }
 
   int run() {
-    const InterruptibleScope interruptible;
+    const InterruptibleScope interruptible(is_launched_by_us() ? "" : kRunInterrupted);  // once for all ranks
     const Watcher watcher([this](const LastWords& words) { return died(words); });
     auto attempt = run_in_time();
     Report& report = attempt.report;
@@ -103,7 +103,7 @@ class RealRun {
       RankLine& line = report.rank_lines.emplace_back();
       line.rank = process_->rank;
       line.state = RankOutcome::failed;
-      line.doing = "its process ended without a word";
+      line.doing = kWithoutAWord;
     }
     console_.end_progress();
     return leave(report, {report});
@@ -171,7 +171,9 @@ int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console
   auto report = merged_report_of(folder.path(), scenario.world.ranks, ends.ranks);
   if (report.program.empty()) tell_of(scenario, report);
   if (ends.interrupted || (ends.overdue && report.verdict != Verdict::ok)) {
-    report.headline = fmt::format("{}: {}", ends.overdue ? past_its_time(arguments) : "from outside", report.headline);
+    const auto why = ends.overdue ? past_its_time(arguments) : "from outside";
+    // Ranks have the time limit, too, and say so themselves.
+    if (!report.headline.starts_with(why)) report.headline = fmt::format("{}: {}", why, report.headline);
     report.verdict = Verdict::interrupted;
   }
   report.replay = again(arguments);

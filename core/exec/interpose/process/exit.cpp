@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A rank is a process to its program, which may end it with exit() and the like. Here that would end all ranks, and
 // destroy what they still use: the rank has failed instead, and the others go on.
+#include <rehearse_internal/exec/process_exit.h>
+
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,7 +17,22 @@
 #include "exec/interpose/real.h"
 #include "exec/interpose/world_state.h"
 
-namespace rehearse::exec::interpose {
+namespace rehearse::exec {
+namespace {
+
+constinit std::atomic<const ProcessExitHandler::Handler*> g_exit_handler{nullptr};
+constinit std::atomic<pid_t> g_exit_handled_in{0};
+
+}  // namespace
+
+ProcessExitHandler::ProcessExitHandler(Handler handler) : handler_(std::move(handler)) {
+  g_exit_handled_in = getpid();
+  g_exit_handler = &handler_;
+}
+
+ProcessExitHandler::~ProcessExitHandler() { g_exit_handler = nullptr; }
+
+namespace interpose {
 
 [[noreturn]] void exit_here(int status) REHEARSE_INTERPOSES("exit");
 [[noreturn]] void exit_quick_exit(int status) REHEARSE_INTERPOSES("quick_exit");
@@ -25,16 +45,27 @@ constinit Real<void (*)(int)> real_exit("exit");
 constinit Real<void (*)(int)> real_quick_exit("quick_exit");
 constinit Real<void (*)(int)> real_exit_at_once("_exit");
 
+std::string ended_by(const char* function, int status) {
+  return fmt::format("{}({}) was called; a rank ends by returning from its body, or fails by an exception", function,
+                     status);
+}
+
+// Once: what the handler does may end the process, too.
+void tell_handler(const char* function, int status) {
+  if (g_exit_handled_in != getpid()) return;
+  if (const auto* const handler = g_exit_handler.exchange(nullptr)) (*handler)(ended_by(function, status));
+}
+
 // Returns where it is not the world's process that ends: outside of ranks, and in a process that a rank has forked.
 void fail_rank(const char* function, int status) {
   const Fiber* const caller = fiber_of_thread();
-  if (caller == nullptr || getpid() != caller->executor->process) return;
+  if (caller == nullptr) return tell_handler(function, status);
+  if (getpid() != caller->executor->process) return;
   Fiber* const fiber = current_fiber() != nullptr ? current_fiber() : NativeSection::abandon();
   if (fiber == nullptr) return;
   try {
     // Thrown, so that reports know where.
-    throw std::runtime_error(fmt::format(
-        "{}({}) was called; a rank ends by returning from its body, or fails by an exception", function, status));
+    throw std::runtime_error(ended_by(function, status));
   } catch (...) {
     fiber->executor->terminate(*fiber);
   }
@@ -43,6 +74,7 @@ void fail_rank(const char* function, int status) {
 }  // namespace
 
 void exit_here(int status) {
+  if (g_exit_handler != nullptr) std::fflush(nullptr);  // as exit() does
   fail_rank("exit", status);
   if (current_fiber() == nullptr) real_exit(status);
   // A forked process: its copy of the world, on a stack of which we are, has no destructor.
@@ -75,4 +107,5 @@ std::span<const Interposed> exit_functions() {
   return functions;
 }
 
-}  // namespace rehearse::exec::interpose
+}  // namespace interpose
+}  // namespace rehearse::exec

@@ -33,6 +33,10 @@ std::string what_it_does(const Found& found);
 // The same with its place: "rank 2 is blocked in connect() at train.cpp:12 in step".
 std::string describe(const Found& found);
 
+// Where the thread (of this process) is. May be the calling one. Blocks for a second at most, where a signal does not
+// reach it.
+Found find_thread(pid_t thread);
+
 // The call in which a thread (or a process's first one) is blocked in the kernel: "connect()"; empty when it computes,
 // or the system does not tell.
 std::string blocked_call(pid_t thread);
