@@ -4,12 +4,14 @@
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <rehearse/job/runner.h>
 #include <rehearse_internal/formatting/rank_list.h>
+#include <rehearse_internal/job/store_socket.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -57,6 +59,11 @@ void wait_for_all(c10d::Store& store, const LaunchedProcess& process, std::chron
   }
 }
 
+std::string no_store(const LaunchedProcess& process, const MeetingPlace& place, bool serves, std::string_view why) {
+  return fmt::format("rank {} of {} cannot {} the job's store at {}:{}: {}", process.rank, process.size,
+                     serves ? "serve" : "reach", place.host, place.port, why);
+}
+
 StorePtr connected(const LaunchedProcess& process, std::chrono::milliseconds timeout) {
   const auto place = meeting_place(process);
   c10d::TCPStoreOptions options;
@@ -65,14 +72,17 @@ StorePtr connected(const LaunchedProcess& process, std::chrono::milliseconds tim
   options.waitWorkers = false;
   options.timeout = timeout;
   try {
+    if (options.isServer) {
+      if (const auto socket = listen_at(place.host, place.port)) options.masterListenFd = socket->file;
+    }
     auto store =
         c10::make_intrusive<c10d::PrefixStore>(place.prefix, c10::make_intrusive<c10d::TCPStore>(place.host, options));
     wait_for_all(*store, process, timeout);
     return store;
   } catch (const c10::Error& error) {
-    const auto what = options.isServer ? "serve the job's store" : "reach the job's store";
-    throw RunnerUnavailable(fmt::format("rank {} of {} cannot {} at {}:{}: {}", process.rank, process.size, what,
-                                        place.host, place.port, error.what_without_backtrace()));
+    throw RunnerUnavailable(no_store(process, place, options.isServer, error.what_without_backtrace()));
+  } catch (const std::system_error& error) {
+    throw RunnerUnavailable(no_store(process, place, options.isServer, error.what()));
   }
 }
 

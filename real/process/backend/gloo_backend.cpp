@@ -5,14 +5,13 @@
 #include <string_view>
 
 #include <gloo/transport/device.h>
+#include <rehearse_internal/job/store_socket.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 namespace rehearse::real {
 namespace {
 
 constexpr std::chrono::hours kNoLimit{24};  // gloo has none
-
-bool is_loopback(std::string_view host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
 
 void add_devices(const std::string& master, c10d::ProcessGroupGloo::Options& options) {
   const char* const names = std::getenv("GLOO_SOCKET_IFNAME");

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cli/process.h"
+
+// Contract: nobody outside of this host reaches a run that is on this host alone, and whoever reaches one of its
+// sockets without knowing what they are for does it no harm.
+namespace rehearse::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Listener {
+  std::string address;  // as in /proc/net/tcp, in hexadecimal
+  std::uint16_t port = 0;
+  bool is_on_loopback() const {
+    return address == "0100007F" || address == "00000000000000000000000001000000" ||
+           address == "0000000000000000FFFF00000100007F";
+  }
+};
+
+pid_t parent_of(const std::filesystem::path& process) {
+  const auto text = read_file(process / "stat");
+  // "4711 (its name) S 4710 ..."
+  std::istringstream rest(text.substr(std::min(text.rfind(')') + 1, text.size())));
+  char state = 0;
+  pid_t parent = -1;
+  rest >> state >> parent;
+  return parent;
+}
+
+// The process and what it started, and what that started.
+std::set<pid_t> family_of(pid_t process) {
+  std::set<pid_t> family = {process};
+  for (bool grew = true; grew;) {
+    grew = false;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const pid_t pid = std::atoi(entry.path().filename().c_str());
+      if (pid > 0 && family.contains(parent_of(entry.path()))) grew |= family.insert(pid).second;
+    }
+  }
+  return family;
+}
+
+std::set<std::string> sockets_of(const std::set<pid_t>& family) {
+  std::set<std::string> numbers;
+  std::error_code gone;
+  for (const pid_t pid : family) {
+    for (const auto& file : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", gone)) {
+      const auto target = std::filesystem::read_symlink(file, gone).string();
+      if (target.starts_with("socket:[")) numbers.insert(target.substr(8, target.size() - 9));
+    }
+  }
+  return numbers;
+}
+
+std::vector<Listener> listeners_of(pid_t process) {
+  const auto sockets = sockets_of(family_of(process));
+  std::vector<Listener> listeners;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream lines(table);
+    std::string line, number, local, remote, state, word, inode;
+    while (std::getline(lines, line)) {
+      std::istringstream words(line);
+      words >> number >> local >> remote >> state;
+      for (int skipped = 0; skipped < 5; ++skipped) words >> word;
+      words >> inode;
+      if (state != "0A" || !sockets.contains(inode)) continue;
+      const auto colon = local.find(':');
+      listeners.push_back(
+          {local.substr(0, colon), static_cast<std::uint16_t>(std::stoul(local.substr(colon + 1), nullptr, 16))});
+    }
+  }
+  return listeners;
+}
+
+// Connects, and sends so many bytes of no meaning.
+void disturb(const Listener& listener, std::size_t bytes, std::mt19937& random) {
+  const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(listener.port);
+  EXPECT_EQ(connect(file, reinterpret_cast<sockaddr*>(&address), sizeof address), 0) << listener.port;
+  std::string noise(bytes, '\0');
+  for (auto& byte : noise) byte = static_cast<char>(random());
+  send(file, noise.data(), noise.size(), MSG_NOSIGNAL);
+  close(file);
+}
+
+class Sockets : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#ifndef CLI_HAS_REAL
+    GTEST_SKIP() << "built without the real mode (REHEARSE_REAL=OFF)";
+#endif
+    write_file(folder_ / "until_told.toml", "program = \"until_told\"\n[world]\nranks = 2\n");
+  }
+
+  const std::filesystem::path folder_ = fresh_folder();
+};
+
+TEST_F(Sockets, OfARunOnThisHost_AreOnItsLoopbackAndTakeNoHarm) {
+  std::vector<Listener> listeners;
+  const auto finished = run_and_act(CLI_MODES_JOB, {"run", "until_told.toml", "--with=gloo"}, folder_, "[1] under way",
+                                    [&](pid_t process) {
+                                      listeners = listeners_of(process);
+                                      std::mt19937 random(7);
+                                      for (const auto& listener : listeners) {
+                                        if (!listener.is_on_loopback()) continue;
+                                        for (const std::size_t bytes : {0, 1, 4, 64, 100'000})
+                                          disturb(listener, bytes, random);
+                                      }
+                                      write_file(folder_ / "enough", "");
+                                    });
+  // The store's, and those of gloo.
+  EXPECT_GE(listeners.size(), 2u);
+  for (const auto& listener : listeners) EXPECT_TRUE(listener.is_on_loopback()) << listener.address;
+  EXPECT_EQ(finished.exit_code, 0) << finished.out << finished.err;
+  EXPECT_EQ(finished.err, "");
+  EXPECT_THAT(finished.out, HasSubstr("\nOK: 2 ranks returned after "));
+  EXPECT_THAT(finished.out, Not(HasSubstr("rror")));
+}
+
+TEST_F(Sockets, UnderALauncher_AreWhereMasterAddrSays) {
+  for (const std::string host : {"127.0.0.1", "localhost"}) {
+    SCOPED_TRACE(host);
+    std::filesystem::remove(folder_ / "enough");
+    std::vector<Listener> listeners;
+    const auto finished = run_and_act(CLI_MODES_JOB, {"run", "until_told.toml", "--with=gloo"}, folder_, "under way",
+                                      [&](pid_t process) {
+                                        listeners = listeners_of(process);
+                                        write_file(folder_ / "enough", "");
+                                      },
+                                      {"RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=" + host, "MASTER_PORT=" + free_port()});
+    EXPECT_EQ(finished.exit_code, 0) << finished.out << finished.err;
+    EXPECT_GE(listeners.size(), 1u);
+    for (const auto& listener : listeners) EXPECT_TRUE(listener.is_on_loopback()) << listener.address;
+  }
+}
+
+TEST_F(Sockets, PortThatIsTaken_IsNamed) {
+  const int file = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(file, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(file, 1), 0);
+  ASSERT_EQ(getsockname(file, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const auto port = std::to_string(ntohs(address.sin_port));
+  const auto finished = run_process(CLI_MODES_JOB, {"run", "until_told.toml", "--with=gloo", "--quiet"}, folder_,
+                                    {"RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port});
+  close(file);
+  EXPECT_EQ(finished.exit_code, 69);
+  EXPECT_THAT(finished.err, HasSubstr("rank 0 of 1 cannot serve the job's store at 127.0.0.1:" + port + ": "));
+  EXPECT_THAT(finished.err, HasSubstr("Address already in use"));
+}
+
+}  // namespace
+}  // namespace rehearse::test
