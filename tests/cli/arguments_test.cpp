@@ -234,7 +234,8 @@ TEST_F(Arguments, List_PrintsProgramsAndParameters) {
   EXPECT_EQ(finished.out,
             "blocks: rank 1 waits in the kernel\n"
             "dies: rank 2 ends the process\n"
-            "  by = \"abort\"  # or fault, recursion, alarm, kill, fork\n"
+            "  by = \"abort\"    # or fault, kill, exit3 and so on: see end_process()\n"
+            "  closes = false  # it closes the files that others have opened, before that\n"
             "forever: all-reduces until somebody stops it\n"
             "  compute = false  # rank 2 computes, and never switches\n"
             "moody: takes another way each time\n"
