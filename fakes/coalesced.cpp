@@ -103,16 +103,29 @@ void write_back(const StandIn& stand_in, const Operation& part) {
   store(output_region(part.outputs[0]), from, result.numel(), result.dtype().itemsize());
 }
 
+// In the inputs of a call, those of its parts included.
+std::int64_t elements_of(const Operation& call) {
+  std::int64_t elements = 0;
+  for (const at::Tensor& input : call.inputs) {
+    if (!input.is_sparse()) elements += input.numel();
+  }
+  return elements;
+}
+
 }  // namespace
 
 void move_parts(const comm::Transfer& transfer, Workspace& workspace) {
   std::vector<StandIn> stand_ins;
   for (std::size_t r = 0; r < transfer.calls.size(); ++r) add_stand_ins(*transfer.calls[r], r, stand_ins);
+  workspace.other_parts = {0, elements_of(*transfer.calls.front())};
   comm::for_each_part(transfer, [&](std::size_t i, const comm::Transfer& part, std::span<Operation*> calls) {
     for (StandIn& stand_in : stand_ins) {
       if (stand_in.part == i) calls[stand_in.rank] = &stand_in.call;
     }
+    const std::int64_t elements = elements_of(*calls.front());
+    workspace.other_parts.after -= elements;
     move_call(part, workspace);
+    workspace.other_parts.before += elements;
     for (const StandIn& stand_in : stand_ins) {
       if (stand_in.part == i) write_back(stand_in, transfer.calls[stand_in.rank]->parts[i]);
     }

@@ -28,6 +28,13 @@ struct Workspace {
   Block result;       // what the accumulator is rounded to
   Block gathered[4];  // blocks of strided inputs
 
+  // Gloo reduces the parts of a coalesced all-reduce as one tensor: how many of its elements stand before the part that
+  // is carried out, and behind it.
+  struct OtherParts {
+    std::int64_t before = 0;
+    std::int64_t after = 0;
+  } other_parts;
+
   std::vector<Region> inputs;
   std::vector<Region> outputs;
   std::vector<Region> pieces;

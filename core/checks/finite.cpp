@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "checks/finite.h"
 
-#include <ATen/ops/isnan.h>
 #include <fmt/format.h>
 
 #include <rehearse_internal/checks/non_finite.h>
 
 namespace rehearse::checks {
-
-namespace {
-
-bool has_nan(const at::Tensor& tensor) { return has_non_finite(tensor) && at::isnan(tensor).any().item<bool>(); }
-
-}  // namespace
 
 std::optional<NonFinite> first_non_finite(const ModelState& state, std::optional<bool> buffers, int rank,
                                           const std::string& name, std::uint64_t number) {

@@ -25,6 +25,11 @@ struct ReduceKernel {
   void (*load_scaled)(void* acc, const void* in, std::size_t count, double factor) = nullptr;
   void (*fold_scaled)(void* acc, const void* in, std::size_t count, double factor) = nullptr;
 
+  // For MIN and MAX of floating types, else null. Does an accumulator hold a NaN? The same as fold(), but where either
+  // side is NaN, the input stays, as in std::min(in, acc) and std::max(in, acc).
+  bool (*has_nan)(const void* acc, std::size_t count) = nullptr;
+  void (*fold_like_std)(void* acc, const void* in, std::size_t count) = nullptr;
+
   // Rounds to the stored type. Null: the accumulator already is what is stored.
   void (*store)(void* out, const void* acc, std::size_t count) = nullptr;
   void (*store_average)(void* out, const void* acc, std::size_t count, int ranks) = nullptr;

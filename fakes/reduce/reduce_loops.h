@@ -57,6 +57,21 @@ struct Max {
   }
 };
 
+// std::min(b, a) and std::max(b, a).
+struct StdMin {
+  template <class A>
+  static A apply(A a, A b) {
+    return a < b ? a : b;
+  }
+};
+
+struct StdMax {
+  template <class A>
+  static A apply(A a, A b) {
+    return b < a ? a : b;
+  }
+};
+
 struct Band {
   template <class A>
   static A apply(A a, A b) {
@@ -112,6 +127,13 @@ struct Loops {
     }
   }
 
+  static bool has_nan(const void* acc_, std::size_t count) {
+    const Acc* __restrict acc = static_cast<const Acc*>(acc_);
+    int found = 0;
+    for (std::size_t i = 0; i < count; ++i) found |= acc[i] != acc[i];
+    return found != 0;
+  }
+
   static void load_scaled(void* acc_, const void* in_, std::size_t count, double factor_) {
     Acc* __restrict acc = static_cast<Acc*>(acc_);
     const Stored* __restrict in = static_cast<const Stored*>(in_);
@@ -151,6 +173,15 @@ bool set_fold(ReduceKernel& kernel) {
   return true;
 }
 
+template <class N, class Op, class StdOp>
+bool set_comparison(ReduceKernel& kernel) {
+  if constexpr (std::is_floating_point_v<typename N::Acc>) {
+    kernel.has_nan = &Loops<N>::has_nan;
+    kernel.fold_like_std = &Loops<N>::template fold<StdOp>;
+  }
+  return set_fold<N, Op>(kernel);
+}
+
 template <class N>
 bool find_fold(Fold fold, ReduceKernel& kernel) {
   switch (fold) {
@@ -159,9 +190,9 @@ bool find_fold(Fold fold, ReduceKernel& kernel) {
     case Fold::product:
       return set_fold<N, Product>(kernel);
     case Fold::min:
-      return set_fold<N, Min>(kernel);
+      return set_comparison<N, Min, StdMin>(kernel);
     case Fold::max:
-      return set_fold<N, Max>(kernel);
+      return set_comparison<N, Max, StdMax>(kernel);
     default:
       break;
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "reduce/reduction.h"
+#include "reduce/ring_order.h"
 #include "workspace.h"
 
 namespace rehearse::fakes {
@@ -59,10 +60,15 @@ class Reducer {
   }
 
   std::size_t element_bytes() const noexcept { return element_bytes_; }
+  RingOrder order_of_allreduce(std::int64_t elements) const noexcept {
+    return RingOrder::of_allreduce(elements, element_bytes_, ranks_);
+  }
 
   // Reduces `count` elements of every rank's input and stores the result in every output. An output may be the very
-  // elements of an input; otherwise they share nothing.
-  void run(std::span<const Region> inputs, std::span<const Region> outputs, std::int64_t count) {
+  // elements of an input; otherwise they share nothing. `order` is that of a tensor in which these elements begin at
+  // `place`. It matters only where MIN or MAX meets a NaN: whether it stays depends on the order.
+  void run(std::span<const Region> inputs, std::span<const Region> outputs, std::int64_t count, RingOrder order,
+           std::int64_t place) {
     const std::size_t per_rank = kCacheBytes / static_cast<std::size_t>(ranks_);
     const std::size_t bytes = std::clamp(per_rank & ~std::size_t{1023}, kBlockBytesMin, kBlockBytesMax);
     const auto block =
@@ -70,7 +76,11 @@ class Reducer {
     for (std::int64_t first = 0; first < count; first += block) {
       const std::int64_t length = std::min(block, count - first);
       const std::byte* const result = reduce_block(inputs, first, length);
-      for (const Region& output : outputs) store(advanced(output, first), result, length, element_bytes_);
+      if (meets_nan(length)) {
+        reduce_in_order(inputs, outputs, first, length, order, place);
+      } else {
+        store_block(outputs, first, result, length);
+      }
     }
   }
 
@@ -102,15 +112,49 @@ class Reducer {
       }
       for (; r < ranks_; ++r) kernel.fold(acc, block_of(inputs[r], first, length, 0), numbers);
     }
+    return rounded(numbers);
+  }
+
+  // What the accumulator holds, as it is stored.
+  const std::byte* rounded(std::size_t numbers) {
     std::byte* const result = workspace_.result.bytes;
+    const void* const acc = workspace_.accumulator.bytes;
     if (how_.average) {
-      kernel.store_average(result, acc, numbers, ranks_);
-    } else if (kernel.store != nullptr) {
-      kernel.store(result, acc, numbers);
+      how_.kernel.store_average(result, acc, numbers, ranks_);
+    } else if (how_.kernel.store != nullptr) {
+      how_.kernel.store(result, acc, numbers);
     } else {
       return workspace_.accumulator.bytes;
     }
     return result;
+  }
+
+  void store_block(std::span<const Region> outputs, std::int64_t first, const std::byte* result, std::int64_t length) {
+    for (const Region& output : outputs) store(advanced(output, first), result, length, element_bytes_);
+  }
+
+  // fold() keeps every NaN, so the result shows whether a rank brought one.
+  bool meets_nan(std::int64_t length) const {
+    const auto has_nan = how_.kernel.has_nan;
+    return has_nan != nullptr && has_nan(workspace_.accumulator.bytes, static_cast<std::size_t>(length));
+  }
+
+  void reduce_in_order(std::span<const Region> inputs, std::span<const Region> outputs, std::int64_t first,
+                       std::int64_t length, RingOrder order, std::int64_t place) {
+    void* const acc = workspace_.accumulator.bytes;
+    const std::int64_t end = first + length;
+    while (first < end) {
+      const int last_rank = order.last_rank(place + first);
+      const std::int64_t part = std::min(end, order.end_of_chunk(place + first) - place) - first;
+      const auto numbers = static_cast<std::size_t>(part);
+      for (int step = 1; step <= ranks_; ++step) {
+        const int rank = (last_rank + ranks_ - step) % ranks_;
+        const auto combine = step == 1 ? how_.kernel.load : how_.kernel.fold_like_std;
+        combine(acc, block_of(inputs[static_cast<std::size_t>(rank)], first, part, 0), numbers);
+      }
+      store_block(outputs, first, rounded(numbers), part);
+      first += part;
+    }
   }
 
   Workspace& workspace_;
@@ -121,25 +165,36 @@ class Reducer {
 
 void allreduce(Calls calls, Workspace& workspace) {
   Reducer reducer(*calls[0], calls, workspace);
-  const bool dense = all_dense_alike(calls, [](const Operation& call) -> const at::Tensor& { return call.outputs[0]; });
+  const bool copied = calls[0]->tag == Operation::kCopied;
+  const bool dense =
+      !copied && all_dense_alike(calls, [](const Operation& call) -> const at::Tensor& { return call.outputs[0]; });
   for (const Operation* const call : calls) {
     Region region = output_region(call->outputs[0]);
     if (dense) region.layout = nullptr;
     workspace.outputs.push_back(region);
   }
-  reducer.run(workspace.outputs, workspace.outputs, calls[0]->outputs[0].numel());
+  const std::int64_t count = calls[0]->outputs[0].numel();
+  const auto [before, after] = copied ? workspace.other_parts : Workspace::OtherParts();
+  reducer.run(workspace.outputs, workspace.outputs, count, reducer.order_of_allreduce(before + count + after), before);
 }
 
 void reduce(Calls calls, Workspace& workspace) {
   const Operation& call = *calls[0];
   Reducer reducer(call, calls, workspace);
+  const bool dense = all_dense_alike(calls, [](const Operation& each) -> const at::Tensor& { return each.inputs[0]; });
   for (const Operation* const each : calls) workspace.inputs.push_back(input_region(each->inputs[0]));
-  const Region output = output_region(calls[static_cast<std::size_t>(call.root)]->outputs[0]);
-  reducer.run(workspace.inputs, {&output, 1}, call.inputs[0].numel());
+  Region output = output_region(calls[static_cast<std::size_t>(call.root)]->outputs[0]);
+  if (dense) {
+    for (Region& input : workspace.inputs) input.layout = nullptr;
+    output.layout = nullptr;
+  }
+  const std::int64_t count = call.inputs[0].numel();
+  const auto order = RingOrder::of_reduce(count, reducer.element_bytes(), static_cast<int>(calls.size()));
+  reducer.run(workspace.inputs, {&output, 1}, count, order, 0);
 }
 
 // Pieces are reduced in order of rank; rank r's output is written when piece r is complete. An input that overlaps the
-// output is safe if that piece of it is the output, else it is copied first.
+// output is safe if that piece of it is the output, else it is copied first. Gloo makes an all-reduce of whole inputs.
 void reduce_scatter_base(Calls calls, Workspace& workspace) {
   Reducer reducer(*calls[0], calls, workspace);
   const auto n = static_cast<std::int64_t>(calls.size());
@@ -155,12 +210,14 @@ void reduce_scatter_base(Calls calls, Workspace& workspace) {
     workspace.outputs.push_back(output);
   }
   workspace.pieces.resize(calls.size());
+  const RingOrder order = reducer.order_of_allreduce(n * count);
   for (std::int64_t i = 0; i < n; ++i) {
     for (std::int64_t r = 0; r < n; ++r) workspace.pieces[r] = advanced(workspace.inputs[r], i * count);
-    reducer.run(workspace.pieces, {&workspace.outputs[i], 1}, count);
+    reducer.run(workspace.pieces, {&workspace.outputs[i], 1}, count, order, i * count);
   }
 }
 
+// Gloo makes an all-reduce of each piece.
 void reduce_scatter(Calls calls, Workspace& workspace) {
   Reducer reducer(*calls[0], calls, workspace);
   const std::size_t bytes = reducer.element_bytes();
@@ -182,7 +239,8 @@ void reduce_scatter(Calls calls, Workspace& workspace) {
     workspace.outputs.push_back(output);
   }
   for (std::size_t i = 0; i < n; ++i) {
-    reducer.run({&workspace.pieces[i * n], n}, {&workspace.outputs[i], 1}, calls[i]->outputs[0].numel());
+    const std::int64_t count = calls[i]->outputs[0].numel();
+    reducer.run({&workspace.pieces[i * n], n}, {&workspace.outputs[i], 1}, count, reducer.order_of_allreduce(count), 0);
   }
 }
 

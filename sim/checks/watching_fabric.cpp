@@ -23,6 +23,11 @@ bool adds_up(const comm::Operation& whole) {
          call.reduce_op == ReduceOp::PRODUCT;
 }
 
+bool compares(const comm::Operation& whole) {
+  const auto& call = whole.parts.empty() ? whole : whole.parts.front();
+  return call.reduce_op == ReduceOp::MIN || call.reduce_op == ReduceOp::MAX;
+}
+
 // The rank of the world that made the `place`-th call; -1: not known.
 int rank_of(const comm::Transfer& transfer, std::size_t place) {
   if (transfer.type != c10d::OpType::SEND) return transfer.group->global_rank(static_cast<int>(place));
@@ -92,6 +97,30 @@ void WatchingFabric::cancel(comm::Completion& done) noexcept {
   under_way_.erase(found);
 }
 
+// A minimum or maximum that meets a NaN says nothing, although it may be finite: whether the NaN stays is up to the
+// back end and the order of the ranks.
+void WatchingFabric::check_compared(const comm::Transfer& transfer) {
+  for (std::size_t place = 0; place < transfer.calls.size(); ++place) {
+    const auto& inputs = transfer.calls[place]->inputs;
+    const auto tensor = std::find_if(inputs.begin(), inputs.end(), checks::has_nan);
+    if (tensor == inputs.end()) continue;
+    const auto& call = *transfer.calls[place];
+    const int rank = rank_of(transfer, place);
+    const auto origin = checks_.origins().of(*tensor);
+    const bool is_known = origin && origin->kind == "NaN";
+    const auto op = comm::name_of((call.parts.empty() ? call : call.parts.front()).reduce_op);
+    checks_.found(
+        {fmt::format("{}{} takes NaN from rank {} into a {}, which may lose it{}", title_of(transfer), payload_of(call),
+                     rank, op, is_known ? ", " + origin->text() : ""),
+         {is_known ? origin->rank : rank},
+         {fmt::format("rank {} brings {}", rank, checks::nan_text(*tensor)),
+          fmt::format("Gloo keeps or loses a NaN in a {} by the order of the ranks, and NCCL loses it: reduce "
+                      "isnan().any() of each rank to learn whether one is there",
+                      op)}});
+    return;
+  }
+}
+
 // Where nothing is explained, only what may end the world.
 bool WatchingFabric::is_looked_at(const comm::Operation& call) const {
   return checks_.automatic().explain || adds_up(call);
@@ -100,6 +129,7 @@ bool WatchingFabric::is_looked_at(const comm::Operation& call) const {
 // Where the first NaN or Inf, by rank, that goes into it comes from; null: all is finite.
 checks::OriginPtr WatchingFabric::taken(const comm::Transfer& transfer) {
   const checks::Unwatched own;
+  if (checks_.automatic().finite && compares(*transfer.calls.front())) check_compared(transfer);
   for (std::size_t place = 0; place < transfer.calls.size(); ++place) {
     const auto& call = *transfer.calls[place];
     const auto* const tensor = is_looked_at(call) ? non_finite_of(call.inputs) : nullptr;

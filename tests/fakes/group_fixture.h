@@ -69,6 +69,7 @@ at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType dtype, int rank, 
 ::testing::AssertionResult same_bytes(const at::Tensor& a, const at::Tensor& b);
 
 // What reducing `inputs` in order gives, computed by ATen one op at a time: half types in float, rounded at the end.
+// MIN and MAX of floating types in the order of Gloo's ring, which decides what becomes of NaN.
 at::Tensor reduced(const std::vector<at::Tensor>& inputs, c10d::ReduceOp::RedOpType op,
                    const std::vector<double>& factors = {});
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: every instruction set gives the same bits, and narrow floats convert as c10's types do, for every value.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -96,6 +98,33 @@ TEST(ReduceKernels, EveryInstructionSet_SameBits) {
           EXPECT_EQ(reduced_with(all[s].find, run, 1003), expected)
               << all[s].name << " element " << static_cast<int>(element) << " fold " << static_cast<int>(fold);
         }
+      }
+    }
+  }
+}
+
+// Where one of the two is NaN, what std::min(in, acc) and std::max(in, acc) return: the input.
+TEST(ReduceKernels, FoldLikeStd_KeepsTheInputWhereOneIsNan) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> acc, in;
+  for (int i = 0; i < 100; ++i) {
+    acc.push_back(i % 3 == 0 ? nan : static_cast<float>(i % 5));
+    in.push_back(i % 4 == 0 ? nan : static_cast<float>(i % 7));
+  }
+  std::size_t sets = 0;
+  const InstructionSet* const all = instruction_sets(sets);
+  for (std::size_t s = 0; s < sets; ++s) {
+    if (!all[s].runs_here) continue;
+    for (const Fold fold : {Fold::min, Fold::max}) {
+      ReduceKernel kernel;
+      ASSERT_TRUE(all[s].find(Element::f32, fold, kernel));
+      auto result = acc;
+      EXPECT_TRUE(kernel.has_nan(result.data(), result.size()));
+      EXPECT_FALSE(kernel.has_nan(result.data() + 1, 2));
+      kernel.fold_like_std(result.data(), in.data(), in.size());
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        const float expected = fold == Fold::min ? std::min(in[i], acc[i]) : std::max(in[i], acc[i]);
+        EXPECT_TRUE(result[i] == expected || (std::isnan(result[i]) && std::isnan(expected))) << all[s].name << i;
       }
     }
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Several tensors in one call, and what is made of c10d's calls: payloads of different sizes, functional collectives
 // with their gradients.
+#include <limits>
+
 #include <rehearse/comm/functional.h>
 #include <rehearse/comm/object_collectives.h>
 
@@ -114,6 +116,15 @@ std::vector<Case> composed_cases() {
     cases.push_back({"allgather_into_tensor_coalesced" + of,
                      [=](Group g) { return allgather_into_coalesced(g, several(g, dtype, 3)); }});
   }
+  cases.push_back({"allreduce_coalesced of NaN", [](Group g) {
+                     auto tensors = several(g, at::kFloat, 2);
+                     const auto period = g->getRank() + 2;
+                     for (const auto& tensor : tensors) {
+                       const auto is_nan = at::remainder(at::arange(tensor.numel()), period).eq(0).view_as(tensor);
+                       tensor.masked_fill_(is_nan, std::numeric_limits<double>::quiet_NaN());
+                     }
+                     return allreduce_coalesced(g, tensors, Op::MAX);
+                   }});
   for (auto& each : sparse_cases()) cases.push_back(std::move(each));
   for (const std::size_t step : {0, 1, 100'000}) {
     cases.push_back({"objects growing by " + std::to_string(step), [=](Group g) { return objects(g, step); }});

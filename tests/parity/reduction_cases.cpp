@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions: every op and dtype, lengths around gloo's segments, and sums whose order shows.
+// Reductions: every op and dtype, lengths around gloo's segments, and sums, minima and maxima whose order shows.
+#include <algorithm>
+#include <limits>
+
 #include <rehearse_internal/comm/operation.h>
 
 #include "parity_case.h"
@@ -8,6 +11,7 @@ namespace rehearse::parity {
 namespace {
 
 using Op = c10d::ReduceOp::RedOpType;
+using Group = const ProcessGroup&;
 
 constexpr at::ScalarType kGlooTypes[] = {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16,
                                          at::kChar,  at::kByte,   at::kInt,  at::kLong};
@@ -104,6 +108,69 @@ void add_rough(std::vector<Case>& cases, at::ScalarType dtype) {
   }
 }
 
+// NaN on every combination of ranks at some element; or on `only_on` alone, and there everywhere.
+at::Tensor with_nan(at::Tensor numbers, int rank, int only_on) {
+  constexpr std::int64_t kPeriods[] = {2, 3, 5, 7, 11};
+  const std::int64_t period = only_on < 0 ? kPeriods[rank] : 1;
+  if (only_on < 0 || only_on == rank) {
+    numbers.slice(0, std::min(rank % period, numbers.numel()), std::nullopt, period)
+        .fill_(std::numeric_limits<double>::quiet_NaN());
+  }
+  return numbers;
+}
+
+// Long enough for more than two of gloo's segments of 1 MiB a rank.
+Tensors long_with_nan(Group group, const std::function<Tensors(at::Tensor)>& make) {
+  const auto size = (std::int64_t{2} * group->getSize() << 17) + 1001;
+  const int rank = group->getRank();
+  auto numbers = at::arange(size, at::kDouble).mul_(rank % 2 == 0 ? 1 : -1);
+  Tensors all;
+  for (const auto& one : make(with_nan(std::move(numbers), rank, -1))) all.push_back(one.slice(0, 0, std::nullopt, 7));
+  return all;
+}
+
+// Some ranks' NaN stays and some is lost, by their places in gloo's ring.
+void add_nan(std::vector<Case>& cases, Op op, at::ScalarType dtype) {
+  const auto add = [&](const char* call, std::int64_t size, const std::function<Tensors(Group, at::Tensor)>& make) {
+    cases.push_back({name_of(call, op, dtype, size), [=](Group group) {
+                       Tensors all;
+                       for (int only_on = -1; only_on < (size <= 2 ? group->getSize() : 0); ++only_on) {
+                         const int rank = group->getRank();
+                         for (auto& one : make(group, with_nan(rough({size}, dtype, rank), rank, only_on))) {
+                           all.push_back(one);
+                         }
+                       }
+                       return all;
+                     }});
+  };
+  const auto reduce_to_each = [=](Group group, const at::Tensor& input) {
+    Tensors all;
+    for (int root = 0; root < group->getSize(); ++root) {
+      for (auto& one : reduce(group, input.clone(), op, root)) all.push_back(one);
+    }
+    return all;
+  };
+  const auto all_reduce = [=](Group group, at::Tensor input) { return allreduce(group, std::move(input), op); };
+  for (const std::int64_t size : {1, 2, 5, 31, 5003}) add("allreduce of NaN", size, all_reduce);
+  for (const std::int64_t size : {2, 31, 5003}) add("reduce of NaN to each", size, reduce_to_each);
+  // For every number of ranks a multiple of it.
+  for (const std::int64_t size : {60, 4620}) {
+    add("reduce_scatter of NaN", size,
+        [=](Group group, const at::Tensor& input) { return reduce_scatter(group, input, op); });
+    add("_reduce_scatter_base of NaN", size,
+        [=](Group group, at::Tensor input) { return reduce_scatter_base(group, std::move(input), op); });
+  }
+  if (dtype != at::kDouble || op != Op::MAX) return;
+  cases.push_back({"long allreduce of NaN", [=](Group group) {
+                     return long_with_nan(group, [&](at::Tensor input) { return all_reduce(group, std::move(input)); });
+                   }});
+  cases.push_back({"long reduce of NaN", [=](Group group) {
+                     return long_with_nan(group, [&](at::Tensor input) {
+                       return reduce(group, std::move(input), op, group->getSize() - 1);
+                     });
+                   }});
+}
+
 }  // namespace
 
 std::vector<Case> reduction_cases() {
@@ -119,6 +186,7 @@ std::vector<Case> reduction_cases() {
     if (at::isFloatingType(dtype)) {
       add_all_reduces(cases, Op::AVG, dtype);
       add_rough(cases, dtype);
+      for (const Op op : {Op::MIN, Op::MAX}) add_nan(cases, op, dtype);
     }
   }
   for (const auto dtype : {at::kComplexFloat, at::kComplexDouble}) {

@@ -46,6 +46,14 @@ at::Tensor values_of(const at::Tensor& tensor) {
   return values.element_size() == 1 ? values.to(at::kFloat) : values;
 }
 
+at::Tensor nan_places(const at::Tensor& values) { return at::isnan(values).flatten(); }
+
+std::string places_text(const std::string& kind, const at::Tensor& values, const at::Tensor& places) {
+  const auto first = places.to(at::kByte).argmax().item<std::int64_t>();
+  return fmt::format("{} in {} of {} element{}, first at {}", kind, places.sum().item<std::int64_t>(), values.numel(),
+                     values.numel() == 1 ? "" : "s", position_text(values.sizes(), first));
+}
+
 at::Tensor non_finite_places(const at::Tensor& values) { return at::isfinite(values).logical_not().flatten(); }
 
 }  // namespace
@@ -78,11 +86,16 @@ std::string non_finite_kind(const at::Tensor& tensor) {
 
 std::string non_finite_text(const at::Tensor& tensor) {
   const auto values = values_of(tensor);
-  const auto places = non_finite_places(values);
-  const auto first = places.to(at::kByte).argmax().item<std::int64_t>();
-  return fmt::format("{} in {} of {} element{}, first at {}", non_finite_kind(tensor),
-                     places.sum().item<std::int64_t>(), values.numel(), values.numel() == 1 ? "" : "s",
-                     position_text(values.sizes(), first));
+  return places_text(non_finite_kind(tensor), values, non_finite_places(values));
+}
+
+bool has_nan(const at::Tensor& tensor) {
+  return has_non_finite(tensor) && nan_places(values_of(tensor)).any().item<bool>();
+}
+
+std::string nan_text(const at::Tensor& tensor) {
+  const auto values = values_of(tensor);
+  return places_text("NaN", values, nan_places(values));
 }
 
 }  // namespace rehearse::checks

@@ -3,6 +3,7 @@
 // collective that brought it although nobody sent one; finite programs, and masks of -inf, are left alone.
 #include <limits>
 #include <optional>
+#include <stdexcept>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -77,6 +78,37 @@ TEST(Finite, WithoutExplanation_TheSumIsNamed) {
   });
   EXPECT_EQ(report.headline, "allreduce #1 on group \"world\" takes NaN from rank 2");
   EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{2});
+}
+
+// Gloo loses the NaN of rank 2, so that the result is finite on every rank.
+TEST(Finite, ANanInAMaximum_IsAFindingAlthoughItMayBeLost) {
+  const auto body = [](RankContext& ctx) {
+    auto value = at::log(at::full({1}, ctx.rank() == 2 ? -1.0 : 1.0));
+    ctx.group().allreduce(value, c10d::ReduceOp::MAX)->wait();
+    if (value.isnan().item<bool>()) throw std::runtime_error("a rank's loss is NaN");
+  };
+  EXPECT_EQ(run(body).verdict, Verdict::ok);
+  const auto report = run(watched(), body);
+  EXPECT_EQ(report.verdict, Verdict::check_failed);
+  EXPECT_TRUE(
+      report.headline.starts_with("allreduce #1 on group \"world\" takes NaN from rank 2 into a max, which may "
+                                  "lose it, made by aten::log on rank 2 at finite_test.cpp:"))
+      << report.headline;
+  EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{2});
+  EXPECT_TRUE(is_said(report, "rank 2 brings NaN in 1 of 1 element, first at [0]")) << sim::to_text(report);
+  EXPECT_TRUE(is_said(report, "Gloo keeps or loses a NaN in a max by the order of the ranks")) << sim::to_text(report);
+}
+
+TEST(Finite, ANanInAMinimum_IsFoundBehindAnInf) {
+  auto options = watched();
+  options.explain_failures = false;
+  const auto report = run(options, [](RankContext& ctx) {
+    auto least = at::full({3}, std::numeric_limits<double>::infinity());
+    if (ctx.rank() == 1) least[2].fill_(std::numeric_limits<double>::quiet_NaN());
+    ctx.group().reduce(least, 0, c10d::ReduceOp::MIN)->wait();
+  });
+  EXPECT_EQ(report.headline, "reduce #1 on group \"world\" takes NaN from rank 1 into a min, which may lose it");
+  EXPECT_TRUE(is_said(report, "rank 1 brings NaN in 1 of 3 elements, first at [2]")) << sim::to_text(report);
 }
 
 TEST(Finite, WhatACollectiveMakes_IsItsOwn) {

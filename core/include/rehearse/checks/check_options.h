@@ -29,7 +29,9 @@ enum class Draws {
 // DistributedDataParallel that trains, and replicas once more when it is destroyed.
 struct AutomaticChecks {
   bool replicas = false;  // its parameters, and its buffers where it broadcasts them, are the same on all ranks
-  bool finite = false;    // no rank brings NaN or Inf into a sum, a mean or a product, and none comes out of one
+  // No rank brings NaN or Inf into a sum, a mean or a product, and none comes out of one. No rank brings NaN into a
+  // minimum or maximum.
+  bool finite = false;
   std::optional<Draws> draws = {};
   // Watch each operator, so that a finding can say where it began. A run that is made again to explain a finding does.
   bool explain = false;

@@ -17,4 +17,8 @@ bool has_non_finite(const at::Tensor& tensor);
 std::string non_finite_kind(const at::Tensor& tensor);
 std::string non_finite_text(const at::Tensor& tensor);
 
+// The same of NaN alone; nan_text() of a tensor that has one: "NaN in 1 of 32 elements, first at [0, 2]".
+bool has_nan(const at::Tensor& tensor);
+std::string nan_text(const at::Tensor& tensor);
+
 }  // namespace rehearse::checks

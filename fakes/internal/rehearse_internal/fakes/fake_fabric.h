@@ -51,8 +51,8 @@ class MoveGate {
 //   - bool: SUM is or, PRODUCT is and.
 //   - sparse: values with one index on one rank are added first, in order of place (Gloo: in any
 //     order), then the ranks' as above.
-//   - MIN and MAX: a NaN on any rank gives NaN, as in torch.minimum. NCCL drops NaNs; Gloo drops or keeps them by
-//     place.
+//   - MIN and MAX that meet a NaN: as Gloo's ring does (reduce/ring_order.h), which keeps or drops it by its rank and
+//     place. NCCL drops it.
 //   - PREMUL_SUM: each rank's values are multiplied by its own factor (rounded to the dtype) and summed.
 //
 // What stays as it was: every input that is not also an output; the tensors of reduce() on ranks other than the root
