@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "byte_hash.h"
+#include "spoilt_memory.h"
 
 namespace rehearse::sim {
 namespace {
@@ -16,6 +17,14 @@ namespace {
 using Of = OperatorAccess::Of;
 
 std::string not_waited_for(int rank) { return fmt::format(", which rank {} has not waited for", rank); }
+
+std::string spoilt_by(const SpoilingCall& call) {
+  const auto where = call.where.describe();
+  return fmt::format(
+      " reads the tensor of {}{}, of which the root alone has the result: Gloo leaves partial results in "
+      "the tensors of the other ranks",
+      call.title, where.empty() ? "" : " (called at " + where + ")");
+}
 
 std::string here() {
   const auto where = exec::CallSite::capture().describe();
@@ -36,20 +45,24 @@ void for_each_tensor(const c10::IValue& value, const Visit& visit) {
 // What a rank's operators are looked at by.
 class BufferCheck::OfRank final : public operators::OperatorWatcher {
  public:
-  OfRank(BufferCheck& check, const CallsOfRank& calls) : check_(check), calls_(calls) {}
+  OfRank(BufferCheck& check, int rank, const CallsOfRank& calls) : rank(rank), check_(check), calls_(calls) {}
 
-  bool is_idle() const noexcept override { return calls_.empty() || check_.finding_.is_over(); }
+  bool is_idle() const noexcept override { return (calls_.empty() && spoilt.empty()) || check_.finding_.is_over(); }
 
   void before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) override {
     resizing_ = nullptr;
     if (is_idle()) return;
     if (check_.access_of(op).resizes) resizing_ = &op.operator_name().name;
     check_.look_at(op, arguments, calls_);
+    if (!spoilt.empty()) check_.look_at_spoilt(op, arguments, *this);
   }
 
   void after(c10::ArrayRef<c10::IValue>) override {
     if (resizing_ != nullptr) check_.look_for_exchanged(*resizing_, calls_);
   }
+
+  const int rank;
+  SpoiltMemory spoilt;
 
  private:
   BufferCheck& check_;
@@ -59,7 +72,7 @@ class BufferCheck::OfRank final : public operators::OperatorWatcher {
 
 BufferCheck::BufferCheck(exec::RankExecutor& executor, const CallWatch& calls) : finding_(executor) {
   for (int rank = 0; rank < executor.options().ranks; ++rank) {
-    ranks_.push_back(std::make_unique<OfRank>(*this, calls.calls_of(rank)));
+    ranks_.push_back(std::make_unique<OfRank>(*this, rank, calls.calls_of(rank)));
   }
 }
 
@@ -90,9 +103,40 @@ void BufferCheck::look_at(const at::Tensor& tensor, Of access, const c10::Operat
       if (access == Of::read && !buffer.writes()) continue;
       if (!overlap(buffer.footprint, tensor) || !buffer.is_there()) continue;
       finding_.stop_here(fmt::format("rank {}: {}{} {} {}{}", call->rank, op.operator_name().name, here(),
-                                     access == Of::write ? "writes" : "reads", describe(buffer, *call),
+                                     access == Of::read ? "reads" : "writes", describe(buffer, *call),
                                      not_waited_for(call->rank)));
     }
+  }
+}
+
+// What is read counts before what is written: an operator may do both with one tensor.
+void BufferCheck::look_at_spoilt(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, OfRank& rank) {
+  const auto& access = access_of(op);
+  if (!access.touches_data) return;
+  const auto for_each = [&](Of wanted, const auto& visit) {
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (access.arguments[i] == wanted) for_each_tensor(arguments[i], visit);
+    }
+  };
+  for_each(Of::read, [&](const at::Tensor& tensor) {
+    if (const auto* const call = rank.spoilt.find(Footprint(tensor))) {
+      finding_.stop_here(fmt::format("rank {}: {}{}{}", rank.rank, op.operator_name().name, here(), spoilt_by(*call)));
+    }
+  });
+  for_each(Of::overwrite, [&](const at::Tensor& tensor) { rank.spoilt.write(Footprint(tensor)); });
+}
+
+void BufferCheck::look_at_spoilt(const WatchedCall& call, OfRank& rank) {
+  using Value = WatchedBuffer::Value;
+  for (const auto& buffer : call.buffers) {
+    if (buffer.value == Value::replaced) continue;
+    if (const auto* const other = rank.spoilt.find(buffer.footprint)) {
+      finding_.stop_here(fmt::format("rank {}: {}{}{}", call.rank, call.title, here(), spoilt_by(*other)));
+    }
+  }
+  for (const auto& buffer : call.buffers) {
+    if (buffer.value == Value::replaced) rank.spoilt.write(buffer.footprint);
+    if (buffer.value == Value::spoilt) rank.spoilt.spoil(buffer, {call.title, call.where});
   }
 }
 
@@ -123,6 +167,7 @@ void BufferCheck::begin(WatchedCall& call, const CallsOfRank& before) {
       }
     }
   }
+  look_at_spoilt(call, *ranks_[static_cast<std::size_t>(call.rank)]);
 }
 
 // Whatever order a back end writes them in, one of the two is lost. Coalesced calls are made one after the other.

@@ -15,8 +15,9 @@
 namespace rehearse::sim {
 
 // Buffers in flight: from a call until its rank knows of its end nobody else writes its inputs, reads or writes its
-// outputs, or gives its tensors other memory. Operators of the rank's own fiber are seen by what their schemas say of
-// their arguments; writes by pointers show in the bytes that move. What is given outlives it.
+// outputs, or gives its tensors other memory. And nobody reads what reduce() leaves on other ranks than the root,
+// before the rank has written it. Operators of the rank's own fiber are seen by what their schemas say of their
+// arguments; writes by pointers show in the bytes that move. What is given outlives it.
 class BufferCheck final : public CallChecker {
  public:
   BufferCheck(exec::RankExecutor& executor, const CallWatch& calls);
@@ -37,6 +38,8 @@ class BufferCheck final : public CallChecker {
   void look_at(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, const CallsOfRank& calls);
   void look_at(const at::Tensor& tensor, OperatorAccess::Of access, const c10::OperatorHandle& op,
                const CallsOfRank& calls);
+  void look_at_spoilt(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, OfRank& rank);
+  void look_at_spoilt(const WatchedCall& call, OfRank& rank);
   void look_at_outputs(const WatchedCall& call);
   void look_for_exchanged(std::string_view op, const CallsOfRank& calls);
 

@@ -56,6 +56,14 @@ bool looks_at_sizes_only(std::string_view name) {
   return is_one_of(kNames, name);
 }
 
+// They write their first argument, all of it, whatever it was.
+bool overwrites(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "copy_",   "fill_",       "zero_",      "normal_",        "uniform_",       "random_",     "bernoulli_",
+      "cauchy_", "log_normal_", "geometric_", "_foreach_copy_", "_foreach_zero_", "exponential_"};
+  return is_one_of(kNames, name);
+}
+
 bool may_resize(std::string_view name) {
   static constexpr std::string_view kNames[] = {"_resize_output_", "resize_", "resize_as_", "set_"};
   return is_one_of(kNames, name);
@@ -82,8 +90,10 @@ OperatorAccess::OperatorAccess(const c10::OperatorHandle& op) {
   // In place upon sizes and strides: t_(), squeeze_(), resize_().
   if (views || looks_at_sizes_only(name) || op.hasTag(at::Tag::inplace_view)) return;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const auto* const alias = schema.arguments()[i].alias_info();
-    arguments[i] = alias != nullptr && alias->isWrite() ? Of::write : Of::read;
+    const auto& argument = schema.arguments()[i];
+    const bool writes = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+    const bool is_whole = argument.is_out() || (i == 0 && overwrites(name));
+    arguments[i] = !writes ? Of::read : is_whole ? Of::overwrite : Of::write;
   }
   touches_data = true;
 }

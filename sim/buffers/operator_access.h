@@ -13,7 +13,8 @@ struct OperatorAccess {
   enum class Of : std::uint8_t {
     nothing,  // no tensor, or it looks at its sizes only
     read,
-    write,
+    write,      // it may read, too: mul_()
+    overwrite,  // it reads nothing of it: copy_(), arguments named `out`
   };
 
   explicit OperatorAccess(const c10::OperatorHandle& op);

@@ -9,15 +9,22 @@ namespace rehearse::sim {
 namespace {
 
 using Use = WatchedBuffer::Use;
+using Value = WatchedBuffer::Value;
 
 // Is it a root's or another rank's, of which the operation only reads the tensor that it is given?
 bool only_reads(const comm::Operation& call, bool is_root) {
   return (call.type == c10d::OpType::BROADCAST && is_root) || (call.type == c10d::OpType::REDUCE && !is_root);
 }
 
-void add(const at::Tensor& tensor, Use use, std::vector<WatchedBuffer>& buffers) {
+Value value_of_input(const comm::Operation& call, bool is_root) {
+  if (is_root) return Value::taken;
+  if (call.type == c10d::OpType::BROADCAST) return Value::replaced;
+  return call.type == c10d::OpType::REDUCE ? Value::spoilt : Value::taken;
+}
+
+void add(const at::Tensor& tensor, Use use, Value value, std::vector<WatchedBuffer>& buffers) {
   if (!tensor.defined() || !tensor.has_storage()) return;
-  WatchedBuffer buffer(tensor, use);
+  WatchedBuffer buffer(tensor, use, value);
   if (!buffer.footprint.empty()) buffers.push_back(std::move(buffer));
 }
 
@@ -25,17 +32,23 @@ void add_buffers(const comm::Operation& call, const comm::GroupIdentity& group, 
                  std::vector<WatchedBuffer>& buffers) {
   if (!call.parts.empty()) {
     for (const auto& part : call.parts) add_buffers(part, group, rank, buffers);
+    // Gloo has no batches, and NCCL leaves the other ranks' tensors as they are.
+    for (auto& buffer : buffers) {
+      if (buffer.value == Value::spoilt) buffer.value = Value::taken;
+    }
     return;
   }
-  const bool reads = call.root >= 0 && only_reads(call, group.global_rank(call.root) == rank);
+  const bool is_root = call.root >= 0 && group.global_rank(call.root) == rank;
+  const bool reads = call.root >= 0 && only_reads(call, is_root);
+  const Value value = value_of_input(call, is_root);
   const auto is_in = [](const at::Tensor& tensor, const comm::TensorList& list) {
     return std::any_of(list.begin(), list.end(), [&](const auto& other) { return other.is_same(tensor); });
   };
   for (const auto& input : call.inputs) {
-    add(input, !reads && is_in(input, call.outputs) ? Use::both : Use::input, buffers);
+    add(input, !reads && is_in(input, call.outputs) ? Use::both : Use::input, value, buffers);
   }
   for (const auto& output : call.outputs) {
-    if (!is_in(output, call.inputs)) add(output, Use::output, buffers);
+    if (!is_in(output, call.inputs)) add(output, Use::output, Value::replaced, buffers);
   }
 }
 
@@ -49,8 +62,9 @@ std::string call_title(const comm::Operation& call, const comm::GroupIdentity& g
 
 }  // namespace
 
-WatchedBuffer::WatchedBuffer(const at::Tensor& given, Use how)
+WatchedBuffer::WatchedBuffer(const at::Tensor& given, Use how, Value of_value)
     : use(how),
+      value(of_value),
       footprint(given),
       tensor(given.unsafeGetTensorImpl()),
       storage(given.storage().getWeakStorageImpl()),

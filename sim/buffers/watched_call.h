@@ -20,10 +20,17 @@ namespace rehearse::sim {
 // A tensor of a call: its memory as it was when the call was made. Keeps none of it.
 struct WatchedBuffer {
   enum class Use : std::uint8_t { input, output, both };
+  // What the call does with the value that the tensor has, and has afterwards.
+  enum class Value : std::uint8_t {
+    taken,     // it reads it
+    replaced,  // it writes another one without reading it
+    spoilt,    // it reads it, and leaves it open what is there afterwards
+  };
 
-  WatchedBuffer(const at::Tensor& tensor, Use how);
+  WatchedBuffer(const at::Tensor& tensor, Use how, Value of_value);
 
   Use use;
+  Value value;
   Footprint footprint;
   const c10::TensorImpl* tensor;  // the call keeps it while it is under way
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;
