@@ -101,6 +101,7 @@ void note_ruling(const Ruling& ruling, const std::optional<exec::RankFailure>& o
   record.mismatches = ruling.mismatches;
   record.pending = ruling.pending;
   record.pending_groups = ruling.pending_groups;
+  record.short_messages = ruling.short_messages;
 }
 
 }  // namespace rehearse::real

@@ -111,6 +111,7 @@ std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, cons
   record->pending = communicators.pending();
   record->pending_groups = communicators.pending_groups();
   record->unwaited = communicators.unwaited_calls();
+  record->short_messages = communicators.short_messages();
   return record;
 }
 

@@ -179,6 +179,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   record->pending = communicators.pending();
   record->pending_groups = communicators.pending_groups();
   record->unwaited = communicators.unwaited_calls();
+  record->short_messages = communicators.short_messages();
   if (memory) record->memory = memory->uses();
   if (faults) faults->leave(*record);
   return record;

@@ -97,6 +97,17 @@ Tensors around_the_ring(const ProcessGroup& group, at::ScalarType dtype, std::in
   return received;
 }
 
+// The receiver's tensor has room for more: what is behind the message stays as it was.
+Tensors shorter_message(const ProcessGroup& group, std::int64_t sent_size, std::int64_t size) {
+  const int rank = group->getRank();
+  Tensors tensors;
+  if (rank == 0) tensors = {exact({sent_size}, at::kFloat, 1)};
+  if (rank == 1) tensors = {at::full({size}, -7.0f)};
+  if (rank == 0) group->send(tensors, 1, 3)->wait();
+  if (rank == 1) group->recv(tensors, 0, 3)->wait();
+  return tensors;
+}
+
 // Rank 0 takes from whoever comes; what it took, in order of sender.
 Tensors from_anybody(const ProcessGroup& group) {
   if (group->getRank() > 0) {
@@ -159,6 +170,10 @@ void add_moves(std::vector<Case>& cases, at::ScalarType dtype) {
 std::vector<Case> collective_cases() {
   std::vector<Case> cases;
   for (const auto dtype : kTypes) add_moves(cases, dtype);
+  for (const std::int64_t sent : {0, 1, 5, 4999}) {
+    cases.push_back({"recv of more than " + std::to_string(sent),
+                     [=](const ProcessGroup& group) { return shorter_message(group, sent, 5000); }});
+  }
   cases.push_back({"recvAnysource", from_anybody});
   cases.push_back({"overlapping", overlapping});
   cases.push_back({"barrier", [](const ProcessGroup& group) { return group->barrier()->wait(), Tensors{}; }});

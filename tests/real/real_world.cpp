@@ -35,6 +35,7 @@ class PolledFabric final : public comm::Fabric {
   PolledFabric(comm::Fabric& fabric, Poller& poller) : fabric_(fabric), poller_(poller) {}
 
   std::span<const c10::DeviceType> device_types() const noexcept override { return fabric_.device_types(); }
+  bool takes_shorter_messages() const noexcept override { return fabric_.takes_shorter_messages(); }
   void open(const comm::GroupIdentity& group, const comm::GroupIdentity* parent) override {
     fabric_.open(group, parent);
   }

@@ -82,5 +82,15 @@ TEST_F(Refusals, FactorsThatNcclDoesNotTake) {
       "ReduceOp.PREMUL_SUM's factor is of Double on cuda:0; it must be as the tensor is, of Float on cuda:0");
 }
 
+// NCCL needs equal sizes, where Gloo leaves the rest of the tensor.
+TEST_F(Refusals, MessageShorterThanItsReceive) {
+  const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
+    if (rank == 0) comm::send(group, on_device(at::ones({4}), 0), 1)->wait();
+    if (rank == 1) comm::recv(group, on_device(at::ones({6}), 1), 0)->wait();
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::stopped);
+  EXPECT_THAT(outcome.stop_reason, HasSubstr("they differ in elements (4, 6)"));
+}
+
 }  // namespace
 }  // namespace rehearse::real

@@ -88,6 +88,8 @@ std::vector<PendingGroup> Communicators::pending_groups() const { return world_-
 
 std::vector<UnwaitedCalls> Communicators::unwaited_calls() const { return world_->unwaited.calls(); }
 
+std::vector<ShortMessages> Communicators::short_messages() const { return world_->short_messages.messages(); }
+
 auto Communicators::explain_wait(int rank) const -> Explanation {
   for (auto& call : pending(rank)) {
     const bool could_be = !call.waits_for.empty() && !call.gave_up && call.record_id != Event::kNotRecorded;

@@ -187,14 +187,16 @@ std::vector<Mismatch::Field> differences(const Operation& first, const Operation
   return fields;
 }
 
-std::vector<Mismatch::Field> pair_differences(const Operation& send, const Operation& recv) {
+std::vector<Mismatch::Field> pair_differences(const Operation& send, const Operation& recv, bool shorter_fits) {
   std::vector<Mismatch::Field> fields;
   const auto& sent = send.inputs[0];
   const auto& received = recv.outputs[0];
   const auto note = [&fields](const char* name, std::string first, std::string second) {
     if (first != second) fields.push_back({name, std::move(first), std::move(second)});
   };
-  note("elements", std::to_string(sent.numel()), std::to_string(received.numel()));
+  if (!shorter_fits || sent.numel() > received.numel()) {
+    note("elements", std::to_string(sent.numel()), std::to_string(received.numel()));
+  }
   if (sent.scalar_type() != received.scalar_type()) {
     note("dtype", dtype_text(sent.scalar_type()), dtype_text(received.scalar_type()));
   }

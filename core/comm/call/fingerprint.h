@@ -35,8 +35,8 @@ std::string fingerprint_text(const Operation& call);
 // What differs between two calls that should agree; never empty for calls with different hashes.
 std::vector<Mismatch::Field> differences(const Operation& first, const Operation& second);
 
-// A send and the receive that it meets.
-std::vector<Mismatch::Field> pair_differences(const Operation& send, const Operation& recv);
+// A send and the receive that it meets. `shorter_fits`: see Fabric::takes_shorter_messages().
+std::vector<Mismatch::Field> pair_differences(const Operation& send, const Operation& recv, bool shorter_fits);
 
 // What the parts of a call and their tensors are, or the call itself where it has none.
 std::span<const Operation> parts_of(const Operation& call) noexcept;

@@ -38,6 +38,7 @@ class GroupWorld {
   EventLog& log;
   EventWriter events{log};
   Mismatches mismatches;
+  ShortMessageLog short_messages{log};
   Services services;
   PayloadNames payloads;
   UnwaitedLog unwaited{log};

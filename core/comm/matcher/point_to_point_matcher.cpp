@@ -137,7 +137,7 @@ c10::intrusive_ptr<RankWork> PointToPointMatcher::buffer(RankWork& send) {
 
 void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv,
                                 bool send_came_last) {
-  auto fields = pair_differences(send->operation, recv->operation);
+  auto fields = pair_differences(send->operation, recv->operation, context_.services.fabric.takes_shorter_messages());
   if (!fields.empty()) {
     if (!send->stands() || !recv->stands())
       exec::this_rank::wait_for_the_end(exec::FixedObserver("what a checker has found"));
@@ -155,6 +155,9 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
     mismatch.fields = std::move(fields);
     disagreeing_ = {std::move(send), std::move(recv)};
     services_.mismatches.fail(mismatch);
+  }
+  if (send->operation.inputs[0].numel() < recv->operation.outputs[0].numel()) {
+    services_.short_messages.note(group_, *send, *recv);
   }
   if (free_.empty()) {
     pairs_.push_back(std::make_unique<MatchedPair>(context_, *this));

@@ -7,6 +7,7 @@
 #include <rehearse_internal/exec/executor.h>
 
 #include "comm/matcher/mismatches.h"
+#include "comm/matcher/short_message_log.h"
 #include "comm/record/call_recorder.h"
 
 namespace rehearse::comm {
@@ -17,6 +18,7 @@ struct Services {
   exec::Clock& clock;
   Fabric& fabric;
   Mismatches& mismatches;
+  ShortMessageLog& short_messages;
 
   VirtualTime now() const noexcept { return clock.now(); }
   exec::TimerQueue& timers() const noexcept { return executor.timers(); }

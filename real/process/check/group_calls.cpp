@@ -111,9 +111,30 @@ bool GroupCalls::meet(OpenCall& send, OpenCall& recv, bool send_came_last) {
     send.disagrees = recv.disagrees = true;
     return false;
   }
+  note_short(send, recv);
   tell_(group_.global_rank(send.rank), {Matched::point_to_point, key_, send.sequence, -1});
   tell_(group_.global_rank(recv.rank), {Matched::point_to_point, key_, recv.sequence, send.rank});
   return true;
+}
+
+void GroupCalls::note_short(const OpenCall& send, const OpenCall& recv) {
+  const std::int64_t received = send.operation.inputs[0].numel(), elements = recv.operation.outputs[0].numel();
+  if (received >= elements) return;
+  const auto [entry, is_new] = short_messages_.try_emplace({recv.rank, send.rank, elements, received});
+  auto& messages = entry->second;
+  if (is_new) {
+    messages.call = comm::title_of(recv.operation, recv.sequence, group_);
+    messages.elements = elements;
+    messages.received = received;
+    messages.ranks = {group_.global_rank(recv.rank)};
+  }
+  ++messages.times;
+}
+
+std::vector<comm::ShortMessages> GroupCalls::short_messages() const {
+  std::vector<comm::ShortMessages> all;
+  for (const auto& [key, messages] : short_messages_) all.push_back(messages);
+  return all;
 }
 
 GroupCalls::Open GroupCalls::open_collective(const Slot& slot, const OpenCall& call) const {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <rehearse_internal/comm/group_identity.h>
@@ -36,6 +37,9 @@ class GroupCalls {
   void settle(VirtualTime now);
   const std::optional<comm::Mismatch>& mismatch() const noexcept { return mismatch_; }
 
+  // What has met although the message was shorter, in order of the receiving rank.
+  std::vector<comm::ShortMessages> short_messages() const;
+
   // What has not met, of all ranks, with whom it waits for; in no order.
   struct Open {
     comm::PendingOperation call;
@@ -57,6 +61,7 @@ class GroupCalls {
   void add_send(OpenCall send);
   void add_receive(OpenCall recv);
   bool meet(OpenCall& send, OpenCall& recv, bool send_came_last);
+  void note_short(const OpenCall& send, const OpenCall& recv);
   void go(std::uint64_t sequence, const Slot& slot);
   OpenCalls present(const Slot& slot) const;
   Open open_collective(const Slot& slot, const OpenCall& call) const;
@@ -70,6 +75,8 @@ class GroupCalls {
   std::map<std::uint64_t, Slot> slots_;
   std::vector<Mail> sends_, receives_;  // by the receiving rank
   std::optional<comm::Mismatch> mismatch_;
+  // By receiver, sender, elements of the receive, and of the message.
+  std::map<std::tuple<int, int, std::int64_t, std::int64_t>, comm::ShortMessages> short_messages_;
 };
 
 }  // namespace rehearse::real

@@ -303,6 +303,9 @@ void Judge::finish(VirtualTime now) {
   auto& ruling = *ruling_;
   for (auto& open : open_calls()) ruling.pending.push_back(std::move(open.call));
   std::erase_if(ruling.pending, [](const auto& call) { return call.group.empty(); });
+  for (const auto& [key, calls] : groups_) {
+    for (auto& messages : calls->short_messages()) ruling.short_messages.push_back(std::move(messages));
+  }
   for (const auto& [key, creation] : creations_) {
     comm::PendingGroup group;
     const auto& made = creation.calls.front().made;

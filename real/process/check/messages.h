@@ -104,6 +104,7 @@ struct Ruling {
   std::vector<comm::Mismatch> mismatches;
   std::vector<comm::PendingOperation> pending;
   std::vector<comm::PendingGroup> pending_groups;
+  std::vector<comm::ShortMessages> short_messages;
 };
 
 // All ranks have ended, or are given up.
@@ -156,7 +157,7 @@ void fields(Archive& archive, Ruling::Blocked& blocked) {
 template <class Archive>
 void fields(Archive& archive, Ruling& ruling) {
   archive(ruling.ending, ruling.why, ruling.ranks, ruling.ended_at, ruling.failures, ruling.blocked, ruling.mismatches,
-          ruling.pending, ruling.pending_groups);
+          ruling.pending, ruling.pending_groups, ruling.short_messages);
 }
 // Call sites are addresses of one process, and stay there.
 template <class Archive>
@@ -176,6 +177,10 @@ template <class Archive>
 void fields(Archive& archive, comm::PendingOperation& call) {
   archive(call.rank, call.group, call.sequence, call.call, call.description, call.waits_for, call.timed_out,
           call.gave_up, call.record_id, call.receiver, call.is_send, call.sent_as);
+}
+template <class Archive>
+void fields(Archive& archive, comm::ShortMessages& messages) {
+  archive(messages.call, messages.elements, messages.received, messages.ranks, messages.times);
 }
 template <class Archive>
 void fields(Archive& archive, comm::PendingGroup& group) {

@@ -128,7 +128,8 @@ std::optional<Mismatch> mismatch_of_edges(const OpenCalls& calls, const comm::Gr
 
 std::optional<Mismatch> mismatch_of_pair(const OpenCall& send, const OpenCall& recv, bool send_came_last,
                                          const comm::GroupIdentity& group) {
-  auto fields = comm::pair_differences(send.operation, recv.operation);
+  const bool by_gloo = recv.operation.outputs[0].is_cpu();  // else by NCCL, which needs equal sizes
+  auto fields = comm::pair_differences(send.operation, recv.operation, by_gloo);
   if (fields.empty()) return std::nullopt;
   const auto& met = send_came_last ? recv : send;
   const auto& last = send_came_last ? send : recv;

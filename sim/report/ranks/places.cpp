@@ -22,6 +22,7 @@ Places::Places(const RunRecord& record) {
   for (const auto& failure : record.outcome.failures) add(failure.thrown_at);
   for (const auto& group : record.pending_groups) add(group.where);
   for (const auto& calls : record.unwaited) add(calls.where);
+  for (const auto& messages : record.short_messages) add(messages.where);
   for (const auto& use : record.memory) {
     for (const auto& taken : use.taken) add(taken.where);
   }

@@ -22,6 +22,16 @@ std::string times_text(const std::vector<comm::UnwaitedCalls::OfRank>& ranks) {
   return alike ? fmt::format(" ({} times each)", ranks.front().times) : fmt::format(" ({} times in all)", all);
 }
 
+std::string remark_of(const comm::ShortMessages& messages, const Places& places) {
+  const auto where = places.text(messages.where);
+  const bool each_once = messages.times == messages.ranks.size();
+  return fmt::format(
+      "{} of {}{}{} got {} of {} elements{}: the rest of the tensor stays as it was, as with Gloo; NCCL "
+      "needs a send and a receive of equal sizes",
+      messages.call, describe_ranks(messages.ranks), where.empty() ? "" : " at ", where, messages.received,
+      messages.elements, each_once ? "" : fmt::format(" ({} times in all)", messages.times));
+}
+
 }  // namespace
 
 std::vector<std::string> remarks_of(const RunRecord& record, const Places& places, const std::string& headline,
@@ -35,6 +45,7 @@ std::vector<std::string> remarks_of(const RunRecord& record, const Places& place
     remarks.push_back(fmt::format("nobody waited for {} of {}{}{}{}", calls.call, describe_ranks(ranks),
                                   where.empty() ? "" : " at ", where, times_text(calls.ranks)));
   }
+  for (const auto& messages : record.short_messages) remarks.push_back(remark_of(messages, places));
   if (failed) {
     for (const auto& [text, of] : record.notes) {
       const std::vector<int> ranks(of.begin(), of.end());

@@ -51,6 +51,7 @@ class MockFabric : public Fabric {
     ON_CALL(*this, cancel).WillByDefault([this](Completion& done) { forget(done); });
   }
   MOCK_METHOD(std::span<const c10::DeviceType>, device_types, (), (const, noexcept, override));
+  MOCK_METHOD(bool, takes_shorter_messages, (), (const, noexcept, override));
   MOCK_METHOD(void, open, (const GroupIdentity& group, const GroupIdentity* parent), (override));
   MOCK_METHOD(void, close, (const GroupIdentity& group), (noexcept, override));
   MOCK_METHOD(void, abort, (const GroupIdentity& group, int rank), (noexcept, override));

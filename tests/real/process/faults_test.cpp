@@ -53,6 +53,22 @@ TEST(Faults, MessageOfTheWrongLength_IsAMismatch) {
   }
 }
 
+// gloo takes it: the same in simulation, and a remark in both.
+TEST(Faults, ShorterMessage_FillsTheFirstElements) {
+  const auto simulated = simulate({"shorter_message"}, 2);
+  expect_verdict(simulated[0], Verdict::ok);
+  auto runs = run_processes({"shorter_message"}, 2, {"REHEARSE_CHECK_TIMEOUT=60"});
+  runs.push_back(simulated[0]);
+  for (const auto& run : runs) {
+    expect_verdict(run, Verdict::ok);
+    if (!run.report) continue;
+    ASSERT_EQ(run.report->remarks.size(), 1U);
+    EXPECT_THAT(run.report->remarks[0], HasSubstr("recv #1 from rank 0 on group \"world\" of rank 1"));
+    EXPECT_THAT(run.report->remarks[0],
+                HasSubstr(" got 2 of 3 elements (2 times in all): the rest of the tensor stays"));
+  }
+}
+
 TEST(Faults, RankThatLeavesACallOut_IsTheDeadlockOfTheSimulation) {
   const auto simulated = simulate({"missing"}, 3);
   ASSERT_EQ(simulated[0].report->verdict, Verdict::deadlock);

@@ -39,8 +39,18 @@ void order(RankContext& context, Tensors&) {
 }
 
 void message_length(RankContext& context, Tensors&) {
-  if (context.rank() == 0) context.group().send(at::ones({2}), 1)->wait();
-  if (context.rank() == 1) context.group().recv(at::ones({3}), 0)->wait();
+  if (context.rank() == 0) context.group().send(at::ones({3}), 1)->wait();
+  if (context.rank() == 1) context.group().recv(at::ones({2}), 0)->wait();
+}
+
+void shorter_message(RankContext& context, Tensors&) {
+  auto tensor = at::full({3}, static_cast<float>(context.rank()));
+  for (int step = 0; step < 2; ++step) {
+    if (context.rank() == 0) context.group().send(tensor.narrow(0, 0, 2), 1)->wait();
+    if (context.rank() == 1) context.group().recv(tensor, 0)->wait();
+  }
+  context.expect(tensor[1].item<float>() == 0 && tensor[2].item<float>() == static_cast<float>(context.rank()),
+                 "the rest of the tensor stays");
 }
 
 void labels(RankContext& context, Tensors&) {
@@ -140,6 +150,7 @@ std::vector<Job> faulty_jobs() {
           {"root", root},
           {"order", order},
           {"message_length", message_length},
+          {"shorter_message", shorter_message},
           {"labels", labels},
           {"new_group", new_group},
           {"missing", missing},

@@ -83,6 +83,7 @@ class Communicators final : public exec::WaitExplainer {
 
   // In order of each kind's first call.
   std::vector<UnwaitedCalls> unwaited_calls() const;
+  std::vector<ShortMessages> short_messages() const;
 
   // The rank's oldest call under way for which a rank is missing: what its waits for futures are for. Those come in the
   // order of the calls, as those of DDP's reducer for its buckets do.

@@ -75,6 +75,10 @@ class Fabric {
   // The devices whose tensors it moves: groups take calls for these. Does not change.
   virtual std::span<const c10::DeviceType> device_types() const noexcept;
 
+  // May a message have fewer elements than the tensor that receives it? Then it fills the tensor's first elements, and
+  // the rest stays. If not, such a pair is a mismatch. Does not change.
+  virtual bool takes_shorter_messages() const noexcept { return false; }
+
   // Of groups: each is opened by its first rank before there are calls, and closed at the end of its world. `parent`:
   // from whose ranks it was split or shrunk, or whose companion it is; null: none. A fabric that keeps nothing by group
   // needs none of these.

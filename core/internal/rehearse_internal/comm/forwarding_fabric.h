@@ -14,6 +14,7 @@ class ForwardingFabric : public Fabric {
   explicit ForwardingFabric(Fabric& below) noexcept : below_(below) {}
 
   std::span<const c10::DeviceType> device_types() const noexcept override { return below_.device_types(); }
+  bool takes_shorter_messages() const noexcept override { return below_.takes_shorter_messages(); }
   void open(const GroupIdentity& group, const GroupIdentity* parent) override { below_.open(group, parent); }
   void close(const GroupIdentity& group) noexcept override { below_.close(group); }
   void abort(const GroupIdentity& group, int rank) noexcept override { below_.abort(group, rank); }

@@ -47,4 +47,14 @@ struct UnwaitedCalls {
   exec::CallSite where{};  // of the first one; empty unless captured
 };
 
+// Receives of one kind that got a message shorter than their tensor.
+struct ShortMessages {
+  std::string call;  // the first one, as in PendingOperation
+  std::int64_t elements = 0;
+  std::int64_t received = 0;  // of them; the others stayed as they were
+  std::vector<int> ranks;     // that received, in order
+  std::uint64_t times = 0;    // in all
+  exec::CallSite where{};     // of the first one; empty unless captured
+};
+
 }  // namespace rehearse::comm

@@ -38,6 +38,7 @@ struct RunRecord {
   std::vector<comm::PendingOperation> pending;  // calls that were not complete when the world ended
   std::vector<comm::PendingGroup> pending_groups;
   std::vector<comm::UnwaitedCalls> unwaited;
+  std::vector<comm::ShortMessages> short_messages;
   compiler::Journal journal;
   elastic::CheckpointJournal checkpoints;
   // The same seed without faults, where a run that took up from a checkpoint failed.

@@ -55,9 +55,10 @@ class MoveGate {
 //     place. NCCL drops it.
 //   - PREMUL_SUM: each rank's values are multiplied by its own factor (rounded to the dtype) and summed.
 //
-// What stays as it was: every input that is not also an output; the tensors of reduce() on ranks other than the root
-// (as with NCCL; Gloo uses them as scratch). An input may share storage with its own rank's outputs (in-place
-// allgather and reduce_scatter); tensors of different ranks must not overlap, just as they cannot across processes.
+// What stays as it was: every input that is not also an output; of a receive, the elements behind a shorter message;
+// the tensors of reduce() on ranks other than the root (as with NCCL; Gloo uses them as scratch). An input may share
+// storage with its own rank's outputs (in-place allgather and reduce_scatter); tensors of different ranks must not
+// overlap, just as they cannot across processes.
 //
 // Blocking: never. Threads: one. Ownership: keeps no tensors; the references given to the constructor outlive it.
 // Errors: launch() throws what the cost model throws, or std::bad_alloc; nothing was moved and `done` is not told.
@@ -73,6 +74,9 @@ class FakeFabric final : public comm::Fabric {
   // views; for outputs of which two elements share memory (expanded tensors); for a dtype or reduce op that is not in
   // the list above.
   void prepare(comm::Operation& call, const comm::GroupIdentity& group) override;
+
+  // As Gloo.
+  bool takes_shorter_messages() const noexcept override { return true; }
 
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;
   void cancel(comm::Completion& done) noexcept override;

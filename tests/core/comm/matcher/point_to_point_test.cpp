@@ -141,7 +141,7 @@ TEST_F(PointToPoint, TagThatNobodyUses_IsHintedAt) {
             "recv #1 from rank 0 with tag 4 on group \"world\" (nothing has been sent; rank 0 has sent with tag 3)");
 }
 
-// A receive of 6 elements from a send of 4: silent with gloo.
+// A receive of 6 elements from a send of 4, with NCCL.
 TEST_F(PointToPoint, Size_MustAgree) {
   EXPECT_CALL(fabric, launch).Times(0);
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
@@ -155,6 +155,38 @@ TEST_F(PointToPoint, Size_MustAgree) {
   EXPECT_EQ(mismatches[0].first.fingerprint, "send(float32[4], cpu) to rank 1");
   EXPECT_EQ(mismatches[0].second.fingerprint, "recv(float32[6], cpu) from rank 0");
   EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"elements", "4", "6"}}));
+}
+
+// The same with Gloo.
+TEST_F(PointToPoint, ShorterMessage_FitsWhereTheFabricTakesIt) {
+  ON_CALL(fabric, takes_shorter_messages).WillByDefault(testing::Return(true));
+  ON_CALL(fabric, launch).WillByDefault([](const Transfer&, Completion& done) { done.on_complete(); });
+  std::vector<ShortMessages> messages;
+  const auto outcome = run(3, [&](int rank, const ProcessGroup& group) {
+    for (int step = 0; step < 2; ++step) {
+      if (rank == 0) send(group, at::ones({4}), 2)->wait();
+      if (rank == 2) recv(group, at::ones({6}), 0)->wait();
+    }
+    if (rank == 2) messages = communicators->short_messages();
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_EQ(messages[0].call, "recv #1 from rank 0 on group \"world\"");
+  EXPECT_EQ(messages[0].elements, 6);
+  EXPECT_EQ(messages[0].received, 4);
+  EXPECT_EQ(messages[0].ranks, std::vector<int>{2});
+  EXPECT_EQ(messages[0].times, 2u);
+}
+
+// Gloo would end the connection.
+TEST_F(PointToPoint, LongerMessage_FitsNowhere) {
+  ON_CALL(fabric, takes_shorter_messages).WillByDefault(testing::Return(true));
+  run(2, [](int rank, const ProcessGroup& group) {
+    if (rank == 0) send(group, at::ones({6}), 1)->wait();
+    if (rank == 1) recv(group, at::ones({4}), 0)->wait();
+  });
+  ASSERT_EQ(mismatches.size(), 1u);
+  EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"elements", "6", "4"}}));
 }
 
 TEST_F(PointToPoint, Dtype_MustAgreeWhoeverComesFirst) {
