@@ -42,6 +42,11 @@ class FaultLedger::StrikeTimer final : public exec::Timer {
     ledger_.strike_(ledger_.plans_[place_], rank_);
     hold_.reset();
   }
+  // A fault breaks something, but for what mends it: else a hang would be told otherwise if a fault were yet to come.
+  bool gives_up() const noexcept override {
+    const auto verb = ledger_.plans_[place_].fault->verb;
+    return !hold_ && verb != Fault::Verb::heal && verb != Fault::Verb::restart;
+  }
 
  private:
   FaultLedger& ledger_;

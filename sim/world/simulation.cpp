@@ -38,6 +38,11 @@ std::uint64_t looks_of_a_livelock(int ranks) {
   return std::max(kOfAllRanks / static_cast<std::uint64_t>(ranks), kOfEachRank);
 }
 
+// As long as a message to whoever knows, and never nothing: a loop of looks must let time pass.
+VirtualDuration cost_of_a_look(const NetworkModel& network) {
+  return std::max<VirtualDuration>(network.latency, std::chrono::microseconds(1));
+}
+
 comm::CommunicatorOptions simulated_communication_of(const WorldOptions& options) {
   auto communication = communication_of(request_of(options));
   communication.buffered_sends = options.buffered_sends;
@@ -129,6 +134,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
                                         .stack_bytes = options.stack_bytes,
                                         .steps_max = options.steps_max,
                                         .preempt = options.preempt.value_or(false),
+                                        .look_cost = cost_of_a_look(options.network),
                                         .idle_looks_max = looks_of_a_livelock(options.ranks)};
   exec::RankExecutor executor(execution, decisions, clock, state, failures);
   NetworkCost costs(options.network, decisions);

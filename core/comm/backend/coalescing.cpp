@@ -66,7 +66,7 @@ auto RankBackend::endCoalescing() -> WorkPtr {
   if (work->empty()) return {};
   const auto& works = work->launch(make(OpType::COALESCED, c10d::kUnsetTimeout));
   if (group_->world().options.coalesced_as_one) unite(works, *group_);
-  for (const auto& each : works) group_->submit(each);
+  for (const auto& each : works) submit_to_group(each);
   return work;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse_internal/exec/this_rank.h>
 
 #include "comm/call/call_describer.h"
 #include "comm/group/group_world.h"
@@ -37,6 +38,7 @@ std::uint64_t RankBackend::getSequenceNumberForGroup() { return group_->collecti
 
 c10::intrusive_ptr<RankWork> RankBackend::make(OpType type, std::chrono::milliseconds timeout, bool async_op) {
   refuse_in_capture("an operation of a c10d::Backend");
+  exec::this_rank::begin_call();
   auto work = c10::make_intrusive<RankWork>(group_, rank_, type);
   work->operation.async_op = async_op;
   auto& limit = work->operation.timeout;
@@ -46,15 +48,26 @@ c10::intrusive_ptr<RankWork> RankBackend::make(OpType type, std::chrono::millise
   return work;
 }
 
+void RankBackend::submit_to_group(const c10::intrusive_ptr<RankWork>& work) {
+  try {
+    group_->submit(work);
+  } catch (...) {
+    exec::this_rank::fail_call(std::current_exception());
+    throw;
+  }
+  exec::this_rank::end_call();
+}
+
 CallDescriber RankBackend::describe() const noexcept { return {rank_, size_}; }
 
 auto RankBackend::submit(c10::intrusive_ptr<RankWork> work) -> WorkPtr {
   if (coalesced_ != nullptr) {
     group_->check(*work);
     coalesced_->add(std::move(work));
+    exec::this_rank::end_call();
     return coalesced_;
   }
-  group_->submit(work);
+  submit_to_group(work);
   return work;
 }
 

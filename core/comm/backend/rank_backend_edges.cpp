@@ -71,7 +71,7 @@ void RankBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wai
   work->operation.tag = Operation::kMonitoredBarrier;
   // Gloo looks for the time that is left before it waits for a rank; where it waits for all, 0 is no limit.
   if (rank_ == 0 && size_ > 1 && options.timeout.count() == 0 && !wait_all_ranks) return fail_at_once(*group_, work);
-  group_->submit(work);
+  submit_to_group(work);
   if (rank_ != 0) {
     work->wait();
     return;

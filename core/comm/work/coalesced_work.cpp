@@ -151,6 +151,7 @@ bool CoalescedWork::wait(std::chrono::milliseconds timeout) {
   const auto& works = launched();
   const bool limited = timeout.count() > 0;
   const auto until = limited ? exec::this_rank::now() + timeout : VirtualTime::max();
+  exec::this_rank::begin_call();
   bool whole = true;
   for (const auto& work : works) {
     if (limited && work->incomplete()) {
@@ -159,6 +160,7 @@ bool CoalescedWork::wait(std::chrono::milliseconds timeout) {
     }
     whole = work->wait_as_part(timeout, Waiting(works, *work)) && whole;
   }
+  exec::this_rank::end_call();
   return whole;
 }
 

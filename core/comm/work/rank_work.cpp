@@ -130,6 +130,7 @@ void RankWork::finish(State state, Wake wake) {
     waiters_.notify_all();
   }
   if (owner_->closed()) return;
+  if (state == State::failed) owner_->executor().note_step();  // for who polls isCompleted()
   owner_->on_end(*this);
   post_marks();
 }

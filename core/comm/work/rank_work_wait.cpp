@@ -16,7 +16,12 @@
 
 namespace rehearse::comm {
 
-bool RankWork::wait(std::chrono::milliseconds timeout) { return wait_as_part(timeout, WorkObserver(*this)); }
+bool RankWork::wait(std::chrono::milliseconds timeout) {
+  exec::this_rank::begin_call();
+  const bool whole = wait_as_part(timeout, WorkObserver(*this));
+  exec::this_rank::end_call();
+  return whole;
+}
 
 bool RankWork::wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
   if (!wait_until(Until::launched, timeout, waiting)) return false;
@@ -54,6 +59,7 @@ bool RankWork::block(Until until, std::chrono::milliseconds timeout, const exec:
 // A timeout is thrown here, not only thrown again, so that reports know where the rank waited.
 void RankWork::throw_failure() {
   note_that_it_is_known();
+  exec::this_rank::fail_call(exception_);
   if (!timed_out_) std::rethrow_exception(exception_);
   try {
     std::rethrow_exception(exception_);
@@ -80,6 +86,7 @@ void RankWork::throw_timeout(std::chrono::milliseconds timeout, const exec::Obse
     throw timeout_error(timeout, waiting);
   } catch (...) {
     timeout_ = std::current_exception();
+    exec::this_rank::fail_call(timeout_);
     throw;
   }
 }

@@ -50,6 +50,7 @@ void RankExecutor::Impl::crash(int rank) {
     }
   }
   idle_policy().note_progress();
+  failed_calls.note_progress(-1);
   if (own != nullptr) leave_behind(*own);
 }
 

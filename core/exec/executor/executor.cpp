@@ -80,7 +80,10 @@ RankExecutor::Impl::Impl(ExecutorOptions options_in, Decisions& decisions_in, Cl
       outside(clock.passes_by_itself() ? std::make_shared<Outside>() : nullptr),
       interposed(std::make_unique<interpose::WorldState>()),
       outcome(clock_in, options.ranks),
-      virtual_idle_policy_({.looks = options.idle_looks_max, .timed_looks = options.idle_timed_looks_max}),
+      failed_calls(options.ranks),
+      virtual_idle_policy_({.look_cost = options.look_cost,
+                            .looks = options.idle_looks_max,
+                            .timed_looks = options.idle_timed_looks_max}),
       idle_policy_(idle != nullptr ? idle : &virtual_idle_policy_),
       ranks_(static_cast<std::size_t>(options.ranks)),
       stage_(state_in),
@@ -152,7 +155,12 @@ std::uint32_t RankExecutor::spawn(std::function<void()> work) {
 }
 void RankExecutor::stop(std::string reason) { impl_->stop(Ending::stopped, std::move(reason)); }
 bool RankExecutor::ending() const noexcept { return impl_->ending(); }
-void RankExecutor::note_progress() noexcept { impl_->idle_policy().note_progress(); }
+void RankExecutor::note_progress() noexcept {
+  impl_->idle_policy().note_progress();
+  const Fiber* const fiber = current_fiber();
+  impl_->failed_calls.note_progress(fiber != nullptr ? fiber->rank : -1);
+}
+void RankExecutor::note_step() noexcept { impl_->idle_policy().note_step(); }
 void RankExecutor::note_given_up(int rank, const Observer& observer) { impl_->note_given_up(rank, observer); }
 void RankExecutor::explain_waits_by(const WaitExplainer* explainer) noexcept {
   impl_->outcome.explain_waits_by(explainer);

@@ -16,6 +16,7 @@
 #include "exec/fiber/fiber_table.h"
 #include "exec/fiber/stack_pool.h"
 #include "exec/time/virtual_idle_policy.h"
+#include "failed_calls.h"
 #include "outside.h"
 #include "pollers.h"
 #include "run_queue.h"
@@ -97,6 +98,7 @@ class RankExecutor::Impl {
   const std::unique_ptr<interpose::WorldState> interposed;
   WorldOutcome outcome;
   Pollers pollers;
+  FailedCalls failed_calls;
 
  private:
   struct Rank {

@@ -156,6 +156,7 @@ void RankExecutor::Impl::note_ended(Fiber& fiber) noexcept {
   idle_policy().note_progress();
   if (!fiber.is_main()) return;
   --mains_alive_;
+  failed_calls.note_progress(fiber.rank);
   outcome.note_time_of_end(fiber.rank);
   abort_rank(fiber.rank);
 }

@@ -19,7 +19,7 @@ void RankExecutor::Impl::let_time_pass(const IdleStep& step, bool any_polls) {
   clock.advance_to(step.to);
   timers.fire_due(clock.now());
   if (auto end = idle_policy().time_passed()) stop(end->ending, std::move(end->why));
-  if (any_polls && !ending()) release_pollers();
+  if (any_polls && step.look && !ending()) release_pollers();
 }
 
 void RankExecutor::Impl::idle() {
@@ -41,7 +41,7 @@ void RankExecutor::Impl::idle() {
                         .any_waits_in_libc = !interposed->outside_waits.empty()};
   IdleStep step = idle_policy().next(facts);
   if (step.moved) outcome.forget_hang();
-  if (step.hangs) outcome.note_hang(fibers_.all());
+  if (step.hangs) outcome.note_hang(fibers_.all(), step.hung_since.value_or(facts.now));
   switch (step.kind) {
     case IdleStep::Kind::look_again:
       return release_pollers();

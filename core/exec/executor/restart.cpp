@@ -60,6 +60,7 @@ void RankExecutor::Impl::begin_again(Restart& restart) noexcept {
     stop(Ending::stopped, "a rank could not begin again");
   }
   idle_policy().note_progress();
+  failed_calls.note_progress(-1);
 }
 
 void RankExecutor::Impl::call_off_restarts() noexcept {

@@ -48,12 +48,16 @@ BlockedFiber WorldOutcome::describe(const Fiber& fiber, const Observer* observer
   return entry;
 }
 
-void WorldOutcome::note_hang(const std::vector<Fiber*>& fibers) {
+void WorldOutcome::note_hang(const std::vector<Fiber*>& fibers, VirtualTime since) {
   if (!hang_.empty()) return;
-  hang_began_ = clock_.now();
+  hang_began_ = since;
   for (const Fiber* const fiber : fibers) {
     if (fiber->state == Fiber::State::blocked) hang_.push_back(describe(*fiber, fiber->observer));
   }
+}
+
+void WorldOutcome::note_failing_loop(int rank, const std::exception_ptr& error) {
+  outcome_.failing_loop = {rank, error != nullptr ? failure_text(error) : ""};
 }
 
 void WorldOutcome::note_blocked(Fiber& fiber, const Observer* observer) {

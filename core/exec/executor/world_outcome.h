@@ -48,9 +48,12 @@ class WorldOutcome {
   void note_where_it_hung(Fiber& fiber, const Observer& observer);
   bool hangs() const noexcept { return !hang_.empty() || !outcome_.hang.empty(); }
 
-  // What each of `fibers` waits for, unless that has been noted; see RunOutcome::hang.
-  void note_hang(const std::vector<Fiber*>& fibers);
+  // What each of `fibers` waits for, `since` then, unless that has been noted; see RunOutcome::hang.
+  void note_hang(const std::vector<Fiber*>& fibers, VirtualTime since);
   void forget_hang() noexcept { hang_.clear(); }
+
+  // `error`: that of the rank's last call; null: not known.
+  void note_failing_loop(int rank, const std::exception_ptr& error);
 
   void explain_waits_by(const WaitExplainer* explainer) noexcept { explainer_ = explainer; }
 

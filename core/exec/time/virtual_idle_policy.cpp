@@ -9,10 +9,12 @@
 namespace rehearse::exec {
 
 IdleStep VirtualIdlePolicy::next(const IdleFacts& facts) {
+  untimed_look_ = false;
   return facts.any_polls ? next_of_pollers(facts) : next_of_waiters(facts);
 }
 
 std::optional<IdleEnd> VirtualIdlePolicy::time_passed() {
+  if (untimed_look_) return std::nullopt;
   if (progress_ || ++timed_looks_ <= limits_.timed_looks) return std::nullopt;
   return IdleEnd{Ending::livelock,
                  fmt::format("{} looks at the clock or short sleeps while nothing else happened", timed_looks_)};
@@ -23,8 +25,21 @@ bool VirtualIdlePolicy::take_progress() noexcept {
   looks_ = 0;
   timed_looks_ = 0;
   give_ups_ = 0;
-  clock_step_ = {};
+  looking_since_.reset();
   return true;
+}
+
+// A fixed part of the time that was spent in vain so far: some thousand looks then outlast a wait of seconds, and yet a
+// look comes no later than it must, by that part of the wait.
+VirtualDuration VirtualIdlePolicy::cost_of_look(VirtualTime now) const noexcept {
+  constexpr std::int64_t kParts = 500;
+  const auto spent = now - looking_since_.value_or(now);
+  const auto most = std::max(is_timed_ ? kTimedCostMax : kCostMax, limits_.look_cost);
+  return std::clamp(spent / kParts, limits_.look_cost, most);
+}
+
+bool VirtualIdlePolicy::is_poll_for_ever(const IdleFacts& facts) const noexcept {
+  return !facts.any_moves_on && looks_ >= std::min(limits_.looks, kLooksOfAHang);
 }
 
 IdleStep VirtualIdlePolicy::next_of_pollers(const IdleFacts& facts) {
@@ -33,21 +48,37 @@ IdleStep VirtualIdlePolicy::next_of_pollers(const IdleFacts& facts) {
   auto step = IdleStep::look_again();
   step.moved = take_progress();
   // Before time passes, everybody has looked at what the others left behind.
-  if (step.moved || stepped) return step;
-  if (clock_was_read) {
-    // In steps, for a poller may have a time limit of its own, and that may come first.
-    clock_step_ = std::clamp(clock_step_ * 2, kClockStepMin, kClockStepMax);
-    const auto next = facts.now + clock_step_;
-    return IdleStep::let_time_pass(facts.due ? std::min(*facts.due, next) : next);
+  if (step.moved || stepped) {
+    next_look_.reset();
+    return step;
   }
-  if (facts.due && facts.any_moves_on) return IdleStep::let_time_pass(*facts.due);
-  if (++looks_ <= limits_.looks) return step;  // it may be a loop that gives up after so many looks
+  if (!looking_since_) looking_since_ = facts.now;
+  if (!next_look_) {
+    is_timed_ = clock_was_read;
+    if (!is_timed_ && looks_++ >= limits_.looks) return next_timer_of_pollers(facts);
+    next_look_ = facts.now + cost_of_look(facts.now);
+  }
+  step = IdleStep::let_time_pass(facts.due ? std::min(*facts.due, *next_look_) : *next_look_);
+  step.look = step.to == *next_look_;
+  if (step.look) next_look_.reset();
+  untimed_look_ = step.look && !is_timed_;
+  if (step.to == facts.due && is_poll_for_ever(facts)) {
+    step.hangs = true;
+    step.hung_since = looking_since_;
+  }
+  return step;
+}
+
+// They have looked often enough: nothing is left that may change but what a timer brings.
+IdleStep VirtualIdlePolicy::next_timer_of_pollers(const IdleFacts& facts) const {
   if (!facts.due) {
     return IdleStep::end_run(Ending::livelock,
                              fmt::format("{} looks at things that nobody is left to change", limits_.looks));
   }
-  step = IdleStep::let_time_pass(*facts.due);
-  step.hangs = true;
+  auto step = IdleStep::let_time_pass(*facts.due);
+  step.look = false;
+  step.hangs = is_poll_for_ever(facts);
+  step.hung_since = looking_since_;
   return step;
 }
 

@@ -277,6 +277,12 @@ class Teller {
   // first: a fiber that is known to wait for ranks; a call that is short of ranks, of a rank that was still polling
   // (work->isCompleted() in a loop); and where neither is there, what can be said of any standstill.
   void livelock() {
+    if (const auto& loop = outcome().failing_loop) {
+      const auto& where = ends_.line_of(loop->rank).where;
+      const auto last = loop->error.empty() ? "" : "; the last error: " + loop->error;
+      return set(Verdict::livelock, fmt::format("rank {} tries again for ever{}{}: {}{}", loop->rank,
+                                                where.empty() ? "" : " at ", where, outcome().stop_reason, last));
+    }
     for (const auto& fiber : outcome().blocked) {
       if (fiber.waits_for.empty()) continue;
       return looks_in_vain(fiber.rank, fiber.call, fiber.waits_for, ends_.place_of(fiber));

@@ -75,7 +75,7 @@ TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
     EXPECT_EQ(line.state, line.rank == last() ? RankOutcome::returned : RankOutcome::blocked) << line.rank;
     EXPECT_EQ(line.waits_for, line.rank == last() ? std::vector<int>{} : std::vector{last()}) << line.rank;
   }
-  EXPECT_EQ(report.end_time, kTimeZero);
+  EXPECT_LE(report.end_time, kTimeZero + 1ms * looks);
 }
 
 TEST_P(Polling, IsCompleted_EndsWithTheTimeOfACallThatOneRankLeavesOut) {

@@ -145,6 +145,7 @@ class RankBackend final : public DescribedBackend {
  private:
   c10::intrusive_ptr<RankWork> make(c10d::OpType type, std::chrono::milliseconds timeout, bool async_op = true);
   WorkPtr submit(c10::intrusive_ptr<RankWork> work);
+  void submit_to_group(const c10::intrusive_ptr<RankWork>& work);
   CallDescriber describe() const noexcept;
   WorkPtr point_to_point(c10d::OpType type, Tensors& tensors, int peer, int tag);
   // Those given, or this group's; without a name of their own they get `name`.

@@ -35,9 +35,12 @@ struct ExecutorOptions {
   // Calls that never block may switch, too; see this_rank::preempt().
   bool preempt = false;
 
+  // What a look in vain costs in virtual time (see this_rank::poll) at least; more than 0.
+  VirtualDuration look_cost = std::chrono::microseconds(1);
+
   // Rounds in which nobody did anything but look (see this_rank::poll) before the run ends as Ending::livelock:
-  // looks at state alone, and looks that let virtual time pass (clock reads, sleeps). A loop of pauses of a millisecond
-  // comes past c10d's default timeout of 30 minutes.
+  // looks at state alone, and looks at the clock or sleeps. A loop of pauses of a millisecond comes past c10d's default
+  // timeout of 30 minutes.
   std::uint64_t idle_looks_max = 1'000;
   std::uint64_t idle_timed_looks_max = 2'000'000;
 };
@@ -82,6 +85,12 @@ struct RunOutcome {
   // on what when the hang began (without call sites), and when that was. Empty when somebody could still have come.
   std::vector<BlockedFiber> hang;
   VirtualTime hang_began{};
+  // Of a livelock in which calls fail again and again: whose, and the text of the last error, if it is known.
+  struct FailingLoop {
+    int rank = -1;
+    std::string error;
+  };
+  std::optional<FailingLoop> failing_loop;
   VirtualTime end_time{};
   std::uint64_t switches = 0;
 };
@@ -121,6 +130,9 @@ class RankExecutor {
 
   // Tells the livelock detector that something happened that a polling rank may see.
   void note_progress() noexcept;
+
+  // Something has changed that a polling rank may see, but nobody has come further by it: a call has timed out.
+  void note_step() noexcept;
 
   // As this_rank::note_given_up(), for `rank`, from anywhere: a wait, or what the rank will learn by a future, has met
   // its timeout. The first one of a point in time stays.

@@ -31,21 +31,31 @@ struct IdleEnd {
 struct IdleStep {
   enum class Kind {
     look_again,     // all that poll or wait in the kernel look again; then whoever can run does
-    let_time_pass,  // to `to`: timers fire, and those that poll look again
+    let_time_pass,  // to `to`: timers fire, and those that poll look again if `look` says so
     end,            // `end` says how
   };
 
   static IdleStep look_again() { return {}; }
-  static IdleStep let_time_pass(VirtualTime to) { return {.kind = Kind::let_time_pass, .to = to, .end = {}}; }
+  static IdleStep let_time_pass(VirtualTime to) {
+    IdleStep step;
+    step.kind = Kind::let_time_pass;
+    step.to = to;
+    return step;
+  }
   static IdleStep end_run(Ending ending, std::string why) {
-    return {.kind = Kind::end, .to = {}, .end = {ending, std::move(why)}};
+    IdleStep step;
+    step.kind = Kind::end;
+    step.end = {ending, std::move(why)};
+    return step;
   }
 
   Kind kind = Kind::look_again;
   VirtualTime to{};
   IdleEnd end;
+  bool look = true;    // of let_time_pass
   bool moved = false;  // the ranks have come further: a hang that was noted is over
   bool hangs = false;  // nobody can do anything but give up: who waits is noted first; see RunOutcome::hang
+  std::optional<VirtualTime> hung_since;  // if that was before now
 };
 
 // What happens when no fiber can run. A mode chooses it, with its Clock and its Fabric. In virtual time it is the

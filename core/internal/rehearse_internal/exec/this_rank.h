@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 
 #include <rehearse/exec/observer.h>
@@ -33,14 +34,21 @@ void give_way() noexcept;
 void preempt() noexcept;
 
 // A look at something that may or may not have changed (isCompleted(), Store::check(), a clock read in a loop). The
-// first look after the rank has done something else returns at once; further looks let the other ranks run, then
-// timers and (if the rank reads the clock) the clock. When nothing can ever change, the world ends as a livelock; where
-// another rank's wait has a timeout, that fires first, and RunOutcome::hang tells of the poll.
+// first look after the rank has done something else returns at once; further looks let the other ranks run, and then
+// each costs a little time (VirtualIdlePolicy). When nothing can ever change, the world ends as a livelock; where another
+// rank's wait has a timeout, that fires first, and RunOutcome::hang tells of the poll.
 void poll();
 
 // Suspends until virtual time has moved on by `duration`. `doing`: what a report says that the rank is in meanwhile; a
 // literal.
 void sleep_for(VirtualDuration duration, const char* doing = "a sleep");
+
+// A call on other ranks begins; it has been made; it has failed, with `error`. A call that has failed in no time costs
+// time when the next one begins, and so many in a row end the world as a livelock: a loop that catches and tries again
+// would else never end. One that was begun and not ended has failed, too. Outside of a fiber nothing happens.
+void begin_call();
+void end_call() noexcept;
+void fail_call(const std::exception_ptr& error) noexcept;
 
 // For a rank that must not go on: it has found what another one will end the world for, or it hangs. Throws RankAborted
 // when the world ends; where nothing ends it the rank is blocked, as in any other wait.

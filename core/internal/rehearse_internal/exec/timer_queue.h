@@ -28,7 +28,8 @@ class Timer {
   // Runs on the scheduler's own context, outside every rank. It may wake fibers and arm timers (this one too).
   virtual void fire() = 0;
 
-  // Does this timer end a wait that has failed? A world in which only such timers are left hangs until they fire.
+  // Does this timer help nobody on: it ends a wait that has failed, or breaks something? A world in which only such
+  // timers are left hangs until they fire.
   virtual bool gives_up() const noexcept { return false; }
 
   static constexpr std::size_t kUnarmed = static_cast<std::size_t>(-1);
@@ -51,7 +52,7 @@ class TimerQueue {
   std::size_t size() const noexcept { return heap_.size(); }
   std::optional<VirtualTime> next_due() const noexcept;
 
-  // Is there a timer that does more than end a wait (Timer::gives_up)?
+  // Is there a timer that may help somebody on (not Timer::gives_up)?
   bool any_moves_on() const noexcept { return give_ups_ < heap_.size(); }
 
   // Fires every timer that is due at `now` or before, also those armed by the ones that fire. Returns how many.

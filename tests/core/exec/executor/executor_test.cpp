@@ -190,7 +190,7 @@ TEST_P(Executor, PollThatGivesUp_ComesBeforeTheTimeoutOfOthers) {
     while (!answered) EXPECT_EQ(answer.wait(FixedObserver("rank 0"), at(1h)), WaitResult::notified);
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
-  EXPECT_EQ(outcome.end_time, kTimeZero);
+  EXPECT_LT(outcome.end_time, at(2ms));
   EXPECT_TRUE(outcome.hang.empty());
 }
 

@@ -46,13 +46,68 @@ TEST(VirtualIdle, NobodyPollsAndNoTimer_IsADeadlock) {
 
 TEST(VirtualIdle, TimerThatMovesOn_IsJumpedTo) {
   VirtualIdlePolicy policy(kFew);
-  for (const auto& facts : {waits(at(7ms), true), polls(at(7ms), true)}) {
+  const auto step = policy.next(waits(at(7ms), true));
+  EXPECT_EQ(step.kind, Kind::let_time_pass);
+  EXPECT_EQ(step.to, at(7ms));
+  EXPECT_FALSE(step.hangs);
+  EXPECT_FALSE(step.moved);
+}
+
+// A poller that gives up after so many looks must not have waited for another rank's sleep.
+TEST(VirtualIdle, Poller_ComesToATimerByItsLooks) {
+  VirtualIdlePolicy policy(kFew);
+  auto facts = polls(at(7ms), true);
+  for (int look = 1; look <= 3; ++look) {
     const auto step = policy.next(facts);
     EXPECT_EQ(step.kind, Kind::let_time_pass);
-    EXPECT_EQ(step.to, at(7ms));
-    EXPECT_FALSE(step.hangs);
-    EXPECT_FALSE(step.moved);
+    EXPECT_EQ(step.to, at(1us * look));
+    EXPECT_TRUE(step.look);
+    facts.now = step.to;
   }
+  const auto step = policy.next(facts);
+  EXPECT_EQ(step.to, at(7ms));  // these looks were enough
+  EXPECT_FALSE(step.look);
+  EXPECT_FALSE(step.hangs);
+}
+
+TEST(VirtualIdle, TimersWithoutEffect_LeaveTheTimesOfLooksAlone) {
+  const auto looks = [](const std::vector<VirtualTime>& timers) {
+    VirtualIdlePolicy policy({.look_cost = 5us});
+    auto facts = polls(std::nullopt, true);
+    std::vector<VirtualTime> times;
+    while (times.size() < 900) {
+      facts.due.reset();
+      for (const auto timer : timers) {
+        if (!facts.due && timer > facts.now) facts.due = timer;
+      }
+      const auto step = policy.next(facts);
+      facts.now = step.to;
+      if (step.look) times.push_back(step.to);
+    }
+    return times;
+  };
+  const auto alone = looks({});
+  EXPECT_EQ(looks({at(1us), at(2us), at(5us), at(7us), at(1ms), at(3ms)}), alone);
+  EXPECT_EQ(looks({at(1h)}), alone);
+}
+
+TEST(VirtualIdle, Looks_CostAPartOfTheTimeThatTheyHaveTaken) {
+  VirtualIdlePolicy policy({.look_cost = 5us, .looks = 500'000});
+  auto facts = polls();
+  int looks = 0;
+  const auto looks_until = [&](VirtualTime time) {
+    while (facts.now < time) {
+      facts.now = policy.next(facts).to;
+      ++looks;
+    }
+    return looks;
+  };
+  EXPECT_EQ(looks_until(at(2'500us)), 500);
+  EXPECT_LT(looks_until(at(1s)), 4'000);
+  EXPECT_EQ(policy.next(facts).to - facts.now, VirtualDuration(1ms));  // and no more
+  policy.note_progress();
+  EXPECT_EQ(policy.next(facts).kind, Kind::look_again);
+  EXPECT_EQ(policy.next(facts).to - facts.now, VirtualDuration(5us));
 }
 
 TEST(VirtualIdle, OnlyTimersThatGiveUp_AreAHangBeforeTimePasses) {
@@ -67,19 +122,32 @@ TEST(VirtualIdle, PollerBesideATimerThatGivesUp_HangsAfterItsLooks) {
   VirtualIdlePolicy policy(kFew);
   for (int look = 0; look < 3; ++look) {
     const auto step = policy.next(polls(at(1h)));
-    EXPECT_EQ(step.kind, Kind::look_again);
+    EXPECT_EQ(step.to, at(1us));
     EXPECT_FALSE(step.hangs);
   }
   const auto step = policy.next(polls(at(1h)));
   EXPECT_EQ(step.kind, Kind::let_time_pass);
   EXPECT_EQ(step.to, at(1h));
   EXPECT_TRUE(step.hangs);
+  EXPECT_EQ(step.hung_since, kTimeZero);
+}
+
+// A loop that was about to give up is no hang, one that has looked a thousand times is.
+TEST(VirtualIdle, PollerThatATimeoutComesUpon_HangsIfItHasLookedOften) {
+  for (const auto& [timeout, hangs] : {std::pair{at(900us), false}, std::pair{at(2ms), true}}) {
+    VirtualIdlePolicy policy({.looks = 500'000});
+    auto facts = polls(timeout);
+    auto step = policy.next(facts);
+    for (; step.to < timeout; step = policy.next(facts)) facts.now = step.to;
+    EXPECT_EQ(step.to, timeout);
+    EXPECT_EQ(step.hangs, hangs);
+  }
 }
 
 TEST(VirtualIdle, LooksInVain_AreALivelockAfterTheirLimit) {
   for (const std::uint64_t limit : {0, 1, 1'000}) {
     VirtualIdlePolicy policy({.looks = limit});
-    for (std::uint64_t look = 0; look < limit; ++look) EXPECT_EQ(policy.next(polls()).kind, Kind::look_again);
+    for (std::uint64_t look = 0; look < limit; ++look) EXPECT_EQ(policy.next(polls()).kind, Kind::let_time_pass);
     const auto step = policy.next(polls());
     ASSERT_EQ(step.kind, Kind::end);
     EXPECT_EQ(step.end.ending, Ending::livelock);
@@ -92,7 +160,7 @@ TEST(VirtualIdle, Defaults_AreAThousandLooksTwoMillionTimedOnesAndTwentyThousand
   EXPECT_EQ(defaults.looks, ExecutorOptions().idle_looks_max);
   EXPECT_EQ(defaults.timed_looks, ExecutorOptions().idle_timed_looks_max);
   VirtualIdlePolicy looking(defaults);
-  EXPECT_EQ(times(looking, Kind::look_again, polls()), 1'000);
+  EXPECT_EQ(times(looking, Kind::let_time_pass, polls()), 1'000);
   VirtualIdlePolicy giving_up(defaults);
   EXPECT_EQ(times(giving_up, Kind::let_time_pass, waits(at(1s))), 20'000);
   VirtualIdlePolicy sleeping(defaults);
@@ -128,38 +196,30 @@ TEST(VirtualIdle, TimersThatLetSomebodyGoOn_AreNotCounted) {
   EXPECT_FALSE(policy.time_passed());
 }
 
-TEST(VirtualIdle, ClockReader_IsGivenStepsThatDoubleFromAMicrosecondToASecond) {
+// It may have an hour to wait for: no number of looks is enough, and each costs more.
+TEST(VirtualIdle, ClockReader_LooksAtLongerAndLongerIntervals) {
   VirtualIdlePolicy policy({});
-  const auto step = [&](VirtualTime now) {
+  auto facts = polls();
+  int looks = 0;
+  for (; facts.now < at(1h); ++looks) {
     policy.note_clock_read();
-    auto facts = polls();
-    facts.now = now;
-    return policy.next(facts).to - now;
-  };
-  for (VirtualDuration expected = 1us; expected < 1s; expected *= 2) EXPECT_EQ(step(at(3s)), expected);
-  EXPECT_EQ(step(at(5s)), VirtualDuration(1s));
-  EXPECT_EQ(step(at(6s)), VirtualDuration(1s));
-  policy.note_progress();
-  EXPECT_EQ(policy.next(polls()).kind, Kind::look_again);
-  EXPECT_EQ(step(at(7s)), VirtualDuration(1us));
-}
-
-TEST(VirtualIdle, ClockReader_IsNotTakenPastTheNextTimer) {
-  VirtualIdlePolicy policy(kFew);
-  for (const auto due : {at(1us), at(2us), at(3us)}) {
-    policy.note_clock_read();
-    const auto step = policy.next(polls(due));
-    EXPECT_EQ(step.kind, Kind::let_time_pass);
-    EXPECT_EQ(step.to, due);
-    EXPECT_FALSE(step.hangs);  // it may go on by itself
+    const auto step = policy.next(facts);
+    ASSERT_EQ(step.kind, Kind::let_time_pass);
+    EXPECT_LE(step.to - facts.now, VirtualDuration(1s));
+    facts.now = step.to;
   }
+  EXPECT_LT(looks, 12'000);
 }
 
-TEST(VirtualIdle, ClockThatNobodyReadsAnyMore_StandsStill) {
+TEST(VirtualIdle, ClockReader_IsNoHangBesideTimeouts) {
   VirtualIdlePolicy policy(kFew);
-  policy.note_clock_read();
-  EXPECT_EQ(policy.next(polls()).kind, Kind::let_time_pass);
-  EXPECT_EQ(policy.next(polls()).kind, Kind::look_again);
+  auto facts = polls(at(1s));
+  for (int look = 0; look < 100; ++look) {
+    policy.note_clock_read();
+    const auto step = policy.next(facts);
+    EXPECT_FALSE(step.hangs);  // it may go on by itself
+    facts.now = step.to;
+  }
 }
 
 TEST(VirtualIdle, Steps_AreLookedAtOnceBeforeTimePasses) {
@@ -201,7 +261,7 @@ TEST(VirtualIdle, Progress_EndsAHangAndAllCounts) {
     EXPECT_EQ(step.kind, Kind::look_again);
     EXPECT_TRUE(step.moved);
     EXPECT_FALSE(policy.next(polls()).moved);
-    EXPECT_EQ(times(policy, Kind::look_again, polls()), 2);  // the third was the one before
+    EXPECT_EQ(times(policy, Kind::let_time_pass, polls()), 2);  // the third was the one before
     EXPECT_EQ(times(policy, Kind::let_time_pass, waits(at(1s))), 2);
     for (int look = 0; look < 5; ++look) EXPECT_FALSE(policy.time_passed());
     EXPECT_TRUE(policy.time_passed());

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include <rehearse/exec/time.h>
+
+namespace rehearse::exec {
+
+// Calls of ranks that fail at once, again and again: a loop that catches and tries again. They cost virtual time, so
+// that what the loop waits for may come, and they are counted, so that a loop without end is a livelock.
+class FailedCalls {
+ public:
+  // In a row, without progress. They take nine minutes: less than c10d's default timeout, which would tell of the ranks
+  // that wait for the loop instead of the loop.
+  static constexpr std::uint64_t kMost = 20'000;
+  static constexpr VirtualDuration kCostMax = std::chrono::milliseconds(50);
+
+  // A rank's last call, of one of its fibers.
+  struct Call {
+    static constexpr std::uint32_t kOver = static_cast<std::uint32_t>(-1);
+    std::uint32_t fiber = kOver;  // Fiber::id
+    VirtualTime began{};
+  };
+
+  explicit FailedCalls(int ranks) : last_(static_cast<std::size_t>(ranks)) {}
+
+  Call& last(int rank) noexcept { return last_[static_cast<std::size_t>(rank)]; }
+
+  // False: that were too many.
+  bool count(int rank, VirtualTime now) noexcept {
+    if (count_++ == 0) since_ = now;
+    rank_ = rank;
+    return count_ <= kMost;
+  }
+  // As for looks: a part of the time that the failures have taken. A few that lie far apart cost little.
+  VirtualDuration cost(VirtualTime now, VirtualDuration least) const noexcept {
+    constexpr std::int64_t kParts = 1'000;
+    const auto most = std::min(least * static_cast<std::int64_t>(count_), std::max(least, kCostMax));
+    return std::clamp((now - since_) / kParts, least, most);
+  }
+
+  // By another rank, or by time (-1). What the failing rank does between its calls is a part of its loop.
+  void note_progress(int by) noexcept {
+    if (by != rank_) count_ = 0;
+  }
+
+  void note_error(std::exception_ptr error) noexcept { last_error_ = std::move(error); }
+  const std::exception_ptr& last_error() const noexcept { return last_error_; }
+  int rank() const noexcept { return rank_; }
+
+ private:
+  std::vector<Call> last_;  // by rank
+  std::uint64_t count_ = 0;
+  VirtualTime since_{};
+  int rank_ = -1;  // that failed last
+  std::exception_ptr last_error_;
+};
+
+}  // namespace rehearse::exec

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a rank meets at its next call after one that has failed.
+#include <fmt/format.h>
+
+#include <rehearse_internal/exec/this_rank.h>
+
+#include "exec/executor/executor_impl.h"
+#include "suspension.h"
+
+namespace rehearse::exec {
+namespace {
+
+void count_failure(Fiber& fiber) {
+  auto& executor = *fiber.executor;
+  // Where time passes by itself, it passes for failures, too.
+  if (executor.must_end(fiber) || executor.clock.passes_by_itself()) return;
+  auto& failed = executor.failed_calls;
+  const auto now = executor.clock.now();
+  if (!failed.count(fiber.rank, now)) {
+    executor.outcome.note_failing_loop(fiber.rank, failed.last_error());
+    executor.stop(Ending::livelock,
+                  fmt::format("{} calls in a row failed while nothing else happened", FailedCalls::kMost));
+    meet_the_end(fiber, FixedObserver("a call after one that failed"));
+  }
+  failed.note_error(nullptr);  // the next one's may be unknown
+  if (failed.last(fiber.rank).began == now) {
+    this_rank::sleep_for(failed.cost(now, executor.options.look_cost), "a call after one that failed");
+  }
+}
+
+}  // namespace
+
+namespace this_rank {
+
+void begin_call() {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) return;
+  auto& call = fiber->executor->failed_calls.last(fiber->rank);
+  if (call.fiber == fiber->id) [[unlikely]]
+    count_failure(*fiber);
+  call = {fiber->id, fiber->executor->clock.now()};
+}
+
+void end_call() noexcept {
+  if (Fiber* const fiber = current_fiber()) fiber->executor->failed_calls.last(fiber->rank) = {};
+}
+
+void fail_call(const std::exception_ptr& error) noexcept {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr) return;
+  auto& failed = fiber->executor->failed_calls;
+  auto& call = failed.last(fiber->rank);
+  if (call.fiber != fiber->id) return;
+  if (call.began == fiber->executor->clock.now()) return failed.note_error(error);
+  call = {};
+}
+
+}  // namespace this_rank
+}  // namespace rehearse::exec

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a program that calls again whatever fails ends as a livelock that names it, in little real time, whatever
+// the calls and their failures are; virtual time passes for it, so that what it waits for may come.
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ATen/ops/ones.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/sim/world.h>
+#include <rehearse_internal/exec/this_rank.h>
+
+// What users write.
+namespace failing {
+
+using rehearse::Group;
+using rehearse::RankContext;
+
+void tries_again_for_ever(const std::function<void()>& call) {
+  for (;;) {
+    try {
+      return call();
+    } catch (const c10::Error&) {
+    }
+  }
+}
+
+void with_arguments_that_make_no_sense(RankContext& ctx) {
+  if (ctx.rank() == 1) tries_again_for_ever([&] { ctx.group().broadcast(at::ones({2}), 7)->wait(); });
+}
+
+void with_an_error_of_the_back_end(RankContext& ctx) {
+  tries_again_for_ever([&] { ctx.group().allreduce(at::ones({2}))->wait(); });
+}
+
+void with_a_call_that_timed_out(RankContext& ctx) {
+  if (ctx.rank() != 1) return;
+  const auto work = ctx.group().allreduce(at::ones({2}));
+  tries_again_for_ever([&] { work->wait(); });
+}
+
+void with_a_peer_that_is_gone(RankContext& ctx) {
+  tries_again_for_ever([&] { ctx.group().barrier()->wait(); });
+  if (ctx.rank() == 1) tries_again_for_ever([&] { ctx.group().send(at::ones({1}), 0)->wait(); });
+}
+
+}  // namespace failing
+
+namespace rehearse {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+WorldOptions world_with(const std::string& fault) {
+  WorldOptions options{.ranks = 2, .explain_failures = false};
+  if (!fault.empty()) options.faults.push_back(parse_fault(fault));
+  return options;
+}
+
+void expect_livelock(const World::Body& body, const std::string& fault, const std::string& error) {
+  const auto report = World(world_with(fault)).run(body);
+  EXPECT_EQ(report.verdict, Verdict::livelock) << report.headline;
+  EXPECT_THAT(report.headline, HasSubstr("rank 1 tries again for ever at failing_calls_test.cpp:"));
+  EXPECT_THAT(report.headline, HasSubstr(": 20000 calls in a row failed while nothing else happened"));
+  EXPECT_THAT(report.headline, HasSubstr(error));
+  EXPECT_LT(report.end_time, kTimeZero + 10min + (error.empty() ? 30min : 0min));
+  EXPECT_LT(report.switches, 200'000u);
+}
+
+TEST(FailingCalls, WithoutEnd_AreALivelock) {
+  expect_livelock(failing::with_arguments_that_make_no_sense, "", "");
+  expect_livelock(failing::with_an_error_of_the_back_end, "fail_op rank=1 call=allreduce times=1000000",
+                  "the last error: allreduce #1 on group \"world\" failed: an injected error of the back end");
+  expect_livelock(failing::with_a_peer_that_is_gone, "crash rank=0 call=barrier#1 peers=disconnect",
+                  "the last error: barrier #2 on group \"world\" failed: rank 0 closed the connection");
+}
+
+TEST(FailingCalls, WaitsForACallThatTimedOut_AreALivelock) {
+  const auto report = World(world_with("")).run(failing::with_a_call_that_timed_out);
+  EXPECT_EQ(report.verdict, Verdict::livelock) << report.headline;
+  EXPECT_THAT(report.headline, HasSubstr("allreduce #1 on group \"world\""));
+}
+
+// The key comes after ten seconds of a rank that sleeps.
+TEST(FailingCalls, UntilAnotherRankIsThere_AreNone) {
+  const auto report = World(world_with("fail_op rank=1 call=allreduce times=1000000")).run([](RankContext& ctx) {
+    if (ctx.rank() == 0) {
+      exec::this_rank::sleep_for(10s);
+      return ctx.store()->set("ready", "yes");
+    }
+    while (ctx.store()->compareSet("ready", "", "") != "yes") {
+      EXPECT_THROW(ctx.group().allreduce(at::ones({2})), CommError);
+    }
+    EXPECT_LT(ctx.now(), kTimeZero + 11s);
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+// The first failure takes no time, nor does one after a pause of the program's own.
+TEST(FailingCalls, CostAsMuchAsALook) {
+  const auto report = World(world_with("fail_op rank=1 call=allreduce times=5")).run([](RankContext& ctx) {
+    if (ctx.rank() == 0) return;
+    const auto fail = [&] { EXPECT_THROW(ctx.group().allreduce(at::ones({2})), CommError); };
+    fail();
+    EXPECT_EQ(ctx.now(), kTimeZero);
+    fail();
+    EXPECT_EQ(ctx.now(), kTimeZero + 5us);
+    exec::this_rank::sleep_for(1ms);
+    fail();
+    EXPECT_EQ(ctx.now(), kTimeZero + 1005us);
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.end_time, kTimeZero + 1005us);
+}
+
+}  // namespace
+}  // namespace rehearse
