@@ -33,7 +33,7 @@ constexpr OptionSpec kSeeds{"--seeds", "A..B", "1..100", "the seeds to run, from
 constexpr OptionSpec kJobs{"--jobs", "N", "2", "worker processes; as many as processors when left out"};
 constexpr OptionSpec kMaxFailures{"--max-failures", "K", "10", "go on until K seeds have failed; 1 when left out"};
 constexpr OptionSpec kTimeLimit{"--time-limit", "SECONDS", "60",
-                                "a seed that takes longer (real time) is stopped and has failed; none when left out"};
+                                "a seed that takes longer (real time) is stopped and has failed; 600 when left out"};
 constexpr OptionSpec kRunTimeLimit{"--time-limit", "SECONDS", "60",
                                    "a run that takes longer (real time) is stopped; none when left out"};
 constexpr OptionSpec kKeepGoing{"--keep-going", "", "", "run all seeds, however many fail"};
@@ -117,7 +117,7 @@ std::vector<CommandSpec> known_commands() {
        "With --seed, or given a scenario, it runs that seed from the start, as a sweep with the same options does. "
        "Writes no files.",
        {"LOG", "which decision log?", "a decision log (run.rlog), or a scenario file (.toml)", Takes::log},
-       {kReplaySeed, kRanks, kFault, kSwarm, kCheckBuffers, kCheckSharing, kQuiet, kJson, kNoColor},
+       {kReplaySeed, kRanks, kFault, kSwarm, kCheckBuffers, kCheckSharing, kRunTimeLimit, kQuiet, kJson, kNoColor},
        {"replay rehearse-out/train/run.rlog", "replay train.toml --seed=7", "replay train.toml --seed=7 --swarm"},
        &replay},
       {"explain",

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+#include <rehearse_internal/exec/watchdog.h>
 #include <rehearse_internal/sim/run_log.h>
 
 #include "cli/commands.h"
@@ -43,15 +45,29 @@ int told(Report report, const Arguments& arguments, Console& console) {
   return console.conclude(report);
 }
 
+template <class Run>
+Report in_time(const Arguments& arguments, const Run& run) {
+  std::optional<exec::TimeLimit> limit;
+  if (arguments.time_limit) limit.emplace(*arguments.time_limit, Watcher::end_overdue);
+  Report report = run();
+  if (limit && limit->is_over() && report.verdict == Verdict::interrupted)
+    report.headline = past_its_time(arguments) + ": " + report.headline;
+  return report;
+}
+
 // `run` gives the report of one run of the scenario.
 template <class Run>
 int watched(const sim::Scenario& scenario, const Arguments& arguments, Console& console, const Run& run) {
   const InterruptibleScope interruptible;
   const Watcher watcher([&](const LastWords& words) {
     console.end_progress();
-    return told(report_on_death(scenario, words), arguments, console);
+    // Nobody else sends that: what ends this process for want of time.
+    const bool overdue = arguments.time_limit && words.signal == SIGXCPU;
+    return told(overdue ? report_on_death(scenario, Verdict::interrupted, killed_headline(arguments, words), words)
+                        : report_on_death(scenario, words),
+                arguments, console);
   });
-  return told(run(), arguments, console);
+  return told(in_time(arguments, run), arguments, console);
 }
 
 // What a log holds has been decided: ranks, faults and checkers too.

@@ -37,6 +37,12 @@ class TimeLimit : public ::testing::Test {
     return run_process(CLI_JOB, arguments, folder_);
   }
 
+  Finished replay(const std::string& file, const std::vector<std::string>& options) const {
+    std::vector<std::string> arguments = {"replay", file, "--quiet"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return run_process(CLI_JOB, arguments, folder_);
+  }
+
   Report report_of(const std::string& program, std::uint64_t seed) const {
     return sim::report_from_json(
         read_file(folder_ / "rehearse-out" / program / ("seed-" + std::to_string(seed)) / "report.json"));
@@ -136,6 +142,25 @@ TEST_F(TimeLimit, RunWhoseRankIsBlockedInTheKernel_SaysInWhatAndWhere) {
   EXPECT_THAT(finished.out,
               HasSubstr("INTERRUPTED: did not end within 1 s (--time-limit) and had to be killed: rank 1 is "
                         "blocked in pause()\nrank 1  blocked in pause()  at job.cpp:"));
+}
+
+TEST_F(TimeLimit, ReplayThatDoesNotEnd_IsStopped) {
+  scenario("forever");
+  for (const std::string what : {"log", "seed"}) {
+    if (what == "log") run("forever", {"--time-limit=1"});
+    const auto file = what == "log" ? "rehearse-out/forever/run.rlog" : "forever.toml";
+    const auto finished = replay(file, {"--time-limit=1"});
+    EXPECT_EQ(finished.exit_code, 130);
+    EXPECT_THAT(finished.out, HasSubstr("INTERRUPTED: did not end within 1 s (--time-limit): after "));
+  }
+}
+
+TEST_F(TimeLimit, ReplayWhoseRankComputesForEver_IsKilledAndSaysWhere) {
+  scenario("forever", "[parameters]\ncompute = true\n");
+  const auto finished = replay("forever.toml", {"--time-limit=1"});
+  EXPECT_EQ(finished.exit_code, 130);
+  EXPECT_THAT(finished.out, HasSubstr("INTERRUPTED: did not end within 1 s (--time-limit) and had to be killed: rank 2 "
+                                      "computes\nrank 2  stopped  at job.cpp:"));
 }
 
 TEST_F(TimeLimit, RunThatEnds_IsWhatItIsWithout) {

@@ -175,6 +175,8 @@ void take_values(const std::string& name, const CommandSpec& command, const Type
   }
   if (const auto seconds = values.integer("--time-limit", 1, kSecondsMost)) {
     arguments.time_limit = std::chrono::seconds(*seconds);
+  } else if (arguments.seeds) {
+    arguments.time_limit = kSeedTimeLimit;
   }
   take_mode(values, arguments);
   take_faults(name, command, typed, arguments);
