@@ -53,6 +53,7 @@ void RankBackend::submit_to_group(const c10::intrusive_ptr<RankWork>& work) {
     group_->submit(work);
   } catch (...) {
     exec::this_rank::fail_call(std::current_exception());
+    group_->note_failure_known(rank_);
     throw;
   }
   exec::this_rank::end_call();

@@ -87,6 +87,7 @@ bool GroupState::admitted(RankWork& work) const {
 
 void GroupState::lose(int rank, bool connections_break) {
   const int lost = identity().global_rank(rank);
+  lost_.insert(lost);
   for (const auto& work : in_flight(rank)) {
     if (!work->waits_for().empty()) work->cancel();
   }
@@ -114,6 +115,19 @@ Works GroupState::in_flight(int rank) const {
 void GroupState::list_pending(std::vector<PendingOperation>& pending, int only_of) const {
   collectives_.list_pending(pending, only_of);
   point_to_point_.list_pending(pending, only_of);
+}
+
+void GroupState::note_failure_known(int rank) noexcept {
+  if (!closed()) world_->note_failure_known(identity().global_rank(rank));
+}
+
+bool GroupState::is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const {
+  if (closed()) return false;
+  const auto is_lost = [&](int rank) { return lost_.contains(rank); };
+  if (std::any_of(waits_for.begin(), waits_for.end(), is_lost)) return true;
+  const bool was_in_flight = work.record_id() < world_->calls_before_failure(work.global_rank());
+  const auto has_failed = [&](int rank) { return world_->calls_before_failure(rank) > 0; };
+  return was_in_flight && std::any_of(waits_for.begin(), waits_for.end(), has_failed);
 }
 
 void GroupState::on_end(RankWork& work) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include <rehearse_internal/comm/pending.h>
@@ -72,6 +73,8 @@ class GroupState final : public WorkOwner {
   bool closed() const noexcept override { return world_ == nullptr; }
   exec::RankExecutor& executor() const override;
   void note_error(int rank, c10d::ErrorType error) override { member(rank).note(error); }
+  void note_failure_known(int rank) noexcept override;
+  bool is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const override;
   void note_barrier(int rank, std::uint64_t record_id) noexcept override {
     barriers_[static_cast<std::size_t>(rank)] = record_id;
   }
@@ -87,6 +90,7 @@ class GroupState final : public WorkOwner {
   std::string registered_name_ = identity().name;
   GroupWorld* world_;
   std::vector<std::uint64_t> barriers_;  // by rank
+  std::set<int> lost_;                   // ranks of the world that are no members any more
   std::map<int, GroupMember> members_;   // by rank; most ranks never need one
   CallRecorder recorder_;
   CollectiveMatcher collectives_;

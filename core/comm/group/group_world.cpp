@@ -15,7 +15,8 @@ GroupWorld::GroupWorld(exec::RankExecutor& executor, Fabric& fabric, EventLog& e
       services{executor, executor.clock(), fabric, mismatches, short_messages},
       payloads(static_cast<std::size_t>(executor.options().ranks)),
       groups(*this, static_cast<std::size_t>(executor.options().ranks)),
-      works_(static_cast<std::size_t>(executor.options().ranks)) {}
+      works_(static_cast<std::size_t>(executor.options().ranks)),
+      known_failures_(static_cast<std::size_t>(executor.options().ranks)) {}
 
 GroupWorld::~GroupWorld() { groups.close(); }
 

@@ -28,6 +28,13 @@ class GroupWorld {
   // A call of `rank` (of the world) begins.
   void note_work(int rank, RankWork& work) noexcept { works_[static_cast<std::size_t>(rank)].push_back(work); }
 
+  // A call of `rank` (of the world) has failed, and the rank knows.
+  void note_failure_known(int rank) noexcept { known_failures_[static_cast<std::size_t>(rank)] = log.size(); }
+  // How many calls there were when the rank met its last failure; 0: it has met none.
+  std::uint64_t calls_before_failure(int rank) const noexcept {
+    return known_failures_[static_cast<std::size_t>(rank)];
+  }
+
   // See Communicators::release_works().
   void release_works() noexcept;
 
@@ -45,7 +52,8 @@ class GroupWorld {
   GroupRegistry groups;
 
  private:
-  std::vector<RankWorks> works_;  // by rank: those that still exist
+  std::vector<RankWorks> works_;               // by rank: those that still exist
+  std::vector<std::uint64_t> known_failures_;  // by rank
 };
 
 }  // namespace rehearse::comm

@@ -161,7 +161,10 @@ class RankWork final
   void post_marks();
   void mark_futures();
   c10d::WorkResult result_so_far() const noexcept;
-  void note_that_it_is_known() const noexcept { gave_up_ = gave_up_ || timed_out_; }
+  void note_that_it_is_known() const noexcept {
+    gave_up_ = gave_up_ || timed_out_;
+    if (exception_ != nullptr && !owner_->closed()) owner_->note_failure_known(rank_);
+  }
   [[noreturn]] void throw_failure();
   TimeoutError timeout_error(std::chrono::milliseconds timeout, const exec::Observer& waiting) const;
   [[noreturn]] void throw_timeout(std::chrono::milliseconds timeout, const exec::Observer& waiting);

@@ -79,6 +79,7 @@ TimeoutError RankWork::timeout_error(std::chrono::milliseconds timeout, const ex
 
 void RankWork::throw_timeout(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
   gave_up_ = true;
+  owner_->note_failure_known(rank_);
   exec::this_rank::note_given_up(waiting);
   owner_->note_error(rank_, c10d::ErrorType::TIMEOUT);
   futures_.mark_result(result_so_far());

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -29,6 +30,13 @@ class WorkOwner : public c10::intrusive_ptr_target {
 
   // A call of `rank` has failed so.
   virtual void note_error(int rank, c10d::ErrorType error) = 0;
+
+  // `rank` has met a failure of one of its calls: what it has in flight may be left behind for it.
+  virtual void note_failure_known(int rank) noexcept = 0;
+
+  // Has the call of `work` been left behind for a failure: did its rank have it in flight when it met one, and did one
+  // of those for whom it waits meet one, too? Or will one of those never come, because it has crashed?
+  virtual bool is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const = 0;
 
   // `rank` has waited for the barrier with this Event::record_id.
   virtual void note_barrier(int rank, std::uint64_t record_id) noexcept = 0;

@@ -2,6 +2,7 @@
 #include "report/story/remarks.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -32,6 +33,28 @@ std::string remark_of(const comm::ShortMessages& messages, const Places& places)
       messages.elements, each_once ? "" : fmt::format(" ({} times in all)", messages.times));
 }
 
+// Calls that ranks had in flight when others failed, and that nobody waited for any more: a program that survives does
+// so, and one that forgets a wait looks the same.
+void add_left_behind(const RunRecord& record, const std::string& headline, std::vector<std::string>& remarks) {
+  struct Left {
+    std::vector<int> ranks, missing;
+  };
+  std::map<std::string, Left> calls;
+  for (const auto& call : record.pending) {
+    const auto is_crashed = [&](int rank) { return record.crashed.contains(rank); };
+    const bool is_plain = std::all_of(call.waits_for.begin(), call.waits_for.end(), is_crashed);
+    if (!call.left_behind || call.gave_up || call.waits_for.empty() || is_plain) continue;
+    if (headline.find(call.call) != std::string::npos) continue;
+    auto& left = calls[call.call];
+    left.ranks.push_back(call.rank);
+    left.missing = call.waits_for;
+  }
+  for (const auto& [call, left] : calls) {
+    remarks.push_back(fmt::format("{} of {} was left behind when a call failed: {} never came, and nobody waited for it",
+                                  call, describe_ranks(left.ranks), describe_ranks(left.missing)));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> remarks_of(const RunRecord& record, const Places& places, const std::string& headline,
@@ -46,6 +69,7 @@ std::vector<std::string> remarks_of(const RunRecord& record, const Places& place
                                   where.empty() ? "" : " at ", where, times_text(calls.ranks)));
   }
   for (const auto& messages : record.short_messages) remarks.push_back(remark_of(messages, places));
+  if (!failed) add_left_behind(record, headline, remarks);
   if (failed) {
     for (const auto& [text, of] : record.notes) {
       const std::vector<int> ranks(of.begin(), of.end());

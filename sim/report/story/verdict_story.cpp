@@ -106,7 +106,7 @@ class Teller {
     if (static_cast<int>(crashed().size()) == options_.ranks)
       return set(Verdict::crashed, "no rank is left: all crashed");
     for (const auto& call : record_.pending) {
-      if (call.waits_for.empty() || call.gave_up || is_of_crashed(call.waits_for)) continue;
+      if (call.waits_for.empty() || call.gave_up || call.left_behind || is_of_crashed(call.waits_for)) continue;
       story_.absence = absence_from(call, record_, ends_);
       return set(Verdict::mismatch, never_met(call));
     }

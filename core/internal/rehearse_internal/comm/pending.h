@@ -24,6 +24,7 @@ struct PendingOperation {
   std::string receiver{};  // of a send: what its peer receives instead, "rank 1 receives from rank 2"; empty: nothing
   bool is_send = false;
   std::uint64_t sent_as = 0;  // of a send: record_id, that of the call also where only its buffer is left
+  bool left_behind = false;   // nobody need wait for it: it was in flight when its rank met a failure of others
 };
 
 // A new_group() that not all ranks of the world have made, or a split(), merge() or shrink() that not all members have.
