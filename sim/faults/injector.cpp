@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
@@ -52,6 +53,7 @@ void FaultInjector::begin(comm::Communicators& communicators) {
     }
   }
   ledger_.begin([this](FaultPlan& plan, int rank) { strike(plan, rank); });
+  store_.when_due([this](FaultPlan& plan, int rank, const std::string& title) { act_at(plan, rank, title); });
 }
 
 auto FaultInjector::admit(const comm::Operation& call, const comm::GroupIdentity& group, int rank,
@@ -79,7 +81,7 @@ bool FaultInjector::is_due(FaultPlan& plan, const Moment& moment) {
 void FaultInjector::look_at(const Moment& moment) {
   for (auto& plan : ledger_.plans()) {
     const Fault& fault = *plan.fault;
-    const bool of_others = !is_of(fault, moment.rank) || traits_of(fault.verb).of_store || needs_no_call(fault);
+    const bool of_others = !is_of(fault, moment.rank) || is_at_store(fault) || needs_no_call(fault);
     if (of_others || (!fault.group.empty() && fault.group != moment.group.name)) continue;
     const bool has_number = fits(fault.at, moment, true) && fits(fault.call, moment, false);
     plan.targets[moment.rank].nearly.look_at(
@@ -95,7 +97,7 @@ void FaultInjector::note_refused(const Moment& moment, const std::string& why) {
 
 // Whatever its number, group and label.
 bool FaultInjector::is_its_kind(const Fault& fault, const Moment& moment) const {
-  if (traits_of(fault.verb).of_store || needs_no_call(fault)) return false;
+  if (is_at_store(fault) || needs_no_call(fault)) return false;
   if (fault.verb == Fault::Verb::skip_collective && comm::is_point_to_point(moment.call.type)) return false;
   const bool is_send = moment.call.type == c10d::OpType::SEND;
   if (fault.verb == Fault::Verb::reorder && !is_send) return false;
@@ -125,26 +127,10 @@ bool FaultInjector::fits(const std::optional<Fault::Point>& point, const Moment&
   return point->number == (point->op.empty() ? all_calls_.at(moment.rank) : calls_.at({moment.rank, moment.call.type}));
 }
 
+// What happens at calls of groups alone; the rest at any.
 auto FaultInjector::act(FaultPlan& plan, const Moment& moment) -> Answer {
   const Fault& fault = *plan.fault;
   switch (fault.verb) {
-    case Fault::Verb::crash:
-      end_process(plan, moment.rank, moment.title());
-      break;
-    case Fault::Verb::exit:
-      if (fault.restart || fault.peers == Fault::Peers::disconnect || ledger_.may_begin_again(moment.rank)) {
-        end_process(plan, moment.rank, fmt::format("exit({}) in {}", fault.status, moment.title()));
-        break;
-      }
-      std::exit(fault.status);  // here the rank's failure: see core/exec/interpose/process
-    case Fault::Verb::hang:
-      exec::this_rank::wait_for_the_end(HangObserver("an injected hang before " + moment.title()));
-    case Fault::Verb::pause:
-      exec::this_rank::sleep_for(fault.amount, "an injected pause");
-      break;
-    case Fault::Verb::slow:
-    case Fault::Verb::restart:
-      break;
     case Fault::Verb::delay:
       fabric_.delay(moment.call, fault.amount);
       break;
@@ -156,26 +142,49 @@ auto FaultInjector::act(FaultPlan& plan, const Moment& moment) -> Answer {
     case Fault::Verb::corrupt:
       fabric_.corrupt(moment.call, fault);
       break;
-    case Fault::Verb::partition:
-      partitions_.begin(fault);
-      break;
-    case Fault::Verb::heal:
-      partitions_.end_all();
-      break;
-    case Fault::Verb::lose_key:
-    case Fault::Verb::stale_key:
-      break;  // at calls of the store
-    case Fault::Verb::clock_jump:
-      jump_clocks(fault, moment.rank);
-      break;
-    case Fault::Verb::fail_alloc:
-      fail_allocation(plan, moment.rank, " behind " + moment.title());
-      break;
     case Fault::Verb::reorder:
       fabric_.reorder(moment.call, fault.amount);
       break;
+    default:
+      act_on_rank(plan, moment.rank, moment.title());
   }
   return Answer::pass;
+}
+
+void FaultInjector::act_at(FaultPlan& plan, int rank, const std::string& store_call) {
+  if (plan.fault->verb == Fault::Verb::heal && !partitions_.any()) return;
+  if (!traits_of(plan.fault->verb).later) ledger_.note(plan, rank, store_call);
+  if (plan.fault->verb == Fault::Verb::fail_op) {
+    C10_THROW_ERROR(DistStoreError, fmt::format("{} failed: an injected error of the store", store_call));
+  }
+  act_on_rank(plan, rank, store_call);
+}
+
+void FaultInjector::act_on_rank(FaultPlan& plan, int rank, const std::string& call) {
+  const Fault& fault = *plan.fault;
+  switch (fault.verb) {
+    case Fault::Verb::crash:
+      return end_process(plan, rank, call);
+    case Fault::Verb::exit:
+      if (fault.restart || fault.peers == Fault::Peers::disconnect || ledger_.may_begin_again(rank)) {
+        return end_process(plan, rank, fmt::format("exit({}) in {}", fault.status, call));
+      }
+      std::exit(fault.status);  // here the rank's failure: see core/exec/interpose/process
+    case Fault::Verb::hang:
+      exec::this_rank::wait_for_the_end(HangObserver("an injected hang before " + call));
+    case Fault::Verb::pause:
+      return exec::this_rank::sleep_for(fault.amount, "an injected pause");
+    case Fault::Verb::partition:
+      return partitions_.begin(fault);
+    case Fault::Verb::heal:
+      return partitions_.end_all();
+    case Fault::Verb::clock_jump:
+      return jump_clocks(fault, rank);
+    case Fault::Verb::fail_alloc:
+      return fail_allocation(plan, rank, " behind " + call);
+    default:
+      return;  // slow and restart need no call, faults of the store's keys are its own
+  }
 }
 
 void FaultInjector::end_process(FaultPlan& plan, int rank, std::string how) {

@@ -64,6 +64,8 @@ class FaultInjector final : public comm::CallGate {
   bool fits(const FaultPlan& plan, const Moment& moment) const;
   bool fits(const std::optional<Fault::Point>& point, const Moment& moment, bool in_group) const;
   Answer act(FaultPlan& plan, const Moment& moment);
+  void act_at(FaultPlan& plan, int rank, const std::string& store_call);
+  void act_on_rank(FaultPlan& plan, int rank, const std::string& call);
   void strike(FaultPlan& plan, int rank);
   void fail_allocation(FaultPlan& plan, int rank, const std::string& since);
   void jump_clocks(const Fault& fault, int rank);

@@ -75,6 +75,11 @@ Fault drawn(const Fault& family, const SwarmOptions& swarm, int ranks, Decisions
     }
     fault.ranks = {among[below(among.size(), decisions)]};
   }
+  // Of the store's calls all of a kind count alike: the first of them is not the one that matters.
+  const bool names_store_call = !traits_of(family.verb).of_store && is_at_store(family);
+  for (auto* const point : {&fault.at, &fault.call}) {
+    if (names_store_call && *point && (*point)->number == 0) (*point)->number = 1 + below(swarm.calls, decisions);
+  }
   const auto whens = open_whens(family, swarm);
   if (!whens.empty()) draw_when(fault, whens[whens.size() == 1 ? 0 : below(whens.size(), decisions)], swarm, decisions);
   return fault;

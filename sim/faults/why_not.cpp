@@ -97,7 +97,7 @@ std::string FaultLedger::why_not_on(const std::vector<int>& ranks, const FaultPl
   if (plan.drawn > 0) {
     return fmt::format("drawn {} time{}, and never taken", plan.drawn, plan.drawn == 1 ? "" : "s");
   }
-  const bool of_store = traits_of(fault.verb).of_store;
+  const bool of_store = is_at_store(fault);
   const auto& made = of_store ? store_calls_ : calls_;
   std::uint64_t calls = 0, of_kind = 0;
   for (const int rank : ranks) {

@@ -17,6 +17,10 @@ namespace {
 
 std::string title(std::string_view call, const std::string& key) { return fmt::format("{} of key \"{}\"", call, key); }
 
+std::string title(std::string_view call, const std::vector<std::string>& keys) {
+  return keys.empty() ? std::string(call) : title(call, keys.front());
+}
+
 class CutOffObserver final : public exec::Observer {
  public:
   CutOffObserver(std::string_view call, int rank) : call_(call), rank_(rank) {}
@@ -54,8 +58,21 @@ void StoreFaults::before(std::string_view call, const std::vector<std::string>& 
     ++calls_[{place, rank, row->name}];
     ++calls_[{place, rank, ""}];
   }
+  meet(row->name, keys, rank);
   wait_for_host(rank, call, timeout);
   if (row->access == StoreAccess::reads) strike(call, keys);
+}
+
+// What may happen at any call (a crash), and names one of the store.
+void StoreFaults::meet(std::string_view call, const std::vector<std::string>& keys, int rank) {
+  const auto number = ++calls_of_ranks_[{rank, call}];
+  for (auto& plan : ledger_->plans()) {
+    const Fault& fault = *plan.fault;
+    const auto& point = fault.at ? fault.at : fault.call;
+    if (traits_of(fault.verb).of_store || !point || point->op != call) continue;
+    if (point->number != 0 && point->number != number) continue;
+    if (ledger_->is_open(plan, rank) && ledger_->draw(plan)) at_call_(plan, rank, title(call, keys));
+  }
 }
 
 void StoreFaults::after(std::string_view call, const std::vector<std::string>& keys) {

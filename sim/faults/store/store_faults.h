@@ -30,6 +30,10 @@ class StoreFaults {
   StoreFaults(std::shared_ptr<fakes::StoreState> keys, FaultLedger& ledger, Partitions& partitions);
   void close() noexcept { ledger_ = nullptr; }
 
+  // A fault of a rank is due at its call of the store, which the title names: "set of key "epoch"".
+  using AtCall = std::function<void(FaultPlan& plan, int rank, const std::string& title)>;
+  void when_due(AtCall at_call) { at_call_ = std::move(at_call); }
+
   // Around each call of a rank. before() waits while the rank is cut off; throws c10::DistStoreError when that takes
   // longer than `timeout` (zero: any time).
   void before(std::string_view call, const std::vector<std::string>& keys, std::chrono::milliseconds timeout);
@@ -43,6 +47,7 @@ class StoreFaults {
 
  private:
   bool fits(std::size_t place, std::string_view call, const std::vector<std::string>& keys) const;
+  void meet(std::string_view call, const std::vector<std::string>& keys, int rank);
   void strike(std::string_view call, const std::vector<std::string>& keys);
   void wait_for_host(int rank, std::string_view call, std::chrono::milliseconds timeout);
 
@@ -51,6 +56,8 @@ class StoreFaults {
   Partitions& partitions_;
   exec::WaitQueue cut_off_;
   std::map<std::tuple<std::size_t, int, std::string_view>, std::uint64_t> calls_;  // by fault, rank and kind; "": any
+  std::map<std::pair<int, std::string_view>, std::uint64_t> calls_of_ranks_;       // by rank and kind, of any key
+  AtCall at_call_;
 };
 
 }  // namespace rehearse::sim

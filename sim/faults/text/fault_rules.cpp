@@ -107,6 +107,9 @@ void require_family(const Fault& fault) {
   if (fault.at && fault.call) {
     throw FaultError(fmt::format("{} has both at and call: give one, they count the same calls differently", verb));
   }
+  if (is_at_store(fault) && (!fault.group.empty() || !fault.label.empty())) {
+    throw FaultError(fmt::format("{} is at a call of the store: that has no group and no label", verb));
+  }
   require_call(fault, "at", fault.at);
   require_call(fault, "call", fault.call);
 }

@@ -1,33 +1,40 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fault_fields.h"
 
+#include <optional>
+
+#include "faults/store/store_calls.h"
+
 namespace rehearse::sim {
 
 const std::vector<FaultVerb>& fault_verbs() {
   using Verb = Fault::Verb;
   static const std::vector<FaultVerb> verbs = {
-      {Verb::crash, "crash", "the rank never runs again: no destructor, no `catch`", {.alone = true}},
-      {Verb::exit, "exit", "the rank calls `exit(status)`, or crashes so where the others are to go on"},
-      {Verb::hang, "hang", "the rank never comes back from the call"},
-      {Verb::pause, "pause", "the rank stands still before the call, `for` a duration"},
+      {Verb::crash, "crash", "the rank never runs again: no destructor, no `catch`", {.alone = true, .any_call = true}},
+      {Verb::exit,
+       "exit",
+       "the rank calls `exit(status)`, or crashes so where the others are to go on",
+       {.any_call = true}},
+      {Verb::hang, "hang", "the rank never comes back from the call", {.any_call = true}},
+      {Verb::pause, "pause", "the rank stands still before the call, `for` a duration", {.any_call = true}},
       {Verb::slow, "slow", "from the start, what the rank computes and communicates takes `factor` times as long"},
       {Verb::delay, "delay", "the data of the call moves later, by `for`"},
       {Verb::skip_collective, "skip_collective", "the rank leaves the call out, and does not know"},
-      {Verb::fail_op, "fail_op", "the call throws `CommError`"},
+      {Verb::fail_op, "fail_op", "the call throws `CommError`, one of the store `DistStoreError`", {.any_call = true}},
       {Verb::corrupt, "corrupt",
        "elements of the call's first output are wrong on the rank, `with` a NaN or a flipped bit, or all are stale"},
       {Verb::partition,
        "partition",
        "what the ranks and those `from` which they are cut off send each other does not arrive, `for` a duration",
-       {.alone = true, .of_world = true}},
-      {Verb::heal, "heal", "all partitions are over", {.alone = true, .of_world = true}},
+       {.alone = true, .of_world = true, .any_call = true}},
+      {Verb::heal, "heal", "all partitions are over", {.alone = true, .of_world = true, .any_call = true}},
       {Verb::lose_key, "lose_key", "the store's `key` vanishes", {.alone = true, .of_world = true, .of_store = true}},
       {Verb::stale_key, "stale_key", "a get of `key` brings the value before the last one", {.of_store = true}},
-      {Verb::clock_jump, "clock_jump", "the rank's clocks jump `by` a duration", {.alone = true}},
+      {Verb::clock_jump, "clock_jump", "the rank's clocks jump `by` a duration", {.alone = true, .any_call = true}},
       {Verb::fail_alloc,
        "fail_alloc",
        "the rank's next allocation for a tensor throws `c10::OutOfMemoryError`",
-       {.alone = true, .later = true}},
+       {.alone = true, .any_call = true, .later = true}},
       {Verb::reorder, "reorder", "a message arrives behind the rank's next one, or later by `for`"},
       {Verb::restart,
        "restart",
@@ -38,6 +45,11 @@ const std::vector<FaultVerb>& fault_verbs() {
 }
 
 std::string_view to_string(Fault::Verb verb) { return fault_verbs()[static_cast<std::size_t>(verb)].name; }
+
+bool is_at_store(const Fault& fault) {
+  const auto names_its_call = [](const std::optional<Fault::Point>& point) { return point && is_store_call(point->op); };
+  return traits_of(fault.verb).of_store || names_its_call(fault.at) || names_its_call(fault.call);
+}
 
 const FaultTraits& traits_of(Fault::Verb verb) { return fault_verbs()[static_cast<std::size_t>(verb)].traits; }
 

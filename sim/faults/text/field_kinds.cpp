@@ -49,10 +49,20 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return text;
 }
 
-std::optional<Fault::Point> point_of(std::string_view text, bool of_store) {
+// Whose calls the faults of a verb may name.
+struct Calls {
+  bool of_groups, of_store;
+};
+
+Calls calls_of(Fault::Verb verb) {
+  const auto& traits = traits_of(verb);
+  return {!traits.of_store, traits.of_store || traits.any_call};
+}
+
+std::optional<Fault::Point> point_of(std::string_view text, const Calls& calls) {
   const auto sign = text.find('#');
   Fault::Point point{std::string(text.substr(0, sign)), 0};
-  const bool known = of_store ? is_store_call(point.op) : is_operation(point.op);
+  const bool known = (calls.of_groups && is_operation(point.op)) || (calls.of_store && is_store_call(point.op));
   if (!point.op.empty() && !known) return std::nullopt;
   if (sign == std::string_view::npos) return point.op.empty() ? std::nullopt : std::optional(point);
   const auto number = number_of<std::uint64_t>(text.substr(sign + 1), 1, std::numeric_limits<std::uint32_t>::max());
@@ -62,19 +72,19 @@ std::optional<Fault::Point> point_of(std::string_view text, bool of_store) {
 }
 
 // "allreduce#12" of "allredcue#12"
-std::string nearest_point(std::string_view text, bool of_store) {
+std::string nearest_point(std::string_view text, const Calls& calls) {
   std::vector<std::string> names;
   for (const auto& row : comm::op_table::kRows) {
-    if (!of_store) names.emplace_back(row.name);
+    if (calls.of_groups) names.emplace_back(row.name);
   }
   for (const auto& row : kStoreCalls) {
-    if (of_store) names.emplace_back(row.name);
+    if (calls.of_store) names.emplace_back(row.name);
   }
   const auto sign = std::min(text.find('#'), text.size());
   const auto nearest = nearest_spelling(text.substr(0, sign), names);
   if (nearest.empty()) return "";
   auto meant = nearest + std::string(text.substr(sign));
-  return point_of(meant, of_store) ? meant : "";
+  return point_of(meant, calls) ? meant : "";
 }
 
 std::string point_text(const std::optional<Fault::Point>& point) {
@@ -95,11 +105,11 @@ FaultField point(std::string_view name, std::string takes, Verbs verbs, std::opt
           std::move(takes),
           std::move(verbs),
           [=](Fault& fault, const std::string& typed) {
-            return (fault.*field = point_of(typed, traits_of(fault.verb).of_store)).has_value();
+            return (fault.*field = point_of(typed, calls_of(fault.verb))).has_value();
           },
           [=](const Fault& fault) { return point_text(fault.*field); },
           [](const Fault& fault, const std::string& typed) {
-            return nearest_point(typed, traits_of(fault.verb).of_store);
+            return nearest_point(typed, calls_of(fault.verb));
           }};
 }
 
