@@ -3,6 +3,7 @@
 
 #include <unwind.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -40,17 +41,35 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* data) {
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-std::vector<Frame> user_frames_up_to(const std::vector<void*>& addresses, std::size_t most) {
+// Up to and with the first for which `is_last` says so.
+std::vector<Frame> user_frames_until(const std::vector<void*>& addresses, bool (*is_last)(const Frame&)) {
   std::vector<Frame> frames;
   for (void* address : addresses) {
     // Names in LibTorch cost milliseconds each, and do not matter here.
     if (in_foreign_library(address)) continue;
     for (const ResolvedFrame& resolved : resolve(address)) {
-      if (resolved.users_own) frames.push_back(resolved.frame);
-      if (frames.size() == most) return frames;
+      if (!resolved.users_own) continue;
+      frames.push_back(resolved.frame);
+      if (is_last(resolved.frame)) return frames;
     }
   }
   return frames;
+}
+
+bool has_line(const Frame& frame) { return !frame.file.empty(); }
+
+std::vector<std::string> lines_of(const std::vector<Frame>& frames) {
+  std::vector<std::string> lines;
+  auto rest = frames.begin();
+  if (rest == frames.end()) return lines;
+  lines.push_back(describe(*rest++));
+  if (const auto known = std::find_if(rest, frames.end(), has_line);
+      !has_line(frames.front()) && known != frames.end()) {
+    lines.front() += ", from " + describe(*known);
+    rest = known + 1;
+  }
+  for (; rest != frames.end(); ++rest) lines.push_back(describe(*rest));
+  return lines;
 }
 
 }  // namespace
@@ -83,13 +102,20 @@ std::vector<Frame> CallSite::frames() const {
 }
 
 Frame CallSite::user_frame() const {
-  auto frames = user_frames_up_to(addresses_, 1);
+  auto frames = user_frames_until(addresses_, [](const Frame&) { return true; });
   return frames.empty() ? Frame{} : std::move(frames.front());
 }
 
-std::vector<Frame> CallSite::user_frames() const { return user_frames_up_to(addresses_, addresses_.max_size()); }
+std::vector<Frame> CallSite::user_frames() const {
+  return user_frames_until(addresses_, [](const Frame&) { return false; });
+}
 
-std::string CallSite::describe() const { return exec::describe(user_frame()); }
+std::vector<std::string> CallSite::user_lines() const { return lines_of(user_frames()); }
+
+std::string CallSite::describe() const {
+  auto lines = lines_of(user_frames_until(addresses_, has_line));
+  return lines.empty() ? "" : std::move(lines.front());
+}
 
 std::string CallSite::how_to_see_lines() const {
   bool unknown = false;

@@ -110,6 +110,26 @@ void set_call_place(SourceFrame& caller, Dwarf_Die& inlined, Dwarf_Die* unit) {
   caller.line = static_cast<int>(line);
 }
 
+// The unit that holds the address; null: none does. Compilers need not write an index of addresses, as clang does not.
+// One that lacks an address answers with a neighbour.
+Dwarf_Die* unit_at(Dwfl_Module* module, std::uintptr_t address, Dwarf_Addr& bias) {
+  const auto holds = [&](Dwarf_Die* unit) { return dwarf_haspc(unit, address - bias) == 1; };
+  if (Dwarf_Die* const indexed = dwfl_module_addrdie(module, address, &bias); indexed != nullptr && holds(indexed))
+    return indexed;
+  Dwarf_Die* unit = nullptr;
+  while ((unit = dwfl_module_nextcu(module, unit, &bias)) != nullptr) {
+    if (holds(unit)) return unit;
+  }
+  return nullptr;
+}
+
+void set_place(SourceFrame& frame, Dwarf_Die* unit, Dwarf_Addr address) {
+  Dwarf_Line* const line = dwarf_getsrc_die(unit, address);
+  if (line == nullptr) return;
+  if (const char* const file = dwarf_linesrc(line, nullptr, nullptr)) frame.file = file;
+  dwarf_lineno(line, &frame.line);
+}
+
 }  // namespace
 
 LineTable::LineTable(const std::string& path, std::uintptr_t bias) {
@@ -131,14 +151,11 @@ LineTable::~LineTable() { dwfl_end(dwfl_); }
 std::vector<SourceFrame> LineTable::lookup(std::uintptr_t address) const {
   if (module_ == nullptr) return {};
   SourceFrame current;
-  if (Dwfl_Line* line = dwfl_module_getsrc(module_, address)) {
-    const char* file = dwfl_lineinfo(line, nullptr, &current.line, nullptr, nullptr, nullptr);
-    if (file != nullptr) current.file = file;
-  }
   std::vector<SourceFrame> frames;
   Dwarf_Addr bias = 0;
-  Dwarf_Die* unit = dwfl_module_addrdie(module_, address, &bias);
+  Dwarf_Die* const unit = unit_at(module_, address, bias);
   if (unit != nullptr) {
+    set_place(current, unit, address - bias);
     // Scopes around an address follow an inlined function to where it was written; those around the innermost
     // DIE are the ones that it was inlined into.
     const Scopes at_address = Scopes::around_address(unit, address - bias);

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <cstdlib>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "exec/call_site/symbolize.h"
 
@@ -53,15 +55,24 @@ std::size_t outer_comma(std::string_view list) {
   return std::string_view::npos;
 }
 
+std::optional<std::string> demangled_as_it_is(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                    std::free);
+  if (status != 0) return std::nullopt;
+  return text.get();
+}
+
 bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 }  // namespace
 
 std::string demangled(const std::string& name) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
-                                                    std::free);
-  return status == 0 ? text.get() : name;
+  if (auto text = demangled_as_it_is(name)) return *text;
+  // The C++ library's does not know the template parameters of a lambda ("[]<class T>(T)"), as clang writes them.
+  std::string simpler = name;
+  for (auto at = simpler.find("UlTy"); at != std::string::npos; at = simpler.find("UlTy", at)) simpler.erase(at + 2, 2);
+  return demangled_as_it_is(simpler).value_or(name);
 }
 
 std::string short_name(std::string_view function) {
@@ -77,6 +88,17 @@ std::string short_name(std::string_view function) {
     } else if (rest.starts_with("{lambda(") || rest.starts_with("<lambda(")) {
       name += "lambda";
       k = behind_group(function, k);
+    } else if (rest.starts_with("$_")) {
+      // clang's name of a lambda that has no other.
+      name += "lambda";
+      for (k += 2; k < function.size() && std::isdigit(static_cast<unsigned char>(function[k])) != 0;) ++k;
+    } else if (rest.starts_with("{default arg#")) {
+      // A lambda among the default arguments of a function, or of a member's initialiser.
+      k = behind_group(function, k);
+      if (function.substr(k).starts_with("::")) k += 2;
+    } else if (rest.starts_with(" const::")) {
+      // Of a function that what follows lies in.
+      k += std::string_view(" const").size();
     } else if (rest.starts_with("[")) {
       // " [clone .cold]": the end of the name, like " const" after the parameters.
       break;
@@ -94,8 +116,10 @@ std::string short_name(std::string_view function) {
       ++k;
     }
   }
-  if (constexpr std::string_view kCall = "lambda::operator()"; name.ends_with(kCall))
-    name.resize(name.size() - std::string_view("::operator()").size());
+  // Of a lambda, and of those that lie in it.
+  constexpr std::string_view kLambda = "lambda", kCall = "lambda::operator()";
+  for (auto at = name.find(kCall); at != std::string::npos; at = name.find(kCall, at))
+    name.replace(at, kCall.size(), kLambda);
   // All that is left of an inlined lambda without full debug information.
   if (name == "operator()") name = "lambda";
   return name;

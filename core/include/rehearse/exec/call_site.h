@@ -50,7 +50,11 @@ class CallSite {
   // All frames of the user's own, innermost first.
   std::vector<Frame> user_frames() const;
 
-  // user_frame() in words; empty when there is none.
+  // user_frames() in words. Where the innermost have no line, the first that has one stands behind the innermost one,
+  // and what lies between is left out: "sync_mean, from main.cpp:9 in main".
+  std::vector<std::string> user_lines() const;
+
+  // The first of user_lines(); empty when there is none.
   std::string describe() const;
 
   // What to compile with, where the user's code has no line here; empty where nothing is missing.
