@@ -69,6 +69,21 @@ std::vector<CountedParameter> ParameterUses::of(const Node& node) {
   return counted;
 }
 
+std::vector<std::string> ParameterUses::uncounted(const graph::GraphModule& module, const CountingRules& rules) {
+  ParameterUses by_rules(module, rules), all(module, CountingRules::ddp());
+  std::unordered_set<Identity> known;
+  for (const Node* node = module.graph().last(); node; node = node->prev()) {
+    for (const Use& use : by_rules.uses_by(*node)) known.insert(use.parameter);
+  }
+  std::vector<std::string> names;
+  for (const Node& node : module.graph()) {
+    for (Use& use : all.uses_by(node)) {
+      if (known.insert(use.parameter).second) names.push_back(std::move(use.name));
+    }
+  }
+  return names;
+}
+
 // A parameter that counts once is forgotten when it has: the node at which it does may use it twice.
 bool ParameterUses::counts(const Use& use, const Node& node) {
   if (rules_.each_use) return true;

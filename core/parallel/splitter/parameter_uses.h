@@ -23,6 +23,9 @@ class ParameterUses {
 
   std::vector<CountedParameter> of(const graph::Node& node);
 
+  // The parameters that DDP reduces and that `rules` count at no node, by the order of their first uses.
+  static std::vector<std::string> uncounted(const graph::GraphModule& module, const CountingRules& rules);
+
  private:
   // Which parameter it is: a placeholder, a tensor, or where only metadata is known the attribute.
   using Identity = const void*;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <rehearse/parallel/bucket_splitter.h>
 
 #include "parallel/splitter/extension.h"
+#include "parallel/splitter/parameter_uses.h"
 
 namespace rehearse::parallel {
 namespace {
@@ -49,6 +53,19 @@ void warn_of_no_split(const ForwardBucket& bucket, const BucketSplitterOptions& 
   }
 }
 
+void warn_of_uncounted(const graph::GraphModule& module, const CountingRules& rules, Texts& warnings) {
+  constexpr std::size_t kNamesShown = 3;
+  const auto names = ParameterUses::uncounted(module, rules);
+  if (names.empty()) return;
+  const auto shown = names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kNamesShown));
+  const auto more = names.size() > kNamesShown ? fmt::format(" and {} more", names.size() - kNamesShown) : "";
+  warnings.push_back(
+      fmt::format("{} that DDP reduces {} in no bucket ({}{}): these rules count no parameters in lists, in keyword "
+                  "arguments and of methods of results; CountingRules::ddp() does (--rules=ddp)",
+                  names.size() == 1 ? "1 parameter" : fmt::format("{} parameters", names.size()),
+                  names.size() == 1 ? "is" : "are", fmt::join(names.begin(), shown, ", "), more));
+}
+
 Texts warnings_of(const std::vector<ForwardBucket>& buckets, const BucketSplitterOptions& options) {
   Texts warnings;
   for (std::size_t index = 0; index < buckets.size(); ++index) {
@@ -67,6 +84,7 @@ BucketSplit split_by_buckets(const std::shared_ptr<graph::GraphModule>& module, 
   if (!module) throw graph::GraphError("", "module", "is null");
   BucketSplit split{assign_buckets(*module, options), module, {}, {}};
   split.warnings = warnings_of(split.buckets, options);
+  warn_of_uncounted(*module, options.rules, split.warnings);
   if (!split.was_split()) return split;
   std::unordered_map<const graph::Node*, int> piece_of;
   for (std::size_t index = 0; index < split.buckets.size(); ++index) {

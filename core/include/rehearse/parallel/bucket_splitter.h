@@ -69,7 +69,8 @@ struct BucketSplit {
   // name. `module` itself when there is only one bucket.
   std::shared_ptr<graph::GraphModule> module;
   bool was_split() const noexcept { return buckets.size() > 1; }
-  // Why there are fewer cuts than the caps ask for, or fewer pieces than buckets; empty when there is nothing to say.
+  // Why there are fewer cuts than the caps ask for, or fewer pieces than buckets, and which parameters are in no
+  // bucket; empty when there is nothing to say.
   std::vector<std::string> warnings;
   // In the order in which they are called; `id` is the bucket's index. None when there is only one bucket.
   std::vector<graph::Partition> pieces;
