@@ -2,6 +2,7 @@
 #include "checks/gradients.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <stdexcept>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include <rehearse_internal/checks/non_finite.h>
 #include <rehearse_internal/formatting/rank_list.h>
+#include <rehearse_internal/operators/lone_code.h>
 #include <rehearse_internal/operators/seen_operators.h>
 
 #include "checks/uneven_parts.h"
@@ -111,6 +113,34 @@ std::vector<std::string> reduced_again(const std::string& name, const std::vecto
   return {fmt::format("that of \"{}\" was reduced {} times: {}", name, calls.size(), fmt::join(calls, ", "))};
 }
 
+// A gradient that is `ratio` times that of one process.
+struct Multiple {
+  std::string name;
+  double ratio;
+  at::Tensor gradient;
+};
+
+std::string meaning_of(const Multiple& found, int ranks, const Reductions* reductions) {
+  const auto parts = reductions != nullptr ? reductions->parts_of(flat(found.gradient)) : std::nullopt;
+  const auto reduced = !parts ? Reduced::unknown : parts->is_mean ? Reduced::mean : Reduced::sum;
+  return checks::meaning_of({GradientRatio::Kind::multiple, found.ratio}, ranks, reduced);
+}
+
+// Any number is a multiple of any other. A gradient of one element tells by what a model's gradients are multiplied
+// only where a larger one says the same, or where the model has no larger one and all agree.
+bool tells_why(const Multiple& one, const std::vector<Multiple>& all, const std::vector<ReducedGradient>& gradients) {
+  const auto is_large = [](const at::Tensor& gradient) { return gradient.numel() > 1; };
+  const auto is_alike = [&](const Multiple& other) {
+    return std::abs(other.ratio - one.ratio) <= 1e-2 * std::abs(one.ratio);
+  };
+  if (is_large(one.gradient)) return true;
+  if (std::any_of(gradients.begin(), gradients.end(), [&](const auto& each) { return is_large(each.gradient); })) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Multiple& other) { return is_large(other.gradient) && is_alike(other); });
+  }
+  return all.size() == gradients.size() && std::all_of(all.begin(), all.end(), is_alike);
+}
+
 StateFinding finding_of(const GradientsRound& round, std::vector<Group> groups, std::optional<OddRow> odd,
                         std::vector<std::string> details) {
   std::stable_sort(groups.begin(), groups.end(),
@@ -157,6 +187,7 @@ std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generat
   for (const auto& each : state.tensors()) {
     if (is_trained(each)) parameters.push_back(each.tensor);
   }
+  const operators::LoneCode lone("the function given to RankContext::check_gradients()");
   const auto value = loss();
   if (!value.defined() || value.numel() != 1 || !value.requires_grad()) {
     throw std::invalid_argument(
@@ -176,6 +207,7 @@ std::optional<StateFinding> judge(const GradientsRound& round, const ModelState&
   std::vector<Group> groups;
   std::optional<OddRow> odd;  // the first that is not the same on all ranks
   std::vector<ReducedGradient> reduced;
+  std::vector<Multiple> multiples;
   std::vector<std::string> no_multiples, details;
   const auto ranks = static_cast<int>(round.of.size());
   for (const auto& row : round.shown.table.rows()) {
@@ -196,10 +228,24 @@ std::optional<StateFinding> judge(const GradientsRound& round, const ModelState&
     if (is_comparable(gradient, right)) reduced.push_back({flat(gradient), flat(right)});
     if (ratio.kind == GradientRatio::Kind::no_multiple) {
       no_multiples.push_back(row.name);
-    } else if (ratio.kind != GradientRatio::Kind::equal) {
+      continue;
+    }
+    if (ratio.kind == GradientRatio::Kind::equal) continue;
+    if (ratio.kind == GradientRatio::Kind::multiple) {
+      multiples.push_back({row.name, ratio.ratio, gradient});
+    } else {
       add(groups, meaning_of(ratio, ranks), row.name);
-      if (reductions != nullptr && details.empty())
-        details = reduced_again(row.name, reductions->calls_on(round.here.back(), place->tensor));
+    }
+    if (reductions != nullptr && details.empty())
+      details = reduced_again(row.name, reductions->calls_on(round.here.back(), place->tensor));
+  }
+  for (const auto& each : multiples) {
+    if (tells_why(each, multiples, reduced)) {
+      add(groups, meaning_of(each, ranks, reductions), each.name);
+    } else if (!no_multiples.empty()) {
+      no_multiples.push_back(each.name);
+    } else {
+      add(groups, fmt::format("{:.6g} times it: one element alone does not tell why", each.ratio), each.name);
     }
   }
   if (!no_multiples.empty()) {

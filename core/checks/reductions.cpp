@@ -42,6 +42,7 @@ void Reductions::add(const Call& call) {
   kept.where = call.where;
   kept.ranks = call.ranks;
   kept.factor = call.is_mean ? 1.0 / static_cast<double>(call.ranks.size()) : 1.0;
+  kept.is_bucket = call.is_bucket;
   for (const auto& input : call.inputs) {
     kept.parts.push_back(copied(input));
     kept.memory.push_back({input.storage().getWeakStorageImpl(), input.const_data_ptr()});
@@ -62,7 +63,7 @@ std::optional<Reductions::Parts> Reductions::parts_of(const at::Tensor& gradient
     for (const double factor : {call->factor, call->factor / ranks}) {
       const auto place = place_in(sum * factor, gradient);
       if (place < 0) continue;
-      Parts found{call->ranks, {}};
+      Parts found{call->ranks, {}, call->is_bucket || factor < 1};
       for (const auto& part : call->parts)
         found.parts.push_back(numbers_in(part).narrow(0, place, gradient.numel()) * factor);
       return found;

@@ -20,7 +20,6 @@ struct Round {
   std::vector<int> of;       // who is to come, by rank
   std::vector<int> here;     // in order of their coming
   bool is_asked = true;      // by the program, which is told of ranks that do not come
-  bool is_remark = false;    // what is found ends no world
   Shown shown;
 
   bool is_full() const noexcept { return here.size() == of.size(); }

@@ -13,6 +13,7 @@
 
 #include <rehearse_internal/checks/unwatched.h>
 #include <rehearse_internal/exec/world_local.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "checks/draws.h"
 #include "checks/finite.h"
@@ -82,7 +83,6 @@ struct WorldChecks::Shown {
   Reductions reductions;
   std::vector<std::unique_ptr<RankWatch>> watches;  // by rank; empty: nobody looks
   MissedRounds missed;
-  std::vector<std::string> remarks;
 
   RankWatch* watch_of(int rank) const noexcept {
     return watches.empty() ? nullptr : watches[static_cast<std::size_t>(rank)].get();
@@ -114,7 +114,7 @@ void WorldChecks::found(StateFinding finding) {
 template <class Round>
 void WorldChecks::settle(const Round& round) {
   if (auto finding = judge(round)) {
-    round.is_remark ? remark(*finding) : found(std::move(*finding));
+    found(std::move(*finding));
   } else if (round.is_full()) {
     ++held_[round.name];
   }
@@ -137,7 +137,6 @@ void WorldChecks::show_replicas(int rank, const ModelState& state, const Asked& 
   auto* const round = rounds.next(rank, asked.key(), asked.name, asked.of);
   if (round == nullptr) return;
   round->is_asked = asked.by_program;
-  round->is_remark = !asked.since.empty();
   round->shown.before = !asked.since.empty() ? ""
                         : round->number == 1 ? "it is the first check of this name: nothing was compared before"
                                              : fmt::format("in check #{} all were equal", round->number - 1);
@@ -225,8 +224,7 @@ void WorldChecks::at_forward(int rank, const torch::nn::Module& module, const Fo
   if (automatic_.draws) show_draws(rank, at::detail::getDefaultCPUGenerator(), *automatic_.draws, asked);
 }
 
-// Ranks of which some made more forwards than others have the same in the end: it is a check of its own. What differs
-// is remarked: after its last step a program may do with the model on one rank what it likes.
+// Ranks of which some made more forwards than others have the same in the end: it is a check of its own.
 void WorldChecks::at_end(int rank, const torch::nn::Module& module, const Forward& last) {
   if (!automatic_.replicas || executor_.ending()) return;
   show_replicas(rank, ModelState(module, last.ignored),
@@ -236,9 +234,7 @@ void WorldChecks::at_end(int rank, const torch::nn::Module& module, const Forwar
 template <class Rounds>
 void WorldChecks::judge_open(Rounds& rounds) {
   for (auto& [key, round] : rounds.open()) {
-    if (auto finding = judge(round)) {
-      round.is_remark ? remark(*finding) : findings_.push_back(std::move(*finding));
-    }
+    if (auto finding = judge(round)) findings_.push_back(std::move(*finding));
     if (round.is_asked) shown_->missed.add(round, round.here.size() > 1, false);
   }
 }
@@ -250,16 +246,11 @@ void WorldChecks::judge_what_is_left() {
   for (auto& [key, round] : shown_->gradients.open()) shown_->missed.add(round, false, false);
 }
 
-void WorldChecks::remark(const StateFinding& finding) {
-  auto text = finding.headline;
-  for (const auto& detail : finding.details) text += "; " + detail;
-  shown_->remarks.push_back(std::move(text));
-}
-
 std::vector<std::string> WorldChecks::remarks() const {
-  auto remarks = shown_->remarks;
-  for (auto& line : shown_->missed.lines()) remarks.push_back(std::move(line));
-  return remarks;
+  auto lines = shown_->missed.lines();
+  for (const auto& [text, of] : remarked_)
+    lines.push_back(fmt::format("{}: {}", describe_ranks(std::vector<int>(of.begin(), of.end())), text));
+  return lines;
 }
 
 WorldChecks* world_checks() noexcept { return exec::WorldLocal<WorldChecks>::find(); }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <exception>
 #include <unordered_map>
 #include <utility>
@@ -46,6 +47,7 @@ ReducerSession::Impl::Impl(std::shared_ptr<torch::nn::Module> module, c10::intru
     broadcast_state(group_, state(), kAuthoritativeRank);
   }
   set_up_reducer();
+  gradients_when_made_ = count_gradients();
 }
 
 void ReducerSession::Impl::set_up_reducer() {
@@ -65,6 +67,7 @@ void ReducerSession::Impl::set_up_reducer() {
 void ReducerSession::Impl::before_forward() {
   operators::refuse_in_capture("the forward of a DistributedDataParallel",
                                "Compile the DistributedDataParallel itself: rehearse::compile(ddp).");
+  was_called_ = true;
   const bool trains = at::GradMode::is_enabled();
   if (trains && reduces_) {
     logger_->set_runtime_stats_and_log();
@@ -108,6 +111,11 @@ ReducerSession::Impl::~Impl() {
   }
 }
 
+std::size_t ReducerSession::Impl::count_gradients() const {
+  return static_cast<std::size_t>(std::count_if(parameters_.tensors.begin(), parameters_.tensors.end(),
+                                                [](const at::Tensor& each) { return each.grad().defined(); }));
+}
+
 // What the last step has left, which no forward looks at any more, and why others may wait for this rank in a bucket's
 // all-reduce.
 void ReducerSession::Impl::leave_to(checks::WorldChecks& checks) const {
@@ -119,6 +127,12 @@ void ReducerSession::Impl::leave_to(checks::WorldChecks& checks) const {
   if (text.empty() && waits_for_backward(*reducer_))
     text = fmt::format("the last forward of its DDP on group \"{}\" had no backward", identity_->name);
   if (!text.empty()) checks.note(rank, std::move(text));
+  if (!was_called_ && count_gradients() > gradients_when_made_) {
+    checks.remark(rank,
+                  fmt::format("{} was never called, and its module has gradients: nobody has reduced them. Call the "
+                              "DistributedDataParallel in the place of the module",
+                              bucket_names_->model_text()));
+  }
 }
 
 std::optional<at::ScalarType> ReducerSession::Impl::input_dtype() const noexcept {

@@ -56,6 +56,7 @@ class ReducerSession::Impl {
   std::vector<at::Tensor> buffers_to_synchronize() const;
   void check_state(bool buffers_are_equal);
   void leave_to(checks::WorldChecks& checks) const;
+  std::size_t count_gradients() const;
 
   std::shared_ptr<torch::nn::Module> module_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
@@ -80,6 +81,8 @@ class ReducerSession::Impl {
   std::optional<JoinOptions> joining_;
   std::uint64_t made_in_ = 0;  // the number of the world
   std::string checked_as_;     // the name of its state in checks that nobody asks for; empty: none yet
+  bool was_called_ = false;
+  std::size_t gradients_when_made_ = 0;  // see count_gradients()
 };
 
 }  // namespace rehearse::parallel

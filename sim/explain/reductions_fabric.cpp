@@ -32,6 +32,7 @@ void ReductionsFabric::keep(const comm::Transfer& transfer) {
   for (int rank = 0; rank < static_cast<int>(transfer.calls.size()); ++rank)
     call.ranks.push_back(transfer.group->global_rank(rank));
   call.is_mean = first.reduce_op == c10d::ReduceOp::AVG;
+  call.is_bucket = first.payload != nullptr;
   reductions_.add(call);
 }
 

@@ -28,6 +28,21 @@ at::Tensor numbers_of(const at::Tensor& tensor) {
   return (values.is_complex() ? at::view_as_real(values) : values).to(at::kDouble).flatten();
 }
 
+// The loss of each rank is as many times too large as there are ranks, or the sum of the ranks' gradients was taken.
+std::string n_times(int ranks, Reduced reduced) {
+  const bool twice_too = ranks == 2;
+  if (reduced == Reduced::mean) {
+    return fmt::format(
+        ", n, although the reduction takes the mean: each rank's loss is a sum over a batch of {} where the mean is "
+        "meant, or is multiplied by the number of ranks{}",
+        ranks, twice_too ? ", or was counted twice (a second backward, or no zero_grad)" : "");
+  }
+  if (twice_too) return ", n: a sum where the mean is meant, or reduced or added up twice";
+  return reduced == Reduced::sum
+             ? ", n: a sum over the ranks where the mean is meant"
+             : fmt::format(", n: a sum over the ranks, or over a batch of {}, where the mean is meant", ranks);
+}
+
 bool near(double a, double b) { return std::abs(a - b) <= 1e-2 * std::abs(b); }
 
 }  // namespace
@@ -54,7 +69,7 @@ GradientRatio ratio_of(const at::Tensor& gradient, const at::Tensor& reference, 
   return {Kind::multiple, ratio};
 }
 
-std::string meaning_of(const GradientRatio& found, int ranks) {
+std::string meaning_of(const GradientRatio& found, int ranks, Reduced reduced) {
   using Kind = GradientRatio::Kind;
   switch (found.kind) {
     case Kind::equal:
@@ -74,19 +89,20 @@ std::string meaning_of(const GradientRatio& found, int ranks) {
   }
   const double n = ranks, ratio = found.ratio;
   const auto value = fmt::format("{:.6g} times it", ratio);
-  const bool twice_too = ranks == 2;
   if (ranks > 1 && near(ratio, 1 / n))
     return value + ", 1/n: averaged twice (a loss divided by the number of ranks, and a reduction that divides, too)";
-  if (ranks > 1 && near(ratio, n)) {
-    return value + (twice_too ? ", n: a sum where the mean is meant, or reduced or added up twice"
-                              : ", n: a sum over the ranks where the mean is meant");
-  }
+  if (ranks > 1 && near(ratio, n)) return value + n_times(ranks, reduced);
   if (ranks > 1 && near(ratio, n * n)) return value + ", n*n: summed over the ranks twice";
   if (ranks > 1 && near(ratio, 1 / (n * n))) return value + ", 1/(n*n): averaged three times";
-  if (near(ratio, 2)) return value + ": counted twice (reduced twice, a second backward, or no zero_grad)";
+  if (near(ratio, 2)) {
+    return value +
+           ": counted twice (reduced twice, a second backward, or no zero_grad), or a sum over a batch of 2 where the "
+           "mean is meant";
+  }
   if (near(ratio, -1)) return value + ": the sign is turned round";
   const double whole = std::round(ratio), part = std::round(1 / ratio);
-  if (whole >= 2 && near(ratio, whole)) return value + fmt::format(": added up {} times", whole);
+  if (whole >= 2 && near(ratio, whole))
+    return value + fmt::format(": added up {0} times, or a sum over a batch of {0} where the mean is meant", whole);
   if (part >= 2 && near(ratio, 1 / part)) return value + fmt::format(": divided by {} once too often", part);
   return value + ": scaled, as by clipping or a loss scale";
 }

@@ -26,7 +26,10 @@ struct GradientRatio {
 // tensor may be undefined.
 GradientRatio ratio_of(const at::Tensor& gradient, const at::Tensor& reference, double scale, double tolerance);
 
+// What the all-reduces of a gradient made of the ranks' parts, as far as somebody has looked.
+enum class Reduced { unknown, sum, mean };
+
 // "0.25 = 1/n: averaged twice, ...": what it means among `ranks`.
-std::string meaning_of(const GradientRatio& ratio, int ranks);
+std::string meaning_of(const GradientRatio& ratio, int ranks, Reduced reduced = Reduced::unknown);
 
 }  // namespace rehearse::checks

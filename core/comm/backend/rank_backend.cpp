@@ -8,6 +8,7 @@
 
 #include <rehearse/comm/errors.h>
 #include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/operators/lone_code.h>
 
 #include "comm/call/call_describer.h"
 #include "comm/group/group_world.h"
@@ -38,6 +39,7 @@ std::uint64_t RankBackend::getSequenceNumberForGroup() { return group_->collecti
 
 c10::intrusive_ptr<RankWork> RankBackend::make(OpType type, std::chrono::milliseconds timeout, bool async_op) {
   refuse_in_capture("an operation of a c10d::Backend");
+  operators::refuse_in_lone_code(name_of(type), identity().name);
   exec::this_rank::begin_call();
   auto work = c10::make_intrusive<RankWork>(group_, rank_, type);
   work->operation.async_op = async_op;

@@ -114,8 +114,10 @@ Entries averages() {
        {.ranks = 4},
        Verdict::check_failed,
        {},
-       "gradients are not those of one process in check #1: that of \"weight\" is 4 times it, n: a sum over the ranks "
-       "where the mean is meant"},
+       "gradients are not those of one process in check #1: that of \"weight\" is 4 times it, n, although the "
+       "reduction "
+       "takes the mean: each rank's loss is a sum over a batch of 4 where the mean is meant, or is multiplied by the "
+       "number of ranks"},
       {"B048",
        clips_by_own_norm,
        {.ranks = 2},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: checks that the program does not ask for look at each forward of a DistributedDataParallel, and change
 // nothing of a run in which all is well.
+#include <memory>
 #include <stdexcept>
 
 #include <ATen/ops/ones.h>
@@ -104,16 +105,40 @@ TEST(AutomaticChecks, AReplicaThatWasChanged_IsFoundAtTheNextForward) {
 }
 
 // No forward comes after it.
-TEST(AutomaticChecks, WhatTheLastStepLeft_IsRemarkedAtTheEnd) {
+TEST(AutomaticChecks, WhatTheLastStepLeft_IsFoundAtTheEnd) {
   const auto report = run(checking({.replicas = true}), training([](RankContext& ctx, int step, auto& net) {
                             const at::NoGradGuard no_grad;
                             if (ctx.rank() == 1 && step == kForwards) net->named_parameters()["2.bias"].add_(1);
                           }));
-  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
-  ASSERT_EQ(report.remarks.size(), 1u);
+  EXPECT_EQ(report.verdict, Verdict::check_failed);
   EXPECT_TRUE(
-      report.remarks[0].starts_with("replicas of \"DDP #1 on group \"world\" at its end\" differ in check #1: "
-                                    "rank 1 has another \"2.bias\" than ranks 0,2-3"))
+      report.headline.starts_with("replicas of \"DDP #1 on group \"world\" at its end\" differ in check #1: "
+                                  "rank 1 has another \"2.bias\" than ranks 0,2-3"))
+      << report.headline;
+  EXPECT_TRUE(is_said(report, "first operation that differs: ")) << sim::to_text(report);
+  EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{1});
+}
+
+struct PartlyUsed : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) { return used(x); }
+
+  torch::nn::Linear used = register_module("used", torch::nn::Linear(3, 1));
+  torch::nn::Linear unused = register_module("unused", torch::nn::Linear(2, 2));
+};
+
+// A bucket that no rank fills is reduced on none, and no later forward says so.
+TEST(AutomaticChecks, WhatTheLastStepLeftUnreduced_IsFoundWithItsCause) {
+  const auto report = run(checking({.replicas = true}), [](RankContext& ctx) {
+    DistributedDataParallel ddp(std::make_shared<PartlyUsed>(), ctx.group());
+    torch::optim::SGD optimizer(ddp.parameters(), 0.1);
+    ddp(at::ones({4, 3}) * (ctx.rank() + 1)).pow(2).mean().backward();
+    optimizer.step();
+  });
+  EXPECT_EQ(report.verdict, Verdict::check_failed);
+  EXPECT_TRUE(is_said(report, "first operation that differs: ")) << sim::to_text(report);
+  ASSERT_EQ(report.remarks.size(), 1u) << sim::to_text(report);
+  EXPECT_TRUE(report.remarks[0].starts_with(
+      "ranks 0-3: no gradient came for parameters: unused.weight, unused.bias of DDP bucket 0 of 1"))
       << report.remarks[0];
 }
 
@@ -154,6 +179,63 @@ TEST(AutomaticChecks, DrawsOfOneRank_AreFoundAtTheNextForward) {
       report.headline,
       "generators of ranks differ in check #3 of \"DDP #1 on group \"world\"\": rank 1 has drawn 5 numbers more than "
       "ranks 0,2-3");
+}
+
+// The mistake of a loop that calls the module in the place of the DistributedDataParallel.
+TEST(DdpThatIsNeverCalled, IsRemarkedWhereItsModuleWasTrained) {
+  const auto train = [](int what) {
+    return run([what](RankContext& ctx) {
+      torch::nn::Linear net(3, 1);
+      DistributedDataParallel ddp(net, ctx.group());
+      torch::optim::SGD optimizer(ddp.parameters(), 0.1);
+      if (what == 0) return;
+      const auto x = at::ones({4, 3}) * (ctx.rank() + 1);
+      (what == 1 ? net(x) : ddp(x)).pow(2).mean().backward();
+      optimizer.step();
+    });
+  };
+  EXPECT_TRUE(train(0).remarks.empty());
+  EXPECT_TRUE(train(2).remarks.empty());
+  const auto report = train(1);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  ASSERT_EQ(report.remarks.size(), 1u);
+  EXPECT_TRUE(
+      report.remarks[0].starts_with("ranks 0-3: DDP #1 on group \"world\" was never called, and its module has "
+                                    "gradients: nobody has reduced them."))
+      << report.remarks[0];
+}
+
+// Groups may share a name, side by side and one after the other. Each has checks of its own.
+World::Body training_in_pairs(std::function<void(RankContext&, torch::nn::Linear&)> spoil = {}) {
+  return [spoil = std::move(spoil)](RankContext& ctx) {
+    for (int round = 0; round < 2; ++round) {
+      const auto pair = ctx.new_local_group(ctx.rank() < 2 ? std::vector{0, 1} : std::vector{2, 3}, "pair");
+      torch::nn::Linear net(3, 1);
+      DistributedDataParallel ddp(net, pair);
+      torch::optim::SGD optimizer(ddp.parameters(), ctx.rank() < 2 ? 0.1 : 0.2);
+      for (int step = 0; step < 3; ++step) {
+        ddp.zero_grad();
+        ddp(at::ones({4, 3}) * (ctx.rank() + 1)).pow(2).mean().backward();
+        optimizer.step();
+        if (spoil && round == 1 && step == 1) spoil(ctx, net);
+      }
+    }
+  };
+}
+
+TEST(AutomaticChecks, OfSeveralGroupsOfOneName_AreEachTheirOwn) {
+  const auto checks = rehearse::checks::AutomaticChecks{.replicas = true, .draws = rehearse::checks::Draws::same};
+  const auto good = run(checking(checks), training_in_pairs());
+  EXPECT_EQ(good.verdict, Verdict::ok) << good.headline;
+
+  const auto bad = run(checking(checks), training_in_pairs([](RankContext& ctx, torch::nn::Linear& net) {
+                         const at::NoGradGuard no_grad;
+                         if (ctx.rank() == 3) net->bias.add_(1);
+                       }));
+  EXPECT_EQ(bad.verdict, Verdict::check_failed);
+  EXPECT_TRUE(bad.headline.find("rank 3 has another \"bias\" than rank 2") != std::string::npos ||
+              bad.headline.find("ranks 2-3 have 2 different \"bias\"") != std::string::npos)
+      << bad.headline;
 }
 
 // Ranks with fewer inputs make fewer forwards.

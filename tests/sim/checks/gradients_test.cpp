@@ -74,6 +74,78 @@ TEST(Gradients, ASum_IsNTimes) {
   EXPECT_EQ(report.headline, headline("4 times it, n: a sum over the ranks where the mean is meant"));
 }
 
+// As many samples as ranks: the all-reduces tell one from the other.
+TEST(Gradients, ASumOverTheBatch_IsToldFromASumOverTheRanks) {
+  constexpr auto said =
+      "4 times it, n, although the reduction takes the mean: each rank's loss is a sum over a batch of 4 where the "
+      "mean "
+      "is meant, or is multiplied by the number of ranks";
+  const auto sum_of_batch = [](RankContext& ctx, const auto& model) {
+    return model(batch_of(ctx.rank())).pow(2).mean(1).sum();
+  };
+  const auto by_ddp = with([&](RankContext& ctx, Net& net) {
+    DistributedDataParallel ddp(net.linear, ctx.group());
+    sum_of_batch(ctx, [&](const at::Tensor& x) { return ddp(x); }).backward();
+  });
+  EXPECT_EQ(by_ddp.headline, headline(said));
+  const auto by_hand = with([&](RankContext& ctx, Net& net) {
+    sum_of_batch(ctx, [&](const at::Tensor& x) { return net.linear(x); }).backward();
+    for (const auto& parameter : net.linear->parameters())
+      ctx.group().allreduce(parameter.grad(), c10d::ReduceOp::AVG)->wait();
+  });
+  EXPECT_EQ(by_hand.headline, headline(said));
+}
+
+// A model with a bias of one element, whose gradient is a multiple of any other.
+Report with_one_bias(double weight_factor, double bias_factor) {
+  return run([=](RankContext& ctx) {
+    torch::nn::Linear net(3, 1);
+    net->to(at::kDouble);
+    const auto loss = [&](int rank) { return net(batch_of(rank)).pow(2).mean(); };
+    loss(ctx.rank()).backward();
+    for (const auto& parameter : net->parameters())
+      ctx.group().allreduce(parameter.grad(), c10d::ReduceOp::AVG)->wait();
+    net->weight.mutable_grad().mul_(weight_factor);
+    net->bias.mutable_grad().mul_(bias_factor);
+    ctx.check_gradients(net, [&] { return (loss(0) + loss(1) + loss(2) + loss(3)) / 4; });
+  });
+}
+
+TEST(Gradients, OfOneElement_TellWhyOnlyWithLargerOnes) {
+  EXPECT_EQ(with_one_bias(3, 3).headline,
+            headline("3 times it: added up 3 times, or a sum over a batch of 3 where the mean is meant"));
+  EXPECT_TRUE(
+      with_one_bias(1, 3).headline.ends_with("that of \"bias\" is 3 times it: one element alone does not tell why"));
+  EXPECT_TRUE(with_one_bias(3, 4).headline.find("that of \"bias\" is 4 times it: one element alone") !=
+                  std::string::npos ||
+              is_said(with_one_bias(3, 4), "that of \"bias\" is 4 times it: one element alone"));
+  const auto of_other_data = run([](RankContext& ctx) {
+    torch::nn::Linear net(3, 1);
+    net->to(at::kDouble);
+    net(at::ones({2, 3}, at::kDouble)).pow(2).mean().backward();
+    ctx.check_gradients(net, [&] { return net(batch_of(0)).pow(2).mean(); });
+  });
+  EXPECT_EQ(of_other_data.headline, headline("no multiple of it: it is of other data, or reduced otherwise"));
+}
+
+// One rank runs the function alone.
+TEST(Gradients, FunctionThatCallsACollective_IsRefusedByName) {
+  const auto report = run([](RankContext& ctx) {
+    Net net;
+    reduce(ctx, net, 0.25);
+    ctx.check_gradients(net.linear, [&] {
+      auto loss = net.loss(ctx.rank());
+      ctx.group().allreduce(loss.detach())->wait();
+      return loss;
+    });
+  });
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  EXPECT_NE(report.headline.find("the function given to RankContext::check_gradients() calls allreduce on group "
+                                 "\"world\": one rank alone runs it"),
+            std::string::npos)
+      << report.headline;
+}
+
 TEST(Gradients, AMeanOfAMean_IsOneNth) {
   const auto report = with([](RankContext& ctx, Net& net) {
     DistributedDataParallel ddp(net.linear, ctx.group());
@@ -89,7 +161,9 @@ TEST(Gradients, WithoutZeroGrad_AreTwice) {
     DistributedDataParallel ddp(net.linear, ctx.group());
     for (int i = 0; i < 2; ++i) ddp(batch_of(ctx.rank())).pow(2).mean().backward();
   });
-  EXPECT_EQ(report.headline, headline("2 times it: counted twice (reduced twice, a second backward, or no zero_grad)"));
+  EXPECT_EQ(report.headline,
+            headline("2 times it: counted twice (reduced twice, a second backward, or no zero_grad), or a sum "
+                     "over a batch of 2 where the mean is meant"));
 }
 
 // Rank 1 has three times as many rows as the others, and a mean of its own.

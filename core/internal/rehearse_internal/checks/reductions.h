@@ -25,6 +25,7 @@ class Reductions {
     std::vector<int> ranks;
     std::vector<at::Tensor> inputs;  // by rank; lent, they are also the outputs
     bool is_mean = false;            // else a sum
+    bool is_bucket = false;          // of DDP, which divides by the number of ranks before the sum
   };
   // Before the bytes move. Call it in an Unwatched.
   void add(const Call& call);
@@ -33,6 +34,7 @@ class Reductions {
   struct Parts {
     std::vector<int> ranks;
     std::vector<at::Tensor> parts;
+    bool is_mean = false;  // of what the ranks computed, whoever divided; else their sum
   };
   // Of the last all-reduce of which `gradient` (doubles, in one dimension) is the result, or a piece of the result, as
   // it is or divided by the number of ranks. Nothing: none is known.
@@ -56,6 +58,7 @@ class Reductions {
     std::vector<at::Tensor> parts;  // copies
     std::vector<Memory> memory;     // where each was
     double factor = 1;              // of their sum
+    bool is_bucket = false;
   };
 
   std::deque<Kept> kept_;  // oldest first

@@ -65,6 +65,9 @@ class WorldChecks {
   void note(int rank, std::string text) { notes_[std::move(text)].insert(rank); }
   const std::map<std::string, std::set<int>>& notes() const noexcept { return notes_; }
 
+  // What a rank leaves behind that is told however the run ends.
+  void remark(int rank, std::string text) { remarked_[std::move(text)].insert(rank); }
+
   // Ends the world, where nothing has yet. The caller goes on.
   void found(StateFinding finding);
 
@@ -78,7 +81,7 @@ class WorldChecks {
   // Once, after a run in which all ranks returned: what ranks have shown that others never came to.
   void judge_what_is_left();
   const std::vector<StateFinding>& findings() const noexcept { return findings_; }
-  // A line each: what has no verdict of its own, and checks that the program asked for and to which ranks did not come.
+  // A line for each remark, and for each check that the program asked for and to which ranks did not come.
   std::vector<std::string> remarks() const;
 
  private:
@@ -89,7 +92,6 @@ class WorldChecks {
   void show_draws(int rank, const at::Generator& generator, Draws wanted, const Asked& asked);
   template <class Round>
   void settle(const Round& round);
-  void remark(const StateFinding& finding);
   template <class Rounds>
   void judge_open(Rounds& rounds);
 
@@ -99,6 +101,7 @@ class WorldChecks {
   const std::unique_ptr<Shown> shown_;
   std::vector<StateFinding> findings_;
   std::map<std::string, std::set<int>> notes_;
+  std::map<std::string, std::set<int>> remarked_;
 };
 
 // Those of the world that runs on this thread. Null: it has none (real runs), or there is no world.

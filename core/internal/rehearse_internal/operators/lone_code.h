@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace rehearse::operators {
+
+// While it lives, the calling fiber runs code that the other ranks do not run: no call of a group can complete in it.
+class LoneCode {
+ public:
+  // `what`: whose code it is, as errors begin; a literal.
+  explicit LoneCode(const char* what);
+  LoneCode(const LoneCode&) = delete;
+  LoneCode& operator=(const LoneCode&) = delete;
+  ~LoneCode();
+
+ private:
+  const char* const outer_;
+};
+
+// Throws std::invalid_argument if the calling fiber runs lone code: it has called `call` on `group`.
+void refuse_in_lone_code(std::string_view call, const std::string& group);
+
+}  // namespace rehearse::operators
