@@ -13,8 +13,8 @@ constexpr const char* kHead = R"(# The corpus
 
 Published reports of bugs in distributed training, each as a small program that makes the same mistake with real calls
 of c10d, stores and DDP, and what Rehearse says of it. `tests/corpus` runs each program as it was reported (verdict, rank
-and line must be these, on several schedules) and put right (silent on 50 schedules, on 200 in the slow test). Titles are
-those of the reports; numbers in the programs are ours. Made by `corpus_tests`, with
+and line must be these, on several schedules) and put right (silent on 50 schedules, on 200 in the slow test). Each row
+names the mistake in our words and links the report; numbers in the programs are ours. Made by `corpus_tests`, with
 `REHEARSE_UPDATE_GOLDEN=1` in its environment, which fails where this page is not what its table says.
 
 *(race)*: some schedules find it. *must pass*: a simulator or a library was wrong about a correct program. `...` stands for
@@ -27,13 +27,13 @@ constexpr const char* kMissingHead = R"(
 
 Reports that need what a program of collectives cannot show, and those that wait for a checker.
 
-| report | class | needs |
+| mistake | class | needs |
 |---|---|---|
 )";
 
 using ByReport = std::map<std::string, Entry, std::less<>>;
 
-std::string link(const PublishedReport& report) { return "[" + report.id + "](" + report.url + ") " + report.title; }
+std::string link(const PublishedReport& report) { return "[" + report.id + "](" + report.url + ") " + report.mistake; }
 
 // The headline as a cell: places and bars would change with every edit, or end the cell.
 std::string told(const Entry& entry) {
@@ -59,7 +59,7 @@ std::vector<PublishedReport> read_reports(const std::string& path) {
   for (std::string line; std::getline(in, line);) {
     std::istringstream fields(line);
     PublishedReport report;
-    for (auto* field : {&report.id, &report.group, &report.url, &report.title, &report.missing})
+    for (auto* field : {&report.id, &report.group, &report.url, &report.mistake, &report.missing})
       std::getline(fields, *field, '\t');
     reports.push_back(std::move(report));
   }
@@ -77,7 +77,7 @@ std::string corpus_page(const std::vector<PublishedReport>& reports, const Entri
       continue;
     }
     if (report.group != std::exchange(group, report.group))
-      here += "\n## " + group + "\n\n| report | what Rehearse says | program |\n|---|---|---|\n";
+      here += "\n## " + group + "\n\n| mistake | what Rehearse says | program |\n|---|---|---|\n";
     here += row(report, entry->second);
   }
   const auto count =

@@ -13,7 +13,7 @@ struct PublishedReport {
   std::string id;     // "B010"
   std::string group;  // its class: "rank-branch"
   std::string url;
-  std::string title;
+  std::string mistake;  // in our words
   std::string missing;  // why there is no program for it; empty: there is one
 };
 

@@ -37,6 +37,10 @@ TEST(CorpusPage, EveryReport_HasAProgramOrAReason) {
     EXPECT_TRUE(ids.insert(report.id).second) << report.id << " is there twice";
     EXPECT_EQ(programs.count(report.id) == 1, report.missing.empty()) << report.id;
     EXPECT_TRUE(report.url.starts_with("https://github.com/")) << report.id;
+    // A sentence of ours, and no title with its tags and references.
+    EXPECT_FALSE(report.mistake.empty()) << report.id;
+    EXPECT_LE(report.mistake.size(), 110u) << report.id;
+    EXPECT_EQ(report.mistake.find_first_of("[]#:|`"), std::string::npos) << report.id;
   }
   for (const auto& id : programs) EXPECT_TRUE(ids.contains(id)) << id << " is no published report";
 }
