@@ -22,6 +22,14 @@ void StoreState::note_change() {
   if (auto* const executor = exec::RankExecutor::current()) executor->note_progress();
 }
 
+void StoreState::note_wait_in_vain(WaitInVain wait) {
+  constexpr std::size_t kMost = 64;
+  const bool is_known = std::any_of(waits_in_vain_.begin(), waits_in_vain_.end(), [&](const auto& each) {
+    return each.rank == wait.rank && each.what == wait.what && each.timeout == wait.timeout;
+  });
+  if (!is_known && waits_in_vain_.size() < kMost) waits_in_vain_.push_back(std::move(wait));
+}
+
 std::vector<std::uint8_t>& StoreState::to_change(const std::string& key) {
   const auto [entry, is_new] = values_.try_emplace(key);
   if (keeps_former_ && !is_new) former_[key] = entry->second;

@@ -69,6 +69,7 @@ void FakeStore::wait_for(const std::string& missing, const Wish& wish, std::chro
   if (state_->waiting_[missing].wait(observer, deadline) == exec::WaitResult::notified) return;
   if (first_missing(wish) == nullptr) return;
   exec::this_rank::note_given_up(observer);
+  state_->note_wait_in_vain({exec::this_rank::rank(), observer.describe(), timeout});
   time_out(wish, timeout);
 }
 

@@ -18,6 +18,7 @@
 
 #include "torch_state/devices/rank_devices.h"
 #include "torch_state/fiber_record.h"
+#include "torch_state/inter_op_pool.h"
 #include "torch_state/process_settings.h"
 #include "torch_state/rank_generators.h"
 #include "torch_state/tcp_store.h"
@@ -67,6 +68,9 @@ class TorchRankState::Impl {
     require_interposed(tcp_store_is_interposed(),
                        "the constructor of c10d::TCPStore, so a rank that makes one would "
                        "stop all ranks");
+    require_interposed(thread_pools_are_interposed(),
+                       "at::launch(), so a thread of LibTorch's pools would be a "
+                       "rank's and end with its world");
     resolve();
     settings_.emplace(options.single_threaded_ops);
     if (!options.devices.empty()) devices_.emplace(std::move(options.devices), options.exchange_device);

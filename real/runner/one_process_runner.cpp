@@ -112,6 +112,8 @@ std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, cons
   record->pending_groups = communicators.pending_groups();
   record->unwaited = communicators.unwaited_calls();
   record->short_messages = communicators.short_messages();
+  record->habits = communicators.remarks();
+  record->notes = communicators.notes();
   return record;
 }
 

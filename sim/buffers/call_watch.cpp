@@ -10,6 +10,13 @@ namespace {
 // Of a rank that never asks how its calls have ended, the latest are kept.
 constexpr std::size_t kUnaskedMost = 64;
 
+// Does a rank that knows of the end of `later` know of that of `earlier`, a call before it on the same group? A back
+// end carries out the collectives of a group in their order. Messages go their own ways; a barrier comes behind them,
+// too.
+bool tells_of(const WatchedCall& later, const WatchedCall& earlier) {
+  return later.is_barrier || (!later.is_message && !earlier.is_message);
+}
+
 }  // namespace
 
 CallWatch::CallWatch(exec::RankExecutor& executor, comm::CallGate* next, bool call_sites)
@@ -60,16 +67,16 @@ void CallWatch::ended(const comm::Operation& call, bool succeeded) noexcept {
   forget(watched->rank, [&](const auto& each) { return &each == oldest; });
 }
 
-// A back end carries out the calls of a group in their order: what was called before, and has ended, is known, too.
 void CallWatch::known(const comm::Operation& call) noexcept {
   if (next_ != nullptr) next_->known(call);
   const auto* const watched = find(call);
   if (watched == nullptr) return;
   bool before = true;
   forget(watched->rank, [&, group = watched->group](const auto& each) {
-    if (!before || each.group != group || each.under_way) return false;
-    before = &each != watched;
-    return true;
+    const bool is_it = &each == watched;
+    const bool is_told = is_it || (before && each.group == group && tells_of(*watched, each));
+    before = before && !is_it;
+    return is_told && !each.under_way;
   });
 }
 

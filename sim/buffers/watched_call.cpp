@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <rehearse_internal/comm/title.h>
+
 namespace rehearse::sim {
 namespace {
 
@@ -52,14 +54,6 @@ void add_buffers(const comm::Operation& call, const comm::GroupIdentity& group, 
   }
 }
 
-std::string call_title(const comm::Operation& call, const comm::GroupIdentity& group, std::uint64_t sequence) {
-  std::string peer;
-  if (call.peer >= 0) {
-    peer = fmt::format(" {} rank {}", call.type == c10d::OpType::SEND ? "to" : "from", group.global_rank(call.peer));
-  }
-  return fmt::format("{} #{}{} on group \"{}\"", comm::name_of(call), sequence, peer, group.name);
-}
-
 }  // namespace
 
 WatchedBuffer::WatchedBuffer(const at::Tensor& given, Use how, Value of_value)
@@ -87,7 +81,9 @@ WatchedCall::WatchedCall(const comm::Operation& made, const comm::GroupIdentity&
     : call(&made),
       rank(of_rank),
       group(of_group.id),
-      title(call_title(made, of_group, sequence)),
+      title(comm::title_of(made, sequence, of_group)),
+      is_message(comm::is_point_to_point(made.type)),
+      is_barrier(made.type == c10d::OpType::BARRIER),
       async(made.async_op) {
   add_buffers(made, of_group, of_rank, buffers);
 }

@@ -55,6 +55,8 @@ struct WatchedCall {
   std::uint32_t group;
   std::string title;     // "allreduce #7 on group "world"", as reports have it
   exec::CallSite where;  // empty unless captured
+  bool is_message;
+  bool is_barrier;
   bool under_way = true;
   bool async;  // else its caller relies on it without a wait
   std::vector<WatchedBuffer> buffers;

@@ -29,8 +29,10 @@ std::size_t likeness(const std::string& a, const std::string& b) {
 }  // namespace
 
 void StoreDiary::changed(const std::string& key, std::string value) {
-  if (exec::this_rank::is_fiber())
-    changes_[key] = {exec::this_rank::rank(), exec::CallSite::capture(), std::move(value), false, ++number_};
+  if (!exec::this_rank::is_fiber()) return;
+  const int rank = exec::this_rank::rank();
+  changes_[key] = {rank, exec::CallSite::capture(), std::move(value), false, ++number_};
+  set_[key][rank] = changes_[key];
 }
 
 void StoreDiary::may_have_changed(const std::string& key, std::string value) {
@@ -60,9 +62,18 @@ void StoreDiary::has_waited(const Keys& keys) {
   for (const auto& key : keys) missed_.erase({exec::this_rank::rank(), key});
 }
 
-bool StoreDiary::is_there(const std::string& key) const {
-  const auto change = changes_.find(key);
-  return change != changes_.end() && !change->second.is_deletion;
+// The first of the changes since `since` by other ranks than `but_by` (negative: by any), if the key is there; else
+// null.
+const StoreDiary::Change* StoreDiary::set_since(const std::string& key, std::uint64_t since, int but_by) const {
+  const auto last = changes_.find(key);
+  const auto by_rank = set_.find(key);
+  if (by_rank == set_.end() || last->second.is_deletion) return nullptr;
+  const Change* first = nullptr;
+  for (const auto& [rank, change] : by_rank->second) {
+    if (rank == but_by || change.number < since) continue;
+    if (first == nullptr || change.number < first->number) first = &change;
+  }
+  return first;
 }
 
 // Of the keys that are there the one whose name is most alike; null: none by half.
@@ -97,15 +108,14 @@ std::string StoreDiary::of_answer(int rank, const exec::CallSite& where, const A
   const auto& own = answers.at(rank);
   auto text = fmt::format("store check{} did not find \"{}\"", at(where), own.key);
   const auto found = std::find_if(answers.begin(), answers.end(), [](const auto& each) { return each.second.there; });
-  const auto change = changes_.find(own.key);
-  const bool set_since = is_there(own.key) && change->second.number > own.number;
-  const bool looked_and_set = set_since && change->second.rank == rank;
-  if (found == answers.end() && (!set_since || looked_and_set)) return "";
+  // Two ranks that look before either sets, and set it then, meet each other here, whoever is last.
+  const auto* const set = set_since(own.key, own.number, found == answers.end() ? rank : -1);
+  if (found == answers.end() && set == nullptr) return "";
   if (found != answers.end()) {
     text += found->second.key == own.key ? fmt::format(", which rank {} found there", found->first)
                                          : fmt::format(", where rank {} found \"{}\"", found->first, found->second.key);
   }
-  if (set_since) text += fmt::format("; rank {} set it later{}", change->second.rank, at(change->second.where));
+  if (set != nullptr) text += fmt::format("; rank {} set it later{}", set->rank, at(set->where));
   return text;
 }
 

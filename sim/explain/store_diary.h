@@ -46,14 +46,15 @@ class StoreDiary {
   };
   using Answers = std::map<int, Answer>;  // the last of each rank
 
-  bool is_there(const std::string& key) const;
+  const Change* set_since(const std::string& key, std::uint64_t since, int but_by) const;
   std::string of_wait(const std::string& key) const;
   std::string of_answer(int rank, const exec::CallSite& where, const Answers& answers) const;
   const std::string* nearest(const std::string& key) const;
 
-  std::map<std::string, Change> changes_;         // the last of each key
-  std::map<exec::CallSite, Answers> answers_;     // by the stack that asked
-  std::set<std::pair<int, std::string>> missed_;  // by rank: keys that have not come
+  std::map<std::string, Change> changes_;             // the last of each key
+  std::map<std::string, std::map<int, Change>> set_;  // of each key, the last by each rank that set it
+  std::map<exec::CallSite, Answers> answers_;         // by the stack that asked
+  std::set<std::pair<int, std::string>> missed_;      // by rank: keys that have not come
   std::uint64_t number_ = 0;
 };
 

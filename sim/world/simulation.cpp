@@ -106,6 +106,16 @@ std::vector<ComputeModel> compute_of(const WorldOptions& options) {
   }
   return models;
 }
+// A rank that met the time limit of all its waits and returned all the same. One that waits for less looks whether the
+// key is there.
+void note_waits_in_vain(const fakes::StoreState& keys, const WorldOptions& options, RunRecord& record) {
+  for (const auto& wait : keys.waits_in_vain()) {
+    const bool has_returned = record.outcome.ranks[static_cast<std::size_t>(wait.rank)] == exec::RankEnd::returned;
+    if (wait.timeout != options.timeout || !has_returned) continue;
+    record.habits["went on after " + wait.what + " had timed out"].insert(wait.rank);
+  }
+}
+
 }  // namespace
 
 RunRequest request_of(const WorldOptions& options) {
@@ -181,7 +191,11 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   record->findings = state_checks.of_world().findings();
   record->notes = state_checks.of_world().notes();
   record->check_remarks = state_checks.of_world().remarks();
+  record->habits = communicators.remarks();
+  note_waits_in_vain(*keys, options, *record);
   if (diary) record->notes.merge(diary->notes());
+  for (const auto& [text, ranks] : communicators.notes()) record->notes[text].insert(ranks.begin(), ranks.end());
+  record->static_threads = exec::static_threads();
   record->pending = communicators.pending();
   record->pending_groups = communicators.pending_groups();
   record->unwaited = communicators.unwaited_calls();

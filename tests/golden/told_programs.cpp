@@ -79,12 +79,12 @@ void forgets_to_wait(RankContext& ctx) {
   ctx.group().allreduce(loss);
 }
 
-void forgets_one_of_several(RankContext& ctx) {
+void forgets_the_last_of_several(RankContext& ctx) {
   std::vector<at::Tensor> gradients{at::ones({1}), at::ones({1}), at::ones({1})};
   std::vector<c10::intrusive_ptr<c10d::Work>> works;
   for (auto& gradient : gradients) works.push_back(ctx.group().allreduce(gradient));
   for (std::size_t i = 0; i < works.size(); ++i) {
-    if (i != 1 || ctx.rank() != 0) works[i]->wait();
+    if (i != 2 || ctx.rank() != 0) works[i]->wait();
   }
 }
 

@@ -19,7 +19,7 @@ void leaves_out_new_group(RankContext& ctx);
 void leaves_out_new_group_and_uses_it(RankContext& ctx);
 
 void forgets_to_wait(RankContext& ctx);
-void forgets_one_of_several(RankContext& ctx);
+void forgets_the_last_of_several(RankContext& ctx);
 void waits_in_a_barrier_for_all(RankContext& ctx);
 void drops_what_an_exception_leaves(RankContext& ctx);
 void skips_a_step(RankContext& ctx);

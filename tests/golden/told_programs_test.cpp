@@ -130,11 +130,11 @@ TEST(Remarks, WithoutExplanation_TakeNoSecondRun) {
 
 TEST(Remarks, OneOfSeveral_IsToldOfItsRank) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
-    const auto report = run_world(told::forgets_one_of_several, 3, seed);
+    const auto report = run_world(told::forgets_the_last_of_several, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::ok);
-    EXPECT_THAT(report.remarks, ElementsAre(MatchesRegex("nobody waited for allreduce #2 on group \"world\" of rank 0 "
+    EXPECT_THAT(report.remarks, ElementsAre(MatchesRegex("nobody waited for allreduce #3 on group \"world\" of rank 0 "
                                                          "at " +
-                                                         kLine + "forgets_one_of_several")));
+                                                         kLine + "forgets_the_last_of_several")));
   }
 }
 

@@ -45,7 +45,7 @@ HOUSES = (
     House("core/torch_state", {"tls": (), "devices": ("tls",), ".": ("tls", "devices")}, "rehearse/torch_state/", {}),
     House("core/comm", ladder("call", "record", "work", "matcher", "group", "backend"), "rehearse/comm/", {
         "call": ("call_gate.h", "described_backend.h", "device_end.h", "errors.h", "fabric.h", "group_identity.h",
-                 "mismatch.h", "op_table.h", "operation.h", "signature.h"),
+                 "mismatch.h", "op_table.h", "operation.h", "signature.h", "title.h"),
         "record": ("event_log.h", "span_log.h", "wait_for_graph.h"),
         "work": ("pending.h",),
         "group": ("communicator_options.h",),

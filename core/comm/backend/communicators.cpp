@@ -89,6 +89,8 @@ std::vector<PendingGroup> Communicators::pending_groups() const { return world_-
 std::vector<UnwaitedCalls> Communicators::unwaited_calls() const { return world_->unwaited.calls(); }
 
 std::vector<ShortMessages> Communicators::short_messages() const { return world_->short_messages.messages(); }
+const std::map<std::string, std::set<int>>& Communicators::remarks() const noexcept { return world_->habits.remarks(); }
+const std::map<std::string, std::set<int>>& Communicators::notes() const noexcept { return world_->habits.notes(); }
 
 auto Communicators::explain_wait(int rank) const -> Explanation {
   for (auto& call : pending(rank)) {

@@ -88,17 +88,33 @@ std::string split_first(const Mismatch& mismatch) {
                      expected.substr(kExpects.size()));
 }
 
+// "0 and 1", "0, 1-2 and 3": the ranks of each side.
+std::string all_sides(const Mismatch& mismatch) {
+  std::vector<std::string> sides{rank_numbers(mismatch.first.alike), rank_numbers(mismatch.second.alike)};
+  for (const auto& side : mismatch.others) sides.push_back(rank_numbers(side.alike));
+  const auto last = std::move(sides.back());
+  sides.pop_back();
+  return fmt::format("{} and {}", fmt::join(sides, ", "), last);
+}
+
+// In which fields the first two differ; the others' calls stand in the text.
+std::string difference(const Mismatch& mismatch) {
+  const auto who = mismatch.others.empty() ? "they"
+                                           : fmt::format("ranks {} and {}", rank_numbers(mismatch.first.alike),
+                                                         rank_numbers(mismatch.second.alike));
+  return fmt::format("; {} differ in {}", who, both_values(mismatch));
+}
+
 }  // namespace
 
 std::string to_string(const Mismatch& mismatch) {
-  const auto& first = mismatch.first;
-  const auto& second = mismatch.second;
   if (mismatch.kind == Mismatch::Kind::new_group) return of_new_group(mismatch);
   if (mismatch.has_majority) return odd_ones_out(mismatch);
-  const auto ranks = fmt::format("ranks {} and {} disagree", rank_numbers(first.alike), rank_numbers(second.alike));
+  const auto ranks = fmt::format("ranks {} disagree", all_sides(mismatch));
   const auto split = split_first(mismatch);
-  const auto differ = split.empty() ? "; they differ in " + both_values(mismatch) : "";
-  const auto calls = fmt::format("{}{}, {}{}", split, called(first), called(second), differ);
+  const auto differ = split.empty() ? difference(mismatch) : "";
+  const auto calls =
+      fmt::format("{}{}, {}{}", split, called(mismatch.first), all_but_the_first(mismatch, ", ", called), differ);
   if (mismatch.kind == Mismatch::Kind::point_to_point) {
     return fmt::format("{} on group \"{}\": {}", ranks, mismatch.group, calls);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "title.h"
+#include <rehearse_internal/comm/title.h>
 
 #include <utility>
 

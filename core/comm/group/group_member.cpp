@@ -63,7 +63,7 @@ void GroupMember::wait_for_pending_works() {
       // It has failed, so it is no longer pending.
     }
   }
-  group_.note_barrier(rank_, group_.world().log.size());
+  group_.note_all_known(rank_);
   const HooksObserver observer(group_, hooks_to_run_);
   while (hooks_to_run_ > 0) hooks_done_.wait(observer);
 }

@@ -19,7 +19,7 @@ namespace rehearse::comm {
 GroupState::GroupState(GroupWorld& world, GroupIdentity identity)
     : WorkOwner(std::move(identity)),
       world_(&world),
-      barriers_(this->identity().ranks.size()),
+      known_(this->identity().ranks.size()),
       recorder_(this->identity(), world.log, world.services.clock, world.options.call_sites),
       collectives_({this->identity(), recorder_, world.services}),
       point_to_point_({this->identity(), recorder_, world.services}, world.options.buffered_sends) {}
@@ -63,6 +63,7 @@ void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
   const int owner = work->global_rank();
   world.note_work(owner, *work);
   if (world.services.executor.ending()) return;
+  note_use(*work);
   auto& call = work->operation;
   const auto label_hash = world.payloads.note_in(call, owner);
   if (world.options.gate != nullptr && !admitted(*work)) return work->complete(world.services.now());
@@ -73,6 +74,18 @@ void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
   } else {
     collectives_.join(std::move(work));
   }
+}
+
+void GroupState::note_use(const RankWork& work) {
+  const int owner = work.global_rank();
+  if (!timed_out_.empty()) [[unlikely]] {
+    const auto found = timed_out_.find(work.rank());
+    if (found != timed_out_.end()) world_->habits.went_on(owner, identity().name, found->second);
+  }
+  if (is_point_to_point(work.operation.type)) return;
+  (exec::this_rank::fiber_of_rank() == 0 ? main_calls_ : thread_calls_) = true;
+  if (main_calls_ && thread_calls_) [[unlikely]]
+    world_->habits.shares_with_threads(owner, identity().name);
 }
 
 bool GroupState::admitted(RankWork& work) const {
@@ -142,6 +155,18 @@ void GroupState::on_end(RankWork& work) {
   }
   member->completed(work);
 }
+
+void GroupState::note_known(const RankWork& work) noexcept {
+  if (work.timed_out() && !closed()) [[unlikely]]
+    timed_out_.try_emplace(work.rank(), title_of(work));
+  const auto type = work.operation.type;
+  if (is_point_to_point(type) || work.record_id() == Event::kNotRecorded) return;
+  auto& known = known_[static_cast<std::size_t>(work.rank())];
+  auto& until = type == c10d::OpType::BARRIER ? known.all : known.collectives;
+  until = std::max(until, work.record_id());
+}
+
+void GroupState::note_all_known(int rank) noexcept { known_[static_cast<std::size_t>(rank)].all = world_->log.size(); }
 
 void GroupState::on_known(const RankWork& work) noexcept { world_->options.gate->known(work.operation); }
 

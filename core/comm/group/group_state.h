@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -55,8 +56,12 @@ class GroupState final : public WorkOwner {
   // The rank's calls that are not complete, collectives first, each kind oldest first.
   Works in_flight(int rank) const;
 
-  // What the rank called before this event, it has waited for: the event of a barrier.
-  std::uint64_t last_barrier(int rank) const noexcept { return barriers_[static_cast<std::size_t>(rank)]; }
+  // What the rank called before the event with this record_id is over, and the rank may know it: it has seen the end of
+  // a later call. A barrier comes behind everything, any other collective behind the collectives before it.
+  std::uint64_t known_until(int rank, bool for_messages) const noexcept {
+    const auto& known = known_[static_cast<std::size_t>(rank)];
+    return for_messages ? known.all : std::max(known.all, known.collectives);
+  }
 
   CollectiveMatcher& collectives() noexcept { return collectives_; }
   PointToPointMatcher& point_to_point() noexcept { return point_to_point_; }
@@ -75,9 +80,9 @@ class GroupState final : public WorkOwner {
   void note_error(int rank, c10d::ErrorType error) override { member(rank).note(error); }
   void note_failure_known(int rank) noexcept override;
   bool is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const override;
-  void note_barrier(int rank, std::uint64_t record_id) noexcept override {
-    barriers_[static_cast<std::size_t>(rank)] = record_id;
-  }
+  void note_known(const RankWork& work) noexcept override;
+  // `rank` has waited for all that it has called so far.
+  void note_all_known(int rank) noexcept;
   void on_end(RankWork& work) override;
   void on_known(const RankWork& work) noexcept override;
   bool stands(const RankWork& work) override;
@@ -89,9 +94,18 @@ class GroupState final : public WorkOwner {
 
   std::string registered_name_ = identity().name;
   GroupWorld* world_;
-  std::vector<std::uint64_t> barriers_;  // by rank
-  std::set<int> lost_;                   // ranks of the world that are no members any more
-  std::map<int, GroupMember> members_;   // by rank; most ranks never need one
+  struct KnownUntil {
+    std::uint64_t all = 0;          // Event::record_id of the last barrier
+    std::uint64_t collectives = 0;  // and of the last other collective
+  };
+  void note_use(const RankWork& work);
+
+  bool main_calls_ = false;               // the main fiber of a rank has made collectives
+  bool thread_calls_ = false;             // a thread of a rank has
+  std::map<int, std::string> timed_out_;  // by rank: the first of its calls of whose timeout it knows
+  std::vector<KnownUntil> known_;         // by rank
+  std::set<int> lost_;                    // ranks of the world that are no members any more
+  std::map<int, GroupMember> members_;    // by rank; most ranks never need one
   CallRecorder recorder_;
   CollectiveMatcher collectives_;
   PointToPointMatcher point_to_point_;

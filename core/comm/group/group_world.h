@@ -12,6 +12,7 @@
 #include "comm/record/event_writer.h"
 #include "comm/work/rank_work.h"
 #include "group_registry.h"
+#include "habits.h"
 #include "unwaited_log.h"
 
 namespace rehearse::comm {
@@ -49,6 +50,7 @@ class GroupWorld {
   Services services;
   PayloadNames payloads;
   UnwaitedLog unwaited{log};
+  Habits habits;
   GroupRegistry groups;
 
  private:

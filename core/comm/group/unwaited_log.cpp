@@ -14,6 +14,7 @@ void UnwaitedLog::note(GroupState& group, const RankWork& work) {
   const auto [entry, is_new] = unwaited_.try_emplace({group.identity().id, work.signature, place});
   Unwaited& calls = entry->second;
   if (is_new) {
+    calls.are_messages = is_point_to_point(work.operation.type);
     calls.group = c10::intrusive_ptr<GroupState>::reclaim_copy(&group);
     calls.call = title_of(work);
     calls.first = work.record_id();
@@ -21,6 +22,7 @@ void UnwaitedLog::note(GroupState& group, const RankWork& work) {
   }
   const int rank = work.global_rank();
   auto& of_rank = calls.ranks[rank];
+  if (of_rank.last < group.known_until(work.rank(), calls.are_messages)) of_rank.times = 0;
   of_rank = {rank, of_rank.times + 1, std::max(of_rank.last, work.record_id())};
 }
 
@@ -31,7 +33,8 @@ std::vector<UnwaitedCalls> UnwaitedLog::calls() const {
     const auto& members = unwaited.group->identity().ranks;
     for (const auto& [rank, of_rank] : unwaited.ranks) {
       const auto place = std::find(members.begin(), members.end(), rank) - members.begin();
-      if (of_rank.last >= unwaited.group->last_barrier(static_cast<int>(place))) calls.ranks.push_back(of_rank);
+      const auto known = unwaited.group->known_until(static_cast<int>(place), unwaited.are_messages);
+      if (of_rank.last >= known) calls.ranks.push_back(of_rank);
     }
     if (!calls.ranks.empty()) found.emplace_back(unwaited.first, std::move(calls));
   }

@@ -32,6 +32,7 @@ class UnwaitedLog {
   struct Unwaited {
     c10::intrusive_ptr<GroupState> group;
     std::string call;
+    bool are_messages = false;
     std::uint64_t first = 0;  // Event::record_id
     exec::CallSite where;
     std::map<int, UnwaitedCalls::OfRank> ranks;

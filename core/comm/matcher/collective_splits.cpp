@@ -4,10 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <rehearse_internal/comm/title.h>
+
 #include "collective_matcher.h"
 #include "comm/call/fingerprint.h"
 #include "comm/call/layout.h"
-#include "comm/call/title.h"
 
 namespace rehearse::comm {
 

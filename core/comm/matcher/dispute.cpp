@@ -5,10 +5,10 @@
 #include <numeric>
 #include <utility>
 
+#include <rehearse_internal/comm/title.h>
 #include <rehearse_internal/exec/timer_queue.h>
 
 #include "comm/call/fingerprint.h"
-#include "comm/call/title.h"
 
 namespace rehearse::comm {
 

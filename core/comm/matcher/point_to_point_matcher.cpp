@@ -8,12 +8,12 @@
 
 #include <rehearse/comm/errors.h>
 #include <rehearse/exec/observer.h>
+#include <rehearse_internal/comm/title.h>
 #include <rehearse_internal/exec/kind_of_time.h>
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/formatting/rank_list.h>
 
 #include "comm/call/fingerprint.h"
-#include "comm/call/title.h"
 #include "comm/work/pending_work.h"
 
 namespace rehearse::comm {

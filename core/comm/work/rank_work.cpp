@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse_internal/comm/title.h>
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/this_rank.h>
 
-#include "comm/call/title.h"
 #include "exec/fiber/prefetch.h"
 #include "work_observer.h"
 
@@ -141,17 +141,24 @@ void RankWork::post_marks() {
   owner_->executor().post(global_rank(), [self] { self->mark_futures(); });
 }
 
+void RankWork::note_known() const noexcept {
+  if (state_ == State::pending) return;
+  owner_->note_known(*this);
+  if (watched_ && !incomplete() && !owner_->closed()) [[unlikely]]
+    owner_->on_known(*this);
+}
+
 bool RankWork::isCompleted() {
   if (incomplete() && !owner_->closed() && exec::this_rank::is_fiber()) exec::this_rank::poll();
   const bool over = !incomplete() || done_on_device();
   asked_ = asked_ || over;
-  note_known();
+  if (over) note_known();
   return over;
 }
 
 bool RankWork::isSuccess() const {
   note_that_it_is_known();
-  note_known();
+  if (!incomplete() || done_on_device()) note_known();
   return state_ == State::completed || done_on_device();
 }
 

@@ -109,10 +109,7 @@ class RankWork final
   // Its group's gate is to hear of its end, and of who learns of it.
   void watch() noexcept { watched_ = true; }
   bool watched() const noexcept { return watched_; }
-  void note_known() const noexcept {
-    if (watched_ && !incomplete() && !owner_->closed()) [[unlikely]]
-      owner_->on_known(*this);
-  }
+  void note_known() const noexcept;
   // Is its call still what it was when it was made? Its gate may know that it is not, and has ended the world then.
   bool stands() const { return !watched_ || owner_->stands(*this); }
   const Event* event() const noexcept;  // null: no longer kept

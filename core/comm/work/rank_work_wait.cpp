@@ -26,7 +26,6 @@ bool RankWork::wait(std::chrono::milliseconds timeout) {
 bool RankWork::wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
   if (!wait_until(Until::launched, timeout, waiting)) return false;
   if (operation.end != nullptr) operation.end->order();
-  if (operation.type == c10d::OpType::BARRIER) owner_->note_barrier(rank_, record_id_);
   return true;
 }
 

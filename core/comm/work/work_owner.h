@@ -38,8 +38,8 @@ class WorkOwner : public c10::intrusive_ptr_target {
   // of those for whom it waits meet one, too? Or will one of those never come, because it has crashed?
   virtual bool is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const = 0;
 
-  // `rank` has waited for the barrier with this Event::record_id.
-  virtual void note_barrier(int rank, std::uint64_t record_id) noexcept = 0;
+  // The work's rank knows that it is over, or has ordered its stream behind it. May come more than once.
+  virtual void note_known(const RankWork& work) noexcept = 0;
 
   // The work has just ended: its waiters are runnable, its futures not yet marked. Not told when closed.
   virtual void on_end(RankWork& work) = 0;

@@ -66,6 +66,7 @@ std::span<const Interposed> environment_functions();
 std::span<const Interposed> barrier_functions();
 std::span<const Interposed> file_functions();
 std::span<const Interposed> close_functions();
+std::span<const Interposed> path_functions();
 
 // All of these.
 std::span<const std::span<const Interposed>> all_functions();

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <rehearse/comm/event_log.h>
 
-#include "comm/call/title.h"
+#include <rehearse_internal/comm/title.h>
 
 namespace rehearse::real {
 namespace {

@@ -8,8 +8,8 @@
 
 #include <rehearse/comm/event_log.h>
 
+#include <rehearse_internal/comm/title.h>
 #include "comm/call/fingerprint.h"
-#include "comm/call/title.h"
 
 namespace rehearse::real {
 namespace {

@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse_internal/comm/title.h>
 #include "comm/call/fingerprint.h"
 #include "comm/call/layout.h"
-#include "comm/call/title.h"
 
 namespace rehearse::real {
 namespace {

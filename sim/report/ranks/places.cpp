@@ -23,6 +23,7 @@ Places::Places(const RunRecord& record) {
   for (const auto& group : record.pending_groups) add(group.where);
   for (const auto& calls : record.unwaited) add(calls.where);
   for (const auto& messages : record.short_messages) add(messages.where);
+  for (const auto& thread : record.static_threads) add(thread.where);
   for (const auto& use : record.memory) {
     for (const auto& taken : use.taken) add(taken.where);
   }
@@ -41,8 +42,7 @@ void Places::add(const exec::CallSite& site) {
 
 const PlaceLines& Places::lines(const exec::CallSite& site) const {
   const auto [entry, is_new] = lines_.try_emplace(site);
-  if (!is_new) return entry->second;
-  for (const auto& frame : site.user_frames()) entry->second.push_back(exec::describe(frame));
+  if (is_new) entry->second = site.user_lines();
   return entry->second;
 }
 

@@ -55,6 +55,15 @@ void add_left_behind(const RunRecord& record, const std::string& headline, std::
   }
 }
 
+std::string text_of(const exec::StaticThread& thread, const Places& places) {
+  const auto where = places.text(thread.where);
+  return fmt::format(
+      "rank {} started a thread{}{}, in the initialisation of a static variable: here all ranks share the variable, "
+      "and "
+      "the thread is a part of that rank, which ends with its world. Keep the object in ctx.local<T>()",
+      thread.rank, where.empty() ? "" : " at ", where);
+}
+
 }  // namespace
 
 std::vector<std::string> remarks_of(const RunRecord& record, const Places& places, const std::string& headline,
@@ -70,6 +79,9 @@ std::vector<std::string> remarks_of(const RunRecord& record, const Places& place
   }
   for (const auto& messages : record.short_messages) remarks.push_back(remark_of(messages, places));
   if (!failed) add_left_behind(record, headline, remarks);
+  for (const auto& thread : record.static_threads) remarks.push_back(text_of(thread, places));
+  for (const auto& [text, of] : record.habits)
+    remarks.push_back(fmt::format("{}: {}", describe_ranks(std::vector<int>(of.begin(), of.end())), text));
   if (failed) {
     for (const auto& [text, of] : record.notes) {
       const std::vector<int> ranks(of.begin(), of.end());

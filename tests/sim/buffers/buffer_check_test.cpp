@@ -3,12 +3,18 @@
 // writes its outputs, or resizes its tensors; the headline names rank, operator, line and call.
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+
+#include <rehearse/parallel/distributed_data_parallel.h>
 
 #include "checked_world.h"
 
@@ -33,6 +39,62 @@ TEST(BufferCheck, TensorWrittenInFlight_NamesRankOperatorLineAndCall) {
   EXPECT_TRUE(says(report, std::string("writes the tensor of ") + kCall)) << report.headline;
   EXPECT_TRUE(says(report, "(called at " + place(__FILE__, kLine - 1))) << report.headline;
   EXPECT_TRUE(says(report, ", which rank 1 has not waited for")) << report.headline;
+}
+
+// Messages end in any order: only a barrier says of a send before it that it is over.
+TEST(BufferCheck, SendThatALaterMessageSaysNothingOf_IsFound) {
+  const auto run_with = [](bool barrier) {
+    return run_checked([barrier](RankContext& ctx) {
+      if (ctx.rank() > 1) {
+        if (barrier) ctx.group().barrier()->wait();
+        return;
+      }
+      const int peer = 1 - ctx.rank();
+      auto mine = at::ones({4}), theirs = at::zeros({4});
+      if (ctx.rank() == 1) {
+        ctx.group().recv(theirs, peer)->wait();
+        ctx.group().send(mine, peer)->wait();
+      } else {
+        ctx.group().send(mine, peer);
+        ctx.group().recv(theirs, peer)->wait();
+      }
+      if (barrier) ctx.group().barrier()->wait();
+      if (ctx.rank() == 0) mine.fill_(2);
+    });
+  };
+  const auto report = run_with(false);
+  EXPECT_TRUE(says(report, "rank 0: aten::fill_ at ")) << report.headline;
+  EXPECT_TRUE(says(report, "writes the input of send #1 to rank 1 on group \"world\"")) << report.headline;
+  EXPECT_EQ(run_with(true).verdict, Verdict::ok);
+}
+
+// Scales a bucket that is on its way.
+class ScalesInFlight final : public c10d::CommHookInterface {
+ public:
+  explicit ScalesInFlight(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {}
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    std::vector<at::Tensor> buffers{bucket.getBuffer()};
+    const auto work = group_->allreduce(buffers);
+    bucket.getBufferRef().mul_(0.5);
+    return work->getFuture();
+  }
+  at::Tensor parseHookResult(const c10::IValue& result) override {
+    return c10d::detail::parseCppCommHookResult(result);
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::ProcessGroup> group_;
+};
+
+TEST(BufferCheck, GradientsOfDdp_AreNamedByBucketAndParameters) {
+  const auto report = run_checked([](RankContext& ctx) {
+    torch::nn::Linear net(3, 2);
+    DistributedDataParallel ddp(net, ctx.group());
+    ddp.register_comm_hook(std::make_unique<ScalesInFlight>(ctx.group()), "scales");
+    ddp(at::ones({4, 3})).sum().backward();
+  });
+  EXPECT_EQ(report.verdict, Verdict::check_failed) << report.headline;
+  EXPECT_TRUE(says(report, "of \"DDP bucket 0 of 1: weight, bias\" on group \"world\"")) << report.headline;
 }
 
 TEST(BufferCheck, WriteThroughAView_IsFound) {

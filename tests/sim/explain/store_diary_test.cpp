@@ -19,6 +19,7 @@ using namespace rehearse;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::MatchesRegex;
+using testing::UnorderedElementsAre;
 
 constexpr const char* kLine = "store_diary_test.cpp:[0-9]+ in .*lambda";
 
@@ -100,6 +101,30 @@ TEST(StoreDiary, WhoLooksAndSets_IsNotTold) {
   });
   EXPECT_EQ(report.verdict, Verdict::rank_failed);
   EXPECT_THAT(report.remarks, IsEmpty());
+}
+
+// Two ranks look before either sets: each is told of the other, whoever sets first.
+TEST(StoreDiary, TwoThatLookedTooEarly_AreBothTold) {
+  for (const int first : {0, 1}) {
+    const auto report = run(
+        [first](RankContext& ctx) {
+          const bool leads = !ctx.store()->check({"leader"});
+          ctx.group().barrier()->wait();
+          if (ctx.rank() != first) ctx.group().barrier()->wait();
+          if (leads) ctx.store()->set("leader", std::to_string(ctx.rank()));
+          if (ctx.rank() == first) ctx.group().barrier()->wait();
+          ctx.group().barrier()->wait();
+          if (leads && ctx.rank() == 1) throw std::runtime_error("two ranks lead");
+          ctx.group().barrier()->wait();
+        },
+        1, 2);
+    EXPECT_EQ(report.verdict, Verdict::rank_failed);
+    const auto told = [](int rank, int other) {
+      return MatchesRegex("rank " + std::to_string(rank) + ": store check at " + kLine +
+                          " did not find \"leader\"; rank " + std::to_string(other) + " set it later at " + kLine);
+    };
+    EXPECT_THAT(report.remarks, UnorderedElementsAre(told(0, 1), told(1, 0)));
+  }
 }
 
 TEST(StoreDiary, OfCompareSets_TheFirstHasChangedTheKey) {

@@ -78,6 +78,27 @@ TEST(WorldEnds, CaughtTimeout_IsSilent) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
+// As in collectives, but one of the two may have no label.
+TEST(WorldEnds, MessageUnderTwoLabels_IsAMismatch) {
+  const auto exchange = [](bool receiver_has_one, const char* receiver) {
+    return run(2, [=](RankContext& ctx) {
+      auto block = at::ones({2});
+      if (ctx.rank() == 0) {
+        const auto label = ctx.label("activations");
+        return ctx.group().send(block, 1)->wait(), void();
+      }
+      if (!receiver_has_one) return ctx.group().recv(block, 0)->wait(), void();
+      const auto label = ctx.label(receiver);
+      ctx.group().recv(block, 0)->wait();
+    });
+  };
+  EXPECT_EQ(exchange(true, "activations").verdict, Verdict::ok);
+  EXPECT_EQ(exchange(false, "").verdict, Verdict::ok);
+  const auto report = exchange(true, "gradients");
+  EXPECT_EQ(report.verdict, Verdict::mismatch);
+  EXPECT_THAT(report.headline, HasSubstr("they differ in label"));
+}
+
 // A receive from any source takes what is there, in an order that the oracle chooses.
 TEST(WorldEnds, ReceiveFromAnySource_GetsEachMessageOnce) {
   const auto report = run(4, [](RankContext& ctx) {

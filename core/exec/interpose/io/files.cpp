@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "exec/interpose/real.h"
+#include "exec/interpose/sync/preempt.h"
 #include "exec/interpose/world_state.h"
 #include "exec/wait/polling.h"
 #include "file_ends.h"
@@ -169,10 +170,12 @@ int lock_in_fiber(Fiber& fiber, int file, int operation) {
 }  // namespace
 
 ssize_t file_read(int file, void* data, size_t bytes) {
+  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0));
   return when_ready(file, "read()", [=] { return real_read(file, data, bytes); });
 }
 
 ssize_t file_read_checked(int file, void* data, size_t bytes, size_t room) {
+  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0));
   return when_ready(file, "read()", [=] { return real_read_checked(file, data, bytes, room); });
 }
 
@@ -190,6 +193,7 @@ ssize_t file_recv_checked(int file, void* data, size_t bytes, size_t room, int f
 }
 
 ssize_t file_write(int file, const void* data, size_t bytes) {
+  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0));
   const Waiter waiter(file);
   if (waiter.fiber == nullptr) return real_write(file, data, bytes);
   if (waiter.kind == FileKind::pipe) return write_to_pipe(waiter, file, data, bytes);

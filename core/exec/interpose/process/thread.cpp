@@ -22,6 +22,7 @@
 #include "exec/wait/polling.h"
 #include "exec/wait/suspension.h"
 #include "openmp.h"
+#include "static_threads.h"
 
 namespace rehearse::exec::interpose {
 
@@ -103,6 +104,7 @@ void start_exempt(std::thread* thread, std::thread::_State_ptr state, void (*dep
 
 // Throws std::system_error when there is no stack for it.
 void create_in_fiber(Fiber& fiber, bool detached, Routine routine, pthread_t& handle) {
+  note_if_static(fiber);
   const auto made = std::make_shared<MadeThread>();
   made->detached = detached;
   const Fiber& helper =
@@ -111,6 +113,12 @@ void create_in_fiber(Fiber& fiber, bool detached, Routine routine, pthread_t& ha
   if (!detached) world_of(fiber).threads.add(handle, made);
   // Either may be the first to run. Callers are compiled for a function that throws nothing.
   fiber.executor->give_way(fiber);
+}
+
+// The thread of a world that is over is over, too: a static object may join it when the process exits.
+int join_after_world(void** result) {
+  if (result != nullptr) *result = nullptr;
+  return 0;
 }
 
 int join_in_fiber(Fiber& fiber, pthread_t thread, void** result, std::optional<VirtualTime> deadline) {
@@ -168,13 +176,15 @@ void std_thread_start(std::thread* thread, std::thread::_State_ptr state, void (
 
 int thread_join(pthread_t thread, void** result) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr || !ThreadTable::is_handle(thread)) return real_join(thread, result);
+  if (!ThreadTable::is_handle(thread)) return real_join(thread, result);
+  if (fiber == nullptr) return join_after_world(result);
   return join_in_fiber(*fiber, thread, result, std::nullopt);
 }
 
 int thread_tryjoin(pthread_t thread, void** result) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr || !ThreadTable::is_handle(thread)) return real_tryjoin(thread, result);
+  if (!ThreadTable::is_handle(thread)) return real_tryjoin(thread, result);
+  if (fiber == nullptr) return join_after_world(result);
   const auto made = world_of(*fiber).threads.find(thread);
   if (made != nullptr && !made->finished) {
     poll(*fiber);
@@ -185,7 +195,8 @@ int thread_tryjoin(pthread_t thread, void** result) {
 
 int thread_timedjoin(pthread_t thread, void** result, const timespec* until) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr || !ThreadTable::is_handle(thread)) return real_timedjoin(thread, result, until);
+  if (!ThreadTable::is_handle(thread)) return real_timedjoin(thread, result, until);
+  if (fiber == nullptr) return join_after_world(result);
   if (until == nullptr) return join_in_fiber(*fiber, thread, result, std::nullopt);
   if (!valid(*until)) return EINVAL;
   return join_in_fiber(*fiber, thread, result, to_deadline(*until, epochs_of(*fiber).realtime));
@@ -193,7 +204,8 @@ int thread_timedjoin(pthread_t thread, void** result, const timespec* until) {
 
 int thread_detach(pthread_t thread) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr || !ThreadTable::is_handle(thread)) return real_detach(thread);
+  if (!ThreadTable::is_handle(thread)) return real_detach(thread);
+  if (fiber == nullptr) return 0;
   ThreadTable& threads = world_of(*fiber).threads;
   const auto made = threads.find(thread);
   if (made == nullptr) return ESRCH;

@@ -6,7 +6,11 @@
 #include <cstddef>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <rehearse/exec/call_site.h>
 #include <rehearse_internal/exec/native_scope.h>
@@ -16,17 +20,23 @@
 namespace rehearse::exec::interpose {
 namespace {
 
-enum class Caller { user, library, standard_header };
+enum class Caller { user, library, standard_header, torch_header };
+
+bool is_in_header(const Frame& frame, std::string_view folder, std::string_view name_space) {
+  if (!frame.file.empty()) return frame.file.find(folder) != std::string::npos;
+  return frame.function.starts_with(name_space) || frame.function.starts_with("void " + std::string(name_space));
+}
 
 Caller look_up(void* return_address) {
   if (in_foreign_library(return_address)) return Caller::library;
   const auto& frames = resolve(return_address);
   if (std::any_of(frames.begin(), frames.end(), [](const auto& frame) { return frame.users_own; })) return Caller::user;
-  const bool is_standard = std::all_of(frames.begin(), frames.end(), [](const ResolvedFrame& resolved) {
-    const auto& [function, file, line] = resolved.frame;
-    return file.empty() ? function.starts_with("std::") : file.find("/c++/") != std::string::npos;
-  });
-  return is_standard ? Caller::standard_header : Caller::library;
+  const auto is_standard = [](const auto& each) { return is_in_header(each.frame, "/c++/", "std::"); };
+  const auto is_of_torch = [](const auto& each) { return is_in_header(each.frame, "/torch/include/", "torch::"); };
+  if (std::all_of(frames.begin(), frames.end(), is_standard)) return Caller::standard_header;
+  const bool is_of_headers = std::all_of(frames.begin(), frames.end(),
+                                         [&](const auto& each) { return is_standard(each) || is_of_torch(each); });
+  return is_of_headers ? Caller::torch_header : Caller::library;
 }
 
 Caller caller_at(void* return_address) {
@@ -49,6 +59,20 @@ Caller caller_around(void* return_address) {
   return outside == end ? Caller::library : caller_at(*outside);
 }
 
+// Who made a call that libraries may have made for somebody: the innermost caller that is none of a library's.
+bool is_for_the_user(void* return_address) {
+  constexpr std::size_t kFrames = 48;
+  const NativeScope looking;
+  std::array<void*, kFrames> stack;
+  const auto end = stack.begin() + CallSite::capture_to(stack);
+  const auto begin = std::find(stack.begin(), end, return_address);
+  const auto outside = std::find_if(begin, end, [](void* at) {
+    const Caller caller = caller_at(at);
+    return caller == Caller::user || (caller == Caller::library && !in_foreign_library(at));
+  });
+  return outside != end && caller_at(*outside) == Caller::user;
+}
+
 }  // namespace
 
 bool is_users_call(void* return_address) {
@@ -56,6 +80,19 @@ bool is_users_call(void* return_address) {
   Caller caller = caller_at(return_address);
   if (caller == Caller::standard_header) caller = caller_around(return_address);
   return caller == Caller::user;
+}
+
+void preempt_file_call(void* return_address) {
+  Fiber* const fiber = current_fiber();
+  if (fiber == nullptr || !fiber->executor->options.preempt) return;
+  if (is_for_the_user(return_address)) fiber->executor->preempt(*fiber);
+}
+
+bool may_be_shared(int file) noexcept {
+  const Fiber* const fiber = current_fiber();
+  if (fiber == nullptr || !fiber->executor->options.preempt || file <= STDERR_FILENO) return false;
+  struct stat found;
+  return ::fstat(file, &found) == 0 && S_ISREG(found.st_mode);
 }
 
 }  // namespace rehearse::exec::interpose

@@ -16,4 +16,12 @@ inline void preempt_users_call(Fiber& fiber, void* return_address) {
     fiber.executor->preempt(fiber);
 }
 
+// The calling fiber, if there is one, is about to make a call for a file that other ranks may see, or may have changed:
+// where worlds try that, others may run first. LibTorch and the C++ library call for the program; what Rehearse itself
+// reads and writes is nobody's race. `return_address`: as above.
+void preempt_file_call(void* return_address);
+
+// Is it a regular file, other than the standard streams? False where no world tries such switches.
+bool may_be_shared(int file) noexcept;
+
 }  // namespace rehearse::exec::interpose

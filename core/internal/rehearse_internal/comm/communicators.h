@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -84,6 +86,10 @@ class Communicators final : public exec::WaitExplainer {
   // In order of each kind's first call.
   std::vector<UnwaitedCalls> unwaited_calls() const;
   std::vector<ShortMessages> short_messages() const;
+
+  // How ranks used their groups, by text: told however the run ends, and where it fails.
+  const std::map<std::string, std::set<int>>& remarks() const noexcept;
+  const std::map<std::string, std::set<int>>& notes() const noexcept;
 
   // The rank's oldest call under way for which a rank is missing: what its waits for futures are for. Those come in the
   // order of the calls, as those of DDP's reducer for its buckets do.

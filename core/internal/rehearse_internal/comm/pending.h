@@ -36,7 +36,8 @@ struct PendingGroup {
 };
 
 // Calls of one kind whose Work nobody ever asked: not waited for, not seen complete, no future taken. Left out are
-// those that a rank's exception dropped, and those before a barrier of their group for which the rank waited.
+// those that a rank's exception dropped, and those before a later call of their group whose end the rank has seen:
+// collectives before any collective, messages before a barrier.
 struct UnwaitedCalls {
   std::string call;  // the first one, as in PendingOperation
   struct OfRank {

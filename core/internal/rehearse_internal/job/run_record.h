@@ -16,6 +16,7 @@
 #include <rehearse_internal/comm/mismatch.h>
 #include <rehearse_internal/comm/pending.h>
 #include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/static_threads.h>
 #include <rehearse_internal/job/checkpoint_journal.h>
 #include <rehearse_internal/job/compile_journal.h>
 #include <rehearse_internal/job/rank_memory.h>
@@ -52,10 +53,12 @@ struct RunRecord {
   std::vector<StateFinding> findings;           // of state checkers; the first one ended the world
   std::map<std::string, std::set<int>> notes;   // what ranks left behind that may be why others wait, and which ranks
   std::vector<std::string> check_remarks;       // a line each: what state checks say without a verdict
-  std::vector<FaultLine> faults;                // all that were planned, in that order
-  std::uint64_t fired_hash = 0;                 // what faults did, where and when; 0: none fired
-  std::map<int, std::string> crashed;           // ranks that a fault ended, and in which call; empty: in none
-  std::vector<RankMemory> memory;               // by rank; empty: it was not counted
+  std::map<std::string, std::set<int>> habits;  // what ranks did that no run forbids, and which ranks
+  std::vector<exec::StaticThread> static_threads;  // those of earlier worlds of the process, too
+  std::vector<FaultLine> faults;                   // all that were planned, in that order
+  std::uint64_t fired_hash = 0;                    // what faults did, where and when; 0: none fired
+  std::map<int, std::string> crashed;              // ranks that a fault ended, and in which call; empty: in none
+  std::vector<RankMemory> memory;                  // by rank; empty: it was not counted
 };
 
 }  // namespace rehearse

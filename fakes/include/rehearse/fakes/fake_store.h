@@ -35,6 +35,14 @@ class StoreState {
 
   // From now on the value of each key before its last change is kept.
   void keep_former_values() noexcept { keeps_former_ = true; }
+  // A wait that its timeout ended: in which rank, for what ("store wait for key "id""), and how long it was to last.
+  struct WaitInVain {
+    int rank;
+    std::string what;
+    std::chrono::milliseconds timeout;
+  };
+  const std::vector<WaitInVain>& waits_in_vain() const noexcept { return waits_in_vain_; }
+
   // Null: it has never been changed, or it is not kept.
   const std::vector<std::uint8_t>* former(const std::string& key) const;
 
@@ -42,6 +50,7 @@ class StoreState {
   friend class FakeStore;
 
   void note_change();
+  void note_wait_in_vain(WaitInVain wait);
   std::vector<std::uint8_t>& to_change(const std::string& key);  // the value, which is about to be another one
 
   std::unordered_map<std::string, std::vector<std::uint8_t>> values_;
@@ -50,7 +59,8 @@ class StoreState {
   std::unordered_map<std::string, std::deque<std::vector<std::uint8_t>>> queues_;  // none of them is empty
   // Fibers by the first key that they miss; entries go with their last waiter.
   std::unordered_map<std::string, exec::WaitQueue> waiting_;
-  std::uint64_t version_ = 0;  // counts changes
+  std::uint64_t version_ = 0;              // counts changes
+  std::vector<WaitInVain> waits_in_vain_;  // each once
 };
 
 // c10d's key-value store within the process: what TCPStore is to a real job, one handle for each rank. Works below

@@ -7,11 +7,11 @@
 
 #include <rehearse_internal/comm/group_identity.h>
 
+#include <rehearse_internal/comm/title.h>
 #include "comm/call/argument_checks.h"
 #include "comm/call/fill_operation.h"
 #include "comm/call/fingerprint.h"
 #include "comm/call/payload_names.h"
-#include "comm/call/title.h"
 
 namespace rehearse::comm {
 namespace {

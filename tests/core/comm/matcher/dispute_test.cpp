@@ -50,6 +50,16 @@ TEST_F(Disputes, OddOneOut_IsNamedWhereverItComes) {
       "of group \"world\": reduce_op max, not sum");
 }
 
+TEST_F(Disputes, RanksThatAllDiffer_AreAllTold) {
+  run_calls("smp");
+  ASSERT_EQ(mismatches.size(), 1u);
+  EXPECT_FALSE(mismatches[0].has_majority);
+  EXPECT_EQ(to_string(mismatches[0]),
+            "ranks 0, 1 and 2 disagree at #1 of group \"world\": rank 0 called allreduce(sum, float32[2], cpu), rank 1 "
+            "called allreduce(max, float32[2], cpu), rank 2 called allreduce(product, float32[2], cpu); ranks 0 and 1 "
+            "differ in reduce_op (sum, max)");
+}
+
 // c10d itself finds no back end for this device; a custom one would come to ours.
 TEST_F(Disputes, TensorOnAnotherDevice_IsSaid) {
   run(3, [&](int rank, const ProcessGroup& group) {

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "habits.h"
+
+#include <fmt/format.h>
+
+namespace rehearse::comm {
+
+void Habits::went_on(int rank, const std::string& group, const std::string& call) {
+  remarks_[fmt::format(
+               "went on with group \"{}\" after {} had timed out: Gloo and NCCL refuse all later calls of the group",
+               group, call)]
+      .insert(rank);
+}
+
+void Habits::shares_with_threads(int rank, const std::string& group) {
+  notes_[fmt::format(
+             "collectives on group \"{}\" come from main threads and from threads that ranks started, and nothing "
+             "says in which order: give each thread a group of its own",
+             group)]
+      .insert(rank);
+}
+
+}  // namespace rehearse::comm

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+namespace rehearse::exec {
+class Fiber;
+}
+
+namespace rehearse::exec::interpose {
+
+// `fiber` is about to start a thread: keeps where, if it initialises a static variable.
+void note_if_static(const Fiber& fiber);
+
+}  // namespace rehearse::exec::interpose

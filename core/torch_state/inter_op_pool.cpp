@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "torch_state/inter_op_pool.h"
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <dlfcn.h>
+
+#include <ATen/Parallel.h>
+#include <ATen/ThreadLocalState.h>
+#include <c10/util/Logging.h>
+#include <torch/csrc/autograd/engine.h>
+
+#include <rehearse_internal/exec/failure.h>
+#include <rehearse_internal/exec/this_rank.h>
+
+#define REHEARSE_LAUNCH "_ZN2at6launchESt8functionIFvvEE"
+#define REHEARSE_ADD_TASK "_ZN5torch8autograd6Engine20add_thread_pool_taskERKSt8weak_ptrINS0_9GraphTaskEE"
+
+namespace rehearse::torch_state {
+
+using GraphTaskPtr = std::weak_ptr<torch::autograd::GraphTask>;
+
+// In an executable they come before LibTorch's, for LibTorch's own callers too. A function that is passed by value is
+// the caller's, by its address.
+void launch(std::function<void()>* task) __asm__(REHEARSE_LAUNCH) __attribute__((visibility("default"), used));
+void add_thread_pool_task(torch::autograd::Engine* engine, const GraphTaskPtr& graph_task) __asm__(REHEARSE_ADD_TASK)
+    __attribute__((visibility("default"), used));
+
+namespace {
+
+// As c10::ThreadPool runs a task: what the task throws is logged and ends nothing.
+void run_as_pool(const std::function<void()>& task, const at::ThreadLocalState& state) {
+  const at::ThreadLocalStateGuard guard(state);
+  try {
+    task();
+  } catch (const RankAborted&) {
+    throw;
+  } catch (const std::exception& error) {
+    LOG(ERROR) << "Exception in thread pool task: " << error.what();
+  } catch (...) {
+    LOG(ERROR) << "Exception in thread pool task: unknown";
+  }
+}
+
+}  // namespace
+
+void launch(std::function<void()>* task) {
+  if (exec::this_rank::is_fiber()) {
+    std::thread([task = std::move(*task), state = at::ThreadLocalState()] { run_as_pool(task, state); }).detach();
+    return;
+  }
+  static const auto next = reinterpret_cast<void (*)(std::function<void()>*)>(dlsym(RTLD_NEXT, REHEARSE_LAUNCH));
+  next(task);
+}
+
+void add_thread_pool_task(torch::autograd::Engine* engine, const GraphTaskPtr& graph_task) {
+  if (exec::this_rank::is_fiber()) {
+    throw std::runtime_error(
+        "rank " + std::to_string(exec::this_rank::rank()) +
+        " calls backward() inside of backward(), nested so deep that LibTorch would go on in a thread of the process. "
+        "Rehearse runs no such thread for a rank. Nest less deeply, or compute the inner gradients outside of "
+        "backward()");
+  }
+  static const auto next =
+      reinterpret_cast<void (*)(torch::autograd::Engine*, const GraphTaskPtr&)>(dlsym(RTLD_NEXT, REHEARSE_ADD_TASK));
+  next(engine, graph_task);
+}
+
+bool thread_pools_are_interposed() noexcept {
+  return dlsym(RTLD_DEFAULT, REHEARSE_LAUNCH) == reinterpret_cast<void*>(&launch) &&
+         dlsym(RTLD_DEFAULT, REHEARSE_ADD_TASK) == reinterpret_cast<void*>(&add_thread_pool_task);
+}
+
+}  // namespace rehearse::torch_state

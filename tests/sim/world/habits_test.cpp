@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: what ranks did that ends no run here, and would not go well elsewhere, is remarked: time-outs that a
+// program catches, and one group that several threads use.
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ATen/ops/ones.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/sim/world.h>
+#include <rehearse_internal/exec/this_rank.h>
+
+namespace rehearse {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+// Rank 1 sleeps through rank 0's first all-reduce, and meets its error.
+Report after_a_timeout(const std::function<void(RankContext&)>& then) {
+  return World({.ranks = 2, .timeout = std::chrono::seconds(1)}).run([&](RankContext& ctx) {
+    if (ctx.rank() == 1) exec::this_rank::sleep_for(std::chrono::milliseconds(1500));
+    auto tensor = at::ones({3});
+    EXPECT_ANY_THROW(ctx.group().allreduce(tensor)->wait());
+    then(ctx);
+  });
+}
+
+TEST(CaughtTimeouts, OfACall_AreRemarkedWhereTheGroupGoesOn) {
+  const auto report = after_a_timeout([](RankContext& ctx) { ctx.group().barrier()->wait(); });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_THAT(report.remarks,
+              Contains(AllOf(StartsWith("rank 0"), HasSubstr("went on with group \"world\" after allreduce #1 on group "
+                                                             "\"world\" had timed out: Gloo and NCCL refuse"))));
+}
+
+TEST(CaughtTimeouts, OfAGroupThatIsGivenUp_AreNot) {
+  const auto report = after_a_timeout([](RankContext&) {});
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_THAT(report.remarks, IsEmpty());
+  const auto another = after_a_timeout([](RankContext& ctx) { ctx.new_group({0, 1}).barrier()->wait(); });
+  EXPECT_EQ(another.verdict, Verdict::ok) << another.headline;
+  EXPECT_THAT(another.remarks, IsEmpty());
+}
+
+TEST(CaughtTimeouts, OfAStore_AreRemarkedUnlessTheCallLimitsItself) {
+  const auto with = [](auto wait) {
+    return World({.ranks = 2}).run([wait](RankContext& ctx) {
+      if (ctx.rank() == 1) return;
+      EXPECT_ANY_THROW(wait(*ctx.store()));
+    });
+  };
+  EXPECT_THAT(with([](c10d::Store& store) { store.wait({"id"}); }).remarks,
+              ElementsAre("rank 0: went on after store wait for key \"id\" had timed out"));
+  EXPECT_THAT(with([](c10d::Store& store) { store.get("id"); }).remarks,
+              ElementsAre(HasSubstr("key \"id\" had timed out")));
+  EXPECT_THAT(with([](c10d::Store& store) { store.wait({"id"}, std::chrono::milliseconds(100)); }).remarks, IsEmpty());
+}
+
+TEST(ThreadsOfARank, OnOneGroup_AreNamedWhereTheRunFails) {
+  const auto body = [](RankContext& ctx, bool of_its_own) {
+    const auto other = ctx.new_group({0, 1}, "prefetch");
+    std::thread prefetch([&] { (of_its_own ? other : ctx.group()).broadcast(at::ones({2}))->wait(); });
+    if (ctx.rank() == 1) std::this_thread::yield();
+    auto gradient = at::ones({4});
+    ctx.group().allreduce(gradient)->wait();
+    prefetch.join();
+  };
+  int failed = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto shared = World({.ranks = 2, .seed = seed}).run([&](RankContext& ctx) { body(ctx, false); });
+    if (shared.verdict == Verdict::ok) continue;
+    ++failed;
+    EXPECT_EQ(shared.verdict, Verdict::mismatch) << shared.headline;
+    EXPECT_THAT(shared.remarks,
+                Contains(HasSubstr("collectives on group \"world\" come from main threads and from threads")));
+    const auto apart = World({.ranks = 2, .seed = seed}).run([&](RankContext& ctx) { body(ctx, true); });
+    EXPECT_EQ(apart.verdict, Verdict::ok) << apart.headline;
+  }
+  EXPECT_GT(failed, 0);
+}
+
+}  // namespace
+}  // namespace rehearse

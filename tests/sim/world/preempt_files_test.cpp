@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: where worlds try switches, calls for files by name, and reads and writes of files, are among them, so that
+// races between ranks about a file are found. What is right under every order stays right, and one seed is one run.
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/sim/world.h>
+
+namespace preempt_files_test {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace rehearse;
+
+constexpr int kSeeds = 60;
+
+class PreemptFiles : public testing::Test {
+ protected:
+  PreemptFiles() : folder_(fs::path(testing::TempDir()) / "rehearse_preempt_files") { fs::remove_all(folder_); }
+  ~PreemptFiles() override { fs::remove_all(folder_); }
+
+  // How many seeds end in a failed check. Each finds an empty folder.
+  int failing(const World::Body& body, std::optional<bool> preempt) {
+    int failed = 0;
+    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      const auto report = run(body, preempt, seed);
+      if (report.verdict == Verdict::check_failed) {
+        ++failed;
+      } else {
+        EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+      }
+    }
+    return failed;
+  }
+
+  Report run(const World::Body& body, std::optional<bool> preempt, std::uint64_t seed) const {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    WorldOptions options;
+    options.ranks = 2;
+    options.seed = seed;
+    options.preempt = preempt;
+    options.explain_failures = false;  // the folder is no longer empty
+    return World(options).run(body);
+  }
+
+  std::string path(const char* name) const { return (folder_ / name).string(); }
+
+ private:
+  const fs::path folder_;
+};
+
+std::string text_of(const std::string& path) {
+  std::ifstream in(path);
+  std::string text;
+  std::getline(in, text);
+  return text;
+}
+
+TEST_F(PreemptFiles, LeaderByExistsAndCreate_IsARace) {
+  const auto elects = [this](RankContext& ctx) {
+    const bool leads = !fs::exists(path("leader"));
+    if (leads) std::ofstream(path("leader")) << "rank";
+    auto leaders = at::ones({1}) * (leads ? 1 : 0);
+    ctx.group().allreduce(leaders)->wait();
+    ctx.expect(leaders.item<float>() == 1, "one rank leads");
+  };
+  EXPECT_EQ(failing(elects, false), 0);
+  const int failed = failing(elects, true);
+  EXPECT_GT(failed, 0);
+  EXPECT_LT(failed, kSeeds);
+}
+
+TEST_F(PreemptFiles, ReadOfWhatAnotherRankWrites_IsARace) {
+  const auto reads = [this](RankContext& ctx) {
+    if (ctx.rank() == 0) std::ofstream(path("checkpoint")) << "complete";
+    if (ctx.rank() == 1 && fs::exists(path("checkpoint")))
+      ctx.expect(text_of(path("checkpoint")) == "complete", "the checkpoint is complete");
+  };
+  EXPECT_EQ(failing(reads, false), 0);
+  EXPECT_GT(failing(reads, true), 0);
+}
+
+TEST_F(PreemptFiles, FileThatIsRenamedIntoItsPlace_IsNone) {
+  const auto renames = [this](RankContext& ctx) {
+    if (ctx.rank() == 0) {
+      std::ofstream(path("checkpoint.part")) << "complete";
+      fs::rename(path("checkpoint.part"), path("checkpoint"));
+    }
+    if (ctx.rank() == 1 && fs::exists(path("checkpoint")))
+      ctx.expect(text_of(path("checkpoint")) == "complete", "the checkpoint is complete");
+  };
+  EXPECT_EQ(failing(renames, true), 0);
+}
+
+TEST_F(PreemptFiles, OneSeed_IsOneRun) {
+  const auto body = [this](RankContext& ctx) {
+    if (!fs::exists(path("leader"))) std::ofstream(path("leader")) << ctx.rank();
+    fs::create_directory(path(ctx.rank() == 0 ? "a" : "b"));
+    ctx.group().barrier()->wait();
+  };
+  for (const std::uint64_t seed : {1, 2, 3}) EXPECT_EQ(run(body, true, seed).identity, run(body, true, seed).identity);
+}
+
+}  // namespace
+}  // namespace preempt_files_test

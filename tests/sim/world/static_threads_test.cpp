@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a thread pool in a static variable is reported as what all ranks share, in every later world of the
+// process. A program of its own, for the same reason.
+#include <future>
+
+#include <c10/core/thread_pool.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/sim/world.h>
+
+namespace {
+
+using rehearse::RankContext;
+using rehearse::Verdict;
+using testing::ElementsAre;
+using testing::MatchesRegex;
+
+c10::ThreadPool& shared_pool() {
+  static c10::ThreadPool pool(2);
+  return pool;
+}
+
+void uses_the_shared_pool(RankContext& ctx) {
+  std::promise<int> answer;
+  shared_pool().run([&] { answer.set_value(ctx.rank()); });
+  EXPECT_EQ(answer.get_future().get(), ctx.rank());
+}
+
+void uses_a_pool_of_its_own(RankContext& ctx) {
+  c10::ThreadPool pool(2);
+  std::promise<int> answer;
+  pool.run([&] { answer.set_value(ctx.rank()); });
+  EXPECT_EQ(answer.get_future().get(), ctx.rank());
+}
+
+// One test, for its worlds come in order. The process ends well: the pool joins its threads.
+TEST(StaticThreads, PoolInAStaticVariable_IsRemarked) {
+  const auto of_its_own = rehearse::World({.ranks = 2}).run(uses_a_pool_of_its_own);
+  EXPECT_EQ(of_its_own.verdict, Verdict::ok);
+  EXPECT_THAT(of_its_own.remarks, testing::IsEmpty());
+
+  const auto is_named = ElementsAre(
+      MatchesRegex("rank [01] started a thread at static_threads_test.cpp:[0-9]+ in .*, in the initialisation of a "
+                   "static variable: here all ranks share .*"));
+  const auto first = rehearse::World({.ranks = 2}).run(uses_the_shared_pool);
+  EXPECT_EQ(first.verdict, Verdict::ok);
+  EXPECT_THAT(first.remarks, is_named);
+
+  const auto later = rehearse::World({.ranks = 2}).run(uses_the_shared_pool);
+  EXPECT_EQ(later.verdict, Verdict::deadlock);
+  EXPECT_THAT(later.remarks, is_named);
+}
+
+}  // namespace
