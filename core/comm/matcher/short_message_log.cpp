@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/call/title.h"
+#include <rehearse_internal/comm/title.h>
 
 namespace rehearse::comm {
 
