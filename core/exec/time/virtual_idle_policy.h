@@ -20,8 +20,8 @@ class VirtualIdlePolicy final : public IdlePolicy {
  public:
   struct Limits {
     VirtualDuration look_cost = std::chrono::microseconds(1);  // ExecutorOptions::look_cost
-    std::uint64_t looks = 1'000;            // ExecutorOptions::idle_looks_max
-    std::uint64_t timed_looks = 2'000'000;  // ExecutorOptions::idle_timed_looks_max
+    std::uint64_t looks = 1'000;                               // ExecutorOptions::idle_looks_max
+    std::uint64_t timed_looks = 2'000'000;                     // ExecutorOptions::idle_timed_looks_max
     // Timeouts in a row, with nothing else that moved in between, of programs that try again for ever. A loop of waits
     // of 100 ms comes past c10d's default timeout of 30 minutes.
     std::uint64_t give_ups = 20'000;

@@ -50,8 +50,9 @@ void add_left_behind(const RunRecord& record, const std::string& headline, std::
     left.missing = call.waits_for;
   }
   for (const auto& [call, left] : calls) {
-    remarks.push_back(fmt::format("{} of {} was left behind when a call failed: {} never came, and nobody waited for it",
-                                  call, describe_ranks(left.ranks), describe_ranks(left.missing)));
+    remarks.push_back(
+        fmt::format("{} of {} was left behind when a call failed: {} never came, and nobody waited for it", call,
+                    describe_ranks(left.ranks), describe_ranks(left.missing)));
   }
 }
 

@@ -89,9 +89,9 @@ TEST(FaultsThatDoNotFire, ChangeNothing) {
     const auto without = run_program(seed, {});
     polls += without.switches > 100 ? 1 : 0;
     const auto at = std::to_string(1 << (seed % 23)) + "us";
-    const auto with = run_program(seed, {at_times[seed % at_times.size()] + at, "crash rank=3 after=7s optional=true",
-                                         "restart rank=0 after=10us optional=true",
-                                         "crash rank=1 call=barrier#1 optional=true"});
+    const auto with =
+        run_program(seed, {at_times[seed % at_times.size()] + at, "crash rank=3 after=7s optional=true",
+                           "restart rank=0 after=10us optional=true", "crash rank=1 call=barrier#1 optional=true"});
     EXPECT_EQ(with.identity, without.identity) << "seed " << seed;
     EXPECT_EQ(with.verdict, without.verdict) << "seed " << seed << ": " << with.headline;
     EXPECT_EQ(with.headline, without.headline) << "seed " << seed;
