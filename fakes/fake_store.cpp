@@ -63,6 +63,13 @@ void FakeStore::changed(const std::string& key) {
   }
 }
 
+// Others may come before it: what a rank does in two calls is not done at once.
+void FakeStore::begin_call() const {
+  exec::this_rank::preempt();
+  if (state_->time_of_a_call_.count() > 0 && exec::this_rank::is_fiber())
+    exec::this_rank::spend(state_->time_of_a_call_, "a call of the store");
+}
+
 // Reading every key once is no polling; reading on while nothing changes is.
 void FakeStore::look() {
   if (!exec::this_rank::is_fiber()) return;
@@ -71,7 +78,7 @@ void FakeStore::look() {
 }
 
 void FakeStore::set(const std::string& key, const std::vector<std::uint8_t>& value) {
-  exec::this_rank::preempt();
+  begin_call();
   put(key, value);
 }
 
@@ -83,12 +90,12 @@ void FakeStore::put(const std::string& key, const std::vector<std::uint8_t>& val
 void FakeStore::multiSet(const std::vector<std::string>& keys, const std::vector<std::vector<std::uint8_t>>& values) {
   TORCH_CHECK_VALUE(keys.size() == values.size(), "multiSet: ", keys.size(), " keys and ", values.size(),
                     " values; each key needs one value");
-  exec::this_rank::preempt();
+  begin_call();
   for (std::size_t i = 0; i < keys.size(); ++i) put(keys[i], values[i]);
 }
 
 void FakeStore::append(const std::string& key, const std::vector<std::uint8_t>& value) {
-  exec::this_rank::preempt();
+  begin_call();
   auto& held = state_->to_change(key);
   held.insert(held.end(), value.begin(), value.end());
   changed(key);
@@ -96,7 +103,7 @@ void FakeStore::append(const std::string& key, const std::vector<std::uint8_t>& 
 
 std::vector<std::uint8_t> FakeStore::compareSet(const std::string& key, const std::vector<std::uint8_t>& expected,
                                                 const std::vector<std::uint8_t>& desired) {
-  exec::this_rank::preempt();
+  begin_call();
   const auto may_set = [&] {
     const auto found = state_->values_.find(key);
     return found == state_->values_.end() ? expected.empty() : found->second == expected;
@@ -113,7 +120,7 @@ std::vector<std::uint8_t> FakeStore::compareSet(const std::string& key, const st
 std::vector<std::uint8_t> FakeStore::get(const std::string& key) { return std::move(multiGet({key}).front()); }
 
 std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std::string>& keys) {
-  exec::this_rank::preempt();
+  begin_call();
   const Wish wish{keys, false, "wait for"};
   if (first_missing(wish) == nullptr) look();
   // The look may have let somebody delete one, so wait in any case.
@@ -125,7 +132,7 @@ std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std
 }
 
 std::int64_t FakeStore::add(const std::string& key, std::int64_t amount) {
-  exec::this_rank::preempt();
+  begin_call();
   if (amount == 0) look();  // how c10d's own code polls a counter
   std::int64_t held = 0;
   const auto found = state_->values_.find(key);
@@ -143,7 +150,7 @@ std::int64_t FakeStore::add(const std::string& key, std::int64_t amount) {
 }
 
 bool FakeStore::deleteKey(const std::string& key) {
-  exec::this_rank::preempt();
+  begin_call();
   const bool deleted = state_->values_.erase(key) > 0;
   if (!deleted) look();
   if (deleted) changed(key);
@@ -166,13 +173,13 @@ std::vector<std::string> FakeStore::listKeys() {
 }
 
 void FakeStore::queuePush(const std::string& key, const std::vector<std::uint8_t>& value) {
-  exec::this_rank::preempt();
+  begin_call();
   state_->queues_[key].push_back(value);
   changed(key);
 }
 
 std::vector<std::uint8_t> FakeStore::queuePop(const std::string& key, bool block) {
-  exec::this_rank::preempt();
+  begin_call();
   if (block) {
     const std::vector<std::string> keys{key};
     wait_until_there({keys, true, "queue pop from"}, timeout_);

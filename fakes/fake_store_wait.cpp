@@ -41,6 +41,7 @@ class FakeStore::WaitObserver final : public exec::Observer {
 void FakeStore::wait(const std::vector<std::string>& keys) { wait(keys, timeout_); }
 
 void FakeStore::wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) {
+  begin_call();
   wait_until_there({keys, true, "wait for"}, timeout);
 }
 

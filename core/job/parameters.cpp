@@ -91,6 +91,21 @@ const T& Parameters::get(std::string_view name, const char* type) const {
   return *value;
 }
 
+Parameters Parameters::in_scratch(const std::function<std::string()>& folder) const {
+  constexpr std::string_view kWord = "{scratch}";
+  Parameters parameters = *this;
+  for (auto& [name, value] : parameters.values_) {
+    auto* const text = std::get_if<std::string>(&value);
+    if (text == nullptr) continue;
+    for (std::size_t at = text->find(kWord); at != std::string::npos; at = text->find(kWord, at)) {
+      const auto path = folder();
+      text->replace(at, kWord.size(), path);
+      at += path.size();
+    }
+  }
+  return parameters;
+}
+
 bool Parameters::flag(std::string_view name) const { return get<bool>(name, "true or false"); }
 std::int64_t Parameters::integer(std::string_view name) const { return get<std::int64_t>(name, "an integer"); }
 double Parameters::number(std::string_view name) const { return get<double>(name, "a number"); }

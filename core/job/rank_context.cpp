@@ -2,8 +2,17 @@
 #include <rehearse/job/rank_context.h>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace rehearse {
+
+// Processes of one job have one parent, also those that it starts again.
+std::filesystem::path RankContext::scratch_folder() {
+  auto folder =
+      std::filesystem::temp_directory_path() / fmt::format("rehearse-{}", getppid()) / fmt::format("rank-{}", rank());
+  std::filesystem::create_directories(folder);
+  return folder;
+}
 
 RankContext::Label::Label(RankContext& context, std::string_view name) : context_(context) {
   context_.push_label(name);

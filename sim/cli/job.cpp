@@ -181,13 +181,18 @@ sim::Attempt run_scenario(const sim::Scenario& scenario, Console& console, Oracl
   Progress progress(console.notes_on_terminal(), [&](std::string_view text) { console.note(text); });
   const Cleared cleared{progress};
   sim::AttemptOptions options{.program = scenario.program, .world = scenario.world};
+  options.world.scratch = scenario.output.directory / "scratch";
   options.keep_calls = scenario.world.keep_all_events;
   options.world.keep_all_events = options.keep_calls || scenario.output.needs_all_events();
   options.show = [&](std::int64_t done, std::int64_t total, std::string_view text) {
     progress.show(done, total, text);
   };
   return sim::run_once(
-      options, [&](RankContext& context) { program.spec.body(context, scenario.parameters); }, answers);
+      options,
+      [&](RankContext& context) {
+        program.spec.body(context, scenario.parameters.in_scratch([&] { return context.scratch_folder().string(); }));
+      },
+      answers);
 }
 
 void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, const sim::Attempt& attempt,

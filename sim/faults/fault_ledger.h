@@ -69,6 +69,7 @@ class FaultLedger {
   // For what is said of faults that did not fire.
   void count_call(int rank) { ++calls_[rank]; }
   void count_store_call(int rank) { ++store_calls_[rank]; }
+  void count_write(int rank) { ++writes_[rank]; }
 
   // For a run's identity: what each fault did, where and when; not what had brought it about. 0: none fired.
   std::uint64_t hash() const;
@@ -94,7 +95,7 @@ class FaultLedger {
   std::vector<FaultPlan> plans_;
   Strike strike_;
   std::vector<std::unique_ptr<StrikeTimer>> timers_;
-  Calls calls_, store_calls_;
+  Calls calls_, store_calls_, writes_;
 };
 
 }  // namespace rehearse::sim

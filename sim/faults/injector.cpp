@@ -45,7 +45,7 @@ void FaultInjector::begin(comm::Communicators& communicators) {
   communicators_ = &communicators;
   for (auto& plan : ledger_.plans()) {
     const auto verb = plan.fault->verb;
-    const bool ends = verb == Fault::Verb::crash || verb == Fault::Verb::exit;
+    const bool ends = verb == Fault::Verb::crash || verb == Fault::Verb::exit || verb == Fault::Verb::torn_write;
     if (ends || verb == Fault::Verb::reorder) fabric_.follow_all();
     if (plan.fault->verb != Fault::Verb::slow) continue;
     for (int rank = 0; rank < executor_.options().ranks; ++rank) {
@@ -53,7 +53,7 @@ void FaultInjector::begin(comm::Communicators& communicators) {
     }
   }
   ledger_.begin([this](FaultPlan& plan, int rank) { strike(plan, rank); });
-  store_.when_due([this](FaultPlan& plan, int rank, const std::string& title) { act_at(plan, rank, title); });
+  store_.when_due([this](FaultPlan& plan, int rank, const std::string& title) { act_at_store(plan, rank, title); });
 }
 
 auto FaultInjector::admit(const comm::Operation& call, const comm::GroupIdentity& group, int rank,
@@ -81,7 +81,7 @@ bool FaultInjector::is_due(FaultPlan& plan, const Moment& moment) {
 void FaultInjector::look_at(const Moment& moment) {
   for (auto& plan : ledger_.plans()) {
     const Fault& fault = *plan.fault;
-    const bool of_others = !is_of(fault, moment.rank) || is_at_store(fault) || needs_no_call(fault);
+    const bool of_others = !is_of(fault, moment.rank) || callee_of(fault) != Callee::group || needs_no_call(fault);
     if (of_others || (!fault.group.empty() && fault.group != moment.group.name)) continue;
     const bool has_number = fits(fault.at, moment, true) && fits(fault.call, moment, false);
     plan.targets[moment.rank].nearly.look_at(
@@ -97,7 +97,7 @@ void FaultInjector::note_refused(const Moment& moment, const std::string& why) {
 
 // Whatever its number, group and label.
 bool FaultInjector::is_its_kind(const Fault& fault, const Moment& moment) const {
-  if (is_at_store(fault) || needs_no_call(fault)) return false;
+  if (callee_of(fault) != Callee::group || needs_no_call(fault)) return false;
   if (fault.verb == Fault::Verb::skip_collective && comm::is_point_to_point(moment.call.type)) return false;
   const bool is_send = moment.call.type == c10d::OpType::SEND;
   if (fault.verb == Fault::Verb::reorder && !is_send) return false;
@@ -151,19 +151,25 @@ auto FaultInjector::act(FaultPlan& plan, const Moment& moment) -> Answer {
   return Answer::pass;
 }
 
-void FaultInjector::act_at(FaultPlan& plan, int rank, const std::string& store_call) {
+void FaultInjector::act_outside_groups(FaultPlan& plan, int rank, const std::string& call) {
   if (plan.fault->verb == Fault::Verb::heal && !partitions_.any()) return;
-  if (!traits_of(plan.fault->verb).later) ledger_.note(plan, rank, store_call);
+  if (!traits_of(plan.fault->verb).later) ledger_.note(plan, rank, call);
+  act_on_rank(plan, rank, call);
+}
+
+void FaultInjector::act_at_store(FaultPlan& plan, int rank, const std::string& store_call) {
   if (plan.fault->verb == Fault::Verb::fail_op) {
+    ledger_.note(plan, rank, store_call);
     C10_THROW_ERROR(DistStoreError, fmt::format("{} failed: an injected error of the store", store_call));
   }
-  act_on_rank(plan, rank, store_call);
+  act_outside_groups(plan, rank, store_call);
 }
 
 void FaultInjector::act_on_rank(FaultPlan& plan, int rank, const std::string& call) {
   const Fault& fault = *plan.fault;
   switch (fault.verb) {
     case Fault::Verb::crash:
+    case Fault::Verb::torn_write:
       return end_process(plan, rank, call);
     case Fault::Verb::exit:
       if (fault.restart || fault.peers == Fault::Peers::disconnect || ledger_.may_begin_again(rank)) {

@@ -38,6 +38,9 @@ class FaultInjector final : public comm::CallGate {
   Answer admit(const comm::Operation& call, const comm::GroupIdentity& group, int rank,
                std::uint64_t sequence) override;
 
+  // What may happen at any call, at one that is of no group: of the store, a write.
+  void act_outside_groups(FaultPlan& plan, int rank, const std::string& call);
+
   // After the run.
   const std::map<int, std::string>& crashed() const noexcept { return crashed_; }
 
@@ -64,7 +67,7 @@ class FaultInjector final : public comm::CallGate {
   bool fits(const FaultPlan& plan, const Moment& moment) const;
   bool fits(const std::optional<Fault::Point>& point, const Moment& moment, bool in_group) const;
   Answer act(FaultPlan& plan, const Moment& moment);
-  void act_at(FaultPlan& plan, int rank, const std::string& store_call);
+  void act_at_store(FaultPlan& plan, int rank, const std::string& store_call);
   void act_on_rank(FaultPlan& plan, int rank, const std::string& call);
   void strike(FaultPlan& plan, int rank);
   void fail_allocation(FaultPlan& plan, int rank, const std::string& since);

@@ -14,6 +14,7 @@ std::string effect_of(Fault fault) {
   fault.call.reset();
   fault.group.clear();
   fault.label.clear();
+  fault.file.clear();
   fault.after.reset();
   fault.on.reset();
   fault.p = 1;

@@ -33,7 +33,8 @@ std::vector<When> open_whens(const Fault& family, const SwarmOptions& swarm) {
   const auto& traits = traits_of(family.verb);
   std::vector<When> whens;
   if (traits.of_store) whens = {When::first, When::chance};
-  if (!traits.of_store && !traits.of_ended) whens = {When::call, When::at, When::chance};
+  if (traits.of_disk) whens = {When::call, When::chance};
+  if (!traits.of_store && !traits.of_disk && !traits.of_ended) whens = {When::call, When::at, When::chance};
   if (swarm.within > VirtualDuration::zero()) whens.push_back(When::time);
   return whens;
 }
@@ -75,10 +76,10 @@ Fault drawn(const Fault& family, const SwarmOptions& swarm, int ranks, Decisions
     }
     fault.ranks = {among[below(among.size(), decisions)]};
   }
-  // Of the store's calls all of a kind count alike: the first of them is not the one that matters.
-  const bool names_store_call = !traits_of(family.verb).of_store && is_at_store(family);
+  // Of the store's calls, and of writes, all of a kind count alike: the first is not the one that matters.
+  const bool may_be_any = !traits_of(family.verb).of_store && callee_of(family) != Callee::group;
   for (auto* const point : {&fault.at, &fault.call}) {
-    if (names_store_call && *point && (*point)->number == 0) (*point)->number = 1 + below(swarm.calls, decisions);
+    if (may_be_any && *point && (*point)->number == 0) (*point)->number = 1 + below(swarm.calls, decisions);
   }
   const auto whens = open_whens(family, swarm);
   if (!whens.empty()) draw_when(fault, whens[whens.size() == 1 ? 0 : below(whens.size(), decisions)], swarm, decisions);

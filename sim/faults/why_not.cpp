@@ -97,8 +97,8 @@ std::string FaultLedger::why_not_on(const std::vector<int>& ranks, const FaultPl
   if (plan.drawn > 0) {
     return fmt::format("drawn {} time{}, and never taken", plan.drawn, plan.drawn == 1 ? "" : "s");
   }
-  const bool of_store = is_at_store(fault);
-  const auto& made = of_store ? store_calls_ : calls_;
+  const auto callee = callee_of(fault);
+  const auto& made = callee == Callee::store ? store_calls_ : callee == Callee::disk ? writes_ : calls_;
   std::uint64_t calls = 0, of_kind = 0;
   for (const int rank : ranks) {
     const auto count = made.find(rank);
@@ -106,7 +106,13 @@ std::string FaultLedger::why_not_on(const std::vector<int>& ranks, const FaultPl
     const auto target = plan.targets.find(rank);
     of_kind += target == plan.targets.end() ? 0 : target->second.nearly.calls();
   }
-  const auto text = fmt::format("no call fitted; {} made {} call{}{}", describe(ranks), calls, calls == 1 ? "" : "s",
+  const auto plural = calls == 1 ? "" : "s";
+  if (callee == Callee::disk) {
+    return fmt::format("no write fitted; {} made {} write{} in {} scratch folder{}", describe(ranks), calls, plural,
+                       ranks.size() == 1 ? "its" : "their", ranks.size() == 1 ? "" : "s");
+  }
+  const bool of_store = callee == Callee::store;
+  const auto text = fmt::format("no call fitted; {} made {} call{}{}", describe(ranks), calls, plural,
                                 of_store ? " of the store" : "");
   const auto& point = fault.at ? fault.at : fault.call;
   const bool of_some = !fault.group.empty() || !fault.label.empty();

@@ -169,6 +169,8 @@ void require_valid(const NetworkModel& model) {
   };
   require(model.latency >= VirtualDuration::zero(),
           fmt::format("WorldOptions::network.latency is {} ns; it is 0 or more", model.latency.count()));
+  require(model.store >= VirtualDuration::zero(),
+          fmt::format("WorldOptions::network.store is {} ns; it is 0 or more", model.store.count()));
   require(model.bytes_per_second > 0,
           fmt::format("WorldOptions::network.bytes_per_second is {}; it is more than 0", model.bytes_per_second));
   require(model.jitter >= 0 && std::isfinite(model.jitter),

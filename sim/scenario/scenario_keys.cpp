@@ -95,6 +95,8 @@ ScenarioSection network_section() {
                               at(kWorld, kNetwork, &NetworkModel::bytes_per_second)),
               keys::number("jitter", 0, kJitterMost, "0 to 100: an operation takes up to this much longer",
                            at(kWorld, kNetwork, &NetworkModel::jitter)),
+              keys::duration("store", "0ns", "a duration: each call of the store takes so long",
+                             at(kWorld, kNetwork, &NetworkModel::store)),
           }};
 }
 

@@ -20,6 +20,7 @@
 #include "checks/state_checks.h"
 #include "compute/counted_operators.h"
 #include "explain/watched_store.h"
+#include "faults/disk/disk_faults.h"
 #include "faults/injector.h"
 #include "faults/store/faulty_store.h"
 #include "faults/swarm.h"
@@ -43,6 +44,15 @@ VirtualDuration cost_of_a_look(const NetworkModel& network) {
   return std::max<VirtualDuration>(network.latency, std::chrono::microseconds(1));
 }
 
+exec::ExecutorOptions execution_of(const WorldOptions& options) {
+  return {.ranks = options.ranks,
+          .stack_bytes = options.stack_bytes,
+          .steps_max = options.steps_max,
+          .preempt = options.preempt.value_or(false),
+          .look_cost = cost_of_a_look(options.network),
+          .idle_looks_max = looks_of_a_livelock(options.ranks)};
+}
+
 comm::CommunicatorOptions simulated_communication_of(const WorldOptions& options) {
   auto communication = communication_of(request_of(options));
   communication.buffered_sends = options.buffered_sends;
@@ -53,14 +63,19 @@ comm::CommunicatorOptions simulated_communication_of(const WorldOptions& options
 class Faults {
  public:
   Faults(const WorldOptions& options, exec::RankExecutor& executor, const fakes::CostModel& costs,
-         std::shared_ptr<fakes::StoreState> keys, MemoryMeter* memory)
+         std::shared_ptr<fakes::StoreState> keys, MemoryMeter* memory, ScratchFolders& scratch)
       : costs_(costs, options.faults, options.ranks),
         below_(executor.timers(), executor.clock(), costs_),
         ledger_(options.faults, executor),
         partitions_(executor.timers(), executor.clock(), options.ranks),
         store_(std::make_shared<StoreFaults>(std::move(keys), ledger_, partitions_)),
         fabric_(below_, executor.timers(), executor.clock(), partitions_),
-        injector_(executor, ledger_, fabric_, partitions_, *store_, memory) {}
+        injector_(executor, ledger_, fabric_, partitions_, *store_, memory),
+        disk_(scratch, ledger_,
+              [this](FaultPlan& plan, int rank, const std::string& write) {
+                injector_.act_outside_groups(plan, rank, write);
+              }),
+        gate_(disk_) {}
   ~Faults() { store_->close(); }
 
   comm::Fabric& fabric() noexcept { return fabric_; }
@@ -84,6 +99,8 @@ class Faults {
   std::shared_ptr<StoreFaults> store_;
   FaultyFabric fabric_;
   FaultInjector injector_;
+  DiskFaults disk_;
+  const exec::WorldLocal<exec::FileGate>::Lent gate_;
 };
 
 WorldOptions with_swarm(WorldOptions options, Decisions& decisions) {
@@ -132,7 +149,7 @@ RunRequest request_of(const WorldOptions& options) {
 }
 
 std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, const World::Body& body,
-                                    const ShowProgress& show) {
+                                    ScratchFolders& scratch, const ShowProgress& show) {
   auto record = std::make_unique<RunRecord>(events_of(request_of(asked)));
   Decisions decisions(oracle, record->decisions);
   const auto options = with_swarm(asked, decisions);
@@ -140,13 +157,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   torch_state::TorchRankState state({.seed = options.seed});
   EndOnFailure failures;
   KeepMismatches mismatches(record->mismatches);
-  const exec::ExecutorOptions execution{.ranks = options.ranks,
-                                        .stack_bytes = options.stack_bytes,
-                                        .steps_max = options.steps_max,
-                                        .preempt = options.preempt.value_or(false),
-                                        .look_cost = cost_of_a_look(options.network),
-                                        .idle_looks_max = looks_of_a_livelock(options.ranks)};
-  exec::RankExecutor executor(execution, decisions, clock, state, failures);
+  exec::RankExecutor executor(execution_of(options), decisions, clock, state, failures);
   NetworkCost costs(options.network, decisions);
   fakes::FakeFabric fabric(executor.timers(), clock, costs);
   const auto memory = memory_of(options);
@@ -154,7 +165,8 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   if (memory != nullptr) lent_memory.emplace(*memory);
   std::optional<Faults> faults;
   const auto keys = std::make_shared<fakes::StoreState>();
-  if (!options.faults.empty()) faults.emplace(options, executor, costs, keys, memory.get());
+  keys->take(options.network.store);
+  if (!options.faults.empty()) faults.emplace(options, executor, costs, keys, memory.get(), scratch);
   const auto compute = compute_of(options);
   auto communication = simulated_communication_of(options);
   if (faults) communication.gate = &faults->injector();
@@ -165,7 +177,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
                                     communication);
   state_checks.begin(communicators);
   if (faults) faults->injector().begin(communicators);
-  WorldServices services{communicators, *record, show, {}};
+  WorldServices services{communicators, *record, show, {}, &scratch};
 
   const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
   const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);

@@ -7,6 +7,7 @@
 #include <rehearse/job/runner.h>
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/job/run_record.h>
+#include <rehearse_internal/job/scratch_folders.h>
 
 namespace rehearse::sim {
 
@@ -15,6 +16,6 @@ RunRequest request_of(const WorldOptions& options);
 
 // Runs `body` once on every rank of a fresh world. Throws what the oracle throws.
 std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle, const World::Body& body,
-                                    const ShowProgress& show);
+                                    ScratchFolders& scratch, const ShowProgress& show);
 
 }  // namespace rehearse::sim

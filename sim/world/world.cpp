@@ -8,12 +8,14 @@
 #include <fmt/format.h>
 
 #include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/launched.h>
 #include <rehearse_internal/sim/oracles.h>
 
 #include "compute/operator_cost.h"
 #include "faults/swarm.h"
 #include "faults/text/fault_fields.h"
+#include "file_watch.h"
 #include "network/network_cost.h"
 #include "report/story/report_builder.h"
 #include "simulation.h"
@@ -73,13 +75,27 @@ class World::Impl {
     if (options_.mode == Mode::real) return run_for_real(body);
     std::unique_ptr<Oracle> seeded;
     if (oracle_ == nullptr) seeded = sim::make_oracle(options_.schedule, options_.seed, options_.pct);
-    record_ = sim::simulate(options_, seeded ? *seeded : *oracle_, body, show_);
+    ScratchFolders scratch(options_.scratch, options_.seed);
+    files_written_.clear();
+    sim::FileWatch watch(scratch, files_written_);
+    const exec::WorldLocal<exec::FileGate>::Lent lent(watch);
+    Report report = simulated(seeded ? *seeded : *oracle_, body, scratch);
+    if (report.verdict == Verdict::ok) {
+      scratch.remove();
+    } else if (scratch.any()) {
+      report.remarks.push_back(fmt::format("what ranks wrote is kept in {}", scratch.folder().string()));
+    }
+    return report;
+  }
+
+  Report simulated(Oracle& oracle, const Body& body, ScratchFolders& scratch) {
+    record_ = sim::simulate(options_, oracle, body, scratch, show_);
     Report report = sim::build_report(options_, *record_);
     // Nobody who interrupts a run wants to wait as long again; where its ranks stood is known without.
     if (report.verdict == Verdict::interrupted || options_.call_sites) return report;
     const bool worth_it = report.verdict != Verdict::ok || (options_.explain_remarks && !report.remarks.empty());
     if (!worth_it || !options_.explain_failures) return report;
-    return explained(std::move(report), body);
+    return explained(std::move(report), body, scratch);
   }
 
   // The machine decides: there is no oracle to ask, and no second run that would be the same.
@@ -89,15 +105,16 @@ class World::Impl {
   }
 
   // The same decisions once more, this time noting where each operation is called.
-  Report explained(Report report, const Body& body) const {
+  Report explained(Report report, const Body& body, ScratchFolders& scratch) const {
     WorldOptions again = options_;
     again.call_sites = true;
     again.checks.explain = !record_->findings.empty();
     const auto& decisions = record_->decisions.decisions();
     sim::ReplayOracle oracle({decisions.begin(), decisions.end()}, sim::PastEnd::random, options_.seed);
     const ShowProgress silent;
+    scratch.begin_again();
     try {
-      const auto record = sim::simulate(again, oracle, body, silent);
+      const auto record = sim::simulate(again, oracle, body, scratch, silent);
       // A body that keeps state outside of its ranks may not take the same way twice: then the first run stands.
       if (record->decisions.hash() != record_->decisions.hash()) return report;
       // Interrupted behind the last decision.
@@ -120,7 +137,9 @@ class World::Impl {
     options.swarm.on = false;
     options.checks.explain = false;
     const auto oracle = sim::make_oracle(options.schedule, options.seed, options.pct);
-    const auto record = sim::simulate(options, *oracle, body, {});
+    ScratchFolders scratch({}, options.seed);
+    const auto record = sim::simulate(options, *oracle, body, scratch, {});
+    scratch.remove();
     const Report report = sim::build_report(options, *record);
     if (report.verdict == Verdict::interrupted) return std::nullopt;
     RunRecord::WithoutFaults result{std::move(record->checkpoints), ""};
@@ -133,6 +152,7 @@ class World::Impl {
   Oracle* oracle_ = nullptr;
   ShowProgress show_;
   std::unique_ptr<RunRecord> record_;
+  std::set<std::string> files_written_;
 };
 
 World::World(WorldOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
@@ -146,6 +166,7 @@ void World::on_progress(std::function<void(std::int64_t, std::int64_t, std::stri
 
 Report World::run(const Body& body) { return impl_->run(body); }
 
+const std::set<std::string>& World::files_written() const noexcept { return impl_->files_written_; }
 const DecisionLog& World::decisions() const noexcept { return impl_->record_->decisions; }
 const comm::EventLog& World::events() const noexcept { return impl_->record_->events; }
 const std::vector<RankResult>& World::results() const noexcept { return impl_->record_->results; }

@@ -115,6 +115,15 @@ REHEARSE_PROGRAM(waits){.summary = "rank 0 polls for what never comes",
                           }
                         }};
 
+REHEARSE_PROGRAM(saves){.summary = "rank 1 writes a file",
+                        .parameters = {{"file", std::string("{scratch}/model"), "where"},
+                                       {"holds", true, "whether the check after it holds"}},
+                        .body = [](RankContext& ctx, const Parameters& parameters) {
+                          if (ctx.rank() != 1) return;
+                          std::ofstream(parameters.text("file")) << "weights";
+                          ctx.expect(parameters.flag("holds"), "the model is good");
+                        }};
+
 // On purpose: each rank lets the others run as often as the system's randomness says.
 REHEARSE_PROGRAM(moody){.summary = "takes another way each time", .body = [](RankContext& ctx, const Parameters&) {
                           const int times = 1 + std::ifstream("/dev/urandom", std::ios::binary).get() % 64;

@@ -50,7 +50,7 @@ std::span<const std::span<const Interposed>> all_functions() {
       guard_functions(),     semaphore_functions(),     sleep_functions(),       clock_functions(),
       thread_functions(),    thread_handle_functions(), blocking_io_functions(), syscall_functions(),
       exit_functions(),      process_state_functions(), environment_functions(), barrier_functions(),
-      file_functions(),      close_functions(),         path_functions()};
+      file_functions(),      close_functions(),         path_functions(),        write_functions()};
   return all;
 }
 

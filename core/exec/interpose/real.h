@@ -65,6 +65,7 @@ std::span<const Interposed> process_state_functions();
 std::span<const Interposed> environment_functions();
 std::span<const Interposed> barrier_functions();
 std::span<const Interposed> file_functions();
+std::span<const Interposed> write_functions();
 std::span<const Interposed> close_functions();
 std::span<const Interposed> path_functions();
 

@@ -49,6 +49,15 @@ void sleep_for(VirtualDuration duration, const char* doing) {
   suspend_blocked(fiber, FixedObserver(doing));
 }
 
+void spend(VirtualDuration duration, const char* doing) {
+  Fiber& fiber = require_fiber("this_rank::spend()");
+  const auto looks = fiber.looks;
+  const auto reads = fiber.clock_reads;
+  sleep_for(duration, doing);
+  fiber.looks = looks;
+  fiber.clock_reads = reads;
+}
+
 void wait_for_the_end(const Observer& observer) {
   Fiber& fiber = require_fiber("this_rank::wait_for_the_end()");
   for (;;) suspend_blocked(fiber, observer);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <rehearse/job/report.h>
 
@@ -12,8 +14,9 @@ namespace rehearse::cli {
 // What became of one seed of a sweep.
 struct SeedResult {
   std::uint64_t identity = 0;
-  double seconds = 0;               // real ones
-  std::unique_ptr<Report> failure;  // null: the verdict was the expected one
+  double seconds = 0;                // real ones
+  std::unique_ptr<Report> failure;   // null: the verdict was the expected one
+  std::vector<std::string> files{};  // World::files_written()
 };
 
 // By seed, so that what is printed does not depend on which worker was faster.

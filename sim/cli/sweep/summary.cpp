@@ -2,7 +2,9 @@
 #include "cli/sweep/summary.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -62,6 +64,30 @@ std::string bug_text(const Bug& bug, std::size_t number) {
   return text;
 }
 
+// Two seeds that write one file are no runs of their own: what one leaves, another finds.
+std::map<std::string, std::vector<std::uint64_t>> shared_files(const SeedResults& results) {
+  std::map<std::string, std::vector<std::uint64_t>> files;
+  for (const auto& [seed, result] : results) {
+    for (const auto& file : result.files) files[file].push_back(seed);
+  }
+  std::erase_if(files, [](const auto& file) { return file.second.size() < 2; });
+  return files;
+}
+
+std::string shared_files_text(const SeedResults& results) {
+  constexpr std::size_t kFilesShown = 4;
+  const auto files = shared_files(results);
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& [file, seeds] : files) {
+    if (shown++ == kFilesShown) break;
+    text += fmt::format("remark: {} wrote to the same file, {}; ctx.scratch_folder() is a seed's own\n",
+                        seeds_text(seeds), sim::visible(file));
+  }
+  if (files.size() > kFilesShown) text += fmt::format("remark: and to {} more\n", files.size() - kFilesShown);
+  return text;
+}
+
 std::string stopped_text(const SweepOutcome& outcome) {
   if (!outcome.stopped || outcome.interrupted) return "";
   const auto left = outcome.asked.count() - outcome.results.size();
@@ -75,12 +101,14 @@ std::string found_text(const SweepOutcome& outcome, bool color) {
   const auto runs_text = runs == 0 ? "" : fmt::format(" ({})", count_text(runs, "different run"));
   if (bugs.empty()) {
     const auto verdict = outcome.interrupted ? "" : colored("OK", true, color) + ": ";
-    return fmt::format("{}{} of {} found nothing{}\n", verdict, count_text(ran, "seed"), outcome.program, runs_text);
+    return fmt::format("{}{} of {} found nothing{}\n", verdict, count_text(ran, "seed"), outcome.program, runs_text) +
+           shared_files_text(outcome.results);
   }
   std::size_t failed = 0;
   for (const auto& bug : bugs) failed += bug.seeds.size();
   auto text = fmt::format("{}: {} of {}{}, {}{}\n", colored("FAILED", false, color), failed, count_text(ran, "seed"),
-                          runs_text, count_text(bugs.size(), "bug"), stopped_text(outcome));
+                          runs_text, count_text(bugs.size(), "bug"), stopped_text(outcome)) +
+              shared_files_text(outcome.results);
   if (failed == 1) return text + sim::to_text(*bugs.front().first, {.color = color});
   for (std::size_t i = 0; i < bugs.size(); ++i) text += bug_text(bugs[i], i + 1);
   return text + fmt::format("replay: {}\n", bugs.front().first->replay);
@@ -100,6 +128,9 @@ std::string to_json(const SweepOutcome& outcome) {
   sim::Json json = {{"program", outcome.program},    {"seeds", to_string(outcome.asked)},
                     {"ran", outcome.results.size()}, {"different_runs", different_runs(outcome.results)},
                     {"stopped", outcome.stopped},    {"interrupted", outcome.interrupted}};
+  auto files = sim::Json::array();
+  for (const auto& [file, seeds] : shared_files(outcome.results)) files.push_back({{"file", file}, {"seeds", seeds}});
+  if (!files.items().empty()) json["shared_files"] = std::move(files);
   auto& bugs = json["bugs"] = sim::Json::array();
   for (const auto& bug : bugs_of(outcome.results)) {
     bugs.push_back({{"verdict", to_string(bug.first->verdict)},

@@ -56,9 +56,13 @@ class Worker {
     answer.seconds = std::chrono::duration<double>(real_time() - start).count();
     answer.report_bytes = json.size();
     answer.error_bytes = error.size();
+    std::string files;
+    for (const auto& file : attempt.world->files_written()) files += file + '\0';
+    answer.files_bytes = files.size();
     write_whole(files_.answers, &answer, sizeof answer);
     write_whole(files_.answers, json.data(), json.size());
     write_whole(files_.answers, error.data(), error.size());
+    write_whole(files_.answers, files.data(), files.size());
   }
 
   // Returns what went wrong; the report is worth having all the same.

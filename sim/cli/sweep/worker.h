@@ -24,13 +24,15 @@ std::filesystem::path seed_folder(const sim::Scenario& scenario, std::uint64_t s
 std::string replay_line(const Arguments& arguments, std::uint64_t seed, const std::filesystem::path& log);
 
 // A worker answers each seed with this and, after it, as many bytes of the report as JSON (none: the run
-// came to what was expected) and of what went wrong while its files were written.
+// came to what was expected), of what went wrong while its files were written, and of the files that its ranks wrote
+// elsewhere, each with a 0 behind it.
 struct WorkerAnswer {
   std::uint64_t seed = 0;
   std::uint64_t identity = 0;
   double seconds = 0;
   std::uint64_t report_bytes = 0;
   std::uint64_t error_bytes = 0;
+  std::uint64_t files_bytes = 0;
 };
 
 // The worker's ends of its pipes, and the file that its stdout and stderr are.

@@ -142,11 +142,15 @@ bool Workers::is_overdue(Process& process) const {
 Workers::Done Workers::take(Process& process) {
   WorkerAnswer answer;
   if (!read_whole(process.answers.get(), &answer, sizeof answer)) return buried(process);
-  std::string report(answer.report_bytes, '\0'), error(answer.error_bytes, '\0');
+  std::string report(answer.report_bytes, '\0'), error(answer.error_bytes, '\0'), files(answer.files_bytes, '\0');
   if (!read_whole(process.answers.get(), report.data(), report.size())) return buried(process);
   if (!read_whole(process.answers.get(), error.data(), error.size())) return buried(process);
+  if (!read_whole(process.answers.get(), files.data(), files.size())) return buried(process);
   process.seed.reset();
-  Done done{answer.seed, {answer.identity, answer.seconds, nullptr}, std::move(error)};
+  Done done{answer.seed, {answer.identity, answer.seconds, nullptr, {}}, std::move(error)};
+  for (std::size_t at = 0; at < files.size(); at = files.find('\0', at) + 1) {
+    done.result.files.emplace_back(files.c_str() + at);
+  }
   if (!report.empty()) done.result.failure = std::make_unique<Report>(sim::report_from_json(report));
   return done;
 }
@@ -158,7 +162,7 @@ Workers::Done Workers::buried(Process& process) {
   const bool overdue = process.asked == 2;
   const int status = end(process, overdue);
   const double seconds = std::chrono::duration<double>(real_time() - process.since).count();
-  Done done{*process.seed, {0, seconds, nullptr}, ""};
+  Done done{*process.seed, {0, seconds, nullptr, {}}, ""};
   const std::optional<int> died = overdue ? std::nullopt : std::optional(status);
   auto [report, error] = crash_report(setup_, *process.seed, died, *process.words, process.printed.get());
   done.result.failure = std::make_unique<Report>(std::move(report));

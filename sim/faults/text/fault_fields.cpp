@@ -15,16 +15,27 @@ using Verb = Fault::Verb;
 
 constexpr VirtualDuration kJumpMost = std::chrono::hours(24 * 365 * 100);
 
-fields::Verbs verbs_of(bool store) {
+template <class Is>
+fields::Verbs verbs_that(const Is& is) {
   fields::Verbs verbs;
   for (const auto& row : fault_verbs()) {
-    if (row.traits.of_store == store) verbs.push_back(row.verb);
+    if (is(row.traits)) verbs.push_back(row.verb);
   }
   return verbs;
 }
 
+fields::Verbs verbs_of_calls() {
+  return verbs_that([](const FaultTraits& traits) { return !traits.of_store && !traits.of_disk; });
+}
+fields::Verbs verbs_of_store() {
+  return verbs_that([](const FaultTraits& traits) { return traits.of_store; });
+}
+fields::Verbs verbs_of_disk() {
+  return verbs_that([](const FaultTraits& traits) { return traits.of_disk; });
+}
+
 std::vector<FaultField> when_fields() {
-  const auto of_calls = verbs_of(false), of_store = verbs_of(true);
+  const auto of_calls = verbs_of_calls(), of_store = verbs_of_store();
   return {
       fields::ranks("rank", "ranks, as in 3, 0,2 or 1-3, or all", {}, &Fault::ranks),
       fields::point("at", "a call by its number in its group, as in allreduce#12, allreduce or #12", of_calls,
@@ -33,6 +44,8 @@ std::vector<FaultField> when_fields() {
                     &Fault::call),
       fields::point("call", "a call by its number among the rank's calls of that kind on the key, as in get#2",
                     of_store, &Fault::call),
+      fields::point("call", "a write by its number among the rank's in its scratch folder, as in write#3",
+                    verbs_of_disk(), &Fault::call),
       fields::text("group", "the name of a group", of_calls, &Fault::group),
       fields::text("label", "the label of a call", of_calls, &Fault::label),
       {"after",
@@ -60,7 +73,7 @@ std::vector<FaultField> what_fields() {
   return {
       {"for",
        "a duration in ns, us, ms, s, min or h, as in 5ms",
-       {Verb::pause, Verb::delay, Verb::partition, Verb::reorder},
+       {Verb::pause, Verb::delay, Verb::partition, Verb::reorder, Verb::slow_disk},
        [](Fault& fault, const std::string& typed) {
          const auto amount = units::parse_duration(typed);
          if (amount) fault.amount = *amount;
@@ -92,12 +105,12 @@ std::vector<FaultField> what_fields() {
        }},
       fields::choice<Fault::Clocks>("clock", {Verb::clock_jump},
                                     {{"wall", Fault::Clocks::wall}, {"all", Fault::Clocks::all}}, &Fault::clock),
-      fields::choice<Fault::Peers>("peers", {Verb::crash, Verb::exit},
+      fields::choice<Fault::Peers>("peers", {Verb::crash, Verb::exit, Verb::torn_write},
                                    {{"timeout", Fault::Peers::timeout}, {"disconnect", Fault::Peers::disconnect}},
                                    &Fault::peers),
       {"restart",
        "a duration in ns, us, ms, s, min or h, as in 5ms: after the crash or the exit",
-       {Verb::crash, Verb::exit},
+       {Verb::crash, Verb::exit, Verb::torn_write},
        [](Fault& fault, const std::string& typed) {
          return (fault.restart = units::parse_duration(typed)).has_value();
        },
@@ -115,7 +128,8 @@ std::vector<FaultField> what_fields() {
          return bytes && *bytes > 0;
        },
        [](const Fault& fault) { return fault.bytes > 1 ? units::print_bytes(fault.bytes) : ""; }},
-      fields::text("key", "a key of the store, as in epoch or rank_*", verbs_of(true), &Fault::key),
+      fields::text("file", "a file in the scratch folder, as in model.pt or *.pt", verbs_of_disk(), &Fault::file),
+      fields::text("key", "a key of the store, as in epoch or rank_*", verbs_of_store(), &Fault::key),
       fields::number<std::uint64_t>("times", "an integer from 1 to 1000000000: on each rank", {}, 1, kTimesMost,
                                     &Fault::times),
       fields::choice<bool>("optional", {}, {{"false", false}, {"true", true}}, &Fault::optional),

@@ -16,7 +16,8 @@ struct FaultTraits {
   bool alone = false;     // needs no call: happens at a time, or on another fault, if nothing else is given
   bool of_world = false;  // of no rank: `times` counts all, and `rank` says whose calls may bring it about
   bool of_store = false;  // at calls of the store, not of groups
-  bool any_call = false;  // at calls of groups or of the store
+  bool any_call = false;  // at calls of groups or of the store, or at writes
+  bool of_disk = false;   // at writes to files
   bool later = false;     // fires after the call, or the time, that brings it about
   bool of_ended = false;  // of a rank that has crashed or returned: no call brings it about, and the world waits for it
 };
@@ -33,8 +34,10 @@ const std::vector<FaultVerb>& fault_verbs();
 std::string_view to_string(Fault::Verb verb);
 const FaultTraits& traits_of(Fault::Verb verb);
 
-// Is it at calls of the store, by its verb or by the call that it names?
-bool is_at_store(const Fault& fault);
+// Whose calls a fault is at, by its verb or by the call that it names. Of the disk the only call is a write.
+enum class Callee { group, store, disk };
+Callee callee_of(const Fault& fault);
+inline constexpr std::string_view kWrite = "write";
 
 struct FaultField {
   std::string_view name;

@@ -22,8 +22,8 @@ bool has_when(const Fault& fault) {
          fault.p != 1;
 }
 
-// A key says when, too; and slow is always.
-bool needs_when(Verb verb) { return verb != Verb::slow && !traits_of(verb).of_store; }
+// A key says when, too, so does a file, and the first write is one; slow is always.
+bool needs_when(Verb verb) { return verb != Verb::slow && !traits_of(verb).of_store && !traits_of(verb).of_disk; }
 
 void require_slow(const Fault& fault) {
   if (fault.factor <= 1) throw FaultError("slow says how much, as in factor=2");
@@ -87,7 +87,8 @@ void require_ranks(const Fault& fault, const std::vector<int>& of_fault, std::st
 
 void require_family(const Fault& fault) {
   const auto verb = to_string(fault.verb);
-  const bool lasts = fault.verb == Verb::pause || fault.verb == Verb::delay || fault.verb == Verb::reorder;
+  const bool lasts = fault.verb == Verb::pause || fault.verb == Verb::delay || fault.verb == Verb::reorder ||
+                     fault.verb == Verb::slow_disk;
   if (lasts && fault.amount.count() == 0) {
     throw FaultError(fmt::format("{} says for how long, as in for=5ms", verb));
   }
@@ -107,8 +108,9 @@ void require_family(const Fault& fault) {
   if (fault.at && fault.call) {
     throw FaultError(fmt::format("{} has both at and call: give one, they count the same calls differently", verb));
   }
-  if (is_at_store(fault) && (!fault.group.empty() || !fault.label.empty())) {
-    throw FaultError(fmt::format("{} is at a call of the store: that has no group and no label", verb));
+  if (callee_of(fault) != Callee::group && (!fault.group.empty() || !fault.label.empty())) {
+    throw FaultError(fmt::format("{} is at a {}: that has no group and no label", verb,
+                                 callee_of(fault) == Callee::store ? "call of the store" : "write"));
   }
   require_call(fault, "at", fault.at);
   require_call(fault, "call", fault.call);

@@ -40,15 +40,22 @@ const std::vector<FaultVerb>& fault_verbs() {
        "restart",
        "at a time, the rank begins again if it has crashed, exited or returned by then",
        {.alone = true, .of_ended = true}},
+      {Verb::disk_full, "disk_full", "a write in the scratch folder fails with `ENOSPC`", {.of_disk = true}},
+      {Verb::torn_write, "torn_write", "half of such a write is there, and the rank crashes", {.of_disk = true}},
+      {Verb::slow_disk, "slow_disk", "such a write takes longer, by `for`", {.of_disk = true}},
   };
   return verbs;
 }
 
 std::string_view to_string(Fault::Verb verb) { return fault_verbs()[static_cast<std::size_t>(verb)].name; }
 
-bool is_at_store(const Fault& fault) {
-  const auto names_its_call = [](const std::optional<Fault::Point>& point) { return point && is_store_call(point->op); };
-  return traits_of(fault.verb).of_store || names_its_call(fault.at) || names_its_call(fault.call);
+Callee callee_of(const Fault& fault) {
+  const auto& traits = traits_of(fault.verb);
+  const auto names = [&](const auto& is_such) {
+    return (fault.at && is_such(fault.at->op)) || (fault.call && is_such(fault.call->op));
+  };
+  if (traits.of_disk || names([](std::string_view op) { return op == kWrite; })) return Callee::disk;
+  return traits.of_store || names(is_store_call) ? Callee::store : Callee::group;
 }
 
 const FaultTraits& traits_of(Fault::Verb verb) { return fault_verbs()[static_cast<std::size_t>(verb)].traits; }

@@ -51,18 +51,19 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 // Whose calls the faults of a verb may name.
 struct Calls {
-  bool of_groups, of_store;
+  bool of_groups, of_store, of_disk;
 };
 
 Calls calls_of(Fault::Verb verb) {
   const auto& traits = traits_of(verb);
-  return {!traits.of_store, traits.of_store || traits.any_call};
+  return {!traits.of_store && !traits.of_disk, traits.of_store || traits.any_call, traits.of_disk || traits.any_call};
 }
 
 std::optional<Fault::Point> point_of(std::string_view text, const Calls& calls) {
   const auto sign = text.find('#');
   Fault::Point point{std::string(text.substr(0, sign)), 0};
-  const bool known = (calls.of_groups && is_operation(point.op)) || (calls.of_store && is_store_call(point.op));
+  const bool known = (calls.of_groups && is_operation(point.op)) || (calls.of_store && is_store_call(point.op)) ||
+                     (calls.of_disk && point.op == kWrite);
   if (!point.op.empty() && !known) return std::nullopt;
   if (sign == std::string_view::npos) return point.op.empty() ? std::nullopt : std::optional(point);
   const auto number = number_of<std::uint64_t>(text.substr(sign + 1), 1, std::numeric_limits<std::uint32_t>::max());
@@ -80,6 +81,7 @@ std::string nearest_point(std::string_view text, const Calls& calls) {
   for (const auto& row : kStoreCalls) {
     if (calls.of_store) names.emplace_back(row.name);
   }
+  if (calls.of_disk) names.emplace_back(kWrite);
   const auto sign = std::min(text.find('#'), text.size());
   const auto nearest = nearest_spelling(text.substr(0, sign), names);
   if (nearest.empty()) return "";
@@ -108,9 +110,7 @@ FaultField point(std::string_view name, std::string takes, Verbs verbs, std::opt
             return (fault.*field = point_of(typed, calls_of(fault.verb))).has_value();
           },
           [=](const Fault& fault) { return point_text(fault.*field); },
-          [](const Fault& fault, const std::string& typed) {
-            return nearest_point(typed, calls_of(fault.verb));
-          }};
+          [](const Fault& fault, const std::string& typed) { return nearest_point(typed, calls_of(fault.verb)); }};
 }
 
 FaultField text(std::string_view name, std::string takes, Verbs verbs, std::string Fault::* field) {

@@ -65,7 +65,7 @@ TEST(FaultText, MistakesNameFieldValueAndCure) {
   EXPECT_EQ(error_of("crush rank=3 at=allreduce#12"),
             "there is no fault \"crush\" (did you mean \"crash\"?); there are crash, exit, hang, pause, slow, delay, "
             "skip_collective, fail_op, corrupt, partition, heal, lose_key, stale_key, clock_jump, fail_alloc, reorder, "
-            "restart");
+            "restart, disk_full, torn_write, slow_disk");
   EXPECT_EQ(error_of("crash rank=3 at=allreduc#12"),
             "at is \"allreduc#12\" (did you mean \"allreduce#12\"?); it takes a call by its number in its group, as in "
             "allreduce#12, allreduce or #12");

@@ -80,6 +80,16 @@ TEST(StoreCallFaults, ThatDidNotFire_SayHowManyCallsThereWere) {
   EXPECT_THAT(report.headline, HasSubstr("no call fitted; rank 1 made 2 calls of the store"));
 }
 
+// A crash at a time comes between them, too, where calls of the store take time.
+TEST(StoreCallFaults, CallsThatTakeTime_HaveSomethingBetweenThem) {
+  auto options = world_with({"crash rank=1 after=30us"}, 2);
+  EXPECT_EQ(run(options, write_in_two_steps).verdict, Verdict::fault_not_fired);
+  options.network.store = std::chrono::microseconds(20);
+  const auto report = run(options, write_in_two_steps);
+  EXPECT_EQ(report.verdict, Verdict::check_failed) << report.headline;
+  EXPECT_EQ(report.end_time, VirtualTime(seconds(1) + std::chrono::microseconds(40)));
+}
+
 TEST(StoreCallFaults, OfASwarm_ComeAtAnyOfItsCalls) {
   WorldOptions options = world_with({}, 2);
   options.swarm = {.on = true, .families = {parse_fault_family("crash rank=1 call=set")}, .calls = 4};

@@ -179,6 +179,7 @@ steps_max = 1000000000
 latency = "5us"
 bandwidth = "50GB/s"
 jitter = 0.0
+store = "0ns"
 
 [parameters]
 "data" = "built in"

@@ -17,6 +17,7 @@
 #include "exec/interpose/world_state.h"
 #include "exec/wait/polling.h"
 #include "file_ends.h"
+#include "file_writes.h"
 
 namespace rehearse::exec::interpose {
 
@@ -195,7 +196,7 @@ ssize_t file_recv_checked(int file, void* data, size_t bytes, size_t room, int f
 ssize_t file_write(int file, const void* data, size_t bytes) {
   if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0));
   const Waiter waiter(file);
-  if (waiter.fiber == nullptr) return real_write(file, data, bytes);
+  if (waiter.fiber == nullptr) return write_to_file(file, data, bytes);
   if (waiter.kind == FileKind::pipe) return write_to_pipe(waiter, file, data, bytes);
   return send_to_socket(waiter, file, data, bytes, 0, "write()");
 }

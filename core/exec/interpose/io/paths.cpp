@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "exec/interpose/real.h"
@@ -32,7 +31,6 @@ int path_unlinkat(int folder, const char* path, int flags) REHEARSE_INTERPOSES("
 int path_remove(const char* path) REHEARSE_INTERPOSES("remove");
 int path_mkdir(const char* path, mode_t mode) REHEARSE_INTERPOSES("mkdir");
 int path_rmdir(const char* path) REHEARSE_INTERPOSES("rmdir");
-ssize_t file_writev(int file, const iovec* pieces, int count) REHEARSE_INTERPOSES("writev");
 
 namespace {
 
@@ -52,7 +50,6 @@ constinit Real<int (*)(int, const char*, int)> real_unlinkat("unlinkat");
 constinit Real<int (*)(const char*)> real_remove("remove");
 constinit Real<int (*)(const char*, mode_t)> real_mkdir("mkdir");
 constinit Real<int (*)(const char*)> real_rmdir("rmdir");
-constinit Real<ssize_t (*)(int, const iovec*, int)> real_writev("writev");
 
 // The permissions behind `flags`, where there are any: reading them where there are none gives a number that nobody
 // uses.
@@ -154,11 +151,6 @@ int path_rmdir(const char* path) {
   return real_rmdir(path);
 }
 
-ssize_t file_writev(int file, const iovec* pieces, int count) {
-  if (may_be_shared(file)) preempt_file_call(__builtin_return_address(0));
-  return real_writev(file, pieces, count);
-}
-
 std::span<const Interposed> path_functions() {
   static const std::array functions = {
       Interposed{"open", reinterpret_cast<const void*>(path_open)},
@@ -177,7 +169,6 @@ std::span<const Interposed> path_functions() {
       Interposed{"remove", reinterpret_cast<const void*>(path_remove)},
       Interposed{"mkdir", reinterpret_cast<const void*>(path_mkdir)},
       Interposed{"rmdir", reinterpret_cast<const void*>(path_rmdir)},
-      Interposed{"writev", reinterpret_cast<const void*>(file_writev)},
   };
   return functions;
 }

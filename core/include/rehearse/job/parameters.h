@@ -51,6 +51,9 @@ class Parameters {
   double number(std::string_view name) const;
   const std::string& text(std::string_view name) const;
 
+  // With `folder()` in place of a text's "{scratch}", as in "{scratch}/model.pt"; it is asked if a text has that.
+  Parameters in_scratch(const std::function<std::string()>& folder) const;
+
   const std::map<std::string, ParameterValue, std::less<>>& all() const noexcept { return values_; }
 
  private:

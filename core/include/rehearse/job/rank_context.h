@@ -3,6 +3,7 @@
 
 #include <any>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -73,6 +74,11 @@ class RankContext {
   virtual at::Device device() const noexcept = 0;
 
   virtual VirtualTime now() const noexcept = 0;
+
+  // A folder for files of this rank alone, in which no other rank and no other seed writes. In a simulation it is empty
+  // when a run begins, a rank that begins again finds what it wrote before, and the folders of a run that is not OK are
+  // kept: the report says where. In a real run nobody removes it. Throws std::filesystem::filesystem_error.
+  virtual std::filesystem::path scratch_folder();
 
   // The rank computes for so long: its virtual time moves on, and other ranks run meanwhile. Anywhere in a rank, also
   // in backward hooks and in operators' kernels. Throws std::invalid_argument below 0, and RankAborted when the world

@@ -35,8 +35,8 @@ void preempt() noexcept;
 
 // A look at something that may or may not have changed (isCompleted(), Store::check(), a clock read in a loop). The
 // first look after the rank has done something else returns at once; further looks let the other ranks run, and then
-// each costs a little time (VirtualIdlePolicy). When nothing can ever change, the world ends as a livelock; where another
-// rank's wait has a timeout, that fires first, and RunOutcome::hang tells of the poll.
+// each costs a little time (VirtualIdlePolicy). When nothing can ever change, the world ends as a livelock; where
+// another rank's wait has a timeout, that fires first, and RunOutcome::hang tells of the poll.
 void poll();
 
 // Suspends until virtual time has moved on by `duration`. `doing`: what a report says that the rank is in meanwhile; a
@@ -49,6 +49,9 @@ void sleep_for(VirtualDuration duration, const char* doing = "a sleep");
 void begin_call();
 void end_call() noexcept;
 void fail_call(const std::exception_ptr& error) noexcept;
+
+// As sleep_for(), within a call that may be a look: it does not count as something else that the rank has done.
+void spend(VirtualDuration duration, const char* doing);
 
 // For a rank that must not go on: it has found what another one will end the world for, or it hangs. Throws RankAborted
 // when the world ends; where nothing ends it the rank is blocked, as in any other wait.

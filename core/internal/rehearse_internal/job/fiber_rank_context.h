@@ -13,6 +13,7 @@
 #include <rehearse_internal/comm/communicators.h>
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/job/run_record.h>
+#include <rehearse_internal/job/scratch_folders.h>
 
 namespace rehearse {
 
@@ -22,6 +23,7 @@ struct WorldServices {
   RunRecord& record;
   const ShowProgress& show;
   std::set<std::string, std::less<>> labels;  // interned: operations point at them
+  ScratchFolders* scratch = nullptr;          // null: as in a process of its own
 };
 
 // RankContext where ranks are fibers, whatever moves their bytes. Made and destroyed in its rank's fiber.
@@ -41,6 +43,9 @@ class FiberRankContext final : public RankContext {
   at::Generator& generator() const noexcept override { return generator_; }
   at::Device device() const noexcept override { return device_; }
   VirtualTime now() const noexcept override { return exec::this_rank::now(); }
+  std::filesystem::path scratch_folder() override {
+    return services_.scratch != nullptr ? services_.scratch->of(rank_) : RankContext::scratch_folder();
+  }
   void compute(VirtualDuration duration) override;
   void progress(std::int64_t done, std::int64_t total, std::string_view text) override;
 

@@ -33,6 +33,10 @@ class StoreState {
   // The key's value vanishes, and nobody is told: who waits for it goes on waiting. False: there is none.
   bool lose(const std::string& key);
 
+  // How long each call takes in virtual time before anything comes of it; 0: none. Looks take that of
+  // exec::this_rank::poll() instead.
+  void take(VirtualDuration time_of_a_call) noexcept { time_of_a_call_ = time_of_a_call; }
+
   // From now on the value of each key before its last change is kept.
   void keep_former_values() noexcept { keeps_former_ = true; }
   // A wait that its timeout ended: in which rank, for what ("store wait for key "id""), and how long it was to last.
@@ -56,6 +60,7 @@ class StoreState {
   std::unordered_map<std::string, std::vector<std::uint8_t>> values_;
   std::unordered_map<std::string, std::vector<std::uint8_t>> former_;
   bool keeps_former_ = false;
+  VirtualDuration time_of_a_call_{};
   std::unordered_map<std::string, std::deque<std::vector<std::uint8_t>>> queues_;  // none of them is empty
   // Fibers by the first key that they miss; entries go with their last waiter.
   std::unordered_map<std::string, exec::WaitQueue> waiting_;
@@ -141,6 +146,7 @@ class FakeStore final : public c10d::Store {
   [[noreturn]] void time_out(const Wish& wish, std::chrono::milliseconds timeout) const;
   void put(const std::string& key, const std::vector<std::uint8_t>& value);
   void changed(const std::string& key);
+  void begin_call() const;
   void look();
 
   std::shared_ptr<StoreState> state_;

@@ -34,14 +34,17 @@ struct Fault {
     fail_alloc,       // an allocation of the rank's fails
     reorder,          // a message arrives behind the rank's next one to another peer or with another tag
     restart,          // the rank begins again, if it has crashed or ended by then
+    disk_full,        // a write to a file in the rank's scratch folder fails: no space is left
+    torn_write,       // half of such a write reaches the disk, and the rank never runs again
+    slow_disk,        // such a write takes `amount` longer
   };
   enum class Corruption { nan, bit, stale };
   enum class Clocks { wall, all };
   enum class Peers { timeout, disconnect };
   enum class Way { both, out, in };  // of a partition, as `ranks` see it
 
-  // A call: "allreduce#12"; "allreduce": the first of that kind that comes; "#12": of any kind. Of faults of the store,
-  // a call of that: "get#2".
+  // A call: "allreduce#12"; "allreduce": the first of that kind that comes; "#12": of any kind. "get#2": of the store;
+  // "write#3": a write to a file in the rank's scratch folder.
   struct Point {
     std::string op;            // empty: any
     std::uint64_t number = 0;  // 0: any
@@ -61,7 +64,7 @@ struct Fault {
   std::optional<std::size_t> on;  // once that fault has fired, by its place from 1; `after` then counts from there
   double p = 1;                   // drawn through the Oracle wherever the rest holds
 
-  VirtualDuration amount{};                // pause, delay; reorder: at most; of a partition: 0: until a heal
+  VirtualDuration amount{};                // pause, delay, slow_disk; reorder: at most; of a partition: 0: until a heal
   double factor = 1;                       // slow
   int status = 1;                          // exit
   Corruption with = Corruption::nan;       // corrupt
@@ -74,6 +77,7 @@ struct Fault {
   std::vector<int> from;                   // partition: the other side; empty: all others
   Way way = Way::both;                     // partition
   std::uint64_t bytes = 1;                 // fail_alloc: of an allocation, at least
+  std::string file;                        // disk faults: which, in the scratch folder; "*" stands for anything
   std::string key;                         // of the store; a "*" at its end stands for anything
   std::uint64_t times = 1;                 // at most so often on each rank; what is of no rank (a partition): at all
   bool optional = false;                   // it need not take place

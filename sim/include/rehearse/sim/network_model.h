@@ -25,6 +25,8 @@ namespace rehearse::sim {
 struct NetworkModel {
   VirtualDuration latency = std::chrono::microseconds(5);
   double bytes_per_second = 50e9;
+  // Each call of the store; 0: none. Others may come between two calls then, and faults at a time.
+  VirtualDuration store{};
   // Each operation takes up to this fraction of its time longer, in 16 equal steps from none to all of it, chosen by
   // the oracle; 0, or an operation that takes no time: no choice is made.
   double jitter = 0.0;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +48,8 @@ class World {
   const DecisionLog& decisions() const noexcept;
   const comm::EventLog& events() const noexcept;
   const std::vector<RankResult>& results() const noexcept;
+  // The files outside of their scratch folders (RankContext::scratch_folder()) to which ranks of a simulation wrote.
+  const std::set<std::string>& files_written() const noexcept;
 
  private:
   class Impl;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,6 +57,10 @@ struct WorldOptions {
   // Do the sends and receives of a batch (between startCoalescing() and endCoalescing()) move together, when all of
   // them have met their peers, as NCCL launches them? It finds the hangs that this brings.
   bool coalesced_as_one = false;
+
+  // Where the ranks' scratch folders are made, in a folder for each seed; empty: below the system's folder for
+  // temporary files. See RankContext::scratch_folder().
+  std::filesystem::path scratch = {};
 
   // What a rank's tensors may take on the CPU, in bytes: an allocation that would take more throws
   // c10::OutOfMemoryError, and the report says what was taken at most, and where. 0: any number, and nobody counts.

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse_internal/job/scratch_folders.h>
+
+#include <atomic>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace rehearse {
+namespace {
+
+// Worlds of one process, one after the other or on several threads, each have their own.
+std::filesystem::path temporary_folder() {
+  static std::atomic<int> number = 0;
+  return std::filesystem::temp_directory_path() / fmt::format("rehearse-{}-{}", getpid(), ++number);
+}
+
+}  // namespace
+
+ScratchFolders::ScratchFolders(const std::filesystem::path& base, std::uint64_t seed)
+    : is_temporary_(base.empty()),
+      base_(is_temporary_ ? temporary_folder() : base),
+      folder_(base_ / fmt::format("seed-{}", seed)) {}
+
+std::filesystem::path ScratchFolders::of(int rank) {
+  auto folder = folder_ / fmt::format("rank-{}", rank);
+  if (made_.contains(rank)) return folder;
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  made_.insert(rank);
+  return folder;
+}
+
+void ScratchFolders::remove() noexcept {
+  if (!any()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+  // One that was given is other seeds' as well: a process beside this one may be about to make its folder there.
+  if (is_temporary_) std::filesystem::remove(base_, ignored);
+}
+
+}  // namespace rehearse

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <rehearse_internal/exec/file_gate.h>
+#include <rehearse_internal/exec/world_local.h>
+#include <rehearse_internal/job/scratch_folders.h>
+
+#include "faults/fault_ledger.h"
+
+namespace rehearse::sim {
+
+// What goes wrong with the disk of a rank: its files are those in its scratch folder. What it is given outlives it.
+class DiskFaults final : public exec::FileGate {
+ public:
+  // A fault of a rank takes place at a write: "write #3 to "model.pt"".
+  using AtWrite = std::function<void(FaultPlan& plan, int rank, const std::string& write)>;
+
+  DiskFaults(ScratchFolders& folders, FaultLedger& ledger, AtWrite at_write)
+      : folders_(folders), ledger_(ledger), at_write_(std::move(at_write)) {}
+
+  Answer before_write(int rank, int file, std::size_t bytes) override;
+
+ private:
+  std::optional<std::string> name_in_scratch(int rank, int file) const;
+  bool fits(const FaultPlan& plan, int rank, const std::string& name) const;
+  void act(FaultPlan& plan, int rank, const std::string& write, Answer& answer);
+
+  ScratchFolders& folders_;
+  FaultLedger& ledger_;
+  const AtWrite at_write_;
+  exec::FileGate* const other_ = exec::WorldLocal<exec::FileGate>::find();  // that was there before; null: none
+  std::map<int, std::uint64_t> writes_;                                     // by rank
+};
+
+}  // namespace rehearse::sim
