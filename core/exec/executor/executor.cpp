@@ -153,6 +153,9 @@ void RankExecutor::post(int rank, std::function<void()> work) { impl_->post(rank
 std::uint32_t RankExecutor::spawn(std::function<void()> work) {
   return impl_->spawn(require_fiber("RankExecutor::spawn()").rank, std::move(work)).fiber_of_rank;
 }
+void RankExecutor::do_helpers_work_by(std::function<void(int, const std::function<void()>&)> around) {
+  impl_->do_helpers_work_by(std::move(around));
+}
 void RankExecutor::stop(std::string reason) { impl_->stop(Ending::stopped, std::move(reason)); }
 bool RankExecutor::ending() const noexcept { return impl_->ending(); }
 void RankExecutor::note_progress() noexcept {

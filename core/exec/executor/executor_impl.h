@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <rehearse_internal/exec/executor.h>
@@ -49,6 +51,9 @@ class RankExecutor::Impl {
   RunOutcome run(const std::function<void(int)>& body);
   void post(int rank, std::function<void()> work);
   Fiber& spawn(int rank, std::function<void()> work);
+  void do_helpers_work_by(std::function<void(int, const std::function<void()>&)> around) {
+    around_helpers_ = std::move(around);
+  }
   void stop(Ending ending, std::string reason) noexcept { outcome.end(ending, std::move(reason)); }
 
   // The next context to run; the host when no fiber can. Called by Boost.Fiber in a context that it takes off the
@@ -155,6 +160,7 @@ class RankExecutor::Impl {
   IdlePolicy* const idle_policy_;  // that one, or the mode's
 
   std::function<void(int)> body_;  // of each rank
+  std::function<void(int, const std::function<void()>&)> around_helpers_;
   std::vector<Rank> ranks_;
   std::vector<std::deque<std::function<void()>>> buried_;  // what crashed ranks had yet to run
   std::vector<std::unique_ptr<Restart>> restarts_;         // all that were asked for

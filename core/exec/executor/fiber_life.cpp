@@ -174,6 +174,7 @@ void RankExecutor::Impl::abort_rank(int rank) noexcept {
 
 Fiber& RankExecutor::Impl::spawn(int rank, std::function<void()> work) {
   idle_policy().note_progress();
+  if (around_helpers_) work = [this, rank, own = std::move(work)] { around_helpers_(rank, own); };
   return create(rank, ranks_[static_cast<std::size_t>(rank)].fibers++, std::move(work));
 }
 

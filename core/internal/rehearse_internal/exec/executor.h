@@ -124,6 +124,9 @@ class RankExecutor {
   // `work` must not throw.
   std::uint32_t spawn(std::function<void()> work);
 
+  // What each helper fiber does is done by `around`, in that fiber: it calls `work` once. Before run().
+  void do_helpers_work_by(std::function<void(int rank, const std::function<void()>& work)> around);
+
   // Ends the world: fibers meet RankAborted at their next blocking call, runnable ones first, then the blocked by rank.
   void stop(std::string reason);
   bool ending() const noexcept;

@@ -28,6 +28,9 @@ class OperatorWatcher {
 
   // When it has run, unless something was thrown. May suspend.
   virtual void after(c10::ArrayRef<c10::IValue> results) = 0;
+
+  // Right before torch::save(), or another call that pickles, reads the tensor's bytes. No operator does that.
+  virtual void save(const at::Tensor&) {}
 };
 
 // While it lives, the operators of the fiber that made it are seen: by a boxed fallback at a key above all others,
