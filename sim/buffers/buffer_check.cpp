@@ -6,10 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include <c10/core/TensorImpl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "byte_hash.h"
-#include "spoilt_memory.h"
 
 namespace rehearse::sim {
 namespace {
@@ -19,11 +20,10 @@ using Of = OperatorAccess::Of;
 std::string not_waited_for(int rank) { return fmt::format(", which rank {} has not waited for", rank); }
 
 std::string spoilt_by(const SpoilingCall& call) {
-  const auto where = call.where.describe();
   return fmt::format(
-      " reads the tensor of {}{}, of which the root alone has the result: Gloo leaves partial results in "
-      "the tensors of the other ranks",
-      call.title, where.empty() ? "" : " (called at " + where + ")");
+      " reads the tensor of {}, of which the root alone has the result: Gloo leaves partial results in the tensors of "
+      "the other ranks",
+      describe(call.title, call.where));
 }
 
 std::string here() {
@@ -42,132 +42,135 @@ void for_each_tensor(const c10::IValue& value, const Visit& visit) {
 
 }  // namespace
 
-// What a rank's operators are looked at by.
-class BufferCheck::OfRank final : public operators::OperatorWatcher {
+// Looks at the operators of a fiber.
+class BufferCheck::OfFiber final : public operators::OperatorWatcher {
  public:
-  OfRank(BufferCheck& check, int rank, const CallsOfRank& calls) : rank(rank), check_(check), calls_(calls) {}
+  OfFiber(BufferCheck& check, int rank)
+      : check_(check), rank_(rank), spoilt_(check.spoilt_[static_cast<std::size_t>(rank)]) {}
 
-  bool is_idle() const noexcept override { return (calls_.empty() && spoilt.empty()) || check_.finding_.is_over(); }
+  bool is_idle() const noexcept override {
+    return (check_.calls_.knows_all(rank_) && spoilt_.empty()) || check_.finding_.is_over();
+  }
 
   void before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) override {
-    resizing_ = nullptr;
+    resizes_.clear();
     if (is_idle()) return;
-    if (check_.access_of(op).resizes) resizing_ = &op.operator_name().name;
-    check_.look_at(op, arguments, calls_);
-    if (!spoilt.empty()) check_.look_at_spoilt(op, arguments, *this);
+    const auto& access = check_.accesses_.try_emplace(&op.schema(), op).first->second;
+    const std::string& name = op.operator_name().name;
+    if (access.resizes) note_storages(name, arguments);
+    if (!access.touches_data) return;
+    for_each(access, arguments, [&](const at::Tensor& tensor, Of of) { look_at(tensor, of, name); });
+    if (!spoilt_.empty()) look_at_spoilt(access, arguments, name);
   }
 
   void after(c10::ArrayRef<c10::IValue>) override {
-    if (resizing_ != nullptr) check_.look_for_exchanged(*resizing_, calls_);
+    for (const auto& memory : resizes_) look_for_exchanged(memory);
   }
 
-  const int rank;
-  SpoiltMemory spoilt;
+  void save(const at::Tensor& tensor) override {
+    if (is_idle()) return;
+    look_at(tensor, Of::read, "torch::save");
+    look_at_spoilt(tensor, "torch::save");
+  }
 
  private:
+  template <class Visit>
+  static void for_each(const OperatorAccess& access, c10::ArrayRef<c10::IValue> arguments, const Visit& visit) {
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const Of of = access.arguments[i];
+      if (of != Of::nothing) for_each_tensor(arguments[i], [&](const at::Tensor& tensor) { visit(tensor, of); });
+    }
+  }
+
+  void look_at(const at::Tensor& tensor, Of access, std::string_view op) {
+    const auto which = access == Of::read ? BufferIndex::Which::written : BufferIndex::Which::all;
+    for (const auto* const buffer : check_.calls_.buffers().find(Footprint(tensor), which)) {
+      if (buffer->call->rank != rank_ || !buffer->is_there()) continue;
+      check_.finding_.stop_here(fmt::format("rank {}: {}{} {} {}{}", rank_, op, here(),
+                                            access == Of::read ? "reads" : "writes", describe(*buffer),
+                                            not_waited_for(rank_)));
+    }
+  }
+
+  // What is read counts before what is written: an operator may do both with one tensor.
+  void look_at_spoilt(const OperatorAccess& access, c10::ArrayRef<c10::IValue> arguments, std::string_view op) {
+    for_each(access, arguments, [&](const at::Tensor& tensor, Of of) {
+      if (of == Of::read) look_at_spoilt(tensor, op);
+    });
+    for_each(access, arguments, [&](const at::Tensor& tensor, Of of) {
+      if (of == Of::overwrite) spoilt_.write(Footprint(tensor));
+    });
+  }
+
+  void look_at_spoilt(const at::Tensor& tensor, std::string_view op) {
+    const auto* const call = spoilt_.find(Footprint(tensor));
+    if (call != nullptr) check_.finding_.stop_here(fmt::format("rank {}: {}{}{}", rank_, op, here(), spoilt_by(*call)));
+  }
+
+  void note_storages(const std::string& op, c10::ArrayRef<c10::IValue> arguments) {
+    op_ = &op;
+    for (const auto& argument : arguments) {
+      for_each_tensor(argument, [this](const at::Tensor& tensor) {
+        if (bounds_of(tensor).empty()) return;
+        const auto* const begin = static_cast<const std::byte*>(tensor.storage().data());
+        resizes_.push_back({begin, begin + tensor.storage().nbytes()});
+      });
+    }
+  }
+
+  // `memory`: what a storage had before the operator.
+  void look_for_exchanged(const ByteSpan& memory) {
+    for (const auto* const buffer : check_.calls_.buffers().find(memory, BufferIndex::Which::all)) {
+      if (buffer->call->rank != rank_ || !buffer->call->under_way || !buffer->is_exchanged()) continue;
+      check_.finding_.stop_here(
+          fmt::format("rank {}: {}{} resizes {}{}", rank_, *op_, here(), describe(*buffer), not_waited_for(rank_)));
+    }
+  }
+
   BufferCheck& check_;
-  const CallsOfRank& calls_;
-  const std::string* resizing_ = nullptr;  // the operator's name
+  const int rank_;
+  SpoiltMemory& spoilt_;
+  std::vector<ByteSpan> resizes_;    // the storages of the operator's arguments, where it may give them other memory
+  const std::string* op_ = nullptr;  // its name
 };
 
-BufferCheck::BufferCheck(exec::RankExecutor& executor, const CallWatch& calls) : finding_(executor) {
-  for (int rank = 0; rank < executor.options().ranks; ++rank) {
-    ranks_.push_back(std::make_unique<OfRank>(*this, rank, calls.calls_of(rank)));
-  }
-}
+BufferCheck::BufferCheck(exec::RankExecutor& executor, const CallWatch& calls)
+    : calls_(calls), finding_(executor), spoilt_(static_cast<std::size_t>(executor.options().ranks)) {}
 
-BufferCheck::~BufferCheck() = default;
-
-operators::OperatorWatcher& BufferCheck::operators_of(int rank) noexcept {
-  return *ranks_[static_cast<std::size_t>(rank)];
-}
-
-const OperatorAccess& BufferCheck::access_of(const c10::OperatorHandle& op) {
-  return accesses_.try_emplace(&op.schema(), op).first->second;
-}
-
-void BufferCheck::look_at(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
-                          const CallsOfRank& calls) {
-  const auto& access = access_of(op);
-  if (!access.touches_data) return;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (access.arguments[i] == Of::nothing) continue;
-    for_each_tensor(arguments[i], [&](const at::Tensor& tensor) { look_at(tensor, access.arguments[i], op, calls); });
-  }
-}
-
-void BufferCheck::look_at(const at::Tensor& tensor, Of access, const c10::OperatorHandle& op,
-                          const CallsOfRank& calls) {
-  for (const auto& call : calls) {
-    for (const auto& buffer : call->buffers) {
-      if (access == Of::read && !buffer.writes()) continue;
-      if (!overlap(buffer.footprint, tensor) || !buffer.is_there()) continue;
-      finding_.stop_here(fmt::format("rank {}: {}{} {} {}{}", call->rank, op.operator_name().name, here(),
-                                     access == Of::read ? "reads" : "writes", describe(buffer, *call),
-                                     not_waited_for(call->rank)));
-    }
-  }
-}
-
-// What is read counts before what is written: an operator may do both with one tensor.
-void BufferCheck::look_at_spoilt(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, OfRank& rank) {
-  const auto& access = access_of(op);
-  if (!access.touches_data) return;
-  const auto for_each = [&](Of wanted, const auto& visit) {
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      if (access.arguments[i] == wanted) for_each_tensor(arguments[i], visit);
-    }
-  };
-  for_each(Of::read, [&](const at::Tensor& tensor) {
-    if (const auto* const call = rank.spoilt.find(Footprint(tensor))) {
-      finding_.stop_here(fmt::format("rank {}: {}{}{}", rank.rank, op.operator_name().name, here(), spoilt_by(*call)));
-    }
-  });
-  for_each(Of::overwrite, [&](const at::Tensor& tensor) { rank.spoilt.write(Footprint(tensor)); });
-}
-
-void BufferCheck::look_at_spoilt(const WatchedCall& call, OfRank& rank) {
-  using Value = WatchedBuffer::Value;
-  for (const auto& buffer : call.buffers) {
-    if (buffer.value == Value::replaced) continue;
-    if (const auto* const other = rank.spoilt.find(buffer.footprint)) {
-      finding_.stop_here(fmt::format("rank {}: {}{}{}", call.rank, call.title, here(), spoilt_by(*other)));
-    }
-  }
-  for (const auto& buffer : call.buffers) {
-    if (buffer.value == Value::replaced) rank.spoilt.write(buffer.footprint);
-    if (buffer.value == Value::spoilt) rank.spoilt.spoil(buffer, {call.title, call.where});
-  }
-}
-
-void BufferCheck::look_for_exchanged(std::string_view op, const CallsOfRank& calls) {
-  for (const auto& call : calls) {
-    if (!call->under_way) continue;
-    for (const auto& buffer : call->buffers) {
-      if (!buffer.is_exchanged()) continue;
-      finding_.stop_here(fmt::format("rank {}: {}{} resizes {}{}", call->rank, op, here(), describe(buffer, *call),
-                                     not_waited_for(call->rank)));
-    }
-  }
+std::unique_ptr<operators::OperatorWatcher> BufferCheck::watch_fiber_of(int rank) {
+  return std::make_unique<OfFiber>(*this, rank);
 }
 
 // Two calls on one tensor: only one that is still under way is in the other's way, where a group's calls are in order.
-void BufferCheck::begin(WatchedCall& call, const CallsOfRank& before) {
+void BufferCheck::begin(WatchedCall& call, const std::vector<SharedBytes>& shared) {
   if (call.buffers.size() > 1 && call.call->parts.empty()) look_at_outputs(call);
+  auto next = shared.begin();
   for (auto& buffer : call.buffers) {
+    look_at_memory(buffer);
     buffer.hash = hash_of(buffer.footprint);
-    for (const auto& other : before) {
-      if (!other->under_way && other->group == call.group) continue;
-      for (const auto& used : other->buffers) {
-        if (!buffer.writes() && !used.writes()) continue;
-        if (!overlap(buffer.footprint, used.footprint) || !used.is_there()) continue;
-        finding_.stop_here(fmt::format("rank {}: {}{} {} {}{}", call.rank, call.title, here(),
-                                       buffer.writes() ? "writes" : "reads", describe(used, *other),
-                                       not_waited_for(call.rank)));
-      }
+    for (; next != shared.end() && next->buffer == &buffer; ++next) {
+      const auto& used = *next->earlier;
+      if (used.call->rank != call.rank || (!used.call->under_way && used.call->group == call.group)) continue;
+      finding_.stop_here(fmt::format("rank {}: {}{} {} {}{}", call.rank, call.title.text(), here(),
+                                     buffer.writes() ? "writes" : "reads", describe(used), not_waited_for(call.rank)));
     }
   }
-  look_at_spoilt(call, *ranks_[static_cast<std::size_t>(call.rank)]);
+  look_at_spoilt(call);
+}
+
+void BufferCheck::look_at_spoilt(const WatchedCall& call) {
+  using Value = WatchedBuffer::Value;
+  auto& spoilt = spoilt_[static_cast<std::size_t>(call.rank)];
+  for (const auto& buffer : call.buffers) {
+    if (buffer.value == Value::replaced) continue;
+    if (const auto* const other = spoilt.find(buffer.footprint)) {
+      finding_.stop_here(fmt::format("rank {}: {}{}{}", call.rank, call.title.text(), here(), spoilt_by(*other)));
+    }
+  }
+  for (const auto& buffer : call.buffers) {
+    if (buffer.value == Value::replaced) spoilt.write(buffer.footprint);
+    if (buffer.value == Value::spoilt) spoilt.spoil(buffer, {call.title, call.where});
+  }
 }
 
 // Whatever order a back end writes them in, one of the two is lost. Coalesced calls are made one after the other.
@@ -183,22 +186,58 @@ void BufferCheck::look_at_outputs(const WatchedCall& call) {
     for (auto next = each + 1; next != written.end() && begin_of(*next) < (*each)->bounds().end; ++next) {
       if (!overlap(**each, **next)) continue;
       finding_.stop_here(fmt::format("rank {}: {}{} has two outputs in the same memory, where one overwrites the other",
-                                     call.rank, call.title, here()));
+                                     call.rank, call.title.text(), here()));
     }
   }
+}
+
+// What lies behind it may be another tensor's, or nobody's.
+void BufferCheck::look_at_memory(const WatchedBuffer& buffer) {
+  const auto owned = buffer.owned_bytes();
+  const auto& bounds = buffer.footprint.bounds();
+  if (owned >= bounds.size()) return;
+  const auto& tensor = *buffer.tensor;
+  finding_.stop_here(fmt::format(
+      "rank {}: {}{} works on more memory than its tensor owns: {} of sizes [{}] take {} bytes, and only the first {} "
+      "of them are there",
+      buffer.call->rank, buffer.call->title.text(), here(), tensor.dtype().name(), fmt::join(tensor.sizes(), ", "),
+      bounds.size(), owned));
 }
 
 bool BufferCheck::move(const WatchedCall& call) {
   if (!stands(call)) return false;
   for (const auto& buffer : call.buffers) {
+    if (!buffer.is_readable()) {
+      finding_.tell(
+          fmt::format("rank {}: the memory of {} was freed while it was under way", call.rank, describe(buffer)));
+      return false;
+    }
     if (hash_of(buffer.footprint) == buffer.hash) continue;
     finding_.tell(
         fmt::format("rank {}: {} was written while it was under way, and by no operator of the rank: through a "
                     "pointer, or by a thread",
-                    call.rank, describe(buffer, call)));
+                    call.rank, describe(buffer)));
     return false;
   }
   return true;
+}
+
+void BufferCheck::arrive(WatchedCall& call) noexcept {
+  for (auto& buffer : call.buffers) {
+    if (buffer.is_there() && buffer.is_readable()) buffer.hash = hash_of(buffer.footprint);
+  }
+}
+
+void BufferCheck::learn(const WatchedCall& call) noexcept {
+  if (finding_.is_over()) return;
+  for (const auto& buffer : call.buffers) {
+    if (buffer.others_write || !buffer.is_there() || !buffer.is_readable()) continue;
+    if (hash_of(buffer.footprint) == buffer.hash) continue;
+    return finding_.tell(fmt::format(
+        "rank {}: {} was written after its data had moved and before rank {} knew of it, and by no operator "
+        "of the rank: through a pointer, or by a thread",
+        call.rank, describe(buffer), call.rank));
+  }
 }
 
 bool BufferCheck::stands(const WatchedCall& call) {
@@ -207,7 +246,7 @@ bool BufferCheck::stands(const WatchedCall& call) {
     finding_.tell(
         fmt::format("rank {}: {} got other memory or another size while it was under way, and by no operator "
                     "of the rank: through the tensor or its storage",
-                    call.rank, describe(buffer, call)));
+                    call.rank, describe(buffer)));
     return false;
   }
   return true;

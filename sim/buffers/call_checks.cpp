@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call_checks.h"
 
+#include <functional>
+
+#include <rehearse_internal/operators/seen_operators.h>
+
 namespace rehearse::sim {
 
 CallChecks::CallChecks(const WorldOptions& options, exec::RankExecutor& executor,
@@ -8,14 +12,21 @@ CallChecks::CallChecks(const WorldOptions& options, exec::RankExecutor& executor
   const bool buffers = options.check_buffers.value_or(false), sharing = options.check_sharing.value_or(false);
   if (!buffers && !sharing) return;
   calls_.emplace(executor, communication.gate, options.call_sites);
-  if (buffers) calls_->add(buffers_.emplace(executor, *calls_));
+  if (buffers) {
+    calls_->add(buffers_.emplace(executor, *calls_));
+    executor.do_helpers_work_by([this](int rank, const std::function<void()>& work) {
+      const auto watcher = buffers_->watch_fiber_of(rank);
+      const operators::SeenOperators seen({watcher.get()});
+      work();
+    });
+  }
   if (sharing) calls_->add(sharing_.emplace(executor));
   communication.gate = &*calls_;
   fabric.ask_before_moving(&*calls_);
 }
 
-operators::OperatorWatcher* CallChecks::watcher_of(int rank) noexcept {
-  return buffers_ ? &buffers_->operators_of(rank) : nullptr;
+std::unique_ptr<operators::OperatorWatcher> CallChecks::watch_main_of(int rank) {
+  return buffers_ ? buffers_->watch_fiber_of(rank) : nullptr;
 }
 
 }  // namespace rehearse::sim

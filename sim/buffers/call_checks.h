@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include <rehearse/sim/world_options.h>
@@ -18,9 +19,12 @@ class CallChecks {
   // Where there are any, calls come through them, behind the gate that `communication` has, and `fabric` asks them.
   CallChecks(const WorldOptions& options, exec::RankExecutor& executor, comm::CommunicatorOptions& communication,
              fakes::FakeFabric& fabric);
+  CallChecks(const CallChecks&) = delete;
+  CallChecks& operator=(const CallChecks&) = delete;
 
-  // Who looks at the operators of the rank's main fiber; null: nobody does.
-  operators::OperatorWatcher* watcher_of(int rank) noexcept;
+  // Who looks at the operators of the rank's main fiber; null: nobody does. This outlives it. Its helper fibers, which
+  // stand for threads, are looked after already.
+  std::unique_ptr<operators::OperatorWatcher> watch_main_of(int rank);
 
  private:
   std::optional<CallWatch> calls_;

@@ -2,19 +2,25 @@
 #include "call_watch.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
+
+#include <c10/util/ScopeExit.h>
 
 namespace rehearse::sim {
 namespace {
 
-// Of a rank that never asks how its calls have ended, the latest are kept.
-constexpr std::size_t kUnaskedMost = 64;
+using Which = BufferIndex::Which;
 
-// Does a rank that knows of the end of `later` know of that of `earlier`, a call before it on the same group? A back
-// end carries out the collectives of a group in their order. Messages go their own ways; a barrier comes behind them,
-// too.
-bool tells_of(const WatchedCall& later, const WatchedCall& earlier) {
-  return later.is_barrier || (!later.is_message && !earlier.is_message);
+// Nobody asks about a call whose work the rank has dropped. The latest of each rank are kept.
+constexpr std::size_t kDroppedMost = 64;
+
+// Whoever meets the bytes of `earlier` meets those of `later`, too.
+bool covers(const WatchedBuffer& later, const WatchedBuffer& earlier) noexcept {
+  const auto& whole = later.footprint;
+  const auto& part = earlier.footprint;
+  return later.writes() && whole.runs().size() == 1 && !std::less<>{}(part.bounds().begin, whole.bounds().begin) &&
+         !std::less<>{}(whole.bounds().end, part.bounds().end);
 }
 
 }  // namespace
@@ -23,36 +29,95 @@ CallWatch::CallWatch(exec::RankExecutor& executor, comm::CallGate* next, bool ca
     : executor_(executor),
       next_(next),
       call_sites_(call_sites),
-      calls_(static_cast<std::size_t>(executor.options().ranks)) {}
+      ranks_(static_cast<std::size_t>(executor.options().ranks)) {}
 
-CallWatch::~CallWatch() = default;
+CallWatch::~CallWatch() {
+  for (auto& rank : ranks_) {
+    rank.groups.clear();
+    rank.dropped.clear();
+    rank.calls.clear_and_dispose([this](WatchedCall* call) { destroy(*call); });
+  }
+}
+
+void CallWatch::destroy(WatchedCall& call) noexcept {
+  std::pmr::polymorphic_allocator<>(&memory_).delete_object(&call);
+}
 
 WatchedCall* CallWatch::find(const comm::Operation& call) const {
   const auto found = by_call_.find(&call);
   return found != by_call_.end() ? found->second : nullptr;
 }
 
-template <class Which>
-void CallWatch::forget(int rank, const Which& which) noexcept {
-  std::erase_if(calls_[static_cast<std::size_t>(rank)], [&](const auto& call) {
-    if (!which(*call)) return false;
-    for (auto* const checker : checkers_) checker->forget(*call);
-    if (call->call != nullptr) by_call_.erase(call->call);
-    return true;
-  });
+const comm::GroupIdentity& CallWatch::kept(const comm::GroupIdentity& group) {
+  if (group.id >= groups_.size()) groups_.resize(group.id + 1);
+  auto& own = groups_[group.id];
+  if (!own) own = group;
+  return *own;
 }
 
 auto CallWatch::admit(const comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence)
     -> Answer {
   if (next_ != nullptr && next_->admit(call, group, rank, sequence) == Answer::skip) return Answer::skip;
   if (executor_.ending()) return Answer::pass;
-  auto watched = std::make_unique<WatchedCall>(call, group, rank, sequence);
-  if (call_sites_) watched->where = exec::CallSite::capture();
-  auto& calls = calls_[static_cast<std::size_t>(rank)];
-  for (auto* const checker : checkers_) checker->begin(*watched, calls);
-  by_call_.insert_or_assign(&call, watched.get());
-  calls.push_back(std::move(watched));
+  std::pmr::polymorphic_allocator<> memory(&memory_);
+  auto& watched = *memory.new_object<WatchedCall>(call, kept(group), rank, sequence, memory_);
+  // What a checker finds may end the rank here.
+  auto no_call = c10::make_scope_exit([&] { destroy(watched); });
+  watched.number = ++calls_made_;
+  if (call_sites_) watched.where = exec::CallSite::capture();
+  const auto shared = shared_by(watched);
+  for (auto* const checker : checkers_) checker->begin(watched, shared);
+  no_call.release();
+  enter(watched, shared);
   return Answer::pass;
+}
+
+std::vector<SharedBytes> CallWatch::shared_by(WatchedCall& call) {
+  std::vector<SharedBytes> shared;
+  for (auto& buffer : call.buffers) {
+    for (auto* const earlier : buffers_.find(buffer.footprint, buffer.writes() ? Which::all : Which::written)) {
+      if (earlier->is_there()) {
+        shared.push_back({&buffer, earlier});
+      } else {
+        buffers_.remove(*earlier);
+      }
+    }
+  }
+  return shared;
+}
+
+void CallWatch::enter(WatchedCall& call, const std::vector<SharedBytes>& shared) {
+  for (const auto& [buffer, earlier] : shared) {
+    const bool is_of_rank = earlier->call->rank == call.rank;
+    if (buffer->writes()) earlier->others_write = true;
+    if (!is_of_rank && earlier->writes()) buffer->others_write = true;
+    // Else all calls of a loop upon one tensor would meet there. Who learns of this one learns of the earlier one.
+    const bool in_order = earlier->call->group == call.group && !call.is_message && !earlier->call->is_message;
+    if (is_of_rank && in_order && covers(*buffer, *earlier)) buffers_.remove(*earlier);
+  }
+  for (auto& buffer : call.buffers) buffers_.add(buffer);
+  of(call.rank).calls.push_back(call);
+  by_call_[call.call] = &call;
+}
+
+void CallWatch::forget(WatchedCall& call) noexcept {
+  for (auto* const checker : checkers_) checker->forget(call);
+  for (auto& buffer : call.buffers) buffers_.remove(buffer);
+  if (call.call != nullptr) by_call_.erase(call.call);
+  auto& rank = of(call.rank);
+  if (call.AmongEnded::is_linked()) {
+    auto& ended = rank.groups[call.group].of(call);
+    ended.erase(ended.iterator_to(call));
+  }
+  if (call.AmongDropped::is_linked()) rank.dropped.erase(rank.dropped.iterator_to(call));
+  rank.calls.erase(rank.calls.iterator_to(call));
+  destroy(call);
+}
+
+void CallWatch::note_dropped(WatchedCall& call) noexcept {
+  auto& dropped = of(call.rank).dropped;
+  dropped.insert(dropped.end(), call);
+  if (dropped.size() > kDroppedMost) forget(*dropped.begin());
 }
 
 void CallWatch::ended(const comm::Operation& call, bool succeeded) noexcept {
@@ -60,24 +125,33 @@ void CallWatch::ended(const comm::Operation& call, bool succeeded) noexcept {
   auto* const watched = find(call);
   if (watched == nullptr) return;
   watched->under_way = false;
-  if (!succeeded || !watched->async) return forget(watched->rank, [&](const auto& each) { return &each == watched; });
-  auto& calls = calls_[static_cast<std::size_t>(watched->rank)];
-  if (calls.size() <= kUnaskedMost || calls.front()->under_way) return;
-  const auto* const oldest = calls.front().get();
-  forget(watched->rank, [&](const auto& each) { return &each == oldest; });
+  if (!succeeded || !watched->async) return forget(*watched);
+  for (auto* const checker : checkers_) checker->arrive(*watched);
+  auto& ended = of(watched->rank).groups[watched->group].of(*watched);
+  ended.insert(ended.end(), *watched);
 }
 
+// A back end carries out the collectives of a group in their order: what was called before, and has ended, is known,
+// too. Messages go their own ways; a barrier comes behind them.
 void CallWatch::known(const comm::Operation& call) noexcept {
   if (next_ != nullptr) next_->known(call);
-  const auto* const watched = find(call);
+  auto* const watched = find(call);
   if (watched == nullptr) return;
-  bool before = true;
-  forget(watched->rank, [&, group = watched->group](const auto& each) {
-    const bool is_it = &each == watched;
-    const bool is_told = is_it || (before && each.group == group && tells_of(*watched, each));
-    before = before && !is_it;
-    return is_told && !each.under_way;
-  });
+  const auto number = watched->number;
+  const bool is_message = watched->is_message, is_barrier = watched->is_barrier;
+  auto& group = of(watched->rank).groups[watched->group];
+  if (is_message && !watched->under_way) learn(*watched);
+  if (!is_message) learn_until(number, group.collectives);
+  if (is_barrier) learn_until(number, group.messages);
+}
+
+void CallWatch::learn(WatchedCall& call) noexcept {
+  for (auto* const checker : checkers_) checker->learn(call);
+  forget(call);
+}
+
+void CallWatch::learn_until(std::uint64_t number, Ended& calls) noexcept {
+  while (!calls.empty() && calls.begin()->number <= number) learn(*calls.begin());
 }
 
 void CallWatch::gone(const comm::Operation& call) noexcept {
@@ -86,6 +160,7 @@ void CallWatch::gone(const comm::Operation& call) noexcept {
   if (watched == nullptr) return;
   by_call_.erase(&call);
   watched->call = nullptr;
+  if (!watched->under_way) note_dropped(*watched);
 }
 
 bool CallWatch::may_move(const comm::Transfer& transfer) {

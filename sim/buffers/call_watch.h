@@ -1,38 +1,54 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <unordered_map>
+#include <deque>
+#include <map>
+#include <memory_resource>
+#include <optional>
 #include <vector>
+
+#include <c10/util/flat_hash_map.h>
 
 #include <rehearse_internal/comm/call_gate.h>
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/fakes/fake_fabric.h>
 
+#include "buffer_index.h"
 #include "watched_call.h"
 
 namespace rehearse::sim {
 
-// The calls of one rank whose end it does not know, oldest first.
-using CallsOfRank = std::vector<std::unique_ptr<WatchedCall>>;
+// A buffer of a new call has a byte in common with one of an earlier call, and at least one of the two is written. The
+// earlier one's rank, which may be another one, does not know that its call is over.
+struct SharedBytes {
+  WatchedBuffer* buffer;
+  WatchedBuffer* earlier;
+};
 
 // Looks at each call of each rank.
 class CallChecker {
  public:
   virtual ~CallChecker() = default;
 
-  // The rank makes a call, in its fiber; `before`: those of its calls whose end it does not know. May not return.
-  virtual void begin(WatchedCall& call, const CallsOfRank& before) = 0;
+  // The rank makes a call, in its fiber. `shared`: by buffer of the call, then oldest first. May not return.
+  virtual void begin(WatchedCall& call, const std::vector<SharedBytes>& shared) = 0;
 
   // The bytes of a transfer move now; `call` is one rank's end of it. False: they must not, the world has been ended.
-  virtual bool move(const WatchedCall& call) = 0;
+  virtual bool move(const WatchedCall&) { return true; }
 
   // It does not fit the call that it has met. False: it is not what it was, and the world has been ended for that.
   virtual bool stands(const WatchedCall&) { return true; }
 
-  // The rank knows that the call is over, or the call has failed.
-  virtual void forget(const WatchedCall& call) noexcept = 0;
+  // The bytes have moved, and the rank has still to learn of it.
+  virtual void arrive(WatchedCall&) noexcept {}
+
+  // The rank learns, just now, that the call is over.
+  virtual void learn(const WatchedCall&) noexcept {}
+
+  // Nobody looks at the call any more: its rank knows that it is over, it has failed, or its work was dropped long ago.
+  virtual void forget(const WatchedCall&) noexcept {}
 };
 
 // Keeps the calls of a world for its checkers. What it is given outlives it; it outlives the communicators that have it
@@ -44,7 +60,12 @@ class CallWatch final : public comm::CallGate, public fakes::MoveGate {
   ~CallWatch() override;
 
   void add(CallChecker& checker) { checkers_.push_back(&checker); }
-  const CallsOfRank& calls_of(int rank) const { return calls_[static_cast<std::size_t>(rank)]; }
+
+  // Does the rank know the end of all its calls?
+  bool knows_all(int rank) const noexcept { return of(rank).calls.empty(); }
+
+  // The buffers of all ranks' calls whose end their ranks do not know.
+  const BufferIndex& buffers() const noexcept { return buffers_; }
 
   Answer admit(const comm::Operation& call, const comm::GroupIdentity& group, int rank,
                std::uint64_t sequence) override;
@@ -55,16 +76,47 @@ class CallWatch final : public comm::CallGate, public fakes::MoveGate {
   bool stands(const comm::Operation& call) override;
 
  private:
+  // In the order in which they were made.
+  using Ended = boost::intrusive::set<WatchedCall, boost::intrusive::base_hook<AmongEnded>>;
+  using Dropped = boost::intrusive::set<WatchedCall, boost::intrusive::base_hook<AmongDropped>>;
+
+  // The calls of a group that have ended.
+  struct OfGroup {
+    Ended collectives;
+    Ended messages;
+
+    Ended& of(const WatchedCall& call) noexcept { return call.is_message ? messages : collectives; }
+  };
+
+  // The calls of one rank whose end it does not know.
+  struct OfRank {
+    boost::intrusive::list<WatchedCall> calls;
+    std::map<std::uint32_t, OfGroup> groups;
+    Dropped dropped;  // they have ended, and nobody can ask about them
+  };
+
+  const OfRank& of(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
+  OfRank& of(int rank) noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
+  const comm::GroupIdentity& kept(const comm::GroupIdentity& group);
   WatchedCall* find(const comm::Operation& call) const;
-  template <class Which>
-  void forget(int rank, const Which& which) noexcept;
+  std::vector<SharedBytes> shared_by(WatchedCall& call);
+  void enter(WatchedCall& call, const std::vector<SharedBytes>& shared);
+  void note_dropped(WatchedCall& call) noexcept;
+  void learn(WatchedCall& call) noexcept;
+  void learn_until(std::uint64_t number, Ended& calls) noexcept;
+  void forget(WatchedCall& call) noexcept;
+  void destroy(WatchedCall& call) noexcept;
 
   exec::RankExecutor& executor_;
   comm::CallGate* const next_;
   const bool call_sites_;
   std::vector<CallChecker*> checkers_;
-  std::vector<CallsOfRank> calls_;                                    // by rank
-  std::unordered_map<const comm::Operation*, WatchedCall*> by_call_;  // looked up, never walked
+  std::pmr::unsynchronized_pool_resource memory_;  // of the calls: many small pieces, freed at once in the end
+  std::vector<OfRank> ranks_;
+  std::uint64_t calls_made_ = 0;
+  BufferIndex buffers_;
+  ska::flat_hash_map<const comm::Operation*, WatchedCall*> by_call_;  // looked up, never walked
+  std::deque<std::optional<comm::GroupIdentity>> groups_;             // by number; they stay where they are
 };
 
 }  // namespace rehearse::sim

@@ -13,21 +13,6 @@ namespace {
 
 constexpr std::size_t kRunsMost = 65'536;
 
-ByteSpan bounds_of(const at::Tensor& tensor) {
-  if (!tensor.defined() || tensor.layout() != c10::kStrided || !tensor.device().is_cpu() || !tensor.has_storage() ||
-      tensor.numel() == 0) {
-    return {};
-  }
-  const auto* const base = static_cast<const std::byte*>(tensor.storage().unsafeGetStorageImpl()->data());
-  if (base == nullptr) return {};
-  const auto element = static_cast<std::ptrdiff_t>(tensor.element_size());
-  std::int64_t last = 0;
-  const auto sizes = tensor.sizes(), strides = tensor.strides();
-  for (std::size_t d = 0; d < sizes.size(); ++d) last += (sizes[d] - 1) * strides[d];
-  const auto* const begin = base + tensor.storage_offset() * element;
-  return {begin, begin + (last + 1) * element};
-}
-
 // The elements of a dimension and what lies between two of them, in bytes.
 struct Dimension {
   std::int64_t size;
@@ -43,8 +28,6 @@ void add_runs(const std::byte* begin, const std::vector<Dimension>& dimensions, 
 }
 
 std::vector<ByteSpan> runs_of(const at::Tensor& tensor, const ByteSpan& bounds) {
-  if (bounds.empty()) return {};
-  if (tensor.is_non_overlapping_and_dense()) return {bounds};
   auto run = static_cast<std::ptrdiff_t>(tensor.element_size());
   std::vector<Dimension> dimensions;  // the widest stride first
   for (std::int64_t d = 0; d < tensor.dim(); ++d) {
@@ -73,22 +56,35 @@ bool overlap(const ByteSpan& a, const ByteSpan& b) noexcept {
   return std::less<>{}(a.begin, b.end) && std::less<>{}(b.begin, a.end);
 }
 
-Footprint::Footprint(const at::Tensor& tensor) : bounds_(bounds_of(tensor)), runs_(runs_of(tensor, bounds_)) {}
+ByteSpan bounds_of(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.layout() != c10::kStrided || !tensor.device().is_cpu() || !tensor.has_storage() ||
+      tensor.numel() == 0) {
+    return {};
+  }
+  const auto* const base = static_cast<const std::byte*>(tensor.storage().unsafeGetStorageImpl()->data());
+  if (base == nullptr) return {};
+  const auto element = static_cast<std::ptrdiff_t>(tensor.element_size());
+  std::int64_t last = 0;
+  const auto sizes = tensor.sizes(), strides = tensor.strides();
+  for (std::size_t d = 0; d < sizes.size(); ++d) last += (sizes[d] - 1) * strides[d];
+  const auto* const begin = base + tensor.storage_offset() * element;
+  return {begin, begin + (last + 1) * element};
+}
+
+Footprint::Footprint(const at::Tensor& tensor) : bounds_(bounds_of(tensor)) {
+  if (bounds_.empty() || tensor.is_non_overlapping_and_dense()) return;
+  runs_ = std::make_shared<const std::vector<ByteSpan>>(runs_of(tensor, bounds_));
+}
 
 bool overlap(const Footprint& a, const Footprint& b) noexcept {
   if (a.empty() || b.empty() || !overlap(a.bounds(), b.bounds())) return false;
-  auto in_a = a.runs().begin(), in_b = b.runs().begin();
-  while (in_a != a.runs().end() && in_b != b.runs().end()) {
+  const auto runs_of_a = a.runs(), runs_of_b = b.runs();
+  auto in_a = runs_of_a.begin(), in_b = runs_of_b.begin();
+  while (in_a != runs_of_a.end() && in_b != runs_of_b.end()) {
     if (overlap(*in_a, *in_b)) return true;
     std::less<>{}(in_a->end, in_b->end) ? ++in_a : ++in_b;
   }
   return false;
-}
-
-bool overlap(const Footprint& a, const at::Tensor& tensor) {
-  const auto bounds = bounds_of(tensor);
-  if (bounds.empty() || a.empty() || !overlap(a.bounds_, bounds)) return false;
-  return overlap(a, Footprint(tensor));
 }
 
 }  // namespace rehearse::sim

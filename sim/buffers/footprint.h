@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -18,6 +20,9 @@ struct ByteSpan {
 
 bool overlap(const ByteSpan& a, const ByteSpan& b) noexcept;
 
+// The bounds of a tensor's elements in memory; see Footprint.
+ByteSpan bounds_of(const at::Tensor& tensor);
+
 // The bytes that a tensor's elements take in memory, of this moment. Empty: it has none (undefined, without elements,
 // without a plain storage).
 class Footprint {
@@ -30,19 +35,17 @@ class Footprint {
   // From the first byte to behind the last; between them other tensors may have some.
   const ByteSpan& bounds() const noexcept { return bounds_; }
 
-  // In order of address. Empty where there are more than can be looked at.
-  const std::vector<ByteSpan>& runs() const noexcept { return runs_; }
+  // In order of address. Empty where there are more than can be looked at. Valid as long as this footprint stays.
+  std::span<const ByteSpan> runs() const noexcept {
+    if (runs_ != nullptr) return *runs_;
+    return {&bounds_, empty() ? std::size_t{0} : std::size_t{1}};
+  }
 
  private:
-  friend bool overlap(const Footprint& a, const at::Tensor& tensor);
-
   ByteSpan bounds_;
-  std::vector<ByteSpan> runs_;
+  std::shared_ptr<const std::vector<ByteSpan>> runs_;  // null: one, the bounds
 };
 
 // Do they have a byte in common? No where that is too much to tell: more than 65,536 runs of bytes.
 bool overlap(const Footprint& a, const Footprint& b) noexcept;
-// The same, fast where they lie apart.
-bool overlap(const Footprint& a, const at::Tensor& tensor);
-
 }  // namespace rehearse::sim

@@ -26,71 +26,59 @@ std::string of_both(const End& one, const End& other) {
 
 }  // namespace
 
-// The entry that begins at `address`.
-auto SharingCheck::split_at(const std::byte* address) -> decltype(under_way_)::iterator {
-  const auto behind = under_way_.upper_bound(address);
-  if (behind == under_way_.begin()) return under_way_.emplace_hint(behind, address, std::vector<const WatchedCall*>());
-  const auto at = std::prev(behind);
-  return at->first == address ? at : under_way_.emplace_hint(behind, address, at->second);
-}
-
-void SharingCheck::begin(WatchedCall& call, const CallsOfRank&) {
+void SharingCheck::begin(WatchedCall& call, const std::vector<SharedBytes>& shared) {
+  auto next = shared.begin();
   for (const auto& buffer : call.buffers) {
-    const auto& [from, to] = buffer.footprint.bounds();
-    const auto first = split_at(from), last = split_at(to);
-    for (auto place = first; place != last; ++place) {
-      for (const auto* const other : place->second) {
-        if (other->rank == call.rank) continue;
-        for (const auto& other_buffer : other->buffers) compare(buffer, call, other_buffer, *other);
-      }
-      if (place->second.empty() || place->second.back() != &call) place->second.push_back(&call);
+    for (; next != shared.end() && next->buffer == &buffer; ++next) {
+      const auto& other = *next->earlier;
+      if (other.call->rank == call.rank) continue;
+      finding_.stop_here(of_both({call.rank, buffer.writes(), describe(call.title, call.where)},
+                                 {other.call->rank, other.writes(), describe(other.call->title, other.call->where)}));
     }
     compare_with_past(buffer, call);
   }
 }
 
-void SharingCheck::compare(const WatchedBuffer& buffer, const WatchedCall& call, const WatchedBuffer& other_buffer,
-                           const WatchedCall& other) {
-  if (!buffer.writes() && !other_buffer.writes()) return;
-  if (!overlap(buffer.footprint, other_buffer.footprint) || !other_buffer.is_there()) return;
-  finding_.stop_here(
-      of_both({call.rank, buffer.writes(), describe(call)}, {other.rank, other_buffer.writes(), describe(other)}));
-}
-
 void SharingCheck::compare_with_past(const WatchedBuffer& buffer, const WatchedCall& call) {
-  if (storages_.size() >= storages_most_) drop_freed_storages();
-  auto& use = storages_.try_emplace(buffer.storage._unsafe_get_target(), StorageUse{buffer.storage, {}}).first->second;
-  Past* own = nullptr;
-  for (auto& past : use.past) {
-    if (past.rank == call.rank && past.writes == buffer.writes()) own = &past;
+  const auto use = by_storage_.find(buffer.storage._unsafe_get_target());
+  if (use == by_storage_.end()) return;
+  for (const auto& past : use->second->past) {
     if (past.rank == call.rank || (!past.writes && !buffer.writes())) continue;
     if (!overlap(past.footprint, buffer.footprint)) continue;
-    finding_.stop_here(of_both({call.rank, buffer.writes(), describe(call)}, {past.rank, past.writes, past.call}));
+    finding_.stop_here(of_both({call.rank, buffer.writes(), describe(call.title, call.where)},
+                               {past.rank, past.writes, describe(past.call, past.where)}));
   }
-  if (own == nullptr) own = &use.past.emplace_back();
-  *own = {call.rank, buffer.writes(), buffer.footprint, describe(call)};
+}
+
+// Until now the index of buffers knew of it. What ends with the call nobody else can get hold of.
+void SharingCheck::forget(const WatchedCall& call) noexcept {
+  for (const auto& buffer : call.buffers) {
+    if (!buffer.storage.expired() && !buffer.is_held_by_call_alone()) note(buffer, call);
+  }
+}
+
+void SharingCheck::note(const WatchedBuffer& buffer, const WatchedCall& call) {
+  if (uses_.size() >= uses_most_) drop_freed_storages();
+  auto& use = by_storage_[buffer.storage._unsafe_get_target()];
+  if (use == nullptr) use = &uses_.emplace_back(StorageUse{buffer.storage, {}});
+  Past latest{call.rank, buffer.writes(), buffer.footprint, call.title, call.where};
+  const auto own = std::find_if(use->past.begin(), use->past.end(), [&](const Past& past) {
+    return past.rank == latest.rank && past.writes == latest.writes;
+  });
+  if (own != use->past.end()) {
+    *own = std::move(latest);
+  } else {
+    use->past.push_back(std::move(latest));
+  }
 }
 
 void SharingCheck::drop_freed_storages() {
-  std::erase_if(storages_, [](const auto& entry) { return entry.second.storage.expired(); });
-  storages_most_ = std::max<std::size_t>(1'024, 2 * storages_.size());
-}
-
-void SharingCheck::forget(const WatchedCall& call) noexcept {
-  for (const auto& buffer : call.buffers) {
-    const auto& [from, to] = buffer.footprint.bounds();
-    auto place = under_way_.lower_bound(from);
-    while (place != under_way_.end() && place->first < to) {
-      std::erase(place->second, &call);
-      const bool alike =
-          place != under_way_.begin() ? std::prev(place)->second == place->second : place->second.empty();
-      place = alike ? under_way_.erase(place) : std::next(place);
-    }
-    // What ends there may go on as what lies before.
-    if (place == under_way_.end() || place->first != to) continue;
-    const bool alike = place != under_way_.begin() ? std::prev(place)->second == place->second : place->second.empty();
-    if (alike) under_way_.erase(place);
-  }
+  uses_.remove_if([this](const StorageUse& use) {
+    if (!use.storage.expired()) return false;
+    by_storage_.erase(use.storage._unsafe_get_target());
+    return true;
+  });
+  uses_most_ = std::max<std::size_t>(1'024, 2 * uses_.size());
 }
 
 }  // namespace rehearse::sim

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
-#include <string>
-#include <unordered_map>
+#include <list>
+#include <memory_resource>
 #include <vector>
 
 #include <c10/core/StorageImpl.h>
+#include <c10/util/SmallVector.h>
+#include <c10/util/flat_hash_map.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include "call_watch.h"
@@ -23,8 +24,7 @@ class SharingCheck final : public CallChecker {
  public:
   explicit SharingCheck(exec::RankExecutor& executor) : finding_(executor) {}
 
-  void begin(WatchedCall& call, const CallsOfRank& before) override;
-  bool move(const WatchedCall&) override { return true; }
+  void begin(WatchedCall& call, const std::vector<SharedBytes>& shared) override;
   void forget(const WatchedCall& call) noexcept override;
 
  private:
@@ -33,24 +33,24 @@ class SharingCheck final : public CallChecker {
     int rank;
     bool writes;
     Footprint footprint;
-    std::string call;  // described
+    CallTitle call;
+    exec::CallSite where;
   };
   struct StorageUse {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // keeps the key from being given to another one
-    std::vector<Past> past;
+    c10::SmallVector<Past, 1> past;
   };
+  using StorageUses = std::pmr::list<StorageUse>;
 
-  void compare(const WatchedBuffer& buffer, const WatchedCall& call, const WatchedBuffer& other_buffer,
-               const WatchedCall& other);
   void compare_with_past(const WatchedBuffer& buffer, const WatchedCall& call);
+  void note(const WatchedBuffer& buffer, const WatchedCall& call);
   void drop_freed_storages();
 
   Finding finding_;
-  // The calls at each address, from the key to the next one. Few calls are at one place.
-  std::map<const std::byte*, std::vector<const WatchedCall*>> under_way_;
-  std::map<const std::byte*, std::vector<const WatchedCall*>>::iterator split_at(const std::byte* address);
-  std::unordered_map<const c10::StorageImpl*, StorageUse> storages_;  // looked up; walked to drop only
-  std::size_t storages_most_ = 1'024;
+  std::pmr::unsynchronized_pool_resource memory_;
+  StorageUses uses_{&memory_};
+  ska::flat_hash_map<const c10::StorageImpl*, StorageUse*> by_storage_;  // looked up, never walked
+  std::size_t uses_most_ = 1'024;
 };
 
 }  // namespace rehearse::sim

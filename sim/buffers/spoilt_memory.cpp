@@ -45,7 +45,7 @@ const SpoilingCall* SpoiltMemory::find(const Footprint& bytes) {
   for (const auto& run : bytes.runs()) {
     auto span = first_that_ends_after(run.begin);
     while (span != spans_.end() && std::less<>{}(span->first, run.end)) {
-      if (span->second.memory->buffer.is_there()) return &span->second.memory->call;
+      if (span->second.memory->storage.is_there()) return &span->second.memory->call;
       span = spans_.erase(span);
     }
   }
@@ -54,7 +54,7 @@ const SpoilingCall* SpoiltMemory::find(const Footprint& bytes) {
 
 void SpoiltMemory::drop_freed() {
   if (spans_.size() < spans_most_) return;
-  std::erase_if(spans_, [](const auto& span) { return !span.second.memory->buffer.is_there(); });
+  std::erase_if(spans_, [](const auto& span) { return !span.second.memory->storage.is_there(); });
   spans_most_ = std::max<std::size_t>(1'024, 2 * spans_.size());
 }
 

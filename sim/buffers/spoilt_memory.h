@@ -4,10 +4,6 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <string>
-
-#include <c10/core/StorageImpl.h>
-#include <c10/util/intrusive_ptr.h>
 
 #include <rehearse/exec/call_site.h>
 
@@ -18,7 +14,7 @@ namespace rehearse::sim {
 
 // A call that leaves a tensor without a defined value on this rank: reduce() on all ranks but the root.
 struct SpoilingCall {
-  std::string title;     // as WatchedCall::title
+  CallTitle title;
   exec::CallSite where;  // empty unless captured
 };
 
@@ -35,7 +31,7 @@ class SpoiltMemory {
 
  private:
   struct Memory {
-    WatchedBuffer buffer;
+    WatchedStorage storage;
     SpoilingCall call;
   };
   struct Span {

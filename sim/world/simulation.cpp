@@ -195,8 +195,9 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
                              exec::incarnation(executor, rank));
     const ComputeModel& model = compute[static_cast<std::size_t>(rank)];
     CountedOperators counted(model);
+    const auto calls = call_checks.watch_main_of(rank);
     const operators::SeenOperators seen(
-        {state_checks.of_world().watcher_of(rank), call_checks.watcher_of(rank), model.on() ? &counted : nullptr});
+        {state_checks.of_world().watcher_of(rank), calls.get(), model.on() ? &counted : nullptr});
     body(context);
   });
   if (record->outcome.ending == exec::Ending::all_returned) state_checks.of_world().judge_what_is_left();

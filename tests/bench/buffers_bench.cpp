@@ -3,15 +3,19 @@
 // that without, by turns in one process. `ratio` is the quotient of the least times.
 //   wide   an MLP 1024-1024-1024-10, batch 8: memory decides
 //   deep   24 layers of 64, batch 8: small operators, whose boxing shows
+// And of many all-gathers in flight at once, all waited for at the end.
 #include <algorithm>
 #include <limits>
 #include <memory>
 #include <stdexcept>
+#include <vector>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/mean.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/sin.h>
+#include <ATen/ops/zeros.h>
 #include <benchmark/benchmark.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -65,15 +69,34 @@ double step_seconds(WorldOptions options, int width, int layers) {
   return (end - start) / kSteps / kRanks;
 }
 
-void compare(benchmark::State& state, bool buffers, bool sharing) {
-  const int width = static_cast<int>(state.range(0)), layers = static_cast<int>(state.range(1));
+// CPU seconds of a world in which each rank makes `calls` all-gathers and then waits for them all.
+double in_flight_seconds(WorldOptions options, int ranks, int calls) {
+  options.ranks = ranks;
+  options.explain_failures = false;
+  const double start = cpu_seconds();
+  World world(options);
+  const Report report = world.run([&](RankContext& ctx) {
+    std::vector<Work> works;
+    for (int i = 0; i < calls; ++i) {
+      std::vector<at::Tensor> outputs;
+      for (int rank = 0; rank < ctx.size(); ++rank) outputs.push_back(at::zeros({4}));
+      works.push_back(ctx.group().allgather(outputs, at::ones({4})));
+    }
+    for (const auto& work : works) work->wait();
+  });
+  if (report.verdict != Verdict::ok) throw std::runtime_error(report.headline);
+  return cpu_seconds() - start;
+}
+
+template <class Seconds>
+void compare(benchmark::State& state, bool buffers, bool sharing, const Seconds& seconds_of) {
   WorldOptions with;
   with.check_buffers = buffers;
   with.check_sharing = sharing;
   double least = std::numeric_limits<double>::max(), least_without = least;
   for (auto _ : state) {
-    least_without = std::min(least_without, step_seconds({}, width, layers));
-    const double seconds = step_seconds(with, width, layers);
+    least_without = std::min(least_without, seconds_of(WorldOptions()));
+    const double seconds = seconds_of(with);
     least = std::min(least, seconds);
     state.SetIterationTime(seconds);
   }
@@ -87,13 +110,28 @@ void models(benchmark::internal::Benchmark* bench) {
   bench->UseManualTime()->Iterations(kRepetitions)->Unit(benchmark::kMicrosecond);
 }
 
-void buffers(benchmark::State& state) { compare(state, true, false); }
-void sharing(benchmark::State& state) { compare(state, false, true); }
-void both(benchmark::State& state) { compare(state, true, true); }
+void step(benchmark::State& state, bool buffers, bool sharing) {
+  const int width = static_cast<int>(state.range(0)), layers = static_cast<int>(state.range(1));
+  compare(state, buffers, sharing, [&](const WorldOptions& options) { return step_seconds(options, width, layers); });
+}
 
-BENCHMARK(buffers)->Name("ddp_step/check_buffers")->Apply(models);
-BENCHMARK(sharing)->Name("ddp_step/check_sharing")->Apply(models);
-BENCHMARK(both)->Name("ddp_step/both")->Apply(models);
+void calls_in_flight(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"ranks", "calls"})->Args({2, 10'000})->Args({4, 10'000});
+  bench->UseManualTime()->Iterations(5)->Unit(benchmark::kMillisecond);
+}
+
+void in_flight(benchmark::State& state, bool buffers, bool sharing) {
+  const int ranks = static_cast<int>(state.range(0)), calls = static_cast<int>(state.range(1));
+  compare(state, buffers, sharing,
+          [&](const WorldOptions& options) { return in_flight_seconds(options, ranks, calls); });
+}
+
+BENCHMARK_CAPTURE(step, buffers, true, false)->Name("ddp_step/check_buffers")->Apply(models);
+BENCHMARK_CAPTURE(step, sharing, false, true)->Name("ddp_step/check_sharing")->Apply(models);
+BENCHMARK_CAPTURE(step, both, true, true)->Name("ddp_step/both")->Apply(models);
+BENCHMARK_CAPTURE(in_flight, buffers, true, false)->Name("in_flight/check_buffers")->Apply(calls_in_flight);
+BENCHMARK_CAPTURE(in_flight, sharing, false, true)->Name("in_flight/check_sharing")->Apply(calls_in_flight);
+BENCHMARK_CAPTURE(in_flight, both, true, true)->Name("in_flight/both")->Apply(calls_in_flight);
 
 }  // namespace
 }  // namespace rehearse::bench

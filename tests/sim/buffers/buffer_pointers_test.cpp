@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what no operator does shows in the bytes that move: writes through pointers, memory that is exchanged.
+// Contract: what no operator does shows in the bytes that move, and in those that a rank waits for: writes through
+// pointers, memory that is exchanged.
+#include <chrono>
+#include <vector>
+
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
@@ -84,6 +88,67 @@ TEST(BufferPointers, TensorDroppedInFlight_IsKeptByTheCall) {
       work = ctx.group().allreduce(value);
     }
     work->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+// The data has arrived when it is written over, and nobody has waited for it: on another machine it may come later.
+TEST(BufferPointers, WriteBetweenTheDataAndTheWait_IsFound) {
+  const auto run = [](int way) {
+    return run_checked([way](RankContext& ctx) {
+      auto value = at::ones({4});
+      auto work = ctx.group().allreduce(value);
+      ctx.compute(std::chrono::seconds(1));
+      if (ctx.rank() == 1) value.data_ptr<float>()[2] = 5;
+      if (way == 0) work->wait();
+      if (way == 1) ctx.expect(work->isCompleted(), "it is over");
+      if (way == 2) work->getFuture()->wait();
+      if (way == 3) ctx.group().barrier()->wait();  // a later call of the group
+      ctx.compute(std::chrono::seconds(1));
+    });
+  };
+  for (int way = 0; way < 4; ++way) {
+    const auto report = run(way);
+    EXPECT_TRUE(says(report, R"(rank 1: the tensor of allreduce #1 on group "world" (called at )")) << report.headline;
+    EXPECT_TRUE(says(report, "was written after its data had moved and before rank 1 knew of it")) << report.headline;
+  }
+}
+
+TEST(BufferPointers, InputWrittenBetweenTheDataAndTheWait_IsFound) {
+  const auto report = run_checked([](RankContext& ctx) {
+    const auto input = at::ones({4});
+    std::vector<at::Tensor> outputs{at::zeros({4}), at::zeros({4})};
+    auto work = ctx.group().allgather(outputs, input);
+    ctx.compute(std::chrono::seconds(1));
+    if (ctx.rank() == 0) input.data_ptr<float>()[0] = 5;
+    work->wait();
+  });
+  EXPECT_TRUE(says(report, "rank 0: the input of allgather #1")) << report.headline;
+}
+
+TEST(BufferPointers, WriteAfterTheWait_IsNoFinding) {
+  const auto report = run_checked([](RankContext& ctx) {
+    auto value = at::ones({4});
+    for (int i = 0; i < 3; ++i) {
+      auto work = ctx.group().allreduce(value);
+      ctx.compute(std::chrono::seconds(1));
+      work->wait();
+      value.data_ptr<float>()[2] = 5;
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+// A later call of the group writes it again before anybody has waited for the first.
+TEST(BufferPointers, CallsOneAfterTheOtherOnOneTensor_AreNoFinding) {
+  const auto report = run_checked([](RankContext& ctx) {
+    auto value = at::ones({4});
+    std::vector<Work> works;
+    for (int i = 0; i < 5; ++i) {
+      works.push_back(ctx.group().allreduce(i % 2 == 0 ? value : value.slice(0, 0, 3)));
+      ctx.compute(std::chrono::seconds(1));
+    }
+    for (const auto& work : works) work->wait();
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }

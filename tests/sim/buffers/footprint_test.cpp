@@ -12,7 +12,7 @@ namespace rehearse::sim {
 namespace {
 
 bool meet(const at::Tensor& a, const at::Tensor& b) {
-  const bool one_way = overlap(Footprint(a), b);
+  const bool one_way = overlap(Footprint(a), Footprint(b));
   EXPECT_EQ(overlap(Footprint(b), Footprint(a)), one_way);
   return one_way;
 }
