@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How worlds on real c10d calls end beside the first cases: silently where all is well, with a verdict where not.
+#include <cstddef>
+#include <system_error>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -32,6 +34,20 @@ TEST(WorldEnds, AllRanksAgree_IsSilent) {
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   EXPECT_EQ(report.operations, 8u);
+}
+
+// The one exception of the system's that run() throws; what it says is the command's, too.
+TEST(WorldEnds, MoreRanksThanThereIsRoomFor_ThrowsWhatTheHeaderNames) {
+  WorldOptions options;
+  options.ranks = 65'536;
+  options.stack_bytes = std::size_t{16} << 30;  // all of them are more than an address space
+  try {
+    World(options).run([](RankContext&) {});
+    ADD_FAILURE() << "there is room for a thousand terabytes";
+  } catch (const std::system_error& error) {
+    EXPECT_THAT(error.what(), StartsWith("cannot map another fiber stack of 16777216 KiB (")) << error.what();
+  }
+  EXPECT_EQ(run(2, [](RankContext& ctx) { ctx.group().barrier()->wait(); }).verdict, Verdict::ok);
 }
 
 // Slow, but not for ever.

@@ -24,8 +24,10 @@ namespace rehearse {
 //   rehearse::Report report = world.run([](rehearse::RankContext& ctx) { ctx.group().barrier()->wait(); });
 //
 // Blocking: run() returns when every rank has ended. Threads: one world a thread at a time.
-// Errors: what goes wrong in a rank is in the report, never thrown. run() throws std::invalid_argument for options
-// that make no sense, naming the field, what the oracle throws (a replay that does not fit), and RunnerUnavailable.
+// Errors: what goes wrong in a rank is in the report, never thrown. The constructor throws std::invalid_argument for
+// options that make no sense, naming the field. run() throws std::system_error if the system has no room for so many
+// ranks, naming the limit and what raises it; std::logic_error inside a rank of another world; what the oracle throws
+// (a replay that does not fit); and RunnerUnavailable.
 class World {
  public:
   using Body = std::function<void(RankContext&)>;
