@@ -133,6 +133,13 @@ void note_waits_in_vain(const fakes::StoreState& keys, const WorldOptions& optio
   }
 }
 
+void note_calls_left(const comm::Communicators& communicators, RunRecord& record) {
+  record.pending = communicators.pending();
+  record.pending_groups = communicators.pending_groups();
+  record.unwaited = communicators.unwaited_calls();
+  record.short_messages = communicators.short_messages();
+}
+
 }  // namespace
 
 RunRequest request_of(const WorldOptions& options) {
@@ -209,10 +216,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   if (diary) record->notes.merge(diary->notes());
   for (const auto& [text, ranks] : communicators.notes()) record->notes[text].insert(ranks.begin(), ranks.end());
   record->static_threads = exec::static_threads();
-  record->pending = communicators.pending();
-  record->pending_groups = communicators.pending_groups();
-  record->unwaited = communicators.unwaited_calls();
-  record->short_messages = communicators.short_messages();
+  note_calls_left(communicators, *record);
   if (memory) record->memory = memory->uses();
   if (faults) faults->leave(*record);
   return record;
