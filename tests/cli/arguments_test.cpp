@@ -133,7 +133,7 @@ TEST_F(Arguments, ScenarioWithMistakes_SaysAllOfThem) {
           "moody, "
           "prints, "
           "races, "
-          "skip, sum, swap, throws, waits, wrong. Run the scenario with the executable whose source says "
+          "saves, skip, sum, swap, throws, waits, wrong. Run the scenario with the executable whose source says "
           "REHEARSE_PROGRAM(sun)\n"
           "a.toml:3: [world] ranks is 0; it takes an integer from 1 to 65536\n"
           "a.toml:4: there is no key \"sede\" in [world] (did you mean \"seed\"?); it has ranks, seed, schedule, "
@@ -202,9 +202,7 @@ TEST_F(Arguments, ListOfAnUnknownProgram_IsRefused) {
   refuses(
       {"list", "sun"},
       "job list: there is no program \"sun\" in this executable (did you mean \"sum\"?); it has blocks, dies, forever, "
-      "moody, "
-      "prints, races, "
-      "skip, sum, swap, throws, waits, wrong\n");
+      "moody, prints, races, saves, skip, sum, swap, throws, waits, wrong\n");
 }
 
 TEST_F(Arguments, ListOfOneProgram_PrintsThatOne) {
@@ -245,7 +243,7 @@ TEST_F(Arguments, List_PrintsProgramsAndParameters) {
             "  may_compute = false  # rank 2 computes for ever, instead of the hang\n"
             "saves: rank 1 writes a file\n"
             "  file = \"{scratch}/model\"  # where\n"
-            "  holds = true                # whether the check after it holds\n"
+            "  holds = true              # whether the check after it holds\n"
             "skip: rank 1 leaves out one all-reduce\n"
             "sum: adds the ranks up, and checks the sum\n"
             "  steps = 4           # all-reduces, one after the other; 1 to 1000\n"

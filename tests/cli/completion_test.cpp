@@ -72,7 +72,7 @@ TEST_F(Completion, Bash_OffersFilesThatFit) {
 }
 
 TEST_F(Completion, Bash_OffersProgramsShellsAndTopics) {
-  EXPECT_EQ(offered("list s"), "skip\nsum\nswap\n");
+  EXPECT_EQ(offered("list s"), "saves\nskip\nsum\nswap\n");
   EXPECT_EQ(offered("completion ''"), "bash\nfish\nzsh\n");
   EXPECT_EQ(offered("help ru"), "run\n");
   EXPECT_EQ(offered("split model.pt2 --rules = d"), "default\nddp\n");
