@@ -24,6 +24,15 @@ at::Tensor in_form(const at::Tensor& tensor, const capture::TangentForm& form) {
 
 }  // namespace
 
+void forget_base(const at::Tensor& view, std::vector<c10::IValue>& results) {
+  if (!view.is_view()) return;
+  c10::TensorImpl* const impl = view.unsafeGetTensorImpl();
+  const at::Tensor after(impl->shallow_copy_and_detach(impl->version_counter(), true));
+  for (c10::IValue& result : results) {
+    if (result.isTensor() && result.toTensor().is_same(view)) result = after;
+  }
+}
+
 AotNode::AotNode(std::shared_ptr<const AotProgram> program, autograd::edge_list&& edges)
     : Node(std::move(edges)), program_(std::move(program)) {}
 
@@ -43,6 +52,7 @@ std::shared_ptr<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program
 void AotNode::record(std::vector<c10::IValue>& results, std::size_t values) {
   const auto self = std::static_pointer_cast<AotNode>(getptr());
   for (const capture::Tangent& tangent : program_->backwards().first().tangents) {
+    forget_base(at::Tensor(results[tangent.value].toTensor()), results);
     autograd::set_history(results[tangent.value].toTensor(), self);
   }
   const std::size_t numbers = values + program_->saved_tensors();

@@ -42,6 +42,11 @@ class AotNode : public torch::autograd::Node {
   bool released_ = false;
 };
 
+// Puts another tensor of the same memory in the place of `view`, a result that is a view of something inside the
+// program, and so of nothing that its caller can see. They share the version: a backward that has saved either finds
+// out if the caller changes the result in place.
+void forget_base(const at::Tensor& view, std::vector<c10::IValue>& results);
+
 // A node for one call with these inputs.
 std::shared_ptr<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program,
                                        const std::vector<c10::IValue>& inputs);

@@ -40,24 +40,19 @@ at::Tensor copy_with_layout(const at::Tensor& tensor) {
   return storage.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset()).copy_(tensor);
 }
 
-bool shares_memory(const at::Tensor& tensor, const std::vector<c10::IValue>& inputs) {
-  return std::any_of(inputs.begin(), inputs.end(), [&](const c10::IValue& input) {
-    return input.isTensor() && input.toTensor().defined() && input.toTensor().is_alias_of(tensor);
+bool shares_memory(const at::Tensor& tensor, const std::vector<c10::IValue>& others) {
+  return std::any_of(others.begin(), others.end(), [&](const c10::IValue& other) {
+    if (!other.isTensor() || !other.toTensor().defined()) return false;
+    return !other.toTensor().is_same(tensor) && other.toTensor().is_alias_of(tensor);
   });
 }
 
-// A result that is a view of something inside the program is a view of nothing that its caller can see. It shares the
-// version with that all the same: a backward that has saved either finds out if the caller changes the result in place.
-// What lies in the memory of `inputs` stays a view of these.
-void forget_bases(std::vector<c10::IValue>& results, std::size_t values, const std::vector<c10::IValue>& inputs) {
-  for (std::size_t i = 0; i < values; ++i) {
-    const at::Tensor before = results[i].isTensor() ? results[i].toTensor() : at::Tensor();
-    if (!before.defined() || !before.is_view() || shares_memory(before, inputs)) continue;
-    c10::TensorImpl* const impl = before.unsafeGetTensorImpl();
-    const at::Tensor after(impl->shallow_copy_and_detach(impl->version_counter(), true));
-    for (c10::IValue& result : results) {
-      if (result.isTensor() && result.toTensor().is_same(before)) result = after;
-    }
+// Of results without gradients: one that is a view of what no caller can see.
+void forget_hidden_bases(std::vector<c10::IValue>& results, const std::vector<c10::IValue>& inputs) {
+  for (const c10::IValue& result : std::vector<c10::IValue>(results)) {
+    if (!result.isTensor() || !result.toTensor().defined()) continue;
+    const at::Tensor tensor = result.toTensor();
+    if (!shares_memory(tensor, inputs) && !shares_memory(tensor, results)) forget_base(tensor, results);
   }
 }
 
@@ -87,8 +82,8 @@ std::vector<c10::IValue> AotProgram::call(std::vector<c10::IValue> inputs) const
     return outputs_of(inputs, std::move(values));
   }
   std::vector<c10::IValue> values = run_below(forward_, inputs);
-  forget_bases(values, values_, inputs);
   values.resize(values_);
+  forget_hidden_bases(values, inputs);
   return outputs_of(inputs, std::move(values));
 }
 
@@ -105,7 +100,6 @@ std::vector<c10::IValue> AotProgram::run_and_record(const std::vector<c10::IValu
     working[changed.input] = copy_with_layout(inputs[changed.input].toTensor());
   }
   std::vector<c10::IValue> results = run_below(forward_, std::move(working));
-  forget_bases(results, values_, {});
   node->record(results, values_);
   results.resize(values_);
   return results;
