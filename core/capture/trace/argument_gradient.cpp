@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/argument_gradient.h"
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -79,6 +80,31 @@ void refuse_gradient_of(const at::Tensor& fake, std::string source) {
   impl->set_autograd_meta(std::make_unique<ArgumentMeta>(impl, fake.requires_grad(), std::move(source)));
 }
 
+namespace {
+
+// Captures that there are in this process: where there is none, nobody pays for more than a look at this.
+std::atomic<int> captures = 0;
+
+// Whether the code that is being captured has given a history to a real tensor that it found, by an operator that the
+// graph has and nobody has run (`buffer.add_(parameter)`).
+bool has_begun_to_require_grad(const c10::TensorImpl& real) {
+  if (captures.load(std::memory_order_relaxed) == 0) return false;
+  Tracer* const tracer = Tracer::current();
+  if (tracer == nullptr || !tracer->is_in_user_code()) return false;
+  return tracer->inputs().begins_to_require_grad(real);
+}
+
+}  // namespace
+
+bool begins_a_history(const at::TensorBase& real) {
+  const c10::TensorImpl& impl = *real.unsafeGetTensorImpl();
+  const bool has_one = impl.autograd_meta() != nullptr && impl.autograd_meta()->requires_grad();
+  return !has_one && impl.requires_grad();
+}
+
+CountedCapture::CountedCapture() { captures.fetch_add(1, std::memory_order_relaxed); }
+CountedCapture::~CountedCapture() { captures.fetch_sub(1, std::memory_order_relaxed); }
+
 }  // namespace rehearse::capture
 
 // In the place of LibTorch's: an executable's definition comes before that of a library. What they do is the same, and
@@ -93,4 +119,9 @@ at::Tensor& c10::TensorImpl::mutable_grad() {
   if (!autograd_meta_) autograd_meta_ = impl::GetAutogradMetaFactory()->make();
   if (!key_set_.has(DispatchKey::Fake)) rehearse::capture::refuse_gradient_of_real();
   return autograd_meta_->mutable_grad();
+}
+
+bool c10::TensorImpl::requires_grad() const {
+  if (autograd_meta_ && autograd_meta_->requires_grad()) return true;
+  return !key_set_.has(DispatchKey::Fake) && rehearse::capture::has_begun_to_require_grad(*this);
 }

@@ -24,6 +24,7 @@
 #include "capture/fake/capture_thread.h"
 #include "capture/graph/call_arguments.h"
 #include "capture/graph/expression_nodes.h"
+#include "capture/trace/argument_gradient.h"
 #include "capture/trace/caller/call_modes.h"
 #include "capture/trace/caller/default_generator.h"
 #include "capture/trace/captured_work.h"
@@ -191,6 +192,7 @@ class Tracer {
   };
 
   std::shared_ptr<shapes::ShapeEnv> shapes_;
+  const CountedCapture counted_;
   FakeMode mode_;
   GraphBuilder graph_;
   ExpressionNodes symbols_;

@@ -11,6 +11,7 @@
 #include <rehearse_internal/capture/fake_tensor.h>
 
 #include "capture/fake/fake_impl.h"
+#include "capture/trace/argument_gradient.h"
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/operators/treatment.h"
 #include "capture/trace/tracer.h"
@@ -142,7 +143,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   // A fake has neither the history nor the base of what it stands for.
   static void refuse_question(const TensorBase& self, const char* question) {
     Tracer* const tracer = tracing();
-    if (!tracer || !is_fake(at::Tensor(self))) return;
+    if (!tracer || !(is_fake(at::Tensor(self)) || begins_a_history(self))) return;
     const exec::CallSite where = call_stack();
     if (is_called_by(where, "torch::autograd::Function<")) return;  // it asks, too, and is refused itself
     if (is_called_by_gradients()) throw NotCapturable(kGradientsInside, kCallOutside, where);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include <rehearse/exec/call_site.h>
+#include <rehearse_internal/capture/fake_errors.h>
+
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
@@ -96,6 +99,19 @@ Outputs squeeze_dims(const Call& call) {
   return {squeezed(self, dims)};
 }
 
+// In place: the tensor itself has another number of dimensions then. Whether a size that comes from data is 1 must be
+// known for that.
+template <Rule of_view>
+Outputs squeeze_in_place(const Call& call) {
+  for (const c10::SymInt& size : call.tensor(0).sym_sizes()) {
+    const c10::SymBool is_one = size.sym_eq(1);
+    if (TORCH_GUARD_OR_TRUE(is_one) && !TORCH_GUARD_OR_FALSE(is_one)) {
+      throw DataDependentRead(call.facts.name, exec::CallSite::capture());
+    }
+  }
+  return of_view(call);
+}
+
 constexpr std::pair<const std::string_view, Rule> kDimensionRules[] = {
     {"aten::alias", alias},
     {"aten::detach", alias},
@@ -107,11 +123,11 @@ constexpr std::pair<const std::string_view, Rule> kDimensionRules[] = {
     {"aten::unsqueeze", unsqueeze},
     {"aten::unsqueeze_", unsqueeze},
     {"aten::squeeze", squeeze},
-    {"aten::squeeze_", squeeze},
+    {"aten::squeeze_", squeeze_in_place<squeeze>},
     {"aten::squeeze.dim", squeeze_dims},
-    {"aten::squeeze_.dim", squeeze_dims},
+    {"aten::squeeze_.dim", squeeze_in_place<squeeze_dims>},
     {"aten::squeeze.dims", squeeze_dims},
-    {"aten::squeeze_.dims", squeeze_dims},
+    {"aten::squeeze_.dims", squeeze_in_place<squeeze_dims>},
 };
 
 }  // namespace

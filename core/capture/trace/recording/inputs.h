@@ -46,6 +46,13 @@ class Inputs {
   // The fake that stands for a real tensor; one that nobody named becomes a constant of the graph.
   const Source& source_of(FakeMode& mode, const at::Tensor& real);
   bool has(const at::Tensor& real) const { return by_real_.contains(real.unsafeGetTensorImpl()); }
+  // Whether it requires grad behind what has been recorded, and did not when the capture met it.
+  bool begins_to_require_grad(const c10::TensorImpl& real) const {
+    const auto found = by_real_.find(&real);
+    if (found == by_real_.end()) return false;
+    const Source& source = sources_[found->second];
+    return !source.requires_grad && source.fake.requires_grad();
+  }
   // Of a parameter or buffer of the module; null for other tensors.
   const std::string* name_of(const at::Tensor& real) const;
   // The tensor for whose value `fake` stands; null: none.

@@ -13,6 +13,7 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <rehearse/capture/forward_capture.h>
 #include <rehearse/compile/compile.h>
 
 #include "core/compile/like_eager/like_eager.h"
@@ -278,6 +279,41 @@ TEST(Histories, ResultsThatAreNoViewsCanBeDetached) {
     EXPECT_TRUE(result.equal(at::ones({2, 3})));
     EXPECT_FALSE(result.is_view());
     result.detach_();
+  }
+}
+
+// A buffer that the function changes by what requires grad: from there on it has a history, which the code may ask for.
+TEST(Histories, OfBuffersAreSeenByTheCodeThatGivesThem) {
+  for (const bool is_asked_for_leaf : {false, true}) {
+    const at::Tensor leaf = at::full({}, 2.0).requires_grad_();
+    const auto function = [&](at::Tensor& buffer, const at::Tensor& x) {
+      const bool before = buffer.requires_grad();
+      buffer.add_(leaf);
+      const bool has_begun = is_asked_for_leaf ? !buffer.is_leaf() : buffer.requires_grad();
+      return has_begun && !before ? x * 3 : x;
+    };
+    at::Tensor mine = at::ones({4}), twin = at::ones({4});
+    auto compiled = rehearse::compile([&](const at::Tensor& x) { return function(mine, x); });
+    for (int call = 0; call < 3; ++call) {
+      EXPECT_TRUE(compiled(at::ones({2})).equal(function(twin, at::ones({2})))) << is_asked_for_leaf << call;
+      EXPECT_EQ(mine.requires_grad(), twin.requires_grad());
+      mine = mine.detach();
+      twin = twin.detach();
+    }
+  }
+}
+
+// Whether a number from data is 1 decides how many dimensions are left.
+TEST(Histories, OfAViewThatIsSqueezedByANumberFromData) {
+  const auto function = [](const at::Tensor& x) {
+    at::Tensor rows = x.narrow_symint(0, 0, rehearse::sym_item(x.sum().sign().to(at::kLong)));
+    rows.squeeze_();
+    return reads(x.abs()) ? rows : rows * 2;
+  };
+  auto compiled = rehearse::compile(function);
+  for (int call = 0; call < 2; ++call) {
+    const at::Tensor x = at::ones({3, 4}, at::kDouble).requires_grad_() * 1;
+    EXPECT_TRUE(compiled(x).equal(function(x)));
   }
 }
 
