@@ -108,16 +108,16 @@ Tensors differentiable(const Tensors& results, const Tensors& arguments) {
   return roots;
 }
 
+// Whether any of the others is in its memory, or is the tensor itself.
 bool shares_memory(const at::Tensor& tensor, const Tensors& others) {
-  return std::any_of(others.begin(), others.end(), [&](const at::Tensor& other) {
-    return other.defined() && !other.is_same(tensor) && other.is_alias_of(tensor);
-  });
+  return std::any_of(others.begin(), others.end(),
+                     [&](const at::Tensor& other) { return other.defined() && other.is_alias_of(tensor); });
 }
 
 void change(const Around& around, const Tensors& arguments, Tensors& roots, Observed& seen) {
   const bool in_place = around.changing == Changing::InPlace;
   if (around.change == Change::Result && !roots.empty()) {
-    seen.has_twins = shares_memory(roots[0], roots) || shares_memory(roots[0], arguments);
+    seen.has_twins = shares_memory(roots[0], {roots.begin() + 1, roots.end()}) || shares_memory(roots[0], arguments);
     roots[0] = in_place ? roots[0].mul_(2) : roots[0] * 2;
   }
   if (around.change != Change::Argument || !in_place) return;
