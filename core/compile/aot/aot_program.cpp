@@ -47,11 +47,11 @@ bool shares_memory(const at::Tensor& tensor, const std::vector<c10::IValue>& oth
   });
 }
 
-// Of results without gradients: one that is a view of what no caller can see.
+// A result without a gradient may be a view of a tensor that no caller can see. It becomes a tensor of its own.
 void forget_hidden_bases(std::vector<c10::IValue>& results, const std::vector<c10::IValue>& inputs) {
   for (const c10::IValue& result : std::vector<c10::IValue>(results)) {
-    if (!result.isTensor() || !result.toTensor().defined()) continue;
-    const at::Tensor tensor = result.toTensor();
+    const at::Tensor tensor = result.isTensor() ? result.toTensor() : at::Tensor();
+    if (!tensor.defined() || !tensor.is_view()) continue;
     if (!shares_memory(tensor, inputs) && !shares_memory(tensor, results)) forget_base(tensor, results);
   }
 }

@@ -60,8 +60,7 @@ std::string text_of(const exec::StaticThread& thread, const Places& places) {
   const auto where = places.text(thread.where);
   return fmt::format(
       "rank {} started a thread{}{}, in the initialisation of a static variable: here all ranks share the variable, "
-      "and "
-      "the thread is a part of that rank, which ends with its world. Keep the object in ctx.local<T>()",
+      "and the thread is a part of that rank, which ends with its world. Keep the object in ctx.local<T>()",
       thread.rank, where.empty() ? "" : " at ", where);
 }
 
