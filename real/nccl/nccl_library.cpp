@@ -158,4 +158,10 @@ std::unique_ptr<NcclApi> open_nccl(const char* path) {
   return std::make_unique<NcclLibrary>(path != nullptr ? path : "libnccl.so.2");
 }
 
+std::string name_of(NcclApi& nccl) {
+  int version = 0;  // 22809 is 2.28.9
+  if (nccl.get_version(&version) != ncclSuccess || version <= 0) return "NCCL";
+  return fmt::format("NCCL {}.{}.{}", version / 10'000, version / 100 % 100, version % 100);
+}
+
 }  // namespace rehearse::real

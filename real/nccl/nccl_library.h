@@ -22,4 +22,7 @@ std::string loader_error();
 // libnccl.so.2, which is the one that LibTorch has opened where it has. Throws LibraryError.
 std::unique_ptr<NcclApi> open_nccl(const char* path = nullptr);
 
+// "NCCL 2.28.9"; "NCCL" where the library does not say its version.
+std::string name_of(NcclApi& nccl);
+
 }  // namespace rehearse::real

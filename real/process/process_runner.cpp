@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -58,23 +59,28 @@ void seed_generators(std::uint64_t seed, at::Device device) {
 }
 
 // gloo for tensors in the host's memory, and NCCL for those of the rank's GPU, where it has one.
-MakeBelow backends_below(const LaunchedProcess& process, const RunRequest& request, at::Device device) {
-  return [timeout = request.timeout, host = meeting_place(process).host, device](const StorePtr& group, int rank,
-                                                                                 int size) -> BackendsBelow {
-    auto on_host = make_gloo(group, rank, size, timeout, host);
+MakeBelow backends_below(const RunRequest& request, const GlooDevices& interfaces, at::Device device) {
+  return [timeout = request.timeout, interfaces, device](const StorePtr& group, int rank, int size) -> BackendsBelow {
+    auto on_host = make_gloo(group, rank, size, timeout, interfaces);
     if (device.is_cpu()) return {std::move(on_host), nullptr};
     return {std::move(on_host), make_nccl(c10::make_intrusive<c10d::PrefixStore>("nccl", group), rank, size, timeout)};
   };
 }
 
+// As Report::transport has it.
+std::string transport_of(const GlooDevices& interfaces, at::Device device) {
+  const auto gloo = fmt::format("gloo ({})", describe(interfaces));
+  return device.is_cpu() ? gloo : fmt::format("{} on GPUs, {} on the host", nccl_below(), gloo);
+}
+
 // Everything that the back ends of the rank use, for as long as one of them may.
 struct Job {
   Job(const LaunchedProcess& process, const RunRequest& request, const CheckOptions& checks, StorePtr store,
-      RunRecord& record, at::Device device)
+      RunRecord& record, MakeBelow make_below)
       : began(exec::machine_time()),
         session(process.rank, process.size, *store, checks.patience, began),
         journal(process.rank, process.size, record.events, began, request.call_sites),
-        services{session,      journal,         backends_below(process, request, device),
+        services{session,      journal,         std::move(make_below),
                  checks.calls, request.timeout, c10::make_intrusive<c10d::PrefixStore>("job", store)} {
     if (request.timeout.count() > 0) services.store->setTimeout(request.timeout);
   }
@@ -130,7 +136,10 @@ std::unique_ptr<RunRecord> ProcessRunner::run(const RunRequest& request, const J
   seed_generators(request.seed, device);
 
   auto record = std::make_unique<RunRecord>(events_of(request));
-  auto job = std::make_unique<Job>(process_, request, checks, std::move(store), *record, device);
+  const auto interfaces = gloo_devices(meeting_place(process_).host);
+  record->transport = transport_of(interfaces, device);
+  auto job = std::make_unique<Job>(process_, request, checks, std::move(store), *record,
+                                   backends_below(request, interfaces, device));
   {
     auto groups = std::make_unique<ProcessGroups>(process_.rank, process_.size, device.type(), job->services);
     RankEnded ended;

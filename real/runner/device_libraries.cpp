@@ -62,4 +62,12 @@ int device_count() {
   return guard == nullptr ? 0 : guard->deviceCount();
 }
 
+std::string nccl_of_libtorch() {
+  try {
+    return name_of(*open_nccl());
+  } catch (const LibraryError&) {
+    return "NCCL";  // inside of LibTorch
+  }
+}
+
 }  // namespace rehearse::real

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <string>
+
 namespace rehearse::real {
 
 // Opens what LibTorch needs for GPUs (libtorch_cuda, beside the libtorch_cpu of this process, and with it libc10_cuda),
@@ -16,5 +18,9 @@ void leave_device_libraries_alone();
 
 // How many GPUs this process may use; 0 where there is no driver. After open_device_libraries().
 int device_count();
+
+// "NCCL 2.28.9": the NCCL that LibTorch's libraries use; "NCCL" where none says its version. After
+// open_device_libraries().
+std::string nccl_of_libtorch();
 
 }  // namespace rehearse::real

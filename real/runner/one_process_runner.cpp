@@ -81,6 +81,7 @@ std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, cons
                                                  const ShowProgress& show) {
   const auto nccl = nccl_for(request.ranks);
   auto record = std::make_unique<RunRecord>(events_of(request));
+  record->transport = fmt::format("{} on GPUs, this process's memory on the host", name_of(*nccl));
   record->decisions.keep_nothing();
   ArrivalOracle oracle;
   Decisions decisions(oracle, record->decisions);

@@ -60,6 +60,16 @@ TEST(MergedReport, AllReturned_IsOkWithTheSumOfAll) {
   EXPECT_THAT(sim::culprits_of(report), IsEmpty());
 }
 
+TEST(MergedReport, Transports_AreToldOnce_OrOfEachRank) {
+  auto first = told_by(0), second = told_by(1), third = told_by(2);
+  EXPECT_EQ(merged({{first, ""}, {second, ""}, {third, ""}}).transport, "");
+  first.transport = third.transport = "gloo (tcp on eth0)";
+  EXPECT_EQ(merged({{first, ""}, {second, ""}, {third, ""}}).transport, "gloo (tcp on eth0)");
+  second.transport = "gloo (tcp on lo)";
+  EXPECT_EQ(merged({{first, ""}, {second, ""}, {third, ""}}).transport,
+            "gloo (tcp on eth0) of ranks 0,2, gloo (tcp on lo) of rank 1");
+}
+
 TEST(MergedReport, AMismatch_OutweighsTimeOutsThatFollow_AndIsToldOnce) {
   auto mismatch = failed(0, Verdict::mismatch, "allreduce #1 on group \"world\" (its ranks disagree)", {1});
   Difference known;

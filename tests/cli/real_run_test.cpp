@@ -54,7 +54,7 @@ TEST_F(RealRun, ByGloo_IsAProcessARankAndOneReport) {
   EXPECT_EQ(finished.err, "");
   EXPECT_THAT(finished.out, StartsWith("rehearse 0.1.0 program=sum seed=1 mode=real with=gloo ranks=3\n[0] 1/4 25%"));
   EXPECT_THAT(finished.out, HasSubstr("\nOK: 3 ranks returned after "));
-  EXPECT_THAT(finished.out, HasSubstr(" of real time\n"));
+  EXPECT_THAT(finished.out, HasSubstr(" of real time\ntransport: gloo (tcp on lo)\n"));
   EXPECT_THAT(finished.out, HasSubstr("\nchecks: the sum is right (held 12 times)\n"));
   EXPECT_THAT(finished.out, HasSubstr("\nreplay: job run sum.toml --with=gloo\n"));
   EXPECT_THAT(finished.out, Not(HasSubstr("virtual")));
@@ -65,7 +65,15 @@ TEST_F(RealRun, ByGloo_IsAProcessARankAndOneReport) {
   }
   const auto json = nlohmann::json::parse(read_file(folder_ / "rehearse-out/sum/report.json"));
   EXPECT_EQ(json["mode"], "real");
+  EXPECT_EQ(json["transport"], "gloo (tcp on lo)");
   EXPECT_EQ(json["rank_lines"].size(), 3u);
+}
+
+TEST_F(RealRun, ByInterfacesThatAreNamed_SaysWhich) {
+  scenario("sum");
+  const auto finished = job({"run", "sum.toml", "--with=gloo"}, {"GLOO_SOCKET_IFNAME=lo,lo"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.out << finished.err;
+  EXPECT_EQ(report_of("sum").transport, "gloo (tcp on lo, tcp on lo)");
 }
 
 // A scenario is for both modes: what only the simulation does is said to be left out, once for all ranks.

@@ -53,6 +53,18 @@ class Failures : public RealWorld {
   }
 };
 
+TEST(NcclName, HasTheVersionThatTheLibraryTells) {
+  testing::NiceMock<MockNccl> nccl;
+  const auto told = [&](int version, ncclResult_t result = ncclSuccess) {
+    EXPECT_CALL(nccl, get_version).WillOnce(testing::DoAll(testing::SetArgPointee<0>(version), Return(result)));
+    return name_of(nccl);
+  };
+  EXPECT_EQ(told(22809), "NCCL 2.28.9");
+  EXPECT_EQ(told(21805), "NCCL 2.18.5");
+  EXPECT_EQ(told(0), "NCCL");
+  EXPECT_EQ(told(22809, ncclSystemError), "NCCL");
+}
+
 class EachResult : public Failures, public ::testing::WithParamInterface<ncclResult_t> {};
 
 TEST_P(EachResult, OfACollective_IsThrownByWaitWithItsNumber) {

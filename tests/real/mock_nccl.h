@@ -33,6 +33,7 @@ class MockNccl : public FakeNccl {
         });
   }
 
+  MOCK_METHOD(ncclResult_t, get_version, (int* version), (override));
   MOCK_METHOD(const char*, get_last_error, (ncclComm_t comm), (override));
   MOCK_METHOD(ncclResult_t, get_unique_id, (ncclUniqueId * id), (override));
   MOCK_METHOD(ncclResult_t, comm_init_rank, (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank), (override));

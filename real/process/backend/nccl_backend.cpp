@@ -106,4 +106,12 @@ BackendPtr make_nccl(const StorePtr& store, int rank, int size, std::chrono::mil
   return made<c10d::Backend>(make_group, store, rank, size, std::move(options));
 }
 
+std::string nccl_below() {
+#if REHEARSE_HAS_NCCL
+  return nccl_of_libtorch();
+#else
+  return "NCCL";
+#endif
+}
+
 }  // namespace rehearse::real

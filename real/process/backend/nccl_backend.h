@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -22,5 +23,8 @@ bool has_gpu(const LaunchedProcess& process);
 // name. After own_gpu(). Connects with the first call. Throws RunnerUnavailable where the library has none.
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                             std::chrono::milliseconds timeout);
+
+// "NCCL 2.28.9": what such a back end sends by. After own_gpu().
+std::string nccl_below();
 
 }  // namespace rehearse::real

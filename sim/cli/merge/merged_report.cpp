@@ -39,6 +39,7 @@ class Merger {
  private:
   void add_facts() {
     std::set<std::string> remarks;
+    merged_.transport = transports();
     for (const auto& [report, ending] : ranks_) {
       if (!report) continue;
       if (merged_.program.empty()) {
@@ -57,6 +58,21 @@ class Merger {
       for (const auto& difference : report->differences) add_difference(difference);
     }
     merged_.ranks = static_cast<int>(ranks_.size());
+  }
+
+  // "gloo (tcp on eth0)", or, where ranks tell of several: "gloo (tcp on eth0) of ranks 0-2, gloo (tcp on lo) of rank
+  // 3".
+  std::string transports() const {
+    std::map<std::string, std::vector<int>> ranks_by;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      const auto& report = ranks_[rank].report;
+      if (report && !report->transport.empty()) ranks_by[report->transport].push_back(static_cast<int>(rank));
+    }
+    if (ranks_by.size() == 1) return ranks_by.begin()->first;
+    std::string text;
+    for (const auto& [transport, ranks] : ranks_by)
+      text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", transport, describe_ranks(ranks));
+    return text;
   }
 
   static std::size_t ranks_told_of(const Difference& difference) {

@@ -44,6 +44,7 @@ Difference difference_of(const comm::Mismatch& mismatch, const Places& places) {
 void add_figures(const WorldOptions& options, const RunRecord& record, Report& report) {
   // Two real runs are never the same.
   report.identity = options.mode == Mode::real ? 0 : record.identity();
+  report.transport = record.transport;
   report.decisions = record.decisions.decisions().size();
   report.switches = record.outcome.switches;
   report.operations = record.events.size();

@@ -191,6 +191,7 @@ std::string to_json(const Report& report) {
       {"hint", report.hint},
   };
   if (is_real(report)) json["mode"] = "real";
+  if (!report.transport.empty()) json["transport"] = report.transport;
   if (!report.findings.empty()) json["findings"] = list_of(report.findings);
   if (!report.faults.empty()) json["faults"] = list_of(report.faults);
   return json_text(std::move(json), 2) + "\n";
@@ -211,6 +212,7 @@ Report report_from_json(std::string_view text) {
   report.ranks = reader.get_in("ranks", 0, kRanksMost);
   report.seed = reader.get_hexadecimal("seed");
   report.schedule = reader.get<std::string>("schedule");
+  report.transport = reader.get_if_there<std::string>("transport");
   report.version = reader.get<std::string>("version");
   report.identity = reader.get_hexadecimal("identity");
   report.decisions = reader.get<std::uint64_t>("decisions");

@@ -190,8 +190,9 @@ class TextWriter {
                                   is_real(report_) ? "mode" : "schedule", report_.schedule);
     if (!is_measured()) return line(what);
     if (is_real(report_)) {
-      return line(what) + line(fmt::format("ran {} operations in {} of real time", report_.operations,
-                                           format_time(report_.end_time)));
+      const auto ran =
+          fmt::format("ran {} operations in {} of real time", report_.operations, format_time(report_.end_time));
+      return line(what) + line(ran) + (report_.transport.empty() ? "" : line("transport: " + report_.transport));
     }
     return line(fmt::format("{} identity={:016x}", what, report_.identity)) +
            line(fmt::format("ran {} operations, {} decisions and {} switches in {} of virtual time{}",

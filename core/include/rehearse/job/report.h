@@ -73,6 +73,7 @@ struct Report {
   int ranks = 0;
   std::uint64_t seed = 0;
   std::string schedule;
+  std::string transport;  // what carried the tensors of a real run: "gloo (tcp on eth0)"; empty: a simulation
   std::string version;
   std::uint64_t identity = 0;  // hash of decisions, events and fired faults: equal for equal runs of one binary
   std::uint64_t decisions = 0;

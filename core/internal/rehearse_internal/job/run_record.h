@@ -33,6 +33,7 @@ struct RunRecord {
   }
 
   exec::RunOutcome outcome;
+  std::string transport;  // of a real run: what carried the tensors, as in Report; empty: a simulation
   DecisionLog decisions;
   comm::EventLog events;
   std::vector<comm::Mismatch> mismatches;

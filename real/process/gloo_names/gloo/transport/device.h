@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What torch/csrc/distributed/c10d/ProcessGroupGloo.hpp names of gloo's headers of this folder: pointers only.
+// What torch/csrc/distributed/c10d/ProcessGroupGloo.hpp names of gloo's headers of this folder, and of a device the
+// first functions that can be overridden, in gloo's order. libtorch_cpu has the rest.
 #pragma once
+
+#include <string>
 
 namespace gloo::transport {
 
-class Device;
+class Device {
+ public:
+  virtual ~Device() = 0;
+  virtual std::string str() const = 0;  // "tcp, pci=..., iface=eth0, speed=..., addr=[...]"
+};
+
 class UnboundBuffer;
 
 }  // namespace gloo::transport
