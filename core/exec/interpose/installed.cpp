@@ -22,7 +22,7 @@ std::string owner_of(const void* function) {
 
 void check(const Interposed& function) {
   const void* const found = ::dlsym(RTLD_DEFAULT, function.name);
-  if (found == function.ours) return;
+  if (found == function.ours || function.of_old_libraries) return;
   throw std::runtime_error(fmt::format(
       "the process calls {} of {} and not Rehearse's (which is in {}): a rank that blocks in it would block all ranks. "
       "Link rehearse::core (or rehearse::exec) into the executable itself, before any library that defines the "
@@ -45,12 +45,13 @@ bool check_all() {
 }  // namespace
 
 std::span<const std::span<const Interposed>> all_functions() {
-  static const std::array all = {
-      condition_functions(), mutex_functions(),         rwlock_functions(),      once_functions(),
-      guard_functions(),     semaphore_functions(),     sleep_functions(),       clock_functions(),
-      thread_functions(),    thread_handle_functions(), blocking_io_functions(), syscall_functions(),
-      exit_functions(),      process_state_functions(), environment_functions(), barrier_functions(),
-      file_functions(),      close_functions(),         path_functions(),        write_functions()};
+  static const std::array all = {condition_functions(),     mutex_functions(),         rwlock_functions(),
+                                 once_functions(),          guard_functions(),         semaphore_functions(),
+                                 sleep_functions(),         clock_functions(),         thread_functions(),
+                                 thread_handle_functions(), blocking_io_functions(),   syscall_functions(),
+                                 exit_functions(),          process_state_functions(), environment_functions(),
+                                 barrier_functions(),       file_functions(),          close_functions(),
+                                 path_functions(),          write_functions(),         stream_functions()};
   return all;
 }
 

@@ -45,6 +45,9 @@ struct Interposed {
   const char* version = nullptr;  // of the real one; see find_real()
   // What exempt libraries get: one of the C++ library's own would come to us again. Null: the real one.
   const void* exempt = nullptr;
+  // libc keeps it for libraries that were built long ago, and no program is linked with it any more. A linker leaves
+  // ours out of what the process calls unless one of the program's libraries refers to it: then nothing calls it.
+  bool of_old_libraries = false;
 };
 
 // What each source file defines. That the check asks for them also keeps a linker from leaving them in the archive.
@@ -68,6 +71,7 @@ std::span<const Interposed> file_functions();
 std::span<const Interposed> write_functions();
 std::span<const Interposed> close_functions();
 std::span<const Interposed> path_functions();
+std::span<const Interposed> stream_functions();
 
 // All of these.
 std::span<const std::span<const Interposed>> all_functions();

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: where worlds try switches, calls for files by name, and reads and writes of files, are among them, so that
 // races between ranks about a file are found. What is right under every order stays right, and one seed is one run.
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <torch/serialize.h>
 
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/exec/native_scope.h>
 
 namespace preempt_files_test {
 namespace {
@@ -96,6 +103,84 @@ TEST_F(PreemptFiles, FileThatIsRenamedIntoItsPlace_IsNone) {
       ctx.expect(text_of(path("checkpoint")) == "complete", "the checkpoint is complete");
   };
   EXPECT_EQ(failing(renames, true), 0);
+}
+
+TEST_F(PreemptFiles, TensorThatIsLoadedWhileItIsSaved_IsARace) {
+  const auto exchanges = [this](RankContext& ctx) {
+    const auto saved = at::ones({4});
+    if (ctx.rank() == 0) torch::save(saved, path("tensor.pt"));
+    if (ctx.rank() == 1 && fs::exists(path("tensor.pt"))) {
+      at::Tensor loaded;
+      bool whole = true;
+      try {
+        torch::load(loaded, path("tensor.pt"));
+      } catch (const c10::Error&) {
+        whole = false;
+      }
+      ctx.expect(whole && loaded.equal(saved), "the tensor is whole");
+    }
+  };
+  EXPECT_EQ(failing(exchanges, false), 0);
+  EXPECT_GT(failing(exchanges, true), 0);
+}
+
+// Each of these alone is a place where another rank may come between.
+TEST_F(PreemptFiles, EachKindOfCall_IsADecision) {
+  using Call = std::function<void(const std::string& file)>;
+  const std::vector<std::pair<const char*, Call>> calls = {
+      {"exists()", [](const std::string& file) { (void)fs::exists(file); }},
+      {"is_directory()", [](const std::string& file) { (void)fs::is_directory(file); }},
+      {"is_symlink()", [](const std::string& file) { (void)fs::is_symlink(file); }},
+      {"file_size()", [](const std::string& file) { (void)fs::file_size(file); }},
+      {"directory_iterator", [](const std::string& file) { fs::directory_iterator(fs::path(file).parent_path()); }},
+      {"copy_file()", [](const std::string& file) { fs::copy_file(file, file + ".copy"); }},
+      {"resize_file()", [](const std::string& file) { fs::resize_file(file, 1); }},
+      {"remove()", [](const std::string& file) { fs::remove(file); }},
+      {"stat()",
+       [](const std::string& file) {
+         struct stat found;
+         ::stat(file.c_str(), &found);
+       }},
+      {"fopen()", [](const std::string& file) { std::fclose(std::fopen(file.c_str(), "r")); }},
+      {"torch::save()", [](const std::string& file) { torch::save(at::ones({1}), file); }},
+      {"torch::load()",
+       [](const std::string& file) {
+         at::Tensor tensor;
+         torch::load(tensor, file);
+       }},
+  };
+  for (const auto& [name, call] : calls) {
+    const auto report = run(
+        [&](RankContext& ctx) {
+          const auto file = path(ctx.rank() == 0 ? "a" : "b");
+          {
+            const exec::NativeScope unseen;
+            torch::save(at::ones({1}), file);
+          }
+          call(file);
+        },
+        true, 1);
+    EXPECT_EQ(report.verdict, Verdict::ok) << name << report.headline;
+    EXPECT_GT(report.decisions, 1u) << name;
+  }
+}
+
+// What a rank writes by stdio comes to the file when its buffer does: before fflush() or fclose() nobody sees it.
+TEST_F(PreemptFiles, WritesOfStdio_AreDecisions) {
+  const auto decisions = [this](bool writes) {
+    const auto report = run(
+        [&](RankContext& ctx) {
+          std::FILE* const file = std::fopen(path(ctx.rank() == 0 ? "a" : "b").c_str(), "w");
+          if (writes) {
+            std::fwrite("abc", 1, 3, file);
+            std::fflush(file);
+          }
+          std::fclose(file);
+        },
+        true, 1);
+    return report.decisions;
+  };
+  EXPECT_GT(decisions(true), decisions(false));
 }
 
 TEST_F(PreemptFiles, OneSeed_IsOneRun) {

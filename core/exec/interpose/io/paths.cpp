@@ -5,6 +5,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,43 +14,58 @@
 #include "exec/interpose/sync/preempt.h"
 #include "exec/interpose/world_state.h"
 
+// Defines a call whose parameters are fixed: path_<name>() becomes the process's <name>(). The last arguments are those
+// that the real one gets.
+#define REHEARSE_PATH_CALL(result, name, parameters, ...)   \
+  result path_##name parameters REHEARSE_INTERPOSES(#name); \
+  namespace {                                               \
+  constinit Real<result(*) parameters> real_##name(#name);  \
+  }                                                         \
+  result path_##name parameters {                           \
+    preempt_file_call(__builtin_return_address(0));         \
+    return real_##name(__VA_ARGS__);                        \
+  }
+
 namespace rehearse::exec::interpose {
+
+REHEARSE_PATH_CALL(FILE*, fopen, (const char* path, const char* mode), path, mode)
+REHEARSE_PATH_CALL(FILE*, fopen64, (const char* path, const char* mode), path, mode)
+REHEARSE_PATH_CALL(DIR*, opendir, (const char* path), path)
+REHEARSE_PATH_CALL(int, stat, (const char* path, struct stat* found), path, found)
+REHEARSE_PATH_CALL(int, lstat, (const char* path, struct stat* found), path, found)
+REHEARSE_PATH_CALL(int, stat64, (const char* path, struct stat64* found), path, found)
+REHEARSE_PATH_CALL(int, lstat64, (const char* path, struct stat64* found), path, found)
+REHEARSE_PATH_CALL(int, fstatat, (int folder, const char* path, struct stat* found, int flags), folder, path, found,
+                   flags)
+REHEARSE_PATH_CALL(int, fstatat64, (int folder, const char* path, struct stat64* found, int flags), folder, path, found,
+                   flags)
+REHEARSE_PATH_CALL(int, access, (const char* path, int mode), path, mode)
+REHEARSE_PATH_CALL(int, rename, (const char* from, const char* to), from, to)
+REHEARSE_PATH_CALL(int, link, (const char* from, const char* to), from, to)
+REHEARSE_PATH_CALL(int, symlink, (const char* from, const char* to), from, to)
+REHEARSE_PATH_CALL(int, unlink, (const char* path), path)
+REHEARSE_PATH_CALL(int, unlinkat, (int folder, const char* path, int flags), folder, path, flags)
+REHEARSE_PATH_CALL(int, remove, (const char* path), path)
+REHEARSE_PATH_CALL(int, truncate, (const char* path, off_t bytes), path, bytes)
+REHEARSE_PATH_CALL(int, mkdir, (const char* path, mode_t mode), path, mode)
+REHEARSE_PATH_CALL(int, rmdir, (const char* path), path)
+
+// What stat() and lstat() were before glibc 2.33. LibTorch has a C++ library's file system of its own, which was built
+// against these, and it is the one that std::filesystem::exists() of a program comes to.
+REHEARSE_PATH_CALL(int, __xstat, (int version, const char* path, struct stat* found), version, path, found)
+REHEARSE_PATH_CALL(int, __lxstat, (int version, const char* path, struct stat* found), version, path, found)
+REHEARSE_PATH_CALL(int, __xstat64, (int version, const char* path, struct stat64* found), version, path, found)
+REHEARSE_PATH_CALL(int, __lxstat64, (int version, const char* path, struct stat64* found), version, path, found)
 
 int path_open(const char* path, int flags, ...) REHEARSE_INTERPOSES("open");
 int path_open64(const char* path, int flags, ...) REHEARSE_INTERPOSES("open64");
 int path_openat(int folder, const char* path, int flags, ...) REHEARSE_INTERPOSES("openat");
-FILE* path_fopen(const char* path, const char* mode) REHEARSE_INTERPOSES("fopen");
-FILE* path_fopen64(const char* path, const char* mode) REHEARSE_INTERPOSES("fopen64");
-int path_stat(const char* path, struct stat* found) REHEARSE_INTERPOSES("stat");
-int path_lstat(const char* path, struct stat* found) REHEARSE_INTERPOSES("lstat");
-int path_access(const char* path, int mode) REHEARSE_INTERPOSES("access");
-int path_rename(const char* from, const char* to) REHEARSE_INTERPOSES("rename");
-int path_link(const char* from, const char* to) REHEARSE_INTERPOSES("link");
-int path_symlink(const char* from, const char* to) REHEARSE_INTERPOSES("symlink");
-int path_unlink(const char* path) REHEARSE_INTERPOSES("unlink");
-int path_unlinkat(int folder, const char* path, int flags) REHEARSE_INTERPOSES("unlinkat");
-int path_remove(const char* path) REHEARSE_INTERPOSES("remove");
-int path_mkdir(const char* path, mode_t mode) REHEARSE_INTERPOSES("mkdir");
-int path_rmdir(const char* path) REHEARSE_INTERPOSES("rmdir");
 
 namespace {
 
 constinit Real<int (*)(const char*, int, mode_t)> real_open("open");
 constinit Real<int (*)(const char*, int, mode_t)> real_open64("open64");
 constinit Real<int (*)(int, const char*, int, mode_t)> real_openat("openat");
-constinit Real<FILE* (*)(const char*, const char*)> real_fopen("fopen");
-constinit Real<FILE* (*)(const char*, const char*)> real_fopen64("fopen64");
-constinit Real<int (*)(const char*, struct stat*)> real_stat("stat");
-constinit Real<int (*)(const char*, struct stat*)> real_lstat("lstat");
-constinit Real<int (*)(const char*, int)> real_access("access");
-constinit Real<int (*)(const char*, const char*)> real_rename("rename");
-constinit Real<int (*)(const char*, const char*)> real_link("link");
-constinit Real<int (*)(const char*, const char*)> real_symlink("symlink");
-constinit Real<int (*)(const char*)> real_unlink("unlink");
-constinit Real<int (*)(int, const char*, int)> real_unlinkat("unlinkat");
-constinit Real<int (*)(const char*)> real_remove("remove");
-constinit Real<int (*)(const char*, mode_t)> real_mkdir("mkdir");
-constinit Real<int (*)(const char*)> real_rmdir("rmdir");
 
 // The permissions behind `flags`, where there are any: reading them where there are none gives a number that nobody
 // uses.
@@ -86,91 +102,27 @@ int path_openat(int folder, const char* path, int flags, ...) {
   return real_openat(folder, path, flags, mode);
 }
 
-FILE* path_fopen(const char* path, const char* mode) {
-  preempt_file_call(__builtin_return_address(0));
-  return real_fopen(path, mode);
-}
-
-FILE* path_fopen64(const char* path, const char* mode) {
-  preempt_file_call(__builtin_return_address(0));
-  return real_fopen64(path, mode);
-}
-
-int path_stat(const char* path, struct stat* found) {
-  preempt_file_call(__builtin_return_address(0));
-  return real_stat(path, found);
-}
-
-int path_lstat(const char* path, struct stat* found) {
-  preempt_file_call(__builtin_return_address(0));
-  return real_lstat(path, found);
-}
-
-int path_access(const char* path, int mode) {
-  preempt_file_call(__builtin_return_address(0));
-  return real_access(path, mode);
-}
-
-int path_rename(const char* from, const char* to) {
-  preempt_file_call(__builtin_return_address(0));
-  return real_rename(from, to);
-}
-
-int path_link(const char* from, const char* to) {
-  preempt_file_call(__builtin_return_address(0));
-  return real_link(from, to);
-}
-
-int path_symlink(const char* from, const char* to) {
-  preempt_file_call(__builtin_return_address(0));
-  return real_symlink(from, to);
-}
-
-int path_unlink(const char* path) {
-  preempt_file_call(__builtin_return_address(0));
-  return real_unlink(path);
-}
-
-int path_unlinkat(int folder, const char* path, int flags) {
-  preempt_file_call(__builtin_return_address(0));
-  return real_unlinkat(folder, path, flags);
-}
-
-int path_remove(const char* path) {
-  preempt_file_call(__builtin_return_address(0));
-  return real_remove(path);
-}
-
-int path_mkdir(const char* path, mode_t mode) {
-  preempt_file_call(__builtin_return_address(0));
-  return real_mkdir(path, mode);
-}
-
-int path_rmdir(const char* path) {
-  preempt_file_call(__builtin_return_address(0));
-  return real_rmdir(path);
-}
-
 std::span<const Interposed> path_functions() {
+#define REHEARSE_PATH_ROW(call) \
+  Interposed { #call, reinterpret_cast<const void*>(path_##call) }
+#define REHEARSE_OLD_PATH_ROW(call) \
+  Interposed { .name = #call, .ours = reinterpret_cast<const void*>(path_##call), .of_old_libraries = true }
   static const std::array functions = {
-      Interposed{"open", reinterpret_cast<const void*>(path_open)},
-      Interposed{"open64", reinterpret_cast<const void*>(path_open64)},
-      Interposed{"openat", reinterpret_cast<const void*>(path_openat)},
-      Interposed{"fopen", reinterpret_cast<const void*>(path_fopen)},
-      Interposed{"fopen64", reinterpret_cast<const void*>(path_fopen64)},
-      Interposed{"stat", reinterpret_cast<const void*>(path_stat)},
-      Interposed{"lstat", reinterpret_cast<const void*>(path_lstat)},
-      Interposed{"access", reinterpret_cast<const void*>(path_access)},
-      Interposed{"rename", reinterpret_cast<const void*>(path_rename)},
-      Interposed{"link", reinterpret_cast<const void*>(path_link)},
-      Interposed{"symlink", reinterpret_cast<const void*>(path_symlink)},
-      Interposed{"unlink", reinterpret_cast<const void*>(path_unlink)},
-      Interposed{"unlinkat", reinterpret_cast<const void*>(path_unlinkat)},
-      Interposed{"remove", reinterpret_cast<const void*>(path_remove)},
-      Interposed{"mkdir", reinterpret_cast<const void*>(path_mkdir)},
-      Interposed{"rmdir", reinterpret_cast<const void*>(path_rmdir)},
+      REHEARSE_PATH_ROW(open),          REHEARSE_PATH_ROW(open64),         REHEARSE_PATH_ROW(openat),
+      REHEARSE_PATH_ROW(fopen),         REHEARSE_PATH_ROW(fopen64),        REHEARSE_PATH_ROW(opendir),
+      REHEARSE_PATH_ROW(stat),          REHEARSE_PATH_ROW(lstat),          REHEARSE_PATH_ROW(stat64),
+      REHEARSE_PATH_ROW(lstat64),       REHEARSE_PATH_ROW(fstatat),        REHEARSE_PATH_ROW(fstatat64),
+      REHEARSE_PATH_ROW(access),        REHEARSE_PATH_ROW(rename),         REHEARSE_PATH_ROW(link),
+      REHEARSE_PATH_ROW(symlink),       REHEARSE_PATH_ROW(unlink),         REHEARSE_PATH_ROW(unlinkat),
+      REHEARSE_PATH_ROW(remove),        REHEARSE_PATH_ROW(truncate),       REHEARSE_PATH_ROW(mkdir),
+      REHEARSE_PATH_ROW(rmdir),         REHEARSE_OLD_PATH_ROW(__xstat),    REHEARSE_OLD_PATH_ROW(__lxstat),
+      REHEARSE_OLD_PATH_ROW(__xstat64), REHEARSE_OLD_PATH_ROW(__lxstat64),
   };
+#undef REHEARSE_PATH_ROW
+#undef REHEARSE_OLD_PATH_ROW
   return functions;
 }
 
 }  // namespace rehearse::exec::interpose
+
+#undef REHEARSE_PATH_CALL
