@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls of RankBackend that are several operations in one.
+// Calls between startCoalescing() and endCoalescing(), which become several operations in one.
 #include <utility>
 
 #include <rehearse_internal/comm/rank_backend.h>
 
-#include "comm/call/call_describer.h"
 #include "comm/group/group_world.h"
 #include "comm/work/coalesced_work.h"
 #include "refuse_in_capture.h"
@@ -27,33 +26,6 @@ void unite(const Works& works, GroupState& group) {
 
 }  // namespace
 
-auto RankBackend::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) -> WorkPtr {
-  auto work = make(OpType::ALLREDUCE_COALESCED, options.timeout, options.asyncOp);
-  describe().allreduce_coalesced(tensors, options, work->operation);
-  return submit(std::move(work));
-}
-
-auto RankBackend::allgather_coalesced(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options)
-    -> WorkPtr {
-  auto work = make(OpType::ALLGATHER_COALESCED, options.timeout, options.asyncOp);
-  describe().allgather_coalesced(outputs, inputs, work->operation);
-  return submit(std::move(work));
-}
-
-auto RankBackend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
-                                                  const c10d::AllgatherOptions& options) -> WorkPtr {
-  auto work = make(OpType::COALESCED, options.timeout, options.asyncOp);
-  describe().allgather_into_tensor_coalesced(outputs, inputs, work->operation);
-  return submit(std::move(work));
-}
-
-auto RankBackend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
-                                                  const c10d::ReduceScatterOptions& options) -> WorkPtr {
-  auto work = make(OpType::COALESCED, options.timeout, options.asyncOp);
-  describe().reduce_scatter_tensor_coalesced(outputs, inputs, options, work->operation);
-  return submit(std::move(work));
-}
-
 void RankBackend::startCoalescing() {
   refuse_in_capture("startCoalescing()");
   TORCH_CHECK(coalesced_ == nullptr, "rehearse::startCoalescing: called twice without endCoalescing()");
@@ -64,7 +36,7 @@ auto RankBackend::endCoalescing() -> WorkPtr {
   TORCH_CHECK(coalesced_ != nullptr, "rehearse::endCoalescing: there was no startCoalescing()");
   auto work = std::exchange(coalesced_, nullptr);
   if (work->empty()) return {};
-  const auto& works = work->launch(make(OpType::COALESCED, c10d::kUnsetTimeout));
+  const auto& works = work->launch(make({OpType::COALESCED}));
   if (group_->world().options.coalesced_as_one) unite(works, *group_);
   for (const auto& each : works) submit_to_group(each);
   return work;

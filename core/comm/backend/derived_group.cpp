@@ -3,20 +3,11 @@
 
 #include <algorithm>
 
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace rehearse::comm {
-
-c10::intrusive_ptr<c10d::Backend::Options> options_of(const DescribedBackend& backend,
-                                                      std::chrono::milliseconds timeout) {
-  auto options = c10::make_intrusive<c10d::Backend::Options>(backend.getBackendName(), timeout);
-  options->group_name = backend.identity().name;
-  options->group_desc = backend.getGroupDesc();
-  for (const int rank : backend.identity().ranks)
-    options->global_ranks_in_group.push_back(static_cast<std::uint64_t>(rank));
-  return options;
-}
 
 std::string derived_name(const std::string& group, std::string_view how, const std::vector<int>& ranks) {
   return fmt::format("{}:{}:[{}]", group, how, fmt::join(ranks, ", "));

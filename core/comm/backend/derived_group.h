@@ -8,15 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <torch/csrc/distributed/c10d/Backend.hpp>
-
-#include <rehearse_internal/comm/described_backend.h>
-
 namespace rehearse::comm {
-
-// As Backend::getBackendOptions() of a back end that has this time limit.
-c10::intrusive_ptr<c10d::Backend::Options> options_of(const DescribedBackend& backend,
-                                                      std::chrono::milliseconds timeout);
 
 // The group's name where the caller gives none: "world:split:[0, 2]".
 std::string derived_name(const std::string& group, std::string_view how, const std::vector<int>& ranks);

@@ -13,9 +13,6 @@
 #include "timeout_extension.h"
 
 namespace rehearse::comm {
-auto RankBackend::getBackendOptions() -> c10::intrusive_ptr<Options> { return options_of(*this, timeout_); }
-
-void RankBackend::setTimeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
 
 void RankBackend::extend_timeout_once(std::chrono::milliseconds duration) {
   check_extension(duration);
@@ -90,7 +87,7 @@ auto RankBackend::companion(const std::string& name) -> BackendPtr {
   group_->check_caller(rank_);
   auto& own = companions_[name];
   if (own == nullptr) {
-    own = c10::make_intrusive<RankBackend>(group_->world().groups.companion(*group_, name), rank_, timeout_);
+    own = c10::make_intrusive<RankBackend>(group_->world().groups.companion(*group_, name), rank_, timeout());
     own->setGroupUid(name);
     own->setGroupDesc(name);
   }

@@ -3,14 +3,9 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <rehearse/comm/errors.h>
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/operators/lone_code.h>
 
-#include "comm/call/call_describer.h"
 #include "comm/group/group_world.h"
 #include "comm/work/coalesced_work.h"
 #include "refuse_in_capture.h"
@@ -18,10 +13,8 @@
 
 namespace rehearse::comm {
 
-using c10d::OpType;
-
 RankBackend::RankBackend(c10::intrusive_ptr<GroupState> group, int rank, std::chrono::milliseconds timeout)
-    : DescribedBackend(rank, group->size()), group_(std::move(group)), timeout_(timeout) {}
+    : DescribedBackend(rank, group->size(), timeout), group_(std::move(group)) {}
 
 RankBackend::~RankBackend() = default;
 
@@ -37,14 +30,14 @@ void RankBackend::forget_payload(const c10::TensorImpl* tensor) noexcept {
 
 std::uint64_t RankBackend::getSequenceNumberForGroup() { return group_->collectives().calls_of(rank_); }
 
-c10::intrusive_ptr<RankWork> RankBackend::make(OpType type, std::chrono::milliseconds timeout, bool async_op) {
+c10::intrusive_ptr<RankWork> RankBackend::make(const Called& called) {
   refuse_in_capture("an operation of a c10d::Backend");
-  operators::refuse_in_lone_code(name_of(type), identity().name);
+  operators::refuse_in_lone_code(name_of(called.type), identity().name);
   exec::this_rank::begin_call();
-  auto work = c10::make_intrusive<RankWork>(group_, rank_, type);
-  work->operation.async_op = async_op;
+  auto work = c10::make_intrusive<RankWork>(group_, rank_, called.type);
+  work->operation.async_op = called.async_op;
   auto& limit = work->operation.timeout;
-  limit = timeout == c10d::kUnsetTimeout ? timeout_ : timeout;
+  limit = timeout_of(called);
   if (extension_ != nullptr && limit.count() > 0) [[unlikely]]
     limit += extension_->take(work);
   return work;
@@ -61,9 +54,9 @@ void RankBackend::submit_to_group(const c10::intrusive_ptr<RankWork>& work) {
   exec::this_rank::end_call();
 }
 
-CallDescriber RankBackend::describe() const noexcept { return {rank_, size_}; }
-
-auto RankBackend::submit(c10::intrusive_ptr<RankWork> work) -> WorkPtr {
+auto RankBackend::call(const Called& called, Describe describe, c10::function_ref<Replay()>) -> WorkPtr {
+  auto work = make(called);
+  describe(work->operation);
   if (coalesced_ != nullptr) {
     group_->check(*work);
     coalesced_->add(std::move(work));
@@ -72,72 +65,6 @@ auto RankBackend::submit(c10::intrusive_ptr<RankWork> work) -> WorkPtr {
   }
   submit_to_group(work);
   return work;
-}
-
-auto RankBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) -> WorkPtr {
-  auto work = make(OpType::BROADCAST, options.timeout, options.asyncOp);
-  describe().broadcast(tensors, options, work->operation);
-  return submit(std::move(work));
-}
-
-auto RankBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) -> WorkPtr {
-  const auto type = allreduces_sparse(tensors) ? OpType::_ALLREDUCE_SPARSE : OpType::ALLREDUCE;
-  auto work = make(type, options.timeout, options.asyncOp);
-  describe().allreduce(tensors, options, work->operation);
-  return submit(std::move(work));
-}
-
-auto RankBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) -> WorkPtr {
-  return allreduce(tensors, options);
-}
-
-auto RankBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) -> WorkPtr {
-  auto work = make(OpType::REDUCE, options.timeout, options.asyncOp);
-  describe().reduce(tensors, options, work->operation);
-  return submit(std::move(work));
-}
-
-auto RankBackend::allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) -> WorkPtr {
-  auto work = make(OpType::ALLGATHER, options.timeout, options.asyncOp);
-  describe().allgather(outputs, inputs, work->operation);
-  return submit(std::move(work));
-}
-
-auto RankBackend::_allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options)
-    -> WorkPtr {
-  auto work = make(OpType::_ALLGATHER_BASE, options.timeout, options.asyncOp);
-  describe().allgather_base(output, input, work->operation);
-  return submit(std::move(work));
-}
-
-auto RankBackend::gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) -> WorkPtr {
-  auto work = make(OpType::GATHER, options.timeout, options.asyncOp);
-  describe().gather(outputs, inputs, options, work->operation);
-  return submit(std::move(work));
-}
-
-auto RankBackend::scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) -> WorkPtr {
-  auto work = make(OpType::SCATTER, options.timeout, options.asyncOp);
-  describe().scatter(outputs, inputs, options, work->operation);
-  return submit(std::move(work));
-}
-
-auto RankBackend::reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions& options)
-    -> WorkPtr {
-  auto work = make(OpType::REDUCE_SCATTER, options.timeout, options.asyncOp);
-  describe().reduce_scatter(outputs, inputs, options, work->operation);
-  return submit(std::move(work));
-}
-
-auto RankBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options)
-    -> WorkPtr {
-  auto work = make(OpType::_REDUCE_SCATTER_BASE, options.timeout, options.asyncOp);
-  describe().reduce_scatter_base(output, input, options, work->operation);
-  return submit(std::move(work));
-}
-
-auto RankBackend::barrier(const c10d::BarrierOptions& options) -> WorkPtr {
-  return submit(make(OpType::BARRIER, options.timeout, options.asyncOp));
 }
 
 }  // namespace rehearse::comm

@@ -13,8 +13,6 @@
 namespace rehearse::real {
 namespace {
 
-using c10d::OpType;
-
 const at::Tensor* on_device(const comm::Operation& call) {
   for (const auto* const list : {&call.inputs, &call.outputs}) {
     for (const auto& tensor : *list) {
@@ -39,12 +37,11 @@ CarryOut on_callers_stream(const comm::Operation& call, CarryOut carry_out) {
 
 CheckedBackend::CheckedBackend(RankServices& services, comm::GroupIdentity group, std::string key, int rank,
                                BackendsBelow below, std::chrono::milliseconds timeout)
-    : DescribedBackend(rank, group.size()),
+    : DescribedBackend(rank, group.size(), timeout),
       services_(services),
       group_(std::move(group)),
       key_(std::move(key)),
-      below_(std::move(below)),
-      timeout_(timeout) {}
+      below_(std::move(below)) {}
 
 // As destroy_process_group(): what is still under way on a device is waited for here.
 CheckedBackend::~CheckedBackend() {
@@ -55,11 +52,11 @@ CheckedBackend::~CheckedBackend() {
   }
 }
 
-comm::Operation CheckedBackend::make(OpType type, std::chrono::milliseconds timeout, bool async_op) {
+comm::Operation CheckedBackend::make(const Called& called) {
   comm::Operation call;
-  call.type = type;
-  call.async_op = async_op;
-  call.timeout = timeout == c10d::kUnsetTimeout ? timeout_ : timeout;
+  call.type = called.type;
+  call.async_op = called.async_op;
+  call.timeout = timeout_of(called);
   if (call.timeout.count() > 0) call.timeout += std::exchange(extension_, std::chrono::milliseconds(0));
   return call;
 }
@@ -88,161 +85,13 @@ c10::intrusive_ptr<CheckedWork> CheckedBackend::begin(comm::Operation call, Carr
   return work;
 }
 
-auto CheckedBackend::submit(comm::Operation call, CarryOut carry_out) -> WorkPtr {
-  if (coalesced_ == nullptr) return begin(std::move(call), std::move(carry_out));
-  gathered_.push_back({std::move(call), std::move(carry_out)});
+auto CheckedBackend::call(const Called& called, Describe describe, c10::function_ref<Replay()> replay) -> WorkPtr {
+  auto made = make(called);
+  describe(made);
+  CarryOut carry_out = [to = below(made), again = replay()](int source) { return again(*to, source); };
+  if (coalesced_ == nullptr) return begin(std::move(made), std::move(carry_out));
+  gathered_.push_back({std::move(made), std::move(carry_out)});
   return coalesced_;
-}
-
-auto CheckedBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) -> WorkPtr {
-  auto call = make(OpType::BROADCAST, options.timeout, options.asyncOp);
-  describe().broadcast(tensors, options, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int) mutable { return to->broadcast(tensors, options); });
-}
-
-auto CheckedBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) -> WorkPtr {
-  const bool sparse = comm::allreduces_sparse(tensors);
-  auto call = make(sparse ? OpType::_ALLREDUCE_SPARSE : OpType::ALLREDUCE, options.timeout, options.asyncOp);
-  describe().allreduce(tensors, options, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int) mutable { return to->allreduce(tensors, options); });
-}
-
-auto CheckedBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) -> WorkPtr {
-  return allreduce(tensors, options);
-}
-
-auto CheckedBackend::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) -> WorkPtr {
-  auto call = make(OpType::ALLREDUCE_COALESCED, options.timeout, options.asyncOp);
-  describe().allreduce_coalesced(tensors, options, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int) mutable { return to->allreduce_coalesced(tensors, options); });
-}
-
-auto CheckedBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) -> WorkPtr {
-  auto call = make(OpType::REDUCE, options.timeout, options.asyncOp);
-  describe().reduce(tensors, options, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int) mutable { return to->reduce(tensors, options); });
-}
-
-auto CheckedBackend::allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options)
-    -> WorkPtr {
-  auto call = make(OpType::ALLGATHER, options.timeout, options.asyncOp);
-  describe().allgather(outputs, inputs, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int) mutable { return to->allgather(outputs, inputs, options); });
-}
-
-auto CheckedBackend::_allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options)
-    -> WorkPtr {
-  auto call = make(OpType::_ALLGATHER_BASE, options.timeout, options.asyncOp);
-  describe().allgather_base(output, input, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int) mutable { return to->_allgather_base(output, input, options); });
-}
-
-auto CheckedBackend::allgather_coalesced(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options)
-    -> WorkPtr {
-  auto call = make(OpType::ALLGATHER_COALESCED, options.timeout, options.asyncOp);
-  describe().allgather_coalesced(outputs, inputs, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int) mutable { return to->allgather_coalesced(outputs, inputs, options); });
-}
-
-auto CheckedBackend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
-                                                     const c10d::AllgatherOptions& options) -> WorkPtr {
-  auto call = make(OpType::COALESCED, options.timeout, options.asyncOp);
-  describe().allgather_into_tensor_coalesced(outputs, inputs, call);
-  const auto to = below(call);
-  return submit(std::move(call),
-                [=](int) mutable { return to->allgather_into_tensor_coalesced(outputs, inputs, options); });
-}
-
-auto CheckedBackend::gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) -> WorkPtr {
-  auto call = make(OpType::GATHER, options.timeout, options.asyncOp);
-  describe().gather(outputs, inputs, options, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int) mutable { return to->gather(outputs, inputs, options); });
-}
-
-auto CheckedBackend::scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) -> WorkPtr {
-  auto call = make(OpType::SCATTER, options.timeout, options.asyncOp);
-  describe().scatter(outputs, inputs, options, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int) mutable { return to->scatter(outputs, inputs, options); });
-}
-
-auto CheckedBackend::reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions& options)
-    -> WorkPtr {
-  auto call = make(OpType::REDUCE_SCATTER, options.timeout, options.asyncOp);
-  describe().reduce_scatter(outputs, inputs, options, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int) mutable { return to->reduce_scatter(outputs, inputs, options); });
-}
-
-auto CheckedBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-                                          const c10d::ReduceScatterOptions& options) -> WorkPtr {
-  auto call = make(OpType::_REDUCE_SCATTER_BASE, options.timeout, options.asyncOp);
-  describe().reduce_scatter_base(output, input, options, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int) mutable { return to->_reduce_scatter_base(output, input, options); });
-}
-
-auto CheckedBackend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
-                                                     const c10d::ReduceScatterOptions& options) -> WorkPtr {
-  auto call = make(OpType::COALESCED, options.timeout, options.asyncOp);
-  describe().reduce_scatter_tensor_coalesced(outputs, inputs, options, call);
-  const auto to = below(call);
-  return submit(std::move(call),
-                [=](int) mutable { return to->reduce_scatter_tensor_coalesced(outputs, inputs, options); });
-}
-
-auto CheckedBackend::alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
-                                   std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions& options)
-    -> WorkPtr {
-  auto call = make(OpType::ALLTOALL_BASE, options.timeout, options.asyncOp);
-  describe().alltoall_base(output, input, output_splits, input_splits, call);
-  const auto to = below(call);
-  return submit(std::move(call),
-                [=](int) mutable { return to->alltoall_base(output, input, output_splits, input_splits, options); });
-}
-
-auto CheckedBackend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) -> WorkPtr {
-  auto call = make(OpType::ALLTOALL, options.timeout, options.asyncOp);
-  describe().alltoall(outputs, inputs, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int) mutable { return to->alltoall(outputs, inputs, options); });
-}
-
-auto CheckedBackend::send(Tensors& tensors, int destination, int tag) -> WorkPtr {
-  auto call = make(OpType::SEND, c10d::kUnsetTimeout);
-  describe().point_to_point(tensors, destination, tag, coalesced_ != nullptr, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int) mutable { return to->send(tensors, destination, tag); });
-}
-
-auto CheckedBackend::recv(Tensors& tensors, int source, int tag) -> WorkPtr {
-  auto call = make(OpType::RECV, c10d::kUnsetTimeout);
-  describe().point_to_point(tensors, source, tag, coalesced_ != nullptr, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int) mutable { return to->recv(tensors, source, tag); });
-}
-
-auto CheckedBackend::recvAnysource(Tensors& tensors, int tag) -> WorkPtr {
-  auto call = make(OpType::RECVANYSOURCE, c10d::kUnsetTimeout);
-  describe().point_to_point(tensors, -1, tag, coalesced_ != nullptr, call);
-  const auto to = below(call);
-  return submit(std::move(call), [=](int source) mutable {
-    return source >= 0 ? to->recv(tensors, source, tag) : to->recvAnysource(tensors, tag);
-  });
-}
-
-auto CheckedBackend::barrier(const c10d::BarrierOptions& options) -> WorkPtr {
-  auto call = make(OpType::BARRIER, options.timeout, options.asyncOp);
-  const auto to = below_.host;
-  return submit(std::move(call), [=](int) { return to->barrier(options); });
 }
 
 }  // namespace rehearse::real

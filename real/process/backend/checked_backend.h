@@ -11,7 +11,6 @@
 #include <rehearse_internal/comm/described_backend.h>
 #include <rehearse_internal/comm/operation.h>
 
-#include "comm/call/call_describer.h"
 #include "process/backend/call_journal.h"
 #include "process/backend/checked_work.h"
 #include "process/backend/work_list.h"
@@ -46,22 +45,10 @@ struct RankServices {
 // the world ends.
 class CheckedBackend final : public comm::DescribedBackend {
  public:
-  using Tensors = std::vector<at::Tensor>;
-  using TensorLists = std::vector<Tensors>;
-  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
-  using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
-
   // `rank` within the group. `key`: by which the judge knows it.
   CheckedBackend(RankServices& services, comm::GroupIdentity group, std::string key, int rank, BackendsBelow below,
                  std::chrono::milliseconds timeout);
   ~CheckedBackend() override;
-
-  const std::string getBackendName() const override { return "rehearse"; }
-  c10::intrusive_ptr<Options> getBackendOptions() override;
-  void setTimeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
-  bool supportsSplitting() const override { return true; }
-  bool supportsCoalescing() const override { return true; }
-  bool supportsShrinking() const override { return true; }
 
   const comm::GroupIdentity& identity() const noexcept override { return group_; }
   void name_payload(const at::Tensor& tensor, const std::string& name) override;
@@ -69,30 +56,6 @@ class CheckedBackend final : public comm::DescribedBackend {
   BackendPtr companion(const std::string& name) override;
   void extend_timeout_once(std::chrono::milliseconds duration) override;
 
-  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
-  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
-  WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override;
-  WorkPtr allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override;
-  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
-  WorkPtr allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;
-  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override;
-  WorkPtr allgather_coalesced(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) override;
-  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
-                                          const c10d::AllgatherOptions& options) override;
-  WorkPtr gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& options) override;
-  WorkPtr scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& options) override;
-  WorkPtr reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions& options) override;
-  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-                               const c10d::ReduceScatterOptions& options) override;
-  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
-                                          const c10d::ReduceScatterOptions& options) override;
-  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
-                        std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions& options) override;
-  WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override;
-  WorkPtr send(Tensors& tensors, int destination, int tag) override;
-  WorkPtr recv(Tensors& tensors, int source, int tag) override;
-  WorkPtr recvAnysource(Tensors& tensors, int tag) override;
-  WorkPtr barrier(const c10d::BarrierOptions& options) override;
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
   // Calls in between are described as one collective and its sends and receives, as RankBackend's are.
@@ -113,11 +76,11 @@ class CheckedBackend final : public comm::DescribedBackend {
     CarryOut carry_out;
   };
 
-  comm::CallDescriber describe() const noexcept { return {rank_, size_}; }
-  comm::Operation make(c10d::OpType type, std::chrono::milliseconds timeout, bool async_op = true);
+  WorkPtr call(const Called& called, Describe describe, c10::function_ref<Replay()> replay) override;
+  bool is_coalescing() const noexcept override { return coalesced_ != nullptr; }
+  comm::Operation make(const Called& called);
   // The back end below for this call.
   BackendPtr below(const comm::Operation& call) const;
-  WorkPtr submit(comm::Operation call, CarryOut carry_out);
   c10::intrusive_ptr<CheckedWork> begin(comm::Operation call, CarryOut carry_out);
   BackendPtr derive(const char* call, const std::vector<int>& ranks, const std::string& name,
                     std::chrono::milliseconds timeout);
@@ -126,7 +89,6 @@ class CheckedBackend final : public comm::DescribedBackend {
   const comm::GroupIdentity group_;
   const std::string key_;
   const BackendsBelow below_;
-  std::chrono::milliseconds timeout_;
   std::chrono::milliseconds extension_{0};
   std::uint64_t collectives_ = 0, messages_ = 0;
   std::map<std::string, BackendPtr> companions_;

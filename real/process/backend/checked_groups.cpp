@@ -13,16 +13,12 @@
 namespace rehearse::real {
 namespace {
 
-using c10d::OpType;
-
 template <class List>
 void append(List& to, const List& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
 }  // namespace
-
-auto CheckedBackend::getBackendOptions() -> c10::intrusive_ptr<Options> { return comm::options_of(*this, timeout_); }
 
 void CheckedBackend::name_payload(const at::Tensor& tensor, const std::string& name) {
   services_.journal.name_payload(tensor, name);
@@ -40,7 +36,7 @@ void CheckedBackend::extend_timeout_once(std::chrono::milliseconds duration) {
 void CheckedBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool) {
   TORCH_CHECK(coalesced_ == nullptr, "rehearse::monitoredBarrier: it blocks, so it cannot be coalesced");
   const bool limited = rank_ == 0 && options.timeout.count() != 0;
-  auto call = make(OpType::BARRIER, limited ? options.timeout : c10d::kUnsetTimeout, /*async_op=*/false);
+  auto call = make({c10d::OpType::BARRIER, limited ? options.timeout : c10d::kUnsetTimeout, /*async_op=*/false});
   call.tag = comm::Operation::kMonitoredBarrier;
   const auto to = below_.host;
   begin(std::move(call), [=](int) { return to->barrier(); })->wait();
@@ -56,7 +52,7 @@ auto CheckedBackend::endCoalescing() -> WorkPtr {
   auto list = std::exchange(coalesced_, nullptr);
   auto gathered = std::exchange(gathered_, {});
   if (gathered.empty()) return {};
-  auto whole = make(OpType::COALESCED, c10d::kUnsetTimeout);
+  auto whole = make({c10d::OpType::COALESCED});
   std::vector<CarryOut> parts;
   for (auto& [call, carry_out] : gathered) {
     if (comm::is_point_to_point(call.type)) continue;
@@ -116,7 +112,7 @@ auto CheckedBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::ve
   if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return {};
   const bool named = options != nullptr && !options->group_name.empty();
   const auto name = named ? options->group_name : comm::derived_name(group_.name, "split", ranks);
-  return derive("split", ranks, name, options != nullptr ? options->timeout : timeout_);
+  return derive("split", ranks, name, options != nullptr ? options->timeout : timeout());
 }
 
 auto CheckedBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int,
@@ -124,7 +120,7 @@ auto CheckedBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, i
   const auto stay = comm::ranks_that_stay(ranks_to_exclude, rank_, size_);
   const bool named = options != nullptr && !options->group_name.empty();
   const auto name = named ? options->group_name : comm::derived_name(group_.name, "shrink", stay);
-  return derive("shrink", stay, name, options != nullptr ? options->timeout : timeout_);
+  return derive("shrink", stay, name, options != nullptr ? options->timeout : timeout());
 }
 
 auto CheckedBackend::companion(const std::string& name) -> BackendPtr {
@@ -132,7 +128,7 @@ auto CheckedBackend::companion(const std::string& name) -> BackendPtr {
   if (own == nullptr) {
     std::vector<int> all;
     for (int rank = 0; rank < size_; ++rank) all.push_back(rank);
-    own = derive("companion", all, name, timeout_);
+    own = derive("companion", all, name, timeout());
   }
   return own;
 }

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/compile.h>
-#include <rehearse/fakes/fake_process_group.h>
+#include <rehearse/fakes/lone_group.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/capture/errors.h>
@@ -234,7 +234,7 @@ TEST(CapturedWorks, CallsPastTheProcessGroup_AreRefused) {
 
 // Nothing says at run time which group it is.
 TEST(CapturedWorks, AGroupThatIsNotRegistered_IsRefused) {
-  const Group group = fakes::FakeProcessGroup::group(0, 2, "nowhere");
+  const Group group = fakes::lone_group(0, 2, "nowhere");
   const auto code = [](const at::Tensor& x, const Group& group) {
     at::Tensor sum = x * 2;
     group.allreduce(sum)->wait();

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <rehearse/compile/errors.h>
-#include <rehearse/fakes/fake_process_group.h>
+#include <rehearse/fakes/lone_group.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/exec/this_rank.h>
@@ -139,7 +139,7 @@ TEST(CompileMeetings, LastStepOfOne_DoesNotPassForTheFirstOfAnother) {
 }
 
 TEST(CompileMeetings, RankAlone_MeetsItselfAsAll) {
-  CompileMeeting meeting(fakes::FakeProcessGroup::group(1000, 1024));
+  CompileMeeting meeting(fakes::lone_group(1000, 1024));
   const auto all = meeting.exchange(facts_of(2), kLabel);
   ASSERT_EQ(all.size(), 1024u);
   EXPECT_EQ(all[0], facts_of(2));

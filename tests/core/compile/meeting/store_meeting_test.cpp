@@ -5,9 +5,9 @@
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/errors.h>
-#include <rehearse/fakes/fake_process_group.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
+#include <rehearse_internal/fakes/lone_backend.h>
 
 #include "compile/meeting/compile_meeting.h"
 
@@ -24,8 +24,7 @@ using testing::ThrowsMessage;
 Group of_gpus(RankContext& ctx, const c10::intrusive_ptr<c10d::Store>& store) {
   using BackendType = c10d::ProcessGroup::BackendType;
   auto group = c10::make_intrusive<c10d::ProcessGroup>(store, ctx.rank(), ctx.size());
-  group->setBackend(c10::kCUDA, BackendType::NCCL,
-                    c10::make_intrusive<fakes::FakeProcessGroup>(ctx.rank(), ctx.size()));
+  group->setBackend(c10::kCUDA, BackendType::NCCL, c10::make_intrusive<fakes::LoneBackend>(ctx.rank(), ctx.size()));
   group->setDefaultBackend(BackendType::NCCL);
   group->setGroupName("gpus");
   return Group(group);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: tensors are left as torch's own "fake" back end leaves them; beyond it works are complete, futures hold
-// outputs, and groups can be made of groups.
-#include <rehearse/fakes/fake_process_group.h>
+// outputs, arguments are checked, and groups can be made of groups.
+#include <rehearse_internal/fakes/lone_backend.h>
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rehearse/fakes/lone_group.h>
 #include <torch/csrc/distributed/c10d/FakeProcessGroup.hpp>
 
 namespace rehearse::fakes {
@@ -102,14 +103,18 @@ const NamedCall kCalls[] = {
      [](c10d::Backend& b) {
        TensorLists out{each(kSize, {2}, 1)};
        auto in = each(1, {2}, 50);
-       b.gather(out, in);
+       c10d::GatherOptions options;
+       options.rootRank = kRank;
+       b.gather(out, in, options);
        return all(out[0], in);
      }},
     {"scatter",
      [](c10d::Backend& b) {
        auto out = each(1, {2}, 1);
        TensorLists in{each(kSize, {2}, 50)};
-       b.scatter(out, in);
+       c10d::ScatterOptions options;
+       options.rootRank = kRank;
+       b.scatter(out, in, options);
        return all(out, in[0]);
      }},
     {"reduce_scatter",
@@ -169,10 +174,10 @@ const NamedCall kCalls[] = {
      }},
 };
 
-TEST(FakeProcessGroup, EveryCall_LeavesTensorsAsTorchsFakeBackend) {
+TEST(LoneBackend, EveryCall_LeavesTensorsAsTorchsFakeBackend) {
   for (const auto& [name, call] : kCalls) {
     const auto torchs = c10d::FakeProcessGroup::_create_internal(kRank, kSize);
-    FakeProcessGroup ours(kRank, kSize);
+    LoneBackend ours(kRank, kSize);
     const auto expected = call(*torchs), actual = call(ours);
     ASSERT_EQ(actual.size(), expected.size());
     for (std::size_t i = 0; i < actual.size(); ++i) {
@@ -181,8 +186,8 @@ TEST(FakeProcessGroup, EveryCall_LeavesTensorsAsTorchsFakeBackend) {
   }
 }
 
-TEST(FakeProcessGroup, Work_IsCompleteAndItsFutureHoldsTheOutputs) {
-  FakeProcessGroup group(kRank, kSize);
+TEST(LoneBackend, Work_IsCompleteAndItsFutureHoldsTheOutputs) {
+  LoneBackend group(kRank, kSize);
   auto tensors = each(1, {2}, 1);
   const auto work = group.allreduce(tensors, {});
   EXPECT_TRUE(work->isCompleted() && work->isSuccess() && work->wait());
@@ -194,15 +199,15 @@ TEST(FakeProcessGroup, Work_IsCompleteAndItsFutureHoldsTheOutputs) {
   EXPECT_THROW(work->sourceRank(), c10::Error);
   EXPECT_EQ(group.recv(tensors, 1, 0)->sourceRank(), 1);
   EXPECT_EQ(group.recvAnysource(tensors, 0)->sourceRank(), 0);
-  EXPECT_EQ(FakeProcessGroup(0, 2).recvAnysource(tensors, 0)->sourceRank(), 1);
+  EXPECT_EQ(LoneBackend(0, 2).recvAnysource(tensors, 0)->sourceRank(), 1);
   EXPECT_EQ(group.getSequenceNumberForGroup(), 1u);
   group.monitoredBarrier({}, true);
   EXPECT_EQ(group.barrier({})->getSequencenumber(), 3u);
 }
 
 // Through the dispatcher, as programs call it; capturing rank 1,000 of 1,024 costs one rank.
-TEST(FakeProcessGroup, Group_TakesACallOfEachKind) {
-  const auto group = FakeProcessGroup::group(1000, 1024);
+TEST(LoneBackend, Group_TakesACallOfEachKind) {
+  const auto group = lone_group(1000, 1024);
   EXPECT_EQ(group.rank(), 1000);
   EXPECT_EQ(group.size(), 1024);
   EXPECT_EQ(group->getGroupName(), "world");
@@ -218,8 +223,8 @@ TEST(FakeProcessGroup, Group_TakesACallOfEachKind) {
   group.extend_timeout_once(std::chrono::seconds(1));
 }
 
-TEST(FakeProcessGroup, GroupsOfGroups_KeepTheRanksPlace) {
-  FakeProcessGroup group(4, 8);
+TEST(LoneBackend, GroupsOfGroups_KeepTheRanksPlace) {
+  LoneBackend group(4, 8);
   const auto options = group.getBackendOptions();
   options->group_name = "odd";
   const auto part = group.split({}, {6, 4, 2}, options);
@@ -234,13 +239,15 @@ TEST(FakeProcessGroup, GroupsOfGroups_KeepTheRanksPlace) {
   EXPECT_EQ(group.merge({}, options, 3, 16)->getSize(), 16);
 }
 
-TEST(FakeProcessGroup, WhatMakesNoSense_IsRefused) {
-  EXPECT_THROW(FakeProcessGroup(3, 3), c10::Error);
-  EXPECT_THROW(FakeProcessGroup(-1, 3), c10::Error);
-  FakeProcessGroup group(0, 1);
+TEST(LoneBackend, WhatMakesNoSense_IsRefused) {
+  EXPECT_THROW(LoneBackend(3, 3), c10::Error);
+  EXPECT_THROW(LoneBackend(-1, 3), c10::Error);
+  LoneBackend group(0, 1);
   EXPECT_THROW(group.registerOnCompletionHook([](auto) {}), c10::Error);
   auto output = at::zeros({2}), input = at::zeros({3});
   EXPECT_THROW(group._allgather_base(output, input, {}), c10::Error);
+  std::vector<at::Tensor> two{output, input};
+  EXPECT_THROW(group.allreduce(two, {}), c10::Error);
 }
 
 }  // namespace
