@@ -100,6 +100,6 @@ void validate(const Operation& call) {
 
 }  // namespace
 
-void FakeFabric::prepare(Operation& call, const comm::GroupIdentity&) { validate(call); }
+void FakeFabric::prepare(Operation& call, const comm::GroupIdentity&, int) { validate(call); }
 
 }  // namespace rehearse::fakes

@@ -7,7 +7,6 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <rehearse/comm/errors.h>
-#include <rehearse_internal/exec/rank_of_thread.h>
 
 #include "nccl/nccl_calls.h"
 
@@ -28,11 +27,6 @@ void require_on(const comm::Operation& call, c10::Device device, int rank) {
   };
   for (const auto& tensor : call.inputs) require(tensor);
   for (const auto& tensor : call.outputs) require(tensor);
-}
-
-int rank_in(const comm::GroupIdentity& group, int global_rank) {
-  const auto found = std::find(group.ranks.begin(), group.ranks.end(), global_rank);
-  return static_cast<int>(found - group.ranks.begin());
 }
 
 }  // namespace
@@ -79,10 +73,10 @@ c10::Stream NcclFabric::stream_beside(const comm::GroupIdentity& group, int rank
   return found->second;
 }
 
-void NcclFabric::prepare(comm::Operation& call, const comm::GroupIdentity& group) {
+void NcclFabric::prepare(comm::Operation& call, const comm::GroupIdentity& group, int rank) {
   const bool barrier = call.type == c10d::OpType::BARRIER;
-  if (!barrier && !on_device(call)) return host_.prepare(call, group);
-  const int global_rank = exec::rank_of_thread().rank;
+  if (!barrier && !on_device(call)) return host_.prepare(call, group, rank);
+  const int global_rank = group.global_rank(rank);
   auto& comms = comms_of(group);
   const auto device = device_of(global_rank);
   if (comms.aborted()) {
@@ -93,7 +87,6 @@ void NcclFabric::prepare(comm::Operation& call, const comm::GroupIdentity& group
   require_carried(call);
   const c10::impl::VirtualGuardImpl guard(device.type());
   const auto current = guard.getStream(device);
-  const int rank = rank_in(group, global_rank);
   const auto runs_on = call.async_op ? stream_beside(group, rank, device) : current;
   call.end = c10::make_intrusive<DeviceCall>(rank, current, runs_on, options_.timed);
 }

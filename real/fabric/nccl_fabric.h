@@ -56,7 +56,7 @@ class NcclFabric final : public comm::Fabric, public DeviceWork {
   void abort(const comm::GroupIdentity& group, int rank) noexcept override;
 
   // Throws c10::Error with PyTorch's texts, and CommError for a group that was aborted.
-  void prepare(comm::Operation& call, const comm::GroupIdentity& group) override;
+  void prepare(comm::Operation& call, const comm::GroupIdentity& group, int rank) override;
 
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;
   void cancel(comm::Completion& done) noexcept override;

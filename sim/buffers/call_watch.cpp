@@ -55,7 +55,7 @@ const comm::GroupIdentity& CallWatch::kept(const comm::GroupIdentity& group) {
   return *own;
 }
 
-auto CallWatch::admit(const comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence)
+auto CallWatch::admit(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence)
     -> Answer {
   if (next_ != nullptr && next_->admit(call, group, rank, sequence) == Answer::skip) return Answer::skip;
   if (executor_.ending()) return Answer::pass;

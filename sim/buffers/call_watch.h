@@ -67,8 +67,7 @@ class CallWatch final : public comm::CallGate, public fakes::MoveGate {
   // The buffers of all ranks' calls whose end their ranks do not know.
   const BufferIndex& buffers() const noexcept { return buffers_; }
 
-  Answer admit(const comm::Operation& call, const comm::GroupIdentity& group, int rank,
-               std::uint64_t sequence) override;
+  Answer admit(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;
   void ended(const comm::Operation& call, bool succeeded) noexcept override;
   void known(const comm::Operation& call) noexcept override;
   void gone(const comm::Operation& call) noexcept override;

@@ -56,8 +56,8 @@ void FaultInjector::begin(comm::Communicators& communicators) {
   store_.when_due([this](FaultPlan& plan, int rank, const std::string& title) { act_at_store(plan, rank, title); });
 }
 
-auto FaultInjector::admit(const comm::Operation& call, const comm::GroupIdentity& group, int rank,
-                          std::uint64_t sequence) -> Answer {
+auto FaultInjector::admit(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence)
+    -> Answer {
   const Moment moment{call, group, rank, sequence};
   fabric_.expect(call, rank);
   ++calls_[{rank, call.type}];

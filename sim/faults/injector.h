@@ -35,8 +35,7 @@ class FaultInjector final : public comm::CallGate {
   // Once, before the run: the world's groups.
   void begin(comm::Communicators& communicators);
 
-  Answer admit(const comm::Operation& call, const comm::GroupIdentity& group, int rank,
-               std::uint64_t sequence) override;
+  Answer admit(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;
 
   // What may happen at any call, at one that is of no group: of the store, a write.
   void act_outside_groups(FaultPlan& plan, int rank, const std::string& call);
@@ -47,7 +46,7 @@ class FaultInjector final : public comm::CallGate {
  private:
   // One call, and what is said of it.
   struct Moment {
-    const comm::Operation& call;
+    comm::Operation& call;
     const comm::GroupIdentity& group;
     int rank;
     std::uint64_t sequence;

@@ -126,7 +126,7 @@ class Validation : public FabricTest {
   std::string refusal(comm::Operation call) {
     const comm::GroupIdentity group{0, "test", {0, 1}};
     try {
-      fabric.prepare(call, group);
+      fabric.prepare(call, group, 0);
     } catch (const c10::Error& error) {
       return error.what_without_backtrace();
     }

@@ -21,7 +21,8 @@ Calls::Calls(c10d::OpType type, int ranks) : operations(static_cast<std::size_t>
 }
 
 void FabricTest::run(Calls& calls) {
-  for (comm::Operation& call : calls.operations) fabric.prepare(call, *calls.group);
+  int rank = 0;
+  for (comm::Operation& call : calls.operations) fabric.prepare(call, *calls.group, rank++);
   CountingCompletion done;
   fabric.launch(calls.transfer, done);
   EXPECT_EQ(done.launched, 1);

@@ -50,7 +50,7 @@ class Sparse : public FabricTest {
     call.reduce_op = op;
     call.inputs = call.outputs = {tensor};
     try {
-      fabric.prepare(call, group);
+      fabric.prepare(call, group, 0);
     } catch (const c10::Error& error) {
       return error.what_without_backtrace();
     }

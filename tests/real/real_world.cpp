@@ -41,7 +41,9 @@ class PolledFabric final : public comm::Fabric {
   }
   void close(const comm::GroupIdentity& group) noexcept override { fabric_.close(group); }
   void abort(const comm::GroupIdentity& group, int rank) noexcept override { fabric_.abort(group, rank); }
-  void prepare(comm::Operation& call, const comm::GroupIdentity& group) override { fabric_.prepare(call, group); }
+  void prepare(comm::Operation& call, const comm::GroupIdentity& group, int rank) override {
+    fabric_.prepare(call, group, rank);
+  }
   void launch(const comm::Transfer& transfer, comm::Completion& done) override {
     poller_.look_from_now_on();
     fabric_.launch(transfer, done);

@@ -54,7 +54,7 @@ void GroupState::check(RankWork& work) const {
     if (member != members_.end()) member->second.check_open();
   }
   const auto& services = world().services;
-  if (!services.executor.ending()) services.fabric.prepare(work.operation, identity());
+  if (!services.executor.ending()) services.fabric.prepare(work.operation, identity(), work.rank());
 }
 
 void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
@@ -89,7 +89,7 @@ void GroupState::note_use(const RankWork& work) {
 }
 
 bool GroupState::admitted(RankWork& work) const {
-  const auto& call = work.operation;
+  auto& call = work.operation;
   const bool is_pair = is_point_to_point(call.type);
   const auto before = is_pair ? point_to_point_.calls_of(work.rank()) : collectives_.calls_of(work.rank());
   if (world().options.gate->admit(call, identity(), work.global_rank(), before + 1) == CallGate::Answer::skip)

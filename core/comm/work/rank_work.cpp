@@ -38,8 +38,7 @@ void RankWork::enter(Meeting* meeting, std::uint64_t sequence, Event* event) noe
   event_ = event;
   if (event == nullptr) return;
   record_id_ = event->record_id;
-  created_ = event->time_created;
-  if (operation.timeout.count() > 0) deadline_ = created_ + operation.timeout;
+  if (operation.timeout.count() > 0) deadline_ = event->time_created + operation.timeout;
 }
 
 const Event* RankWork::event() const noexcept {

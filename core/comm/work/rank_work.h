@@ -168,7 +168,6 @@ class RankWork final
 
   c10::intrusive_ptr<WorkOwner> owner_;
   std::uint64_t sequence_ = 0;
-  VirtualTime created_{};
   VirtualTime deadline_ = VirtualTime::max();
   std::exception_ptr timeout_;
   Meeting* meeting_ = nullptr;

@@ -106,24 +106,25 @@ FaultyFabric::~FaultyFabric() {
 }
 
 void FaultyFabric::launch(const comm::Transfer& transfer, comm::Completion& done) {
-  Mark all;
+  VirtualDuration by{}, latest{};
   std::vector<Corruption> corruptions;
   for (auto* const call : transfer.calls) {
-    const auto mark = marks_.extract(call);
-    if (mark.empty()) continue;
-    all.by = std::max(all.by, mark.mapped().by);
-    all.latest = std::max(all.latest, mark.mapped().latest);
-    if (mark.mapped().corruption != nullptr) corruptions.emplace_back(*call, *mark.mapped().corruption);
-    if (call == transfer.calls.front()) all.rank = mark.mapped().rank;
+    if (call->mark == nullptr) continue;
+    const Mark& mark = mark_of(*call);
+    by = std::max(by, mark.by);
+    latest = std::max(latest, mark.latest);
+    if (mark.corruption != nullptr) corruptions.emplace_back(*call, *mark.corruption);
   }
-  const bool at_once = all.by == VirtualDuration::zero() && all.latest == VirtualDuration::zero();
-  if (at_once && corruptions.empty() && !follows_all_ && !partitions_.stops(transfer, all.rank)) {
+  const auto& first = *transfer.calls.front();
+  const int sender = first.mark != nullptr ? mark_of(first).rank : -1;
+  const bool at_once = by == VirtualDuration::zero() && latest == VirtualDuration::zero();
+  if (at_once && corruptions.empty() && !follows_all_ && !partitions_.stops(transfer, sender)) {
     return below().launch(transfer, done);
   }
-  Marked& marked = under_way_.emplace_back(*this, transfer, done, all.rank);
+  Marked& marked = under_way_.emplace_back(*this, transfer, done, sender);
   marked.corruptions = std::move(corruptions);
-  marked.waits = all.latest > VirtualDuration::zero() && !is_overtaken(transfer, all.rank);
-  const auto later = all.by + (marked.waits ? all.latest : VirtualDuration::zero());
+  marked.waits = latest > VirtualDuration::zero() && !is_overtaken(transfer, sender);
+  const auto later = by + (marked.waits ? latest : VirtualDuration::zero());
   if (later > VirtualDuration::zero()) return timers_.arm(marked, clock_.now() + later);
   marked.behind = waiting_in_channel_of(marked);
   if (marked.behind == nullptr) marked.launch();

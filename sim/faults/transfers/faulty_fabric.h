@@ -24,17 +24,17 @@ class FaultyFabric final : public comm::ForwardingFabric {
   FaultyFabric(comm::Fabric& below, exec::TimerQueue& timers, const exec::Clock& clock, Partitions& partitions);
   ~FaultyFabric() override;
 
-  // A call of `rank` that comes next; what was said of another one at this address is forgotten.
-  void expect(const comm::Operation& call, int rank) { marks_.insert_or_assign(&call, Mark{rank}); }
+  // A call of `rank` that comes next. The rest is said of calls of which this has been said.
+  static void expect(comm::Operation& call, int rank) { call.mark = c10::make_intrusive<Mark>(rank); }
   // From the start of the run: every transfer is followed, so that lose() finds it, and what is to be
   // overtaken is.
   void follow_all() noexcept { follows_all_ = true; }
-  void delay(const comm::Operation& call, VirtualDuration by) { marks_[&call].by += by; }
+  static void delay(comm::Operation& call, VirtualDuration by) { mark_of(call).by += by; }
   // The fault outlives the run.
-  void corrupt(const comm::Operation& call, const Fault& fault) { marks_[&call].corruption = &fault; }
+  static void corrupt(comm::Operation& call, const Fault& fault) { mark_of(call).corruption = &fault; }
   // Of a send: it moves behind the sender's next message to another peer or with another tag, or `latest` from when it
   // has met its receive.
-  void reorder(const comm::Operation& call, VirtualDuration latest) { marks_[&call].latest = latest; }
+  static void reorder(comm::Operation& call, VirtualDuration latest) { mark_of(call).latest = latest; }
 
   // `rank` (of the world) has crashed: what it takes part in, and is under way, does not come to its end. It fails at
   // once where connections break, else its calls wait until their time is over.
@@ -44,14 +44,17 @@ class FaultyFabric final : public comm::ForwardingFabric {
   void cancel(comm::Completion& done) noexcept override;
 
  private:
-  struct Mark {
-    int rank = -1;
+  struct Mark final : comm::CallMark {
+    explicit Mark(int of_rank) : rank(of_rank) {}
+
+    const int rank;
     VirtualDuration by{};
     const Fault* corruption = nullptr;
     VirtualDuration latest{};  // zero: it is not reordered
   };
   class Marked;
 
+  static Mark& mark_of(const comm::Operation& call) { return static_cast<Mark&>(*call.mark); }
   const Marked* waiting_in_channel_of(const Marked& pair) const;
   void note_arrival(const comm::Transfer& pair, int sender);
   bool is_overtaken(const comm::Transfer& pair, int sender) const;
@@ -63,7 +66,6 @@ class FaultyFabric final : public comm::ForwardingFabric {
   exec::TimerQueue& timers_;
   const exec::Clock& clock_;
   const Partitions& partitions_;
-  std::map<const comm::Operation*, Mark> marks_;  // of calls that have yet to meet; looked up, never walked
   std::list<Marked> under_way_;
   bool follows_all_ = false;
   std::map<std::pair<const comm::GroupIdentity*, int>, std::uint64_t> arrived_;  // by sender: its last message

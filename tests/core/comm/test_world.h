@@ -55,7 +55,7 @@ class MockFabric : public Fabric {
   MOCK_METHOD(void, open, (const GroupIdentity& group, const GroupIdentity* parent), (override));
   MOCK_METHOD(void, close, (const GroupIdentity& group), (noexcept, override));
   MOCK_METHOD(void, abort, (const GroupIdentity& group, int rank), (noexcept, override));
-  MOCK_METHOD(void, prepare, (Operation & call, const GroupIdentity& group), (override));
+  MOCK_METHOD(void, prepare, (Operation & call, const GroupIdentity& group, int rank), (override));
   MOCK_METHOD(void, launch, (const Transfer& transfer, Completion& done), (override));
   MOCK_METHOD(void, cancel, (Completion & done), (noexcept, override));
 

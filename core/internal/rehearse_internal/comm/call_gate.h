@@ -20,9 +20,9 @@ class CallGate {
   virtual ~CallGate() = default;
 
   // In the caller's fiber, when the call has been checked. `rank`: of the world; `sequence`: the number that the call
-  // will have in its group, as reports show it. It may block, and what it throws the caller meets. `call` stays where
-  // it is until the fabric has been given it.
-  virtual Answer admit(const Operation& call, const GroupIdentity& group, int rank, std::uint64_t sequence) = 0;
+  // will have in its group, as reports show it. It may block, and what it throws the caller meets. It may set
+  // Operation::mark. `call` stays where it is until the fabric has been given it.
+  virtual Answer admit(Operation& call, const GroupIdentity& group, int rank, std::uint64_t sequence) = 0;
 
   // Two calls that meet do not fit. False: `call` is not any more what it was when it was made, and the gate has ended
   // the world for that.

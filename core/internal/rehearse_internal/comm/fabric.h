@@ -88,11 +88,11 @@ class Fabric {
   // `rank` (within the group) has aborted it: what it had in flight has been withdrawn, and it makes no more calls.
   virtual void abort(const GroupIdentity& /*group*/, int /*rank*/) noexcept {}
 
-  // Told of each rank's call before it is matched, in that rank's fiber; of a coalesced one when it is called, and
-  // again as part of the whole. Throws c10::Error, with the text that the user meets, where it cannot carry the call
-  // out (dtype, reduce op, device, layout). A fabric of devices notes the caller's streams here and makes
-  // Operation::end.
-  virtual void prepare(Operation& call, const GroupIdentity& group) = 0;
+  // Told of each call before it is matched, in the fiber of its rank; `rank` is that within the group. Told of a
+  // coalesced call when it is called, and again as part of the whole. Throws c10::Error, with the text that the user
+  // meets, where it cannot carry the call out (dtype, reduce op, device, layout). A fabric of devices notes the
+  // caller's streams here and makes Operation::end.
+  virtual void prepare(Operation& call, const GroupIdentity& group, int rank) = 0;
 
   virtual void launch(const Transfer& transfer, Completion& done) = 0;
 

@@ -18,7 +18,7 @@ class ForwardingFabric : public Fabric {
   void open(const GroupIdentity& group, const GroupIdentity* parent) override { below_.open(group, parent); }
   void close(const GroupIdentity& group) noexcept override { below_.close(group); }
   void abort(const GroupIdentity& group, int rank) noexcept override { below_.abort(group, rank); }
-  void prepare(Operation& call, const GroupIdentity& group) override { below_.prepare(call, group); }
+  void prepare(Operation& call, const GroupIdentity& group, int rank) override { below_.prepare(call, group, rank); }
 
  protected:
   Fabric& below() noexcept { return below_; }

@@ -25,6 +25,9 @@ struct PayloadName {
   std::uint64_t hash = 0;  // of the text
 };
 
+// What a layer in front of a fabric keeps with a call, from CallGate::admit() to Fabric::launch().
+class CallMark : public c10::intrusive_ptr_target {};
+
 // One rank's call of one collective or point-to-point operation, as the user made it. It owns references to the
 // tensors, so that they live until the operation is complete. Ranks are ranks within the group.
 //
@@ -64,6 +67,7 @@ struct Operation {
   int peer = -1;
   int tag = 0;
   c10::intrusive_ptr<DeviceEnd> end;  // made by Fabric::prepare(); null: the operation takes place on the host
+  c10::intrusive_ptr<CallMark> mark;  // null: none
   TensorList inputs;
   TensorList outputs;
   c10::SmallVector<std::int64_t, 0> input_splits;

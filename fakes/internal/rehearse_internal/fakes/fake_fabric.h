@@ -73,7 +73,7 @@ class FakeFabric final : public comm::Fabric {
   // all-reduce), or unresolved conjugate or negative
   // views; for outputs of which two elements share memory (expanded tensors); for a dtype or reduce op that is not in
   // the list above.
-  void prepare(comm::Operation& call, const comm::GroupIdentity& group) override;
+  void prepare(comm::Operation& call, const comm::GroupIdentity& group, int rank) override;
 
   // As Gloo.
   bool takes_shorter_messages() const noexcept override { return true; }

@@ -232,7 +232,7 @@ TEST_F(Collectives, TimeoutOfCall_OverridesThatOfGroup) {
 }
 
 TEST_F(Collectives, WhatTheFabricRejects_FailsTheCallOnThatRank) {
-  ON_CALL(fabric, prepare).WillByDefault([](const Operation& call, const GroupIdentity& group) {
+  ON_CALL(fabric, prepare).WillByDefault([](const Operation& call, const GroupIdentity& group, int) {
     EXPECT_EQ(group.size(), 2);
     TORCH_CHECK(call.inputs[0].scalar_type() != at::kHalf, "no float16 here");
   });

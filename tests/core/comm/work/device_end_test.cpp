@@ -31,7 +31,7 @@ class End final : public DeviceEnd {
 class Devices : public CommTest {
  protected:
   Devices() {
-    ON_CALL(fabric, prepare).WillByDefault([this](Operation& call, const GroupIdentity&) {
+    ON_CALL(fabric, prepare).WillByDefault([this](Operation& call, const GroupIdentity&, int) {
       call.end = c10::make_intrusive<End>(devices[static_cast<std::size_t>(exec::this_rank::rank())]);
     });
     ON_CALL(fabric, launch).WillByDefault([this](const Transfer&, Completion& done) {
@@ -190,7 +190,7 @@ TEST_F(Devices, WaitForPendingWorks_WaitsForTheDevice) {
 
 TEST_F(CommTest, Fabric_IsToldWhetherTheCallerWaitsAtOnce) {
   std::vector<bool> async;
-  ON_CALL(fabric, prepare).WillByDefault([&async](const Operation& call, const GroupIdentity&) {
+  ON_CALL(fabric, prepare).WillByDefault([&async](const Operation& call, const GroupIdentity&, int) {
     async.push_back(call.async_op);
   });
   const auto outcome = run(1, [](int, const ProcessGroup& group) {
