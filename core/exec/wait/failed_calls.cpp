@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a rank meets at its next call after one that has failed.
+#include <exception>
+
 #include <fmt/format.h>
 
 #include <rehearse_internal/exec/this_rank.h>
@@ -12,15 +14,22 @@ namespace {
 
 void count_failure(Fiber& fiber) {
   auto& executor = *fiber.executor;
+  const FixedObserver after_failure("a call after one that failed");
+  if (executor.must_end(fiber)) {
+    // A loop that catches what it is told would not come to any call that blocks if all that it calls is refused
+    // before.
+    if (std::uncaught_exceptions() == 0) meet_the_end(fiber, after_failure);
+    return;
+  }
   // Where time passes by itself, it passes for failures, too.
-  if (executor.must_end(fiber) || executor.clock.passes_by_itself()) return;
+  if (executor.clock.passes_by_itself()) return;
   auto& failed = executor.failed_calls;
   const auto now = executor.clock.now();
   if (!failed.count(fiber.rank, now)) {
     executor.outcome.note_failing_loop(fiber.rank, failed.last_error());
     executor.stop(Ending::livelock,
                   fmt::format("{} calls in a row failed while nothing else happened", FailedCalls::kMost));
-    meet_the_end(fiber, FixedObserver("a call after one that failed"));
+    meet_the_end(fiber, after_failure);
   }
   failed.note_error(nullptr);  // the next one's may be unknown
   if (failed.last(fiber.rank).began == now) {

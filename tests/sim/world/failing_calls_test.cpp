@@ -3,6 +3,7 @@
 // the calls and their failures are; virtual time passes for it, so that what it waits for may come.
 #include <chrono>
 #include <functional>
+#include <stdexcept>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -31,6 +32,16 @@ void tries_again_for_ever(const std::function<void()>& call) {
 
 void with_arguments_that_make_no_sense(RankContext& ctx) {
   if (ctx.rank() == 1) tries_again_for_ever([&] { ctx.group().broadcast(at::ones({2}), 7)->wait(); });
+}
+
+// Whatever it is told, the end of the world too, and no call comes as far as to block.
+void and_swallows_all(RankContext& ctx) {
+  for (;;) {
+    try {
+      return void(ctx.group().recv(at::ones({2}), 99)->wait());
+    } catch (const std::exception&) {
+    }
+  }
 }
 
 void with_an_error_of_the_back_end(RankContext& ctx) {
@@ -70,6 +81,22 @@ void expect_livelock(const World::Body& body, const std::string& fault, const st
   EXPECT_THAT(report.headline, HasSubstr(error));
   EXPECT_LT(report.end_time, kTimeZero + 10min + (error.empty() ? 30min : 0min));
   EXPECT_LT(report.switches, 200'000u);
+}
+
+// The others' verdict comes, whatever this rank catches.
+TEST(FailingCalls, OfARankThatSwallowsAll_HoldUpNobody) {
+  const auto throws = World(world_with("")).run([](RankContext& ctx) {
+    if (ctx.rank() == 1) failing::and_swallows_all(ctx);
+    exec::this_rank::sleep_for(100ms);
+    throw std::runtime_error("rank 0 is broken");
+  });
+  EXPECT_EQ(throws.verdict, Verdict::rank_failed) << throws.headline;
+  EXPECT_EQ(throws.headline, "rank 0: rank 0 is broken");
+  const auto returns = World(world_with("")).run([](RankContext& ctx) {
+    if (ctx.rank() == 1) failing::and_swallows_all(ctx);
+  });
+  EXPECT_EQ(returns.verdict, Verdict::livelock) << returns.headline;
+  EXPECT_THAT(returns.headline, HasSubstr("20000 calls in a row failed while nothing else happened"));
 }
 
 TEST(FailingCalls, WithoutEnd_AreALivelock) {
