@@ -43,7 +43,7 @@ HOUSES = (
         "interpose": ("clock_jump.h", "kept_files.h", "process_exit.h"),
     }),
     House("core/torch_state", {"tls": (), "devices": ("tls",), ".": ("tls", "devices")}, "rehearse/torch_state/", {}),
-    House("core/comm", ladder("call", "record", "work", "matcher", "group", "backend"), "rehearse/comm/", {
+    House("core/comm", ladder("call", "agree", "record", "work", "matcher", "group", "backend"), "rehearse/comm/", {
         "call": ("call_gate.h", "described_backend.h", "device_end.h", "errors.h", "fabric.h", "group_identity.h",
                  "mismatch.h", "op_table.h", "operation.h", "signature.h", "title.h"),
         "record": ("event_log.h", "span_log.h", "wait_for_graph.h"),

@@ -9,6 +9,8 @@
 
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "comm/agree/wording.h"
+#include "creation_observer.h"
 #include "group_world.h"
 
 namespace rehearse::comm {

@@ -13,7 +13,7 @@
 
 #include <rehearse_internal/comm/pending.h>
 
-#include "creation_dispute.h"
+#include "comm/matcher/dispute.h"
 #include "group_state.h"
 
 namespace rehearse::comm {

@@ -73,6 +73,7 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   void check_splits(const RankWork& work);
   void check_edges(const RankWork& work);
   void check_format(const RankWork& work);
+  // `field`: the value of the lower rank first.
   [[noreturn]] void disagree(const RankWork& one, const RankWork& other, const RankWork& caller, Mismatch::Field field);
   void check_all_edges(const RankWork& work, std::size_t part);
   void check_edge(const RankWork& sender, const RankWork& receiver, const RankWork& caller, std::size_t part);

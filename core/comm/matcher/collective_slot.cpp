@@ -8,6 +8,7 @@
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "collective_matcher.h"
+#include "comm/agree/wording.h"
 #include "comm/call/fingerprint.h"
 #include "comm/work/pending_work.h"
 #include "comm/work/work_observer.h"
@@ -166,17 +167,17 @@ void CollectiveSlot::withdraw(RankWork& work) {
 }
 
 std::string CollectiveSlot::describe(const RankWork& work) const {
-  if (dispute_ != nullptr || !disagreeing_.empty()) return title_of(work) + " (its ranks disagree)";
+  if (dispute_ != nullptr || !disagreeing_.empty()) return disagreeing(title_of(work));
   if (prior_ > 0) {
     return fmt::format("{} (all ranks are here; earlier collectives of the group are under way)", title_of(work));
   }
   if (full()) return fmt::format("{} (all ranks are here; the transfer is under way)", title_of(work));
-  return fmt::format("{} ({} of {} ranks are here)", title_of(work), arrived_, works_.size());
+  return waiting_for_ranks(title_of(work), arrived_, works_.size());
 }
 
 std::vector<int> CollectiveSlot::waits_for(const RankWork& work) const {
   const int own = work.global_rank();
-  if (dispute_ != nullptr) return dispute_->opponents(own);
+  if (dispute_ != nullptr) return dispute_->vote().opponents(own);
   if (auto others = disagreeing_; !others.empty()) {
     std::erase(others, own);
     return others;

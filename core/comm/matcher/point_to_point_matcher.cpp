@@ -8,11 +8,12 @@
 
 #include <rehearse/comm/errors.h>
 #include <rehearse/exec/observer.h>
-#include <rehearse_internal/comm/title.h>
 #include <rehearse_internal/exec/kind_of_time.h>
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/formatting/rank_list.h>
 
+#include "comm/agree/pairs.h"
+#include "comm/agree/wording.h"
 #include "comm/call/fingerprint.h"
 #include "comm/work/pending_work.h"
 
@@ -142,18 +143,11 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
   if (!fields.empty()) {
     if (!send->stands() || !recv->stands())
       exec::this_rank::wait_for_the_end(exec::FixedObserver("what a checker has found"));
-    Mismatch mismatch;
-    mismatch.kind = Mismatch::Kind::point_to_point;
-    mismatch.group = group_.name;
-    mismatch.sequence = (send_came_last ? send : recv)->getSequencenumber();
     const RankWork& met = send_came_last ? *recv : *send;
     const RankWork& last = send_came_last ? *send : *recv;
-    mismatch.first = side_of(met.operation, met.rank(), group_, context_.recorder.call_site(met.event()));
-    mismatch.second = side_of(last.operation, last.rank(), group_, exec::CallSite::capture());
-    for (auto& field : fields) {
-      if (send_came_last) std::swap(field.first, field.second);
-    }
-    mismatch.fields = std::move(fields);
+    const auto first = met.made(), second = last.made();
+    const auto mismatch = mismatch_of_pair({first, context_.recorder.call_site(met.event())},
+                                           {second, exec::CallSite::capture()}, std::move(fields), group_);
     disagreeing_ = {std::move(send), std::move(recv)};
     services_.mismatches.fail(mismatch);
   }
@@ -171,36 +165,20 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
   for (auto* const each : batches_.meet(pair)) each->launch();
 }
 
-// A near miss: the peer is there with another tag, or has its eyes on another rank.
 std::string PointToPointMatcher::hint(const RankWork& work) const {
   const auto& call = work.operation;
   const bool is_send = call.type == c10d::OpType::SEND;
   const auto& mailbox = mailboxes_[static_cast<std::size_t>(is_send ? call.peer : work.rank())];
-  const auto& entries = is_send ? mailbox.receives : mailbox.sends;
-  const auto fits = [&](const Entry& entry) {
-    return is_send ? entry.source == work.rank() || entry.source < 0 : entry.source == call.peer || call.peer < 0;
-  };
-  const auto entry = std::find_if(entries.begin(), entries.end(), fits);
-  if (entry != entries.end() && is_send) {
-    return fmt::format("rank {} receives with tag {}", group_.global_rank(call.peer), entry->tag);
-  }
-  if (entry != entries.end()) {
-    return fmt::format("rank {} has sent with tag {}", group_.global_rank(entry->source), entry->tag);
-  }
-  if (entries.empty()) return {};
-  const int source = group_.global_rank(entries.front().source);
-  if (!is_send) return fmt::format("there is a send of rank {}", source);
-  return fmt::format("rank {} receives from rank {}", group_.global_rank(call.peer), source);
+  std::vector<Envelope> others;
+  for (const auto& entry : is_send ? mailbox.receives : mailbox.sends) others.push_back({entry.source, entry.tag});
+  return near_miss(call, work.rank(), others, group_);
 }
 
 std::string PointToPointMatcher::describe(const RankWork& work) const {
-  for (const auto& disagreeing : disagreeing_) {
-    if (disagreeing.get() == &work) return title_of(work) + " (its ranks disagree)";
+  for (const auto& each : disagreeing_) {
+    if (each.get() == &work) return disagreeing(title_of(work));
   }
-  const bool is_send = work.operation.type == c10d::OpType::SEND;
-  const auto near_miss = hint(work);
-  return fmt::format("{} ({}{}{})", title_of(work), is_send ? "no receive for it" : "nothing has been sent",
-                     near_miss.empty() ? "" : "; ", near_miss);
+  return waiting_for_message(title_of(work), work.operation.type == c10d::OpType::SEND, hint(work));
 }
 
 std::vector<int> PointToPointMatcher::waits_for(const RankWork& work) const {

@@ -17,6 +17,7 @@
 #include <rehearse/exec/wait_queue.h>
 #include <rehearse_internal/comm/operation.h>
 
+#include "comm/agree/made_call.h"
 #include "comm/work/meeting.h"
 #include "comm/work/work_futures.h"
 #include "comm/work/work_owner.h"
@@ -85,6 +86,8 @@ class RankWork final
   Operation operation;
   std::uint64_t fingerprint = 0;  // hash of what all ranks must agree on
   std::uint64_t signature = 0;    // hash of all that the event log keeps of the call
+
+  MadeCall made() const noexcept { return {rank(), sequence_, &operation, fingerprint}; }
 
   const c10::intrusive_ptr<WorkOwner>& owner() const noexcept { return owner_; }
   const GroupIdentity& group() const noexcept { return owner_->identity(); }

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <rehearse/comm/event_log.h>
 
 #include <rehearse_internal/comm/title.h>
+#include "comm/agree/pairs.h"
+#include "comm/agree/votes.h"
+#include "comm/agree/wording.h"
 #include "comm/call/fingerprint.h"
 
 namespace rehearse::real {
@@ -39,8 +40,8 @@ void GroupCalls::add(int rank, const CallMade& made, VirtualTime now) {
   add_receive(std::move(call));
 }
 
-OpenCalls GroupCalls::present(const Slot& slot) const {
-  OpenCalls calls;
+std::vector<const OpenCall*> GroupCalls::present(const Slot& slot) {
+  std::vector<const OpenCall*> calls;
   for (const auto& call : slot.calls) {
     if (call) calls.push_back(&*call);
   }
@@ -56,14 +57,37 @@ void GroupCalls::add_collective(OpenCall call, VirtualTime now) {
   own = std::move(call);
   ++slot.arrived;
   const auto calls = present(slot);
-  const bool all_agree =
-      std::all_of(calls.begin(), calls.end(), [&](const auto* other) { return agree(*own, *other); });
-  if (!all_agree && !slot.disputed_since) slot.disputed_since = now;
+  const auto agrees = [&](const auto* other) { return comm::agree(own->made(), other->made()); };
+  if (!std::all_of(calls.begin(), calls.end(), agrees) && !slot.disputed_since) slot.disputed_since = now;
+  if (!slot.disputed_since) mismatch_ = mismatch_of_edges(slot, *own);
+  if (mismatch_) {
+    slot.disputed_since = now;
+    return;
+  }
   if (slot.arrived < slot.calls.size()) return;
   if (slot.disputed_since) return settle(now + kToTakeASide);
-  mismatch_ = mismatch_of_edges(calls, group_);
-  if (!mismatch_) return go(sequence, slot);
-  slot.disputed_since = now;
+  go(sequence, slot);
+}
+
+std::optional<comm::Mismatch> GroupCalls::mismatch_of_edges(const Slot& slot, const OpenCall& own) const {
+  const auto made = own.made();
+  const auto parts = comm::parts_of(own.operation);
+  const auto of_two = [&](const OpenCall& other, std::optional<comm::Mismatch::Field> field) {
+    return comm::mismatch_of_two({made, {}}, {other.made(), {}}, std::move(*field), group_);
+  };
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    if (!comm::is_alltoall(parts[part].type)) continue;
+    for (const auto* const other : present(slot)) {
+      if (other == &own) continue;
+      if (auto field = comm::edge_difference(made, other->made(), part, group_)) return of_two(*other, field);
+      if (auto field = comm::edge_difference(other->made(), made, part, group_)) return of_two(*other, field);
+    }
+  }
+  if (!comm::is_alltoall(own.operation.type)) return std::nullopt;
+  for (const auto* const other : present(slot)) {
+    if (auto field = comm::format_difference(made, other->made(), group_)) return of_two(*other, field);
+  }
+  return std::nullopt;
 }
 
 void GroupCalls::go(std::uint64_t sequence, const Slot& slot) {
@@ -77,9 +101,16 @@ void GroupCalls::settle(VirtualTime now) {
   if (mismatch_) return;
   for (const auto& [sequence, slot] : slots_) {
     if (!slot.disputed_since || now < *slot.disputed_since + kToTakeASide) continue;
-    mismatch_ = mismatch_of_collective(present(slot), group_);
+    mismatch_ = mismatch_of(slot);
     return;
   }
+}
+
+comm::Mismatch GroupCalls::mismatch_of(const Slot& slot) const {
+  const auto calls = present(slot);
+  comm::CallVote vote(group_, calls.front()->sequence);
+  for (const auto* const call : calls) vote.add(call->made(), {});
+  return vote.mismatch();
 }
 
 void GroupCalls::add_send(OpenCall send) {
@@ -106,8 +137,11 @@ void GroupCalls::add_receive(OpenCall recv) {
 
 // False: they do not fit.
 bool GroupCalls::meet(OpenCall& send, OpenCall& recv, bool send_came_last) {
-  mismatch_ = mismatch_of_pair(send, recv, send_came_last, group_);
-  if (mismatch_) {
+  const bool by_gloo = recv.operation.outputs[0].is_cpu();  // else by NCCL, which needs equal sizes
+  auto fields = comm::pair_differences(send.operation, recv.operation, by_gloo);
+  if (!fields.empty()) {
+    const auto met = (send_came_last ? recv : send).made(), last = (send_came_last ? send : recv).made();
+    mismatch_ = comm::mismatch_of_pair({met, {}}, {last, {}}, std::move(fields), group_);
     send.disagrees = recv.disagrees = true;
     return false;
   }
@@ -140,40 +174,29 @@ std::vector<comm::ShortMessages> GroupCalls::short_messages() const {
 GroupCalls::Open GroupCalls::open_collective(const Slot& slot, const OpenCall& call) const {
   Open open{{}, call.since, call.operation.timeout};
   const auto title = comm::title_of(call.operation, call.sequence, group_);
-  open.call = {group_.global_rank(call.rank),   group_.name, call.sequence, title,
-               title + " (its ranks disagree)", {},          false,         false,
+  open.call = {group_.global_rank(call.rank), group_.name, call.sequence, title,
+               comm::disagreeing(title),      {},          false,         false,
                comm::Event::kNotRecorded - 1};
   if (slot.disputed_since) {
     for (const auto* const other : present(slot)) {
-      if (!agree(call, *other)) open.call.waits_for.push_back(group_.global_rank(other->rank));
+      if (!comm::agree(call.made(), other->made())) open.call.waits_for.push_back(group_.global_rank(other->rank));
     }
     return open;
   }
-  open.call.description = fmt::format("{} ({} of {} ranks are here)", title, slot.arrived, slot.calls.size());
+  open.call.description = comm::waiting_for_ranks(title, slot.arrived, slot.calls.size());
   for (std::size_t rank = 0; rank < slot.calls.size(); ++rank) {
     if (!slot.calls[rank]) open.call.waits_for.push_back(group_.global_rank(static_cast<int>(rank)));
   }
   return open;
 }
 
-// A near miss: the peer is there with another tag, or has its eyes on another rank.
 std::string GroupCalls::hint(const OpenCall& call) const {
   const bool is_send = call.operation.type == c10d::OpType::SEND;
   const auto peer = is_send ? call.operation.peer : call.rank;
-  const auto& others = (is_send ? receives_ : sends_)[static_cast<std::size_t>(peer)];
-  if (others.empty()) return "";
-  const auto fits_but_tag = [&](const OpenCall& other) {
-    return is_send ? other.operation.peer == call.rank || other.operation.peer < 0
-                   : other.rank == call.operation.peer || call.operation.peer < 0;
-  };
-  const auto other = std::find_if(others.begin(), others.end(), fits_but_tag);
-  if (other != others.end()) {
-    return is_send ? fmt::format("rank {} receives with tag {}", group_.global_rank(peer), other->operation.tag)
-                   : fmt::format("rank {} has sent with tag {}", group_.global_rank(other->rank), other->operation.tag);
-  }
-  if (!is_send) return fmt::format("there is a send of rank {}", group_.global_rank(others.front().rank));
-  return fmt::format("rank {} receives from rank {}", group_.global_rank(peer),
-                     group_.global_rank(others.front().operation.peer));
+  std::vector<comm::Envelope> others;
+  for (const auto& other : (is_send ? receives_ : sends_)[static_cast<std::size_t>(peer)])
+    others.push_back({is_send ? other.operation.peer : other.rank, other.operation.tag});
+  return comm::near_miss(call.operation, call.rank, others, group_);
 }
 
 GroupCalls::Open GroupCalls::open_message(const OpenCall& call) const {
@@ -182,9 +205,7 @@ GroupCalls::Open GroupCalls::open_message(const OpenCall& call) const {
   const auto title = comm::title_of(call.operation, call.sequence, group_);
   const auto near_miss = hint(call);
   const auto description =
-      call.disagrees ? title + " (its ranks disagree)"
-                     : fmt::format("{} ({}{}{})", title, is_send ? "no receive for it" : "nothing has been sent",
-                                   near_miss.empty() ? "" : "; ", near_miss);
+      call.disagrees ? comm::disagreeing(title) : comm::waiting_for_message(title, is_send, near_miss);
   constexpr auto kNoEvent = comm::Event::kNotRecorded - 1;
   open.call = {
       group_.global_rank(call.rank), group_.name, call.sequence, title, description, {}, false, false, kNoEvent,

@@ -14,10 +14,23 @@
 #include <rehearse_internal/comm/mismatch.h>
 #include <rehearse_internal/comm/pending.h>
 
+#include "comm/agree/made_call.h"
 #include "process/check/messages.h"
-#include "process/check/mismatch_of_calls.h"
 
 namespace rehearse::real {
+
+// One rank's call that has not met its peers.
+struct OpenCall {
+  int rank = -1;  // within the group
+  std::uint64_t sequence = 0;
+  comm::Operation operation;
+  std::uint64_t fingerprint = 0;
+  VirtualTime since{};
+  bool disagrees = false;  // with the message that it has met
+
+  // Valid while this stays where it is.
+  comm::MadeCall made() const noexcept { return {rank, sequence, &operation, fingerprint}; }
+};
 
 // The calls of one group that have not met: each rank's n-th collective belongs to the n-th of the others, and a
 // receive to the oldest send of its source and tag.
@@ -63,7 +76,10 @@ class GroupCalls {
   bool meet(OpenCall& send, OpenCall& recv, bool send_came_last);
   void note_short(const OpenCall& send, const OpenCall& recv);
   void go(std::uint64_t sequence, const Slot& slot);
-  OpenCalls present(const Slot& slot) const;
+  static std::vector<const OpenCall*> present(const Slot& slot);
+  // Where the call, which is there, does not fit one that was there before.
+  std::optional<comm::Mismatch> mismatch_of_edges(const Slot& slot, const OpenCall& own) const;
+  comm::Mismatch mismatch_of(const Slot& slot) const;
   Open open_collective(const Slot& slot, const OpenCall& call) const;
   Open open_message(const OpenCall& call) const;
   std::string hint(const OpenCall& call) const;

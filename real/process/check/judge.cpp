@@ -10,6 +10,8 @@
 #include <rehearse_internal/formatting/rank_list.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "comm/agree/votes.h"
+
 namespace rehearse::real {
 namespace {
 
@@ -51,6 +53,12 @@ void Judge::hear(const FromRank& message, VirtualTime now) {
   std::visit([&](const auto& told) { hear_told(message.rank, told, now); }, message.told);
 }
 
+std::optional<comm::Mismatch> Judge::mismatch_of(const Creation& creation) const {
+  comm::CreationVote vote(states_.size(), creation.calls.front().made.number);
+  for (const auto& [rank, made] : creation.calls) vote.add(rank, made.ranks, made.given_name, {});
+  return vote.is_disputed() ? std::optional(vote.mismatch()) : std::nullopt;
+}
+
 // All of its members are there.
 void Judge::open(const GroupMade& group) {
   comm::GroupIdentity identity{static_cast<std::uint32_t>(groups_.size()), group.name, group.ranks};
@@ -69,7 +77,7 @@ void Judge::hear_told(int rank, const GroupMade& made, VirtualTime now) {
     creation.since = now;
   }
   creation.calls.push_back({rank, made});
-  const auto mismatch = mismatch_of_groups(creation.calls, static_cast<int>(states_.size()));
+  const auto mismatch = mismatch_of(creation);
   if (mismatch) return creation.complete(creation.expected) ? rule_mismatch(*mismatch, now) : void();
   const auto& members = made.ranks;
   if (!creation.complete(members)) return;
@@ -136,7 +144,7 @@ void Judge::look_for_an_end(VirtualTime now) {
     if (calls->mismatch()) return rule_mismatch(*calls->mismatch(), now);
   }
   for (const auto& [key, creation] : creations_) {
-    const auto mismatch = mismatch_of_groups(creation.calls, static_cast<int>(states_.size()));
+    const auto mismatch = mismatch_of(creation);
     if (mismatch && now - creation.since >= std::chrono::seconds(1)) return rule_mismatch(*mismatch, now);
   }
   look_for_lost_ranks(now);

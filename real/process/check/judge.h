@@ -47,6 +47,11 @@ class Judge {
     VirtualTime moved{};  // it last did something
     std::optional<RankEnded> end;
   };
+  // One rank's call of those that make a group.
+  struct GroupCall {
+    int rank = -1;
+    GroupMade made;
+  };
   // A group that not all that belong to it have made.
   struct Creation {
     std::vector<GroupCall> calls;
@@ -62,6 +67,8 @@ class Judge {
   void hear_told(int rank, const RankEnded& ended, VirtualTime now);
   void hear_told(int rank, const Interrupted&, VirtualTime now);
   void open(const GroupMade& group);
+  // Where its ranks have not made the same group.
+  std::optional<comm::Mismatch> mismatch_of(const Creation& creation) const;
   bool has_ended(int rank) const { return states_[static_cast<std::size_t>(rank)].end.has_value(); }
 
   bool all_have_ended() const;

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "wording.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace rehearse::comm {
+
+std::string disagreeing(std::string_view title) { return fmt::format("{} (its ranks disagree)", title); }
+
+std::string waiting_for_ranks(std::string_view title, std::size_t arrived, std::size_t ranks) {
+  return fmt::format("{} ({} of {} ranks are here)", title, arrived, ranks);
+}
+
+std::string near_miss(const Operation& call, int rank, std::span<const Envelope> others, const GroupIdentity& group) {
+  if (others.empty()) return "";
+  const bool is_send = call.type == c10d::OpType::SEND;
+  const auto fits_but_tag = [&](const Envelope& other) {
+    return is_send ? other.source == rank || other.source < 0 : other.source == call.peer || call.peer < 0;
+  };
+  const auto other = std::find_if(others.begin(), others.end(), fits_but_tag);
+  if (other != others.end()) {
+    return is_send ? fmt::format("rank {} receives with tag {}", group.global_rank(call.peer), other->tag)
+                   : fmt::format("rank {} has sent with tag {}", group.global_rank(other->source), other->tag);
+  }
+  const int source = group.global_rank(others.front().source);
+  if (!is_send) return fmt::format("there is a send of rank {}", source);
+  return fmt::format("rank {} receives from rank {}", group.global_rank(call.peer), source);
+}
+
+std::string waiting_for_message(std::string_view title, bool is_send, std::string_view near_miss) {
+  return fmt::format("{} ({}{}{})", title, is_send ? "no receive for it" : "nothing has been sent",
+                     near_miss.empty() ? "" : "; ", near_miss);
+}
+
+std::string members_text(std::span<const int> ranks) { return fmt::format("{{{}}}", fmt::join(ranks, ", ")); }
+
+}  // namespace rehearse::comm
