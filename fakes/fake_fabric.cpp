@@ -45,29 +45,8 @@ bool FakeFabric::move(const comm::Transfer& transfer) {
   return true;
 }
 
-namespace {
-
-// Messages go their own ways, and Gloo's monitored barrier is made of such.
-bool is_in_order(const comm::Transfer& transfer) {
-  const bool is_monitored =
-      transfer.type == c10d::OpType::BARRIER && transfer.calls.front()->tag == comm::Operation::kMonitoredBarrier;
-  return transfer.type != c10d::OpType::SEND && !is_monitored;
-}
-
-}  // namespace
-
-// Back ends carry out the collectives of a group in order, as NCCL does on its stream: a short one that is launched
-// behind a long one ends no sooner.
-VirtualTime FakeFabric::end_of(const comm::Transfer& transfer) {
-  const auto due = clock_.now() + std::max(costs_.duration(transfer), VirtualDuration::zero());
-  if (!is_in_order(transfer)) return due;
-  const std::size_t group = transfer.group->id;
-  if (group >= last_ends_.size()) last_ends_.resize(group + 1);
-  return last_ends_[group] = std::max(last_ends_[group], due);
-}
-
 void FakeFabric::launch(const comm::Transfer& transfer, comm::Completion& done) {
-  const auto due = end_of(transfer);
+  const auto due = clock_.now() + std::max(costs_.duration(transfer), VirtualDuration::zero());
   if (due <= clock_.now()) {
     if (move(transfer)) done.on_complete();
     return;

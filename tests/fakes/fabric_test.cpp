@@ -57,28 +57,6 @@ TEST_F(Timing, DataMovesWhenTheTransferIsDone) {
   EXPECT_EQ(fabric.pending(), 0u);
 }
 
-// As on NCCL's stream of a group.
-TEST_F(Timing, CollectivesOfAGroup_EndInOrder) {
-  Calls slow = allreduce_of_ones(9), quick = allreduce_of_ones(2), at_once = allreduce_of_ones(0);
-  Calls of_other = allreduce_of_ones(2);
-  of_other.group->id = 1;
-  std::string order;
-  CountingCompletion slow_done, quick_done, at_once_done, other_done;
-  slow_done.then = [&] { order += "slow "; };
-  quick_done.then = [&] { order += "quick "; };
-  at_once_done.then = [&] { order += "at once "; };
-  other_done.then = [&] { order += "other "; };
-  fabric.launch(slow.transfer, slow_done);
-  fabric.launch(quick.transfer, quick_done);
-  fabric.launch(at_once.transfer, at_once_done);
-  fabric.launch(of_other.transfer, other_done);
-  EXPECT_EQ(fabric.pending(), 4u);
-  advance(8us);
-  EXPECT_EQ(order, "other ");
-  advance(1us);
-  EXPECT_EQ(order, "other slow quick at once ");
-}
-
 TEST_F(Timing, CompletionMayLaunchTheNext) {
   Calls first = allreduce_of_ones(1), second = allreduce_of_ones(1), third = allreduce_of_ones(0);
   CountingCompletion first_done, second_done, third_done;

@@ -9,20 +9,32 @@
 
 namespace rehearse::comm {
 
-void Vote::take_side(std::size_t party, int rank, exec::CallSite where) {
-  REHEARSE_CHECK(party <= parties_.size(), party, parties_.size());
+bool Vote::Party::has(int rank) const noexcept { return std::binary_search(ranks.begin(), ranks.end(), rank); }
+
+void Vote::take_side(std::size_t party, int rank, c10::function_ref<exec::CallSite()> where) {
+  REHEARSE_CHECK(party <= parties_.size() && arrived_ < ranks_ && !has(rank), party, parties_.size(), rank, arrived_);
   if (party == parties_.size()) parties_.emplace_back();
   auto& [ranks, place] = parties_[party];
   const auto before = std::lower_bound(ranks.begin(), ranks.end(), rank);
-  if (before == ranks.begin()) place = std::move(where);
+  if (before == ranks.begin()) place = where();
   ranks.insert(before, rank);
   ++arrived_;
+}
+
+bool Vote::has(int rank) const noexcept {
+  return std::any_of(parties_.begin(), parties_.end(), [rank](const Party& party) { return party.has(rank); });
+}
+
+const exec::CallSite& Vote::where() const {
+  REHEARSE_CHECK(!parties_.empty(), ranks_);
+  const auto lowest = [](const Party& a, const Party& b) { return a.ranks.front() < b.ranks.front(); };
+  return std::min_element(parties_.begin(), parties_.end(), lowest)->where;
 }
 
 std::vector<int> Vote::opponents(int rank) const {
   std::vector<int> others;
   for (const auto& party : parties_) {
-    if (std::binary_search(party.ranks.begin(), party.ranks.end(), rank)) continue;
+    if (party.has(rank)) continue;
     others.insert(others.end(), party.ranks.begin(), party.ranks.end());
   }
   std::sort(others.begin(), others.end());
@@ -39,11 +51,12 @@ std::vector<std::size_t> Vote::in_order() const {
   return order;
 }
 
-Mismatch Vote::mismatch_of(const std::vector<std::size_t>& order, const std::vector<std::string>& texts) const {
-  REHEARSE_CHECK(order.size() >= 2 && order.size() == texts.size(), order.size(), texts.size());
+Mismatch Vote::mismatch_of(const std::vector<std::size_t>& order,
+                           c10::function_ref<std::string(std::size_t)> text) const {
+  REHEARSE_CHECK(order.size() >= 2 && order.size() == parties_.size(), order.size(), parties_.size());
   const auto side_of = [&](std::size_t party) {
     const auto& [ranks, where] = parties_[party];
-    return Mismatch::Side{ranks.front(), texts[party], where, ranks};
+    return Mismatch::Side{ranks.front(), text(party), where, ranks};
   };
   Mismatch mismatch;
   mismatch.has_majority = has_majority(order[0]);
@@ -51,6 +64,18 @@ Mismatch Vote::mismatch_of(const std::vector<std::size_t>& order, const std::vec
   mismatch.second = side_of(order[1]);
   for (std::size_t i = 2; i < order.size(); ++i) mismatch.others.push_back(side_of(order[i]));
   return mismatch;
+}
+
+void add_difference(std::vector<Mismatch::Field>& fields, Mismatch::Field field) {
+  const auto known =
+      std::find_if(fields.begin(), fields.end(), [&](const auto& each) { return each.name == field.name; });
+  if (known == fields.end()) {
+    fields.push_back(std::move(field));
+    return;
+  }
+  auto& others = known->others;
+  if (field.second == known->second || std::find(others.begin(), others.end(), field.second) != others.end()) return;
+  others.push_back(std::move(field.second));
 }
 
 }  // namespace rehearse::comm

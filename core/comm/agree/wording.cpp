@@ -35,6 +35,8 @@ std::string waiting_for_message(std::string_view title, bool is_send, std::strin
                      near_miss.empty() ? "" : "; ", near_miss);
 }
 
+std::string new_group_title(std::size_t index) { return fmt::format("new_group #{}", index); }
+
 std::string members_text(std::span<const int> ranks) { return fmt::format("{{{}}}", fmt::join(ranks, ", ")); }
 
 }  // namespace rehearse::comm

@@ -33,6 +33,9 @@ std::string near_miss(const Operation& call, int rank, std::span<const Envelope>
 // "send #1 ... (no receive for it; rank 1 receives with tag 4)", "recv #1 ... (nothing has been sent)".
 std::string waiting_for_message(std::string_view title, bool is_send, std::string_view near_miss);
 
+// "new_group #2": which of the world.
+std::string new_group_title(std::size_t index);
+
 // "{0, 2}": as new_group() was given them.
 std::string members_text(std::span<const int> ranks);
 

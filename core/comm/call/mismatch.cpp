@@ -21,10 +21,27 @@ std::string fields_text(const Mismatch& mismatch, const Text& text) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string both_values(const Mismatch& mismatch) {
-  return fields_text(mismatch, [](const Mismatch::Field& field) {
-    return fmt::format("{} ({}, {})", field.name, field.first, field.second);
-  });
+std::vector<std::string> values_after_first(const Mismatch::Field& field) {
+  std::vector<std::string> values{field.second};
+  values.insert(values.end(), field.others.begin(), field.others.end());
+  return values;
+}
+
+// The values that are not the first side's: "[2, 2] and [3]", "[2, 2] and 5 more".
+std::string other_values(const Mismatch::Field& field, std::string_view between) {
+  if (field.others.size() <= kOthersShown) return fmt::format("{}", fmt::join(values_after_first(field), between));
+  return fmt::format("{} and {} more", field.second, field.others.size());
+}
+
+// "shape ([4], [2, 2])".
+std::string all_values(const Mismatch::Field& field) {
+  return fmt::format("{} ({}, {})", field.name, field.first, other_values(field, ", "));
+}
+
+// "shape [2, 2] and [3], not [4]". Of labels nothing: they stand in the calls, and may be long.
+std::string not_the_first(const Mismatch::Field& field) {
+  if (field.name == "label") return "other label";
+  return fmt::format("{} {}, not {}", field.name, other_values(field, " and "), field.first);
 }
 
 std::string called(const Mismatch::Side& side) {
@@ -47,12 +64,8 @@ std::string all_but_the_first(const Mismatch& mismatch, std::string_view between
 
 // `rank 3 called ... where ranks 0-2 called ... as #7 of group "world": reduce_op max, not sum`.
 std::string odd_ones_out(const Mismatch& mismatch) {
-  const auto fields = fields_text(mismatch, [](const Mismatch::Field& field) {
-    // Both labels stand in the calls, and may be long.
-    return field.name == "label" ? "other label" : fmt::format("{} {}, not {}", field.name, field.second, field.first);
-  });
   return fmt::format("{} where {} as #{} of group \"{}\": {}", all_but_the_first(mismatch, " and ", called),
-                     called(mismatch.first), mismatch.sequence, mismatch.group, fields);
+                     called(mismatch.first), mismatch.sequence, mismatch.group, fields_text(mismatch, not_the_first));
 }
 
 // `rank 3 passed {0, 1} where ranks 0-2 passed {0, 1, 2} to new_group #1`.
@@ -97,14 +110,6 @@ std::string all_sides(const Mismatch& mismatch) {
   return fmt::format("{} and {}", fmt::join(sides, ", "), last);
 }
 
-// In which fields the first two differ; the others' calls stand in the text.
-std::string difference(const Mismatch& mismatch) {
-  const auto who = mismatch.others.empty() ? "they"
-                                           : fmt::format("ranks {} and {}", rank_numbers(mismatch.first.alike),
-                                                         rank_numbers(mismatch.second.alike));
-  return fmt::format("; {} differ in {}", who, both_values(mismatch));
-}
-
 }  // namespace
 
 std::string to_string(const Mismatch& mismatch) {
@@ -112,7 +117,7 @@ std::string to_string(const Mismatch& mismatch) {
   if (mismatch.has_majority) return odd_ones_out(mismatch);
   const auto ranks = fmt::format("ranks {} disagree", all_sides(mismatch));
   const auto split = split_first(mismatch);
-  const auto differ = split.empty() ? difference(mismatch) : "";
+  const auto differ = split.empty() ? "; they differ in " + fields_text(mismatch, all_values) : "";
   const auto calls =
       fmt::format("{}{}, {}{}", split, called(mismatch.first), all_but_the_first(mismatch, ", ", called), differ);
   if (mismatch.kind == Mismatch::Kind::point_to_point) {

@@ -5,21 +5,23 @@
 #include <string>
 #include <vector>
 
-#include "comm/matcher/dispute.h"
+#include <rehearse/exec/observer.h>
+
+#include "comm/agree/creation_calls.h"
 
 namespace rehearse::comm {
 
 // A rank in a new_group() about which the ranks disagree.
 class CreationObserver final : public exec::Observer {
  public:
-  CreationObserver(const Dispute& dispute, std::size_t index, int rank)
-      : dispute_(dispute), index_(index), rank_(rank) {}
+  CreationObserver(const CreationCalls& calls, std::size_t index, int rank)
+      : calls_(calls), index_(index), rank_(rank) {}
   std::string describe() const override;
   std::string call() const override;
-  std::vector<int> waits_for() const override { return dispute_.vote().opponents(rank_); }
+  std::vector<int> waits_for() const override { return calls_.vote().opponents(rank_); }
 
  private:
-  const Dispute& dispute_;
+  const CreationCalls& calls_;
   const std::size_t index_;
   const int rank_;
 };

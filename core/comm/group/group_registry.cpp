@@ -2,6 +2,7 @@
 #include "group_registry.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -57,13 +58,11 @@ c10::intrusive_ptr<GroupState> GroupRegistry::create(std::span<const int> ranks,
   // Of its former life: what it says of that one now is nobody's business.
   if (made < creations_.size() && has_lost(creations_[made].absent, rank)) return creations_[made++].group;
   if (!name.empty()) check_name_is_free(name, made);
-  if (made < creations_.size()) {
-    join_creation(ranks, name, made, rank);
-  } else {
-    start_creation(ranks, name, rank);
-  }
-  Creation& creation = creations_[made++];
-  creation.called[static_cast<std::size_t>(rank)] = 1;
+  if (made == creations_.size()) start_creation(ranks, name);
+  Creation& creation = creations_[made];
+  join(creation, ranks, name, rank);
+  if (!creation.calls.fit()) dispute(creation, made, rank);
+  ++made;
   return creation.group;
 }
 
@@ -83,46 +82,28 @@ void GroupRegistry::check_name_is_free(std::string_view name, std::size_t groups
   }
 }
 
-void GroupRegistry::start_creation(std::span<const int> ranks, std::string_view name, int rank) {
+void GroupRegistry::start_creation(std::span<const int> ranks, std::string_view name) {
+  const auto index = creations_.size();
   std::string unique(name);
   if (unique.empty()) {
-    unique = fmt::format("group{}", creations_.size());
-    check_name_is_free(unique, creations_.size());
+    unique = fmt::format("group{}", index);
+    check_name_is_free(unique, index);
   }
-  Creation creation;
-  creation.group = make(std::move(unique), {ranks.begin(), ranks.end()}, nullptr);
-  creation.given_name = name;
-  creation.called.resize(made_.size());
-  creation.first = rank;
-  creation.where = call_site();
-  creation.absent = down_;
-  creations_.push_back(std::move(creation));
+  auto group = make(std::move(unique), {ranks.begin(), ranks.end()}, nullptr);
+  creations_.push_back({std::move(group), CreationCalls(made_.size(), index), down_, nullptr});
 }
 
-void GroupRegistry::join_creation(std::span<const int> ranks, std::string_view name, std::size_t index, int rank) {
-  Creation& creation = creations_[index];
-  const auto& members = creation.group->identity().ranks;
-  const bool same_ranks = std::equal(ranks.begin(), ranks.end(), members.begin(), members.end());
-  if (same_ranks && name == creation.given_name && creation.dispute == nullptr) {
-    if (world_.options.call_sites && rank < creation.first) {
-      creation.first = rank;
-      creation.where = exec::CallSite::capture();
-    }
-    return;
-  }
+void GroupRegistry::join(Creation& creation, std::span<const int> ranks, std::string_view name, int rank) {
+  const bool fits = creation.calls.fits(ranks, name);
+  creation.calls.add(rank, ranks, name, [&] { return fits ? call_site() : exec::CallSite::capture(); });
+}
+
+void GroupRegistry::dispute(Creation& creation, std::size_t index, int rank) {
   const bool opens = creation.dispute == nullptr;
-  if (opens) {
-    creation.dispute = std::make_unique<CreationDispute>(world_.services, made_.size(), index);
-    for (int other = 0; other < static_cast<int>(made_.size()); ++other) {
-      if (creation.called[static_cast<std::size_t>(other)] == 0) continue;
-      const auto where = other == creation.first ? creation.where : exec::CallSite{};
-      creation.dispute->add(other, members, creation.given_name, where);
-    }
-  }
-  // Others may make further groups meanwhile, and so move this one.
-  CreationDispute& dispute = *creation.dispute;
-  dispute.add(rank, ranks, name, exec::CallSite::capture());
-  const CreationObserver observer(dispute, index, rank);
+  if (opens) creation.dispute = std::make_unique<CreationDispute>(world_.services, creation.calls);
+  auto& dispute = *creation.dispute;
+  dispute.note_arrival();
+  const CreationObserver observer(creation.calls, index, rank);
   if (opens && world_.mismatches.begin_dispute()) dispute.settle(observer);
   exec::this_rank::wait_for_the_end(observer);
 }
@@ -168,14 +149,13 @@ std::vector<PendingOperation> GroupRegistry::pending(int only_of) const {
 
 std::vector<PendingGroup> GroupRegistry::pending_groups() const {
   std::vector<PendingGroup> pending;
+  std::vector<int> ranks(made_.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
   for (std::size_t index = 0; index < creations_.size(); ++index) {
     const Creation& creation = creations_[index];
-    PendingGroup group{fmt::format("new_group #{}", index), creation.group->identity().name, {}, {}, creation.where};
-    for (int rank = 0; rank < static_cast<int>(made_.size()); ++rank) {
-      const bool has_called = creation.called[static_cast<std::size_t>(rank)] != 0;
-      if (!has_called && creation.absent.contains(rank)) continue;
-      (has_called ? group.called_by : group.missing).push_back(rank);
-    }
+    PendingGroup group{new_group_title(index), creation.group->identity().name, creation.calls.called_by(ranks),
+                       creation.calls.missing(ranks), creation.calls.vote().where()};
+    std::erase_if(group.missing, [&](int rank) { return creation.absent.contains(rank); });
     if (!group.missing.empty()) pending.push_back(std::move(group));
   }
   for (const auto& derivation : derivations_) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <span>
@@ -59,12 +60,9 @@ class GroupRegistry {
   // One new_group() of the world: made by the first rank that calls it.
   struct Creation {
     c10::intrusive_ptr<GroupState> group;
-    std::string given_name;
-    std::vector<char> called;                  // by rank
-    int first = -1;                            // the lowest of those ranks
-    exec::CallSite where;                      // its call
-    std::unique_ptr<CreationDispute> dispute;  // null: all calls so far agree
+    CreationCalls calls;
     Absences absent;                           // nobody misses them
+    std::unique_ptr<CreationDispute> dispute;  // null: all calls so far agree
   };
 
   // A group made from others, by its members alone.
@@ -78,14 +76,15 @@ class GroupRegistry {
 
   c10::intrusive_ptr<GroupState> make(std::string name, std::vector<int> ranks, const GroupIdentity* parent);
   void check_name_is_free(std::string_view name, std::size_t groups) const;  // among the first `groups`
-  void start_creation(std::span<const int> ranks, std::string_view name, int rank);
-  void join_creation(std::span<const int> ranks, std::string_view name, std::size_t index, int rank);
+  void start_creation(std::span<const int> ranks, std::string_view name);
+  void join(Creation& creation, std::span<const int> ranks, std::string_view name, int rank);
+  [[noreturn]] void dispute(Creation& creation, std::size_t index, int rank);
   exec::CallSite call_site() const;  // empty unless captured
 
   GroupWorld& world_;
   Absences down_;                        // those that have crashed and not begun again
   std::vector<std::size_t> made_;        // by rank: how many new_group() calls
-  std::vector<Creation> creations_;      // in order
+  std::deque<Creation> creations_;       // in order; disputes point into them
   std::vector<Derivation> derivations_;  // in order of each one's first rank
   // In order of their making: which group's, and under which name.
   std::vector<std::pair<const GroupState*, c10::intrusive_ptr<GroupState>>> companions_;

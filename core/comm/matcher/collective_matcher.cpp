@@ -39,24 +39,34 @@ void CollectiveMatcher::join(c10::intrusive_ptr<RankWork> work) {
   slot.launch();
 }
 
-std::size_t CollectiveMatcher::begin(CollectiveSlot& slot, bool is_barrier) {
-  const auto prior = under_way_++;
-  if (is_barrier && prior > 0) in_turn_.push_back(&slot);
-  return is_barrier ? prior : 0;
+bool CollectiveMatcher::enter(CollectiveSlot& slot) {
+  const bool waits = slot.waits_for_prior_work() && (!barriers_.empty() || is_any_under_way_before(slot));
+  (waits ? barriers_ : under_way_).push_back(&slot);
+  return !waits;
 }
 
-void CollectiveMatcher::end(std::uint64_t sequence) {
-  REHEARSE_CHECK(under_way_ > 0, sequence);
-  --under_way_;
-  if (in_turn_.empty()) return;
-  // One at most: a barrier waits for those before it, too.
-  CollectiveSlot* next = nullptr;
-  for (auto* const slot : in_turn_) {
-    if (slot->came_to_its_turn(sequence)) next = slot;
+bool CollectiveMatcher::is_any_under_way_before(const CollectiveSlot& slot) const noexcept {
+  return std::any_of(under_way_.begin(), under_way_.end(),
+                     [&](const auto* other) { return other->sequence() < slot.sequence(); });
+}
+
+void CollectiveMatcher::advance() noexcept {
+  while (!under_way_.empty() && under_way_.front()->is_carried_out()) {
+    auto* const slot = under_way_.front();
+    under_way_.pop_front();
+    slot->end_in_turn();
   }
-  if (next == nullptr) return;
-  std::erase(in_turn_, next);
-  next->start_in_turn();
+  if (barriers_.empty() || is_any_under_way_before(*barriers_.front())) return;
+  auto* const barrier = barriers_.front();
+  barriers_.pop_front();
+  under_way_.push_back(barrier);
+  barrier->begin_in_turn();
+}
+
+void CollectiveMatcher::leave(CollectiveSlot& slot) noexcept {
+  std::erase(under_way_, &slot);
+  std::erase(barriers_, &slot);
+  advance();
 }
 
 void CollectiveMatcher::fail_barriers_after(const RankWork& work, std::uint64_t sequence) {
@@ -94,7 +104,8 @@ void CollectiveMatcher::list_in_flight(int rank, Works& works) const {
 void CollectiveMatcher::close() noexcept {
   for (const auto& slot : slots_) slot->close();
   open_.clear();
-  in_turn_.clear();
+  under_way_.clear();
+  barriers_.clear();
 }
 
 }  // namespace rehearse::comm

@@ -11,6 +11,8 @@
 #include <rehearse_internal/comm/pending.h>
 #include <rehearse_internal/exec/timer_queue.h>
 
+#include "comm/agree/collective_calls.h"
+#include "comm/matcher/collective_failure.h"
 #include "comm/matcher/dispute.h"
 #include "comm/matcher/services.h"
 #include "comm/work/rank_work.h"
@@ -28,14 +30,21 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
 
   // Compares with the calls that are there. Throws MismatchError.
   void add(c10::intrusive_ptr<RankWork> work);
-  bool full() const noexcept { return arrived_ == works_.size(); }
+  bool full() const noexcept { return calls_.full(); }
 
   // Once it is full. May complete, and give the slot back, before it returns.
   void launch();
 
-  // An earlier collective of the group has ended. True: it was the last one for which this barrier waits.
-  bool came_to_its_turn(std::uint64_t ended) noexcept { return ended < sequence_ && --prior_ == 0; }
-  void start_in_turn() noexcept;
+  std::uint64_t sequence() const noexcept { return sequence_; }
+  // All ranks are there: is it a barrier, which begins when the collectives before it have ended?
+  bool waits_for_prior_work() const noexcept;
+  // Has the fabric done its part?
+  bool is_carried_out() const noexcept { return state_ == State::carried_out; }
+
+  // All collectives before it have ended: a barrier that waits begins; one that is carried out ends, and gives the slot
+  // back.
+  void begin_in_turn() noexcept;
+  void end_in_turn() noexcept;
 
   // Rank 0 has given up on this monitored barrier, or will: those that wait, and all that come later, meet CommError.
   // Ranks that have called something else are left alone.
@@ -58,28 +67,20 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   void on_failed(std::exception_ptr why) noexcept override;
 
  private:
-  enum class State : std::uint8_t { free, open, launched };
+  // `waiting`: a barrier that all have reached, while collectives before it are under way.
+  enum class State : std::uint8_t { free, open, waiting, launched, carried_out };
 
   void fire() override;
   bool gives_up() const noexcept override { return true; }
   void watch(VirtualTime deadline);
-  bool over() const noexcept { return failed_ || !timed_out_.empty(); }
-  bool waits_for_prior_work() const noexcept;
-  void note_timed_out(const RankWork& work);
+  bool is_under_way() const noexcept { return state_ > State::open; }
+  bool is_monitored_barrier() const noexcept;
   void end_in_failure();
   void start();
   // For a call that does not fit, and every later one: waits for the end of the world, which the first one brings.
   [[noreturn]] void dispute(c10::intrusive_ptr<RankWork> work);
-  void check_splits(const RankWork& work);
-  void check_edges(const RankWork& work);
-  void check_format(const RankWork& work);
-  // `field`: the value of the lower rank first.
-  [[noreturn]] void disagree(const RankWork& one, const RankWork& other, const RankWork& caller, Mismatch::Field field);
-  void check_all_edges(const RankWork& work, std::size_t part);
-  void check_edge(const RankWork& sender, const RankWork& receiver, const RankWork& caller, std::size_t part);
+  const RankWork& first() const noexcept { return *works_[static_cast<std::size_t>(calls_.first())]; }
   void fail(RankWork& work) const;
-  std::exception_ptr monitored_barrier_error(const RankWork& work) const;
-  std::exception_ptr time_is_over_error(const RankWork& work) const;
   void give_back() noexcept;
 
   const MatcherContext& context_;
@@ -87,25 +88,21 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   Services& services_;
   CollectiveMatcher& matcher_;
   std::vector<c10::intrusive_ptr<RankWork>> works_;  // by rank; null: not there
-  std::vector<Operation*> calls_;
-  std::size_t arrived_ = 0;
-  std::size_t prior_ = 0;  // of a barrier that all have reached: earlier collectives that have yet to end
-  const RankWork* first_ = nullptr;
+  CollectiveCalls calls_;                            // what they call
+  std::vector<Operation*> given_;                    // to the fabric, by rank
   std::uint64_t sequence_ = 0;
-  std::uint64_t fingerprint_ = 0;
   std::uint64_t signature_hash_ = 0;
-  std::uint32_t signature_ = 0;
-  std::int64_t even_split_ = -1;  // all-to-all: every split of every call so far; -1: they differ
+  std::uint32_t signature_ = 0;  // of the call that came last
   Transfer transfer_;
   std::unique_ptr<CallDispute> dispute_;  // null: all calls so far agree
-  std::vector<int> disagreeing_;          // all-to-all: the two ranks (of the world) whose splits do not fit
-  bool failed_ = false;                   // a monitored barrier that rank 0 has given up
-  std::vector<int> timed_out_;            // ranks (of the world) whose time was over: nobody else can complete it
-  VirtualTime over_at_{};                 // of the first of them
+  CollectiveFailure failure_;
   State state_ = State::free;
 };
 
-// The collectives of a group that are under way. Each rank's n-th call belongs to the n-th collective.
+// The collectives of a group. Each rank's n-th call belongs to the n-th collective. They end in order, as on NCCL's
+// stream: one that the fabric has carried out before its turn ends with the one before it. A barrier, as Gloo's, begins
+// when those before it have ended, and holds up nobody until then. The monitored barrier, which Gloo makes of messages,
+// goes its own way.
 class CollectiveMatcher {
  public:
   explicit CollectiveMatcher(const MatcherContext& context);
@@ -125,25 +122,29 @@ class CollectiveMatcher {
   void list_in_flight(int rank, Works& works) const;
   void close() noexcept;
 
- private:
-  friend class CollectiveSlot;
-  CollectiveSlot& slot_for(std::uint64_t index);
+  // What follows is for its slots.
+
+  // All ranks have called it. May it begin now?
+  bool enter(CollectiveSlot& slot);
+  // Ends what has come to its turn.
+  void advance() noexcept;
+  // It has failed.
+  void leave(CollectiveSlot& slot) noexcept;
+  // The rank's barriers after that collective fail as `work` has.
+  void fail_barriers_after(const RankWork& work, std::uint64_t sequence);
   void give_back(CollectiveSlot& slot) { free_.push_back(&slot); }
 
-  // All ranks have called the collective. How many earlier ones have not ended; unless 0, a barrier is told of each
-  // end.
-  std::size_t begin(CollectiveSlot& slot, bool is_barrier);
-  void end(std::uint64_t sequence);
-  void end_before_its_turn(CollectiveSlot& slot) { std::erase(in_turn_, &slot); }
-  void fail_barriers_after(const RankWork& work, std::uint64_t sequence);
+ private:
+  CollectiveSlot& slot_for(std::uint64_t index);
+  bool is_any_under_way_before(const CollectiveSlot& slot) const noexcept;
 
   const MatcherContext context_;
   std::vector<std::uint64_t> calls_;  // by rank
   // Calls of one rank come in order, so collectives become full in order: what is open is a queue.
   std::deque<CollectiveSlot*> open_;
   std::uint64_t first_open_ = 0;
-  std::size_t under_way_ = 0;             // all ranks are there, and it has not ended
-  std::vector<CollectiveSlot*> in_turn_;  // of those the barriers that wait for others, in order
+  std::deque<CollectiveSlot*> under_way_;  // the fabric has them: they end in this order
+  std::deque<CollectiveSlot*> barriers_;   // that wait for those before them
   std::vector<std::unique_ptr<CollectiveSlot>> slots_;
   std::vector<CollectiveSlot*> free_;
 };

@@ -21,104 +21,114 @@ CollectiveSlot::CollectiveSlot(const MatcherContext& context, CollectiveMatcher&
       services_(context.services),
       matcher_(matcher),
       works_(group_.ranks.size()),
-      calls_(works_.size()) {}
+      calls_(group_),
+      given_(works_.size()) {}
 
 void CollectiveSlot::open(std::uint64_t sequence) noexcept {
   REHEARSE_CHECK(state_ == State::free && !armed(), sequence_, sequence, state_);
   state_ = State::open;
   sequence_ = sequence;
-  arrived_ = 0;
-  first_ = nullptr;
+  calls_.open(sequence);
 }
 
 void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
   const auto rank = static_cast<std::size_t>(work->rank());
   REHEARSE_CHECK(state_ == State::open && works_[rank] == nullptr, sequence_, rank, state_);
-  if (first_ == nullptr || signature_hash_ != work->signature) {
+  if (calls_.arrived() == 0 || signature_hash_ != work->signature) {
     signature_hash_ = work->signature;
     signature_ = context_.recorder.signature_of(work->operation, signature_hash_);
   }
   work->enter(this, sequence_,
               &context_.recorder.record(work->operation, work->rank(), sequence_, signature_, work->signature));
   if (work->deadline() != VirtualTime::max()) watch(work->deadline());
-  const bool agrees =
-      first_ == nullptr || (work->fingerprint == fingerprint_ && same_payload(work->operation, first_->operation));
-  if (!agrees || dispute_ != nullptr) [[unlikely]]
-    dispute(std::move(work));
-  if (is_alltoall(work->operation.type) || !work->operation.parts.empty()) check_splits(*work);
-  if (over()) [[unlikely]] {
-    fail(*work);
-  } else if (first_ == nullptr) {
-    first_ = work.get();
-    fingerprint_ = work->fingerprint;
+  const auto place_of = [&](int caller) {
+    if (caller == work->rank()) return exec::CallSite::capture();
+    return context_.recorder.call_site(works_[static_cast<std::size_t>(caller)]->event());
+  };
+  if (!calls_.add(work->made(), place_of)) [[unlikely]] {
+    if (calls_.take_sides()) dispute(std::move(work));
+    services_.mismatches.fail(calls_.mismatch());
   }
-  calls_[rank] = &work->operation;
+  if (failure_.any()) [[unlikely]]
+    fail(*work);
   works_[rank] = std::move(work);
-  ++arrived_;
 }
 
 void CollectiveSlot::dispute(c10::intrusive_ptr<RankWork> work) {
   const bool opens = dispute_ == nullptr;
   if (opens) {
-    dispute_ = std::make_unique<CallDispute>(context_, sequence_);
-    const auto came_first = works_[static_cast<std::size_t>(first_->rank())];
-    dispute_->add(came_first, context_.recorder.call_site(came_first->event()));
+    dispute_ = std::make_unique<CallDispute>(services_, calls_);
     for (const auto& other : works_) {
-      if (other != nullptr && other != came_first) dispute_->add(other, context_.recorder.call_site(other->event()));
+      if (other != nullptr) dispute_->keep(other);
     }
   }
-  RankWork& own = *work;
-  works_[static_cast<std::size_t>(own.rank())] = work;
-  ++arrived_;
-  dispute_->add(std::move(work), exec::CallSite::capture());
+  const RankWork& own = *work;
+  dispute_->keep(work);
+  works_[static_cast<std::size_t>(own.rank())] = std::move(work);
+  dispute_->note_arrival();
   const WorkObserver observer(own);
   if (opens && services_.mismatches.begin_dispute()) dispute_->settle(observer);
   exec::this_rank::wait_for_the_end(observer);
 }
 
 void CollectiveSlot::launch() {
-  REHEARSE_CHECK(state_ == State::open && full(), sequence_, arrived_, works_.size(), state_);
-  if (over()) [[unlikely]]
+  REHEARSE_CHECK(state_ == State::open && full(), sequence_, calls_.arrived(), works_.size(), state_);
+  if (failure_.any()) [[unlikely]]
     return end_in_failure();
-  state_ = State::launched;
-  prior_ = matcher_.begin(*this, waits_for_prior_work());
-  if (prior_ == 0) start();
+  state_ = State::waiting;
+  if (is_monitored_barrier() || matcher_.enter(*this)) start();
+}
+
+bool CollectiveSlot::is_monitored_barrier() const noexcept {
+  const auto& call = first().operation;
+  return call.type == c10d::OpType::BARRIER && call.tag == Operation::kMonitoredBarrier;
 }
 
 // As Gloo's barrier, which first waits for what its rank has called before, and NCCL's, whose turn comes after that.
 bool CollectiveSlot::waits_for_prior_work() const noexcept {
-  const auto& call = first_->operation;
-  return call.type == c10d::OpType::BARRIER && call.tag != Operation::kMonitoredBarrier;
+  return first().operation.type == c10d::OpType::BARRIER && !is_monitored_barrier();
 }
 
 void CollectiveSlot::start() {
-  REHEARSE_CHECK(state_ == State::launched && prior_ == 0, sequence_, prior_, state_);
+  REHEARSE_CHECK(state_ == State::waiting && full(), sequence_, calls_.arrived(), state_);
+  state_ = State::launched;
   const auto now = services_.now();
-  for (const auto& work : works_) work->start(now);
-  transfer_ = {first_->operation.type, sequence_, &group_, calls_};
+  for (std::size_t rank = 0; rank < works_.size(); ++rank) {
+    works_[rank]->start(now);
+    given_[rank] = &works_[rank]->operation;
+  }
+  transfer_ = {first().operation.type, sequence_, &group_, given_};
   services_.fabric.launch(transfer_, *this);
 }
 
 // In no rank's call: where it fails there is nobody to tell but the world.
-void CollectiveSlot::start_in_turn() noexcept {
+void CollectiveSlot::begin_in_turn() noexcept {
+  REHEARSE_CHECK(state_ == State::waiting, sequence_, state_);
   try {
     start();
   } catch (const std::exception& error) {
-    services_.executor.stop(fmt::format("{} could not start: {}", title_of(*first_), error.what()));
+    services_.executor.stop(fmt::format("{} could not start: {}", title_of(first()), error.what()));
   }
 }
 
 void CollectiveSlot::on_launched() noexcept {
   REHEARSE_CHECK(state_ == State::launched, sequence_, state_);
-  if (first_->operation.end == nullptr) return;
+  if (first().operation.end == nullptr) return;
   services_.executor.note_progress();
   for (const auto& work : works_) work->launch();
 }
 
 void CollectiveSlot::on_done() noexcept {
   REHEARSE_CHECK(state_ == State::launched, sequence_, state_);
-  const auto now = services_.now();
   services_.executor.note_progress();
+  state_ = State::carried_out;
+  if (is_monitored_barrier()) return end_in_turn();
+  matcher_.advance();
+}
+
+void CollectiveSlot::end_in_turn() noexcept {
+  REHEARSE_CHECK(state_ == State::carried_out, sequence_, state_);
+  const auto now = services_.now();
   context_.recorder.note_completion(sequence_, now);
   // A thousand ranks' works and fibers do not fit the caches near the core: fetched ahead, they come side by side.
   constexpr std::size_t kAhead = 4;
@@ -128,9 +138,7 @@ void CollectiveSlot::on_done() noexcept {
     if (rank + kAhead < size) works_[rank + kAhead]->prefetch_waiter();
     works_[rank]->complete(now);
   }
-  const auto sequence = sequence_;
   give_back();
-  matcher_.end(sequence);
 }
 
 void CollectiveSlot::on_failed(std::exception_ptr why) noexcept {
@@ -140,18 +148,15 @@ void CollectiveSlot::on_failed(std::exception_ptr why) noexcept {
     work->fail_on_device(why);
     matcher_.fail_barriers_after(*work, sequence_);
   }
-  const auto sequence = sequence_;
   give_back();
-  matcher_.end(sequence);
+  matcher_.leave(*this);
 }
 
 void CollectiveSlot::give_back() noexcept {
   REHEARSE_CHECK(state_ != State::free, sequence_);
   services_.timers().cancel(*this);
   for (auto& work : works_) work.reset();
-  failed_ = false;
-  timed_out_.clear();
-  prior_ = 0;
+  failure_.clear();
   state_ = State::free;
   matcher_.give_back(*this);
 }
@@ -159,35 +164,22 @@ void CollectiveSlot::give_back() noexcept {
 void CollectiveSlot::withdraw(RankWork& work) {
   work.leave_meeting();
   if (state_ != State::open) return;  // the data is on its way
+  calls_.withdraw(work.rank());
   works_[static_cast<std::size_t>(work.rank())].reset();
-  --arrived_;
-  if (first_ != &work) return;
-  const auto next = std::find_if(works_.begin(), works_.end(), [](const auto& other) { return other != nullptr; });
-  first_ = next != works_.end() ? next->get() : nullptr;
 }
 
 std::string CollectiveSlot::describe(const RankWork& work) const {
-  if (dispute_ != nullptr || !disagreeing_.empty()) return disagreeing(title_of(work));
-  if (prior_ > 0) {
+  const bool waits = state_ == State::waiting || state_ == State::carried_out;
+  if (calls_.fit() && waits) {
     return fmt::format("{} (all ranks are here; earlier collectives of the group are under way)", title_of(work));
   }
-  if (full()) return fmt::format("{} (all ranks are here; the transfer is under way)", title_of(work));
-  return waiting_for_ranks(title_of(work), arrived_, works_.size());
+  if (calls_.fit() && full()) {
+    return fmt::format("{} (all ranks are here; the transfer is under way)", title_of(work));
+  }
+  return calls_.describe(title_of(work));
 }
 
-std::vector<int> CollectiveSlot::waits_for(const RankWork& work) const {
-  const int own = work.global_rank();
-  if (dispute_ != nullptr) return dispute_->vote().opponents(own);
-  if (auto others = disagreeing_; !others.empty()) {
-    std::erase(others, own);
-    return others;
-  }
-  std::vector<int> missing;
-  for (std::size_t rank = 0; rank < works_.size(); ++rank) {
-    if (works_[rank] == nullptr) missing.push_back(group_.global_rank(static_cast<int>(rank)));
-  }
-  return missing;
-}
+std::vector<int> CollectiveSlot::waits_for(const RankWork& work) const { return calls_.waits_for(work.rank()); }
 
 void CollectiveSlot::list_in_flight(int rank, Works& works) const {
   const auto& work = works_[static_cast<std::size_t>(rank)];
@@ -211,9 +203,7 @@ void CollectiveSlot::close() noexcept {
     work.reset();
   }
   dispute_.reset();
-  disagreeing_.clear();
-  timed_out_.clear();
-  prior_ = 0;
+  failure_.clear();
   state_ = State::free;
 }
 

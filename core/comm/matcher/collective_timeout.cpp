@@ -4,22 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <rehearse_internal/exec/kind_of_time.h>
-#include <rehearse_internal/formatting/rank_list.h>
-
 #include "collective_matcher.h"
 
 namespace rehearse::comm {
-namespace {
-
-double milliseconds(VirtualTime time) {
-  return std::chrono::duration<double, std::milli>(time.time_since_epoch()).count();
-}
-
-}  // namespace
-
 // The earliest deadline: those of later calls come later, as a rule.
 void CollectiveSlot::watch(VirtualTime deadline) {
   auto& timers = services_.timers();
@@ -41,23 +28,18 @@ void CollectiveSlot::fire() {
       next = std::min(next, work->deadline());
     }
   }
-  if (over() && full()) return end_in_failure();
+  if (failure_.any() && full()) return end_in_failure();
   if (next != VirtualTime::max()) watch(next);
 }
 
 void CollectiveSlot::expire(RankWork& work) {
   work.time_out();  // before it is noted: the text says who is missing
-  note_timed_out(work);
+  failure_.note_timed_out(work, services_.now());
   matcher_.fail_barriers_after(work, sequence_);
 }
 
-void CollectiveSlot::note_timed_out(const RankWork& work) {
-  if (timed_out_.empty()) over_at_ = services_.now();
-  timed_out_.push_back(work.global_rank());
-}
-
 void CollectiveSlot::follow_failure(const RankWork& prior, std::uint64_t sequence) {
-  if (state_ == State::free || sequence_ <= sequence || first_ == nullptr || !waits_for_prior_work()) return;
+  if (state_ == State::free || sequence_ <= sequence || calls_.arrived() == 0 || !waits_for_prior_work()) return;
   const auto work = works_[static_cast<std::size_t>(prior.rank())];
   if (work == nullptr || !work->incomplete()) return;
   if (prior.timed_out()) {
@@ -65,52 +47,31 @@ void CollectiveSlot::follow_failure(const RankWork& prior, std::uint64_t sequenc
   } else {
     work->fail(prior.exception());
   }
-  note_timed_out(*work);
+  failure_.note_timed_out(*work, services_.now());
   if (full()) end_in_failure();
 }
 
 // All ranks have come, and at least one has gone: what is left of the collective fails.
 void CollectiveSlot::end_in_failure() {
-  const bool was_launched = state_ == State::launched;
-  if (was_launched) {
-    services_.fabric.cancel(*this);
-    matcher_.end_before_its_turn(*this);
-  }
+  if (state_ == State::launched) services_.fabric.cancel(*this);
   for (const auto& work : works_) {
     if (!work->incomplete()) continue;
     fail(*work);
     matcher_.fail_barriers_after(*work, sequence_);
   }
-  const auto sequence = sequence_;
+  const bool was_under_way = is_under_way();
   give_back();
-  if (was_launched) matcher_.end(sequence);
+  if (was_under_way) matcher_.leave(*this);
 }
 
 void CollectiveSlot::fail_monitored_barrier() {
-  if (first_ != nullptr && name_of(first_->operation) != "monitored_barrier") return;
-  failed_ = true;
+  if (calls_.arrived() > 0 && name_of(first().operation) != "monitored_barrier") return;
+  failure_.note_given_up();
   for (const auto& work : works_) {
     if (work != nullptr && work->incomplete()) fail(*work);
   }
 }
 
-void CollectiveSlot::fail(RankWork& work) const {
-  work.fail(failed_ ? monitored_barrier_error(work) : time_is_over_error(work));
-}
-
-std::exception_ptr CollectiveSlot::monitored_barrier_error(const RankWork& work) const {
-  return std::make_exception_ptr(CommError(
-      fmt::format("Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
-                  "rank 0. Please check rank 0 logs for faulty rank.",
-                  work.rank()),
-      group_.name, sequence_, {group_.global_rank(0)}));
-}
-
-std::exception_ptr CollectiveSlot::time_is_over_error(const RankWork& work) const {
-  return std::make_exception_ptr(
-      TimeoutError(fmt::format("{} is over: it timed out on {} at {} ms of {}", title_of(work),
-                               describe_ranks(timed_out_), milliseconds(over_at_), exec::kind_of_time(services_.clock)),
-                   group_.name, sequence_, timed_out_));
-}
+void CollectiveSlot::fail(RankWork& work) const { work.fail(failure_.error_of(work, services_.clock)); }
 
 }  // namespace rehearse::comm

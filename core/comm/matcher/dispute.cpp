@@ -40,13 +40,7 @@ void Dispute::settle(const exec::Observer& observer) {
 void Dispute::wait_for_the_others(const exec::Observer& observer) {
   constexpr VirtualDuration kPatience = std::chrono::seconds(1);
   const Patience patience(services_.timers(), services_.now() + kPatience, queue_);
-  while (!vote().all_have_come() && !patience.over) queue_.wait(observer);
-}
-
-void CallDispute::add(c10::intrusive_ptr<RankWork> work, exec::CallSite where) {
-  vote_.add(work->made(), std::move(where));
-  works_.push_back(std::move(work));
-  note_arrival();
+  while (!all_have_come() && !patience.over) queue_.wait(observer);
 }
 
 }  // namespace rehearse::comm

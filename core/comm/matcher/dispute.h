@@ -9,7 +9,8 @@
 #include <rehearse/exec/wait_queue.h>
 #include <rehearse_internal/comm/mismatch.h>
 
-#include "comm/agree/votes.h"
+#include "comm/agree/collective_calls.h"
+#include "comm/agree/creation_calls.h"
 #include "comm/matcher/services.h"
 #include "comm/work/rank_work.h"
 
@@ -29,17 +30,15 @@ class Dispute {
   // known by then.
   [[noreturn]] void settle(const exec::Observer& observer);
 
-  virtual const Vote& vote() const noexcept = 0;
-
- protected:
-  // After each call that is added.
+  // A call has taken a side.
   void note_arrival() {
-    if (vote().all_have_come()) queue_.notify_all();
+    if (all_have_come()) queue_.notify_all();
   }
 
  private:
   class Patience;
 
+  virtual bool all_have_come() const noexcept = 0;
   virtual Mismatch mismatch() const = 0;
   void wait_for_the_others(const exec::Observer& observer);
 
@@ -50,39 +49,29 @@ class Dispute {
 // Of the calls of one collective.
 class CallDispute final : public Dispute {
  public:
-  CallDispute(const MatcherContext& context, std::uint64_t sequence)
-      : Dispute(context.services), vote_(context.group, sequence) {}
+  CallDispute(const Services& services, const CollectiveCalls& calls) : Dispute(services), calls_(calls) {}
 
-  void add(c10::intrusive_ptr<RankWork> work, exec::CallSite where);
-
-  const Vote& vote() const noexcept override { return vote_.vote(); }
+  // Keeps what the rank's side of the dispute points to.
+  void keep(c10::intrusive_ptr<RankWork> work) { works_.push_back(std::move(work)); }
 
  private:
-  Mismatch mismatch() const override { return vote_.mismatch(); }
+  bool all_have_come() const noexcept override { return calls_.all_have_taken_sides(); }
+  Mismatch mismatch() const override { return calls_.mismatch(); }
 
-  Works works_;  // those whose calls are in the vote
-  CallVote vote_;
+  const CollectiveCalls& calls_;
+  Works works_;
 };
 
-// Of the calls of one new_group(), which is number `index` of the world.
+// Of the calls of one new_group().
 class CreationDispute final : public Dispute {
  public:
-  // `ranks` of the world.
-  CreationDispute(const Services& services, std::size_t ranks, std::size_t index)
-      : Dispute(services), vote_(ranks, index) {}
-
-  // `rank` passed `members` and `name`.
-  void add(int rank, std::span<const int> members, std::string_view name, exec::CallSite where) {
-    vote_.add(rank, members, name, std::move(where));
-    note_arrival();
-  }
-
-  const Vote& vote() const noexcept override { return vote_.vote(); }
+  CreationDispute(const Services& services, const CreationCalls& calls) : Dispute(services), calls_(calls) {}
 
  private:
-  Mismatch mismatch() const override { return vote_.mismatch(); }
+  bool all_have_come() const noexcept override { return calls_.vote().all_have_come(); }
+  Mismatch mismatch() const override { return calls_.mismatch(); }
 
-  CreationVote vote_;
+  const CreationCalls& calls_;
 };
 
 }  // namespace rehearse::comm

@@ -49,7 +49,7 @@ void MatchedPair::on_done() noexcept {
   recv_->complete(now);
   send_.reset();
   recv_.reset();
-  matcher_.free_.push_back(this);
+  matcher_.give_back(*this);
 }
 
 void MatchedPair::on_failed(std::exception_ptr why) noexcept {
@@ -59,19 +59,19 @@ void MatchedPair::on_failed(std::exception_ptr why) noexcept {
   recv_->fail_on_device(why);
   send_.reset();
   recv_.reset();
-  matcher_.free_.push_back(this);
+  matcher_.give_back(*this);
 }
 
 // The transfer takes longer than one of the two allows: it ends for both, and writes nothing.
 void MatchedPair::expire(RankWork& work) {
   REHEARSE_CHECK(&work == send_.get() || &work == recv_.get(), work.rank());
   if (held_) {
-    matcher_.batches_.fail(*this);
+    matcher_.batches().fail(*this);
   } else {
     context_.services.fabric.cancel(*this);
   }
   const auto send = std::move(send_), recv = std::move(recv_);
-  matcher_.free_.push_back(this);
+  matcher_.give_back(*this);
   work.time_out();
   RankWork& other = &work == send.get() ? *recv : *send;
   if (other.deadline() <= context_.services.now()) other.time_out();
@@ -81,7 +81,7 @@ void MatchedPair::expire(RankWork& work) {
 std::vector<int> MatchedPair::waits_for(const RankWork& work) const {
   std::vector<int> ranks;
   if (!held_) return ranks;
-  for (const auto& other : matcher_.batches_.unmatched_elsewhere(*this, work)) {
+  for (const auto& other : matcher_.batches().unmatched_elsewhere(*this, work)) {
     ranks.push_back(other->global_rank());
   }
   std::sort(ranks.begin(), ranks.end());
@@ -91,7 +91,7 @@ std::vector<int> MatchedPair::waits_for(const RankWork& work) const {
 
 std::string MatchedPair::describe(const RankWork& work) const {
   if (held_) {
-    const auto others = matcher_.batches_.unmatched_elsewhere(*this, work);
+    const auto others = matcher_.batches().unmatched_elsewhere(*this, work);
     if (others.empty()) return title_of(work) + " (matched; it moves with the rest of its batch)";
     return fmt::format("{} (matched; it moves with a batch of rank {}, whose {} has no peer yet)", title_of(work),
                        others.front()->global_rank(), title_of(*others.front()));

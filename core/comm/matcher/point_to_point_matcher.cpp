@@ -56,65 +56,43 @@ void PointToPointMatcher::refuse(RankWork& late, const RankWork& ended) const {
 
 void PointToPointMatcher::join_send(c10::intrusive_ptr<RankWork> send) {
   const auto sent_as = send->record_id();
-  const int source = send->rank();
-  const int tag = send->operation.tag;
-  auto& mailbox = mailboxes_[static_cast<std::size_t>(send->operation.peer)];
-  const auto fits = [source, tag](const Entry& recv) {
-    return recv.tag == tag && (recv.source == source || recv.source < 0);
-  };
-  const auto recv = std::find_if(mailbox.receives.begin(), mailbox.receives.end(), fits);
-  const bool meets = recv != mailbox.receives.end();
-  auto met = meets ? std::move(recv->work) : nullptr;
-  const bool from_any = meets && recv->source < 0;
-  if (meets) mailbox.receives.erase(recv);
-  if (meets && !met->incomplete()) return refuse(*send, *met);
+  const Envelope envelope{send->rank(), send->operation.tag};
+  const int receiver = send->operation.peer;
+  auto recv = mailboxes_.take_receive(receiver, envelope);
+  if (recv && !recv->call.work->incomplete()) return refuse(*send, *recv->call.work);
   if (buffered_sends_) send = buffer(*send);
-  if (!meets) return mailbox.sends.push_back({source, tag, std::move(send), sent_as});
-  if (from_any) note_source(*met, source, {});
-  match(std::move(send), std::move(met), true);
+  if (!recv) return mailboxes_.keep_send(receiver, envelope, {std::move(send), sent_as});
+  if (recv->source < 0) note_source(*recv->call.work, envelope.source, {});
+  match(std::move(send), std::move(recv->call.work), true);
 }
 
 void PointToPointMatcher::join_receive(c10::intrusive_ptr<RankWork> recv) {
-  const auto& call = recv->operation;
-  auto& mailbox = mailboxes_[static_cast<std::size_t>(recv->rank())];
-  const auto send = choose_send(mailbox.sends, *recv);
-  if (send == mailbox.sends.end()) {
-    mailbox.receives.push_back({call.peer, call.tag, std::move(recv)});
-    return;
-  }
-  auto met = std::move(send->work);
-  mailbox.sends.erase(send);
-  if (!met->incomplete()) return refuse(*recv, *met);
-  match(std::move(met), std::move(recv), false);
+  const int receiver = recv->rank();
+  const Envelope envelope{recv->operation.peer, recv->operation.tag};
+  const int source = choose_source(*recv);
+  auto send = source >= 0 ? mailboxes_.take_send(receiver, source, envelope.tag) : std::nullopt;
+  if (!send) return mailboxes_.keep_receive(receiver, envelope, {std::move(recv)});
+  if (!send->call.work->incomplete()) return refuse(*recv, *send->call.work);
+  match(std::move(send->call.work), std::move(recv), false);
 }
 
-auto PointToPointMatcher::choose_send(Entries& sends, const RankWork& work) -> Entries::iterator {
+int PointToPointMatcher::choose_source(const RankWork& work) {
   const auto& recv = work.operation;
-  if (recv.peer >= 0) {
-    return std::find_if(sends.begin(), sends.end(),
-                        [&recv](const Entry& send) { return send.source == recv.peer && send.tag == recv.tag; });
-  }
-  std::vector<std::uint32_t> sources;
-  std::vector<Entries::iterator> oldest;
-  for (auto send = sends.begin(); send != sends.end(); ++send) {
-    const auto source = static_cast<std::uint32_t>(send->source);
-    if (send->tag != recv.tag || std::find(sources.begin(), sources.end(), source) != sources.end()) continue;
-    sources.push_back(source);
-    oldest.push_back(send);
-  }
-  if (sources.empty()) return sends.end();
-  const auto chosen = services_.executor.decisions().choose(ChoiceKind::receive_any_source, sources);
-  note_source(work, oldest[chosen]->source, sources);
-  return oldest[chosen];
+  if (recv.peer >= 0) return recv.peer;
+  const auto sources = mailboxes_.sources(work.rank(), {recv.peer, recv.tag});
+  if (sources.empty()) return -1;
+  const std::vector<std::uint32_t> options(sources.begin(), sources.end());
+  const int source = sources[services_.executor.decisions().choose(ChoiceKind::receive_any_source, options)];
+  note_source(work, source, sources);
+  return source;
 }
 
 // For reports: whose message a receive from any source took, and whose it might have been. Ranks of the group.
-void PointToPointMatcher::note_source(const RankWork& recv, int source,
-                                      const std::vector<std::uint32_t>& sources) const {
+void PointToPointMatcher::note_source(const RankWork& recv, int source, const std::vector<int>& sources) const {
   if (!context_.recorder.takes_notes()) return;
   std::vector<int> others;
   for (const auto other : sources) {
-    if (static_cast<int>(other) != source) others.push_back(group_.global_rank(static_cast<int>(other)));
+    if (other != source) others.push_back(group_.global_rank(other));
   }
   std::sort(others.begin(), others.end());
   auto note = fmt::format("took the message of rank {}", group_.global_rank(source));
@@ -165,20 +143,12 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
   for (auto* const each : batches_.meet(pair)) each->launch();
 }
 
-std::string PointToPointMatcher::hint(const RankWork& work) const {
-  const auto& call = work.operation;
-  const bool is_send = call.type == c10d::OpType::SEND;
-  const auto& mailbox = mailboxes_[static_cast<std::size_t>(is_send ? call.peer : work.rank())];
-  std::vector<Envelope> others;
-  for (const auto& entry : is_send ? mailbox.receives : mailbox.sends) others.push_back({entry.source, entry.tag});
-  return near_miss(call, work.rank(), others, group_);
-}
-
 std::string PointToPointMatcher::describe(const RankWork& work) const {
   for (const auto& each : disagreeing_) {
     if (each.get() == &work) return disagreeing(title_of(work));
   }
-  return waiting_for_message(title_of(work), work.operation.type == c10d::OpType::SEND, hint(work));
+  return waiting_for_message(title_of(work), work.operation.type == c10d::OpType::SEND,
+                             mailboxes_.near_miss(work.operation, work.rank(), group_));
 }
 
 std::vector<int> PointToPointMatcher::waits_for(const RankWork& work) const {
@@ -190,48 +160,35 @@ std::vector<int> PointToPointMatcher::waits_for(const RankWork& work) const {
 
 void PointToPointMatcher::withdraw(RankWork& work) {
   work.leave_meeting();
-  for (auto& mailbox : mailboxes_) {
-    for (auto* const entries : {&mailbox.sends, &mailbox.receives}) {
-      std::erase_if(*entries, [&work](const Entry& entry) { return entry.work.get() == &work; });
-    }
-  }
+  mailboxes_.erase_if([&work](const Unmet& call) { return call.work.get() == &work; });
 }
 
 void PointToPointMatcher::list_in_flight(int rank, Works& works) const {
-  for (const auto& mailbox : mailboxes_) {
-    for (const auto* const entries : {&mailbox.sends, &mailbox.receives}) {
-      for (const auto& entry : *entries) {
-        if (entry.work->rank() == rank && entry.work->incomplete() && !entry.work->is_buffer())
-          works.push_back(entry.work);
-      }
-    }
-  }
+  mailboxes_.visit([&](const auto& letter, bool) {
+    const auto& work = letter.call.work;
+    if (work->rank() == rank && work->incomplete() && !work->is_buffer()) works.push_back(work);
+  });
   for (const auto& pair : pairs_) pair->list_in_flight(rank, works);
 }
 
 void PointToPointMatcher::list_pending(std::vector<PendingOperation>& pending, int only_of) const {
-  for (const auto& mailbox : mailboxes_) {
-    for (const auto* const entries : {&mailbox.sends, &mailbox.receives}) {
-      for (const auto& entry : *entries) {
-        if (only_of >= 0 && entry.work->global_rank() != only_of) continue;
-        auto& call = pending.emplace_back(pending_of(*entry.work, *this));
-        call.is_send = entries == &mailbox.sends;
-        if (call.is_send) call.receiver = hint(*entry.work);
-        call.sent_as = entry.sent_as;
-      }
-    }
-  }
+  mailboxes_.visit([&](const auto& letter, bool is_send) {
+    const auto& work = *letter.call.work;
+    if (only_of >= 0 && work.global_rank() != only_of) return;
+    auto& call = pending.emplace_back(pending_of(work, *this));
+    call.is_send = is_send;
+    if (is_send) call.receiver = mailboxes_.near_miss(work.operation, work.rank(), group_);
+    call.sent_as = letter.call.sent_as;
+  });
   for (const auto& pair : pairs_) pair->list_pending(pending, only_of);
 }
 
 void PointToPointMatcher::close() noexcept {
   deadlines_.clear();
-  for (auto& mailbox : mailboxes_) {
-    for (auto* const entries : {&mailbox.sends, &mailbox.receives}) {
-      for (auto& entry : *entries) entry.work->leave_meeting();
-      entries->clear();
-    }
-  }
+  mailboxes_.erase_if([](const Unmet& call) {
+    call.work->leave_meeting();
+    return true;
+  });
   for (auto& work : disagreeing_) {
     if (work) work->leave_meeting();
     work.reset();

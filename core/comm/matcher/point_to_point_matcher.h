@@ -9,6 +9,7 @@
 #include <rehearse_internal/comm/fabric.h>
 #include <rehearse_internal/comm/pending.h>
 
+#include "comm/agree/mailboxes.h"
 #include "comm/matcher/batches.h"
 #include "comm/matcher/deadline_queue.h"
 #include "comm/matcher/services.h"
@@ -79,31 +80,26 @@ class PointToPointMatcher final : public Meeting {
   // The work has ended.
   void no_longer_due(RankWork& work) noexcept;
 
- private:
-  friend class MatchedPair;
+  // What follows is for its pairs.
 
-  struct Entry {
-    int source = -1;  // -1: any
-    int tag = 0;
+  // Its peer's call has ended before: so does this one.
+  void refuse(RankWork& late, const RankWork& ended) const;
+  Batches& batches() noexcept { return batches_; }
+  void give_back(MatchedPair& pair) { free_.push_back(&pair); }
+
+ private:
+  struct Unmet {
     c10::intrusive_ptr<RankWork> work;
     std::uint64_t sent_as = 0;  // Event::record_id of a send, where only its buffer is left, too
-  };
-  using Entries = std::vector<Entry>;  // oldest first
-
-  // Unmatched sends to, and receives of, one rank. Only one of the two holds entries that fit each other: none do.
-  struct Mailbox {
-    Entries sends, receives;
   };
 
   void join_send(c10::intrusive_ptr<RankWork> send);
   void join_receive(c10::intrusive_ptr<RankWork> recv);
-  // Its peer's call has ended before: so does this one.
-  void refuse(RankWork& late, const RankWork& ended) const;
-  Entries::iterator choose_send(Entries& sends, const RankWork& recv);
+  // Whose send the receive takes; -1: nobody has sent one.
+  int choose_source(const RankWork& recv);
   c10::intrusive_ptr<RankWork> buffer(RankWork& send);
   void match(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv, bool send_came_last);
-  void note_source(const RankWork& recv, int source, const std::vector<std::uint32_t>& sources) const;
-  std::string hint(const RankWork& work) const;
+  void note_source(const RankWork& recv, int source, const std::vector<int>& sources) const;
 
   const MatcherContext context_;
   const GroupIdentity& group_;
@@ -112,7 +108,7 @@ class PointToPointMatcher final : public Meeting {
   std::vector<std::uint64_t> calls_;  // by rank
   DeadlineQueue deadlines_;
   Batches batches_;
-  std::vector<Mailbox> mailboxes_;  // by destination
+  Mailboxes<Unmet> mailboxes_;
   std::vector<std::unique_ptr<MatchedPair>> pairs_;
   std::vector<MatchedPair*> free_;
   std::array<c10::intrusive_ptr<RankWork>, 2> disagreeing_;  // a pair that did not fit: the world's end

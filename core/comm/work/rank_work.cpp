@@ -148,7 +148,10 @@ void RankWork::note_known() const noexcept {
 }
 
 bool RankWork::isCompleted() {
-  if (incomplete() && !owner_->closed() && exec::this_rank::is_fiber()) exec::this_rank::poll();
+  if (incomplete() && !owner_->closed() && exec::this_rank::is_fiber()) {
+    const WorkObserver looking(*this);
+    exec::this_rank::poll(&looking);
+  }
   const bool over = !incomplete() || done_on_device();
   asked_ = asked_ || over;
   if (over) note_known();

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <rehearse_internal/comm/group_identity.h>
 #include <rehearse_internal/comm/mismatch.h>
 #include <rehearse_internal/comm/pending.h>
 
-#include "comm/agree/made_call.h"
+#include "comm/agree/collective_calls.h"
+#include "comm/agree/mailboxes.h"
 #include "process/check/messages.h"
 
 namespace rehearse::real {
@@ -26,11 +28,22 @@ struct OpenCall {
   comm::Operation operation;
   std::uint64_t fingerprint = 0;
   VirtualTime since{};
-  bool disagrees = false;  // with the message that it has met
 
   // Valid while this stays where it is.
   comm::MadeCall made() const noexcept { return {rank, sequence, &operation, fingerprint}; }
 };
+
+// Whose calls differ, as far as it is known. The first who do end the job; others have nothing to add.
+class Disputes {
+ public:
+  bool begin() noexcept { return !std::exchange(begun_, true); }
+
+ private:
+  bool begun_ = false;
+};
+
+// Calls that differ give the others that long to take a side: more than lies between the ranks of one step.
+inline constexpr VirtualDuration kToTakeASide = std::chrono::seconds(1);
 
 // The calls of one group that have not met: each rank's n-th collective belongs to the n-th of the others, and a
 // receive to the oldest send of its source and tag.
@@ -39,16 +52,24 @@ class GroupCalls {
   // Told of what has met; `rank` of the world.
   using Tell = std::function<void(int rank, Go go)>;
 
-  GroupCalls(comm::GroupIdentity identity, std::string key, Tell tell)
-      : group_(std::move(identity)), key_(std::move(key)), tell_(std::move(tell)) {}
+  // `disputes`: of the job; it outlives this.
+  GroupCalls(comm::GroupIdentity identity, std::string key, Disputes& disputes, Tell tell)
+      : group_(std::move(identity)),
+        key_(std::move(key)),
+        disputes_(disputes),
+        tell_(std::move(tell)),
+        messages_(group_.ranks.size()) {}
 
   // A call of `rank` (of the world), made now. Where it does not fit another one's, mismatch() is there, at once or
   // when the others have come.
   void add(int rank, const CallMade& made, VirtualTime now);
 
-  // Calls that disagree give the others a second to take a side, more than lies between the ranks of one step.
+  // Time passes.
   void settle(VirtualTime now);
   const std::optional<comm::Mismatch>& mismatch() const noexcept { return mismatch_; }
+
+  // The dispute that would have ended the job, as far as ranks have taken sides.
+  std::optional<comm::Mismatch> dispute() const;
 
   // What has met although the message was shorter, in order of the receiving rank.
   std::vector<comm::ShortMessages> short_messages() const;
@@ -63,33 +84,33 @@ class GroupCalls {
   std::vector<Open> open() const;
 
  private:
+  // One collective.
   struct Slot {
-    std::vector<std::optional<OpenCall>> calls;  // by rank
-    std::size_t arrived = 0;
-    std::optional<VirtualTime> disputed_since;
+    explicit Slot(const comm::GroupIdentity& group) : calls(group), made(group.ranks.size()) {}
+
+    comm::CollectiveCalls calls;
+    std::vector<std::optional<OpenCall>> made;  // by rank
+    std::optional<VirtualTime> settles_at;      // of the dispute that ends the job
   };
-  using Mail = std::list<OpenCall>;
 
   void add_collective(OpenCall call, VirtualTime now);
   void add_send(OpenCall send);
   void add_receive(OpenCall recv);
-  bool meet(OpenCall& send, OpenCall& recv, bool send_came_last);
+  void meet(OpenCall send, OpenCall recv, bool send_came_last);
   void note_short(const OpenCall& send, const OpenCall& recv);
-  void go(std::uint64_t sequence, const Slot& slot);
-  static std::vector<const OpenCall*> present(const Slot& slot);
-  // Where the call, which is there, does not fit one that was there before.
-  std::optional<comm::Mismatch> mismatch_of_edges(const Slot& slot, const OpenCall& own) const;
-  comm::Mismatch mismatch_of(const Slot& slot) const;
+  void go(std::uint64_t sequence);
+  Open open_of(const OpenCall& call) const;
   Open open_collective(const Slot& slot, const OpenCall& call) const;
   Open open_message(const OpenCall& call) const;
-  std::string hint(const OpenCall& call) const;
 
   const comm::GroupIdentity group_;
   const std::string key_;
+  Disputes& disputes_;
   const Tell tell_;
   CallTexts texts_;
-  std::map<std::uint64_t, Slot> slots_;
-  std::vector<Mail> sends_, receives_;  // by the receiving rank
+  std::map<std::uint64_t, Slot> slots_;  // by sequence
+  comm::Mailboxes<OpenCall> messages_;
+  std::vector<OpenCall> disagreeing_;  // a send and a receive that have met, and do not fit
   std::optional<comm::Mismatch> mismatch_;
   // By receiver, sender, elements of the receive, and of the message.
   std::map<std::tuple<int, int, std::int64_t, std::int64_t>, comm::ShortMessages> short_messages_;

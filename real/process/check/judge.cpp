@@ -10,7 +10,7 @@
 #include <rehearse_internal/formatting/rank_list.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "comm/agree/votes.h"
+#include "comm/agree/wording.h"
 
 namespace rehearse::real {
 namespace {
@@ -21,6 +21,10 @@ std::vector<int> all_ranks(std::size_t size) {
   std::vector<int> ranks(size);
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
+}
+
+std::string title_of(const GroupMade& made) {
+  return made.call == "new_group" ? comm::new_group_title(made.number) : made.call;
 }
 
 double seconds(VirtualDuration duration) { return std::chrono::duration<double>(duration).count(); }
@@ -34,17 +38,6 @@ VirtualDuration time_to_end(exec::Ending ending, VirtualDuration patience) {
 Judge::Judge(int ranks, VirtualDuration patience, Send send)
     : patience_(patience), send_(std::move(send)), states_(static_cast<std::size_t>(ranks)) {}
 
-bool Judge::Creation::complete(const std::vector<int>& members) const { return missing(members).empty(); }
-
-std::vector<int> Judge::Creation::missing(const std::vector<int>& of) const {
-  std::vector<int> ranks;
-  for (const int rank : of) {
-    const auto is_own = [rank](const GroupCall& call) { return call.rank == rank; };
-    if (std::none_of(calls.begin(), calls.end(), is_own)) ranks.push_back(rank);
-  }
-  return ranks;
-}
-
 void Judge::hear(const FromRank& message, VirtualTime now) {
   if (over_ || message.rank < 0 || message.rank >= static_cast<int>(states_.size())) return;
   auto& state = states_[static_cast<std::size_t>(message.rank)];
@@ -53,16 +46,10 @@ void Judge::hear(const FromRank& message, VirtualTime now) {
   std::visit([&](const auto& told) { hear_told(message.rank, told, now); }, message.told);
 }
 
-std::optional<comm::Mismatch> Judge::mismatch_of(const Creation& creation) const {
-  comm::CreationVote vote(states_.size(), creation.calls.front().made.number);
-  for (const auto& [rank, made] : creation.calls) vote.add(rank, made.ranks, made.given_name, {});
-  return vote.is_disputed() ? std::optional(vote.mismatch()) : std::nullopt;
-}
-
 // All of its members are there.
 void Judge::open(const GroupMade& group) {
   comm::GroupIdentity identity{static_cast<std::uint32_t>(groups_.size()), group.name, group.ranks};
-  groups_[group.key] = std::make_unique<GroupCalls>(std::move(identity), group.key,
+  groups_[group.key] = std::make_unique<GroupCalls>(std::move(identity), group.key, disputes_,
                                                     [this](int rank, Go go) { send_(rank, std::move(go)); });
   for (const int member : group.ranks) send_(member, Go{Matched::group, group.key, 0, -1});
 }
@@ -71,19 +58,24 @@ void Judge::hear_told(int rank, const GroupMade& made, VirtualTime now) {
   if (ruling_) return;
   const bool by_all = made.call == "new_group";
   const auto key = fmt::format("{} #{}{}", made.call, made.number, by_all ? "" : " " + made.key);
-  auto& creation = creations_[key];
-  if (creation.calls.empty()) {
-    creation.expected = by_all ? all_ranks(states_.size()) : made.ranks;
-    creation.since = now;
-  }
-  creation.calls.push_back({rank, made});
-  const auto mismatch = mismatch_of(creation);
-  if (mismatch) return creation.complete(creation.expected) ? rule_mismatch(*mismatch, now) : void();
-  const auto& members = made.ranks;
-  if (!creation.complete(members)) return;
+  const auto [entry, is_new] =
+      creations_.try_emplace(key, Creation{comm::CreationCalls(states_.size(), made.number), made, {}, now});
+  auto& creation = entry->second;
+  if (is_new) creation.expected = by_all ? all_ranks(states_.size()) : made.ranks;
+  if (creation.calls.vote().has(rank)) return;
+  const bool did_fit = creation.calls.fit();
+  creation.calls.add(rank, made.ranks, made.given_name, [] { return exec::CallSite(); });
+  if (!creation.calls.fit()) return dispute(creation, did_fit, now);
+  if (!creation.calls.missing(made.ranks).empty()) return;
   // Those who are no members may come later.
   if (!groups_.contains(made.key)) open(made);
-  if (creation.complete(creation.expected)) creations_.erase(key);
+  if (creation.calls.missing(creation.expected).empty()) creations_.erase(key);
+}
+
+void Judge::dispute(Creation& creation, bool did_fit, VirtualTime now) {
+  if (did_fit && disputes_.begin()) creation.settles_at = now + kToTakeASide;
+  if (creation.settles_at && creation.calls.missing(creation.expected).empty())
+    rule_mismatch(creation.calls.mismatch(), now);
 }
 
 void Judge::hear_told(int rank, const CallMade& made, VirtualTime now) {
@@ -144,8 +136,7 @@ void Judge::look_for_an_end(VirtualTime now) {
     if (calls->mismatch()) return rule_mismatch(*calls->mismatch(), now);
   }
   for (const auto& [key, creation] : creations_) {
-    const auto mismatch = mismatch_of(creation);
-    if (mismatch && now - creation.since >= std::chrono::seconds(1)) return rule_mismatch(*mismatch, now);
+    if (creation.settles_at && now >= *creation.settles_at) return rule_mismatch(creation.calls.mismatch(), now);
   }
   look_for_lost_ranks(now);
   if (!ruling_) look_for_failures(now);
@@ -178,18 +169,18 @@ std::vector<GroupCalls::Open> Judge::open_calls() const {
     open.insert(open.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
   }
   for (const auto& [key, creation] : creations_) {
-    const auto& members = creation.calls.front().made.ranks;
-    const auto missing = creation.missing(members);
-    for (const auto& call : creation.calls) {
-      if (missing.empty() || std::find(members.begin(), members.end(), call.rank) == members.end()) continue;
+    const auto& members = creation.made.ranks;
+    const auto missing = creation.calls.missing(members);
+    if (missing.empty()) continue;
+    for (const int rank : creation.calls.called_by(members)) {
       GroupCalls::Open waits{{}, creation.since, kBackendDefaultTimeout};
-      waits.call.rank = call.rank;
-      waits.call.call = waits.call.description =
-          call.made.call == "new_group" ? fmt::format("new_group #{}", call.made.number) : call.made.call;
+      waits.call.rank = rank;
+      waits.call.call = waits.call.description = title_of(creation.made);
       waits.call.waits_for = missing;
       open.push_back(std::move(waits));
     }
   }
+  std::stable_sort(open.begin(), open.end(), [](const auto& a, const auto& b) { return a.since < b.since; });
   return open;
 }
 
@@ -260,16 +251,32 @@ void Judge::begin_ruling(exec::Ending ending, std::string why, VirtualTime now) 
   ruling.ending = ending;
   ruling.why = std::move(why);
   began_to_end_ = now;
+  note_dispute();
   const auto open = open_calls();
   for (const int rank : all_ranks(states_.size())) {
-    if (!has_ended(rank)) ruling.blocked.push_back(where_is(rank, open));
+    Stop stop{ruling.why};
+    if (!has_ended(rank)) {
+      const auto& where = ruling.blocked.emplace_back(where_is(rank, open));
+      stop.waits_on = where.waits_on;
+      stop.waits_for = where.waits_for;
+    }
+    send_(rank, stop);
   }
-  for (const auto& rank : all_ranks(states_.size())) send_(rank, Stop{ruling.why});
+}
+
+// Whatever ends the job before the others have taken a side: what is known of it is told.
+void Judge::note_dispute() {
+  for (const auto& [key, calls] : groups_) {
+    if (auto mismatch = calls->dispute()) ruling_->mismatches.push_back(std::move(*mismatch));
+  }
+  for (const auto& [key, creation] : creations_) {
+    if (creation.settles_at) ruling_->mismatches.push_back(creation.calls.mismatch());
+  }
 }
 
 void Judge::rule_mismatch(const comm::Mismatch& mismatch, VirtualTime now) {
   begin_ruling(exec::Ending::stopped, comm::to_string(mismatch), now);
-  ruling_->mismatches.push_back(mismatch);
+  ruling_->mismatches = {mismatch};
 }
 
 void Judge::rule_failure(int rank, const RankEnded& end, VirtualTime now) {
@@ -315,13 +322,12 @@ void Judge::finish(VirtualTime now) {
     for (auto& messages : calls->short_messages()) ruling.short_messages.push_back(std::move(messages));
   }
   for (const auto& [key, creation] : creations_) {
-    comm::PendingGroup group;
-    const auto& made = creation.calls.front().made;
-    group.call = made.call == "new_group" ? fmt::format("new_group #{}", made.number) : made.call;
-    group.name = made.name;
-    for (const auto& call : creation.calls) group.called_by.push_back(call.rank);
-    std::sort(group.called_by.begin(), group.called_by.end());
-    group.missing = creation.missing(creation.expected);
+    const auto& made = creation.made;
+    comm::PendingGroup group{title_of(made),
+                             made.name,
+                             creation.calls.called_by(creation.expected),
+                             creation.calls.missing(creation.expected),
+                             {}};
     // Libraries ask for companions when they need them.
     if (!group.missing.empty() && made.call != "companion") ruling.pending_groups.push_back(std::move(group));
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/agree/creation_calls.h"
 #include "process/check/group_calls.h"
 #include "process/check/messages.h"
 
@@ -47,18 +48,13 @@ class Judge {
     VirtualTime moved{};  // it last did something
     std::optional<RankEnded> end;
   };
-  // One rank's call of those that make a group.
-  struct GroupCall {
-    int rank = -1;
-    GroupMade made;
-  };
   // A group that not all that belong to it have made.
   struct Creation {
-    std::vector<GroupCall> calls;
+    comm::CreationCalls calls;
+    GroupMade made;             // by the first of them
     std::vector<int> expected;  // those who must make it
     VirtualTime since{};
-    bool complete(const std::vector<int>& members) const;
-    std::vector<int> missing(const std::vector<int>& of) const;
+    std::optional<VirtualTime> settles_at{};  // of the dispute that ends the job
   };
 
   void hear_told(int, const StillAlive&, VirtualTime) {}
@@ -67,8 +63,8 @@ class Judge {
   void hear_told(int rank, const RankEnded& ended, VirtualTime now);
   void hear_told(int rank, const Interrupted&, VirtualTime now);
   void open(const GroupMade& group);
-  // Where its ranks have not made the same group.
-  std::optional<comm::Mismatch> mismatch_of(const Creation& creation) const;
+  // Of a group that ranks have not made alike.
+  void dispute(Creation& creation, bool did_fit, VirtualTime now);
   bool has_ended(int rank) const { return states_[static_cast<std::size_t>(rank)].end.has_value(); }
 
   bool all_have_ended() const;
@@ -86,14 +82,16 @@ class Judge {
   void rule_failure(int rank, const RankEnded& end, VirtualTime now);
   void rule_given_up(int by, const RankEnded& ended, VirtualTime now);
   void rule_overdue(const GroupCalls::Open& overdue, VirtualTime now);
+  void note_dispute();
   void begin_ruling(exec::Ending ending, std::string why, VirtualTime now);
   void finish(VirtualTime now);
-  std::vector<GroupCalls::Open> open_calls() const;
+  std::vector<GroupCalls::Open> open_calls() const;  // in order of the calls
   Ruling::Blocked where_is(int rank, const std::vector<GroupCalls::Open>& open) const;
 
   const VirtualDuration patience_;
   const Send send_;
   std::vector<RankState> states_;
+  Disputes disputes_;
   std::map<std::string, std::unique_ptr<GroupCalls>> groups_;  // by key
   std::map<std::string, Creation> creations_;                  // by call and number, or name
   std::optional<Ruling> ruling_;                               // once the end has begun

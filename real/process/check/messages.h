@@ -78,6 +78,9 @@ struct Go {
 // The world ends: calls fail from here on.
 struct Stop {
   std::string why;
+  // Where the receiving rank was, as in Ruling::Blocked. It may have to be known before the ruling is.
+  std::string waits_on{};
+  std::vector<int> waits_for{};
 };
 
 // How a job ended, for the reports of all its ranks.
@@ -140,7 +143,7 @@ void fields(Archive& archive, Go& go) {
 }
 template <class Archive>
 void fields(Archive& archive, Stop& stop) {
-  archive(stop.why);
+  archive(stop.why, stop.waits_on, stop.waits_for);
 }
 template <class Archive>
 void fields(Archive& archive, Over& over) {
@@ -166,7 +169,7 @@ void fields(Archive& archive, comm::Mismatch::Side& side) {
 }
 template <class Archive>
 void fields(Archive& archive, comm::Mismatch::Field& field) {
-  archive(field.name, field.first, field.second);
+  archive(field.name, field.first, field.second, field.others);
 }
 template <class Archive>
 void fields(Archive& archive, comm::Mismatch& mismatch) {

@@ -37,7 +37,9 @@ Difference difference_of(const comm::Mismatch& mismatch, const Places& places) {
   difference.first = side_of(mismatch.first, call, places);
   difference.second = side_of(mismatch.second, call, places);
   for (const auto& side : mismatch.others) difference.others.push_back(side_of(side, call, places));
-  for (const auto& field : mismatch.fields) difference.fields.push_back({field.name, field.first, field.second});
+  for (const auto& [name, first, second, others] : mismatch.fields) {
+    difference.fields.push_back({name, first, second, others});
+  }
   return difference;
 }
 

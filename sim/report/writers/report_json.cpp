@@ -22,15 +22,13 @@ std::int64_t nanoseconds(VirtualTime time) { return time.time_since_epoch().coun
 std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", number); }
 
 Json json_of(const RankLine& line) {
-  return {
-      {"rank", line.rank},
-      {"state", to_string(line.state)},
-      {"time_ns", nanoseconds(line.at)},
-      {"doing", line.doing},
-      {"last", line.last},
-      {"where", line.where},
-      {"waits_for", line.waits_for},
-  };
+  Json json{{"rank", line.rank}, {"state", to_string(line.state)}};
+  if (line.at != RankLine::kNotKnown) json["time_ns"] = nanoseconds(line.at);
+  json["doing"] = line.doing;
+  json["last"] = line.last;
+  json["where"] = line.where;
+  json["waits_for"] = line.waits_for;
+  return json;
 }
 
 Json json_of(const Difference::Side& side) {
@@ -42,7 +40,9 @@ Json json_of(const Difference& difference) {
   for (const auto& side : difference.others) others.push_back(json_of(side));
   Json fields = Json::array();
   for (const auto& field : difference.fields) {
-    fields.push_back({{"name", field.name}, {"first", field.first}, {"second", field.second}});
+    Json row = {{"name", field.name}, {"first", field.first}, {"second", field.second}};
+    if (!field.others.empty()) row["others"] = field.others;
+    fields.push_back(std::move(row));
   }
   return {
       {"process_group_name", difference.group}, {"seq_id", difference.sequence}, {"first", json_of(difference.first)},
@@ -93,7 +93,7 @@ RankLine rank_line_of(const Reader& reader) {
   RankLine line;
   line.rank = reader.get_in("rank", 0, kRanksMost - 1);
   line.state = reader.get_named("state", rank_outcome_from_string, "state of a rank");
-  line.at = reader.get_time("time_ns");
+  line.at = reader.has("time_ns") ? reader.get_time("time_ns") : RankLine::kNotKnown;
   line.doing = reader.get<std::string>("doing");
   line.last = reader.get<std::string>("last");
   line.where = reader.get<std::string>("where");
@@ -128,7 +128,10 @@ Difference::Side side_of(const Reader& reader) {
 }
 
 Difference::Field field_of(const Reader& reader) {
-  return {reader.get<std::string>("name"), reader.get<std::string>("first"), reader.get<std::string>("second")};
+  Difference::Field field{reader.get<std::string>("name"), reader.get<std::string>("first"),
+                          reader.get<std::string>("second")};
+  if (reader.has("others")) field.others = reader.get<std::vector<std::string>>("others");
+  return field;
 }
 
 Difference difference_of(const Reader& reader) {

@@ -47,7 +47,17 @@ class TextWriter {
     return color + name + "\x1b[0m" + text.substr(name.size());
   }
 
-  // All calls, and only the fields in which the first two differ.
+  // "shape ([4], [2, 2], [3])".
+  static std::string values_text(const Difference::Field& field) {
+    std::vector<std::string> values{field.first, field.second};
+    const std::size_t shown = std::min(field.others.size(), kSidesShown - values.size());
+    for (std::size_t i = 0; i < shown; ++i) values.push_back(field.others[i]);
+    const auto left = field.others.size() - shown;
+    if (left > 0) values.push_back(fmt::format("{} more", left));
+    return fmt::format("{} ({})", field.name, fmt::join(values, ", "));
+  }
+
+  // All calls, and only the fields in which they differ.
   std::string difference(const Difference& difference) const {
     const auto of = fmt::format(", #{} on group \"{}\"", difference.sequence, difference.group);
     std::string text = line("different calls" + (difference.group.empty() ? "" : of) + ":");
@@ -63,9 +73,7 @@ class TextWriter {
     }
     if (shown < sides.size()) text += more(sides.size() - shown, "calls");
     std::vector<std::string> fields;
-    for (const auto& field : difference.fields) {
-      fields.push_back(fmt::format("{} ({}, {})", field.name, field.first, field.second));
-    }
+    for (const auto& field : difference.fields) fields.push_back(values_text(field));
     if (!fields.empty()) text += line(fmt::format("  differ in {}", fmt::join(fields, ", ")), 6);
     return text;
   }

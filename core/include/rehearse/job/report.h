@@ -16,9 +16,11 @@ namespace rehearse {
 
 // How one rank ended.
 struct RankLine {
+  static constexpr VirtualTime kNotKnown = VirtualTime::min();
+
   int rank = -1;
   RankOutcome state = RankOutcome::stopped;
-  VirtualTime at{};   // when it ended or, if blocked, since when the world stood still
+  VirtualTime at{};   // when it ended or, if blocked, since when the world stood still; kNotKnown: nobody saw it
   std::string doing;  // the blocked call, or the exception's text
   std::string last;   // the last operation it had completed: "broadcast #6 on group \"world\""; empty: none
   std::string where;  // "train.cpp:41 in step"; empty: unknown
@@ -37,9 +39,11 @@ struct Difference {
   Side first, second;        // where more than half of the ranks agree, first is theirs
   std::vector<Side> others;  // that fit neither
   struct Field {
-    std::string name, first, second;
+    std::string name;
+    std::string first, second;          // the first side's value, and the next that differs
+    std::vector<std::string> others{};  // further values, of others
   };
-  std::vector<Field> fields;  // of first and second
+  std::vector<Field> fields;  // in which they differ: those of first and second, then those of others alone
 };
 
 // A collective that ranks called from different places.

@@ -23,7 +23,8 @@ struct Mismatch {
 
   struct Field {
     std::string name;           // "op", "shape", "dtype", "device", "root", "reduce_op", "splits", "label", ...
-    std::string first, second;  // the values of the two sides; "none" where a call has no such field
+    std::string first, second;  // the first side's value, and the next that differs; "none": a call has no such field
+    std::vector<std::string> others{};  // further values that `others` of the mismatch have
     bool operator==(const Field&) const = default;
   };
 
@@ -34,12 +35,12 @@ struct Mismatch {
   Side first;                  // the call of the majority; without one, that of the lowest rank
   Side second;                 // the call of the lowest rank of those that do not fit it
   std::vector<Side> others;    // calls that fit neither, by their lowest rank
-  std::vector<Field> fields;   // of first and second, only those that differ, the most telling first
+  std::vector<Field> fields;   // only those that differ: first those of first and second, the most telling first
 };
 
 // One line, as in MismatchError: `rank 3 called ... where ranks 0-2 called ... as #7 of group "world": reduce_op max,
 // not sum`; without a majority `ranks 0 and 3 disagree at #7 of group "world": rank 0 called ..., rank 3 called ...;
-// they differ in reduce_op (sum, max)`.
+// they differ in reduce_op (sum, max)`, with as many values as there are.
 std::string to_string(const Mismatch& mismatch);
 
 // Where the checks of communication report to: the world's report.

@@ -27,8 +27,7 @@ class MoveGate {
 // Moves the bytes of all ranks within this process: every rank's outputs hold what real ranks would compute.
 //
 // When: launch() asks the cost model how long the transfer takes; the data moves, and the completion is told, at that
-// point of virtual time (at once for zero). Until then inputs are not read and outputs not written. Collectives of a
-// group end in the order in which they were launched; a short one waits for a long one before it.
+// point of virtual time (at once for zero). Until then inputs are not read and outputs not written.
 //
 // What (any strides, empty and 0-dim tensors, any group size from 1; elements are taken in their logical, row-major
 // order; sizes may differ between ranks where c10d allows it):
@@ -89,7 +88,6 @@ class FakeFabric final : public comm::Fabric {
 
  private:
   class Pending;
-  VirtualTime end_of(const comm::Transfer& transfer);
   bool move(const comm::Transfer& transfer);
   void finish(Pending& pending);
   void release(Pending& pending) noexcept;
@@ -101,7 +99,6 @@ class FakeFabric final : public comm::Fabric {
   std::unique_ptr<Workspace> workspace_;
   std::vector<std::unique_ptr<Pending>> pool_;  // the first `in_flight_` of them are armed
   std::size_t in_flight_ = 0;
-  std::vector<VirtualTime> last_ends_;  // of the collectives of a group, by its number
 };
 
 }  // namespace rehearse::fakes

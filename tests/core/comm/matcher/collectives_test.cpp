@@ -5,6 +5,8 @@
 namespace rehearse::comm {
 namespace {
 
+using namespace std::chrono_literals;
+
 using c10d::OpType;
 using testing::_;
 using testing::ElementsAre;
@@ -217,6 +219,45 @@ TEST_F(Collectives, AsyncCalls_MeetInOrder) {
     EXPECT_EQ(launched[i].sequence, i + 1);
     for (const auto& call : launched[i].calls) EXPECT_EQ(call.inputs[0].numel(), static_cast<std::int64_t>(i + 1));
   }
+}
+
+class Ends : public CommTest {};
+
+// As on NCCL's stream of a group: whatever the fabric has carried out first.
+TEST_F(Ends, OfAGroup_AreInOrder) {
+  const auto outcome = run(1, [&](int, const ProcessGroup& group) {
+    const auto start = clock.now();
+    const auto call = [&](VirtualDuration takes, const auto& make) {
+      fabric.takes = takes;
+      return make(group);
+    };
+    const auto sum = [](const ProcessGroup& of) { return allreduce(of, at::ones({2})); };
+    const auto slow = call(9us, sum), quick = call(2us, sum), at_once = call(0us, sum);
+    const auto barrier = call(3us, [](const ProcessGroup& of) { return of->barrier(); });
+    at_once->wait();
+    EXPECT_EQ(clock.now() - start, 9us);
+    EXPECT_TRUE(slow->isCompleted() && quick->isCompleted() && !barrier->isCompleted());
+    barrier->wait();
+    EXPECT_EQ(clock.now() - start, 12us) << "a barrier begins when those before it have ended";
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
+// One that has failed holds up nobody.
+TEST_F(Ends, BehindOneThatTimesOut_AreAtItsEnd) {
+  const auto outcome = run(1, [&](int, const ProcessGroup& group) {
+    const auto start = clock.now();
+    fabric.takes = 9ms;
+    group->setTimeout(std::chrono::milliseconds(5));
+    const auto slow = allreduce(group, at::ones({2}));
+    group->setTimeout(std::chrono::milliseconds(50));
+    fabric.takes = 2us;
+    const auto quick = allreduce(group, at::ones({2}));
+    quick->wait();
+    EXPECT_EQ(clock.now() - start, 5ms);
+    EXPECT_THROW(slow->wait(), TimeoutError);
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
 TEST_F(Collectives, TimeoutOfCall_OverridesThatOfGroup) {

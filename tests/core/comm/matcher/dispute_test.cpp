@@ -56,8 +56,8 @@ TEST_F(Disputes, RanksThatAllDiffer_AreAllTold) {
   EXPECT_FALSE(mismatches[0].has_majority);
   EXPECT_EQ(to_string(mismatches[0]),
             "ranks 0, 1 and 2 disagree at #1 of group \"world\": rank 0 called allreduce(sum, float32[2], cpu), rank 1 "
-            "called allreduce(max, float32[2], cpu), rank 2 called allreduce(product, float32[2], cpu); ranks 0 and 1 "
-            "differ in reduce_op (sum, max)");
+            "called allreduce(max, float32[2], cpu), rank 2 called allreduce(product, float32[2], cpu); they differ "
+            "in reduce_op (sum, max, product)");
 }
 
 // c10d itself finds no back end for this device; a custom one would come to ours.
@@ -108,7 +108,7 @@ TEST_F(Disputes, SeveralOddOnes_AreAllKept) {
   EXPECT_EQ(to_string(mismatch),
             "rank 0 called broadcast(root=0, float32[2], cpu) and rank 3 called allreduce(max, float32[2], cpu) and 1 "
             "more call where ranks 1-2,4-5 called allreduce(sum, float32[2], cpu) as #1 of group \"world\": op "
-            "broadcast, not allreduce");
+            "broadcast, not allreduce, reduce_op max and product, not sum");
 }
 
 // More than half of those that came, but not of the group: the others might have seen it otherwise.

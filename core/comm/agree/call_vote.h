@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <rehearse_internal/comm/group_identity.h>
+
+#include "comm/agree/made_call.h"
+#include "comm/agree/vote.h"
+
+namespace rehearse::comm {
+
+// Of the calls of one collective, at least two of which differ in what all ranks must agree on.
+class CallVote {
+ public:
+  CallVote(const GroupIdentity& group, std::uint64_t sequence) : group_(group), sequence_(sequence) {}
+
+  // What the call points to outlives this.
+  void add(const MadeCall& call, exec::CallSite where);
+
+  bool all_have_come() const noexcept { return calls_.size() == group_.ranks.size(); }
+
+  // The ranks (of the world) whose calls do not fit that of `rank` (of the world), ascending.
+  std::vector<int> opponents(int rank) const { return parties().vote.opponents(rank); }
+
+  Mismatch mismatch() const;
+
+ private:
+  struct Call {
+    MadeCall made;
+    exec::CallSite where;
+  };
+  struct Parties {
+    Vote vote;
+    std::vector<const Operation*> calls;  // one of each
+  };
+
+  // Counted anew in order of rank: a call without a payload's name fits several parties, and which one it is in must
+  // not depend on the order in which calls came.
+  Parties parties() const;
+
+  const GroupIdentity& group_;
+  const std::uint64_t sequence_;
+  std::vector<Call> calls_;  // by rank, of those that have come
+};
+
+}  // namespace rehearse::comm

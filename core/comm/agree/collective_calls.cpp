@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "collective_calls.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <rehearse_internal/exec/check.h>
+
+#include "comm/agree/pairs.h"
+#include "comm/agree/wording.h"
+#include "comm/call/fingerprint.h"
+
+namespace rehearse::comm {
+
+CollectiveCalls::CollectiveCalls(const GroupIdentity& group) : group_(group), calls_(group.ranks.size()) {}
+
+void CollectiveCalls::open(std::uint64_t sequence) noexcept {
+  std::fill(calls_.begin(), calls_.end(), nullptr);
+  sequence_ = sequence;
+  arrived_ = 0;
+  first_ = -1;
+  payload_ = nullptr;
+  vote_.reset();
+  apart_.clear();
+}
+
+bool CollectiveCalls::add(const MadeCall& call, Places places) {
+  REHEARSE_CHECK(call.sequence == sequence_ && !has(call.rank), call.sequence, sequence_, call.rank);
+  const bool is_first = first_ < 0;
+  if (is_first) fingerprint_ = call.fingerprint;
+  if (take_sides() || !agrees(call)) [[unlikely]] {
+    take_side(call, places);
+  } else if (apart_.empty()) {
+    if (payload_ == nullptr) payload_ = call.operation->payload;
+    check_edges(call, places);
+  }
+  if (is_first) first_ = call.rank;
+  calls_[static_cast<std::size_t>(call.rank)] = call.operation;
+  ++arrived_;
+  return fit();
+}
+
+bool CollectiveCalls::agrees(const MadeCall& call) const noexcept {
+  const auto* const payload = call.operation->payload;
+  return call.fingerprint == fingerprint_ && (payload == nullptr || payload_ == nullptr || payload == payload_);
+}
+
+void CollectiveCalls::withdraw(int rank) noexcept {
+  REHEARSE_CHECK(has(rank) && arrived_ > 0, rank, arrived_);
+  calls_[static_cast<std::size_t>(rank)] = nullptr;
+  --arrived_;
+  const auto is_there = [](const Operation* call) { return call != nullptr; };
+  if (first_ == rank) {
+    const auto next = std::find_if(calls_.begin(), calls_.end(), is_there);
+    first_ = next != calls_.end() ? static_cast<int>(next - calls_.begin()) : -1;
+  }
+  payload_ = nullptr;
+  for (const auto* const call : calls_) {
+    if (call != nullptr && payload_ == nullptr) payload_ = call->payload;
+  }
+}
+
+MadeCall CollectiveCalls::call_of(std::size_t rank) const noexcept {
+  return {static_cast<int>(rank), sequence_, calls_[rank], fingerprint_};
+}
+
+void CollectiveCalls::take_side(const MadeCall& call, Places places) {
+  if (vote_ == nullptr) {
+    vote_ = std::make_unique<CallVote>(group_, sequence_);
+    for (std::size_t rank = 0; rank < calls_.size(); ++rank) {
+      if (calls_[rank] != nullptr) vote_->add(call_of(rank), places(static_cast<int>(rank)));
+    }
+  }
+  vote_->add(call, places(call.rank));
+}
+
+void CollectiveCalls::check_edges(const MadeCall& call, Places places) {
+  const auto& operation = *call.operation;
+  if (!is_alltoall(operation.type)) {
+    for (std::size_t part = 0; part < operation.parts.size() && apart_.empty(); ++part) {
+      if (is_alltoall(operation.parts[part].type)) check_edges_of_part(call, part, places);
+    }
+    return;
+  }
+  // The usual all-to-all has equal splits everywhere, and needs no look at its n * n edges.
+  const auto split = even_split(operation);
+  if (arrived_ == 0) even_split_ = split;
+  if (split != even_split_) even_split_ = -1;
+  if (even_split_ < 0) check_edges_of_part(call, 0, places);
+  if (apart_.empty()) check_format(call, places);
+}
+
+void CollectiveCalls::check_edges_of_part(const MadeCall& call, std::size_t part, Places places) {
+  for (std::size_t rank = 0; rank < calls_.size(); ++rank) {
+    if (calls_[rank] == nullptr) continue;
+    const auto other = call_of(rank);
+    auto field = edge_difference(call, other, part, group_);
+    if (!field) field = edge_difference(other, call, part, group_);
+    if (field) return set_apart(call, other, std::move(*field), places);
+  }
+}
+
+// Memory goes as it lies: what one rank sends as channels_last another one must not take for something else.
+void CollectiveCalls::check_format(const MadeCall& call, Places places) {
+  if (!has_elements(call)) return;
+  for (std::size_t rank = 0; rank < calls_.size(); ++rank) {
+    if (calls_[rank] == nullptr || !has_elements(call_of(rank))) continue;
+    auto field = format_difference(call, call_of(rank), group_);
+    if (field) set_apart(call, call_of(rank), std::move(*field), places);
+    return;  // the others lie as this one does
+  }
+}
+
+void CollectiveCalls::set_apart(const MadeCall& one, const MadeCall& other, Mismatch::Field field, Places places) {
+  apart_ = {group_.global_rank(one.rank), group_.global_rank(other.rank)};
+  std::sort(apart_.begin(), apart_.end());
+  mismatch_ = mismatch_of_two({one, places(one.rank)}, {other, places(other.rank)}, std::move(field), group_);
+}
+
+Mismatch CollectiveCalls::mismatch() const {
+  REHEARSE_CHECK(!fit(), sequence_);
+  return vote_ != nullptr ? vote_->mismatch() : mismatch_;
+}
+
+std::string CollectiveCalls::describe(std::string_view title) const {
+  return fit() ? waiting_for_ranks(title, arrived_, calls_.size()) : disagreeing(title);
+}
+
+std::vector<int> CollectiveCalls::waits_for(int rank) const {
+  const int own = group_.global_rank(rank);
+  if (vote_ != nullptr) return vote_->opponents(own);
+  std::vector<int> others = apart_;
+  std::erase(others, own);
+  if (!apart_.empty()) return others;
+  for (std::size_t other = 0; other < calls_.size(); ++other) {
+    if (calls_[other] == nullptr) others.push_back(group_.global_rank(static_cast<int>(other)));
+  }
+  return others;
+}
+
+}  // namespace rehearse::comm
