@@ -5,7 +5,10 @@
 #include <utility>
 
 #include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <rehearse/exec/observer.h>
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/exec/this_rank.h>
 
@@ -70,11 +73,29 @@ void FakeStore::begin_call() const {
     exec::this_rank::spend(state_->time_of_a_call_, "a call of the store");
 }
 
+class FakeStore::LookObserver final : public exec::Observer {
+ public:
+  LookObserver(const char* call, c10::ArrayRef<std::string> keys) : call_(call), keys_(keys) {}
+
+  std::string describe() const override {
+    std::vector<std::string> names;
+    for (const std::string& key : keys_) names.push_back('"' + key + '"');
+    if (names.empty()) return fmt::format("store {}", call_);
+    return fmt::format("store {} {} {}", call_, names.size() == 1 ? "key" : "keys", fmt::join(names, ", "));
+  }
+
+ private:
+  const char* const call_;
+  const c10::ArrayRef<std::string> keys_;
+};
+
 // Reading every key once is no polling; reading on while nothing changes is.
-void FakeStore::look() {
+void FakeStore::look(const char* call, c10::ArrayRef<std::string> keys) {
   if (!exec::this_rank::is_fiber()) return;
   if (std::exchange(looked_at_, state_->version_) != state_->version_) looks_ = 0;
-  if (++looks_ > state_->values_.size() + state_->queues_.size() + 1) exec::this_rank::poll();
+  if (++looks_ <= state_->values_.size() + state_->queues_.size() + 1) return;
+  const LookObserver looking(call, keys);
+  exec::this_rank::poll(&looking);
 }
 
 void FakeStore::set(const std::string& key, const std::vector<std::uint8_t>& value) {
@@ -88,8 +109,10 @@ void FakeStore::put(const std::string& key, const std::vector<std::uint8_t>& val
 }
 
 void FakeStore::multiSet(const std::vector<std::string>& keys, const std::vector<std::vector<std::uint8_t>>& values) {
-  TORCH_CHECK_VALUE(keys.size() == values.size(), "multiSet: ", keys.size(), " keys and ", values.size(),
-                    " values; each key needs one value");
+  exec::this_rank::make_store_call([&] {
+    TORCH_CHECK_VALUE(keys.size() == values.size(), "multiSet: ", keys.size(), " keys and ", values.size(),
+                      " values; each key needs one value");
+  });
   begin_call();
   for (std::size_t i = 0; i < keys.size(); ++i) put(keys[i], values[i]);
 }
@@ -108,7 +131,7 @@ std::vector<std::uint8_t> FakeStore::compareSet(const std::string& key, const st
     const auto found = state_->values_.find(key);
     return found == state_->values_.end() ? expected.empty() : found->second == expected;
   };
-  if (!may_set()) look();
+  if (!may_set()) look("compareSet of", key);
   if (may_set()) {
     put(key, desired);
     return desired;
@@ -122,7 +145,7 @@ std::vector<std::uint8_t> FakeStore::get(const std::string& key) { return std::m
 std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std::string>& keys) {
   begin_call();
   const Wish wish{keys, false, "wait for"};
-  if (first_missing(wish) == nullptr) look();
+  if (first_missing(wish) == nullptr) look("get of", keys);
   // The look may have let somebody delete one, so wait in any case.
   wait_until_there(wish, timeout_);
   std::vector<std::vector<std::uint8_t>> values;
@@ -133,12 +156,11 @@ std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std
 
 std::int64_t FakeStore::add(const std::string& key, std::int64_t amount) {
   begin_call();
-  if (amount == 0) look();  // how c10d's own code polls a counter
+  if (amount == 0) look("add of 0 to", key);  // how c10d's own code polls a counter
+  // Fails if the value is no number. Other ranks may run before it, and change the value.
   std::int64_t held = 0;
+  exec::this_rank::make_store_call([&] { held = number_at(key); });
   const auto found = state_->values_.find(key);
-  if (found != state_->values_.end() && !found->second.empty()) {
-    held = std::stoll(std::string(found->second.begin(), found->second.end()));
-  }
   // Unsigned, because c10d's counters wrap around.
   const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(held) + static_cast<std::uint64_t>(amount));
   const std::string text = std::to_string(sum);
@@ -149,26 +171,33 @@ std::int64_t FakeStore::add(const std::string& key, std::int64_t amount) {
   return sum;
 }
 
+std::int64_t FakeStore::number_at(const std::string& key) const {
+  const auto found = state_->values_.find(key);
+  if (found == state_->values_.end() || found->second.empty()) return 0;
+  return std::stoll(std::string(found->second.begin(), found->second.end()));
+}
+
 bool FakeStore::deleteKey(const std::string& key) {
   begin_call();
   const bool deleted = state_->values_.erase(key) > 0;
-  if (!deleted) look();
+  if (!deleted) look("deleteKey of", key);
   if (deleted) changed(key);
   return deleted;
 }
 
 bool FakeStore::check(const std::vector<std::string>& keys) {
-  if (exec::this_rank::is_fiber()) exec::this_rank::poll();
+  const LookObserver looking("check of", keys);
+  if (exec::this_rank::is_fiber()) exec::this_rank::poll(&looking);
   return first_missing({keys, true, ""}) == nullptr;
 }
 
 std::int64_t FakeStore::getNumKeys() {
-  look();
+  look("getNumKeys");
   return static_cast<std::int64_t>(state_->values_.size());
 }
 
 std::vector<std::string> FakeStore::listKeys() {
-  look();
+  look("listKeys");
   return state_->keys();
 }
 
@@ -184,7 +213,7 @@ std::vector<std::uint8_t> FakeStore::queuePop(const std::string& key, bool block
     const std::vector<std::string> keys{key};
     wait_until_there({keys, true, "queue pop from"}, timeout_);
   } else if (!state_->queues_.contains(key)) {
-    look();
+    look("queuePop from", key);
   }
   const auto queue = state_->queues_.find(key);
   TORCH_CHECK_WITH(DistQueueEmptyError, queue != state_->queues_.end(), "queue is empty: \"", key, '"');
@@ -196,7 +225,7 @@ std::vector<std::uint8_t> FakeStore::queuePop(const std::string& key, bool block
 }
 
 std::int64_t FakeStore::queueLen(const std::string& key) {
-  look();
+  look("queueLen of", key);
   const auto queue = state_->queues_.find(key);
   return queue == state_->queues_.end() ? 0 : static_cast<std::int64_t>(queue->second.size());
 }

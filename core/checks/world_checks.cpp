@@ -13,7 +13,6 @@
 
 #include <rehearse_internal/checks/unwatched.h>
 #include <rehearse_internal/exec/world_local.h>
-#include <rehearse_internal/formatting/rank_list.h>
 
 #include "checks/draws.h"
 #include "checks/finite.h"
@@ -218,6 +217,13 @@ void WorldChecks::finite(int rank, const ModelState& state, const CheckOptions& 
   found(std::move(finding->finding));
 }
 
+void WorldChecks::at_construction(int rank, const torch::nn::Module& module, const Forward& made) {
+  auto* const watch = shown_->watch_of(rank);
+  if (!automatic_.replicas || watch == nullptr) return;
+  const Unwatched own;
+  watch->take_writes(made.model, ModelState(module, made.ignored).with_buffers(false));
+}
+
 void WorldChecks::at_forward(int rank, const torch::nn::Module& module, const Forward& forward) {
   const Asked asked{forward.model, in_order(forward.ranks), forward.buffers_are_equal, false, {}, forward.group};
   if (automatic_.replicas) show_replicas(rank, ModelState(module, forward.ignored), asked);
@@ -246,12 +252,7 @@ void WorldChecks::judge_what_is_left() {
   for (auto& [key, round] : shown_->gradients.open()) shown_->missed.add(round, false, false);
 }
 
-std::vector<std::string> WorldChecks::remarks() const {
-  auto lines = shown_->missed.lines();
-  for (const auto& [text, of] : remarked_)
-    lines.push_back(fmt::format("{}: {}", describe_ranks(std::vector<int>(of.begin(), of.end())), text));
-  return lines;
-}
+std::vector<std::string> WorldChecks::remarks() const { return shown_->missed.lines(); }
 
 WorldChecks* world_checks() noexcept { return exec::WorldLocal<WorldChecks>::find(); }
 

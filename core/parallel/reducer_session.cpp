@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/engine.h>
 
+#include <rehearse_internal/checks/rank_remarks.h>
 #include <rehearse_internal/checks/world_checks.h>
 #include <rehearse_internal/comm/described_backend.h>
 #include <rehearse_internal/exec/world_number.h>
@@ -48,6 +49,7 @@ ReducerSession::Impl::Impl(std::shared_ptr<torch::nn::Module> module, c10::intru
   }
   set_up_reducer();
   gradients_when_made_ = count_gradients();
+  check_construction();
 }
 
 void ReducerSession::Impl::set_up_reducer() {
@@ -100,12 +102,11 @@ std::string ReducerSession::Impl::unfinished() const {
 }
 
 ReducerSession::Impl::~Impl() {
-  auto* const checks = checks::world_checks();
   // A rank that unwinds need not have come to its last step's end.
-  if (checks == nullptr || identity_ == nullptr || exec::world_number() != made_in_) return;
-  if (std::uncaught_exceptions() > 0) return;
+  if (identity_ == nullptr || exec::world_number() != made_in_ || std::uncaught_exceptions() > 0) return;
   try {
-    leave_to(*checks);
+    if (auto* const checks = checks::world_checks()) leave_to(*checks);
+    if (auto* const remarks = checks::rank_remarks()) leave_to(*remarks);
   } catch (const std::exception&) {
     // No memory for a copy, say: then this is not looked at.
   }
@@ -116,22 +117,28 @@ std::size_t ReducerSession::Impl::count_gradients() const {
                                                 [](const at::Tensor& each) { return each.grad().defined(); }));
 }
 
-// What the last step has left, which no forward looks at any more, and why others may wait for this rank in a bucket's
-// all-reduce.
+// What the last step has left, which no forward looks at any more. Of one that was never called: what the rank has made
+// of the replica that the constructor gave it.
 void ReducerSession::Impl::leave_to(checks::WorldChecks& checks) const {
   const int rank = identity_->global_rank(group_->getRank());
-  if (!checked_as_.empty()) {
-    checks.at_end(rank, *module_, {options_.parameters_to_ignore, false, identity_->ranks, checked_as_, identity_->id});
-  }
+  const bool was_equal = !checked_as_.empty() || (!was_called_ && options_.init_sync);
+  if (!was_equal) return;
+  const auto model = bucket_names_->model_text();
+  checks.at_end(rank, *module_, {options_.parameters_to_ignore, false, identity_->ranks, model, identity_->id});
+}
+
+// Why others may wait for this rank in a bucket's all-reduce, and why its replica may not be theirs.
+void ReducerSession::Impl::leave_to(checks::RankRemarks& remarks) const {
+  const int rank = identity_->global_rank(group_->getRank());
   auto text = unfinished();
   if (text.empty() && waits_for_backward(*reducer_))
     text = fmt::format("the last forward of its DDP on group \"{}\" had no backward", identity_->name);
-  if (!text.empty()) checks.note(rank, std::move(text));
+  if (!text.empty()) remarks.note(rank, std::move(text));
   if (!was_called_ && count_gradients() > gradients_when_made_) {
-    checks.remark(rank,
-                  fmt::format("{} was never called, and its module has gradients: nobody has reduced them. Call the "
-                              "DistributedDataParallel in the place of the module",
-                              bucket_names_->model_text()));
+    remarks.remark(rank,
+                   fmt::format("{} was never called, and its module has gradients: nobody has reduced them. Call the "
+                               "DistributedDataParallel in the place of the module",
+                               bucket_names_->model_text()));
   }
 }
 
@@ -205,6 +212,15 @@ std::vector<at::Tensor> ReducerSession::Impl::state() const {
 std::vector<at::Tensor> ReducerSession::Impl::buffers_to_synchronize() const {
   if (!broadcasts_buffers_ || !options_.broadcast_buffers) return {};
   return module_buffers(*module_, ignored_);
+}
+
+void ReducerSession::Impl::check_construction() const {
+  auto* const checks = checks::world_checks();
+  if (checks == nullptr || identity_ == nullptr || !options_.init_sync) return;
+  const int rank = identity_->global_rank(group_->getRank());
+  const auto model = bucket_names_->model_text();
+  checks->at_construction(rank, *module_,
+                          {options_.parameters_to_ignore, false, identity_->ranks, model, identity_->id});
 }
 
 // Of worlds that ask for it. Not within join(): a rank that is out of inputs makes no forwards, and takes over the

@@ -11,6 +11,7 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <rehearse/parallel/reducer_session.h>
+#include <rehearse_internal/checks/rank_remarks.h>
 #include <rehearse_internal/checks/world_checks.h>
 #include <rehearse_internal/comm/group_identity.h>
 
@@ -54,8 +55,10 @@ class ReducerSession::Impl {
   int common_rank(bool candidate) const;
   std::vector<at::Tensor> state() const;
   std::vector<at::Tensor> buffers_to_synchronize() const;
+  void check_construction() const;
   void check_state(bool buffers_are_equal);
   void leave_to(checks::WorldChecks& checks) const;
+  void leave_to(checks::RankRemarks& remarks) const;
   std::size_t count_gradients() const;
 
   std::shared_ptr<torch::nn::Module> module_;

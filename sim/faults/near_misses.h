@@ -29,6 +29,11 @@ class NearMisses {
 
   // The call that it was for failed before: why.
   void refuse(const std::string& why) { refused_ = why; }
+  // The same of a call that look_at() is not told of.
+  void refuse_its_kind(const std::string& why) {
+    ++calls_;
+    refuse(why);
+  }
 
   // Calls of its kind, whatever their number.
   std::uint64_t calls() const noexcept { return calls_; }

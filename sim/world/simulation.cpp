@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <rehearse/fakes/fake_store.h>
+#include <rehearse_internal/checks/rank_remarks.h>
 #include <rehearse_internal/exec/restart.h>
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/fakes/fake_fabric.h>
@@ -192,6 +193,8 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   const exec::WorldLocal<elastic::CheckpointJournal>::Lent checkpoints(record->checkpoints);
   const exec::WorldLocal<const compiler::CompileTimeModel>::Lent compile_time(options.compile_time);
   const exec::WorldLocal<checks::WorldChecks>::Lent lent_checks(state_checks.of_world());
+  checks::RankRemarks remarks;
+  const exec::WorldLocal<checks::RankRemarks>::Lent lent_remarks(remarks);
   const auto diary = options.call_sites ? std::make_shared<StoreDiary>() : nullptr;
   record->outcome = executor.run([&](int rank) {
     c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<fakes::FakeStore>(keys);
@@ -209,8 +212,9 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   });
   if (record->outcome.ending == exec::Ending::all_returned) state_checks.of_world().judge_what_is_left();
   record->findings = state_checks.of_world().findings();
-  record->notes = state_checks.of_world().notes();
+  record->notes = remarks.notes();
   record->check_remarks = state_checks.of_world().remarks();
+  for (auto& line : remarks.lines()) record->check_remarks.push_back(std::move(line));
   record->habits = communicators.remarks();
   note_waits_in_vain(*keys, options, *record);
   if (diary) record->notes.merge(diary->notes());

@@ -103,7 +103,8 @@ TEST(WrongPrograms, PollForWhatNeverComes_IsALivelockOfThePoller) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(polls_for_a_key, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::livelock);
-    EXPECT_THAT(report.headline, StartsWith("rank 1 polls for ever at wrong_programs.cpp:"));
+    EXPECT_THAT(report.headline,
+                StartsWith("rank 1 polls for ever in store check of key \"shard_written\" at wrong_programs.cpp:"));
     EXPECT_THAT(report.headline, EndsWith("; ranks 0,2 wait for it in barrier #1 on group \"world\""));
   }
   expect_golden_report(run_world(polls_for_a_key, 3), "polls_for_a_key");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +23,9 @@ class FailedCalls {
   static constexpr std::uint64_t kMost = 20'000;
   static constexpr VirtualDuration kCostMax = std::chrono::milliseconds(50);
 
-  // A rank's last call, of one of its fibers.
+  static constexpr std::size_t kKinds = 2;
+
+  // A rank's last call of a kind, of one of its fibers.
   struct Call {
     static constexpr std::uint32_t kOver = static_cast<std::uint32_t>(-1);
     std::uint32_t fiber = kOver;  // Fiber::id
@@ -31,7 +34,8 @@ class FailedCalls {
 
   explicit FailedCalls(int ranks) : last_(static_cast<std::size_t>(ranks)) {}
 
-  Call& last(int rank) noexcept { return last_[static_cast<std::size_t>(rank)]; }
+  // `kind`: a this_rank::CallOn.
+  Call& last(int rank, std::size_t kind) noexcept { return last_[static_cast<std::size_t>(rank)].at(kind); }
 
   // False: that were too many.
   bool count(int rank, VirtualTime now) noexcept {
@@ -56,7 +60,7 @@ class FailedCalls {
   int rank() const noexcept { return rank_; }
 
  private:
-  std::vector<Call> last_;  // by rank
+  std::vector<std::array<Call, kKinds>> last_;  // by rank and kind
   std::uint64_t count_ = 0;
   VirtualTime since_{};
   int rank_ = -1;  // that failed last

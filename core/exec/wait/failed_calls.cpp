@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a rank meets at its next call after one that has failed.
+#include <cstddef>
 #include <exception>
 
 #include <fmt/format.h>
@@ -12,7 +13,9 @@
 namespace rehearse::exec {
 namespace {
 
-void count_failure(Fiber& fiber) {
+std::size_t kind_of(this_rank::CallOn on) noexcept { return static_cast<std::size_t>(on); }
+
+void count_failure(Fiber& fiber, const FailedCalls::Call& call) {
   auto& executor = *fiber.executor;
   const FixedObserver after_failure("a call after one that failed");
   if (executor.must_end(fiber)) {
@@ -32,7 +35,7 @@ void count_failure(Fiber& fiber) {
     meet_the_end(fiber, after_failure);
   }
   failed.note_error(nullptr);  // the next one's may be unknown
-  if (failed.last(fiber.rank).began == now) {
+  if (call.began == now) {
     this_rank::sleep_for(failed.cost(now, executor.options.look_cost), "a call after one that failed");
   }
 }
@@ -41,24 +44,24 @@ void count_failure(Fiber& fiber) {
 
 namespace this_rank {
 
-void begin_call() {
+void begin_call(CallOn on) {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return;
-  auto& call = fiber->executor->failed_calls.last(fiber->rank);
+  auto& call = fiber->executor->failed_calls.last(fiber->rank, kind_of(on));
   if (call.fiber == fiber->id) [[unlikely]]
-    count_failure(*fiber);
+    count_failure(*fiber, call);
   call = {fiber->id, fiber->executor->clock.now()};
 }
 
-void end_call() noexcept {
-  if (Fiber* const fiber = current_fiber()) fiber->executor->failed_calls.last(fiber->rank) = {};
+void end_call(CallOn on) noexcept {
+  if (Fiber* const fiber = current_fiber()) fiber->executor->failed_calls.last(fiber->rank, kind_of(on)) = {};
 }
 
-void fail_call(const std::exception_ptr& error) noexcept {
+void fail_call(const std::exception_ptr& error, CallOn on) noexcept {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return;
   auto& failed = fiber->executor->failed_calls;
-  auto& call = failed.last(fiber->rank);
+  auto& call = failed.last(fiber->rank, kind_of(on));
   if (call.fiber != fiber->id) return;
   if (call.began == fiber->executor->clock.now()) return failed.note_error(error);
   call = {};

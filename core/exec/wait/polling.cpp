@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "polling.h"
 
+#include <string>
+#include <vector>
+
 #include "exec/executor/executor_impl.h"
 #include "suspension.h"
 
@@ -11,22 +14,31 @@ namespace {
 // each parameter of a backward pass without a blocking call in between: that must not let time pass.
 constexpr std::uint32_t kClockReadsFree = 10'000;
 
+// `asked`: the call that looks; null: not known.
 class PollObserver final : public Observer {
  public:
+  explicit PollObserver(const Observer* asked) : asked_(asked) {}
+
   std::string describe() const override {
-    return "a poll (it looks again and again at something that does not change)";
+    const std::string poll = "a poll (it looks again and again at something that does not change)";
+    return asked_ == nullptr ? poll : asked_->describe() + ", through " + poll;
   }
-  bool is_opaque() const override { return true; }
+  std::string call() const override { return asked_ == nullptr ? describe() : asked_->call(); }
+  std::vector<int> waits_for() const override { return asked_ == nullptr ? std::vector<int>() : asked_->waits_for(); }
+  bool is_opaque() const override { return asked_ == nullptr; }
+
+ private:
+  const Observer* asked_;
 };
 
 // Until something has happened that it may see.
-void look_again(Fiber& fiber) {
+void look_again(Fiber& fiber, const Observer* asked = nullptr) {
   const auto looks = fiber.looks + 1;
   const auto reads = fiber.clock_reads;
   auto& executor = *fiber.executor;
   if (reads > 0) executor.idle_policy().note_clock_read();
   executor.pollers.add(fiber, false);
-  const PollObserver observer;
+  const PollObserver observer(asked);
   if (!suspend_or_end(fiber, observer)) {
     executor.pollers.remove(fiber);
     meet_the_end(fiber, observer);
@@ -37,8 +49,8 @@ void look_again(Fiber& fiber) {
 
 }  // namespace
 
-void poll(Fiber& fiber) {
-  if (fiber.looks > 0) return look_again(fiber);
+void poll(Fiber& fiber, const Observer* asked) {
+  if (fiber.looks > 0) return look_again(fiber, asked);
   yield(fiber);
   fiber.looks = 1;
 }

@@ -10,7 +10,7 @@
 namespace rehearse::exec {
 
 // See this_rank::poll().
-void poll(Fiber& fiber);
+void poll(Fiber& fiber, const Observer* asked = nullptr);
 
 // As poll(), for a look at the clock: the first 10,000 in a row are taken for measuring. Where time passes by itself
 // there is nothing to wait for, and it only tells the next poll() that its caller may go by the clock.

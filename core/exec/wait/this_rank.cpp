@@ -41,7 +41,7 @@ void preempt() noexcept {
   if (Fiber* const fiber = current_fiber()) fiber->executor->preempt(*fiber);
 }
 
-void poll() { exec::poll(require_fiber("this_rank::poll()")); }
+void poll(const Observer* asked) { exec::poll(require_fiber("this_rank::poll()"), asked); }
 
 void sleep_for(VirtualDuration duration, const char* doing) {
   Fiber& fiber = require_fiber("this_rank::sleep_for()");

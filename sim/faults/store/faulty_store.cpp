@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <rehearse_internal/exec/this_rank.h>
+
 namespace rehearse::sim {
 
 FaultyStore::FaultyStore(c10::intrusive_ptr<c10d::Store> below, std::shared_ptr<StoreFaults> faults)
@@ -15,7 +17,7 @@ c10::intrusive_ptr<c10d::Store> FaultyStore::clone() {
 
 template <class Call>
 auto FaultyStore::meet(std::string_view name, const std::vector<std::string>& keys, const Call& call) {
-  faults_->before(name, keys, getTimeout());
+  exec::this_rank::make_store_call([&] { faults_->before(name, keys, getTimeout()); });
   if constexpr (std::is_void_v<decltype(call())>) {
     call();
     faults_->after(name, keys);

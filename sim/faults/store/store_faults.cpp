@@ -111,12 +111,17 @@ bool StoreFaults::fits(std::size_t place, std::string_view call, const std::vect
 std::optional<std::vector<std::uint8_t>> StoreFaults::stale(std::string_view call, const std::string& key) {
   if (ledger_ == nullptr || !exec::this_rank::is_fiber()) return std::nullopt;
   const auto* const former = keys_->former(key);
-  if (former == nullptr) return std::nullopt;
+  const int rank = exec::this_rank::rank();
   auto& plans = ledger_->plans();
   for (std::size_t place = 0; place < plans.size(); ++place) {
     if (plans[place].fault->verb != Fault::Verb::stale_key || !fits(place, call, {key})) continue;
+    if (former == nullptr) {
+      plans[place].targets[rank].nearly.refuse_its_kind(
+          fmt::format("{} came when the key had no earlier value", title(call, key)));
+      continue;
+    }
     if (!ledger_->draw(plans[place])) continue;
-    ledger_->note(plans[place], exec::this_rank::rank(), title(call, key));
+    ledger_->note(plans[place], rank, title(call, key));
     return *former;
   }
   return std::nullopt;

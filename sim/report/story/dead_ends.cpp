@@ -2,6 +2,8 @@
 #include "report/story/dead_ends.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,14 +24,15 @@ using comm::WaitEdge;
 struct Cause {
   std::vector<int> ranks;
   std::string call, where;
-  bool polls = false;
+  std::optional<std::string> polled;  // by ranks that poll: the call that looks; empty: not known
   std::vector<WaitEdge> held_up;
 };
 
 // In the present for ever or in the past until a timeout.
 class DeadEnds {
  public:
-  DeadEnds(const std::set<int>& polling, std::optional<VirtualTime> until) : polling_(polling), until_(until) {}
+  DeadEnds(const std::map<int, std::string>& polling, std::optional<VirtualTime> until)
+      : polling_(polling), until_(until) {}
 
   std::vector<std::string> texts(const std::vector<comm::DeadEnd>& ends) const {
     const auto causes = causes_of(ends);
@@ -50,7 +53,9 @@ class DeadEnds {
       const auto same = [&](const Cause& other) { return other.call == end.call && other.where == end.where; };
       auto cause = std::find_if(causes.begin(), causes.end(), same);
       if (cause == causes.end()) {
-        cause = causes.insert(cause, {{}, end.call, end.where, polling_.contains(end.rank), {}});
+        const auto polled = polling_.find(end.rank);
+        cause = causes.insert(cause, {{}, end.call, end.where, {}, {}});
+        if (polled != polling_.end()) cause->polled = polled->second;
       }
       cause->ranks.push_back(end.rank);
       cause->held_up.insert(cause->held_up.end(), end.held_up.begin(), end.held_up.end());
@@ -64,11 +69,11 @@ class DeadEnds {
     std::string doing;
     if (until_) {
       doing = one ? "was still " : "were still ";
-      doing += cause.polls ? "polling" : cause.call.empty() ? "on the way" : "in " + cause.call;
+      doing += cause.polled ? "polling" + in(*cause.polled) : cause.call.empty() ? "on the way" : "in " + cause.call;
     } else {
       const auto verb = [one](const char* of_one, const char* of_many) { return one ? of_one : of_many; };
-      if (cause.polls) {
-        doing = verb("polls for ever", "poll for ever");
+      if (cause.polled) {
+        doing = verb("polls for ever", "poll for ever") + in(*cause.polled);
       } else if (cause.call.empty()) {
         doing = verb("goes on for ever", "go on for ever");
       } else {
@@ -78,6 +83,8 @@ class DeadEnds {
     if (!cause.where.empty()) doing += " at " + cause.where;
     return describe_ranks(cause.ranks) + " " + doing;
   }
+
+  static std::string in(const std::string& call) { return call.empty() ? "" : " in " + call; }
 
   // "ranks 0-1 wait for it in barrier #2".
   std::string held_up(const Cause& cause) const {
@@ -99,13 +106,14 @@ class DeadEnds {
     return fmt::format("{} wait{} {}", describe_ranks(ranks), ranks.size() == 1 ? "s" : "", where);
   }
 
-  const std::set<int>& polling_;
+  const std::map<int, std::string>& polling_;
   const std::optional<VirtualTime> until_;
 };
 
 }  // namespace
 
-std::vector<std::string> texts_of_dead_ends(const std::vector<comm::DeadEnd>& ends, const std::set<int>& polling,
+std::vector<std::string> texts_of_dead_ends(const std::vector<comm::DeadEnd>& ends,
+                                            const std::map<int, std::string>& polling,
                                             std::optional<VirtualTime> until) {
   return DeadEnds(polling, until).texts(ends);
 }

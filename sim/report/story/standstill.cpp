@@ -68,13 +68,17 @@ Standstill::Standstill(int ranks, std::map<int, std::string> crashed) : crashed_
 }
 
 void Standstill::add(const exec::BlockedFiber& fiber, std::string where) {
-  if (fiber.polls && fiber.waits_for.empty()) polling_.insert(fiber.rank);
+  // A poll of which no more is known has nothing else to say of itself.
+  if (fiber.polls && fiber.waits_for.empty())
+    polling_.insert_or_assign(fiber.rank, fiber.call == fiber.waits_on ? "" : fiber.call);
   add({fiber.rank, fiber.was_blocked ? fiber.call : std::string(), fiber.waits_for, std::move(where), fiber.any_rank});
 }
 
+// In order of rank, whether a rank still waits or has given up.
 void Standstill::add(comm::BlockedCall call) {
   ended_.erase(call.rank);
-  calls_.push_back(std::move(call));
+  const auto by_rank = [](int rank, const comm::BlockedCall& other) { return rank < other.rank; };
+  calls_.insert(std::upper_bound(calls_.begin(), calls_.end(), call.rank, by_rank), std::move(call));
 }
 
 Standstill::Story Standstill::tell(std::optional<VirtualTime> until) const {

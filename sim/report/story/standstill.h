@@ -46,7 +46,7 @@ class Standstill {
  private:
   const std::map<int, std::string> crashed_;
   std::vector<comm::BlockedCall> calls_;  // an empty call: the rank could have gone on
-  std::set<int> polling_;
+  std::map<int, std::string> polling_;    // the call that each rank that polls makes again and again; empty: not known
   std::set<int> ended_;
 };
 

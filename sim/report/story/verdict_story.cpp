@@ -17,6 +17,7 @@
 
 #include "faults/transfers/standing_cuts.h"
 #include "report/ranks/failure_text.h"
+#include "report/ranks/timeouts.h"
 #include "report/ranks/unwinding_text.h"
 #include "report/story/absence.h"
 #include "report/story/compile_story.h"
@@ -197,7 +198,7 @@ class Teller {
   void rank_failed(const exec::RankFailure& failure) {
     if (!record_.mismatches.empty()) return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
     if (is_timeout(failure)) {
-      return outcome().hang.empty() ? timed_out(failure) : standstill();
+      return outcome().hang.empty() ? timed_out(root_of_timeout(failure, outcome().failures)) : standstill();
     }
     const bool is_counted = !record_.memory.empty() && is_a<c10::OutOfMemoryError>(failure);
     const auto verdict = is_a<CheckError>(failure)      ? Verdict::check_failed
@@ -254,8 +255,9 @@ class Teller {
     bool missing_ranks = false;
     for (const auto& fiber : outcome().blocked) all.add(fiber, ends_.place_of(fiber));
     for (const auto& failed : outcome().failures) {
-      if (!is_timeout(failed) || !failed.gave_up || failed.gave_up->waits_for.empty()) continue;
-      all.add({failed.rank, failed.gave_up->call, failed.gave_up->waits_for, ends_.places().text(failed.thrown_at)});
+      const auto* const wait = wait_behind(failed);
+      if (wait == nullptr || wait->waits_for.empty()) continue;
+      all.add({failed.rank, wait->call, wait->waits_for, ends_.places().text(failed.thrown_at)});
       missing_ranks |= failed.rank == failure.rank;
     }
     // What went on elsewhere would not have helped.

@@ -146,7 +146,7 @@ class TraceWriter {
 
   void put_failures() {
     for (const RankLine& line : report_.rank_lines) {
-      if (line.state != RankOutcome::failed) continue;
+      if (line.state != RankOutcome::failed || line.at == RankLine::kNotKnown) continue;
       put_instant("p", line.rank, line.at, fmt::format("failed: {}", first_line(line.doing)));
     }
     if (report_.verdict == Verdict::ok) return;

@@ -30,11 +30,12 @@ struct Group {
 
 std::vector<Group> grouped(const std::vector<RankLine>& lines) {
   std::vector<Group> groups;
-  using Story = std::tuple<RankOutcome, std::string, std::string, std::string, std::vector<int>>;
+  using Story = std::tuple<RankOutcome, std::string, std::string, std::string, std::vector<int>, bool>;
   std::map<Story, std::size_t> known;
   for (const RankLine& line : lines) {
+    const bool has_time = line.at != RankLine::kNotKnown;
     const auto [entry, is_new] =
-        known.try_emplace({line.state, line.doing, line.last, line.where, line.waits_for}, groups.size());
+        known.try_emplace({line.state, line.doing, line.last, line.where, line.waits_for, has_time}, groups.size());
     if (is_new) groups.push_back({&line, {}, line.at, line.at});
     Group& group = groups[entry->second];
     group.ranks.push_back(line.rank);
@@ -66,14 +67,20 @@ std::string story(const RankLine& line) {
   return text;
 }
 
+// "t=2 ms to 3 ms"
+std::string time_of(const Group& group) {
+  const auto from = "t=" + format_time(group.earliest);
+  return group.latest == group.earliest ? from : from + " to " + format_time(group.latest);
+}
+
 // Where and when; what the rank had completed comes last, lest the place seem to be that call's.
 std::string circumstances(const Group& group) {
   const RankLine& line = *group.line;
-  std::string text = line.where.empty() ? "" : "at " + line.where + "  ";
-  text += "t=" + format_time(group.earliest);
-  if (group.latest != group.earliest) text += " to " + format_time(group.latest);
-  if (!line.last.empty()) text += "  completed last: " + line.last;
-  return text;
+  std::vector<std::string> parts;
+  if (!line.where.empty()) parts.push_back("at " + line.where);
+  if (group.earliest != RankLine::kNotKnown) parts.push_back(time_of(group));
+  if (!line.last.empty()) parts.push_back("completed last: " + line.last);
+  return fmt::format("{}", fmt::join(parts, "  "));
 }
 
 // The lines of an exception's text after the first: the first few, and the last, which often says most.

@@ -164,10 +164,65 @@ TEST(AutomaticChecks, OfAModelThatWasNotTrained_LooksAtNoEnd) {
     torch::nn::Linear net(3, 1);
     DistributedDataParallel ddp(net, ctx.group());
     const at::NoGradGuard no_grad;
+    ddp(at::ones({4, 3}));
     net->bias.add_(ctx.rank());
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   EXPECT_TRUE(report.checks.empty());
+}
+
+// A step of each rank's own, of a module whose DistributedDataParallel is never called.
+World::Body training_alone(DistributedDataParallelOptions options, bool alike = false) {
+  return [options, alike](RankContext& ctx) {
+    torch::nn::Linear net(3, 1);
+    DistributedDataParallel ddp(net, ctx.group(), options);
+    torch::optim::SGD optimizer(ddp.parameters(), 0.1);
+    net(at::ones({4, 3}) * (alike ? 1 : ctx.rank() + 1)).mean().backward();
+    optimizer.step();
+  };
+}
+
+// Its constructor has made the replicas equal, and no forward would look at them.
+TEST(AutomaticChecks, OfAModelThatWasNeverCalled_LookAtItsEnd) {
+  const auto report = run(checking({.replicas = true}, 2), training_alone({}));
+  EXPECT_EQ(report.verdict, Verdict::check_failed) << report.headline;
+  EXPECT_TRUE(
+      report.headline.starts_with("replicas of \"DDP #1 on group \"world\" at its end\" differ in check #1: "
+                                  "ranks 0-1 have 2 different \"weight\""))
+      << report.headline;
+  EXPECT_TRUE(is_said(report, "first operation that differs: aten::add_ on \"weight\"")) << sim::to_text(report);
+  ASSERT_EQ(report.remarks.size(), 1u) << sim::to_text(report);
+  EXPECT_TRUE(report.remarks[0].starts_with("ranks 0-1: DDP #1 on group \"world\" was never called"))
+      << report.remarks[0];
+}
+
+TEST(AutomaticChecks, OfAModelThatWasNeverCalled_AreSilentWhereReplicasAreEqual) {
+  const auto report = run(checking({.replicas = true}, 2), training_alone({}, true));
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.checks.at("DDP #1 on group \"world\" at its end"), 1u);
+}
+
+// Nothing has made its replicas equal.
+TEST(AutomaticChecks, OfAModelThatWasNeverCalledNorSynchronized_LookAtNoEnd) {
+  const auto report = run(checking({.replicas = true}, 2), training_alone({.init_sync = false}));
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_TRUE(report.checks.empty());
+}
+
+// A rank that is out of inputs from the beginning makes no forward, and takes over what the others have learnt.
+TEST(AutomaticChecks, OfARankWithoutInputs_AreSilent) {
+  const auto report = run(checking({.replicas = true}, 2), [](RankContext& ctx) {
+    torch::nn::Linear net(3, 1);
+    DistributedDataParallel ddp(net, ctx.group());
+    torch::optim::SGD optimizer(ddp.parameters(), 0.1);
+    ddp.join([&] {
+      if (ctx.rank() == 0) return;
+      ddp(at::ones({4, 3})).mean().backward();
+      optimizer.step();
+    });
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_EQ(report.checks.at("DDP #1 on group \"world\" at its end"), 1u);
 }
 
 TEST(AutomaticChecks, DrawsOfOneRank_AreFoundAtTheNextForward) {

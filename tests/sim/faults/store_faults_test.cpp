@@ -59,7 +59,24 @@ TEST(StaleKey, OfAKeyThatNeverChanges_DidNotFire) {
     EXPECT_EQ(ctx.store()->get_to_str("ready"), "yes");
   });
   EXPECT_EQ(report.verdict, Verdict::fault_not_fired);
-  EXPECT_EQ(report.headline, "stale_key key=ready: no call fitted; all ranks made 5 calls of the store");
+  EXPECT_EQ(report.headline, "stale_key key=ready: get of key \"ready\" came when the key had no earlier value");
+}
+
+// Ranks that make no such call are not what kept it from firing, unless the fault names them.
+TEST(StaleKey, OfAKeyThatNeverChanges_TellsOfTheRanksThatReadIt) {
+  const auto body = [](RankContext& ctx) {
+    if (ctx.rank() == 1) ctx.store()->set("ready", "yes");
+    if (ctx.rank() == 1) ctx.store()->get("ready");
+    if (ctx.rank() == 2) ctx.store()->check({"steady"});
+  };
+  const std::string why = "get of key \"ready\" came when the key had no earlier value";
+  EXPECT_EQ(run({"stale_key key=ready"}, body).headline, "stale_key key=ready: " + why);
+  EXPECT_EQ(run({"stale_key rank=1 call=get#1 key=ready"}, body).headline,
+            "stale_key rank=1 call=get#1 key=ready: " + why);
+  EXPECT_EQ(run({"stale_key rank=2 key=ready"}, body).headline,
+            "stale_key rank=2 key=ready: no call fitted; rank 2 made 1 call of the store");
+  EXPECT_EQ(run({"stale_key rank=1 call=get#2 key=ready"}, body).headline,
+            "stale_key rank=1 call=get#2 key=ready: no call fitted; rank 1 made 2 calls of the store");
 }
 
 TEST(StaleKey, IsKnownBehindPrefixes) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <rehearse/job/group.h>
+#include <rehearse_internal/exec/interrupt.h>
 
 #include "run/log_replay.h"
 
@@ -107,6 +108,63 @@ TEST(LogReplay, SameDecisionsOtherIdentity_NamesBoth) {
   EXPECT_EQ(other_way, fmt::format("{}the same {} decisions, but other steps, operations or times in between "
                                    "(identity {:016x}, the log's is 0000000000000001)",
                                    kOtherWay, log.finished->decisions.size(), identity));
+}
+
+// Rank 0 asks for the end of the run before its barrier `at`, as Ctrl-C does.
+World::Body interrupted_barriers(int at) {
+  return [at](RankContext& ctx) {
+    for (int i = 0;; ++i) {
+      if (ctx.rank() == 0 && i == at) exec::request_interrupt();
+      ctx.group().barrier()->wait();
+    }
+  };
+}
+
+TEST(LogReplay, OfAnInterruptedRun_EndsWhereTheLogDoes) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto log = log_of(run_once(of_seed(seed), interrupted_barriers(5)));
+    exec::clear_interrupt();
+    ASSERT_EQ(log.finished->report.verdict, Verdict::interrupted);
+    Report again;
+    EXPECT_EQ(replay_log(log,
+                         [&](Oracle& answers) -> const Report& {
+                           return again = run_once(of_seed(seed), interrupted_barriers(-1), &answers).report;
+                         }),
+              "");
+    EXPECT_TRUE(ended_as_log(log, again));
+    EXPECT_EQ(again.identity, log.finished->report.identity);
+    EXPECT_EQ(again.headline, log.finished->report.headline);
+  }
+}
+
+TEST(LogReplay, OfAnInterruptedRun_ThatEndsBefore_IsAnotherWay) {
+  const auto log = log_of(run_once(of_seed(7), interrupted_barriers(5)));
+  exec::clear_interrupt();
+  Report again;
+  EXPECT_THAT(replay_log(log,
+                         [&](Oracle& answers) -> const Report& {
+                           return again = run_once(of_seed(7), barriers(2), &answers).report;
+                         }),
+              StartsWith(kOtherWay));
+}
+
+// The log is the first run's, which came to its end.
+TEST(LogReplay, OfARunWhoseSecondWasInterrupted_IsTheFirstRun) {
+  auto first = run_once(of_seed(7), barriers(3));
+  const auto identity = first.report.identity;
+  Attempt second;
+  second.report.verdict = Verdict::interrupted;
+  ASSERT_FALSE(took_same_way(first, second));
+  const auto log = log_of(first);
+  Report again;
+  EXPECT_EQ(replay_log(log,
+                       [&](Oracle& answers) -> const Report& {
+                         return again = run_once(of_seed(7), barriers(3), &answers).report;
+                       }),
+            "");
+  EXPECT_EQ(again.verdict, Verdict::ok);
+  EXPECT_EQ(again.identity, identity);
 }
 
 TEST(LogReplay, InterruptedRun_IsNotCompared) {

@@ -59,6 +59,28 @@ void with_a_peer_that_is_gone(RankContext& ctx) {
   if (ctx.rank() == 1) tries_again_for_ever([&] { ctx.group().send(at::ones({1}), 0)->wait(); });
 }
 
+// A loop of calls of the store alone.
+void with_a_store_that_refuses(RankContext& ctx) {
+  if (ctx.rank() == 1) tries_again_for_ever([&] { ctx.store()->set("key", "value"); });
+}
+
+void with_a_key_that_is_no_number(RankContext& ctx) {
+  if (ctx.rank() != 1) return;
+  ctx.store()->set("count", "many");
+  for (;;) {
+    try {
+      ctx.store()->add("count", 1);
+      return;
+    } catch (const std::invalid_argument&) {
+    }
+  }
+}
+
+void with_a_key_that_never_comes(RankContext& ctx) {
+  ctx.store()->setTimeout(std::chrono::milliseconds(1));
+  if (ctx.rank() == 1) tries_again_for_ever([&] { ctx.store()->get("never"); });
+}
+
 }  // namespace failing
 
 namespace rehearse {
@@ -105,6 +127,63 @@ TEST(FailingCalls, WithoutEnd_AreALivelock) {
                   "the last error: allreduce #1 on group \"world\" failed: an injected error of the back end");
   expect_livelock(failing::with_a_peer_that_is_gone, "crash rank=0 call=barrier#1 peers=disconnect",
                   "the last error: barrier #2 on group \"world\" failed: rank 0 closed the connection");
+}
+
+TEST(FailingCalls, OfTheStoreAlone_AreALivelock) {
+  expect_livelock(failing::with_a_store_that_refuses, "fail_op rank=1 call=set times=1000000",
+                  "the last error: set of key \"key\" failed: an injected error of the store");
+  expect_livelock(failing::with_a_key_that_is_no_number, "", "the last error: stoll");
+}
+
+// As slow as a store may be: the call takes time, and its failure none.
+TEST(FailingCalls, OfASlowStore_AreALivelock) {
+  auto options = world_with("");
+  options.network.store = 1ms;
+  const auto report = World(options).run(failing::with_a_key_that_is_no_number);
+  EXPECT_EQ(report.verdict, Verdict::livelock) << report.headline;
+  EXPECT_THAT(report.headline, HasSubstr(": 20000 calls in a row failed while nothing else happened"));
+}
+
+TEST(FailingCalls, WaitsForAKeyThatNeverComes_AreALivelock) {
+  for (const auto store_time : {0us, 10us}) {
+    auto options = world_with("");
+    options.network.store = store_time;
+    const auto report = World(options).run(failing::with_a_key_that_never_comes);
+    EXPECT_EQ(report.verdict, Verdict::livelock) << report.headline;
+    EXPECT_THAT(report.headline, HasSubstr("rank 1 waits for ever in store wait for key \"never\" at failing_calls"));
+    EXPECT_THAT(report.headline, HasSubstr("20000 timeouts in a row while nothing else happened"));
+    EXPECT_LT(report.end_time, kTimeZero + 21s);
+  }
+}
+
+// Another rank sets the key after its sleep, however often the wait has timed out before.
+TEST(FailingCalls, WaitsForAKeyOfARankThatSleeps_AreNone) {
+  const auto report = World(world_with("")).run([](RankContext& ctx) {
+    if (ctx.rank() == 0) {
+      exec::this_rank::sleep_for(30s);
+      return ctx.store()->set("never", "after all");
+    }
+    failing::with_a_key_that_never_comes(ctx);
+    EXPECT_EQ(ctx.now(), kTimeZero + 30s);
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+// A call of the store is none of the group's: neither pays for the other's failure.
+TEST(FailingCalls, OfTheStore_CostTheNextCallOfTheStore) {
+  const auto report = World(world_with("fail_op rank=1 call=set times=2")).run([](RankContext& ctx) {
+    if (ctx.rank() == 0) return void(ctx.group().barrier()->wait());
+    EXPECT_THROW(ctx.store()->set("key", "value"), c10::DistStoreError);
+    EXPECT_EQ(ctx.now(), kTimeZero);
+    const auto barrier = ctx.group().barrier();
+    EXPECT_EQ(ctx.now(), kTimeZero);
+    EXPECT_THROW(ctx.store()->set("key", "value"), c10::DistStoreError);
+    EXPECT_EQ(ctx.now(), kTimeZero + 5us);
+    ctx.store()->set("key", "value");
+    EXPECT_EQ(ctx.now(), kTimeZero + 10us);
+    barrier->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
 TEST(FailingCalls, WaitsForACallThatTimedOut_AreALivelock) {

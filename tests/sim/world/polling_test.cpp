@@ -2,6 +2,7 @@
 // Contract: a loop around isCompleted() or Store::check() sees what the others do, and ends the world as a livelock
 // that names the rank and what it looks at when nobody is left to do it.
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -120,13 +121,49 @@ TEST_P(Polling, StoreCheckOfAKeyThatNobodySets_NamesTheRankThatLooks) {
   });
   EXPECT_EQ(report.verdict, Verdict::livelock);
   const auto others = ranks() == 2 ? std::string("rank 0 waits") : "ranks 0-" + std::to_string(last() - 1) + " wait";
-  EXPECT_THAT(report.headline, StartsWith(name(last()) + " polls for ever at polling_test.cpp:"));
+  EXPECT_THAT(report.headline,
+              StartsWith(name(last()) + " polls for ever in store check of key \"never\" at polling_test.cpp:"));
   EXPECT_THAT(report.headline, EndsWith("lambda; " + others + " for it in barrier #1 on group \"world\""));
   ASSERT_EQ(report.rank_lines.size(), static_cast<std::size_t>(ranks()));
   for (const auto& line : report.rank_lines) {
     EXPECT_EQ(line.state, RankOutcome::blocked) << line.rank;
     EXPECT_EQ(line.waits_for, line.rank == last() ? std::vector<int>{} : std::vector{last()}) << line.rank;
   }
+}
+
+// Whatever call it is that looks, and whatever the rank has not seen the end of besides.
+TEST(PollForEver, NamesTheCallThatLooks) {
+  using Look = std::function<void(c10d::Store&)>;
+  const auto headline = [](const Look& look) {
+    const auto report = World({.ranks = 2, .explain_failures = false}).run([&](RankContext& ctx) {
+      if (ctx.rank() == 0) return;
+      ctx.store()->set("there", "0");
+      const auto unseen = ctx.group().allreduce(at::ones({3}));
+      for (;;) look(*ctx.store());
+    });
+    EXPECT_EQ(report.verdict, Verdict::livelock) << report.headline;
+    return report.headline;
+  };
+  const auto polls = [](const std::string& call) { return StartsWith("rank 1 polls for ever in " + call + " at "); };
+  EXPECT_THAT(headline([](auto& store) { store.check({"a", "b"}); }), polls("store check of keys \"a\", \"b\""));
+  EXPECT_THAT(headline([](auto& store) { store.get("there"); }), polls("store get of key \"there\""));
+  EXPECT_THAT(headline([](auto& store) { store.add("there", 0); }), polls("store add of 0 to key \"there\""));
+  EXPECT_THAT(headline([](auto& store) { store.getNumKeys(); }), polls("store getNumKeys"));
+  EXPECT_THAT(headline([](auto& store) { store.queueLen("q"); }), polls("store queueLen of key \"q\""));
+}
+
+// Of two calls of which it has not seen the end, the one that it asks.
+TEST(PollForEver, OfTheSecondOfTwoCalls_NamesThatCall) {
+  const auto body = [](RankContext& ctx) {
+    if (ctx.rank() == 0) return;
+    const auto first = ctx.group().allreduce(at::ones({3}));
+    const auto second = ctx.group().allreduce(at::ones({3}));
+    while (!second->isCompleted()) {
+    }
+  };
+  const auto report = World({.ranks = 2, .timeout = 0ms, .explain_failures = false}).run(body);
+  EXPECT_EQ(report.verdict, Verdict::livelock) << report.headline;
+  EXPECT_THAT(report.headline, StartsWith("rank 1 looks for the end of allreduce #2 on group \"world\" at "));
 }
 
 INSTANTIATE_TEST_SUITE_P(RanksAndSeeds, Polling,

@@ -220,6 +220,15 @@ TEST_P(RankContexts, ScopeThatOneRankHasNotLeft_ShowsInItsNextCall) {
 INSTANTIATE_TEST_SUITE_P(Ranks, RankContexts, testing::Range(2, 9));
 
 // A rank's n-th call with these ranks and this name takes the n-th such group, also where others of that name overlap.
+TEST(NewGroup, OfANameThatAnotherOneHas_IsRefused) {
+  const auto report = World({.ranks = 4}).run([](RankContext& ctx) {
+    ctx.new_group({0, 1}, "pair");
+    ctx.new_group({2, 3}, "pair");
+  });
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  EXPECT_THAT(report.headline, testing::EndsWith(": new_group: there is a group of the name \"pair\" already"));
+}
+
 TEST(LocalGroups, OfOneName_AreOneAfterTheOther) {
   World world({.ranks = 3});
   const auto report = world.run([](RankContext& ctx) {

@@ -58,12 +58,13 @@ class RankContext {
 
   // A group of some ranks (of the world), in that order. Every rank of the world calls it, members or not, with the
   // same ranks and in the same order among groups, as with torch.distributed.new_group. Empty on non-members.
-  // Does not wait for the other ranks, unless their calls differ: then until they have taken a side.
+  // Does not wait for the other ranks, unless their calls differ: then until they have taken a side. Throws
+  // c10::ValueError if another group that all ranks have made has that name, whatever its ranks are.
   virtual Group new_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;
 
   // As new_group(), but called by the members alone, whatever groups else there are: torch.distributed.new_group() with
-  // use_local_synchronization. A rank's n-th such call with these ranks and this name takes the n-th such group. Throws
-  // c10::ValueError when the calling rank is not among them.
+  // use_local_synchronization. A rank's n-th such call with these ranks and this name takes the n-th such group, so a
+  // name may be there more than once. Throws c10::ValueError when the calling rank is not among them.
   virtual Group new_local_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;
 
   // This rank's default CPU generator: the one that at::rand() and module initialisers draw from. All ranks start

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,7 +47,7 @@ class WorldChecks {
   void finite(int rank, const ModelState& state, const CheckOptions& options);
 
   // What is checked at a forward of a DistributedDataParallel that trains, the `model`-th that the rank made on
-  // `group`; and when one that has trained is destroyed, for what its last step has left.
+  // `group`; and when one that has trained, or was never called, is destroyed, for what is left then.
   struct Forward {
     const std::vector<std::string>& ignored;
     bool buffers_are_equal = false;  // they have just been broadcast
@@ -56,17 +55,12 @@ class WorldChecks {
     std::string model;               // as reports show it: "DDP #1 on group "world""
     std::uint32_t group;             // GroupIdentity::id
   };
+  // Once, when its constructor has made the replicas equal: from now on the writes to them are logged for at_end().
+  void at_construction(int rank, const torch::nn::Module& module, const Forward& made);
   void at_forward(int rank, const torch::nn::Module& module, const Forward& forward);
   void at_end(int rank, const torch::nn::Module& module, const Forward& last);
 
   const AutomaticChecks& automatic() const noexcept { return automatic_; }
-
-  // What a rank leaves behind that may be why others wait for it: told where the run fails.
-  void note(int rank, std::string text) { notes_[std::move(text)].insert(rank); }
-  const std::map<std::string, std::set<int>>& notes() const noexcept { return notes_; }
-
-  // What a rank leaves behind that is told however the run ends.
-  void remark(int rank, std::string text) { remarked_[std::move(text)].insert(rank); }
 
   // Ends the world, where nothing has yet. The caller goes on.
   void found(StateFinding finding);
@@ -81,7 +75,7 @@ class WorldChecks {
   // Once, after a run in which all ranks returned: what ranks have shown that others never came to.
   void judge_what_is_left();
   const std::vector<StateFinding>& findings() const noexcept { return findings_; }
-  // A line for each remark, and for each check that the program asked for and to which ranks did not come.
+  // A line for each check that the program asked for and to which ranks did not come.
   std::vector<std::string> remarks() const;
 
  private:
@@ -100,8 +94,6 @@ class WorldChecks {
   Counts& held_;
   const std::unique_ptr<Shown> shown_;
   std::vector<StateFinding> findings_;
-  std::map<std::string, std::set<int>> notes_;
-  std::map<std::string, std::set<int>> remarked_;
 };
 
 // Those of the world that runs on this thread. Null: it has none (real runs), or there is no world.

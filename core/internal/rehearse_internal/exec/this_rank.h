@@ -37,18 +37,37 @@ void preempt() noexcept;
 // first look after the rank has done something else returns at once; further looks let the other ranks run, and then
 // each costs a little time (VirtualIdlePolicy). When nothing can ever change, the world ends as a livelock; where
 // another rank's wait has a timeout, that fires first, and RunOutcome::hang tells of the poll.
-void poll();
+//
+// `asked`: the call that looks, for reports; null: not known. It is used until poll() returns.
+void poll(const Observer* asked = nullptr);
 
 // Suspends until virtual time has moved on by `duration`. `doing`: what a report says that the rank is in meanwhile; a
 // literal.
 void sleep_for(VirtualDuration duration, const char* doing = "a sleep");
 
+// What a call is on. A call on a group may call the store, so that each kind has a last call of its own.
+enum class CallOn : std::uint8_t { group, store };
+
 // A call on other ranks begins; it has been made; it has failed, with `error`. A call that has failed in no time costs
-// time when the next one begins, and so many in a row end the world as a livelock: a loop that catches and tries again
-// would else never end. One that was begun and not ended has failed, too. Outside of a fiber nothing happens.
-void begin_call();
-void end_call() noexcept;
-void fail_call(const std::exception_ptr& error) noexcept;
+// time when the next one of its kind begins, and so many of either kind in a row end the world as a livelock: a loop
+// that catches and tries again would else never end. One that was begun and not ended has failed, too. Outside of a
+// fiber nothing happens.
+void begin_call(CallOn on = CallOn::group);
+void end_call(CallOn on = CallOn::group) noexcept;
+void fail_call(const std::exception_ptr& error, CallOn on = CallOn::group) noexcept;
+
+// Makes `call`, which fails by throwing, as a call of the store.
+template <class Call>
+void make_store_call(const Call& call) {
+  begin_call(CallOn::store);
+  try {
+    call();
+  } catch (...) {
+    fail_call(std::current_exception(), CallOn::store);
+    throw;
+  }
+  end_call(CallOn::store);
+}
 
 // As sleep_for(), within a call that may be a look: it does not count as something else that the rank has done.
 void spend(VirtualDuration duration, const char* doing);

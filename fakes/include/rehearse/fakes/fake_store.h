@@ -11,6 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <c10/util/ArrayRef.h>
+
 #include <rehearse/exec/time.h>
 #include <rehearse/exec/wait_queue.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -131,6 +133,7 @@ class FakeStore final : public c10d::Store {
 
  private:
   class WaitObserver;
+  class LookObserver;
   // What a rank waits for.
   struct Wish {
     const std::vector<std::string>& keys;
@@ -146,8 +149,10 @@ class FakeStore final : public c10d::Store {
   [[noreturn]] void time_out(const Wish& wish, std::chrono::milliseconds timeout) const;
   void put(const std::string& key, const std::vector<std::uint8_t>& value);
   void changed(const std::string& key);
+  std::int64_t number_at(const std::string& key) const;
   void begin_call() const;
-  void look();
+  // `call` and `keys`: what looks, and at what; both are used until it returns.
+  void look(const char* call, c10::ArrayRef<std::string> keys = {});
 
   std::shared_ptr<StoreState> state_;
   std::uint64_t looked_at_ = 0;  // version of the state

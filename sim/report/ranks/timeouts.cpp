@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/ranks/timeouts.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse_internal/formatting/rank_list.h>
+
+#include "report/ranks/failure_text.h"
+
+namespace rehearse::sim {
+namespace {
+
+// How core/comm describes a call that had timed out on another rank before this rank learnt of it.
+constexpr std::string_view kOverBefore = " is over: it timed out on ";
+
+bool was_over_before(const exec::RankFailure& failure) {
+  return text_of(failure).find(kOverBefore) != std::string::npos;
+}
+
+// Nothing if it is another error.
+std::optional<TimeoutError> timeout_of(const exec::RankFailure& failure) {
+  try {
+    std::rethrow_exception(failure.error);
+  } catch (const TimeoutError& error) {
+    return error;
+  } catch (...) {
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+const exec::GivenUpWait* wait_behind(const exec::RankFailure& failure) {
+  if (!failure.gave_up || !is_timeout(failure) || was_over_before(failure)) return nullptr;
+  const auto& wait = *failure.gave_up;
+  // A wait for a key of the store waits for no rank in particular.
+  if (!timeout_of(failure)) return wait.waits_for.empty() ? &wait : nullptr;
+  if (wait.at == failure.at) return &wait;
+  // Time has passed since: destructors may have waited before the error left the rank, or the program has caught it.
+  const auto text = text_of(failure);
+  const auto missing = "missing ranks: " + rank_numbers(wait.waits_for);
+  const bool is_of_call = text.find(wait.call + ": Timed out waiting ") != std::string::npos;
+  const bool misses_the_same = wait.waits_for.empty() || text.find(missing) != std::string::npos;
+  return is_of_call && misses_the_same ? &wait : nullptr;
+}
+
+const exec::RankFailure& root_of_timeout(const exec::RankFailure& failure, const std::vector<exec::RankFailure>& all) {
+  const auto late = was_over_before(failure) ? timeout_of(failure) : std::nullopt;
+  if (!late) return failure;
+  const auto root = std::find_if(all.begin(), all.end(), [&](const exec::RankFailure& other) {
+    const auto own = timeout_of(other);
+    const bool same_call = own && own->group() == late->group() && own->sequence() == late->sequence();
+    const auto& timed_out = late->ranks();
+    return same_call && !was_over_before(other) &&
+           std::find(timed_out.begin(), timed_out.end(), other.rank) != timed_out.end();
+  });
+  return root != all.end() ? *root : failure;
+}
+
+}  // namespace rehearse::sim

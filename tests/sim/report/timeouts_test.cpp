@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: of several calls that timed out a report blames the one that made the rank fail, not one whose timeout the
+// program had caught, and says of no rank that came later that it never would.
+#include "report/ranks/timeouts.h"
+
+#include <string>
+#include <vector>
+
+#include <ATen/ops/ones.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/sim/world.h>
+#include <rehearse_internal/exec/this_rank.h>
+
+// Not of rehearse: what is there is not the user's, for reports.
+namespace timeouts_test {
+namespace {
+
+using namespace rehearse;
+using namespace std::chrono_literals;
+using exec::this_rank::sleep_for;
+using sim::root_of_timeout;
+using sim::wait_behind;
+
+constexpr auto kCall = "allreduce #2 on group \"world\"";
+
+exec::RankFailure failure(int rank, const std::string& what, std::vector<int> ranks, VirtualDuration at) {
+  exec::RankFailure failure;
+  failure.rank = rank;
+  failure.error = std::make_exception_ptr(TimeoutError(what, "world", 2, std::move(ranks)));
+  failure.what = what;
+  failure.at = kTimeZero + at;
+  return failure;
+}
+
+exec::RankFailure timed_out(std::vector<int> missing = {1}, VirtualDuration at = 3s) {
+  return failure(0, std::string(kCall) + ": Timed out waiting 1000ms of virtual time; missing ranks: 1",
+                 std::move(missing), at);
+}
+
+exec::RankFailure came_late(int rank, std::vector<int> timed_out_on) {
+  return failure(rank, std::string(kCall) + " is over: it timed out on rank 0 at 3000 ms of virtual time",
+                 std::move(timed_out_on), 3s);
+}
+
+TEST(WaitBehind, ATimeout_IsTheWaitThatMetIt) {
+  auto own = timed_out();
+  EXPECT_EQ(wait_behind(own), nullptr) << "it was not waiting";
+  own.gave_up = {kCall, {1}, kTimeZero + 3s};
+  EXPECT_EQ(wait_behind(own), &*own.gave_up);
+  own.gave_up->at = kTimeZero + 2s;
+  EXPECT_EQ(wait_behind(own), &*own.gave_up) << "destructors took a second";
+  // A barrier fails with the call before it.
+  own.gave_up = {"barrier #3 on group \"world\"", {1}, kTimeZero + 3s};
+  EXPECT_EQ(wait_behind(own), &*own.gave_up);
+}
+
+TEST(WaitBehind, ATimeout_IsNoWaitWhoseTimeoutWasCaught) {
+  auto own = timed_out();
+  own.gave_up = {"allreduce #1 on group \"world\"", {1}, kTimeZero + 1s};
+  EXPECT_EQ(wait_behind(own), nullptr);
+  own.gave_up = {kCall, {1, 2}, kTimeZero + 1s};
+  EXPECT_EQ(wait_behind(own), nullptr) << "rank 2 has come since";
+  auto late = came_late(1, {0});
+  late.gave_up = {kCall, {0}, kTimeZero + 3s};
+  EXPECT_EQ(wait_behind(late), nullptr) << "the time of another rank was over";
+}
+
+TEST(WaitBehind, AnErrorOfTheStore_IsNoWaitForRanks) {
+  exec::RankFailure of_store;
+  of_store.error = std::make_exception_ptr(c10::DistStoreError("wait timeout after 5ms, keys: k", nullptr));
+  of_store.gave_up = {kCall, {1}, of_store.at};
+  EXPECT_EQ(wait_behind(of_store), nullptr);
+  of_store.gave_up = {"store wait for key \"k\"", {}, of_store.at};
+  EXPECT_EQ(wait_behind(of_store), &*of_store.gave_up);
+}
+
+TEST(RootOfTimeout, OfARankThatCameLate_IsTheRankThatTimedOut) {
+  const std::vector<exec::RankFailure> all{came_late(1, {0}), came_late(2, {0}), timed_out()};
+  EXPECT_EQ(&root_of_timeout(all[0], all), &all[2]);
+  EXPECT_EQ(&root_of_timeout(all[2], all), &all[2]) << "rank 1, which it misses, is no root";
+  const std::vector<exec::RankFailure> alone{came_late(1, {0})};
+  EXPECT_EQ(&root_of_timeout(alone[0], alone), &alone[0]) << "rank 0 has caught it";
+}
+
+Report run(const World::Body& body, std::chrono::milliseconds timeout = 1s, std::uint64_t seed = 1) {
+  return World({.ranks = 2, .seed = seed, .timeout = timeout}).run(body);
+}
+
+void survives(const Group& group, at::Tensor& t) { EXPECT_THROW(group.allreduce(t)->wait(), TimeoutError); }
+
+// The first call is missed by a rank that sleeps, and both ranks catch it. The transfer of the second overruns the
+// limit.
+TEST(TimedOutCalls, AfterOneThatWasSurvived_AreToldWithoutIt) {
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    const auto report = run(
+        [](RankContext& ctx) {
+          auto t = at::ones({4});
+          if (ctx.rank() == 1) sleep_for(2s);
+          survives(ctx.group(), t);
+          if (ctx.rank() == 0) sleep_for(2s);
+          ctx.group().allreduce(t)->wait();
+        },
+        1s, seed);
+    EXPECT_EQ(report.verdict, Verdict::timeout);
+    EXPECT_EQ(report.headline,
+              "rank 1: allreduce #2 on group \"world\": Timed out waiting 1000ms of virtual time; all ranks are there, "
+              "the transfer takes longer")
+        << seed;
+  }
+}
+
+// A rank that comes late and fails has nothing else to be blamed for.
+TEST(TimedOutCalls, OfARankThatCameLateAfterASurvivedOne_AreThoseItCameLateTo) {
+  const auto report = run([](RankContext& ctx) {
+    auto t = at::ones({4});
+    if (ctx.rank() == 1) sleep_for(2s);
+    survives(ctx.group(), t);  // rank 0 at 1 s, rank 1 at 2 s
+    if (ctx.rank() == 0) sleep_for(5s);
+    if (ctx.rank() == 1) return survives(ctx.group(), t);  // at 3 s
+    ctx.group().allreduce(t)->wait();                      // at 6 s
+  });
+  EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_TRUE(
+      report.headline.starts_with("rank 0: allreduce #2 on group \"world\" is over: it timed out on rank 1 at "))
+      << report.headline;
+}
+
+// A short wait was in vain, its rank came, and then the call's own time was over.
+TEST(TimedOutCalls, AfterAWaitInVainForTheSameCall_BlameNobodyWhoHasCome) {
+  WorldOptions options{.ranks = 2, .timeout = 1s};
+  options.faults.push_back(parse_fault("delay rank=1 call=allreduce for=10s"));
+  const auto report = World(options).run([](RankContext& ctx) {
+    auto t = at::ones({4});
+    if (ctx.rank() == 1) sleep_for(500ms);
+    const auto work = ctx.group().allreduce(t);
+    if (ctx.rank() == 0) {
+      EXPECT_THROW(work->wait(10ms), TimeoutError);
+      sleep_for(2s);
+    }
+    work->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::timeout) << report.headline;
+  EXPECT_EQ(report.headline.find("has ended"), std::string::npos) << report.headline;
+  EXPECT_EQ(report.headline.find("missing"), std::string::npos) << report.headline;
+}
+
+}  // namespace
+}  // namespace timeouts_test
