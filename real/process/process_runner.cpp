@@ -12,6 +12,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <rehearse_internal/checks/rank_remarks.h>
 #include <rehearse_internal/comm/call_label.h>
 #include <rehearse_internal/exec/machine_time.h>
 #include <rehearse_internal/exec/process_exit.h>
@@ -19,6 +20,7 @@
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/compile_journal.h>
 #include <rehearse_internal/job/early_end.h>
+#include <rehearse_internal/job/rank_note.h>
 #include <rehearse_internal/job/run_options.h>
 #include <rehearse_internal/job/run_record.h>
 #include <unistd.h>
@@ -27,6 +29,7 @@
 #include "process/backend/gloo_backend.h"
 #include "process/backend/nccl_backend.h"
 #include "process/check_options.h"
+#include "process/noted_store.h"
 #include "process/process_rank_context.h"
 #include "process/rendezvous.h"
 #include "process/run_records.h"
@@ -81,7 +84,8 @@ struct Job {
         session(process.rank, process.size, *store, checks.patience, began),
         journal(process.rank, process.size, record.events, began, request.call_sites),
         services{session,      journal,         std::move(make_below),
-                 checks.calls, request.timeout, c10::make_intrusive<c10d::PrefixStore>("job", store)} {
+                 checks.calls, request.timeout, c10::make_intrusive<NotedStore>("job", store)} {
+    rank_note().begin(began);
     if (request.timeout.count() > 0) services.store->setTimeout(request.timeout);
   }
 
@@ -89,12 +93,20 @@ struct Job {
   Session session;
   CallJournal journal;
   RankServices services;
+  checks::RankRemarks remarks;
 };
 
 // The program ends the process, with the rank's body on some stack. Its destructors would meet threads that still run.
 void end_here(int rank, Session& session, const std::string& what) {
   session.fail(what);
   end_early({Verdict::rank_failed, fmt::format("rank {}: {}", rank, what), rank, what, RankOutcome::failed, gettid()});
+}
+
+// A rank whose body ends with the world is still in the call from which it unwound, as far as reports say.
+void note_end(const RankEnded& ended) {
+  if (ended.end == exec::RankEnd::aborted) return;
+  const bool returned = ended.end == exec::RankEnd::returned;
+  rank_note().body_ended(returned ? RankOutcome::returned : RankOutcome::failed, ended.what, ended.at);
 }
 
 // The exception that left the body, if any.
@@ -104,6 +116,7 @@ std::optional<exec::RankFailure> run_body(const LaunchedProcess& process, Job& j
   const exec::KeepThrowSites keep_throw_sites;
   const exec::WorldLocal<comm::LabelKeeper>::Lent labels(job.journal);
   const exec::WorldLocal<compiler::Journal>::Lent compilations(record.journal);
+  const exec::WorldLocal<checks::RankRemarks>::Lent remarks(job.remarks);
   const exec::ProcessExitHandler exits([&](const std::string& what) { end_here(process.rank, job.session, what); });
   try {
     ProcessRankContext context(process, groups, job.services, record, show, device);
@@ -144,7 +157,10 @@ std::unique_ptr<RunRecord> ProcessRunner::run(const RunRequest& request, const J
     auto groups = std::make_unique<ProcessGroups>(process_.rank, process_.size, device.type(), job->services);
     RankEnded ended;
     const auto failure = run_body(process_, *job, *groups, body, show, *record, device, ended);
+    note_end(ended);
     note_ruling(job->session.end(ended), failure, job->journal.now(), *record);
+    record->notes = job->remarks.notes();
+    record->check_remarks = job->remarks.lines();
     job->journal.close();
     // What never ends below keeps its back end, and this all that it would tell its end to.
     if (job->session.has_work_under_way()) (void)groups.release();

@@ -11,6 +11,8 @@
 #include <rehearse/job/rank_context.h>
 #include <rehearse_internal/job/lost_rank.h>
 
+#include "exec/call_site/failure_text.h"
+
 namespace rehearse::real {
 namespace {
 
@@ -80,10 +82,8 @@ RankEnded ended_by_exception(bool of_communication, VirtualTime at) {
     ended.what = error.what_without_backtrace();
   } catch (const c10::Error& error) {
     ended.what = error.what_without_backtrace();
-  } catch (const std::exception& error) {
-    ended.what = error.what();
   } catch (...) {
-    ended.what = "an exception without a text";
+    ended.what = exec::failure_text(std::current_exception());
   }
   return ended;
 }

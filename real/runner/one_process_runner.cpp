@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <rehearse/fakes/fake_store.h>
+#include <rehearse_internal/checks/rank_remarks.h>
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/fakes/fake_fabric.h>
 #include <rehearse_internal/job/fiber_rank_context.h>
@@ -103,6 +104,8 @@ std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, cons
   const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
   const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);
   const exec::WorldLocal<DeviceWaits>::Lent lent_waits(waits);
+  checks::RankRemarks remarks;
+  const exec::WorldLocal<checks::RankRemarks>::Lent lent_remarks(remarks);
   record->outcome = executor.run([&](int rank) {
     auto store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(request.timeout);
@@ -115,6 +118,8 @@ std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, cons
   record->short_messages = communicators.short_messages();
   record->habits = communicators.remarks();
   record->notes = communicators.notes();
+  for (const auto& [text, ranks] : remarks.notes()) record->notes[text].insert(ranks.begin(), ranks.end());
+  record->check_remarks = remarks.lines();
   return record;
 }
 

@@ -2,6 +2,7 @@
 #include "call_journal.h"
 
 #include <rehearse_internal/exec/machine_time.h>
+#include <rehearse_internal/job/rank_note.h>
 
 #include "comm/call/fingerprint.h"
 
@@ -31,6 +32,7 @@ CallJournal::Entry CallJournal::record(comm::Operation& call, const comm::GroupI
   if (call.peer >= 0) event.peer = group.global_rank(call.peer);
   event.tag = call.tag;
   auto& stored = events_.record(event, hash);
+  rank_note().count_call();
   if (call_sites_) events_.set_call_site(stored, exec::CallSite::capture());
   return {&stored, stored.record_id, stored.time_created};
 }
@@ -40,9 +42,11 @@ void CallJournal::started(const Entry& entry) {
   if (!closed_ && entry.event->record_id == entry.record_id) entry.event->time_started = now();
 }
 
-void CallJournal::completed(const Entry& entry) {
+void CallJournal::completed(const Entry& entry, const std::string& title) {
   const std::lock_guard lock(mutex_);
-  if (!closed_ && entry.event->record_id == entry.record_id) entry.event->time_completed = now();
+  if (closed_) return;
+  if (entry.event->record_id == entry.record_id) entry.event->time_completed = now();
+  rank_note().completed(title);
 }
 
 void CallJournal::close() {

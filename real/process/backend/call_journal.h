@@ -38,7 +38,7 @@ class CallJournal final : public comm::LabelKeeper {
   // A call made now: notes its label and payload in it. `number`: of this rank's calls on the group, from 1.
   Entry record(comm::Operation& call, const comm::GroupIdentity& group, std::uint64_t sequence, std::uint32_t number);
   void started(const Entry& entry);
-  void completed(const Entry& entry);
+  void completed(const Entry& entry, const std::string& title);
 
   // The log is not written any more.
   void close();

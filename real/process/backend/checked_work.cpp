@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <rehearse/comm/errors.h>
 #include <rehearse_internal/exec/failure.h>
+#include <rehearse_internal/job/rank_note.h>
 
 namespace rehearse::real {
 namespace {
@@ -105,7 +106,7 @@ void CheckedWork::complete(const std::exception_ptr& error) {
   });
   if (!first) return;
   if (was_gone) session_.count_under_way(-1);
-  if (error == nullptr) journal_.completed(entry_);
+  if (error == nullptr) journal_.completed(entry_, title_);
   mark();
 }
 
@@ -162,6 +163,7 @@ void CheckedWork::throw_timeout(std::chrono::milliseconds limit) const {
 }
 
 bool CheckedWork::wait(std::chrono::milliseconds timeout) {
+  const RankNote::Wait noted(title_);
   const auto limit = timeout.count() > 0 ? timeout : call_.timeout;
   std::optional<VirtualDuration> left;
   if (limit.count() > 0)

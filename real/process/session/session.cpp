@@ -14,6 +14,9 @@
 #include <rehearse_internal/exec/failure.h>
 #include <rehearse_internal/exec/interrupt.h>
 #include <rehearse_internal/exec/machine_time.h>
+#include <rehearse_internal/job/rank_note.h>
+
+#include "comm/agree/wording.h"
 
 namespace rehearse::real {
 VirtualTime Session::now() const noexcept { return VirtualTime{exec::machine_time() - began_}; }
@@ -69,6 +72,7 @@ void Session::make(const GroupMade& made, bool is_member) {
   require_running();
   tell(made);
   if (!is_member) return;
+  const RankNote::Wait noted(made.call == "new_group" ? comm::new_group_title(made.number) : made.call);
   if (!wait([&] { return groups_.contains(made.key); })) require_running();
 }
 
@@ -185,6 +189,7 @@ void Session::heard_one(const Stop& stop) {
   std::map<Key, c10::intrusive_ptr<Awaited>> open;
   change([&] {
     if (stopped_) return;
+    rank_note().world_ends(stop.waits_on, stop.waits_for);
     stopped_ = stop.why;
     open.swap(open_);
     for (const auto& end_it : foreign_waits_) end_it();

@@ -25,9 +25,12 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::milliseconds kLook{50};
-constexpr std::chrono::seconds kGrace{30};       // for the others to find out, and to write their reports
-constexpr std::chrono::seconds kToEnd{10};       // between being asked and being asked again, to end at once
-constexpr std::chrono::seconds kToTell{3};       // between that and being killed: where the rank is takes a moment
+constexpr std::chrono::seconds kGrace{30};  // for the others to find out, and to write their reports
+constexpr std::chrono::seconds kToEnd{10};  // between being asked and being asked again, to end at once
+constexpr std::chrono::seconds kToTell{3};  // between that and being killed: where the rank is takes a moment
+// At least between the two requests. Two signals that come together are one; and the judge needs a moment to tell each
+// rank for whom it waits.
+constexpr std::chrono::milliseconds kBetween{300};
 constexpr std::chrono::seconds kBeyondLimit{2};  // each process has the limit as well, and reports better than we do
 constexpr std::string_view kPrefix = "rank-";
 
@@ -65,7 +68,8 @@ class Stopping {
   }
 
   void look(nanoseconds now) {
-    if (NotedSecondInterrupt::came() || (asked_at_ != kNever && now - asked_at_ > kToEnd)) ask_again(now);
+    const auto patience = NotedSecondInterrupt::came() ? nanoseconds(kBetween) : nanoseconds(kToEnd);
+    if (asked_at_ != kNever && now - asked_at_ > patience) ask_again(now);
     if (asked_again_at_ != kNever && now - asked_again_at_ > kToTell) processes_.kill_all();
   }
 
@@ -181,7 +185,9 @@ ProcessEnd run_alone(const ProcessStart& start) {
   while (processes.any_runs()) {
     processes.look(kLook);
     const int came = NotedSecondInterrupt::came() ? 2 : exec::interrupt_requested() ? 1 : 0;
-    for (; passed_on < came; ++passed_on) processes.signal_all(SIGINT);
+    if (passed_on == came) continue;
+    processes.signal_all(SIGINT);  // one for each look: two that come together are one
+    ++passed_on;
   }
   return processes.ends().front();
 }

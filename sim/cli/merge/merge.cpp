@@ -21,7 +21,8 @@ int merge(const Arguments& arguments, Console& console) {
   report.replay = fmt::format("{} merge {}", shell_word(arguments.self), shell_word(arguments.operand));
   sim::OutputOptions output;
   output.want_what_modes_share();
-  return leave_merged(std::move(report), folder, output, console);
+  const int code = exit_code(report.verdict);
+  return leave_merged(std::move(report), folder, output, code, console);
 }
 
 }  // namespace rehearse::cli

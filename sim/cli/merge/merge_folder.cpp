@@ -74,6 +74,13 @@ Found report_in(const path& folder) {
   throw MergeError(fmt::format("{}: is the report of a simulation, which has all ranks by itself", file.string()));
 }
 
+// A verdict made without it could be a wrong one.
+MergeError damaged(const std::string& damage) {
+  return MergeError(damage +
+                    "; bring it once more from where the rank left it, or remove it: a rank without a report counts as "
+                    "CRASHED");
+}
+
 // Do both tell of one run?
 void require_same_run(const path& folder, int rank, const Report& report, int other_rank, const Report& other) {
   const auto fail = [&](std::string_view what, const auto& value, const auto& expected) {
@@ -131,6 +138,7 @@ Report merged_report_of(const path& folder, std::optional<int> ranks, const std:
   const auto folders = rank_folders_in(folder);
   for (const auto& [rank, place] : folders) {
     auto [report, damage] = report_in(place);
+    if (!damage.empty() && ends.empty()) throw damaged(damage);
     if (!damage.empty()) damages.emplace(rank, damage);
     if (!report) continue;
     require_of_rank(folder, rank, *report);
@@ -138,7 +146,6 @@ Report merged_report_of(const path& folder, std::optional<int> ranks, const std:
     reports.emplace(rank, std::move(*report));
   }
   if (reports.empty() && ends.empty()) {
-    if (!damages.empty()) throw MergeError(damages.begin()->second);
     throw MergeError(
         fmt::format("{}: no rank has left a report.json; [output] json = false leaves none", folder.string()));
   }
@@ -155,14 +162,14 @@ Report merged_report_of(const path& folder, std::optional<int> ranks, const std:
       one.report = std::move(found->second);
       correct(*one.report, folder, rank, ends);
     } else {
-      one.ending = damages.contains(rank) && ends.empty() ? damages.at(rank) : ending_of(folder, rank, ends);
-      if (damages.contains(rank) && !ends.empty()) one.ending += "; " + damages.at(rank);
+      one.ending = ending_of(folder, rank, ends);
+      if (damages.contains(rank)) one.ending += "; " + damages.at(rank);
     }
   }
   return merged_report(all);
 }
 
-int leave_merged(Report report, const path& folder, const sim::OutputOptions& output, Console& console) {
+int leave_merged(Report report, const path& folder, const sim::OutputOptions& output, int code, Console& console) {
   std::string problem;
   try {
     const auto others = merge_other_files(folder, report.ranks, output);
@@ -175,7 +182,7 @@ int leave_merged(Report report, const path& folder, const sim::OutputOptions& ou
     problem = fmt::format("{}; the files of this run are missing or incomplete\n", error.what());
     report.files.clear();
   }
-  const int code = console.conclude(report);
+  code = console.conclude(report, code);
   if (problem.empty()) return code;
   Console::error(problem);
   return code == 0 ? kExitOutput : code;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
+#include "cli/merge/merged_remarks.h"
 #include "report/ranks/culprits.h"
 #include "report/story/standstill.h"
 
@@ -38,7 +38,7 @@ class Merger {
 
  private:
   void add_facts() {
-    std::set<std::string> remarks;
+    std::vector<std::string> remarks;
     merged_.transport = transports();
     for (const auto& [report, ending] : ranks_) {
       if (!report) continue;
@@ -51,12 +51,11 @@ class Merger {
       merged_.operations += report->operations;
       merged_.end_time = std::max(merged_.end_time, report->end_time);
       for (const auto& [what, times] : report->checks) merged_.checks[what] += times;
-      for (const auto& remark : report->remarks) {
-        if (remarks.insert(remark).second) merged_.remarks.push_back(remark);
-      }
+      remarks.insert(remarks.end(), report->remarks.begin(), report->remarks.end());
       if (merged_.hint.empty()) merged_.hint = report->hint;
       for (const auto& difference : report->differences) add_difference(difference);
     }
+    merged_.remarks = merged_remarks(remarks);
     merged_.ranks = static_cast<int>(ranks_.size());
   }
 
@@ -108,7 +107,7 @@ class Merger {
     line.rank = static_cast<int>(rank);
     line.state = RankOutcome::failed;
     line.doing = report ? report->headline : "left no report: " + ending;
-    line.at = report ? report->end_time : VirtualTime{};
+    line.at = report ? report->end_time : RankLine::kNotKnown;
     return line;
   }
 
@@ -266,13 +265,16 @@ class Merger {
     return true;
   }
 
-  // Of those who were missing when somebody lost patience: "; rank 2 was at job.cpp:7 in step; rank 0 waited for it
-  // ...".
-  std::string who_was_missing() const {
+  // The ranks for which others waited when somebody lost patience, as far as lines name them.
+  std::vector<int> missing_ranks() const {
     Report standstill;
     standstill.verdict = Verdict::deadlock;
     standstill.rank_lines = merged_.rank_lines;
-    const auto missing = sim::culprits_of(standstill);
+    return sim::culprits_of(standstill);
+  }
+
+  // "; rank 2 was at job.cpp:7 in step; rank 0 waited for it ..."
+  std::string who_was_missing(const std::vector<int>& missing) const {
     if (missing.empty()) return "";
     const auto rank = missing.front();
     const auto& line = merged_.rank_lines[static_cast<std::size_t>(rank)];
@@ -283,23 +285,31 @@ class Merger {
                        missing.size() > 1 ? fmt::format("; and {} more", missing.size() - 1) : "");
   }
 
-  // How much a rank of an interrupted job knows: how far all were, if it came back from its body; else that it computed
-  // itself; of one that waited, nobody knows for whom.
-  int evidence_of(std::size_t rank) const {
-    if (tells_of_all(*ranks_[rank].report)) return 2;
-    return merged_.rank_lines[rank].state == RankOutcome::stopped ? 1 : 0;
+  enum class Evidence { of_itself, waits_for_nobody, is_missing, of_all };
+
+  // How much the report of a rank says about why an interrupted job hung. A rank that came back from its body knows how
+  // far all were. Of the others, those matter for which somebody waits, then those that wait for nobody.
+  Evidence evidence_of(std::size_t rank, const std::vector<int>& missing) const {
+    if (tells_of_all(*ranks_[rank].report)) return Evidence::of_all;
+    if (std::binary_search(missing.begin(), missing.end(), static_cast<int>(rank))) return Evidence::is_missing;
+    const auto& line = merged_.rank_lines[rank];
+    const bool in_a_call = line.state == RankOutcome::blocked && line.doing.find(" on group \"") != std::string::npos;
+    return in_a_call || line.state == RankOutcome::returned ? Evidence::of_itself : Evidence::waits_for_nobody;
   }
 
   bool interrupted() {
-    int best = -1;
+    const auto missing = missing_ranks();
+    std::map<Evidence, std::vector<const Report*>> reports;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       const auto& report = ranks_[rank].report;
-      if (!report || report->verdict != Verdict::interrupted || evidence_of(rank) <= best) continue;
-      best = evidence_of(rank);
-      deciding_ = &*report;
+      if (report && report->verdict == Verdict::interrupted) reports[evidence_of(rank, missing)].push_back(&*report);
     }
-    if (deciding_ == nullptr) return false;
-    set(Verdict::interrupted, deciding_->headline + who_was_missing());
+    if (reports.empty()) return false;
+    const auto& [evidence, best] = *reports.rbegin();
+    deciding_ = best.front();
+    const bool is_of_one = evidence == Evidence::waits_for_nobody && deciding_->headline.starts_with("rank ");
+    const auto more = is_of_one && best.size() > 1 ? fmt::format("; and {} more", best.size() - 1) : "";
+    set(Verdict::interrupted, deciding_->headline + more + who_was_missing(missing));
     return true;
   }
 

@@ -113,6 +113,16 @@ TEST(Faults, ReceiveFromARankThatHasFailed_EndsWithTheWorld) {
   }
 }
 
+TEST(Faults, ExceptionWithoutAText_IsToldByItsType_AsInSimulation) {
+  const auto simulated = simulate({"exception_without_text"}, 2);
+  EXPECT_EQ(simulated[0].report->headline, "rank 1: an exception of type int: 42");
+  for (const auto& run : run_processes({"exception_without_text"}, 2, {"REHEARSE_CHECK_TIMEOUT=60"})) {
+    expect_verdict(run, Verdict::rank_failed);
+    ASSERT_TRUE(run.report.has_value()) << run.output;
+    EXPECT_EQ(run.report->headline, simulated[0].report->headline);
+  }
+}
+
 TEST(Faults, CheckThatDoesNotHold_IsToldByAll) {
   for (const auto& run : run_processes({"check"}, 2, {"REHEARSE_CHECK_TIMEOUT=60"})) {
     expect_verdict(run, Verdict::check_failed);

@@ -87,6 +87,11 @@ void exception(RankContext& context, Tensors&) {
   sum(context);
 }
 
+void exception_without_text(RankContext& context, Tensors&) {
+  if (is_odd_one(context)) throw 42;  // NOLINT: any type may be thrown
+  sum(context);
+}
+
 void check(RankContext& context, Tensors&) {
   context.expect(!is_odd_one(context), "the loss falls", "it is 3");
   sum(context);
@@ -158,6 +163,7 @@ std::vector<Job> faulty_jobs() {
           {"ring", ring},
           {"receive_from_failed", receive_from_failed},
           {"exception", exception},
+          {"exception_without_text", exception_without_text},
           {"check", check},
           {"killed", killed},
           {"first_killed", first_killed},

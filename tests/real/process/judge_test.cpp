@@ -88,6 +88,16 @@ TEST_F(JudgeOfTwo, CallThatARankDoesNotComeTo_IsOverdueAfterTheTimeOfPatience) {
             "allreduce #1 on group \"world\": rank 1 did not come within 10 s");
 }
 
+TEST_F(JudgeOfTwo, Interrupt_TellsEachRankForWhomItWaits) {
+  call(0, 1, 1s);
+  hear(1, Interrupted{}, 2s);
+  ASSERT_EQ(sent_.size(), 2U);
+  const auto& waits = std::get<Stop>(sent_[0].second);
+  EXPECT_EQ(waits.waits_on, "allreduce #1 on group \"world\" (1 of 2 ranks are here)");
+  EXPECT_EQ(waits.waits_for, std::vector<int>{1});
+  EXPECT_EQ(std::get<Stop>(sent_[1].second).waits_on, "");
+}
+
 TEST_F(JudgeOfTwo, RankThatComputes_HasTheTimeoutOfTheCall) {
   call(0, 1, 1s, {2}, 20s);
   beat(20s);

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rehearse/exec/time.h>
+#include <rehearse/job/rank_outcome.h>
+
+namespace rehearse {
+
+// A text in memory that another process reads. The reader sees it whole, even if the process that writes it is killed
+// between two instructions. One thread at a time may write. What does not fit is cut off.
+class SharedText {
+ public:
+  void set(std::string_view text) noexcept;
+  std::string get() const;
+
+ private:
+  static constexpr std::size_t kBytes = 256;
+
+  std::array<std::array<char, kBytes>, 2> copies_{};
+  std::atomic<std::size_t> current_{0};
+};
+
+// What a process that is one rank writes down about that rank while it runs. The memory outlives the process, so that
+// another process can report how far the rank had come if this one is killed. Thread safe; writing never blocks for
+// long, and known() never blocks.
+class RankNote {
+ public:
+  // Time zero of the run, by exec::machine_time(). Forgets the run before.
+  void begin(VirtualDuration began) noexcept;
+
+  void count_call() noexcept { ++calls_; }
+  // A call of the rank is complete: "allreduce #2 on group "world"".
+  void completed(std::string_view call) noexcept;
+
+  // While it lives, the rank waits in `call`. Threads other than the process's first one note nothing, because reports
+  // say where the first one is.
+  class Wait {
+   public:
+    explicit Wait(std::string_view call) noexcept;
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+    ~Wait();
+
+   private:
+    const bool noted_;
+  };
+
+  // The world ends. The wait that the rank is in stays noted although the rank now unwinds from it. `waits_on` and
+  // `waits_for` are what the judge knows of that wait; empty: nothing.
+  void world_ends(std::string_view waits_on, std::span<const int> waits_for) noexcept;
+
+  // The rank's body is over: it returned, or `what` failed.
+  void body_ended(RankOutcome how, std::string_view what, VirtualTime at) noexcept;
+
+  struct Known {
+    std::optional<VirtualDuration> began;  // nothing: the run had not begun
+    std::uint64_t calls = 0;
+    std::string completed_last;  // empty: no call was complete
+    std::string waits_in;        // empty: it was in no call that waits
+    std::vector<int> waits_for;  // empty: not known
+    std::optional<RankOutcome> ended;
+    std::string what;  // of a failure
+    VirtualTime ended_at{};
+  };
+  Known known() const;
+
+ private:
+  static constexpr std::size_t kRanksMost = 256;
+  static constexpr std::int64_t kNotBegun = -1;
+  static constexpr int kNotEnded = -1;
+
+  std::mutex completing_;  // back ends complete calls on threads of their own
+  std::atomic<std::int64_t> began_ns_{kNotBegun};
+  std::atomic<std::uint64_t> calls_{0};
+  SharedText completed_last_, waits_in_, waits_on_, what_;
+  std::atomic<bool> world_ends_{false};
+  std::array<int, kRanksMost> waits_for_{};
+  std::atomic<std::size_t> waits_for_count_{0};
+  std::atomic<int> ended_{kNotEnded};
+  std::atomic<std::int64_t> ended_at_ns_{0};
+};
+
+// That of this process: the one that a LentRankNote lends, else one that nobody reads.
+RankNote& rank_note() noexcept;
+
+// While it lives, rank_note() is `note`. One at a time.
+class LentRankNote {
+ public:
+  explicit LentRankNote(RankNote& note) noexcept;
+  LentRankNote(const LentRankNote&) = delete;
+  LentRankNote& operator=(const LentRankNote&) = delete;
+  ~LentRankNote();
+};
+
+}  // namespace rehearse
