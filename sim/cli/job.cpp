@@ -10,7 +10,6 @@
 #include <rehearse_internal/job/spelling.h>
 
 #include "cli/grammar/usage_error.h"
-#include "cli/terminal/exit_codes.h"
 #include "cli/terminal/progress.h"
 
 namespace rehearse::cli {
@@ -48,11 +47,6 @@ void require_none_of_simulation(const Arguments& arguments, const WorldOptions& 
   if (world.swarm.on) refuse(arguments.swarm ? "--swarm" : "[swarm] on");
   if (arguments.check_buffers) refuse("--check-buffers");
   if (arguments.check_sharing) refuse("--check-sharing");
-}
-
-bool all_fired(const Report& report) {
-  return std::all_of(report.faults.begin(), report.faults.end(),
-                     [](const FaultLine& fault) { return fault.why_not.empty() || fault.optional; });
 }
 
 }  // namespace
@@ -123,23 +117,6 @@ std::string seed_replay_line(const Arguments& arguments, std::optional<std::uint
 
 void preempt_as_sweeps_do(sim::Scenario& scenario) {
   if (!scenario.world.preempt) scenario.world.preempt = true;
-}
-
-bool came_as_expected(const sim::Scenario& scenario, const Report& report) {
-  const bool of_faults = scenario.expect == Verdict::ok || scenario.expect == Verdict::fault_not_fired;
-  return report.verdict == scenario.expect && (of_faults || all_fired(report));
-}
-
-std::string expectation(const sim::Scenario& scenario, const Report& report) {
-  return fmt::format("expected {}: the run came to {}{}", to_string(scenario.expect), to_string(report.verdict),
-                     all_fired(report) ? "" : ", and a fault did not fire");
-}
-
-int as_expected(const sim::Scenario& scenario, const Report& report, int code) {
-  if (scenario.expect == Verdict::ok) return code;
-  if (came_as_expected(scenario, report)) return code == kExitOutput ? code : 0;
-  Console::error(expectation(scenario, report) + "\n");
-  return code == 0 || report.verdict == scenario.expect ? kExitDisagree : code;
 }
 
 void require_simulation(const sim::Scenario& scenario, const std::string& file, std::string_view what) {

@@ -21,16 +21,6 @@ namespace rehearse::cli {
 // The scenario that the command line names, with its options put over it. Throws ScenarioError.
 sim::Scenario scenario_of(const Arguments& arguments);
 
-// Has a run come to what its scenario expects, and has every fault taken place that must?
-bool came_as_expected(const sim::Scenario& scenario, const Report& report);
-
-// "expected DEADLOCK: the run came to OK": of one that has not.
-std::string expectation(const sim::Scenario& scenario, const Report& report);
-
-// The exit code of a run that would have `code`: a scenario that expects a verdict is a test. It has passed where the
-// run came to that, and every fault that need not be left out took place; else stderr is told.
-int as_expected(const sim::Scenario& scenario, const Report& report, int code);
-
 // Throws UsageError for the folder of a run in the place of its log.
 void require_no_folder(const std::string& log);
 

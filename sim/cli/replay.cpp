@@ -33,8 +33,11 @@ Report replayed(const sim::RunLog& log, const sim::Scenario& scenario, Console& 
     return report;
   }
   Report& report = attempt->report;
-  if (report.verdict != Verdict::interrupted)
+  if (sim::ended_as_log(log, report)) {
     console.note(fmt::format("the same run as in the log, identity={:016x}\n", report.identity));
+    if (report.verdict == Verdict::interrupted)
+      report.headline = "the log ends here, because its run was interrupted: " + report.headline;
+  }
   return std::move(report);
 }
 
@@ -111,13 +114,9 @@ int replay(const Arguments& arguments, Console& console) {
   if (log.build != sim::executable_build_id()) {
     console.note("another build of the program made this log: it may not fit\n");
   }
-  const bool interrupted = log.finished && log.finished->report.verdict == Verdict::interrupted;
-  if (log.finished && !interrupted) {
-    return watched(scenario, arguments, console, [&] { return replayed(log, scenario, console); });
-  }
-  // Where it ended was no choice of the run's: all there is to go by is the seed.
-  console.note(fmt::format("the run in the log {}; this is its seed from the start\n",
-                           interrupted ? "was interrupted" : "did not end"));
+  if (log.finished) return watched(scenario, arguments, console, [&] { return replayed(log, scenario, console); });
+  // All there is to go by is the seed.
+  console.note("the run in the log did not end; this is its seed from the start\n");
   return watched(scenario, arguments, console, [&] { return run_scenario(scenario, console).report; });
 }
 

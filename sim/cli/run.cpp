@@ -10,8 +10,8 @@
 #include "cli/death/death.h"
 #include "cli/death/signals.h"
 #include "cli/death/watcher.h"
+#include "cli/expectation.h"
 #include "cli/job.h"
-#include "cli/terminal/exit_codes.h"
 
 namespace rehearse::cli {
 namespace {
@@ -73,7 +73,7 @@ int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder&
   const auto failed = problem_of([&] { sim::write_report_files(folder.path(), scenario.output, {report}); });
   if (!failed.empty()) report.files = {folder.log().string()};
   console.end_progress();
-  return console.conclude(report);
+  return conclude(scenario, report, console);
 }
 
 }  // namespace
@@ -101,12 +101,11 @@ int run(const Arguments& arguments, Console& console) {
     report.replay = replay_line(arguments, folder, report);
     problem = problem_of([&] { write_run_files(folder, scenario, attempt, log); });
   }
-  if (problem.empty()) return as_expected(scenario, report, console.conclude(report));
-  report.files.clear();
-  report.replay = replay_line(arguments, folder, report);
-  const int code = console.conclude(report);
-  Console::error(fmt::format("{}; the files of this run are missing or incomplete\n", problem));
-  return code == 0 ? kExitOutput : code;
+  if (!problem.empty()) {
+    report.files.clear();
+    report.replay = replay_line(arguments, folder, report);
+  }
+  return conclude(scenario, report, console, problem);
 }
 
 }  // namespace rehearse::cli

@@ -30,7 +30,7 @@ bool took_same_way(Attempt& first, const Attempt& second) {
   Report& report = first.report;
   if (second.report.verdict == Verdict::interrupted) {
     report.verdict = Verdict::interrupted;
-    report.headline = "in the second run, before it could be compared with the first: " + second.report.headline;
+    report.headline = std::string(kInSecondRun) + second.report.headline;
     return false;
   }
   const auto difference = first_difference(first.path, second.path);

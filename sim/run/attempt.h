@@ -38,6 +38,9 @@ struct Attempt {
 // every rank has ended. Throws what World::run() does.
 Attempt run_once(const AttemptOptions& options, const World::Body& body, Oracle* answers = nullptr);
 
+// In the headline of a run that ended, where the second one to compare it with was interrupted.
+inline constexpr std::string_view kInSecondRun = "in the second run, before it could be compared with the first: ";
+
 // Whether `second`, the same seed once more, took the way of `first`. Where it did not, or was interrupted before that
 // was known, verdict and headline of `first` tell so.
 bool took_same_way(Attempt& first, const Attempt& second);

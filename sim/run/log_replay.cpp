@@ -2,22 +2,38 @@
 #include "run/log_replay.h"
 
 #include <fmt/format.h>
-
+#include <rehearse_internal/exec/interrupt.h>
 #include <rehearse_internal/sim/oracles.h>
+
+#include "run/attempt.h"
 
 namespace rehearse::sim {
 namespace {
 
 constexpr std::string_view kOtherWay = "the replay took another way than the log: ";
 
+// Where the run of the log was interrupted. Nowhere if it ended, and a second run that was to be compared with it was
+// interrupted: the decisions in the log are those of the first.
+exec::Interruption interruption_of(const Report& report) {
+  const bool itself = report.verdict == Verdict::interrupted && report.headline.find(kInSecondRun) == std::string::npos;
+  return itself ? exec::Interruption{report.switches, report.end_time} : exec::Interruption{};
+}
+
 }  // namespace
+
+bool ended_as_log(const RunLog& log, const Report& report) {
+  if (report.verdict != Verdict::interrupted) return true;
+  const auto end = interruption_of(log.finished->report);
+  return end.before_switch > 0 && report.switches == end.before_switch && report.end_time == end.at;
+}
 
 std::string replay_log(const RunLog& log, const std::function<const Report&(Oracle& answers)>& run) {
   const auto& finished = *log.finished;
   ReplayOracle oracle(finished.decisions, PastEnd::stop);
   try {
+    const exec::InterruptedAgain end_of_log(interruption_of(finished.report));
     const Report& report = run(oracle);
-    if (report.verdict == Verdict::interrupted) return "";
+    if (!ended_as_log(log, report)) return "";
     oracle.require_used_up();
     if (report.identity == finished.report.identity) return "";
     return fmt::format(

@@ -96,6 +96,18 @@ TEST(Comparison, ExceptionsOfMoreRanks_AreTheSameCulprits) {
   EXPECT_FALSE(compare(one, other, {}).agrees());
 }
 
+TEST(Comparison, ACrashThatNamesNoRank_AgreesWithOneThatDoes) {
+  auto one = run_named("simulation");
+  auto other = run_named("gloo");
+  one.report.verdict = other.report.verdict = Verdict::crashed;
+  other.culprits = {1};
+  const auto comparison = compare(one, other, {});
+  EXPECT_TRUE(comparison.agrees());
+  EXPECT_THAT(validation_text(one, other, comparison), HasSubstr("\nculprit  not known     rank 1\n"));
+  one.report.verdict = other.report.verdict = Verdict::rank_failed;
+  EXPECT_THAT(compare(one, other, {}).outcome, ElementsAre("the culprit is nobody by simulation, rank 1 by gloo"));
+}
+
 TEST(Comparison, OfResults_AllowsTheTolerance) {
   const auto one = with_results("simulation", {{0, "loss", at::full({2}, 1.0, at::kFloat)}});
   const auto near = with_results("gloo", {{0, "loss", at::full({2}, 1.0 + 0x1p-22, at::kFloat)}});

@@ -86,14 +86,17 @@ TEST_F(Interrupt, Run_LeavesReportLogAndTrace) {
   }
 }
 
-// Where a run was interrupted is no choice of the run's; its seed is all that counts.
-TEST_F(Interrupt, ItsLog_ReplaysTheSeed) {
+TEST_F(Interrupt, ItsLog_ReplaysTheRunUpToWhereItEnds) {
   scenario("forever");
   ASSERT_EQ(interrupted({"run", "forever.toml"}, "\n4  ", SIGINT).exit_code, 130);
-  const auto again = interrupted({"replay", "rehearse-out/forever/run.rlog"}, "\n4  ", SIGINT);
+  const auto report = sim::report_from_json(read_file(folder_ / "rehearse-out/forever/report.json"));
+  const auto again = run_process(CLI_JOB, {"replay", "rehearse-out/forever/run.rlog", "--json"}, folder_);
   EXPECT_EQ(again.exit_code, 130);
-  EXPECT_THAT(again.out, HasSubstr("\nthe run in the log was interrupted; this is its seed from the start\n"));
-  EXPECT_THAT(again.out, HasSubstr("\nINTERRUPTED: after "));
+  EXPECT_THAT(again.err, HasSubstr("\nthe same run as in the log, identity="));
+  const auto replayed = sim::report_from_json(again.out);
+  EXPECT_EQ(replayed.headline, "the log ends here, because its run was interrupted: " + report.headline);
+  EXPECT_EQ(replayed.identity, report.identity);
+  EXPECT_EQ(replayed.switches, report.switches);
 }
 
 TEST_F(Interrupt, ASecondRunToCompare_IsCompared_OrNot) {
@@ -178,6 +181,14 @@ TEST_F(FullDisk, AVerdict_CountsMoreThanTheFiles) {
   const auto finished = with_a_full_disk("run skip.toml --quiet");
   EXPECT_THAT(finished.out, StartsWith("DEADLOCK: "));
   EXPECT_THAT(finished.err, HasSubstr("\nexit code 3\n"));
+}
+
+TEST_F(FullDisk, AVerdictThatIsExpected_CountsAsOk) {
+  scenario("skip");
+  write_file(folder_ / "skip.toml", "expect = \"DEADLOCK\"\n" + read_file(folder_ / "skip.toml"));
+  const auto finished = with_a_full_disk("run skip.toml --quiet");
+  EXPECT_THAT(finished.out, StartsWith("DEADLOCK: "));
+  EXPECT_THAT(finished.err, HasSubstr("\nexit code 74\n"));
 }
 
 TEST_F(FullDisk, Stdout_IsSaid) {

@@ -2,9 +2,11 @@
 // A user's executable, as small as it gets: programs, linked with rehearse::main.
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <stdexcept>
+#include <thread>
 
 #include <ATen/ops/full.h>
 #include <unistd.h>
@@ -151,6 +153,8 @@ REHEARSE_PROGRAM(moody){.summary = "takes another way each time", .body = [](Ran
   if (by == "exit3") std::exit(3);
   if (by == "_exit") ::_exit(3);
   if (by == "syscall") ::syscall(SYS_exit_group, 3);
+  if (by == "terminate") std::terminate();
+  if (by == "thread") std::thread([] { throw std::runtime_error("the disk is full"); }).join();
   if (by == "fork") {
     const pid_t child = fork();  // and the child goes on, too
     if (child > 0) waitpid(child, nullptr, 0);

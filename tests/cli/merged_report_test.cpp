@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rehearse/sim/report_writers.h>
 
 #include "report/ranks/culprits.h"
 
@@ -15,6 +16,7 @@ namespace rehearse::cli {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 VirtualTime at_ms(int ms) { return kTimeZero + std::chrono::milliseconds(ms); }
@@ -178,6 +180,61 @@ TEST(MergedReport, OfRanksWithARuling_TheDeadOnesLastWordsComeFirst) {
             "rank 1 ended the process by SIGSEGV (Segmentation fault); rank 0 waited for it in allreduce #1 on group "
             "\"world\"");
   EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
+}
+
+TEST(MergedReport, RemarksThatDifferInTheRankAlone_AreOne) {
+  auto first = told_by(0), second = told_by(1), third = told_by(2);
+  first.remarks = {"rank 0: DDP #1 was never called", "[checks] replicas is the simulation's"};
+  second.remarks = {"rank 1: DDP #1 was never called", "rank 1: DDP #2 was never called", "rank 1 is odd"};
+  third.remarks = {"rank 2: DDP #1 was never called", "[checks] replicas is the simulation's"};
+  EXPECT_THAT(merged({{first, ""}, {second, ""}, {third, ""}}).remarks,
+              ElementsAre("ranks 0-2: DDP #1 was never called", "[checks] replicas is the simulation's",
+                          "rank 1: DDP #2 was never called", "rank 1 is odd"));
+}
+
+// A process that a second Ctrl-C ended.
+Report ended_at_once(int rank, std::string doing, std::string where, std::vector<int> waits_for = {}) {
+  Report report = told_by(rank);
+  report.verdict = Verdict::interrupted;
+  report.headline = "rank " + std::to_string(rank) + " is blocked in " + doing + ": ended by a second SIGINT";
+  report.rank_lines = {
+      {rank, RankOutcome::blocked, at_ms(5), std::move(doing), "", std::move(where), std::move(waits_for)}};
+  return report;
+}
+
+TEST(MergedReport, OfRanksThatASecondInterruptEnded_TheOneForWhichOthersWaitIsNamed) {
+  const auto* const call = "barrier #2 on group \"world\"";
+  const auto report = merged({{ended_at_once(0, call, "", {1}), ""},
+                              {ended_at_once(1, "a system call", "train.cpp:5"), ""},
+                              {ended_at_once(2, call, "", {1}), ""}});
+  EXPECT_EQ(report.verdict, Verdict::interrupted);
+  EXPECT_EQ(report.headline,
+            "rank 1 is blocked in a system call: ended by a second SIGINT; rank 1 was at train.cpp:5; ranks 0,2 waited "
+            "for it in barrier #2 on group \"world\"");
+}
+
+TEST(MergedReport, OfRanksThatASecondInterruptEnded_TheOneInNoCallOfAGroupIsNamed) {
+  const auto* const call = "barrier #2 on group \"world\"";
+  const auto report =
+      merged({{ended_at_once(0, call, ""), ""}, {told_by(1), ""}, {ended_at_once(2, "a system call", ""), ""}});
+  EXPECT_EQ(report.headline, "rank 2 is blocked in a system call: ended by a second SIGINT");
+}
+
+TEST(MergedReport, OfRanksThatASecondInterruptEnded_ThatAreAlike_TheFirstIsNamed) {
+  const auto report = merged({{ended_at_once(0, "a system call", ""), ""},
+                              {ended_at_once(1, "a system call", ""), ""},
+                              {ended_at_once(2, "a system call", ""), ""}});
+  EXPECT_EQ(report.headline, "rank 0 is blocked in a system call: ended by a second SIGINT; and 2 more");
+}
+
+TEST(MergedReport, ARankWithoutAReport_HasNoTime) {
+  const auto report = merged({{told_by(0), ""}, {std::nullopt, "it is gone"}, {told_by(2), ""}});
+  EXPECT_EQ(report.rank_lines[1].at, RankLine::kNotKnown);
+  const auto again = sim::report_from_json(sim::to_json(report));
+  EXPECT_EQ(again.rank_lines[1].at, RankLine::kNotKnown);
+  EXPECT_EQ(again.rank_lines[2].at, at_ms(4));
+  EXPECT_THAT(sim::to_text(again), HasSubstr("\nranks 0,2  returned  t=2 ms to 4 ms\n"
+                                             "rank 1     failed: left no report: it is gone\n"));
 }
 
 TEST(MergedReport, ACheckThatFailed_OutweighsExceptions) {

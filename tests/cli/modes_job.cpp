@@ -3,14 +3,17 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
+#include <stdexcept>
 #include <string>
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>
+#include <torch/nn/modules/linear.h>
 #include <unistd.h>
 
 #include <rehearse/job/program.h>
 #include <rehearse/job/rank_context.h>
+#include <rehearse/parallel/distributed_data_parallel.h>
 
 using rehearse::Parameters;
 using rehearse::RankContext;
@@ -62,6 +65,30 @@ REHEARSE_PROGRAM(stuck){.summary = "rank 2 does not come to a call in which the 
                           ctx.group().barrier()->wait();
                         }};
 
+REHEARSE_PROGRAM(all_stay){.summary = "no rank comes to a call", .body = [](RankContext& ctx, const Parameters&) {
+                             if (ctx.rank() != 2) ctx.store()->set("here/" + std::to_string(ctx.rank()), "here");
+                             if (ctx.rank() == 2) ctx.store()->wait({"here/0", "here/1"});
+                             if (ctx.rank() == 2) ctx.compute(std::chrono::seconds(1));
+                             stay_for_ever(ctx.rank() == 1);
+                           }};
+
+REHEARSE_PROGRAM(asks){.summary = "rank 2 asks for a key that nobody sets, while the others wait for it",
+                       .body = [](RankContext& ctx, const Parameters&) {
+                         ctx.group().barrier()->wait();
+                         if (ctx.rank() == 2) {
+                           std::cout << "asking" << std::endl;
+                           ctx.store()->get("never");
+                         }
+                         ctx.group().barrier()->wait();
+                       }};
+
+REHEARSE_PROGRAM(leaves_ddp_out){.summary = "calls the module in the place of its DistributedDataParallel",
+                                 .body = [](RankContext& ctx, const Parameters&) {
+                                   torch::nn::Linear net(3, 1);
+                                   rehearse::DistributedDataParallel ddp(net, ctx.group());
+                                   net(at::full({4, 3}, ctx.rank() + 1.0)).pow(2).mean().backward();
+                                 }};
+
 REHEARSE_PROGRAM(late){.summary = "rank 1 comes after the others have given up",
                        .parameters = {{"seconds", 3.0, "how much later", 0, 60}},
                        .body = [](RankContext& ctx, const Parameters& parameters) {
@@ -71,3 +98,11 @@ REHEARSE_PROGRAM(late){.summary = "rank 1 comes after the others have given up",
                          auto value = at::full({1}, 1.0);
                          ctx.group().allreduce(value)->wait();
                        }};
+
+void waits_and_must_not_throw(RankContext& ctx) noexcept { ctx.group().barrier()->wait(); }
+
+REHEARSE_PROGRAM(waits_in_noexcept){.summary = "rank 1 throws, and the others wait for it in a noexcept function",
+                                    .body = [](RankContext& ctx, const Parameters&) {
+                                      if (ctx.rank() == 1) throw std::runtime_error("the dataset is empty");
+                                      waits_and_must_not_throw(ctx);
+                                    }};

@@ -94,6 +94,61 @@ TEST_F(RealEnds, ASecondCtrlC_SaysWhereTheRankIsThatComputes) {
   EXPECT_THAT(read_file(folder_ / "rehearse-out/stuck/report.txt"), Not(HasSubstr("SIGKILL")));
 }
 
+TEST_F(RealEnds, ASecondCtrlC_NamesTheRankForWhichOthersWait) {
+  scenario("stuck", "computes = false\n");
+  const auto finished =
+      run_and_signal(CLI_MODES_JOB, {"run", "stuck.toml", "--with=gloo"}, folder_, "[2] staying", SIGINT, 2);
+  EXPECT_EQ(finished.exit_code, 130) << finished.out << finished.err;
+  expect_who_was_missing("from outside: rank 2 is blocked in a system call: ended by a second SIGINT (Interrupt)");
+  for (const int rank : {0, 1}) {
+    const auto line = report_of("stuck").rank_lines[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(line.state, RankOutcome::blocked);
+    EXPECT_EQ(line.doing, "barrier #1 on group \"world\" (2 of 3 ranks are here)");
+  }
+}
+
+TEST_F(RealEnds, ASecondCtrlC_WhereNoRankIsInACall_SaysWhereEachIs) {
+  scenario("all_stay", "");
+  const auto finished =
+      run_and_signal(CLI_MODES_JOB, {"run", "all_stay.toml", "--with=gloo"}, folder_, "[2] staying", SIGINT, 2);
+  EXPECT_EQ(finished.exit_code, 130) << finished.out << finished.err;
+  const auto report = report_of("all_stay");
+  EXPECT_EQ(report.headline,
+            "from outside: rank 0 is blocked in a system call: ended by a second SIGINT (Interrupt); and 2 more");
+  ASSERT_EQ(report.rank_lines.size(), 3u);
+  for (const auto& line : report.rank_lines) {
+    SCOPED_TRACE(line.rank);
+    EXPECT_EQ(line.state, line.rank == 1 ? RankOutcome::stopped : RankOutcome::blocked);
+    EXPECT_THAT(line.where, HasSubstr(" in stay_for_ever"));
+    EXPECT_GT(line.at, kTimeZero);
+  }
+  EXPECT_EQ(report.operations, 0u);
+}
+
+TEST_F(RealEnds, CtrlC_WhereNoRankIsInACall_SaysWhereEachIs) {
+  scenario("all_stay", "");
+  const auto finished =
+      run_and_signal(CLI_MODES_JOB, {"run", "all_stay.toml", "--with=gloo"}, folder_, "[2] staying", SIGINT);
+  EXPECT_EQ(finished.exit_code, 130) << finished.out << finished.err;
+  const auto report = report_of("all_stay");
+  EXPECT_EQ(report.headline, "from outside: the run was interrupted");
+  for (const auto& line : report.rank_lines) EXPECT_THAT(line.where, HasSubstr(" in stay_for_ever"));
+}
+
+TEST_F(RealEnds, ARankThatWaitsForAKey_IsToldWithTheKey) {
+  scenario("asks", "");
+  const auto finished =
+      run_and_signal(CLI_MODES_JOB, {"run", "asks.toml", "--with=gloo"}, folder_, "[2] asking", SIGINT);
+  EXPECT_EQ(finished.exit_code, 130) << finished.out << finished.err;
+  const auto report = report_of("asks");
+  ASSERT_EQ(report.rank_lines.size(), 3u);
+  const auto& line = report.rank_lines[2];
+  EXPECT_EQ(line.state, RankOutcome::blocked);
+  EXPECT_EQ(line.doing, "store wait for key \"never\", and did not come back from its body after the job's end");
+  EXPECT_THAT(line.where, HasSubstr("modes_job.cpp:"));
+  EXPECT_EQ(line.last, "barrier #1 on group \"world\"");
+}
+
 TEST_F(RealEnds, AProcessThatItsProgramEnds_IsToldAsWhatItIs) {
   const struct {
     const char* by;
@@ -104,6 +159,10 @@ TEST_F(RealEnds, AProcessThatItsProgramEnds_IsToldAsWhatItIs) {
       {"_exit", Verdict::rank_failed, "rank 2: _exit(3) was called; a rank ends by returning from its body"},
       {"syscall", Verdict::crashed,
        "rank 2: its process ended with exit code 3; what it said is in rehearse-out/dies/"},
+      {"terminate", Verdict::rank_failed, "rank 2: std::terminate() was called; it may be that a std::thread was "},
+      {"thread", Verdict::rank_failed, "rank 2: the disk is full"},
+      {"abort", Verdict::crashed, "rank 2 ended the process by SIGABRT (Aborted)"},
+      {"kill", Verdict::crashed, "rank 2: the process ended without a word, as SIGKILL ends one"},
       {"stop", Verdict::crashed, "rank 2: its process was stopped by SIGSTOP (Stopped (signal)), and so was killed"},
   };
   for (const auto& [by, verdict, headline] : cases) {
@@ -112,20 +171,38 @@ TEST_F(RealEnds, AProcessThatItsProgramEnds_IsToldAsWhatItIs) {
     const auto finished =
         run_process(CLI_JOB, {"run", "dies.toml", "--with=gloo", "--quiet"}, folder_, {"REHEARSE_CHECK_TIMEOUT=2"});
     EXPECT_EQ(finished.exit_code, exit_code(verdict)) << finished.out << finished.err;
-    EXPECT_THAT(report_of("dies").headline, StartsWith(headline));
-    EXPECT_EQ(report_of("dies").verdict, verdict);
-    EXPECT_THAT(finished.out, Not(HasSubstr("SIGKILL")));
+    const auto report = report_of("dies");
+    EXPECT_THAT(report.headline, StartsWith(headline));
+    EXPECT_EQ(report.verdict, verdict);
+    EXPECT_EQ(finished.out.find("SIGKILL") != std::string::npos, by == std::string("kill"));
+    // How far the rank had come is known, although its process could tell nothing any more.
+    ASSERT_EQ(report.rank_lines.size(), 3u);
+    EXPECT_EQ(report.rank_lines[2].last, "allreduce #1 on group \"world\"");
+    EXPECT_GT(report.rank_lines[2].at, kTimeZero);
+    EXPECT_EQ(report.operations, 5u);
   }
 }
 
 // As the simulation says it.
-TEST_F(RealEnds, Exit_IsTheSameInSimulation) {
-  scenario("dies", "by = \"exit3\"\n");
-  ASSERT_EQ(run_process(CLI_JOB, {"run", "dies.toml", "--quiet"}, folder_).exit_code, 1);
-  const auto simulated = report_of("dies");
-  ASSERT_EQ(run_process(CLI_JOB, {"run", "dies.toml", "--with=gloo", "--quiet"}, folder_).exit_code, 1);
-  EXPECT_EQ(report_of("dies").headline, simulated.headline);
-  EXPECT_EQ(report_of("dies").rank_lines[2].where, simulated.rank_lines[2].where);
+TEST_F(RealEnds, ExitAndTerminate_AreTheSameInSimulation) {
+  for (const std::string by : {"exit3", "terminate", "thread"}) {
+    SCOPED_TRACE(by);
+    scenario("dies", "by = \"" + by + "\"\n");
+    ASSERT_EQ(run_process(CLI_JOB, {"run", "dies.toml", "--quiet"}, folder_).exit_code, 1);
+    const auto simulated = report_of("dies");
+    ASSERT_EQ(run_process(CLI_JOB, {"run", "dies.toml", "--with=gloo", "--quiet"}, folder_).exit_code, 1);
+    EXPECT_EQ(report_of("dies").headline, simulated.headline);
+    EXPECT_EQ(report_of("dies").rank_lines[2].where, simulated.rank_lines[2].where);
+  }
+}
+
+// std::terminate() is called there, too; but no rank has failed by that.
+TEST_F(RealEnds, TheEndOfTheWorldInANoexceptFunction_IsNoFailure) {
+  scenario("waits_in_noexcept", "");
+  const auto finished = run_process(CLI_MODES_JOB, {"run", "waits_in_noexcept.toml", "--with=gloo", "--quiet"}, folder_,
+                                    {"REHEARSE_CHECK_TIMEOUT=2"});
+  EXPECT_EQ(finished.exit_code, 1) << finished.out << finished.err;
+  EXPECT_EQ(report_of("waits_in_noexcept").headline, "rank 1: the dataset is empty");
 }
 
 TEST_F(RealEnds, AProcessThatTheCommandKilled_IsNotTheSystems) {
@@ -139,6 +216,7 @@ TEST_F(RealEnds, AProcessThatTheCommandKilled_IsNotTheSystems) {
   ends[0].killed = false;
   report = cli::merged_report_of(folder_, 2, ends);
   EXPECT_EQ(report.rank_lines[0].doing, "left no report: its process was ended by SIGKILL (Killed)");
+  EXPECT_EQ(report.rank_lines[0].at, RankLine::kNotKnown);
 }
 
 }  // namespace

@@ -87,6 +87,19 @@ TEST_F(RealRun, WhatIsTheSimulations_IsSaid) {
   EXPECT_EQ(report_of("sum").remarks, std::vector<std::string>{remark});
 }
 
+TEST_F(RealRun, ADdpThatIsNeverCalled_IsToldAsInSimulation) {
+  scenario("leaves_ddp_out");
+  const auto remarks = [&](const std::vector<std::string>& arguments) {
+    const auto finished = run_process(CLI_MODES_JOB, arguments, folder_);
+    EXPECT_EQ(finished.exit_code, 0) << finished.out << finished.err;
+    return report_of("leaves_ddp_out").remarks;
+  };
+  const auto simulated = remarks({"run", "leaves_ddp_out.toml", "--quiet"});
+  ASSERT_EQ(simulated.size(), 1u);
+  EXPECT_THAT(simulated[0], StartsWith("ranks 0-2: DDP #1 on group \"world\" was never called, and its module has "));
+  EXPECT_EQ(remarks({"run", "leaves_ddp_out.toml", "--with=gloo", "--quiet"}), simulated);
+}
+
 TEST_F(RealRun, ExpectedVerdict_IsATest) {
   write_file(folder_ / "throws.toml",
              "program = \"throws\"\nexpect = \"RANK FAILED\"\n[world]\nranks = 3\ntimeout = \"2s\"\n");
@@ -247,16 +260,23 @@ TEST_F(Merge, WithoutARanksReport_SaysThatItCrashed) {
               StartsWith("CRASHED: rank 1: left no report: nothing in rehearse-out/prints/rank-1 tells how "));
 }
 
-TEST_F(Merge, ADamagedReport_IsNoneAndItsRanksAlone) {
-  for (const char* damaged : {"", "{"}) {
+TEST_F(Merge, ADamagedReport_IsRefusedByName) {
+  const auto good = read_file(rank(1) / "report.json");
+  auto unknown = nlohmann::json::parse(good);
+  unknown["verdict"] = "FINE";
+  const std::pair<std::string, const char*> cases[] = {
+      {"", "not JSON, see byte 1; "},
+      {good.substr(0, 200), "not JSON, see byte 201; "},
+      {unknown.dump(), "verdict is \"FINE\""},
+  };
+  for (const auto& [damaged, why] : cases) {
+    SCOPED_TRACE(why);
     write_file(rank(1) / "report.json", damaged);
-    const auto finished = job({"merge", "rehearse-out/prints"});
-    EXPECT_EQ(finished.exit_code, 9) << finished.err;
-    EXPECT_EQ(report_of("prints").headline,
-              "rank 1: left no report: rehearse-out/prints/rank-1/report.json is no report of rehearse: not JSON, see "
-              "byte " +
-                  std::to_string(std::string_view(damaged).size() + 1));
-    EXPECT_EQ(report_of("prints").rank_lines[2].state, RankOutcome::returned);
+    const auto error = refused();
+    EXPECT_THAT(error,
+                StartsWith("rehearse-out/prints/rank-1/report.json is no report of rehearse: " + std::string(why)));
+    EXPECT_THAT(error, EndsWith("; bring it once more from where the rank left it, or remove it: a rank without a "
+                                "report counts as CRASHED\n"));
   }
 }
 

@@ -9,6 +9,8 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -87,6 +89,31 @@ std::vector<Listener> listeners_of(pid_t process) {
   return listeners;
 }
 
+// As /proc/net/tcp has it: "0200007F" is 127.0.0.2.
+std::string as_in_tables(const std::string& host) {
+  in_addr address{};
+  EXPECT_EQ(inet_pton(AF_INET, host.c_str(), &address), 1) << host;
+  char text[9];
+  std::snprintf(text, sizeof text, "%08X", address.s_addr);
+  return text;
+}
+
+// IPv4 addresses of this host that others could reach; a container may have none.
+std::vector<std::string> addresses_beyond_the_loopback() {
+  std::vector<std::string> addresses;
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return addresses;
+  for (const auto* each = all; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET) continue;
+    if ((each->ifa_flags & IFF_UP) == 0 || (each->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    char text[INET_ADDRSTRLEN];
+    const auto* const address = reinterpret_cast<const sockaddr_in*>(each->ifa_addr);
+    addresses.emplace_back(inet_ntop(AF_INET, &address->sin_addr, text, sizeof text));
+  }
+  freeifaddrs(all);
+  return addresses;
+}
+
 // Connects, and sends so many bytes of no meaning.
 void disturb(const Listener& listener, std::size_t bytes, std::mt19937& random) {
   const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -149,6 +176,33 @@ TEST_F(Sockets, UnderALauncher_AreWhereMasterAddrSays) {
     EXPECT_EQ(finished.exit_code, 0) << finished.out << finished.err;
     EXPECT_GE(listeners.size(), 1u);
     for (const auto& listener : listeners) EXPECT_TRUE(listener.is_on_loopback()) << listener.address;
+  }
+}
+
+// The store's socket is where MASTER_ADDR says, and nowhere else: not on the loopback's usual address, nor on all
+// interfaces.
+TEST_F(Sockets, UnderALauncher_OfAnotherAddress_AreThereAlone) {
+  std::vector<std::string> hosts = {"127.0.0.2"};
+  const auto own = addresses_beyond_the_loopback();
+  if (!own.empty()) hosts.push_back(own.front());
+  for (const auto& host : hosts) {
+    SCOPED_TRACE(host);
+    std::filesystem::remove(folder_ / "enough");
+    const auto port = free_port();
+    std::vector<Listener> listeners;
+    const auto finished =
+        run_and_act(CLI_MODES_JOB, {"run", "until_told.toml", "--with=gloo"}, folder_, "under way",
+                    [&](pid_t process) {
+                      listeners = listeners_of(process);
+                      write_file(folder_ / "enough", "");
+                    },
+                    {"RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=" + host, "MASTER_PORT=" + port, "GLOO_SOCKET_IFNAME=lo"});
+    EXPECT_EQ(finished.exit_code, 0) << finished.out << finished.err;
+    std::vector<std::string> of_store;
+    for (const auto& listener : listeners) {
+      if (std::to_string(listener.port) == port) of_store.push_back(listener.address);
+    }
+    EXPECT_EQ(of_store, std::vector{as_in_tables(host)});
   }
 }
 

@@ -75,6 +75,21 @@ TEST_F(Validate, ALateRank_IsTheSameTimeout) { expect_agreement(validated("late"
 
 TEST_F(Validate, ACrash_IsTheSameRanks) { expect_agreement(validated("dies"), "CRASHED", {2}); }
 
+TEST_F(Validate, StdTerminate_IsTheSameFailure) {
+  for (const std::string by : {"exit0", "terminate", "thread"})
+    expect_agreement(validated("dies", "[parameters]\nby = \"" + by + "\"\n"), "RANK FAILED", {2});
+}
+
+// The simulation's only process cannot tell which of its ranks that was.
+TEST_F(Validate, Sigkill_IsTheSameCrash_OfARankThatTheSimulationDoesNotKnow) {
+  const auto result = validated("dies", "[parameters]\nby = \"kill\"\n");
+  EXPECT_EQ(result["agree"], true) << result.dump(1);
+  EXPECT_EQ(result["runs"][0]["verdict"], "CRASHED");
+  EXPECT_EQ(result["runs"][0]["culprits"], json::array());
+  EXPECT_EQ(result["runs"][1]["verdict"], "CRASHED");
+  EXPECT_EQ(result["runs"][1]["culprits"], json({2}));
+}
+
 TEST_F(Validate, ForPeople_PutsBothSideBySide) {
   write_file(folder_ / "job.toml", "program = \"throws\"\n[world]\nranks = 2\n");
   const auto finished = run_process(CLI_JOB, {"validate", "job.toml", "--with=gloo"}, folder_);

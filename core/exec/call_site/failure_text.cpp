@@ -28,6 +28,11 @@ std::string failure_text(const std::exception_ptr& error) {
   }
 }
 
+std::string terminate_text(const std::exception_ptr& error) {
+  if (error != nullptr) return failure_text(error);
+  return "std::terminate() was called; it may be that a std::thread was destroyed before its join()";
+}
+
 std::optional<Unwinding> unwinding_now() {
   auto under_way = exception_under_way();
   if (under_way) under_way->what = failure_text(under_way->error);

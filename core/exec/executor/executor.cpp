@@ -24,6 +24,7 @@ namespace rehearse::exec {
 namespace {
 
 thread_local RankExecutor* t_executor = nullptr;
+thread_local Interruption t_interrupted_again;
 
 // Stacks are kept for the life of the thread: the next world finds them warm.
 StackPool& stack_pool(std::size_t stack_bytes) {
@@ -46,6 +47,10 @@ ExecutorOptions checked(ExecutorOptions options) {
 }
 
 }  // namespace
+
+InterruptedAgain::InterruptedAgain(Interruption place) noexcept { t_interrupted_again = place; }
+InterruptedAgain::~InterruptedAgain() { t_interrupted_again = {}; }
+Interruption InterruptedAgain::place() noexcept { return t_interrupted_again; }
 
 constinit std::atomic<bool> interrupt_flag{false};
 constinit thread_local Fiber* t_current_fiber = nullptr;
@@ -111,7 +116,7 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   create_ranks();
   while (alive_ > 0 || awaits_restarts()) {
     if (mains_alive_ == 0 && !awaits_restarts()) stop(Ending::all_returned, {});
-    stop_if_interrupted();
+    stop_between_switches();
     if (ending()) {
       call_off_restarts();
       finish_world();

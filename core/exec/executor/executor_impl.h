@@ -13,6 +13,7 @@
 
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/exec/idle_policy.h>
+#include <rehearse_internal/exec/interrupt.h>
 #include <unistd.h>
 
 #include "exec/fiber/fiber_table.h"
@@ -145,6 +146,8 @@ class RankExecutor::Impl {
   [[gnu::cold]] bool pass_stop() noexcept;
   // Has somebody outside asked for the end of the run? Does not return in a process that a rank has forked.
   bool stop_if_interrupted() noexcept;
+  // The same where no fiber runs.
+  void stop_between_switches() noexcept;
 
   // idle.cpp: what happens when nobody can run
   void idle();
@@ -168,6 +171,7 @@ class RankExecutor::Impl {
   std::size_t holds_ = 0;
   FiberTable fibers_;
   RunQueue runnable_;
+  const Interruption interrupted_again_ = InterruptedAgain::place();
   std::uint64_t next_stop_ = 0;  // more switches than these: see pass_stop()
   Stage stage_;
   Scheduler* scheduler_ = nullptr;

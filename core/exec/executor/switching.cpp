@@ -12,23 +12,44 @@
 #include "forks.h"
 
 namespace rehearse::exec {
+namespace {
+
+constexpr const char* kInterrupted = "interrupted";
+
+}  // namespace
 
 bool RankExecutor::Impl::stop_if_interrupted() noexcept {
   if (!interrupt_requested()) return false;
   leave_if_forked(process);
-  stop(Ending::interrupted, "interrupted");
+  stop(Ending::interrupted, kInterrupted);
   return true;
 }
 
-// The budget's end, or a look at what comes from outside, whichever comes first: switches count up to one number.
+// Counts the switch that the run does not make, as choose_next() does. InterruptedAgain finds the place by that number.
+void RankExecutor::Impl::stop_between_switches() noexcept {
+  const bool goes_on = !ending();
+  const bool is_the_place =
+      outcome.switches() + 1 == interrupted_again_.before_switch && clock.now() == interrupted_again_.at;
+  if (is_the_place) stop(Ending::interrupted, kInterrupted);
+  if ((stop_if_interrupted() || is_the_place) && goes_on) outcome.count_switch();
+}
+
+// The budget's end, the place of an InterruptedAgain, or a look at what comes from outside, whichever comes first:
+// switches count up to one number.
 void RankExecutor::Impl::set_next_stop(std::uint64_t switches) noexcept {
   const std::uint64_t between = options.switches_between_looks;
   next_stop_ = between == 0 ? options.steps_max : std::min(options.steps_max, switches + between - 1);
+  const auto last = interrupted_again_.before_switch;
+  if (last > 0) next_stop_ = std::min(next_stop_, last - 1);
 }
 
 bool RankExecutor::Impl::pass_stop() noexcept {
   if (outcome.switches() > options.steps_max) {
     stop(Ending::step_budget, fmt::format("more than {} switches", options.steps_max));
+    return false;
+  }
+  if (outcome.switches() == interrupted_again_.before_switch) {
+    stop(Ending::interrupted, kInterrupted);
     return false;
   }
   set_next_stop(outcome.switches());

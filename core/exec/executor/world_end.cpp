@@ -6,6 +6,7 @@
 
 #include <rehearse_internal/exec/throw_site.h>
 
+#include "exec/call_site/failure_text.h"
 #include "executor_impl.h"
 
 namespace rehearse::exec {
@@ -42,8 +43,8 @@ void RankExecutor::Impl::terminate(Fiber& fiber) {
     if (const auto error = std::current_exception()) {
       record_failure(fiber, error, last_throw());
     } else {
-      constexpr const char* kText = "std::terminate() was called (as a std::thread does that ends before its join())";
-      record_failure(fiber, std::make_exception_ptr(std::runtime_error(kText)), CallSite::capture());
+      const auto text = terminate_text(nullptr);
+      record_failure(fiber, std::make_exception_ptr(std::runtime_error(text)), CallSite::capture());
     }
     if (fiber.is_main()) outcome.note_end_of_rank(fiber.rank, RankEnd::failed);
   }

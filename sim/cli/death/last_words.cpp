@@ -2,17 +2,13 @@
 #include "cli/death/last_words.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <new>
 #include <span>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 #include <rehearse_internal/exec/rank_of_thread.h>
 #include <rehearse_internal/exec/stack_fault.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,14 +41,6 @@ void on_fatal(int signal, siginfo_t* info, void*) {
 }
 
 }  // namespace
-
-void Unmap::operator()(LastWords* words) const noexcept { munmap(words, sizeof *words); }
-
-SharedLastWords share_last_words() {
-  void* const memory = mmap(nullptr, sizeof(LastWords), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "memory to share with a process");
-  return SharedLastWords(new (memory) LastWords);
-}
 
 void note_last_words(LastWords& words, int signal) noexcept {
   const auto owner = exec::rank_of_thread();

@@ -5,7 +5,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,8 @@
 #include <rehearse/exec/call_site.h>
 #include <rehearse/job/rank_outcome.h>
 #include <rehearse/job/report.h>
+
+#include "cli/death/shared.h"
 
 namespace rehearse::cli {
 
@@ -29,16 +30,10 @@ struct LastWords {
   std::array<char, 1024> headline{};
   RankOutcome state = RankOutcome::stopped;
   std::array<char, 256> doing{};
-  std::array<char, 64> call{};  // "connect()": it is blocked in the kernel; empty: not, or not known
+  std::array<char, 256> call{};  // "connect()": it is blocked in the kernel; empty: not, or not known
 };
 
-struct Unmap {
-  void operator()(LastWords* words) const noexcept;
-};
-using SharedLastWords = std::unique_ptr<LastWords, Unmap>;
-
-// For this process and those that it forks. Throws std::system_error.
-SharedLastWords share_last_words();
+using SharedLastWords = Shared<LastWords>;
 
 // Async-signal-safe.
 void note_last_words(LastWords& words, int signal) noexcept;

@@ -37,7 +37,7 @@ class Watcher {
   static void end_early(const EarlyEnd& end);
   static void on_second_interrupt(int signal, siginfo_t* info, void* context);
 
-  SharedLastWords words_ = share_last_words();
+  SharedLastWords words_ = make_shared_with_forks<LastWords>();
   Pipe deaths_ = make_pipe();
   Pipe codes_ = make_pipe();
   pid_t process_ = -1;

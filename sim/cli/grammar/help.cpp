@@ -47,10 +47,11 @@ std::string exit_codes() {
   }
   meanings[kExitDisagree] = "FAULT NOT FIRED; not the verdict that a scenario expects; validate: no agreement";
   meanings[kExitUsage] = "wrong usage: an option, a file or a scenario has to be put right; nothing ran";
-  meanings[kExitOutput] = "the verdict was OK, but a file or stdout could not be written";
+  meanings[kExitOutput] = "the verdict was OK or the expected one, but a file or stdout could not be written";
   meanings[kExitInternal] = "internal error of rehearse";
   meanings[kExitUnavailable] = "this machine has not what a real run needs: GPUs, NCCL, other processes";
   meanings[kExitSystem] = "the system had no more memory, processes or files to give";
+  meanings[kExitKilled] = "SIGKILL ended the command itself";
   std::vector<Row> rows;
   for (const auto& [code, meaning] : meanings) rows.push_back({fmt::format("{}", code), meaning});
   return table("exit codes", rows);

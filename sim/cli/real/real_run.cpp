@@ -10,15 +10,18 @@
 #include <rehearse/job/runner.h>
 #include <rehearse_internal/exec/watchdog.h>
 #include <rehearse_internal/job/launched.h>
+#include <rehearse_internal/job/rank_note.h>
 
 #include "cli/commands.h"
 #include "cli/death/death.h"
 #include "cli/death/signals.h"
 #include "cli/death/watcher.h"
+#include "cli/expectation.h"
 #include "cli/grammar/usage_error.h"
 #include "cli/job.h"
 #include "cli/launch/launcher.h"
 #include "cli/merge/merge_folder.h"
+#include "cli/real/rank_death.h"
 #include "cli/terminal/exit_codes.h"
 #include "record/begun_report.h"
 
@@ -73,7 +76,9 @@ class RealRun {
 
   int run() {
     const InterruptibleScope interruptible(is_launched_by_us() ? "" : kRunInterrupted);  // once for all ranks
-    const Watcher watcher([this](const LastWords& words) { return died(words); });
+    const auto note = make_shared_with_forks<RankNote>();
+    const LentRankNote lent(*note);
+    const Watcher watcher([&](const LastWords& words) { return died(words, note->known()); });
     auto attempt = run_in_time();
     Report& report = attempt.report;
     const auto left_out = sim::leave_out_large_files(scenario_.output, attempt.events().size());
@@ -92,19 +97,16 @@ class RealRun {
   }
 
   // In the watcher, when this process dies.
-  int died(LastWords words) {
+  int died(LastWords words, const RankNote::Known& known) {
     if (words.rank < 0 && words.signal != 0 && process_) words.rank = process_->rank;
+    // The name of a call says more than that of the system call in which it waits.
+    if (!known.waits_in.empty()) note_call(words, known.waits_in);
     scenario_.output.leave_events_out();
     const bool overdue = arguments_.time_limit && words.signal == SIGXCPU;
     Report report = overdue
                         ? report_on_death(scenario_, Verdict::interrupted, killed_headline(arguments_, words), words)
                         : report_on_death(scenario_, words);
-    if (process_ && report.rank_lines.empty()) {
-      RankLine& line = report.rank_lines.emplace_back();
-      line.rank = process_->rank;
-      line.state = RankOutcome::failed;
-      line.doing = kWithoutAWord;
-    }
+    if (process_) add_what_was_known(process_->rank, known, report);
     console_.end_progress();
     return leave(report, {report});
   }
@@ -130,7 +132,7 @@ class RealRun {
 
   int told(const Report& report) {
     if (is_launched_by_us()) return exit_code(report.verdict);
-    if (!process_) return as_expected(scenario_, report, console_.conclude(report));
+    if (!process_) return conclude(scenario_, report, console_);
     if (arguments_.json) return console_.conclude(report);
     auto text = fmt::format("[{}] {}: {}\n", process_->rank, to_string(report.verdict), report.headline);
     if (process_->rank == 0) {
@@ -177,7 +179,9 @@ int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console
     report.verdict = Verdict::interrupted;
   }
   report.replay = again(arguments);
-  return as_expected(scenario, report, leave_merged(report, folder.path(), scenario.output, console));
+  const int code = leave_merged(report, folder.path(), scenario.output, exit_code_of(scenario, report), console);
+  tell_unexpected(scenario, report);
+  return code;
 }
 
 void require_ranks(const Arguments& arguments, sim::Scenario& scenario, const LaunchedProcess& process) {

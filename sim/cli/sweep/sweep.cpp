@@ -11,6 +11,7 @@
 
 #include "cli/commands.h"
 #include "cli/death/signals.h"
+#include "cli/expectation.h"
 #include "cli/grammar/usage_error.h"
 #include "cli/job.h"
 #include "cli/output_folder.h"

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/death/death.h"
 #include "cli/death/pipe.h"
+#include "cli/expectation.h"
 #include "cli/job.h"
 #include "cli/terminal/progress.h"
 

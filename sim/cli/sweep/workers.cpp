@@ -56,7 +56,7 @@ Workers::Process Workers::spawn() {
   auto seeds = make_pipe();
   auto answers = make_pipe();
   auto printed = make_printed();
-  auto words = share_last_words();
+  auto words = make_shared_with_forks<LastWords>();
   const pid_t sweep = getpid();
   pid_t pid = -1;
   {

@@ -62,10 +62,11 @@ int Console::conclude(std::string_view text, int exit_code) {
   }
 }
 
-int Console::conclude(const Report& report) {
-  const auto text = options_.machine ? sim::to_json(report) : sim::to_text(report, {.color = color_});
-  return conclude(text, exit_code(report.verdict));
+int Console::conclude(const Report& report, int exit_code) {
+  return conclude(options_.machine ? sim::to_json(report) : sim::to_text(report, {.color = color_}), exit_code);
 }
+
+int Console::conclude(const Report& report) { return conclude(report, exit_code(report.verdict)); }
 
 void Console::note(std::string_view text) {
   if (!options_.quiet) write(options_.machine ? stderr : stdout, text);

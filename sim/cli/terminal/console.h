@@ -40,7 +40,9 @@ class Console {
   // A result that comes last; returns what the process exits with: `exit_code`, or kExitOutput where that is
   // 0 and the result cannot be written (which is said on stderr).
   int conclude(std::string_view text, int exit_code);
-  // The report, for people or as JSON, and its verdict.
+  // The report, for people or as JSON.
+  int conclude(const Report& report, int exit_code);
+  // The same, with the exit code of its verdict.
   int conclude(const Report& report);
 
   // May results be colored?

@@ -11,5 +11,7 @@ inline constexpr int kExitUnavailable = 69;
 inline constexpr int kExitInternal = 70;
 inline constexpr int kExitSystem = 71;
 inline constexpr int kExitOutput = 74;
+// The shell gives it, in the place of a command that SIGKILL has ended.
+inline constexpr int kExitKilled = 137;
 
 }  // namespace rehearse::cli

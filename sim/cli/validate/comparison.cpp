@@ -10,13 +10,9 @@
 namespace rehearse::cli {
 namespace {
 
-std::string culprit_text(const std::vector<int>& culprits) {
-  return culprits.empty() ? "nobody" : describe_ranks(culprits);
-}
-
 // A simulation ends with the first exception of all; processes each end with their own.
 bool same_culprits(const ModeRun& one, const ModeRun& other) {
-  if (one.culprits == other.culprits) return true;
+  if (one.culprits == other.culprits || one.names_nobody() || other.names_nobody()) return true;
   constexpr Verdict kOfExceptions[] = {Verdict::rank_failed, Verdict::check_failed, Verdict::crashed};
   const auto verdict = one.report.verdict;
   if (std::find(std::begin(kOfExceptions), std::end(kOfExceptions), verdict) == std::end(kOfExceptions)) return false;
@@ -27,14 +23,21 @@ bool same_culprits(const ModeRun& one, const ModeRun& other) {
 
 }  // namespace
 
+bool ModeRun::names_nobody() const { return report.verdict == Verdict::crashed && culprits.empty(); }
+
+std::string culprits_text(const ModeRun& run) {
+  if (run.names_nobody()) return "not known";
+  return run.culprits.empty() ? "nobody" : describe_ranks(run.culprits);
+}
+
 Comparison compare(const ModeRun& one, const ModeRun& other, std::optional<double> tolerance) {
   Comparison result;
   if (one.report.verdict != other.report.verdict) {
     result.outcome.push_back(fmt::format("the verdict is {} by {}, {} by {}", to_string(one.report.verdict), one.name,
                                          to_string(other.report.verdict), other.name));
   } else if (!same_culprits(one, other)) {
-    result.outcome.push_back(fmt::format("the culprit is {} by {}, {} by {}", culprit_text(one.culprits), one.name,
-                                         culprit_text(other.culprits), other.name));
+    result.outcome.push_back(fmt::format("the culprit is {} by {}, {} by {}", culprits_text(one), one.name,
+                                         culprits_text(other), other.name));
   }
   const bool to_the_end = one.report.verdict == Verdict::ok && other.report.verdict == Verdict::ok;
   result.calls = compare_calls(one, other, to_the_end);

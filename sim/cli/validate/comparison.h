@@ -20,7 +20,13 @@ struct ModeRun {
   std::vector<sim::ListedCall> calls;
   std::vector<sim::ListedResult> results;
   std::vector<int> culprits;
+
+  // Did the process of all ranks die without telling which of them ended it? SIGKILL leaves no time for that.
+  bool names_nobody() const;
 };
+
+// "ranks 0-1", "nobody", "not known"
+std::string culprits_text(const ModeRun& run);
 
 // How two modes' calls compare: of each rank, in each group, one after the other; collectives, and sends and receives.
 struct CallComparison {

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 #include <rehearse/sim/report_writers.h>
-#include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
 #include "report/writers/json.h"
@@ -21,8 +20,6 @@ constexpr std::size_t kDifferencesShown = 8;
 struct SideBySide {
   std::string what, first, second, note;
 };
-
-std::string culprits_text(const ModeRun& run) { return run.culprits.empty() ? "nobody" : describe_ranks(run.culprits); }
 
 std::string results_note(const ResultComparison& results) {
   if (results.bit_equal + results.within == 0) return "";

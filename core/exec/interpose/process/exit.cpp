@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank is a process to its program, which may end it with exit() and the like. Here that would end all ranks, and
-// destroy what they still use: the rank has failed instead, and the others go on.
+// A rank is a process to its program, which may end it with exit() and the like, or by std::terminate(). Here that
+// would end all ranks, and destroy what they still use: the rank has failed instead, and the others go on.
 #include <rehearse_internal/exec/process_exit.h>
 
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
+#include <rehearse_internal/exec/failure.h>
 #include <unistd.h>
 
+#include "exec/call_site/failure_text.h"
 #include "exec/fiber/native_section.h"
 #include "exec/interpose/real.h"
 #include "exec/interpose/world_state.h"
@@ -22,15 +26,45 @@ namespace {
 
 constinit std::atomic<const ProcessExitHandler::Handler*> g_exit_handler{nullptr};
 constinit std::atomic<pid_t> g_exit_handled_in{0};
+std::terminate_handler g_terminate_before = nullptr;
+
+// Once: what the handler does may end the process, too.
+void tell_handler(const std::string& what) {
+  if (g_exit_handled_in != getpid()) return;
+  if (const auto* const handler = g_exit_handler.exchange(nullptr)) (*handler)(what);
+}
+
+bool is_end_of_world(const std::exception_ptr& error) {
+  try {
+    if (error != nullptr) std::rethrow_exception(error);
+  } catch (const RankAborted&) {
+    return true;
+  } catch (...) {
+  }
+  return false;
+}
+
+[[noreturn]] void on_terminate() {
+  const auto error = std::current_exception();
+  // A noexcept function has met the end of the world. Nobody failed here, and whoever ended the world ends the process.
+  while (g_exit_handler != nullptr && is_end_of_world(error)) ::pause();
+  tell_handler(terminate_text(error));
+  if (g_terminate_before != nullptr) g_terminate_before();
+  std::abort();
+}
 
 }  // namespace
 
 ProcessExitHandler::ProcessExitHandler(Handler handler) : handler_(std::move(handler)) {
   g_exit_handled_in = getpid();
   g_exit_handler = &handler_;
+  g_terminate_before = std::set_terminate(on_terminate);
 }
 
-ProcessExitHandler::~ProcessExitHandler() { g_exit_handler = nullptr; }
+ProcessExitHandler::~ProcessExitHandler() {
+  g_exit_handler = nullptr;
+  if (std::get_terminate() == on_terminate) std::set_terminate(g_terminate_before);
+}
 
 namespace interpose {
 
@@ -50,16 +84,10 @@ std::string ended_by(const char* function, int status) {
                      status);
 }
 
-// Once: what the handler does may end the process, too.
-void tell_handler(const char* function, int status) {
-  if (g_exit_handled_in != getpid()) return;
-  if (const auto* const handler = g_exit_handler.exchange(nullptr)) (*handler)(ended_by(function, status));
-}
-
 // Returns where it is not the world's process that ends: outside of ranks, and in a process that a rank has forked.
 void fail_rank(const char* function, int status) {
   const Fiber* const caller = fiber_of_thread();
-  if (caller == nullptr) return tell_handler(function, status);
+  if (caller == nullptr) return tell_handler(ended_by(function, status));
   if (getpid() != caller->executor->process) return;
   Fiber* const fiber = current_fiber() != nullptr ? current_fiber() : NativeSection::abandon();
   if (fiber == nullptr) return;

@@ -2,6 +2,8 @@
 // A request from outside ends a world at its next switch, whatever its ranks are at, and every rank is unwound.
 #include <rehearse_internal/exec/interrupt.h>
 
+#include <utility>
+
 #include <rehearse/exec/wait_queue.h>
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/exec/this_rank.h>
@@ -92,6 +94,33 @@ TEST_P(Interrupt, BeforeTheRun_StartsNobody) {
   clear_interrupt();
   EXPECT_EQ(world().run([&](int) { started = true; }).ending, Ending::all_returned);
   EXPECT_TRUE(started);
+}
+
+// Between two steps, or where nobody can run: it is the same place.
+TEST_P(Interrupt, Again_EndsAtTheSamePlace) {
+  const auto run_with = [&](int steps_before) {
+    auto w = world();
+    auto outcome = w.run([&](int rank) {
+      for (int k = 0;; ++k) {
+        if (rank == ranks() - 1 && k == steps_before) request_interrupt();
+        if (k % 2 == 0) this_rank::yield();
+        if (k % 2 == 1) this_rank::sleep_for(1ms * (1 + rank % 3));
+      }
+    });
+    clear_interrupt();
+    return std::pair(std::move(outcome), w.log.hash());
+  };
+  for (int steps = 0; steps < 12; ++steps) {
+    SCOPED_TRACE(steps);
+    const auto [first, hash] = run_with(steps);
+    ASSERT_EQ(first.ending, Ending::interrupted);
+    const InterruptedAgain place({first.switches, first.end_time});
+    const auto [again, same_hash] = run_with(-1);
+    EXPECT_EQ(again.ending, Ending::interrupted);
+    EXPECT_EQ(again.switches, first.switches);
+    EXPECT_EQ(again.end_time, first.end_time);
+    EXPECT_EQ(same_hash, hash);
+  }
 }
 
 TEST_P(Interrupt, AfterTheLastRankReturned_ChangesNothing) {

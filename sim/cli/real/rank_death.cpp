@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/real/rank_death.h"
+
+#include <rehearse_internal/exec/machine_time.h>
+
+#include "cli/death/death.h"
+
+namespace rehearse::cli {
+namespace {
+
+// Where nothing else is known of the rank.
+void add_line(int rank, Report& report) {
+  RankLine& line = report.rank_lines.emplace_back();
+  line.rank = rank;
+  line.state = RankOutcome::failed;
+  line.doing = kWithoutAWord;
+}
+
+// Whoever interrupts a run twice may meet ranks whose bodies are over, and which wait for the others' ends.
+void add_end_of_body(const RankNote::Known& known, RankLine& line) {
+  line.state = *known.ended;
+  line.at = known.ended_at;
+  line.doing = known.what;
+  line.where.clear();
+}
+
+}  // namespace
+
+void add_what_was_known(int rank, const RankNote::Known& known, Report& report) {
+  if (report.rank_lines.empty()) add_line(rank, report);
+  RankLine& line = report.rank_lines.front();
+  line.last = known.completed_last;
+  line.at = known.began ? kTimeZero + (exec::machine_time() - *known.began) : RankLine::kNotKnown;
+  if (known.began) report.end_time = line.at;
+  report.operations = known.calls;
+  if (report.verdict != Verdict::interrupted) return;
+  if (known.ended) return add_end_of_body(known, line);
+  if (line.state == RankOutcome::blocked) line.waits_for = known.waits_for;
+}
+
+}  // namespace rehearse::cli
