@@ -88,10 +88,11 @@ class LintTest(unittest.TestCase):
                 ("core/capture/trace/caller/a.cpp", '"capture/trace/tracer.h"', "of trace; it may include none"),
                 ("core/capture/joint/a.cpp", "<rehearse/capture/forward_capture.h>", "of trace"),
                 ("core/capture/trace/a.cpp", '"capture/joint/b.h"', "of joint"),
-                ("core/compile/meeting/a.cpp", '"compile/callable_impl.h"', "of .; it may include none"),
+                ("core/compile/meeting/a.cpp", '"compile/entry_cache.h"', "of .; it may include arguments"),
                 ("core/compile/aot/a.cpp", "<rehearse/compile/compile.h>", "of ."),
                 ("core/compile/aot/a.cpp", '"compile/meeting/b.h"', "of meeting"),
-                ("core/compile/entry.h", '"compile/segments/b.h"', "of segments"),
+                ("core/compile/captures/a.h", '"compile/entry.h"', "of ."),
+                ("core/compile/segments/a.cpp", '"compile/captures/b.h"', "of captures"),
                 ("core/shapes/expr/a.cpp", "<rehearse/shapes/shape_env.h>", "of env; it may include none"),
                 ("sim/schedule/a.cpp", '"world/simulation.h"', "room schedule of sim includes"),
                 ("sim/include/rehearse/sim/seed.h", "<rehearse/sim/world.h>", "of world"),
@@ -114,7 +115,7 @@ class LintTest(unittest.TestCase):
                                ("core/graph/run/steps/a.cpp", '"graph/run/b.h"'),
                                ("core/capture/trace/a.cpp", '"capture/fake/b.h"'),
                                ("core/capture/graph/a.cpp", "<rehearse/capture/errors.h>"),
-                               ("core/compile/segments/a.cpp", '"compile/entry.h"'),
+                               ("core/compile/captures/a.cpp", '"compile/segments/b.h"'),
                                ("core/compile/a.cpp", '"compile/meeting/b.h"'),
                                ("core/compile/aot/a.cpp", "<rehearse/compile/backend.h>"),
                                ("core/shapes/env/a.cpp", '"shapes/expr/b.h"'),
@@ -125,10 +126,12 @@ class LintTest(unittest.TestCase):
             self.assertEqual(findings("includes", {path: SPDX + f"#include {included}\n"}), [])
 
     def test_an_exception_holds_for_its_file_while_it_is_needed(self):
-        against = '#include "compile/segments/segmented.h"\n'
-        self.assertEqual(findings("includes", {"core/compile/verify.cpp": SPDX + against}), [])
-        self.expect_one("includes", {"core/compile/other.cpp": SPDX + against}, "of segments")
-        self.expect_one("includes", {"core/compile/verify.cpp": SPDX}, "take it out of EXCEPTIONS")
+        against = '#include "shapes/env/b.h"\n'
+        of_file = (("core/shapes/expr/a.cpp", "shapes/env/b.h", "a reason"),)
+        with unittest.mock.patch.object(rooms, "EXCEPTIONS", of_file):
+            self.assertEqual(findings("includes", {"core/shapes/expr/a.cpp": SPDX + against}), [])
+            self.expect_one("includes", {"core/shapes/expr/a.cpp": SPDX}, "take it out of EXCEPTIONS")
+        self.expect_one("includes", {"core/shapes/expr/a.cpp": SPDX + against}, "of env")
         of_folder = (("core/shapes/expr/", "shapes/env/b.h", "a reason"),)
         with unittest.mock.patch.object(rooms, "EXCEPTIONS", of_folder):
             folder = {"core/shapes/expr/a.h": SPDX + '#include "shapes/env/b.h"\n', "core/shapes/expr/b.h": SPDX}

@@ -106,16 +106,18 @@ HOUSES = (
     # Guards and back ends are made without a callable, and ranks meet without one. backend.h, compile_options.h,
     # errors.h, explanation.h, leaf.h: all of them.
     House("core/compile", {
-        "arguments": (), "guards": (), "meeting": (), "aot": (), "parts": ("meeting", "aot"),
-        ".": ("arguments", "guards", "meeting", "aot", "parts"),
-        "segments": ("arguments", "guards", "meeting", "parts", "."),
+        "arguments": (), "guards": (), "meeting": ("arguments",), "aot": (), "parts": ("meeting", "aot"),
+        "segments": ("arguments", "guards", "meeting", "parts"),
+        "captures": ("arguments", "guards", "parts", "segments"),
+        ".": ("arguments", "guards", "meeting", "aot", "parts", "segments", "captures"),
     }, "rehearse/compile/", {
         "arguments": ("argument_sinks.h", "argument_walk.h", "mark_dynamic.h"),
         "parts": ("counting_backend.h",),
         "guards": ("guard_failure.h", "watch.h"),
         
         "aot": ("aot_eager.h",),
-        ".": ("argument_copies.h", "callable.h", "compile.h", "eager_region.h", "typed_call.h", "user_code.h"),
+        "captures": ("user_code.h",),
+        ".": ("argument_copies.h", "callable.h", "compile.h", "eager_region.h", "typed_call.h"),
     }),
     # Writers know a report as data, never how it came about; a run log holds one. world_options.h: all of them.
     House("sim", {
@@ -152,9 +154,6 @@ EXEC_FOR_CALLS = ("rehearse/exec/call_site.h",)
 EXCEPTIONS = (
     ("core/exec/executor/", "exec/interpose/interpose.h", "a run starts with the check that libc's calls come to us"),
     ("core/exec/executor/", "exec/interpose/world_state.h", "what the interposed calls know of a world goes with it"),
-    ("core/compile/callable_impl.h", "compile/segments/segment_run.h", "a callable keeps what its segments run"),
-    ("core/compile/capture_call.cpp", "compile/segments/segmented_capture.h", "a call decides whether to cut"),
-    ("core/compile/verify.cpp", "compile/segments/segmented.h", "verifying runs segments one by one"),
 )
 
 

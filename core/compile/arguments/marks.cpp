@@ -42,6 +42,20 @@ std::vector<Mark> marks_of(const at::Tensor& tensor) {
   return marks;
 }
 
+void absorb_marks(const LeafList& leaves, const std::vector<std::string>& sources, Dynamism& dynamism) {
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].kind != LeafKind::Tensor) continue;
+    const at::Tensor& tensor = *leaves[i].tensor;
+    for (const Mark& mark : marks_of(tensor)) {
+      if (mark.dynamic) {
+        dynamism.mark_dynamic(sources[i], mark.dimension, tensor.sizes().size());
+      } else {
+        dynamism.mark_static(sources[i], mark.dimension);
+      }
+    }
+  }
+}
+
 }  // namespace rehearse::compiler
 
 namespace rehearse {

@@ -2,9 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+
+#include <rehearse/compile/leaf.h>
+
+#include "compile/arguments/dynamism.h"
 
 namespace rehearse::compiler {
 
@@ -15,5 +20,8 @@ struct Mark {
 
 // What mark_dynamic() and mark_static() were told of this tensor in the calling fiber.
 std::vector<Mark> marks_of(const at::Tensor& tensor);
+
+// Tells `dynamism` the marks of a call's tensors. They hold whatever sizes are seen.
+void absorb_marks(const LeafList& leaves, const std::vector<std::string>& sources, Dynamism& dynamism);
 
 }  // namespace rehearse::compiler

@@ -10,7 +10,7 @@
 
 #include <rehearse/compile/leaf.h>
 
-#include "compile/agreement.h"
+#include "compile/meeting/agreement.h"
 #include "compile/segments/segment_tree.h"
 
 namespace rehearse::compiler {

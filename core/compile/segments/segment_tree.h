@@ -14,7 +14,6 @@
 #include <rehearse/shapes/condition.h>
 
 #include "compile/arguments/input_binding.h"
-#include "compile/entry.h"
 #include "compile/guards/guard_set.h"
 #include "compile/parts/border_check.h"
 

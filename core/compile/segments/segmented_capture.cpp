@@ -9,9 +9,9 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse_internal/graph/structural_hash.h>
 
-#include "compile/graph_difference.h"
 #include "compile/parts/compile_parts.h"
 #include "compile/parts/eager_backend.h"
+#include "compile/segments/graph_difference.h"
 
 namespace rehearse::compiler {
 namespace {

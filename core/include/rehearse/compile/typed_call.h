@@ -148,9 +148,9 @@ struct TypedCaller {
     const std::tuple<const ArgumentType<Args>&...> tied(args...);
     Code code(function, tied);
     const LeafList leaves = code.leaves_of_arguments();
-    const Entry* entry = callable.prepare(leaves, code);
-    if (code.served) return code.result_of(code.served->frame, std::move(code.served->values));
-    if (entry) return code.result_of(Callable::frame(*entry), Callable::run(*entry, leaves));
+    if (std::optional<CallResult> served = callable.call(leaves, code)) {
+      return code.result_of(served->frame, std::move(served->values));
+    }
     return static_cast<typename Code::Result>(eagerly());
   }
 };

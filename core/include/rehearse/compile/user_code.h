@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <typeinfo>
 #include <vector>
@@ -52,9 +51,6 @@ class UserCode {
   // The kept result without its tensors and symbolic integers, of the type that the function returns, and what the
   // function left in its arguments; no longer kept.
   virtual std::shared_ptr<const void> take_frame() = 0;
-
-  // Set where the call has been served while it was being prepared: code that reads data runs piece by piece.
-  std::optional<CallResult> served = {};
 };
 
 }  // namespace rehearse::compiler

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: what a rank takes of the others' arguments is one function of all facts in order of rank.
-#include "compile/agreement.h"
+#include "compile/meeting/agreement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/agreement.h"
+#include "compile/meeting/agreement.h"
 
 #include <algorithm>
 #include <bit>

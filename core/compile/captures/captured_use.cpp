@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/captured_use.h"
+#include "compile/captures/captured_use.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/fixed_marks.h"
+#include "compile/captures/fixed_marks.h"
 
 #include <algorithm>
 #include <string>

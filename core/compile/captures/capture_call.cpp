@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/capture_call.h"
+#include "compile/captures/capture_call.h"
 
 #include <algorithm>
 #include <map>
@@ -18,10 +18,10 @@
 #include <rehearse_internal/shapes/errors.h>
 
 #include "checks/values/module_tensors.h"
-#include "compile/captured_use.h"
-#include "compile/fixed_marks.h"
+#include "compile/captures/captured_use.h"
+#include "compile/captures/fixed_marks.h"
+#include "compile/captures/left_fakes.h"
 #include "compile/guards/module_modes.h"
-#include "compile/left_fakes.h"
 #include "compile/parts/eager_backend.h"
 #include "compile/segments/segmented_capture.h"
 
@@ -82,7 +82,7 @@ class CallCapture {
     use.look_at(stand_ins_);
     stand_ins_ = {};
     if (captured_.last_segment) {
-      code.served =
+      result_.served =
           CallResult{result_.frame, segments_->finish(*captured_.last_segment, result_.constants, result_.frame)};
     }
     refuse_fixed_marks(call_.leaves, places_, *shapes_);
@@ -139,8 +139,8 @@ class CallCapture {
   Capture serve(UserCode& code, std::vector<c10::IValue> outputs) {
     for (c10::IValue& output : outputs) output = tracer_.real_value(output);
     give_arguments(code);
-    code.served = CallResult{code.take_frame(), std::move(outputs)};
     Capture ended;
+    ended.served = CallResult{code.take_frame(), std::move(outputs)};
     ended.refusal = tracer_.refusal().empty() ? result_.refusal : tracer_.refusal();
     ended.keeps_tensors = tracer_.refusal().empty() && result_.keeps_tensors;
     return ended;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/left_fakes.h"
+#include "compile/captures/left_fakes.h"
 
 #include <algorithm>
 #include <vector>

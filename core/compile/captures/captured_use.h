@@ -9,8 +9,7 @@
 #include <rehearse/capture/captured_graph.h>
 #include <rehearse/compile/user_code.h>
 
-#include "compile/capture_call.h"
-#include "compile/entry.h"
+#include "compile/captures/capture_call.h"
 #include "compile/guards/tensor_guard.h"
 
 namespace rehearse::compiler {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "compile/graph_difference.h"
+#include "compile/segments/graph_difference.h"
 
 #include <string>
 #include <vector>

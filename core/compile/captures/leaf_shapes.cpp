@@ -5,7 +5,7 @@
 
 #include <rehearse_internal/capture/fake_tensor.h>
 
-#include "compile/capture_call.h"
+#include "compile/captures/capture_call.h"
 
 namespace rehearse::compiler {
 

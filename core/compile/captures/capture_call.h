@@ -10,7 +10,7 @@
 #include <rehearse/compile/user_code.h>
 
 #include "compile/arguments/dynamism.h"
-#include "compile/entry.h"
+#include "compile/captures/capture.h"
 
 namespace rehearse::compiler {
 
@@ -43,8 +43,8 @@ class KeptInRefusedCall : public CompileError {
 // fiber.
 //
 // With `segments`, which may be null, reads of data and eager regions end segments, which run at once: the call is
-// served then (code.served), and the capture is that of the way that it took; it is empty where the rest of the code
-// ran eagerly.
+// served then (Capture::served), and the capture is that of the way that it took; it is empty where the rest of the
+// code ran eagerly.
 Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code, SegmentedCapture* segments);
 
 }  // namespace rehearse::compiler

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/call.h"
+
+#include <utility>
+
+namespace rehearse::compiler {
+
+CallView Call::view() {
+  static const std::vector<std::string> none;
+  if (sources.empty()) sources = code.sources(options.argument_names);
+  const parallel::DdpBuckets* ddp = parallel::ActiveDdp::current();
+  return {leaves, sources, module, ddp ? ddp->ignored : none, options.argument_names, state};
+}
+
+const parallel::DdpBuckets* Call::buckets() const {
+  return options.optimize_ddp ? parallel::ActiveDdp::current() : nullptr;
+}
+
+Answer Call::hit(const Entry& entry, std::optional<CallResult> served) {
+  cache.entries.note_hit();
+  cache.agreement.note_hit(entry.number);
+  if (served) return std::move(*served);
+  return ByGraph{&entry};
+}
+
+Answer Call::eager(std::optional<CallResult> served) {
+  cache.entries.note_eager();
+  if (served) return std::move(*served);
+  return AsItIs{};
+}
+
+}  // namespace rehearse::compiler

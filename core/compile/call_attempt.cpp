@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/call_attempt.h"
+
+#include <utility>
+
+#include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/exec/failure.h>
+#include <rehearse_internal/graph/structural_hash.h>
+
+#include "compile/arguments/marks.h"
+#include "compile/compile_entry.h"
+#include "compile/parts/eager_backend.h"
+
+namespace rehearse::compiler {
+
+Answer CallAttempt::answer() {
+  Entry* const hit = find();
+  if (hit && call_.options.verify == Verify::Always) return verify_always(*hit);
+  return is_served(hit) ? serve(*hit) : miss(hit != nullptr);
+}
+
+Entry* CallAttempt::find() {
+  EntryCache& entries = call_.cache.entries;
+  return now_ ? entries.find_graph(call_.leaves, call_.state, *now_) : entries.find(call_.leaves, call_.state);
+}
+
+bool CallAttempt::is_served(const Entry* hit) {
+  const bool has_hit = hit != nullptr;
+  return std::exchange(was_compared_, true) ? has_hit : call_.cache.agreement.is_served(has_hit);
+}
+
+Answer CallAttempt::serve(Entry& hit) {
+  if (now_) return call_.hit(hit);
+  if (call_.options.verify == Verify::Always) return verify_always(hit);
+  const bool verifies = call_.options.verify == Verify::FirstHit && !hit.verified;
+  if (hit.segments) return segments_.serve(hit, verifies);
+  if (verifies) verifier_.check(hit);
+  return call_.hit(hit);
+}
+
+// The code runs once, as it does without compile(), and what it does now serves the call: an entry where one has the
+// same graph, else a new one. Ranks that compare what they have do so when that is known.
+Answer CallAttempt::verify_always(Entry& hit) {
+  REHEARSE_CHECK(!now_, call_.options.name);
+  EntryCache& entries = call_.cache.entries;
+  const bool is_refused = entries.is_refused();
+  Entry* const known = is_refused ? nullptr : hit.segments ? &hit : entries.find_segmented(call_.leaves, call_.state);
+  if ((is_refused || known) && !is_served(&hit)) return miss(true);
+  {
+    const EntryCache::Lock lock(entries);
+    // Another fiber may have refused it meanwhile.
+    if (entries.is_refused()) return call_.eager();
+    auto done = verifier_.run(known, with_sizes_of((known ? *known : hit).capture.shape, call_.leaves),
+                              [this] { is_served(nullptr); });
+    if (auto* const answer = std::get_if<Answer>(&done)) return std::move(*answer);
+    now_ = std::move(std::get<Capture>(done));
+  }
+  Entry* const same = find();
+  return is_served(same) ? serve(*same) : miss(same != nullptr);
+}
+
+Answer CallAttempt::miss(bool for_others) {
+  EntryCache& entries = call_.cache.entries;
+  std::optional<EntryCache::Lock> lock(entries);
+  // Another fiber may have compiled it meanwhile.
+  if (Entry* const made = for_others ? nullptr : find()) {
+    lock.reset();
+    return serve(*made);
+  }
+  const std::vector<GuardFailure> failures = entries.note_failures(call_.leaves, call_.state, for_others);
+  if (entries.may_grow()) return compile(failures);
+  if (!now_) return call_.eager();
+  // The code has run, and must not again.
+  return call_.eager(CallResult{now_->frame, by_operators(now_->module)(values_of(now_->inputs, call_.leaves))});
+}
+
+// Together with other ranks, where the options say so: whatever comes of it here, they are told.
+Answer CallAttempt::compile(const std::vector<GuardFailure>& failures) {
+  RankCache& cache = call_.cache;
+  Agreement& agreement = cache.agreement;
+  agreement.begin_compile(failures, cache.entries.size());
+  const CallView view = call_.view();
+  agreement.absorb(view.leaves, view.sources, cache.dynamism);
+  absorb_marks(view.leaves, view.sources, cache.dynamism);
+  SegmentedCompiler::Made made;
+  try {
+    // The code does not run twice in a call: what ranks have just told each other counts from the next one on.
+    if (now_) {
+      made.entry = compile_entry(call_, *std::exchange(now_, std::nullopt));
+    } else {
+      made = segments_.compile();
+    }
+  } catch (const RankAborted&) {
+    throw;
+  } catch (const std::exception& error) {
+    agreement.fail(error.what());
+    throw;
+  }
+  if (!made.entry) return call_.eager(std::move(made.served));
+  // Segments have told of themselves.
+  if (agreement.is_open()) {
+    agreement.commit(GraphHash{static_cast<std::uint64_t>(graph::structural_hash(*made.entry->capture.module))});
+  }
+  const Entry& entry = cache.entries.add(std::move(*made.entry));
+  if (made.served) return std::move(*made.served);
+  return ByGraph{&entry};
+}
+
+}  // namespace rehearse::compiler

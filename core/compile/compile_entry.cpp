@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/compile_entry.h"
+
+#include <utility>
+
+#include <rehearse_internal/exec/check.h>
+
+#include "compile/captures/fixed_marks.h"
+#include "compile/parts/compile_parts.h"
+#include "compile/parts/memory_classes.h"
+
+namespace rehearse::compiler {
+namespace {
+
+// Where the inputs of a captured graph lie in this call.
+InputMemory memory_of(const std::vector<InputBinding>& inputs, const LeafList& leaves) {
+  InputMemory memory;
+  for (const c10::IValue& value : values_of(inputs, leaves)) {
+    const bool has_memory = value.isTensor() && value.toTensor().defined() && value.toTensor().has_storage();
+    memory.push_back(has_memory ? value.toTensor().storage().unsafeGetStorageImpl() : nullptr);
+  }
+  return memory;
+}
+
+}  // namespace
+
+Entry compile_entry(Call& call, Capture captured) {
+  REHEARSE_CHECK(captured.module != nullptr && captured.refusal.empty(), call.options.name, captured.refusal);
+  RankCache& cache = call.cache;
+  const parallel::DdpBuckets* buckets = call.buckets();
+  if (captured.ddp && call.options.optimize_ddp) buckets = &*captured.ddp;
+  const InputMemory memory = memory_of(captured.inputs, call.leaves);
+  CompiledParts parts = compile_parts(captured.module, captured.shapes, *cache.backend, buckets, memory);
+  if (MemoryClasses(*captured.module, memory).writes_to_inputs(*captured.module)) {
+    captured.guards.set_memory(call.leaves);
+  }
+  if (parts.communicates) cache.agreement.note_communication();
+  // Recording a backward may have asked for more.
+  captured.guards.renew_symbols();
+  refuse_fixed_marks(call.leaves, captured.guards.symbols().places(), *captured.shapes);
+  Entry entry;
+  entry.run = std::move(parts.run);
+  entry.explanation = {.graphs = std::move(parts.graphs),
+                       .bucket_table = std::move(parts.bucket_table),
+                       .split_warnings = std::move(parts.warnings),
+                       .kept_by_reference = captured.kept_by_reference};
+  entry.capture = std::move(captured);
+  pass_compile_time_of(entry.explanation.graphs);
+  return entry;
+}
+
+}  // namespace rehearse::compiler

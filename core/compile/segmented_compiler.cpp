@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/segmented_compiler.h"
+
+#include <utility>
+
+#include <rehearse/compile/errors.h>
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/capture/left_fakes.h>
+#include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/exec/failure.h>
+#include <rehearse_internal/shapes/errors.h>
+
+#include "compile/compile_entry.h"
+#include "compile/parts/eager_backend.h"
+
+namespace rehearse::compiler {
+
+SegmentOwner SegmentedCompiler::owner() const {
+  return {.function = call_.options.name,
+          .backend = *call_.cache.backend,
+          .agreement = call_.cache.agreement,
+          .buckets = call_.buckets()};
+}
+
+SegmentOwner SegmentedCompiler::growing_owner() const {
+  SegmentOwner owner = this->owner();
+  owner.may_branch = [&entries = call_.cache.entries] { return entries.may_grow(); };
+  return owner;
+}
+
+std::variant<Capture, Refused> SegmentedCompiler::capture(const std::vector<LeafShape>& shape, Segmented& segmented) {
+  Agreement& agreement = call_.cache.agreement;
+  try {
+    Capture made = call_.capture(shape, call_.options.fullgraph ? nullptr : &segmented.capture);
+    if (made.refusal.empty()) return made;
+    return Refused{note_unrepeatable(std::move(made))};
+  } catch (const capture::FakeError& error) {
+    give_up(error, segmented);
+  } catch (const shapes::ShapeError& error) {
+    give_up(error, segmented);
+  } catch (const RankAborted&) {
+    throw;
+  } catch (const KeptInRefusedCall& error) {
+    agreement.fail(error.what());
+    refuse(error.what());
+    throw;
+  } catch (const std::exception& error) {
+    agreement.fail(error.what());
+    throw;
+  }
+  return run_rest(shape, segmented);
+}
+
+// Within the handler of the error: throws it on where the code cannot run as it is.
+void SegmentedCompiler::give_up(const std::exception& error, const Segmented& segmented) {
+  call_.cache.agreement.fail(error.what());  // before the rest runs, in which ranks may meet
+  if (call_.options.fullgraph || segmented.capture.is_broken()) throw;
+  refuse(error.what());
+  if (segmented.capture.has_ended()) throw;  // what has run as it is must not run twice
+}
+
+// The code has been refused behind the steps that are passed. It comes there again, and goes on as it is.
+Refused SegmentedCompiler::run_rest(const std::vector<LeafShape>& shape, Segmented& segmented) {
+  if (segmented.run.passed().empty()) return {};
+  SegmentedCapture rest(*segmented.tree, segmented.owner, segmented.run);
+  rest.stop_after_passed();
+  return {call_.capture(shape, &rest).served};
+}
+
+// What the code did serves this call, and no other. A function may fill a cache in its first call; one that keeps
+// tensors in the next call too does so always.
+CallResult SegmentedCompiler::note_unrepeatable(Capture made) {
+  call_.cache.agreement.fail(made.refusal);
+  if (!made.served) {
+    made.served = CallResult{made.frame, by_operators(made.module)(values_of(made.inputs, call_.leaves))};
+  }
+  capture::LeftFakes results;
+  for (const auto& [fake, result] : made.kept_results) {
+    results.of_inputs.emplace_back(fake, made.served->values[result].toTensor());
+  }
+  results.make_real({});
+  if (made.keeps_tensors && !call_.cache.entries.note_kept()) return std::move(*made.served);
+  if (call_.options.fullgraph) {
+    throw capture::NotCapturable(made.refusal + " Another one was kept in the call before", "", {});
+  }
+  refuse(made.refusal);
+  return std::move(*made.served);
+}
+
+SegmentedCompiler::Made SegmentedCompiler::compile() {
+  SegmentRun run(call_.leaves);
+  Segmented segmented{std::make_shared<SegmentTree>(), run, owner()};
+  auto made = capture(shape_of(call_.view(), call_.cache.dynamism), segmented);
+  if (auto* const refused = std::get_if<Refused>(&made)) return {std::nullopt, std::move(refused->served)};
+  auto& captured = std::get<Capture>(made);
+  if (!segmented.capture.was_cut()) return {compile_entry(call_, std::move(captured)), std::nullopt};
+  std::optional<CallResult> served = std::move(captured.served);
+  return {make_entry(std::move(captured), segmented), std::move(served)};
+}
+
+std::optional<Entry> SegmentedCompiler::make_entry(Capture captured, Segmented& segmented) {
+  REHEARSE_CHECK(segmented.capture.was_cut(), call_.options.name);
+  if (segmented.capture.has_ended()) {
+    refuse("an eager region changes what a tensor is, or gives one that shares memory with another");
+    return std::nullopt;
+  }
+  if (segmented.run.changed_inputs()) {  // what guards say of a tensor holds before a call
+    refuse("what is behind a read needs that an argument, parameter or buffer begins to require grad");
+    return std::nullopt;
+  }
+  Entry entry;
+  entry.capture = std::move(captured);
+  entry.segments = segmented.tree;
+  entry.explanation.kept_by_reference = entry.capture.kept_by_reference;
+  entry.explanation.graphs = segmented.capture.take_made();
+  return entry;
+}
+
+// Follows the branches that are there. None: it has come to a value that has none.
+std::optional<CallResult> SegmentedCompiler::run_compiled(const Entry& hit, SegmentRun& run) {
+  for (Step* step = run.next(*hit.segments); step && !run.is_entangled(); step = run.next(*hit.segments)) {
+    if (!step->read && !step->region) return CallResult{step->frame, run.run_last(*step)};
+    run.run_segment(*step);
+    run.run_end(*step);
+    run.compare_next(call_.cache.agreement);
+  }
+  return std::nullopt;
+}
+
+Answer SegmentedCompiler::serve(Entry& hit, bool verifies) {
+  REHEARSE_CHECK(hit.segments != nullptr, call_.options.name, hit.number);
+  SegmentRun run(call_.leaves);
+  const auto serve_compiled = [&] { return verifies ? std::nullopt : run_compiled(hit, run); };
+  if (auto served = serve_compiled()) return call_.hit(hit, std::move(served));
+  const EntryCache::Lock lock(call_.cache.entries);
+  // Another fiber may have added the branch meanwhile.
+  if (auto served = serve_compiled()) return call_.hit(hit, std::move(served));
+  SegmentOwner owner = growing_owner();
+  owner.refuse_change = verifies;
+  Segmented segmented{hit.segments, run, std::move(owner)};
+  return run_live(hit, segmented);
+}
+
+Answer SegmentedCompiler::run_live(Entry& hit, Segmented& segmented) {
+  const bool verifies = segmented.owner.refuse_change;
+  if (verifies) call_.cache.entries.note_verification();
+  auto made = capture(with_sizes_of(hit.capture.shape, call_.leaves), segmented);
+  hit.verified = hit.verified || verifies;
+  if (auto* const refused = std::get_if<Refused>(&made)) return call_.eager(std::move(refused->served));
+  auto& captured = std::get<Capture>(made);
+  if (segmented.capture.has_ended()) return call_.eager(std::move(captured.served));
+  if (!segmented.capture.was_cut()) segmented.capture.throw_no_end(*captured.module);
+  return add_path(hit, std::move(captured), segmented);
+}
+
+Answer SegmentedCompiler::add_path(Entry& entry, Capture captured, Segmented& segmented) {
+  REHEARSE_CHECK(captured.served.has_value() && entry.segments == segmented.tree, call_.options.name, entry.number);
+  if (!segmented.capture.made_path()) return call_.hit(entry, std::move(captured.served));
+  call_.cache.entries.add_path(entry, std::move(captured.guards), segmented.capture.take_made());
+  return std::move(*captured.served);
+}
+
+}  // namespace rehearse::compiler
