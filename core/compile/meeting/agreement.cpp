@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/compile/errors.h>
+#include <rehearse_internal/exec/check.h>
 
 namespace rehearse::compiler {
 namespace {
@@ -156,6 +157,7 @@ void Agreement::fail(const std::string& error) {
 }
 
 bool Agreement::commit(const CompileOutcome& outcome) {
+  REHEARSE_CHECK(is_open_, record_->name());
   is_open_ = false;
   bool any = std::holds_alternative<GraphHash>(outcome);
   try {

@@ -7,6 +7,8 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <rehearse_internal/exec/check.h>
+
 #include "compile/segments/branch_key.h"
 
 namespace rehearse::compiler {
@@ -75,6 +77,7 @@ std::vector<c10::IValue> SegmentRun::run(const BoundGraph& graph) {
 }
 
 void SegmentRun::run_end(Step& step) {
+  REHEARSE_CHECK(step.read.has_value() != (step.region != nullptr), passed_.size());
   if (step.region) return run_region(step);
   std::vector<c10::IValue> read = run(*step.read);
   std::string key = key_of(read.front());
@@ -83,6 +86,7 @@ void SegmentRun::run_end(Step& step) {
 
 void SegmentRun::compare_next(Agreement& agreement) {
   if (entangled_) return;
+  REHEARSE_CHECK(!passed_.empty(), values_.size());
   PassedStep& last = passed_.back();
   last.all_compile = agreement.all_compile_next(find_step(last.step->branches, last.key) != nullptr);
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/compile/errors.h>
+#include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/graph/structural_hash.h>
 
 #include "compile/parts/compile_parts.h"
@@ -49,6 +50,7 @@ SegmentedCapture::SegmentedCapture(SegmentTree& tree, SegmentOwner owner, Segmen
     : tree_(tree), owner_(std::move(owner)), run_(run) {}
 
 void SegmentedCapture::bind(std::shared_ptr<shapes::ShapeEnv> shapes, const CapturedLeaves& leaves) {
+  REHEARSE_CHECK(leaves_ == nullptr, owner_.function);
   shapes_ = std::move(shapes);
   leaves_ = &leaves;
 }
@@ -72,6 +74,7 @@ BoundGraph SegmentedCapture::bound(const capture::Segment& segment) const {
 std::vector<Branch>& SegmentedCapture::branches() { return last_ ? last_->branches : tree_.roots; }
 
 void SegmentedCapture::throw_no_end(const graph::GraphModule& now) const {
+  REHEARSE_CHECK(!was_cut_ && !tree_.roots.empty(), owner_.function);
   const Step& first = *tree_.roots.front().next;
   const std::string told = difference_of(*first.segment.module, now, text_of_end(first));
   if (!run_.passed().empty()) throw_not_repeatable(told);
@@ -87,6 +90,7 @@ void SegmentedCapture::throw_not_repeatable(const std::string& told) const {
 
 // The step of the tree that is like this one.
 Step& SegmentedCapture::enter(Step step) {
+  REHEARSE_CHECK(!ended_ && answered_ <= run_.passed().size(), owner_.function, answered_, run_.passed().size());
   if (answered_ < run_.passed().size()) {
     Step& expected = *run_.passed()[answered_].step;
     if (!same_step(expected, step)) throw_not_repeatable(difference_of_steps(expected, step));
@@ -155,6 +159,7 @@ capture::SegmentAnswer SegmentedCapture::answer(Step found, const capture::Segme
     broken_ = false;
     run_.compare_next(owner_.agreement);
   }
+  REHEARSE_CHECK(answered_ < run_.passed().size(), owner_.function, answered_, run_.passed().size());
   const PassedStep& passed = run_.passed()[answered_++];
   last_ = &step;
   capture::SegmentAnswer answer{.values = passed.values, .result = passed.result};
@@ -168,6 +173,7 @@ capture::SegmentAnswer SegmentedCapture::answer(Step found, const capture::Segme
 }
 
 capture::SegmentAnswer SegmentedCapture::end_with_values() {
+  REHEARSE_CHECK(!ended_, owner_.function);
   ended_ = true;
   return {.values = {},
           .value_of = [this](const capture::Segment::Source& source) { return run_.value(input_of(source)); }};
@@ -223,6 +229,7 @@ capture::SegmentAnswer SegmentedCapture::run_unfinished(const capture::SegmentEn
 
 std::vector<c10::IValue> SegmentedCapture::finish(const capture::Segment& segment, std::vector<std::string> constants,
                                                   std::shared_ptr<const void> frame) {
+  REHEARSE_CHECK(was_cut_, owner_.function);
   Step step;
   step.segment = bound(segment);
   step.constants = std::move(constants);

@@ -65,6 +65,7 @@ TEST(Agreements, WithoutAGroup_EachRankIsByItself) {
   EXPECT_FALSE(agreement.is_served(false));
   agreement.begin_compile({}, 0);
   EXPECT_TRUE(agreement.commit(GraphHash{1}));
+  agreement.begin_compile({}, 0);
   EXPECT_FALSE(agreement.commit(ErrorText{"no graph"}));
 }
 
