@@ -95,7 +95,11 @@ HOUSES = (
         "graph": (),
         "trace/caller": (), "trace/operators": ("trace/caller", "fake/call"),
         "trace/recording": ("trace/caller", "trace/operators", "fake/call", "graph"),
-        "trace": ("trace/caller", "trace/operators", "trace/recording", "fake/call", "fake", "graph"),
+        "trace/recorders": ("trace/caller", "trace/operators", "trace/recording", "fake/call", "fake", "graph"),
+        "trace": ("trace/caller", "trace/operators", "trace/recording", "trace/recorders", "fake/call", "fake",
+                  "graph"),
+        "trace/hooks": ("trace/caller", "trace/operators", "trace/recording", "trace/recorders", "trace", "fake/call",
+                        "fake", "graph"),
         "joint": ("fake/call", "fake", "graph"),
     }, "rehearse/capture/", {
         "fake/call": ("fake_errors.h", "fake_mode.h", "fake_tensor.h"),  # what all of fake is made with

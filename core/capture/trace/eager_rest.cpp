@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/eager_rest.h"
 
+#include <map>
 #include <utility>
 
 #include <ATen/core/List.h>
@@ -8,6 +9,7 @@
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_mode.h>
 #include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/exec/check.h>
 
 #include "capture/fake/become_real.h"
 #include "capture/fake/call/tensors_in.h"
@@ -16,12 +18,46 @@
 
 namespace rehearse::capture {
 
-EagerRest::EagerRest(Inputs& inputs, const std::vector<LiveValue>& alive, ValueOf value_of) : inputs_(inputs) {
+EagerRest::EagerRest(Recording& recording, const std::vector<LiveValue>& alive, const ValueOf& value_of)
+    : recording_(recording) {
   for (const LiveValue& live : alive) {
     c10::IValue value = value_of(live.source);
     if (value.isTensor()) real_.emplace(live.fake_id, std::move(value).toTensor());
   }
-  inputs_.for_each([this](const at::Tensor& fake, const at::Tensor& real) { lend_history_of(fake, real); });
+  recording_.inputs.for_each([this](const at::Tensor& fake, const at::Tensor& real) { lend_history_of(fake, real); });
+}
+
+// In order of their making: a base comes before its views.
+void EagerRest::make_real(const std::vector<LiveValue>& alive, const ValueOf& value_of) {
+  REHEARSE_CHECK(stand_ins_.empty() && !recording_.mode.has_ended(), stand_ins_.size());
+  const Inputs& inputs = recording_.inputs;
+  std::map<std::uint64_t, at::Tensor> fakes;
+  for (const at::Tensor& fake : recording_.values.alive()) fakes.emplace(fake_id(fake), fake);
+  std::map<const c10::TensorImpl*, std::size_t> uses;
+  for (const LiveValue& live : alive) {
+    const c10::IValue value = value_of(live.source);
+    if (value.isTensor()) ++uses[value.toTensor().unsafeGetTensorImpl()];
+  }
+  std::map<const c10::TensorImpl*, at::Tensor> handles;
+  const HandleOf handle_of = [&](const at::Tensor& real) {
+    const auto found = handles.find(real.unsafeGetTensorImpl());
+    return found != handles.end() ? found->second : real;
+  };
+  for (const LiveValue& live : alive) {
+    const auto fake = fakes.find(live.fake_id);
+    if (fake == fakes.end() || recording_.inputs.find(live.fake_id) != nullptr) continue;
+    const c10::IValue value = value_of(live.source);
+    if (!value.isTensor()) continue;
+    const at::Tensor real = value.toTensor();
+    // Two fakes may stand for one tensor: y and y.contiguous(). And one for the caller's own: contiguous() of it.
+    if (uses.at(real.unsafeGetTensorImpl()) > 1 || inputs.has(real)) {
+      stand_ins_.emplace_back(fake->second, real);
+      continue;
+    }
+    become_real(fake->second, real, handle_of);
+    handles.emplace(real.unsafeGetTensorImpl(), fake->second);
+  }
+  inputs.for_each([](const at::Tensor& fake, const at::Tensor& real) { fake_impl(fake)->take_memory(real); });
 }
 
 at::Tensor EagerRest::real_tensor(const at::Tensor& tensor) const {
@@ -29,7 +65,7 @@ at::Tensor EagerRest::real_tensor(const at::Tensor& tensor) const {
   const at::Tensor real = with_history(tensor);
   if (!real.requires_grad() || tensor.requires_grad()) return real;
   // The real tensor, or what it is a view of, was written to and has a history since.
-  const Inputs::Source* const source = inputs_.find(fake_id(tensor));
+  const Inputs::Source* const source = recording_.inputs.find(fake_id(tensor));
   if (source && source->fake.is_same(tensor) && !source->requires_grad) return real;
   return real.detach();  // tensor.data() gave the same fake without its history
 }
@@ -37,7 +73,7 @@ at::Tensor EagerRest::real_tensor(const at::Tensor& tensor) const {
 at::Tensor EagerRest::with_history(const at::Tensor& tensor) const {
   const std::uint64_t id = fake_id(tensor);
   if (const auto found = real_.find(id); found != real_.end()) return found->second;
-  if (const Inputs::Source* const source = inputs_.find(id)) return source->real;
+  if (const Inputs::Source* const source = recording_.inputs.find(id)) return source->real;
   throw NotCapturable("a tensor was made by another capture, or where this one could not see it",
                       "Make it with operators on tensors inside of the captured function.", call_stack());
 }
@@ -66,7 +102,7 @@ void EagerRest::call(const c10::OperatorHandle& op, torch::jit::Stack& arguments
 
 // What is written to a view gives its base a history.
 void EagerRest::renew_bases() const {
-  inputs_.for_each([this](const at::Tensor& fake, const at::Tensor& real) {
+  recording_.inputs.for_each([this](const at::Tensor& fake, const at::Tensor& real) {
     if (real.requires_grad() && !fake.requires_grad()) lend_history_of(fake, real);
   });
 }

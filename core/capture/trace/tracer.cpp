@@ -1,53 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/tracer.h"
 
-#include <algorithm>
-#include <set>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
-#include <c10/core/DefaultDtype.h>
-#include <c10/core/InferenceMode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/ScopeExit.h>
 #include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/graph_task.h>
 
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
-#include <rehearse_internal/comm/call_label.h>
+#include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/failure.h>
-#include <rehearse_internal/exec/fiber_local.h>
 #include <rehearse_internal/exec/throw_site.h>
 #include <rehearse_internal/shapes/errors.h>
 
 #include "capture/fake/call/tensors_in.h"
 #include "capture/trace/caller/call_stack.h"
-#include "capture/trace/kernels.h"
+#include "capture/trace/operators/kernel_errors.h"
 #include "capture/trace/recording/fold_linear.h"
-#include "capture/trace/refusal_watch.h"
 #include "capture/trace/shape_remarks.h"
-#include "capture/trace/variable_hooks.h"
 
 namespace rehearse::capture {
+
+using torch::jit::Stack;
+
 namespace {
-
-struct Current {
-  Tracer* tracer = nullptr;
-};
-const exec::FiberLocal<Current> current;
-
-class CurrentScope {
- public:
-  explicit CurrentScope(Tracer& tracer) : outer_(std::exchange(current->tracer, &tracer)) {}
-  ~CurrentScope() { current->tracer = outer_; }
-  CurrentScope(const CurrentScope&) = delete;
-  CurrentScope& operator=(const CurrentScope&) = delete;
-
- private:
-  Tracer* const outer_;
-};
 
 // torch::autograd::grad() finds no history on fakes.
 void with_refused_gradients(const std::function<void()>& function) {
@@ -61,6 +39,19 @@ void with_refused_gradients(const std::function<void()>& function) {
   }
 }
 
+// An output of the graph. Its tensors are added to `tensors`.
+graph::Argument output_of(const c10::IValue& value, const ArgumentContext& context, std::vector<at::Tensor>& tensors) {
+  const auto list_of = [&](c10::ArrayRef<c10::IValue> values) {
+    graph::List items;
+    for (const c10::IValue& item : values) items.push_back(output_of(item, context, tensors));
+    return items;
+  };
+  if (value.isTuple()) return list_of(value.toTupleRef().elements());
+  if (value.isList()) return list_of(value.toListRef());
+  if (value.isTensor()) tensors.push_back(value.toTensor());
+  return to_argument(value, *c10::AnyType::get(), context);
+}
+
 }  // namespace
 
 NotCapturable kept_tensor(const exec::CallSite& where) {
@@ -68,135 +59,165 @@ NotCapturable kept_tensor(const exec::CallSite& where) {
           "Return it as a result, or keep a copy made from the results.", where};
 }
 
-Tracer::Outside::Outside()
-    : tracer_(std::exchange(capture::current->tracer, nullptr)), keys_([] {
-        const c10::DispatchKeySet ours(
-            {c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit, c10::DispatchKey::Functionalize});
-        c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
-        keys.included_ = keys.included_ - ours;
-        return keys;
-      }()) {}
-Tracer::Outside::~Outside() { capture::current->tracer = tracer_; }
-
-Tracer* Tracer::current() noexcept {
-  const Current* const found = capture::current.find();
-  return found ? found->tracer : nullptr;
-}
-
 Tracer::Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module)
-    : shapes_(shapes),
-      mode_(std::move(shapes), nullptr, /*is_traced=*/true),
-      symbols_([this](const std::string& target,
-                      graph::List arguments) -> graph::Node& { return graph_.call(target, std::move(arguments)); },
-               [this](const std::string& symbol) -> graph::Node& { return node_of_symbol(symbol); }),
-      inputs_(graph_, symbols_, families_, std::move(of_module)),
-      values_(graph_, inputs_),
-      modes_(graph_),
-      segments_(graph_, inputs_, symbols_),
-      context_{[this](const at::Tensor& tensor) -> graph::Argument { return node_of(tensor); }, symbols_,
-               graph_.site()} {
-  mode_.set_ending([this](const std::exception& refusal) { return go_on_eagerly(refusal); });
-  register_trace_kernels();
-  watch_variable_hooks();
-  watch_refusals();
+    : recording_(std::move(shapes), std::move(of_module)),
+      operators_(recording_),
+      collectives_(*this, recording_, caller_),
+      segments_(recording_, collectives_, caller_) {
+  recording_.mode.set_ending([this](const std::exception& refusal) { return go_on_eagerly(refusal); });
 }
 
 void Tracer::run(const std::function<void()>& user_code) {
   if (std::exchange(ran_, true)) throw std::logic_error("ForwardCapture::run() may be called once");
-  outside_ = outer_address();
-  if (const std::string* label = comm::current_label()) label_outside_ = *label;
-  inference_mode_ = c10::InferenceMode::is_enabled();
-  call_modes_ = std::make_unique<CallModes>();
-  const CurrentScope scope(*this);
-  const FakeMode::Scope fakes(mode_);
+  collectives_.begin(outer_address());
+  caller_.begin();
+  const TracerScope scope(*this);
+  const FakeMode::Scope fakes(recording_.mode);
   const c10::impl::IncludeDispatchKeyGuard trace(c10::DispatchKey::DeferredInit);
-  modes_.begin();
+  recording_.modes.begin();
   run_code(user_code);
-  if (!rest_) modes_.sync();
-}
-
-void Tracer::note_refusal(std::exception_ptr refusal) {
-  if (!refusal_) refusal_ = std::move(refusal);
+  if (!rest()) recording_.modes.sync();
 }
 
 // What the code throws after it has caught a refusal is no answer of its own.
 void Tracer::run_code(const std::function<void()>& user_code) {
-  default_dtype_ = c10::get_default_dtype_as_scalartype();
-  generator_ = std::make_unique<DefaultGenerator>([this] { return current() == this && is_in_user_code(); },
-                                                  [this](const NotCapturable& why) { return go_on_eagerly(why); });
-  const auto put_back = c10::make_scope_exit([this]() noexcept { generator_.reset(); });
+  DefaultGenerator generator([this] { return current() == this && is_in_user_code(); },
+                             [this](const NotCapturable& why) { return go_on_eagerly(why); });
+  segments_.set_generator(&generator);
+  const auto put_back = c10::make_scope_exit([this]() noexcept { segments_.set_generator(nullptr); });
   try {
     with_typed_errors([&] { with_refused_gradients(user_code); });
-    if (!rest_ && !refusal_) check_after_code_or_end();
+    if (!rest() && !segments_.refusal()) check_after_code_or_end();
   } catch (const RankAborted&) {
     throw;
   } catch (...) {
     if (note_if_refusal()) {
-      inputs_.states().restore();
+      recording_.inputs.states().restore();
       throw;
     }
-    if (!refusal_) throw;
+    if (!segments_.refusal()) throw;
   }
-  if (!refusal_) return;
-  if (!rest_) inputs_.states().restore();
-  std::rethrow_exception(refusal_);
+  if (!segments_.refusal()) return;
+  if (!rest()) recording_.inputs.states().restore();
+  std::rethrow_exception(segments_.refusal());
 }
 
 bool Tracer::note_if_refusal() {
   try {
     throw;
   } catch (const FakeError&) {
-    note_refusal(std::current_exception());
+    segments_.note_refusal(std::current_exception());
   } catch (const shapes::ShapeError&) {
-    note_refusal(std::current_exception());
+    segments_.note_refusal(std::current_exception());
   } catch (...) {
     return false;
   }
   return true;
 }
 
-void Tracer::check_modes() const {
-  if (torch::autograd::get_current_graph_task_id() != -1) {
-    throw NotCapturable(kGradientsInside, kCallOutside, graph_.site());
-  }
-  if (c10::InferenceMode::is_enabled() != inference_mode_) {
-    throw NotCapturable("inference mode changes inside of a captured function",
-                        "Use a NoGradGuard there, or turn it on around the call.", graph_.site());
-  }
-  check_default_dtype();
-}
-
-void Tracer::check_after_code() const {
-  inputs_.states().check();
-  check_default_dtype();
-}
-
 // The call may be served by what was recorded, where no other one may.
 void Tracer::check_after_code_or_end() {
-  const InOperator inside(*this);
+  const InOperator inside(recording_.mode);
   try {
-    check_after_code();
+    segments_.check_after_code();
   } catch (const NotCapturable& refusal) {
     if (!go_on_eagerly(refusal)) throw;
   }
 }
 
-void Tracer::check_default_dtype() const {
-  if (c10::get_default_dtype_as_scalartype() == default_dtype_) return;
-  throw NotCapturable("the default dtype changes inside of a captured function",
-                      "Set it outside, or give factories the dtype.", graph_.site());
+void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
+  recording_.mode.refuse_other_threads();
+  const Treatment& treatment = treatments_.of(op);
+  const auto first = stack.end() - static_cast<std::ptrdiff_t>(op.schema().arguments().size());
+  Stack arguments(std::make_move_iterator(first), std::make_move_iterator(stack.end()));
+  stack.erase(first, stack.end());
+  if (rest()) {
+    call_in_rest(op, arguments);
+    for (c10::IValue& result : arguments) stack.push_back(std::move(result));
+    return;
+  }
+  const Stack given = arguments;
+  try {
+    const InOperator inside(recording_.mode);
+    call_in_operator(op, treatment, arguments);
+  } catch (const std::exception& error) {
+    if (!go_on_after(error)) throw;
+    arguments = given;
+    call_in_rest(op, arguments);
+  }
+  for (c10::IValue& result : arguments) stack.push_back(std::move(result));
+}
+
+void Tracer::call_in_rest(const c10::OperatorHandle& op, Stack& arguments) {
+  REHEARSE_CHECK(rest() != nullptr && recording_.mode.has_ended(), op.operator_name().name);
+  const InOperator inside(recording_.mode);
+  rest()->call(op, arguments);
+}
+
+// Whether the capture has ended in front of the operator that is refused.
+bool Tracer::go_on_after(const std::exception& refusal) {
+  const InOperator inside(recording_.mode);
+  const bool is_refusal = dynamic_cast<const FakeError*>(&refusal) != nullptr ||
+                          dynamic_cast<const shapes::ShapeError*>(&refusal) != nullptr;
+  if (!is_refusal) return false;
+  if (go_on_eagerly(refusal)) return true;
+  note_if_refusal();
+  return false;
+}
+
+void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& treatment, Stack& arguments) {
+  const auto replace_by_fakes = [&] {
+    for (c10::IValue& argument : arguments) argument = recording_.with_fakes(argument);
+  };
+  if (treatment.kind == Treatment::Kind::Evaluate) {
+    replace_by_fakes();
+    return operators_.evaluate(op, arguments);
+  }
+  recording_.add_asserts();
+  recording_.graph.set_origin(call_stack());
+  const exec::CallSite& site = recording_.graph.site();
+  caller_.check(site);
+  recording_.note_owner(arguments);
+  if (treatment.communicates) collectives_.note_communication();
+  replace_by_fakes();
+  // torch::autograd::grad() and backward() begin with ones_like() of the result.
+  if (treatment.kind == Treatment::Kind::FirstGradient && is_called_by_gradients()) {
+    throw NotCapturable(kGradientsInside, kCallOutside, site);
+  }
+  switch (treatment.kind) {
+    case Treatment::Kind::Read:
+      arguments = {segments_.read(op, treatment, arguments)};
+      break;
+    case Treatment::Kind::Refuse:
+      throw NotCapturable(treatment.reason, treatment.cure, site);
+    case Treatment::Kind::Equal:
+      if (const auto known = operators_.answer_equal(arguments)) {
+        arguments = {*known};
+      } else {
+        arguments = {segments_.read(op, treatment, arguments)};
+      }
+      break;
+    case Treatment::Kind::Communicate:
+      collectives_.record(op, treatment, arguments);
+      break;
+    default:
+      operators_.record(op, treatment, arguments);
+  }
+}
+
+c10::SymInt Tracer::read_symbolically(const at::Tensor& tensor) { return operators_.read_symbolically(tensor); }
+
+void Tracer::end_with(const NotCapturable& refusal) {
+  if (!rest()) go_on_eagerly(refusal);  // what has run must not run twice
+  segments_.note_refusal(std::make_exception_ptr(refusal));
+  throw refusal;
 }
 
 bool Tracer::end(const std::function<SegmentAnswer(SegmentEnd)>& run) {
-  const CurrentScope scope(*this);
-  const InOperator inside(*this);
-  graph_.set_origin({});
-  std::optional<SegmentEnd> end = end_for_good();
-  if (!end) return false;
-  const Held held{end->alive, end->numbers};
-  const SegmentAnswer answer = run(std::move(*end));
-  if (answer.value_of) take_answer(answer, held);
-  return rest_ != nullptr;
+  const TracerScope scope(*this);
+  const InOperator inside(recording_.mode);
+  recording_.graph.set_origin({});
+  return segments_.end(run);
 }
 
 const exec::CallSite* Tracer::find_kept(const std::vector<c10::IValue>& outputs) const {
@@ -204,73 +225,42 @@ const exec::CallSite* Tracer::find_kept(const std::vector<c10::IValue>& outputs)
   for (const c10::IValue& output : outputs) {
     for_each_tensor(output, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
   }
-  return values_.find_outlived(tensors);
+  return recording_.values.find_outlived(tensors);
 }
 
 LeftFakes Tracer::left(bool has_failed, const FindValue& find_value) {
   LeftFakes left;
-  inputs_.for_each([&](const at::Tensor& fake, const at::Tensor& real) { left.of_inputs.emplace_back(fake, real); });
-  left.of_inputs.insert(left.of_inputs.end(), stand_ins_.begin(), stand_ins_.end());
-  if (!has_failed || rest_ || (was_cut_ && !find_value)) return left;
-  const CurrentScope scope(*this);
-  graph_.set_origin({});
-  modes_.leave();
-  std::vector<std::pair<at::Tensor, const graph::Node*>> made;
-  for (const at::Tensor& fake : values_.alive()) {
-    try {
-      made.emplace_back(fake, &values_.node_of(fake));
-    } catch (const NotCapturable&) {  // autograd has seen it
-    }
+  recording_.inputs.for_each(
+      [&](const at::Tensor& fake, const at::Tensor& real) { left.of_inputs.emplace_back(fake, real); });
+  if (rest()) {
+    const auto& stand_ins = rest()->stand_ins();
+    left.of_inputs.insert(left.of_inputs.end(), stand_ins.begin(), stand_ins.end());
+    return left;
   }
-  std::set<const graph::Node*> wanted;
-  for (const auto& [fake, node] : made) wanted.insert(node);
-  const std::size_t known = segments_.values();  // of segments that have run
-  left.segment = segments_.take(wanted, nullptr);
-  for (const auto& [fake, node] : made) {
-    const Segment::Source source = segments_.source_of(*node);
-    const auto* const value = std::get_if<std::size_t>(&source);
-    if (value && *value >= known) left.made.emplace_back(fake, *value - known);
-    if (!value || *value >= known) continue;
-    if (const c10::IValue found = find_value(*value); found.isTensor())
-      left.of_inputs.emplace_back(fake, found.toTensor());
-  }
+  const TracerScope scope(*this);
+  if (has_failed) segments_.recorder().take_left(left, find_value);
   return left;
 }
 
 CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
-  mode_.refuse_other_threads();
-  const CurrentScope scope(*this);
-  add_asserts();
-  graph_.set_origin({});
+  recording_.mode.refuse_other_threads();
+  const TracerScope scope(*this);
+  recording_.add_asserts();
+  recording_.graph.set_origin({});
   std::vector<at::Tensor> tensors;
   graph::List results;
-  for (const c10::IValue& output : outputs) results.push_back(output_of(output, tensors));
-  if (const exec::CallSite* kept = values_.find_outlived(tensors)) throw kept_tensor(*kept);
-  works_.check_outlived();
+  for (const c10::IValue& output : outputs) results.push_back(output_of(output, recording_.context(), tensors));
+  if (const exec::CallSite* kept = recording_.values.find_outlived(tensors)) throw kept_tensor(*kept);
+  collectives_.check_outlived();
   const graph::Argument result(std::move(results));
-  std::shared_ptr<Segment> last;
-  if (was_cut_) note_memory_of_inputs();
-  if (was_cut_) last = std::make_shared<Segment>(segments_.take_last(result));
-  graph_.graph().output(result);
-  fold_linear(*graph_.module());
-  CapturedGraph captured{graph_.module(), inputs_.placed(), shapes_, std::move(remarks_), std::move(last)};
-  add_shape_remarks(*shapes_, captured.remarks);
+  std::shared_ptr<Segment> last = segments_.recorder().take_last(result);
+  const std::shared_ptr<graph::GraphModule>& module = recording_.graph.module();
+  module->graph().output(result);
+  fold_linear(*module);
+  CapturedGraph captured{module, recording_.inputs.placed(), recording_.shapes, std::move(recording_.remarks),
+                         std::move(last)};
+  add_shape_remarks(*recording_.shapes, captured.remarks);
   return captured;
-}
-
-graph::Argument Tracer::output_of(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
-  if (value.isTuple()) {
-    graph::List items;
-    for (const c10::IValue& item : value.toTupleRef().elements()) items.push_back(output_of(item, tensors));
-    return items;
-  }
-  if (value.isList()) {
-    graph::List items;
-    for (const c10::IValue& item : value.toListRef()) items.push_back(output_of(item, tensors));
-    return items;
-  }
-  if (value.isTensor()) tensors.push_back(value.toTensor());
-  return to_argument(value, *c10::AnyType::get(), context_);
 }
 
 }  // namespace rehearse::capture

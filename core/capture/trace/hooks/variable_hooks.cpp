@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/trace/variable_hooks.h"
+#include "capture/trace/hooks/variable_hooks.h"
 
 #include <string>
 #include <utility>
@@ -11,8 +11,8 @@
 #include <rehearse_internal/capture/fake_tensor.h>
 
 #include "capture/fake/fake_impl.h"
-#include "capture/trace/argument_gradient.h"
 #include "capture/trace/caller/call_stack.h"
+#include "capture/trace/hooks/tensor_overrides.h"
 #include "capture/trace/operators/treatment.h"
 #include "capture/trace/tracer.h"
 
@@ -47,7 +47,7 @@ void refuse(Tracer& tracer, const NotCapturable& refusal) {
 bool is_leaf_of_caller(Tracer& tracer, const TensorBase& base) {
   const at::Tensor tensor(base);
   if (!is_fake(tensor)) return tensor.is_leaf();
-  const Inputs::Source* const source = tracer.inputs().find(fake_id(tensor));
+  const Inputs::Source* const source = tracer.recording().inputs.find(fake_id(tensor));
   return source && source->real.is_leaf();
 }
 
@@ -153,9 +153,9 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   // What a compiled graph gave is no view, so that no real tensor can answer: the call ends.
   static void refuse_behind_cut(const TensorBase& self, const char* question) {
     Tracer* const tracer = Tracer::current();
-    if (!tracer || !tracer->is_behind_cut() || tracer->mode().thread()->in_operator()) return;
+    if (!tracer || !tracer->segments().recorder().has_values() || tracer->is_in_operator()) return;
     const auto* const impl = dynamic_cast<const FakeImpl*>(self.unsafeGetTensorImpl());
-    if (!impl || tracer->inputs().find(impl->id())) return;
+    if (!impl || tracer->recording().inputs.find(impl->id())) return;
     if (is_called_by(call_stack(), "torch::autograd::Function<") || is_called_by_gradients()) return;
     tracer->end_with(refusal_of(question));
   }

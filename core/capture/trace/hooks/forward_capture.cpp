@@ -3,31 +3,38 @@
 
 #include <utility>
 
-#include "capture/trace/argument_gradient.h"
+#include "capture/trace/hooks/kernels.h"
+#include "capture/trace/hooks/refusal_watch.h"
+#include "capture/trace/hooks/tensor_overrides.h"
+#include "capture/trace/hooks/variable_hooks.h"
 #include "capture/trace/tracer.h"
 
 namespace rehearse::capture {
 
 ForwardCapture::ForwardCapture(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module)
-    : tracer_(std::make_unique<Tracer>(std::move(shapes), std::move(of_module))) {}
+    : tracer_(std::make_unique<Tracer>(std::move(shapes), std::move(of_module))) {
+  register_trace_kernels();
+  watch_variable_hooks();
+  watch_refusals();
+}
 
 ForwardCapture::~ForwardCapture() = default;
 
 at::Tensor ForwardCapture::add_tensor(std::string source, const at::Tensor& real, std::vector<c10::SymInt> sizes) {
-  at::Tensor fake = tracer_->inputs().add_tensor(tracer_->mode(), source, real, std::move(sizes));
+  at::Tensor fake = tracer_->recording().inputs.add_tensor(tracer_->recording().mode, source, real, std::move(sizes));
   refuse_gradient_of(fake, std::move(source));
   return fake;
 }
 
 c10::SymInt ForwardCapture::add_int(std::string source, c10::SymInt value) {
-  return tracer_->inputs().add_int(std::move(source), std::move(value));
+  return tracer_->recording().inputs.add_int(std::move(source), std::move(value));
 }
 
 void ForwardCapture::run(const std::function<void()>& user_code) { tracer_->run(user_code); }
 
 CapturedGraph ForwardCapture::finish(const std::vector<c10::IValue>& outputs) { return tracer_->finish(outputs); }
 
-void ForwardCapture::set_listener(SegmentListener& listener) { tracer_->set_listener(&listener); }
+void ForwardCapture::set_listener(SegmentListener& listener) { tracer_->segments().set_listener(&listener); }
 bool ForwardCapture::end(const std::function<SegmentAnswer(SegmentEnd)>& run) { return tracer_->end(run); }
 const exec::CallSite* ForwardCapture::find_kept(const std::vector<c10::IValue>& outputs) const {
   return tracer_->find_kept(outputs);
@@ -36,7 +43,7 @@ LeftFakes ForwardCapture::left(bool has_failed, const std::function<c10::IValue(
   return tracer_->left(has_failed, find_value);
 }
 bool ForwardCapture::ended() const noexcept { return tracer_->rest() != nullptr; }
-const std::string& ForwardCapture::refusal() const noexcept { return tracer_->ended_by(); }
+const std::string& ForwardCapture::refusal() const noexcept { return tracer_->segments().ended_by(); }
 c10::IValue ForwardCapture::real_value(const c10::IValue& value) const { return tracer_->rest()->real_value(value); }
 
 c10::SymInt sym_item(const at::Tensor& tensor) {
@@ -51,6 +58,12 @@ std::vector<c10::SymInt> sym_tolist(const at::Tensor& tensor) {
   std::vector<c10::SymInt> values;
   for (std::int64_t i = 0; i < tensor.size(0); ++i) values.push_back(sym_item(tensor.select(0, i)));
   return values;
+}
+
+std::shared_ptr<RegionResult> run_region(const std::shared_ptr<const EagerRegion>& region,
+                                         std::vector<at::Tensor> tensors) {
+  if (Tracer* const tracer = Tracer::current()) return tracer->segments().run_region(region, tensors);
+  return region->run(std::move(tensors));
 }
 
 }  // namespace rehearse::capture

@@ -12,6 +12,7 @@
 
 namespace rehearse::capture {
 
+class CollectiveRecorder;
 class Tracer;
 
 // What a recorded call of c10d gives in place of a Work. Waiting is recorded; what would look at the call's state
@@ -19,7 +20,8 @@ class Tracer;
 class CapturedWork final : public c10d::Work {
  public:
   // `call` gives the Work itself, or as its second item.
-  CapturedWork(Tracer& tracer, graph::Node& call, bool is_item) : tracer_(&tracer), call_(call), is_item_(is_item) {}
+  CapturedWork(const Tracer& tracer, CollectiveRecorder& recorder, graph::Node& call, bool is_item)
+      : tracer_(&tracer), recorder_(recorder), call_(call), is_item_(is_item) {}
 
   const graph::Node& call() const noexcept { return call_; }
   // The node that has the Work; made when it is first asked for.
@@ -42,10 +44,11 @@ class CapturedWork final : public c10d::Work {
   std::uint64_t getSequencenumber() const override { refuse("getSequencenumber"); }
 
  private:
-  Tracer& tracer() const;
+  CollectiveRecorder& recorder() const;
   [[noreturn]] void refuse(const char* method) const;
 
-  Tracer* tracer_;  // null: its capture is over
+  const Tracer* tracer_;  // null: its capture is over
+  CollectiveRecorder& recorder_;
   graph::Node& call_;
   const bool is_item_;
   graph::Node* item_ = nullptr;
@@ -59,15 +62,17 @@ class CapturedWorks {
   CapturedWorks& operator=(const CapturedWorks&) = delete;
   ~CapturedWorks();
 
-  c10::intrusive_ptr<c10d::Work> make(Tracer& tracer, graph::Node& call, bool is_item);
+  c10::intrusive_ptr<c10d::Work> make(const Tracer& tracer, CollectiveRecorder& recorder, graph::Node& call,
+                                      bool is_item);
   // Those that the code still holds, in order of the calls.
   std::vector<c10::intrusive_ptr<CapturedWork>> alive() const;
   // Throws NotCapturable when the code still holds one.
   void check_outlived() const;
 
-  // Behind the end of the capture: for which Work one stands.
+  // Behind the end of the capture: for which Work one stands. Once for each.
   void set_real(const CapturedWork& work, c10::intrusive_ptr<c10d::Work> real);
-  c10d::Work& real(const CapturedWork& work) const { return *real_.at(&work); }
+  // Null while the capture goes on.
+  c10d::Work* find_real(const CapturedWork& work) const;
 
  private:
   std::vector<c10::weak_intrusive_ptr<CapturedWork>> made_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/trace/argument_gradient.h"
+#include "capture/trace/hooks/tensor_overrides.h"
 
-#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -82,16 +81,13 @@ void refuse_gradient_of(const at::Tensor& fake, std::string source) {
 
 namespace {
 
-// Captures that there are in this process: where there is none, nobody pays for more than a look at this.
-std::atomic<int> captures = 0;
-
 // Whether the code that is being captured has given a history to a real tensor that it found, by an operator that the
 // graph has and nobody has run (`buffer.add_(parameter)`).
 bool has_begun_to_require_grad(const c10::TensorImpl& real) {
-  if (captures.load(std::memory_order_relaxed) == 0) return false;
+  if (!is_any_captured()) return false;
   Tracer* const tracer = Tracer::current();
   if (tracer == nullptr || !tracer->is_in_user_code()) return false;
-  return tracer->inputs().begins_to_require_grad(real);
+  return tracer->recording().inputs.begins_to_require_grad(real);
 }
 
 }  // namespace
@@ -101,9 +97,6 @@ bool begins_a_history(const at::TensorBase& real) {
   const bool has_one = impl.autograd_meta() != nullptr && impl.autograd_meta()->requires_grad();
   return !has_one && impl.requires_grad();
 }
-
-CountedCapture::CountedCapture() { captures.fetch_add(1, std::memory_order_relaxed); }
-CountedCapture::~CountedCapture() { captures.fetch_sub(1, std::memory_order_relaxed); }
 
 }  // namespace rehearse::capture
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/trace/kernels.h"
+#include "capture/trace/hooks/kernels.h"
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/trace/refusal_watch.h"
+#include "capture/trace/hooks/refusal_watch.h"
 
 #include <exception>
 #include <string_view>
@@ -47,9 +47,9 @@ void note_throw(void* exception, const std::type_info& type) noexcept {
   if (tracer == nullptr) return;
   // Where the rest of the code runs as it is, it still holds fakes, and they have no memory.
   const auto* error = tracer->rest() ? exec::caught_as<c10::Error>(exception, type) : nullptr;
-  if (error != nullptr && is_data_access(*error)) tracer->note_refusal(refusal_of(*error));
+  if (error != nullptr && is_data_access(*error)) tracer->segments().note_refusal(refusal_of(*error));
   if (!tracer->is_in_user_code()) return;
-  if (std::exception_ptr refusal = refusal_of(exception, type)) tracer->note_refusal(std::move(refusal));
+  if (std::exception_ptr refusal = refusal_of(exception, type)) tracer->segments().note_refusal(std::move(refusal));
 }
 
 }  // namespace

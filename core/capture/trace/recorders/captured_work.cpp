@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/trace/captured_work.h"
+#include "capture/trace/recorders/captured_work.h"
 
 #include <string>
 #include <utility>
 
 #include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/exec/check.h>
 
 #include "capture/trace/caller/call_stack.h"
-#include "capture/trace/tracer.h"
+#include "capture/trace/recorders/collective_recorder.h"
+#include "capture/trace/recorders/current_tracer.h"
 
 namespace rehearse::capture {
 
@@ -19,12 +21,12 @@ Node& CapturedWork::node(GraphBuilder& graph) {
   return *item_;
 }
 
-bool CapturedWork::wait(std::chrono::milliseconds timeout) { return tracer().wait(*this, timeout); }
+bool CapturedWork::wait(std::chrono::milliseconds timeout) { return recorder().wait(*this, timeout); }
 
-void CapturedWork::synchronize() { tracer().synchronize(*this); }
+void CapturedWork::synchronize() { recorder().synchronize(*this); }
 
-Tracer& CapturedWork::tracer() const {
-  if (tracer_ != nullptr && Tracer::current() == tracer_) return *tracer_;
+CollectiveRecorder& CapturedWork::recorder() const {
+  if (tracer_ != nullptr && current_tracer() == tracer_) return recorder_;
   throw NotCapturable("a Work of a captured call is used outside of the captured function",
                       "Wait for it in the function that made the call.", call_stack());
 }
@@ -38,8 +40,9 @@ CapturedWorks::~CapturedWorks() {
   for (const auto& work : alive()) work->end_of_capture();
 }
 
-c10::intrusive_ptr<c10d::Work> CapturedWorks::make(Tracer& tracer, Node& call, bool is_item) {
-  auto work = c10::make_intrusive<CapturedWork>(tracer, call, is_item);
+c10::intrusive_ptr<c10d::Work> CapturedWorks::make(const Tracer& tracer, CollectiveRecorder& recorder, Node& call,
+                                                   bool is_item) {
+  auto work = c10::make_intrusive<CapturedWork>(tracer, recorder, call, is_item);
   made_.emplace_back(work);
   return work;
 }
@@ -61,7 +64,13 @@ void CapturedWorks::check_outlived() const {
 }
 
 void CapturedWorks::set_real(const CapturedWork& work, c10::intrusive_ptr<c10d::Work> real) {
+  REHEARSE_CHECK(!real_.contains(&work), real_.size());
   real_.emplace(&work, std::move(real));
+}
+
+c10d::Work* CapturedWorks::find_real(const CapturedWork& work) const {
+  const auto found = real_.find(&work);
+  return found == real_.end() ? nullptr : found->second.get();
 }
 
 }  // namespace rehearse::capture

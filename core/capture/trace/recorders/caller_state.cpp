@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/trace/recorders/caller_state.h"
+
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/comm/call_label.h>
+#include <rehearse_internal/exec/check.h>
+
+#include "capture/trace/operators/treatment.h"
+
+namespace rehearse::capture {
+void CallerState::begin() {
+  REHEARSE_CHECK(!modes_.has_value(), label_);
+  modes_.emplace();
+  if (const std::string* const label = comm::current_label()) label_ = *label;
+  default_dtype_ = c10::get_default_dtype_as_scalartype();
+  inference_mode_ = c10::InferenceMode::is_enabled();
+}
+
+const CallModes& CallerState::modes() const {
+  REHEARSE_CHECK(modes_.has_value(), label_);
+  return *modes_;
+}
+
+void CallerState::check(const exec::CallSite& site) const {
+  if (torch::autograd::get_current_graph_task_id() != -1) throw NotCapturable(kGradientsInside, kCallOutside, site);
+  if (c10::InferenceMode::is_enabled() != inference_mode_) {
+    throw NotCapturable("inference mode changes inside of a captured function",
+                        "Use a NoGradGuard there, or turn it on around the call.", site);
+  }
+  check_default_dtype(site);
+}
+
+bool CallerState::has_default_dtype() const { return c10::get_default_dtype_as_scalartype() == default_dtype_; }
+
+void CallerState::check_default_dtype(const exec::CallSite& site) const {
+  if (has_default_dtype()) return;
+  throw NotCapturable("the default dtype changes inside of a captured function",
+                      "Set it outside, or give factories the dtype.", site);
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <c10/core/ScalarType.h>
+
+#include <rehearse/exec/call_site.h>
+
+#include "capture/trace/caller/call_modes.h"
+
+namespace rehearse::capture {
+
+// What holds for the code around a capture when that begins, and which of it the captured code must not change.
+class CallerState {
+ public:
+  // As it is now. Once, in front of all else.
+  void begin();
+
+  // Throws NotCapturable if a backward is under way, or inference mode or the default dtype has changed. `site`: the
+  // line that is recorded.
+  void check(const exec::CallSite& site) const;
+  void check_default_dtype(const exec::CallSite& site) const;
+  bool has_default_dtype() const;
+
+  const CallModes& modes() const;
+  // The label of what the rank communicates; empty: none is set.
+  const std::string& label() const noexcept { return label_; }
+
+ private:
+  std::optional<CallModes> modes_;
+  std::string label_;
+  c10::ScalarType default_dtype_ = c10::ScalarType::Undefined;
+  bool inference_mode_ = false;
+};
+
+}  // namespace rehearse::capture

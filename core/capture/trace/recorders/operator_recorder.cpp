@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/trace/recorders/operator_recorder.h"
+
+#include <utility>
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/List.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/shapes/shape_env.h>
+#include <rehearse_internal/shapes/sym_node.h>
+
+#include "capture/fake/call/tensors_in.h"
+#include "capture/trace/caller/call_stack.h"
+#include "capture/trace/operators/kernel_errors.h"
+#include "capture/trace/operators/requires_grad.h"
+#include "capture/trace/recorders/operator_results.h"
+
+namespace rehearse::capture {
+
+using graph::Node;
+using torch::jit::Stack;
+
+namespace {
+
+// Autocast keeps casts of weights for the rest of a region, in one map for all: fakes must not come there.
+class WithoutCastCache {
+ public:
+  WithoutCastCache() : was_(at::autocast::is_autocast_cache_enabled()) {
+    if (was_) at::autocast::set_autocast_cache_enabled(false);
+  }
+  ~WithoutCastCache() {
+    if (was_) at::autocast::set_autocast_cache_enabled(true);
+  }
+  WithoutCastCache(const WithoutCastCache&) = delete;
+  WithoutCastCache& operator=(const WithoutCastCache&) = delete;
+
+ private:
+  const bool was_;
+};
+
+// Autograd must not see the fakes: neither history nor versions.
+constexpr c10::DispatchKeySet kAboveFakes =
+    c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::DispatchKeySet(c10::DispatchKey::DeferredInit);
+
+bool differ_in_size(const at::Tensor& left, const at::Tensor& right) {
+  if (left.dim() != right.dim()) return true;
+  for (std::int64_t dim = 0; dim < left.dim(); ++dim) {
+    const auto of_left = left.sym_size(dim).maybe_as_int();
+    const auto of_right = right.sym_size(dim).maybe_as_int();
+    if (of_left && of_right && *of_left != *of_right) return true;
+  }
+  return false;
+}
+
+bool share_memory(const Stack& results, const Stack& arguments) {
+  bool shared = false;
+  const auto each = [](const Stack& values, const auto& visit) {
+    for (const c10::IValue& value : values) for_each_tensor(value, visit);
+  };
+  each(results, [&](const at::Tensor& result) {
+    each(arguments, [&](const at::Tensor& argument) { shared = shared || share_storage(result, argument); });
+  });
+  return shared;
+}
+
+// at::tensor({1, 2, 3}) writes into the memory of an empty tensor.
+bool is_constant_maker(const Treatment& treatment) {
+  return treatment.kind == Treatment::Kind::Empty && is_called_by_exported("_ZN2at6tensorE");
+}
+
+}  // namespace
+
+void OperatorRecorder::evaluate(const c10::OperatorHandle& op, Stack& arguments) {
+  const c10::impl::ExcludeDispatchKeyGuard below(kAboveFakes);
+  const WithoutCastCache no_cache;
+  call_kernels(op, arguments);
+}
+
+// With autograd, so that what runs within meets it as in eager mode; on fakes of its own, and what it gives is taken
+// without its history.
+void OperatorRecorder::infer_opaque(const c10::OperatorHandle& op, Stack& stack) {
+  const c10::impl::ExcludeDispatchKeyGuard untraced(c10::DispatchKey::DeferredInit);
+  const auto apart = [](const c10::IValue& tensors) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : tensors.toTensorVector()) list.push_back(make_fake(spec_of(tensor), tensor));
+    return list;
+  };
+  stack.back() = apart(stack.back());
+  op.callBoxed(stack);
+  stack.back() = apart(stack.back());
+}
+
+// Against its schema: dropout() without training gives its argument, meshgrid() gives views. The operators that it is
+// made of tell the truth.
+bool OperatorRecorder::record_parts(const c10::OperatorHandle& op, Stack& arguments) {
+  if (!op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return false;
+  op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, arguments);
+  for (c10::IValue& result : arguments) {
+    if (!result.isTensor() || !is_fake(result.toTensor())) continue;
+    if (const at::Tensor real = recording_.inputs.real_of(result.toTensor()); real.defined()) result = real;
+  }
+  return true;
+}
+
+void OperatorRecorder::record(const c10::OperatorHandle& op, const Treatment& treatment, Stack& arguments) {
+  REHEARSE_CHECK(arguments.size() == op.schema().arguments().size(), treatment.target, arguments.size());
+  if (is_constant_maker(treatment)) {
+    const FakeMode::Pause real;
+    op.callBoxed(arguments);
+    recording_.note_constant(arguments.front().toTensor());
+    return;
+  }
+  recording_.modes.sync();
+  CallArguments given = recording_.arguments_of(op.schema(), arguments);
+  Stack results = arguments;
+  if (treatment.kind == Treatment::Kind::Opaque) {
+    infer_opaque(op, results);
+  } else {
+    evaluate(op, results);
+    set_requires_grad(treatment, arguments, results);
+  }
+  if (!treatment.tells_aliases && share_memory(results, arguments) && record_parts(op, arguments)) return;
+  Node& node = recording_.graph.call(treatment.target, std::move(given.args), std::move(given.kwargs));
+  if (treatment.is_mutable) recording_.segments.note_write();
+  OperatorResults noted(recording_, treatment, arguments, node);
+  noted.note(results);
+  if (treatment.is_mutable && treatment.differentiable && at::GradMode::is_enabled()) noted.note_history();
+  arguments = std::move(results);
+}
+
+c10::SymInt OperatorRecorder::read_symbolically(const at::Tensor& tensor) {
+  recording_.graph.set_origin(call_stack());
+  recording_.modes.sync();
+  Node& value = recording_.node_of(tensor);
+  if (!c10::isIntegralType(tensor.scalar_type(), false) || tensor.sym_numel() != 1) {
+    throw NotCapturable("sym_item() was given a tensor that is not one integer",
+                        "Give it a tensor of one element and an integer dtype.", recording_.graph.site());
+  }
+  const c10::SymInt symbol = recording_.shapes->add_unbacked_number();
+  Node& item = recording_.graph.call("torch.ops.aten.item.default", {value});
+  const std::string name = shapes::expr_of(symbol).symbol_name();
+  recording_.symbols.bind_symbol(name, item);
+  item.meta().unbacked_bindings.push_back(name);
+  return symbol;
+}
+
+std::optional<bool> OperatorRecorder::answer_equal(const Stack& arguments) {
+  const at::Tensor& left = arguments[0].toTensor();
+  const at::Tensor& right = arguments[1].toTensor();
+  if (fake_id(left) == fake_id(right)) return true;
+  if (differ_in_size(left, right)) return false;
+  if (is_called_by(recording_.graph.site(), "multi_head_attention_forward")) {
+    recording_.remarks.push_back(
+        {"attention took two inputs for different that are different tensors, without comparing data",
+         recording_.graph.site()});
+    return false;
+  }
+  return std::nullopt;
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/trace/segment_runner.h"
+
+#include <utility>
+
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/shapes/shape_env.h>
+
+#include "capture/trace/caller/call_stack.h"
+#include "capture/trace/recorders/current_tracer.h"
+
+namespace rehearse::capture {
+
+void SegmentRunner::note_refusal(std::exception_ptr refusal) {
+  REHEARSE_CHECK(refusal != nullptr, ended_by_);
+  if (!refusal_) refusal_ = std::move(refusal);
+}
+
+void SegmentRunner::throw_refusal() const {
+  if (refusal_) std::rethrow_exception(refusal_);
+}
+
+void SegmentRunner::check_after_code() const {
+  recording_.inputs.states().check();
+  caller_.check_default_dtype(recording_.graph.site());
+}
+
+// Puts the modes of the call back, and asks. What fails between two segments has failed for good, whatever the code
+// makes of it.
+SegmentAnswer SegmentRunner::ask(const std::function<SegmentAnswer()>& listener) {
+  REHEARSE_CHECK(listener_ != nullptr && !rest_, ended_by_);
+  throw_refusal();
+  const SuspendedCapture suspended(generator_, caller_.modes());
+  try {
+    SegmentAnswer answer = listener();
+    recording_.inputs.states().renew();
+    recording_.skip_asserts();  // what a back end has stated is in its own graphs
+    return answer;
+  } catch (...) {
+    note_refusal(std::current_exception());
+    throw;
+  }
+}
+
+c10::IValue SegmentRunner::read(const c10::OperatorHandle& op, const Treatment& treatment,
+                                const torch::jit::Stack& arguments) {
+  REHEARSE_CHECK(!rest_, treatment.target);
+  if (listener_ == nullptr) throw DataDependentRead(op.schema().name(), recording_.graph.site());
+  throw_refusal();
+  SegmentEnd end = recorder_.end_at_read(op, treatment, arguments);
+  const Held held(end);
+  check_after_code();
+  const SegmentAnswer answer = ask([&] { return listener_->on_read(std::move(end)); });
+  take_answer(answer, held);
+  return answer.values.at(0);
+}
+
+std::shared_ptr<RegionResult> SegmentRunner::run_region(const std::shared_ptr<const EagerRegion>& region,
+                                                        const std::vector<at::Tensor>& tensors) {
+  if (rest_) {
+    std::vector<at::Tensor> real;
+    for (const at::Tensor& tensor : tensors) real.push_back(rest_->real_tensor(tensor));
+    const OutsideOfCapture outside;
+    return region->run(std::move(real));
+  }
+  const InOperator inside(recording_.mode);
+  recording_.graph.set_origin(call_stack());
+  caller_.check(recording_.graph.site());
+  if (listener_ == nullptr) {
+    throw NotCapturable("eager_region() is called in a function that must be one graph (fullgraph)",
+                        "Compile without fullgraph, or call it outside of the compiled function.",
+                        recording_.graph.site());
+  }
+  throw_refusal();
+  SegmentRecorder::EndAtRegion ended = recorder_.end_at_region(tensors);
+  const Held held(ended.end);
+  check_after_code();
+  const SegmentAnswer answer = ask([&] { return listener_->on_region(std::move(ended.end), region); });
+  std::vector<at::Tensor> real;
+  for (const c10::IValue& value : answer.values) real.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
+  take_answer(answer, held);
+  answer.result->replace(rest_ ? real : recorder_.take_results(ended.region, real));
+  return answer.result;
+}
+
+// What was recorded, where the values that the code holds can be told from it alone.
+std::optional<SegmentEnd> SegmentRunner::end_for_good() {
+  return rest_ || refusal_ ? std::nullopt : recorder_.end_for_good();
+}
+
+bool SegmentRunner::end_in_place_of(const std::exception& refusal) {
+  if (listener_ == nullptr || is_called_by_gradients()) return false;
+  const InOperator inside(recording_.mode);  // what autograd is asked here is no question of the code
+  std::optional<SegmentEnd> end = end_for_good();
+  if (!end) return false;
+  const Held held(*end);
+  const SegmentAnswer answer = ask([&] { return listener_->on_refusal(std::move(*end), refusal.what()); });
+  if (!answer.value_of) return false;
+  ended_by_ = refusal.what();
+  take_answer(answer, held);
+  return true;
+}
+
+bool SegmentRunner::end(const std::function<SegmentAnswer(SegmentEnd)>& run) {
+  std::optional<SegmentEnd> end = end_for_good();
+  if (!end) return false;
+  const Held held(*end);
+  take_answer(run(std::move(*end)), held);
+  return rest_ != nullptr;
+}
+
+void SegmentRunner::take_answer(const SegmentAnswer& answer, const Held& held) {
+  if (!answer.value_of) return;
+  REHEARSE_CHECK(!rest_ && !refusal_ && !recording_.mode.has_ended(), ended_by_);
+  for (const LiveNumber& number : held.numbers) {
+    recording_.shapes->tell(number.symbol, answer.value_of(number.source).toInt());
+  }
+  rest_ = std::make_unique<EagerRest>(recording_, held.tensors, answer.value_of);
+  rest_->make_real(held.tensors, answer.value_of);
+  if (generator_) generator_->leave();
+  recording_.mode.end();
+  collectives_.set_real(answer.value_of);
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rehearse/capture/segments.h>
+
+#include "capture/trace/caller/default_generator.h"
+#include "capture/trace/eager_rest.h"
+#include "capture/trace/recorders/segment_recorder.h"
+
+namespace rehearse::capture {
+
+// How far a capture is. Has the listener run what was recorded, and takes its answer: values with which the capture
+// goes on, or an end of it, behind which the rest of the code runs as it is. A refusal fails the capture, whatever the
+// code makes of it.
+class SegmentRunner {
+ public:
+  SegmentRunner(Recording& recording, CollectiveRecorder& collectives, const CallerState& caller)
+      : recording_(recording), collectives_(collectives), caller_(caller), recorder_(recording, collectives, caller) {}
+
+  // Without one, reads and eager regions are errors.
+  void set_listener(SegmentListener* listener) noexcept { listener_ = listener; }
+  // The one that refuses, while the code runs; else null.
+  void set_generator(DefaultGenerator* generator) noexcept { generator_ = generator; }
+
+  // What the operator reads.
+  c10::IValue read(const c10::OperatorHandle& op, const Treatment& treatment, const torch::jit::Stack& arguments);
+  std::shared_ptr<RegionResult> run_region(const std::shared_ptr<const EagerRegion>& region,
+                                           const std::vector<at::Tensor>& tensors);
+  // No graph can hold what the code does now: the listener runs what was recorded, and the rest of the code runs as it
+  // is. False: there is no listener, or autograd has seen fakes; the code is to get the refusal.
+  bool end_in_place_of(const std::exception& refusal);
+  // The same, where `run` runs what was recorded.
+  bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);
+
+  // Keeps the first one.
+  void note_refusal(std::exception_ptr refusal);
+  const std::exception_ptr& refusal() const noexcept { return refusal_; }
+  // Throws NotCapturable for what the code must not change.
+  void check_after_code() const;
+
+  // Null while the capture goes on.
+  const EagerRest* rest() const noexcept { return rest_.get(); }
+  // The refusal in whose place the capture has ended; empty: there is none.
+  const std::string& ended_by() const noexcept { return ended_by_; }
+  SegmentRecorder& recorder() noexcept { return recorder_; }
+
+ private:
+  struct Held {  // what the code holds where the capture may end
+    explicit Held(const SegmentEnd& end) : tensors(end.alive), numbers(end.numbers) {}
+    const std::vector<LiveValue> tensors;
+    const std::vector<LiveNumber> numbers;
+  };
+
+  void throw_refusal() const;
+  std::optional<SegmentEnd> end_for_good();
+  SegmentAnswer ask(const std::function<SegmentAnswer()>& listener);
+  void take_answer(const SegmentAnswer& answer, const Held& held);
+
+  Recording& recording_;
+  CollectiveRecorder& collectives_;
+  const CallerState& caller_;
+  SegmentRecorder recorder_;
+  SegmentListener* listener_ = nullptr;
+  DefaultGenerator* generator_ = nullptr;
+  std::unique_ptr<EagerRest> rest_;
+  std::string ended_by_;
+  std::exception_ptr refusal_;
+};
+
+}  // namespace rehearse::capture
