@@ -74,6 +74,23 @@ class CallCapture {
     std::vector<c10::IValue> outputs = code.values();
     if (!tracer_.ended()) end_if_unrepeatable(code, outputs);
     if (tracer_.ended()) return serve(code, std::move(outputs));
+    return finish(code, std::move(outputs), use, std::move(watches));
+  }
+
+  // Asked last.
+  capture::LeftFakes left(bool has_failed) { return tracer_.left(has_failed, find_value()); }
+  std::vector<c10::IValue> inputs_of(const capture::Segment& segment) const {
+    std::vector<c10::IValue> inputs;
+    for (const auto& source : segment.sources) {
+      const auto* const number = std::get_if<std::size_t>(&source);
+      inputs.push_back(number ? find_value()(*number) : input(std::get<capture::GraphInput>(source)));
+    }
+    return inputs;
+  }
+
+ private:
+  // The code has run to its end on fakes.
+  Capture finish(UserCode& code, std::vector<c10::IValue> outputs, CapturedUse& use, WatchList watches) {
     captured_ = tracer_.finish(outputs);
     note_results(outputs);
     outputs.clear();
@@ -94,18 +111,6 @@ class CallCapture {
     return std::move(result_);
   }
 
-  // Asked last.
-  capture::LeftFakes left(bool has_failed) { return tracer_.left(has_failed, find_value()); }
-  std::vector<c10::IValue> inputs_of(const capture::Segment& segment) const {
-    std::vector<c10::IValue> inputs;
-    for (const auto& source : segment.sources) {
-      const auto* const number = std::get_if<std::size_t>(&source);
-      inputs.push_back(number ? find_value()(*number) : input(std::get<capture::GraphInput>(source)));
-    }
-    return inputs;
-  }
-
- private:
   // Where what the code has done serves this call, and no other one.
   void end_if_unrepeatable(const UserCode& code, const std::vector<c10::IValue>& outputs) {
     if (const exec::CallSite* kept = tracer_.find_kept(outputs)) {
