@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks on the text of the source tree: lint.py <includes|files|functions|pages|public|banned|format> <root>.
+"""Checks on the text of the source tree: lint.py <includes|files|functions|classes|pages|public|banned|format>
+<root>.
 
 includes  the include arrows between the houses, and between the rooms inside them (rooms.py has their order)
 files     licence line, file length, line width, no disabled tests, no leftovers, no machine paths
 functions no function of more than 70 lines
+classes   no class with methods in more than 2 .cpp files, or with more than 30 methods there
 pages     the files and folders that ARCHITECTURE and CONTRIBUTING name are there
 public    only headers that a user can reach are public, and they include no internal one (public_headers.py)
 banned    clocks and timed waits that would bypass virtual time; thread_local where state is a fiber's
@@ -18,6 +20,7 @@ import re
 import subprocess
 import sys
 
+import classes
 import cpp_text
 import libraries
 import public_headers
@@ -204,6 +207,10 @@ def check_functions(root, files):
             yield f"{path}:1: its functions cannot be told apart: {error}"
 
 
+def check_classes(root, files):
+    return classes.check(files, lambda path: (root / path).read_text())
+
+
 def check_banned(root, files):
     for path in files:
         if pathlib.PurePath(path).suffix not in CODE or path.startswith(REAL_TIME_ALLOWED):
@@ -245,8 +252,8 @@ def check_format(root, files):
         yield f".clang-format:1: {found.stderr.strip()}"
 
 
-CHECKS = {"includes": check_includes, "files": check_files, "functions": check_functions, "pages": check_pages,
-          "public": check_public, "banned": check_banned, "format": check_format}
+CHECKS = {"includes": check_includes, "files": check_files, "functions": check_functions, "classes": check_classes,
+          "pages": check_pages, "public": check_public, "banned": check_banned, "format": check_format}
 
 
 def main(arguments):

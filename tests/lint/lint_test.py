@@ -6,6 +6,7 @@ import tempfile
 import unittest
 import unittest.mock
 
+import classes
 import lint
 import rooms
 
@@ -225,6 +226,37 @@ class LintTest(unittest.TestCase):
     def test_braces_that_do_not_balance_are_found(self):
         self.expect_one("functions", {"core/a.cpp": "void f() {\n"}, "1 braces are not closed")
         self.expect_one("functions", {"core/a.cpp": "void f() {}\n}\n"}, "line 2: a closing brace without")
+
+    def test_class_size(self):
+        def method(of, number):
+            return f"int {of}::method_{number}() const {{ return {number}; }}\n"
+
+        def file(of, first, count):
+            return SPDX + "".join(method(of, number) for number in range(first, first + count))
+
+        limit = classes.METHODS_MAX
+        self.assertEqual(findings("classes", {"core/a.cpp": file("A::Impl", 0, limit - 1),
+                                              "core/b.cpp": file("A::Impl", limit, 1) + file("B", 0, limit)}), [])
+        self.expect_one("classes", {"core/a.cpp": file("A::Impl", 0, limit), "core/b.cpp": file("A::Impl", limit, 1)},
+                        "core/a.cpp:1: A::Impl has 31 methods in 2 .cpp files; the limit is 30 in 2")
+        self.expect_one("classes", {f"sim/{name}.cpp": file("A", 0, 1) for name in "abc"}, "A has 3 methods in 3 .cpp")
+        for elsewhere in ({"tests/a.cpp": file("A", 0, 2 * limit)},  # not a house
+                          {"core/a.cpp": file("A", 0, limit), "sim/a.cpp": file("A", 0, limit)},  # another class
+                          {f"core/{name}.cpp": SPDX + "[[gnu::used]] int a() { return A::b(); }\n" for name in "abc"},
+                          {"core/a.cpp": SPDX + ("// " + method("A", 0)) * 2 * limit}):
+            self.assertEqual(findings("classes", elsewhere), [])
+
+    def test_a_larger_class_may_shrink_only(self):
+        larger = {"A": classes.Larger("core/job/", 4, 3, "a reason")}
+        method = "int A::method() { return 0; }\n"
+        tree = {f"core/job/{name}.cpp": SPDX + method for name in "abc"}
+        with unittest.mock.patch.object(classes, "LARGER", larger):
+            self.assertEqual(findings("classes", tree), [])
+            self.expect_one("classes", tree | {"core/job/c.cpp": SPDX + 3 * method}, "A has 5 methods in 3 .cpp files; "
+                            "the limit is 4 in 3")
+            self.expect_one("classes", {"core/job/a.cpp": SPDX + method}, "core/job/:1: A is not larger than other")
+            elsewhere = {f"core/{name}.cpp": SPDX + method for name in "abc"}
+            self.expect_one("classes", elsewhere, "the limit is 30 in 2")
 
     def test_pages_name_what_is_there(self):
         there = {"core/comm/call/a.cpp": SPDX, "core/comm/b_rules.cpp": SPDX}

@@ -1,24 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/exec/executor.h>
 
+#include <atomic>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <rehearse_internal/exec/interrupt.h>
 #include <rehearse_internal/exec/rank_of_thread.h>
+#include <rehearse_internal/exec/world_number.h>
 
+#include "exec/fiber/fiber_table.h"
 #include "exec/fiber/stack_overflow.h"
 #include "exec/interpose/interpose.h"
 #include "exec/interpose/world_state.h"
 #include "exec/monitor/debugger.h"
 #include "exec/monitor/watchdog.h"
-#include "executor_impl.h"
+#include "exec/time/virtual_idle_policy.h"
+#include "failed_calls.h"
 #include "forks.h"
-#include "restart.h"
+#include "idle_loop.h"
+#include "outside.h"
+#include "pollers.h"
+#include "rank_life.h"
+#include "rank_table.h"
+#include "restarts.h"
 #include "scheduler.h"
+#include "switcher.h"
 #include "terminate.h"
+#include "world_outcome.h"
+#include "world_parts.h"
 
 namespace rehearse::exec {
 namespace {
@@ -26,17 +39,9 @@ namespace {
 thread_local RankExecutor* t_executor = nullptr;
 thread_local Interruption t_interrupted_again;
 
-// Stacks are kept for the life of the thread: the next world finds them warm.
-StackPool& stack_pool(std::size_t stack_bytes) {
-  thread_local std::vector<std::unique_ptr<StackPool>> pools;
-  for (auto& pool : pools) {
-    if (pool->stack_bytes() == stack_bytes) return *pool;
-  }
-  auto pool = std::make_unique<StackPool>(stack_bytes);
-  for (auto& known : pools) {
-    if (known->stack_bytes() == pool->stack_bytes()) return *known;
-  }
-  return *pools.emplace_back(std::move(pool));
+std::uint64_t new_world_number() noexcept {
+  constinit static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 ExecutorOptions checked(ExecutorOptions options) {
@@ -72,67 +77,121 @@ Fiber& require_fiber(const char* caller) {
 
 RankOfThread rank_of_thread() noexcept {
   const Fiber* const fiber = fiber_of_thread();
-  return fiber != nullptr ? RankOfThread{fiber->rank, fiber->executor->clock.now()} : RankOfThread{};
+  return fiber != nullptr ? RankOfThread{fiber->rank, fiber->world->clock.now()} : RankOfThread{};
 }
 
-RankExecutor::Impl::Impl(ExecutorOptions options_in, Decisions& decisions_in, Clock& clock_in, RankState& state_in,
-                         FailureSink& sink_in, IdlePolicy* idle)
-    : options(checked(options_in)),
-      decisions(decisions_in),
-      clock(clock_in),
-      state(state_in),
-      sink(sink_in),
-      outside(clock.passes_by_itself() ? std::make_shared<Outside>() : nullptr),
-      interposed(std::make_unique<interpose::WorldState>()),
-      outcome(clock_in, options.ranks),
-      failed_calls(options.ranks),
+std::uint64_t world_number() noexcept {
+  RankExecutor* const executor = RankExecutor::current();
+  return executor != nullptr ? executor->parts().number : 0;
+}
+
+// The parts of a world, and its main loop.
+class RankExecutor::Impl {
+ public:
+  // `idle`: null: that of virtual time.
+  Impl(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state, FailureSink& sink,
+       IdlePolicy* idle);
+  ~Impl();
+
+  RunOutcome run(const std::function<void(int)>& body);
+  WorldParts& parts() noexcept { return parts_; }
+  Decisions& decisions() noexcept { return decisions_; }
+
+ private:
+  void run_to_the_end();
+
+  Decisions& decisions_;
+  RankState& state_;
+  VirtualIdlePolicy virtual_idle_policy_;
+  WorldParts parts_;  // names all that follow, and the policy
+  TimerQueue timers_;
+  interpose::WorldState interposed_;
+  WorldOutcome outcome_;
+  Pollers pollers_;
+  FailedCalls failed_calls_;
+  RankTable ranks_;
+  RankLife rank_life_;
+  Restarts restarts_;
+  FiberTable fibers_;
+  Switcher switcher_;
+  FiberLife fiber_life_;
+  IdleLoop idle_loop_;
+};
+
+RankExecutor::Impl::Impl(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state,
+                         FailureSink& sink, IdlePolicy* idle)
+    : decisions_(decisions),
+      state_(state),
       virtual_idle_policy_({.look_cost = options.look_cost,
                             .looks = options.idle_looks_max,
                             .timed_looks = options.idle_timed_looks_max}),
-      idle_policy_(idle != nullptr ? idle : &virtual_idle_policy_),
-      ranks_(static_cast<std::size_t>(options.ranks)),
-      stage_(state_in),
-      scheduler_(&Scheduler::of_this_thread()),
-      stacks_(stack_pool(options.stack_bytes)) {
-  set_next_stop(0);
-}
+      parts_{.options = checked(options),
+             .number = new_world_number(),
+             .process = getpid(),
+             .clock = clock,
+             .timers = timers_,
+             .idle_policy = idle != nullptr ? *idle : virtual_idle_policy_,
+             .outcome = outcome_,
+             .pollers = pollers_,
+             .failed_calls = failed_calls_,
+             .fibers = fibers_,
+             .ranks = ranks_,
+             .switcher = switcher_,
+             .fiber_life = fiber_life_,
+             .rank_life = rank_life_,
+             .restarts = restarts_,
+             .outside = clock.passes_by_itself() ? std::make_shared<Outside>() : nullptr,
+             .interposed = interposed_},
+      outcome_(clock, options.ranks),
+      failed_calls_(options.ranks),
+      ranks_(options.ranks),
+      rank_life_(parts_, decisions, sink),
+      restarts_(parts_),
+      switcher_(parts_.options, parts_.process, fibers_, decisions, clock, parts_.idle_policy, outcome_, state,
+                [this] { idle_loop_.look(); }),
+      fiber_life_(parts_, state, rank_life_),
+      idle_loop_(parts_) {}
 
 RankExecutor::Impl::~Impl() {
-  if (outside != nullptr) outside->close();
+  if (parts_.outside != nullptr) parts_.outside->close();
 }
 
 RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   interpose::require_installed();
-  const StackOverflowGuard overflow_guard(options.stack_bytes);
+  const StackOverflowGuard overflow_guard(parts_.options.stack_bytes);
   install_terminate_handler();
   note_forks();
-  const WatchedRun watched(outcome.switches());
-  if (stage_.is_open()) throw std::logic_error("RankExecutor::run() was called twice; make another executor");
-  stage_.open();
-  fibers_.prepare(state.image_bytes(), ranks_.size());
-  scheduler_->executor = this;
-  const DebuggerView debugger(&fibers_.all(), stage_.place_of_current());
-  body_ = body;
-  create_ranks();
-  while (alive_ > 0 || awaits_restarts()) {
-    if (mains_alive_ == 0 && !awaits_restarts()) stop(Ending::all_returned, {});
-    stop_between_switches();
-    if (ending()) {
-      call_off_restarts();
-      finish_world();
-    } else if (!runnable_.empty()) {
-      resume_fibers();
+  const WatchedRun watched(outcome_.switches());
+  Stage& stage = switcher_.stage();
+  if (stage.is_open()) throw std::logic_error("RankExecutor::run() was called twice; make another executor");
+  stage.open();
+  fibers_.prepare(state_.image_bytes(), static_cast<std::size_t>(parts_.options.ranks));
+  Scheduler& scheduler = Scheduler::of_this_thread();
+  scheduler.switcher = &switcher_;
+  const DebuggerView debugger(&fibers_.all(), stage.place_of_current());
+  rank_life_.begin_all(body);
+  run_to_the_end();
+  scheduler.switcher = nullptr;
+  if (parts_.outside != nullptr) parts_.outside->close();
+  scheduler.run_others();
+  if (decisions_.failure()) std::rethrow_exception(decisions_.failure());
+  return outcome_.take();
+}
+
+void RankExecutor::Impl::run_to_the_end() {
+  while (fiber_life_.alive() > 0 || restarts_.are_awaited()) {
+    if (!ranks_.any_alive() && !restarts_.are_awaited()) outcome_.end(Ending::all_returned, {});
+    switcher_.stop_between_switches();
+    if (outcome_.ended()) {
+      restarts_.call_off();
+      rank_life_.unwind_all();
+    } else if (switcher_.any_runnable()) {
+      switcher_.resume_fibers();
     } else {
-      idle();
+      idle_loop_.step();
     }
   }
-  scheduler_->executor = nullptr;
-  if (outside != nullptr) outside->close();
-  stop(Ending::all_returned, {});
-  scheduler_->run_others();
-  if (decisions.failure()) std::rethrow_exception(decisions.failure());
-  if (error_) std::rethrow_exception(error_);
-  return outcome.take();
+  outcome_.end(Ending::all_returned, {});
 }
 
 RankExecutor::RankExecutor(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state,
@@ -154,29 +213,33 @@ RunOutcome RankExecutor::run(const std::function<void(int)>& body) {
   return impl_->run(body);
 }
 
-void RankExecutor::post(int rank, std::function<void()> work) { impl_->post(rank, std::move(work)); }
+void RankExecutor::post(int rank, std::function<void()> work) { parts().rank_life.post(rank, std::move(work)); }
 std::uint32_t RankExecutor::spawn(std::function<void()> work) {
-  return impl_->spawn(require_fiber("RankExecutor::spawn()").rank, std::move(work)).fiber_of_rank;
+  const int rank = require_fiber("RankExecutor::spawn()").rank;
+  return parts().rank_life.spawn(rank, std::move(work)).fiber_of_rank;
 }
 void RankExecutor::do_helpers_work_by(std::function<void(int, const std::function<void()>&)> around) {
-  impl_->do_helpers_work_by(std::move(around));
+  parts().rank_life.do_helpers_work_by(std::move(around));
 }
-void RankExecutor::stop(std::string reason) { impl_->stop(Ending::stopped, std::move(reason)); }
-bool RankExecutor::ending() const noexcept { return impl_->ending(); }
+void RankExecutor::stop(std::string reason) { parts().outcome.end(Ending::stopped, std::move(reason)); }
+bool RankExecutor::ending() const noexcept { return impl_->parts().outcome.ended(); }
 void RankExecutor::note_progress() noexcept {
-  impl_->idle_policy().note_progress();
+  parts().idle_policy.note_progress();
   const Fiber* const fiber = current_fiber();
-  impl_->failed_calls.note_progress(fiber != nullptr ? fiber->rank : -1);
+  parts().failed_calls.note_progress(fiber != nullptr ? fiber->rank : -1);
 }
-void RankExecutor::note_step() noexcept { impl_->idle_policy().note_step(); }
-void RankExecutor::note_given_up(int rank, const Observer& observer) { impl_->note_given_up(rank, observer); }
+void RankExecutor::note_step() noexcept { parts().idle_policy.note_step(); }
+void RankExecutor::note_given_up(int rank, const Observer& observer) {
+  parts().ranks.note_given_up(rank, observer, clock().now());
+}
 void RankExecutor::explain_waits_by(const WaitExplainer* explainer) noexcept {
-  impl_->outcome.explain_waits_by(explainer);
+  parts().outcome.explain_waits_by(explainer);
 }
-TimerQueue& RankExecutor::timers() noexcept { return impl_->timers; }
-Clock& RankExecutor::clock() noexcept { return impl_->clock; }
-Decisions& RankExecutor::decisions() noexcept { return impl_->decisions; }
-const ExecutorOptions& RankExecutor::options() const noexcept { return impl_->options; }
+TimerQueue& RankExecutor::timers() noexcept { return parts().timers; }
+Clock& RankExecutor::clock() noexcept { return parts().clock; }
+Decisions& RankExecutor::decisions() noexcept { return impl_->decisions(); }
+const ExecutorOptions& RankExecutor::options() const noexcept { return impl_->parts().options; }
+WorldParts& RankExecutor::parts() noexcept { return impl_->parts(); }
 RankExecutor* RankExecutor::current() noexcept { return t_executor; }
 
 }  // namespace rehearse::exec

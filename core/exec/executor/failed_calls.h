@@ -57,7 +57,6 @@ class FailedCalls {
 
   void note_error(std::exception_ptr error) noexcept { last_error_ = std::move(error); }
   const std::exception_ptr& last_error() const noexcept { return last_error_; }
-  int rank() const noexcept { return rank_; }
 
  private:
   std::vector<std::array<Call, kKinds>> last_;  // by rank and kind

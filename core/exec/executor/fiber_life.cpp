@@ -1,20 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How fibers begin and end.
+#include "fiber_life.h"
+
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <boost/fiber/fiber.hpp>
 
-#include <rehearse_internal/exec/throw_site.h>
+#include <rehearse_internal/exec/check.h>
 
-#include "exec/call_site/failure_text.h"
-#include "exec/fiber/native_section.h"
+#include "exec/fiber/fiber_table.h"
+#include "exec/fiber/stack_pool.h"
 #include "exec/interpose/world_state.h"
-#include "executor_impl.h"
+#include "pollers.h"
 #include "scheduler.h"
+#include "switcher.h"
 
 namespace rehearse::exec {
 namespace {
+
+constexpr std::size_t kReleaseEndedAt = 8;
+
+// Stacks are kept for the life of the thread: the next world finds them warm.
+StackPool& stack_pool(std::size_t stack_bytes) {
+  thread_local std::vector<std::unique_ptr<StackPool>> pools;
+  for (auto& pool : pools) {
+    if (pool->stack_bytes() == stack_bytes) return *pool;
+  }
+  auto pool = std::make_unique<StackPool>(stack_bytes);
+  for (auto& known : pools) {
+    if (known->stack_bytes() == pool->stack_bytes()) return *known;
+  }
+  return *pools.emplace_back(std::move(pool));
+}
 
 // Remembers the stack that Boost.Fiber takes from the pool, for the overflow message and AddressSanitizer.
 struct NotedStack {
@@ -29,171 +47,109 @@ struct NotedStack {
   void deallocate(boost::context::stack_context& stack) noexcept { pool->give_back(stack); }
 };
 
-// An exception has left a native section, and passed the destructor that ends it: callers of pthread_mutex_lock() are
-// compiled for a function that does not throw.
-void leave_native_code() noexcept {
-  if (current_fiber() == nullptr) NativeSection::abandon();
-}
-
 }  // namespace
 
-void RankExecutor::Impl::create_ranks() {
-  try {
-    for (int rank = 0; rank < options.ranks; ++rank) create_main(rank);
-  } catch (...) {
-    error_ = std::current_exception();
-    stop(Ending::stopped, "a rank could not be created");
-  }
-}
+FiberLife::FiberLife(WorldParts& world, RankState& state, FiberOwner& owner)
+    : world_(world),
+      state_(state),
+      owner_(owner),
+      scheduler_(Scheduler::of_this_thread()),
+      stacks_(stack_pool(world.options.stack_bytes)) {}
 
-void RankExecutor::Impl::create_main(int rank) {
-  auto& owner = ranks_[static_cast<std::size_t>(rank)];
-  if (owner.fibers == 0) owner.fibers = 1;
-  owner.main = &create(rank, 0, [this, rank] { body_(rank); });
-  ++mains_alive_;
-}
-
-Fiber& RankExecutor::Impl::create(int rank, std::uint32_t fiber_of_rank, std::function<void()> work) {
-  Fiber& fiber = new_fiber(rank, fiber_of_rank);
+Fiber& FiberLife::create(int rank, std::uint32_t fiber_of_rank, std::function<void()> work) {
+  Fiber& fiber = add(rank, fiber_of_rank);
   try {
-    state.create_image(fiber.image(), rank, fiber.fiber_of_rank);
-    fiber.state = Fiber::State::blocked;
-    scheduler_->expect(&fiber);
-    const AsanNewStack asan(stage_.stack_of_current());
-    // Two pointers, because Boost keeps this at the top of the stack, beside its context, and rounds both up to 256
-    // bytes. One pointer more takes another 256, and with them a quarter of the stacks another page.
-    auto start = [&fiber, own = std::make_unique<std::function<void()>>(std::move(work))] {
-      fiber.executor->enter(fiber, *own);
-    };
-    static_assert(sizeof(start) <= 2 * sizeof(void*));
-    boost::fibers::fiber(boost::fibers::launch::post, std::allocator_arg, NotedStack{&stacks_, &fiber},
-                         std::move(start))
-        .detach();
+    state_.create_image(fiber.image(), rank, fiber_of_rank);
+    start(fiber, std::move(work));
   } catch (...) {
-    scheduler_->expect(nullptr);
+    scheduler_.expect(nullptr);
     fiber.state = Fiber::State::ended;
-    fibers_.give_back(fiber.id);
+    world_.fibers.give_back(fiber.id);
     throw;
   }
+  REHEARSE_CHECK(fiber.state == Fiber::State::runnable, rank, fiber.id, fiber.state);
   ++alive_;
   return fiber;
 }
 
 // In the table, but not alive yet.
-Fiber& RankExecutor::Impl::new_fiber(int rank, std::uint32_t fiber_of_rank) {
-  Fiber& fiber = fibers_.add();
-  fiber.executor = this;
+Fiber& FiberLife::add(int rank, std::uint32_t fiber_of_rank) {
+  Fiber& fiber = world_.fibers.add();
+  fiber.world = &world_;
   fiber.rank = rank;
   fiber.state = Fiber::State::ended;
   fiber.fiber_of_rank = fiber_of_rank;
-  fiber.owner_tag = interposed->tags.of(fiber.id);
+  fiber.owner_tag = world_.interposed.tags.of(fiber.id);
   return fiber;
 }
 
-void RankExecutor::Impl::enter(Fiber& fiber, std::function<void()>& work) noexcept {
+void FiberLife::start(Fiber& fiber, std::function<void()> work) {
+  fiber.state = Fiber::State::blocked;
+  scheduler_.expect(&fiber);
+  const AsanNewStack asan(world_.switcher.stage().stack_of_current());
+  // Two pointers, because Boost keeps this at the top of the stack, beside its context, and rounds both up to 256
+  // bytes. One pointer more takes another 256, and with them a quarter of the stacks another page.
+  auto body = [&fiber, own = std::make_unique<std::function<void()>>(std::move(work))] {
+    fiber.world->fiber_life.enter(fiber, *own);
+  };
+  static_assert(sizeof(body) <= 2 * sizeof(void*));
+  boost::fibers::fiber(boost::fibers::launch::post, std::allocator_arg, NotedStack{&stacks_, &fiber}, std::move(body))
+      .detach();
+}
+
+void FiberLife::enter(Fiber& fiber, std::function<void()>& work) noexcept {
   fiber.asan.enter();
-  run_body(fiber, work);
+  owner_.run(fiber, work);
   work = nullptr;  // in the fiber's own context: what it holds may use it
   fiber.locals.clear();
   end(fiber);
 }
 
-void RankExecutor::Impl::run_body(Fiber& fiber, const std::function<void()>& work) noexcept {
-  auto& rank_failed = ranks_[static_cast<std::size_t>(fiber.rank)].failed;
-  RankEnd result = RankEnd::aborted;
-  try {
-    if (!must_end(fiber)) {
-      work();
-      result = RankEnd::returned;
-    }
-  } catch (const RankAborted&) {
-    leave_native_code();
-  } catch (...) {
-    leave_native_code();
-    // What a library makes of RankAborted on its way through is not a failure of its own.
-    if (fiber.times_aborted == 0) record_failure(fiber, std::current_exception(), last_throw());
-  }
-  if (fiber.is_main()) outcome.note_end_of_rank(fiber.rank, rank_failed ? RankEnd::failed : result);
-}
-
-void RankExecutor::Impl::record_failure(Fiber& fiber, std::exception_ptr error, CallSite thrown_at) {
-  // A choice within the rank's call: not the rank's failure, whatever libraries made of the exception on its way.
-  if (decisions.failure()) return stop(Ending::stopped, "the oracle failed");
-  RankFailure failure;
-  failure.rank = fiber.rank;
-  failure.what = failure_text(error);
-  failure.error = std::move(error);
-  failure.thrown_at = std::move(thrown_at);
-  failure.at = clock.now();
-  failure.gave_up = ranks_[static_cast<std::size_t>(fiber.rank)].gave_up;
-  failure.unwinding = unwinding_now();
-  outcome.note_failure(failure);
-  ranks_[static_cast<std::size_t>(fiber.rank)].failed = true;
-  if (sink.on_rank_failure(failure) == FailureSink::Verdict::end_world) {
-    stop(Ending::rank_failed, failure.what);
-    return;
-  }
-  // An exception that leaves a thread ends its process.
-  abort_rank(fiber.rank);
-}
-
-void RankExecutor::Impl::note_given_up(int rank, const Observer& observer) {
-  auto& noted = ranks_[static_cast<std::size_t>(rank)].gave_up;
-  if (!noted || noted->at != clock.now()) noted = {observer.call(), observer.waits_for(), clock.now()};
-}
-
-void RankExecutor::Impl::end(Fiber& fiber) noexcept {
-  state.end_fiber(fiber.rank, fiber.fiber_of_rank);
-  stage_.end(fiber);
-  note_ended(fiber);
+void FiberLife::end(Fiber& fiber) noexcept {
+  state_.end_fiber(fiber.rank, fiber.fiber_of_rank);
+  world_.switcher.stage().end(fiber);
+  mark_ended(fiber);
+  owner_.note_ended(fiber);
   ++ended_since_release_;
-  if (!fiber.is_main()) fibers_.give_back(fiber.id);
+  if (!fiber.is_main()) world_.fibers.give_back(fiber.id);
 }
 
-void RankExecutor::Impl::note_ended(Fiber& fiber) noexcept {
+void FiberLife::mark_ended(Fiber& fiber) noexcept {
+  REHEARSE_CHECK(fiber.active() && alive_ > 0, fiber.rank, fiber.id, alive_);
   fiber.state = Fiber::State::ended;
   --alive_;
-  idle_policy().note_progress();
-  if (!fiber.is_main()) return;
-  --mains_alive_;
-  failed_calls.note_progress(fiber.rank);
-  outcome.note_time_of_end(fiber.rank);
-  abort_rank(fiber.rank);
 }
 
-// A process that ends takes its other threads with it.
-void RankExecutor::Impl::abort_rank(int rank) noexcept {
-  ranks_[static_cast<std::size_t>(rank)].posted.clear();
-  if (ranks_[static_cast<std::size_t>(rank)].fibers == 1) return;
-  for (Fiber* const other : fibers_.all()) {
-    if (!other->active() || other->rank != rank || other == stage_.current()) continue;
-    other->abort = true;
-    make_runnable(*other);
-  }
+void FiberLife::leave_behind(Fiber& fiber) {
+  REHEARSE_CHECK(&fiber == world_.switcher.stage().current(), fiber.rank, fiber.id, fiber.state);
+  mark_ended(fiber);
+  owner_.note_ended(fiber);
+  fiber.asan.keep();
+  // Boost would wait for it at the end of the thread.
+  fiber.context->worker_unlink();
+  for (;;) fiber.context->suspend();
 }
 
-Fiber& RankExecutor::Impl::spawn(int rank, std::function<void()> work) {
-  idle_policy().note_progress();
-  if (around_helpers_) work = [this, rank, own = std::move(work)] { around_helpers_(rank, own); };
-  return create(rank, ranks_[static_cast<std::size_t>(rank)].fibers++, std::move(work));
+void FiberLife::stop_for_ever(Fiber& fiber) noexcept {
+  if (fiber.state == Fiber::State::runnable) world_.switcher.withdraw(fiber);
+  if (fiber.in_queue) leave_queue(fiber);
+  world_.pollers.remove(fiber);
+  fiber.asan.keep();
+  give_up(fiber);
 }
 
-void RankExecutor::Impl::post(int rank, std::function<void()> work) {
-  auto& owner = ranks_[static_cast<std::size_t>(rank)];
-  if (ending() || !is_alive(rank)) return;
-  owner.posted.push_back(std::move(work));
-  if (std::exchange(owner.posted_running, true)) return;
-  spawn(rank, [this, rank] { run_posted(rank); });
+void FiberLife::give_up(Fiber& fiber) noexcept {
+  REHEARSE_CHECK(fiber.state == Fiber::State::blocked && !fiber.in_queue && !fiber.polling, fiber.rank, fiber.id,
+                 fiber.state, fiber.in_queue, fiber.polling);
+  mark_ended(fiber);
+  fiber.context->worker_unlink();  // Boost would wait for it at the end of the thread
 }
 
-void RankExecutor::Impl::run_posted(int rank) {
-  auto& owner = ranks_[static_cast<std::size_t>(rank)];
-  while (!owner.posted.empty()) {
-    auto work = std::move(owner.posted.front());
-    owner.posted.pop_front();
-    work();
-  }
-  owner.posted_running = false;
+bool FiberLife::release_ended() {
+  if (ended_since_release_ < kReleaseEndedAt && !scheduler_.has_foreign()) return false;
+  ended_since_release_ = 0;
+  scheduler_.run_others();
+  return true;
 }
 
 }  // namespace rehearse::exec

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <rehearse_internal/exec/check.h>
+
 #include "exec/time/doorbell.h"
 
 namespace rehearse::exec {
@@ -33,7 +35,8 @@ class Outside {
 
   void begin_errand() noexcept { errands_.fetch_add(1); }
   void end_errand() noexcept {
-    errands_.fetch_sub(1);
+    const int before = errands_.fetch_sub(1);
+    REHEARSE_CHECK(before > 0, before);
     ring_doorbell();
   }
   bool any_errand() const noexcept { return errands_.load() > 0; }

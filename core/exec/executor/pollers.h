@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <rehearse_internal/exec/check.h>
+
 #include "exec/fiber/fiber.h"
 
 namespace rehearse::exec {
@@ -14,6 +16,7 @@ namespace rehearse::exec {
 class Pollers {
  public:
   void add(Fiber& fiber, bool in_kernel) {
+    REHEARSE_CHECK(!fiber.polling && fiber.state == Fiber::State::running, fiber.rank, fiber.id, fiber.state);
     fibers_.push_back(&fiber);
     fiber.polling = true;
     fiber.in_kernel = in_kernel;
@@ -49,6 +52,7 @@ class Pollers {
 
   template <class Wake>
   static void release(Fiber& fiber, const Wake& wake) {
+    REHEARSE_CHECK(fiber.polling && fiber.state == Fiber::State::blocked, fiber.rank, fiber.id, fiber.state);
     fiber.polling = false;
     wake(fiber);
   }

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include <rehearse_internal/exec/check.h>
+
 namespace rehearse::exec {
 
 // The ids of the fibers that can run, oldest first. Taking the oldest keeps the order; taking another one moves the
@@ -32,7 +34,9 @@ class RunQueue {
   std::span<const std::uint32_t> candidates() const noexcept { return {ids_.data() + head_, ids_.size() - head_}; }
   // Of a fiber that is in it.
   std::size_t index_of(std::uint32_t fiber) const noexcept {
-    return static_cast<std::size_t>(std::ranges::find(candidates(), fiber) - candidates().begin());
+    const auto index = static_cast<std::size_t>(std::ranges::find(candidates(), fiber) - candidates().begin());
+    REHEARSE_CHECK(index < size(), fiber, size());
+    return index;
   }
   std::size_t size() const noexcept { return ids_.size() - head_; }
   bool empty() const noexcept { return head_ == ids_.size(); }

@@ -6,7 +6,8 @@
 #include <boost/fiber/operations.hpp>
 #include <boost/fiber/type.hpp>
 
-#include "executor_impl.h"
+#include "switcher.h"
+#include "world_parts.h"
 
 namespace rehearse::exec {
 
@@ -30,7 +31,7 @@ void Scheduler::awakened(boost::fibers::context* context, FiberProperties& prope
     properties.fiber->context = context;
   }
   if (properties.fiber != nullptr) {
-    properties.fiber->executor->make_runnable(*properties.fiber);
+    properties.fiber->world->switcher.make_runnable(*properties.fiber);
   } else {
     foreign_.push_back(context);
   }
@@ -43,7 +44,7 @@ REHEARSE_LEAVES_STACK boost::fibers::context* Scheduler::pick_next() noexcept {
     dispatcher_due_ = false;
     return take_dispatcher();
   }
-  if (executor != nullptr) return executor->pick_next();
+  if (switcher != nullptr) return switcher->pick_next();
   if (foreign_.empty()) return take_dispatcher();
   auto* const next = foreign_.front();
   foreign_.pop_front();
@@ -51,13 +52,14 @@ REHEARSE_LEAVES_STACK boost::fibers::context* Scheduler::pick_next() noexcept {
 }
 
 void Scheduler::run_others() {
+  REHEARSE_CHECK(current_fiber() == nullptr && !dispatcher_due_, dispatcher_due_);
   // The dispatcher frees what has ended, then asks for the next context: foreign fibers, then the caller again.
   auto* const main = boost::fibers::context::active();
   foreign_.push_back(main);
-  auto* const running = std::exchange(executor, nullptr);
+  auto* const running = std::exchange(switcher, nullptr);
   dispatcher_due_ = dispatcher_ != nullptr;
   main->suspend();
-  executor = running;
+  switcher = running;
 }
 
 }  // namespace rehearse::exec

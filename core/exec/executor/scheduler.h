@@ -8,23 +8,27 @@
 #include <boost/fiber/context.hpp>
 #include <boost/fiber/properties.hpp>
 
+#include <rehearse_internal/exec/check.h>
+
 #include "exec/fiber/fiber.h"
 
 namespace rehearse::exec {
+
+class Switcher;
 
 struct FiberProperties final : boost::fibers::fiber_properties {
   explicit FiberProperties(boost::fibers::context* context) : fiber_properties(context) {}
   Fiber* fiber = nullptr;  // null: not a fiber of ours
 };
 
-// What Boost.Fiber asks for the next fiber on this thread: it forwards to the executor whose run() is under way, and
-// otherwise schedules foreign fibers first come, first served. Installed once a thread, on the first executor.
+// What Boost.Fiber asks for the next fiber on this thread: it forwards to the switcher of the run that is under way,
+// and otherwise schedules foreign fibers first come, first served. Installed once a thread, on the first executor.
 class Scheduler final : public boost::fibers::algo::algorithm_with_properties<FiberProperties> {
  public:
   static Scheduler& of_this_thread();
 
-  // The executor to ask; null when no run is under way. Only that executor sets it.
-  RankExecutor::Impl* executor = nullptr;
+  // Whom to ask; null when no run is under way. Only the executor whose run it is sets it.
+  Switcher* switcher = nullptr;
 
   // Lets Boost free the stacks of ended fibers, and foreign fibers run. Call on the thread's main context.
   void run_others();
@@ -36,7 +40,10 @@ class Scheduler final : public boost::fibers::algo::algorithm_with_properties<Fi
   void notify() noexcept override {}
 
   // The next context that becomes ready is this fiber's (null: nobody's).
-  void expect(Fiber* fiber) noexcept { expected_ = fiber; }
+  void expect(Fiber* fiber) noexcept {
+    REHEARSE_CHECK(fiber == nullptr || expected_ == nullptr, expected_->id);
+    expected_ = fiber;
+  }
 
   bool has_foreign() const noexcept { return !foreign_.empty(); }
 

@@ -3,9 +3,12 @@
 
 #include <boost/fiber/context.hpp>
 
+#include <rehearse_internal/exec/check.h>
+
 namespace rehearse::exec {
 
 void Stage::open() {
+  REHEARSE_CHECK(!is_open(), is_open());
   host_ = boost::fibers::context::active();
   host_asan_.set_bounds_of_this_thread();
   native_ = NativeState::Place::of_this_thread();
@@ -37,6 +40,7 @@ REHEARSE_LEAVES_STACK [[gnu::always_inline]] inline boost::fibers::context* Stag
     AsanStack::leave(from != nullptr ? from->asan : host_asan_, to_stack, false);
   }
   if (next == nullptr) return host_;
+  require_state(*next, Fiber::State::runnable, "Stage::change_to()");
   next->state = Fiber::State::running;
   return next->context;
 }
@@ -52,11 +56,13 @@ REHEARSE_LEAVES_STACK void Stage::leave_for(Fiber& fiber, Fiber* next) noexcept 
 }
 
 REHEARSE_LEAVES_STACK void Stage::give_to(Fiber& next) noexcept {
+  REHEARSE_CHECK(is_open() && current_ == nullptr, next.rank, next.id);
   change_to(&next)->resume();
   host_asan_.enter();
 }
 
 void Stage::end(Fiber& fiber) noexcept {
+  REHEARSE_CHECK(current_ == &fiber && ended_now_ == nullptr, fiber.rank, fiber.id);
   switch_state(nullptr);
   ended_now_ = &fiber;
 }

@@ -5,7 +5,8 @@
 #include <exception>
 
 #include "exec/fiber/native_section.h"
-#include "executor_impl.h"
+#include "rank_life.h"
+#include "world_parts.h"
 
 namespace rehearse::exec {
 namespace {
@@ -15,7 +16,7 @@ std::terminate_handler g_previous_terminate = nullptr;
 [[noreturn]] void on_terminate() {
   // Not to return is all that a terminate handler has to do: the fiber stays suspended for ever.
   if (current_fiber() == nullptr) NativeSection::abandon();
-  if (Fiber* const fiber = current_fiber()) fiber->executor->terminate(*fiber);
+  if (Fiber* const fiber = current_fiber()) fiber->world->rank_life.terminate(*fiber);
   if (g_previous_terminate != nullptr) g_previous_terminate();
   std::abort();
 }

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <rehearse_internal/exec/check.h>
+
 #include "exec/call_site/failure_text.h"
 
 namespace rehearse::exec {
@@ -26,6 +28,12 @@ void WorldOutcome::end(Ending ending, std::string reason) noexcept {
   if (hang_.empty()) return;
   outcome_.hang = std::move(hang_);
   outcome_.hang_began = hang_began_;
+}
+
+void WorldOutcome::end_by_error(std::string reason) noexcept {
+  error_ = std::current_exception();
+  REHEARSE_CHECK(error_ != nullptr, reason);
+  end(Ending::stopped, std::move(reason));
 }
 
 BlockedFiber WorldOutcome::describe(const Fiber& fiber, const Observer* observer) const {
@@ -70,7 +78,9 @@ void WorldOutcome::note_blocked(Fiber& fiber, const Observer* observer) {
 void WorldOutcome::note_where(Fiber& fiber, const Observer* observer) {
   if (outcome_.ending == Ending::all_returned) return;
   note_blocked(fiber, observer);
-  BlockedFiber& entry = outcome_.blocked[static_cast<std::size_t>(fiber.blocked_entry)];
+  const auto at = static_cast<std::size_t>(fiber.blocked_entry);
+  REHEARSE_CHECK(at < outcome_.blocked.size(), fiber.rank, fiber.id, fiber.blocked_entry, outcome_.blocked.size());
+  BlockedFiber& entry = outcome_.blocked[at];
   if (!entry.where.empty()) return;
   entry.where = CallSite::capture();
   entry.unwinding = unwinding_now();
@@ -85,6 +95,9 @@ void WorldOutcome::note_where_it_hung(Fiber& fiber, const Observer& observer) {
 }
 
 RunOutcome WorldOutcome::take() {
+  REHEARSE_CHECK(ended_ && !taken_, ended_, taken_);
+  taken_ = true;
+  if (error_ != nullptr) std::rethrow_exception(error_);
   std::stable_sort(outcome_.blocked.begin(), outcome_.blocked.end(), [](const BlockedFiber& a, const BlockedFiber& b) {
     return std::tie(a.rank, a.fiber_of_rank) < std::tie(b.rank, b.fiber_of_rank);
   });

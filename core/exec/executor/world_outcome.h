@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,11 @@ class WorldOutcome {
 
   // The first call counts.
   void end(Ending ending, std::string reason) noexcept;
+  // The same; run() will throw the exception that is being handled, or that of a later call.
+  void end_by_error(std::string reason) noexcept;
   bool ended() const noexcept { return ended_; }
+  // Has the world, or the rank that this fiber helps, ended without it?
+  bool ended_for(const Fiber& fiber) const noexcept { return ended_ || fiber.abort; }
   // Ended, and not because all ranks have returned: what fibers wait for is told.
   bool ended_early() const noexcept { return ended_ && outcome_.ending != Ending::all_returned; }
   const std::string& reason() const noexcept { return outcome_.stop_reason; }
@@ -57,7 +62,7 @@ class WorldOutcome {
 
   void explain_waits_by(const WaitExplainer* explainer) noexcept { explainer_ = explainer; }
 
-  // Blocked fibers by rank. Once, when all has been noted.
+  // Blocked fibers by rank. Once, when all has been noted. Throws the exception of end_by_error().
   RunOutcome take();
 
  private:
@@ -67,6 +72,8 @@ class WorldOutcome {
   const WaitExplainer* explainer_ = nullptr;
   RunOutcome outcome_;
   bool ended_ = false;
+  bool taken_ = false;
+  std::exception_ptr error_;
   std::vector<BlockedFiber> hang_;  // since the last progress
   VirtualTime hang_began_{};
 };

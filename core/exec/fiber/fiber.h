@@ -8,7 +8,6 @@
 #include <boost/context/stack_context.hpp>
 
 #include <rehearse/exec/observer.h>
-#include <rehearse_internal/exec/executor.h>
 
 #include "asan.h"
 #include "fiber_locals.h"
@@ -22,6 +21,7 @@ class context;
 namespace rehearse::exec {
 
 class WaitQueue;
+struct WorldParts;
 
 // One fiber of a rank: its main one or a helper (a thread that the rank made, a completion callback).
 // Owned by its executor's FiberTable. A thousand of them do not fit the caches near the core, so what a switch touches
@@ -47,7 +47,7 @@ class alignas(kCacheLine) Fiber {
 
   // The last line, together with what a switch touches of the native state.
   alignas(32) NativeState native;
-  RankExecutor::Impl* executor = nullptr;
+  WorldParts* world = nullptr;
   boost::fibers::context* context = nullptr;
   WaitQueue* queue = nullptr;       // where it waits, or waited last: that one may be gone
   std::uintptr_t suspended_at = 0;  // where in its stack; 0 before its first suspension
@@ -100,6 +100,15 @@ static_assert(offsetof(Fiber, observer) == kLastLineOfFiber - kCacheLine);
 static_assert(offsetof(Fiber, timed_out) < kLastLineOfFiber - NativeState::kSeldomTouched);
 static_assert(offsetof(Fiber, native) + NativeState::kSeldomTouched == kLastLineOfFiber);
 
+// REHEARSE_CHECK(fiber.state == wanted) for the path of every switch. The macro reserves room for its values in the
+// frame of its function, and then a switch touches more cache lines of the stack.
+[[noreturn, gnu::cold, gnu::noinline]] void wrong_state(const Fiber& fiber, Fiber::State wanted,
+                                                        const char* in) noexcept;
+inline void require_state(const Fiber& fiber, Fiber::State wanted, const char* in) noexcept {
+  if (fiber.state != wanted) [[unlikely]]
+    wrong_state(fiber, wanted, in);
+}
+
 // The fiber that runs on this thread; null outside (the scheduler's own context included). Every call of libc that we
 // stand before asks, so it is one load.
 extern constinit thread_local Fiber* t_current_fiber;
@@ -117,6 +126,9 @@ extern constinit thread_local const NativePlace* t_native_place;
 
 // Whose rank this thread works for, able to switch or not: what a process keeps of its own is reached by it.
 inline Fiber* fiber_of_thread() noexcept { return t_current_fiber != nullptr ? t_current_fiber : t_native_fiber; }
+
+// Takes a fiber that will never run again out of the queue that it waits in. WaitQueue's (room wait).
+void leave_queue(Fiber& fiber) noexcept;
 
 // For code that only a fiber may run. Throws std::logic_error naming `caller` elsewhere.
 Fiber& require_fiber(const char* caller);

@@ -12,6 +12,11 @@ constexpr std::size_t kFurtherFibers = 16;
 
 }  // namespace
 
+void wrong_state(const Fiber& fiber, Fiber::State wanted, const char* in) noexcept {
+  REHEARSE_CHECK(fiber.state == wanted, in, fiber.rank, fiber.id, fiber.state, wanted);
+  __builtin_unreachable();
+}
+
 FiberTable::~FiberTable() {
   for (Fiber* const fiber : fibers_) fiber->~Fiber();
 }

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/exec/native_scope.h>
 
 #include "fiber.h"

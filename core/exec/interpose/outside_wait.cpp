@@ -52,7 +52,7 @@ void OutsideWaits::wake_signalled() {
 }
 
 OutsideWait::OutsideWait(Fiber& fiber, WaitTable& table, const void* object) {
-  if (!fiber.executor->clock.passes_by_itself()) return;
+  if (!fiber.world->clock.passes_by_itself()) return;
   waits_ = &world_of(fiber).outside_waits;
   wait_ = waits_->begin(object, table);
 }

@@ -5,7 +5,8 @@
 
 #include <rehearse_internal/exec/clock_jump.h>
 
-#include "exec/executor/executor_impl.h"
+#include "exec/executor/world_outcome.h"
+#include "exec/executor/world_parts.h"
 #include "exec/interpose/process/process_state.h"
 #include "exec/interpose/process/thread_table.h"
 #include "exec/interpose/sync/barrier_table.h"
@@ -42,19 +43,19 @@ struct WorldState {
   ~WorldState();
 };
 
-inline WorldState& world_of(const Fiber& fiber) noexcept { return *fiber.executor->interposed; }
+inline WorldState& world_of(const Fiber& fiber) noexcept { return fiber.world->interposed; }
 
 // A try that failed is a look at what others do: a rank that tries again and again must let them run. One that unwinds
 // may try for a while.
 inline void look_in_vain(Fiber& fiber) {
   constexpr std::uint32_t looks_at_the_end = 1'000;
-  if (!fiber.executor->must_end(fiber) || ++fiber.looks > looks_at_the_end) poll(fiber);
+  if (!fiber.world->outcome.ended_for(fiber) || ++fiber.looks > looks_at_the_end) poll(fiber);
 }
 
 // The world that is under way on this thread although no fiber runs (a timer fires); null when there is none.
 inline WorldState* world_of_host() noexcept {
   RankExecutor* const executor = RankExecutor::current();
-  return executor != nullptr ? executor->impl().interposed.get() : nullptr;
+  return executor != nullptr ? &executor->parts().interposed : nullptr;
 }
 
 }  // namespace rehearse::exec::interpose

@@ -7,7 +7,9 @@
 
 #include <rehearse_internal/exec/this_rank.h>
 
-#include "exec/executor/executor_impl.h"
+#include "exec/executor/failed_calls.h"
+#include "exec/executor/world_outcome.h"
+#include "exec/executor/world_parts.h"
 #include "suspension.h"
 
 namespace rehearse::exec {
@@ -16,27 +18,27 @@ namespace {
 std::size_t kind_of(this_rank::CallOn on) noexcept { return static_cast<std::size_t>(on); }
 
 void count_failure(Fiber& fiber, const FailedCalls::Call& call) {
-  auto& executor = *fiber.executor;
+  auto& world = *fiber.world;
   const FixedObserver after_failure("a call after one that failed");
-  if (executor.must_end(fiber)) {
+  if (world.outcome.ended_for(fiber)) {
     // A loop that catches what it is told would not come to any call that blocks if all that it calls is refused
     // before.
     if (std::uncaught_exceptions() == 0) meet_the_end(fiber, after_failure);
     return;
   }
   // Where time passes by itself, it passes for failures, too.
-  if (executor.clock.passes_by_itself()) return;
-  auto& failed = executor.failed_calls;
-  const auto now = executor.clock.now();
+  if (world.clock.passes_by_itself()) return;
+  auto& failed = world.failed_calls;
+  const auto now = world.clock.now();
   if (!failed.count(fiber.rank, now)) {
-    executor.outcome.note_failing_loop(fiber.rank, failed.last_error());
-    executor.stop(Ending::livelock,
-                  fmt::format("{} calls in a row failed while nothing else happened", FailedCalls::kMost));
+    world.outcome.note_failing_loop(fiber.rank, failed.last_error());
+    world.outcome.end(Ending::livelock,
+                      fmt::format("{} calls in a row failed while nothing else happened", FailedCalls::kMost));
     meet_the_end(fiber, after_failure);
   }
   failed.note_error(nullptr);  // the next one's may be unknown
   if (call.began == now) {
-    this_rank::sleep_for(failed.cost(now, executor.options.look_cost), "a call after one that failed");
+    this_rank::sleep_for(failed.cost(now, world.options.look_cost), "a call after one that failed");
   }
 }
 
@@ -47,23 +49,23 @@ namespace this_rank {
 void begin_call(CallOn on) {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return;
-  auto& call = fiber->executor->failed_calls.last(fiber->rank, kind_of(on));
+  auto& call = fiber->world->failed_calls.last(fiber->rank, kind_of(on));
   if (call.fiber == fiber->id) [[unlikely]]
     count_failure(*fiber, call);
-  call = {fiber->id, fiber->executor->clock.now()};
+  call = {fiber->id, fiber->world->clock.now()};
 }
 
 void end_call(CallOn on) noexcept {
-  if (Fiber* const fiber = current_fiber()) fiber->executor->failed_calls.last(fiber->rank, kind_of(on)) = {};
+  if (Fiber* const fiber = current_fiber()) fiber->world->failed_calls.last(fiber->rank, kind_of(on)) = {};
 }
 
 void fail_call(const std::exception_ptr& error, CallOn on) noexcept {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return;
-  auto& failed = fiber->executor->failed_calls;
+  auto& failed = fiber->world->failed_calls;
   auto& call = failed.last(fiber->rank, kind_of(on));
   if (call.fiber != fiber->id) return;
-  if (call.began == fiber->executor->clock.now()) return failed.note_error(error);
+  if (call.began == fiber->world->clock.now()) return failed.note_error(error);
   call = {};
 }
 

@@ -4,7 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "exec/executor/executor_impl.h"
+#include <rehearse_internal/exec/idle_policy.h>
+
+#include "exec/executor/pollers.h"
+#include "exec/executor/switcher.h"
+#include "exec/executor/world_parts.h"
 #include "suspension.h"
 
 namespace rehearse::exec {
@@ -35,12 +39,12 @@ class PollObserver final : public Observer {
 void look_again(Fiber& fiber, const Observer* asked = nullptr) {
   const auto looks = fiber.looks + 1;
   const auto reads = fiber.clock_reads;
-  auto& executor = *fiber.executor;
-  if (reads > 0) executor.idle_policy().note_clock_read();
-  executor.pollers.add(fiber, false);
+  auto& world = *fiber.world;
+  if (reads > 0) world.idle_policy.note_clock_read();
+  world.pollers.add(fiber, false);
   const PollObserver observer(asked);
   if (!suspend_or_end(fiber, observer)) {
-    executor.pollers.remove(fiber);
+    world.pollers.remove(fiber);
     meet_the_end(fiber, observer);
   }
   fiber.looks = looks;
@@ -56,7 +60,7 @@ void poll(Fiber& fiber, const Observer* asked) {
 }
 
 void look_at_clock(Fiber& fiber) {
-  if (fiber.executor->clock.passes_by_itself()) {
+  if (fiber.world->clock.passes_by_itself()) {
     fiber.clock_reads = 1;
   } else if (++fiber.clock_reads > kClockReadsFree) {
     look_again(fiber);
@@ -64,19 +68,19 @@ void look_at_clock(Fiber& fiber) {
 }
 
 void wait_in_kernel(Fiber& fiber, const Observer& observer, bool first) {
-  auto& executor = *fiber.executor;
-  if (first) executor.idle_policy().note_step();
-  executor.pollers.add(fiber, true);
+  auto& world = *fiber.world;
+  if (first) world.idle_policy.note_step();
+  world.pollers.add(fiber, true);
   const bool goes_on = suspend_or_end(fiber, observer);
   fiber.in_kernel = false;
   if (goes_on) return;
-  executor.pollers.remove(fiber);
+  world.pollers.remove(fiber);
   meet_the_end(fiber, observer);
 }
 
 void look_in_kernel(const Fiber& fiber) noexcept {
-  auto& executor = *fiber.executor;
-  executor.pollers.release_in_kernel([&](Fiber& looker) { executor.make_runnable(looker); });
+  auto& world = *fiber.world;
+  world.pollers.release_in_kernel([&](Fiber& looker) { world.switcher.make_runnable(looker); });
 }
 
 }  // namespace rehearse::exec

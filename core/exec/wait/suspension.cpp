@@ -3,7 +3,12 @@
 
 #include <exception>
 
-#include "exec/executor/executor_impl.h"
+#include <rehearse_internal/exec/idle_policy.h>
+
+#include "exec/executor/fiber_life.h"
+#include "exec/executor/switcher.h"
+#include "exec/executor/world_outcome.h"
+#include "exec/executor/world_parts.h"
 
 namespace rehearse::exec {
 namespace {
@@ -12,11 +17,11 @@ namespace {
 constexpr std::uint32_t kTimesAbortedMax = 1'000;
 
 [[noreturn]] void abort_in(Fiber& fiber, const Observer* observer) {
-  auto& executor = *fiber.executor;
-  executor.outcome.note_where(fiber, observer);
-  if (std::uncaught_exceptions() > 0 || fiber.times_aborted == kTimesAbortedMax) executor.leave_behind(fiber);
+  auto& world = *fiber.world;
+  world.outcome.note_where(fiber, observer);
+  if (std::uncaught_exceptions() > 0 || fiber.times_aborted == kTimesAbortedMax) world.fiber_life.leave_behind(fiber);
   ++fiber.times_aborted;
-  const auto& reason = executor.outcome.reason();
+  const auto& reason = world.outcome.reason();
   throw RankAborted(reason.empty() ? "the world has ended" : reason);
 }
 
@@ -27,37 +32,35 @@ void suspend_blocked(Fiber& fiber, const Observer& observer) {
 }
 
 bool suspend_or_end(Fiber& fiber, const Observer& observer) {
-  auto& executor = *fiber.executor;
-  if (executor.must_end(fiber)) return false;
+  auto& world = *fiber.world;
+  if (world.outcome.ended_for(fiber)) return false;
   fiber.looks = 0;
   fiber.clock_reads = 0;
-  if (!fiber.polling) executor.idle_policy().note_step();
+  if (!fiber.polling) world.idle_policy.note_step();
   fiber.observer = &observer;
-  fiber.state = Fiber::State::blocked;
-  executor.suspend(fiber);
+  world.switcher.suspend(fiber);
   fiber.observer = nullptr;
-  if (executor.outcome.hangs()) [[unlikely]]
-    executor.outcome.note_where_it_hung(fiber, observer);
+  if (world.outcome.hangs()) [[unlikely]]
+    world.outcome.note_where_it_hung(fiber, observer);
   return !fiber.abort;
 }
 
 void meet_the_end(Fiber& fiber, const Observer& observer) { abort_in(fiber, &observer); }
 
 void yield(Fiber& fiber) {
-  auto& executor = *fiber.executor;
-  if (executor.must_end(fiber)) abort_in(fiber, nullptr);
-  executor.give_way(fiber);
-  if (executor.must_end(fiber)) abort_in(fiber, nullptr);
+  auto& world = *fiber.world;
+  if (world.outcome.ended_for(fiber)) abort_in(fiber, nullptr);
+  world.switcher.give_way(fiber);
+  if (world.outcome.ended_for(fiber)) abort_in(fiber, nullptr);
 }
 
 bool linger(Fiber& fiber, const Observer& observer) {
   // The first call to unwind has come to every fiber before the second comes to any.
   if (fiber.end_calls >= 2) return false;
-  auto& executor = *fiber.executor;
-  executor.outcome.note_where(fiber, &observer);
+  auto& world = *fiber.world;
+  world.outcome.note_where(fiber, &observer);
   fiber.observer = &observer;
-  fiber.state = Fiber::State::blocked;
-  executor.suspend(fiber);
+  world.switcher.suspend(fiber);
   fiber.observer = nullptr;
   return true;
 }

@@ -9,7 +9,7 @@
 // running fiber. `observer`: the call that it is in.
 namespace rehearse::exec {
 
-// Suspends until RankExecutor::Impl::make_runnable(). Throws RankAborted when the world has ended; a fiber that is
+// Suspends until Switcher::make_runnable(). Throws RankAborted when the world has ended; a fiber that is
 // unwinding cannot take a second exception and is left behind instead (the call then never returns).
 void suspend_blocked(Fiber& fiber, const Observer& observer);
 

@@ -4,7 +4,9 @@
 #include <rehearse/exec/observer.h>
 #include <rehearse_internal/exec/timer_queue.h>
 
-#include "exec/executor/executor_impl.h"
+#include "exec/executor/rank_table.h"
+#include "exec/executor/switcher.h"
+#include "exec/executor/world_parts.h"
 #include "polling.h"
 #include "suspension.h"
 
@@ -15,11 +17,11 @@ namespace {
 
 class Alarm final : public Timer {
  public:
-  Alarm(Fiber& fiber, VirtualTime due) : fiber_(fiber) { fiber_.executor->timers.arm(*this, due); }
-  ~Alarm() override { fiber_.executor->timers.cancel(*this); }
+  Alarm(Fiber& fiber, VirtualTime due) : fiber_(fiber) { fiber_.world->timers.arm(*this, due); }
+  ~Alarm() override { fiber_.world->timers.cancel(*this); }
 
  private:
-  void fire() override { fiber_.executor->make_runnable(fiber_); }
+  void fire() override { fiber_.world->switcher.make_runnable(fiber_); }
 
   Fiber& fiber_;
 };
@@ -29,23 +31,23 @@ class Alarm final : public Timer {
 bool is_fiber() noexcept { return current_fiber() != nullptr; }
 int rank() { return require_fiber("this_rank::rank()").rank; }
 std::uint32_t fiber_of_rank() { return require_fiber("this_rank::fiber_of_rank()").fiber_of_rank; }
-VirtualTime now() { return require_fiber("this_rank::now()").executor->clock.now(); }
+VirtualTime now() { return require_fiber("this_rank::now()").world->clock.now(); }
 
 void yield() { exec::yield(require_fiber("this_rank::yield()")); }
 
 void give_way() noexcept {
-  if (Fiber* const fiber = current_fiber()) fiber->executor->give_way(*fiber);
+  if (Fiber* const fiber = current_fiber()) fiber->world->switcher.give_way(*fiber);
 }
 
 void preempt() noexcept {
-  if (Fiber* const fiber = current_fiber()) fiber->executor->preempt(*fiber);
+  if (Fiber* const fiber = current_fiber()) fiber->world->switcher.preempt(*fiber);
 }
 
 void poll(const Observer* asked) { exec::poll(require_fiber("this_rank::poll()"), asked); }
 
 void sleep_for(VirtualDuration duration, const char* doing) {
   Fiber& fiber = require_fiber("this_rank::sleep_for()");
-  Alarm alarm(fiber, fiber.executor->clock.now() + duration);
+  Alarm alarm(fiber, fiber.world->clock.now() + duration);
   suspend_blocked(fiber, FixedObserver(doing));
 }
 
@@ -65,7 +67,7 @@ void wait_for_the_end(const Observer& observer) {
 
 void note_given_up(const Observer& observer) {
   Fiber& fiber = require_fiber("this_rank::note_given_up()");
-  fiber.executor->note_given_up(fiber.rank, observer);
+  fiber.world->ranks.note_given_up(fiber.rank, observer, fiber.world->clock.now());
 }
 
 }  // namespace this_rank

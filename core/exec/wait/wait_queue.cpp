@@ -2,9 +2,11 @@
 #include <rehearse/exec/wait_queue.h>
 
 #include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/exec/idle_policy.h>
 #include <rehearse_internal/exec/timer_queue.h>
 
-#include "exec/executor/executor_impl.h"
+#include "exec/executor/switcher.h"
+#include "exec/executor/world_parts.h"
 #include "suspension.h"
 
 namespace rehearse::exec {
@@ -42,7 +44,7 @@ class WaitQueue::Deadline final : public Timer {
   // is more likely a watchdog's, which would hide every hang.
   bool gives_up() const noexcept override { return !pause_; }
   void fire() override { queue_.time_out(fiber_); }
-  TimerQueue& timers() const noexcept { return fiber_.executor->timers; }
+  TimerQueue& timers() const noexcept { return fiber_.world->timers; }
 
   WaitQueue& queue_;
   Fiber& fiber_;
@@ -76,7 +78,7 @@ void WaitQueue::time_out(Fiber& fiber) noexcept {
   if (fiber.queue != this) return;  // it has gone on to another wait: see Waiting
   fiber.timed_out = true;
   if (fiber.in_queue) remove(fiber);  // else notified before, and yet to run
-  fiber.executor->make_runnable(fiber);
+  fiber.world->switcher.make_runnable(fiber);
 }
 
 void WaitQueue::prefetch_waiter() const noexcept {
@@ -104,16 +106,14 @@ bool WaitQueue::linger(const Observer& observer) {
   return exec::linger(fiber, observer);
 }
 
-// For a fiber that will never run again: see RankExecutor::Impl::crash().
-void leave_queue(Fiber& fiber) noexcept;
 void leave_queue(Fiber& fiber) noexcept { fiber.queue->remove(fiber); }
 
 bool WaitQueue::notify_one() {
   if (first_ == nullptr) return false;
   Fiber& fiber = *first_;
   remove(fiber);
-  fiber.executor->idle_policy().note_progress();
-  fiber.executor->make_runnable(fiber);
+  fiber.world->idle_policy.note_progress();
+  fiber.world->switcher.make_runnable(fiber);
   return true;
 }
 

@@ -35,7 +35,7 @@ template <class Write>
 ssize_t through_gate(int file, size_t bytes, const Write& write) {
   Fiber* const fiber = current_fiber();
   FileGate* const gate = fiber != nullptr ? WorldLocal<FileGate>::find() : nullptr;
-  if (gate == nullptr || bytes == 0 || ::getpid() != fiber->executor->process) return write(bytes);
+  if (gate == nullptr || bytes == 0 || ::getpid() != fiber->world->process) return write(bytes);
   const auto answer = gate->before_write(fiber->rank, file, bytes);
   if (answer.error != 0) {
     errno = answer.error;

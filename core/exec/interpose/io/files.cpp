@@ -64,7 +64,7 @@ struct Waiter {
     Fiber* const caller = current_fiber();
     if (caller == nullptr) return;
     kind = kind_of_blocking(file);
-    if (kind != FileKind::other && ::getpid() == caller->executor->process) fiber = caller;
+    if (kind != FileKind::other && ::getpid() == caller->world->process) fiber = caller;
   }
   Fiber* fiber = nullptr;
   FileKind kind = FileKind::other;
@@ -218,7 +218,7 @@ int file_accept4(int file, sockaddr* address, socklen_t* bytes, int flags) {
 
 int file_flock(int file, int operation) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr || ::getpid() != fiber->executor->process) return real_flock(file, operation);
+  if (fiber == nullptr || ::getpid() != fiber->world->process) return real_flock(file, operation);
   if ((operation & (LOCK_NB | LOCK_UN)) == 0) return lock_in_fiber(*fiber, file, operation);
   const int result = real_flock(file, operation);
   if (result == 0) look_in_kernel(*fiber);

@@ -24,7 +24,7 @@ bool is_one_of(const char* name, const char* one, const char* other) {
 char* given_by_launcher(const Fiber& fiber, const char* name) {
   const bool asks_rank = is_one_of(name, "RANK", "LOCAL_RANK");
   if (!asks_rank && !is_one_of(name, "WORLD_SIZE", "LOCAL_WORLD_SIZE")) return nullptr;
-  return world_of(fiber).processes.with(fiber.rank, fiber.executor->options.ranks, [&](ProcessState& state) {
+  return world_of(fiber).processes.with(fiber.rank, fiber.world->options.ranks, [&](ProcessState& state) {
     return asks_rank ? state.rank_text.data() : state.ranks_text.data();
   });
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "exec/call_site/failure_text.h"
+#include "exec/executor/rank_life.h"
 #include "exec/fiber/native_section.h"
 #include "exec/interpose/real.h"
 #include "exec/interpose/world_state.h"
@@ -88,14 +89,14 @@ std::string ended_by(const char* function, int status) {
 void fail_rank(const char* function, int status) {
   const Fiber* const caller = fiber_of_thread();
   if (caller == nullptr) return tell_handler(ended_by(function, status));
-  if (getpid() != caller->executor->process) return;
+  if (getpid() != caller->world->process) return;
   Fiber* const fiber = current_fiber() != nullptr ? current_fiber() : NativeSection::abandon();
   if (fiber == nullptr) return;
   try {
     // Thrown, so that reports know where.
     throw std::runtime_error(ended_by(function, status));
   } catch (...) {
-    fiber->executor->terminate(*fiber);
+    fiber->world->rank_life.terminate(*fiber);
   }
 }
 

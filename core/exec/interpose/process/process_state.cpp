@@ -62,7 +62,7 @@ template <class OfRank, class Function, class... Arguments>
 auto in_process(const OfRank& of_rank, Real<Function>& real, Arguments... arguments) {
   Fiber* const fiber = fiber_of_thread();
   if (fiber == nullptr) return real(arguments...);
-  return world_of(*fiber).processes.with(fiber->rank, fiber->executor->options.ranks, of_rank);
+  return world_of(*fiber).processes.with(fiber->rank, fiber->world->options.ranks, of_rank);
 }
 
 long next_random(ProcessState& state) {

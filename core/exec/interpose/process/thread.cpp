@@ -16,6 +16,8 @@
 
 #include <rehearse_internal/exec/native_scope.h>
 
+#include "exec/executor/rank_life.h"
+#include "exec/executor/switcher.h"
 #include "exec/interpose/real.h"
 #include "exec/interpose/time/time_map.h"
 #include "exec/interpose/world_state.h"
@@ -108,11 +110,11 @@ void create_in_fiber(Fiber& fiber, bool detached, Routine routine, pthread_t& ha
   const auto made = std::make_shared<MadeThread>();
   made->detached = detached;
   const Fiber& helper =
-      fiber.executor->spawn(fiber.rank, [made, routine = std::move(routine)] { run_thread(*made, routine); });
+      fiber.world->rank_life.spawn(fiber.rank, [made, routine = std::move(routine)] { run_thread(*made, routine); });
   handle = ThreadTable::handle_of(helper.rank, helper.fiber_of_rank);
   if (!detached) world_of(fiber).threads.add(handle, made);
   // Either may be the first to run. Callers are compiled for a function that throws nothing.
-  fiber.executor->give_way(fiber);
+  fiber.world->switcher.give_way(fiber);
 }
 
 // The thread of a world that is over is over, too: a static object may join it when the process exits.
@@ -128,7 +130,7 @@ int join_in_fiber(Fiber& fiber, pthread_t thread, void** result, std::optional<V
   if (thread == thread_self()) return EDEADLK;
   const JoinObserver observer(fiber.rank, thread);
   while (!made->finished) {
-    const bool unwinds = fiber.executor->must_end(fiber) && std::uncaught_exceptions() > 0;
+    const bool unwinds = fiber.world->outcome.ended_for(fiber) && std::uncaught_exceptions() > 0;
     if (unwinds) {
       // In a destructor (std::jthread's): nothing can be thrown there, and the thread is on its way to its end too.
       if (!made->joiners.linger(observer)) meet_the_end(fiber, observer);

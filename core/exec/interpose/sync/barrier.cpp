@@ -44,7 +44,7 @@ class BarrierObserver final : public Observer {
 int wait_at_barrier(Fiber& fiber, pthread_barrier_t* barrier) {
   BarrierTable& table = world_of(fiber).barriers;
   const BarrierObserver observer(table, *barrier);
-  if (fiber.executor->must_end(fiber)) meet_the_end(fiber, observer);
+  if (fiber.world->outcome.ended_for(fiber)) meet_the_end(fiber, observer);
   if (table.arrive(barrier) == count_of(*barrier)) {
     table.open(barrier);
     return PTHREAD_BARRIER_SERIAL_THREAD;

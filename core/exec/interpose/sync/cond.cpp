@@ -42,13 +42,13 @@ constinit Real<int (*)(pthread_cond_t*)> real_broadcast("pthread_cond_broadcast"
 
 int wait_in_fiber(Fiber& fiber, pthread_cond_t* cond, pthread_mutex_t* mutex, std::optional<VirtualTime> deadline) {
   const OpaqueObserver observer("a condition variable");
-  if (fiber.executor->must_end(fiber)) meet_the_end(fiber, observer);
+  if (fiber.world->outcome.ended_for(fiber)) meet_the_end(fiber, observer);
   WaitTable& waiters = world_of(fiber).conditions;
   const OutsideWait outside(fiber, waiters, cond);
   if (const int error = unlock_mutex(fiber, mutex)) return error;
   const auto result = waiters.wait_or_end(cond, observer, deadline);
   // A fiber that ends takes no signal with it.
-  if (!result && !fiber.executor->ending()) waiters.notify_one(cond);
+  if (!result && !fiber.world->outcome.ended()) waiters.notify_one(cond);
   const int error = lock_mutex(fiber, mutex);
   if (!result) meet_the_end(fiber, observer);
   if (error != 0) return error;

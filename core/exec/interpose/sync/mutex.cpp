@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "exec/fiber/fiber_table.h"
 #include "exec/interpose/real.h"
 #include "exec/interpose/time/time_map.h"
 #include "exec/interpose/world_state.h"
@@ -42,7 +43,7 @@ class MutexObserver final : public Observer {
   std::vector<int> waits_for() const override {
     const auto owner = mutex_.__data.__owner;
     if (world_of(fiber_).tags.classify(owner) != OwnerTags::Holder::this_world) return {};
-    return {fiber_.executor->fiber(OwnerTags::fiber_id(owner)).rank};
+    return {fiber_.world->fibers[OwnerTags::fiber_id(owner)].rank};
   }
 
  private:
@@ -140,7 +141,7 @@ int lock_mutex(Fiber& fiber, pthread_mutex_t* mutex, std::optional<VirtualTime> 
     if (result != EBUSY) return result;
     if (held_elsewhere(fiber, *mutex)) return lock_for_real(fiber, *mutex);
     const MutexObserver observer(fiber, *mutex);
-    if (fiber.executor->must_end(fiber)) {
+    if (fiber.world->outcome.ended_for(fiber)) {
       wait_at_the_end(fiber, *mutex, observer);
     } else if (waiters.wait_or_end(mutex, observer, deadline) == WaitResult::timed_out) {
       return ETIMEDOUT;
@@ -166,7 +167,7 @@ int unlock_mutex(Fiber& fiber, pthread_mutex_t* mutex) {
 std::string describe_owner(const Fiber& fiber, int owner) {
   switch (world_of(fiber).tags.classify(owner)) {
     case OwnerTags::Holder::this_world: {
-      const Fiber& holder = fiber.executor->fiber(OwnerTags::fiber_id(owner));
+      const Fiber& holder = fiber.world->fibers[OwnerTags::fiber_id(owner)];
       if (holder.is_main()) return fmt::format("rank {}", holder.rank);
       return fmt::format("rank {} (thread {})", holder.rank, holder.fiber_of_rank);
     }

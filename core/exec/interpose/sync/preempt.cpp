@@ -84,13 +84,13 @@ bool is_users_call(void* return_address) {
 
 void preempt_file_call(void* return_address) {
   Fiber* const fiber = current_fiber();
-  if (fiber == nullptr || !fiber->executor->options.preempt) return;
-  if (is_for_the_user(return_address)) fiber->executor->preempt(*fiber);
+  if (fiber == nullptr || !fiber->world->options.preempt) return;
+  if (is_for_the_user(return_address)) fiber->world->switcher.preempt(*fiber);
 }
 
 bool may_be_shared(int file) noexcept {
   const Fiber* const fiber = current_fiber();
-  if (fiber == nullptr || !fiber->executor->options.preempt || file <= STDERR_FILENO) return false;
+  if (fiber == nullptr || !fiber->world->options.preempt || file <= STDERR_FILENO) return false;
   struct stat found;
   return ::fstat(file, &found) == 0 && S_ISREG(found.st_mode);
 }

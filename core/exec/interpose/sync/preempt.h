@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include "exec/executor/executor_impl.h"
+#include "exec/executor/switcher.h"
+#include "exec/executor/world_parts.h"
 
 namespace rehearse::exec::interpose {
 
@@ -12,8 +13,8 @@ bool is_users_call(void* return_address);
 // The fiber is about to lock, or has unlocked: where worlds try that, others may run first. `return_address` is that
 // of the libc function that is interposed.
 inline void preempt_users_call(Fiber& fiber, void* return_address) {
-  if (fiber.executor->options.preempt && is_users_call(return_address)) [[unlikely]]
-    fiber.executor->preempt(fiber);
+  if (fiber.world->options.preempt && is_users_call(return_address)) [[unlikely]]
+    fiber.world->switcher.preempt(fiber);
 }
 
 // The calling fiber, if there is one, is about to make a call for a file that other ranks may see, or may have changed:

@@ -90,7 +90,7 @@ int lock_in_fiber(Fiber& fiber, Rwlock* lock, Mode& mode, std::optional<VirtualT
     if (hold == nullptr) return noted(fiber, lock, mode, mode.lock(lock));
     if (hold->writer == &fiber) return EDEADLK;
     const RwlockObserver observer(world.rwlock_holds, lock);
-    if (fiber.executor->must_end(fiber)) {
+    if (fiber.world->outcome.ended_for(fiber)) {
       if (!world.locks.linger(lock, observer)) meet_the_end(fiber, observer);
     } else if (world.locks.wait_or_end(lock, observer, deadline) == WaitResult::timed_out) {
       return ETIMEDOUT;

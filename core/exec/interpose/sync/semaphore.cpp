@@ -40,7 +40,7 @@ int wait_in_fiber(Fiber& fiber, sem_t* semaphore, std::optional<VirtualTime> dea
     if (errno != EAGAIN) return -1;
     const auto result = waiters.wait_or_end(semaphore, observer, deadline);
     if (!result) {
-      if (!fiber.executor->ending()) waiters.notify_one(semaphore);
+      if (!fiber.world->outcome.ended()) waiters.notify_one(semaphore);
       meet_the_end(fiber, observer);
     }
     if (*result == WaitResult::timed_out) return fail_with(ETIMEDOUT);

@@ -55,7 +55,7 @@ long wait_for_futex(Fiber& fiber, const FutexCall& call, std::optional<VirtualTi
 long wait_in_fiber(Fiber& fiber, const FutexCall& call) {
   if (call.timeout == nullptr) return wait_for_futex(fiber, call, std::nullopt);
   if (!valid(*call.timeout)) return fail_syscall(EINVAL);
-  const auto now = fiber.executor->clock.now();
+  const auto now = fiber.world->clock.now();
   if ((call.operation & FUTEX_CMD_MASK) == FUTEX_WAIT) {
     return wait_for_futex(fiber, call, after(now, to_duration(*call.timeout)));
   }

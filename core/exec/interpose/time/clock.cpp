@@ -30,7 +30,7 @@ constinit Real<int (*)(timespec*, int)> real_timespec_get("timespec_get");
 // In a native section virtual time stands still: nobody else runs.
 timespec read_in_fiber(Fiber& fiber, VirtualDuration at_zero) {
   if (&fiber == current_fiber()) look_at_clock(fiber);
-  return to_timespec(fiber.executor->clock.now().time_since_epoch() + at_zero);
+  return to_timespec(fiber.world->clock.now().time_since_epoch() + at_zero);
 }
 
 timespec read_realtime(Fiber& fiber) { return read_in_fiber(fiber, epochs_of(fiber).realtime); }
@@ -94,7 +94,7 @@ VirtualDuration read_machines(clockid_t clock) noexcept {
 }  // namespace
 
 void jump_clocks(RankExecutor& executor, int rank, const ClockJump& by) {
-  auto& jumps = executor.impl().interposed->clock_jumps;
+  auto& jumps = executor.parts().interposed.clock_jumps;
   jumps.resize(static_cast<std::size_t>(executor.options().ranks));
   auto& jump = jumps[static_cast<std::size_t>(rank)];
   jump.realtime += by.realtime;

@@ -36,7 +36,7 @@ constinit Real<int (*)()> real_sched_yield("sched_yield");
 
 // Never wakes up too early: a sleep that is as good as endless ends with the world.
 void sleep_in_fiber(const Fiber& fiber, VirtualDuration duration) {
-  const auto now = fiber.executor->clock.now();
+  const auto now = fiber.world->clock.now();
   if (const auto due = after(now, duration)) {
     this_rank::sleep_for(duration);
     return;
@@ -49,7 +49,7 @@ int sleep_on_clock(const Fiber& fiber, VirtualDuration at_zero, int flags, const
   if (!valid(time) || time.tv_sec < 0) return EINVAL;
   auto duration = to_duration(time);
   if ((flags & TIMER_ABSTIME) != 0) {
-    const auto reading = fiber.executor->clock.now().time_since_epoch() + at_zero;
+    const auto reading = fiber.world->clock.now().time_since_epoch() + at_zero;
     if (duration <= reading) return 0;
     duration -= reading;
   }

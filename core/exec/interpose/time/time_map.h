@@ -18,7 +18,7 @@ inline constexpr VirtualTime kNever{std::chrono::hours(24 * 365 * 100)};
 
 // What the rank's clocks show when the world's time is zero: those that have jumped, another time.
 inline Clock::Epochs epochs_of(const Fiber& fiber) noexcept {
-  auto epochs = fiber.executor->clock.epochs();
+  auto epochs = fiber.world->clock.epochs();
   const auto& jumps = world_of(fiber).clock_jumps;
   if (jumps.empty()) return epochs;
   epochs.realtime += jumps[static_cast<std::size_t>(fiber.rank)].realtime;

@@ -19,6 +19,7 @@
 namespace rehearse::exec {
 
 class IdlePolicy;
+struct WorldParts;
 
 struct ExecutorOptions {
   int ranks = 1;
@@ -152,10 +153,11 @@ class RankExecutor {
   // The executor whose run() is under way on this thread; null when there is none.
   static RankExecutor* current() noexcept;
 
-  class Impl;
-  Impl& impl() noexcept { return *impl_; }
+  // For the rooms of core/exec.
+  WorldParts& parts() noexcept;
 
  private:
+  class Impl;
   std::unique_ptr<Impl> impl_;
 };
 

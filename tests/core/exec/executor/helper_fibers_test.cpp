@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fibers of a rank beside its main one: posted completions and spawned work.
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -84,6 +85,34 @@ TEST_P(HelperFibers, Spawned_AreNumberedWithinTheirRank) {
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_EQ(ran, std::vector<std::set<std::uint32_t>>(static_cast<std::size_t>(ranks()), {1, 2, 3}));
+}
+
+class HighestId final : public Oracle {
+ public:
+  std::uint32_t highest = 0;
+  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t> candidates, std::span<const std::uint32_t>) override {
+    highest = std::max(highest, *std::max_element(candidates.begin(), candidates.end()));
+    return 0;
+  }
+};
+
+// A place in the table that is never used again would cost a program of many short threads its memory. A main fiber's
+// place says for ever how its rank fares.
+TEST(HelperFiberIds, OfEndedHelpers_AreUsedAgain) {
+  World w(3);
+  HighestId oracle;
+  Decisions decisions(oracle, w.log);
+  RankExecutor executor(w.options, decisions, w.clock, w.state, w.sink);
+  const auto outcome = executor.run([&](int rank) {
+    if (rank == 0) return;
+    for (int k = 0; k < 20; ++k) {
+      if (rank == 1) executor.spawn([] {});
+      executor.post(0, [] { ADD_FAILURE() << "rank 0 has ended"; });
+      this_rank::sleep_for(1ms);
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_EQ(oracle.highest, 3u);  // three main fibers, and one helper at a time
 }
 
 // As the threads of a process that returns from main.

@@ -44,6 +44,13 @@ TEST(RunQueue, ManyRounds_KeepsEveryId) {
   EXPECT_EQ(queue.size(), 0u);
 }
 
+TEST(RunQueueDeathTest, FiberThatIsNotThere_IsABrokenInvariant) {
+  RunQueue queue;
+  queue.push(3);
+  EXPECT_EQ(queue.index_of(3), 0u);
+  EXPECT_DEATH(queue.index_of(4), "not index < size.. .fiber = 4, size.. = 1.");
+}
+
 class FixedOracle final : public Oracle {
  public:
   explicit FixedOracle(std::uint32_t answer) : answer_(answer) {}

@@ -55,5 +55,14 @@ TEST(FiberTableDeathTest, LiveFiberGivenBack_IsABrokenInvariant) {
   EXPECT_DEATH(table.prepare(100, 2), "bytes_of_each_ == 0");
 }
 
+TEST(FiberTableDeathTest, FiberInAnotherState_IsABrokenInvariant) {
+  FiberTable table;
+  table.prepare(0, 1);
+  Fiber& fiber = table.add();
+  require_state(fiber, Fiber::State::blocked, "a test");
+  EXPECT_DEATH(require_state(fiber, Fiber::State::running, "a test"),
+               "not fiber.state == wanted .in = a test, fiber.rank = -1, fiber.id = 0, fiber.state = 2, wanted = 1.");
+}
+
 }  // namespace
 }  // namespace rehearse::exec

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <exception>
+#include <functional>
+
+#include "fiber_life.h"
+#include "posted_work.h"
+#include "world_parts.h"
+
+namespace rehearse::exec {
+
+// Runs the bodies of ranks and the work of their helper fibers, and ends ranks. A rank stands for a process whose main
+// fiber runs the body: it returns, fails, crashes, or unwinds with its world.
+class RankLife final : public FiberOwner {
+ public:
+  RankLife(WorldParts& world, const Decisions& decisions, FailureSink& sink);
+  RankLife(const RankLife&) = delete;
+  RankLife& operator=(const RankLife&) = delete;
+
+  // See RankExecutor.
+  void do_helpers_work_by(std::function<void(int, const std::function<void()>&)> around) {
+    around_helpers_ = std::move(around);
+  }
+  Fiber& spawn(int rank, std::function<void()> work);
+  void post(int rank, std::function<void()> work);
+
+  // Begins all ranks. If one cannot be created, the world ends.
+  void begin_all(const std::function<void(int)>& body);
+  // Calls `before`, then begins a new incarnation of a rank that has ended.
+  void begin_again(int rank, const std::function<void()>& before) noexcept;
+
+  // std::terminate() or exit() in a fiber: the rank has failed of the exception that is being handled (or could not be
+  // unwound); the other ranks have not.
+  [[noreturn]] void terminate(Fiber& fiber);
+  // See crash_rank().
+  void crash(int rank);
+  // The world has ended: notes what each fiber waits for, then unwinds them all. Call on the thread's main context.
+  void unwind_all();
+
+ private:
+  void begin(int rank);
+  void run(Fiber& fiber, const std::function<void()>& work) noexcept override;
+  void note_ended(Fiber& fiber) noexcept override;
+  void record_failure(Fiber& fiber, std::exception_ptr error, CallSite thrown_at);
+  void run_posted(int rank);
+  void abort_others(int rank) noexcept;
+  void stop_for_ever(Fiber& fiber) noexcept;
+  void give_up(Fiber& fiber) noexcept;
+  void note_blocked();
+
+  WorldParts& world_;
+  const Decisions& decisions_;
+  FailureSink& sink_;
+  std::function<void(int)> body_;  // of each rank
+  std::function<void(int, const std::function<void()>&)> around_helpers_;
+  PostedWork posted_;
+};
+
+}  // namespace rehearse::exec

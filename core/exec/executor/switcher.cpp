@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "switcher.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/exec/idle_policy.h>
+#include <rehearse_internal/exec/interrupt.h>
+
+#include "exec/fiber/fiber_table.h"
+#include "forks.h"
+#include "world_outcome.h"
+
+namespace rehearse::exec {
+namespace {
+
+constexpr const char* kInterrupted = "interrupted";
+
+}  // namespace
+
+Switcher::Switcher(const ExecutorOptions& options, pid_t process, const FiberTable& fibers, Decisions& decisions,
+                   const Clock& clock, IdlePolicy& idle_policy, WorldOutcome& outcome, RankState& state, Look look)
+    : outcome_(outcome),
+      decisions_(decisions),
+      clock_(clock),
+      fibers_(fibers),
+      idle_policy_(idle_policy),
+      preempt_(options.preempt),
+      stage_(state),
+      steps_max_(options.steps_max),
+      switches_between_looks_(options.switches_between_looks),
+      process_(process),
+      look_(std::move(look)) {
+  set_next_stop(0);
+}
+
+bool Switcher::stop_if_interrupted() noexcept {
+  if (!interrupt_requested()) [[likely]]
+    return false;
+  be_interrupted();
+  return true;
+}
+
+void Switcher::be_interrupted() noexcept {
+  leave_if_forked(process_);
+  outcome_.end(Ending::interrupted, kInterrupted);
+}
+
+// Counts the switch that the run does not make, as choose_next() does. InterruptedAgain finds the place by that number.
+void Switcher::stop_between_switches() noexcept {
+  const bool goes_on = !outcome_.ended();
+  const bool is_the_place =
+      outcome_.switches() + 1 == interrupted_again_.before_switch && clock_.now() == interrupted_again_.at;
+  if (is_the_place) outcome_.end(Ending::interrupted, kInterrupted);
+  if ((stop_if_interrupted() || is_the_place) && goes_on) outcome_.count_switch();
+}
+
+// The budget's end, the place of an InterruptedAgain, or a look at what comes from outside, whichever comes first:
+// switches count up to one number.
+void Switcher::set_next_stop(std::uint64_t switches) noexcept {
+  const std::uint64_t between = switches_between_looks_;
+  next_stop_ = between == 0 ? steps_max_ : std::min(steps_max_, switches + between - 1);
+  const auto last = interrupted_again_.before_switch;
+  if (last > 0) next_stop_ = std::min(next_stop_, last - 1);
+}
+
+bool Switcher::pass_stop() noexcept {
+  if (outcome_.switches() > steps_max_) {
+    outcome_.end(Ending::step_budget, fmt::format("more than {} switches", steps_max_));
+    return false;
+  }
+  if (outcome_.switches() == interrupted_again_.before_switch) {
+    outcome_.end(Ending::interrupted, kInterrupted);
+    return false;
+  }
+  set_next_stop(outcome_.switches());
+  // As from a timer: what wakes a rank must not be able to switch, nor change what libc tells the one that leaves.
+  const int error = errno;
+  Fiber* const fiber = std::exchange(t_current_fiber, nullptr);
+  look_();
+  t_current_fiber = fiber;
+  errno = error;
+  return true;
+}
+
+void Switcher::stop_by_oracle() noexcept { outcome_.end(Ending::stopped, "the oracle failed"); }
+
+// It runs on the stack of the fiber that leaves. With a thousand stacks, one more cache line of each makes a switch
+// cost a fifth more, so whatever needs room in the frame (texts, checks with values) is in a function of its own.
+Fiber* Switcher::choose_next() noexcept {
+  if (runnable_.empty()) return nullptr;
+  std::uint32_t index = 0;
+  if (!outcome_.ended()) {
+    if (outcome_.count_switch() > next_stop_) [[unlikely]] {
+      if (!pass_stop()) return nullptr;
+    }
+    if (stop_if_interrupted()) return nullptr;
+    try {
+      index = decisions_.choose(ChoiceKind::next_fiber, runnable_.candidates());
+    } catch (...) {
+      stop_by_oracle();
+      return nullptr;
+    }
+  }
+  Fiber* const next = &fibers_[runnable_.take(index)];
+  next->prefetch();
+  if (!outcome_.ended()) decisions_.log().note_step(next->id, clock_.now());
+  return next;
+}
+
+REHEARSE_LEAVES_STACK boost::fibers::context* Switcher::pick_next() noexcept {
+  return stage_.next_context(choose_next());
+}
+
+void Switcher::suspend(Fiber& fiber) noexcept {
+  require_state(fiber, Fiber::State::running, "Switcher::suspend()");
+  fiber.state = Fiber::State::blocked;
+  Fiber* const next = choose_next();
+  if (next == &fiber) [[unlikely]] {
+    require_state(fiber, Fiber::State::runnable, "Switcher::suspend()");
+    fiber.state = Fiber::State::running;  // a look on the way has found what it waits for
+  } else {
+    stage_.leave_for(fiber, next);
+  }
+}
+
+void Switcher::make_runnable(Fiber& fiber) noexcept {
+  if (fiber.state != Fiber::State::blocked) return;
+  fiber.state = Fiber::State::runnable;
+  runnable_.push(fiber.id);
+}
+
+void Switcher::withdraw(Fiber& fiber) noexcept {
+  require_state(fiber, Fiber::State::runnable, "Switcher::withdraw()");
+  runnable_.take(runnable_.index_of(fiber.id));
+  fiber.state = Fiber::State::blocked;
+}
+
+void Switcher::give_way(Fiber& fiber) noexcept {
+  if (outcome_.ended_for(fiber)) return;
+  fiber.looks = 0;
+  fiber.clock_reads = 0;
+  idle_policy_.note_step();
+  offer_stage(fiber);
+}
+
+void Switcher::preempt(Fiber& fiber) noexcept {
+  if (!preempt_ || outcome_.ended_for(fiber) || runnable_.empty()) return;
+  offer_stage(fiber);
+}
+
+// To all that can run, this fiber among them.
+void Switcher::offer_stage(Fiber& fiber) noexcept {
+  require_state(fiber, Fiber::State::running, "Switcher::offer_stage()");
+  fiber.state = Fiber::State::runnable;
+  runnable_.push(fiber.id);
+  Fiber* const next = choose_next();
+  if (next == nullptr) {
+    // The choice ended the world (the oracle threw, or the step budget is spent): this fiber goes on, to meet the end.
+    withdraw(fiber);
+    fiber.state = Fiber::State::running;
+  } else if (next == &fiber) {
+    fiber.state = Fiber::State::running;
+  } else {
+    stage_.leave_for(fiber, next);
+  }
+}
+
+void Switcher::resume_fibers() {
+  if (Fiber* const next = choose_next()) stage_.give_to(*next);
+}
+
+}  // namespace rehearse::exec

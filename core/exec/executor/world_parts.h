@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <rehearse_internal/exec/executor.h>
+#include <sys/types.h>
+
+namespace rehearse::exec {
+
+class FailedCalls;
+class FiberLife;
+class FiberTable;
+class Outside;
+class Pollers;
+class RankLife;
+class RankTable;
+class Restarts;
+class Switcher;
+class WorldOutcome;
+
+namespace interpose {
+struct WorldState;
+}
+
+// The parts of one world, for code that has a fiber (Fiber::world) or an executor (RankExecutor::parts()). It declares
+// their names only: code that uses a part includes its header. RankExecutor::Impl owns the parts.
+struct WorldParts {
+  const ExecutorOptions options;
+  const std::uint64_t number;  // see world_number()
+  const pid_t process;         // the one that made the world; a process that a rank forks has a copy of it
+
+  Clock& clock;
+  TimerQueue& timers;
+  IdlePolicy& idle_policy;
+  WorldOutcome& outcome;
+  Pollers& pollers;
+  FailedCalls& failed_calls;
+  FiberTable& fibers;
+  RankTable& ranks;
+  Switcher& switcher;
+  FiberLife& fiber_life;
+  RankLife& rank_life;
+  Restarts& restarts;
+  const std::shared_ptr<Outside> outside;  // null: time stands still while ranks run, and no thread may come
+  interpose::WorldState& interposed;
+};
+
+}  // namespace rehearse::exec

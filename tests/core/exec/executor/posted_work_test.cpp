@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Work that waits for ranks: who is at it, and what becomes of it when its rank ends.
+#include "exec/executor/posted_work.h"
+
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace rehearse::exec {
+namespace {
+
+TEST(PostedWork, FirstOfARank_NeedsAFiber) {
+  PostedWork posted(2);
+  std::vector<int> done;
+  EXPECT_TRUE(posted.add(0, [&] { done.push_back(1); }));
+  EXPECT_FALSE(posted.add(0, [&] { done.push_back(2); }));
+  EXPECT_TRUE(posted.add(1, [&] { done.push_back(3); }));
+  while (const auto work = posted.take(0)) (*work)();
+  EXPECT_EQ(done, (std::vector<int>{1, 2}));
+  EXPECT_TRUE(posted.add(0, [] {}));  // that fiber is done
+}
+
+TEST(PostedWork, Dropped_IsDestroyed) {
+  PostedWork posted(1);
+  const auto owned = std::make_shared<int>(0);
+  posted.add(0, [owned] {});
+  posted.drop(0);
+  EXPECT_EQ(owned.use_count(), 1);
+  EXPECT_FALSE(posted.take(0).has_value());
+}
+
+// As the memory of a process that was killed: no destructor of the program runs.
+TEST(PostedWork, Buried_IsKept_AndTheNextLifeBeginsWithNone) {
+  const auto owned = std::make_shared<int>(0);
+  {
+    PostedWork posted(1);
+    posted.add(0, [owned] {});
+    posted.bury(0);
+    EXPECT_EQ(owned.use_count(), 2);
+    EXPECT_TRUE(posted.add(0, [] {}));
+    EXPECT_TRUE(posted.take(0).has_value());
+    EXPECT_FALSE(posted.take(0).has_value());
+  }
+  EXPECT_EQ(owned.use_count(), 1);
+}
+
+TEST(PostedWorkDeathTest, TakingWithoutATurn_IsABrokenInvariant) {
+  PostedWork posted(2);
+  EXPECT_DEATH(posted.take(1), "not owner.is_taken .rank = 1, owner.waiting.size.. = 0.");
+  posted.add(1, [] {});
+  while (posted.take(1)) {
+  }
+  EXPECT_DEATH(posted.take(1), "not owner.is_taken");
+}
+
+}  // namespace
+}  // namespace rehearse::exec
