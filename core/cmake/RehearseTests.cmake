@@ -2,6 +2,9 @@
 
 # No test depends on how busy the machine is: this is there for tests that hang.
 set(REHEARSE_TEST_TIMEOUT 300)
+if(REHEARSE_SANITIZE)
+  set(REHEARSE_TEST_TIMEOUT 1800)
+endif()
 set(REHEARSE_TEST_LABELS unit sim golden determinism install lint slow)
 
 # rehearse_add_test_helpers(<name> SOURCES <file>... LIBS <target>... [TORCH])

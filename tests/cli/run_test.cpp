@@ -212,6 +212,9 @@ TEST_F(Run, MoreRanksThanMemoryMaps_NamesTheLimitAndWhatRaisesIt) {
   std::size_t maps = 0;
   std::ifstream("/proc/sys/vm/max_map_count") >> maps;
   if (maps >= std::size_t{2} * 65'536) GTEST_SKIP() << "vm.max_map_count is " << maps;
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer needs memory maps of its own, and ends the process where there are none";
+#endif
   scenario("sum");
   const auto finished = job({"run", "sum.toml", "--ranks=65536", "--quiet"});
   EXPECT_EQ(finished.exit_code, 71);

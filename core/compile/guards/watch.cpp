@@ -9,10 +9,26 @@
 
 #include "compile/guards/watch_list.h"
 
+// There when the program is linked with AddressSanitizer.
+extern "C" {
+[[gnu::weak]] void* __asan_get_current_fake_stack();
+[[gnu::weak]] void* __asan_addr_is_in_fake_stack(void* fake_stack, void* address, void** begin, void** end);
+}
+
 namespace rehearse::compiler {
 namespace {
 
 const exec::FiberLocal<WatchScope*> open_watch;
+
+// AddressSanitizer may keep a function's variables elsewhere, to find uses after return: then where they would be.
+std::uintptr_t place_on_stack(const void* address) {
+  void* on_stack = nullptr;
+  if (__asan_addr_is_in_fake_stack != nullptr) {
+    void* const fake = __asan_get_current_fake_stack();
+    if (fake != nullptr) on_stack = __asan_addr_is_in_fake_stack(fake, const_cast<void*>(address), nullptr, nullptr);
+  }
+  return reinterpret_cast<std::uintptr_t>(on_stack != nullptr ? on_stack : address);
+}
 
 }  // namespace
 
@@ -22,7 +38,7 @@ WatchScope::~WatchScope() { open_watch.get() = before_; }
 
 void WatchScope::add(const void* address, std::shared_ptr<const Watched> watched) {
   // Stacks grow downwards: what lies between here and the compiled call is gone when it returns.
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const auto at = place_on_stack(address);
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   if (here <= at && at < reinterpret_cast<std::uintptr_t>(frame_)) {
     const GuardFailure told = watched->failure();

@@ -102,11 +102,12 @@ void CheckedWork::complete(const std::exception_ptr& error) {
   session_.change([&] {
     first = !std::exchange(over_, true);
     if (first) error_ = error;
+    // Before anybody who waits goes on: the rank may end its process at once.
+    if (first && error == nullptr) journal_.completed(entry_, title_);
     was_gone = gone_;
   });
   if (!first) return;
   if (was_gone) session_.count_under_way(-1);
-  if (error == nullptr) journal_.completed(entry_, title_);
   mark();
 }
 
