@@ -32,7 +32,7 @@ bool CollectiveCalls::add(const MadeCall& call, Places places) {
     take_side(call, places);
   } else if (apart_.empty()) {
     if (payload_ == nullptr) payload_ = call.operation->payload;
-    check_edges(call, places);
+    if (is_alltoall(call.operation->type) || !call.operation->parts.empty()) check_edges(call, places);
   }
   if (is_first) first_ = call.rank;
   calls_[static_cast<std::size_t>(call.rank)] = call.operation;

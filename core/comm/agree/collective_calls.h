@@ -64,8 +64,9 @@ class CollectiveCalls {
 
  private:
   bool agrees(const MadeCall& call) const noexcept;
-  void take_side(const MadeCall& call, Places places);
-  void check_edges(const MadeCall& call, Places places);
+  // Out of line: add() is on the way of every call, and with a thousand stacks each cache line of its frame counts.
+  [[gnu::cold, gnu::noinline]] void take_side(const MadeCall& call, Places places);
+  [[gnu::noinline]] void check_edges(const MadeCall& call, Places places);
   void check_edges_of_part(const MadeCall& call, std::size_t part, Places places);
   void check_format(const MadeCall& call, Places places);
   void set_apart(const MadeCall& one, const MadeCall& other, Mismatch::Field field, Places places);

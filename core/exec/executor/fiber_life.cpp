@@ -124,7 +124,7 @@ void FiberLife::leave_behind(Fiber& fiber) {
   REHEARSE_CHECK(&fiber == world_.switcher.stage().current(), fiber.rank, fiber.id, fiber.state);
   mark_ended(fiber);
   owner_.note_ended(fiber);
-  fiber.asan.keep();
+  fiber.asan.keep(__builtin_frame_address(0));
   // Boost would wait for it at the end of the thread.
   fiber.context->worker_unlink();
   for (;;) fiber.context->suspend();
@@ -134,7 +134,7 @@ void FiberLife::stop_for_ever(Fiber& fiber) noexcept {
   if (fiber.state == Fiber::State::runnable) world_.switcher.withdraw(fiber);
   if (fiber.in_queue) leave_queue(fiber);
   world_.pollers.remove(fiber);
-  fiber.asan.keep();
+  fiber.asan.keep(reinterpret_cast<const void*>(fiber.suspended_at));
   give_up(fiber);
 }
 

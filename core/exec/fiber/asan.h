@@ -45,12 +45,13 @@ class AsanStack {
   void enter() noexcept {
     if (__sanitizer_finish_switch_fiber != nullptr) __sanitizer_finish_switch_fiber(fake_, nullptr, nullptr);
   }
-  // On the stack, which stays as it is for ever: what it points to is in use and not a leak. The part that was never
-  // touched is left out, because looking for pointers would touch it.
-  void keep() noexcept {
-    if (__lsan_register_root_region == nullptr) return;
+  // The stack stays as it is for ever: what it points to is in use and not a leak. `last_frame`: where the stack ends;
+  // null: nothing has run on it. The part that was never touched is left out, because looking for pointers would touch
+  // it.
+  void keep(const void* last_frame) noexcept {
+    if (__lsan_register_root_region == nullptr || last_frame == nullptr) return;
     const auto* const top = static_cast<const char*>(bottom_) + bytes_;
-    const auto* const lowest = static_cast<const char*>(__builtin_frame_address(0)) - kBelowTheLastFrame;
+    const auto* const lowest = static_cast<const char*>(last_frame) - kBelowTheLastFrame;
     __lsan_register_root_region(lowest, static_cast<std::size_t>(top - lowest));
   }
 
