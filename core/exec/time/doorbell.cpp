@@ -32,6 +32,8 @@ void ring_doorbell() noexcept {
 
 void hear_doorbell() noexcept { t_heard = g_rings.load(); }
 
+bool is_doorbell(const void* word) noexcept { return word == &g_rings; }
+
 void machine_sleep(VirtualDuration duration) noexcept {
   if (duration <= VirtualDuration::zero()) return;
   const auto seconds = std::chrono::floor<std::chrono::seconds>(duration);

@@ -11,4 +11,8 @@ void ring_doorbell() noexcept;
 // Before one looks for what has come: this thread's next sleep ends at once if it rings after that.
 void hear_doorbell() noexcept;
 
+// Is this the futex that sleepers wait for? Our syscall() leaves it to the kernel: no rank waits for it, and a signal
+// for it would ring again, without end.
+bool is_doorbell(const void* word) noexcept;
+
 }  // namespace rehearse::exec

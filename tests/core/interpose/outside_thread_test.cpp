@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: in real time, what a real thread signals wakes the ranks that wait for it, and no signal is lost, whenever
 // it comes. In virtual time no thread is waited for.
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <future>
@@ -14,6 +15,8 @@
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/machine_time_world.h"
+#include "exec/interpose/outside_wait.h"
+#include "exec/time/doorbell.h"
 
 namespace rehearse::exec::test {
 namespace {
@@ -135,6 +138,22 @@ TEST(OutsideThread, AllRanksOnOneObject_AreWokenTogether) {
   });
   thread.join();
   EXPECT_EQ(outcome.ending, Ending::all_returned);
+}
+
+// The doorbell is a futex of its own: whatever ranks wait for, one signal rings it once.
+TEST(OutsideThread, SignalThatAnyRankMayWaitFor_WakesTheSleeper) {
+  interpose::WaitTable table;
+  interpose::OutsideWaits waits;
+  std::array<int, 2048> objects{};  // of every number that an object can have
+  for (const int& object : objects) waits.begin(&object, table);
+  std::atomic<bool> woken{false};
+  std::thread sleeper([&] {
+    hear_doorbell();
+    machine_sleep(1h);
+    woken = true;
+  });
+  while (!woken) interpose::signal_outside(&objects[0]);
+  sleeper.join();
 }
 
 // Which would make a run depend on when the thread comes.

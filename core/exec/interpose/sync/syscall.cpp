@@ -15,6 +15,7 @@
 #include "exec/interpose/real.h"
 #include "exec/interpose/time/time_map.h"
 #include "exec/interpose/world_state.h"
+#include "exec/time/doorbell.h"
 #include "exec/wait/suspension.h"
 #include "syscall.h"
 
@@ -113,7 +114,9 @@ long syscall_here(long number, long a1, long a2, long a3, long a4, long a5, long
   if (number == SYS_futex && t_pass_through == 0) {
     const FutexCall call{reinterpret_cast<int*>(a1), static_cast<int>(a2), static_cast<int>(a3),
                          reinterpret_cast<const timespec*>(a4)};
-    if (const auto result = futex(call)) return *result;
+    if (!is_doorbell(call.word)) {
+      if (const auto result = futex(call)) return *result;
+    }
   }
   if (const auto result = close_by_number(number, a1, a2, a3)) return *result;
   return real_syscall(number, a1, a2, a3, a4, a5, a6);
