@@ -63,8 +63,10 @@ void SegmentedCompiler::give_up(const std::exception& error, const Segmented& se
 Refused SegmentedCompiler::run_rest(const std::vector<LeafShape>& shape, Segmented& segmented) {
   if (segmented.run.passed().empty()) return {};
   SegmentedCapture rest(*segmented.tree, segmented.owner, segmented.run);
-  rest.stop_after_passed();
-  return {call_.capture(shape, &rest).served};
+  rest.stop_before_refused();
+  Capture done = call_.capture(shape, &rest);
+  if (!rest.was_cut()) rest.throw_no_end(*done.module);
+  return {std::move(done.served)};
 }
 
 // What the code did serves this call, and no other. A function may fill a cache in its first call; one that keeps

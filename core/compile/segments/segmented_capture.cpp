@@ -83,9 +83,10 @@ void SegmentedCapture::throw_no_end(const graph::GraphModule& now) const {
 
 void SegmentedCapture::throw_not_repeatable(const std::string& told) const {
   throw NotRepeatable(fmt::format(
-      "'{}' read a value that it has no branch for, and ran again from its start to go on from there; but it did "
-      "not repeat what it had done: {}. What differs must be an argument, or stand in an eager_region()",
-      owner_.function, told));
+      "'{}' {}, and ran again from its start to go on from there; but it did not repeat what it had done: {}. What "
+      "differs must be an argument, or stand in an eager_region()",
+      owner_.function,
+      is_refused_ ? "does what cannot be captured behind a read" : "read a value that it has no branch for", told));
 }
 
 // The step of the tree that is like this one.

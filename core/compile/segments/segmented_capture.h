@@ -39,6 +39,8 @@ class SegmentedCapture final : public capture::SegmentListener {
 
   // Ends the capture where the call has got to; the rest runs eagerly.
   void stop_after_passed() { stop_ = true; }
+  // The same, since the code behind it was refused.
+  void stop_before_refused() { stop_ = is_refused_ = true; }
 
   // As the capture counts the call's tensors and integers.
   void bind(std::shared_ptr<shapes::ShapeEnv> shapes, const CapturedLeaves& leaves);
@@ -90,6 +92,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   std::vector<GraphExplanation> made_;
   bool was_cut_ = false;
   bool stop_ = false;
+  bool is_refused_ = false;
   bool ended_ = false;
   bool broken_ = false;
 };

@@ -19,9 +19,9 @@ class StaleCapture : public CompileError {
   using CompileError::CompileError;
 };
 
-// Code that had to run again from its start, because a read gave a value that no branch was compiled for, did something
-// else than before it. what() shows the first operators that differ, with their lines. What ran before the read has
-// run once.
+// Code that had to run again from its start, because a read gave a value that no branch was compiled for or because it
+// cannot be captured behind a read, did something else than before. what() shows the first operators that differ, with
+// their lines. What ran before the read has run once.
 class NotRepeatable : public CompileError {
  public:
   using CompileError::CompileError;

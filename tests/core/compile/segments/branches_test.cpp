@@ -151,7 +151,6 @@ TEST(Reads, WithSizesThatVary) {
   }
 }
 
-// With fullgraph it stays an error.
 // Recording the backward of index_put() fixes the number of columns, which the code behind the read uses.
 TEST(Reads, ASizeIsFixedByTheBackwardInFrontOfIt) {
   const at::Tensor row = at::arange(4, at::kFloat).expand({4, 4}).clone().requires_grad_();
@@ -170,6 +169,7 @@ TEST(Reads, ASizeIsFixedByTheBackwardInFrontOfIt) {
   }
 }
 
+// With fullgraph a read stays an error.
 TEST(Reads, WithFullgraphAreErrors) {
   auto compiled = compile(by_sign, {.fullgraph = true});
   EXPECT_THROW(compiled(at::ones({4}), at::ones({4})), capture::DataDependentRead);
@@ -232,6 +232,26 @@ TEST(Reads, WhatCannotBeCapturedBehindThemRunsEagerly) {
   };
   const CompileStats stats = stats_of(function, full({3, 0, 3}));
   EXPECT_EQ(stats.eager_calls, 3);
+}
+
+// Such code runs again from its start. If it does not come to the read then, nothing may run a second time.
+TEST(Reads, RefusedCodeThatDoesNotReadAgainIsAnError) {
+  int runs = 0;
+  const auto function = [&runs](at::Tensor x) {
+    x.add_(1);
+    const at::Tensor y = x * 2;
+    if (++runs == 1 && (y.sum() > 4).item<bool>()) static_cast<void>(y.data_ptr());
+    return y;
+  };
+  auto compiled = compile(function, {.name = "fills_a_cache"});
+  const at::Tensor x = at::ones({3});
+  const std::string told = message_of([&] { compiled(x); });
+  EXPECT_THAT(told,
+              ::testing::HasSubstr("'fills_a_cache' does what cannot be captured behind a read, and ran again from "
+                                   "its start to go on from there; but it did not repeat what it had done"));
+  EXPECT_TRUE(x.equal(at::full({3}, 2.F)));
+  EXPECT_EQ(runs, 2);
+  EXPECT_TRUE(compiled(x).equal(at::full({3}, 6.F)));
 }
 
 }  // namespace
