@@ -87,8 +87,11 @@ function(rehearse_add_test)
   endforeach()
 endfunction()
 
+file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/tmp")
 function(_rehearse_add_test_case name program labels environment)
   add_test(NAME ${name} COMMAND ${program})
+  # A folder of this build: two that are tested at the same time do not meet.
+  list(APPEND environment "TEST_TMPDIR=${PROJECT_BINARY_DIR}/tmp")
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" ENVIRONMENT "${environment}"
                        TIMEOUT ${REHEARSE_TEST_TIMEOUT})
 endfunction()

@@ -60,5 +60,14 @@ TEST_F(Scratch, FileThatSeveralSeedsWrite_IsARemarkOfTheSweep) {
   EXPECT_EQ(json["shared_files"][0]["seeds"], (std::vector<int>{1, 2, 3}));
 }
 
+// Which of them ran in which part of the sweep does not matter.
+TEST_F(Scratch, FileThatSeedsOfSeveralShardsWrite_IsARemarkOfAllShards) {
+  scenario("[parameters]\nfile = \"./model\"\n");
+  const auto whole = nlohmann::json::parse(job({"sweep", "saves.toml", "--seeds=1..3", "--json"}).out);
+  for (const auto* const shard : {"--shard=1/2", "--shard=2/2"}) job({"sweep", "saves.toml", "--seeds=1..3", shard});
+  const auto merged = run_process(CLI_JOB, {"merge", "rehearse-out/saves", "--json"}, folder_);
+  EXPECT_EQ(nlohmann::json::parse(merged.out).at("shared_files"), whole.at("shared_files"));
+}
+
 }  // namespace
 }  // namespace rehearse::test

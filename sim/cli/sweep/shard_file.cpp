@@ -30,6 +30,7 @@ constexpr std::size_t kShardBytesMost = std::size_t{4} << 30;
 Json json_of_seed(std::uint64_t seed, const SeedResult& result) {
   Json json = {{"seed", seed}, {"identity", result.identity}, {"seconds", result.seconds}};
   if (result.failure) json["report"] = sim::parse_json(sim::to_json(*result.failure));
+  if (!result.files.empty()) json["files"] = result.files;
   return json;
 }
 
@@ -61,6 +62,7 @@ ShardPart part_of_json(const Json& json) {
   part.outcome.stopped = json.at("stopped").get<bool>();
   for (const auto& each : json.at("results").items()) {
     SeedResult result{each.at("identity").get<std::uint64_t>(), each.at("seconds").get<double>(), nullptr};
+    if (each.contains("files")) result.files = each.at("files").get<std::vector<std::string>>();
     if (each.contains("report")) {
       result.failure = std::make_unique<Report>(sim::report_from_json(sim::json_text(each.at("report"))));
     }
