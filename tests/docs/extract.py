@@ -35,6 +35,24 @@ TEST(Guide, DistributedDataParallel) {
 }
 """
 
+CHECKPOINT = """// SPDX-License-Identifier: BSD-3-Clause
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+
+%s
+TEST(Guide, ActivationCheckpointing) {
+  std::vector<torch::nn::Linear> layers = {torch::nn::Linear(4, 4), torch::nn::Linear(4, 4)};
+  const auto x = at::ones({2, 4});
+  forward(layers, x).sum().backward();
+  const auto gradient = layers[0]->weight.grad().clone();
+  layers[0]->zero_grad();
+  at::gelu(layers[1](at::gelu(layers[0](x)))).sum().backward();
+  EXPECT_TRUE(gradient.equal(layers[0]->weight.grad()));
+}
+"""
+
 PROGRAM = """// SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/job/program.h>
 #include <rehearse/job/rank_context.h>
@@ -48,12 +66,13 @@ def main(root, out):
     (fault,) = blocks(root / "README.md", "toml")
     if fault not in (root / "docs/examples/elastic_ddp/elastic_ddp.toml").read_text():
         sys.exit("the fault of README.md is not that of docs/examples/elastic_ddp/elastic_ddp.toml")
-    guide_test, world, ddp, program = blocks(root / "docs/GUIDE.md", "cpp")
+    guide_test, world, ddp, layers, program = blocks(root / "docs/GUIDE.md", "cpp")
     (scenario,) = blocks(root / "docs/GUIDE.md", "toml")
     (dumps,) = blocks(root / "docs/GUIDE.md", "python")
     if guide_test != test:
         sys.exit("the tests of README.md and docs/GUIDE.md differ")
-    files = {"readme_test.cpp": test, "guide_test.cpp": DDP % ddp, "guide_world.cpp": LICENCE + world,
+    files = {"readme_test.cpp": test, "guide_test.cpp": DDP % ddp,
+             "guide_checkpoint_test.cpp": CHECKPOINT % layers, "guide_world.cpp": LICENCE + world,
              "guide_job.cpp": PROGRAM % program,
              "compile_guide_test.cpp": LICENCE + "\n".join(blocks(root / "docs/COMPILE.md", "cpp")),
              "checkers_test.cpp": LICENCE + "\n".join(blocks(root / "docs/CHECKERS.md", "cpp")),

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse/parallel/checkpoint.h>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <rehearse_internal/operators/capture_mode.h>
+
+#include "parallel/checkpoint/checkpoint_node.h"
+
+namespace rehearse::parallel {
+namespace {
+
+namespace autograd = torch::autograd;
+
+bool is_captured() {
+  const operators::CaptureMode* const mode = operators::CaptureMode::current();
+  return mode != nullptr && !mode->has_ended();
+}
+
+std::vector<std::int64_t> versions_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<std::int64_t> versions;
+  for (const at::Tensor& tensor : tensors) versions.push_back(tensor.defined() ? tensor._version() : 0);
+  return versions;
+}
+
+void require_unchanged(const std::vector<at::Tensor>& inputs, const std::vector<std::int64_t>& versions) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined() || inputs[i]._version() == versions[i]) continue;
+    throw CheckpointError(fmt::format(
+        "rehearse::checkpoint(): the code changes its input tensor {} in place, and its backward would run it again on "
+        "what is left. Change a clone of it",
+        i));
+  }
+}
+
+// A tensor with another one's memory and version, and no history.
+at::Tensor without_history(const at::Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
+  return at::Tensor(impl->shallow_copy_and_detach(impl->version_counter(), true));
+}
+
+std::vector<CheckpointNode::Exit> exits_of(const LocalGraph& graph, const CheckpointInputs& inputs,
+                                           const std::vector<at::Tensor>& given) {
+  std::vector<CheckpointNode::Exit> exits;
+  for (const autograd::Edge& edge : graph.exits()) {
+    const auto input = inputs.find(edge);
+    exits.push_back({input, input ? autograd::impl::gradient_edge(given[*input]) : edge});
+  }
+  return exits;
+}
+
+// A tensor that the code has left somewhere would lead to leaves that are nobody's, and its gradient would be lost.
+void require_gone(const std::vector<std::weak_ptr<autograd::Node>>& steps) {
+  for (const auto& step : steps) {
+    if (const auto kept = step.lock()) {
+      throw CheckpointError(fmt::format(
+          "rehearse::checkpoint(): the code keeps a tensor that it has made, with its history ({}). Let it return the "
+          "tensor, or keep it detached",
+          kept->name()));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<at::Tensor> run_checkpoint(CheckpointCode code, std::vector<at::Tensor> given, void* result) {
+  if (!at::GradMode::is_enabled() || is_captured()) return code(given, result);
+  CheckpointInputs inputs(given);
+  const RunState state = RunState::current(given);
+  const auto versions = versions_of(given);
+  const auto begin = LocalGraph::now();
+  std::vector<at::Tensor> results;
+  {
+    const NoAutocastCache no_cache;
+    results = code(inputs.leaves, result);
+  }
+  require_unchanged(given, versions);
+  const std::vector<std::size_t> places = differentiable(results);
+  if (places.empty()) return results;
+
+  std::vector<at::Tensor> with_gradients;
+  for (const std::size_t place : places) with_gradients.push_back(results[place]);
+  LocalGraph graph(with_gradients, begin);
+  const std::shared_ptr<CheckpointNode> node(
+      new CheckpointNode(std::move(code), given, state, exits_of(graph, inputs, given)), autograd::deleteNode);
+  with_gradients.clear();
+  for (at::Tensor& each : results) each = without_history(each);
+  require_gone(graph.release());
+  node->record(results, places);
+  return results;
+}
+
+}  // namespace rehearse::parallel

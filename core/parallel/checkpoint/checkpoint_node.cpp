@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "parallel/checkpoint/checkpoint_node.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <rehearse_internal/exec/check.h>
+
+namespace rehearse::parallel {
+namespace {
+
+namespace autograd = torch::autograd;
+
+autograd::edge_list edges_of(const std::vector<CheckpointNode::Exit>& exits) {
+  autograd::edge_list edges;
+  edges.reserve(exits.size());
+  for (const auto& exit : exits) edges.push_back(exit.edge);
+  return edges;
+}
+
+std::string text_of(const autograd::Edge& edge) {
+  const auto sizes = C10_AS_INTARRAYREF_SLOW(edge.function->input_metadata(edge.input_nr).shape_as_dim_vector());
+  return fmt::format("{} of shape [{}]", edge.function->name(), fmt::join(sizes, ", "));
+}
+
+}  // namespace
+
+CheckpointInputs::CheckpointInputs(const std::vector<at::Tensor>& given) {
+  leaves.reserve(given.size());
+  for (const at::Tensor& tensor : given) {
+    leaves.push_back(tensor.defined() ? tensor.detach().requires_grad_(tensor.requires_grad()) : at::Tensor());
+  }
+}
+
+std::optional<std::size_t> CheckpointInputs::find(const autograd::Edge& exit) const {
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (!leaves[i].defined() || !leaves[i].requires_grad()) continue;
+    if (autograd::impl::gradient_edge(leaves[i]) == exit) return i;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::size_t> differentiable(const std::vector<at::Tensor>& results) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].defined() && results[i].requires_grad()) places.push_back(i);
+  }
+  return places;
+}
+
+CheckpointNode::CheckpointNode(CheckpointCode code, const std::vector<at::Tensor>& inputs, RunState state,
+                               std::vector<Exit> exits)
+    : Node(edges_of(exits)), code_(std::move(code)), state_(std::move(state)), exits_(std::move(exits)) {
+  inputs_.reserve(inputs.size());
+  for (const at::Tensor& input : inputs) inputs_.emplace_back(input, false);
+}
+
+void CheckpointNode::record(std::vector<at::Tensor>& results, std::vector<std::size_t> places) {
+  places_ = std::move(places);
+  results_ = results.size();
+  for (const std::size_t place : places_) autograd::set_history(results[place], getptr());
+}
+
+void CheckpointNode::release_variables() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (autograd::SavedVariable& input : inputs_) input.reset_data();
+  code_ = nullptr;
+}
+
+std::vector<at::Tensor> CheckpointNode::unpack() {
+  TORCH_CHECK(code_ != nullptr, autograd::ERR_BACKWARD_TWICE);
+  std::vector<at::Tensor> inputs;
+  inputs.reserve(inputs_.size());
+  for (const autograd::SavedVariable& input : inputs_) inputs.push_back(input.unpack(getptr()));
+  return inputs;
+}
+
+std::vector<at::Tensor> CheckpointNode::run_again(const CheckpointInputs& inputs) {
+  std::vector<at::Tensor> results = code_(inputs.leaves, nullptr);
+  if (results.size() != results_ || differentiable(results) != places_) {
+    throw CheckpointError(fmt::format(
+        "rehearse::checkpoint(): the code gave {} tensors, of which {} require grad, and {}, of which {}, when the "
+        "backward ran it again. It must do the same twice",
+        results_, places_.size(), results.size(), differentiable(results).size()));
+  }
+  return results;
+}
+
+void CheckpointNode::require_same(const LocalGraph& graph, const CheckpointInputs& inputs) const {
+  const auto& exits = graph.exits();
+  for (std::size_t i = 0; i < std::max(exits.size(), exits_.size()); ++i) {
+    if (i < exits.size() && i < exits_.size()) {
+      const auto input = inputs.find(exits[i]);
+      if (input ? input == exits_[i].input : !exits_[i].input && exits[i] == exits_[i].edge) continue;
+    }
+    throw CheckpointError(fmt::format(
+        "rehearse::checkpoint(): when the backward ran the code again, it used other tensors that require grad than "
+        "before: {} where it was {}. It must do the same twice",
+        i < exits.size() ? text_of(exits[i]) : "nothing", i < exits_.size() ? text_of(exits_[i].edge) : "nothing"));
+  }
+}
+
+autograd::variable_list CheckpointNode::run_backward(autograd::variable_list&& gradients, std::vector<bool> wanted) {
+  const CheckpointInputs inputs(unpack());
+  const at::AutoGradMode with_history(true);
+  const auto begin = LocalGraph::now();
+  std::vector<at::Tensor> results;
+  {
+    const RunStateScope as_before(state_);
+    results = run_again(inputs);
+  }
+  std::vector<at::Tensor> with_gradients;
+  for (const std::size_t place : places_) with_gradients.push_back(std::move(results[place]));
+  results.clear();
+  LocalGraph graph(with_gradients, begin);
+  with_gradients.clear();
+  require_same(graph, inputs);
+  return graph.run_backward(std::move(gradients), wanted);
+}
+
+autograd::variable_list CheckpointNode::apply(autograd::variable_list&& gradients) {
+  REHEARSE_CHECK(gradients.size() == places_.size(), gradients.size(), places_.size());
+  if (at::GradMode::is_enabled()) {
+    throw CheckpointError(
+        "rehearse::checkpoint(): its gradient cannot be differentiated again (create_graph). Leave the code out of "
+        "checkpoint()");
+  }
+  if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& each) { return each.defined(); })) {
+    return autograd::variable_list(num_outputs());
+  }
+  std::vector<bool> wanted;
+  for (std::size_t i = 0; i < exits_.size(); ++i) wanted.push_back(task_should_compute_output(i));
+  return run_backward(std::move(gradients), std::move(wanted));
+}
+
+}  // namespace rehearse::parallel

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <rehearse/parallel/checkpoint.h>
+
+#include "parallel/checkpoint/local_graph.h"
+#include "parallel/checkpoint/run_state.h"
+
+namespace rehearse::parallel {
+
+// The inputs of a checkpoint's code as leaves of its own, each with the memory and version of the caller's.
+struct CheckpointInputs {
+  explicit CheckpointInputs(const std::vector<at::Tensor>& given);
+
+  // The input whose gradient goes through this edge; none: the edge leads to a tensor that is no input.
+  std::optional<std::size_t> find(const torch::autograd::Edge& exit) const;
+
+  std::vector<at::Tensor> leaves;
+};
+
+// The results that require grad, by their places among all.
+std::vector<std::size_t> differentiable(const std::vector<at::Tensor>& results);
+
+// The step of autograd that a checkpoint leaves behind. Its backward runs the code again.
+class CheckpointNode : public torch::autograd::Node {
+ public:
+  // One edge out of the code: to an input, or to a tensor of outside.
+  struct Exit {
+    std::optional<std::size_t> input;
+    torch::autograd::Edge edge;  // where its gradient goes
+  };
+
+  CheckpointNode(CheckpointCode code, const std::vector<at::Tensor>& inputs, RunState state, std::vector<Exit> exits);
+
+  // Makes it the history of these results, tensors without any. `places`: which of the code's results they are.
+  void record(std::vector<at::Tensor>& results, std::vector<std::size_t> places);
+
+  std::string name() const override { return "CheckpointBackward"; }
+  void release_variables() override;
+
+ protected:
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
+
+ private:
+  std::vector<at::Tensor> unpack();
+  std::vector<at::Tensor> run_again(const CheckpointInputs& inputs);
+  void require_same(const LocalGraph& graph, const CheckpointInputs& inputs) const;
+  torch::autograd::variable_list run_backward(torch::autograd::variable_list&& gradients, std::vector<bool> wanted);
+
+  CheckpointCode code_;
+  std::vector<torch::autograd::SavedVariable> inputs_;
+  const RunState state_;
+  const std::vector<Exit> exits_;
+  std::vector<std::size_t> places_;
+  std::size_t results_ = 0;
+};
+
+}  // namespace rehearse::parallel
