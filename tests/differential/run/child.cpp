@@ -2,6 +2,7 @@
 #include "differential/run/child.h"
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 
 #include <c10/util/Exception.h>
@@ -28,6 +29,11 @@ void write_all(int file, const std::string& text) {
   }
 }
 
+// A sanitizer's handlers make an exit code of a crash.
+void let_signals_end_it() {
+  for (const int signal : {SIGSEGV, SIGFPE, SIGBUS, SIGILL, SIGABRT}) std::signal(signal, SIG_DFL);
+}
+
 }  // namespace
 
 ChildAnswer ask_child(const std::function<std::string()>& ask, int seconds_max) {
@@ -38,6 +44,7 @@ ChildAnswer ask_child(const std::function<std::string()>& ask, int seconds_max) 
   TORCH_CHECK(child >= 0, "no process");
   if (child == 0) {
     ::close(ends[0]);
+    let_signals_end_it();
     ::alarm(static_cast<unsigned>(seconds_max));
     write_all(ends[1], ask());
     ::_exit(0);
