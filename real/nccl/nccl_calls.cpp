@@ -133,7 +133,7 @@ void Issue::reduce(const Operation& call) {
       return require("ncclReduceScatter",
                      nccl_.reduce_scatter(from.data, to.data, to.count, to.type, op.op(), at_.comm, at_.stream));
     }
-    default:  // reduce_scatter of lists: each rank's part may have a size of its own
+    default:  // REDUCE_SCATTER, of lists: each rank's part may have a size of its own
       for (int rank = 0; rank < at_.ranks; ++rank) {
         void* const to = rank == at_.rank ? span_of(call.outputs[0]).data : nullptr;
         reduce_to(span_of(call.inputs[static_cast<std::size_t>(rank)]), to, op.op(), rank);
@@ -169,9 +169,20 @@ void Issue::call(const Operation& call) {
     case c10d::OpType::RECV:
     case c10d::OpType::RECVANYSOURCE:
       return receive(span_of(call.outputs[0]), call.peer >= 0 ? call.peer : at_.sender);
-    default:
+    case c10d::OpType::ALLREDUCE:
+    case c10d::OpType::REDUCE:
+    case c10d::OpType::REDUCE_SCATTER:
+    case c10d::OpType::_REDUCE_SCATTER_BASE:
       return reduce(call);
+    case c10d::OpType::BARRIER:  // the fabric waits for all that has been begun
+    case c10d::OpType::ALLREDUCE_COALESCED:
+    case c10d::OpType::ALLGATHER_COALESCED:
+    case c10d::OpType::COALESCED:
+    case c10d::OpType::_ALLREDUCE_SPARSE:  // see require_carried()
+    case c10d::OpType::UNKNOWN:
+      break;
   }
+  TORCH_INTERNAL_ASSERT(false, "no call of NCCL for ", comm::name_of(call));
 }
 
 void require_dense(const at::Tensor& tensor) {

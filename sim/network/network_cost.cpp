@@ -99,41 +99,33 @@ Cost pieces_around_a_ring(const comm::Transfer& transfer, std::uint64_t n) {
   return {n - 1, bytes_of_busiest_rank(transfer), n - 1, n};
 }
 
-constexpr Formula formula_of(c10d::OpType type) noexcept {
-  switch (type) {
-    case c10d::OpType::SEND:
-    case c10d::OpType::RECV:
-    case c10d::OpType::RECVANYSOURCE:
+// Null for an operation of parts: it has theirs.
+constexpr Formula formula_of(comm::OpTime time) noexcept {
+  switch (time) {
+    case comm::OpTime::one_message:
       return one_message;
-    case c10d::OpType::BARRIER:
+    case comm::OpTime::up_and_down_a_tree:
       return up_and_down_a_tree;
-    case c10d::OpType::BROADCAST:
-    case c10d::OpType::REDUCE:
-    case c10d::OpType::SCATTER:
-    case c10d::OpType::GATHER:
+    case comm::OpTime::through_a_tree:
       return through_a_tree;
-    case c10d::OpType::ALLREDUCE:
+    case comm::OpTime::twice_around_a_ring:
       return twice_around_a_ring;
-    case c10d::OpType::ALLGATHER:
-    case c10d::OpType::_ALLGATHER_BASE:
-    case c10d::OpType::_ALLREDUCE_SPARSE:
+    case comm::OpTime::inputs_around_a_ring:
       return inputs_around_a_ring;
-    case c10d::OpType::REDUCE_SCATTER:
-    case c10d::OpType::_REDUCE_SCATTER_BASE:
-    case c10d::OpType::ALLTOALL_BASE:
-    case c10d::OpType::ALLTOALL:
+    case comm::OpTime::pieces_around_a_ring:
       return pieces_around_a_ring;
-    default:
+    case comm::OpTime::of_parts:
       return nullptr;
   }
+  return nullptr;
 }
-static_assert(comm::all_ops([](const comm::OpRow& row) { return formula_of(row.type) != nullptr; }),
+static_assert(comm::all_ops([](const comm::OpRow& row) { return formula_of(row.time) != nullptr; }),
               "every operation has its time; one of parts has theirs");
 
 Cost cost_of(const comm::Transfer& transfer) {
   const std::uint64_t n = transfer.group->ranks.size();
   if (n <= 1) return {};
-  const Formula formula = formula_of(transfer.type);
+  const Formula formula = formula_of(comm::op_row(transfer.type).time);
   if (formula == nullptr) {
     throw std::logic_error(fmt::format("the network model has no formula for {}", comm::name_of(transfer.type)));
   }

@@ -47,7 +47,7 @@ REHEARSE_PROGRAM(until_told){.summary = "all-reduces until there is a file \"eno
 
 [[noreturn, gnu::noinline]] void stay_for_ever(bool compute) {
   std::cout << "staying" << std::endl;
-  for (volatile int value = 0;;) {
+  for (volatile unsigned value = 0;;) {
     value = value + 1;
     if (!compute) ::pause();
   }

@@ -34,6 +34,25 @@ def virtual_methods(header, name):
     return {match.group(1) for match in names if match and not match.group(1).startswith("~")}
 
 
+def enumerators(header, name):
+    """The names of an enumeration, the first of value 0 and on; those of other values are left out."""
+    body = re.search(r"\benum\s+class\s+(?:\w+\s+)?" + name + r"\b[^{]*\{([^}]*)\}", without_comments(header))
+    if not body:
+        raise ValueError(f"no enumeration {name}")
+    names = [entry.split("=") for entry in body.group(1).split(",") if entry.strip()]
+    return [entry[0].strip() for entry in names if len(entry) == 1 or int(entry[1]) < 100]
+
+
+def check_operations(root, include):
+    """Each operation of c10d has its row in our table, in c10d's order."""
+    document = "core/internal/rehearse_internal/comm/op_table.h"
+    declared = enumerators((include / "torch/csrc/distributed/c10d/Work.hpp").read_text(), "OpType")
+    rows = re.findall(r"OpRow\{OpType::(\w+)", (root / document).read_text().split("kUnknown")[0])
+    for name in declared:
+        if name not in rows:
+            yield f"{document}: OpType::{name} is declared in Work.hpp and has no row"
+
+
 def table(text, heading):
     """The rows below a heading, up to the next one, as lists of cells."""
     section = re.search(r"^## " + re.escape(heading) + r"\n(.*?)(?=^## |\Z)", text, re.M | re.S)
@@ -78,6 +97,7 @@ def findings(root, include):
         for method in sorted({method for method in listed if listed.count(method) > 1}):
             yield f"{document}: {name}::{method} has two rows"
         yield from check_rows(document, rows, tests)
+    yield from check_operations(root, include)
     document = "tests/README.md"
     rows = table((root / document).read_text(), "PyTorch's own C++ tests")
     if not rows:

@@ -28,7 +28,7 @@ def document(rows):
 
 
 class TablesTest(unittest.TestCase):
-    def findings(self, rows, more="", upstream="`Suite.Case`"):
+    def findings(self, rows, more="", upstream="`Suite.Case`", operations="SEND = 0, RECV = 1, UNKNOWN = 100"):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             headers = root / "include/torch/csrc/distributed/c10d"
@@ -36,6 +36,11 @@ class TablesTest(unittest.TestCase):
             for name in c10d_tables.CLASSES:
                 added = more if name == "Work" else ""
                 (headers / f"{name}.hpp").write_text(HEADER.format(name=name, more=added))
+            with (headers / "Work.hpp").open("a") as header:
+                header.write(f"enum class OpType : std::uint8_t {{ {operations} }};\n")
+            table = root / "core/internal/rehearse_internal/comm/op_table.h"
+            table.parent.mkdir(parents=True)
+            table.write_text('OpRow{OpType::SEND, "send"},\nOpRow{OpType::RECV, "recv"},\n')
             (root / "docs").mkdir()
             (root / "tests").mkdir()
             (root / "docs/C10D.md").write_text(document(rows))
@@ -62,6 +67,11 @@ class TablesTest(unittest.TestCase):
         self.assertIn("names Suite.Missing, which is in no source file", found[0])
         found = self.findings(self.GOOD.replace("`Suite.Case`", "", 1))
         self.assertIn("names no test", found[0])
+
+    def test_new_operation_is_found(self):
+        found = self.findings(self.GOOD, operations="SEND = 0, RECV = 1, PERMUTE = 2, UNKNOWN = 100")
+        self.assertEqual(found, ["core/internal/rehearse_internal/comm/op_table.h: OpType::PERMUTE is declared in "
+                                 "Work.hpp and has no row"])
 
     def test_upstream_case_without_test_is_found(self):
         self.assertEqual(self.findings(self.GOOD, upstream="later"), ["tests/README.md: `A.b` names no test"])

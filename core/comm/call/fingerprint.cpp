@@ -50,16 +50,21 @@ std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& 
   const bool reduces = call.reduce_op != c10d::ReduceOp::UNUSED;
   // Whoever coalesces by hand what another rank's call coalesces does the same.
   const auto name = call.type == OpType::COALESCED ? name_of(call.type) : name_of(call);
-  return {{"op", std::string(name)},
-          {"operations", call.parts.empty() ? "" : std::to_string(call.parts.size())},
-          {"shape", sized ? shapes_text(tensors) : ""},
-          {"sparse_dim", sparse_text(tensors)},
-          {"dtype", tensors.empty() ? "" : dtype_text(tensors.front().scalar_type())},
-          {"device", tensors.empty() ? "" : device_text(tensors.front())},
-          {"root", call.root >= 0 ? std::to_string(call.root) : ""},
-          {"reduce_op", reduces ? std::string(name_of(call.reduce_op)) : ""},
-          {"factor", factor ? fmt::format("{}", *factor) : ""},
-          {"label", label_text(call)}};
+  std::vector<std::pair<const char*, std::string>> fields = {
+      {"op", std::string(name)},
+      {"operations", call.parts.empty() ? "" : std::to_string(call.parts.size())},
+      {"shape", sized ? shapes_text(tensors) : ""},
+      {"sparse_dim", sparse_text(tensors)},
+      {"dtype", tensors.empty() ? "" : dtype_text(tensors.front().scalar_type())},
+      {"device", tensors.empty() ? "" : device_text(tensors.front())}};
+  for (const AgreedNumber& number : kAgreedNumbers) {
+    const int value = call.*number.value;
+    fields.emplace_back(number.name, value >= 0 ? std::to_string(value) : "");
+  }
+  fields.emplace_back("reduce_op", reduces ? std::string(name_of(call.reduce_op)) : "");
+  fields.emplace_back("factor", factor ? fmt::format("{}", *factor) : "");
+  fields.emplace_back("label", label_text(call));
+  return fields;
 }
 
 // Of tensors of the same sizes: others differ in strides because they do in sizes.
@@ -126,7 +131,9 @@ Signature signature_of(const Operation& call) {
 
 std::string fingerprint_text(const Operation& call) {
   std::vector<std::string> parts;
-  if (call.root >= 0) parts.push_back(fmt::format("root={}", call.root));
+  for (const AgreedNumber& number : kAgreedNumbers) {
+    if (call.*number.value >= 0) parts.push_back(fmt::format("{}={}", number.name, call.*number.value));
+  }
   if (call.reduce_op != c10d::ReduceOp::UNUSED) {
     const auto factor = premul_factor(call);
     parts.push_back(fmt::format("{}{}", name_of(call.reduce_op), factor ? fmt::format(" {}", *factor) : ""));

@@ -65,8 +65,8 @@ std::optional<double> premul_factor(const Operation& call) {
 
 std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash) noexcept {
   Hash hash(label_hash);
-  hash.add(static_cast<std::uint64_t>(call.type) | (static_cast<std::uint64_t>(call.reduce_op) << 8) |
-           (static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root)) << 16));
+  hash.add(static_cast<std::uint64_t>(call.type) | (static_cast<std::uint64_t>(call.reduce_op) << 8));
+  for (const AgreedNumber& number : kAgreedNumbers) hash.add(static_cast<std::uint64_t>(call.*number.value));
   if (call.type == OpType::BARRIER) hash.add(static_cast<std::uint64_t>(call.tag));
   const bool sized = !is_alltoall(call.type);
   for (const auto& tensor : shared_tensors(call)) {

@@ -47,7 +47,7 @@ CallFacts facts_of(const comm::Operation& call) {
   CallFacts facts;
   facts.type = call.type;
   facts.reduce_op = call.reduce_op;
-  facts.root = call.root;
+  for (const comm::AgreedNumber& number : comm::kAgreedNumbers) facts.agreed.push_back(call.*number.value);
   facts.peer = call.peer;
   facts.tag = call.tag;
   facts.inputs = facts_of_list(call.inputs);
@@ -72,7 +72,9 @@ comm::Operation operation_of(const CallFacts& facts, CallTexts& texts) {
   comm::Operation call;
   call.type = facts.type;
   call.reduce_op = facts.reduce_op;
-  call.root = facts.root;
+  for (std::size_t i = 0; i < comm::kAgreedNumbers.size(); ++i) {
+    call.*comm::kAgreedNumbers[i].value = facts.agreed.at(i);
+  }
   call.peer = facts.peer;
   call.tag = facts.tag;
   for (const auto& tensor : facts.inputs) call.inputs.push_back(without_data(tensor));

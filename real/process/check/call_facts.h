@@ -25,7 +25,7 @@ struct TensorFacts {
 struct CallFacts {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   c10d::ReduceOp::RedOpType reduce_op = c10d::ReduceOp::UNUSED;
-  int root = -1;
+  std::vector<int> agreed;  // by comm::kAgreedNumbers
   int peer = -1;
   int tag = 0;
   std::vector<TensorFacts> inputs, outputs;
@@ -59,7 +59,7 @@ void fields(Archive& archive, TensorFacts& tensor) {
 
 template <class Archive>
 void fields(Archive& archive, CallFacts& call) {
-  archive(call.type, call.reduce_op, call.root, call.peer, call.tag, call.inputs, call.outputs, call.input_splits,
+  archive(call.type, call.reduce_op, call.agreed, call.peer, call.tag, call.inputs, call.outputs, call.input_splits,
           call.output_splits, call.factor, call.parts, call.timeout, call.label, call.payload);
 }
 

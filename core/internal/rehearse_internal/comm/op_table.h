@@ -23,11 +23,23 @@ enum class OpKind : std::uint8_t {
 // Tensors of a call.
 enum class OpTensors : std::uint8_t { none, first_input, inputs, outputs };
 
+// How much time a transfer takes, by the algorithms that back ends use; NetworkModel has the formulas.
+enum class OpTime : std::uint8_t {
+  one_message,
+  up_and_down_a_tree,
+  through_a_tree,
+  twice_around_a_ring,   // of what each rank has
+  inputs_around_a_ring,  // of what all ranks give
+  pieces_around_a_ring,  // of what one rank gives or takes, in pieces
+  of_parts
+};
+
 struct OpRow {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   std::string_view name{};           // of c10d's profiling titles, without the back end
   std::string_view recorder_name{};  // by which the flight recorder's analyzer knows it; empty: the call's own name
   OpKind kind = OpKind::copies;
+  OpTime time = OpTime::of_parts;
   OpTensors alike = OpTensors::none;       // on all ranks, in dtype, device and sizes (all-to-alls: but sizes)
   OpTensors as_it_lies = OpTensors::none;  // back ends move the first one's memory as it lies, whatever its strides
   bool own_sizes = false;                  // a rank's call has sizes that do not follow from what is alike
@@ -37,31 +49,38 @@ namespace op_table {
 
 using c10d::OpType;
 using enum OpKind;
+using enum OpTime;
 using Tensors = OpTensors;
 
 inline constexpr std::array kRows{
-    OpRow{OpType::BROADCAST, "broadcast", "", copies, Tensors::inputs, Tensors::inputs},
-    OpRow{OpType::ALLREDUCE, "allreduce", "all_reduce", reduces, Tensors::inputs, Tensors::inputs},
-    OpRow{OpType::ALLREDUCE_COALESCED, "allreduce_coalesced", "", parts},
-    OpRow{OpType::REDUCE, "reduce", "", reduces, Tensors::inputs, Tensors::inputs},
-    OpRow{OpType::ALLGATHER, "allgather", "all_gather", copies, Tensors::outputs, Tensors::none, true},
-    OpRow{OpType::_ALLGATHER_BASE, "_allgather_base", "_all_gather_base", copies, Tensors::inputs},
-    OpRow{OpType::ALLGATHER_COALESCED, "allgather_coalesced", "all_gather_into_tensor_coalesced", parts, Tensors::none,
+    OpRow{OpType::BROADCAST, "broadcast", "", copies, through_a_tree, Tensors::inputs, Tensors::inputs},
+    OpRow{OpType::ALLREDUCE, "allreduce", "all_reduce", reduces, twice_around_a_ring, Tensors::inputs, Tensors::inputs},
+    OpRow{OpType::ALLREDUCE_COALESCED, "allreduce_coalesced", "", parts, of_parts},
+    OpRow{OpType::REDUCE, "reduce", "", reduces, through_a_tree, Tensors::inputs, Tensors::inputs},
+    OpRow{OpType::ALLGATHER, "allgather", "all_gather", copies, inputs_around_a_ring, Tensors::outputs, Tensors::none,
+          true},
+    OpRow{OpType::_ALLGATHER_BASE, "_allgather_base", "_all_gather_base", copies, inputs_around_a_ring,
+          Tensors::inputs},
+    OpRow{OpType::ALLGATHER_COALESCED, "allgather_coalesced", "all_gather_into_tensor_coalesced", parts, of_parts,
+          Tensors::none, Tensors::none, true},
+    OpRow{OpType::GATHER, "gather", "", copies, through_a_tree, Tensors::inputs, Tensors::none, true},
+    OpRow{OpType::SCATTER, "scatter", "", copies, through_a_tree, Tensors::outputs, Tensors::outputs, true},
+    OpRow{OpType::REDUCE_SCATTER, "reduce_scatter", "", reduces, pieces_around_a_ring, Tensors::inputs,
+          Tensors::outputs},
+    OpRow{OpType::ALLTOALL_BASE, "alltoall_base", "all_to_all", all_to_all, pieces_around_a_ring, Tensors::inputs,
           Tensors::none, true},
-    OpRow{OpType::GATHER, "gather", "", copies, Tensors::inputs, Tensors::none, true},
-    OpRow{OpType::SCATTER, "scatter", "", copies, Tensors::outputs, Tensors::outputs, true},
-    OpRow{OpType::REDUCE_SCATTER, "reduce_scatter", "", reduces, Tensors::inputs, Tensors::outputs},
-    OpRow{OpType::ALLTOALL_BASE, "alltoall_base", "all_to_all", all_to_all, Tensors::inputs, Tensors::none, true},
-    OpRow{OpType::ALLTOALL, "alltoall", "all_to_all", all_to_all, Tensors::first_input, Tensors::none, true},
-    OpRow{OpType::SEND, "send", "", point_to_point, Tensors::inputs},
-    OpRow{OpType::RECV, "recv", "", point_to_point, Tensors::outputs},
-    OpRow{OpType::RECVANYSOURCE, "recv_any_source", "", point_to_point, Tensors::outputs},
-    OpRow{OpType::BARRIER, "barrier", "all_reduce_barrier", copies},
-    OpRow{OpType::_REDUCE_SCATTER_BASE, "_reduce_scatter_base", "", reduces, Tensors::outputs, Tensors::inputs},
-    OpRow{OpType::COALESCED, "coalesced", "", parts, Tensors::none, Tensors::none, true},
-    OpRow{OpType::_ALLREDUCE_SPARSE, "allreduce_sparse", "all_reduce", reduces, Tensors::inputs},
+    OpRow{OpType::ALLTOALL, "alltoall", "all_to_all", all_to_all, pieces_around_a_ring, Tensors::first_input,
+          Tensors::none, true},
+    OpRow{OpType::SEND, "send", "", point_to_point, one_message, Tensors::inputs},
+    OpRow{OpType::RECV, "recv", "", point_to_point, one_message, Tensors::outputs},
+    OpRow{OpType::RECVANYSOURCE, "recv_any_source", "", point_to_point, one_message, Tensors::outputs},
+    OpRow{OpType::BARRIER, "barrier", "all_reduce_barrier", copies, up_and_down_a_tree},
+    OpRow{OpType::_REDUCE_SCATTER_BASE, "_reduce_scatter_base", "", reduces, pieces_around_a_ring, Tensors::outputs,
+          Tensors::inputs},
+    OpRow{OpType::COALESCED, "coalesced", "", parts, of_parts, Tensors::none, Tensors::none, true},
+    OpRow{OpType::_ALLREDUCE_SPARSE, "allreduce_sparse", "all_reduce", reduces, inputs_around_a_ring, Tensors::inputs},
 };
-inline constexpr OpRow kUnknown{OpType::UNKNOWN, "unknown", "", copies, Tensors::inputs};
+inline constexpr OpRow kUnknown{OpType::UNKNOWN, "unknown", "", copies, of_parts, Tensors::inputs};
 
 consteval bool rows_follow_enum() {
   for (std::size_t row = 0; row < kRows.size(); ++row) {

@@ -79,6 +79,14 @@ struct Operation {
   const PayloadName* payload = nullptr;  // what the tensor is known as; interned by the world, null: nothing
 };
 
+// A number of a call that all ranks must give alike. The comparison of calls, their texts, and the way to another
+// process know it by this row alone.
+struct AgreedNumber {
+  const char* name;
+  int Operation::* value;  // negative: the call has none
+};
+inline constexpr std::array kAgreedNumbers{AgreedNumber{"root", &Operation::root}};
+
 // "allreduce", "_allgather_base", ...: the names of c10d's profiling titles without the back end.
 std::string_view name_of(c10d::OpType type) noexcept;
 std::string_view name_of(const Operation& call) noexcept;  // knows "monitored_barrier" and its like
