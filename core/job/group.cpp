@@ -6,12 +6,28 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include <rehearse_internal/comm/described_backend.h>
+#include <rehearse_internal/operators/group_use.h>
 
 namespace rehearse {
 
+const c10::intrusive_ptr<c10d::ProcessGroup>& Group::get() const {
+  operators::note_group_use(this, group_.get());
+  return group_;
+}
+
 c10d::ProcessGroup& Group::checked() const {
+  operators::note_group_use(this, group_.get());
   if (!group_) throw std::logic_error("this group is empty: the calling rank is not a member of it");
   return *group_;
+}
+
+std::vector<int> Group::ranks() const {
+  const auto backend = checked().getDefaultBackend();
+  if (const auto* const described = dynamic_cast<const comm::DescribedBackend*>(backend.get()))
+    return described->identity().ranks;
+  throw std::logic_error("the ranks of the group \"" + name() + "\" are not known: its back end \"" +
+                         backend->getBackendName() +
+                         "\" does not tell them; make the group by RankContext::new_group()");
 }
 
 Work Group::allreduce(at::Tensor tensor, c10d::ReduceOp op) const {

@@ -8,8 +8,10 @@
 
 #include <rehearse/job/rank_context.h>
 #include <rehearse/job/runner.h>
+#include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/launched.h>
 #include <rehearse_internal/job/run_record.h>
+#include <rehearse_internal/job/world_groups.h>
 
 #include "process/process_groups.h"
 
@@ -53,6 +55,9 @@ class ProcessRankContext final : public RankContext {
   std::vector<const std::string*> labels_;
   std::map<const void*, std::any> locals_;  // looked up by address, never walked
   Group group_;
+  WorldGroups world_groups_;
+  const exec::WorldLocal<WorldGroups>::Lent lent_groups_{world_groups_};
+  const WorldGroups::Entry world_{world_groups_, process_.rank, group_};
 };
 
 }  // namespace rehearse::real

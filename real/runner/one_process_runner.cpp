@@ -102,6 +102,7 @@ std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, cons
   WorldServices services{communicators, *record, show, {}};
 
   const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
+  const exec::WorldLocal<WorldGroups>::Lent lent_groups(services.groups);
   const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);
   const exec::WorldLocal<DeviceWaits>::Lent lent_waits(waits);
   checks::RankRemarks remarks;

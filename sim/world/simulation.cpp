@@ -188,6 +188,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   WorldServices services{communicators, *record, show, {}, &scratch};
 
   const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
+  const exec::WorldLocal<WorldGroups>::Lent lent_groups(services.groups);
   const exec::WorldLocal<compiler::Journal>::Lent journal(record->journal);
   record->checkpoints = elastic::CheckpointJournal(options.call_sites);
   const exec::WorldLocal<elastic::CheckpointJournal>::Lent checkpoints(record->checkpoints);

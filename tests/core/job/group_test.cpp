@@ -123,6 +123,37 @@ TEST(GroupCalls, RankAndSize_AreTheGroupsOwn) {
   });
 }
 
+TEST(GroupCalls, RanksAndName_AreThoseItWasMadeWith) {
+  on_ranks([](RankContext& ctx) {
+    EXPECT_EQ(ctx.group().ranks(), (std::vector<int>{0, 1, 2, 3}));
+    EXPECT_EQ(ctx.group().name(), "world");
+    const auto odd = ctx.new_group({3, 1}, "odd");
+    const auto unnamed = ctx.new_group({0, 1, 2, 3});
+    EXPECT_EQ(unnamed.name(), "group2");
+    if (!odd) return;
+    EXPECT_EQ(odd.ranks(), (std::vector<int>{3, 1}));
+    EXPECT_EQ(odd.name(), "odd");
+  });
+}
+
+TEST(Group, TheWorlds_IsFoundWithoutAContext) {
+  on_ranks([](RankContext& ctx) {
+    EXPECT_EQ(world_group().get(), ctx.group().get());
+    auto sum = of(ctx.rank(), {1});
+    world_group().allreduce(sum)->wait();
+    expect(sum, {10});
+  });
+  try {
+    world_group();
+    FAIL();
+  } catch (const std::logic_error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "world_group() is called outside of a rank's body, where there is no world; call it there, or pass the "
+        "group that you have");
+  }
+}
+
 TEST(Group, Empty_EveryCallSaysThatTheRankIsNoMember) {
   const Group empty;
   EXPECT_FALSE(static_cast<bool>(empty));

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,10 @@ using Work = c10::intrusive_ptr<c10d::Work>;
 // c10d::ProcessGroup itself, which this converts to. A value type: copies share the group. A default-made Group (and
 // that of a rank that is not a member) is empty; calling it throws std::logic_error.
 //
+// In a captured function (rehearse::compile()) a group is a constant, so something must guard it: it is an argument,
+// watched, world_group(), or kept by value in the function object itself. Using another one there is refused, by the
+// capture's exception or by its end.
+//
 // The calls do not wait for other ranks, the returned Work's wait() does (in a simulation a call that differs from the
 // other ranks' may: until they have taken a side). Errors as those of the c10d call.
 class Group {
@@ -25,14 +30,20 @@ class Group {
   explicit Group(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {}
 
   // Is the calling rank a member?
-  explicit operator bool() const noexcept { return static_cast<bool>(group_); }
-  const c10::intrusive_ptr<c10d::ProcessGroup>& get() const noexcept { return group_; }
+  explicit operator bool() const { return static_cast<bool>(get()); }
+  const c10::intrusive_ptr<c10d::ProcessGroup>& get() const;
   c10d::ProcessGroup* operator->() const { return &checked(); }
-  operator const c10::intrusive_ptr<c10d::ProcessGroup>&() const noexcept { return group_; }
+  operator const c10::intrusive_ptr<c10d::ProcessGroup>&() const { return get(); }
 
   // Ranks within the group.
   int rank() const { return checked().getRank(); }
   int size() const { return checked().getSize(); }
+
+  // The members as ranks of the world, by rank within the group. Throws std::logic_error if the back end does not know
+  // them: a group that the program has made of a back end of its own.
+  std::vector<int> ranks() const;
+  // By which c10d::resolve_process_group() finds the group, and by which reports tell it from others: "world".
+  const std::string& name() const { return checked().getGroupName(); }
 
   Work allreduce(at::Tensor tensor, c10d::ReduceOp op = c10d::ReduceOp::SUM) const;  // in place
   Work broadcast(at::Tensor tensor, int root = 0) const;                             // in place
@@ -60,5 +71,10 @@ class Group {
 
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
 };
+
+// The group of all ranks: what RankContext::group() is, for code that has no context. In a captured function it is
+// guarded: in a life in which the rank has another world, a call compiles anew. The reference is valid while the rank's
+// body runs. Throws std::logic_error outside of a rank.
+const Group& world_group();
 
 }  // namespace rehearse

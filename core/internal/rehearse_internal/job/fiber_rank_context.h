@@ -14,6 +14,7 @@
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/job/run_record.h>
 #include <rehearse_internal/job/scratch_folders.h>
+#include <rehearse_internal/job/world_groups.h>
 
 namespace rehearse {
 
@@ -24,6 +25,7 @@ struct WorldServices {
   const ShowProgress& show;
   std::set<std::string, std::less<>> labels;  // interned: operations point at them
   ScratchFolders* scratch = nullptr;          // null: as in a process of its own
+  WorldGroups groups = {};                    // to be lent
 };
 
 // RankContext where ranks are fibers, whatever moves their bytes. Made and destroyed in its rank's fiber.
@@ -69,6 +71,7 @@ class FiberRankContext final : public RankContext {
   std::vector<const std::string*> labels_;
   std::map<const void*, std::any> locals_;  // looked up by address, never walked
   Group group_;
+  const WorldGroups::Entry world_{services_.groups, rank_, group_};
 };
 
 }  // namespace rehearse

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse_internal/operators/group_use.h>
+
+#include <utility>
+
+#include <rehearse_internal/exec/fiber_local.h>
+#include <rehearse_internal/operators/capture_mode.h>
+
+namespace rehearse::operators {
+namespace {
+
+struct Listener {
+  GroupUse* use = nullptr;
+};
+const exec::FiberLocal<Listener> listener;
+
+// Null where the code runs as it is.
+GroupUse* use_of_captured_code() noexcept {
+  const Listener* const found = listener.find();
+  if (!found || !found->use) [[likely]]
+    return nullptr;
+  const CaptureMode* const mode = CaptureMode::current();
+  return mode && !mode->has_ended() ? found->use : nullptr;
+}
+
+}  // namespace
+
+GroupUse* GroupUse::exchange(GroupUse* use) { return std::exchange(listener->use, use); }
+
+void note_group_use(const void* place, c10d::ProcessGroup* group) {
+  if (GroupUse* const use = use_of_captured_code()) [[unlikely]]
+    use->used(place, group);
+}
+
+void note_derived_group(c10d::ProcessGroup* group) {
+  if (GroupUse* const use = use_of_captured_code()) [[unlikely]]
+    use->derived(group);
+}
+
+void note_world_use(const Group& world) {
+  if (GroupUse* const use = use_of_captured_code()) [[unlikely]]
+    use->used_world(world);
+}
+
+}  // namespace rehearse::operators
