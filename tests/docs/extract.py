@@ -4,10 +4,10 @@
 STATE_CHECKS.md into files, to build and run.
 
 README.md's C++ is a whole test file, its TOML part of an example's scenario. GUIDE.md has that same test, then a whole
-program without GoogleTest, statements inside a rank's body, and a program, whose scenario is its only TOML block; its
-Python makes dumps of what that program left. The C++ of COMPILE.md, one block after the other, is a test file; those of
-CHECKERS.md, FAULTS.md and STATE_CHECKS.md, too, the last two of which have scenarios of the GUIDE's program as well. A
-block more or less elsewhere is an error: it would not be built.
+program without GoogleTest, statements inside a rank's body twice, and a program, whose scenario is its only TOML block;
+its Python makes dumps of what that program left. The C++ of COMPILE.md, one block after the other, is a test file; those
+of CHECKERS.md, FAULTS.md and STATE_CHECKS.md, too, the last two of which have scenarios of the GUIDE's program as well.
+A block more or less elsewhere is an error: it would not be built.
 """
 import pathlib
 import re
@@ -20,13 +20,20 @@ def blocks(path, language):
 
 LICENCE = "// SPDX-License-Identifier: BSD-3-Clause\n"
 
-DDP = """// SPDX-License-Identifier: BSD-3-Clause
+IN_WORLDS = """// SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
+#include <rehearse/parallel/device_mesh.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 #include <rehearse/rehearse.h>
+
+TEST(Guide, DeviceMesh) {
+  rehearse::check({.ranks = 4}, [](rehearse::RankContext& ctx) {
+    auto x = at::ones({4, 8});
+%s  });
+}
 
 TEST(Guide, DistributedDataParallel) {
   rehearse::check({.ranks = 2}, [](rehearse::RankContext& ctx) {
@@ -66,12 +73,12 @@ def main(root, out):
     (fault,) = blocks(root / "README.md", "toml")
     if fault not in (root / "docs/examples/elastic_ddp/elastic_ddp.toml").read_text():
         sys.exit("the fault of README.md is not that of docs/examples/elastic_ddp/elastic_ddp.toml")
-    guide_test, world, ddp, layers, program = blocks(root / "docs/GUIDE.md", "cpp")
+    guide_test, world, mesh, ddp, layers, program = blocks(root / "docs/GUIDE.md", "cpp")
     (scenario,) = blocks(root / "docs/GUIDE.md", "toml")
     (dumps,) = blocks(root / "docs/GUIDE.md", "python")
     if guide_test != test:
         sys.exit("the tests of README.md and docs/GUIDE.md differ")
-    files = {"readme_test.cpp": test, "guide_test.cpp": DDP % ddp,
+    files = {"readme_test.cpp": test, "guide_test.cpp": IN_WORLDS % (mesh, ddp),
              "guide_checkpoint_test.cpp": CHECKPOINT % layers, "guide_world.cpp": LICENCE + world,
              "guide_job.cpp": PROGRAM % program,
              "compile_guide_test.cpp": LICENCE + "\n".join(blocks(root / "docs/COMPILE.md", "cpp")),

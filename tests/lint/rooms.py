@@ -73,9 +73,12 @@ HOUSES = (
         ".": ("reductions.h", "world_checks.h"),
     }),
     # Models and hooks are told apart from the reducer that they are for, and buckets are split without any.
-    House("core/parallel", {"model": (), "hooks": (), ".": ("model", "hooks"), "splitter": ()}, "rehearse/parallel/", {
+    House("core/parallel", {
+        "model": (), "hooks": (), "mesh": (), ".": ("model", "hooks"), "splitter": (),
+    }, "rehearse/parallel/", {
         "model": ("module_traits.h", "output_tensors.h"),
         "hooks": ("comm_hooks.h", "power_sgd.h"),
+        "mesh": ("device_mesh.h", "placement.h"),
         "splitter": ("bucket_splitter.h",),
     }),
     House("real", {
