@@ -12,6 +12,7 @@
 #include <torch/csrc/autograd/function.h>
 
 #include <rehearse_internal/operators/capture_mode.h>
+#include <rehearse_internal/operators/group_use.h>
 
 namespace rehearse::functional {
 namespace {
@@ -29,6 +30,7 @@ at::Tensor call(const c10::OperatorHandle& op, torch::jit::Stack arguments) {
 bool wants_gradient(const at::Tensor& input) { return c10::GradMode::is_enabled() && input.requires_grad(); }
 
 c10d::ProcessGroup& checked(const ProcessGroup& group, const char* call) {
+  operators::note_group_use(&group, group.get());
   TORCH_CHECK_VALUE(group != nullptr, call, ": the group is empty; is the calling rank a member?");
   return *group;
 }

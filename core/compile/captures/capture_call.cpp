@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,6 +23,7 @@
 #include "compile/captures/fixed_marks.h"
 #include "compile/captures/left_fakes.h"
 #include "compile/guards/module_modes.h"
+#include "compile/guards/watch_list.h"
 #include "compile/parts/eager_backend.h"
 #include "compile/segments/segmented_capture.h"
 
@@ -66,12 +68,17 @@ class CallCapture {
     }
     WatchList watches;
     {
-      const WatchScope scope(watches, __builtin_frame_address(0));
+      WatchScope scope(watches, __builtin_frame_address(0), code.function());
+      for (const Leaf& leaf : call_.leaves) {
+        if (leaf.kind == LeafKind::Group) scope.add_guarded(leaf.group);
+      }
       const parallel::DdpRecorder recorder;
       run_code(code);
+      guarded_groups_ = scope.guarded();
       result_.ddp = recorder.seen();
     }
     std::vector<c10::IValue> outputs = code.values();
+    if (!tracer_.ended()) end_if_unguarded(code);
     if (!tracer_.ended()) end_if_unrepeatable(code, outputs);
     if (tracer_.ended()) return serve(code, std::move(outputs));
     return finish(code, std::move(outputs), use, std::move(watches));
@@ -125,6 +132,19 @@ class CallCapture {
     if (!segments_) throw refusal;
     result_.keeps_tensors = false;
     end(refusal);
+  }
+
+  // A group in the result is a constant of the entry.
+  void end_if_unguarded(UserCode& code) {
+    for (c10d::ProcessGroup* const group : code.groups()) {
+      if (guarded_groups_.contains(group)) continue;
+      const capture::NotCapturable refusal(
+          "the function returns " + title_of_group(group) + ", which is neither an argument nor watched",
+          kGuardTheGroup, {});
+      if (!segments_) throw refusal;
+      result_.keeps_tensors = false;
+      return end(refusal);
+    }
   }
 
   void note_results(const std::vector<c10::IValue>& outputs) {
@@ -270,7 +290,8 @@ class CallCapture {
   std::map<std::int32_t, std::size_t> symbols_;  // of an earlier capture: which they are now
   std::vector<SymbolPlace> places_;              // of the environment's sources
   capture::CapturedGraph captured_;
-  std::vector<c10::IValue> values_;  // of a capture that was not cut, and has ended
+  std::vector<c10::IValue> values_;               // of a capture that was not cut, and has ended
+  std::set<c10d::ProcessGroup*> guarded_groups_;  // asked for members only
   Capture result_;
 };
 

@@ -2,10 +2,13 @@
 #include <rehearse/compile/watch.h>
 
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 #include <rehearse/compile/errors.h>
 #include <rehearse_internal/exec/fiber_local.h>
+#include <rehearse_internal/job/world_groups.h>
+#include <rehearse_internal/operators/capture_mode.h>
 
 #include "compile/guards/watch_list.h"
 
@@ -30,11 +33,47 @@ std::uintptr_t place_on_stack(const void* address) {
   return reinterpret_cast<std::uintptr_t>(on_stack != nullptr ? on_stack : address);
 }
 
+// While it lives, looking at a group is no use of it.
+class NotListening {
+ public:
+  NotListening() : use_(operators::GroupUse::exchange(nullptr)) {}
+  NotListening(const NotListening&) = delete;
+  NotListening& operator=(const NotListening&) = delete;
+  ~NotListening() { operators::GroupUse::exchange(use_); }
+
+ private:
+  operators::GroupUse* const use_;
+};
+
+// That the rank is in the same world: one that begins again is in another one.
+class WatchedWorld final : public Watched {
+ public:
+  WatchedWorld(Group world, exec::CallSite where) : world_(std::move(world)), where_(std::move(where)) {}
+  bool holds() const override {
+    const Group* const now = WorldGroups::find();
+    return now != nullptr && is_unchanged(world_, *now);
+  }
+  GuardFailure failure() const override {
+    return {"world_group()", "the world at the capture", "another one", where_.describe()};
+  }
+
+ private:
+  Group world_;
+  exec::CallSite where_;
+};
+
 }  // namespace
 
-WatchScope::WatchScope(WatchList& list, const void* frame)
-    : before_(std::exchange(open_watch.get(), this)), list_(list), frame_(frame) {}
-WatchScope::~WatchScope() { open_watch.get() = before_; }
+WatchScope::WatchScope(WatchList& list, const void* frame, std::span<const std::byte> function)
+    : before_(std::exchange(open_watch.get(), this)),
+      use_before_(GroupUse::exchange(this)),
+      list_(list),
+      frame_(frame),
+      function_(function) {}
+WatchScope::~WatchScope() {
+  GroupUse::exchange(use_before_);
+  open_watch.get() = before_;
+}
 
 void WatchScope::add(const void* address, std::shared_ptr<const Watched> watched) {
   // Stacks grow downwards: what lies between here and the compiled call is gone when it returns.
@@ -46,7 +85,47 @@ void WatchScope::add(const void* address, std::shared_ptr<const Watched> watched
                        "watch() was given a variable of the compiled function itself, which is gone in the next call; "
                        "watch what it is a copy of, or make it an argument");
   }
+  {
+    const NotListening looking;
+    for (c10d::ProcessGroup* const group : watched->groups()) guarded_.insert(group);
+  }
   list_.add(std::move(watched));
+}
+
+bool WatchScope::is_in_function(const void* place) const noexcept {
+  const std::less<> below;
+  return place != nullptr && !below(place, function_.data()) && below(place, function_.data() + function_.size());
+}
+
+void WatchScope::used(const void* place, c10d::ProcessGroup* group) {
+  const Group* const world = WorldGroups::find();
+  if (place != nullptr && place == world) return used_world(*world);
+  if (guarded_.contains(group)) return;
+  if (is_in_function(place)) {
+    guarded_.insert(group);
+    return;
+  }
+  const operators::CaptureMode& mode = *operators::CaptureMode::current();
+  const std::string what = "a method of " + title_of_group(group) + ", which is neither an argument nor watched,";
+  // Without a place it is an operator that was given the group itself: the capture cannot end within one.
+  if (place == nullptr) mode.refuse(what, kGuardTheGroup);
+  mode.end_or_refuse(what, kGuardTheGroup);
+}
+
+void WatchScope::used_world(const Group& world) {
+  if (std::exchange(watches_world_, true)) return;
+  const NotListening looking;
+  guarded_.insert(world.get().get());
+  list_.add(std::make_shared<WatchedWorld>(world, exec::CallSite::capture()));
+}
+
+std::string title_of_group(c10d::ProcessGroup* group) {
+  if (group == nullptr) return "an empty group";
+  try {
+    return "the group \"" + group->getGroupName() + "\"";
+  } catch (const c10::Error&) {  // it was never given one
+    return "a group without a name";
+  }
 }
 
 bool is_watching() noexcept {

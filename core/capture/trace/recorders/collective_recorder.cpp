@@ -8,9 +8,11 @@
 #include <rehearse_internal/capture/fake_tensor.h>
 #include <rehearse_internal/comm/call_label.h>
 #include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/operators/group_use.h>
 
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/operators/requires_grad.h"
+#include "graph/run/call/communication.h"
 
 namespace rehearse::capture {
 
@@ -35,6 +37,9 @@ void CollectiveRecorder::note_communication() {
 }
 
 void CollectiveRecorder::record(const c10::OperatorHandle& op, const Treatment& treatment, Stack& arguments) {
+  for (const c10::IValue& argument : arguments) {
+    if (const auto group = graph::group_of_object(argument)) operators::note_group_use(nullptr, group.get());
+  }
   recording_.modes.sync();
   CallArguments given = recording_.arguments_of(op.schema(), arguments);
   // ProcessGroup::barrier() keeps its tensor, as that of all ranks, until the next one.

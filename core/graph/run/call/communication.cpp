@@ -53,6 +53,11 @@ bool communicates_in_place(const Node& node) {
   return is_method_of_work(node) || (node.op() == Op::CallFunction && node.target().starts_with("torch.ops.c10d."));
 }
 
+c10::intrusive_ptr<c10d::ProcessGroup> group_of_object(const c10::IValue& object) {
+  if (!object.isCustomClass() || !is_a<c10d::ProcessGroup>(*object.type())) return {};
+  return object.toCustomClass<c10d::ProcessGroup>();
+}
+
 std::optional<std::string> text_of_object(const c10::IValue& object) {
   const c10::TypePtr type = object.type();
   if (is_a<c10d::ProcessGroup>(*type)) return name_of_group(object.toCustomClass<c10d::ProcessGroup>());

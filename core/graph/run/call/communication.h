@@ -6,6 +6,7 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type_base.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <rehearse/graph/node.h>
 
@@ -20,6 +21,9 @@ bool communicates(const Node& node);
 
 // Is it a call of c10d's, which writes into its tensors and gives a Work, or a method of such a Work?
 bool communicates_in_place(const Node& node);
+
+// The process group that an operator of c10d is given; null: it is none.
+c10::intrusive_ptr<c10d::ProcessGroup> group_of_object(const c10::IValue& object);
 
 // What c10d's operators take beside tensors and numbers stands in a graph as text: a process group by the name under
 // which c10d::resolve_process_group() finds it, a reduce operation as "sum", "avg", ... None: it is neither, or has no

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -18,9 +19,28 @@
 
 #include <rehearse/compile/leaf.h>
 #include <rehearse/job/group.h>
+#include <rehearse/parallel/placement.h>
 
 // The arguments and results of compiled functions as trees, known by their types.
 namespace rehearse::compiler {
+
+// LibTorch's placements. For exactly these types: a class derived from one may have more to guard.
+template <std::same_as<torch::distributed::Replicate> T, class Visit>
+void visit_fields(T&, Visit&&) {}
+template <std::same_as<torch::distributed::Shard> T, class Visit>
+void visit_fields(T& shard, Visit&& visit) {
+  visit("dim", shard.dim);
+}
+template <std::same_as<torch::distributed::StridedShard> T, class Visit>
+void visit_fields(T& shard, Visit&& visit) {
+  visit("dim", shard.dim);
+  visit("split_factor", shard.split_factor);
+}
+template <std::same_as<torch::distributed::Partial> T, class Visit>
+void visit_fields(T& partial, Visit&& visit) {
+  visit("reduce_op", partial.reduce_op);
+}
+
 namespace detail {
 
 struct AnyVisitor {
@@ -55,9 +75,18 @@ template <class T>
 constexpr void refuse_type() {
   static_assert(kNotOfTheList<T>,
                 "an argument or result of a compiled function is an at::Tensor, c10::SymInt, integer, bool, enum, "
-                "double, std::string, c10::Device, a process group, a std::optional, variant, tuple, pair, array, "
-                "vector or map of these, or a struct with visit_fields(struct&, visit) beside it; a parameter for "
-                "text is a std::string or a std::string_view");
+                "double, std::string, c10::Device, a process group, a rehearse::DeviceMesh, a placement, a "
+                "std::optional, variant, tuple, pair, array, vector or map of these, or a struct with "
+                "visit_fields(struct&, visit) beside it; a parameter for text is a std::string or a std::string_view");
+}
+
+// `T`: torch::distributed::Placement, which its copies cut down to the base, or a class of the user's derived from one.
+template <class T>
+constexpr void refuse_placement() {
+  static_assert(kNotOfTheList<T>,
+                "a torch::distributed::Placement by itself does not tell which placement it is: take a "
+                "rehearse::AnyPlacement (a std::variant of Replicate, Shard and Partial), or one of these classes; a "
+                "class of your own needs a visit_fields(class&, visit) beside it");
 }
 
 }  // namespace detail
@@ -66,10 +95,10 @@ constexpr void refuse_type() {
 // group(c10d::ProcessGroup*), real(double) and number(LeafKind, int64_t); around the parts of `value`, enter(index) or
 // enter(name) and leave(). Sinks may write to tensors and symbolic integers.
 //
-// Types: at::Tensor, c10::SymInt, integers, bool, enums, double, std::string, c10::Device, process groups;
-// std::optional, std::variant, std::tuple, std::pair, std::array, std::vector and other owning lists, and std::map of
-// these with keys that are integers or strings. A struct of your own takes part through a function beside it, which
-// names every field that the function reads:
+// Types: at::Tensor, c10::SymInt, integers, bool, enums, double, std::string, c10::Device, process groups, device
+// meshes, LibTorch's placements; std::optional, std::variant, std::tuple, std::pair, std::array, std::vector and other
+// owning lists, and std::map of these with keys that are integers or strings. A struct of your own takes part through a
+// function beside it, which names every field that the function reads:
 //
 //   struct Batch { at::Tensor ids; std::optional<at::Tensor> mask; };
 //   template <class Visit>
@@ -174,6 +203,8 @@ void walk(T& value, Sink& sink) {
       walk(field, sink);
       sink.leave();
     });
+  } else if constexpr (std::is_base_of_v<torch::distributed::Placement, T>) {
+    detail::refuse_placement<T>();
   } else {
     detail::walk_parts(value, sink);
   }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -56,6 +58,14 @@ class TypedCode final : public UserCode {
     return typeid(CallTypes<Function, Kept, ArgumentType<Args>...>);
   }
 
+  std::span<const std::byte> function() const override {
+    if constexpr (std::is_object_v<Function> && std::is_invocable_v<const Function&, GivenType<Args>...>) {
+      return std::as_bytes(std::span(&function_, 1));
+    } else {
+      return {};
+    }
+  }
+
   std::vector<std::string> sources(const std::vector<std::string>& names) const override {
     return arguments_.sources(names);
   }
@@ -84,6 +94,17 @@ class TypedCode final : public UserCode {
     }
     for (std::string& changed : arguments_.changed_constants()) constants.push_back(std::move(changed));
     return constants;
+  }
+
+  std::vector<c10d::ProcessGroup*> groups() override {
+    LeafList leaves;
+    LeafSink sink(leaves);
+    walk(*kept_, sink);
+    std::vector<c10d::ProcessGroup*> groups;
+    for (const Leaf& leaf : leaves) {
+      if (leaf.kind == LeafKind::Group) groups.push_back(leaf.group);
+    }
+    return groups;
   }
 
   std::string unrepeatable_argument(const std::vector<std::string>& names) const override {

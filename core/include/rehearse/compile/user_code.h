@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <typeinfo>
 #include <vector>
@@ -28,6 +30,9 @@ class UserCode {
   // Tells the types of the function, its arguments and its result.
   virtual const std::type_info& types() const = 0;
 
+  // Where the function object lies; empty if its code may change it, or it is none.
+  virtual std::span<const std::byte> function() const = 0;
+
   // Where each leaf of the arguments comes from, in order; `names`: of the arguments, arg0, arg1, ... for the rest.
   virtual std::vector<std::string> sources(const std::vector<std::string>& names) const = 0;
 
@@ -38,6 +43,8 @@ class UserCode {
   virtual std::vector<c10::IValue> values() = 0;
   // All else in it, for comparison.
   virtual std::vector<std::string> constants() = 0;
+  // The process groups in the kept result.
+  virtual std::vector<c10d::ProcessGroup*> groups() = 0;
   // The first argument that the function has changed through a reference as no later call could: it put in another
   // tensor, more of them or a size. Empty: there is none. `names`: of the arguments.
   virtual std::string unrepeatable_argument(const std::vector<std::string>& names) const = 0;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <fmt/format.h>
@@ -22,6 +23,8 @@ class Watched {
   virtual ~Watched() = default;
   virtual bool holds() const = 0;
   virtual GuardFailure failure() const = 0;
+  // The process groups in the value (null: one of which the rank is no member).
+  virtual std::vector<c10d::ProcessGroup*> groups() const { return {}; }
 };
 
 // Is the calling fiber capturing a compiled function?
@@ -33,6 +36,10 @@ void add_watched(const void* address, std::shared_ptr<const Watched> watched);
 // Tensors and process groups by identity, all else by ==.
 inline bool is_unchanged(const at::Tensor& before, const at::Tensor& now) { return before.is_same(now); }
 inline bool is_unchanged(const Group& before, const Group& now) { return before.get() == now.get(); }
+inline std::vector<c10d::ProcessGroup*> groups_in(const Group& group) { return {group.get().get()}; }
+inline std::vector<c10d::ProcessGroup*> groups_in(const c10::intrusive_ptr<c10d::ProcessGroup>& group) {
+  return {group.get()};
+}
 template <std::equality_comparable T>
 bool is_unchanged(const T& before, const T& now) {
   return before == now;
@@ -48,6 +55,13 @@ class WatchedValue final : public Watched {
  public:
   WatchedValue(const T& value, exec::CallSite where) : address_(&value), copy_(value), where_(std::move(where)) {}
   bool holds() const override { return is_unchanged(copy_, *address_); }
+  std::vector<c10d::ProcessGroup*> groups() const override {
+    if constexpr (requires { groups_in(copy_); }) {
+      return groups_in(copy_);
+    } else {
+      return {};
+    }
+  }
   GuardFailure failure() const override {
     if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
       return {"watch()", fmt::format("{}", copy_), fmt::format("{}", *address_), where_.describe()};

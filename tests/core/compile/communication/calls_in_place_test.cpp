@@ -11,6 +11,7 @@
 
 #include <rehearse/comm/functional.h>
 #include <rehearse/compile/compile.h>
+#include <rehearse/compile/watch.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
@@ -211,7 +212,7 @@ TEST(CallsInPlaceMore, ABufferOfAModule_IsWritten) {
     explicit Mean(Group group) : group(std::move(group)) { seen = register_buffer("seen", at::zeros({6})); }
     at::Tensor forward(const at::Tensor& x) {
       seen.copy_(x.sum(0));
-      group.allreduce(seen)->wait();
+      watch(group).allreduce(seen)->wait();
       return x - seen;
     }
     Group group;

@@ -15,6 +15,7 @@
 #include <rehearse/comm/functional.h>
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/eager_region.h>
+#include <rehearse/compile/watch.h>
 
 #include "core/parallel/ddp_fixture.h"
 
@@ -55,7 +56,7 @@ struct ChoosingImpl : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, const at::Tensor& choice) {
     steps.add_(1);
     at::Tensor h = at::dropout(x * weight, 0.5, /*train=*/true);
-    if (outside_.reduces_in_graph) h = h + sum_over_ranks(x, *outside_.group);
+    if (outside_.reduces_in_graph) h = h + sum_over_ranks(x, watch(*outside_.group));
     const at::Tensor total = eager_region(reduced, choice, std::ref(outside_));
     const at::Tensor g = h * total;
     switch (total.item<std::int64_t>()) {

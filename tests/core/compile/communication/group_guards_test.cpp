@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a graph holds for the groups that it was captured with. What a function finds outside of its arguments is
+// guarded, or refused with the line and the cure; nothing is sent to ranks of another group in silence.
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/comm/functional.h>
+#include <rehearse/compile/compile.h>
+#include <rehearse/compile/eager_region.h>
+#include <rehearse/compile/watch.h>
+#include <rehearse/sim/world.h>
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/exec/world_local.h>
+#include <rehearse_internal/job/world_groups.h>
+
+// Outside of namespace rehearse, whose functions reports take for the library's.
+namespace {
+
+using namespace rehearse;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+constexpr const char* kCure =
+    "Make the group an argument, or write rehearse::watch(group); for the group of all ranks write "
+    "rehearse::world_group().";
+
+void on_two_ranks(const World::Body& body) {
+  const Report report = World({.ranks = 2}).run(body);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
+// Two groups of the same ranks, in other orders: rank 0 of one is rank 1 of the other.
+struct TwoGroups {
+  explicit TwoGroups(RankContext& ctx)
+      : straight(ctx.new_group({0, 1}, "straight")), crossed(ctx.new_group({1, 0}, "crossed")) {}
+  const Group straight, crossed;
+};
+
+template <class Compiled>
+std::string refusal_of(Compiled& compiled) {
+  try {
+    compiled(at::ones({2}));
+  } catch (const capture::NotCapturable& refused) {
+    return refused.what();
+  }
+  return "none";
+}
+
+TEST(GroupGuards, AnArgument_IsGuardedByIdentityAndKeptForTheNextTime) {
+  on_two_ranks([](RankContext& ctx) {
+    const TwoGroups groups(ctx);
+    auto place = compile([](const at::Tensor& x, const Group& group) { return x + group.rank(); }, {.fullgraph = true});
+    const at::Tensor x = at::zeros({2});
+    for (const Group* const group : {&groups.straight, &groups.crossed, &groups.straight, &groups.crossed}) {
+      EXPECT_TRUE(place(x, *group).equal(x + group->rank()));
+    }
+    EXPECT_EQ(place.stats().compiles, 2);
+  });
+}
+
+TEST(GroupGuards, AWatchedGroup_CompilesAnewAndComesBackForNothing) {
+  on_two_ranks([](RankContext& ctx) {
+    const TwoGroups groups(ctx);
+    Group group = groups.straight;
+    auto place = compile([&](const at::Tensor& x) { return x + watch(group).rank(); }, {.fullgraph = true});
+    const at::Tensor x = at::zeros({2});
+    for (const Group* const now : {&groups.straight, &groups.crossed, &groups.straight}) {
+      group = *now;
+      EXPECT_TRUE(place(x).equal(x + now->rank()));
+    }
+    EXPECT_EQ(place.stats().compiles, 2);
+  });
+}
+
+TEST(GroupGuards, ARankThatIsNoMember_IsAConstantToo) {
+  on_two_ranks([](RankContext& ctx) {
+    Group group = ctx.new_group({1}, "one");
+    auto sign = compile([&](const at::Tensor& x) { return watch(group) ? x : -x; }, {.fullgraph = true});
+    const at::Tensor x = at::ones({2});
+    EXPECT_TRUE(sign(x).equal(ctx.rank() == 1 ? x : -x));
+    group = ctx.group();
+    EXPECT_TRUE(sign(x).equal(x));
+    EXPECT_EQ(sign.stats().compiles, 2);
+  });
+}
+
+TEST(GroupGuards, KeptByValueInTheFunction_NeedsNoWatch) {
+  on_two_ranks([](RankContext& ctx) {
+    const Group crossed = TwoGroups(ctx).crossed;
+    auto sum = compile(
+        [crossed](const at::Tensor& x) {
+          at::Tensor sum = x * (1 + crossed.rank());
+          crossed.allreduce(sum)->wait();
+          return sum;
+        },
+        {.fullgraph = true});
+    for (int call = 0; call < 2; ++call) EXPECT_TRUE(sum(at::ones({2})).equal(at::full({2}, 3.0)));
+    EXPECT_EQ(sum.stats().compiles, 1);
+  });
+}
+
+TEST(GroupGuards, AFunctionThatCanChangeItsOwnGroup_IsRefused) {
+  on_two_ranks([](RankContext& ctx) {
+    auto place = compile([group = TwoGroups(ctx).crossed](const at::Tensor& x) mutable { return x + group.rank(); },
+                         {.fullgraph = true});
+    EXPECT_THAT(refusal_of(place), HasSubstr("a method of the group \"crossed\", which is neither"));
+  });
+}
+
+using Use = std::function<at::Tensor(const at::Tensor&, const Group&)>;
+
+// All ways to a group that the function has by reference. `compiled`: the second call would be of another group.
+TEST(GroupGuards, FoundByReference_IsRefusedWithTheLineAndTheCure) {
+  const std::vector<Use> uses{
+      [](const at::Tensor& x, const Group& group) { return x + group.rank(); },
+      [](const at::Tensor& x, const Group& group) { return x + group.size(); },
+      [](const at::Tensor& x, const Group& group) { return group ? x : -x; },
+      [](const at::Tensor& x, const Group& group) { return x + group->getRank(); },
+      [](const at::Tensor& x, const Group& group) { return x + group.get()->getRank(); },
+      [](const at::Tensor& x, const Group& group) { return x + group.ranks().front(); },
+      [](const at::Tensor& x, const Group& group) { return x + static_cast<double>(group.name().size()); },
+      [](const at::Tensor& x, const Group& group) { return functional::all_reduce(x, group); },
+      [](const at::Tensor& x, const Group& group) {
+        at::Tensor sum = x * 2;
+        group.allreduce(sum)->wait();
+        return sum;
+      },
+  };
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    on_two_ranks([&](RankContext& ctx) {
+      const TwoGroups groups(ctx);
+      Group group = groups.straight;
+      auto whole = compile([&](const at::Tensor& x) { return uses[i](x, group); }, {.fullgraph = true});
+      EXPECT_THAT(
+          refusal_of(whole),
+          MatchesRegex("a method of the group \"straight\", which is neither an argument nor watched, is called in a "
+                       "captured function, at group_guards_test.cpp:[0-9]+ in .*::lambda\\. Make the group an .*"))
+          << i;
+      EXPECT_THAT(refusal_of(whole), HasSubstr(kCure)) << i;
+      // Without fullgraph it runs as it is, of whatever group there is.
+      auto as_it_is = compile([&](const at::Tensor& x) { return uses[i](x, group); });
+      const at::Tensor x = at::arange(2.) + ctx.rank();
+      for (const Group* const now : {&groups.straight, &groups.crossed, &groups.straight}) {
+        group = *now;
+        EXPECT_TRUE(as_it_is(x).equal(uses[i](x, *now))) << i;
+      }
+      EXPECT_EQ(as_it_is.stats().compiles, 0) << i;
+      EXPECT_THAT(as_it_is.explain().refusal, HasSubstr("\"straight\"")) << i;
+    });
+  }
+}
+
+TEST(GroupGuards, AProcessGroupFoundByReference_IsRefusedWhereItCommunicates) {
+  on_two_ranks([](RankContext& ctx) {
+    c10::intrusive_ptr<c10d::ProcessGroup> group = TwoGroups(ctx).straight.get();
+    auto in_place = compile(
+        [&](const at::Tensor& x) {
+          std::vector<at::Tensor> sums{x * 2};
+          group->allreduce(sums)->wait();
+          return sums.front();
+        },
+        {.fullgraph = true});
+    EXPECT_THAT(refusal_of(in_place), HasSubstr("the group \"straight\", which is neither"));
+    auto functional =
+        compile([&](const at::Tensor& x) { return functional::all_reduce(x, group); }, {.fullgraph = true});
+    EXPECT_THAT(refusal_of(functional), HasSubstr("the group \"straight\", which is neither"));
+    auto watched =
+        compile([&](const at::Tensor& x) { return functional::all_reduce(x, watch(group)); }, {.fullgraph = true});
+    EXPECT_TRUE(watched(at::ones({2})).equal(at::full({2}, 2.0)));
+  });
+}
+
+TEST(GroupGuards, AGroupAsAResult_IsThatOfTheCallOrRefused) {
+  on_two_ranks([](RankContext& ctx) {
+    const TwoGroups groups(ctx);
+    auto given_back =
+        compile([](const at::Tensor& x, const Group& group) { return std::pair(x * 2, group); }, {.fullgraph = true});
+    for (const Group* const group : {&groups.straight, &groups.crossed, &groups.straight}) {
+      EXPECT_EQ(given_back(at::ones({2}), *group).second.get(), group->get());
+    }
+    EXPECT_EQ(given_back.stats().compiles, 2);
+    Group group = groups.straight;
+    auto found = compile([&](const at::Tensor& x) { return std::pair(x * 2, group); }, {.fullgraph = true});
+    EXPECT_THAT(refusal_of(found),
+                HasSubstr("the function returns the group \"straight\", which is neither an argument "
+                          "nor watched"));
+    auto as_it_is = compile([&](const at::Tensor& x) { return std::pair(x * 2, group); });
+    for (const Group* const now : {&groups.straight, &groups.crossed}) {
+      group = *now;
+      EXPECT_EQ(as_it_is(at::ones({2})).second.get(), now->get());
+    }
+  });
+}
+
+TEST(GroupGuards, TheWorld_IsGuardedHoweverItIsFound) {
+  on_two_ranks([](RankContext& ctx) {
+    const auto code = [&](const at::Tensor& x) {
+      const Group world = world_group();
+      return x + world.size() + ctx.group().size();
+    };
+    auto sizes = compile(code, {.fullgraph = true});
+    const at::Tensor x = at::zeros({2});
+    EXPECT_TRUE(sizes(x).equal(x + 4));
+    EXPECT_TRUE(sizes(x).equal(x + 4));
+    EXPECT_EQ(sizes.stats().compiles, 1);
+
+    // As in a life of the rank in which it has another world.
+    const Group alone = ctx.new_local_group({ctx.rank()});
+    const WorldGroups::Entry other(*exec::WorldLocal<WorldGroups>::find(), ctx.rank(), alone);
+    auto size = compile([](const at::Tensor& x) { return x + world_group().size(); }, {.fullgraph = true});
+    EXPECT_TRUE(size(x).equal(x + 1));
+    {
+      const WorldGroups::Entry again(*exec::WorldLocal<WorldGroups>::find(), ctx.rank(), ctx.group());
+      EXPECT_TRUE(size(x).equal(x + 2));
+      EXPECT_EQ(size.stats().compiles, 2);
+      EXPECT_EQ(size.explain().recompiles.front().failures.front().source, "world_group()");
+    }
+  });
+}
+
+// What runs between two graphs runs in each call, with whatever group is there.
+TEST(GroupGuards, AnEagerRegion_MayTakeAnyGroup) {
+  on_two_ranks([](RankContext& ctx) {
+    const TwoGroups groups(ctx);
+    Group group = groups.straight;
+    auto compiled = compile([&](const at::Tensor& x) {
+      at::Tensor y = x * 2;
+      eager_region([](const at::Tensor& t, const Group& among) { among.allreduce(t)->wait(); }, y, std::ref(group));
+      return y + 1;
+    });
+    for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(at::ones({2})).equal(at::full({2}, 5.0)));
+    EXPECT_EQ(compiled.stats().eager_calls, 0);
+  });
+}
+
+}  // namespace
