@@ -16,9 +16,12 @@ const exec::FiberLocal<DdpRecorder*> ddp_recorder;
 
 DdpBuckets buckets_of(const DistributedDataParallelOptions& options) {
   DdpBuckets buckets{.ignored = options.parameters_to_ignore};
-  constexpr double kBytesPerMebibyte = 1024.0 * 1024.0;
-  if (options.bucket_cap_mb) {
-    buckets.bucket_bytes_cap = static_cast<std::int64_t>(*options.bucket_cap_mb * kBytesPerMebibyte);
+  const auto bytes_of = [](double mebibytes) { return static_cast<std::int64_t>(mebibytes * 1024.0 * 1024.0); };
+  if (options.bucket_cap_mb) buckets.bucket_bytes_cap = bytes_of(*options.bucket_cap_mb);
+  if (!options.bucket_cap_mb_list.empty()) {
+    for (const double mebibytes : options.bucket_cap_mb_list) buckets.caps.push_back(bytes_of(mebibytes));
+  } else if (options.first_bucket_bytes) {
+    buckets.caps = {*options.first_bucket_bytes, buckets.bucket_bytes_cap};
   }
   return buckets;
 }

@@ -17,6 +17,12 @@ using graph::Node;
 using graph::Op;
 
 void check_caps(const BucketSplitterOptions& options) {
+  if (!options.bucket_bytes_caps.empty()) {
+    for (const std::int64_t cap : options.bucket_bytes_caps) {
+      TORCH_CHECK_VALUE(cap >= 0, "bucket_bytes_caps must not have a negative number, but has ", cap);
+    }
+    return;
+  }
   TORCH_CHECK_VALUE(options.first_bucket_bytes_cap >= 0, "first_bucket_bytes_cap must not be negative, but is ",
                     options.first_bucket_bytes_cap);
   TORCH_CHECK_VALUE(options.first_bucket_bytes_cap <= options.bucket_bytes_cap,
@@ -71,10 +77,7 @@ class BucketAssignment {
   }
 
  private:
-  bool is_full() const {
-    const auto bytes = filling_.back().bucket.bytes;
-    return bytes >= options_.bucket_bytes_cap || (filling_.size() == 1 && bytes >= options_.first_bucket_bytes_cap);
-  }
+  bool is_full() const { return filling_.back().bucket.bytes >= options_.cap_of(filling_.size() - 1); }
 
   void close_or_extend() {
     Filling& current = filling_.back();
@@ -102,6 +105,11 @@ class BucketAssignment {
 };
 
 }  // namespace
+
+std::int64_t BucketSplitterOptions::cap_of(std::size_t number) const {
+  if (!bucket_bytes_caps.empty()) return bucket_bytes_caps[std::min(number, bucket_bytes_caps.size() - 1)];
+  return number == 0 ? first_bucket_bytes_cap : bucket_bytes_cap;
+}
 
 std::vector<ForwardBucket> assign_buckets(const graph::GraphModule& module, const BucketSplitterOptions& options) {
   check_caps(options);

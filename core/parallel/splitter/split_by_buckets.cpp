@@ -45,11 +45,11 @@ void warn_of_no_split(const ForwardBucket& bucket, const BucketSplitterOptions& 
     warnings.push_back("the graph was not split: it uses no parameters that DDP reduces");
   } else if (bucket.bytes == 0) {
     warnings.push_back("the graph was not split: the parameters that it uses have no bytes");
-  } else if (bucket.bytes >= options.first_bucket_bytes_cap && warnings.empty()) {
+  } else if (bucket.bytes >= options.cap_of(0) && warnings.empty()) {
     warnings.push_back(
         fmt::format("the graph was not split: no bytes of parameters come before the node that fills the "
                     "first bucket ({} of {} bytes)",
-                    bucket.bytes, options.first_bucket_bytes_cap));
+                    bucket.bytes, options.cap_of(0)));
   }
 }
 

@@ -11,6 +11,10 @@ namespace rehearse::parallel {
 // What a compiler must know of data parallelism to cut a graph where gradient buckets end.
 struct DdpBuckets {
   std::int64_t bucket_bytes_cap = 25 * 1024 * 1024;
+  // Bytes of the buckets in the order in which they are reduced, from the graph's end on; the last one counts for all
+  // that follow. Empty: 1 MiB, or bucket_bytes_cap where that is less, and then bucket_bytes_cap, as in PyTorch's
+  // DDPOptimizer.
+  std::vector<std::int64_t> caps = {};
   std::vector<std::string> ignored = {};  // parameters and buffers of the wrapped module, by name
 };
 

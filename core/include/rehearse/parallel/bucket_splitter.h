@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -43,6 +44,12 @@ struct BucketSplitterOptions {
   graph::PartitionOrder order = graph::PartitionOrder::Fx;  // in which the pieces are called
   // The items of a list or tuple are in the piece of the node that gives it. PyTorch lets the list itself cross over.
   bool keep_items_together = false;
+  // Bytes of each bucket, from the graph's end on; the last one counts for all that follow. Takes the place of
+  // bucket_bytes_cap and first_bucket_bytes_cap, and may begin with a larger one. Empty: these two.
+  std::vector<std::int64_t> bucket_bytes_caps = {};
+
+  // How many bytes fill bucket #`number`, counted from the graph's end.
+  std::int64_t cap_of(std::size_t number) const;
 };
 
 // The part of the graph whose parameters fill one of DDP's buckets.
@@ -57,9 +64,9 @@ struct ForwardBucket {
 
 // The buckets in the graph's order; DDP reduces the last one first. At least one, which may be empty. Nodes belong to
 // `module` and live as long as it does. Cost: linear in nodes and uses. A cap of 0 cuts wherever it can. Throws
-// c10::ValueError when the first cap is negative or larger than the other; for a parameter that counts with a symbolic
-// size where its storage is not known, with a negative size or storage, or with more than 63 bits of bytes; and for a
-// bucket with as many.
+// c10::ValueError when a cap is negative or the first cap larger than the other; for a parameter that counts with a
+// symbolic size where its storage is not known, with a negative size or storage, or with more than 63 bits of bytes;
+// and for a bucket with as many.
 std::vector<ForwardBucket> assign_buckets(const graph::GraphModule& module, const BucketSplitterOptions& options = {});
 
 struct BucketSplit {

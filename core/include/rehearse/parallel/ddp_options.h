@@ -91,7 +91,8 @@ struct JoinOptions {
   bool throw_on_early_termination = false;
 };
 
-// As PyTorch's DDPOptimizer takes them: bucket_cap_mb, 25 MiB where it is not given, whatever the other options say.
+// What compile() cuts by. As PyTorch's DDPOptimizer takes it: bucket_cap_mb, 25 MiB where it is not given, and 1 MiB
+// for the first bucket. first_bucket_bytes and bucket_cap_mb_list, which that one does not hear of, take their places.
 DdpBuckets buckets_of(const DistributedDataParallelOptions& options);
 
 // A bucket of gradients, in the order in which buckets are reduced.
