@@ -12,8 +12,9 @@ CallView Call::view() {
   return {leaves, sources, module, ddp ? ddp->ignored : none, options.argument_names, state};
 }
 
-const parallel::DdpBuckets* Call::buckets() const {
-  return options.optimize_ddp ? parallel::ActiveDdp::current() : nullptr;
+PartOptions Call::parts() const {
+  return {.buckets = options.optimize_ddp ? parallel::ActiveDdp::current() : nullptr,
+          .pieces = {.check_backend = options.check_backend, .dump = &cache.dump}};
 }
 
 Answer Call::hit(const Entry& entry, std::optional<CallResult> served) {

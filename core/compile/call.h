@@ -13,6 +13,7 @@
 #include <rehearse/parallel/active_ddp.h>
 
 #include "compile/captures/capture_call.h"
+#include "compile/parts/compile_parts.h"
 #include "compile/rank_cache.h"
 
 namespace rehearse::compiler {
@@ -41,8 +42,8 @@ struct Call {
   Capture capture(std::vector<LeafShape> shape, SegmentedCapture* segments) {
     return capture_call(view(), std::move(shape), code, segments);
   }
-  // By which graphs are split now; null: not at all.
-  const parallel::DdpBuckets* buckets() const;
+  // How graphs are to be compiled now: split by the buckets of the data parallelism around the call, if there is any.
+  PartOptions parts() const;
 
   // `served`: what the code gave where it has run already.
   Answer hit(const Entry& entry, std::optional<CallResult> served = std::nullopt);

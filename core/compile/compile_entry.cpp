@@ -27,10 +27,10 @@ InputMemory memory_of(const std::vector<InputBinding>& inputs, const LeafList& l
 Entry compile_entry(Call& call, Capture captured) {
   REHEARSE_CHECK(captured.module != nullptr && captured.refusal.empty(), call.options.name, captured.refusal);
   RankCache& cache = call.cache;
-  const parallel::DdpBuckets* buckets = call.buckets();
-  if (captured.ddp && call.options.optimize_ddp) buckets = &*captured.ddp;
+  PartOptions options = call.parts();
+  if (captured.ddp && call.options.optimize_ddp) options.buckets = &*captured.ddp;
   const InputMemory memory = memory_of(captured.inputs, call.leaves);
-  CompiledParts parts = compile_parts(captured.module, captured.shapes, *cache.backend, buckets, memory);
+  CompiledParts parts = compile_parts(captured.module, captured.shapes, *cache.backend, options, memory);
   if (MemoryClasses(*captured.module, memory).writes_to_inputs(*captured.module)) {
     captured.guards.set_memory(call.leaves);
   }

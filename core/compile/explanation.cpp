@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <rehearse/graph/text.h>
+
 namespace rehearse::compiler {
 namespace {
 
@@ -36,6 +38,16 @@ std::vector<std::string> Explanation::break_reasons() const {
     }
   }
   return reasons;
+}
+
+std::vector<PieceText> Explanation::pieces() const {
+  std::vector<PieceText> pieces;
+  for (std::size_t entry = 0; entry < entries.size(); ++entry) {
+    for (const GraphExplanation& graph : entries[entry].graphs) {
+      if (graph.module != nullptr) pieces.push_back({entry, graph.name, graph::to_text(*graph.module)});
+    }
+  }
+  return pieces;
 }
 
 std::string Explanation::text() const {

@@ -9,18 +9,24 @@
 #include "compile/arguments/dynamism.h"
 #include "compile/entry_cache.h"
 #include "compile/meeting/agreement.h"
+#include "compile/parts/graph_dump.h"
 
 namespace rehearse::compiler {
 
 // What one rank has for one function.
 struct RankCache {
   explicit RankCache(const CompileOptions& options)
-      : dynamism(options.dynamic), backend(options.backend.get()), agreement(options), entries(options) {}
+      : dynamism(options.dynamic),
+        backend(options.backend.get()),
+        agreement(options),
+        entries(options),
+        dump(options) {}
 
   Dynamism dynamism;
   std::shared_ptr<Backend> backend;
   Agreement agreement;
   EntryCache entries;
+  GraphDump dump;
 };
 
 }  // namespace rehearse::compiler

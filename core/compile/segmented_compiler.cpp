@@ -19,7 +19,7 @@ SegmentOwner SegmentedCompiler::owner() const {
   return {.function = call_.options.name,
           .backend = *call_.cache.backend,
           .agreement = call_.cache.agreement,
-          .buckets = call_.buckets()};
+          .parts = call_.parts()};
 }
 
 SegmentOwner SegmentedCompiler::growing_owner() const {

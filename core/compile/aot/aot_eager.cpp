@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/compile/aot_eager.h>
 
-#include <map>
 #include <utility>
 
 #include <c10/util/Exception.h>
 
 #include <rehearse/graph/interpreter.h>
 #include <rehearse_internal/capture/fake_errors.h>
-#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/capture/run_on_fakes.h>
 #include <rehearse_internal/shapes/errors.h>
 
 #include "compile/aot/aot_program.h"
@@ -17,20 +16,6 @@
 namespace rehearse::compiler {
 
 namespace {
-
-// The examples are the capture's: these are our own, for later.
-CapturedPart captured_part(const BackendInput& input) {
-  CapturedPart part{input.module, input.example_inputs, input.shapes};
-  std::map<const c10::StorageImpl*, at::Tensor> of_storage;
-  for (c10::IValue& value : part.example_inputs) {
-    if (!value.isTensor() || !value.toTensor().defined()) continue;
-    const at::Tensor example = value.toTensor();
-    at::Tensor& sharing = of_storage[example.storage().unsafeGetStorageImpl()];
-    value = capture::make_fake(capture::spec_of(example), sharing);
-    if (!sharing.defined()) sharing = value.toTensor();
-  }
-  return part;
-}
 
 // c10d's calls in place have no gradients; null: there are none.
 const graph::Node* call_in_place(const graph::GraphModule& module) {
@@ -60,10 +45,12 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
     return compile_eagerly(input, error.what());
   }
   capture::JointPartition partition = capture::partition_joint(joint);
-  const auto program = std::make_shared<const AotProgram>(joint, partition, input.name, captured_part(input));
+  const auto program = std::make_shared<const AotProgram>(
+      joint, partition, input.name,
+      CapturedPart{input.module, capture::copies_of_fakes(input.example_inputs), input.shapes});
   graphs_.push_back(std::make_shared<const Compiled>(
       Compiled{input.name, std::move(joint), std::move(partition), /*eager_because=*/"", program}));
-  return [program](std::vector<c10::IValue> inputs) { return program->call(std::move(inputs)); };
+  return {[program](std::vector<c10::IValue> inputs) { return program->call(std::move(inputs)); }, outputs_of(input)};
 }
 
 CompiledGraph AotEagerBackend::compile_eagerly(const BackendInput& input, std::string why) {
@@ -71,7 +58,7 @@ CompiledGraph AotEagerBackend::compile_eagerly(const BackendInput& input, std::s
   if (input.note_eager) input.note_eager(why);
   graphs_.push_back(std::make_shared<const Compiled>(Compiled{input.name, {}, {}, std::move(why), nullptr}));
   const auto graph = std::make_shared<const graph::Interpreter>(input.module);
-  return [graph](std::vector<c10::IValue> inputs) { return graph->run(std::move(inputs)); };
+  return {[graph](std::vector<c10::IValue> inputs) { return graph->run(std::move(inputs)); }, outputs_of(input)};
 }
 
 }  // namespace rehearse::compiler

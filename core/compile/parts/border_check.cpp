@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "compile/parts/border_check.h"
 
-#include <optional>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -23,25 +22,33 @@ std::string text_of_sizes(const std::vector<graph::SymInt>& sizes) {
 
 }  // namespace
 
-BorderCheck::BorderCheck(const graph::GraphModule& piece, std::string name) : name_(std::move(name)) {
+BorderCheck::BorderCheck(const graph::GraphModule& piece, std::string name, const LayoutOf& layout_of,
+                         const CompiledFor& compiled_for)
+    : name_(std::move(name)) {
   const auto placeholders = piece.graph().placeholders();
   for (std::size_t i = 0; i < placeholders.size(); ++i) {
     const graph::Metadata& meta = placeholders[i]->meta();
-    const graph::SymScalarMeta* scalar = meta.value ? meta.value->scalar() : nullptr;
-    if (const std::string* symbol = scalar != nullptr ? scalar->expression.symbol() : nullptr) {
-      symbols_.emplace(*symbol, i);
-    }
+    if (meta.value) symbols_.add(i, *meta.value);
     const graph::TensorMeta* tensor = meta.tensor();
     if (tensor == nullptr || tensor->is_parameter) continue;
-    tensors_.push_back({i, *tensor, placeholders[i]->name(), meta.origin});
+    const graph::TensorMeta* other = compiled_for ? compiled_for(i) : nullptr;
+    tensors_.push_back({i, other != nullptr ? *other : *tensor, placeholders[i]->name(), meta.origin, layout_of(i)});
   }
 }
 
-void BorderCheck::check(const std::vector<c10::IValue>& values) const {
+std::vector<std::size_t> BorderCheck::fit(std::vector<c10::IValue>& values) const {
+  std::vector<std::size_t> copied;
   for (const Expected& expected : tensors_) {
     const c10::IValue& value = values.at(expected.at);
-    if (value.isTensor() && value.toTensor().defined()) check(expected, value.toTensor(), values);
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    check(expected, value.toTensor(), values);
+    PlaceInMemory place;
+    if (expected.layout == BorderLayout::Guarded || !lies_otherwise(expected, value.toTensor(), values, place))
+      continue;
+    values[expected.at] = copy_to(place, at::Tensor(value.toTensor()));
+    copied.push_back(expected.at);
   }
+  return copied;
 }
 
 void BorderCheck::check(const Expected& expected, const at::Tensor& tensor,
@@ -56,21 +63,25 @@ void BorderCheck::check(const Expected& expected, const at::Tensor& tensor,
   }
   const at::IntArrayRef sizes = tensor.sizes();
   bool same = sizes.size() == meta.sizes.size();
-  for (std::size_t i = 0; same && i < sizes.size(); ++i) same = fits(meta.sizes[i], sizes[i], values);
+  // Whatever is not known of the symbols fits.
+  for (std::size_t i = 0; same && i < sizes.size(); ++i) {
+    same = symbols_.evaluate(meta.sizes[i], values).value_or(sizes[i]) == sizes[i];
+  }
   if (!same) fail(expected, text_of_sizes(meta.sizes), fmt::format("is [{}]", fmt::join(sizes, ", ")));
 }
 
-// Whatever is not known of the symbols fits.
-bool BorderCheck::fits(const graph::SymInt& size, std::int64_t found, const std::vector<c10::IValue>& values) const {
-  if (!size.is_symbolic()) return size.number() == found;
-  const auto value_of = [&](const std::string& symbol) -> std::optional<std::int64_t> {
-    const auto at = symbols_.find(symbol);
-    if (at == symbols_.end() || !values.at(at->second).isInt()) return std::nullopt;
-    return values[at->second].toInt();
-  };
-  const shapes::Expr* expression = size.expression().expr();
-  const auto expected = expression != nullptr ? expression->evaluate(value_of) : std::nullopt;
-  return !expected || *expected == found;
+bool BorderCheck::lies_otherwise(const Expected& expected, const at::Tensor& tensor,
+                                 const std::vector<c10::IValue>& values, PlaceInMemory& place) const {
+  const PlaceInMemory wanted = place_of(expected.meta, symbols_, values);
+  if (lies_at(tensor, wanted)) return false;
+  if (expected.layout == BorderLayout::Required || !wanted.is_known()) {
+    const auto text = [](at::IntArrayRef strides, std::int64_t offset) {
+      return fmt::format("has strides [{}] from {} on", fmt::join(strides, ", "), offset);
+    };
+    fail(expected, text(wanted.strides, wanted.offset), text(tensor.strides(), tensor.storage_offset()));
+  }
+  place = wanted;
+  return true;
 }
 
 void BorderCheck::fail(const Expected& expected, const std::string& captured, const std::string& found) const {

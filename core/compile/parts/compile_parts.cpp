@@ -14,9 +14,9 @@
 
 #include "compile/meeting/compile_time.h"
 #include "compile/parts/eager_backend.h"
-#include "compile/parts/example_inputs.h"
 #include "compile/parts/memory_classes.h"
 #include "compile/parts/partitioned_graph.h"
+#include "compile/parts/piece_compiler.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -24,35 +24,32 @@ namespace {
 // c10d's constant, below which PyTorch's DDPOptimizer does not go either.
 constexpr std::int64_t kFirstBucketBytes = 1024 * 1024;
 
-std::size_t nodes_of(const graph::GraphModule& module) {
-  std::size_t nodes = 0;
-  for (const graph::Node& node : module.graph()) {
-    nodes += node.op() != graph::Op::Placeholder && node.op() != graph::Op::Output && node.op() != graph::Op::GetAttr;
-  }
-  return nodes;
-}
-
 bool is_collective(const graph::Node& node) {
   return node.op() == graph::Op::CallFunction &&
          (node.target().starts_with("torch.ops.c10d.") || node.target().starts_with("torch.ops._c10d_functional"));
-}
-
-CompiledGraph compile_one(const std::shared_ptr<graph::GraphModule>& module,
-                          const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend, const std::string& name,
-                          CompiledParts& parts, const MemoryClasses& memory) {
-  std::string eager_because;
-  const auto note_eager = [&](const std::string& why) { eager_because = why; };
-  CompiledGraph compiled =
-      backend.compile({module, example_inputs(*module, shapes, &memory), shapes, name, note_eager});
-  if (!compiled) throw std::invalid_argument("the back end '" + backend.name() + "' made nothing of graph " + name);
-  parts.graphs.push_back({.name = name, .nodes = nodes_of(*module), .eager_because = std::move(eager_because)});
-  return compiled;
 }
 
 // fx's order, which PyTorch's DDPOptimizer has, may run a piece that writes or draws random numbers before an earlier
 // one that it does not depend on.
 graph::PartitionOrder order_of_pieces(const graph::GraphModule& module) {
   return graph::has_effects(module) ? graph::PartitionOrder::Program : graph::PartitionOrder::Fx;
+}
+
+parallel::BucketSplitterOptions splitter_options(const parallel::DdpBuckets& buckets,
+                                                 const graph::GraphModule& module) {
+  const std::int64_t cap = buckets.bucket_bytes_cap;
+  return {.bucket_bytes_cap = cap,
+          .first_bucket_bytes_cap = std::min(cap, kFirstBucketBytes),
+          .rules = {},
+          .order = order_of_pieces(module),
+          .keep_items_together = true,
+          .bucket_bytes_caps = buckets.caps};
+}
+
+// Of the bucket of this number from the graph's beginning.
+std::int64_t cap_of_bucket(const parallel::DdpBuckets& buckets, std::size_t index, std::size_t count) {
+  if (buckets.caps.empty()) return buckets.bucket_bytes_cap;
+  return buckets.caps[std::min(count - 1 - index, buckets.caps.size() - 1)];
 }
 
 std::string reason_of(const parallel::ForwardBucket& bucket, std::size_t index, std::int64_t cap) {
@@ -64,7 +61,8 @@ std::string reason_of(const parallel::ForwardBucket& bucket, std::size_t index, 
 
 CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
                             const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
-                            const parallel::DdpBuckets* buckets, const InputMemory& input_memory) {
+                            const PartOptions& options, const InputMemory& input_memory) {
+  const parallel::DdpBuckets* const buckets = options.buckets;
   CompiledParts parts;
   EagerBackend eager;
   // Under no_grad back ends record no backward.
@@ -72,30 +70,21 @@ CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
   parts.communicates = std::any_of(module->graph().begin(), module->graph().end(), is_collective);
   parallel::BucketSplit split;
   if (buckets && !is_eager) {
-    const std::int64_t cap = buckets->bucket_bytes_cap;
-    split = parallel::split_by_buckets(module, {.bucket_bytes_cap = cap,
-                                                .first_bucket_bytes_cap = std::min(cap, kFirstBucketBytes),
-                                                .rules = {},
-                                                .order = order_of_pieces(*module),
-                                                .keep_items_together = true});
+    split = parallel::split_by_buckets(module, splitter_options(*buckets, *module));
     parts.bucket_table = parallel::bucket_table(split.buckets);
     parts.warnings = split.warnings;
   }
   if (!split.was_split()) {
-    const MemoryClasses memory(*module, input_memory);
-    parts.run = compile_one(module, shapes, is_eager ? eager : backend, "forward", parts, memory);
+    PieceCompiler pieces(shapes, is_eager ? eager : backend, options.pieces);
+    parts.run = pieces.compile_whole(module, input_memory);
+    parts.graphs = pieces.take_graphs();
     if (is_eager) parts.graphs.back().eager_because = "gradients are off in the call, and the code switches them on";
     return parts;
   }
-  std::map<std::string, CompiledGraph> compiled;
-  const MemoryClasses memory(*split.module, input_memory);
-  for (const auto& [name, part] : split.module->submodules()) {
-    const bool is_called = std::any_of(split.module->graph().begin(), split.module->graph().end(),
-                                       [&name = name](const graph::Node& node) {
-                                         return node.op() == graph::Op::CallModule && node.target() == name;
-                                       });
-    if (is_called) compiled[name] = compile_one(part, shapes, backend, name, parts, memory);
-  }
+  PieceCompiler pieces(shapes, backend, options.pieces);
+  const auto glue =
+      std::make_shared<const PartitionedGraph>(*split.module, pieces.compile_pieces(*split.module, input_memory));
+  parts.graphs = pieces.take_graphs();
   for (std::size_t i = 0; i < split.buckets.size(); ++i) {
     const std::string name = fmt::format("submod_{}", i);
     const auto graph = std::find_if(parts.graphs.begin(), parts.graphs.end(),
@@ -103,9 +92,9 @@ CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
     if (graph == parts.graphs.end()) continue;
     graph->bucket_bytes = split.buckets[i].bytes;
     graph->parameters = split.buckets[i].parameters;
-    graph->reason = reason_of(split.buckets[i], i, buckets->bucket_bytes_cap);
+    graph->reason = reason_of(split.buckets[i], i, cap_of_bucket(*buckets, i, split.buckets.size()));
   }
-  const auto glue = std::make_shared<const PartitionedGraph>(*split.module, std::move(compiled));
+  parts.buckets = std::move(split.buckets);
   parts.run = [glue](std::vector<c10::IValue> inputs) { return glue->run(std::move(inputs)); };
   return parts;
 }

@@ -9,25 +9,36 @@
 #include <rehearse/compile/explanation.h>
 #include <rehearse/graph/graph_module.h>
 #include <rehearse/parallel/active_ddp.h>
+#include <rehearse/parallel/bucket_splitter.h>
 
 #include "compile/parts/memory_classes.h"
+#include "compile/parts/piece_compiler.h"
 
 namespace rehearse::compiler {
+
+// How a graph is to be compiled.
+struct PartOptions {
+  const parallel::DdpBuckets* buckets = nullptr;  // null: it stays in one piece
+  PieceOptions pieces = {};
+};
 
 struct CompiledParts {
   CompiledGraph run;
   std::vector<GraphExplanation> graphs;
+  std::vector<parallel::ForwardBucket>
+      buckets;  // their nodes are those of the graph that was given; none without a cut
   std::string bucket_table;
   std::vector<std::string> warnings;
   bool communicates = false;  // it has collectives
 };
 
-// Has `backend` compile a forward graph: as one, or with `buckets` in the pieces that end where DDP's gradient buckets
-// do, as PyTorch's DDPOptimizer. Each piece gets fakes and symbols of `shapes` as the nodes' metadata have them; those
-// of inputs that lie in the same memory share it.
+// Has `backend` compile a forward graph: as one, or with buckets in the pieces that end where DDP's gradient buckets
+// do, as PyTorch's DDPOptimizer. Pieces are compiled in the order in which they are called, each for what the back end
+// states that those before it return: its fakes and symbols of `shapes` are else as the nodes' metadata have them;
+// those of inputs that lie in the same memory share it. Results lie in memory as the graph has them.
 CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
                             const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
-                            const parallel::DdpBuckets* buckets, const InputMemory& input_memory = {});
+                            const PartOptions& options, const InputMemory& input_memory = {});
 
 // Lets the virtual time pass that it takes to compile them.
 void pass_compile_time_of(const std::vector<GraphExplanation>& graphs);

@@ -13,6 +13,10 @@ CompiledGraph by_operators(std::shared_ptr<const graph::GraphModule> module) {
   return [interpreter](std::vector<c10::IValue> inputs) { return interpreter->run(std::move(inputs)); };
 }
 
-CompiledGraph EagerBackend::compile(const BackendInput& input) { return by_operators(input.module); }
+CompiledGraph EagerBackend::compile(const BackendInput& input) {
+  CompiledGraph compiled = by_operators(input.module);
+  compiled.outputs = outputs_of(input);
+  return compiled;
+}
 
 }  // namespace rehearse::compiler

@@ -37,8 +37,9 @@ class FakeMaker {
     return capture::make_fake(spec, alias_of);
   }
 
-  // `alias_of`: undefined for none.
-  c10::IValue value(const at::Tensor& alias_of) const {
+  // `alias_of`: undefined for none. `other`: what it is in place of what the metadata say; null: nothing.
+  c10::IValue value(const at::Tensor& alias_of, const graph::TensorMeta* other) const {
+    if (other != nullptr) return tensor(*other, alias_of);
     if (const graph::TensorMeta* meta = node_.meta().tensor()) return tensor(*meta, alias_of);
     const graph::SymScalarMeta* scalar = node_.meta().value ? node_.meta().value->scalar() : nullptr;
     if (scalar && scalar->kind == graph::SymScalarMeta::Kind::Int) return number(scalar->expression);
@@ -55,13 +56,15 @@ class FakeMaker {
 }  // namespace
 
 std::vector<c10::IValue> example_inputs(const graph::GraphModule& module,
-                                        const std::shared_ptr<shapes::ShapeEnv>& shapes, const MemoryClasses* memory) {
+                                        const std::shared_ptr<shapes::ShapeEnv>& shapes, const MemoryClasses* memory,
+                                        const OtherInputs& others) {
   std::vector<c10::IValue> inputs;
   std::map<std::size_t, at::Tensor> of_class;
   for (const graph::Node* node : module.graph().placeholders()) {
     at::Tensor none;
     at::Tensor& sharing = memory != nullptr ? of_class[memory->of(*node)] : none;
-    inputs.push_back(FakeMaker(*node, shapes).value(sharing));
+    const auto other = others.find(inputs.size());
+    inputs.push_back(FakeMaker(*node, shapes).value(sharing, other != others.end() ? &other->second : nullptr));
     if (inputs.back().isTensor() && !sharing.defined()) sharing = inputs.back().toTensor();
   }
   return inputs;

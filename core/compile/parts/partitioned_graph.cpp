@@ -17,7 +17,7 @@ using graph::Op;
 bool is_item(const Node& node) { return node.op() == Op::CallFunction && node.target() == "_operator.getitem"; }
 
 // How many values the call gives: one, or as many as its items.
-std::size_t outputs_of(const graph::GraphModule& part, const Node& call) {
+std::size_t outputs_of_part(const graph::GraphModule& part, const Node& call) {
   const Node* output = part.graph().output_node();
   if (!output || output->args().size() != 1) throw GraphError(call.name(), "target", "its graph has no output");
   const graph::List* items = output->args()[0].get_if<graph::List>();
@@ -26,7 +26,7 @@ std::size_t outputs_of(const graph::GraphModule& part, const Node& call) {
 
 }  // namespace
 
-PartitionedGraph::PartitionedGraph(const graph::GraphModule& module, std::map<std::string, CompiledGraph> compiled) {
+PartitionedGraph::PartitionedGraph(const graph::GraphModule& module, std::map<std::string, CompiledPiece> pieces) {
   for (const Node& node : module.graph()) {
     if (node.op() == Op::Placeholder) {
       place_of_[&node] = inputs_++;
@@ -38,10 +38,8 @@ PartitionedGraph::PartitionedGraph(const graph::GraphModule& module, std::map<st
     } else if (node.op() == Op::CallModule) {
       const auto part = module.find_submodule(node.target());
       if (!part) throw GraphError(node.name(), "target", "there is no submodule '" + node.target() + "'");
-      calls_.push_back({.border = BorderCheck(*part, "piece " + node.target()),
-                        .first_output = attributes_.size(),
-                        .outputs = outputs_of(*part, node)});
-      add_call(node, compiled);
+      calls_.push_back({.first_output = attributes_.size(), .outputs = outputs_of_part(*part, node)});
+      add_call(node, pieces);
     } else if (is_item(node)) {
       const auto index = node.args().at(1).as<std::int64_t>();
       place_of_[&node] = place_of_.at(node.args().at(0).node()) + static_cast<std::size_t>(index);
@@ -55,11 +53,11 @@ PartitionedGraph::PartitionedGraph(const graph::GraphModule& module, std::map<st
   place_of_.clear();
 }
 
-void PartitionedGraph::add_call(const Node& node, std::map<std::string, CompiledGraph>& compiled) {
+void PartitionedGraph::add_call(const Node& node, std::map<std::string, CompiledPiece>& pieces) {
   Call& call = calls_.back();
-  const auto found = compiled.find(node.target());
-  if (found == compiled.end()) throw GraphError(node.name(), "target", "'" + node.target() + "' was not compiled");
-  call.run = found->second;
+  const auto found = pieces.find(node.target());
+  if (found == pieces.end()) throw GraphError(node.name(), "target", "'" + node.target() + "' was not compiled");
+  call.piece = found->second;
   for (const graph::Argument& argument : node.args()) call.inputs.push_back(operand(argument, node));
   place_of_[&node] = call.first_output;
   attributes_.resize(call.first_output + call.outputs);
@@ -110,8 +108,11 @@ std::vector<c10::IValue> PartitionedGraph::run(std::vector<c10::IValue> inputs) 
     std::vector<c10::IValue> operands;
     operands.reserve(call.inputs.size());
     for (const Operand& each : call.inputs) operands.push_back(take(each, places));
-    call.border.check(operands);
-    std::vector<c10::IValue> values = call.run(std::move(operands));
+    for (const std::size_t copied : call.piece.border.fit(operands)) {
+      const Operand& operand = call.inputs[copied];
+      if (operand.place != kConstant && !operand.last_use) places[operand.place] = operands[copied];
+    }
+    std::vector<c10::IValue> values = call.piece.run(std::move(operands));
     TORCH_INTERNAL_ASSERT(values.size() == call.outputs, "a partition gave ", values.size(), " values");
     for (std::size_t i = 0; i < values.size(); ++i) places[call.first_output + i] = std::move(values[i]);
   }

@@ -9,10 +9,9 @@
 
 #include <ATen/core/ivalue.h>
 
-#include <rehearse/compile/backend.h>
 #include <rehearse/graph/graph_module.h>
 
-#include "compile/parts/border_check.h"
+#include "compile/parts/piece_compiler.h"
 
 namespace rehearse::compiler {
 
@@ -20,11 +19,12 @@ namespace rehearse::compiler {
 // dropped after its last use. May be run by several fibers at once.
 class PartitionedGraph {
  public:
-  // `compiled`: of each submodule that the graph calls, by name. Throws graph::GraphError for a node that is no
+  // `pieces`: one for each submodule that the graph calls, by name. Throws graph::GraphError for a node that is no
   // placeholder, attribute, call, item of a call, or output.
-  PartitionedGraph(const graph::GraphModule& module, std::map<std::string, CompiledGraph> compiled);
+  PartitionedGraph(const graph::GraphModule& module, std::map<std::string, CompiledPiece> pieces);
 
-  // Throws BorderMismatch when a tensor between the partitions is not what was recorded of it.
+  // Throws BorderMismatch when a tensor between the partitions is not what was recorded of it. One that a border copies
+  // is that copy from then on.
   std::vector<c10::IValue> run(std::vector<c10::IValue> inputs) const;
 
  private:
@@ -35,15 +35,14 @@ class PartitionedGraph {
     c10::IValue constant = {};
   };
   struct Call {
-    CompiledGraph run = {};
-    BorderCheck border = {};
+    CompiledPiece piece = {};
     std::vector<Operand> inputs = {};
     std::size_t first_output = 0;
     std::size_t outputs = 0;
   };
   static constexpr std::size_t kConstant = static_cast<std::size_t>(-1);
 
-  void add_call(const graph::Node& node, std::map<std::string, CompiledGraph>& compiled);
+  void add_call(const graph::Node& node, std::map<std::string, CompiledPiece>& pieces);
   void add_output(const graph::Node& node);
   Operand operand(const graph::Argument& argument, const graph::Node& user) const;
   void mark_last_uses();

@@ -70,7 +70,7 @@ std::vector<c10::IValue> SegmentRun::run(const BoundGraph& graph) {
     if (graph.inputs[i].kind == InputBinding::Kind::Value || !inputs[i].isTensor()) continue;
     required.emplace_back(inputs[i].toTensor(), inputs[i].toTensor().requires_grad());
   }
-  graph.border.check(inputs);
+  graph.border.fit(inputs);
   std::vector<c10::IValue> results = graph.run(std::move(inputs));
   for (const auto& [tensor, before] : required) changed_inputs_ = changed_inputs_ || tensor.requires_grad() != before;
   return results;

@@ -67,7 +67,10 @@ BoundGraph SegmentedCapture::bound(const capture::Segment& segment) const {
   graph.module = segment.module;
   graph.hash = graph::structural_hash(*segment.module, graph::Placeholders::OfAnyForm);
   for (const auto& source : segment.sources) graph.inputs.push_back(input_of(source));
-  graph.border = BorderCheck(*segment.module, "the code behind a read or an eager region");
+  graph.border = BorderCheck(*segment.module, "the code behind a read or an eager region", [&](std::size_t input) {
+    const bool is_value = graph.inputs[input].kind == InputBinding::Kind::Value;
+    return is_value ? BorderLayout::Required : BorderLayout::Guarded;
+  });
   return graph;
 }
 
@@ -119,7 +122,7 @@ void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   EagerBackend eager;
   Backend& backend = segment.writes_to_alias ? eager : owner_.backend;
   const std::size_t asked_before = shapes_->guards().size();
-  CompiledParts parts = compile_parts(segment.module, shapes_, backend, owner_.buckets);
+  CompiledParts parts = compile_parts(segment.module, shapes_, backend, owner_.parts);
   step.asked.clear();
   for (std::size_t i = asked_before; i < shapes_->guards().size(); ++i) {
     step.asked.push_back(shapes_->guards()[i].condition);

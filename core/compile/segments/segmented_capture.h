@@ -11,8 +11,8 @@
 #include <rehearse/capture/segments.h>
 #include <rehearse/compile/backend.h>
 #include <rehearse/compile/explanation.h>
-#include <rehearse/parallel/active_ddp.h>
 
+#include "compile/parts/compile_parts.h"
 #include "compile/segments/segment_run.h"
 #include "compile/segments/segment_tree.h"
 
@@ -22,8 +22,8 @@ namespace rehearse::compiler {
 struct SegmentOwner {
   std::string function;
   Backend& backend;
-  Agreement& agreement;                           // each segment is a compilation that ranks may meet for
-  const parallel::DdpBuckets* buckets = nullptr;  // null: graphs are not split
+  Agreement& agreement;  // each segment is a compilation that ranks may meet for
+  PartOptions parts = {};
   // May one more path be compiled? Otherwise the rest of the call runs eagerly.
   std::function<bool()> may_branch = [] { return true; };
   std::function<void()> before_first_read = [] {};

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/ivalue.h>
@@ -29,21 +33,55 @@ struct BackendInput {
   // For a back end that runs the graph under eager autograd after all: why, for explain(). Empty where nobody asks; may
   // be called during compile() only.
   std::function<void(const std::string& why)> note_eager = {};
+  // By output: whether it must lie in memory as the graph has it, because it shares that memory with something that is
+  // still to be used (an argument, or another output), or begins where only the data tell. Other outputs may lie as the
+  // back end likes, if it says so in CompiledGraph::outputs. Empty: no output must.
+  std::vector<bool> fixed_layouts = {};
 };
 
-// Runs the graph: one input for each placeholder, in order; one output for each item of the graph's list of outputs.
-// May be called by several fibers, also while a call of it is suspended. Errors of operators leave as they are.
-using CompiledGraph = std::function<std::vector<c10::IValue>(std::vector<c10::IValue> inputs)>;
+// What a back end makes of a graph, and what it states of it.
+struct CompiledGraph {
+  // Runs the graph: one input for each placeholder, in order; one output for each item of the graph's list of outputs.
+  // May be called by several fibers, also while a call of it is suspended. Errors of operators leave as they are.
+  using Run = std::function<std::vector<c10::IValue>(std::vector<c10::IValue> inputs)>;
+
+  CompiledGraph() = default;
+  // A function alone states nothing.
+  template <class F>
+    requires(!std::same_as<std::remove_cvref_t<F>, CompiledGraph> && std::convertible_to<F, Run>)
+  CompiledGraph(F&& function, std::optional<std::vector<graph::ValueMeta>> stated = std::nullopt)
+      : run(std::forward<F>(function)), outputs(std::move(stated)) {}
+
+  explicit operator bool() const noexcept { return static_cast<bool>(run); }
+  std::vector<c10::IValue> operator()(std::vector<c10::IValue> inputs) const { return run(std::move(inputs)); }
+
+  Run run;
+  // Of each output of `run` its sizes, strides, storage offset and dtype; all else in it counts for nothing. What is no
+  // tensor has an empty ValueMeta. Strides and offset are the back end's choice but for BackendInput::fixed_layouts;
+  // sizes and dtype must be those of outputs_of(). The piece that takes an output is compiled for what is stated here.
+  // What leaves the compiled function, and what a piece takes as the graph has it (a view() of it, an operator of your
+  // own), is copied into the layout that the graph has.
+  //
+  // Not given: nothing is known. Then each call compares what it gets with outputs_of(), and copies what lies
+  // otherwise. A statement is believed where the output leaves the function, and compared where it goes into the next
+  // piece; CompileOptions::check_backend compares it everywhere.
+  std::optional<std::vector<graph::ValueMeta>> outputs = std::nullopt;
+};
 
 // A back end. One object serves one compiled function of one rank, all of its graphs and recompilations.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
-  // Runs in the fiber of the rank that compiles, outside of any capture. What it throws ends the call that compiled;
-  // nothing is put into the cache.
+  // Runs in the fiber of the rank that compiles, outside of any capture; of the pieces of a split graph in the order in
+  // which they are called. What it throws ends the call that compiled; nothing is put into the cache.
   virtual CompiledGraph compile(const BackendInput& input) = 0;
 };
+
+// What the operators of the graph itself give for the example inputs, one value for each output: the statement of a
+// back end that keeps layouts, and what one that changes some begins with. Call it within compile(). Throws what
+// operators throw for inputs that they cannot take in these layouts; compile() gets none of that kind.
+std::vector<graph::ValueMeta> outputs_of(const BackendInput& input);
 
 using BackendFactory = std::function<std::shared_ptr<Backend>()>;
 

@@ -62,6 +62,17 @@ struct CompileOptions {
   // Graphs of a data-parallel module are split where gradient buckets end.
   bool optimize_ddp = true;
 
+  // Compares in each call what each graph of the back end gives with what the back end states of it
+  // (compiler::CompiledGraph::outputs; what states nothing, with what the graph's operators give). A difference is the
+  // error compiler::BackendMismatch. Without it a tensor that lies otherwise is copied where that matters.
+  bool check_backend = false;
+
+  // A folder into which each graph that the back end gets is written, as graph::to_text() gives it, before it is
+  // compiled: "forward.rank0.1.submod_0.txt" is the first graph of that rank. Outside of worlds there is no rank in the
+  // name. Made where it is not there; files of the same name are overwritten. Empty: nothing is written. What cannot be
+  // written is the error compiler::CompileError.
+  std::string dump_folder = {};
+
   // Entries that the cache of one rank may hold; beyond, what no entry serves runs as it is, with one warning.
   std::size_t recompile_limit = 8;
 

@@ -34,4 +34,12 @@ class BorderMismatch : public CompileError {
   using CompileError::CompileError;
 };
 
+// A back end gives, or says that it gives, what its graph does not: another number of outputs, another size or dtype,
+// or strides where the output shares memory with something else; with CompileOptions::check_backend also other strides
+// than it has stated. what() names the back end, the graph and the output.
+class BackendMismatch : public CompileError {
+ public:
+  using CompileError::CompileError;
+};
+
 }  // namespace rehearse::compiler

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <rehearse/compile/guard_failure.h>
+#include <rehearse/graph/graph_module.h>
 
 namespace rehearse::compiler {
 
@@ -29,6 +31,7 @@ struct GraphExplanation {
   std::vector<std::string> parameters = {};  // of that bucket
   std::string reason = {};                   // why it ends where it does; empty without a split
   std::string eager_because = {};            // why it runs under eager autograd after all, where the back end says so
+  std::shared_ptr<const graph::GraphModule> module = {};  // the graph itself
 };
 
 // One entry of the cache.
@@ -48,6 +51,13 @@ struct Recompile {
   std::vector<GuardFailure> failures = {};  // of each entry the first guard that did not hold, latest entry first
 };
 
+// One graph as text.
+struct PieceText {
+  std::size_t entry = 0;  // of the cache
+  std::string name;       // "forward", "submod_1"
+  std::string text;       // as graph::to_text() gives it
+};
+
 // What torch._dynamo.explain() and TORCH_LOGS=recompiles tell.
 struct Explanation {
   std::string function;
@@ -58,6 +68,8 @@ struct Explanation {
 
   // The reasons of all graphs' ends: one for each graph of a split, each naming DDPOptimizer.
   std::vector<std::string> break_reasons() const;
+  // All graphs that the back end got, with the metadata of all nodes; oldest first.
+  std::vector<PieceText> pieces() const;
   std::string text() const;
 };
 

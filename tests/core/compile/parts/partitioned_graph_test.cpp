@@ -23,14 +23,21 @@ std::shared_ptr<graph::GraphModule> two_steps() {
   return module;
 }
 
+std::map<std::string, CompiledPiece> eager_pieces_of(const graph::GraphModule& split) {
+  std::map<std::string, CompiledPiece> pieces;
+  for (const auto& [name, part] : split.submodules()) {
+    const auto guarded = [](std::size_t) { return BorderLayout::Guarded; };
+    pieces[name] = {make_backend("eager")->compile({part, {}, nullptr, name}).run,
+                    BorderCheck(*part, "piece " + name, guarded)};
+  }
+  return pieces;
+}
+
 TEST(PartitionedGraph, RunsPartitionsAndReturnsWhatTheGraphReturns) {
   const auto module = two_steps();
   int next = 0;
   const graph::SplitModule split = graph::split_by(*module, [&](const graph::Node&) { return next++; });
-  std::map<std::string, CompiledGraph> compiled;
-  for (const auto& [name, part] : split.module->submodules()) {
-    compiled[name] = make_backend("eager")->compile({part, {}, nullptr, name});
-  }
+  const std::map<std::string, CompiledPiece> compiled = eager_pieces_of(*split.module);
   ASSERT_EQ(compiled.size(), 2U);
   const PartitionedGraph glue(*split.module, compiled);
   for (int repeat = 0; repeat < 2; ++repeat) {
@@ -62,10 +69,7 @@ PartitionedGraph pieces_of_two_numbers() {
   }
   int next = 0;
   const graph::SplitModule split = graph::split_by(*module, [&](const graph::Node&) { return next++; });
-  std::map<std::string, CompiledGraph> compiled;
-  for (const auto& [name, part] : split.module->submodules()) {
-    compiled[name] = make_backend("eager")->compile({part, {}, nullptr, name});
-  }
+  const std::map<std::string, CompiledPiece> compiled = eager_pieces_of(*split.module);
   return PartitionedGraph(*split.module, compiled);
 }
 
