@@ -9,6 +9,7 @@
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/counting_backend.h>
+#include <rehearse/compile/split_by_ddp.h>
 #include <rehearse/fakes/fake_ddp.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 #include <rehearse/sim/world.h>
@@ -112,24 +113,24 @@ TEST(TestSingleProc, test_graph_split_ddp) {
   });
 }
 
-// What DDP ignores is counted into no bucket.
+// Splitting is off, and the back end splits: what DDP ignores is counted into no bucket.
 TEST(TestSingleProc, test_ignored_parameters) {
   on_ranks([](RankContext& ctx) {
     test::Custom net;
     const auto counting = std::make_shared<CountingBackend>();
+    const auto split = std::make_shared<SplitByDdp>(parallel::DdpBuckets{}, counting);
     const std::vector<std::string> ignored = {"seq.2.weight", "seq.4.linear.bias"};
     DistributedDataParallel ddp(net, ctx.group(), {.parameters_to_ignore = ignored});
-    auto compiled = compile(ddp, {.backend = counting});
+    auto compiled = compile(ddp, {.backend = split, .optimize_ddp = false});
     const at::Tensor x = at::ones({512, 512});
     EXPECT_TRUE(compiled(x, x).equal(net->forward(x, x)));
-    const Explanation told = compiled.explain();
-    EXPECT_EQ(told.entries.at(0).graphs.size(), counting->graphs());
     std::vector<std::string> counted;
-    for (const GraphExplanation& graph : told.entries[0].graphs) {
-      counted.insert(counted.end(), graph.parameters.begin(), graph.parameters.end());
+    for (const parallel::ForwardBucket& bucket : split->buckets()) {
+      counted.insert(counted.end(), bucket.parameters.begin(), bucket.parameters.end());
     }
     for (const std::string& name : ignored) EXPECT_THAT(counted, Not(Contains(HasSubstr(name))));
     EXPECT_EQ(counting->graphs(), 2U);
+    EXPECT_EQ(split->buckets().size(), 2U);
     EXPECT_EQ(counted.size(), 3U);
   });
 }
