@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/compile/parts/layout_backend.h"
 #include "differential/run/observe.h"
 
 namespace rehearse_test::differential {
@@ -20,6 +21,8 @@ struct Setting {
   const char* backend = "aot_eager";
   std::optional<bool> dynamic = std::nullopt;
   bool behind_read = false;  // a read ends the graph between two statements
+  // The back end lays out what its graphs give in another way, which the program's seed chooses, and says this of it.
+  std::optional<rehearse::test::Statement> layouts = std::nullopt;
 };
 
 const std::vector<Setting>& settings();
