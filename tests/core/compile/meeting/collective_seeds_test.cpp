@@ -2,6 +2,7 @@
 // Tests of PyTorch's test_dynamo_distributed.py, of the same names: what ranks agree on when they compile. Set-up and
 // numbers are those that docs/SEEDS.md lists; counts are compilations of each call.
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,17 +17,21 @@
 #include <rehearse/parallel/distributed_data_parallel.h>
 
 #include "core/compile/meeting/seed_fixture.h"
+#include "core/compile/seeds/seed_test.h"
 
 namespace rehearse::compiler {
 namespace {
 
 using namespace std::chrono_literals;
 
+// Each world runs under several schedules.
+const std::vector<std::uint64_t> kSeeds = {1, 2, 3};
+
 at::Tensor lengths_of(std::int64_t length) { return at::arange(length, at::kFloat) + 1; }
 
 // Three steps of DDP over a module whose forward is compiled, beside one that is not.
-TEST(TestMultiProc, test_compiler_collectives_automatic_dynamic_tensor) {
-  on_ranks([](RankContext& ctx) {
+TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_tensor) {
+  on_ranks(kSeeds, [this](RankContext& ctx) {
     torch::nn::Linear net(10, 2), eager(10, 2);
     {
       const c10::NoGradGuard no_grad;
@@ -48,41 +53,43 @@ TEST(TestMultiProc, test_compiler_collectives_automatic_dynamic_tensor) {
       counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
       EXPECT_TRUE(found.equal(step(eager_ddp, eager_optimizer, eager_ddp.forward(x))));
     }
-    EXPECT_EQ(counts, (Counts{1, 0, 0}));
+    expect_listed(compiled.stats(), counts, ctx.rank());
     for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(net->parameters()[i].equal(eager->parameters()[i]));
     expect_same_number(ctx, compiled);
   });
 }
 
 // Rank 0's third call meets the others' second.
-TEST(TestMultiProc, test_compiler_collectives_automatic_dynamic_scalar) {
-  on_ranks([](RankContext& ctx) {
+TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_scalar) {
+  on_ranks(kSeeds, [this](RankContext& ctx) {
     const auto f = [](const at::Tensor& x, const c10::SymInt& y) { return x + at::ones_symint({y}).sum(); };
     auto compiled = compile(f, together(ctx));
     std::vector<std::tuple<at::Tensor, c10::SymInt>> calls;
     for (const int y : ctx.rank() == 0 ? std::vector{3, 3, 7} : std::vector{3, 4, 9})
       calls.emplace_back(lengths_of(5), y);
-    EXPECT_EQ(call_each(f, compiled, calls), ctx.rank() == 0 ? (Counts{1, 0, 1}) : (Counts{1, 1, 0}));
+    const Counts counts = call_each(f, compiled, calls);
+    expect_listed(compiled.stats(), counts, ctx.rank());
     expect_same_number(ctx, compiled);
   });
 }
 
-TEST(TestMultiProc, test_compiler_collectives_automatic_dynamic_speculation_divergence) {
-  on_ranks([](RankContext& ctx) {
+TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_speculation_divergence) {
+  on_ranks(kSeeds, [this](RankContext& ctx) {
     const auto f = [](const at::Tensor& x, const at::Tensor& y) { return x.sum() + y.sum(); };
     auto compiled = compile(f, together(ctx));
     std::vector<std::tuple<at::Tensor, at::Tensor>> calls;
     for (const int n : ctx.rank() == 0 ? std::vector{4, 4} : std::vector{3, 4}) {
       calls.emplace_back(lengths_of(n), lengths_of(n));
     }
-    EXPECT_EQ(call_each(f, compiled, calls), (Counts{1, 0}));
+    const Counts counts = call_each(f, compiled, calls);
+    expect_listed(compiled.stats(), counts, ctx.rank());
     expect_same_number(ctx, compiled);
   });
 }
 
 // What prints before any operator makes an empty graph, for which ranks meet as for others.
-TEST(TestMultiProc, test_compiler_collectives_graph_break_empty_graph_still_collective) {
-  on_ranks([](RankContext& ctx) {
+TEST_F(TestMultiProc, test_compiler_collectives_graph_break_empty_graph_still_collective) {
+  on_ranks(kSeeds, [this](RankContext& ctx) {
     static std::map<int, int> printed;  // by rank
     printed[ctx.rank()] = 0;
     const auto f = [](int rank, const at::Tensor& x, const at::Tensor& y) {
@@ -99,7 +106,7 @@ TEST(TestMultiProc, test_compiler_collectives_graph_break_empty_graph_still_coll
       compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
       graphs.push_back(static_cast<int>(compiled.stats().graphs - before));
     }
-    EXPECT_EQ(compiles, (Counts{1, 0, 0}));
+    expect_listed(compiled.stats(), compiles, ctx.rank());
     EXPECT_EQ(graphs, (Counts{2, 0, 0}));
     EXPECT_EQ(printed[ctx.rank()], 3);
     EXPECT_EQ(compiled.explain().entries.at(0).graphs.at(0).nodes, 0U);
@@ -107,47 +114,50 @@ TEST(TestMultiProc, test_compiler_collectives_graph_break_empty_graph_still_coll
   });
 }
 
-TEST(TestMultiProc, test_compiler_collectives_dim_mismatch) {
-  on_ranks([](RankContext& ctx) {
+TEST_F(TestMultiProc, test_compiler_collectives_dim_mismatch) {
+  on_ranks(kSeeds, [this](RankContext& ctx) {
     const auto f = [](const at::Tensor& x, const at::Tensor& y) { return x.sum() + y.sum(); };
     auto compiled = compile(f, together(ctx));
     const at::Tensor x = ctx.rank() == 0 ? at::randn({4, 2}) : at::randn({3});
-    EXPECT_EQ(call_each(f, compiled, std::vector{std::tuple(x, x.clone())}), (Counts{1}));
+    const Counts counts = call_each(f, compiled, std::vector{std::tuple(x, x.clone())});
+    expect_listed(compiled.stats(), counts, ctx.rank());
     expect_same_number(ctx, compiled);
   });
 }
 
-TEST(TestMultiProc, test_compiler_collectives_missing_source) {
-  on_ranks([](RankContext& ctx) {
+TEST_F(TestMultiProc, test_compiler_collectives_missing_source) {
+  on_ranks(kSeeds, [this](RankContext& ctx) {
     const auto f = [](std::int64_t rank, const std::vector<at::Tensor>& xs) {
       return xs[static_cast<std::size_t>(rank)].sum();
     };
     auto compiled = compile(f, together(ctx));
     std::vector<at::Tensor> xs;
     for (int rank = 0; rank < ctx.size(); ++rank) xs.push_back(lengths_of(10) * (rank + 1));
-    EXPECT_EQ(call_each(f, compiled, std::vector{std::tuple(std::int64_t{ctx.rank()}, xs)}), (Counts{1}));
+    const Counts counts = call_each(f, compiled, std::vector{std::tuple(std::int64_t{ctx.rank()}, xs)});
+    expect_listed(compiled.stats(), counts, ctx.rank());
     expect_same_number(ctx, compiled);
   });
 }
 
-TEST(TestMultiProc, test_compiler_collectives_scalar_missing_source) {
-  on_ranks([](RankContext& ctx) {
+TEST_F(TestMultiProc, test_compiler_collectives_scalar_missing_source) {
+  on_ranks(kSeeds, [this](RankContext& ctx) {
     const auto f = [](std::int64_t rank, const std::vector<std::int64_t>& xs) {
       return at::scalar_tensor(xs[static_cast<std::size_t>(rank)], at::kLong);
     };
     auto compiled = compile(f, together(ctx));
     std::vector<std::int64_t> xs;
     for (int rank = 0; rank < ctx.size(); ++rank) xs.push_back(10 + rank);
-    EXPECT_EQ(call_each(f, compiled, std::vector{std::tuple(std::int64_t{ctx.rank()}, xs)}), (Counts{1}));
+    const Counts counts = call_each(f, compiled, std::vector{std::tuple(std::int64_t{ctx.rank()}, xs)});
+    expect_listed(compiled.stats(), counts, ctx.rank());
     expect_same_number(ctx, compiled);
   });
 }
 
 // PyTorch leaves the second call out, on which it hangs: here all ranks compile again, and agree.
-TEST(TestMultiProc, test_compiler_collectives_type_mismatch) {
+TEST_F(TestMultiProc, test_compiler_collectives_type_mismatch) {
   using Either = std::variant<at::Tensor, std::int64_t>;
   for (const bool guards_too : {false, true}) {
-    on_ranks([guards_too](RankContext& ctx) {
+    on_ranks(kSeeds, [this, guards_too](RankContext& ctx) {
       const auto f = [](const Either& x) {
         const auto* const number = std::get_if<std::int64_t>(&x);
         return number != nullptr ? at::scalar_tensor(*number, at::kLong) : std::get<at::Tensor>(x).sum();
@@ -158,22 +168,24 @@ TEST(TestMultiProc, test_compiler_collectives_type_mismatch) {
       const Either tensor = lengths_of(10), number = std::int64_t{12};
       const bool first = ctx.rank() == 0;
       const std::vector<std::tuple<Either>> calls{first ? tensor : number, first ? number : tensor};
-      EXPECT_EQ(call_each(f, compiled, calls), (Counts{1, 1}));
+      const Counts counts = call_each(f, compiled, calls);
+      expect_listed(compiled.stats(), counts, ctx.rank());
       expect_same_number(ctx, compiled);
     });
   }
 }
 
 // Rank 0 compiles a second time although its own guards hold.
-TEST(TestMultiProc, test_guard_collective) {
-  on_ranks([](RankContext& ctx) {
+TEST_F(TestMultiProc, test_guard_collective) {
+  on_ranks(kSeeds, [this](RankContext& ctx) {
     const auto f = [](const at::Tensor& x) { return x.sum(); };
     auto options = together(ctx);
     options.compiler_collectives = false;
     options.guard_collectives = true;
     auto compiled = compile(f, options);
     const std::vector<std::tuple<at::Tensor>> calls{lengths_of(10), ctx.rank() == 0 ? lengths_of(10) : lengths_of(12)};
-    EXPECT_EQ(call_each(f, compiled, calls), (Counts{1, 1}));
+    const Counts counts = call_each(f, compiled, calls);
+    expect_listed(compiled.stats(), counts, ctx.rank());
     expect_same_number(ctx, compiled);
   });
 }
@@ -192,25 +204,28 @@ class SlowOnRank0 final : public Backend {
   RankContext& ctx_;
 };
 
-Report run_asymmetric(int ranks, bool extend) {
-  return World({.ranks = ranks, .timeout = 3s}).run([extend](RankContext& ctx) {
+Report run_asymmetric(int ranks, bool extend, const std::function<void(int, const CompileStats&)>& compiled_on = {}) {
+  return World({.ranks = ranks, .timeout = 3s}).run([&](RankContext& ctx) {
     CompileOptions options{.backend = std::make_shared<SlowOnRank0>(ctx), .fullgraph = true, .name = "f"};
     auto compiled = compile([](const at::Tensor& x) { return x + 1; }, options);
     const at::Tensor x = at::ones({4});
     ctx.group().allreduce(x)->wait();
     if (extend && ctx.rank() != 0) ctx.group().extend_timeout_once(5s);
     EXPECT_TRUE(compiled(x).equal(x + 1));
+    if (compiled_on) compiled_on(ctx.rank(), compiled.stats());
     ctx.group().allreduce(x)->wait();
     EXPECT_TRUE(x.equal(at::full({4}, ctx.size() * ctx.size())));
     expect_same_number(ctx, compiled);
   });
 }
 
-TEST(TestMultiProc, test_asymmetric_compilation) {
-  for (const int ranks : {2, 8}) {
-    const auto report = run_asymmetric(ranks, true);
+TEST_F(TestMultiProc, test_asymmetric_compilation) {
+  for (const int size : ranks()) {
+    const auto report = run_asymmetric(size, true, [this](int rank, const CompileStats& stats) {
+      expect_listed(stats, {static_cast<int>(stats.compiles_in_last_call)}, rank);
+    });
     EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
-    const auto without = run_asymmetric(ranks, false);
+    const auto without = run_asymmetric(size, false);
     EXPECT_EQ(without.verdict, Verdict::timeout);
     EXPECT_THAT(without.headline, testing::HasSubstr("rank 0 was still in a computation"));
   }

@@ -13,9 +13,9 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
-namespace rehearse::compiler {
+#include "core/compile/seeds/seed_run.h"  // Counts
 
-using Counts = std::vector<int>;
+namespace rehearse::compiler {
 
 // PyTorch runs these tests on 2 GPUs.
 inline void on_ranks(const World::Body& body) {

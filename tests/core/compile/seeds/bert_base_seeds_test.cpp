@@ -1,21 +1,48 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The seeds with BERT at their own size: 110 million parameters, 4 texts of 512 words. The pieces are as many as
 // PyTorch makes of it at these caps (tests/data/bert_splits.json.gz).
-#include <ATen/ATen.h>
-#include <gtest/gtest.h>
-
 #include "bert_seed.h"
+#include "core/compile/seeds/seed_test.h"
 
 namespace rehearse::compiler {
 namespace {
 
-void expect_base_bert(double bucket_cap_mb, std::int64_t pieces) {
-  const auto shape = test::BertShape::base();
-  expect_bert_like_eager(shape, at::randint(shape.vocabulary, {4, 512}, at::kLong), bucket_cap_mb, pieces);
+BertSeed base_bert(double bucket_cap_mb) {
+  return {.shape = test::BertShape::base(), .words = 512, .bucket_cap_mb = bucket_cap_mb};
 }
 
-TEST(TestFakeDistributedSingleProcAtBaseSize, test_hf_bert_ddp_aot_eager) { expect_base_bert(25, 14); }
-TEST(TestFakeDistributedSingleProcAtBaseSize, test_hf_bert_ddp_inductor) { expect_base_bert(5, 38); }
+TEST_F(TestFakeDistributedSingleProcAtBaseSize, test_hf_bert_ddp_aot_eager) {
+  const auto [stats, compiles] = expect_bert_like_eager(base_bert(cap_mb()));
+  expect_listed(stats, compiles);
+}
+TEST_F(TestFakeDistributedSingleProcAtBaseSize, test_hf_bert_ddp_inductor) {
+  const auto [stats, compiles] = expect_bert_like_eager(base_bert(cap_mb()));
+  expect_listed(stats, compiles);
+}
+
+// Two texts on each of two ranks: in all as much memory for activations as one rank of the seed has.
+BertSeed base_bert_on_ranks(double bucket_cap_mb) {
+  BertSeed seed = base_bert(bucket_cap_mb);
+  seed.texts = 2;
+  return seed;
+}
+
+TEST_F(TestMultiProcAtBaseSize, test_hf_bert_ddp_aot_eager) {
+  on_ranks([this](RankContext& ctx) {
+    const auto [stats, compiles] = expect_bert_like_eager_on_rank(ctx, base_bert_on_ranks(cap_mb()));
+    expect_listed(stats, compiles, ctx.rank());
+  });
+}
+// The second step reduces in the order that the first one has learned.
+TEST_F(TestMultiProcAtBaseSize, test_hf_bert_ddp_aot_eager_static_graph) {
+  on_ranks([this](RankContext& ctx) {
+    BertSeed seed = base_bert_on_ranks(cap_mb());
+    seed.steps = 2;
+    seed.static_graph = true;
+    const auto [stats, compiles] = expect_bert_like_eager_on_rank(ctx, seed);
+    expect_listed(stats, compiles, ctx.rank());
+  });
+}
 
 }  // namespace
 }  // namespace rehearse::compiler

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bert_seed.h"
+#include "core/compile/seeds/bert_seed.h"
 
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/fakes/fake_ddp.h>
+#include <rehearse/parallel/distributed_data_parallel.h>
 
 namespace rehearse::compiler {
 namespace {
@@ -30,11 +32,14 @@ struct TrainingStep {
   std::vector<at::Tensor> gradients;
 };
 
-// Forward and backward from a fixed seed; takes the gradients away from the parameters.
+// Forward and backward of `net`, whose parameters are those of `module`, from a seed of its own; takes the gradients
+// away from the parameters.
 template <class Net>
-TrainingStep step_of(Net& net, const torch::nn::Module& module, const at::Tensor& ids) {
-  at::manual_seed(1337);
-  auto [loss, logits] = net(ids, ids);
+TrainingStep step_of(Net& net, const torch::nn::Module& module, const BertSeed& seed, std::uint64_t number) {
+  at::manual_seed(number);
+  const auto ids = at::randint(seed.shape.vocabulary, {seed.texts, seed.words}, at::kLong);
+  const auto labels = at::randint(seed.shape.vocabulary, {seed.texts, seed.words}, at::kLong);
+  auto [loss, logits] = net(ids, labels);
   loss.backward();
   TrainingStep step{loss.detach(), logits.detach(), {}};
   for (at::Tensor& parameter : module.parameters()) {
@@ -50,30 +55,74 @@ std::vector<at::Tensor> values_of(const torch::nn::Module& module) {
   return values;
 }
 
-void expect_same_tensors(const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& expected) {
+void expect_same_tensors(const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& expected,
+                         const std::string& what) {
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_TRUE(expected[i].defined() && found[i].defined()) << i;
-    EXPECT_TRUE(found[i].equal(expected[i])) << i;
+    ASSERT_TRUE(expected[i].defined() && found[i].defined()) << what << i;
+    EXPECT_TRUE(found[i].equal(expected[i])) << what << i;
   }
+}
+
+void expect_same_step(const TrainingStep& found, const TrainingStep& expected, const std::string& where) {
+  EXPECT_TRUE(found.loss.equal(expected.loss)) << where;
+  EXPECT_TRUE(found.logits.equal(expected.logits)) << where;
+  expect_same_tensors(found.gradients, expected.gradients, where + ", gradient ");
+}
+
+// The generator's seed for one step of one rank.
+std::uint64_t number_of(int rank, int step) { return 1337 + 100 * static_cast<std::uint64_t>(rank) + step; }
+
+void damage_buffers(const torch::nn::Module& module) {
+  for (at::Tensor& buffer : module.buffers()) buffer.zero_().add_(1);
+}
+
+// All eager steps come first, so that the eager reducer's buckets are gone (440 MB of base) when compiled steps begin.
+std::vector<TrainingStep> eager_steps(RankContext& ctx, BertWithLoss& net, const BertSeed& seed,
+                                      const DistributedDataParallelOptions& options) {
+  DistributedDataParallel eager(net, ctx.group(), options);
+  std::vector<TrainingStep> steps;
+  for (int step = 0; step < seed.steps; ++step) {
+    if (step > 0 && ctx.rank() > 0) damage_buffers(*net);
+    steps.push_back(step_of(eager, *net, seed, number_of(ctx.rank(), step)));
+  }
+  return steps;
 }
 
 }  // namespace
 
-void expect_bert_like_eager(const test::BertShape& shape, const at::Tensor& ids, double bucket_cap_mb,
-                            std::int64_t pieces) {
-  BertWithLoss net(shape);
+BertRun expect_bert_like_eager(const BertSeed& seed) {
+  BertWithLoss net(seed.shape);
   const auto values = values_of(*net);
-  const TrainingStep expected = step_of(net, *net, ids);
-  fakes::FakeDDP<BertWithLoss> ddp(net, bucket_cap_mb);
+  fakes::FakeDDP<BertWithLoss> ddp(net, seed.bucket_cap_mb);
   auto compiled = compile(ddp, {.backend = "aot_eager", .fullgraph = true});
-  const TrainingStep found = step_of(compiled, *net, ids);
-  EXPECT_TRUE(found.loss.equal(expected.loss));
-  EXPECT_TRUE(found.logits.equal(expected.logits));
-  expect_same_tensors(found.gradients, expected.gradients);
-  expect_same_tensors(values_of(*net), values);
-  EXPECT_EQ(compiled.stats().compiles, 1);
-  EXPECT_EQ(compiled.stats().graphs, pieces);
+  Counts compiles;
+  for (int step = 0; step < seed.steps; ++step) {
+    const TrainingStep expected = step_of(net, *net, seed, number_of(0, step));
+    expect_same_step(step_of(compiled, *net, seed, number_of(0, step)), expected, "step " + std::to_string(step));
+    compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
+  }
+  expect_same_tensors(values_of(*net), values, "parameter ");
+  return {compiled.stats(), compiles};
+}
+
+BertRun expect_bert_like_eager_on_rank(RankContext& ctx, const BertSeed& seed) {
+  const DistributedDataParallelOptions options{.bucket_cap_mb = seed.bucket_cap_mb, .static_graph = seed.static_graph};
+  BertWithLoss net(seed.shape);
+  const auto expected = eager_steps(ctx, net, seed, options);
+  const auto values = values_of(*net);
+  DistributedDataParallel ddp(net, ctx.group(), options);
+  auto compiled = compile(ddp, {.backend = "aot_eager", .fullgraph = true, .group = ctx.group()});
+  Counts compiles;
+  for (int step = 0; step < seed.steps; ++step) {
+    if (step > 0 && ctx.rank() > 0) damage_buffers(*net);
+    expect_same_step(step_of(compiled, *net, seed, number_of(ctx.rank(), step)),
+                     expected[static_cast<std::size_t>(step)],
+                     "rank " + std::to_string(ctx.rank()) + ", step " + std::to_string(step));
+    compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
+  }
+  expect_same_tensors(values_of(*net), values, "parameter ");
+  return {compiled.stats(), compiles};
 }
 
 }  // namespace rehearse::compiler

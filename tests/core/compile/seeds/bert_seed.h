@@ -3,16 +3,37 @@
 
 #include <cstdint>
 
-#include <ATen/core/Tensor.h>
+#include <rehearse/compile/explanation.h>
+#include <rehearse/job/rank_context.h>
 
+#include "core/compile/seeds/seed_run.h"
 #include "models/bert.h"
 
 namespace rehearse::compiler {
 
-// PyTorch's test_hf_bert_ddp_aot_eager and ..._inductor: BERT for masked words with its loss, in training mode, under
-// FakeDDP, eager and compiled from the same seed. Loss, logits, the gradient of each parameter and its value are the
-// same bit for bit, in one compilation of so many pieces. `ids` are the labels too.
-void expect_bert_like_eager(const test::BertShape& shape, const at::Tensor& ids, double bucket_cap_mb,
-                            std::int64_t pieces);
+struct BertSeed {
+  test::BertShape shape;
+  std::int64_t texts = 4;
+  std::int64_t words = 16;
+  double bucket_cap_mb = 25;
+  int steps = 1;
+  bool static_graph = false;  // of DistributedDataParallel
+};
+
+struct BertRun {
+  CompileStats stats;
+  Counts compiles;  // of each step
+};
+
+// PyTorch's test_hf_bert_ddp_aot_eager and ..._inductor: BERT for masked words with its loss, in training mode, eager
+// and then compiled, each step of both from the same seed of the generator. Loss, logits and the gradient of each
+// parameter must be the same, bit for bit, and no parameter may change.
+
+// Under FakeDDP.
+BertRun expect_bert_like_eager(const BertSeed& seed);
+
+// Under DistributedDataParallel, with compiler collectives. Ranks have different texts, labels and seeds of dropout,
+// and from the second step on a rank that is not 0 damages its buffers before each forward.
+BertRun expect_bert_like_eager_on_rank(RankContext& ctx, const BertSeed& seed);
 
 }  // namespace rehearse::compiler

@@ -1,24 +1,59 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The pieces are as many as PyTorch makes of it at these caps (tests/data/bert_splits.json.gz).
-#include <ATen/ATen.h>
-#include <gtest/gtest.h>
-
+// The seeds with BERT in a tiny shape. The pieces are as many as PyTorch makes of it at these caps
+// (tests/data/bert_splits.json.gz).
 #include "bert_seed.h"
+#include "core/compile/seeds/seed_test.h"
 
 namespace rehearse::compiler {
 namespace {
 
-void expect_tiny_bert(double bucket_cap_mb, std::int64_t pieces) {
-  const auto shape = test::BertShape::tiny();
-  expect_bert_like_eager(shape, at::randint(shape.vocabulary, {4, 16}, at::kLong), bucket_cap_mb, pieces);
+BertSeed tiny_bert(double bucket_cap_mb) { return {.shape = test::BertShape::tiny(), .bucket_cap_mb = bucket_cap_mb}; }
+
+// Three steps: in the first all gradients make one bucket, in the second buckets are rebuilt.
+BertSeed tiny_bert_on_ranks(double bucket_cap_mb, bool static_graph) {
+  BertSeed seed = tiny_bert(bucket_cap_mb);
+  seed.steps = 3;
+  seed.static_graph = static_graph;
+  return seed;
 }
 
-TEST(TestFakeDistributedSingleProc, test_hf_bert_ddp_aot_eager) {
-  expect_tiny_bert(25, 1);
-  expect_tiny_bert(0.1, 5);
+TEST_F(TestFakeDistributedSingleProc, test_hf_bert_ddp_aot_eager) {
+  const auto [stats, compiles] = expect_bert_like_eager(tiny_bert(cap_mb()));
+  expect_listed(stats, compiles);
+}
+TEST_F(TestFakeDistributedSingleProcUncut, test_hf_bert_ddp_aot_eager) {
+  const auto [stats, compiles] = expect_bert_like_eager(tiny_bert(cap_mb()));
+  expect_listed(stats, compiles);
+}
+TEST_F(TestFakeDistributedSingleProc, test_hf_bert_ddp_inductor) {
+  const auto [stats, compiles] = expect_bert_like_eager(tiny_bert(cap_mb()));
+  expect_listed(stats, compiles);
 }
 
-TEST(TestFakeDistributedSingleProc, test_hf_bert_ddp_inductor) { expect_tiny_bert(1, 1); }
+TEST_F(TestMultiProc, test_hf_bert_ddp_aot_eager) {
+  on_ranks([this](RankContext& ctx) {
+    const auto [stats, compiles] = expect_bert_like_eager_on_rank(ctx, tiny_bert_on_ranks(cap_mb(), false));
+    expect_listed(stats, compiles, ctx.rank());
+  });
+}
+TEST_F(TestMultiProc, test_hf_bert_ddp_aot_eager_static_graph) {
+  on_ranks([this](RankContext& ctx) {
+    const auto [stats, compiles] = expect_bert_like_eager_on_rank(ctx, tiny_bert_on_ranks(cap_mb(), true));
+    expect_listed(stats, compiles, ctx.rank());
+  });
+}
+TEST_F(TestMultiProc, test_hf_bert_ddp_inductor) {
+  on_ranks([this](RankContext& ctx) {
+    const auto [stats, compiles] = expect_bert_like_eager_on_rank(ctx, tiny_bert_on_ranks(cap_mb(), false));
+    expect_listed(stats, compiles, ctx.rank());
+  });
+}
+TEST_F(TestMultiProc, test_hf_bert_ddp_inductor_static_graph) {
+  on_ranks([this](RankContext& ctx) {
+    const auto [stats, compiles] = expect_bert_like_eager_on_rank(ctx, tiny_bert_on_ranks(cap_mb(), true));
+    expect_listed(stats, compiles, ctx.rank());
+  });
+}
 
 }  // namespace
 }  // namespace rehearse::compiler

@@ -15,6 +15,8 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/capture/errors.h>
 
+#include "core/compile/seeds/seed_test.h"
+#include "core/compile/seeds/toy_training.h"
 #include "models/custom.h"
 #include "models/toy.h"
 
@@ -25,7 +27,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-void on_ranks(const World::Body& body) {
+void on_worlds(const World::Body& body) {
   for (const int ranks : {1, 2, 8}) {
     SCOPED_TRACE(ranks);
     World world({.ranks = ranks});
@@ -34,93 +36,80 @@ void on_ranks(const World::Body& body) {
   }
 }
 
-std::vector<at::Tensor> taken_gradients(torch::nn::Module& module) {
-  std::vector<at::Tensor> gradients;
-  for (auto& parameter : module.parameters()) {
-    gradients.push_back(parameter.grad().clone());
-    parameter.mutable_grad().reset();
-  }
-  return gradients;
+// Trains a small Toy under DDP with such buckets.
+Trained train_toy(RankContext& ctx, double bucket_cap_mb, bool optimize_ddp) {
+  return expect_toy_trains_like_eager(ctx, {.ddp = {.bucket_cap_mb = bucket_cap_mb},
+                                            .compile = {.backend = "aot_eager", .optimize_ddp = optimize_ddp}});
 }
 
-// Trains Toy compiled and Toy as it is under the real Reducer, side by side: outputs and gradients are equal, bit for
-// bit, in the first step (one bucket), the second (buckets are rebuilt) and after.
-void expect_training_like_eager(RankContext& ctx, DistributedDataParallelOptions options, bool optimize_ddp,
-                                std::int64_t graphs) {
-  at::manual_seed(1);
-  const test::ToyShape shape{.hidden = 300};
-  test::Toy net(shape), reference(shape);
-  {
-    const at::NoGradGuard no_grad;
-    for (std::size_t i = 0; i < net->parameters().size(); ++i) reference->parameters()[i].copy_(net->parameters()[i]);
-  }
-  options.bucket_cap_mb = 0.3;
-  DistributedDataParallel ddp(net, ctx.group(), options);
-  DistributedDataParallel eager(reference, ctx.group(), options);
-  auto compiled = compile(ddp, {.backend = "aot_eager", .fullgraph = true, .optimize_ddp = optimize_ddp});
-  for (int step = 0; step < 4; ++step) {
-    const at::Tensor x = at::full({20, 10}, 0.25 * (ctx.rank() + 1) + step);
-    const at::Tensor found = compiled(x), expected = eager(x);
-    EXPECT_TRUE(found.equal(expected));
-    found.sum().backward();
-    expected.sum().backward();
-    const auto gradients = taken_gradients(*net), wanted = taken_gradients(*reference);
-    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(gradients[i].equal(wanted[i])) << step << " " << i;
-  }
-  EXPECT_EQ(compiled.stats().compiles, 1);
-  EXPECT_EQ(compiled.stats().graphs, graphs);
+TEST_F(TestSingleProc, test_aot_autograd) {
+  on_ranks([this](RankContext& ctx) {
+    const auto [stats, compiles] = train_toy(ctx, cap_mb(), true);
+    expect_listed(stats, compiles, ctx.rank());
+  });
 }
-
-TEST(TestSingleProc, test_aot_autograd_ddp) {
-  on_ranks([](RankContext& ctx) { expect_training_like_eager(ctx, {}, true, 3); });
-}
-
-// optimize_ddp off: one graph, whatever the buckets.
-TEST(TestMultiProc, test_ddp_baseline_aot_eager_multiprocess) {
-  on_ranks([](RankContext& ctx) { expect_training_like_eager(ctx, {}, false, 1); });
-}
-TEST(TestSingleProc, test_ddp_baseline_aot_eager) {
-  on_ranks([](RankContext& ctx) { expect_training_like_eager(ctx, {}, false, 1); });
-}
-
-// Options that change the module's inputs or outputs, or how gradients lie in memory.
-TEST(CompileDdpOptions, FindUnusedParameters) {
-  on_ranks([](RankContext& ctx) { expect_training_like_eager(ctx, {.find_unused_parameters = true}, true, 3); });
-}
-TEST(CompileDdpOptions, StaticGraph) {
-  on_ranks([](RankContext& ctx) { expect_training_like_eager(ctx, {.static_graph = true}, true, 3); });
-}
-TEST(CompileDdpOptions, GradientAsBucketView) {
-  on_ranks([](RankContext& ctx) { expect_training_like_eager(ctx, {.gradient_as_bucket_view = true}, true, 3); });
-}
-TEST(CompileDdpOptions, MixedPrecision) {
-  on_ranks([](RankContext& ctx) {
-    // Lowered parameters have half the bytes, and so fill fewer buckets.
-    expect_training_like_eager(ctx, {.mixed_precision = MixedPrecision{.param_dtype = at::kBFloat16}}, true, 2);
+TEST_F(TestSingleProc, test_graph_split_inductor) {
+  on_ranks([this](RankContext& ctx) {
+    const auto [stats, compiles] = train_toy(ctx, cap_mb(), true);
+    expect_listed(stats, compiles, ctx.rank());
   });
 }
 
-TEST(TestSingleProc, test_graph_split_ddp) {
-  on_ranks([](RankContext& ctx) {
-    test::Toy net(test::ToyShape{.hidden = 700});
-    const auto counting = std::make_shared<CountingBackend>();
-    DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = 1.5});
-    auto compiled = compile(ddp, {.backend = counting});
-    const at::Tensor x = at::ones({20, 10});
-    EXPECT_TRUE(compiled(x).equal(net->forward(x)));
-    EXPECT_EQ(counting->graphs(), 3U);
-    EXPECT_EQ(compiled.explain().break_reasons().size(), 3U);
+// optimize_ddp off: one graph, whatever the buckets.
+TEST_F(TestMultiProc, test_ddp_baseline_aot_eager_multiprocess) {
+  on_ranks([this](RankContext& ctx) {
+    const CompileOptions options{.backend = "aot_eager", .group = ctx.group(), .optimize_ddp = false};
+    const auto [stats, compiles] =
+        expect_toy_trains_like_eager(ctx, {.ddp = {.bucket_cap_mb = cap_mb()}, .compile = options});
+    expect_listed(stats, compiles, ctx.rank());
+  });
+}
+TEST_F(TestSingleProc, test_ddp_baseline_aot_eager) {
+  on_ranks([this](RankContext& ctx) {
+    const auto [stats, compiles] = train_toy(ctx, cap_mb(), false);
+    expect_listed(stats, compiles, ctx.rank());
+  });
+}
+TEST_F(TestSingleProc, test_ddp_baseline_inductor) {
+  on_ranks([this](RankContext& ctx) {
+    const auto [stats, compiles] = train_toy(ctx, cap_mb(), false);
+    expect_listed(stats, compiles, ctx.rank());
+  });
+}
+
+// Options that change the module's inputs or outputs, or how gradients lie in memory.
+void expect_trains_with(DistributedDataParallelOptions ddp, std::int64_t graphs) {
+  ddp.bucket_cap_mb = 0.3;
+  on_worlds([&](RankContext& ctx) {
+    const auto [stats, compiles] = expect_toy_trains_like_eager(ctx, {.ddp = ddp});
+    EXPECT_EQ(compiles, (Counts{1, 0, 0, 0}));
+    EXPECT_EQ(stats.graphs, graphs);
+  });
+}
+
+TEST(CompileDdpOptions, FindUnusedParameters) { expect_trains_with({.find_unused_parameters = true}, 3); }
+TEST(CompileDdpOptions, StaticGraph) { expect_trains_with({.static_graph = true}, 3); }
+TEST(CompileDdpOptions, GradientAsBucketView) { expect_trains_with({.gradient_as_bucket_view = true}, 3); }
+// Lowered parameters have half the bytes, and so fill fewer buckets.
+TEST(CompileDdpOptions, MixedPrecision) {
+  expect_trains_with({.mixed_precision = MixedPrecision{.param_dtype = at::kBFloat16}}, 2);
+}
+
+TEST_F(TestSingleProc, test_graph_split) {
+  on_ranks([this](RankContext& ctx) {
+    const auto stats = expect_split_toy_like_eager(ctx, {.hidden = 700}, cap_mb());
+    expect_listed(stats, {1}, ctx.rank());
   });
 }
 
 // Splitting is off, and the back end splits: what DDP ignores is counted into no bucket.
-TEST(TestSingleProc, test_ignored_parameters) {
-  on_ranks([](RankContext& ctx) {
+TEST_F(TestSingleProc, test_ignored_parameters) {
+  on_ranks([this](RankContext& ctx) {
     test::Custom net;
     const auto counting = std::make_shared<CountingBackend>();
     const auto split = std::make_shared<SplitByDdp>(parallel::DdpBuckets{}, counting);
     const std::vector<std::string> ignored = {"seq.2.weight", "seq.4.linear.bias"};
-    DistributedDataParallel ddp(net, ctx.group(), {.parameters_to_ignore = ignored});
+    DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = cap_mb(), .parameters_to_ignore = ignored});
     auto compiled = compile(ddp, {.backend = split, .optimize_ddp = false});
     const at::Tensor x = at::ones({512, 512});
     EXPECT_TRUE(compiled(x, x).equal(net->forward(x, x)));
@@ -132,23 +121,27 @@ TEST(TestSingleProc, test_ignored_parameters) {
     EXPECT_EQ(counting->graphs(), 2U);
     EXPECT_EQ(split->buckets().size(), 2U);
     EXPECT_EQ(counted.size(), 3U);
+    expect_listed(compiled.stats(), {1}, ctx.rank());
   });
 }
 
 // A function of nothing but the group: an empty graph, compiled once.
-TEST(TestSingleProc, test_empty_graph_inductor) {
-  on_ranks([](RankContext& ctx) {
+TEST_F(TestSingleProc, test_empty_graph_inductor) {
+  on_ranks([this](RankContext& ctx) {
     auto compiled = compile([&] { return std::tuple(ctx.group().size()); }, {.backend = "aot_eager"});
-    EXPECT_EQ(std::get<0>(compiled()), ctx.size());
-    EXPECT_EQ(std::get<0>(compiled()), ctx.size());
-    EXPECT_EQ(compiled.stats().compiles, 1);
+    Counts compiles;
+    for (int call = 0; call < 2; ++call) {
+      EXPECT_EQ(std::get<0>(compiled()), ctx.size());
+      compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
+    }
+    expect_listed(compiled.stats(), compiles, ctx.rank());
     EXPECT_EQ(compiled.explain().entries.at(0).graphs.at(0).nodes, 0U);
   });
 }
 
 // A compiled module inside of an eager DDP is split by that DDP's buckets.
 TEST(CompileInsideDdp, IsSplitByItsBuckets) {
-  on_ranks([](RankContext& ctx) {
+  on_worlds([](RankContext& ctx) {
     test::Toy net(test::ToyShape{.hidden = 300});
     auto compiled = compile(net, {.backend = "eager"});
     DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = 0.3});
@@ -160,7 +153,7 @@ TEST(CompileInsideDdp, IsSplitByItsBuckets) {
 
 // Code that calls a FakeDDP is split; that of a real one communicates, and is to be compiled itself.
 TEST(CompileAroundDdp, FakesAreSplitAndRealOnesRefused) {
-  on_ranks([](RankContext& ctx) {
+  on_worlds([](RankContext& ctx) {
     test::Toy net(test::ToyShape{.hidden = 700});
     fakes::FakeDDP<test::Toy> fake(net, 1);
     const at::Tensor x = at::ones({20, 10});

@@ -12,9 +12,9 @@
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
-#include <rehearse/sim/world.h>
 
 #include "core/compile/parts/layout_backend.h"
+#include "core/compile/seeds/seed_test.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -38,43 +38,51 @@ std::vector<at::Tensor> gradients_of(torch::nn::Sequential& net, const at::Tenso
   return gradients;
 }
 
-// Two pieces at 25 MB, the second of which gets its input channels-last; each rank has data of its own.
-void expect_layouts_followed(int ranks, bool trains) {
-  World world({.ranks = ranks});
-  const Report report = world.run([&](RankContext& ctx) {
-    const at::AutoGradMode mode(trains);
-    at::manual_seed(3);
-    torch::nn::Sequential net = four_convolutions(), reference = four_convolutions();
-    {
-      const at::NoGradGuard no_grad;
-      for (std::size_t i = 0; i < 4; ++i) reference->parameters()[i].copy_(net->parameters()[i]);
-    }
-    const auto backend = std::make_shared<test::LayoutBackend>(test::OutputLayout::ChannelsLast, test::Statement::True);
-    DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = 25});
-    DistributedDataParallel eager(reference, ctx.group(), {.bucket_cap_mb = 25});
-    // DDP's own option of the first bucket is 25 MB then, and PyTorch's DDPOptimizer's 1 MiB.
-    auto compiled = compile(ddp, {.backend = backend, .fullgraph = true});
-    for (int step = 0; step < 2; ++step) {
-      const at::Tensor x = at::randn({2, 512, 8, 4}) * (ctx.rank() + 1);
-      const at::Tensor found = compiled(x), expected = eager(x);
-      EXPECT_TRUE(found.allclose(expected, 1e-4, 1e-5));
-      EXPECT_EQ(found.strides(), expected.strides());
-      if (!trains) continue;
-      const auto gradients = gradients_of(net, found), wanted = gradients_of(reference, expected);
-      for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(gradients[i].allclose(wanted[i], 1e-4, 1e-4)) << i;
-    }
-    EXPECT_EQ(compiled.stats().graphs, 2);
-    EXPECT_EQ(compiled.stats().compiles, 1);
-    EXPECT_EQ(backend->other_inputs(), 1U);
-  });
-  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+struct Followed {
+  CompileStats stats;
+  Counts compiles;  // of each call
+};
+
+// Two pieces, the second of which gets its input channels-last; each rank has data of its own.
+Followed expect_layouts_followed(RankContext& ctx, double cap_mb, bool trains) {
+  const at::AutoGradMode mode(trains);
+  at::manual_seed(3);
+  torch::nn::Sequential net = four_convolutions(), reference = four_convolutions();
+  {
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < 4; ++i) reference->parameters()[i].copy_(net->parameters()[i]);
+  }
+  const auto backend = std::make_shared<test::LayoutBackend>(test::OutputLayout::ChannelsLast, test::Statement::True);
+  DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = cap_mb});
+  DistributedDataParallel eager(reference, ctx.group(), {.bucket_cap_mb = cap_mb});
+  auto compiled = compile(ddp, {.backend = backend, .fullgraph = true});
+  Followed followed;
+  for (int step = 0; step < 2; ++step) {
+    const at::Tensor x = at::randn({2, 512, 8, 4}) * (ctx.rank() + 1);
+    const at::Tensor found = compiled(x), expected = eager(x);
+    followed.compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
+    EXPECT_TRUE(found.allclose(expected, 1e-4, 1e-5));
+    EXPECT_EQ(found.strides(), expected.strides());
+    if (!trains) continue;
+    const auto gradients = gradients_of(net, found), wanted = gradients_of(reference, expected);
+    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(gradients[i].allclose(wanted[i], 1e-4, 1e-4)) << i;
+  }
+  EXPECT_EQ(backend->other_inputs(), 1U);
+  followed.stats = compiled.stats();
+  return followed;
 }
 
-TEST(TestSingleProc, test_graph_split_inductor_layout_optimizations_training) {
-  for (const int ranks : {1, 2}) expect_layouts_followed(ranks, true);
+TEST_F(TestSingleProc, test_graph_split_inductor_layout_optimizations_training) {
+  on_ranks([this](RankContext& ctx) {
+    const auto [stats, compiles] = expect_layouts_followed(ctx, cap_mb(), true);
+    expect_listed(stats, compiles, ctx.rank());
+  });
 }
-TEST(TestSingleProc, test_graph_split_inductor_layout_optimizations_inference) {
-  for (const int ranks : {1, 2}) expect_layouts_followed(ranks, false);
+TEST_F(TestSingleProc, test_graph_split_inductor_layout_optimizations_inference) {
+  on_ranks([this](RankContext& ctx) {
+    const auto [stats, compiles] = expect_layouts_followed(ctx, cap_mb(), false);
+    expect_listed(stats, compiles, ctx.rank());
+  });
 }
 
 }  // namespace

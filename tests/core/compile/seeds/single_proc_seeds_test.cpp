@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // More seeds of TestSingleProc and TestMultiProc: regions over cuts, a batch that changes, a guard on a group.
-#include <memory>
+#include <tuple>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
@@ -8,12 +9,12 @@
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
 
-#include <rehearse/compile/counting_backend.h>
 #include <rehearse/compile/watch.h>
 #include <rehearse/fakes/fake_ddp.h>
-#include <rehearse/sim/world.h>
+#include <rehearse/parallel/distributed_data_parallel.h>
 
 #include "core/compile/recompile_counts.h"
+#include "core/compile/seeds/seed_test.h"
 #include "models/toy.h"
 
 namespace rehearse::compiler {
@@ -21,7 +22,6 @@ namespace {
 
 using fakes::FakeDDP;
 using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -70,30 +70,39 @@ struct RegionToyImpl : torch::nn::Module {
 };
 TORCH_MODULE(RegionToy);
 
-void expect_split_region(Region region) {
-  RegionToy net(region);
+// Two compiled forms of the data-parallel module `ddp`, whose module runs inside the region.
+template <class Ddp>
+std::vector<CompileStats> expect_split_region(Ddp& ddp, Region region) {
   const at::Tensor x = at::randn({20, 1000});
-  const at::Tensor expected = net->forward(x);
-  FakeDDP<RegionToy> ddp(net, 3.5);
-  const auto counting = std::make_shared<CountingBackend>();
-  auto counted = compile(ddp, {.backend = counting, .fullgraph = true});
+  const at::Tensor expected = ddp.module().forward(x);
+  auto counted = compile(ddp, {.backend = "counting", .fullgraph = true});
   auto compiled = compile(ddp, {.backend = "aot_eager", .fullgraph = true});
   for (const at::Tensor& found : {counted(x), compiled(x)}) {
     EXPECT_TRUE(found.equal(expected));
     EXPECT_EQ(found.scalar_type(), region == Region::Autocast ? at::kHalf : at::kFloat);
     EXPECT_EQ(found.requires_grad(), region != Region::NoGrad);
   }
-  EXPECT_EQ(counting->graphs(), 4U);
   EXPECT_THAT(counted.explain().break_reasons(), SizeIs(4));
   EXPECT_THAT(counted.explain().break_reasons(), Each(HasSubstr("DDPOptimizer")));
+  return {counted.stats(), compiled.stats()};
 }
 
+constexpr Region kRegions[] = {Region::Autocast, Region::EnableGrad, Region::NoGrad};
+
 // A region that covers all pieces begins and ends in each.
-TEST(TestSingleProc, test_graph_split_ctx_manager) {
-  for (const Region region : {Region::Autocast, Region::EnableGrad, Region::NoGrad}) {
-    SCOPED_TRACE(static_cast<int>(region));
-    expect_split_region(region);
+TEST_F(TestSingleProcUnderFakeDdp, test_graph_split_ctx_manager) {
+  for (const Region region : kRegions) {
+    FakeDDP ddp(RegionToy(region), cap_mb());
+    for (const auto& stats : expect_split_region(ddp, region)) expect_listed(stats, {1});
   }
+}
+TEST_F(TestSingleProc, test_graph_split_ctx_manager) {
+  on_ranks([this](RankContext& ctx) {
+    for (const Region region : kRegions) {
+      DistributedDataParallel ddp(RegionToy(region), ctx.group(), {.bucket_cap_mb = cap_mb()});
+      for (const auto& stats : expect_split_region(ddp, region)) expect_listed(stats, {1}, ctx.rank());
+    }
+  });
 }
 
 struct TransposeLinearImpl : torch::nn::Module {
@@ -106,38 +115,53 @@ struct TransposeLinearImpl : torch::nn::Module {
 };
 TORCH_MODULE(TransposeLinear);
 
-// The batch becomes a symbol with the second call.
-TEST(TestSingleProc, test_graph_split_inductor_transpose) {
-  TransposeLinear net;
-  FakeDDP<TransposeLinear> ddp(net, 25);
-  auto compiled = compile(ddp, {.backend = "aot_eager", .fullgraph = true});
+std::vector<std::tuple<at::Tensor>> growing_batches() {
   std::vector<std::tuple<at::Tensor>> calls;
   for (const std::int64_t batch : {100, 200, 300}) calls.emplace_back(at::randn({batch, 30, 50}));
+  return calls;
+}
+
+// The batch becomes a symbol with the second call.
+TEST_F(TestSingleProcUnderFakeDdp, test_graph_split_inductor_transpose) {
+  TransposeLinear net;
+  FakeDDP<TransposeLinear> ddp(net, cap_mb());
+  auto compiled = compile(ddp, {.backend = "aot_eager", .fullgraph = true});
   const auto eager = [&](const at::Tensor& x) { return net->forward(x); };
-  EXPECT_THAT(compiles(compiled, eager, calls), ElementsAre(1, 1, 0));
-  EXPECT_EQ(compiled.stats().graphs, 4);
+  const Counts counts = compiles(compiled, eager, growing_batches());
+  expect_listed(compiled.stats(), counts);
+}
+// As in the seed, the compiled module is inside of DDP.
+TEST_F(TestSingleProc, test_graph_split_inductor_transpose) {
+  on_ranks([this](RankContext& ctx) {
+    TransposeLinear net;
+    auto compiled = compile(net, {.backend = "aot_eager", .fullgraph = true});
+    DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = cap_mb()});
+    Counts counts;
+    for (const auto& [x] : growing_batches()) {
+      const at::Tensor found = ddp.forward_with(compiled, x), expected = net->forward(x);
+      counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
+      EXPECT_TRUE(found.equal(expected));
+      EXPECT_EQ(found.strides(), expected.strides());
+    }
+    expect_listed(compiled.stats(), counts, ctx.rank());
+  });
 }
 
 // Another group in the variable that the function looks at: it is compiled anew, and finds itself outside.
-TEST(TestMultiProc, test_get_pg_attr) {
-  for (const int ranks : {1, 2, 8}) {
-    World world({.ranks = ranks});
-    const Report report = world.run([](RankContext& ctx) {
-      Group group = ctx.group();
-      auto compiled = compile([&](const at::Tensor& x) { return watch(group) ? x - 1 : x + 1; },
-                              {.backend = "eager", .fullgraph = true});
-      const at::Tensor x = at::ones({4});
-      EXPECT_TRUE(compiled(x).equal(x - 1));
-      EXPECT_EQ(compiled.stats().compiles_in_last_call, 1);
-      group = Group();
-      EXPECT_TRUE(compiled(x).equal(x + 1));
-      EXPECT_EQ(compiled.stats().compiles_in_last_call, 1);
-      group = ctx.group();
-      EXPECT_TRUE(compiled(x).equal(x - 1));
-      EXPECT_EQ(compiled.stats().compiles_in_last_call, 0);
-    });
-    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
-  }
+TEST_F(TestMultiProc, test_get_pg_attr) {
+  on_ranks([this](RankContext& ctx) {
+    Group group = ctx.group();
+    auto compiled = compile([&](const at::Tensor& x) { return watch(group) ? x - 1 : x + 1; },
+                            {.backend = "eager", .fullgraph = true});
+    const at::Tensor x = at::ones({4});
+    Counts counts;
+    for (const bool is_member : {true, false, true}) {
+      group = is_member ? ctx.group() : Group();
+      EXPECT_TRUE(compiled(x).equal(is_member ? x - 1 : x + 1));
+      counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
+    }
+    expect_listed(compiled.stats(), counts, ctx.rank());
+  });
 }
 
 }  // namespace

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests of PyTorch's test_dynamo_distributed.py, of the same names: how DDPOptimizer splits. Set-up and numbers are
-// those that SEEDS.md lists.
+// Tests of PyTorch's test_dynamo_distributed.py, of the same names: how DDPOptimizer splits. Caps, pieces and compiles
+// are those that docs/SEEDS.md lists.
 #include <memory>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/counting_backend.h>
 #include <rehearse/fakes/fake_ddp.h>
+#include <rehearse/parallel/bucket_splitter.h>
+#include <rehearse/parallel/distributed_data_parallel.h>
 
+#include "core/compile/seeds/seed_test.h"
 #include "models/custom.h"
 #include "models/symbols.h"
 #include "models/toy.h"
@@ -21,47 +26,66 @@ namespace {
 using fakes::FakeDDP;
 using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Graphs that the back end got in one call of FakeDDP(net), whose output equals eager's.
-template <class Net, class... Inputs>
-std::size_t graphs_of(Net net, double bucket_cap_mb, const Inputs&... inputs) {
+// One call of the data-parallel module `ddp`, compiled: the output must be its module's, and the back end must get the
+// graphs that the statistics count.
+template <class Ddp, class... Inputs>
+CompileStats split_once(Ddp& ddp, const Inputs&... inputs) {
   const auto counting = std::make_shared<CountingBackend>();
-  FakeDDP<Net> ddp(net, bucket_cap_mb);
   auto compiled = compile(ddp, {.backend = counting});
-  EXPECT_TRUE(compiled(inputs...).equal(net->forward(inputs...)));
-  EXPECT_EQ(compiled.stats().compiles, 1);
+  EXPECT_TRUE(compiled(inputs...).equal(ddp.module().forward(inputs...)));
   EXPECT_EQ(compiled.stats().graphs, static_cast<std::int64_t>(counting->graphs()));
-  return counting->graphs();
+  return compiled.stats();
 }
 
 // 25 MB: three graphs, and as many reasons that name DDPOptimizer.
-TEST(TestSingleProc, test_graph_split) {
+TEST_F(TestSingleProcUnderFakeDdp, test_graph_split) {
   test::Toy net;
-  const auto counting = std::make_shared<CountingBackend>();
-  FakeDDP<test::Toy> ddp(net, 25);
-  auto compiled = compile(ddp, {.backend = counting});
+  FakeDDP<test::Toy> ddp(net, cap_mb());
+  auto compiled = compile(ddp, {.backend = "counting"});
   const at::Tensor x = at::randn({20, 10});
   EXPECT_TRUE(compiled(x).equal(net->forward(x)));
-  EXPECT_EQ(counting->graphs(), 3U);
   EXPECT_THAT(compiled.explain().break_reasons(), SizeIs(3));
   EXPECT_THAT(compiled.explain().break_reasons(), Each(HasSubstr("DDPOptimizer")));
+  const auto told = compiled.explain();
+  std::vector<std::int64_t> bytes;
+  for (const GraphExplanation& graph : told.entries.at(0).graphs) bytes.push_back(graph.bucket_bytes);
+  EXPECT_EQ(bytes, (std::vector<std::int64_t>{220'000, 100'020'000, 100'120'020}));
+  expect_listed(told.stats, {1});
 }
 
 // A small net and a large bucket: one graph.
-TEST(TestSingleProc, test_no_split) {
-  EXPECT_EQ(graphs_of(test::Toy(test::ToyShape{.hidden = 5}), 250, at::randn({20, 10})), 1U);
+TEST_F(TestSingleProcUnderFakeDdp, test_no_split) {
+  FakeDDP ddp(test::Toy(test::ToyShape{.hidden = 5}), cap_mb());
+  expect_listed(split_once(ddp, at::randn({20, 10})), {1});
+}
+TEST_F(TestSingleProc, test_no_split) {
+  on_ranks([this](RankContext& ctx) {
+    const test::Toy net(test::ToyShape{.hidden = 5});
+    DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = cap_mb()});
+    expect_listed(split_once(ddp, at::randn({20, 10})), {1}, ctx.rank());
+  });
 }
 
 // A layer with operators of its own: its parameter is counted like others.
-TEST(TestSingleProc, test_custom_layer) {
+TEST_F(TestSingleProcUnderFakeDdp, test_custom_layer) {
+  FakeDDP ddp(test::Custom(), cap_mb());
   const at::Tensor x = at::randn({512, 512});
-  EXPECT_EQ(graphs_of(test::Custom(), 1, x, x), 3U);
+  expect_listed(split_once(ddp, x, x), {1});
+}
+TEST_F(TestSingleProc, test_custom_layer) {
+  on_ranks([this](RankContext& ctx) {
+    DistributedDataParallel ddp(test::Custom(), ctx.group(), {.bucket_cap_mb = cap_mb()});
+    const at::Tensor x = at::randn({512, 512});
+    expect_listed(split_once(ddp, x, x), {1}, ctx.rank());
+  });
 }
 
-TEST(TestSingleProc, test_aot_autograd) {
-  test::Toy net(test::ToyShape{.hidden = 1000});
-  FakeDDP<test::Toy> ddp(net, 1);
+TEST_F(TestSingleProcUnderFakeDdp, test_aot_autograd) {
+  test::Toy net;
+  FakeDDP<test::Toy> ddp(net, cap_mb());
   auto compiled = compile(ddp, {.backend = "aot_eager"});
   const at::Tensor x = at::randn({20, 10});
   const at::Tensor expected = net->forward(x);
@@ -73,33 +97,49 @@ TEST(TestSingleProc, test_aot_autograd) {
   }
   const at::Tensor found = compiled(x);
   EXPECT_TRUE(found.equal(expected));
-  EXPECT_EQ(compiled.stats().graphs, 3);
   found.sum().backward();
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     EXPECT_TRUE(net->parameters()[i].grad().equal(gradients[i])) << i;
   }
+  expect_listed(compiled.stats(), {1});
 }
 
-// Neither parameters nor inputs.
-TEST(TestFakeDistributedSingleProc, test_issue90375) {
+// Neither parameters nor inputs: the one bucket is empty. From the same seed, the result is eager's.
+TEST_F(TestFakeDistributedSingleProc, test_issue90375) {
   test::RandomProduct net;
-  FakeDDP<test::RandomProduct> ddp(net);
-  auto compiled = compile(ddp, {.backend = "aot_eager"});
-  EXPECT_EQ(compiled().sizes(), at::IntArrayRef({3}));
-  EXPECT_EQ(compiled.stats().graphs, 1);
+  FakeDDP<test::RandomProduct> ddp(net, cap_mb());
+  const auto counting = std::make_shared<CountingBackend>(make_backend("aot_eager"));
+  auto compiled = compile(ddp, {.backend = counting});
+  at::manual_seed(1337);
+  const at::Tensor expected = net->forward();
+  at::manual_seed(1337);
+  EXPECT_TRUE(compiled().equal(expected));
+  ASSERT_THAT(counting->modules(), SizeIs(1));
+  parallel::BucketSplitterOptions caps;
+  caps.bucket_bytes_cap = ddp.bucket_options().bucket_bytes_cap;
+  const auto buckets = parallel::assign_buckets(*counting->modules()[0], caps);
+  ASSERT_THAT(buckets, SizeIs(1));
+  EXPECT_THAT(buckets[0].parameters, IsEmpty());
+  EXPECT_EQ(buckets[0].bytes, 0);
+  expect_listed(compiled.stats(), {1});
 }
 
 // A symbolic batch, s0 and 2*s0, crosses the cut between two products.
-TEST(TestFakeDistributedSingleProc, test_symbol_splitting) {
+TEST_F(TestFakeDistributedSingleProc, test_symbol_splitting) {
   test::SymbolSplitting net;
-  FakeDDP<test::SymbolSplitting> ddp(net, 1);
+  FakeDDP<test::SymbolSplitting> ddp(net, cap_mb());
   auto compiled = compile(ddp, {.backend = "aot_eager", .dynamic = true});
+  Counts compiles;
   for (const std::int64_t batch : {20, 24, 7}) {
     const at::Tensor x = at::randn({batch, 512});
-    EXPECT_TRUE(compiled(x).equal(net->forward(x)));
+    const at::Tensor expected = net->forward(x), found = compiled(x);
+    compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
+    EXPECT_TRUE(found.equal(expected)) << batch;
+    const auto wanted = torch::autograd::grad({expected.sum()}, net->parameters());
+    const auto gradients = torch::autograd::grad({found.sum()}, net->parameters());
+    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(gradients[i].equal(wanted[i])) << batch << " " << i;
   }
-  EXPECT_EQ(compiled.stats().compiles, 1);
-  EXPECT_EQ(compiled.stats().graphs, 2);
+  expect_listed(compiled.stats(), compiles);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // eager, bit for bit, outputs and gradients.
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -13,6 +14,7 @@
 #include <rehearse/fakes/fake_ddp.h>
 #include <rehearse_internal/compile/aot_eager.h>
 
+#include "core/compile/seeds/seed_test.h"
 #include "models/attention.h"
 #include "models/symbols.h"
 
@@ -50,60 +52,70 @@ void expect_equal(torch::nn::Module& module, const std::function<at::Tensor()>& 
   }
 }
 
-// x and y of two sizes, and other data: one compilation, in so many pieces.
+// Two batches, and other data in each: compilations of each call. No graph may run under eager autograd.
 template <class Net>
-void expect_unbacked(Net net, std::int64_t pieces, const std::vector<at::Tensor>& data) {
-  FakeDDP<Net> ddp(net, 1);
+std::pair<CompileStats, Counts> run_unbacked(Net net, double bucket_cap_mb, const std::vector<at::Tensor>& data) {
+  FakeDDP<Net> ddp(net, bucket_cap_mb);
   const auto backend = std::make_shared<AotEagerBackend>();
   auto compiled = compile(ddp, {.backend = backend, .dynamic = true, .fullgraph = true});
   std::int64_t batch = 20;
+  Counts compiles;
   for (const at::Tensor& y : data) {
     const at::Tensor x = at::randn({batch++, 512});
     expect_equal(*net, [&] { return compiled(x, y); }, [&] { return net->forward(x, y); });
+    compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
   }
-  EXPECT_EQ(compiled.stats().compiles, 1);
-  EXPECT_EQ(compiled.stats().graphs, pieces);
   for (const auto& graph : backend->graphs()) EXPECT_EQ(graph->eager_because, "") << graph->name;
+  return {compiled.stats(), compiles};
 }
 
 at::Tensor numbers(std::vector<std::int64_t> values) { return at::tensor(values); }
 
-TEST(TestFakeDistributedSingleProc, test_unbacked_symbol_splitting_direct) {
-  expect_unbacked(test::DirectSplitting(), 2, {numbers({12, 13}), numbers({3, 1})});
+TEST_F(TestFakeDistributedSingleProc, test_unbacked_symbol_splitting_direct) {
+  const auto [stats, compiles] = run_unbacked(test::DirectSplitting(), cap_mb(), {numbers({12, 13}), numbers({3, 1})});
+  expect_listed(stats, compiles);
 }
-TEST(TestFakeDistributedSingleProc, test_unbacked_symbol_splitting_indirect) {
-  expect_unbacked(test::IndirectSplitting(), 2, {numbers({12, 13}), numbers({0, 1})});
+TEST_F(TestFakeDistributedSingleProc, test_unbacked_symbol_splitting_indirect) {
+  const auto [stats, compiles] =
+      run_unbacked(test::IndirectSplitting(), cap_mb(), {numbers({12, 13}), numbers({0, 1})});
+  expect_listed(stats, compiles);
 }
-TEST(TestFakeDistributedSingleProc, test_unbacked_symbol_splitting_torture_multi) {
-  expect_unbacked(test::TortureSplitting(), 3, {numbers({12, 13}), numbers({1, 1})});
+TEST_F(TestFakeDistributedSingleProc, test_unbacked_symbol_splitting_torture_multi) {
+  const auto [stats, compiles] = run_unbacked(test::TortureSplitting(), cap_mb(), {numbers({12, 13}), numbers({1, 1})});
+  expect_listed(stats, compiles);
 }
-TEST(TestFakeDistributedSingleProc, test_unbacked_symbol_splitting_no_binding) {
-  expect_unbacked(test::NonzeroSplitting(), 2, {numbers({0, 12, 0, 11}), numbers({0, 0, 5, 0})});
+TEST_F(TestFakeDistributedSingleProc, test_unbacked_symbol_splitting_no_binding) {
+  const auto [stats, compiles] =
+      run_unbacked(test::NonzeroSplitting(), cap_mb(), {numbers({0, 12, 0, 11}), numbers({0, 0, 5, 0})});
+  expect_listed(stats, compiles);
 }
 
 // Strides that cross the cut stay symbolic: the second length is no second compilation.
-TEST(TestFakeDistributedSingleProc, test_ddp_optimizer_inductor_strides_dont_specialize) {
+TEST_F(TestFakeDistributedSingleProc, test_ddp_optimizer_inductor_strides_dont_specialize) {
   test::TwoLinears net;
-  FakeDDP<test::TwoLinears> ddp(net, 1);
+  FakeDDP<test::TwoLinears> ddp(net, cap_mb());
   auto compiled = compile(ddp, {.backend = "aot_eager", .fullgraph = true});
   EXPECT_EQ(compiled.stats().compiles, 0);
+  Counts compiles;
   for (const std::int64_t length : {18, 20}) {
     const at::Tensor x = at::randn({16, length, 768});
     mark_dynamic(x, 1);
     expect_equal(*net, [&] { return compiled(x); }, [&] { return net->forward(x); });
-    EXPECT_EQ(compiled.stats().compiles, 1);
+    compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
   }
-  EXPECT_EQ(compiled.stats().graphs, 2);
+  expect_listed(compiled.stats(), compiles);
 }
 
-TEST(TestFakeDistributedSingleProc, test_call_method_forward) {
+// Parameters require gradients, hence a joint graph, as in the seed; its backward runs too.
+TEST_F(TestFakeDistributedSingleProc, test_call_method_forward) {
   test::NormedAttention net;
-  FakeDDP<test::NormedAttention> ddp(net);
-  auto compiled = compile(ddp, {.backend = "aot_eager", .fullgraph = true});
+  FakeDDP<test::NormedAttention> ddp(net, cap_mb());
+  const auto backend = std::make_shared<AotEagerBackend>();
+  auto compiled = compile(ddp, {.backend = backend, .fullgraph = true});
   const at::Tensor x = at::randn({2, 129, 100, 96});
-  const at::NoGradGuard no_grad;  // as the seed, which only runs it
-  EXPECT_TRUE(compiled(x).equal(net->forward(x)));
-  EXPECT_EQ(compiled.stats().compiles, 1);
+  expect_equal(*net, [&] { return compiled(x); }, [&] { return net->forward(x); });
+  for (const auto& graph : backend->graphs()) EXPECT_EQ(graph->eager_because, "") << graph->name;
+  expect_listed(compiled.stats(), {static_cast<int>(compiled.stats().compiles_in_last_call)});
 }
 
 }  // namespace
