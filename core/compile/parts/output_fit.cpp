@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -48,26 +49,39 @@ class OutputFit {
         outputs_(outputs) {}
 
   void add_check(std::size_t output, const graph::TensorMeta& stated) {
-    checks_.push_back({output, stated, false});
+    checks_.push_back({output, stated});
+    needs_values_ = true;
     need(stated);
   }
   void add_restore(std::size_t output, const graph::TensorMeta& recorded, bool is_fixed) {
-    restores_.push_back({output, recorded, is_fixed});
+    const PlaceInMemory place = place_of(recorded, symbols_, {});
+    restores_.push_back({output, recorded, is_fixed, place.is_known() ? std::optional(place) : std::nullopt});
+    needs_values_ = needs_values_ || !place.is_known();
     need(recorded);
   }
   bool is_needed() const { return !checks_.empty() || !restores_.empty(); }
 
   std::vector<c10::IValue> run(std::vector<c10::IValue> inputs) const {
-    std::vector<c10::IValue> values(inputs_);
-    for (const std::size_t input : needed_inputs_) values[input] = inputs[input];
+    std::vector<c10::IValue> values;
+    if (needs_values_) {
+      values.reserve(inputs_ + outputs_);
+      values.resize(inputs_);
+      for (const std::size_t input : needed_inputs_) values[input] = inputs[input];
+    }
     std::vector<c10::IValue> outputs = run_(std::move(inputs));
     if (outputs.size() != outputs_) {
       throw BackendMismatch(fmt::format("the back end '{}' gives {} outputs of graph {}, which has {}", whose_.backend,
                                         outputs.size(), whose_.graph, outputs_));
     }
-    values.insert(values.end(), outputs.begin(), outputs.end());
+    if (needs_values_) values.insert(values.end(), outputs.begin(), outputs.end());
     for (const Place& each : checks_) check(each, values);
-    for (const Place& each : restores_) restore(each, values, outputs[each.output]);
+    for (const Place& each : restores_) {
+      if (each.constant) {
+        restore(each, *each.constant, outputs[each.output]);
+      } else {
+        restore(each, place_of(each.meta, symbols_, values), outputs[each.output]);
+      }
+    }
     return outputs;
   }
 
@@ -76,6 +90,7 @@ class OutputFit {
     std::size_t output = 0;
     graph::TensorMeta meta;
     bool is_fixed = false;
+    std::optional<PlaceInMemory> constant = {};  // none: it depends on symbols
   };
 
   void need(const graph::TensorMeta& meta) {
@@ -111,18 +126,20 @@ class OutputFit {
                        "CompiledGraph::outputs, or nothing");
   }
 
-  void restore(const Place& recorded, const std::vector<c10::IValue>& values, c10::IValue& output) const {
+  void restore(const Place& recorded, const PlaceInMemory& place, c10::IValue& output) const {
     if (!output.isTensor() || !output.toTensor().defined()) return;
-    const at::Tensor tensor = output.toTensor();
+    const at::Tensor& tensor = output.toTensor();
     if (tensor.sizes().size() != recorded.meta.sizes.size()) return;
-    const PlaceInMemory place = place_of(recorded.meta, symbols_, values);
-    if (lies_at(tensor, place)) return;
-    if (recorded.is_fixed || !place.is_known()) {
+    const bool is_there = lies_at(tensor, place);
+    if (!is_there && (recorded.is_fixed || !place.is_known())) {
       throw_mismatch(whose_, recorded.output,
                      "gives " + text_of_place({tensor.strides().vec(), tensor.storage_offset()}),
                      fmt::format("which has {}, and {}", text_of_place(place), kMustStay));
     }
-    output = copy_to(place, tensor);
+    // Strides of dimensions with one element, too, are what eager mode gives.
+    const bool is_left = recorded.is_fixed || !place.is_known() || tensor.strides() == at::IntArrayRef(place.strides);
+    if (is_there && is_left) return;
+    output = copy_to(place, at::Tensor(tensor));
   }
 
   CompiledGraph::Run run_;
@@ -130,6 +147,7 @@ class OutputFit {
   SymbolSources symbols_;
   std::size_t inputs_ = 0, outputs_ = 0;
   std::set<std::size_t> needed_inputs_;  // only these are kept beyond the run
+  bool needs_values_ = false;
   std::vector<Place> checks_, restores_;
 };
 
@@ -169,7 +187,8 @@ CompiledGraph::Run fitted(const CompiledGraph& compiled, const graph::GraphModul
     const graph::TensorMeta *is = recorded[i].tensor(), *says = stated[i].tensor();
     if (is == nullptr) continue;
     if (checks && says != nullptr) fit->add_check(i, *says);
-    const bool may_differ = !compiled.outputs || (says != nullptr && !same_layout(*says, *is));
+    const bool may_differ =
+        !compiled.outputs || (says != nullptr && !(says->strides == is->strides && same_layout(*says, *is)));
     if (may_differ && (roles[i].is_restored || roles[i].is_fixed)) fit->add_restore(i, *is, roles[i].is_fixed);
   }
   if (!fit->is_needed()) return compiled.run;

@@ -240,7 +240,7 @@ TEST_F(BucketSplitter, ImpossibleCaps_AreRefused) {
             "first_bucket_bytes_cap is 101 and bucket_bytes_cap 100");
   EXPECT_EQ(error_of(0, 0), "");
   try {
-    assign_buckets(*module, {.bucket_bytes_caps = {100, -2}});
+    assign_buckets(*module, {.rules = {}, .bucket_bytes_caps = {100, -2}});
     ADD_FAILURE() << "no error";
   } catch (const c10::ValueError& error) {
     EXPECT_STREQ(error.what_without_backtrace(), "bucket_bytes_caps must not have a negative number, but has -2");
