@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/restart.h>
 
 #include "faults/text/fault_fields.h"
@@ -15,21 +16,7 @@ namespace {
 
 constexpr std::size_t kFiringsKept = 8;
 
-// Saturates: what is due then never comes.
-VirtualTime later(VirtualTime time, VirtualDuration by) {
-  return by > VirtualTime::max() - time ? VirtualTime::max() : time + by;
-}
-
 }  // namespace
-
-bool is_of(const Fault& fault, int rank) {
-  return fault.ranks.empty() || std::find(fault.ranks.begin(), fault.ranks.end(), rank) != fault.ranks.end();
-}
-
-bool needs_no_call(const Fault& fault) {
-  const bool of_calls = fault.at || fault.call || !fault.group.empty() || !fault.label.empty();
-  return traits_of(fault.verb).alone && (fault.after || fault.on) && !of_calls && fault.p == 1;
-}
 
 class FaultLedger::StrikeTimer final : public exec::Timer {
  public:
@@ -70,14 +57,16 @@ FaultLedger::~FaultLedger() {
 }
 
 void FaultLedger::begin(Strike strike) {
+  REHEARSE_CHECK(strike_ == nullptr && strike != nullptr, plans_.size());
   strike_ = std::move(strike);
   for (std::size_t place = 0; place < plans_.size(); ++place) {
     const Fault& fault = *plans_[place].fault;
-    if (needs_no_call(fault) && !fault.on) arm(place, *due(fault));
+    if (needs_no_call(fault) && !fault.on) arm(place, *due(fault, plans_));
   }
 }
 
 void FaultLedger::arm(std::size_t place, VirtualTime due) {
+  REHEARSE_CHECK(place < plans_.size() && strike_ != nullptr, place, plans_.size());
   const auto& traits = traits_of(plans_[place].fault->verb);
   const auto on = [&](int rank) {
     if (traits.of_ended) {
@@ -115,17 +104,6 @@ bool FaultLedger::may_begin_again(int rank) const {
   });
 }
 
-// Nothing: the fault that it is on has not fired.
-std::optional<VirtualTime> FaultLedger::due(const Fault& fault) const {
-  auto since = kTimeZero;
-  if (fault.on) {
-    const auto& other = plans_[*fault.on - 1].line;
-    if (other.fired.empty()) return std::nullopt;
-    since = other.fired.front().at;
-  }
-  return later(since, fault.after.value_or(VirtualDuration::zero()));
-}
-
 bool FaultLedger::is_open(const FaultPlan& plan, int rank) const {
   const Fault& fault = *plan.fault;
   if (fault.verb == Fault::Verb::slow || needs_no_call(fault) || !is_of(fault, rank)) return false;
@@ -134,7 +112,7 @@ bool FaultLedger::is_open(const FaultPlan& plan, int rank) const {
                      : target == plan.targets.end() ? 0
                                                     : target->second.fired;
   if (fired >= fault.times) return false;
-  const auto from = due(fault);
+  const auto from = due(fault, plans_);
   return from && executor_.clock().now() >= *from;
 }
 
@@ -149,6 +127,7 @@ bool FaultLedger::draw(FaultPlan& plan) {
 }
 
 void FaultLedger::note(FaultPlan& plan, int rank, std::string call) {
+  REHEARSE_CHECK(&plan >= plans_.data() && &plan < plans_.data() + plans_.size(), rank, plans_.size());
   const auto now = executor_.clock().now();
   ++plan.line.times;
   ++plan.targets[rank].fired;
@@ -157,7 +136,7 @@ void FaultLedger::note(FaultPlan& plan, int rank, std::string call) {
   const auto place = static_cast<std::size_t>(&plan - plans_.data()) + 1;
   for (std::size_t other = 0; other < plans_.size(); ++other) {
     const Fault& fault = *plans_[other].fault;
-    if (fault.on == place && needs_no_call(fault)) arm(other, *due(fault));
+    if (fault.on == place && needs_no_call(fault)) arm(other, *due(fault, plans_));
   }
 }
 

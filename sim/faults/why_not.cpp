@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a ledger says of faults that did not fire.
+#include "why_not.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -8,12 +9,11 @@
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
-#include "fault_ledger.h"
 #include "faults/text/fault_fields.h"
 
 namespace rehearse::sim {
 
-std::vector<FaultLine> FaultLedger::lines(const exec::RunOutcome& outcome, const Groups& groups) const {
+std::vector<FaultLine> WhyNot::lines() const {
   std::vector<FaultLine> lines;
   for (const auto& plan : plans_) {
     lines.push_back(plan.line);
@@ -21,7 +21,7 @@ std::vector<FaultLine> FaultLedger::lines(const exec::RunOutcome& outcome, const
     if (of_world && plan.line.times > 0) {
       lines.back().why_not.clear();
     } else if (!of_world || plan.line.why_not.empty()) {
-      lines.back().why_not = why_not(plan, outcome, groups);
+      lines.back().why_not = why_not(plan);
     }
   }
   return lines;
@@ -29,12 +29,12 @@ std::vector<FaultLine> FaultLedger::lines(const exec::RunOutcome& outcome, const
 
 // The ranks on which it should have fired, and has not: those that it names. Where it names none, it is enough that it
 // has fired; else those are told that came to such a call. So it is with a probability: the draw decides whom.
-std::vector<int> FaultLedger::missed(const FaultPlan& plan) const {
+std::vector<int> WhyNot::missed(const FaultPlan& plan) const {
   const Fault& fault = *plan.fault;
   std::vector<int> ranks, callers;
   const bool any = plan.line.times > 0;
   if (any && (fault.p < 1 || fault.ranks.empty())) return ranks;
-  for (int rank = 0; rank < executor_.options().ranks; ++rank) {
+  for (int rank = 0; rank < ranks_; ++rank) {
     const auto target = plan.targets.find(rank);
     const bool is_known = target != plan.targets.end();
     if (!is_of(fault, rank) || (is_known && target->second.fired > 0)) continue;
@@ -45,12 +45,12 @@ std::vector<int> FaultLedger::missed(const FaultPlan& plan) const {
 }
 
 // "no call fitted; rank 3 made 4 calls"; of one that has fired elsewhere "on ranks 1-2: no call fitted; ...".
-std::string FaultLedger::why_not(const FaultPlan& plan, const exec::RunOutcome& outcome, const Groups& groups) const {
+std::string WhyNot::why_not(const FaultPlan& plan) const {
   constexpr std::size_t kReasonsShown = 3;
   std::vector<std::pair<std::string, std::vector<int>>> reasons;
   std::vector<int> others;
   for (const int rank : missed(plan)) {
-    const auto reason = nearly(plan, rank, groups);
+    const auto reason = nearly(plan, rank);
     const auto known = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == reason; });
     if (known != reasons.end()) {
       known->second.push_back(rank);
@@ -65,40 +65,39 @@ std::string FaultLedger::why_not(const FaultPlan& plan, const exec::RunOutcome& 
   std::string text;
   for (const auto& [reason, ranks] : reasons) {
     text += fmt::format("{}{}{}", text.empty() ? "" : "; ", of_all ? "" : fmt::format("on {}: ", describe_ranks(ranks)),
-                        reason.empty() ? why_not_on(ranks, plan, outcome) : reason);
+                        reason.empty() ? why_not_on(ranks, plan) : reason);
   }
   return text;
 }
 
 // What is known of the rank alone.
-std::string FaultLedger::nearly(const FaultPlan& plan, int rank, const Groups& groups) const {
+std::string WhyNot::nearly(const FaultPlan& plan, int rank) const {
   const Fault& fault = *plan.fault;
   const bool came_into_question = !fault.on || has_fired(*fault.on);
   if (!came_into_question || plan.drawn > 0) return "";
   const auto target = plan.targets.find(rank);
-  return (target == plan.targets.end() ? NearMisses() : target->second.nearly).text(fault, rank, groups);
+  return (target == plan.targets.end() ? NearMisses() : target->second.nearly).text(fault, rank, groups_);
 }
 
 // Of ranks of which no more is known.
-std::string FaultLedger::why_not_on(const std::vector<int>& ranks, const FaultPlan& plan,
-                                    const exec::RunOutcome& outcome) const {
+std::string WhyNot::why_not_on(const std::vector<int>& ranks, const FaultPlan& plan) const {
   const Fault& fault = *plan.fault;
   if (fault.on && !has_fired(*fault.on)) return fmt::format("fault#{} did not fire", *fault.on);
   if (traits_of(fault.verb).later && plan.drawn == 0) {
     return fmt::format("{} made no such allocation after it was due", describe(ranks));
   }
   if (traits_of(fault.verb).of_ended) {
-    return outcome.end_time < *due(fault) ? fmt::format("the run ended at {}", format_time(outcome.end_time))
-                                          : "the rank was still running";
+    return outcome_.end_time < *due(fault, plans_) ? fmt::format("the run ended at {}", format_time(outcome_.end_time))
+                                                   : "the rank was still running";
   }
   if (needs_no_call(fault)) {
-    return fmt::format("the run ended at {}, or the rank before", format_time(outcome.end_time));
+    return fmt::format("the run ended at {}, or the rank before", format_time(outcome_.end_time));
   }
   if (plan.drawn > 0) {
     return fmt::format("drawn {} time{}, and never taken", plan.drawn, plan.drawn == 1 ? "" : "s");
   }
   const auto callee = callee_of(fault);
-  const auto& made = callee == Callee::store ? store_calls_ : callee == Callee::disk ? writes_ : calls_;
+  const auto& made = callee == Callee::store ? made_.store_calls : callee == Callee::disk ? made_.writes : made_.calls;
   std::uint64_t calls = 0, of_kind = 0;
   for (const int rank : ranks) {
     const auto count = made.find(rank);
@@ -120,8 +119,8 @@ std::string FaultLedger::why_not_on(const std::vector<int>& ranks, const FaultPl
   return fmt::format("{}, {} of kind {}", text, of_kind == 0 ? "none" : std::to_string(of_kind), point->op);
 }
 
-std::string FaultLedger::describe(const std::vector<int>& ranks) const {
-  const auto all = static_cast<std::size_t>(executor_.options().ranks);
+std::string WhyNot::describe(const std::vector<int>& ranks) const {
+  const auto all = static_cast<std::size_t>(ranks_);
   return all > 1 && ranks.size() == all ? "all ranks" : describe_ranks(ranks);
 }
 

@@ -26,7 +26,6 @@ LARGER = {
     "RankBackend": Larger("core/comm/backend/", 23, 4, "c10d::Backend's interface, one concern of it a file"),
     "CallDescriber": Larger("core/comm/call/", 16, 3, "c10d's calls: one method for each, by their kinds"),
     "Session": Larger("real/process/session/", 32, 2, "a process's end of a job, from joining to the last word"),
-    "FaultLedger": Larger("sim/faults/", 17, 3, "what it says at the end (a hash, why not) is told beside it"),
 }
 
 

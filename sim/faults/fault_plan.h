@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include <rehearse/exec/time.h>
+#include <rehearse/job/fault_line.h>
+#include <rehearse/sim/fault.h>
+
+#include "near_misses.h"
+
+namespace rehearse::sim {
+
+// One fault of a world, and what has become of it.
+struct FaultPlan {
+  // Each rank is a target by itself.
+  struct Target {
+    std::uint64_t fired = 0;
+    NearMisses nearly;
+  };
+  const Fault* fault = nullptr;
+  FaultLine line;
+  std::map<int, Target> targets;  // by rank
+  std::uint64_t drawn = 0;        // how often its probability was asked
+};
+
+bool is_of(const Fault& fault, int rank);
+
+// It happens at a time, or on another fault, whatever is called.
+bool needs_no_call(const Fault& fault);
+
+// When `fault`, one of the plans, may fire: at its time, or after the fault that it is on. Nothing: that one has not
+// fired.
+std::optional<VirtualTime> due(const Fault& fault, const std::vector<FaultPlan>& plans);
+
+// For a run's identity: what each fault did, where and when; not what had brought it about. 0: none fired.
+std::uint64_t hash_of(const std::vector<FaultPlan>& plans);
+
+}  // namespace rehearse::sim
