@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls between startCoalescing() and endCoalescing(), which become several operations in one.
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include <rehearse_internal/comm/coalescing.h>
 #include <rehearse_internal/comm/rank_backend.h>
 
 #include "comm/group/group_world.h"
@@ -12,6 +15,18 @@ namespace rehearse::comm {
 namespace {
 
 using c10d::OpType;
+
+// What the gathered calls become: their collectives as the parts of `collective`, then the sends and receives in order.
+Works handed_on(const Works& gathered, c10::intrusive_ptr<RankWork> collective) {
+  Works works;
+  for (const auto& work : gathered) {
+    if (!is_point_to_point(work->operation.type)) add_part(collective->operation, std::move(work->operation));
+  }
+  if (!collective->operation.parts.empty()) works.push_back(std::move(collective));
+  std::copy_if(gathered.begin(), gathered.end(), std::back_inserter(works),
+               [](const auto& work) { return is_point_to_point(work->retrieveOpType()); });
+  return works;
+}
 
 // The sends and receives become one unit, but for sends that are buffered: they have left.
 void unite(const Works& works, GroupState& group) {
@@ -35,8 +50,10 @@ void RankBackend::startCoalescing() {
 auto RankBackend::endCoalescing() -> WorkPtr {
   TORCH_CHECK(coalesced_ != nullptr, "rehearse::endCoalescing: there was no startCoalescing()");
   auto work = std::exchange(coalesced_, nullptr);
-  if (work->empty()) return {};
-  const auto& works = work->launch(make({OpType::COALESCED}));
+  const auto gathered = std::exchange(gathered_, {});
+  if (gathered.empty()) return {};
+  const auto works = handed_on(gathered, make({OpType::COALESCED}));
+  work->take(works);
   if (group_->world().options.coalesced_as_one) unite(works, *group_);
   for (const auto& each : works) submit_to_group(each);
   return work;

@@ -59,7 +59,7 @@ auto RankBackend::call(const Called& called, Describe describe, c10::function_re
   describe(work->operation);
   if (coalesced_ != nullptr) {
     group_->check(*work);
-    coalesced_->add(std::move(work));
+    gathered_.push_back(std::move(work));
     exec::this_rank::end_call();
     return coalesced_;
   }

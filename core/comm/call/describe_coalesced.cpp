@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls that are several operations in one. The texts of the checks are those of ProcessGroupGloo.
+#include <utility>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <rehearse_internal/comm/coalescing.h>
 
 #include "call_describer.h"
 #include "fill_operation.h"
@@ -22,18 +26,10 @@ void check_lists(const ArgumentChecks& check, const Tensors& outputs, const Tens
   check_list(check, inputs);
 }
 
-Operation& add_part(Operation& call, OpType type) {
-  auto& part = call.parts.emplace_back();
+Operation part_of(OpType type) {
+  Operation part;
   part.type = type;
   return part;
-}
-
-// Inputs and outputs of a call with parts are those of the parts.
-void gather_tensors(Operation& call) {
-  for (const auto& part : call.parts) {
-    call.inputs.append(part.inputs.begin(), part.inputs.end());
-    call.outputs.append(part.outputs.begin(), part.outputs.end());
-  }
 }
 
 void check_outputs(const ArgumentChecks& check, const CallDescriber::TensorLists& outputs, const Tensors& inputs,
@@ -64,11 +60,11 @@ void CallDescriber::allreduce_coalesced(const Tensors& tensors, const c10d::Allr
     if (tensor.device() != tensors.front().device()) check.fail("tensors must all be on the same device");
   }
   for (const auto& tensor : tensors) {
-    auto& part = add_part(call, OpType::ALLREDUCE);
+    auto part = part_of(OpType::ALLREDUCE);
     fill_allreduce(tensor, options.reduceOp, part);
     part.tag = Operation::kCopied;
+    add_part(call, std::move(part));
   }
-  gather_tensors(call);
 }
 
 void CallDescriber::allgather_coalesced(const TensorLists& outputs, const Tensors& inputs, Operation& call) const {
@@ -78,9 +74,10 @@ void CallDescriber::allgather_coalesced(const TensorLists& outputs, const Tensor
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Tensors of_ranks;
     for (const auto& list : outputs) of_ranks.push_back(list[i]);
-    fill_allgather(check, of_ranks, inputs[i], rank_, add_part(call, OpType::ALLGATHER));
+    auto part = part_of(OpType::ALLGATHER);
+    fill_allgather(check, of_ranks, inputs[i], rank_, part);
+    add_part(call, std::move(part));
   }
-  gather_tensors(call);
 }
 
 void CallDescriber::allgather_into_tensor_coalesced(const Tensors& outputs, const Tensors& inputs,
@@ -89,9 +86,10 @@ void CallDescriber::allgather_into_tensor_coalesced(const Tensors& outputs, cons
   check_lists(check, outputs, inputs);
   call.tag = Operation::kAllgatherIntoTensor;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    fill_allgather_base(check, outputs[i], inputs[i], add_part(call, OpType::_ALLGATHER_BASE));
+    auto part = part_of(OpType::_ALLGATHER_BASE);
+    fill_allgather_base(check, outputs[i], inputs[i], part);
+    add_part(call, std::move(part));
   }
-  gather_tensors(call);
 }
 
 void CallDescriber::reduce_scatter_tensor_coalesced(const Tensors& outputs, const Tensors& inputs,
@@ -100,10 +98,10 @@ void CallDescriber::reduce_scatter_tensor_coalesced(const Tensors& outputs, cons
   check_lists(check, outputs, inputs);
   call.tag = Operation::kReduceScatterTensor;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    fill_reduce_scatter_base(check, outputs[i], inputs[i], options.reduceOp,
-                             add_part(call, OpType::_REDUCE_SCATTER_BASE));
+    auto part = part_of(OpType::_REDUCE_SCATTER_BASE);
+    fill_reduce_scatter_base(check, outputs[i], inputs[i], options.reduceOp, part);
+    add_part(call, std::move(part));
   }
-  gather_tensors(call);
 }
 
 }  // namespace rehearse::comm

@@ -8,6 +8,7 @@
 
 #include <rehearse/comm/errors.h>
 
+#include "comm/work/work_observer.h"
 #include "group_state.h"
 #include "group_world.h"
 
@@ -56,7 +57,7 @@ void GroupMember::check_open() const {
 void GroupMember::wait_for_pending_works() {
   for (Works works = group_.in_flight(rank_); !works.empty(); works = group_.in_flight(rank_)) {
     try {
-      for (const auto& work : works) work->wait_until_done();
+      for (const auto& work : works) work->wait_until(RankWork::Until::done, ::kNoTimeout, WorkObserver(*work));
     } catch (const TimeoutError&) {
       throw;
     } catch (const CommError&) {
@@ -72,12 +73,13 @@ void GroupMember::completed(const RankWork& work) {
   if (hook_ == nullptr) return;
   ++hooks_to_run_;
   auto group = c10::intrusive_ptr<GroupState>::reclaim_copy(&group_);
-  group_.executor().post(group_.identity().global_rank(rank_), [this, group, info = work.info()] {
-    const auto count_down = c10::make_scope_exit([this]() noexcept {
-      if (--hooks_to_run_ == 0) hooks_done_.notify_all();
-    });
-    hook_(info);
-  });
+  group_.executor().post(group_.identity().global_rank(rank_),
+                         [this, group, info = work.record().info(work.operation.type, work.getSequencenumber())] {
+                           const auto count_down = c10::make_scope_exit([this]() noexcept {
+                             if (--hooks_to_run_ == 0) hooks_done_.notify_all();
+                           });
+                           hook_(info);
+                         });
 }
 
 }  // namespace rehearse::comm

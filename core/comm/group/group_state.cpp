@@ -12,6 +12,7 @@
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "comm/call/fingerprint.h"
+#include "comm/work/work_observer.h"
 #include "group_world.h"
 
 namespace rehearse::comm {
@@ -102,13 +103,14 @@ void GroupState::lose(int rank, bool connections_break) {
   const int lost = identity().global_rank(rank);
   lost_.insert(lost);
   for (const auto& work : in_flight(rank)) {
-    if (!work->waits_for().empty()) work->cancel();
+    if (!WorkObserver(*work).waits_for().empty()) work->cancel();
   }
   if (!connections_break) return;
+  const auto why = fmt::format("failed: rank {} closed the connection", lost);
   for (int peer = 0; peer < size(); ++peer) {
     for (const auto& work : in_flight(peer)) {
-      const auto awaited = work->waits_for();
-      if (std::find(awaited.begin(), awaited.end(), lost) != awaited.end()) work->lose_peer(lost);
+      const auto awaited = WorkObserver(*work).waits_for();
+      if (std::find(awaited.begin(), awaited.end(), lost) != awaited.end()) work->withdraw(why, lost);
     }
   }
 }
@@ -138,7 +140,7 @@ bool GroupState::is_left_behind(const RankWork& work, const std::vector<int>& wa
   if (closed()) return false;
   const auto is_lost = [&](int rank) { return lost_.contains(rank); };
   if (std::any_of(waits_for.begin(), waits_for.end(), is_lost)) return true;
-  const bool was_in_flight = work.record_id() < world_->calls_before_failure(work.global_rank());
+  const bool was_in_flight = work.record().id() < world_->calls_before_failure(work.global_rank());
   const auto has_failed = [&](int rank) { return world_->calls_before_failure(rank) > 0; };
   return was_in_flight && std::any_of(waits_for.begin(), waits_for.end(), has_failed);
 }
@@ -160,10 +162,10 @@ void GroupState::note_known(const RankWork& work) noexcept {
   if (work.timed_out() && !closed()) [[unlikely]]
     timed_out_.try_emplace(work.rank(), title_of(work));
   const auto type = work.operation.type;
-  if (is_point_to_point(type) || work.record_id() == Event::kNotRecorded) return;
+  if (is_point_to_point(type) || !work.record().is_open()) return;
   auto& known = known_[static_cast<std::size_t>(work.rank())];
   auto& until = type == c10d::OpType::BARRIER ? known.all : known.collectives;
-  until = std::max(until, work.record_id());
+  until = std::max(until, work.record().id());
 }
 
 void GroupState::note_all_known(int rank) noexcept { known_[static_cast<std::size_t>(rank)].all = world_->log.size(); }

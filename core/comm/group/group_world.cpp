@@ -25,7 +25,7 @@ void GroupWorld::release_works() noexcept {
   while (!works.empty()) {
     RankWork& work = works.front();
     works.pop_front();
-    if (!work.asked() && work.record_id() != Event::kNotRecorded) {
+    if (!work.asked() && work.record().is_open()) {
       work.mark_asked();
       work.owner()->on_unasked(work);
     }

@@ -9,7 +9,7 @@
 namespace rehearse::comm {
 
 void UnwaitedLog::note(GroupState& group, const RankWork& work) {
-  const auto* const event = work.event();
+  const auto* const event = work.record().event();
   const std::uint32_t place = event != nullptr ? event->call_site : 0;
   const auto [entry, is_new] = unwaited_.try_emplace({group.identity().id, work.signature, place});
   Unwaited& calls = entry->second;
@@ -17,13 +17,13 @@ void UnwaitedLog::note(GroupState& group, const RankWork& work) {
     calls.are_messages = is_point_to_point(work.operation.type);
     calls.group = c10::intrusive_ptr<GroupState>::reclaim_copy(&group);
     calls.call = title_of(work);
-    calls.first = work.record_id();
+    calls.first = work.record().id();
     if (event != nullptr) calls.where = events_.call_site(*event);
   }
   const int rank = work.global_rank();
   auto& of_rank = calls.ranks[rank];
   if (of_rank.last < group.known_until(work.rank(), calls.are_messages)) of_rank.times = 0;
-  of_rank = {rank, of_rank.times + 1, std::max(of_rank.last, work.record_id())};
+  of_rank = {rank, of_rank.times + 1, std::max(of_rank.last, work.record().id())};
 }
 
 std::vector<UnwaitedCalls> UnwaitedLog::calls() const {

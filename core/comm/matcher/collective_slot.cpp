@@ -43,7 +43,7 @@ void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
   if (work->deadline() != VirtualTime::max()) watch(work->deadline());
   const auto place_of = [&](int caller) {
     if (caller == work->rank()) return exec::CallSite::capture();
-    return context_.recorder.call_site(works_[static_cast<std::size_t>(caller)]->event());
+    return context_.recorder.call_site(works_[static_cast<std::size_t>(caller)]->record().event());
   };
   if (!calls_.add(work->made(), place_of)) [[unlikely]] {
     if (calls_.take_sides()) dispute(std::move(work));
@@ -145,7 +145,7 @@ void CollectiveSlot::on_failed(std::exception_ptr why) noexcept {
   REHEARSE_CHECK(state_ == State::launched, sequence_, state_);
   services_.executor.note_progress();
   for (const auto& work : works_) {
-    work->fail_on_device(why);
+    work->break_off(why);
     matcher_.fail_barriers_after(*work, sequence_);
   }
   give_back();

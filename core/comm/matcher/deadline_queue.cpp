@@ -3,9 +3,13 @@
 
 #include <iterator>
 
+#include <rehearse_internal/exec/check.h>
+
 namespace rehearse::comm {
 
 void DeadlineQueue::add(RankWork& work) {
+  REHEARSE_CHECK(!work.by_deadline.is_linked() && work.deadline() != VirtualTime::max(), work.rank(),
+                 work.getSequencenumber());
   auto place = works_.end();
   while (place != works_.begin() && std::prev(place)->deadline() > work.deadline()) --place;
   works_.insert(place, work);
@@ -16,6 +20,7 @@ void DeadlineQueue::add(RankWork& work) {
 
 // Where others are left the timer stays as it is: at worst it fires too early, and for nothing.
 void DeadlineQueue::remove(RankWork& work) noexcept {
+  REHEARSE_CHECK(work.by_deadline.is_linked(), work.rank(), work.getSequencenumber());
   work.by_deadline.unlink();
   if (works_.empty()) timers_.cancel(*this);
 }
@@ -29,7 +34,9 @@ void DeadlineQueue::fire() {
   while (!works_.empty()) {
     const auto work = c10::intrusive_ptr<RankWork>::reclaim_copy(&works_.front());
     if (work->deadline() > clock_.now()) return timers_.arm(*this, work->deadline());
-    work->expire();
+    auto* const meeting = work->meeting();
+    REHEARSE_CHECK(meeting != nullptr, work->rank(), work->getSequencenumber());
+    meeting->expire(*work);
   }
 }
 

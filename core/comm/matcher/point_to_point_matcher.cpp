@@ -46,7 +46,7 @@ void PointToPointMatcher::join(c10::intrusive_ptr<RankWork> work) {
 void PointToPointMatcher::no_longer_due(RankWork& work) noexcept { deadlines_.remove(work); }
 
 void PointToPointMatcher::refuse(RankWork& late, const RankWork& ended) const {
-  const auto at = std::chrono::duration<double, std::milli>(ended.ended_at().time_since_epoch());
+  const auto at = std::chrono::duration<double, std::milli>(ended.record().ended().time_since_epoch());
   const int rank = ended.global_rank();
   late.fail(std::make_exception_ptr(
       TimeoutError(fmt::format("{} has no peer any more: {} of rank {} timed out at {} ms of {}", title_of(late),
@@ -55,7 +55,7 @@ void PointToPointMatcher::refuse(RankWork& late, const RankWork& ended) const {
 }
 
 void PointToPointMatcher::join_send(c10::intrusive_ptr<RankWork> send) {
-  const auto sent_as = send->record_id();
+  const auto sent_as = send->record().id();
   const Envelope envelope{send->rank(), send->operation.tag};
   const int receiver = send->operation.peer;
   auto recv = mailboxes_.take_receive(receiver, envelope);
@@ -97,7 +97,7 @@ void PointToPointMatcher::note_source(const RankWork& recv, int source, const st
   std::sort(others.begin(), others.end());
   auto note = fmt::format("took the message of rank {}", group_.global_rank(source));
   if (!others.empty()) note += fmt::format("; {} had sent, too", describe_ranks(others));
-  context_.recorder.note(recv.record_id(), std::move(note));
+  context_.recorder.note(recv.record().id(), std::move(note));
 }
 
 // The send as far as the receiver is concerned: it carries a copy, and the sender may go on.
@@ -124,7 +124,7 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
     const RankWork& met = send_came_last ? *recv : *send;
     const RankWork& last = send_came_last ? *send : *recv;
     const auto first = met.made(), second = last.made();
-    const auto mismatch = mismatch_of_pair({first, context_.recorder.call_site(met.event())},
+    const auto mismatch = mismatch_of_pair({first, context_.recorder.call_site(met.record().event())},
                                            {second, exec::CallSite::capture()}, std::move(fields), group_);
     disagreeing_ = {std::move(send), std::move(recv)};
     services_.mismatches.fail(mismatch);

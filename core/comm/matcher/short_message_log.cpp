@@ -9,13 +9,13 @@
 namespace rehearse::comm {
 
 void ShortMessageLog::note(const GroupIdentity& group, const RankWork& send, const RankWork& recv) {
-  const auto* const event = recv.event();
+  const auto* const event = recv.record().event();
   const std::uint32_t place = event != nullptr ? event->call_site : 0;
   const std::int64_t received = send.operation.inputs[0].numel();
   const auto [entry, is_new] = kinds_.try_emplace({group.id, recv.signature, place, received});
   auto& [first, messages] = entry->second;
   if (is_new) {
-    first = recv.record_id();
+    first = recv.record().id();
     messages.call = title_of(recv);
     messages.elements = recv.operation.outputs[0].numel();
     messages.received = received;

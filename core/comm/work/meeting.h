@@ -14,7 +14,7 @@ class Meeting {
   virtual ~Meeting() = default;
   virtual std::string describe(const RankWork& work) const = 0;
   virtual std::vector<int> waits_for(const RankWork& work) const = 0;  // ranks of the world
-  // The work's time is over: fails it, by time_out(), and with it whatever cannot go on without it.
+  // The work's time is over: fails it, by RankWork::time_out(), and with it whatever cannot go on without it.
   virtual void expire(RankWork& work) = 0;
   // The work is no longer part of it: unless its data is on its way, the others wait for its rank in vain.
   virtual void withdraw(RankWork& work) = 0;

@@ -14,7 +14,7 @@ PendingOperation pending_of(const RankWork& work, const Meeting& meeting) {
   pending.timed_out = work.timed_out();
   pending.gave_up = work.gave_up();
   pending.left_behind = work.owner()->is_left_behind(work, pending.waits_for);
-  pending.record_id = work.record_id();
+  pending.record_id = work.record().id();
   return pending;
 }
 

@@ -9,11 +9,13 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse/exec/observer.h>
 #include <rehearse_internal/comm/title.h>
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "exec/fiber/prefetch.h"
+#include "work_errors.h"
 #include "work_observer.h"
 
 namespace rehearse::comm {
@@ -25,7 +27,7 @@ RankWork::RankWork(c10::intrusive_ptr<WorkOwner> owner, int rank, c10d::OpType t
 
 RankWork::~RankWork() {
   // A work that was never handed to its group has no record either.
-  if (!asked_ && record_id_ != Event::kNotRecorded && !owner_->closed()) [[unlikely]]
+  if (!asked_ && record_.is_open() && !owner_->closed()) [[unlikely]]
     owner_->on_unasked(*this);
   if (watched_ && !owner_->closed()) [[unlikely]]
     owner_->on_gone(*this);
@@ -35,29 +37,14 @@ void RankWork::enter(Meeting* meeting, std::uint64_t sequence, Event* event) noe
   REHEARSE_CHECK(meeting_ == nullptr && state_ == State::pending, rank_, sequence_, sequence, state_);
   meeting_ = meeting;
   sequence_ = sequence;
-  event_ = event;
+  record_.open(event);
   if (event == nullptr) return;
-  record_id_ = event->record_id;
   if (operation.timeout.count() > 0) deadline_ = event->time_created + operation.timeout;
-}
-
-const Event* RankWork::event() const noexcept {
-  return event_ != nullptr && event_->record_id == record_id_ ? event_ : nullptr;
 }
 
 void RankWork::move_to(Meeting* meeting) noexcept {
   REHEARSE_CHECK(meeting_ != nullptr && incomplete(), rank_, sequence_, state_);
   meeting_ = meeting;
-}
-
-void RankWork::expire() {
-  REHEARSE_CHECK(meeting_ != nullptr, rank_, sequence_, state_);
-  meeting_->expire(*this);
-}
-
-void RankWork::start(VirtualTime now) noexcept {
-  started_ = now;
-  if (event() != nullptr) event_->time_started = now;
 }
 
 void RankWork::prefetch() const noexcept {
@@ -81,41 +68,35 @@ void RankWork::launch() {
 
 void RankWork::complete(VirtualTime now) {
   if (!incomplete()) return;
-  completed_at_ = now;
-  if (event() != nullptr) event_->time_completed = now;
+  record_.complete(now);
   finish(State::completed);
 }
 
 void RankWork::fail(std::exception_ptr error) {
   if (!incomplete()) return;
   exception_ = std::move(error);
-  if (!owner_->closed()) completed_at_ = owner_->executor().clock().now();
+  if (!owner_->closed()) record_.fail(owner_->executor().clock().now());
   finish(State::failed);
 }
 
-void RankWork::fail_on_device(std::exception_ptr error) {
+void RankWork::break_off(std::exception_ptr error) {
   if (!incomplete()) return;
   owner_->note_error(rank_, c10d::ErrorType::COMM_ERROR);
   fail(std::move(error));
 }
 
-void RankWork::time_out() {
+void RankWork::time_out(std::exception_ptr prior) {
   if (!incomplete()) return;
-  const WorkObserver own(*this);
-  time_out(std::make_exception_ptr(timeout_error(operation.timeout, waiting_ != nullptr ? *waiting_ : own)));
-}
-
-void RankWork::time_out(std::exception_ptr error) {
-  if (!incomplete()) return;
+  REHEARSE_CHECK(meeting_ != nullptr && !timed_out_, rank_, sequence_, state_);
   auto& executor = owner_->executor();
   const WorkObserver own(*this);
+  const exec::Observer& waiting = waiters_.waiting() != nullptr ? *waiters_.waiting() : own;
+  exception_ =
+      prior != nullptr ? std::move(prior) : std::make_exception_ptr(timeout_error(*this, operation.timeout, waiting));
   timed_out_ = true;
-  exception_ = std::move(error);
-  completed_at_ = executor.clock().now();
+  record_.fail(executor.clock().now());
   owner_->note_error(rank_, c10d::ErrorType::TIMEOUT);
-  if (waiting_ != nullptr || futures_.has_outputs()) {
-    executor.note_given_up(global_rank(), waiting_ != nullptr ? *waiting_ : own);
-  }
+  if (waiters_.waiting() != nullptr || futures_.has_outputs()) executor.note_given_up(global_rank(), waiting);
   finish(State::failed, Wake::as_timeout);
 }
 
@@ -191,8 +172,7 @@ void RankWork::abort() {
   asked_ = true;
   if (!incomplete()) return;
   if (!is_point_to_point(operation.type)) return cancel();
-  wait_aborted_ = true;
-  waiters_.notify_all();
+  waiters_.abort();
 }
 
 void RankWork::cancel() {
@@ -200,14 +180,12 @@ void RankWork::cancel() {
   withdraw("was aborted", global_rank());
 }
 
-void RankWork::lose_peer(int rank) { withdraw(fmt::format("failed: rank {} closed the connection", rank), rank); }
-
 void RankWork::withdraw(const std::string& why, int rank) {
   if (!incomplete()) return;
   const auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);  // the meeting may have held the last one
-  owner_->note_error(rank_, c10d::ErrorType::COMM_ERROR);
   if (meeting_ != nullptr) meeting_->withdraw(*this);
-  fail(std::make_exception_ptr(CommError(fmt::format("{} {}", title_of(*this), why), group().name, sequence_, {rank})));
+  break_off(
+      std::make_exception_ptr(CommError(fmt::format("{} {}", title_of(*this), why), group().name, sequence_, {rank})));
 }
 
 WorkFutures::Future RankWork::getFuture() {
@@ -240,34 +218,59 @@ void RankWork::mark_futures() {
   futures_.mark_outputs(operation, exception_);
 }
 
-c10d::WorkResult RankWork::result_so_far() const noexcept {
-  if (exception_ != nullptr && !timed_out_) return c10d::WorkResult::COMM_ERROR;
-  return gave_up_ || timed_out_ ? c10d::WorkResult::TIMEOUT : c10d::WorkResult::SUCCESS;
-}
-
-std::shared_ptr<c10d::WorkInfo> RankWork::info() const {
-  using Clock = std::chrono::steady_clock;
-  const auto at = [](VirtualTime time) {
-    return Clock::time_point(std::chrono::duration_cast<Clock::duration>(time.time_since_epoch()));
-  };
-  return std::make_shared<c10d::WorkInfo>(operation.type, sequence_, at(started_), at(completed_at_),
-                                          completed_at_ - started_);
-}
-
 float RankWork::getDuration() const {
   if (operation.end != nullptr) {
     if (const auto measured = operation.end->milliseconds()) return *measured;
   }
   TORCH_CHECK(state_ == State::completed, "getDuration() may only be called when the work has completed");
-  return std::chrono::duration<float, std::milli>(completed_at_ - started_).count();
+  return std::chrono::duration<float, std::milli>(record_.duration()).count();
 }
 
-std::string RankWork::describe() const {
-  return meeting_ != nullptr ? meeting_->describe(*this) : title_of(*this) + " (the world is over)";
+bool RankWork::wait(std::chrono::milliseconds timeout) {
+  exec::this_rank::begin_call();
+  const bool whole = wait_as_part(timeout, WorkObserver(*this));
+  exec::this_rank::end_call();
+  return whole;
 }
 
-std::vector<int> RankWork::waits_for() const {
-  return meeting_ != nullptr ? meeting_->waits_for(*this) : std::vector<int>{};
+bool RankWork::wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting) {
+  if (!wait_until(Until::launched, timeout, waiting)) return false;
+  if (operation.end != nullptr) operation.end->order();
+  return true;
+}
+
+bool RankWork::wait_until(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting) {
+  asked_ = true;
+  if (!is_over(until)) {
+    const auto& clock = owner_->executor().clock();
+    std::optional<VirtualTime> limit;
+    if (timeout.count() > 0) limit = clock.now() + timeout;
+    const auto ended = waiters_.wait([this, until] { return is_over(until); }, clock, limit, waiting);
+    if (ended == WorkWaiters::Ended::aborted) return false;
+    if (ended == WorkWaiters::Ended::out_of_time) give_up(timeout, waiting);
+  }
+  note_known();
+  if (state_ != State::failed) return true;
+  note_that_it_is_known();
+  exec::this_rank::fail_call(exception_);
+  throw_failure(exception_, timed_out_);
+}
+
+// The operation stays in flight.
+void RankWork::give_up(std::chrono::milliseconds limit, const exec::Observer& waiting) {
+  REHEARSE_CHECK(incomplete(), rank_, sequence_, state_);
+  gave_up_ = true;
+  owner_->note_failure_known(rank_);
+  exec::this_rank::note_given_up(waiting);
+  owner_->note_error(rank_, c10d::ErrorType::TIMEOUT);
+  futures_.mark_result(result_so_far());
+  try {
+    throw timeout_error(*this, limit, waiting);
+  } catch (...) {
+    timeout_ = std::current_exception();
+    exec::this_rank::fail_call(timeout_);
+    throw;
+  }
 }
 
 std::string title_of(const RankWork& work) { return title_of(work.operation, work.getSequencenumber(), work.group()); }

@@ -4,23 +4,22 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <boost/intrusive/list.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include <rehearse/comm/errors.h>
 #include <rehearse/comm/event_log.h>
 #include <rehearse/exec/time.h>
-#include <rehearse/exec/wait_queue.h>
 #include <rehearse_internal/comm/operation.h>
 
 #include "comm/agree/made_call.h"
 #include "comm/work/meeting.h"
 #include "comm/work/work_futures.h"
 #include "comm/work/work_owner.h"
+#include "comm/work/work_record.h"
+#include "comm/work/work_waiters.h"
 
 namespace rehearse::comm {
 
@@ -100,8 +99,10 @@ class RankWork final
   bool timed_out() const noexcept { return timed_out_; }
   VirtualTime deadline() const noexcept { return deadline_; }
 
-  std::uint64_t record_id() const noexcept { return record_id_; }  // of the call's event
+  const WorkRecord& record() const noexcept { return record_; }
 
+  // What the work is part of while it is incomplete; null before enter(), after its end, and when the world is over.
+  Meeting* meeting() const noexcept { return meeting_; }
   // `event`: its record, written on as the operation goes on; null: not recorded.
   void enter(Meeting* meeting, std::uint64_t sequence, Event* event) noexcept;
   void move_to(Meeting* meeting) noexcept;  // from the meeting that it is in
@@ -115,71 +116,58 @@ class RankWork final
   void note_known() const noexcept;
   // Is its call still what it was when it was made? Its gate may know that it is not, and has ended the world then.
   bool stands() const { return !watched_ || owner_->stands(*this); }
-  const Event* event() const noexcept;  // null: no longer kept
   void set_source(int rank) noexcept { source_ = rank; }
-  void start(VirtualTime now) noexcept;
+  void start(VirtualTime now) noexcept { record_.start(now); }
   // Its device has been given it: waits are over, futures are marked, and time limits are the fabric's. Calls without
   // an Operation::end stay as they are.
   void launch();
   void complete(VirtualTime now);
   void fail(std::exception_ptr error);
-  void fail_on_device(std::exception_ptr error);  // also noted as the group's error
+  void break_off(std::exception_ptr error);  // as fail(); also noted as the group's error
+  // For its meeting, when its time is over. Not progress, so that a hang that this ends is told as one. `prior`: what
+  // an earlier operation has met which this one waited for; null: this one's own time is over.
+  void time_out(std::exception_ptr prior = nullptr);
+  void cancel();  // what abort() does to collectives, for any
+  // As cancel(): `why` follows its title in the error, `rank` (of the world) is to blame.
+  void withdraw(const std::string& why, int rank);
   // Fetches what complete() writes, in two steps: the second needs what the first one fetches.
   void prefetch() const noexcept;
   void prefetch_waiter() const noexcept { waiters_.prefetch_waiter(); }
-  void cancel();             // what abort() does to collectives, for any
-  void lose_peer(int rank);  // as cancel(), because that rank (of the world) is gone
-  bool is_buffer() const noexcept {
-    return record_id_ == Event::kNotRecorded;
-  }  // nobody holds it: a buffered send's copy
-  std::shared_ptr<c10d::WorkInfo> info() const;
-  void expire();
-  // For its meeting, when its time is over. Not progress, so that a hang that this ends is told as one.
-  void time_out();
-  void time_out(std::exception_ptr error);  // that of an earlier operation which this one waited for
-  VirtualTime ended_at() const noexcept { return completed_at_; }  // of one that is not incomplete
+  bool is_buffer() const noexcept { return !record_.is_open(); }  // nobody holds it: a buffered send's copy
+
+  enum class Until : std::uint8_t { launched, done };  // done: also where wait() returns at the launch
 
   // wait() for a Work that this one is a part of: `waiting` says what is blocked, and for whom.
   bool wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting);
-  void wait_until_done();  // also where wait() returns at the launch
-  std::string describe() const;
-  std::vector<int> waits_for() const;  // ranks of the world; empty: nobody, or unknown
+  // False: abort() has ended the wait.
+  bool wait_until(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting);
 
  private:
   enum class State : std::uint8_t { pending, launched, completed, failed };
 
   enum class Wake : std::uint8_t { as_progress, as_timeout };
 
-  enum class Until : std::uint8_t { launched, done };
-
   bool is_over(Until until) const noexcept { return until == Until::done ? !incomplete() : state_ != State::pending; }
   bool done_on_device() const noexcept { return state_ == State::launched && operation.end->done(); }
-  void withdraw(const std::string& why, int rank);
-  bool wait_until(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting);
-  bool block(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting);
   void finish(State state, Wake wake = Wake::as_progress);
   void post_marks();
   void mark_futures();
-  c10d::WorkResult result_so_far() const noexcept;
+  c10d::WorkResult result_so_far() const noexcept {
+    if (state_ == State::failed && !timed_out_) return c10d::WorkResult::COMM_ERROR;
+    return gave_up_ || timed_out_ ? c10d::WorkResult::TIMEOUT : c10d::WorkResult::SUCCESS;
+  }
   void note_that_it_is_known() const noexcept {
     gave_up_ = gave_up_ || timed_out_;
-    if (exception_ != nullptr && !owner_->closed()) owner_->note_failure_known(rank_);
+    if (state_ == State::failed && !owner_->closed()) owner_->note_failure_known(rank_);
   }
-  [[noreturn]] void throw_failure();
-  TimeoutError timeout_error(std::chrono::milliseconds timeout, const exec::Observer& waiting) const;
-  [[noreturn]] void throw_timeout(std::chrono::milliseconds timeout, const exec::Observer& waiting);
+  [[noreturn]] void give_up(std::chrono::milliseconds limit, const exec::Observer& waiting);
 
   c10::intrusive_ptr<WorkOwner> owner_;
   std::uint64_t sequence_ = 0;
   VirtualTime deadline_ = VirtualTime::max();
   std::exception_ptr timeout_;
   Meeting* meeting_ = nullptr;
-  Event* event_ = nullptr;
-  std::uint64_t record_id_ = Event::kNotRecorded;  // the event may have been overwritten by a later one
-  VirtualTime started_{};
-  VirtualTime completed_at_{};
-  exec::WaitQueue waiters_;
-  const exec::Observer* waiting_ = nullptr;  // of the wait() that is under way
+  WorkRecord record_;
   WorkFutures futures_;
 
  public:
@@ -187,11 +175,11 @@ class RankWork final
   DeadlineHook by_deadline;  // for DeadlineQueue; here, beside what else is touched at the work's end
 
  private:
+  [[no_unique_address]] WorkWaiters waiters_;  // what follows fills its last bytes
   State state_ = State::pending;
-  int source_ = -1;
   mutable bool gave_up_ = false;
   bool timed_out_ = false;
-  bool wait_aborted_ = false;
+  int source_ = -1;
   bool asked_ = false;
   bool watched_ = false;
 };

@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <rehearse/exec/observer.h>
 
 #include "comm/work/rank_work.h"
 
 namespace rehearse::comm {
 
-// Whatever waits until a work is complete.
+// Whatever waits until a work is complete: its meeting knows what is missing.
 class WorkObserver final : public exec::Observer {
  public:
   explicit WorkObserver(const RankWork& work) : work_(work) {}
-  std::string describe() const override { return work_.describe(); }
+  std::string describe() const override {
+    const auto* const meeting = work_.meeting();
+    return meeting != nullptr ? meeting->describe(work_) : title_of(work_) + " (the world is over)";
+  }
   std::string call() const override { return title_of(work_); }
-  std::vector<int> waits_for() const override { return work_.waits_for(); }
+  // Empty: nobody, or unknown.
+  std::vector<int> waits_for() const override {
+    const auto* const meeting = work_.meeting();
+    return meeting != nullptr ? meeting->waits_for(work_) : std::vector<int>{};
+  }
   std::uint64_t fingerprint() const override { return work_.fingerprint; }
 
  private:

@@ -10,10 +10,10 @@
 
 #include <rehearse_internal/comm/described_backend.h>
 #include <rehearse_internal/comm/operation.h>
+#include <rehearse_internal/comm/several_works.h>
 
 #include "process/backend/call_journal.h"
 #include "process/backend/checked_work.h"
-#include "process/backend/work_list.h"
 #include "process/session/session.h"
 
 namespace rehearse::real {
@@ -92,8 +92,9 @@ class CheckedBackend final : public comm::DescribedBackend {
   std::chrono::milliseconds extension_{0};
   std::uint64_t collectives_ = 0, messages_ = 0;
   std::map<std::string, BackendPtr> companions_;
-  std::vector<Gathered> gathered_;          // between startCoalescing() and endCoalescing()
-  c10::intrusive_ptr<WorkList> coalesced_;  // of them; null: it is not between the two
+  // Between startCoalescing() and endCoalescing(): the calls in order, and the work that all of them return.
+  std::vector<Gathered> gathered_;
+  c10::intrusive_ptr<comm::SeveralWorks<c10d::Work>> coalesced_;
 };
 
 }  // namespace rehearse::real

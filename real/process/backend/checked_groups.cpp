@@ -7,16 +7,17 @@
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include <rehearse_internal/comm/coalescing.h>
+
 #include "comm/backend/derived_group.h"
 #include "process/backend/checked_backend.h"
 
 namespace rehearse::real {
 namespace {
 
-template <class List>
-void append(List& to, const List& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
+// Several works as one: of calls, or of what carries them out below. No rank is known of those.
+using WorkList = comm::SeveralWorks<c10d::Work>;
+constexpr int kUnknownRank = -1;
 
 }  // namespace
 
@@ -44,7 +45,7 @@ void CheckedBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool)
 
 void CheckedBackend::startCoalescing() {
   TORCH_CHECK(coalesced_ == nullptr, "rehearse::startCoalescing: called twice without endCoalescing()");
-  coalesced_ = c10::make_intrusive<WorkList>();
+  coalesced_ = c10::make_intrusive<WorkList>(kUnknownRank);
 }
 
 auto CheckedBackend::endCoalescing() -> WorkPtr {
@@ -56,14 +57,7 @@ auto CheckedBackend::endCoalescing() -> WorkPtr {
   std::vector<CarryOut> parts;
   for (auto& [call, carry_out] : gathered) {
     if (comm::is_point_to_point(call.type)) continue;
-    append(whole.inputs, call.inputs);
-    append(whole.outputs, call.outputs);
-    if (call.parts.empty()) {
-      call.timeout = std::chrono::milliseconds(0);
-      whole.parts.push_back(call);
-    } else {
-      append(whole.parts, call.parts);
-    }
+    comm::add_part(whole, call);
     parts.push_back(std::move(carry_out));
   }
   std::vector<WorkPtr> works;
@@ -71,7 +65,9 @@ auto CheckedBackend::endCoalescing() -> WorkPtr {
     works.push_back(begin(std::move(whole), [parts](int) -> WorkPtr {
       std::vector<WorkPtr> below;
       for (const auto& part : parts) below.push_back(part(-1));
-      return c10::make_intrusive<WorkList>(std::move(below));
+      auto all = c10::make_intrusive<WorkList>(kUnknownRank);
+      all->take(std::move(below));
+      return all;
     }));
   }
   for (auto& [call, carry_out] : gathered) {

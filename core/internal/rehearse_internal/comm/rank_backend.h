@@ -108,7 +108,9 @@ class RankBackend final : public DescribedBackend {
   const c10::intrusive_ptr<GroupState> group_;
   std::unique_ptr<TimeoutExtension> extension_;  // once it has been used
   std::map<std::string, BackendPtr> companions_;
-  c10::intrusive_ptr<CoalescedWork> coalesced_;  // between startCoalescing() and endCoalescing()
+  // Between startCoalescing() and endCoalescing(): the calls in order, and the work that all of them return.
+  std::vector<c10::intrusive_ptr<RankWork>> gathered_;
+  c10::intrusive_ptr<CoalescedWork> coalesced_;
 };
 
 }  // namespace rehearse::comm

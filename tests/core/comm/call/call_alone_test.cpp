@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <rehearse_internal/comm/coalescing.h>
 #include <rehearse_internal/comm/group_identity.h>
 
 #include <rehearse_internal/comm/title.h>
@@ -40,6 +41,31 @@ TEST(CallAlone, TwoCalls_TellWhatDiffers) {
   EXPECT_EQ(fingerprint_text(first), "allreduce(sum, float32[3, 4], cpu)");
   EXPECT_THAT(differences(first, second),
               ElementsAre(Mismatch::Field{"shape", "[3, 4]", "[5]"}, Mismatch::Field{"reduce_op", "sum", "max"}));
+}
+
+TEST(CallAlone, PartOfAWhole_BringsItsTensorsAndNoTimeLimit) {
+  auto alone = allreduce_of(at::zeros({2}));
+  alone.timeout = std::chrono::milliseconds(7);
+  Operation of_two;
+  of_two.type = OpType::ALLREDUCE_COALESCED;
+  add_part(of_two, allreduce_of(at::zeros({3})));
+  add_part(of_two, allreduce_of(at::zeros({4})));
+  Operation whole;
+  whole.timeout = std::chrono::milliseconds(9);
+  add_part(whole, alone);
+  add_part(whole, of_two);
+  std::vector<std::int64_t> inputs, of_parts;
+  for (const auto& input : whole.inputs) inputs.push_back(input.numel());
+  for (const auto& part : whole.parts) {
+    EXPECT_EQ(part.type, OpType::ALLREDUCE);
+    EXPECT_EQ(part.timeout.count(), 0);
+    EXPECT_TRUE(part.parts.empty());
+    of_parts.push_back(part.inputs[0].numel());
+  }
+  EXPECT_THAT(inputs, ElementsAre(2, 3, 4));
+  EXPECT_THAT(of_parts, ElementsAre(2, 3, 4));
+  EXPECT_EQ(whole.outputs.size(), 3u);
+  EXPECT_EQ(whole.timeout.count(), 9);
 }
 
 TEST(CallAlone, Mismatch_IsOneLine) {

@@ -48,8 +48,11 @@ TEST_F(WorkTest, GivenTimeout_CanBeTriedAgain) {
         done = work->wait(10ms);
       } catch (const TimeoutError& error) {
         EXPECT_THAT(error.what(), HasSubstr("Timed out waiting 10ms of virtual time; missing ranks: 1"));
+        EXPECT_NE(work->exception(), nullptr);
       }
     }
+    EXPECT_TRUE(work->isSuccess());
+    EXPECT_EQ(work->exception(), nullptr);
     EXPECT_EQ(tries, rank == 0 ? 3 : 1);
   });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);

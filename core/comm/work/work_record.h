@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <rehearse/comm/event_log.h>
+#include <rehearse/exec/time.h>
+
+namespace rehearse::comm {
+
+// When a work began and ended. Writes both into the event of its call, as long as the event log keeps that.
+class WorkRecord {
+ public:
+  // Null: the call is not recorded.
+  void open(Event* event) noexcept {
+    event_ = event;
+    if (event != nullptr) id_ = event->record_id;
+  }
+
+  bool is_open() const noexcept { return id_ != Event::kNotRecorded; }
+  std::uint64_t id() const noexcept { return id_; }  // of the call's event
+
+  // Null: the call is not recorded, or a later one has taken the event's place.
+  Event* event() const noexcept { return event_ != nullptr && event_->record_id == id_ ? event_ : nullptr; }
+
+  void start(VirtualTime now) noexcept {
+    started_ = now;
+    if (auto* const event = this->event()) event->time_started = now;
+  }
+  void complete(VirtualTime now) noexcept {
+    ended_ = now;
+    if (auto* const event = this->event()) event->time_completed = now;
+  }
+  void fail(VirtualTime now) noexcept { ended_ = now; }
+
+  VirtualTime ended() const noexcept { return ended_; }
+  VirtualDuration duration() const noexcept { return ended_ - started_; }
+
+  // What a completion hook gets.
+  std::shared_ptr<c10d::WorkInfo> info(c10d::OpType type, std::uint64_t sequence) const;
+
+ private:
+  Event* event_ = nullptr;
+  std::uint64_t id_ = Event::kNotRecorded;  // the event may have been overwritten by a later one
+  VirtualTime started_{};
+  VirtualTime ended_{};
+};
+
+}  // namespace rehearse::comm
