@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <c10/util/ScopeExit.h>
+#include <rehearse_internal/exec/check.h>
 
 namespace rehearse::sim {
 namespace {
@@ -43,9 +44,11 @@ void CallWatch::destroy(WatchedCall& call) noexcept {
   std::pmr::polymorphic_allocator<>(&memory_).delete_object(&call);
 }
 
-WatchedCall* CallWatch::find(const comm::Operation& call) const {
-  const auto found = by_call_.find(&call);
-  return found != by_call_.end() ? found->second : nullptr;
+// Null: it is not watched, or no longer.
+WatchedCall* CallWatch::find(const comm::Operation& call) {
+  auto* const watched = static_cast<WatchedCall*>(call.trace);
+  REHEARSE_CHECK(watched == nullptr || watched->call == &call, call.type, watched->rank, watched->number);
+  return watched;
 }
 
 const comm::GroupIdentity& CallWatch::kept(const comm::GroupIdentity& group) {
@@ -95,15 +98,16 @@ void CallWatch::enter(WatchedCall& call, const std::vector<SharedBytes>& shared)
     const bool in_order = earlier->call->group == call.group && !call.is_message && !earlier->call->is_message;
     if (is_of_rank && in_order && covers(*buffer, *earlier)) buffers_.remove(*earlier);
   }
+  REHEARSE_CHECK(call.call->trace == nullptr, call.rank, call.group, call.number);
   for (auto& buffer : call.buffers) buffers_.add(buffer);
   of(call.rank).calls.push_back(call);
-  by_call_[call.call] = &call;
+  call.call->trace = &call;
 }
 
 void CallWatch::forget(WatchedCall& call) noexcept {
   for (auto* const checker : checkers_) checker->forget(call);
   for (auto& buffer : call.buffers) buffers_.remove(buffer);
-  if (call.call != nullptr) by_call_.erase(call.call);
+  if (call.call != nullptr) call.call->trace = nullptr;
   auto& rank = of(call.rank);
   if (call.AmongEnded::is_linked()) {
     auto& ended = rank.groups[call.group].of(call);
@@ -124,6 +128,7 @@ void CallWatch::ended(const comm::Operation& call, bool succeeded) noexcept {
   if (next_ != nullptr) next_->ended(call, succeeded);
   auto* const watched = find(call);
   if (watched == nullptr) return;
+  REHEARSE_CHECK(watched->under_way, watched->rank, watched->group, watched->number);
   watched->under_way = false;
   if (!succeeded || !watched->async) return forget(*watched);
   for (auto* const checker : checkers_) checker->arrive(*watched);
@@ -158,7 +163,7 @@ void CallWatch::gone(const comm::Operation& call) noexcept {
   if (next_ != nullptr) next_->gone(call);
   auto* const watched = find(call);
   if (watched == nullptr) return;
-  by_call_.erase(&call);
+  watched->call->trace = nullptr;
   watched->call = nullptr;
   if (!watched->under_way) note_dropped(*watched);
 }

@@ -9,8 +9,6 @@
 #include <optional>
 #include <vector>
 
-#include <c10/util/flat_hash_map.h>
-
 #include <rehearse_internal/comm/call_gate.h>
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/fakes/fake_fabric.h>
@@ -97,7 +95,7 @@ class CallWatch final : public comm::CallGate, public fakes::MoveGate {
   const OfRank& of(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
   OfRank& of(int rank) noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
   const comm::GroupIdentity& kept(const comm::GroupIdentity& group);
-  WatchedCall* find(const comm::Operation& call) const;
+  static WatchedCall* find(const comm::Operation& call);
   std::vector<SharedBytes> shared_by(WatchedCall& call);
   void enter(WatchedCall& call, const std::vector<SharedBytes>& shared);
   void note_dropped(WatchedCall& call) noexcept;
@@ -114,8 +112,7 @@ class CallWatch final : public comm::CallGate, public fakes::MoveGate {
   std::vector<OfRank> ranks_;
   std::uint64_t calls_made_ = 0;
   BufferIndex buffers_;
-  ska::flat_hash_map<const comm::Operation*, WatchedCall*> by_call_;  // looked up, never walked
-  std::deque<std::optional<comm::GroupIdentity>> groups_;             // by number; they stay where they are
+  std::deque<std::optional<comm::GroupIdentity>> groups_;  // by number; they stay where they are
 };
 
 }  // namespace rehearse::sim

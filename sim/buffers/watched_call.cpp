@@ -118,7 +118,7 @@ bool WatchedBuffer::is_readable() const noexcept {
   return is_allocated || readable_bytes(footprint.bounds()) == footprint.bounds().size();
 }
 
-WatchedCall::WatchedCall(const comm::Operation& made, const comm::GroupIdentity& of_group, int of_rank,
+WatchedCall::WatchedCall(comm::Operation& made, const comm::GroupIdentity& of_group, int of_rank,
                          std::uint64_t sequence, std::pmr::memory_resource& memory)
     : call(&made),
       rank(of_rank),

@@ -92,15 +92,15 @@ using AmongEnded = boost::intrusive::set_base_hook<boost::intrusive::tag<struct 
 using AmongDropped = boost::intrusive::set_base_hook<boost::intrusive::tag<struct Dropped>>;
 
 // One rank's call, from when it is made until the rank knows of its end. Stays where it is: buffers know it.
-struct WatchedCall : AmongCalls, AmongEnded, AmongDropped {
+struct WatchedCall : comm::CallTrace, AmongCalls, AmongEnded, AmongDropped {
   // `group` and `memory` outlive it.
-  WatchedCall(const comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence,
+  WatchedCall(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence,
               std::pmr::memory_resource& memory);
   WatchedCall(const WatchedCall&) = delete;
   WatchedCall& operator=(const WatchedCall&) = delete;
 
-  const comm::Operation* call;  // null: nobody can ask about it any more
-  int rank;                     // of the world
+  comm::Operation* call;  // null: nobody can ask about it any more
+  int rank;               // of the world
   std::uint32_t group;
   CallTitle title;
   std::uint64_t number = 0;  // of the world's calls, in the order in which they are made

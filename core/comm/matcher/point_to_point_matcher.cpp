@@ -105,6 +105,7 @@ c10::intrusive_ptr<RankWork> PointToPointMatcher::buffer(RankWork& send) {
   auto copy = c10::make_intrusive<RankWork>(send.owner(), send.rank(), send.operation.type);
   copy->operation = send.operation;
   copy->operation.mark.reset();  // what is left of it is no call any more
+  copy->operation.trace = nullptr;
   copy->operation.inputs[0] = send.operation.inputs[0].detach().clone();
   copy->fingerprint = send.fingerprint;
   copy->signature = send.signature;

@@ -68,6 +68,8 @@ void RankWork::launch() {
 
 void RankWork::complete(VirtualTime now) {
   if (!incomplete()) return;
+  if (gave_up_) [[unlikely]]
+    exception_ = nullptr;
   record_.complete(now);
   finish(State::completed);
 }
@@ -147,7 +149,7 @@ bool RankWork::isSuccess() const {
 
 std::exception_ptr RankWork::exception() const {
   note_that_it_is_known();
-  return incomplete() ? timeout_ : exception_;
+  return exception_;
 }
 
 int RankWork::sourceRank() const {
@@ -215,7 +217,7 @@ void RankWork::mark_futures() {
   note_that_it_is_known();
   note_known();
   futures_.mark_result(result_so_far());
-  futures_.mark_outputs(operation, exception_);
+  futures_.mark_outputs(operation, failure());
 }
 
 float RankWork::getDuration() const {
@@ -267,8 +269,8 @@ void RankWork::give_up(std::chrono::milliseconds limit, const exec::Observer& wa
   try {
     throw timeout_error(*this, limit, waiting);
   } catch (...) {
-    timeout_ = std::current_exception();
-    exec::this_rank::fail_call(timeout_);
+    exception_ = std::current_exception();
+    exec::this_rank::fail_call(exception_);
     throw;
   }
 }

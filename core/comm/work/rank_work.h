@@ -150,6 +150,8 @@ class RankWork final
   bool is_over(Until until) const noexcept { return until == Until::done ? !incomplete() : state_ != State::pending; }
   bool done_on_device() const noexcept { return state_ == State::launched && operation.end->done(); }
   void finish(State state, Wake wake = Wake::as_progress);
+  // What it has failed with; null: it has not. `exception_` is also that of a wait() whose time was over.
+  std::exception_ptr failure() const noexcept { return state_ == State::failed ? exception_ : nullptr; }
   void post_marks();
   void mark_futures();
   c10d::WorkResult result_so_far() const noexcept {
@@ -165,7 +167,6 @@ class RankWork final
   c10::intrusive_ptr<WorkOwner> owner_;
   std::uint64_t sequence_ = 0;
   VirtualTime deadline_ = VirtualTime::max();
-  std::exception_ptr timeout_;
   Meeting* meeting_ = nullptr;
   WorkRecord record_;
   WorkFutures futures_;

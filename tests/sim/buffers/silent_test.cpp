@@ -129,6 +129,28 @@ TEST(Silent, SendsAndReceivesInARing) {
   });
 }
 
+// The message is a copy, which is no call of the sender's any more.
+TEST(Silent, BufferedSends_LeaveTheirTensorsToTheSender) {
+  auto options = checked();
+  options.buffered_sends = true;
+  const auto report = run_checked(
+      [](RankContext& ctx) {
+        const auto value = at::full({3}, 7.0);
+        if (ctx.rank() == 0) {
+          ctx.group().send(value, 1)->wait();
+          value.fill_(1);
+          ctx.group().send(value, 1)->wait();
+          return;
+        }
+        for (const double expected : {7.0, 1.0}) {
+          ctx.group().recv(value, 0)->wait();
+          EXPECT_TRUE(value.equal(at::full({3}, expected)));
+        }
+      },
+      options);
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
 TEST(Silent, TwoGroupsUnderWay) {
   expect_silent([](RankContext& ctx) {
     const auto pair = ctx.new_group({0, 1}, "low");

@@ -21,7 +21,7 @@ class CallGate {
 
   // In the caller's fiber, when the call has been checked. `rank`: of the world; `sequence`: the number that the call
   // will have in its group, as reports show it. It may block, and what it throws the caller meets. It may set
-  // Operation::mark. `call` stays where it is until the fabric has been given it.
+  // Operation::mark and Operation::trace. `call` stays where it is until the fabric has been given it.
   virtual Answer admit(Operation& call, const GroupIdentity& group, int rank, std::uint64_t sequence) = 0;
 
   // Two calls that meet do not fit. False: `call` is not any more what it was when it was made, and the gate has ended

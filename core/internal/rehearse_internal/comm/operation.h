@@ -28,6 +28,13 @@ struct PayloadName {
 // What a layer in front of a fabric keeps with a call, from CallGate::admit() to Fabric::launch().
 class CallMark : public c10::intrusive_ptr_target {};
 
+// What a CallGate keeps of a call from CallGate::admit() on. The gate owns it, and takes it out of the call when it
+// forgets the call.
+class CallTrace {
+ protected:
+  ~CallTrace() = default;
+};
+
 // One rank's call of one collective or point-to-point operation, as the user made it. It owns references to the
 // tensors, so that they live until the operation is complete. Ranks are ranks within the group.
 //
@@ -68,6 +75,7 @@ struct Operation {
   int tag = 0;
   c10::intrusive_ptr<DeviceEnd> end;  // made by Fabric::prepare(); null: the operation takes place on the host
   c10::intrusive_ptr<CallMark> mark;  // null: none
+  CallTrace* trace = nullptr;         // null: no gate keeps anything of it. A copy of a call must not have it
   TensorList inputs;
   TensorList outputs;
   c10::SmallVector<std::int64_t, 0> input_splits;
