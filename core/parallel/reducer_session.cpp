@@ -69,8 +69,8 @@ void ReducerSession::Impl::set_up_reducer() {
 void ReducerSession::Impl::before_forward() {
   operators::refuse_in_capture("the forward of a DistributedDataParallel",
                                "Compile the DistributedDataParallel itself: rehearse::compile(ddp).");
-  was_called_ = true;
   const bool trains = at::GradMode::is_enabled();
+  use_ = std::max(use_, !trains ? Use::without_gradients : reduces_ ? Use::reduced : Use::without_reduction);
   if (trains && reduces_) {
     logger_->set_runtime_stats_and_log();
     reducer_->prepare_for_forward();
@@ -117,12 +117,22 @@ std::size_t ReducerSession::Impl::count_gradients() const {
                                                 [](const at::Tensor& each) { return each.grad().defined(); }));
 }
 
-// What the last step has left, which no forward looks at any more. Of one that was never called: what the rank has made
-// of the replica that the constructor gave it.
+std::string unreduced_text(Use use) {
+  constexpr std::string_view kCall = "Call the DistributedDataParallel in the place of the module";
+  constexpr std::string_view kReduce = "Let the last forward and backward of each step be outside of no_sync()";
+  const auto text = [](std::string_view how, std::string_view cure) {
+    return fmt::format("was {}, and its module has gradients: nobody has reduced them. {}", how, cure);
+  };
+  if (use == Use::none) return text("never called", kCall);
+  return use == Use::without_gradients ? text("called with grad mode off only", kCall)
+                                       : text("called in no_sync() only", kReduce);
+}
+
+// What the last step has left, which no forward looks at any more; or, where none has looked, what the rank has made of
+// the replica that the constructor gave it.
 void ReducerSession::Impl::leave_to(checks::WorldChecks& checks) const {
   const int rank = identity_->global_rank(group_->getRank());
-  const bool was_equal = !checked_as_.empty() || (!was_called_ && options_.init_sync);
-  if (!was_equal) return;
+  if (checked_as_.empty() && !options_.init_sync) return;  // never known to be equal
   const auto model = bucket_names_->model_text();
   checks.at_end(rank, *module_, {options_.parameters_to_ignore, false, identity_->ranks, model, identity_->id});
 }
@@ -134,12 +144,8 @@ void ReducerSession::Impl::leave_to(checks::RankRemarks& remarks) const {
   if (text.empty() && waits_for_backward(*reducer_))
     text = fmt::format("the last forward of its DDP on group \"{}\" had no backward", identity_->name);
   if (!text.empty()) remarks.note(rank, std::move(text));
-  if (!was_called_ && count_gradients() > gradients_when_made_) {
-    remarks.remark(rank,
-                   fmt::format("{} was never called, and its module has gradients: nobody has reduced them. Call the "
-                               "DistributedDataParallel in the place of the module",
-                               bucket_names_->model_text()));
-  }
+  if (use_ == Use::reduced || identity_->ranks.size() == 1 || count_gradients() <= gradients_when_made_) return;
+  remarks.remark(rank, fmt::format("{} {}", bucket_names_->model_text(), unreduced_text(use_)));
 }
 
 std::optional<at::ScalarType> ReducerSession::Impl::input_dtype() const noexcept {

@@ -23,6 +23,12 @@
 
 namespace rehearse::parallel {
 
+// The most that a forward has been so far.
+enum class Use : std::uint8_t { none, without_gradients, without_reduction, reduced };
+
+// Why nobody has reduced a module's gradients, and what to do.
+std::string unreduced_text(Use use);
+
 // reducer_session.cpp has the iterations, uneven_inputs.cpp what join() makes of them.
 class ReducerSession::Impl {
  public:
@@ -84,7 +90,7 @@ class ReducerSession::Impl {
   std::optional<JoinOptions> joining_;
   std::uint64_t made_in_ = 0;  // the number of the world
   std::string checked_as_;     // the name of its state in checks that nobody asks for; empty: none yet
-  bool was_called_ = false;
+  Use use_ = Use::none;
   std::size_t gradients_when_made_ = 0;  // see count_gradients()
 };
 

@@ -130,11 +130,14 @@ void RankWork::note_known() const noexcept {
     owner_->on_known(*this);
 }
 
+void RankWork::look_for_the_end() const {
+  if (!incomplete() || owner_->closed() || !exec::this_rank::is_fiber()) return;
+  const WorkObserver looking(*this);
+  exec::this_rank::poll(&looking);
+}
+
 bool RankWork::isCompleted() {
-  if (incomplete() && !owner_->closed() && exec::this_rank::is_fiber()) {
-    const WorkObserver looking(*this);
-    exec::this_rank::poll(&looking);
-  }
+  look_for_the_end();
   const bool over = !incomplete() || done_on_device();
   asked_ = asked_ || over;
   if (over) note_known();
@@ -142,6 +145,7 @@ bool RankWork::isCompleted() {
 }
 
 bool RankWork::isSuccess() const {
+  look_for_the_end();
   note_that_it_is_known();
   if (!incomplete() || done_on_device()) note_known();
   return state_ == State::completed || done_on_device();

@@ -10,7 +10,20 @@ namespace rehearse::exec {
 
 IdleStep VirtualIdlePolicy::next(const IdleFacts& facts) {
   untimed_look_ = false;
-  return facts.any_polls ? next_of_pollers(facts) : next_of_waiters(facts);
+  if (facts.now != time_of_looks_) moves_ = 0;
+  const IdleStep step = facts.any_polls ? next_of_pollers(facts) : next_of_waiters(facts);
+  if (step.kind == IdleStep::Kind::look_again) time_of_looks_ = facts.now;
+  if (step.look) time_of_looks_ = step.to;
+  return step;
+}
+
+// A rank that looks at one thing and each time changes another (a heartbeat in the store) would let no time pass. What
+// it changes counts no more than a look in vain, until a timer has brought something.
+bool VirtualIdlePolicy::moves_for_ever() noexcept {
+  constexpr std::uint64_t kMovesMost = 10'000;
+  if (++moves_ <= kMovesMost) return false;
+  progress_ = false;
+  return true;
 }
 
 std::optional<IdleEnd> VirtualIdlePolicy::time_passed() {
@@ -46,9 +59,9 @@ IdleStep VirtualIdlePolicy::next_of_pollers(const IdleFacts& facts) {
   const bool clock_was_read = std::exchange(clock_was_read_, false);
   const bool stepped = std::exchange(stepped_, false);
   auto step = IdleStep::look_again();
-  step.moved = take_progress();
   // Before time passes, everybody has looked at what the others left behind.
-  if (step.moved || stepped) {
+  if ((progress_ || stepped) && !moves_for_ever()) {
+    step.moved = take_progress();
     next_look_.reset();
     return step;
   }

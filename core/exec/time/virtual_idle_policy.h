@@ -46,12 +46,15 @@ class VirtualIdlePolicy final : public IdlePolicy {
   VirtualDuration cost_of_look(VirtualTime now) const noexcept;
   bool is_poll_for_ever(const IdleFacts& facts) const noexcept;
   bool take_progress() noexcept;
+  bool moves_for_ever() noexcept;
 
   const Limits limits_;
   // In a row, without progress.
   std::uint64_t looks_ = 0;
   std::uint64_t timed_looks_ = 0;
   std::uint64_t give_ups_ = 0;
+  std::uint64_t moves_ = 0;  // between which time has passed for looks alone
+  std::optional<VirtualTime> time_of_looks_;
   std::optional<VirtualTime> looking_since_;
   std::optional<VirtualTime> next_look_;
   bool is_timed_ = false;      // a rank has read the clock before the next look

@@ -91,7 +91,7 @@ void Judge::hear_told(int rank, const RankEnded& ended, VirtualTime now) {
   if (own) return;
   own = ended;
   const bool is_cause = ended.end == exec::RankEnd::failed && ended.kind != FailureKind::communication;
-  if (ruling_ && is_cause) ruling_->failures.push_back({rank, ended, "", {}});
+  if (ruling_ && is_cause) ruling_->failures.push_back(failure_of(rank, ended));
   if (!ruling_ && is_cause) rule_failure(rank, ended, now);
   if (!ruling_ && ended.end == exec::RankEnd::aborted) rule_given_up(rank, ended, now);
   if (all_have_ended()) finish(now);
@@ -279,9 +279,23 @@ void Judge::rule_mismatch(const comm::Mismatch& mismatch, VirtualTime now) {
   ruling_->mismatches = {mismatch};
 }
 
+// One whose own wait was too long has told which call that was: whoever has not made it is missing.
+Ruling::Failure Judge::failure_of(int rank, const RankEnded& end) const {
+  Ruling::Failure failure{rank, end, "", {}};
+  if (end.kind != FailureKind::timeout) return failure;
+  for (const auto& each : open_calls()) {
+    if (each.call.rank != rank || !end.what.starts_with(each.call.call)) continue;
+    failure.gave_up = each.call.call;
+    failure.waits_for = each.call.waits_for;
+    break;
+  }
+  return failure;
+}
+
 void Judge::rule_failure(int rank, const RankEnded& end, VirtualTime now) {
+  auto failure = failure_of(rank, end);
   begin_ruling(exec::Ending::rank_failed, fmt::format("rank {} failed: {}", rank, end.what), now);
-  ruling_->failures.push_back({rank, end, "", {}});
+  ruling_->failures.push_back(std::move(failure));
 }
 
 // A rank whose world has ended without a ruling has not heard of rank 0, this process, for too long.

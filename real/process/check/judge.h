@@ -79,6 +79,7 @@ class Judge {
   bool is_hopeless(const GroupCalls::Open& call, const std::vector<bool>& may_come) const;
 
   void rule_mismatch(const comm::Mismatch& mismatch, VirtualTime now);
+  Ruling::Failure failure_of(int rank, const RankEnded& end) const;
   void rule_failure(int rank, const RankEnded& end, VirtualTime now);
   void rule_given_up(int by, const RankEnded& ended, VirtualTime now);
   void rule_overdue(const GroupCalls::Open& overdue, VirtualTime now);

@@ -108,6 +108,21 @@ TEST_F(JudgeOfTwo, RankThatComputes_HasTheTimeoutOfTheCall) {
             "allreduce #1 on group \"world\": rank 1 did not come within 20 s");
 }
 
+// A rank whose own wait was too long fails by itself: who had not come is known all the same.
+TEST_F(JudgeOfTwo, RankThatGaveACallUp_FailsWithWhomItWaitedFor) {
+  call(0, 1, 1s);
+  RankEnded ended;
+  ended.end = exec::RankEnd::failed;
+  ended.kind = FailureKind::timeout;
+  ended.what = "allreduce #1 on group \"world\": Timed out waiting 5000ms";
+  hear(0, ended, 6s);
+  call(1, 1, 7s);
+  hear(1, RankEnded{}, 7s);
+  ASSERT_EQ(ruling().failures.size(), 1u);
+  EXPECT_EQ(ruling().failures[0].gave_up, "allreduce #1 on group \"world\"");
+  EXPECT_EQ(ruling().failures[0].waits_for, std::vector{1});
+}
+
 TEST_F(JudgeOfTwo, RankThatHasEnded_IsWaitedForWithPatienceAlone) {
   call(0, 1, 1s, {2}, 1800s);
   hear(1, RankEnded{}, 2s);

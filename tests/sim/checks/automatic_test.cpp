@@ -260,6 +260,39 @@ TEST(DdpThatIsNeverCalled, IsRemarkedWhereItsModuleWasTrained) {
       << report.remarks[0];
 }
 
+// However a rank trained its module past the reduction: beside a DDP that only evaluates, or in no_sync().
+TEST(DdpThatNeverReduces, IsFoundAtItsEndAndRemarked) {
+  struct Case {
+    bool evaluates;
+    const char* told;
+  };
+  for (const auto [evaluates, told] :
+       {Case{true, "was called with grad mode off only"}, Case{false, "was called in no_sync() only"}}) {
+    const auto train = [evaluates](RankContext& ctx) {
+      torch::nn::Linear net(3, 1);
+      DistributedDataParallel ddp(net, ctx.group());
+      torch::optim::SGD optimizer(ddp.parameters(), 0.1);
+      const auto x = at::ones({4, 3}) * (ctx.rank() + 1);
+      if (evaluates) {
+        const at::NoGradGuard no_grad;
+        ddp(x);
+      }
+      const auto guard = ddp.no_sync();
+      (evaluates ? net(x) : ddp(x)).pow(2).mean().backward();
+      optimizer.step();
+    };
+    const auto report = run(train);
+    EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+    ASSERT_EQ(report.remarks.size(), 1u) << told;
+    EXPECT_TRUE(report.remarks[0].starts_with(std::string("ranks 0-3: DDP #1 on group \"world\" ") + told +
+                                              ", and its module has gradients: nobody has reduced them."))
+        << report.remarks[0];
+    const auto checked = run(checking({.replicas = true}), train);
+    EXPECT_EQ(checked.verdict, Verdict::check_failed) << told;
+    EXPECT_TRUE(run(checking({}, 1), train).remarks.empty()) << told;  // alone there is nothing to reduce
+  }
+}
+
 // Groups may share a name, side by side and one after the other. Each has checks of its own.
 World::Body training_in_pairs(std::function<void(RankContext&, torch::nn::Linear&)> spoil = {}) {
   return [spoil = std::move(spoil)](RankContext& ctx) {

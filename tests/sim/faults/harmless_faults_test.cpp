@@ -117,6 +117,42 @@ TEST(Polls, DoNotBringTheEndOfAnotherRanksSleep) {
   }
 }
 
+// What a rank does beside its looks, for nobody, does not hold back the time: here beats for a watcher.
+TEST(Polls, BetweenHeartbeats_LetTimePass) {
+  const auto report = run(world_with({}), [](RankContext& ctx) {
+    const auto store = ctx.store();
+    if (ctx.rank() == 0) {
+      exec::this_rank::sleep_for(seconds(1));
+      store->set("go", std::vector<std::uint8_t>{1});
+    }
+    while (ctx.rank() == 1 && !store->check({"go"})) store->add("beats", 1);
+    ctx.group().barrier()->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_LT(report.end_time, kTimeZero + milliseconds(1'010));
+}
+
+TEST(Polls, BetweenHeartbeatsForEver_AreALivelock) {
+  const auto report = run(world_with({}), [](RankContext& ctx) {
+    while (ctx.rank() == 1 && !ctx.store()->check({"never"})) ctx.store()->add("beats", 1);
+    ctx.group().barrier()->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::livelock) << report.headline;
+  EXPECT_TRUE(report.headline.starts_with("rank 1 polls for ever in store check of key \"never\"")) << report.headline;
+}
+
+TEST(Polls, ForSuccess_AreLooksToo) {
+  const auto report = run(world_with({}), [](RankContext& ctx) {
+    if (ctx.rank() == 0) exec::this_rank::sleep_for(seconds(1));
+    const auto work = ctx.group().barrier();
+    while (!work->isSuccess()) {
+    }
+    work->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  EXPECT_LT(report.end_time, kTimeZero + milliseconds(1'010));
+}
+
 // A poll that never ends costs as little as before: with few ranks or many, with timeouts near and far.
 TEST(Polls, WithoutEnd_EndAsWhatTheyAre) {
   for (const auto timeout : {milliseconds(500), milliseconds(seconds(60)), milliseconds(std::chrono::minutes(30))}) {
