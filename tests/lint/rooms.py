@@ -44,10 +44,10 @@ HOUSES = (
     }),
     House("core/torch_state", {"tls": (), "devices": ("tls",), ".": ("tls", "devices")}, "rehearse/torch_state/", {}),
     House("core/comm", ladder("call", "agree", "record", "work", "matcher", "group", "backend"), "rehearse/comm/", {
-        "call": ("call_gate.h", "described_backend.h", "device_end.h", "errors.h", "fabric.h", "group_identity.h",
-                 "mismatch.h", "op_table.h", "operation.h", "signature.h", "title.h"),
+        "call": ("call_gate.h", "coalescing.h", "described_backend.h", "device_end.h", "errors.h", "fabric.h",
+                 "group_identity.h", "mismatch.h", "op_table.h", "operation.h", "signature.h", "title.h"),
         "record": ("event_log.h", "span_log.h", "wait_for_graph.h"),
-        "work": ("pending.h",),
+        "work": ("pending.h", "several_works.h"),
         "group": ("communicator_options.h",),
     }, rest="backend"),
     # A pass knows graphs and the functions that they call, never how they run.
