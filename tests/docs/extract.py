@@ -4,10 +4,10 @@
 STATE_CHECKS.md into files, to build and run.
 
 README.md's C++ is a whole test file, its TOML part of an example's scenario. GUIDE.md has that same test, then a whole
-program without GoogleTest, statements inside a rank's body twice, and a program, whose scenario is its only TOML block;
-its Python makes dumps of what that program left. The C++ of COMPILE.md, one block after the other, is a test file; those
-of CHECKERS.md, FAULTS.md and STATE_CHECKS.md, too, the last two of which have scenarios of the GUIDE's program as well.
-A block more or less elsewhere is an error: it would not be built.
+program without GoogleTest, statements inside a rank's body twice, and a program, whose scenario is its only TOML
+block; its Python makes dumps of what that program left. The C++ of COMPILE.md, one block after the other, is a test
+file; those of CHECKERS.md, FAULTS.md and STATE_CHECKS.md, too, the last two of which have scenarios of the GUIDE's
+program as well. A block more or less elsewhere is an error: it would not be built.
 """
 import pathlib
 import re
