@@ -19,6 +19,16 @@
 #include "work_observer.h"
 
 namespace rehearse::comm {
+namespace {
+
+// A scheduling point while there is something to come.
+void look_for_the_end(const RankWork& work) {
+  if (!work.incomplete() || work.owner()->closed() || !exec::this_rank::is_fiber()) return;
+  const WorkObserver looking(work);
+  exec::this_rank::poll(&looking);
+}
+
+}  // namespace
 
 RankWork::RankWork(c10::intrusive_ptr<WorkOwner> owner, int rank, c10d::OpType type)
     : c10d::Work(rank, type), owner_(std::move(owner)) {
@@ -130,14 +140,8 @@ void RankWork::note_known() const noexcept {
     owner_->on_known(*this);
 }
 
-void RankWork::look_for_the_end() const {
-  if (!incomplete() || owner_->closed() || !exec::this_rank::is_fiber()) return;
-  const WorkObserver looking(*this);
-  exec::this_rank::poll(&looking);
-}
-
 bool RankWork::isCompleted() {
-  look_for_the_end();
+  look_for_the_end(*this);
   const bool over = !incomplete() || done_on_device();
   asked_ = asked_ || over;
   if (over) note_known();
@@ -145,7 +149,7 @@ bool RankWork::isCompleted() {
 }
 
 bool RankWork::isSuccess() const {
-  look_for_the_end();
+  look_for_the_end(*this);
   note_that_it_is_known();
   if (!incomplete() || done_on_device()) note_known();
   return state_ == State::completed || done_on_device();
