@@ -29,17 +29,18 @@ using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 
 // One rank's end of one operation.
 //
-// Blocking: wait() blocks the calling fiber; isCompleted() and isSuccess() are scheduling points (in a loop they let
-// the other ranks go on); nothing else blocks. Fibers: use it in the rank that made it. Ownership: whoever holds it;
-// the group holds it too while it is incomplete, so dropping it cancels nothing. It may outlive its world: wait() then
-// throws CommError unless the operation had completed. Time: when the operation's time is over it fails by itself, at
-// that point of virtual time, whether or not anybody waits: wait() throws TimeoutError from then on, futures hold it,
-// isCompleted() is true. Its tensors are no longer written, and what the other ranks have called or will call for it
-// fails as well. A time limit given to wait() ends that wait alone: TimeoutError, and the operation stays in flight. On
-// a device (Operation::end): wait() returns when the operation has been launched and orders the caller's current stream
-// behind it, isCompleted() asks the device; a time limit counts until the launch. Errors: wait() throws TimeoutError,
-// CommError after abort(), a failed monitoredBarrier(), or where another rank's time was over, RankAborted when the
-// world ends meanwhile.
+// Blocking: wait() blocks the calling fiber; isCompleted() and isSuccess() are scheduling points (a loop around
+// them lets the other ranks go on); nothing else blocks. Fibers: use it in the rank that made it.
+// Ownership: whoever holds it; the group holds it too while it is incomplete, so dropping it cancels nothing. It may
+// outlive its world: wait() then throws CommError unless the operation had completed.
+// Time: when the operation's time is over it fails by itself, at that point of virtual time, whether or not anybody
+// waits: wait() throws TimeoutError from then on, futures hold it, isCompleted() is true. Its tensors are no longer
+// written, and what the other ranks have called or will call for it fails as well. A time limit given to wait() ends
+// that wait alone: TimeoutError, and the operation stays in flight.
+// On a device (Operation::end): wait() returns when the operation has been launched and orders the caller's current
+// stream behind it, isCompleted() asks the device; a time limit counts until the launch. Errors: wait() throws
+// TimeoutError, CommError after abort(), a failed monitoredBarrier(), or where another rank's time was over,
+// RankAborted when the world ends meanwhile.
 class RankWork final
     : public c10d::Work,
       // Among the works of its rank, until it is gone; see GroupWorld::release_works().
