@@ -128,11 +128,13 @@ std::string unreduced_text(Use use) {
                                        : text("called in no_sync() only", kReduce);
 }
 
-// What the last step has left, which no forward looks at any more; or, where none has looked, what the rank has made of
+// What the last step has left, which no forward looks at any more; or, where none has looked, what training has made of
 // the replica that the constructor gave it.
 void ReducerSession::Impl::leave_to(checks::WorldChecks& checks) const {
   const int rank = identity_->global_rank(group_->getRank());
-  if (checked_as_.empty() && !options_.init_sync) return;  // never known to be equal
+  const bool was_trained = use_ == Use::none || count_gradients() > gradients_when_made_;
+  const bool was_equal = !checked_as_.empty() || (options_.init_sync && was_trained);
+  if (!was_equal) return;
   const auto model = bucket_names_->model_text();
   checks.at_end(rank, *module_, {options_.parameters_to_ignore, false, identity_->ranks, model, identity_->id});
 }
