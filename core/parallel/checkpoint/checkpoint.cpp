@@ -39,6 +39,16 @@ void require_unchanged(const std::vector<at::Tensor>& inputs, const std::vector<
   }
 }
 
+void require_no_tangents(const std::vector<at::Tensor>& inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined() || !inputs[i]._fw_grad(0).defined()) continue;
+    throw CheckpointError(fmt::format(
+        "rehearse::checkpoint(): its input tensor {} has a tangent (forward-mode), which its code would not see. Leave "
+        "the code out of checkpoint()",
+        i));
+  }
+}
+
 // A tensor with another one's memory and version, and no history.
 at::Tensor without_history(const at::Tensor& tensor) {
   if (!tensor.defined()) return tensor;
@@ -72,6 +82,7 @@ void require_gone(const std::vector<std::weak_ptr<autograd::Node>>& steps) {
 
 std::vector<at::Tensor> run_checkpoint(CheckpointCode code, std::vector<at::Tensor> given, void* result) {
   if (!at::GradMode::is_enabled() || is_captured()) return code(given, result);
+  require_no_tangents(given);
   CheckpointInputs inputs(given);
   const RunState state = RunState::current(given);
   const auto versions = versions_of(given);

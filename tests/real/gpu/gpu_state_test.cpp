@@ -11,7 +11,9 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/nn/modules/linear.h>
 
+#include <rehearse/parallel/checkpoint.h>
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "gpu_world.h"
@@ -142,6 +144,25 @@ INSTANTIATE_TEST_SUITE_P(
                            }},
                       Wait{"Device", [](const at::Tensor& busy) { cuda().synchronizeDevice(busy.device().index()); }}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// Two layers of dropout, on each rank's GPU and with its generator.
+std::vector<at::Tensor> gradients_of_dropout(RankContext& ctx, bool saves) {
+  at::manual_seed(5 + static_cast<std::uint64_t>(ctx.rank()));
+  torch::nn::Linear net(64, 64);
+  net->to(ctx.device());
+  auto layer = [net](const at::Tensor& h) mutable { return at::dropout(net(h).relu(), 0.5, true); };
+  const auto forward = [&](const at::Tensor& h) { return saves ? checkpoint(layer, h) : layer(h); };
+  const auto x = at::randn({32, 64}, at::TensorOptions(ctx.device())).requires_grad_();
+  forward(forward(x)).square().sum().backward();
+  return {net->weight.grad().cpu(), net->bias.grad().cpu(), x.grad().cpu(), at::rand({4}, x.options()).cpu()};
+}
+
+TEST_F(GpuState, Checkpoints_DrawTheSameValuesAgain) {
+  expect_ok([](RankContext& ctx) {
+    const auto saved = gradients_of_dropout(ctx, true), plain = gradients_of_dropout(ctx, false);
+    for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(saved[i].equal(plain[i])) << i;
+  });
+}
 
 }  // namespace
 }  // namespace rehearse::real

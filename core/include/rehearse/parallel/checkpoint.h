@@ -59,8 +59,9 @@ std::vector<at::Tensor> run_checkpoint(CheckpointCode code, std::vector<at::Tens
 //
 // Throws CheckpointError: the function changes an input in place, or keeps a tensor that it has made, with its history;
 // its second run (in backward()) used other tensors that require grad than the first, or gave results of other forms;
-// the backward is to be differentiated again (create_graph). What the function throws comes to the caller of
-// checkpoint(), or of backward(). Source: torch/utils/checkpoint.py, with use_reentrant = false.
+// the backward is to be differentiated again (create_graph); an input has a tangent of forward mode. What the function
+// throws comes to the caller of checkpoint(), or of backward(). Source: torch/utils/checkpoint.py, with use_reentrant =
+// false.
 template <class Function, class... Inputs>
 auto checkpoint(Function function, Inputs... inputs) {
   using Result = std::decay_t<std::invoke_result_t<Function&, Inputs&...>>;

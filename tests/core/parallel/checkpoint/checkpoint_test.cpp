@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/forward_grad.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/nn/functional/dropout.h>
 #include <torch/nn/modules/linear.h>
@@ -287,6 +288,15 @@ TEST(Checkpoint, CodeThatCannotRunTwice_IsToldSo) {
   const at::Tensor y = checkpoint([&](const at::Tensor& t) { return t * w; }, x);
   EXPECT_THAT(error_of([&] { torch::autograd::grad({y.sum()}, {x}, {}, true, /*create_graph=*/true); }),
               HasSubstr("its gradient cannot be differentiated again (create_graph)"));
+}
+
+TEST(Checkpoint, TangentsOfInputs_AreRefused) {
+  const auto level = torch::autograd::ForwardADLevel::get_next_idx();
+  at::Tensor dual = at::ones({3});
+  dual._set_fw_grad(at::ones({3}), level, false);
+  EXPECT_THAT(error_of([&] { checkpoint([](const at::Tensor& t) { return t * 2; }, dual); }),
+              HasSubstr("its input tensor 0 has a tangent (forward-mode)"));
+  torch::autograd::ForwardADLevel::release_idx(level);
 }
 
 }  // namespace
