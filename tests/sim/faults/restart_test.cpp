@@ -30,8 +30,8 @@ TEST(RestartFault, Report_SaysWhenItBeganAgain) {
                 .find(R"(fired on rank 3 in allreduce #2 on group "world" at 30.001 us (began again at 5.03 ms))"),
             std::string::npos)
       << sim::to_text(report);
-  const auto& read = sim::report_from_json(sim::to_json(report)).faults.at(0).fired.at(0);
-  EXPECT_EQ(read.began_again, report.faults[0].fired[0].began_again);
+  const auto read = sim::report_from_json(sim::to_json(report));
+  EXPECT_EQ(read.faults.at(0).fired.at(0).began_again, report.faults[0].fired[0].began_again);
 }
 
 TEST(RestartFault, PeersThatWait_FindOutByTheirTimeout) {
