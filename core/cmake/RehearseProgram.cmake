@@ -40,8 +40,9 @@ function(rehearse_add_module name executable)
     set_property(TARGET ${name} APPEND PROPERTY
                  ${property} "$<TARGET_PROPERTY:rehearse::fakes,INTERFACE_${property}>")
   endforeach()
-  # Neither unique symbols nor the executable's: one definition for all copies would make them share it again.
-  target_compile_options(${name} PRIVATE -g1 $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
+  # Neither unique symbols nor the executable's: one definition for all copies would make them share it again. Each run
+  # gives the object's variables their first values again, with the room between them, which AddressSanitizer guards.
+  target_compile_options(${name} PRIVATE -g1 $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique> -fno-sanitize=address)
   target_link_options(${name} PRIVATE LINKER:-Bsymbolic LINKER:-z,now)
   target_link_libraries(${name} PRIVATE ${arg_LIBS} LibTorch::torch_cpu LibTorch::c10)
 

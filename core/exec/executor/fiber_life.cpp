@@ -125,6 +125,7 @@ void FiberLife::leave_behind(Fiber& fiber) {
   mark_ended(fiber);
   owner_.note_ended(fiber);
   fiber.asan.keep(__builtin_frame_address(0));
+  world_.fibers.note_left_behind();
   // Boost would wait for it at the end of the thread.
   fiber.context->worker_unlink();
   for (;;) fiber.context->suspend();
@@ -135,6 +136,7 @@ void FiberLife::stop_for_ever(Fiber& fiber) noexcept {
   if (fiber.in_queue) leave_queue(fiber);
   world_.pollers.remove(fiber);
   fiber.asan.keep(reinterpret_cast<const void*>(fiber.suspended_at));
+  world_.fibers.note_left_behind();
   give_up(fiber);
 }
 

@@ -11,6 +11,7 @@ extern "C" {
 [[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack_save, const void* bottom, std::size_t bytes);
 [[gnu::weak]] void __sanitizer_finish_switch_fiber(void* fake_stack, const void** old_bottom, std::size_t* old_bytes);
 [[gnu::weak]] void __lsan_register_root_region(const void* begin, std::size_t bytes);
+[[gnu::weak]] void __lsan_ignore_object(const void* memory);
 }
 
 // For a function that calls AsanStack::leave() and returns before the switch itself. When the stack that it leaves has
@@ -19,6 +20,11 @@ extern "C" {
 #define REHEARSE_LEAVES_STACK [[gnu::no_sanitize_address]]
 
 namespace rehearse::exec {
+
+inline bool looks_for_leaks() noexcept { return __lsan_ignore_object != nullptr; }
+
+// For memory of the heap that is never freed: neither it nor what it points to is a leak.
+inline void keep_reachable(const void* memory) noexcept { __lsan_ignore_object(memory); }
 
 // Tells AddressSanitizer which stack is in use: Debian's and Ubuntu's Boost do not. Costs a test where there is none.
 class AsanStack {
@@ -45,18 +51,20 @@ class AsanStack {
   void enter() noexcept {
     if (__sanitizer_finish_switch_fiber != nullptr) __sanitizer_finish_switch_fiber(fake_, nullptr, nullptr);
   }
-  // The stack stays as it is for ever: what it points to is in use and not a leak. `last_frame`: where the stack ends;
-  // null: nothing has run on it. The part that was never touched is left out, because looking for pointers would touch
-  // it.
+  // The stack stays as it is for ever: what it points to is in use and not a leak. `last_frame`: where it ends; null:
+  // it has only what Boost put there to start with. The part that was never touched is left out, because looking for
+  // pointers would touch it.
   void keep(const void* last_frame) noexcept {
-    if (__lsan_register_root_region == nullptr || last_frame == nullptr) return;
+    if (__lsan_register_root_region == nullptr) return;
     const auto* const top = static_cast<const char*>(bottom_) + bytes_;
-    const auto* const lowest = static_cast<const char*>(last_frame) - kBelowTheLastFrame;
+    const auto* const lowest =
+        (last_frame != nullptr ? static_cast<const char*>(last_frame) : top) - kBelowTheLastFrame;
     __lsan_register_root_region(lowest, static_cast<std::size_t>(top - lowest));
   }
 
  private:
-  static constexpr std::ptrdiff_t kBelowTheLastFrame = 2048;  // what the switch itself saves there
+  // What the switch itself saves there, or what Boost starts with.
+  static constexpr std::ptrdiff_t kBelowTheLastFrame = 2048;
   const void* bottom_ = nullptr;
   std::size_t bytes_ = 0;
   void* fake_ = nullptr;

@@ -19,6 +19,8 @@ void wrong_state(const Fiber& fiber, Fiber::State wanted, const char* in) noexce
 
 FiberTable::~FiberTable() {
   for (Fiber* const fiber : fibers_) fiber->~Fiber();
+  if (!left_behind_ || !looks_for_leaks()) return;
+  for (auto& block : blocks_) keep_reachable(block.release());
 }
 
 void FiberTable::prepare(std::size_t image_bytes, std::size_t first) {

@@ -27,6 +27,9 @@ class FiberTable {
   Fiber& add();
   void give_back(std::uint32_t id);  // of a fiber that has ended
 
+  // A fiber will never run again and has not ended either: what its image refers to stays. LeakSanitizer is told so.
+  void note_left_behind() noexcept { left_behind_ = true; }
+
   Fiber& operator[](std::size_t id) const noexcept { return *fibers_[id]; }
   const std::vector<Fiber*>& all() const noexcept { return fibers_; }
 
@@ -47,6 +50,7 @@ class FiberTable {
   std::byte* next_ = nullptr;   // in the last block
   std::size_t left_ = 0;        // fibers that it has room for
   std::size_t next_block_ = 0;  // how many the next block is for
+  bool left_behind_ = false;
 };
 
 }  // namespace rehearse::exec
