@@ -37,6 +37,7 @@ void IdleLoop::step() {
     case IdleStep::Kind::let_time_pass:
       return let_time_pass(step, known.any_polls);
     case IdleStep::Kind::end:
+      if (step.hangs) world_.outcome.note_loop_of_time_outs();
       return world_.outcome.end(step.end.ending, std::move(step.end.why));
   }
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,8 @@ class WorldOutcome {
 
   // `error`: that of the rank's last call; null: not known.
   void note_failing_loop(int rank, const std::exception_ptr& error);
+  void note_time_out(int rank) noexcept { last_time_out_ = rank; }
+  void note_loop_of_time_outs() noexcept { outcome_.last_time_out = last_time_out_; }
 
   void explain_waits_by(const WaitExplainer* explainer) noexcept { explainer_ = explainer; }
 
@@ -76,6 +79,7 @@ class WorldOutcome {
   std::exception_ptr error_;
   std::vector<BlockedFiber> hang_;  // since the last progress
   VirtualTime hang_began_{};
+  std::optional<int> last_time_out_;  // the rank
 };
 
 }  // namespace rehearse::exec

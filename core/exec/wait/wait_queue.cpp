@@ -77,6 +77,7 @@ void WaitQueue::remove(Fiber& fiber) noexcept {
 void WaitQueue::time_out(Fiber& fiber) noexcept {
   if (fiber.queue != this) return;  // it has gone on to another wait: see Waiting
   fiber.timed_out = true;
+  fiber.world->outcome.note_time_out(fiber.rank);
   if (fiber.in_queue) remove(fiber);  // else notified before, and yet to run
   fiber.world->switcher.make_runnable(fiber);
 }

@@ -285,10 +285,9 @@ class Teller {
       return set(Verdict::livelock, fmt::format("rank {} tries again for ever{}{}: {}{}", loop->rank,
                                                 where.empty() ? "" : " at ", where, outcome().stop_reason, last));
     }
-    for (const auto& fiber : outcome().blocked) {
-      if (fiber.waits_for.empty()) continue;
-      return looks_in_vain(fiber.rank, fiber.call, fiber.waits_for, ends_.place_of(fiber));
-    }
+    const auto* const fiber = looking_fiber();
+    if (fiber != nullptr && fiber->waits_for.empty()) return standstill_of_a_livelock();
+    if (fiber != nullptr) return looks_in_vain(fiber->rank, fiber->call, fiber->waits_for, ends_.place_of(*fiber));
     for (const auto& call : record_.pending) {
       const RankLine& line = ends_.line_of(call.rank);
       if (call.record_id == comm::Event::kNotRecorded) continue;  // the send is over, its buffer is left
@@ -296,8 +295,22 @@ class Teller {
       if (line.state == RankOutcome::returned || line.state == RankOutcome::failed) continue;
       return looks_in_vain(call.rank, call.call, call.waits_for, line.where);
     }
+    standstill_of_a_livelock();
+  }
+
+  void standstill_of_a_livelock() {
     standstill();
     story_.headline += ": " + outcome().stop_reason;
+  }
+
+  // Of the rank whose wait ended last, and began anew, before those that just wait; then one that waits for ranks.
+  const exec::BlockedFiber* looking_fiber() const {
+    const exec::BlockedFiber* waits_for_ranks = nullptr;
+    for (const auto& fiber : outcome().blocked) {
+      if (fiber.rank == outcome().last_time_out) return &fiber;
+      if (waits_for_ranks == nullptr && !fiber.waits_for.empty()) waits_for_ranks = &fiber;
+    }
+    return waits_for_ranks;
   }
 
   void looks_in_vain(int rank, const std::string& call, const std::vector<int>& waits_for, const std::string& where) {

@@ -81,6 +81,21 @@ void with_a_key_that_never_comes(RankContext& ctx) {
   if (ctx.rank() == 1) tries_again_for_ever([&] { ctx.store()->get("never"); });
 }
 
+// The others wait in place, and cannot know that rank 1 will not come.
+void beside_ranks_that_just_wait(RankContext& ctx) {
+  const auto tensor = at::ones({1});
+  if (ctx.rank() == 1) {
+    const auto message = ctx.group().recv(tensor, 0);
+    tries_again_for_ever([&] { message->wait(std::chrono::milliseconds(10)); });
+  }
+  ctx.group().allreduce(tensor)->wait();
+}
+
+void for_a_key_beside_ranks_that_just_wait(RankContext& ctx) {
+  with_a_key_that_never_comes(ctx);
+  ctx.group().barrier()->wait();
+}
+
 }  // namespace failing
 
 namespace rehearse {
@@ -88,6 +103,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 WorldOptions world_with(const std::string& fault) {
   WorldOptions options{.ranks = 2, .explain_failures = false};
@@ -154,6 +170,23 @@ TEST(FailingCalls, WaitsForAKeyThatNeverComes_AreALivelock) {
     EXPECT_THAT(report.headline, HasSubstr("20000 timeouts in a row while nothing else happened"));
     EXPECT_LT(report.end_time, kTimeZero + 21s);
   }
+}
+
+// Told of the rank that goes on trying, and not of those that are in one call all the time.
+TEST(FailingCalls, WaitsBesideOthersThatJustWait_AreTold) {
+  auto options = world_with("");
+  options.ranks = 3;
+  const auto of_a_message = World(options).run(failing::beside_ranks_that_just_wait);
+  EXPECT_EQ(of_a_message.verdict, Verdict::livelock);
+  EXPECT_THAT(of_a_message.headline,
+              MatchesRegex("rank 1 looks for the end of recv #1 from rank 0 on group \"world\" at failing_calls.*, for "
+                           "which rank 0 never came: 20000 timeouts in a row while nothing else happened"));
+  const auto of_a_key = World(options).run(failing::for_a_key_beside_ranks_that_just_wait);
+  EXPECT_EQ(of_a_key.verdict, Verdict::livelock);
+  EXPECT_THAT(
+      of_a_key.headline,
+      MatchesRegex("rank 1 waits for ever in store wait for key \"never\" at failing_calls.*20000 timeouts in a "
+                   "row while nothing else happened"));
 }
 
 // Another rank sets the key after its sleep, however often the wait has timed out before.

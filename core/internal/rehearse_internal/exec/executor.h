@@ -92,6 +92,8 @@ struct RunOutcome {
     std::string error;
   };
   std::optional<FailingLoop> failing_loop;
+  // Of a livelock in which nothing but timeouts came, again and again: whose the last was.
+  std::optional<int> last_time_out;
   VirtualTime end_time{};
   std::uint64_t switches = 0;
 };
