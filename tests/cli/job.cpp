@@ -46,7 +46,7 @@ REHEARSE_PROGRAM(skip){.summary = "rank 1 leaves out one all-reduce", .body = []
 
 [[noreturn]] void compute_for_ever() {
   std::cout << "computing" << std::endl;
-  for (volatile int value = 0;;) value = value + 1;
+  for (volatile unsigned value = 0;;) value = value + 1;
 }
 
 REHEARSE_PROGRAM(forever){.summary = "all-reduces until somebody stops it",

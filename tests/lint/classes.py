@@ -24,7 +24,6 @@ LARGER = {
     "ShapeNode": Larger("core/shapes/env/", 66, 4, "c10::SymNodeImpl has as many methods, all of them one-liners"),
     "RankBackend": Larger("core/comm/backend/", 23, 4, "c10d::Backend's interface, one concern of it a file"),
     "CallDescriber": Larger("core/comm/call/", 16, 3, "c10d's calls: one method for each, by their kinds"),
-    "Session": Larger("real/process/session/", 32, 2, "a process's end of a job, from joining to the last word"),
 }
 
 

@@ -19,6 +19,7 @@
 #include "comm/agree/wording.h"
 
 namespace rehearse::real {
+
 VirtualTime Session::now() const noexcept { return VirtualTime{exec::machine_time() - began_}; }
 
 Session::Session(int rank, int size, c10d::Store& store, VirtualDuration patience, VirtualDuration began)
@@ -31,7 +32,6 @@ Session::Session(int rank, int size, c10d::Store& store, VirtualDuration patienc
       store_(store.clone()),
       silence_(time_between_beats(patience), patience) {
   if (rank == 0) judge_ = std::make_unique<JudgeService>(store, size, patience, began);
-  carrier_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
   listener_ = std::jthread([this](const std::stop_token& stop) { listen(stop); });
   watch_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
   tell(StillAlive{});
@@ -47,7 +47,7 @@ void Session::tell(const Told& told) {
     const std::lock_guard lock(sending_);
     outgoing_.send(Mail::to_judge(), packed(FromRank{rank_, told}));
   } catch (const c10::DistError& error) {
-    judge_is_gone(store_is_gone(error));
+    store_is_gone(error);
   }
 }
 
@@ -130,23 +130,6 @@ bool Session::has_work_under_way() const {
   return under_way_ > 0;
 }
 
-void Session::carry_out(std::function<void()> work) {
-  change([&] { to_carry_out_.push_back(std::move(work)); });
-}
-
-void Session::serve(const std::stop_token& stop) {
-  for (;;) {
-    std::function<void()> work;
-    {
-      std::unique_lock lock(mutex_);
-      if (!changed_.wait(lock, stop, [this] { return !to_carry_out_.empty(); })) return;
-      work = std::move(to_carry_out_.front());
-      to_carry_out_.pop_front();
-    }
-    work();
-  }
-}
-
 void Session::listen(const std::stop_token& stop) {
   try {
     bool over = false;
@@ -159,7 +142,7 @@ void Session::listen(const std::stop_token& stop) {
       over = ruling_.has_value();
     }
   } catch (const c10::DistError& error) {
-    judge_is_gone(store_is_gone(error));
+    store_is_gone(error);
   } catch (const std::exception& error) {
     give_up(rank_, FailureKind::plain, fmt::format("a message of rank 0's to it cannot be read: {}", error.what()));
   }
@@ -181,7 +164,7 @@ void Session::heard_one(const Go& go) {
     if (found == open_.end()) return;
     call = std::move(found->second);
     open_.erase(found);
-    to_carry_out_.push_back([call, go] { call->go(go); });
+    carry_out([call, go] { call->go(go); });
   });
 }
 

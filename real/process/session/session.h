@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -15,6 +14,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 #include <c10/util/intrusive_ptr.h>
 #include <rehearse/exec/time.h>
@@ -25,6 +25,7 @@
 #include "process/session/mail.h"
 #include "process/session/silence.h"
 #include "process/session/thread_ends.h"
+#include "process/session/work_thread.h"
 
 namespace rehearse::real {
 
@@ -64,7 +65,7 @@ class Session {
   void change(const std::function<void()>& change);
 
   // `work` runs on the thread for what is carried out, in order.
-  void carry_out(std::function<void()> work);
+  void carry_out(std::function<void()> work) { carrier_.give(std::move(work)); }
 
   // Throws what a call to the back end below has met, and remembers that it did.
   [[noreturn]] void throw_failure(const std::exception_ptr& error);
@@ -105,19 +106,18 @@ class Session {
   void tell(const Told& told);
   void tell_interrupt();
   void listen(const std::stop_token& stop);
-  void serve(const std::stop_token& stop);
   void heard(const ToRank& message);
   void heard_one(const StillAlive&);
   void heard_one(const Go& go);
   void heard_one(const Stop& stop);
   void heard_one(const Over& over);
+  void store_is_gone(const c10::Error& error);
   void judge_is_gone(const std::string& why);
   void give_up(int culprit, FailureKind kind, const std::string& what);
   void watch(const std::stop_token& stop);
   void end_of_body(std::unique_lock<std::mutex>& lock);
   void tell_self();
   void say_good_bye();
-  static std::string store_is_gone(const c10::Error& error);
   VirtualTime now() const noexcept;
 
   const int rank_;
@@ -134,7 +134,6 @@ class Session {
   std::condition_variable_any changed_;
   std::map<Key, c10::intrusive_ptr<Awaited>> open_;
   std::map<std::string, bool> groups_;  // of which all members are there
-  std::deque<std::function<void()>> to_carry_out_;
   std::optional<std::string> stopped_;
   std::list<std::function<void()>> foreign_waits_;
   bool has_thrown_failure_ = false;
@@ -147,7 +146,8 @@ class Session {
 
   std::unique_ptr<JudgeService> judge_;
   ThreadEnds ends_;
-  std::jthread carrier_, listener_, watch_;  // last: they end first
+  WorkThread carrier_;
+  std::jthread listener_, watch_;  // last: they end first
 };
 
 }  // namespace rehearse::real

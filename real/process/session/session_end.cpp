@@ -42,17 +42,11 @@ std::string headline_of(const Ruling& ruling) {
 
 }  // namespace
 
-// Rank 0 serves the store, unless a launcher does: then it ends with all of its processes.
-std::string Session::store_is_gone(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
-  return "the job's store ended with it: " + text.substr(0, text.find('\n'));
-}
-
 Session::~Session() { close(); }
 
 void Session::close() {
   if (!listener_.joinable()) return;
-  carrier_ = {};  // it is told to stop, and ends
+  carrier_.close();
   bool silent = false;
   {
     const std::lock_guard lock(mutex_);
@@ -121,6 +115,12 @@ void Session::end_of_body(std::unique_lock<std::mutex>& lock) {
                      "did not come back from its body after the job's end"};
   lock.unlock();
   end_early(end);
+}
+
+// Rank 0 serves the store, unless a launcher does: then it ends with all of its processes.
+void Session::store_is_gone(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  judge_is_gone("the job's store ended with it: " + text.substr(0, text.find('\n')));
 }
 
 void Session::judge_is_gone(const std::string& why) {

@@ -264,7 +264,7 @@ TEST(CheckDeathTest, RankThatNeverSwitchesPastItsTime_IsNamed) {
         const Variable limit("REHEARSE_TIME_LIMIT", "1");
         check({.ranks = 3, .seed = 26}, [](RankContext& ctx) {
           ctx.group().barrier()->wait();
-          for (volatile int value = 0; ctx.rank() == 1;) value = value + 1;
+          for (volatile unsigned value = 0; ctx.rank() == 1;) value = value + 1;
         });
       },
       testing::ExitedWithCode(130),

@@ -48,8 +48,6 @@ class TimerQueue {
   // A timer that is not armed is left alone.
   void cancel(Timer& timer) noexcept;
 
-  bool empty() const noexcept { return heap_.empty(); }
-  std::size_t size() const noexcept { return heap_.size(); }
   std::optional<VirtualTime> next_due() const noexcept;
 
   // Is there a timer that may help somebody on (not Timer::gives_up)?

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+namespace rehearse::real {
+
+// A thread that does what it is given, in that order. Thread safe.
+class WorkThread {
+ public:
+  WorkThread();
+
+  // Does not block.
+  void give(std::function<void()> work);
+
+  // Ends the thread, when it has done what it was given before. The destructor does it, too.
+  void close();
+
+ private:
+  void serve(const std::stop_token& stop);
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<std::function<void()>> waiting_;
+  std::jthread thread_;  // last: it ends first
+};
+
+}  // namespace rehearse::real
