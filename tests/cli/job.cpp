@@ -144,8 +144,9 @@ REHEARSE_PROGRAM(moody){.summary = "takes another way each time", .body = [](Ran
   if (by == "abort") std::abort();
   volatile int depth = 0;
   if (by == "recursion") recurse(depth);
-  volatile int* volatile nothing = nullptr;
-  if (by == "fault") *nothing = 1;
+  // In the page that nobody has. A null pointer itself is UndefinedBehaviorSanitizer's to report.
+  auto* volatile nowhere = reinterpret_cast<volatile int*>(64);
+  if (by == "fault") *nowhere = 1;
   if (by == "alarm") std::raise(SIGALRM);
   if (by == "kill") std::raise(SIGKILL);
   if (by == "stop") std::raise(SIGSTOP);

@@ -13,6 +13,7 @@
 #include <rehearse/comm/event_log.h>
 #include <rehearse/exec/time.h>
 #include <rehearse_internal/comm/operation.h>
+#include <rehearse_internal/exec/check.h>
 
 #include "comm/agree/made_call.h"
 #include "comm/work/meeting.h"
@@ -116,7 +117,10 @@ class RankWork final
   void note_known() const noexcept;
   // Is its call still what it was when it was made? Its gate may know that it is not, and has ended the world then.
   bool stands() const { return !watched_ || owner_->stands(*this); }
-  void set_source(int rank) noexcept { source_ = rank; }
+  void set_source(int rank) noexcept {
+    REHEARSE_CHECK(incomplete() && source_ < 0, rank_, sequence_, source_, rank);
+    source_ = rank;
+  }
   void start(VirtualTime now) noexcept { record_.start(now); }
   // Its device has been given it: waits are over, futures are marked, and time limits are the fabric's. Calls without
   // an Operation::end stay as they are.

@@ -8,6 +8,7 @@
 
 #include <rehearse/comm/event_log.h>
 #include <rehearse/exec/time.h>
+#include <rehearse_internal/exec/check.h>
 
 namespace rehearse::comm {
 
@@ -16,6 +17,7 @@ class WorkRecord {
  public:
   // Null: the call is not recorded.
   void open(Event* event) noexcept {
+    REHEARSE_CHECK(!is_open(), id_);
     event_ = event;
     if (event != nullptr) id_ = event->record_id;
   }
@@ -27,6 +29,7 @@ class WorkRecord {
   Event* event() const noexcept { return event_ != nullptr && event_->record_id == id_ ? event_ : nullptr; }
 
   void start(VirtualTime now) noexcept {
+    REHEARSE_CHECK(now >= started_, id_);
     started_ = now;
     if (auto* const event = this->event()) event->time_started = now;
   }

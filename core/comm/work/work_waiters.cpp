@@ -9,7 +9,10 @@ namespace rehearse::comm {
 
 auto WorkWaiters::wait(c10::function_ref<bool()> over, const exec::Clock& clock, std::optional<VirtualTime> limit,
                        const exec::Observer& waiting) -> Ended {
-  const auto no_longer = c10::make_scope_exit([this]() noexcept { waiting_ = nullptr; });
+  // Another fiber of the rank may wait for the same work, and longer.
+  const auto no_longer = c10::make_scope_exit([&]() noexcept {
+    if (waiting_ == &waiting) waiting_ = nullptr;
+  });
   waiting_ = &waiting;
   while (!over()) {
     if (std::exchange(aborted_, false)) return Ended::aborted;
