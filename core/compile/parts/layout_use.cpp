@@ -13,6 +13,7 @@
 #include <rehearse_internal/capture/run_on_fakes.h>
 #include <rehearse_internal/graph/operators.h>
 #include <rehearse_internal/shapes/errors.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 namespace rehearse::compiler {
 namespace {
@@ -73,6 +74,19 @@ graph::ValueMeta meta_of_item(const graph::Argument& item) {
   return tensor != nullptr ? graph::ValueMeta(*tensor) : graph::ValueMeta();
 }
 
+// Examples have sizes of symbols that the code has fixed since as numbers. The same for the strides and the offset of
+// what was recorded before.
+graph::SymInt as_now_known(const graph::SymInt& number, const shapes::ShapeEnv& shapes) {
+  const shapes::Expr* expression = number.is_symbolic() ? number.expression().expr() : nullptr;
+  return expression != nullptr ? graph::SymInt(shapes.simplify(*expression)) : number;
+}
+
+graph::TensorMeta as_now_known(graph::TensorMeta recorded, const shapes::ShapeEnv& shapes) {
+  for (graph::SymInt& stride : recorded.strides) stride = as_now_known(stride, shapes);
+  recorded.storage_offset = as_now_known(recorded.storage_offset, shapes);
+  return recorded;
+}
+
 // How they come for these examples; nothing else can be different.
 std::vector<graph::ValueMeta> run_outputs(const BackendInput& input) {
   std::vector<graph::ValueMeta> outputs = recorded_outputs(*input.module);
@@ -120,7 +134,9 @@ bool is_as_recorded(const BackendInput& input) {
     const graph::TensorMeta* recorded = placeholders[i]->meta().tensor();
     const c10::IValue& example = input.example_inputs[i];
     if (recorded == nullptr || !example.isTensor() || !capture::is_fake(example.toTensor())) continue;
-    if (!same_layout(*recorded, capture::meta_of(example.toTensor()))) return false;
+    const graph::TensorMeta found = capture::meta_of(example.toTensor());
+    if (same_layout(*recorded, found)) continue;
+    if (!input.shapes || !same_layout(as_now_known(*recorded, *input.shapes), found)) return false;
   }
   return true;
 }

@@ -58,6 +58,16 @@ TEST(SplitByDdp, CutsByItsCapsAndTellsItsBuckets) {
   EXPECT_EQ(split->pieces()[1].bucket_bytes, 2 * kLayer);
 }
 
+// The second size of x begins as a symbol, which the first layer fixes: x lies as recorded all the same.
+TEST(SplitByDdp, CutsAGraphWhoseSymbolsAreFixedByTheCode) {
+  auto net = layers(4);
+  const auto split = std::make_shared<SplitByDdp>(parallel::DdpBuckets{.bucket_bytes_cap = 2 * kLayer});
+  auto compiled = compile(net, {.backend = split, .dynamic = true, .fullgraph = true});
+  const at::Tensor x = at::randn({3, 16});
+  EXPECT_TRUE(compiled(x).equal(net->forward(x)));
+  EXPECT_THAT(bytes_of(split->buckets()), ElementsAre(2 * kLayer, 2 * kLayer));
+}
+
 TEST(SplitByDdp, NeedsAnInnerBackEnd) { EXPECT_THROW(SplitByDdp({}, nullptr), std::invalid_argument); }
 
 // Bytes of the pieces, in the graph's order, of four layers under a DDP with these options.
