@@ -207,6 +207,23 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
 
 c10::SymInt Tracer::read_symbolically(const at::Tensor& tensor) { return operators_.read_symbolically(tensor); }
 
+bool Tracer::has_made(const at::Tensor& tensor) {
+  return is_fake(tensor) && recording_.inputs.find(fake_id(tensor)) == nullptr;
+}
+
+bool Tracer::has_begun_leaf(const at::Tensor& tensor) const {
+  return is_fake(tensor) && recording_.values.is_made_leaf(tensor);
+}
+
+void Tracer::begin_leaf(const at::Tensor& made) {
+  recording_.mode.refuse_other_threads();
+  const InOperator inside(recording_.mode);
+  recording_.add_asserts();
+  recording_.graph.set_origin(call_stack());
+  recording_.modes.sync();
+  recording_.node_of(made);
+}
+
 void Tracer::end_with(const NotCapturable& refusal) {
   if (!rest()) go_on_eagerly(refusal);  // what has run must not run twice
   segments_.note_refusal(std::make_exception_ptr(refusal));
@@ -247,6 +264,7 @@ CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
   const TracerScope scope(*this);
   recording_.add_asserts();
   recording_.graph.set_origin({});
+  recording_.values.record_switched_inputs();
   std::vector<at::Tensor> tensors;
   graph::List results;
   for (const c10::IValue& output : outputs) results.push_back(output_of(output, recording_.context(), tensors));

@@ -48,6 +48,12 @@ class Tracer {
   void call(const c10::OperatorHandle& op, torch::jit::Stack& stack);
   // An integer of data as a symbol that the graph brings into being.
   c10::SymInt read_symbolically(const at::Tensor& tensor);
+  // Whether the code has computed the tensor: no argument, parameter or constant.
+  bool has_made(const at::Tensor& tensor);
+  // Such a tensor begins to require grad, as a leaf.
+  void begin_leaf(const at::Tensor& made);
+  // Whether the code has told the tensor to require grad, which required none.
+  bool has_begun_leaf(const at::Tensor& tensor) const;
 
   // Null while the capture goes on.
   const EagerRest* rest() const noexcept { return segments_.rest(); }

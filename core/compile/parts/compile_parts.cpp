@@ -2,8 +2,7 @@
 #include "compile/parts/compile_parts.h"
 
 #include <algorithm>
-#include <map>
-#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -14,6 +13,7 @@
 
 #include "compile/meeting/compile_time.h"
 #include "compile/parts/eager_backend.h"
+#include "compile/parts/leaf_cuts.h"
 #include "compile/parts/memory_classes.h"
 #include "compile/parts/partitioned_graph.h"
 #include "compile/parts/piece_compiler.h"
@@ -57,6 +57,35 @@ std::string reason_of(const parallel::ForwardBucket& bucket, std::size_t index, 
                      bucket.bytes, bucket.parameters.size(), cap, index == 0 ? " (the graph begins here)" : "");
 }
 
+// A graph in pieces, and the piece with which each bucket begins.
+struct Pieces {
+  std::shared_ptr<graph::GraphModule> module;  // null: it stays whole
+  std::vector<std::string> of_bucket;
+};
+
+Pieces pieces_of(const graph::GraphModule& module, const parallel::BucketSplit& split, bool has_leaf) {
+  if (has_leaf) {
+    LeafCuts cuts = cut_at_leaves(module, split.buckets);
+    return {std::move(cuts.module), std::move(cuts.piece_of_bucket)};
+  }
+  if (!split.was_split()) return {};
+  Pieces pieces{split.module, {}};
+  for (std::size_t i = 0; i < split.buckets.size(); ++i) pieces.of_bucket.push_back(fmt::format("submod_{}", i));
+  return pieces;
+}
+
+void explain_buckets(const parallel::BucketSplit& split, const std::vector<std::string>& pieces,
+                     const parallel::DdpBuckets& buckets, std::vector<GraphExplanation>& graphs) {
+  for (std::size_t i = 0; i < split.buckets.size(); ++i) {
+    const auto graph = std::find_if(graphs.begin(), graphs.end(),
+                                    [&](const GraphExplanation& each) { return each.name == pieces[i]; });
+    if (graph == graphs.end()) continue;
+    graph->bucket_bytes = split.buckets[i].bytes;
+    graph->parameters = split.buckets[i].parameters;
+    graph->reason = reason_of(split.buckets[i], i, cap_of_bucket(buckets, i, split.buckets.size()));
+  }
+}
+
 }  // namespace
 
 CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
@@ -74,27 +103,21 @@ CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
     parts.bucket_table = parallel::bucket_table(split.buckets);
     parts.warnings = split.warnings;
   }
-  if (!split.was_split()) {
-    PieceCompiler pieces(shapes, is_eager ? eager : backend, options.pieces);
-    parts.run = pieces.compile_whole(module, input_memory);
-    parts.graphs = pieces.take_graphs();
+  const Pieces pieces = pieces_of(*module, split, !is_eager && makes_leaf(*module));
+  PieceCompiler compiler(shapes, is_eager ? eager : backend, options.pieces);
+  if (!pieces.module) {
+    parts.run = compiler.compile_whole(module, input_memory);
+    parts.graphs = compiler.take_graphs();
     if (is_eager) parts.graphs.back().eager_because = "gradients are off in the call, and the code switches them on";
     return parts;
   }
-  PieceCompiler pieces(shapes, backend, options.pieces);
   const auto glue =
-      std::make_shared<const PartitionedGraph>(*split.module, pieces.compile_pieces(*split.module, input_memory));
-  parts.graphs = pieces.take_graphs();
-  for (std::size_t i = 0; i < split.buckets.size(); ++i) {
-    const std::string name = fmt::format("submod_{}", i);
-    const auto graph = std::find_if(parts.graphs.begin(), parts.graphs.end(),
-                                    [&](const GraphExplanation& each) { return each.name == name; });
-    if (graph == parts.graphs.end()) continue;
-    graph->bucket_bytes = split.buckets[i].bytes;
-    graph->parameters = split.buckets[i].parameters;
-    graph->reason = reason_of(split.buckets[i], i, cap_of_bucket(*buckets, i, split.buckets.size()));
+      std::make_shared<const PartitionedGraph>(*pieces.module, compiler.compile_pieces(*pieces.module, input_memory));
+  parts.graphs = compiler.take_graphs();
+  if (split.was_split()) {
+    explain_buckets(split, pieces.of_bucket, *buckets, parts.graphs);
+    parts.buckets = std::move(split.buckets);
   }
-  parts.buckets = std::move(split.buckets);
   parts.run = [glue](std::vector<c10::IValue> inputs) { return glue->run(std::move(inputs)); };
   return parts;
 }

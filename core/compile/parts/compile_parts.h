@@ -33,7 +33,8 @@ struct CompiledParts {
 };
 
 // Has `backend` compile a forward graph: as one, or with buckets in the pieces that end where DDP's gradient buckets
-// do, as PyTorch's DDPOptimizer. Pieces are compiled in the order in which they are called, each for what the back end
+// do, as PyTorch's DDPOptimizer. No back end sees a node that makes a leaf of autograd: it is a piece of its own, and
+// runs as it is. Pieces are compiled in the order in which they are called, each for what the back end
 // states that those before it return: its fakes and symbols of `shapes` are else as the nodes' metadata have them;
 // those of inputs that lie in the same memory share it. Results lie in memory as the graph has them.
 CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,

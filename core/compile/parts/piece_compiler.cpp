@@ -5,7 +5,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "compile/parts/eager_backend.h"
 #include "compile/parts/layout_use.h"
+#include "compile/parts/leaf_cuts.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -80,6 +82,27 @@ bool keeps_fixed_outputs(const BackendInput& input, const std::vector<OutputRole
   return true;
 }
 
+// How the inputs of piece #`number` must lie, which `call` calls.
+BorderCheck::LayoutOf layouts_at(const Node& call, std::size_t number, const ValueLives& lives) {
+  return [&call, number, &lives](std::size_t placeholder) {
+    const Node* value = placeholder < call.args().size() ? call.args()[placeholder].node() : nullptr;
+    if (value == nullptr || value->op() == Op::Placeholder || value->op() == Op::GetAttr) return BorderLayout::Guarded;
+    return lives.shares_at(*value, number) ? BorderLayout::Required : BorderLayout::Copied;
+  };
+}
+
+// Why the graph in front of the leaf ends there.
+std::string reason_of_leaf(const Node& call) {
+  const std::string line = call.meta().origin ? call.meta().origin->source_line() : "";
+  return "a tensor begins to require grad behind it" + (line.empty() ? "" : ", at " + line);
+}
+
+// The tensor itself becomes a leaf, which no copy could stand for.
+CompiledPiece leaf_piece(const Node& call, const std::shared_ptr<graph::GraphModule>& piece) {
+  const auto as_it_is = [](std::size_t) { return BorderLayout::Guarded; };
+  return {by_operators(piece).run, BorderCheck(*piece, "piece " + call.target(), as_it_is)};
+}
+
 }  // namespace
 
 BackendInput PieceCompiler::input_of(const std::shared_ptr<graph::GraphModule>& module, const std::string& name,
@@ -136,6 +159,10 @@ CompiledPiece PieceCompiler::compile_call(const Node& call, const std::shared_pt
                                           std::size_t number, const MemoryClasses& memory, const ValueLives& lives) {
   const std::vector<const Node*> values = values_of_call(call, *piece);
   const std::vector<OutputRole> roles = roles_of(values, *piece, lives);
+  if (makes_leaf(*piece)) {
+    if (!graphs_.empty()) graphs_.back().reason = reason_of_leaf(call);
+    return leaf_piece(call, piece);
+  }
   OtherInputs others = other_inputs(call);
   BackendInput input = input_of(piece, call.target(), memory, roles, others);
   if (!others.empty() && !(takes_layouts(input) && keeps_fixed_outputs(input, roles))) {
@@ -145,16 +172,12 @@ CompiledPiece PieceCompiler::compile_call(const Node& call, const std::shared_pt
   }
   Made made = compile(std::move(input), roles);
   note_outputs(values, *piece, made.outputs, roles);
-  const auto layout_of = [&](std::size_t placeholder) {
-    const Node* value = placeholder < call.args().size() ? call.args()[placeholder].node() : nullptr;
-    if (value == nullptr || value->op() == Op::Placeholder || value->op() == Op::GetAttr) return BorderLayout::Guarded;
-    return lives.shares_at(*value, number) ? BorderLayout::Required : BorderLayout::Copied;
-  };
   const auto compiled_for = [&](std::size_t placeholder) {
     const auto other = others.find(placeholder);
     return other != others.end() ? &other->second : nullptr;
   };
-  return {std::move(made.run), BorderCheck(*piece, "piece " + call.target(), layout_of, compiled_for)};
+  return {std::move(made.run),
+          BorderCheck(*piece, "piece " + call.target(), layouts_at(call, number, lives), compiled_for)};
 }
 
 OtherInputs PieceCompiler::other_inputs(const Node& call) const {

@@ -99,6 +99,8 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   }
   const std::string& name(const TensorBase& self) const override { return autograd_.name(self); }
   bool is_leaf(const TensorBase& self) const override {
+    const Tracer* const tracer = tracing();
+    if (tracer && tracer->has_begun_leaf(at::Tensor(self))) return true;
     if (self.requires_grad()) refuse_question(self, "is_leaf() is asked of");
     return autograd_.is_leaf(asked_of(self));
   }
@@ -120,9 +122,15 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   bool retains_grad(const TensorBase& self) const override { return autograd_.retains_grad(asked_of(self)); }
   void requires_grad_(const TensorBase& self, bool value) const override {
     Tracer* const tracer = tracing();
+    if (tracer && value && !self.requires_grad() && tracer->has_made(at::Tensor(self))) {
+      autograd_.requires_grad_(self, value);
+      return tracer->begin_leaf(at::Tensor(self));
+    }
     if (tracer && self.requires_grad() != value) {
       refuse(*tracer, {"requires_grad_() changes a tensor inside of a captured function",
-                       "Call it outside of the captured function, or use detach().", call_stack()});
+                       "Call it outside of the captured function. A tensor that the function has computed may begin to "
+                       "require grad, and use detach() for one that is to require none.",
+                       call_stack()});
     }
     const at::Tensor real = asked_of(self);
     autograd_.requires_grad_(real, value);

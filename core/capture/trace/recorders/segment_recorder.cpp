@@ -57,6 +57,7 @@ void SegmentRecorder::note_memory_of_inputs() {
 
 // Items of lists and works become nodes of the segment that ends.
 void SegmentRecorder::bind_all() {
+  recording_.values.record_switched_inputs();
   for (const at::Tensor& fake : recording_.values.alive()) recording_.values.node_of(fake);
   collectives_.nodes_of_works();
 }

@@ -23,7 +23,7 @@ Recording::Recording(std::shared_ptr<shapes::ShapeEnv> shape_env, std::vector<Na
                      graph::List arguments) -> Node& { return graph.call(target, std::move(arguments)); },
               [this](const std::string& symbol) -> Node& { return node_of_symbol(symbol); }),
       inputs(graph, symbols, families, std::move(of_module)),
-      values(graph, inputs),
+      values(graph, inputs, families),
       modes(graph),
       segments(graph, inputs, symbols),
       context_{[this](const at::Tensor& tensor) -> graph::Argument { return node_of(tensor); }, symbols, graph.site()} {

@@ -33,7 +33,9 @@ void Values::add(const at::Tensor& fake, Node& node, std::vector<std::int64_t> p
   if (value.node == nullptr && value.producer == nullptr) {
     made_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(fake.getIntrusivePtr()), &node});
   }
+  const bool is_leaf = value.is_leaf && fake.requires_grad();  // changed in place under no_grad
   value = {};
+  value.is_leaf = is_leaf;
   if (path.empty()) {
     value.node = &node;
   } else {
@@ -41,6 +43,7 @@ void Values::add(const at::Tensor& fake, Node& node, std::vector<std::int64_t> p
     value.path = std::move(path);
   }
   value.requires_grad = fake.requires_grad();
+  value.tensor.emplace(fake.getIntrusivePtr());
 }
 
 void Values::note_history(const at::Tensor& fake, std::size_t by) {
@@ -66,6 +69,7 @@ Values::Value& Values::value_of(const at::Tensor& fake) {
   Value value;
   value.node = &inputs_.node_of(*source);
   value.requires_grad = source->requires_grad;
+  value.tensor.emplace(source->fake.getIntrusivePtr());
   if (const auto history = history_of_inputs_.find(id); history != history_of_inputs_.end()) {
     value.requires_grad = true;
     value.node->meta().history_from = history->second;
@@ -85,26 +89,67 @@ Node& Values::item(Value& value) {
 Node& Values::node_of(const at::Tensor& fake) {
   check_history(fake);
   Value& value = value_of(fake);
-  if (fake.requires_grad() == value.requires_grad) return item(value);
+  const bool is_switched = fake.requires_grad() && !is_own(value, fake);  // what data() gives requires none
+  if (fake.requires_grad() == value.requires_grad && !is_switched) return item(value);
   return with_requires_grad(fake, value);
+}
+
+// Whether it is the tensor that got the value, or the only one that has it: none that data() gave.
+bool Values::is_own(const Value& value, const at::Tensor& fake) {
+  return value.tensor->_unsafe_get_target() == fake.unsafeGetTensorImpl() || value.tensor->expired();
 }
 
 // What C++ does without an operator: tensor.data() gives the same without its history, set_requires_grad() begins one.
 Node& Values::with_requires_grad(const at::Tensor& fake, Value& value) {
-  Node& node = item(value);
-  graph::TensorMeta meta = meta_of(fake);
   if (fake.requires_grad()) {
-    Node& begun = graph_.call("torch.ops.aten.requires_grad_.default", {node});
-    begun.meta().set_value(std::move(meta));
-    value.node = &begun;
-    value.requires_grad = true;
-    return begun;
+    if (is_own(value, fake)) return begin_leaf(fake, value);
+    throw NotCapturable("set_requires_grad(true) is called on what data() gave, inside of a captured function",
+                        "Use detach() in place of data().", graph_.site());
   }
+  // If a tensor has a history, eager mode goes on with it.
+  if (is_own(value, fake) && !value.is_leaf) {
+    throw NotCapturable("set_requires_grad(false) changes a tensor inside of a captured function", "Use detach().",
+                        graph_.site());
+  }
+  Node& node = item(value);
   if (value.detached == nullptr) {
     value.detached = &graph_.call("torch.ops.aten.detach.default", {node});
-    value.detached->meta().set_value(std::move(meta));
+    value.detached->meta().set_value(meta_of(fake));
   }
   return *value.detached;
+}
+
+Node& Values::begin_leaf(const at::Tensor& fake, Value& value) {
+  if (families_.family_of(fake).size() > 1) {
+    throw NotCapturable("a tensor that has views, or is one, is told to require grad inside of a captured function",
+                        "In eager mode its views require grad from then on. Use detach() first, and make views of "
+                        "what it gives.",
+                        graph_.site());
+  }
+  Node& begun = graph_.call("torch.ops.aten.requires_grad_.default", {item(value)});
+  begun.meta().set_value(meta_of(fake));
+  value.node = &begun;
+  value.requires_grad = true;
+  value.is_leaf = true;
+  value.detached = nullptr;
+  return begun;
+}
+
+void Values::record_switched_inputs() {
+  std::vector<at::Tensor> switched;
+  inputs_.for_each([&](const at::Tensor& fake, const at::Tensor&) {
+    const std::uint64_t id = fake_id(fake);
+    const auto found = values_.find(id);
+    const bool recorded = found != values_.end() ? found->second.requires_grad
+                                                 : inputs_.find(id)->requires_grad || history_of_inputs_.contains(id);
+    if (fake.requires_grad() != recorded) switched.push_back(fake);
+  });
+  for (const at::Tensor& fake : switched) node_of(fake);
+}
+
+bool Values::is_made_leaf(const at::Tensor& fake) const {
+  const auto found = values_.find(fake_id(fake));
+  return found != values_.end() && found->second.is_leaf;
 }
 
 // Of the operator that is being recorded; at the capture's end of the one that has made the tensor.

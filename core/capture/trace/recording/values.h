@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -11,13 +12,15 @@
 
 #include "capture/trace/recording/graph_builder.h"
 #include "capture/trace/recording/inputs.h"
+#include "capture/trace/recording/view_families.h"
 
 namespace rehearse::capture {
 
 // Which node has the value of a fake tensor.
 class Values {
  public:
-  Values(GraphBuilder& graph, Inputs& inputs) : graph_(graph), inputs_(inputs) {}
+  Values(GraphBuilder& graph, Inputs& inputs, const ViewFamilies& families)
+      : graph_(graph), inputs_(inputs), families_(families) {}
 
   // A result of `node`: the value itself, or item path[0] of it, and so on. A fake that had a value already was
   // changed in place; from now on it is this one.
@@ -30,6 +33,12 @@ class Values {
   // The node with the value of a fake, made now for items and inputs. Throws NotCapturable for what has a history of
   // its own, hooks or a gradient: autograd saw something that the graph does not have.
   graph::Node& node_of(const at::Tensor& fake);
+
+  // Nodes for inputs that the code has told to require grad and that nothing has used since.
+  void record_switched_inputs();
+
+  // Whether the code has told the tensor to require grad, which required none.
+  bool is_made_leaf(const at::Tensor& fake) const;
 
   // Throws as node_of() does.
   void check_history(const at::Tensor& fake) const;
@@ -51,7 +60,9 @@ class Values {
     std::vector<std::int64_t> path = {};
     bool requires_grad = false;       // as the graph has it
     std::size_t history_from = 0;     // see graph::Metadata
+    bool is_leaf = false;             // it requires grad because the code has told it to
     graph::Node* detached = nullptr;  // the same without its history, for tensor.data()
+    std::optional<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor = {};  // not what data() gives
   };
   struct Made {
     c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
@@ -59,12 +70,15 @@ class Values {
   };
 
   Value& value_of(const at::Tensor& fake);
+  static bool is_own(const Value& value, const at::Tensor& fake);
   graph::Node& item(Value& value);
   graph::Node& with_requires_grad(const at::Tensor& fake, Value& value);
+  graph::Node& begin_leaf(const at::Tensor& fake, Value& value);
   const exec::CallSite& site_of(const at::Tensor& fake) const;
 
   GraphBuilder& graph_;
   Inputs& inputs_;
+  const ViewFamilies& families_;
   std::unordered_map<std::uint64_t, Value> values_;                   // by fake_id()
   std::unordered_map<std::uint64_t, std::size_t> history_of_inputs_;  // of those that nothing used so far
   std::vector<Made> made_;

@@ -66,7 +66,8 @@ struct Explanation {
   std::vector<Recompile> recompiles;
   std::string refusal;  // why the function runs as it is; empty when it does not
 
-  // The reasons of all graphs' ends: one for each graph of a split, each naming DDPOptimizer.
+  // The reasons of all graphs' ends: one for each graph of a split by buckets, each naming DDPOptimizer, and for each
+  // graph in front of a tensor that the function tells to require grad.
   std::vector<std::string> break_reasons() const;
   // All graphs that the back end got, with the metadata of all nodes; oldest first.
   std::vector<PieceText> pieces() const;

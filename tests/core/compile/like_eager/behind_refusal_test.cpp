@@ -63,7 +63,7 @@ TEST(BehindARefusal, QuestionsBehindAReadAndARefusal) {
     const at::Tensor rows = x.unsqueeze(0).repeat_interleave(2, 0);
     const at::Tensor scaled = x.sum().item<float>() > 0 ? rows * 2 : rows;
     const at::Tensor copy = x.clone();
-    copy.requires_grad_();
+    copy.detach_();
     return copy.is_leaf() && scaled.is_view() ? scaled : rows.is_view() ? scaled + copy : scaled - copy;
   };
   auto compiled = compile(function);
@@ -187,7 +187,7 @@ TEST(BehindARefusal, MemoryBehindTheEndOfACapture) {
   const auto function = [](const at::Tensor& x) {
     const bool positive = (x.sum() > 0).item<bool>();
     const at::Tensor y = positive ? x * 2 : x;
-    y.detach().requires_grad_();
+    y.detach().detach_();
     x.mul_(3);
     return has_memory([&] { return x.data_ptr<float>()[0]; }) ? y * x.data_ptr<float>()[1] : y * 5;
   };

@@ -56,13 +56,13 @@ const Program kPrograms[] = {
        return x * 2;
      },
      "requires_grad_()"},
-    {"requires_grad_() of what was computed",
+    {"requires_grad_() of what has views",
      [](World&, const at::Tensor& x) {
-       at::Tensor y = x.detach() * 2;
+       const at::Tensor y = x.detach() * 2, view = y.view({3});
        y.requires_grad_();
-       return y + 1;
+       return y + view;
      },
-     "requires_grad_()"},
+     "has views"},
     {"requires_grad_() of a parameter",
      [](World& world, const at::Tensor& x) {
        world.layer->weight.requires_grad_(!world.layer->weight.requires_grad());

@@ -48,5 +48,6 @@ using TestMultiProcAtSeedSize = SeedTest;
 using TestSingleProc = SeedTest;
 using TestSingleProcUnderFakeDdp = SeedTest;
 using TestSingleProcAtSeedSize = SeedTest;
+using DistributedPatternTests = SeedTest;
 
 }  // namespace rehearse::compiler
