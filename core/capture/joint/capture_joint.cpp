@@ -9,6 +9,7 @@
 
 #include <rehearse/graph/errors.h>
 #include <rehearse/graph/interpreter.h>
+#include <rehearse/parallel/checkpoint.h>
 #include <rehearse_internal/capture/fake_mode.h>
 #include <rehearse_internal/shapes/shape_env.h>
 #include <rehearse_internal/shapes/sym_node.h>
@@ -156,7 +157,11 @@ JointGraph capture_joint(const std::shared_ptr<graph::GraphModule>& part,
                          const std::vector<c10::IValue>& example_inputs,
                          const std::shared_ptr<shapes::ShapeEnv>& shapes, const std::vector<Tangent>* tangents) {
   if (part == nullptr) throw graph::GraphError("", "module", "is null");
-  return Capture(part, example_inputs, shapes, tangents).run();
+  try {
+    return Capture(part, example_inputs, shapes, tangents).run();
+  } catch (const CheckpointError& error) {  // the body of a checkpoint: eager autograd refuses it too
+    throw NoRecordedBackward("", "backward", error.what());
+  }
 }
 
 }  // namespace rehearse::capture

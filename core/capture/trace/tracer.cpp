@@ -19,6 +19,7 @@
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/operators/kernel_errors.h"
 #include "capture/trace/recording/fold_linear.h"
+#include "capture/trace/recording/outline_bodies.h"
 #include "capture/trace/shape_remarks.h"
 
 namespace rehearse::capture {
@@ -63,7 +64,9 @@ Tracer::Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor
     : recording_(std::move(shapes), std::move(of_module)),
       operators_(recording_),
       collectives_(*this, recording_, caller_),
-      segments_(recording_, collectives_, caller_) {
+      segments_(recording_, collectives_, caller_),
+      bodies_(*this) {
+  recording_.mode.set_bodies(&bodies_);
   recording_.mode.set_ending([this](const std::exception& refusal) { return go_on_eagerly(refusal); });
 }
 
@@ -274,6 +277,7 @@ CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
   std::shared_ptr<Segment> last = segments_.recorder().take_last(result);
   const std::shared_ptr<graph::GraphModule>& module = recording_.graph.module();
   module->graph().output(result);
+  outline_bodies(*module, &recording_.remarks);
   fold_linear(*module);
   CapturedGraph captured{module, recording_.inputs.placed(), recording_.shapes, std::move(recording_.remarks),
                          std::move(last)};

@@ -15,6 +15,7 @@
 #include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/capture/left_fakes.h>
 
+#include "capture/trace/body_tracer.h"
 #include "capture/trace/operators/treatment.h"
 #include "capture/trace/recorders/caller_state.h"
 #include "capture/trace/recorders/collective_recorder.h"
@@ -80,6 +81,7 @@ class Tracer {
   OperatorRecorder operators_;
   CollectiveRecorder collectives_;
   SegmentRunner segments_;
+  BodyTracer bodies_;
   Treatments treatments_;
   bool ran_ = false;
 };

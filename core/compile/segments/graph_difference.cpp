@@ -29,6 +29,15 @@ bool same_arguments(const graph::Node& a, const graph::Node& b) {
              graph::map_nodes(graph::Argument(b.kwargs()), by_name);
 }
 
+// Of the submodules that two nodes with one target fetch, the bodies of higher-order operators; none: they are alike,
+// or are no submodules.
+std::string difference_of_bodies(const graph::GraphModule& before, const graph::GraphModule& now,
+                                 const graph::Node& node) {
+  if (node.op() != graph::Op::GetAttr) return "";
+  const auto a = before.find_submodule(node.target()), b = now.find_submodule(node.target());
+  return a && b ? difference_of(*a, *b, "the end of a body", "the end of a body") : "";
+}
+
 bool same_node(const graph::Node& a, const graph::Node& b) {
   return a.op() == b.op() && a.target() == b.target() && same_arguments(a, b);
 }
@@ -55,6 +64,7 @@ std::string difference_of(const graph::GraphModule& before, const graph::GraphMo
   const graph::Node* a = operator_from(before.graph().first());
   const graph::Node* b = operator_from(now.graph().first());
   while (a && b && same_node(*a, *b)) {
+    if (std::string found = difference_of_bodies(before, now, *a); !found.empty()) return found;
     a = operator_from(a->next());
     b = operator_from(b->next());
   }

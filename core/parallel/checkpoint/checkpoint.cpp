@@ -10,6 +10,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <rehearse_internal/operators/capture_mode.h>
+#include <rehearse_internal/parallel/captured_checkpoint.h>
 
 #include "parallel/checkpoint/checkpoint_node.h"
 
@@ -17,11 +18,6 @@ namespace rehearse::parallel {
 namespace {
 
 namespace autograd = torch::autograd;
-
-bool is_captured() {
-  const operators::CaptureMode* const mode = operators::CaptureMode::current();
-  return mode != nullptr && !mode->has_ended();
-}
 
 std::vector<std::int64_t> versions_of(const std::vector<at::Tensor>& tensors) {
   std::vector<std::int64_t> versions;
@@ -81,7 +77,17 @@ void require_gone(const std::vector<std::weak_ptr<autograd::Node>>& steps) {
 }  // namespace
 
 std::vector<at::Tensor> run_checkpoint(CheckpointCode code, std::vector<at::Tensor> given, void* result) {
-  if (!at::GradMode::is_enabled() || is_captured()) return code(given, result);
+  const operators::CaptureMode* const mode = operators::CaptureMode::current();
+  if (mode == nullptr || mode->has_ended()) return run_captured_checkpoint(std::move(code), std::move(given), result);
+  operators::BodyRecorder* const bodies = mode->bodies();
+  if (bodies == nullptr || !at::GradMode::is_enabled()) return code(given, result);
+  const NoAutocastCache no_cache;
+  return bodies->record("tag_activation_checkpoint", given,
+                        [&](const std::vector<at::Tensor>& inputs) { return code(inputs, result); });
+}
+
+std::vector<at::Tensor> run_captured_checkpoint(CheckpointCode code, std::vector<at::Tensor> given, void* result) {
+  if (!at::GradMode::is_enabled()) return code(given, result);
   require_no_tangents(given);
   CheckpointInputs inputs(given);
   const RunState state = RunState::current(given);

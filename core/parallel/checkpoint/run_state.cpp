@@ -2,10 +2,10 @@
 #include "parallel/checkpoint/run_state.h"
 
 #include <algorithm>
-#include <mutex>
 
-#include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
+
+#include <rehearse_internal/operators/generator_state.h>
 
 namespace rehearse::parallel {
 namespace {
@@ -15,10 +15,7 @@ constexpr std::array kAutocastDevices = {at::kCPU, at::kCUDA};
 }  // namespace
 
 void RunState::take() {
-  for (auto& [generator, state] : generators_) {
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    state = generator.get_state();
-  }
+  for (auto& [device, state] : generators_) state = operators::generator_state(device);
   for (std::size_t i = 0; i < kAutocastDevices.size(); ++i) {
     const auto device = kAutocastDevices[i];
     autocast_[i] = {at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device)};
@@ -34,9 +31,7 @@ RunState RunState::current(const std::vector<at::Tensor>& inputs) {
       devices.push_back(input.device());
     }
   }
-  for (const at::Device& device : devices) {
-    state.generators_.emplace_back(at::globalContext().defaultGenerator(device), at::Tensor());
-  }
+  for (const at::Device& device : devices) state.generators_.emplace_back(device, at::Tensor());
   state.take();
   return state;
 }
@@ -48,10 +43,7 @@ RunState RunState::current_like_this() const {
 }
 
 void RunState::restore() const {
-  for (auto [generator, state] : generators_) {
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    generator.set_state(state);
-  }
+  for (const auto& [device, state] : generators_) operators::set_generator_state(state, device);
   for (std::size_t i = 0; i < kAutocastDevices.size(); ++i) {
     at::autocast::set_autocast_enabled(kAutocastDevices[i], autocast_[i].enabled);
     at::autocast::set_autocast_dtype(kAutocastDevices[i], autocast_[i].dtype);

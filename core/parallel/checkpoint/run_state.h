@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 namespace rehearse::parallel {
@@ -30,8 +30,8 @@ class RunState {
 
   void take();
 
-  std::vector<std::pair<at::Generator, at::Tensor>> generators_;  // with their states
-  std::array<Autocast, 2> autocast_;                              // of the CPU, of CUDA
+  std::vector<std::pair<c10::Device, at::Tensor>> generators_;  // the states of their default generators
+  std::array<Autocast, 2> autocast_;                            // of the CPU, of CUDA
   bool autocast_cache_ = true;
 };
 

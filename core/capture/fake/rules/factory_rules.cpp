@@ -2,6 +2,8 @@
 // New tensors of sizes that may be symbols.
 #include <optional>
 
+#include <ATen/Context.h>
+
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
@@ -102,6 +104,14 @@ Outputs eye_m(const Call& call) {
       result(call, SymInts{call.sym_int(0), call.sym_int(1)}, call.dtype_or(2, at::get_default_dtype_as_scalartype()))};
 }
 
+// generator_state(device): bytes in the CPU's memory, as many as that generator has.
+Outputs generator_state(const Call& call) {
+  const at::Tensor state = at::globalContext().defaultGenerator(call.arguments[0].toDevice()).get_state();
+  TensorSpec spec = result(call, SymInts{state.numel()}, state.scalar_type());
+  spec.device = state.device();
+  return {spec};
+}
+
 constexpr std::pair<const std::string_view, Rule> kFactoryRules[] = {
     {"aten::empty.memory_format", empty},
     {"aten::empty_strided", empty_strided},
@@ -124,6 +134,7 @@ constexpr std::pair<const std::string_view, Rule> kFactoryRules[] = {
     {"aten::arange.start_step", arange_step},
     {"aten::eye", eye},
     {"aten::eye.m", eye_m},
+    {"rehearse::generator_state", generator_state},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <rehearse/shapes/expr.h>
 
 #include "capture/trace/recording/fold_linear.h"
+#include "capture/trace/recording/outline_bodies.h"
 
 namespace rehearse::capture {
 
@@ -42,6 +43,7 @@ class SegmentCutter::Copy {
 
   Segment finish(graph::Argument output) {
     module_->graph().output(std::move(output));
+    outline_bodies(*module_, nullptr);
     fold_linear(*module_);
     segment_.module = std::move(module_);
     segment_.writes_to_alias = shares_memory_ && cutter_.has_written_;

@@ -28,6 +28,8 @@ class SegmentCutter {
   // A graph of this node alone.
   Segment take_single(const graph::Node& node);
   std::size_t values() const noexcept { return numbers_.size(); }
+  // How many segments have ended so far.
+  std::size_t begun() const noexcept { return begun_; }
   // A value that comes into being between two segments.
   void add_value(const graph::Node& node) { numbers_.emplace(&node, numbers_.size()); }
   // The memory of a value that the code holds when a segment ends.
@@ -38,6 +40,7 @@ class SegmentCutter {
   void begin_next(std::size_t brought) {
     last_ = graph_.graph().last();
     has_written_ = false;
+    ++begun_;
     brought_ = brought;
   }
 
@@ -54,6 +57,7 @@ class SegmentCutter {
   std::map<const graph::Node*, std::size_t> numbers_;
   std::map<const graph::Node*, const c10::StorageImpl*> storages_;
   bool has_written_ = false;
+  std::size_t begun_ = 0;
   std::size_t brought_ = 0;  // history, see graph::once_brought(), before the segment
 };
 

@@ -52,7 +52,7 @@ std::vector<at::Tensor> run_checkpoint(CheckpointCode code, std::vector<at::Tens
 // is their sum made in another order. The second run finds the states of the default generators, grad mode and autocast
 // of the first: dropout draws the same values. Autocast's cache of weights is off in both. Hooks of tensors and of DDP
 // are called as without it, once for each gradient. Where grad mode is off, or no result requires grad, the function
-// just runs. In a function that compile() captures, its operators become part of the graph.
+// just runs. In a function that compile() captures it becomes a node of the graph, whose backward does the same.
 //
 // The function runs twice, and so does all else that it does: it must not change its inputs in place; running means of
 // a batch norm are updated twice, and collectives are called twice, by every rank.

@@ -127,6 +127,9 @@ class FakeMode final : public operators::CaptureMode {
   // Who can end the capture: gives whether it has. Nobody at first.
   void set_ending(std::function<bool(const std::exception& refusal)> ending) { ending_ = std::move(ending); }
 
+  operators::BodyRecorder* bodies() const noexcept override { return has_ended_ ? nullptr : bodies_; }
+  void set_bodies(operators::BodyRecorder* bodies) noexcept { bodies_ = bodies; }
+
   // A size that only the running program knows: a symbol of shapes(), which must not be null.
   c10::SymInt add_unbacked();
   // The same for a number that data holds, which may be negative.
@@ -161,6 +164,7 @@ class FakeMode final : public operators::CaptureMode {
   FakeListener* listener_;
   std::shared_ptr<CaptureThread> thread_;
   std::function<bool(const std::exception&)> ending_;
+  operators::BodyRecorder* bodies_ = nullptr;
   bool symbolic_reads_ = false;
   bool has_ended_ = false;
   std::vector<c10::SymInt> unbacked_;  // what add_unbacked() and its like give; the last one first

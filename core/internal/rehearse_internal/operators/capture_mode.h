@@ -1,9 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
 
 namespace rehearse::operators {
+
+// Records what a function does as the body of one node, instead of as nodes of their own. What the function uses from
+// outside, besides its inputs, becomes an operand of that node, too.
+class BodyRecorder {
+ public:
+  using Code = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs)>;
+
+  // Runs `code` once, and returns its results. `operation`: the higher-order operator that runs the body whenever the
+  // graph is called, as "tag_activation_checkpoint". If the code does what no body can hold, its nodes stay in the
+  // graph.
+  virtual std::vector<at::Tensor> record(const std::string& operation, const std::vector<at::Tensor>& inputs,
+                                         const Code& code) = 0;
+
+ protected:
+  BodyRecorder() = default;
+  ~BodyRecorder() = default;
+};
 
 // What a fiber whose code is being captured as a graph is in. The compiler makes it (capture::FakeMode). Code below the
 // compiler asks here, so that a program without the compiler does not link it.
@@ -17,6 +38,9 @@ class CaptureMode {
 
   // Whether the code runs as it is from now on, on real tensors: the capture has ended before the code has.
   virtual bool has_ended() const noexcept = 0;
+
+  // Null if nothing records the code's calls above autograd, and once the capture has ended.
+  virtual BodyRecorder* bodies() const noexcept = 0;
 
   // Throws the capture's error: "<what> is called in a captured function", with the cure and the caller's place.
   [[noreturn]] virtual void refuse(const std::string& what, const std::string& cure) const = 0;

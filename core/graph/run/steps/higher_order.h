@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/run/runnable_graph.h"
+
+namespace rehearse::graph {
+
+// What all higher-order operators share: bodies that are attributes of the module, and operands.
+class HigherOrder {
+ public:
+  HigherOrder(const Node& node, const GraphModule& module) : node_(node), module_(module) {}
+
+  const Node& node() const { return node_; }
+
+  std::shared_ptr<const RunnableGraph> body(std::size_t index, Bodies& bodies) const {
+    const Node* attribute = argument(index).node();
+    const auto found =
+        attribute != nullptr && attribute->op() == Op::GetAttr ? module_.find_submodule(attribute->target()) : nullptr;
+    if (found == nullptr) throw GraphError(node_.name(), field(index), "must be an attribute that is a submodule");
+    return bodies.of(found);
+  }
+
+  const Argument& argument(std::size_t index) const {
+    if (index >= node_.args().size()) throw GraphError(node_.name(), field(index), "is missing");
+    return node_.args()[index];
+  }
+
+  c10::IValue value(std::size_t index, const ValueOf& value_of) const {
+    return to_ivalue(argument(index), value_of, node_, field(index));
+  }
+
+  // The items of the list at `index`; none when there is no such argument.
+  std::vector<c10::IValue> items(std::size_t index, const ValueOf& value_of) const {
+    if (index >= node_.args().size()) return {};
+    const c10::IValue list = value(index, value_of);
+    if (list.isNone()) return {};
+    if (!list.isTuple()) throw GraphError(node_.name(), field(index), "must be a list of operands");
+    return list.toTupleRef().elements().vec();
+  }
+
+  // The arguments from `first` on.
+  std::vector<c10::IValue> rest(std::size_t first, const ValueOf& value_of) const {
+    std::vector<c10::IValue> operands;
+    for (std::size_t i = first; i < node_.args().size(); ++i) operands.push_back(value(i, value_of));
+    return operands;
+  }
+
+  bool truth(const c10::IValue& value, const std::string& what) const {
+    if (value.isBool()) return value.toBool();
+    if (value.isTensor() && value.toTensor().numel() == 1) return value.toTensor().item().toBool();
+    throw GraphError(node_.name(), what, "must be a bool or a tensor of one element, and is " + value.tagKind());
+  }
+
+ private:
+  static std::string field(std::size_t index) { return "args[" + std::to_string(index) + "]"; }
+
+  const Node& node_;
+  const GraphModule& module_;
+};
+
+using Run = std::function<c10::IValue(const ValueOf&)>;
+
+// tag_activation_checkpoint(body, operands..., inputs=n): the body is run again for its backward. The first n operands
+// are the checkpoint's inputs, the others what its code uses besides; without `inputs` all of them are inputs.
+Run make_checkpoint(const HigherOrder& op, Bodies& bodies);
+
+}  // namespace rehearse::graph
