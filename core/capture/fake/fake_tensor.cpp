@@ -23,20 +23,8 @@ struct Identities {
 };
 const exec::FiberLocal<Identities> identities;
 
-// In bytes, up to the last element.
-c10::SymInt storage_size(const TensorSpec& spec) {
-  const std::int64_t item = static_cast<std::int64_t>(c10::elementSize(spec.dtype));
-  c10::SymInt last = spec.storage_offset;
-  for (std::size_t d = 0; d < spec.sizes.size(); ++d) {
-    const auto size = spec.sizes[d].maybe_as_int();
-    if (size == 0) return 0;
-    if (size != 1) last += (spec.sizes[d] - 1) * spec.strides[d];
-  }
-  return (last + 1) * item;
-}
-
 c10::Storage new_storage(const TensorSpec& spec) {
-  auto impl = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), storage_size(spec),
+  auto impl = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes_of_elements(spec),
                                                     c10::DataPtr(nullptr, spec.device), nullptr, false);
   impl->release_data_and_set_meta_custom_data_ptr_error_msg_(kDataAccessMessage);
   return c10::Storage(std::move(impl));
@@ -59,6 +47,17 @@ std::vector<c10::SymInt> contiguous_strides(c10::ArrayRef<c10::SymInt> sizes) {
     if (!plain || *plain > 1) step = step * sizes[d];
   }
   return strides;
+}
+
+c10::SymInt bytes_of_elements(const TensorSpec& spec) {
+  const std::int64_t item = static_cast<std::int64_t>(c10::elementSize(spec.dtype));
+  c10::SymInt last = spec.storage_offset;
+  for (std::size_t d = 0; d < spec.sizes.size(); ++d) {
+    const auto size = spec.sizes[d].maybe_as_int();
+    if (size == 0) return 0;
+    if (size != 1) last += (spec.sizes[d] - 1) * spec.strides[d];
+  }
+  return (last + 1) * item;
 }
 
 TensorSpec spec_of(const at::Tensor& tensor) {

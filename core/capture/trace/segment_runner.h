@@ -49,6 +49,7 @@ class SegmentRunner {
   // The refusal in whose place the capture has ended; empty: there is none.
   const std::string& ended_by() const noexcept { return ended_by_; }
   SegmentRecorder& recorder() noexcept { return recorder_; }
+  const SegmentRecorder& recorder() const noexcept { return recorder_; }
 
  private:
   struct Held {  // what the code holds where the capture may end

@@ -200,6 +200,14 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
         arguments = {segments_.read(op, treatment, arguments)};
       }
       break;
+    case Treatment::Kind::StorageBytes:
+      refuse_behind_cut("storage_bytes()", site);
+      arguments = {recording_.storages.bytes_of(arguments.front().toTensor())};
+      break;
+    case Treatment::Kind::Version:
+      refuse_behind_cut("version()", site);
+      arguments = {operators_.read_version(treatment, arguments.front().toTensor())};
+      break;
     case Treatment::Kind::Communicate:
       collectives_.record(op, treatment, arguments);
       break;
@@ -209,6 +217,13 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
 }
 
 c10::SymInt Tracer::read_symbolically(const at::Tensor& tensor) { return operators_.read_symbolically(tensor); }
+
+// What has run may have changed the answer, and which guard a later call needs depends on the way to here.
+void Tracer::refuse_behind_cut(const char* question, const exec::CallSite& site) const {
+  if (!segments_.recorder().was_cut()) return;
+  throw NotCapturable(std::string(question) + " is called behind a read or an eager region of a captured function",
+                      "Call it in front of that, and keep what it gives.", site);
+}
 
 bool Tracer::has_made(const at::Tensor& tensor) {
   return is_fake(tensor) && recording_.inputs.find(fake_id(tensor)) == nullptr;
@@ -279,7 +294,11 @@ CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
   module->graph().output(result);
   outline_bodies(*module, &recording_.remarks);
   fold_linear(*module);
-  CapturedGraph captured{module, recording_.inputs.placed(), recording_.shapes, std::move(recording_.remarks),
+  CapturedGraph captured{module,
+                         recording_.inputs.placed(),
+                         recording_.shapes,
+                         std::move(recording_.remarks),
+                         recording_.storages.asked(),
                          std::move(last)};
   add_shape_remarks(*recording_.shapes, captured.remarks);
   return captured;

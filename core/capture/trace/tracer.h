@@ -73,6 +73,7 @@ class Tracer {
   bool go_on_after(const std::exception& refusal);
   void check_after_code_or_end();
   void call_in_operator(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
+  void refuse_behind_cut(const char* question, const exec::CallSite& site) const;
   void call_in_rest(const c10::OperatorHandle& op, torch::jit::Stack& arguments);
 
   const CountedCapture counted_;

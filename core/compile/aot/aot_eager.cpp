@@ -11,6 +11,7 @@
 #include <rehearse_internal/shapes/errors.h>
 
 #include "compile/aot/aot_program.h"
+#include "compile/aot/beyond_data.h"
 #include "graph/run/call/communication.h"
 
 namespace rehearse::compiler {
@@ -32,6 +33,7 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
     const std::string line = call->meta().origin ? call->meta().origin->source_line() : "";
     return compile_eagerly(input, "it communicates in place, by " + call->target() + (line.empty() ? "" : ", " + line));
   }
+  if (std::string why = use_beyond_data(*input.module); !why.empty()) return compile_eagerly(input, std::move(why));
   capture::JointGraph joint;
   try {
     joint = capture::capture_joint(input.module, input.example_inputs, input.shapes);

@@ -110,6 +110,7 @@ class CallCapture {
           CallResult{result_.frame, segments_->finish(*captured_.last_segment, result_.constants, result_.frame)};
     }
     refuse_fixed_marks(call_.leaves, places_, *shapes_);
+    use.note_storages(std::move(captured_.storages));
     use.bind_inputs(captured_, leaves_, result_);
     use.add_guards(std::move(places_), shapes_, std::move(watches), result_);
     result_.remarks = std::move(captured_.remarks);

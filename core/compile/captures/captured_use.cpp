@@ -25,14 +25,6 @@ void set_parameter(graph::Node& placeholder) {
   placeholder.meta().set_value(std::move(meta));
 }
 
-void add_captured(const capture::GraphInput& input, graph::Node& placeholder, Capture& capture) {
-  if (input.role == capture::GraphInput::Role::Constant) capture.kept_by_reference.push_back(input.name);
-  TensorGuard guard(input.tensor, input.name);
-  if (const graph::TensorMeta* const captured = placeholder.meta().tensor()) guard.expect_as(*captured);
-  capture.guards.add_captured(input.tensor, std::move(guard));
-  if (input.tensor.requires_grad() && input.tensor.is_leaf()) set_parameter(placeholder);
-}
-
 }  // namespace
 
 CapturedUse::CapturedUse(const CallView& call, const std::vector<LeafShape>& shape)
@@ -66,6 +58,21 @@ void CapturedUse::bind_inputs(const capture::CapturedGraph& captured, const Capt
   }
 }
 
+void CapturedUse::add_captured(const capture::GraphInput& input, graph::Node& placeholder, Capture& capture) const {
+  if (input.role == capture::GraphInput::Role::Constant) capture.kept_by_reference.push_back(input.name);
+  TensorGuard guard(input.tensor, input.name);
+  if (const graph::TensorMeta* const captured = placeholder.meta().tensor()) guard.expect_as(*captured);
+  guard_storage(input.tensor, guard);
+  capture.guards.add_captured(input.tensor, std::move(guard));
+  if (input.tensor.requires_grad() && input.tensor.is_leaf()) set_parameter(placeholder);
+}
+
+void CapturedUse::guard_storage(const at::Tensor& tensor, TensorGuard& guard) const {
+  for (const capture::StorageFact& fact : storages_) {
+    if (fact.tensor.is_same(tensor)) guard.guard_storage(fact.bytes);
+  }
+}
+
 // Was this leaf, or the same tensor in another place, looked into?
 bool CapturedUse::is_used(std::uint32_t leaf) const {
   for (std::uint32_t i = 0; i < call_.leaves.size(); ++i) {
@@ -84,6 +91,7 @@ void CapturedUse::add_leaf(std::uint32_t i, Capture& capture) const {
     guard.set_origin(origins_[i]);
     if (!is_used(i)) guard.ignore_layout();
     if (offset_read_[i]) guard.guard_offset();
+    guard_storage(*leaf.tensor, guard);
     capture.guards.add_tensor(std::move(guard));
   } else if (leaf.kind == LeafKind::SymInt && capture.shape[i].symbolic_int) {
     capture.guards.add_symbol(call_.sources[i]);

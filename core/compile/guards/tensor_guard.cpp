@@ -99,7 +99,21 @@ bool TensorGuard::holds(const at::Tensor& tensor, GuardFailure* failure) const {
     return fail(failure, ".storage_offset()", failure ? std::to_string(storage_offset_) : "",
                 failure ? std::to_string(impl.storage_offset()) : "");
   }
+  if (guards_storage_ && !holds_storage(tensor, failure)) return false;
   return dimensions_.empty() || holds_layout(impl, failure);
+}
+
+void TensorGuard::guard_storage(std::optional<std::int64_t> bytes) noexcept {
+  guards_storage_ = true;
+  storage_bytes_ = bytes;
+}
+
+bool TensorGuard::holds_storage(const at::Tensor& tensor, GuardFailure* failure) const {
+  const auto found = static_cast<std::int64_t>(tensor.storage().nbytes());
+  const std::int64_t expected =
+      storage_bytes_ ? *storage_bytes_ : capture::bytes_of_elements(capture::spec_of(tensor)).as_int_unchecked();
+  if (found == expected) return true;
+  return fail(failure, ".storage_bytes", std::to_string(expected), std::to_string(found));
 }
 
 bool TensorGuard::holds_layout(const c10::TensorImpl& impl, GuardFailure* failure) const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@
 namespace rehearse::compiler {
 
 // What an entry of the cache takes one tensor to be. Sizes that vary are guarded elsewhere, through their symbols.
-// Data is never guarded. The storage offset is guarded after guard_offset().
+// Data is never guarded. The storage offset is guarded after guard_offset(), the storage's size after guard_storage().
 class TensorGuard {
  public:
   static constexpr std::int64_t kVaries = -1;
@@ -26,6 +27,8 @@ class TensorGuard {
   void ignore_layout() { dimensions_.clear(); }
   // The tensor begins where the first one did in its storage.
   void guard_offset() noexcept { guards_offset_ = true; }
+  // The storage has as many bytes as the elements take, or the number that is given.
+  void guard_storage(std::optional<std::int64_t> bytes) noexcept;
   // What the tensor was when it was captured, which it is no more: code that ran meanwhile gave it a history or other
   // sizes. Sizes that are symbols are left as they are.
   void expect_as(const graph::TensorMeta& captured);
@@ -45,6 +48,7 @@ class TensorGuard {
   };
 
   bool holds_layout(const c10::TensorImpl& impl, GuardFailure* failure) const;
+  bool holds_storage(const at::Tensor& tensor, GuardFailure* failure) const;
   bool fail(GuardFailure* failure, const std::string& field, std::string expected, std::string found) const;
 
   std::uint64_t key_set_;
@@ -55,6 +59,8 @@ class TensorGuard {
   std::int64_t dim_;
   std::int64_t storage_offset_;
   bool guards_offset_ = false;
+  bool guards_storage_ = false;
+  std::optional<std::int64_t> storage_bytes_;
   std::vector<Dimension> dimensions_;  // none where sizes are of no interest
   std::string source_;
   std::shared_ptr<const graph::Origin> origin_;

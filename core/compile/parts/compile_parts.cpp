@@ -11,6 +11,7 @@
 #include <rehearse/parallel/bucket_splitter.h>
 #include <rehearse_internal/graph/dead_code.h>
 
+#include "compile/aot/beyond_data.h"
 #include "compile/meeting/compile_time.h"
 #include "compile/parts/eager_backend.h"
 #include "compile/parts/leaf_cuts.h"
@@ -57,6 +58,16 @@ std::string reason_of(const parallel::ForwardBucket& bucket, std::size_t index, 
                      bucket.bytes, bucket.parameters.size(), cap, index == 0 ? " (the graph begins here)" : "");
 }
 
+// Why no back end gets the graph; empty if one does.
+std::string why_eager(const graph::GraphModule& module) {
+  // Under no_grad back ends record no backward.
+  if (!at::GradMode::is_enabled() && graph::enables_gradients(module))
+    return "gradients are off in the call, and the code switches them on";
+  if (makes_leaf(module) && asks_for_version(module))
+    return "it makes a leaf, and asks for the version of a tensor, which pieces do not count";
+  return "";
+}
+
 // A graph in pieces, and the piece with which each bucket begins.
 struct Pieces {
   std::shared_ptr<graph::GraphModule> module;  // null: it stays whole
@@ -94,21 +105,25 @@ CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
   const parallel::DdpBuckets* const buckets = options.buckets;
   CompiledParts parts;
   EagerBackend eager;
-  // Under no_grad back ends record no backward.
-  const bool is_eager = !at::GradMode::is_enabled() && graph::enables_gradients(*module);
+  const std::string eager_because = why_eager(*module);
+  const bool is_eager = !eager_because.empty();
   parts.communicates = std::any_of(module->graph().begin(), module->graph().end(), is_collective);
   parallel::BucketSplit split;
-  if (buckets && !is_eager) {
+  // What a piece does to a tensor counts to the version that a later one asks for.
+  const bool stays_whole = is_eager || asks_for_version(*module);
+  if (buckets && !is_eager && stays_whole) {
+    parts.warnings = {"the graph was not split: it asks for the version of a tensor"};
+  } else if (buckets && !is_eager) {
     split = parallel::split_by_buckets(module, splitter_options(*buckets, *module));
     parts.bucket_table = parallel::bucket_table(split.buckets);
     parts.warnings = split.warnings;
   }
-  const Pieces pieces = pieces_of(*module, split, !is_eager && makes_leaf(*module));
+  const Pieces pieces = pieces_of(*module, split, !stays_whole && makes_leaf(*module));
   PieceCompiler compiler(shapes, is_eager ? eager : backend, options.pieces);
   if (!pieces.module) {
     parts.run = compiler.compile_whole(module, input_memory);
     parts.graphs = compiler.take_graphs();
-    if (is_eager) parts.graphs.back().eager_because = "gradients are off in the call, and the code switches them on";
+    if (is_eager) parts.graphs.back().eager_because = eager_because;
     return parts;
   }
   const auto glue =

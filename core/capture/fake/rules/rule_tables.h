@@ -24,6 +24,7 @@ RuleTable loss_rules();
 RuleTable matrix_rules();
 RuleTable normalise_rules();
 RuleTable reduction_rules();
+RuleTable storage_rules();
 RuleTable view_rules();
 
 }  // namespace rehearse::capture

@@ -11,7 +11,7 @@ Rule find_rule(std::string_view name) {
     std::unordered_map<std::string_view, Rule> all;
     for (const RuleTable table : {attention_rules(), convolution_rules(), copy_rules(), data_rules(), dimension_rules(),
                                   factory_rules(), index_rules(), join_rules(), loss_rules(), matrix_rules(),
-                                  normalise_rules(), reduction_rules(), view_rules()})
+                                  normalise_rules(), reduction_rules(), storage_rules(), view_rules()})
       all.insert(table.begin(), table.end());
     return all;
   }();

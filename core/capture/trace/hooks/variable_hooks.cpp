@@ -115,7 +115,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   std::int64_t _version(const TensorBase& self) const override {
     if (Tracer* const tracer = tracing()) {
       refuse(*tracer, {"_version() counts changes that a captured function does not make",
-                       "Ask outside of the captured function.", call_stack()});
+                       "Ask outside of the captured function, or call rehearse::version().", call_stack()});
     }
     return autograd_._version(asked_of(self));
   }

@@ -58,7 +58,9 @@ const Names& without_derivative() {
                               "logical_not",
                               "logical_and_",
                               "logical_or_",
-                              "logical_xor_"};
+                              "logical_xor_",
+                              "rehearse::resize_storage",
+                              "rehearse::set_version"};
   return names;
 }
 
@@ -189,6 +191,8 @@ Treatment::Kind kind_of(const Treatment& treatment, const c10::FunctionSchema& s
   if (writes_out_list(schema) || is_about_names(schema)) return Treatment::Kind::Refuse;
   if (name == "empty" && schema.overload_name() == "memory_format") return Treatment::Kind::Empty;
   if (name == "rehearse::opaque") return Treatment::Kind::Opaque;
+  if (name == "rehearse::storage_bytes") return Treatment::Kind::StorageBytes;
+  if (name == "rehearse::version") return Treatment::Kind::Version;
   if (name == "ones_like") return Treatment::Kind::FirstGradient;
   const auto& returns = schema.returns();
   const bool gives_tensor =
@@ -208,6 +212,7 @@ Treatment make(const c10::OperatorHandle& op) {
   made.tells_aliases = std::any_of(schema.returns().begin(), schema.returns().end(),
                                    [](const c10::Argument& result) { return result.alias_info() != nullptr; });
   made.communicates = qualified.starts_with("_c10d_functional") || qualified.starts_with("c10d::");
+  made.resizes_storage = qualified == "rehearse::resize_storage";
   for (const c10::Argument& argument : schema.arguments()) {
     made.written.push_back(argument.alias_info() != nullptr && argument.alias_info()->isWrite());
   }

@@ -27,6 +27,8 @@ struct Treatment {
     Opaque,         // a node of rehearse::opaque()
     Communicate,    // a call of c10d's that gives a Work
     FirstGradient,  // a node, but where autograd begins a backward with it
+    StorageBytes,   // asks how large a storage is: answered by what is known of it, no node
+    Version,        // a node that gives a number as a symbol
   };
   Kind kind = Kind::Record;
   std::string name;         // "item", without overload
@@ -42,6 +44,7 @@ struct Treatment {
   bool tells_aliases = false;                     // its schema says whose memory results have
   bool is_mutable = false;
   bool communicates = false;
+  bool resizes_storage = false;
 };
 
 // The treatments of the operators that a capture has met.

@@ -127,6 +127,7 @@ void OperatorRecorder::record(const c10::OperatorHandle& op, const Treatment& tr
   if (!treatment.tells_aliases && share_memory(results, arguments) && record_parts(op, arguments)) return;
   Node& node = recording_.graph.call(treatment.target, std::move(given.args), std::move(given.kwargs));
   if (treatment.is_mutable) recording_.segments.note_write();
+  if (treatment.resizes_storage) recording_.storages.note_resized(arguments.front().toTensor());
   OperatorResults noted(recording_, treatment, arguments, node);
   noted.note(results);
   if (treatment.is_mutable && treatment.differentiable && at::GradMode::is_enabled()) noted.note_history();
@@ -141,8 +142,17 @@ c10::SymInt OperatorRecorder::read_symbolically(const at::Tensor& tensor) {
     throw NotCapturable("sym_item() was given a tensor that is not one integer",
                         "Give it a tensor of one element and an integer dtype.", recording_.graph.site());
   }
+  return number_of("torch.ops.aten.item.default", value);
+}
+
+c10::SymInt OperatorRecorder::read_version(const Treatment& treatment, const at::Tensor& tensor) {
+  recording_.modes.sync();
+  return number_of(treatment.target, recording_.node_of(tensor));
+}
+
+c10::SymInt OperatorRecorder::number_of(const std::string& target, Node& value) {
   const c10::SymInt symbol = recording_.shapes->add_unbacked_number();
-  Node& item = recording_.graph.call("torch.ops.aten.item.default", {value});
+  Node& item = recording_.graph.call(target, {value});
   const std::string name = shapes::expr_of(symbol).symbol_name();
   recording_.symbols.bind_symbol(name, item);
   item.meta().unbacked_bindings.push_back(name);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -25,9 +26,12 @@ class OperatorRecorder {
   std::optional<bool> answer_equal(const torch::jit::Stack& arguments);
   // An integer of data as a symbol that the graph brings into being.
   c10::SymInt read_symbolically(const at::Tensor& tensor);
+  // The version of a tensor, in the same way.
+  c10::SymInt read_version(const Treatment& treatment, const at::Tensor& tensor);
 
  private:
   void infer_opaque(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+  c10::SymInt number_of(const std::string& target, graph::Node& value);
   bool record_parts(const c10::OperatorHandle& op, torch::jit::Stack& arguments);
 
   Recording& recording_;

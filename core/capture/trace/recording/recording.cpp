@@ -24,6 +24,7 @@ Recording::Recording(std::shared_ptr<shapes::ShapeEnv> shape_env, std::vector<Na
               [this](const std::string& symbol) -> Node& { return node_of_symbol(symbol); }),
       inputs(graph, symbols, families, std::move(of_module)),
       values(graph, inputs, families),
+      storages(inputs),
       modes(graph),
       segments(graph, inputs, symbols),
       context_{[this](const at::Tensor& tensor) -> graph::Argument { return node_of(tensor); }, symbols, graph.site()} {

@@ -22,6 +22,7 @@
 #include "capture/trace/recording/inputs.h"
 #include "capture/trace/recording/mode_nodes.h"
 #include "capture/trace/recording/segment_cutter.h"
+#include "capture/trace/recording/storage_sizes.h"
 #include "capture/trace/recording/values.h"
 #include "capture/trace/recording/view_families.h"
 
@@ -41,6 +42,7 @@ class Recording {
   ViewFamilies families;
   Inputs inputs;
   Values values;
+  StorageSizes storages;
   ModeNodes modes;
   SegmentCutter segments;
   std::vector<Remark> remarks;

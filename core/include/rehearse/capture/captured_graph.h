@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,12 @@ struct Remark {
   exec::CallSite where;  // resolved when asked for; may be empty
 };
 
+// What the code has asked of the storage of a tensor that exists before the graph.
+struct StorageFact {
+  at::Tensor tensor;
+  std::optional<std::int64_t> bytes = {};  // nothing: as many as its elements take
+};
+
 // What a capture gives.
 struct CapturedGraph {
   // The forward graph: a placeholder for each of `inputs`, in order; its output is a list.
@@ -52,6 +59,7 @@ struct CapturedGraph {
   std::vector<GraphInput> inputs;
   std::shared_ptr<shapes::ShapeEnv> shapes;
   std::vector<Remark> remarks;
+  std::vector<StorageFact> storages;
   // Of a capture that was cut into segments (segments.h) the last one, whose results are those of the whole.
   std::shared_ptr<Segment> last_segment = {};
 };

@@ -32,6 +32,9 @@ struct TensorSpec {
 // Row-major strides; dimensions of size 1 or 0 count as 1.
 std::vector<c10::SymInt> contiguous_strides(c10::ArrayRef<c10::SymInt> sizes);
 
+// From the beginning of the storage to the last element. 0 if there is none.
+c10::SymInt bytes_of_elements(const TensorSpec& spec);
+
 // Of a real or fake tensor.
 TensorSpec spec_of(const at::Tensor& tensor);
 

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Seeds of DistributedPatternTests: leaves that a captured function makes, in place of nn.Parameter.
+// Seeds of DistributedPatternTests: storages and versions that a captured function changes, and leaves that it makes,
+// in place of nn.Parameter.
+#include <cstdint>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <rehearse/capture/storage.h>
+#include <rehearse/capture/versions.h>
 #include <rehearse/compile/compile.h>
 
 #include "core/compile/seeds/seed_test.h"
@@ -55,6 +60,147 @@ std::vector<std::pair<CompileStats, Counts>> expect_leaf_like_eager(MakesLeaf fu
     of_backends.emplace_back(compiled.stats(), counts);
   }
   return of_backends;
+}
+
+// What `compiled` has compiled in each of the calls.
+template <class Compiled, class Call>
+Counts counts_of(Compiled& compiled, int calls, const Call& call) {
+  Counts counts;
+  for (int i = 0; i < calls; ++i) {
+    call(i);
+    counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
+  }
+  return counts;
+}
+
+std::int64_t bytes_of(const at::Tensor& tensor) { return static_cast<std::int64_t>(tensor.storage().nbytes()); }
+
+TEST_F(DistributedPatternTests, test_storage_resize_zero_cpu) {
+  on_ranks([this](RankContext&) {
+    const at::NoGradGuard no_grad;
+    auto compiled = compile(
+        [](const at::Tensor& x) {
+          const at::Tensor y = x.sin();
+          resize_storage(x, 0);
+          return y.cos();
+        },
+        {.fullgraph = true});
+    const Counts counts = counts_of(compiled, 2, [&](int) {
+      const at::Tensor x = at::randn({10}), expected = x.sin().cos();
+      EXPECT_TRUE(compiled(x).equal(expected));
+      EXPECT_EQ(bytes_of(x), 0);
+    });
+    expect_listed(compiled.stats(), counts);
+  });
+}
+TEST_F(DistributedPatternTests, test_storage_resize_nonzero_cpu) {
+  on_ranks([this](RankContext&) {
+    const at::NoGradGuard no_grad;
+    auto compiled = compile(
+        [](const at::Tensor& x, const at::Tensor& out) {
+          const at::Tensor y = x.sin();
+          EXPECT_EQ(storage_bytes(out), 0);
+          resize_storage(out, storage_bytes(x));
+          out.copy_(y.cos());
+        },
+        {.fullgraph = true});
+    const Counts counts = counts_of(compiled, 2, [&](int) {
+      const at::Tensor x = at::randn({10}), out = at::empty({10});
+      resize_storage(out, 0);
+      compiled(x, out);
+      EXPECT_EQ(bytes_of(out), bytes_of(x));
+      EXPECT_TRUE(out.equal(x.sin().cos()));
+    });
+    expect_listed(compiled.stats(), counts);
+  });
+}
+
+TEST_F(DistributedPatternTests, test_unsafe_set_version_counter1) {
+  on_ranks([this](RankContext&) {
+    const at::NoGradGuard no_grad;
+    auto compiled = compile(
+        [](const at::Tensor& w, const at::Tensor& x) {
+          const c10::SymInt before = version(w);
+          w.copy_(x.sin() + 1);
+          set_version(w, before);
+          return std::tuple(w, before);
+        },
+        {.fullgraph = true});
+    const int starts[] = {3, 0, 1};
+    const Counts counts = counts_of(compiled, 3, [&](int call) {
+      const at::Tensor w = at::randn({16}), x = at::randn({16});
+      set_version(w, starts[call]);
+      const auto [result, before] = compiled(w, x);
+      EXPECT_TRUE(result.is_same(w));
+      EXPECT_TRUE(w.equal(x.sin() + 1));
+      EXPECT_EQ(before, starts[call]);
+      EXPECT_EQ(w._version(), starts[call]);
+    });
+    expect_listed(compiled.stats(), counts);
+  });
+}
+TEST_F(DistributedPatternTests, test_unsafe_preserve_version_counter1) {
+  on_ranks([this](RankContext&) {
+    const at::NoGradGuard no_grad;
+    auto compiled = compile(
+        [](const at::Tensor& w, const at::Tensor& x) {
+          const PreserveVersion keep(w);
+          w.copy_(x.sin() + 1);
+          return w;
+        },
+        {.backend = "eager", .fullgraph = true});
+    const Counts counts = counts_of(compiled, 2, [&](int call) {
+      const at::Tensor w = at::randn({16}), x = at::randn({16});
+      set_version(w, call + 1);
+      EXPECT_TRUE(compiled(w, x).is_same(w));
+      EXPECT_TRUE(w.equal(x.sin() + 1));
+      EXPECT_EQ(w._version(), call + 1);
+    });
+    expect_listed(compiled.stats(), counts);
+  });
+}
+
+// r = sin(w) has saved w, which is x by the time of the backward.
+template <class Compiled>
+void expect_overwritten_value(Compiled& compiled) {
+  const at::Tensor w = at::randn({16}).requires_grad_(), x = at::randn({16}), before = w.detach().clone();
+  const at::Tensor r = compiled(w, x);
+  EXPECT_TRUE(r.equal(before.sin()));
+  r.sum().backward();
+  EXPECT_TRUE(w.equal(x));
+  EXPECT_TRUE(w.grad().equal(x.cos()));
+}
+
+TEST_F(DistributedPatternTests, test_unsafe_set_version_counter2) {
+  on_ranks([this](RankContext&) {
+    auto compiled = compile(
+        [](const at::Tensor& w, const at::Tensor& x) {
+          const at::Tensor r = w.sin();
+          const at::NoGradGuard no_grad;
+          const c10::SymInt before = version(w);
+          w.copy_(x);
+          set_version(w, before);
+          return r;
+        },
+        {.fullgraph = true});
+    const Counts counts = counts_of(compiled, 2, [&](int) { expect_overwritten_value(compiled); });
+    expect_listed(compiled.stats(), counts);
+  });
+}
+TEST_F(DistributedPatternTests, test_unsafe_preserve_version_counter2) {
+  on_ranks([this](RankContext&) {
+    auto compiled = compile(
+        [](const at::Tensor& w, const at::Tensor& x) {
+          const at::Tensor r = w.sin();
+          const at::NoGradGuard no_grad;
+          const PreserveVersion keep(w);
+          w.copy_(x);
+          return r;
+        },
+        {.fullgraph = true});
+    const Counts counts = counts_of(compiled, 2, [&](int) { expect_overwritten_value(compiled); });
+    expect_listed(compiled.stats(), counts);
+  });
 }
 
 TEST_F(DistributedPatternTests, test_nn_param_return1) {

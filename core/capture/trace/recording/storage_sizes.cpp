@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/trace/recording/storage_sizes.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <rehearse_internal/capture/fake_tensor.h>
+
+namespace rehearse::capture {
+
+bool StorageSizes::was_resized(const at::Tensor& fake) const {
+  const auto* const storage = fake.storage().unsafeGetStorageImpl();
+  return std::any_of(resized_.begin(), resized_.end(),
+                     [&](const c10::Storage& each) { return each.unsafeGetStorageImpl() == storage; });
+}
+
+void StorageSizes::note_resized(const at::Tensor& fake) {
+  if (!was_resized(fake)) resized_.push_back(fake.storage());
+}
+
+Inputs::Source* StorageSizes::source_with_storage(const at::Tensor& fake) {
+  if (Inputs::Source* const own = inputs_.find(fake_id(fake))) return own;
+  Inputs::Source* found = nullptr;
+  inputs_.for_each([&](const at::Tensor& input, const at::Tensor&) {
+    if (found == nullptr && share_storage(input, fake)) found = inputs_.find(fake_id(input));
+  });
+  return found;
+}
+
+c10::SymInt StorageSizes::bytes_of(const at::Tensor& fake) {
+  Inputs::Source* const source = was_resized(fake) ? nullptr : source_with_storage(fake);
+  if (source == nullptr || source->input.is_made_inside || !source->real.has_storage()) {
+    return fake.storage().sym_nbytes();
+  }
+  if (source->input.kind == GraphInput::Kind::Captured) inputs_.node_of(*source);  // it is guarded as an input
+  const auto bytes = static_cast<std::int64_t>(source->real.storage().nbytes());
+  const bool is_full = bytes_of_elements(spec_of(source->real)) == bytes;
+  asked_.push_back({source->real, is_full ? std::nullopt : std::optional(bytes)});
+  if (!is_full) return bytes;
+  source->fake.sym_sizes();  // the answer depends on them, which is noted
+  return bytes_of_elements(spec_of(source->fake));
+}
+
+}  // namespace rehearse::capture

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a captured function reads and sets the versions of tensors as it does in eager mode, and a version is no
+// guard.
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/capture/versions.h>
+#include <rehearse/compile/compile.h>
+#include <rehearse/fakes/fake_ddp.h>
+
+#include "core/compile/like_eager/layers.h"
+
+namespace rehearse_test {
+namespace {
+
+using rehearse::PreserveVersion;
+using rehearse::set_version;
+using rehearse::version;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(Versions, InEagerMode) {
+  const at::Tensor x = at::ones({2}), view = x.view({2, 1});
+  set_version(x, 0);
+  x.add_(1);
+  EXPECT_EQ(version(view), 1);
+  set_version(view, 5);
+  EXPECT_EQ(x._version(), 5);
+  {
+    const PreserveVersion keep(x);
+    x.add_(1).mul_(2);
+    EXPECT_EQ(version(x), 7);
+  }
+  EXPECT_EQ(version(x), 5);
+  try {
+    const PreserveVersion keep(std::vector<at::Tensor>{x, at::ones({2})});
+    x.add_(1);
+    throw std::runtime_error("from the code");
+  } catch (const std::runtime_error&) {
+    EXPECT_EQ(version(x), 5);
+  }
+}
+
+TEST(Versions, OfWhatHasNone) {
+  EXPECT_THAT([] { version(at::Tensor()); },
+              ThrowsMessage<c10::ValueError>(HasSubstr("version: the tensor is undefined")));
+  EXPECT_THAT([] { set_version(at::Tensor(), 1); },
+              ThrowsMessage<c10::ValueError>(HasSubstr("set_version: the tensor is undefined")));
+  EXPECT_THAT([] { set_version(at::ones({2}), -1); },
+              ThrowsMessage<c10::ValueError>(HasSubstr("set_version: version is -1; it must be 0 or more")));
+  at::Tensor without;
+  {
+    const c10::InferenceMode inference;
+    without = at::ones({2});
+  }
+  EXPECT_THAT([&] { version(without); },
+              ThrowsMessage<c10::ValueError>(HasSubstr("version: the tensor was made in inference mode")));
+}
+
+// Changes, questions and views in between; gradients on and off, at two lengths.
+std::tuple<at::Tensor, at::Tensor, std::vector<c10::SymInt>> count(const at::Tensor& w, const at::Tensor& x) {
+  std::vector<c10::SymInt> seen = {version(w)};
+  const at::Tensor result = w.sin() * x, own = x.detach().clone();
+  own.add_(1).mul_(2);
+  seen.push_back(version(own));
+  {
+    const at::NoGradGuard no_grad;
+    const PreserveVersion keep(w);
+    w.view(-1).mul_(x);
+    w.add_(own);
+    seen.push_back(version(w) - seen[0]);
+  }
+  seen.push_back(version(w));
+  set_version(own, 9);
+  seen.push_back(version(own.view(-1)));
+  return {result, own, seen};
+}
+
+TEST(Versions, InOneGraphForAll) {
+  for (const char* backend : {"eager", "aot_eager"}) {
+    for (const bool grad_enabled : {false, true}) {
+      SCOPED_TRACE(std::string(backend) + (grad_enabled ? " with gradients" : ""));
+      const at::AutoGradMode mode(grad_enabled);
+      auto compiled = rehearse::compile(count, {.backend = backend, .dynamic = true, .fullgraph = true});
+      for (const std::int64_t start : {3, 0, 1, 4}) {
+        const at::Tensor x = at::randn({start + 2});
+        const at::Tensor w = at::randn({start + 2}).requires_grad_(), twin = w.detach().clone().requires_grad_();
+        set_version(w, start);
+        set_version(twin, start);
+        const auto [found, own, seen] = compiled(w, x);
+        const auto [expected, eager_own, eager_seen] = count(twin, x);
+        EXPECT_TRUE(found.equal(expected));
+        EXPECT_TRUE(own.equal(eager_own));
+        EXPECT_TRUE(w.equal(twin));
+        EXPECT_THAT(seen, ElementsAre(start, 2, 2, start, 9));
+        EXPECT_EQ(seen, eager_seen);
+        EXPECT_EQ(w._version(), start);
+        EXPECT_EQ(own._version(), 9);
+        if (!grad_enabled) continue;
+        found.sum().backward();  // takes w as it is now, without an error
+        expected.sum().backward();
+        EXPECT_TRUE(w.grad().equal(twin.grad()));
+      }
+      EXPECT_EQ(compiled.stats().compiles, 1);
+    }
+  }
+}
+
+// The pieces of a split would not count what the others did.
+TEST(Versions, KeepAGraphInOnePiece) {
+  Layers net([](LayersImpl& layers, const at::Tensor& x) {
+    const at::Tensor h = layers.a->forward(x);
+    layers.buffer.add_(1);
+    layers.buffer.add_(1);
+    const c10::SymInt before = version(layers.buffer);
+    layers.buffer.add_(1);
+    set_version(layers.buffer, before);
+    return layers.c->forward(layers.b->forward(h)) + layers.buffer;
+  });
+  set_version(net->buffer, 0);
+  rehearse::fakes::FakeDDP<Layers> ddp(net, 0.0001);
+  auto compiled = rehearse::compile(ddp, {.backend = "aot_eager", .fullgraph = true});
+  compiled(at::ones({4, 6}));
+  compiled(at::ones({4, 6}));
+  EXPECT_EQ(net->buffer._version(), 4);
+  EXPECT_EQ(compiled.stats().graphs, 1);
+  const auto entry = compiled.explain().entries.at(0);
+  EXPECT_THAT(entry.split_warnings, ElementsAre("the graph was not split: it asks for the version of a tensor"));
+  EXPECT_THAT(entry.graphs.at(0).eager_because,
+              AllOf(HasSubstr("it asks for the version of a tensor, at "), HasSubstr("versions_test.cpp:")));
+}
+
+const LayersProgram kVersionsInLayers[] = {
+    {"a buffer whose changes are not counted",
+     [](LayersImpl& net, const at::Tensor& x) {
+       set_version(net.buffer, 7);
+       const at::Tensor h = net.b->forward(net.a->forward(x)) * net.buffer;
+       {
+         const at::NoGradGuard no_grad;
+         net.buffer.add_(x);
+         set_version(net.buffer, 7);
+       }
+       return net.c->forward(h) * net.buffer.sum();
+     }},
+};
+TEST(Versions, InAModuleInPieces) { expect_like_eager_in_pieces(kVersionsInLayers); }
+TEST(Versions, InAModule) { expect_like_eager_in_one_piece(kVersionsInLayers); }
+
+TEST(Versions, WithALeafThatIsMadeInside) {
+  const auto function = [](const at::Tensor& x) {
+    const at::Tensor p = x.detach().clone().requires_grad_();
+    const at::Tensor y = p * p;
+    const at::NoGradGuard no_grad;
+    const PreserveVersion keep(p);
+    p.add_(1);
+    return std::tuple(p, y, version(p));
+  };
+  auto compiled = rehearse::compile(function, {.backend = "aot_eager", .fullgraph = true});
+  for (int call = 0; call < 2; ++call) {
+    const auto [p, y, seen] = compiled(at::ones({3}));
+    EXPECT_EQ(seen, 1);
+    EXPECT_EQ(p._version(), 0);
+    y.sum().backward();
+    EXPECT_TRUE(p.grad().equal(at::full({3}, 4.0)));
+  }
+  EXPECT_EQ(compiled.explain().entries.at(0).graphs.at(0).eager_because,
+            "it makes a leaf, and asks for the version of a tensor, which pieces do not count");
+}
+
+TEST(Versions, BehindARead) {
+  const auto function = [](const at::Tensor& x) {
+    const bool positive = x.sum().item<float>() > 0;
+    return std::tuple(positive ? x * 2 : x, version(x));
+  };
+  auto compiled = rehearse::compile(function);
+  for (int call = 0; call < 3; ++call) {
+    const at::Tensor x = at::ones({3});
+    set_version(x, call);
+    EXPECT_EQ(std::get<1>(compiled(x)), call);
+  }
+  EXPECT_THAT(compiled.explain().refusal,
+              AllOf(HasSubstr("version() is called behind a read or an eager region of a captured function, at "),
+                    HasSubstr("versions_test.cpp:")));
+}
+
+}  // namespace
+}  // namespace rehearse_test
