@@ -14,7 +14,8 @@ PARTS = (
     *((prefix, "compile") for area in ("shapes", "graph", "capture", "compile")
       for prefix in (f"core/{area}/", f"rehearse/{area}/")),
     ("core/parallel/splitter/", "compile"), ("rehearse/parallel/bucket_splitter.h", "compile"),
-    ("core/comm/collectives/", "collectives"), ("rehearse/comm/functional.h", "collectives"),
+    ("core/comm/collectives/", "collectives"), ("rehearse/comm/async_tensor.h", "collectives"),
+    ("rehearse/comm/functional.h", "collectives"),
     ("rehearse/comm/object_collectives.h", "collectives"),
     ("core/elastic/", "elastic"), ("rehearse/elastic/", "elastic"),
     ("sim/cli/split/", "split"),

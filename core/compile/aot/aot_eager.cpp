@@ -26,6 +26,23 @@ const graph::Node* call_in_place(const graph::GraphModule& module) {
   return nullptr;
 }
 
+// The graph works on copies of arguments that it changes, and makes them before it waits. Null: it waits for nothing
+// that was launched in front of it.
+const graph::Node* wait_for_other(const graph::GraphModule& module) {
+  for (const graph::Node& node : module.graph()) {
+    if (node.target() != "torch.ops._c10d_functional.wait_tensor.default") continue;
+    const graph::Node* launch = node.args().at(0).node();
+    while (launch != nullptr && launch->target() == "_operator.getitem") launch = launch->args().at(0).node();
+    if (launch == nullptr || !launch->target().starts_with("torch.ops._c10d_functional")) return &node;
+  }
+  return nullptr;
+}
+
+std::string with_line(const std::string& what, const graph::Node& node) {
+  const std::string line = node.meta().origin ? node.meta().origin->source_line() : "";
+  return what + (line.empty() ? "" : ", at " + line);
+}
+
 }  // namespace
 
 CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
@@ -45,6 +62,11 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
     return compile_eagerly(input, error.what());
   } catch (const shapes::ShapeError& error) {  // a backward asks for sizes that depend on data: prod()
     return compile_eagerly(input, error.what());
+  }
+  const graph::Node* const wait = joint.changed_inputs.empty() ? nullptr : wait_for_other(*input.module);
+  if (wait != nullptr) {
+    constexpr const char* kWhy = "it changes an argument, and waits for a collective that was launched in front of it";
+    return compile_eagerly(input, with_line(kWhy, *wait));
   }
   capture::JointPartition partition = capture::partition_joint(joint);
   const auto program = std::make_shared<const AotProgram>(

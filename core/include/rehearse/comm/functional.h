@@ -18,9 +18,8 @@
 // The group is found by its name in the registry of the calling rank, in backward too. Any registered
 // c10d::ProcessGroup will do.
 //
-// Blocking: each call waits for its result, and so does its gradient in backward (Python's AsyncCollectiveTensor, which
-// waits when first used, does not exist in C++). To overlap communication and computation call the operators, and
-// wait_tensor() later.
+// Blocking: each call waits for its result, and so does its gradient in backward. To overlap communication and
+// computation use <rehearse/comm/async_tensor.h>, whose results wait when they are first used.
 // Fibers, threads: as the group. Ownership: results are new tensors; inputs are not changed.
 // Devices, dtypes: those of the group's collective. Inputs need not be contiguous.
 // Errors: c10::ValueError for sizes, dimensions and roots that do not fit, naming them; c10d's own for an unknown

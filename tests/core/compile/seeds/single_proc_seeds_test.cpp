@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
 
+#include <rehearse/comm/async_tensor.h>
 #include <rehearse/compile/watch.h>
 #include <rehearse/fakes/fake_ddp.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
@@ -142,6 +143,21 @@ TEST_F(TestSingleProc, test_graph_split_inductor_transpose) {
       counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
       EXPECT_TRUE(found.equal(expected));
       EXPECT_EQ(found.strides(), expected.strides());
+    }
+    expect_listed(compiled.stats(), counts, ctx.rank());
+  });
+}
+
+// In the seed a tensor of a class of its own, which is waited for when it is added to.
+TEST_F(TestSingleProc, test_async_subclass_no_specialize) {
+  on_ranks([this](RankContext& ctx) {
+    auto compiled =
+        compile([](const functional::AsyncTensor& x) { return x + 1; }, {.dynamic = true, .fullgraph = true});
+    Counts counts;
+    for (const std::int64_t length : {10, 12}) {
+      EXPECT_TRUE(compiled(functional::all_reduce_async(at::ones({length}), ctx.group()))
+                      .equal(at::full({length}, ctx.size() + 1.0)));
+      counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
     }
     expect_listed(compiled.stats(), counts, ctx.rank());
   });

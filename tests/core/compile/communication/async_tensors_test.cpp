@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: compiled code takes, makes and gives tensors whose collective is on its way, and waits where it first uses
+// them.
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/comm/async_tensor.h>
+#include <rehearse/compile/compile.h>
+#include <rehearse/graph/text.h>
+#include <rehearse/sim/report_writers.h>
+#include <rehearse/sim/world.h>
+
+namespace rehearse::compiler::async_tensors {
+namespace {
+
+using functional::all_reduce_async;
+using functional::AsyncTensor;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+void expect_silent(const World::Body& body) {
+  const Report report = World({.ranks = 2, .seed = 3}).run(body);
+  EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
+  EXPECT_THAT(report.remarks, IsEmpty());
+}
+
+std::int64_t waits_in(const std::string& text) {
+  std::int64_t waits = 0;
+  for (auto at = text.find("wait_tensor.default\""); at != std::string::npos;
+       at = text.find("wait_tensor.default\"", at + 1))
+    ++waits;
+  return waits;
+}
+
+// In front of the first use the code goes on, which runs while the ranks reduce.
+TEST(CompiledAsyncTensors, AreWaitedForAtTheirFirstUse) {
+  for (const char* backend : {"eager", "aot_eager"}) {
+    expect_silent([backend](RankContext& ctx) {
+      auto compiled = compile(
+          [](const AsyncTensor& sum, const at::Tensor& w) {
+            const at::Tensor sine = w.sin();
+            return sine * sum + sum;
+          },
+          {.backend = backend, .dynamic = true, .fullgraph = true});
+      for (const std::int64_t length : {10, 12, 10}) {
+        const at::Tensor x = at::arange(length, at::kDouble) + ctx.rank(), total = 2 * x + 1 - 2 * ctx.rank();
+        const at::Tensor w = at::ones({length}, at::kDouble).requires_grad_();
+        const AsyncTensor sum = all_reduce_async(x, ctx.group());
+        const at::Tensor result = compiled(sum, w);
+        EXPECT_TRUE(result.equal(w.sin() * total + total));
+        EXPECT_TRUE(sum.is_pending());  // the function had a constant of it
+        result.sum().backward();
+        EXPECT_TRUE(w.grad().equal(w.detach().cos() * total));
+      }
+      EXPECT_EQ(compiled.stats().compiles, 1);
+      const std::string graph = compiled.explain().pieces().front().text;
+      EXPECT_EQ(waits_in(graph), 1);
+      EXPECT_LT(graph.find("aten.sin"), graph.find("wait_tensor.default"));
+    });
+  }
+}
+
+// One that has come already is another graph, without a wait. Which one it is the function tells its caller.
+TEST(CompiledAsyncTensors, AreGuardedByWhetherTheyArePending) {
+  expect_silent([](RankContext& ctx) {
+    auto compiled = compile([](AsyncTensor& sum) { return sum + 1; }, {.fullgraph = true});
+    for (int call = 0; call < 2; ++call) {
+      AsyncTensor sum = all_reduce_async(at::ones({3}), ctx.group());
+      EXPECT_TRUE(compiled(sum).equal(at::full({3}, 3.0)));
+      EXPECT_FALSE(sum.is_pending());
+      EXPECT_TRUE(compiled(sum).equal(at::full({3}, 3.0)));
+    }
+    EXPECT_EQ(compiled.stats().compiles, 2);
+  });
+}
+
+// Made and used inside, and given to the caller.
+TEST(CompiledAsyncTensors, AreResults) {
+  for (const char* backend : {"eager", "aot_eager"}) {
+    expect_silent([backend](RankContext& ctx) {
+      auto compiled = compile(
+          [](const at::Tensor& x, const Group& group) {
+            const AsyncTensor sum = all_reduce_async(x, group), twice = all_reduce_async(x * 2, group);
+            const at::Tensor meanwhile = x.exp();
+            return std::tuple(meanwhile + sum, twice);
+          },
+          {.backend = backend, .fullgraph = true});
+      for (int call = 0; call < 2; ++call) {
+        const at::Tensor x = at::ones({3}) * (ctx.rank() + call);
+        const auto [found, twice] = compiled(x, ctx.group());
+        const at::Tensor total = at::ones({3}) * (1 + 2 * call);
+        EXPECT_TRUE(found.equal(x.exp() + total));
+        EXPECT_TRUE(twice.is_pending());
+        EXPECT_TRUE((twice + 0).equal(total * 2));
+      }
+      EXPECT_EQ(compiled.stats().compiles, 1);
+    });
+  }
+}
+
+// aot_eager works on copies of arguments that a graph changes, and would make one before the wait.
+TEST(CompiledAsyncTensors, AreChangedAfterTheWait) {
+  for (const char* backend : {"eager", "aot_eager"}) {
+    expect_silent([backend](RankContext& ctx) {
+      auto compiled = compile(
+          [](const AsyncTensor& sum, const at::Tensor& w) {
+            at::Tensor changed = sum;
+            changed.mul_(w);
+            return changed + 1;
+          },
+          {.backend = backend, .fullgraph = true});
+      for (int call = 0; call < 2; ++call) {
+        const at::Tensor w = at::full({3}, 5.0).requires_grad_();
+        const AsyncTensor sum = all_reduce_async(at::ones({3}), ctx.group());
+        const at::Tensor result = compiled(sum, w);
+        EXPECT_TRUE(result.equal(at::full({3}, 11.0)));
+        result.sum().backward();
+        EXPECT_TRUE(w.grad().equal(at::full({3}, 2.0)));
+      }
+      if (backend == std::string("aot_eager")) {
+        EXPECT_THAT(compiled.explain().entries.at(0).graphs.at(0).eager_because,
+                    HasSubstr("it changes an argument, and waits for a collective that was launched in front of it"));
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::compiler::async_tensors
