@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse_internal/comm/described_backend.h>
+
 namespace rehearse::comm {
 
 std::string derived_name(const std::string& group, std::string_view how, const std::vector<int>& ranks) {
@@ -34,6 +36,13 @@ std::vector<int> ranks_that_stay(const std::vector<std::int64_t>& excluded, int 
     if (!leaves(rank)) staying.push_back(rank);
   }
   return staying;
+}
+
+bool is_abort(int flags) {
+  constexpr int kAbort = DescribedBackend::kShrinkAbort;
+  TORCH_CHECK_VALUE(flags == 0 || flags == kAbort, "rehearse::shrink: the flags are ", flags, "; they are 0 or ",
+                    kAbort, " (abort)");
+  return flags == kAbort;
 }
 
 void check_extension(std::chrono::milliseconds duration) {

@@ -5,8 +5,11 @@
 #include <array>
 #include <type_traits>
 
+#include <rehearse_internal/operators/lone_code.h>
+
 #include "comm/call/call_describer.h"
 #include "derived_group.h"
+#include "refuse_in_capture.h"
 
 namespace rehearse::comm {
 namespace {
@@ -196,6 +199,11 @@ auto DescribedBackend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::A
       {OpType::ALLTOALL, options.timeout, options.asyncOp},
       [&](Operation& operation) { describer(*this).alltoall(outputs, inputs, operation); },
       [&] { return again(&c10d::Backend::alltoall, outputs, inputs, options); });
+}
+
+void DescribedBackend::require_allowed(OpType type) const {
+  refuse_in_capture("an operation of a c10d::Backend");
+  operators::refuse_in_lone_code(name_of(type), identity().name);
 }
 
 auto DescribedBackend::point_to_point(OpType type, Tensors& tensors, int peer, int tag,

@@ -16,7 +16,7 @@ namespace rehearse::comm {
 
 void RankBackend::extend_timeout_once(std::chrono::milliseconds duration) {
   check_extension(duration);
-  if (extension_ == nullptr) extension_ = std::make_unique<TimeoutExtension>();
+  if (extension_ == nullptr) extension_ = std::make_unique<TimeoutExtension<RankWork>>();
   extension_->add(duration);
 }
 
@@ -74,11 +74,10 @@ auto RankBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int 
                          const c10::intrusive_ptr<Options>& options) -> BackendPtr {
   group_->check_caller(rank_);
   const auto stay = ranks_that_stay(ranks_to_exclude, rank_, size_);
-  TORCH_CHECK_VALUE(flags == 0 || flags == kShrinkAbort, "rehearse::shrink: the flags are ", flags, "; they are 0 or ",
-                    kShrinkAbort, " (abort)");
+  const bool aborts = is_abort(flags);
   std::vector<int> global_ranks;
   for (const int rank : stay) global_ranks.push_back(identity().global_rank(rank));
-  if (flags == kShrinkAbort) abort();
+  if (aborts) abort();
   const auto own_options = options_or_named(options, derived_name(identity().name, "shrink", stay));
   return derive("shrink", global_ranks, *own_options, &identity());
 }

@@ -4,11 +4,9 @@
 #include <utility>
 
 #include <rehearse_internal/exec/this_rank.h>
-#include <rehearse_internal/operators/lone_code.h>
 
 #include "comm/group/group_world.h"
 #include "comm/work/coalesced_work.h"
-#include "refuse_in_capture.h"
 #include "timeout_extension.h"
 
 namespace rehearse::comm {
@@ -31,15 +29,16 @@ void RankBackend::forget_payload(const c10::TensorImpl* tensor) noexcept {
 std::uint64_t RankBackend::getSequenceNumberForGroup() { return group_->collectives().calls_of(rank_); }
 
 c10::intrusive_ptr<RankWork> RankBackend::make(const Called& called) {
-  refuse_in_capture("an operation of a c10d::Backend");
-  operators::refuse_in_lone_code(name_of(called.type), identity().name);
+  require_allowed(called.type);
   exec::this_rank::begin_call();
   auto work = c10::make_intrusive<RankWork>(group_, rank_, called.type);
   work->operation.async_op = called.async_op;
   auto& limit = work->operation.timeout;
   limit = timeout_of(called);
-  if (extension_ != nullptr && limit.count() > 0) [[unlikely]]
-    limit += extension_->take(work);
+  if (extension_ != nullptr && limit.count() > 0) [[unlikely]] {
+    limit += extension_->of_next();
+    extension_->begun(work);
+  }
   return work;
 }
 

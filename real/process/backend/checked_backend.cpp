@@ -53,11 +53,12 @@ CheckedBackend::~CheckedBackend() {
 }
 
 comm::Operation CheckedBackend::make(const Called& called) {
+  require_allowed(called.type);
   comm::Operation call;
   call.type = called.type;
   call.async_op = called.async_op;
   call.timeout = timeout_of(called);
-  if (call.timeout.count() > 0) call.timeout += std::exchange(extension_, std::chrono::milliseconds(0));
+  if (call.timeout.count() > 0) call.timeout += extension_.of_next();
   return call;
 }
 
@@ -69,6 +70,7 @@ auto CheckedBackend::below(const comm::Operation& call) const -> BackendPtr {
 c10::intrusive_ptr<CheckedWork> CheckedBackend::begin(comm::Operation call, CarryOut carry_out) {
   services_.session.require_running();
   const bool message = comm::is_point_to_point(call.type);
+  const bool limited = call.timeout.count() > 0;
   const auto sequence = message ? ++messages_ : ++collectives_;
   const auto number = static_cast<std::uint32_t>(collectives_ + messages_);
   const auto entry = services_.journal.record(call, group_, sequence, number);
@@ -77,6 +79,7 @@ c10::intrusive_ptr<CheckedWork> CheckedBackend::begin(comm::Operation call, Carr
   auto title = comm::title_of(call, sequence, group_);
   auto work = c10::make_intrusive<CheckedWork>(services_.session, services_.journal, rank_, std::move(call),
                                                std::move(title), entry, sequence, std::move(carry_out));
+  if (limited) extension_.begun(work);
   if (services_.checks && size_ > 1) {
     services_.session.make(made, work->awaited());
   } else {

@@ -12,6 +12,7 @@
 #include <rehearse_internal/comm/operation.h>
 #include <rehearse_internal/comm/several_works.h>
 
+#include "comm/backend/timeout_extension.h"
 #include "process/backend/call_journal.h"
 #include "process/backend/checked_work.h"
 #include "process/session/session.h"
@@ -89,7 +90,7 @@ class CheckedBackend final : public comm::DescribedBackend {
   const comm::GroupIdentity group_;
   const std::string key_;
   const BackendsBelow below_;
-  std::chrono::milliseconds extension_{0};
+  comm::TimeoutExtension<CheckedWork> extension_;
   std::uint64_t collectives_ = 0, messages_ = 0;
   std::map<std::string, BackendPtr> companions_;
   // Between startCoalescing() and endCoalescing(): the calls in order, and the work that all of them return.

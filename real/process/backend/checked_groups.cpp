@@ -10,6 +10,7 @@
 #include <rehearse_internal/comm/coalescing.h>
 
 #include "comm/backend/derived_group.h"
+#include "comm/backend/refuse_in_capture.h"
 #include "process/backend/checked_backend.h"
 
 namespace rehearse::real {
@@ -31,7 +32,7 @@ void CheckedBackend::forget_payload(const c10::TensorImpl* tensor) noexcept {
 
 void CheckedBackend::extend_timeout_once(std::chrono::milliseconds duration) {
   comm::check_extension(duration);
-  extension_ += duration;
+  extension_.add(duration);
 }
 
 void CheckedBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool) {
@@ -44,6 +45,7 @@ void CheckedBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool)
 }
 
 void CheckedBackend::startCoalescing() {
+  comm::refuse_in_capture("startCoalescing()");
   TORCH_CHECK(coalesced_ == nullptr, "rehearse::startCoalescing: called twice without endCoalescing()");
   coalesced_ = c10::make_intrusive<WorkList>(kUnknownRank);
 }
@@ -108,15 +110,22 @@ auto CheckedBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::ve
   if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return {};
   const bool named = options != nullptr && !options->group_name.empty();
   const auto name = named ? options->group_name : comm::derived_name(group_.name, "split", ranks);
-  return derive("split", ranks, name, options != nullptr ? options->timeout : timeout());
+  auto made = derive("split", ranks, name, options != nullptr ? options->timeout : timeout());
+  if (options != nullptr) made->setGroupDesc(options->group_desc);
+  return made;
 }
 
-auto CheckedBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int,
+auto CheckedBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int flags,
                             const c10::intrusive_ptr<Options>& options) -> BackendPtr {
   const auto stay = comm::ranks_that_stay(ranks_to_exclude, rank_, size_);
+  TORCH_CHECK_VALUE(!comm::is_abort(flags),
+                    "rehearse::shrink: calls that are under way cannot be aborted where ranks are processes: wait for "
+                    "them, and leave the flag out");
   const bool named = options != nullptr && !options->group_name.empty();
   const auto name = named ? options->group_name : comm::derived_name(group_.name, "shrink", stay);
-  return derive("shrink", stay, name, options != nullptr ? options->timeout : timeout());
+  auto made = derive("shrink", stay, name, options != nullptr ? options->timeout : timeout());
+  if (options != nullptr) made->setGroupDesc(options->group_desc);
+  return made;
 }
 
 auto CheckedBackend::companion(const std::string& name) -> BackendPtr {

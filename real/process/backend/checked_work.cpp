@@ -143,6 +143,12 @@ bool CheckedWork::isCompleted() {
   return true;
 }
 
+bool CheckedWork::incomplete() const {
+  bool over = false;
+  session_.change([&] { over = over_; });
+  return !over;
+}
+
 bool CheckedWork::isSuccess() const { return exception() == nullptr; }
 
 std::exception_ptr CheckedWork::exception() const {

@@ -41,6 +41,8 @@ class CheckedWork final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
   std::uint64_t getSequencenumber() const override { return sequence_; }
 
+  bool incomplete() const;
+
   // For the session.
   c10::intrusive_ptr<Awaited> awaited();
   void go(int source);

@@ -228,5 +228,12 @@ TEST(Faults, RankThatComesTooLate_IsNamedByAll) {
   }
 }
 
+TEST(Faults, WhatTheSimulationHonoursOrRefuses_ProcessesDo) {
+  for (const auto& run : run_processes({"extended", "shrink_that_aborts", "backend_in_a_capture"}, 2, kPatience)) {
+    expect_verdict(run, Verdict::ok);
+    EXPECT_TRUE(run.report.has_value()) << run.output;
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::test

@@ -5,6 +5,8 @@
 
 #include <ATen/ATen.h>
 
+#include <rehearse/compile/compile.h>
+
 #include "launched_job.h"
 
 namespace rehearse::test {
@@ -146,6 +148,39 @@ void long_computation(RankContext& context, Tensors&) {
   sum(context);
 }
 
+// The first call after the extension owns it; the second one begins while that is under way, and has it, too.
+void extended(RankContext& context, Tensors&) {
+  if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(2));
+  context.group().extend_timeout_once(std::chrono::seconds(30));
+  std::vector<at::Tensor> first{at::ones({2})}, second{at::ones({2})};
+  c10d::AllreduceOptions options;
+  options.timeout = std::chrono::seconds(1);
+  const auto owner = context.group()->allreduce(first, options);
+  context.group()->allreduce(second, options)->wait();
+  owner->wait();
+}
+
+void shrink_that_aborts(RankContext& context, Tensors&) {
+  if (is_odd_one(context)) return;
+  try {
+    context.group().shrink({context.size() - 1}, /*abort=*/true);
+    context.expect(false, "nothing is aborted");
+  } catch (const c10::ValueError& error) {
+    const std::string text = error.what();
+    context.expect(text.find("cannot be aborted where ranks are processes") != std::string::npos, text);
+  }
+}
+
+void backend_in_a_capture(RankContext& context, Tensors&) {
+  auto compiled = compile([&](const at::Tensor& x) {
+    context.group()->getBackend(c10::kCPU)->barrier()->wait();
+    return x + 1;
+  });
+  compiled(at::ones({2}));
+  const auto refusal = compiled.explain().refusal;
+  context.expect(refusal.find("an operation of a c10d::Backend") == 0, refusal);
+}
+
 }  // namespace
 
 std::vector<Job> faulty_jobs() {
@@ -171,6 +206,9 @@ std::vector<Job> faulty_jobs() {
           {"long_step", long_step},
           {"long_computation", long_computation},
           {"late", late},
+          {"extended", extended},
+          {"shrink_that_aborts", shrink_that_aborts},
+          {"backend_in_a_capture", backend_in_a_capture},
           {"too_late", too_late}};
 }
 

@@ -72,6 +72,8 @@ class DescribedBackend : public c10d::Backend {
   WorkPtr recvAnysource(Tensors& tensors, int tag) final;
   WorkPtr barrier(const c10d::BarrierOptions& options) final;
 
+  static constexpr int kShrinkAbort = 1;  // a flag of shrink(), as NCCL_SHRINK_ABORT
+
   virtual const GroupIdentity& identity() const noexcept = 0;
 
   // As Communicators::name_payload() and forget_payload() for this rank; the second does nothing once the world is
@@ -106,6 +108,9 @@ class DescribedBackend : public c10d::Backend {
   // Makes the same call of another back end. It keeps the arguments alive. `source`: of a receive from any rank, the
   // one whose message it takes (within the group); -1: as the call says.
   using Replay = std::function<WorkPtr(c10d::Backend& to, int source)>;
+
+  // Throws in a captured function, which would not have the call in its graph, and in code that no other rank runs.
+  void require_allowed(c10d::OpType type) const;
 
   // One call of the user's. A back end below which there is another asks for the `replay`.
   virtual WorkPtr call(const Called& called, Describe describe, c10::function_ref<Replay()> replay) = 0;

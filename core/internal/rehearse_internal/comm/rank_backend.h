@@ -20,6 +20,7 @@ namespace rehearse::comm {
 class CoalescedWork;
 class GroupState;
 class RankWork;
+template <class EachWork>
 class TimeoutExtension;
 
 // The back end of a rank that is a fiber, whatever fabric is below it: it hands each call to the group, which matches
@@ -68,7 +69,6 @@ class RankBackend final : public DescribedBackend {
 
   // split() into all ranks but those; they must not call it. `flags`: 0, or kShrinkAbort to abort this group first.
   // Options may be null: the name is then "<this>:shrink:[ranks that stay]".
-  static constexpr int kShrinkAbort = 1;  // NCCL_SHRINK_ABORT
   BackendPtr shrink(const std::vector<std::int64_t>& ranks_to_exclude, int flags,
                     const c10::intrusive_ptr<Options>& options) override;
 
@@ -106,7 +106,7 @@ class RankBackend final : public DescribedBackend {
                     const GroupIdentity* parent) const;
 
   const c10::intrusive_ptr<GroupState> group_;
-  std::unique_ptr<TimeoutExtension> extension_;  // once it has been used
+  std::unique_ptr<TimeoutExtension<RankWork>> extension_;  // once it has been used
   std::map<std::string, BackendPtr> companions_;
   // Between startCoalescing() and endCoalescing(): the calls in order, and the work that all of them return.
   std::vector<c10::intrusive_ptr<RankWork>> gathered_;
