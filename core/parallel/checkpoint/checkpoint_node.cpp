@@ -49,7 +49,8 @@ std::optional<std::size_t> CheckpointInputs::find(const autograd::Edge& exit) co
 std::vector<std::size_t> differentiable(const std::vector<at::Tensor>& results) {
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (results[i].defined() && results[i].requires_grad()) places.push_back(i);
+    if (!results[i].defined() || !results[i].requires_grad()) continue;
+    if (autograd::impl::gradient_edge(results[i]).is_valid()) places.push_back(i);
   }
   return places;
 }

@@ -25,7 +25,8 @@ struct CheckpointInputs {
   std::vector<at::Tensor> leaves;
 };
 
-// The results that require grad, by their places among all.
+// The results that require grad, by their places among all. Views that were made without grad mode say so and have no
+// gradient.
 std::vector<std::size_t> differentiable(const std::vector<at::Tensor>& results);
 
 // The step of autograd that a checkpoint leaves behind. Its backward runs the code again.

@@ -159,6 +159,20 @@ at::Tensor nested(const Wrap& wrap, const at::Tensor& weight, const at::Tensor& 
   return wrap(code, {x})[0];
 }
 
+// Such a view says that it requires grad, and no gradient goes anywhere from it.
+TEST(Checkpoint, ViewsWithoutGradMode_JustComeThrough) {
+  const at::Tensor x = leaf({3, 4}, 1);
+  std::vector<at::Tensor> rows;
+  {
+    const at::NoGradGuard no_grad;
+    rows = x.chunk(2, 0);
+  }
+  const auto [view, sine] = checkpoint([row = rows[0]](const at::Tensor& h) { return std::pair(row, h.sin()); }, x);
+  EXPECT_TRUE(view.equal(rows[0]));
+  sine.sum().backward();
+  EXPECT_TRUE(x.grad().equal(x.cos()));
+}
+
 TEST(Checkpoint, InCheckpoints_AreRunAgainInTheirTurn) {
   expect_like_without([](const Wrap& wrap,
                          const std::vector<at::Tensor>& leaves) { return nested(wrap, leaves[1], leaves[0], 3).sum(); },
