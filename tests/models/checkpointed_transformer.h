@@ -23,12 +23,13 @@ class CheckpointedTransformer {
     tokens_ = at::randn({kBatch, kTime, kWidth});
   }
 
-  // Forward and backward of one batch.
-  void step() {
-    at::Tensor x = tokens_;
+  const at::Tensor& tokens() const noexcept { return tokens_; }
+  at::Tensor forward(at::Tensor x) {
     for (std::size_t i = 0; i < layers->size(); ++i) x = run(i, x);
-    x.mean().backward();
+    return x;
   }
+  // Forward and backward of one batch.
+  void step() { forward(tokens_).mean().backward(); }
 
   torch::nn::ModuleList layers;
 

@@ -8,6 +8,7 @@
 #include <ATen/ops/empty_strided.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "compile/aot/tangent_form.h"
@@ -78,6 +79,11 @@ std::vector<c10::IValue> AotNode::unpack(const std::vector<std::size_t>& saved) 
   values.reserve(saved.size() + num_inputs());
   for (const std::size_t i : saved) {
     values.push_back(i < tensors_.size() ? c10::IValue(tensors_[i].unpack(getptr())) : numbers_[i - tensors_.size()]);
+  }
+  // Else all of it would live until the last operator of the backward.
+  if (!autograd::get_current_graph_task_keep_graph()) {
+    for (autograd::SavedVariable& tensor : tensors_) tensor.reset_data();
+    released_ = true;
   }
   return values;
 }

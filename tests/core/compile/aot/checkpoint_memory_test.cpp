@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a compiled model whose layers are checkpoints takes no more memory than as it is, and has its gradients.
+#include <functional>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <rehearse/compile/compile.h>
+#include <rehearse/sim/world.h>
+
+#include "models/checkpointed_transformer.h"
+
+namespace rehearse::compiler {
+namespace {
+
+using test::CheckpointedTransformer;
+
+constexpr std::int64_t kCheckpoints = 12;
+
+struct MemoryOfTraining {
+  std::vector<at::Tensor> gradients;
+  double peak = 0;  // MiB
+};
+
+using Step = std::function<void(CheckpointedTransformer& model)>;
+
+MemoryOfTraining measured(bool saves, const Step& step) {
+  WorldOptions options;
+  options.ranks = 1;
+  options.memory_bytes = std::uint64_t{8} << 30;
+  World world(options);
+  MemoryOfTraining found;
+  const auto report = world.run([&](RankContext&) {
+    CheckpointedTransformer model(kCheckpoints, saves);
+    step(model);
+    for (const at::Tensor& each : model.layers->parameters()) found.gradients.push_back(each.grad());
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+  std::smatch peak;
+  for (const auto& remark : report.remarks) {
+    if (std::regex_search(remark, peak, std::regex("took ([0-9.]+)MiB of"))) found.peak = std::stod(peak[1]);
+  }
+  return found;
+}
+
+MemoryOfTraining measured_compiled(bool saves, const char* backend) {
+  return measured(saves, [backend](CheckpointedTransformer& model) {
+    auto forward =
+        compile([&](const at::Tensor& x) { return model.forward(x).mean(); }, {.backend = backend, .fullgraph = true});
+    forward(model.tokens()).backward();
+    EXPECT_EQ(forward.stats().graphs, 1);
+  });
+}
+
+TEST(CompiledCheckpointMemory, Transformer_TakesWhatEagerModeTakes) {
+  const MemoryOfTraining eager = measured(true, [](CheckpointedTransformer& model) { model.step(); });
+  const MemoryOfTraining plain = measured_compiled(false, "aot_eager");
+  RecordProperty("eager", std::to_string(eager.peak));
+  RecordProperty("without", std::to_string(plain.peak));
+  for (const char* const backend : {"eager", "aot_eager"}) {
+    const MemoryOfTraining saved = measured_compiled(true, backend);
+    RecordProperty(backend, std::to_string(saved.peak));
+    EXPECT_NEAR(saved.peak, eager.peak, 0.05 * eager.peak) << backend;
+    EXPECT_LT(saved.peak, 0.5 * plain.peak) << backend;
+    ASSERT_EQ(saved.gradients.size(), eager.gradients.size());
+    for (std::size_t i = 0; i < eager.gradients.size(); ++i) {
+      EXPECT_TRUE(saved.gradients[i].equal(eager.gradients[i])) << backend << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::compiler
