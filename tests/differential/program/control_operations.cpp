@@ -269,9 +269,33 @@ const Operation kModes[] = {
     {"detach", "region", "f", 1, {}, "$0.detach()", [](G g) -> Tensors { return {g[0].detach()}; }},
 };
 
+// A block that yields nothing gives the sum of the inputs.
+const Operation kCheckpoints[] = {
+    {"checkpoint",
+     "checkpoint",
+     "f",
+     1,
+     {},
+     "$0",
+     [](G g) -> Tensors { return {g[0] + 0}; },
+     Match::Any,
+     Control::Checkpoint},
+    {"checkpoint of two",
+     "checkpoint",
+     "ff",
+     1,
+     {},
+     "$0, $1",
+     [](G g) -> Tensors { return {g[0] + g[1]}; },
+     Match::Broadcasts,
+     Control::Checkpoint},
+};
+
 }  // namespace
 
-Operations control_operations() { return joined({kBranchesOnDataOperations, kBranchesOnFormOperations, kModes}); }
+Operations control_operations() {
+  return joined({kBranchesOnDataOperations, kBranchesOnFormOperations, kModes, kCheckpoints});
+}
 
 Operations module_operations() { return {std::begin(kModuleOperations), std::end(kModuleOperations)}; }
 

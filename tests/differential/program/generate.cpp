@@ -35,6 +35,15 @@ bool has_branch(const std::vector<Statement>& statements) {
   });
 }
 
+bool has_checkpoint(const std::vector<Statement>& statements) {
+  return std::any_of(statements.begin(), statements.end(),
+                     [](const Statement& each) { return each.operation->control == Control::Checkpoint; });
+}
+
+// What takes effect beside tensors takes it twice in a checkpoint.
+constexpr const char* kNotInCheckpoints[] = {"argument", "state",  "member",  "collective",   "thread", "generator",
+                                             "flags",    "opaque", "swallow", "eager_region", "facts"};
+
 bool runs(const Program& program, const CallSpec& call, Answer answer) {
   at::manual_seed(program.seed);
   Net net(program);
@@ -58,7 +67,7 @@ class Generator {
     make_layers();
     for (int tries = 0; statements_in(program_.statements) < recipe_.statements && tries < 20 * recipe_.statements;
          ++tries) {
-      add_to(program_.statements, Answer::Ask, true);
+      add_to(program_.statements, Answer::Ask, 2);
     }
     choose_results();
     return program_;
@@ -132,13 +141,14 @@ class Generator {
     return std::find(families_.begin(), families_.end(), family) != families_.end();
   }
 
-  // The list is part of program_. `answer`: which block of the branches leads to it; Ask: none does.
-  bool add_to(std::vector<Statement>& list, Answer answer, bool may_nest) {
+  // The list is part of program_. `answer`: which block of the branches leads to it; Ask: none does. `nest`: how many
+  // blocks may be in one another.
+  bool add_to(std::vector<Statement>& list, Answer answer, int nest, bool in_checkpoint = false) {
     Proposer proposer(program_, families_, random_);
     if (!proposer.look(answer)) return false;
     for (int tries = 0; tries < kTriesPerStatement; ++tries) {
-      const auto proposed = proposer.propose(may_nest);
-      if (!proposed) continue;
+      const auto proposed = proposer.propose(nest > 0);
+      if (!proposed || (in_checkpoint && !may_be_in_checkpoint(*proposed))) continue;
       list.push_back(*proposed);
       const Control control = proposed->operation->control;
       if (!runs_eagerly(program_)) {
@@ -146,18 +156,39 @@ class Generator {
         continue;
       }
       // `list` may have moved by now, its last element not.
-      if (control != Control::None) fill_blocks(list.back(), answer);
+      if (control == Control::Checkpoint) {
+        fill_checkpoint(list.back(), nest - 1);
+      } else if (control != Control::None) {
+        fill_blocks(list.back(), answer, in_checkpoint);
+      }
       return true;
     }
     return false;
   }
 
-  void fill_blocks(Statement& statement, Answer answer) {
+  static bool may_be_in_checkpoint(const Statement& statement) {
+    return std::none_of(std::begin(kNotInCheckpoints), std::end(kNotInCheckpoints),
+                        [&](const char* family) { return statement.operation->family == std::string(family); });
+  }
+
+  // Mostly it gives what its last statement does.
+  void fill_checkpoint(Statement& statement, int nest) {
+    std::vector<Statement>& inside = statement.blocks[0].statements;
+    for (int i = 1 + below(4); i > 0; --i) add_to(inside, Answer::First, nest, true);
+    if (below(6) == 0) return;
+    Proposer proposer(program_, families_, random_);
+    if (!proposer.look(Answer::First)) return;
+    const bool own = !inside.empty() && !inside.back().outputs.empty() && below(6) > 0;
+    statement.blocks[0].yields = own ? inside.back().outputs[0] : proposer.any_value();
+    if (!runs_eagerly(program_)) statement.blocks[0].yields = -1;
+  }
+
+  void fill_blocks(Statement& statement, Answer answer, bool in_checkpoint) {
     const bool branch = statement.operation->control == Control::Branch;
     for (std::size_t b = 0; b < statement.blocks.size(); ++b) {
       const int count = branch ? below(3) : 1 + below(3);
       const Answer inside = branch ? (b == 0 ? Answer::First : Answer::Second) : answer;
-      for (int i = 0; i < count; ++i) add_to(statement.blocks[b].statements, inside, false);
+      for (int i = 0; i < count; ++i) add_to(statement.blocks[b].statements, inside, 0, in_checkpoint);
     }
     if (branch) hand_on(statement);
   }
@@ -190,6 +221,7 @@ class Generator {
     if (!runs_eagerly(program_)) program_.backward = Backward::AllTogether;
     const int change = below(12);
     if (change < 3) program_.change = change < 2 ? Change::Result : Change::Argument;
+    if (has_checkpoint(program_.statements) && !runs_eagerly(program_)) program_.change = Change::None;
   }
 
   const Recipe& recipe_;

@@ -1,13 +1,39 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "differential/program/interpret.h"
 
+#include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <string>
+
+#include <rehearse/parallel/checkpoint.h>
 
 #include "differential/program/net.h"
 
 namespace rehearse_test::differential {
 namespace {
+
+void add_used(const std::vector<Statement>& statements, std::set<int>& used);
+
+// The values that a statement names, and those that its blocks do.
+void add_used(const Statement& statement, std::set<int>& used) {
+  used.insert(statement.inputs.begin(), statement.inputs.end());
+  for (const Number& number : statement.numbers) used.insert(number.of);
+  for (const Block& block : statement.blocks) {
+    used.insert(block.yields);
+    add_used(block.statements, used);
+  }
+}
+
+void add_used(const std::vector<Statement>& statements, std::set<int>& used) {
+  for (const Statement& statement : statements) add_used(statement, used);
+}
+
+std::set<int> used_in(const Statement& statement) {
+  std::set<int> used;
+  add_used(statement, used);
+  return used;
+}
 
 class Interpreter {
  public:
@@ -57,7 +83,72 @@ class Interpreter {
         }
         forget(statement.blocks.at(0).statements);
         if (scope_ == Scope::Blocks) values_.at(static_cast<std::size_t>(statement.outputs[0])) = at::Tensor();
+        return;
+      case Control::Checkpoint:
+        return checkpoint(statement, given);
     }
+  }
+
+  // The generator looks into the block as it is.
+  void checkpoint(const Statement& statement, const Given& given) {
+    if (scope_ == Scope::Everywhere && answer_ != Answer::Ask) {
+      run(statement.blocks.at(0).statements);
+      return give(statement, {yielded(statement)});
+    }
+    const auto code = [inside = inside_of(statement), versions = std::vector<std::int64_t>(),
+                       &statement](const Tensors& inputs) mutable {
+      return inside.run_in_checkpoint(statement, inputs, versions);
+    };
+    give(statement, {rehearse::checkpoint(code, given.tensors)});
+  }
+
+  // With the values that the statement's block uses.
+  Interpreter inside_of(const Statement& statement) const {
+    Interpreter inside = *this;
+    const std::set<int> used = used_in(statement);
+    for (std::size_t i = 0; i < inside.values_.size(); ++i) {
+      if (!used.contains(static_cast<int>(i))) inside.values_[i] = at::Tensor();
+    }
+    return inside;
+  }
+
+  // By a copy: the backward runs it again. `versions`: of what it uses from outside, after the first run.
+  at::Tensor run_in_checkpoint(const Statement& statement, const Tensors& inputs, std::vector<std::int64_t>& versions) {
+    Interpreter running = *this;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      running.values_.at(static_cast<std::size_t>(statement.inputs[i])) = inputs[i];
+    }
+    const std::vector<std::int64_t> before = versions_outside();
+    running.run(statement.blocks.at(0).statements);
+    const at::Tensor result = running.yielded(statement);
+    if (versions_outside() != before || (!versions.empty() && versions != before)) {
+      throw std::logic_error("what a checkpoint uses from outside is changed in place, and it runs twice");
+    }
+    versions = before;
+    if (answer_ != Answer::Ask && gives_outside(result, inputs)) {
+      throw std::logic_error("a checkpoint gives a tensor from outside: in a graph it is that tensor, or a view of it");
+    }
+    return result;
+  }
+
+  bool gives_outside(const at::Tensor& result, const Tensors& inputs) const {
+    const auto is_it = [&](const at::Tensor& tensor) { return tensor.defined() && tensor.is_alias_of(result); };
+    return std::any_of(values_.begin(), values_.end(), is_it) || std::any_of(inputs.begin(), inputs.end(), is_it);
+  }
+
+  // Programs that are tested are known not to do that.
+  std::vector<std::int64_t> versions_outside() const {
+    std::vector<std::int64_t> versions;
+    if (answer_ == Answer::Ask) return versions;
+    const auto add = [&](const at::Tensor& tensor) { versions.push_back(tensor.defined() ? tensor._version() : 0); };
+    for (const at::Tensor& value : values_) add(value);
+    for (const at::Tensor& buffer : net_->buffers()) add(buffer);
+    return versions;
+  }
+
+  at::Tensor yielded(const Statement& statement) const {
+    const int yields = statement.blocks.at(0).yields;
+    return yields >= 0 ? value(yields) : statement.operation->run(given_to(statement)).at(0);
   }
 
   void branch(const Statement& statement, const Given& given) {
@@ -84,7 +175,7 @@ class Interpreter {
     }
   }
 
-  Given given_to(const Statement& statement) {
+  Given given_to(const Statement& statement) const {
     Given given{{}, {}, statement.factor, net_, steps_};
     for (const int input : statement.inputs) given.tensors.push_back(value(input));
     for (const Number& number : statement.numbers) given.numbers.push_back(evaluate(number));

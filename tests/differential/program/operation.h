@@ -34,6 +34,7 @@ enum class Control {
   Branch,   // the operation answers a question: a list that is not empty takes the first block, an empty one the second
   NoGrad,   // runs its block without gradients
   ForEach,  // runs its block for each part of its input along a dimension; the first output is the part
+  Checkpoint,  // runs its block in a checkpoint, whose inputs are the statement's; gives what the block yields
 };
 
 // What a number stands for, which tells the generator how to draw it.

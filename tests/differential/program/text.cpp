@@ -89,7 +89,25 @@ class Writer {
                         expression(program_, statement) + ") {");
         write(statement.blocks.at(0).statements, depth + 1);
         line(depth, "}");
+        break;
+      case Control::Checkpoint:
+        write_checkpoint(statement, depth);
     }
+  }
+
+  // Parameters have the names of the inputs.
+  void write_checkpoint(const Statement& statement, int depth) {
+    std::string parameters, sum;
+    for (const int input : statement.inputs) {
+      parameters += (parameters.empty() ? "" : ", ") + ("at::Tensor " + name_of(program_, input));
+      sum += (sum.empty() ? "" : " + ") + name_of(program_, input);
+    }
+    line(depth, assigned(statement) + "rehearse::checkpoint([=](" + parameters + ") {");
+    const Block& block = statement.blocks.at(0);
+    write(block.statements, depth + 1);
+    if (statement.inputs.size() == 1) sum += " + 0";
+    line(depth + 1, "return " + (block.yields >= 0 ? name_of(program_, block.yields) : sum) + ";");
+    line(depth, "}, " + expression(program_, statement) + ");");
   }
 
   void write_branch(const Statement& statement, int depth) {

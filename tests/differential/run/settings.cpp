@@ -197,12 +197,16 @@ bool misses_an_error(const Outcome& outcome) {
 }
 
 // What eager mode alone refuses, as docs/COMPILE.md says: a graph has copies of its own of what its backward needs, and
-// what it gives is no leaf. And eager DDP takes a parameter for unused to which changed arguments alone lead; a graph
-// has one node of autograd for them and for its results. What nobody uses is left out, in blocks too, with its errors.
+// what it gives is no leaf; and what a checkpoint changes of its inputs is changed once. And eager DDP takes a
+// parameter for unused to which changed arguments alone lead; a graph has one node of autograd for them and for its
+// results. What nobody uses is left out, in blocks too, with its errors.
 bool is_error_of_eager_alone(const Outcome& outcome) {
-  static const char* const errors[] = {
-      "one of the variables needed for gradient", "a leaf Variable that requires grad is",
-      "Expected to mark a variable ready only once", "index out of range in self", "is out of bounds for dimension"};
+  static const char* const errors[] = {"one of the variables needed for gradient",
+                                       "a leaf Variable that requires grad is",
+                                       "rehearse::checkpoint(): the code changes its input",
+                                       "Expected to mark a variable ready only once",
+                                       "index out of range in self",
+                                       "is out of bounds for dimension"};
   return misses_an_error(outcome) && std::any_of(std::begin(errors), std::end(errors), [&](const char* error) {
            return outcome.difference->kind.find(error) != std::string::npos;
          });
