@@ -58,7 +58,10 @@ std::vector<c10::IValue> run_on_fakes(const std::shared_ptr<const graph::GraphMo
       [&](const graph::Node& node, const c10::IValue&) { set_unbacked_of(node.next(), shapes, mode); });
   std::vector<c10::IValue> inputs = copies_of_fakes(fakes);
   for (const c10::IValue& input : inputs) {
-    if (input.isTensor() && input.toTensor().defined()) mode.own(input.toTensor());
+    if (!input.isTensor() || !input.toTensor().defined()) continue;
+    mode.own(input.toTensor());
+    // The graph may switch grad mode on, and change what is no leaf for the caller.
+    input.toTensor().set_requires_grad(false);
   }
   const FakeMode::Scope scope(mode);
   set_unbacked_of(module->graph().first(), shapes, mode);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Of operators of ours on what a tensor is beside its elements.
 #include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/shapes/shape_env.h>
 
 #include "capture/fake/rules/rule_tables.h"
 
@@ -13,8 +14,11 @@ Outputs resize_storage(const Call& call) {
   return {};
 }
 
-// Only the tracer makes a symbol of it.
-Outputs version(const Call& call) { throw DataDependentRead(call.facts.name, exec::CallSite::capture()); }
+// A number that only the running program will know.
+Outputs version(const Call& call) {
+  if (!call.mode.shapes()) throw DataDependentRead(call.facts.name, exec::CallSite::capture());
+  return {c10::IValue(call.mode.add_unbacked_number())};
+}
 
 constexpr std::pair<const std::string_view, Rule> kStorageRules[] = {
     {"rehearse::resize_storage", resize_storage},

@@ -165,6 +165,28 @@ TEST(Storages, ThatAotEagerLeavesToAutograd) {
               AllOf(HasSubstr("it changes the size of a storage, at "), HasSubstr("storages_test.cpp:")));
 }
 
+// What such a graph gives is found by running it on fakes, if strides are products of symbols: in that run what the
+// graph changes is no leaf either.
+TEST(Storages, WhereSizesAreSymbols) {
+  auto compiled = rehearse::compile(
+      [](const at::Tensor& x) {
+        x.mul_(3);
+        const at::Tensor own = x.detach().clone();
+        {
+          const at::NoGradGuard no_grad;
+          resize_storage(own, storage_bytes(own) * 2);
+        }
+        return x.mul_(2);
+      },
+      {.backend = "aot_eager", .dynamic = true, .fullgraph = true});
+  for (const std::int64_t rows : {3, 6}) {
+    const at::Tensor leaf = at::ones({rows, rows + 2, 4}).requires_grad_();
+    compiled(leaf * 1).sum().backward();
+    EXPECT_TRUE(leaf.grad().equal(at::full({rows, rows + 2, 4}, 6.0)));
+  }
+  EXPECT_EQ(compiled.stats().compiles, 1);
+}
+
 TEST(Storages, BehindARead) {
   const auto function = [](const at::Tensor& x) {
     const bool positive = x.sum().item<float>() > 0;

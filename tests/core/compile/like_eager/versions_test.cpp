@@ -115,6 +115,27 @@ TEST(Versions, InOneGraphForAll) {
   }
 }
 
+// Where strides are products of symbols, what a graph gives is found by running it on fakes.
+TEST(Versions, WhereSizesAreSymbols) {
+  auto compiled = rehearse::compile(
+      [](const at::Tensor& x) {
+        {
+          const at::NoGradGuard no_grad;
+          const PreserveVersion keep(x);
+          x.mul_(2);
+        }
+        return x.add_(1);
+      },
+      {.backend = "aot_eager", .dynamic = true, .fullgraph = true});
+  for (const std::int64_t rows : {3, 6}) {
+    const at::Tensor x = at::ones({rows, rows + 2, 4});
+    set_version(x, rows);
+    EXPECT_TRUE(compiled(x).equal(at::full({rows, rows + 2, 4}, 3.0)));
+    EXPECT_EQ(x._version(), rows + 1);
+  }
+  EXPECT_EQ(compiled.stats().compiles, 1);
+}
+
 // The pieces of a split would not count what the others did.
 TEST(Versions, KeepAGraphInOnePiece) {
   Layers net([](LayersImpl& layers, const at::Tensor& x) {
