@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <unordered_map>
 #include <utility>
 
 #include "compile/parts/eager_backend.h"
@@ -55,11 +56,13 @@ std::vector<const Node*> values_of_call(const Node& call, const graph::GraphModu
 std::vector<OutputRole> roles_of(const std::vector<const Node*>& values, const graph::GraphModule& piece,
                                  const ValueLives& lives) {
   std::vector<OutputRole> roles;
+  std::unordered_map<const Node*, std::size_t> times;  // what is returned twice is one tensor
+  for (const Node* value : values) ++times[value];
   for (const Node* value : values) {
     if (value == nullptr) {
       roles.emplace_back();
     } else {
-      roles.push_back({lives.shares_when_made(*value), lives.leaves_or_is_shared(*value)});
+      roles.push_back({times[value] > 1 || lives.shares_when_made(*value), lives.leaves_or_is_shared(*value)});
     }
   }
   // What no number of a call tells cannot be restored.

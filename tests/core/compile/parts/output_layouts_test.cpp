@@ -277,5 +277,18 @@ TEST(BackendStatement, SharedMemoryStaysAsItIs) {
               HasSubstr("gives strides [1, 2, 6] from 0 on of output 0 of graph forward"));
 }
 
+TEST(BackendStatement, WhatIsReturnedTwiceStaysOneTensor) {
+  for (const Statement statement : {Statement::True, Statement::None}) {
+    auto compiled = compile(
+        [](const at::Tensor& x) {
+          const at::Tensor y = x * 2;
+          return std::tuple(y, y);
+        },
+        {.backend = std::make_shared<LayoutBackend>(OutputLayout::Reversed, statement)});
+    const auto [first, second] = compiled(at::ones({2, 3}));
+    EXPECT_TRUE(first.is_same(second));
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::compiler
