@@ -80,6 +80,7 @@ Operations module_operations();
 Operations mode_operations();
 Operations collective_operations();
 Operations keeping_operations();
+Operations state_operations();
 Operations unguarded_operations();
 
 }  // namespace rehearse_test::differential
