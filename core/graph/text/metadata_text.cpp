@@ -136,7 +136,7 @@ TensorMeta tensor_from(const Dict& dict) {
   return tensor;
 }
 
-Dict to_dict(const Metadata& meta) {
+Dict to_dict(const Metadata& meta, Origins origins) {
   Dict dict;
   if (meta.value) dict.emplace_back("value", to_argument(*meta.value));
   if (!meta.unbacked_bindings.empty()) {
@@ -145,7 +145,7 @@ Dict to_dict(const Metadata& meta) {
     dict.emplace_back("unbacked_bindings", std::move(symbols));
   }
   if (meta.ddp_ignored) dict.emplace_back("ddp_ignored", true);
-  if (meta.origin) {
+  if (meta.origin && origins == Origins::With) {
     Dict origin = {{"stack_trace", meta.origin->trace()},
                    {"nn_module_stack", meta.origin->nn_module_stack},
                    {"torch_fn", meta.origin->torch_fn}};

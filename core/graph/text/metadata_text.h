@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rehearse/graph/metadata.h>
+#include <rehearse/graph/text.h>
 
 namespace rehearse::graph {
 
@@ -10,7 +11,7 @@ inline constexpr int kMaxTextNesting = 2 * kMaxNesting;
 
 // Metadata as dicts of arguments, so that one grammar serves both; what has its default value is left out.
 Dict to_dict(const TensorMeta& tensor);
-Dict to_dict(const Metadata& meta);
+Dict to_dict(const Metadata& meta, Origins origins = Origins::With);
 
 // The reverse. Throws std::invalid_argument that names the key at fault, and GraphError as ValueMeta does.
 TensorMeta tensor_from(const Dict& dict);

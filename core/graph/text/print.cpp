@@ -54,6 +54,8 @@ std::string number(double value) {
 
 class Printer {
  public:
+  explicit Printer(Origins origins) : origins_(origins) {}
+
   std::string take() { return std::move(out_); }
 
   void print(const GraphModule& module, const std::string& indent) {
@@ -97,7 +99,7 @@ class Printer {
       out_ += ' ';
       put(node.kwargs());
     }
-    Dict meta = to_dict(node.meta());
+    Dict meta = to_dict(node.meta(), origins_);
     if (!meta.empty()) {
       out_ += " ; ";
       put(meta);
@@ -142,6 +144,7 @@ class Printer {
     out_ += close;
   }
 
+  const Origins origins_;
   std::string out_;
   std::unordered_map<const GraphModule*, std::size_t> numbers_;  // in the order in which they begin
   int depth_ = 0;
@@ -149,15 +152,15 @@ class Printer {
 
 }  // namespace
 
-std::string to_text(const GraphModule& module) {
+std::string to_text(const GraphModule& module, Origins origins) {
   check_nesting(module);
-  Printer printer;
+  Printer printer(origins);
   printer.print(module, "");
   return printer.take();
 }
 
 std::string to_text(const Argument& argument) {
-  Printer printer;
+  Printer printer(Origins::Without);
   printer.print(argument);
   return printer.take();
 }

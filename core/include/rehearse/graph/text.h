@@ -25,8 +25,10 @@ namespace rehearse::graph {
 // A node: name, op, target, args, and where there are any, kwargs and `; metadata`. Values: none, true, 3, 2.5, nan,
 // nan(0x7ff8000000000001) (a NaN with other bits), complex(1.0, 2.0), "text", %node, sym("s0*2"), ..., dtype(Float),
 // device("cpu"), layout(Strided), memory_format(Contiguous), [list], {"key": value}, slice(none, 8, none).
-// Throws GraphError for what is nested too deep (kMaxNesting).
-std::string to_text(const GraphModule& module);
+// Throws GraphError for what is nested too deep (kMaxNesting). Without origins nodes do not say where they come from,
+// which takes milliseconds to look up for those that were captured here.
+enum class Origins { With, Without };
+std::string to_text(const GraphModule& module, Origins origins = Origins::With);
 std::string to_text(const Argument& argument);
 
 // Throws GraphError whose field is the place, `line 3, column 14`. Whole numbers must fit into 64 bits; the keys of a

@@ -2,6 +2,7 @@
 // Every form of value reads back, texts that are wrong say where, and what is shared is written once.
 #include <bit>
 #include <cstdint>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,6 +22,15 @@ std::string error_of(const std::string& text) {
     return error.what();
   }
   return "no error";
+}
+
+TEST(Text, WithoutOriginsNodesDoNotSayWhereTheyComeFrom) {
+  GraphModule module("G");
+  Origin origin;
+  origin.torch_fn = "torch.relu";
+  module.graph().placeholder("x").meta().set_origin(std::move(origin));
+  EXPECT_THAT(to_text(module), HasSubstr("torch.relu"));
+  EXPECT_EQ(to_text(module, Origins::Without), "graph_module \"G\" {\n  %x = placeholder \"x\" []\n}\n");
 }
 
 TEST(Text, ErrorsNameThePlace) {
