@@ -14,7 +14,7 @@ CallView Call::view() {
 
 PartOptions Call::parts() const {
   return {.buckets = options.optimize_ddp ? parallel::ActiveDdp::current() : nullptr,
-          .pieces = {.check_backend = options.check_backend, .dump = &cache.dump}};
+          .pieces = {.check_backend = options.check_backend, .dump = &cache.dump, .cache = &cache.stored}};
 }
 
 Answer Call::hit(const Entry& entry, std::optional<CallResult> served) {

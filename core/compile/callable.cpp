@@ -77,13 +77,20 @@ std::optional<CallResult> Callable::Impl::call(const LeafList& leaves, UserCode&
 
 CompileStats Callable::Impl::stats() const {
   const RankCache* cache = find_cache();
-  return cache ? cache->entries.stats() : CompileStats{};
+  if (cache == nullptr) return {};
+  CompileStats stats = cache->entries.stats();
+  cache->stored.add_to(stats);
+  return stats;
 }
 
 Explanation Callable::Impl::explain() const {
   Explanation explanation;
   explanation.function = options_.name;
-  if (const RankCache* cache = find_cache()) cache->entries.explain(explanation);
+  if (const RankCache* cache = find_cache()) {
+    cache->entries.explain(explanation);
+    cache->stored.add_to(explanation.stats);
+    explanation.cache_warnings = cache->stored.warnings();
+  }
   return explanation;
 }
 

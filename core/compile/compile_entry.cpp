@@ -45,7 +45,7 @@ Entry compile_entry(Call& call, Capture captured) {
                        .split_warnings = std::move(parts.warnings),
                        .kept_by_reference = captured.kept_by_reference};
   entry.capture = std::move(captured);
-  pass_compile_time_of(entry.explanation.graphs);
+  pass_compile_time_of(entry.explanation.graphs, options.pieces.cache);
   return entry;
 }
 

@@ -7,6 +7,7 @@
 #include <rehearse/compile/compile_options.h>
 
 #include "compile/arguments/dynamism.h"
+#include "compile/cache/compile_cache.h"
 #include "compile/entry_cache.h"
 #include "compile/meeting/agreement.h"
 #include "compile/parts/graph_dump.h"
@@ -20,13 +21,15 @@ struct RankCache {
         backend(options.backend.get()),
         agreement(options),
         entries(options),
-        dump(options) {}
+        dump(options),
+        stored(options) {}
 
   Dynamism dynamism;
   std::shared_ptr<Backend> backend;
   Agreement agreement;
   EntryCache entries;
   GraphDump dump;
+  CompileCache stored;
 };
 
 }  // namespace rehearse::compiler

@@ -21,8 +21,19 @@ std::string question(const Decision& decision) {
   return fmt::format("{} among {}", to_string(decision.kind), decision.options);
 }
 
-std::string describe(ReplayError::Problem problem, std::size_t step, const std::optional<Decision>& expected,
-                     const std::optional<Decision>& found, const std::optional<VirtualTime>& at) {
+// What a folder of compiled graphs has is asked only where it has it.
+std::string about_folders(const std::optional<Decision>& expected, const std::optional<Decision>& found) {
+  const bool had = expected && expected->kind == ChoiceKind::compile_cache;
+  const bool has = found && found->kind == ChoiceKind::compile_cache;
+  if (had == has) return "";
+  return fmt::format(
+      ". {} a compiled graph in the folder of CompileOptions::cache_dir, and {}. Replay with the folder "
+      "as it was when that run began",
+      had ? "The run of the log found" : "This run finds", had ? "this one does not" : "the run of the log did not");
+}
+
+std::string describe_step(ReplayError::Problem problem, std::size_t step, const std::optional<Decision>& expected,
+                          const std::optional<Decision>& found, const std::optional<VirtualTime>& at) {
   const std::string when = at ? fmt::format(" at t={}", format_time(*at)) : "";
   switch (problem) {
     case ReplayError::Problem::past_end:
@@ -37,6 +48,11 @@ std::string describe(ReplayError::Problem problem, std::size_t step, const std::
   }
   return fmt::format("the replay differs at decision {}{}: the log has {}, this run asks {}", step, when,
                      question(*expected), question(*found));
+}
+
+std::string describe(ReplayError::Problem problem, std::size_t step, const std::optional<Decision>& expected,
+                     const std::optional<Decision>& found, const std::optional<VirtualTime>& at) {
+  return describe_step(problem, step, expected, found, at) + about_folders(expected, found);
 }
 
 }  // namespace

@@ -113,10 +113,11 @@ HOUSES = (
     # Guards and back ends are made without a callable, and ranks meet without one. backend.h, compile_options.h,
     # errors.h, explanation.h, leaf.h: all of them.
     House("core/compile", {
-        "arguments": (), "guards": (), "meeting": ("arguments",), "aot": (), "parts": ("meeting", "aot"),
+        "arguments": (), "guards": (), "meeting": ("arguments",), "aot": (), "cache": ("guards",),
+        "parts": ("meeting", "aot", "cache"),
         "segments": ("arguments", "guards", "meeting", "parts"),
         "captures": ("arguments", "guards", "parts", "segments"),
-        ".": ("arguments", "guards", "meeting", "aot", "parts", "segments", "captures"),
+        ".": ("arguments", "guards", "meeting", "aot", "cache", "parts", "segments", "captures"),
     }, "rehearse/compile/", {
         "arguments": ("argument_sinks.h", "argument_walk.h", "mark_dynamic.h"),
         "parts": ("counting_backend.h",),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/compile/aot_eager.h>
 
+#include <stdexcept>
 #include <utility>
 
 #include <c10/util/Exception.h>
@@ -12,6 +13,7 @@
 
 #include "compile/aot/aot_program.h"
 #include "compile/aot/beyond_data.h"
+#include "compile/aot/stored_joint.h"
 #include "graph/run/call/communication.h"
 
 namespace rehearse::compiler {
@@ -68,21 +70,38 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
     constexpr const char* kWhy = "it changes an argument, and waits for a collective that was launched in front of it";
     return compile_eagerly(input, with_line(kWhy, *wait));
   }
+  return program_of(input, std::move(joint));
+}
+
+CompiledGraph AotEagerBackend::restore(const BackendInput& input, const std::string& stored) {
+  return program_of(input, joint_from(stored, *input.module));
+}
+
+CompiledGraph AotEagerBackend::program_of(const BackendInput& input, capture::JointGraph joint) {
   capture::JointPartition partition = capture::partition_joint(joint);
   const auto program = std::make_shared<const AotProgram>(
       joint, partition, input.name,
       CapturedPart{input.module, capture::copies_of_fakes(input.example_inputs), input.shapes});
-  graphs_.push_back(std::make_shared<const Compiled>(
-      Compiled{input.name, std::move(joint), std::move(partition), /*eager_because=*/"", program}));
-  return {[program](std::vector<c10::IValue> inputs) { return program->call(std::move(inputs)); }, outputs_of(input)};
+  const auto made = std::make_shared<const Compiled>(
+      Compiled{input.name, std::move(joint), std::move(partition), /*eager_because=*/"", program});
+  graphs_.push_back(made);
+  CompiledGraph compiled([program](std::vector<c10::IValue> inputs) { return program->call(std::move(inputs)); },
+                         outputs_of(input));
+  compiled.store = [made, part = input.module] { return stored_joint(made->joint, *part); };
+  return compiled;
 }
 
 CompiledGraph AotEagerBackend::compile_eagerly(const BackendInput& input, std::string why) {
   TORCH_WARN("aot_eager: '", input.name, "' runs under eager autograd: ", why);
   if (input.note_eager) input.note_eager(why);
-  graphs_.push_back(std::make_shared<const Compiled>(Compiled{input.name, {}, {}, std::move(why), nullptr}));
+  graphs_.push_back(std::make_shared<const Compiled>(Compiled{input.name, {}, {}, why, nullptr}));
   const auto graph = std::make_shared<const graph::Interpreter>(input.module);
-  return {[graph](std::vector<c10::IValue> inputs) { return graph->run(std::move(inputs)); }, outputs_of(input)};
+  CompiledGraph compiled([graph](std::vector<c10::IValue> inputs) { return graph->run(std::move(inputs)); },
+                         outputs_of(input));
+  compiled.store = [why = std::move(why)]() -> std::string {
+    throw std::runtime_error("it runs under eager autograd: " + why);
+  };
+  return compiled;
 }
 
 }  // namespace rehearse::compiler

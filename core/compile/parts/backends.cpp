@@ -32,6 +32,10 @@ BackendRegistry& backend_registry() {
 
 }  // namespace
 
+CompiledGraph Backend::restore(const BackendInput&, const std::string&) {
+  throw std::logic_error("the back end '" + name() + "' has a cache_key() and no restore()");
+}
+
 void register_backend(std::string name, BackendFactory factory) {
   if (name.empty()) throw std::invalid_argument("register_backend: the name is empty");
   if (!factory) throw std::invalid_argument("register_backend: the factory of '" + name + "' is empty");

@@ -137,10 +137,12 @@ CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
   return parts;
 }
 
-void pass_compile_time_of(const std::vector<GraphExplanation>& graphs) {
-  std::size_t nodes = 0;
-  for (const GraphExplanation& graph : graphs) nodes += graph.nodes;
-  pass_compile_time(nodes);
+void pass_compile_time_of(const std::vector<GraphExplanation>& graphs, CompileCache* cache) {
+  std::size_t compiled = 0, read = 0;
+  for (const GraphExplanation& graph : graphs) (graph.cache == CacheUse::Hit ? read : compiled) += graph.nodes;
+  pass_compile_time(compiled);
+  note_saved_compile_time(read);
+  if (cache != nullptr) cache->write_compiled();
 }
 
 }  // namespace rehearse::compiler

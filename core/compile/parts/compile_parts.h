@@ -41,7 +41,7 @@ CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
                             const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
                             const PartOptions& options, const InputMemory& input_memory = {});
 
-// Lets the virtual time pass that it takes to compile them.
-void pass_compile_time_of(const std::vector<GraphExplanation>& graphs);
+// Lets the virtual time pass that it takes to compile them. After that the cache, if there is one, writes them.
+void pass_compile_time_of(const std::vector<GraphExplanation>& graphs, CompileCache* cache);
 
 }  // namespace rehearse::compiler

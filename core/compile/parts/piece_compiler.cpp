@@ -116,13 +116,19 @@ BackendInput PieceCompiler::input_of(const std::shared_ptr<graph::GraphModule>& 
   return input;
 }
 
+CompileCache::Made PieceCompiler::make(const BackendInput& input) {
+  CompileCache::Made made = options_.cache != nullptr ? options_.cache->compile(input, backend_)
+                                                      : CompileCache::Made{backend_.compile(input)};
+  if (made.graph) return made;
+  throw std::invalid_argument("the back end '" + backend_.name() + "' made nothing of graph " + input.name);
+}
+
 PieceCompiler::Made PieceCompiler::compile(BackendInput input, const std::vector<OutputRole>& roles) {
   std::string eager_because;
   input.note_eager = [&](const std::string& why) { eager_because = why; };
   if (options_.dump != nullptr) options_.dump->write(input.name, *input.module);
-  CompiledGraph compiled = backend_.compile(input);
-  if (!compiled)
-    throw std::invalid_argument("the back end '" + backend_.name() + "' made nothing of graph " + input.name);
+  const CompileCache::Made made = make(input);
+  const CompiledGraph& compiled = made.graph;
   const GraphOfBackend whose{backend_.name(), input.name};
   std::vector<graph::ValueMeta> given = outputs_of(input);
   if (compiled.outputs) check_statement(*compiled.outputs, given, roles, whose);
@@ -130,6 +136,8 @@ PieceCompiler::Made PieceCompiler::compile(BackendInput input, const std::vector
   graphs_.push_back({.name = input.name,
                      .nodes = nodes_of(*input.module),
                      .eager_because = std::move(eager_because),
+                     .cache = made.use,
+                     .cache_reason = made.reason,
                      .module = input.module});
   return {fitted(compiled, *input.module, stated, roles, whose, options_.check_backend), std::move(stated)};
 }

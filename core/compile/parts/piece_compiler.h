@@ -12,6 +12,7 @@
 #include <rehearse/compile/explanation.h>
 #include <rehearse/graph/graph_module.h>
 
+#include "compile/cache/compile_cache.h"
 #include "compile/parts/border_check.h"
 #include "compile/parts/example_inputs.h"
 #include "compile/parts/graph_dump.h"
@@ -23,8 +24,9 @@ namespace rehearse::compiler {
 
 // What compile() wants done beside compiling.
 struct PieceOptions {
-  bool check_backend = false;  // see CompileOptions
-  GraphDump* dump = nullptr;   // null: nothing is written
+  bool check_backend = false;     // see CompileOptions
+  GraphDump* dump = nullptr;      // null: nothing is written
+  CompileCache* cache = nullptr;  // null: no graph is read or written
 };
 
 // A piece of a split graph, ready to be called where its border fits.
@@ -57,6 +59,8 @@ class PieceCompiler {
   };
 
   Made compile(BackendInput input, const std::vector<OutputRole>& roles);
+  // By the back end, or from the cache.
+  CompileCache::Made make(const BackendInput& input);
   CompiledPiece compile_call(const graph::Node& call, const std::shared_ptr<graph::GraphModule>& piece,
                              std::size_t number, const MemoryClasses& memory, const ValueLives& lives);
   BackendInput input_of(const std::shared_ptr<graph::GraphModule>& module, const std::string& name,

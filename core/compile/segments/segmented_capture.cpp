@@ -128,7 +128,7 @@ void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
     step.asked.push_back(shapes_->guards()[i].condition);
   }
   if (parts.communicates || step.region) agreement.note_communication();
-  pass_compile_time_of(parts.graphs);
+  pass_compile_time_of(parts.graphs, owner_.parts.pieces.cache);
   agreement.commit(GraphHash{graph::structural_hash(*step.segment.module)});
   step.segment.run = std::move(parts.run);
   for (GraphExplanation& graph : parts.graphs) made_.push_back(std::move(graph));

@@ -36,6 +36,8 @@ std::string_view to_string(ChoiceKind kind) noexcept {
       return "latency";
     case ChoiceKind::fault:
       return "fault";
+    case ChoiceKind::compile_cache:
+      return "compile_cache";
   }
   return "unknown";
 }

@@ -17,6 +17,14 @@ bool ShapeEnv::record(const Condition& condition, bool value, const std::string&
   return value;
 }
 
+void ShapeEnv::take_guard(Guard guard) {
+  if (!hint(guard.condition).value_or(false)) {
+    throw ShapeError("the guard " + guard.condition.text() + " does not hold for the sizes of this capture");
+  }
+  facts_->assume(guard.condition);
+  guards_.push_back(std::move(guard));
+}
+
 void ShapeEnv::refuse(const std::vector<std::string>& symbols, const std::string& asked) const {
   std::string made;
   for (const UnbackedSymbol& symbol : unbacked_) {

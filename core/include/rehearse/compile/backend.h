@@ -66,6 +66,10 @@ struct CompiledGraph {
   // otherwise. A statement is believed where the output leaves the function, and compared where it goes into the next
   // piece; CompileOptions::check_backend compares it everywhere.
   std::optional<std::vector<graph::ValueMeta>> outputs = std::nullopt;
+
+  // For CompileOptions::cache_dir: what Backend::restore() makes this graph of again, in another process. Called at
+  // most once, right after compile(). What it throws is why the graph is not written. Not given: it never is.
+  std::function<std::string()> store = {};
 };
 
 // A back end. One object serves one compiled function of one rank, all of its graphs and recompilations.
@@ -76,6 +80,14 @@ class Backend {
   // Runs in the fiber of the rank that compiles, outside of any capture; of the pieces of a split graph in the order in
   // which they are called. What it throws ends the call that compiled; nothing is put into the cache.
   virtual CompiledGraph compile(const BackendInput& input) = 0;
+
+  // A back end that takes part in CompileOptions::cache_dir overrides these two and gives CompiledGraph::store.
+  // cache_key(): what decides, beside the input, what compile() makes and how it is written: a version, options. None:
+  // the back end takes no part.
+  virtual std::optional<std::string> cache_key() const { return std::nullopt; }
+  // What compile() would make of the input, from what was stored of an input that was the same in all that a key holds
+  // (docs/COMPILE.md lists it). What it throws is a miss: the graph is compiled.
+  virtual CompiledGraph restore(const BackendInput& input, const std::string& stored);
 };
 
 // What the operators of the graph itself give for the example inputs, one value for each output: the statement of a

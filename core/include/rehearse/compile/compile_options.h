@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,6 +73,14 @@ struct CompileOptions {
   // name. Made where it is not there; files of the same name are overwritten. Empty: nothing is written. What cannot be
   // written is the error compiler::CompileError.
   std::string dump_folder = {};
+
+  // A folder in which what the back end makes of graphs outlives the process: a graph that one process has compiled is
+  // read from there by the next one. Not given: the folder that REHEARSE_CACHE_DIR names in the environment. Empty, or
+  // named by neither: there is none. Made where it is not there. What cannot be read or written there is told by
+  // explain(), and the graph is compiled.
+  std::optional<std::string> cache_dir = std::nullopt;
+  // How much the files in that folder may take. Who writes one removes the oldest beyond it.
+  std::uint64_t cache_limit_bytes = std::uint64_t{1} << 30;
 
   // Entries that the cache of one rank may hold; beyond, what no entry serves runs as it is, with one warning.
   std::size_t recompile_limit = 8;

@@ -21,7 +21,14 @@ struct CompileStats {
   std::int64_t graphs = 0;       // given to the back end
   std::int64_t eager_calls = 0;  // beyond the limit, or refused
   std::int64_t verifications = 0;
+  std::int64_t cache_hits = 0;  // graphs, see CacheUse
+  std::int64_t cache_misses = 0;
+  std::int64_t cache_bypasses = 0;
 };
+
+// What CompileOptions::cache_dir was for a graph. Off: it names no folder. Hit: the graph was read from there. Miss: it
+// was not there, or not as it should be, and was compiled and written. Bypass: it was compiled, and cannot be written.
+enum class CacheUse { Off, Hit, Miss, Bypass };
 
 // One graph that the back end got.
 struct GraphExplanation {
@@ -31,6 +38,8 @@ struct GraphExplanation {
   std::vector<std::string> parameters = {};  // of that bucket
   std::string reason = {};                   // why it ends where it does; empty without a split
   std::string eager_because = {};            // why it runs under eager autograd after all, where the back end says so
+  CacheUse cache = CacheUse::Off;
+  std::string cache_reason = {};                          // of a miss or a bypass
   std::shared_ptr<const graph::GraphModule> module = {};  // the graph itself
 };
 
@@ -64,7 +73,8 @@ struct Explanation {
   CompileStats stats;
   std::vector<EntryExplanation> entries;  // oldest first
   std::vector<Recompile> recompiles;
-  std::string refusal;  // why the function runs as it is; empty when it does not
+  std::string refusal;                      // why the function runs as it is; empty when it does not
+  std::vector<std::string> cache_warnings;  // files of CompileOptions::cache_dir that could not be read or written
 
   // The reasons of all graphs' ends: one for each graph of a split by buckets, each naming DDPOptimizer, and for each
   // graph in front of a tensor that the function tells to require grad.

@@ -13,6 +13,7 @@ enum class ChoiceKind : std::uint8_t {
   receive_any_source = 1,  // candidates: source ranks (within the group) whose message could be taken
   latency = 2,             // candidates: 0..n-1, a step of the network model's jitter
   fault = 3,               // candidates: {0 = no, 1 = yes}
+  compile_cache = 4,       // candidates: {a stored graph's number = take it from its folder, 0 = compile it}
 };
 
 std::string_view to_string(ChoiceKind kind) noexcept;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,11 +46,15 @@ class AotEagerBackend final : public Backend {
   // Differentiates when gradient mode is on. Throws what capture_joint() throws but for FakeError and
   // SharedInputChanges.
   CompiledGraph compile(const BackendInput& input) override;
+  std::optional<std::string> cache_key() const override { return "joint graphs 1"; }
+  // Of a joint graph that another process has recorded.
+  CompiledGraph restore(const BackendInput& input, const std::string& stored) override;
 
   // In the order in which they came, for tests and reports.
   const std::vector<std::shared_ptr<const Compiled>>& graphs() const noexcept { return graphs_; }
 
  private:
+  CompiledGraph program_of(const BackendInput& input, capture::JointGraph joint);
   CompiledGraph compile_eagerly(const BackendInput& input, std::string why);
 
   std::vector<std::shared_ptr<const Compiled>> graphs_;

@@ -116,6 +116,9 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   std::int64_t specialise(const Expr& expr, const std::string& reason);
   // Fixes each symbol; for what is no integer expression. `asked`: its text.
   void specialise_symbols(const std::vector<std::string>& symbols, const std::string& asked, const std::string& reason);
+  // What another capture with the same symbols and guards has asked beyond these: adds it to guards(). Throws
+  // ShapeError unless it holds for the hints.
+  void take_guard(Guard guard);
   // States a fact that needs no check, as the shape of what a caller gives.
   void assume(const Condition& condition);
 

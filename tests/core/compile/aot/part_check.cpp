@@ -75,7 +75,27 @@ CompiledPart::CompiledPart(std::shared_ptr<GraphModule> part, std::vector<PartIn
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].is_batch) examples[i] = *batch;
   }
-  run_ = backend_.compile({part_, examples, shapes_, "forward"});
+  const rehearse::compiler::BackendInput input{part_, examples, shapes_, "forward"};
+  run_ = backend_.compile(input);
+  restore(input);
+}
+
+void CompiledPart::restore(const rehearse::compiler::BackendInput& input) {
+  std::string stored;
+  try {
+    stored = run_.store();
+  } catch (const std::exception& error) {
+    not_stored_ = error.what();
+    return;
+  }
+  restored_ = second_backend_.restore(input, stored);
+  EXPECT_EQ(restored_.store(), stored);
+  const auto& made = *backend_.graphs().front();
+  const auto& again = *second_backend_.graphs().front();
+  EXPECT_EQ(to_text(*again.partition.forward), to_text(*made.partition.forward));
+  ASSERT_EQ(again.partition.backward == nullptr, made.partition.backward == nullptr);
+  if (made.partition.backward == nullptr) return;
+  EXPECT_EQ(to_text(*again.partition.backward), to_text(*made.partition.backward));
 }
 
 CompiledPart::Run CompiledPart::run_and_differentiate(const rehearse::compiler::CompiledGraph& graph,
@@ -115,7 +135,13 @@ void CompiledPart::expect_like_eager() const {
 void CompiledPart::expect_like_eager(const std::vector<c10::IValue>& inputs) const {
   const rehearse::graph::Interpreter interpreter(part_);
   const Run eager = run_and_differentiate([&](auto values) { return interpreter.run(std::move(values)); }, inputs);
-  const Run mine = run_and_differentiate(run_, inputs);
+  expect_like(eager, run_, inputs);
+  if (restored_) expect_like(eager, restored_, inputs);
+}
+
+void CompiledPart::expect_like(const Run& eager, const rehearse::compiler::CompiledGraph& graph,
+                               const std::vector<c10::IValue>& inputs) const {
+  const Run mine = run_and_differentiate(graph, inputs);
   ASSERT_EQ(mine.outputs.size(), eager.outputs.size());
   for (std::size_t i = 0; i < eager.outputs.size(); ++i) {
     const std::string what = "output " + std::to_string(i);

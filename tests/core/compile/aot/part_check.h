@@ -36,11 +36,15 @@ class CompiledPart {
   CompiledPart(std::shared_ptr<rehearse::graph::GraphModule> part, std::vector<PartInput> inputs);
 
   // Runs the compiled part and, on copies of everything, the graph itself under eager autograd, twice, each with a
-  // backward from all results; adds a test failure wherever bits, requires_grad, sizes, gradients (of all inputs), the
-  // contents or versions of inputs, or the state of the random generator differ. `inputs`: leaves.
+  // backward from all results; then the same with what another back end restores from the part's stored form. Adds a
+  // test failure wherever bits, requires_grad, sizes, gradients (of all inputs), the contents or versions of inputs, or
+  // the state of the random generator differ. `inputs`: leaves.
   void expect_like_eager(const std::vector<c10::IValue>& inputs) const;
   // With the inputs that it was compiled with.
   void expect_like_eager() const;
+
+  // Why it has no stored form; empty: it has one.
+  const std::string& not_stored() const { return not_stored_; }
 
   std::vector<c10::IValue> call(std::vector<c10::IValue> inputs) const { return run_(std::move(inputs)); }
   const rehearse::compiler::AotEagerBackend::Compiled& compiled() const { return *backend_.graphs().front(); }
@@ -51,6 +55,9 @@ class CompiledPart {
     std::vector<c10::IValue> leaves, inputs, outputs;
     at::Tensor generator_state;
   };
+  void restore(const rehearse::compiler::BackendInput& input);
+  void expect_like(const Run& eager, const rehearse::compiler::CompiledGraph& graph,
+                   const std::vector<c10::IValue>& inputs) const;
   Run run_and_differentiate(const rehearse::compiler::CompiledGraph& graph,
                             const std::vector<c10::IValue>& inputs) const;
 
@@ -59,6 +66,9 @@ class CompiledPart {
   std::shared_ptr<rehearse::shapes::ShapeEnv> shapes_ = rehearse::shapes::ShapeEnv::make();
   rehearse::compiler::AotEagerBackend backend_;
   rehearse::compiler::CompiledGraph run_;
+  rehearse::compiler::AotEagerBackend second_backend_;
+  rehearse::compiler::CompiledGraph restored_;
+  std::string not_stored_;
 };
 
 }  // namespace rehearse_test

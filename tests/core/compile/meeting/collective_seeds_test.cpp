@@ -18,6 +18,7 @@
 
 #include "core/compile/meeting/seed_fixture.h"
 #include "core/compile/seeds/seed_test.h"
+#include "own_process.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -228,6 +229,41 @@ TEST_F(TestMultiProc, test_asymmetric_compilation) {
     const auto without = run_asymmetric(size, false);
     EXPECT_EQ(without.verdict, Verdict::timeout);
     EXPECT_THAT(without.headline, testing::HasSubstr("rank 0 was still in a computation"));
+  }
+}
+
+using MissHitBypass = std::vector<std::int64_t>;
+
+// Ranks that take their graph from the folder wait for rank 0, which compiles: by as much as they have saved.
+TEST_F(TestMultiProc, test_asymmetric_compilation_with_fx_cache) {
+  for (const int size : ranks()) {
+    const test::TemporaryFolder temporary;
+    const auto folder = temporary.path() / "of all", fresh = temporary.path() / "of rank 0";
+    World world({.ranks = size, .compile_time = {.per_node = 10s}, .timeout = 5s});
+    const auto report = world.run([&](RankContext& ctx) {
+      const auto f = [](const at::Tensor& x) { return x.sum(); };
+      CompileOptions options{.dynamic = false, .fullgraph = true, .cache_dir = folder.string(), .name = "f"};
+      const at::Tensor x = at::ones({4});
+      auto before = compile(f, options);
+      before(x);
+      const CompileStats first = before.stats();
+      EXPECT_EQ((MissHitBypass{first.cache_misses, first.cache_hits, first.cache_bypasses}), (MissHitBypass{1, 0, 0}));
+      ctx.group().allreduce(x)->wait();
+      if (ctx.rank() == 0) options.cache_dir = fresh.string();
+      auto after = compile(f, options);
+      EXPECT_TRUE(after(x).equal(x.sum()));
+      const CompileStats second = after.stats();
+      EXPECT_EQ((MissHitBypass{first.cache_misses + second.cache_misses, first.cache_hits + second.cache_hits,
+                               first.cache_bypasses + second.cache_bypasses}),
+                (ctx.rank() == 0 ? MissHitBypass{2, 0, 0} : MissHitBypass{1, 1, 0}));
+      expect_listed(second, {static_cast<int>(second.compiles_in_last_call)}, ctx.rank());
+      ctx.group().allreduce(x)->wait();
+      EXPECT_TRUE(x.equal(at::full({4}, size * size)));
+      expect_same_number(ctx, after);
+    });
+    EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
+    EXPECT_GE(report.end_time.time_since_epoch(), 20s) << "rank 0 compiles twice";
+    EXPECT_LT(report.end_time.time_since_epoch(), 21s);
   }
 }
 

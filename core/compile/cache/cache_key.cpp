@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/cache/cache_key.h"
+
+#include <cstddef>
+#include <map>
+#include <stdexcept>
+
+#include <ATen/Context.h>
+#include <fmt/format.h>
+
+#include <rehearse/graph/text.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/shapes/shape_env.h>
+#include <rehearse_internal/shapes/sym_node.h>
+
+#include "compile/guards/global_state.h"
+
+namespace rehearse::compiler {
+namespace {
+
+using graph::Argument;
+using graph::List;
+using graph::Node;
+
+// Recording reads the value of a number that LibTorch has made a tensor of, and of no other tensor. All that are this
+// small go into the key.
+constexpr std::int64_t kElementsRead = 16;
+
+List flags(const auto& values) {
+  List list;
+  for (const auto& value : values) list.emplace_back(value);
+  return list;
+}
+
+// Names every field, so that a new one does not compile here until it is part of the key.
+List modes() {
+  const auto [types, grad_mode, inference_mode, autocast, autocast_dtype, autocast_cache, deterministic, warns_only,
+              default_dtype, attention, module_modes] = GlobalState::current();
+  static_cast<void>(types);  // current() has neither
+  static_cast<void>(module_modes);
+  return {
+      grad_mode,     inference_mode, flags(autocast), flags(autocast_dtype), autocast_cache,
+      deterministic, warns_only,     default_dtype,   flags(attention),      at::globalContext().userEnabledMkldnn()};
+}
+
+List layouts(const std::vector<bool>& fixed) {
+  List list;
+  for (const bool each : fixed) list.emplace_back(each);
+  return list;
+}
+
+// The examples as placeholders of their form.
+std::string examples(const std::vector<c10::IValue>& values) {
+  graph::GraphModule module("examples");
+  for (const c10::IValue& value : values) {
+    Node& node = module.graph().placeholder("example");
+    if (value.isTensor() && value.toTensor().defined()) {
+      node.meta().set_value(capture::meta_of(value.toTensor()));
+    } else if (value.isSymInt() || value.isInt()) {
+      node.meta().set_value(graph::SymScalarMeta{.expression = shapes::expr_of(value.toSymInt())});
+    }
+  }
+  return to_text(module);
+}
+
+// For each example the first one in whose memory it lies.
+List memory(const std::vector<c10::IValue>& values) {
+  List list;
+  std::map<const void*, std::size_t> first;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const c10::IValue& value = values[i];
+    const bool has_memory = value.isTensor() && value.toTensor().defined() && value.toTensor().has_storage();
+    list.emplace_back(has_memory ? first.emplace(value.toTensor().storage().unsafeGetStorageImpl(), i).first->second
+                                 : i);
+  }
+  return list;
+}
+
+std::string contents(const at::Tensor& tensor) {
+  const bool is_read = tensor.defined() && tensor.device().is_cpu() && tensor.layout() == at::kStrided &&
+                       tensor.numel() <= kElementsRead && tensor.is_contiguous();
+  if (!is_read) return "not read";
+  std::string text = tensor.unsafeGetTensorImpl()->is_wrapped_number() ? "number " : "";
+  const auto* bytes = static_cast<const unsigned char*>(tensor.const_data_ptr());
+  for (std::size_t i = 0; i < tensor.nbytes(); ++i) text += fmt::format("{:02x}", bytes[i]);
+  return text;
+}
+
+// Which kernels there are for other devices, and how their results lie, is the device's to say.
+void require_cpu(const graph::TensorMeta* tensor) {
+  if (tensor == nullptr || tensor->device.is_cpu()) return;
+  throw std::runtime_error("it has a tensor on " + tensor->device.str() + ", and only graphs of CPUs are stored");
+}
+
+// What the text of a module leaves out.
+void add_untold(const graph::GraphModule& module, List& list) {
+  for (const auto& [name, attribute] : module.attributes()) {
+    require_cpu(&attribute.meta);
+    list.emplace_back(contents(attribute.tensor));
+  }
+  for (const Node& node : module.graph()) {
+    const graph::Metadata& meta = node.meta();
+    require_cpu(meta.tensor());
+    if (meta.brings_history == 0 && meta.history_from == 0) continue;
+    list.push_back(List{node.name(), meta.brings_history, meta.history_from});
+  }
+  for (const auto& [name, submodule] : module.submodules()) add_untold(*submodule, list);
+}
+
+List symbols(const shapes::ShapeEnv& shapes) {
+  if (!shapes.unbacked().empty() || !shapes.asserts().empty()) {
+    throw std::runtime_error("it has sizes that are known only at run time");
+  }
+  List list;
+  for (const shapes::BackedSymbol& symbol : shapes.backed()) {
+    const shapes::Range range = shapes.range(shapes::Expr::symbol(symbol.name));
+    list.push_back(List{symbol.name, symbol.hint, symbol.number, range.lower, range.upper});
+  }
+  for (const shapes::Guard& guard : shapes.guards()) {
+    list.push_back(List{guard.condition.text(), guard.specialises});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string cache_key(const BackendInput& input, const std::string& backend, const std::string& of_backend) {
+  std::string key;
+  const auto add = [&key](const char* what, const Argument& value) {
+    key += fmt::format("{}: {}\n", what, graph::to_text(value));
+  };
+  add("back end", List{backend, of_backend});
+  add("modes", modes());
+  add("fixed layouts", layouts(input.fixed_layouts));
+  add("memory", memory(input.example_inputs));
+  if (input.shapes != nullptr) add("symbols", symbols(*input.shapes));
+  List untold;
+  add_untold(*input.module, untold);
+  add("beside the text", untold);
+  key += examples(input.example_inputs);
+  return key + graph::to_text(*input.module, graph::Origins::Without);
+}
+
+}  // namespace rehearse::compiler

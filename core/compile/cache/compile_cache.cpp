@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/cache/compile_cache.h"
+
+#include <array>
+#include <cstdlib>
+#include <exception>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <rehearse/graph/text.h>
+#include <rehearse_internal/exec/executor.h>
+#include <rehearse_internal/exec/failure.h>
+#include <rehearse_internal/exec/this_rank.h>
+#include <rehearse_internal/hash/fnv1a.h>
+
+#include "compile/cache/cache_key.h"
+#include "compile/cache/program_id.h"
+#include "compile/cache/stated_guards.h"
+
+namespace rehearse::compiler {
+namespace {
+
+constexpr const char* kVariable = "REHEARSE_CACHE_DIR";
+
+std::string folder_of(const CompileOptions& options) {
+  if (options.cache_dir) return *options.cache_dir;
+  const char* const named = std::getenv(kVariable);
+  return named != nullptr ? named : "";
+}
+
+// What a folder has is no choice of a schedule's, but a run that took it is another one than a run that did not.
+bool may_take(const std::string& key) {
+  if (!exec::this_rank::is_fiber()) return true;
+  const auto graph = static_cast<std::uint32_t>(fnv1a(key));
+  const std::array<std::uint32_t, 2> candidates = {graph, 0}, weights = {1, 0};
+  return exec::RankExecutor::current()->decisions().choose(ChoiceKind::compile_cache, candidates, weights) == 0;
+}
+
+constexpr std::string_view kEndOfModule = "\n}\n";  // texts within a module have no line ends
+
+// The guards that compiling added, as a graph, so that its parser checks them; then what the back end has stored.
+std::string text_of(const graph::List& guards, const std::string& stored) {
+  graph::GraphModule module("guards");
+  graph::List arguments;
+  arguments.emplace_back(guards);
+  module.graph().call_function("guards", std::move(arguments));
+  return graph::to_text(module) + stored;
+}
+
+CompiledGraph graph_of(const std::string& text, const BackendInput& input, Backend& backend) {
+  const std::size_t end = text.find(kEndOfModule);
+  if (end == std::string::npos) throw std::runtime_error("it has no guards");
+  const std::size_t begin = end + kEndOfModule.size();
+  const auto module = graph::parse_graph_module(std::string_view(text).substr(0, begin));
+  const graph::Node* const guards = module->graph().first();
+  if (guards == nullptr) throw std::runtime_error("it has no guards");
+  CompiledGraph graph = backend.restore(input, text.substr(begin));
+  if (!graph) throw std::runtime_error("the back end makes nothing of it");
+  StatedGuards(input.shapes).add(guards->args().at(0).as<graph::List>());
+  return graph;
+}
+
+}  // namespace
+
+CompileCache::CompileCache(const CompileOptions& options)
+    : folder_(folder_of(options)), limit_bytes_(options.cache_limit_bytes) {}
+
+CompileCache::Made CompileCache::compile(const BackendInput& input, Backend& backend) {
+  if (folder_.empty()) return {backend.compile(input)};
+  std::string why_not;
+  const std::string program = program_id();
+  const std::optional<std::string> of_backend = backend.cache_key();
+  if (!of_backend) {
+    why_not =
+        fmt::format("the back end '{}' does not say how its graphs are stored (Backend::cache_key())", backend.name());
+  } else if (program.empty()) {
+    why_not = "the program or LibTorch was linked without a build id (-Wl,--build-id)";
+  }
+  Made made = why_not.empty() ? compile_in_folder({folder_, limit_bytes_, program}, input, backend, *of_backend)
+                              : Made{backend.compile(input), CacheUse::Bypass, std::move(why_not)};
+  ++(made.use == CacheUse::Hit ? hits_ : made.use == CacheUse::Miss ? misses_ : bypasses_);
+  return made;
+}
+
+CompileCache::Made CompileCache::compile_in_folder(const CacheFolder& folder, const BackendInput& input,
+                                                   Backend& backend, const std::string& of_backend) {
+  std::string key;
+  try {
+    key = cache_key(input, backend.name(), of_backend);
+  } catch (const std::runtime_error& error) {
+    return {backend.compile(input), CacheUse::Bypass, error.what()};
+  }
+  std::string why_not;
+  if (std::optional<CompiledGraph> taken = take(folder, input, backend, key, why_not))
+    return {*std::move(taken), CacheUse::Hit};
+  return compile_anew(folder, input, backend, key, std::move(why_not));
+}
+
+std::optional<CompiledGraph> CompileCache::take(const CacheFolder& folder, const BackendInput& input, Backend& backend,
+                                                const std::string& key, std::string& why_not) {
+  const CacheFolder::Found found = folder.read(key);
+  why_not = found.why_not;
+  if (found.is_unexpected) warn(why_not);
+  if (!found.stored) return std::nullopt;
+  if (!may_take(key)) {
+    why_not = "the schedule has it compiled although the folder has it";
+    return std::nullopt;
+  }
+  try {
+    return graph_of(*found.stored, input, backend);
+  } catch (const RankAborted&) {
+    throw;
+  } catch (const std::exception& error) {
+    why_not = fmt::format("{} cannot be used: {}", folder.file_of(key).string(), error.what());
+    warn(why_not);
+    return std::nullopt;
+  }
+}
+
+CompileCache::Made CompileCache::compile_anew(const CacheFolder& folder, const BackendInput& input, Backend& backend,
+                                              const std::string& key, std::string why) {
+  const StatedGuards guards(input.shapes);
+  CompiledGraph graph = backend.compile(input);
+  std::string text;
+  try {
+    if (!graph.store) throw std::runtime_error("the back end '" + backend.name() + "' stores nothing of it");
+    text = text_of(guards.added(), graph.store());
+  } catch (const RankAborted&) {
+    throw;
+  } catch (const std::exception& error) {
+    return {std::move(graph), CacheUse::Bypass, error.what()};
+  }
+  compiled_.push_back({folder, key, std::move(text)});
+  return {std::move(graph), CacheUse::Miss, std::move(why)};
+}
+
+void CompileCache::write_compiled() {
+  for (const Compiled& each : std::exchange(compiled_, {})) {
+    const std::string failed = each.folder.write(each.key, each.text);
+    if (!failed.empty()) warn("a compiled graph is not stored: " + failed);
+  }
+}
+
+void CompileCache::warn(const std::string& what) {
+  TORCH_WARN("rehearse::compile: ", what);
+  warnings_.push_back(what);
+}
+
+void CompileCache::add_to(CompileStats& stats) const noexcept {
+  stats.cache_hits += hits_;
+  stats.cache_misses += misses_;
+  stats.cache_bypasses += bypasses_;
+}
+
+}  // namespace rehearse::compiler
