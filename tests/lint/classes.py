@@ -13,7 +13,7 @@ METHODS_MAX = 30
 
 
 class Larger(typing.NamedTuple):
-    """A class that is larger, with its present size: entries may shrink or go, never grow."""
+    """A class that is larger, with its present size: entries may shrink or go, never grow, but with c10d."""
     folder: str  # its files are in it, or below
     methods: int
     files: int

@@ -29,7 +29,7 @@ bool acts_on_others(const Node& node) {
          target.starts_with("rehearse.");
 }
 
-bool is_number(const Node& node) { return node.meta().value && node.meta().value->scalar() != nullptr; }
+bool is_scalar(const Node& node) { return node.meta().value && node.meta().value->scalar() != nullptr; }
 
 const graph::Argument* argument_of(const Node& node, const c10::FunctionSchema& schema, std::string_view name) {
   if (const graph::Argument* given = node.kwarg(name)) return given;
@@ -92,7 +92,7 @@ bool BodyNodes::uses_only_outside(const Node& node) const {
 
 void BodyNodes::hoist_numbers() {
   std::erase_if(nodes_, [this](Node* node) {
-    if (!is_number(*node) || !node->meta().unbacked_bindings.empty() || !uses_only_outside(*node)) return false;
+    if (!is_scalar(*node) || !node->meta().unbacked_bindings.empty() || !uses_only_outside(*node)) return false;
     module_.graph().move_before(*node, begin_);
     known_.erase(node);
     return true;

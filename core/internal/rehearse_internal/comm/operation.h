@@ -35,6 +35,12 @@ class CallTrace {
   ~CallTrace() = default;
 };
 
+// The numbers of a call that all ranks must give alike: each of 0 or more, or -1 where the call has none. A member here
+// has its row in kAgreedNumbers.
+struct AgreedNumbers {
+  int root = -1;
+};
+
 // One rank's call of one collective or point-to-point operation, as the user made it. It owns references to the
 // tensors, so that they live until the operation is complete. Ranks are ranks within the group.
 //
@@ -61,7 +67,7 @@ class CallTrace {
 //   recv                   -                 1                 peer (-1: any source), tag
 //   barrier                -                 -                 tag: kMonitoredBarrier for monitoredBarrier(), else 0
 // Inputs and outputs of a call with parts are those of its parts, one after the other.
-struct Operation {
+struct Operation : AgreedNumbers {
   static constexpr int kMonitoredBarrier = 1;
   static constexpr int kAllgatherIntoTensor = 1;
   static constexpr int kReduceScatterTensor = 2;
@@ -70,7 +76,6 @@ struct Operation {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   c10d::ReduceOp::RedOpType reduce_op = c10d::ReduceOp::UNUSED;
   bool async_op = true;  // c10d's asyncOp; false: the caller does nothing before it has waited for it
-  int root = -1;
   int peer = -1;
   int tag = 0;
   c10::intrusive_ptr<DeviceEnd> end;  // made by Fabric::prepare(); null: the operation takes place on the host
@@ -87,13 +92,13 @@ struct Operation {
   const PayloadName* payload = nullptr;  // what the tensor is known as; interned by the world, null: nothing
 };
 
-// A number of a call that all ranks must give alike. The comparison of calls, their texts, and the way to another
-// process know it by this row alone.
+// One of AgreedNumbers. The comparison of calls, their texts, and the way to another process know it by this row alone.
 struct AgreedNumber {
   const char* name;
   int Operation::* value;  // negative: the call has none
 };
 inline constexpr std::array kAgreedNumbers{AgreedNumber{"root", &Operation::root}};
+static_assert(sizeof(AgreedNumbers) == kAgreedNumbers.size() * sizeof(int), "each of the numbers has its row");
 
 // "allreduce", "_allgather_base", ...: the names of c10d's profiling titles without the back end.
 std::string_view name_of(c10d::OpType type) noexcept;
