@@ -27,11 +27,13 @@ int statements_in(const std::vector<Statement>& statements) {
   return count;
 }
 
-int families_in(const std::vector<Statement>& statements) {
+std::set<std::string> families_of(const std::vector<Statement>& statements) {
   std::set<std::string> families;
   for_each_statement(statements, [&](const Statement& statement) { families.insert(statement.operation->family); });
-  return static_cast<int>(families.size());
+  return families;
 }
+
+int families_in(const std::vector<Statement>& statements) { return static_cast<int>(families_of(statements).size()); }
 
 bool communicates(const std::vector<Statement>& statements) {
   bool found = false;

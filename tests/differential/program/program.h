@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -88,7 +89,8 @@ struct Program {
 
 // How many of its lines are statements, including those inside of blocks.
 int statements_in(const std::vector<Statement>& statements);
-// How many different families its statements belong to.
+// The families to which its statements belong, and how many they are.
+std::set<std::string> families_of(const std::vector<Statement>& statements);
 int families_in(const std::vector<Statement>& statements);
 bool communicates(const std::vector<Statement>& statements);
 // One more than the largest number of a value.
