@@ -70,7 +70,7 @@ TEST_F(TestMultiProc, test_ddp_activation_checkpointing) {
     copy_parameters(*reference, *net);
     DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = cap_mb()});
     DistributedDataParallel eager(reference, ctx.group(), {.bucket_cap_mb = cap_mb()});
-    auto compiled = compile(ddp, {.fullgraph = true, .optimize_ddp = false});
+    auto compiled = compile(ddp, {.fullgraph = true, .group = ctx.group(), .optimize_ddp = false});
     Counts compiles;
     for (int step = 0; step < 2; ++step) {
       const at::Tensor x = at::randn({10, 64}) * (ctx.rank() + 1);

@@ -107,11 +107,12 @@ TEST_F(TestSingleProc, test_ignored_parameters) {
   on_ranks([this](RankContext& ctx) {
     test::Custom net;
     const auto counting = std::make_shared<CountingBackend>();
-    const auto split = std::make_shared<SplitByDdp>(parallel::DdpBuckets{}, counting);
+    const auto split = std::make_shared<SplitByDdp>(
+        parallel::DdpBuckets{.bucket_bytes_cap = static_cast<std::int64_t>(cap_mb() * 1024 * 1024)}, counting);
     const std::vector<std::string> ignored = {"seq.2.weight", "seq.4.linear.bias"};
     DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = cap_mb(), .parameters_to_ignore = ignored});
     auto compiled = compile(ddp, {.backend = split, .optimize_ddp = false});
-    const at::Tensor x = at::ones({512, 512});
+    const at::Tensor x = at::rand({512, 512}) * (ctx.rank() + 1);
     EXPECT_TRUE(compiled(x, x).equal(net->forward(x, x)));
     std::vector<std::string> counted;
     for (const parallel::ForwardBucket& bucket : split->buckets()) {

@@ -167,8 +167,7 @@ TEST_F(TestSingleProc, test_async_subclass_no_specialize) {
 TEST_F(TestMultiProc, test_get_pg_attr) {
   on_ranks([this](RankContext& ctx) {
     Group group = ctx.group();
-    auto compiled = compile([&](const at::Tensor& x) { return watch(group) ? x - 1 : x + 1; },
-                            {.backend = "eager", .fullgraph = true});
+    auto compiled = compile([&](const at::Tensor& x) { return watch(group) ? x - 1 : x + 1; }, {.fullgraph = true});
     const at::Tensor x = at::ones({4});
     Counts counts;
     for (const bool is_member : {true, false, true}) {

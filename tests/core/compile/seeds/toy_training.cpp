@@ -41,7 +41,7 @@ Trained expect_toy_trains_like_eager(RankContext& ctx, const ToyTraining& traini
   auto compiled = compile(ddp, options);
   Trained trained;
   for (int step = 0; step < training.steps; ++step) {
-    const at::Tensor x = at::full({20, training.shape.in}, 0.25 * (ctx.rank() + 1) + step);
+    const at::Tensor x = at::rand({20, training.shape.in}) * (ctx.rank() + 1);
     const at::Tensor found = compiled(x), expected = eager(x);
     trained.compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
     EXPECT_TRUE(found.equal(expected)) << "step " << step;
@@ -59,7 +59,7 @@ CompileStats expect_split_toy_like_eager(RankContext& ctx, const test::ToyShape&
   const auto counting = std::make_shared<CountingBackend>();
   DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = bucket_cap_mb});
   auto compiled = compile(ddp, {.backend = counting});
-  const at::Tensor x = at::ones({20, shape.in});
+  const at::Tensor x = at::rand({20, shape.in}) * (ctx.rank() + 1);
   EXPECT_TRUE(compiled(x).equal(net->forward(x)));
   const Explanation told = compiled.explain();
   EXPECT_EQ(static_cast<std::int64_t>(counting->graphs()), told.stats.graphs);
