@@ -71,6 +71,17 @@ torch::nn::Sequential layers(std::int64_t count) {
   return net;
 }
 
+// `state.range(0)` layers, of two parameters each.
+void dispatch_of_layers(benchmark::State& state) {
+  auto net = layers(state.range(0));
+  auto compiled = compile(net, cached_options(false));
+  const auto x = at::ones({8, 4});
+  compiled(x);
+  for (auto _ : state) benchmark::DoNotOptimize(compiled(x));
+  state.counters["parameters"] = static_cast<double>(net->parameters().size());
+}
+BENCHMARK(dispatch_of_layers)->Name("dispatch/layers")->Arg(100)->Unit(benchmark::kMicrosecond);
+
 // `state.range(0)` layers, of which each is two or three nodes: what a layer costs must not grow with their number.
 void first_call_of_layers(benchmark::State& state) {
   torch::nn::Sequential net = layers(state.range(0));
