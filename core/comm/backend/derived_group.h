@@ -20,7 +20,7 @@ void check_members(const char* call, const std::vector<int>& ranks, int size);
 // something wrong with them, or `self` is one of them.
 std::vector<int> ranks_that_stay(const std::vector<std::int64_t>& excluded, int self, int size);
 
-// Of shrink(): its flags are 0, or kShrinkAbort. Throws a ValueError for others.
+// Whether the flags of shrink() ask to abort. They are 0 or kShrinkAbort; throws a ValueError for others.
 bool is_abort(int flags);
 
 // Of extend_timeout_once(). Throws a ValueError for durations below 0.

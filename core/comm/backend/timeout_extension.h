@@ -17,7 +17,7 @@ class TimeoutExtension {
  public:
   void add(std::chrono::milliseconds duration) { unowned_ += duration; }
 
-  // Of an operation that begins now; begun() follows.
+  // What an operation that begins now gets. Call begun() once its work is made.
   std::chrono::milliseconds of_next() {
     // An operation that was refused is gone without having ended.
     std::erase_if(owned_, [](const Owned& owned) {

@@ -52,7 +52,9 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
     const std::string line = call->meta().origin ? call->meta().origin->source_line() : "";
     return compile_eagerly(input, "it communicates in place, by " + call->target() + (line.empty() ? "" : ", " + line));
   }
-  if (std::string why = use_beyond_data(*input.module); !why.empty()) return compile_eagerly(input, std::move(why));
+  if (const auto use = use_beyond_data(*input.module); use.node != nullptr) {
+    return compile_eagerly(input, with_line(std::string(use.what), *use.node));
+  }
   capture::JointGraph joint;
   try {
     joint = capture::capture_joint(input.module, input.example_inputs, input.shapes);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 #include <utility>
 
 namespace rehearse::compiler {
@@ -23,15 +22,13 @@ bool asks_for_version(const graph::GraphModule& module) {
                      [](const graph::Node& node) { return node.target() == kVersion; });
 }
 
-std::string use_beyond_data(const graph::GraphModule& module) {
+UseBeyondData use_beyond_data(const graph::GraphModule& module) {
   for (const graph::Node& node : module.graph()) {
     const auto use =
         std::find_if(kUses.begin(), kUses.end(), [&](const auto& each) { return each.first == node.target(); });
-    if (node.op() != graph::Op::CallFunction || use == kUses.end()) continue;
-    const std::string line = node.meta().origin ? node.meta().origin->source_line() : "";
-    return std::string(use->second) + (line.empty() ? "" : ", at " + line);
+    if (node.op() == graph::Op::CallFunction && use != kUses.end()) return {&node, use->second};
   }
-  return "";
+  return {nullptr, ""};
 }
 
 }  // namespace rehearse::compiler

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <string>
+#include <string_view>
 
 #include <rehearse/graph/graph_module.h>
 
@@ -14,7 +14,12 @@ namespace rehearse::compiler {
 // Whether the graph asks for a version, to which whatever it did before counts.
 bool asks_for_version(const graph::GraphModule& module);
 
-// The first such operator, with its line, for people: "it changes the size of a storage, at net.cpp:12". Empty: none.
-std::string use_beyond_data(const graph::GraphModule& module);
+struct UseBeyondData {
+  const graph::Node* node;  // null: there is none
+  std::string_view what;    // for people: "it changes the size of a storage"
+};
+
+// The first such operator.
+UseBeyondData use_beyond_data(const graph::GraphModule& module);
 
 }  // namespace rehearse::compiler

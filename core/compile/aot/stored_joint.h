@@ -9,9 +9,9 @@
 
 namespace rehearse::compiler {
 
-// A joint graph as text. `part`: the graph that was captured, whose nodes tell where those of the joint graph come
-// from, and whose attributes it uses. Throws graph::GraphError for one that has something else: an attribute that the
-// recording made, a submodule, history that comes to a view.
+// Writes a joint graph as text. `part` is the captured graph that it was made of: its nodes tell where those of the
+// joint graph come from, and the joint graph uses its attributes. Throws graph::GraphError where text cannot hold the
+// graph: it has an attribute that the recording made, a submodule, or history that comes to a view.
 std::string stored_joint(const capture::JointGraph& joint, const graph::GraphModule& part);
 
 // The joint graph again, of a part that is the same but for where its nodes come from and what its attributes hold.

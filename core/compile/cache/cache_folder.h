@@ -9,7 +9,7 @@
 namespace rehearse::compiler {
 
 // A folder of files, each with one stored text under its key. Several processes may use it at once: a file is written
-// under a name of its own, and then renamed. Nothing here is an error of the program: what cannot be done is told.
+// under a name of its own, and then renamed. A folder that cannot be used stops no program: the caller gets the reason.
 class CacheFolder {
  public:
   // `limit_bytes`: what the files may take together. `program`: who reads and writes, see program_id().

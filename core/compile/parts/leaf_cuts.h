@@ -20,7 +20,8 @@ struct LeafCuts {
   std::vector<std::string> piece_of_bucket;    // the piece with which each bucket begins
 };
 
-// `buckets`: of the graph, whose ends are cuts too; one, or none, for no such cut.
+// Cuts the graph around each node that makes a leaf, and where each of its `buckets` ends. With one bucket, or none,
+// only the leaves cut.
 LeafCuts cut_at_leaves(const graph::GraphModule& module, const std::vector<parallel::ForwardBucket>& buckets);
 
 }  // namespace rehearse::compiler

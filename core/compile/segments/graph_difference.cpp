@@ -29,8 +29,8 @@ bool same_arguments(const graph::Node& a, const graph::Node& b) {
              graph::map_nodes(graph::Argument(b.kwargs()), by_name);
 }
 
-// Of the submodules that two nodes with one target fetch, the bodies of higher-order operators; none: they are alike,
-// or are no submodules.
+// How the bodies of a higher-order operator differ: the submodules that the node's target names in both modules. Empty:
+// they are alike, or the target names no submodule.
 std::string difference_of_bodies(const graph::GraphModule& before, const graph::GraphModule& now,
                                  const graph::Node& node) {
   if (node.op() != graph::Op::GetAttr) return "";

@@ -27,7 +27,8 @@ class FiberTable {
   Fiber& add();
   void give_back(std::uint32_t id);  // of a fiber that has ended
 
-  // A fiber will never run again and has not ended either: what its image refers to stays. LeakSanitizer is told so.
+  // Call it for a fiber that has not ended and never will run again. What its image refers to is never freed, and
+  // LeakSanitizer must not call that a leak.
   void note_left_behind() noexcept { left_behind_ = true; }
 
   Fiber& operator[](std::size_t id) const noexcept { return *fibers_[id]; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Of operators of ours on what a tensor is beside its elements.
+// Rules for our own operators on what a tensor is beside its elements: its storage and its version.
 #include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/shapes/shape_env.h>
 

@@ -75,9 +75,9 @@ struct CompileOptions {
   std::string dump_folder = {};
 
   // A folder in which what the back end makes of graphs outlives the process: a graph that one process has compiled is
-  // read from there by the next one. Not given: the folder that REHEARSE_CACHE_DIR names in the environment. Empty, or
-  // named by neither: there is none. Made where it is not there. What cannot be read or written there is told by
-  // explain(), and the graph is compiled.
+  // read from there by the next one. Where it is not given, the environment's REHEARSE_CACHE_DIR names the folder.
+  // There is no cache where neither names one, or where the name is empty. The folder is made if it is missing. If a
+  // file in it cannot be read or written, the graph is compiled, and explain() says why.
   std::optional<std::string> cache_dir = std::nullopt;
   // How much the files in that folder may take. Who writes one removes the oldest beyond it.
   std::uint64_t cache_limit_bytes = std::uint64_t{1} << 30;

@@ -47,7 +47,7 @@ class AotEagerBackend final : public Backend {
   // SharedInputChanges.
   CompiledGraph compile(const BackendInput& input) override;
   std::optional<std::string> cache_key() const override { return "joint graphs 1"; }
-  // Of a joint graph that another process has recorded.
+  // `stored` is a joint graph that another process has recorded; see stored_joint().
   CompiledGraph restore(const BackendInput& input, const std::string& stored) override;
 
   // In the order in which they came, for tests and reports.

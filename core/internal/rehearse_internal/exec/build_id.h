@@ -10,7 +10,7 @@ namespace rehearse::exec {
 // Does not block.
 std::string build_id_at(const void* address);
 
-// That of the executable.
+// The build id of the executable.
 std::string executable_build_id();
 
 // The code that the process has loaded now: of each library, and of the executable, its build id, or its file with size
