@@ -102,7 +102,7 @@ at::Tensor copy_to(const PlaceInMemory& place, const at::Tensor& tensor) {
   }
   at::Tensor copy;
   {
-    const at::AutoDispatchBelowAutograd no_view;
+    const at::AutoDispatchBelowADInplaceOrView no_view;
     const std::size_t bytes = at::detail::computeStorageNbytes(sizes, place.strides, tensor.itemsize(),
                                                                static_cast<std::size_t>(place.offset));
     const auto elements = static_cast<std::int64_t>(bytes / tensor.itemsize());

@@ -109,7 +109,7 @@ class LayoutBackend final : public compiler::Backend {
       last += strides[i] * std::max<std::int64_t>(tensor.sizes()[i] - 1, 0);
     at::Tensor place;
     {
-      const at::AutoDispatchBelowAutograd no_view;
+      const at::AutoDispatchBelowADInplaceOrView no_view;
       place = at::zeros({last + 1}, tensor.options()).as_strided(tensor.sizes(), strides, offset);
     }
     return place.copy_(tensor);

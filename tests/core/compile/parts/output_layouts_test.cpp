@@ -167,6 +167,41 @@ TEST(OutputLayoutsOfSegments, BehindARead) {
   }
 }
 
+// Where a result overlaps itself, what is brought back to its place is written to one element several times. Each of its
+// gradients counts once.
+TEST(OutputLayoutsOfResults, WindowsThatOverlap) {
+  const auto windows = [](const at::Tensor& x) { return (x + 0).unfold(0, 2, 1); };
+  const at::Tensor gradient = at::arange(24, at::kFloat).view({3, 4, 2});
+  const at::Tensor eager = at::rand({4, 4}).requires_grad_();
+  windows(eager).backward(gradient);
+  for (const char* inner : {"aot_eager", "eager"}) {
+    for (const Statement statement : {Statement::True, Statement::None}) {
+      const at::Tensor x = eager.detach().clone().requires_grad_();
+      auto compiled =
+          compile(windows, {.backend = std::make_shared<LayoutBackend>(OutputLayout::Reversed, statement, inner)});
+      const at::Tensor result = compiled(x);
+      EXPECT_EQ(result.strides(), (at::IntArrayRef{4, 1, 4}));
+      result.backward(gradient);
+      EXPECT_TRUE(x.grad().equal(eager.grad())) << inner << x.grad() << eager.grad();
+    }
+  }
+}
+// What is brought back is a tensor of its own, not a view whose base requires a gradient.
+TEST(OutputLayoutsOfResults, AViewOfALeafThatIsMadeWithoutGradients) {
+  const auto function = [](const at::Tensor& x) {
+    const at::Tensor leaf = (x * 0.25).detach().requires_grad_();
+    return std::tuple(leaf, leaf.select(0, 1));
+  };
+  const at::NoGradGuard no_grad;
+  const auto [leaf, part] = function(at::ones({3, 4}));
+  for (const Statement statement : {Statement::True, Statement::None}) {
+    auto compiled = compile(function, {.backend = std::make_shared<LayoutBackend>(OutputLayout::Padded, statement)});
+    const auto [my_leaf, my_part] = compiled(at::ones({3, 4}));
+    EXPECT_EQ(my_leaf.requires_grad(), leaf.requires_grad());
+    EXPECT_EQ(my_part.requires_grad(), part.requires_grad());
+  }
+}
+
 // A false statement is not believed there.
 TEST(OutputLayoutsOfSegments, AFalseStatementIsFoundBehindARead) {
   auto compiled = compile(
