@@ -62,6 +62,23 @@ void take_gradients(const at::Tensor& fake, const at::Tensor& real) {
   autograd::impl::set_grad_accumulator(fake, accumulator);
 }
 
+// The place in autograd's graph of a second object for a leaf: gradients come to the leaf itself.
+class LeafMeta final : public autograd::AutogradMeta {
+ public:
+  LeafMeta(c10::TensorImpl& owner, at::Tensor leaf)
+      : AutogradMeta(&owner, true), leaf_(std::move(leaf)), accumulator_(autograd::impl::grad_accumulator(leaf_)) {
+    grad_accumulator_ = accumulator_;
+  }
+
+  bool requires_grad() const override { return leaf_.requires_grad(); }
+  autograd::Variable& mutable_grad() override { return leaf_.mutable_grad(); }
+  const autograd::Variable& grad() const override { return leaf_.grad(); }
+
+ private:
+  at::Tensor leaf_;
+  std::shared_ptr<autograd::Node> accumulator_;
+};
+
 void become(const at::Tensor& fake, const at::Tensor& real, const HandleOf& handle_of) {
   FakeImpl& impl = *fake_impl(fake);
   impl.become(*real.unsafeGetTensorImpl());
@@ -75,10 +92,10 @@ void become_real(const at::Tensor& fake, const at::Tensor& real, const HandleOf&
   take_gradients(fake, real);
 }
 
-bool share_real(const at::Tensor& fake, const at::Tensor& real) {
-  if (real.is_leaf() && real.requires_grad()) return false;
+void share_real(const at::Tensor& fake, const at::Tensor& real) {
+  FakeImpl& impl = *fake_impl(fake);
   become(fake, real, [](const at::Tensor& base) { return base; });
-  return true;
+  if (real.is_leaf() && real.requires_grad()) impl.set_autograd_meta(std::make_unique<LeafMeta>(impl, real));
 }
 
 void take_history(const at::Tensor& fake) {

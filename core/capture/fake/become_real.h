@@ -17,9 +17,9 @@ using HandleOf = std::function<at::Tensor(const at::Tensor& real)>;
 // autograd's own references. A leaf takes over the gradients of `real`: those of graphs that exist come to it.
 void become_real(const at::Tensor& fake, const at::Tensor& real, const HandleOf& handle_of);
 
-// The same where others do use `real`, as an argument of the call: the two share memory and versions. False: it is a
-// leaf that requires grad, whose gradients only one tensor can have; the fake stays what it is.
-bool share_real(const at::Tensor& fake, const at::Tensor& real);
+// The same where others do use `real`, as an argument of the call: the two share memory and versions, and those of a
+// leaf its gradients. set_data() and requires_grad_() of one of them say nothing of the other.
+void share_real(const at::Tensor& fake, const at::Tensor& real);
 
 // Edges of autograd that code makes of the fake lead from now on to where those of `real` lead. What is returned is to
 // be kept as long as the fake is used; it may be null.

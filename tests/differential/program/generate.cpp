@@ -40,9 +40,9 @@ bool has_checkpoint(const std::vector<Statement>& statements) {
                      [](const Statement& each) { return each.operation->control == Control::Checkpoint; });
 }
 
-// What takes effect beside tensors takes it twice in a checkpoint.
+// What takes effect beside tensors, or uncounted, takes it twice in a checkpoint.
 constexpr const char* kNotInCheckpoints[] = {"argument", "state",  "member",  "collective",   "thread", "generator",
-                                             "flags",    "opaque", "swallow", "eager_region", "facts"};
+                                             "flags",    "opaque", "swallow", "eager_region", "facts",  "versions"};
 
 bool runs(const Program& program, const CallSpec& call, Answer answer) {
   at::manual_seed(program.seed);

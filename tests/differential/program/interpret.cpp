@@ -2,9 +2,12 @@
 #include "differential/program/interpret.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <rehearse/parallel/checkpoint.h>
 
@@ -34,6 +37,28 @@ std::set<int> used_in(const Statement& statement) {
   add_used(statement, used);
   return used;
 }
+
+void add_outputs(const Statement& statement, std::set<int>& outputs) {
+  for (const Block& block : statement.blocks) {
+    for (const Statement& inside : block.statements) {
+      outputs.insert(inside.outputs.begin(), inside.outputs.end());
+      add_outputs(inside, outputs);
+    }
+  }
+}
+
+// The values that its blocks give.
+std::set<int> outputs_in(const Statement& statement) {
+  std::set<int> outputs;
+  add_outputs(statement, outputs);
+  return outputs;
+}
+
+// What the code of a checkpoint gives, and all values by number.
+struct BodyValues {
+  at::Tensor result;
+  Tensors all;
+};
 
 class Interpreter {
  public:
@@ -97,9 +122,33 @@ class Interpreter {
     }
     const auto code = [inside = inside_of(statement), versions = std::vector<std::int64_t>(),
                        &statement](const Tensors& inputs) mutable {
-      return inside.run_in_checkpoint(statement, inputs, versions);
+      return inside.run_in_checkpoint(statement, inputs, versions).result;
     };
-    give(statement, {rehearse::checkpoint(code, given.tensors)});
+    if (scope_ == Scope::Blocks) return give(statement, {rehearse::checkpoint(code, given.tensors)});
+    give_all(statement, given);
+  }
+
+  // What nobody gives is left out of a graph, with its errors. Here the checkpoint gives all that its code computes.
+  void give_all(const Statement& statement, const Given& given) {
+    const auto numbers = std::make_shared<std::vector<int>>();
+    const auto code = [inside = inside_of(statement), versions = std::vector<std::int64_t>(), numbers,
+                       &statement](const Tensors& inputs) mutable {
+      const BodyValues found = inside.run_in_checkpoint(statement, inputs, versions);
+      Tensors all = {found.result};
+      numbers->clear();
+      for (const int number : outputs_in(statement)) {
+        const at::Tensor& value = found.all.at(static_cast<std::size_t>(number));
+        if (!value.defined() || inside.gives_outside(value, inputs)) continue;
+        all.push_back(value);
+        numbers->push_back(number);
+      }
+      return all;
+    };
+    const Tensors all = rehearse::checkpoint(code, given.tensors);
+    give(statement, {all.at(0)});
+    for (std::size_t i = 0; i < numbers->size(); ++i) {
+      values_.at(static_cast<std::size_t>(numbers->at(i))) = all.at(i + 1);
+    }
   }
 
   // With the values that the statement's block uses.
@@ -113,7 +162,7 @@ class Interpreter {
   }
 
   // By a copy: the backward runs it again. `versions`: of what it uses from outside, after the first run.
-  at::Tensor run_in_checkpoint(const Statement& statement, const Tensors& inputs, std::vector<std::int64_t>& versions) {
+  BodyValues run_in_checkpoint(const Statement& statement, const Tensors& inputs, std::vector<std::int64_t>& versions) {
     Interpreter running = *this;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       running.values_.at(static_cast<std::size_t>(statement.inputs[i])) = inputs[i];
@@ -128,7 +177,7 @@ class Interpreter {
     if (answer_ != Answer::Ask && gives_outside(result, inputs)) {
       throw std::logic_error("a checkpoint gives a tensor from outside: in a graph it is that tensor, or a view of it");
     }
-    return result;
+    return {result, std::move(running.values_)};
   }
 
   bool gives_outside(const at::Tensor& result, const Tensors& inputs) const {

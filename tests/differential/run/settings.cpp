@@ -212,14 +212,6 @@ bool is_error_of_eager_alone(const Outcome& outcome) {
          });
 }
 
-// In a checkpoint the same, for what its code computes and does not give; and what the code gives that is a tensor from
-// outside (dropout() in evaluation gives its argument) is that tensor.
-bool is_told_of_checkpoints(const Outcome& outcome, const Program& program) {
-  const bool has_one = families_of(program.statements).contains("checkpoint");
-  return has_one &&
-         (misses_an_error(outcome) || (outcome.difference && outcome.difference->kind.starts_with("wrong result  is")));
-}
-
 }  // namespace
 
 const std::vector<Setting>& settings() {
@@ -255,7 +247,7 @@ Program prepared(Program program, const Setting& setting) {
 
 Outcome check(const Program& program, const Setting& setting, const std::vector<CallSpec>& calls) {
   Outcome outcome = check_as_it_is(program, setting, calls);
-  if (is_error_of_eager_alone(outcome) || is_told_of_checkpoints(outcome, program)) outcome.difference.reset();
+  if (is_error_of_eager_alone(outcome)) outcome.difference.reset();
   if (!misses_an_error(outcome)) return outcome;
   // A graph leaves out what nobody uses, and its errors with it. That is no difference.
   Program all = program;

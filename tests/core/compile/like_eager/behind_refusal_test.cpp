@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a function does behind a read or a refusal: the rest of that call runs as it is, on the caller's arguments.
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -8,6 +9,7 @@
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/eager_region.h>
+#include <rehearse/parallel/checkpoint.h>
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_errors.h>
 
@@ -200,6 +202,33 @@ TEST(BehindARefusal, MemoryBehindTheEndOfACapture) {
   auto with_symbols = compile(function, {.dynamic = true});
   EXPECT_THROW(with_symbols(at::ones({2})), capture::FakeError);
   EXPECT_TRUE(with_symbols(at::ones({2})).equal(at::full({2}, 6.0)));  // it runs as it is from then on
+}
+
+// Its backward runs the code again when the call, and with it the capture, is gone.
+TEST(BehindARefusal, ACheckpointRunsAgainWithWhatItsCodeHolds) {
+  const auto function = [](const at::Tensor& x, const at::Tensor& weight) {
+    const at::Tensor inside = x * 3;
+    const at::Tensor y = weight.is_view() ? x : x * 2;
+    return checkpoint([=](const at::Tensor& input) { return input * x + inside.sin() * weight.size(0); }, y) * weight;
+  };
+  const auto expect_like_eager = [&](bool x_is_leaf) {
+    const at::Tensor weight = at::rand({3}, at::kDouble).requires_grad_(), start = at::rand({3}, at::kDouble);
+    auto compiled = compile(function);
+    const auto gradients = [&](auto& forward) {
+      const at::Tensor leaf = start.clone().requires_grad_();
+      forward(x_is_leaf ? leaf : leaf * 2, weight).sum().backward();
+      return std::pair(leaf.grad(), std::exchange(weight.mutable_grad(), at::Tensor()));
+    };
+    const auto eager = gradients(function);
+    for (int call = 0; call < 2; ++call) {
+      const auto mine = gradients(compiled);
+      EXPECT_TRUE(mine.first.equal(eager.first)) << x_is_leaf << call;
+      EXPECT_TRUE(mine.second.equal(eager.second)) << x_is_leaf << call;
+    }
+    EXPECT_THAT(compiled.explain().refusal, HasSubstr("is_view() is asked of a tensor"));
+  };
+  expect_like_eager(true);
+  expect_like_eager(false);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -65,6 +66,35 @@ TEST(KeptTensorsOfCode, ThatMustBeOneGraph_MayBeFilledOnce) {
   EXPECT_TRUE(averaged(x).equal(x * 2));
   EXPECT_THAT(outcome_of([&] { averaged(x); }), HasSubstr("outlives the call"));
   EXPECT_TRUE(state.other.equal(x * 2));
+}
+
+// What code keeps of a leaf that requires a gradient is a second object for it, in whatever way the call ends.
+TEST(KeptTensorsOfCode, OfALeaf_HasItsGradients) {
+  for (const bool reads : {false, true}) {
+    std::vector<at::Tensor> kept;
+    auto compiled = compile([&](const at::Tensor& x) {
+      if (kept.empty()) kept.push_back(x);
+      const at::Tensor y = x * 2;
+      return reads && y.sum().item<double>() < 0 ? y : y + 1;
+    });
+    const at::Tensor x = at::ones({2}, at::kDouble).requires_grad_();
+    compiled(x).sum().backward();
+    const at::Tensor leaf = kept.at(0);
+    EXPECT_TRUE(leaf.is_leaf() && leaf.requires_grad());
+    EXPECT_TRUE(leaf.grad().is_same(x.grad()));
+    leaf.pow(2).sum().backward();
+    EXPECT_TRUE(x.grad().equal(at::full({2}, 4.0, at::kDouble))) << x.grad();
+    EXPECT_TRUE(leaf.grad().is_same(x.grad()));
+    leaf.mutable_grad().reset();
+    EXPECT_FALSE(x.grad().defined());
+    const at::NoGradGuard no_grad;
+    const auto version = x._version();
+    leaf.add_(1);
+    EXPECT_TRUE(x.equal(at::full({2}, 2.0, at::kDouble)));
+    EXPECT_EQ(x._version(), version + 1);
+    x.requires_grad_(false);
+    EXPECT_FALSE(leaf.requires_grad());
+  }
 }
 
 TEST(KeptTensorsOfCode, ThatIsVerified_AreReal) {
