@@ -11,13 +11,15 @@
 namespace rehearse_test::differential {
 namespace {
 
-template <class Visit>
-void for_each_statement(const std::vector<Statement>& statements, Visit&& visit) {
-  for (const Statement& statement : statements) {
+template <class Statements, class Visit>
+void for_each_statement(Statements& statements, Visit&& visit) {
+  for (auto& statement : statements) {
     visit(statement);
-    for (const Block& block : statement.blocks) for_each_statement(block.statements, visit);
+    for (auto& block : statement.blocks) for_each_statement(block.statements, visit);
   }
 }
+
+bool is_uncounted(const Statement& statement) { return statement.operation->name == std::string("uncounted mul_"); }
 
 }  // namespace
 
@@ -41,6 +43,19 @@ bool communicates(const std::vector<Statement>& statements) {
     found = found || statement.operation->family == std::string("collective");
   });
   return found;
+}
+
+bool has_uncounted_writes(const std::vector<Statement>& statements) {
+  bool found = false;
+  for_each_statement(statements, [&](const Statement& statement) { found = found || is_uncounted(statement); });
+  return found;
+}
+
+Program with_counted_writes(Program program) {
+  for_each_statement(program.statements, [](Statement& statement) {
+    if (is_uncounted(statement)) statement.operation = &operation("counted mul_");
+  });
+  return program;
 }
 
 int values_of(const Program& program) {

@@ -93,6 +93,9 @@ int statements_in(const std::vector<Statement>& statements);
 std::set<std::string> families_of(const std::vector<Statement>& statements);
 int families_in(const std::vector<Statement>& statements);
 bool communicates(const std::vector<Statement>& statements);
+// Has writes under PreserveVersion; and the same program with writes that autograd sees.
+bool has_uncounted_writes(const std::vector<Statement>& statements);
+Program with_counted_writes(Program program);
 // One more than the largest number of a value.
 int values_of(const Program& program);
 

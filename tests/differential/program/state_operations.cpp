@@ -74,6 +74,19 @@ const Operation kStateOperations[] = {
      [](G g) { return Tensors(rehearse::storage_bytes(g[0]) > 100 ? 1 : 0); },
      Match::Any,
      Control::Branch},
+    {"counted mul_",
+     "versions",
+     "f",
+     0,
+     {},
+     "[] { NoGradGuard no_grad; $0.mul_(%); }()",
+     [](G g) -> Tensors {
+       const at::NoGradGuard no_grad;
+       return g[0].mul_(g.factor), Tensors();
+     },
+     Match::Any,
+     Control::None,
+     0},
     {"uncounted mul_",
      "versions",
      "f",

@@ -167,8 +167,8 @@ TEST(OutputLayoutsOfSegments, BehindARead) {
   }
 }
 
-// Where a result overlaps itself, what is brought back to its place is written to one element several times. Each of its
-// gradients counts once.
+// Where a result overlaps itself, what is brought back to its place is written to one element several times. Each of
+// its gradients counts once.
 TEST(OutputLayoutsOfResults, WindowsThatOverlap) {
   const auto windows = [](const at::Tensor& x) { return (x + 0).unfold(0, 2, 1); };
   const at::Tensor gradient = at::arange(24, at::kFloat).view({3, 4, 2});
