@@ -132,7 +132,7 @@ Outcome check_here(const Program& program, const Setting& setting, const std::ve
         compiled);
   }
   auto compiled = rehearse::compile(net, options_of(setting, program));
-  return compare_calls(program, calls, *eager_net, *net, eager, compiled);
+  return compare_calls(program, calls, *eager_net, *net, eager, compiled, setting.layouts.has_value());
 }
 
 // Ends the graph somewhere in the middle, at a value that a statement has computed.

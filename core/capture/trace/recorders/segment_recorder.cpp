@@ -70,8 +70,8 @@ SegmentEnd SegmentRecorder::end_at_read(const c10::OperatorHandle& op, const Tre
   bind_all();
   Node& node = recording_.graph.call(treatment.target, std::move(given.args), std::move(given.kwargs));
   SegmentEnd ended = end(node.input_nodes(), &node);
+  recording_.begin_next_segment();  // the read finds the histories that the segment in front of it has brought
   ended.read = recording_.segments.take_single(node);
-  recording_.begin_next_segment();
   return ended;
 }
 

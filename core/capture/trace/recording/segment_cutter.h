@@ -25,7 +25,7 @@ class SegmentCutter {
   Segment take(const std::set<const graph::Node*>& wanted, const graph::Node* end);
   // The last one, which gives what the whole graph gives.
   Segment take_last(const graph::Argument& output);
-  // A graph of this node alone.
+  // A graph of this node alone, which stands between the last segment and the next one.
   Segment take_single(const graph::Node& node);
   std::size_t values() const noexcept { return numbers_.size(); }
   // How many segments have ended so far.

@@ -51,6 +51,13 @@ const rehearse_test::LayersProgram kPrograms[] = {
        left.copy_(net.a->forward(x).slice(1, 0, 3));
        return net.c->forward(net.b->forward(whole.view({4, 6}).sin()));
      }},
+    {"what was filled is read itself",
+     [](Net& net, const at::Tensor& x) {
+       const at::Tensor h = net.a->forward(x);
+       const at::Tensor z = at::zeros_like(h);
+       z[1].copy_(h[1]);
+       return at::equal(z, h) ? net.c->forward(h) : net.c->forward(net.b->forward(z));
+     }},
     {"what was made of it before stays without",
      [](Net& net, const at::Tensor& x) {
        const at::Tensor z = at::zeros({4, 6});
