@@ -18,8 +18,9 @@ constexpr int kTriesPerStatement = 12;
 constexpr std::size_t kArgumentsMax = 3;
 
 // A program has these, for which compile() may refuse all of it, in one case of so many.
-constexpr const char* kSeldom[] = {"swallow",      "generator", "flags", "form",   "out",      "unbacked", "member",
-                                   "eager_region", "opaque",    "state", "thread", "argument", "facts"};
+constexpr const char* kSeldom[] = {"swallow",  "generator", "flags",        "form",    "out",
+                                   "unbacked", "member",    "eager_region", "opaque",  "state",
+                                   "thread",   "argument",  "facts",        "storage", "versions"};
 constexpr int kSeldomIn = 12;
 constexpr int kOthersIn = 4;  // and one of so many of the others it does not have
 

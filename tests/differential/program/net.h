@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include <torch/nn/module.h>
 
 #include <rehearse/job/group.h>
+#include <rehearse/parallel/device_mesh.h>
 
 #include "differential/program/operation.h"
 #include "differential/program/program.h"
@@ -34,8 +36,9 @@ struct Net : torch::nn::Module {
 
   Program program;
   at::Tensor vector, matrix, scalar, buffer, counter;
-  at::Tensor cache, average;  // not registered; undefined at first
-  rehearse::Group group;      // empty without ranks
+  at::Tensor cache, average;                 // not registered; undefined at first
+  rehearse::Group group;                     // empty without ranks
+  std::optional<rehearse::DeviceMesh> mesh;  // of those of the group, as [1, 2]; none without ranks
 
  private:
   std::vector<std::function<at::Tensor(const at::Tensor&)>> layers_;

@@ -19,10 +19,17 @@ using NetPointer = std::shared_ptr<Net>;
 // A bucket holds one or two tensors of a layer.
 constexpr double kSmallCapMb = 0.00015;
 
-NetPointer make_net(const Program& program, const rehearse::Group& group) {
+// What ranks communicate by; nothing where there is but one.
+struct Ranks {
+  rehearse::Group group = {};
+  std::optional<rehearse::DeviceMesh> mesh = std::nullopt;
+};
+
+NetPointer make_net(const Program& program, const Ranks& ranks) {
   at::manual_seed(program.seed);
   auto net = std::make_shared<Net>(program);
-  net->group = group;
+  net->group = ranks.group;
+  net->mesh = ranks.mesh;
   return net;
 }
 
@@ -56,7 +63,8 @@ template <class Eager, class Compiled>
 Outcome compare_calls(const Program& program, const std::vector<CallSpec>& calls, Net& eager_net, Net& compiled_net,
                       Eager&& eager, Compiled& compiled, bool relaxed = false) {
   Outcome outcome;
-  const NetPointer copies_net = program.change != Change::None ? make_net(program, eager_net.group) : nullptr;
+  const NetPointer copies_net =
+      program.change != Change::None ? make_net(program, {eager_net.group, eager_net.mesh}) : nullptr;
   const auto of_copies = [&](std::size_t call) {
     const Forward forward = [&](const Tensors& arguments, std::int64_t count, std::int64_t& steps) {
       return copies_net->forward(arguments, count, steps);
@@ -103,8 +111,8 @@ rehearse::CompileOptions options_of(const Setting& setting, const Program& progr
 }
 
 Outcome check_here(const Program& program, const Setting& setting, const std::vector<CallSpec>& calls,
-                   const rehearse::Group& group) {
-  const NetPointer eager_net = make_net(program, group), net = make_net(program, group);
+                   const Ranks& ranks) {
+  const NetPointer eager_net = make_net(program, ranks), net = make_net(program, ranks);
   const Forward eager = [&](const Tensors& arguments, std::int64_t count, std::int64_t& steps) {
     return eager_net->forward(arguments, count, steps);
   };
@@ -122,7 +130,8 @@ Outcome check_here(const Program& program, const Setting& setting, const std::ve
   if (setting.way == Way::Ddp) {
     const rehearse::DistributedDataParallelOptions options{.bucket_cap_mb = kSmallCapMb,
                                                            .find_unused_parameters = true};
-    rehearse::DistributedDataParallel<NetPointer> eager_ddp(eager_net, group, options), ddp(net, group, options);
+    rehearse::DistributedDataParallel<NetPointer> eager_ddp(eager_net, ranks.group, options),
+        ddp(net, ranks.group, options);
     auto compiled = rehearse::compile(ddp, options_of(setting, program));
     return compare_calls(
         program, calls, *eager_net, *net,
@@ -179,7 +188,8 @@ Outcome check_on_ranks(const Program& program, const Setting& setting, const std
   const rehearse::Report report = world.run([&](rehearse::RankContext& ctx) {
     c10::WarningUtils::set_warning_handler(warnings);
     outcomes[static_cast<std::size_t>(ctx.rank())] =
-        check_here(program, setting, calls_of_rank(calls, program, ctx.rank()), ctx.group());
+        check_here(program, setting, calls_of_rank(calls, program, ctx.rank()),
+                   {ctx.group(), rehearse::DeviceMesh(ctx, {1, 2}, {"dp", "tp"})});
   });
   for (const Outcome& outcome : outcomes) {
     if (outcome.difference) return outcome;
