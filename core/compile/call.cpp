@@ -17,7 +17,7 @@ PartOptions Call::parts() const {
           .pieces = {.check_backend = options.check_backend, .dump = &cache.dump, .cache = &cache.stored}};
 }
 
-Answer Call::hit(const Entry& entry, std::optional<CallResult> served) {
+Answer Call::hit(Entry& entry, std::optional<CallResult> served) {
   cache.entries.note_hit();
   cache.agreement.note_hit(entry.number);
   if (served) return std::move(*served);

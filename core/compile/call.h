@@ -20,7 +20,7 @@ namespace rehearse::compiler {
 
 // How a call is answered. The graph of an entry is still to be run on the call's leaves.
 struct ByGraph {
-  const Entry* entry;
+  Entry* entry;
 };
 // The function is still to be run.
 struct AsItIs {};
@@ -46,7 +46,7 @@ struct Call {
   PartOptions parts() const;
 
   // `served`: what the code gave where it has run already.
-  Answer hit(const Entry& entry, std::optional<CallResult> served = std::nullopt);
+  Answer hit(Entry& entry, std::optional<CallResult> served = std::nullopt);
   Answer eager(std::optional<CallResult> served = std::nullopt);
 };
 

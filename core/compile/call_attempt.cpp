@@ -101,7 +101,7 @@ Answer CallAttempt::compile(const std::vector<GuardFailure>& failures) {
   if (agreement.is_open()) {
     agreement.commit(GraphHash{static_cast<std::uint64_t>(graph::structural_hash(*made.entry->capture.module))});
   }
-  const Entry& entry = cache.entries.add(std::move(*made.entry));
+  Entry& entry = cache.entries.add(std::move(*made.entry));
   if (made.served) return std::move(*made.served);
   return ByGraph{&entry};
 }

@@ -71,8 +71,8 @@ std::optional<CallResult> Callable::Impl::call(const LeafList& leaves, UserCode&
   if (auto* const served = std::get_if<CallResult>(&answer)) return std::move(*served);
   const auto* const by_graph = std::get_if<ByGraph>(&answer);
   if (by_graph == nullptr) return std::nullopt;
-  const Entry& entry = *by_graph->entry;
-  return CallResult{entry.capture.frame, entry.run(values_of(entry.capture.inputs, leaves))};
+  Entry& entry = *by_graph->entry;
+  return CallResult{entry.capture.frame, entry.run(leaves)};
 }
 
 CompileStats Callable::Impl::stats() const {

@@ -39,7 +39,7 @@ Entry compile_entry(Call& call, Capture captured) {
   captured.guards.renew_symbols();
   refuse_fixed_marks(call.leaves, captured.guards.symbols().places(), *captured.shapes);
   Entry entry;
-  entry.run = std::move(parts.run);
+  entry.graph = std::move(parts.run);
   entry.explanation = {.graphs = std::move(parts.graphs),
                        .bucket_table = std::move(parts.bucket_table),
                        .split_warnings = std::move(parts.warnings),

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include <rehearse/compile/backend.h>
 #include <rehearse/compile/explanation.h>
 
+#include "compile/arguments/input_buffer.h"
 #include "compile/captures/capture.h"
 
 namespace rehearse::compiler {
@@ -18,10 +20,13 @@ struct Entry {
   // As GuardSet::holds(), of all paths through the segments.
   bool holds(const LeafList& leaves, const GlobalState& state, GuardFailure* failure = nullptr) const;
   std::size_t paths() const;
+  // Runs the graph, where there are no segments, on the values of a call that it holds for.
+  std::vector<c10::IValue> run(const LeafList& leaves);
 
   Capture capture;
-  CompiledGraph run;
-  std::shared_ptr<SegmentTree> segments = {};  // of a function that reads data, in place of `run`
+  CompiledGraph graph;
+  InputBuffer inputs = {};
+  std::shared_ptr<SegmentTree> segments = {};  // of a function that reads data, in place of `graph`
   EntryExplanation explanation;
   bool verified = false;
   std::size_t number = 0;  // in order of compilation

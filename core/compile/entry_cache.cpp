@@ -111,7 +111,7 @@ void EntryCache::note_compile(std::size_t graphs) {
   stats_.graphs += static_cast<std::int64_t>(graphs);
 }
 
-const Entry& EntryCache::add(Entry entry) {
+Entry& EntryCache::add(Entry entry) {
   REHEARSE_CHECK(by_use_.size() == entries_.size(), by_use_.size(), entries_.size());
   note_compile(entry.explanation.graphs.size());
   entry.number = entries_.size();

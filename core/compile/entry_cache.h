@@ -57,7 +57,7 @@ class EntryCache {
   std::size_t size() const noexcept { return entries_.size(); }
 
   // Under a Lock. The entry's address stays; it gets its number here.
-  const Entry& add(Entry entry);
+  Entry& add(Entry entry);
   // One more path through the segments of an entry.
   void add_path(Entry& entry, GuardSet guards, std::vector<GraphExplanation> made);
 

@@ -87,7 +87,7 @@ CompiledGraph AotEagerBackend::program_of(const BackendInput& input, capture::Jo
   const auto made = std::make_shared<const Compiled>(
       Compiled{input.name, std::move(joint), std::move(partition), /*eager_because=*/"", program});
   graphs_.push_back(made);
-  CompiledGraph compiled([program](std::vector<c10::IValue> inputs) { return program->call(std::move(inputs)); },
+  CompiledGraph compiled([program](const std::vector<c10::IValue>& inputs) { return program->call(inputs); },
                          outputs_of(input));
   compiled.store = [made, part = input.module] { return stored_joint(made->joint, *part); };
   return compiled;

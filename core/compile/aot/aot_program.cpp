@@ -72,7 +72,7 @@ AotProgram::AotProgram(const capture::JointGraph& joint, const capture::JointPar
       outputs_(joint.outputs),
       changed_inputs_(joint.changed_inputs) {}
 
-std::vector<c10::IValue> AotProgram::call(std::vector<c10::IValue> inputs) const {
+std::vector<c10::IValue> AotProgram::call(const std::vector<c10::IValue>& inputs) const {
   const bool differentiate =
       backwards_ != nullptr && at::GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(), requires_grad);
   const comm::SpanScope span(forward_span_);

@@ -27,7 +27,7 @@ class AotProgram : public std::enable_shared_from_this<AotProgram> {
 
   // One input for each placeholder; results as eager autograd would give them. Without gradient mode, or where nothing
   // requires a gradient, no node of autograd is made.
-  std::vector<c10::IValue> call(std::vector<c10::IValue> inputs) const;
+  std::vector<c10::IValue> call(const std::vector<c10::IValue>& inputs) const;
 
   const std::string& name() const noexcept { return name_; }
   std::size_t saved_tensors() const noexcept { return saved_tensors_; }

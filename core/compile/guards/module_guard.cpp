@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include <torch/nn/module.h>
@@ -38,66 +39,91 @@ template struct Reveal<Buffers, &Module::buffers_>;
 const void* address_of(const std::shared_ptr<Module>& module) { return module.get(); }
 const void* address_of(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl(); }
 
+// Moves `expected` on.
+template <class Dict>
+bool holds_items(const Dict& now, std::uint32_t count, const void* const*& expected) {
+  if (now.size() != count) return false;
+  for (const auto& item : now) {
+    if (address_of(item.value()) != *expected++) return false;
+  }
+  return true;
+}
+
 std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
 
 }  // namespace
 
-ModuleGuard::Branch ModuleGuard::branch_of(std::shared_ptr<Module> module, std::string path) {
-  Branch branch{.module = std::move(module), .trains = false, .path = std::move(path)};
-  branch.trains = branch.module->is_training();
-  const Module& of = *branch.module;
-  for (const auto& item : of.*place_of(Children())) branch.children.push_back({item.key(), item.value()});
-  for (const auto& item : of.*place_of(Parameters())) branch.parameters.push_back({item.key(), item.value()});
-  for (const auto& item : of.*place_of(Buffers())) branch.buffers.push_back({item.key(), item.value()});
-  return branch;
+template <class Dict>
+std::uint32_t ModuleGuard::add_objects(const Dict& items) {
+  for (const auto& item : items) {
+    objects_.push_back(address_of(item.value()));
+    names_.push_back(item.key());
+    if constexpr (std::is_same_v<std::decay_t<decltype(item.value())>, at::Tensor>) tensors_.push_back(item.value());
+  }
+  return static_cast<std::uint32_t>(items.size());
+}
+
+void ModuleGuard::add(const std::shared_ptr<Module>& module, std::string path) {
+  Branch branch{.module = module.get(), .trains = module->is_training()};
+  branch.first = static_cast<std::uint32_t>(objects_.size());
+  branch.children = add_objects(branch.module->*place_of(Children()));
+  branch.parameters = add_objects(branch.module->*place_of(Parameters()));
+  branch.buffers = add_objects(branch.module->*place_of(Buffers()));
+  branches_.push_back(branch);
+  modules_.push_back(module);
+  paths_.push_back(std::move(path));
 }
 
 ModuleGuard::ModuleGuard(const std::shared_ptr<Module>& root) {
   if (!root) return;
-  branches_.push_back(branch_of(root, ""));
+  add(root, "");
   for (const auto& item : root->named_modules(/*name_prefix=*/{}, /*include_self=*/false)) {
-    branches_.push_back(branch_of(item.value(), item.key()));
+    add(item.value(), item.key());
   }
 }
 
-template <class Dict, class T>
-bool ModuleGuard::holds_items(const Branch& branch, const Dict& now, const std::vector<Named<T>>& captured,
-                              const char* what, GuardFailure* failure) {
-  const std::size_t count = now.size();
-  for (std::size_t i = 0; i < std::min(count, captured.size()); ++i) {
-    if (address_of((now.begin() + i)->value()) == address_of(captured[i].object)) continue;
-    if (failure) {
-      *failure = {joined(branch.path, captured[i].name), std::string("the ") + what + " at the capture", "another one",
-                  ""};
-    }
-    return false;
-  }
-  if (count == captured.size()) return true;
-  if (failure) {
-    *failure = {joined(branch.path, std::string(what) + "s"), std::to_string(captured.size()), std::to_string(count),
-                ""};
-  }
-  return false;
-}
-
-bool ModuleGuard::holds_branch(const Branch& branch, GuardFailure* failure) {
+bool ModuleGuard::holds_branch(const Branch& branch) const {
   const Module& now = *branch.module;
-  const bool trains = now.is_training();
-  if (trains != branch.trains) {
-    if (failure) {
-      *failure = {(branch.path.empty() ? "module" : branch.path) + ".is_training()", branch.trains ? "true" : "false",
-                  trains ? "true" : "false", ""};
-    }
-    return false;
+  const void* const* expected = objects_.data() + branch.first;
+  return now.is_training() == branch.trains && holds_items(now.*place_of(Children()), branch.children, expected) &&
+         holds_items(now.*place_of(Parameters()), branch.parameters, expected) &&
+         holds_items(now.*place_of(Buffers()), branch.buffers, expected);
+}
+
+template <class Dict>
+bool ModuleGuard::find_failure(std::size_t branch, const Dict& now, std::size_t first, std::size_t count,
+                               const char* what, GuardFailure& failure) const {
+  for (std::size_t i = 0; i < std::min(now.size(), count); ++i) {
+    if (address_of((now.begin() + static_cast<std::ptrdiff_t>(i))->value()) == objects_[first + i]) continue;
+    failure = {joined(paths_[branch], names_[first + i]), std::string("the ") + what + " at the capture", "another one",
+               ""};
+    return true;
   }
-  return holds_items(branch, now.*place_of(Children()), branch.children, "module", failure) &&
-         holds_items(branch, now.*place_of(Parameters()), branch.parameters, "parameter", failure) &&
-         holds_items(branch, now.*place_of(Buffers()), branch.buffers, "buffer", failure);
+  if (now.size() == count) return false;
+  failure = {joined(paths_[branch], std::string(what) + "s"), std::to_string(count), std::to_string(now.size()), ""};
+  return true;
+}
+
+GuardFailure ModuleGuard::failure_of(std::size_t number) const {
+  const Branch& branch = branches_[number];
+  const Module& now = *branch.module;
+  const std::size_t parameters = branch.first + branch.children, buffers = parameters + branch.parameters;
+  GuardFailure failure;
+  if (now.is_training() != branch.trains) {
+    failure = {(paths_[number].empty() ? "module" : paths_[number]) + ".is_training()",
+               branch.trains ? "true" : "false", branch.trains ? "false" : "true", ""};
+  } else if (!find_failure(number, now.*place_of(Children()), branch.first, branch.children, "module", failure) &&
+             !find_failure(number, now.*place_of(Parameters()), parameters, branch.parameters, "parameter", failure)) {
+    find_failure(number, now.*place_of(Buffers()), buffers, branch.buffers, "buffer", failure);
+  }
+  return failure;
 }
 
 bool ModuleGuard::holds(GuardFailure* failure) const {
-  for (const Branch& branch : branches_) {
-    if (!holds_branch(branch, failure)) return false;
+  for (std::size_t i = 0; i < branches_.size(); ++i) {
+    if (holds_branch(branches_[i])) continue;
+    if (failure) *failure = failure_of(i);
+    return false;
   }
   return true;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,26 +28,29 @@ class ModuleGuard {
   bool holds(GuardFailure* failure = nullptr) const;
 
  private:
-  template <class T>
-  struct Named {
-    std::string name;
-    T object;
-  };
+  // A module of the tree. How many of each it has; what they are is in objects_, from `first` on.
   struct Branch {
-    std::shared_ptr<torch::nn::Module> module;
+    const torch::nn::Module* module = nullptr;
     bool trains = false;
-    std::string path = {};  // "", "encoder.0"
-    std::vector<Named<std::shared_ptr<torch::nn::Module>>> children = {};
-    std::vector<Named<at::Tensor>> parameters = {}, buffers = {};
+    std::uint32_t first = 0, children = 0, parameters = 0, buffers = 0;
   };
 
-  static Branch branch_of(std::shared_ptr<torch::nn::Module> module, std::string path);
-  static bool holds_branch(const Branch& branch, GuardFailure* failure);
-  template <class Dict, class T>
-  static bool holds_items(const Branch& branch, const Dict& now, const std::vector<Named<T>>& captured,
-                          const char* what, GuardFailure* failure);
+  void add(const std::shared_ptr<torch::nn::Module>& module, std::string path);
+  template <class Dict>
+  std::uint32_t add_objects(const Dict& items);
+  bool holds_branch(const Branch& branch) const;
+  GuardFailure failure_of(std::size_t branch) const;
+  template <class Dict>
+  bool find_failure(std::size_t branch, const Dict& now, std::size_t first, std::size_t count, const char* what,
+                    GuardFailure& failure) const;
 
+  // What each call compares lies close together; what only a failure tells, and what is kept alive, lies elsewhere.
   std::vector<Branch> branches_;
+  std::vector<const void*> objects_;  // children, parameters and buffers of each branch
+  std::vector<std::string> paths_;    // of branches: "", "encoder.0"
+  std::vector<std::string> names_;    // of objects, within their branch
+  std::vector<std::shared_ptr<torch::nn::Module>> modules_;
+  std::vector<at::Tensor> tensors_;
 };
 
 }  // namespace rehearse::compiler

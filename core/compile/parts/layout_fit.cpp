@@ -6,6 +6,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
 namespace rehearse::compiler {
@@ -108,7 +109,12 @@ at::Tensor copy_to(const PlaceInMemory& place, const at::Tensor& tensor) {
     const auto elements = static_cast<std::int64_t>(bytes / tensor.itemsize());
     copy = at::empty({elements}, tensor.options()).as_strided(sizes, place.strides, place.offset);
   }
-  copy.copy_(first);
+  {
+    const at::AutoGradMode with_history(at::GradMode::is_enabled() || tensor.grad_fn() != nullptr);
+    copy.copy_(first);
+  }
+  // A view that was made of a leaf without grad mode requires grad, and has no history.
+  if (tensor.requires_grad() && !copy.requires_grad()) copy.set_requires_grad(true);
   return copy.sizes() == tensor.sizes() ? copy : copy.expand(tensor.sizes());
 }
 

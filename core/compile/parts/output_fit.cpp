@@ -61,7 +61,7 @@ class OutputFit {
   }
   bool is_needed() const { return !checks_.empty() || !restores_.empty(); }
 
-  std::vector<c10::IValue> run(std::vector<c10::IValue> inputs) const {
+  std::vector<c10::IValue> run(std::vector<c10::IValue>&& inputs) const {
     std::vector<c10::IValue> values;
     if (needs_values_) {
       values.reserve(inputs_ + outputs_);
@@ -192,7 +192,7 @@ CompiledGraph::Run fitted(const CompiledGraph& compiled, const graph::GraphModul
     if (may_differ && (roles[i].is_restored || roles[i].is_fixed)) fit->add_restore(i, *is, roles[i].is_fixed);
   }
   if (!fit->is_needed()) return compiled.run;
-  return [fit](std::vector<c10::IValue> inputs) { return fit->run(std::move(inputs)); };
+  return [fit](std::vector<c10::IValue>&& inputs) { return fit->run(std::move(inputs)); };
 }
 
 }  // namespace rehearse::compiler

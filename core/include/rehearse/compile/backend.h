@@ -42,8 +42,10 @@ struct BackendInput {
 // What a back end makes of a graph, and what it states of it.
 struct CompiledGraph {
   // Runs the graph: one input for each placeholder, in order; one output for each item of the graph's list of outputs.
-  // May be called by several fibers, also while a call of it is suspended. Errors of operators leave as they are.
-  using Run = std::function<std::vector<c10::IValue>(std::vector<c10::IValue> inputs)>;
+  // A function that takes `inputs` by value, or moves from them, owns them: what it lets go of early is freed early.
+  // One that takes a const reference spares the count of references to each. May be called by several fibers, also
+  // while a call of it is suspended. Errors of operators leave as they are.
+  using Run = std::function<std::vector<c10::IValue>(std::vector<c10::IValue>&& inputs)>;
 
   CompiledGraph() = default;
   // A function alone states nothing.

@@ -112,7 +112,13 @@ class LayoutBackend final : public compiler::Backend {
       const at::AutoDispatchBelowADInplaceOrView no_view;
       place = at::zeros({last + 1}, tensor.options()).as_strided(tensor.sizes(), strides, offset);
     }
-    return place.copy_(tensor);
+    {
+      const at::AutoGradMode with_history(at::GradMode::is_enabled() || tensor.grad_fn() != nullptr);
+      place.copy_(tensor);
+    }
+    // A view of a leaf that was made without grad mode requires grad, and has no history.
+    if (tensor.requires_grad() && !place.requires_grad()) place.set_requires_grad(true);
+    return place;
   }
 
   void note_inputs(const compiler::BackendInput& input) {

@@ -186,19 +186,29 @@ TEST(OutputLayoutsOfResults, WindowsThatOverlap) {
     }
   }
 }
-// What is brought back is a tensor of its own, not a view whose base requires a gradient.
-TEST(OutputLayoutsOfResults, AViewOfALeafThatIsMadeWithoutGradients) {
-  const auto function = [](const at::Tensor& x) {
-    const at::Tensor leaf = (x * 0.25).detach().requires_grad_();
-    return std::tuple(leaf, leaf.select(0, 1));
+// Called without grad mode. A view of a leaf requires grad there, and has no history; what was computed with grad mode
+// keeps its own.
+TEST(OutputLayoutsOfResults, OfCallsWithoutGradMode) {
+  using Function = at::Tensor (*)(const at::Tensor& x);
+  const Function part_of_leaf = [](const at::Tensor& x) {
+    return (x.detach() * 0.25).requires_grad_().narrow(0, 0, 2);
   };
-  const at::NoGradGuard no_grad;
-  const auto [leaf, part] = function(at::ones({3, 4}));
-  for (const Statement statement : {Statement::True, Statement::None}) {
-    auto compiled = compile(function, {.backend = std::make_shared<LayoutBackend>(OutputLayout::Padded, statement)});
-    const auto [my_leaf, my_part] = compiled(at::ones({3, 4}));
-    EXPECT_EQ(my_leaf.requires_grad(), leaf.requires_grad());
-    EXPECT_EQ(my_part.requires_grad(), part.requires_grad());
+  const Function with_history = [](const at::Tensor& x) {
+    const at::AutoGradMode with_gradients(true);
+    return x * 3;
+  };
+  for (const Function function : {part_of_leaf, with_history}) {
+    for (const OutputLayout layout : {OutputLayout::Padded, OutputLayout::Reversed}) {
+      for (const Statement statement : {Statement::True, Statement::None}) {
+        const at::Tensor x = at::ones({3, 4}).requires_grad_();
+        const at::NoGradGuard no_grad;
+        auto compiled = compile(function, {.backend = std::make_shared<LayoutBackend>(layout, statement)});
+        const at::Tensor result = compiled(x), eager = function(x);
+        EXPECT_TRUE(result.requires_grad() && eager.requires_grad());
+        EXPECT_EQ(result.is_leaf(), eager.is_leaf());
+        if (function == with_history) result.backward(at::ones({3, 4}));
+      }
+    }
   }
 }
 
