@@ -174,7 +174,7 @@ CompiledPiece PieceCompiler::compile_call(const Node& call, const std::shared_pt
     if (!graphs_.empty()) graphs_.back().reason = reason_of_leaf(call);
     return leaf_piece(call, piece);
   }
-  OtherInputs others = other_inputs(call);
+  OtherInputs others = other_inputs(call, *piece);
   BackendInput input = input_of(piece, call.target(), memory, roles, others);
   if (!others.empty() && !(takes_layouts(input) && keeps_fixed_outputs(input, roles))) {
     others.clear();
@@ -191,11 +191,18 @@ CompiledPiece PieceCompiler::compile_call(const Node& call, const std::shared_pt
           BorderCheck(*piece, "piece " + call.target(), layouts_at(call, number, lives), compiled_for)};
 }
 
-OtherInputs PieceCompiler::other_inputs(const Node& call) const {
+OtherInputs PieceCompiler::other_inputs(const Node& call, const graph::GraphModule& piece) const {
   OtherInputs others;
+  const auto placeholders = piece.graph().placeholders();
   for (std::size_t i = 0; i < call.args().size(); ++i) {
     const auto other = others_.find(call.args()[i].node());
-    if (other != others_.end()) others.emplace(i, other->second);
+    const graph::TensorMeta* const expected = placeholders[i]->meta().tensor();
+    if (other == others_.end() || expected == nullptr) continue;
+    graph::TensorMeta meta = *expected;  // a piece in between may have brought it a history
+    meta.strides = other->second.strides;
+    meta.storage_offset = other->second.storage_offset;
+    meta.storage_nbytes = other->second.storage_nbytes;
+    others.emplace(i, std::move(meta));
   }
   return others;
 }

@@ -66,7 +66,7 @@ class PieceCompiler {
   BackendInput input_of(const std::shared_ptr<graph::GraphModule>& module, const std::string& name,
                         const MemoryClasses& memory, const std::vector<OutputRole>& roles, const OtherInputs& others);
   // Of the arguments of the call; empty where the piece must have them as recorded.
-  OtherInputs other_inputs(const graph::Node& call) const;
+  OtherInputs other_inputs(const graph::Node& call, const graph::GraphModule& piece) const;
   void note_outputs(const std::vector<const graph::Node*>& values, const graph::GraphModule& piece,
                     const std::vector<graph::ValueMeta>& stated, const std::vector<OutputRole>& roles);
 

@@ -186,6 +186,33 @@ TEST(OutputLayoutsOfResults, WindowsThatOverlap) {
     }
   }
 }
+// The first piece makes z, the second one writes to a view of it, the third one takes it with its history. Leaves that
+// are made inside end the pieces.
+TEST(OutputLayoutsOfPieces, WhatGetsAHistoryOnItsWay) {
+  const auto function = [](const at::Tensor& x) {
+    const at::Tensor z = at::zeros_like(x);
+    const at::Tensor first = z.sin().requires_grad_();
+    z.select(0, 1).add_(x.select(0, 1) * 3);
+    const at::Tensor second = x.detach().cos().requires_grad_();
+    return z.exp() * second + first;
+  };
+  const at::Tensor eager = at::rand({3, 4}, at::kDouble).requires_grad_();
+  const at::Tensor expected = function(eager);
+  expected.sum().backward();
+  for (const char* inner : {"aot_eager", "eager"}) {
+    for (const Statement statement : {Statement::True, Statement::None}) {
+      const auto backend = std::make_shared<LayoutBackend>(OutputLayout::Reversed, statement, inner);
+      auto compiled = compile(function, {.backend = backend, .fullgraph = true});
+      const at::Tensor x = eager.detach().clone().requires_grad_();
+      const at::Tensor result = compiled(x);
+      EXPECT_TRUE(result.equal(expected));
+      result.sum().backward();
+      EXPECT_TRUE(x.grad().equal(eager.grad())) << inner;
+      EXPECT_EQ(backend->names().size(), 3U);
+      EXPECT_EQ(backend->other_inputs() > 0, statement == Statement::True);
+    }
+  }
+}
 // Called without grad mode. A view of a leaf requires grad there, and has no history; what was computed with grad mode
 // keeps its own.
 TEST(OutputLayoutsOfResults, OfCallsWithoutGradMode) {
