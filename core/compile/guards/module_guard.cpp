@@ -42,11 +42,11 @@ const void* address_of(const at::Tensor& tensor) { return tensor.unsafeGetTensor
 // Moves `expected` on.
 template <class Dict>
 bool holds_items(const Dict& now, std::uint32_t count, const void* const*& expected) {
-  if (now.size() != count) return false;
+  const void* const* const end = expected + count;
   for (const auto& item : now) {
-    if (address_of(item.value()) != *expected++) return false;
+    if (expected == end || address_of(item.value()) != *expected++) return false;
   }
-  return true;
+  return expected == end;
 }
 
 std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }

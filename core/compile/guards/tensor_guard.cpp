@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <rehearse_internal/capture/fake_tensor.h>
 
@@ -41,7 +42,10 @@ TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std
         {.size = !varies.empty() && varies[i] ? kVaries : sizes[i], .stride = strides[i], .follows = -1});
   }
   // A stride that is another dimension's stride times its size goes with them, where sizes vary.
-  if (std::find(varies.begin(), varies.end(), true) == varies.end()) return;
+  if (std::find(varies.begin(), varies.end(), true) == varies.end()) {
+    fix_layout();
+    return;
+  }
   const std::vector<std::size_t> order = by_stride(strides);
   for (std::size_t k = 1; k < order.size(); ++k) {
     for (std::size_t before = 0; before < k; ++before) {
@@ -61,7 +65,31 @@ void TensorGuard::expect_as(const graph::TensorMeta& captured) {
     dimensions.push_back({captured.sizes[i].number(), captured.strides[i].number(), -1});
   }
   dim_ = static_cast<std::int64_t>(dimensions.size());
-  if (!dimensions_.empty()) dimensions_ = std::move(dimensions);
+  if (dimensions_.empty()) return;
+  dimensions_ = std::move(dimensions);
+  fix_layout();
+}
+
+void TensorGuard::fix_layout() {
+  fixed_layout_.clear();
+  for (const Dimension& each : dimensions_) fixed_layout_.push_back(each.size);
+  for (const Dimension& each : dimensions_) fixed_layout_.push_back(each.stride);
+}
+
+bool TensorGuard::surely_holds(const c10::TensorImpl& impl) const {
+  if (impl.key_set().raw_repr() != key_set_ || impl.dtype().toScalarType() != dtype_) return false;
+  if (fixed_layout_.empty() || guards_offset_ || guards_storage_) return false;
+  const auto* const meta = static_cast<const torch::autograd::AutogradMeta*>(impl.autograd_meta());
+  if ((meta != nullptr && meta->requires_grad()) != requires_grad_) return false;
+  if (meta != nullptr && meta->fw_grad_ != nullptr) return false;  // it may have a tangent
+  if (impl.device() != device_ || impl.is_wrapped_number() != is_wrapped_number_) return false;
+  const at::IntArrayRef sizes = impl.sizes(), strides = impl.strides();
+  const std::size_t count = sizes.size();
+  if (fixed_layout_.size() != 2 * count) return false;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (sizes[i] != fixed_layout_[i] || strides[i] != fixed_layout_[count + i]) return false;
+  }
+  return true;
 }
 
 bool TensorGuard::fail(GuardFailure* failure, const std::string& field, std::string expected, std::string found) const {
@@ -72,8 +100,9 @@ bool TensorGuard::fail(GuardFailure* failure, const std::string& field, std::str
 }
 
 bool TensorGuard::holds(const at::Tensor& tensor, GuardFailure* failure) const {
-  if (!tensor.defined()) return fail(failure, "", "a tensor", "none");
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (surely_holds(impl)) return true;
+  if (!tensor.defined()) return fail(failure, "", "a tensor", "none");
   if (const auto dtype = tensor.scalar_type(); dtype != dtype_) {
     return fail(failure, ".dtype", c10::toString(dtype_), failure ? c10::toString(dtype) : "");
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
 
 #include <rehearse/compile/guard_failure.h>
 #include <rehearse/graph/metadata.h>
@@ -24,7 +25,10 @@ class TensorGuard {
   TensorGuard(const at::Tensor& tensor, std::string source, const std::vector<bool>& varies = {});
 
   // Sizes and strides are of no interest, only how many there are.
-  void ignore_layout() { dimensions_.clear(); }
+  void ignore_layout() {
+    dimensions_.clear();
+    fixed_layout_.clear();
+  }
   // The tensor begins where the first one did in its storage.
   void guard_offset() noexcept { guards_offset_ = true; }
   // The storage has as many bytes as the elements take, or the number that is given.
@@ -47,6 +51,9 @@ class TensorGuard {
     std::int32_t follows;  // the dimension of which this stride is stride times size; -1: none
   };
 
+  // Whether it surely holds: false says nothing. In a few instructions, since a model has hundreds of parameters.
+  bool surely_holds(const c10::TensorImpl& impl) const;
+  void fix_layout();
   bool holds_layout(const c10::TensorImpl& impl, GuardFailure* failure) const;
   bool holds_storage(const at::Tensor& tensor, GuardFailure* failure) const;
   bool fail(GuardFailure* failure, const std::string& field, std::string expected, std::string found) const;
@@ -62,6 +69,8 @@ class TensorGuard {
   bool guards_storage_ = false;
   std::optional<std::int64_t> storage_bytes_;
   std::vector<Dimension> dimensions_;  // none where sizes are of no interest
+  // All sizes, and then all strides, where they are numbers: for surely_holds(). Empty: they are not.
+  c10::SmallVector<std::int64_t, 8> fixed_layout_;
   std::string source_;
   std::shared_ptr<const graph::Origin> origin_;
 };
