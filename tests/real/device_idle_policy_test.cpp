@@ -158,21 +158,6 @@ TEST_F(DeviceIdle, RanksInTheKernel_LookAgainAfterWhateverWasDone) {
   EXPECT_EQ(policy.next(facts).kind, Kind::end);
 }
 
-TEST_F(DeviceIdle, ThreadOnItsWayBack_IsWaitedForWithoutEnd) {
-  facts.any_errand = true;
-  for (const bool polls : {false, true}) {
-    facts.any_polls = polls;
-    for (int look = 0; look < 100; ++look) {
-      EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
-      facts.now += seconds(1);
-    }
-  }
-  facts.any_errand = false;
-  EXPECT_EQ(policy.next(facts).end.ending, Ending::livelock);
-  facts.any_polls = false;
-  EXPECT_EQ(policy.next(facts).end.ending, Ending::deadlock);
-}
-
 TEST_F(DeviceIdle, WaitInLibc_IsADeadlockWhenPatienceIsOver) {
   facts.any_waits_in_libc = true;
   const auto step = policy.next(facts);

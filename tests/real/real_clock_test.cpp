@@ -3,20 +3,16 @@
 // of a standstill without waiting for a timeout. (How long things take at the most is up to the machine: not asserted.)
 #include "runner/real_clock.h"
 
-#include <atomic>
 #include <chrono>
 #include <functional>
-#include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
 
 #include <rehearse/exec/wait_queue.h>
 #include <rehearse_internal/exec/executor.h>
-#include <rehearse_internal/exec/inbox.h>
 #include <rehearse_internal/exec/kind_of_time.h>
 #include <rehearse_internal/exec/machine_time.h>
-#include <rehearse_internal/exec/native_scope.h>
 #include <rehearse_internal/exec/rank_state.h>
 #include <rehearse_internal/exec/this_rank.h>
 
@@ -150,41 +146,6 @@ TEST_F(RealTime, LoopWithATimeLimit_IsNoLivelockBeforeIt) {
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_TRUE(given_up);
-}
-
-// Its rank is looked after ten times, which is five times the patience.
-TEST_F(RealTime, ThreadOnAnErrand_IsWaitedForAndWhatItBringsRuns) {
-  struct CountedLooks final : DeviceWork {
-    bool poll() noexcept override {
-      ++looks;
-      return false;
-    }
-    bool pending() const noexcept override { return false; }
-    std::atomic<int> looks{0};
-  } devices;
-  int brought_by_rank = -1;
-  std::thread thread;
-  const auto outcome = run(2, devices, [&](int rank) {
-    if (rank == 0) return;
-    const exec::Inbox inbox(*exec::RankExecutor::current());
-    exec::WaitQueue queue;
-    auto bring = [&, inbox, errand = exec::Inbox::Errand(inbox)] {
-      while (devices.looks < 10) std::this_thread::yield();
-      inbox.post(1, [&] {
-        brought_by_rank = exec::this_rank::rank();
-        queue.notify_all();
-      });
-    };
-    {
-      const exec::NativeScope native;
-      thread = std::thread(std::move(bring));
-    }
-    while (brought_by_rank == -1) queue.wait(exec::FixedObserver("its thread"));
-  });
-  thread.join();
-  EXPECT_EQ(outcome.ending, Ending::all_returned);
-  EXPECT_EQ(brought_by_rank, 1);
-  EXPECT_GE(devices.looks, 10);
 }
 
 TEST_F(RealTime, WaitThatNobodyEnds_IsADeadlockBeforeItsTimeout) {

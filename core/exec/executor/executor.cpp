@@ -22,7 +22,6 @@
 #include "failed_calls.h"
 #include "forks.h"
 #include "idle_loop.h"
-#include "outside.h"
 #include "pollers.h"
 #include "rank_life.h"
 #include "rank_table.h"
@@ -91,7 +90,6 @@ class RankExecutor::Impl {
   // `idle`: null: that of virtual time.
   Impl(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state, FailureSink& sink,
        IdlePolicy* idle);
-  ~Impl();
 
   RunOutcome run(const std::function<void(int)>& body);
   WorldParts& parts() noexcept { return parts_; }
@@ -140,7 +138,6 @@ RankExecutor::Impl::Impl(ExecutorOptions options, Decisions& decisions, Clock& c
              .fiber_life = fiber_life_,
              .rank_life = rank_life_,
              .restarts = restarts_,
-             .outside = clock.passes_by_itself() ? std::make_shared<Outside>() : nullptr,
              .interposed = interposed_},
       outcome_(clock, options.ranks),
       failed_calls_(options.ranks),
@@ -151,10 +148,6 @@ RankExecutor::Impl::Impl(ExecutorOptions options, Decisions& decisions, Clock& c
                 [this] { idle_loop_.look(); }),
       fiber_life_(parts_, state, rank_life_),
       idle_loop_(parts_) {}
-
-RankExecutor::Impl::~Impl() {
-  if (parts_.outside != nullptr) parts_.outside->close();
-}
 
 RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   interpose::require_installed();
@@ -172,7 +165,6 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   rank_life_.begin_all(body);
   run_to_the_end();
   scheduler.switcher = nullptr;
-  if (parts_.outside != nullptr) parts_.outside->close();
   scheduler.run_others();
   if (decisions_.failure()) std::rethrow_exception(decisions_.failure());
   return outcome_.take();

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "idle_loop.h"
 
-#include <stdexcept>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include <rehearse_internal/exec/check.h>
 
 #include "exec/fiber/fiber_table.h"
 #include "exec/interpose/world_state.h"
+#include "exec/time/doorbell.h"
 #include "fiber_life.h"
-#include "outside.h"
 #include "pollers.h"
-#include "rank_life.h"
 #include "switcher.h"
 #include "world_outcome.h"
 
@@ -23,11 +19,9 @@ void IdleLoop::step() {
   REHEARSE_CHECK(current_fiber() == nullptr && !world_.switcher.any_runnable() && !world_.outcome.ended(),
                  world_.switcher.any_runnable(), world_.outcome.ended());
   if (world_.fiber_life.release_ended() && world_.switcher.any_runnable()) return;
-  // Asked before: who has ended an errand has brought what there was.
-  const bool any_errand = world_.outside != nullptr && world_.outside->any_errand();
-  take_from_outside();
-  if (world_.switcher.any_runnable() || world_.outcome.ended()) return;
-  const IdleFacts known = facts(any_errand);
+  hear_threads();
+  if (world_.switcher.any_runnable()) return;
+  const IdleFacts known = facts();
   IdleStep step = world_.idle_policy.next(known);
   if (step.moved) world_.outcome.forget_hang();
   if (step.hangs) world_.outcome.note_hang(world_.fibers.all(), step.hung_since.value_or(known.now));
@@ -43,17 +37,16 @@ void IdleLoop::step() {
 }
 
 void IdleLoop::look() noexcept {
-  take_from_outside();
+  hear_threads();
   world_.idle_policy.look();
 }
 
-IdleFacts IdleLoop::facts(bool any_errand) const {
+IdleFacts IdleLoop::facts() const {
   return {.now = world_.clock.now(),
           .due = world_.timers.next_due(),
           .any_moves_on = world_.timers.any_moves_on(),
           .any_polls = world_.pollers.any_polls(),
           .any_in_kernel = world_.pollers.any_in_kernel(),
-          .any_errand = any_errand,
           .any_waits_in_libc = !world_.interposed.outside_waits.empty()};
 }
 
@@ -68,22 +61,11 @@ void IdleLoop::let_time_pass(const IdleStep& step, bool any_polls) {
   if (any_polls && step.look && !world_.outcome.ended()) release_pollers();
 }
 
-// What other threads have posted, and whom their signals wake. Nothing where none may come.
-void IdleLoop::take_from_outside() noexcept {
-  if (world_.outside == nullptr) return;
+// Where time stands still while ranks run, no thread may come.
+void IdleLoop::hear_threads() noexcept {
+  if (!world_.clock.passes_by_itself()) return;
   hear_doorbell();
   world_.interposed.outside_waits.wake_signalled();
-  try {
-    for (auto& posted : world_.outside->take()) {
-      if (posted.rank < 0 || posted.rank >= world_.options.ranks) {
-        throw std::out_of_range(
-            fmt::format("work was posted for rank {}; the world has {} ranks", posted.rank, world_.options.ranks));
-      }
-      world_.rank_life.post(posted.rank, std::move(posted.work));
-    }
-  } catch (...) {
-    world_.outcome.end_by_error("what came from another thread could not be begun");
-  }
 }
 
 }  // namespace rehearse::exec

@@ -16,14 +16,14 @@ class IdleLoop {
   // One step, after which a fiber may be able to run.
   void step();
 
-  // While fibers can run: takes what other threads have brought, and lets the policy look.
+  // While fibers can run: wakes those for whom other threads have signalled, and lets the policy look.
   void look() noexcept;
 
  private:
-  IdleFacts facts(bool any_errand) const;
+  IdleFacts facts() const;
   void release_pollers();
   void let_time_pass(const IdleStep& step, bool any_polls);
-  void take_from_outside() noexcept;
+  void hear_threads() noexcept;
 
   WorldParts& world_;
 };

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include <rehearse_internal/exec/executor.h>
 #include <sys/types.h>
@@ -12,7 +11,6 @@ namespace rehearse::exec {
 class FailedCalls;
 class FiberLife;
 class FiberTable;
-class Outside;
 class Pollers;
 class RankLife;
 class RankTable;
@@ -43,7 +41,6 @@ struct WorldParts {
   FiberLife& fiber_life;
   RankLife& rank_life;
   Restarts& restarts;
-  const std::shared_ptr<Outside> outside;  // null: time stands still while ranks run, and no thread may come
   interpose::WorldState& interposed;
 };
 

@@ -30,7 +30,7 @@ class WaitsForThreads final : public IdlePolicy {
   IdleStep next(const IdleFacts& facts) override {
     if (facts.due && facts.any_moves_on) return IdleStep::let_time_pass(*facts.due);
     if (facts.any_polls) return IdleStep::let_time_pass(facts.now + 10us);
-    if (facts.any_errand || facts.any_waits_in_libc) return IdleStep::let_time_pass(facts.now + 1h);
+    if (facts.any_waits_in_libc) return IdleStep::let_time_pass(facts.now + 1h);
     return IdleStep::end_run(Ending::deadlock, "nobody is on the way");
   }
   std::optional<IdleEnd> time_passed() override { return std::nullopt; }

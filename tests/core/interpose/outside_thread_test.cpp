@@ -140,6 +140,34 @@ TEST(OutsideThread, AllRanksOnOneObject_AreWokenTogether) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
+// The executor is not idle: it sees the signal at its next look.
+TEST(OutsideThread, Signal_IsSeenBesideARankThatYields) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::latch waits(1);
+  bool open = false, passed = false;
+  std::thread thread([&] {
+    waits.wait();
+    const std::lock_guard lock(mutex);
+    open = true;
+    changed.notify_all();
+  });
+  MachineTimeWorld w(2);
+  w.world.options.switches_between_looks = 16;
+  const auto outcome = w.run([&](RankExecutor&, int rank) {
+    if (rank == 0) {
+      std::unique_lock lock(mutex);
+      waits.count_down();
+      while (!open) changed.wait(lock);
+      passed = true;
+    }
+    while (!passed) this_rank::yield();
+  });
+  thread.join();
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_TRUE(passed);
+}
+
 // The doorbell is a futex of its own: whatever ranks wait for, one signal rings it once.
 TEST(OutsideThread, SignalThatAnyRankMayWaitFor_WakesTheSleeper) {
   interpose::WaitTable table;

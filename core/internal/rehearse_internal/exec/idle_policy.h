@@ -17,8 +17,7 @@ struct IdleFacts {
   bool any_moves_on = false;       // TimerQueue::any_moves_on()
   bool any_polls = false;          // a fiber looks again and again; see this_rank::poll()
   bool any_in_kernel = false;      // a fiber waits for what another rank's system call may change (a pipe, a lock)
-  bool any_errand = false;         // a thread that is no rank's is on its way back (Inbox::Errand)
-  bool any_waits_in_libc = false;  // in real time: a fiber waits for what such a thread may signal
+  bool any_waits_in_libc = false;  // in real time: a fiber waits for what a thread that is no rank's may signal
 };
 
 // How a run ends that cannot go on, and the text for RunOutcome::stop_reason.

@@ -12,8 +12,8 @@ VirtualDuration machine_time() noexcept;
 // The same of its real-time clock: since 1970-01-01T00:00:00Z.
 VirtualDuration machine_wall_time() noexcept;
 
-// Blocks the thread for so long, or until another thread brings something for a world (inbox.h) or wakes a rank that
-// waits for an object of libc's. For a Clock's advance_to(), outside of ranks. May come back early for no reason.
+// Blocks the thread for so long, or until another thread signals an object of libc's that a rank waits for. For a
+// Clock's advance_to(), outside of ranks. May come back early for no reason.
 void machine_sleep(VirtualDuration duration) noexcept;
 
 }  // namespace rehearse::exec
