@@ -41,7 +41,7 @@ const graph::Node* wait_for_other(const graph::GraphModule& module) {
 }
 
 std::string with_line(const std::string& what, const graph::Node& node) {
-  const std::string line = node.meta().origin ? node.meta().origin->source_line() : "";
+  const std::string line = node.meta().source_line();
   return what + (line.empty() ? "" : ", at " + line);
 }
 
@@ -49,7 +49,7 @@ std::string with_line(const std::string& what, const graph::Node& node) {
 
 CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
   if (const graph::Node* call = call_in_place(*input.module)) {
-    const std::string line = call->meta().origin ? call->meta().origin->source_line() : "";
+    const std::string line = call->meta().source_line();
     return compile_eagerly(input, "it communicates in place, by " + call->target() + (line.empty() ? "" : ", " + line));
   }
   if (const auto use = use_beyond_data(*input.module); use.node != nullptr) {

@@ -94,7 +94,7 @@ bool TensorGuard::surely_holds(const c10::TensorImpl& impl) const {
 
 bool TensorGuard::fail(GuardFailure* failure, const std::string& field, std::string expected, std::string found) const {
   if (failure) {
-    *failure = {source_ + field, std::move(expected), std::move(found), origin_ ? origin_->source_line() : ""};
+    *failure = {source_ + field, std::move(expected), std::move(found), graph::source_line(origin_)};
   }
   return false;
 }

@@ -85,7 +85,7 @@ bool BorderCheck::lies_otherwise(const Expected& expected, const at::Tensor& ten
 }
 
 void BorderCheck::fail(const Expected& expected, const std::string& captured, const std::string& found) const {
-  const std::string line = expected.origin ? expected.origin->source_line() : "";
+  const std::string line = graph::source_line(expected.origin);
   throw BorderMismatch(
       fmt::format("the tensor '{}'{} comes to {} of a compiled function otherwise than it was captured: it {}, and {} "
                   "now. The result would be wrong, so the call fails. Keep the code at fault out of the "

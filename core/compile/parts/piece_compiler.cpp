@@ -96,7 +96,7 @@ BorderCheck::LayoutOf layouts_at(const Node& call, std::size_t number, const Val
 
 // Why the graph in front of the leaf ends there.
 std::string reason_of_leaf(const Node& call) {
-  const std::string line = call.meta().origin ? call.meta().origin->source_line() : "";
+  const std::string line = call.meta().source_line();
   return "a tensor begins to require grad behind it" + (line.empty() ? "" : ", at " + line);
 }
 

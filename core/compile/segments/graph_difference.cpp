@@ -43,7 +43,7 @@ bool same_node(const graph::Node& a, const graph::Node& b) {
 }
 
 std::string at_line(const graph::Node& node) {
-  const std::string line = node.meta().origin ? node.meta().origin->source_line() : "";
+  const std::string line = node.meta().source_line();
   return line.empty() ? "" : " at " + line;
 }
 

@@ -95,6 +95,10 @@ std::string Origin::source_line() const {
   return frames.substr(path, path_end - path) + ":" + frames.substr(line, line_end - line);
 }
 
+std::string source_line(const std::shared_ptr<const Origin>& origin) {
+  return origin != nullptr ? origin->source_line() : "";
+}
+
 std::string Origin::module_path() const {
   const std::size_t entry = nn_module_stack.rfind(';');
   const std::size_t start = nn_module_stack.find(',', entry == std::string::npos ? 0 : entry);

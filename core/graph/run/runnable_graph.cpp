@@ -10,7 +10,7 @@ namespace rehearse::graph {
 namespace {
 
 std::string describe(const Node& node) {
-  const std::string line = node.meta().origin ? node.meta().origin->source_line() : "";
+  const std::string line = node.meta().source_line();
   return "in node '" + node.name() + "', " + node.target() + (line.empty() ? "" : ", from " + line);
 }
 

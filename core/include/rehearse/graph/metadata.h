@@ -105,6 +105,9 @@ struct Origin {
   friend bool operator==(const Origin& left, const Origin& right);  // by trace() and label
 };
 
+// Origin::source_line(); empty where the origin is unknown (null), too.
+std::string source_line(const std::shared_ptr<const Origin>& origin);
+
 // What is known about a node. Copies share value and origin, which never change once set.
 struct Metadata {
   std::shared_ptr<const ValueMeta> value;      // null: unknown
@@ -119,6 +122,7 @@ struct Metadata {
   void set_value(ValueMeta meta) { value = std::make_shared<const ValueMeta>(std::move(meta)); }
   void set_origin(Origin from) { origin = std::make_shared<const Origin>(std::move(from)); }
   const TensorMeta* tensor() const noexcept { return value ? value->tensor() : nullptr; }  // null: no tensor
+  std::string source_line() const { return graph::source_line(origin); }
   friend bool operator==(const Metadata& left, const Metadata& right);  // by value, through the pointers
 };
 

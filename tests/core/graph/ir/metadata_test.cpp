@@ -35,6 +35,15 @@ TEST(Origin, NamesTheInnermostLineAndModule) {
   EXPECT_EQ((Origin{"", "L__self__,,main.W", ""}).module_path(), "");
 }
 
+TEST(Metadata, NamesTheLineOfItsOrigin) {
+  Metadata metadata;
+  EXPECT_EQ(metadata.source_line(), "");
+  EXPECT_EQ(source_line(nullptr), "");
+  metadata.set_origin({.stack_trace = "File \"a.py\", line 5, in forward", .nn_module_stack = "", .torch_fn = ""});
+  EXPECT_EQ(metadata.source_line(), "a.py:5");
+  EXPECT_EQ(source_line(metadata.origin), "a.py:5");
+}
+
 TEST(Metadata, ComparesByValue) {
   Metadata left;
   Metadata right;
