@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What building, copying, splitting, verifying and printing a graph of 10,000 nodes cost.
+// What building, copying, splitting and printing a graph of 10,000 nodes cost.
 #include <benchmark/benchmark.h>
 
 #include <rehearse/graph/split.h>
 #include <rehearse/graph/text.h>
 #include <rehearse_internal/graph/structural_hash.h>
-#include <rehearse_internal/graph/verify.h>
 
 namespace rehearse::graph {
 namespace {
@@ -57,38 +56,6 @@ void graph_split(benchmark::State& state) {
   }
 }
 BENCHMARK(graph_split)->Arg(2)->Arg(20)->Arg(1000)->Unit(benchmark::kMillisecond);
-
-void graph_verify(benchmark::State& state) {
-  GraphModule module;
-  build(module, kNodes);
-  for (auto _ : state) benchmark::DoNotOptimize(verify(module));
-}
-BENCHMARK(graph_verify)->Unit(benchmark::kMillisecond);
-
-// One node that takes in all others, and modules that share the next one twice.
-void graph_verify_wide(benchmark::State& state) {
-  GraphModule module;
-  List all;
-  Node& x = module.graph().placeholder("x");
-  for (int i = 0; i < state.range(0); ++i) all.push_back(module.graph().call_function("f", {x}));
-  module.graph().output(std::move(all));
-  for (auto _ : state) benchmark::DoNotOptimize(verify(module));
-}
-BENCHMARK(graph_verify_wide)->Arg(10000)->Arg(20000)->Unit(benchmark::kMillisecond);
-
-void graph_verify_shared(benchmark::State& state) {
-  auto module = std::make_shared<GraphModule>();
-  module->graph().output(module->graph().placeholder("x"));
-  for (int i = 0; i < state.range(0); ++i) {
-    auto outer = std::make_shared<GraphModule>();
-    outer->graph().output(outer->graph().placeholder("x"));
-    outer->set_submodule("left", module);
-    outer->set_submodule("right", module);
-    module = outer;
-  }
-  for (auto _ : state) benchmark::DoNotOptimize(verify(*module));
-}
-BENCHMARK(graph_verify_shared)->Arg(8)->Arg(16)->Unit(benchmark::kMicrosecond);
 
 void graph_hash(benchmark::State& state) {
   GraphModule module;

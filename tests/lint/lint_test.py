@@ -78,7 +78,7 @@ class LintTest(unittest.TestCase):
         for path, included, words in (
                 ("core/graph/passes/a.cpp", '"graph/run/b.h"', "room passes of core/graph includes graph/run/b.h of"),
                 ("core/graph/passes/a.cpp", "<rehearse/graph/interpreter.h>", "of run; it may include ir"),
-                ("core/include/rehearse/graph/split.h", "<rehearse/graph/verify.h>", "of check"),
+                ("core/include/rehearse/graph/split.h", "<rehearse/graph/interpreter.h>", "of run"),
                 ("core/graph/ir/a.cpp", "<rehearse/graph/text.h>", "of text; it may include none"),
                 ("core/graph/run/a.h", "<rehearse/graph/split.h>", "of passes"),
                 ("core/graph/run/a.cpp", '"graph/run/steps/b.h"', "of run/steps; it may include ir, run/call"),

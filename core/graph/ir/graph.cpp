@@ -80,10 +80,6 @@ void Graph::move_before(Node& node, Node& before) {
   link(node, &before);
 }
 
-void Graph::rename(Node& node, const std::string& name) {
-  if (name != node.name_) node.name_ = names_.create_name(name);
-}
-
 Node* Graph::find(std::string_view name) const noexcept {
   for (Node& node : *this) {
     if (node.name() == name) return &node;

@@ -83,16 +83,6 @@ void Node::set_kwargs(Dict kwargs) {
   }
 }
 
-void Node::set_arg(std::size_t index, Argument argument) {
-  if (index >= args_.size()) {
-    throw GraphError(name_, "args[" + std::to_string(index) + "]",
-                     "there are " + std::to_string(args_.size()) + " args");
-  }
-  List args = args_;
-  args[index] = std::move(argument);
-  set_args(std::move(args));
-}
-
 // Reads the inputs out of the arguments; changes nothing when one of them is of another graph.
 void Node::update_inputs() {
   std::vector<Node*> inputs;

@@ -27,8 +27,6 @@ std::vector<c10::IValue> Interpreter::run(std::vector<c10::IValue> inputs) const
   return items_of(graph_->run(std::move(inputs)));
 }
 
-c10::IValue Interpreter::run_value(std::vector<c10::IValue> inputs) const { return graph_->run(std::move(inputs)); }
-
 void Interpreter::set_observer(std::function<void(const Node&, const c10::IValue&)> observer) {
   graph_->set_observer(std::move(observer));
 }

@@ -16,7 +16,8 @@
 #include <rehearse/graph/text.h>
 #include <rehearse_internal/graph/dead_code.h>
 #include <rehearse_internal/graph/structural_hash.h>
-#include <rehearse_internal/graph/verify.h>
+
+#include "core/graph/check/verify.h"
 
 // LibTorch's reader loses the archive's directory when its constructor throws.
 #if defined(__SANITIZE_ADDRESS__)

@@ -9,7 +9,8 @@
 #include <rehearse/graph/text.h>
 #include <rehearse_internal/graph/dead_code.h>
 #include <rehearse_internal/graph/structural_hash.h>
-#include <rehearse_internal/graph/verify.h>
+
+#include "core/graph/check/verify.h"
 
 namespace rehearse::graph {
 namespace {
@@ -103,7 +104,7 @@ std::shared_ptr<GraphModule> tripled(int levels) {
 }
 
 TEST(Malformed, SharedModulesAreReadOnceByTheInterpreter) {
-  EXPECT_EQ(Interpreter(tripled(3)).run_value({0}).toInt(), 27);
+  EXPECT_EQ(Interpreter(tripled(3)).run({0}).at(0).toInt(), 27);
   const Interpreter deep(tripled(40));  // it would read 4 to the power of 40 modules
 }
 

@@ -46,8 +46,6 @@ class Graph {
   void erase_node(Node& node);
   // Moves it; the order is not checked.
   void move_before(Node& node, Node& before);
-  // A new name for it, by the rules of Namespace; the old one stays taken.
-  void rename(Node& node, const std::string& name);
 
   // While it lives, new nodes come before `node`, or after it, in order of creation. The latest one counts; they end in
   // reverse order. Where the node before which they go is erased, they go where it stood.

@@ -43,9 +43,6 @@ class Interpreter {
   // and source line of the node added.
   std::vector<c10::IValue> run(std::vector<c10::IValue> inputs) const;
 
-  // The value itself: a tuple where the graph returns a list.
-  c10::IValue run_value(std::vector<c10::IValue> inputs) const;
-
   // Called after each node of this graph (not of bodies) with its value, when the values that it was the last to use
   // are gone.
   void set_observer(std::function<void(const Node&, const c10::IValue&)> observer);

@@ -53,7 +53,6 @@ class Node {
   // of a dict are not unique, and when values are nested deeper than kMaxNesting.
   void set_args(List args);
   void set_kwargs(Dict kwargs);
-  void set_arg(std::size_t index, Argument argument);  // index < args().size()
 
   // The nodes in args, then kwargs, in order, each once.
   const std::vector<Node*>& input_nodes() const noexcept { return inputs_; }

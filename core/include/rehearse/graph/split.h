@@ -48,10 +48,4 @@ struct SplitModule {
 SplitModule split_by(const GraphModule& module, const std::function<int(const Node&)>& partition_of,
                      PartitionOrder order = PartitionOrder::Fx);
 
-// A module of its own with the nodes `nodes` of `module` (no placeholder, no output), in the graph's order: values from
-// outside become placeholders in order of first use (attributes become attributes of the result), and those of `nodes`
-// that others use, or that nobody uses, its list of outputs. Names are kept. Throws GraphError for nodes of another
-// graph, placeholders and outputs, for targets that name nothing, and when a node stands before one that it uses.
-std::shared_ptr<GraphModule> extract_subgraph(const GraphModule& module, const std::vector<const Node*>& nodes);
-
 }  // namespace rehearse::graph

@@ -9,8 +9,9 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <rehearse/graph/interpreter.h>
-#include <rehearse_internal/graph/verify.h>
 #include <rehearse_internal/shapes/shape_env.h>
+
+#include "core/graph/check/verify.h"
 
 namespace rehearse::capture::test {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The verifier is silent on real graphs and on splits of them, and names each thing that is wrong.
-#include <rehearse_internal/graph/verify.h>
+#include "core/graph/check/verify.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -58,7 +58,7 @@ TEST(Graph, UsersAreEachOnceInOrderOfTheirBeginning) {
   EXPECT_THAT(x.users(), ElementsAre(&b, &a)) << "a keeps its keyword, and began to use x anew";
   a.set_kwargs({});
   EXPECT_THAT(x.users(), ElementsAre(&b));
-  b.set_arg(0, x);
+  b.set_args({x});
   EXPECT_THAT(a.users(), IsEmpty());
 }
 
@@ -165,17 +165,6 @@ TEST(Graph, WrongArgumentsAreNamed) {
   Node& x = graph.placeholder("x");
   EXPECT_STREQ(error_of([&] { x.set_kwargs({{"k", 1}, {"k", 2}}); }).what(),
                "node 'x', kwargs.k: the name is given twice");
-  EXPECT_STREQ(error_of([&] { x.set_arg(0, 1); }).what(), "node 'x', args[0]: there are 0 args");
-}
-
-TEST(Graph, RenameTakesAFreeName) {
-  Graph graph;
-  Node& x = graph.placeholder("x");
-  Node& y = graph.placeholder("y");
-  graph.rename(y, "x");
-  EXPECT_EQ(y.name(), "x_1");
-  graph.rename(x, "x");
-  EXPECT_EQ(x.name(), "x");
 }
 
 TEST(Op, NamesAreFxs) {

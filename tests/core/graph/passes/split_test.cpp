@@ -3,11 +3,11 @@
 // an extracted subgraph takes and gives.
 #include <rehearse/graph/split.h>
 #include <rehearse/graph/text.h>
-#include <rehearse_internal/graph/verify.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/graph/check/verify.h"
 #include "core/graph/recorded_graph.h"
 
 namespace rehearse::graph {
@@ -139,49 +139,6 @@ TEST(SplitBy, StatesThatCannotBeSetAgainAreRefused) {
                 g.call_function("f", {x});
               }),
               HasSubstr("node 'f', partition: is 9 after 10 of '_set_grad_enabled'"));
-}
-
-TEST(ExtractSubgraph, TakesWhatIsOutsideAndGivesWhatOthersUse) {
-  GraphModule module;
-  Graph& graph = module.graph();
-  Node& x = graph.placeholder("x");
-  Node& w = graph.get_attr("w");
-  module.set_attribute("w", {});
-  Node& a = graph.call_function("f", {x});
-  Node& b = graph.call_function("f", {x, w});
-  Node& c = graph.call_function("f", {b, a});
-  Node& d = graph.call_function("f", {c});
-  Node& unused = graph.call_function("f", {b});
-  graph.output(List{d, b});
-  const auto sub = extract_subgraph(module, {&unused, &c, &b});
-  const json expected = json::parse(R"([
-    {"name": "x", "op": "placeholder", "target": "x", "args": []},
-    {"name": "w", "op": "get_attr", "target": "w", "args": []},
-    {"name": "f", "op": "placeholder", "target": "f", "args": []},
-    {"name": "f_1", "op": "call_function", "target": "f", "args": [{"n": "x"}, {"n": "w"}]},
-    {"name": "f_2", "op": "call_function", "target": "f", "args": [{"n": "f_1"}, {"n": "f"}]},
-    {"name": "f_4", "op": "call_function", "target": "f", "args": [{"n": "f_1"}]},
-    {"name": "output", "op": "output", "target": "output", "args": [[{"n": "f_1"}, {"n": "f_2"}, {"n": "f_4"}]]}])");
-  EXPECT_EQ(record_nodes(sub->graph()), expected);
-  EXPECT_NE(sub->find_attribute("w"), nullptr);
-  EXPECT_THROW(extract_subgraph(module, {&x}), GraphError);
-}
-
-TEST(ExtractSubgraph, UseBeforeTheValueIsRefused) {
-  GraphModule module;
-  Graph& graph = module.graph();
-  Node& late = graph.call_function("f", {graph.placeholder("x")});
-  Node& early = graph.call_function("g", {late});
-  graph.move_before(early, late);
-  graph.output(early);
-  for (const std::vector<const Node*>& chosen : {std::vector<const Node*>{&early}, {&early, &late}}) {
-    try {
-      extract_subgraph(module, chosen);
-      FAIL() << "accepted";
-    } catch (const GraphError& error) {
-      EXPECT_STREQ(error.what(), "node 'g', args: it uses 'f', which stands after it");
-    }
-  }
 }
 
 std::shared_ptr<GraphModule> leaf(const std::string& type) { return std::make_shared<GraphModule>(type); }

@@ -20,7 +20,7 @@ using testing::StartsWith;
 IValue run(const std::string& lines, std::int64_t n = 2) {
   const auto module = parse_graph_module("graph_module \"G\" {%x = placeholder \"x\" [] %n = placeholder \"n\" [] " +
                                          lines + " %output = output \"output\" [%r]}");
-  return Interpreter(module).run_value({at::arange(6, at::kFloat).reshape({2, 3}), n});
+  return Interpreter(module).run({at::arange(6, at::kFloat).reshape({2, 3}), n}).at(0);
 }
 
 std::string call_error(const std::string& lines) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "graph/check/metadata_check.h"
+#include "core/graph/check/metadata_check.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <rehearse_internal/graph/verify.h>
+#include "core/graph/check/verify.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -7,7 +7,7 @@
 
 #include <rehearse_internal/graph/operators.h>
 
-#include "graph/check/metadata_check.h"
+#include "core/graph/check/metadata_check.h"
 #include "graph/ir/submodules.h"
 #include "graph/run/call/bind_arguments.h"
 #include "graph/run/call/to_ivalue.h"
