@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <rehearse_internal/comm/title.h>
 
+#include "comm/call/fingerprint.h"
 #include "comm/call/layout.h"
 
 namespace rehearse::comm {
@@ -33,8 +34,11 @@ Mismatch::Side side_of(PlacedCall call, const GroupIdentity& group) {
 
 std::optional<Mismatch::Field> edge_difference(const MadeCall& sender, const MadeCall& receiver, std::size_t part,
                                                const GroupIdentity& group) {
-  const auto sent = elements_to(parts_of(*sender.operation)[part], receiver.rank);
-  const auto expected = elements_from(parts_of(*receiver.operation)[part], sender.rank);
+  const auto& sending = parts_of(*sender.operation)[part];
+  const auto& receiving = parts_of(*receiver.operation)[part];
+  if (!knows_splits(sending) || !knows_splits(receiving)) return std::nullopt;
+  const auto sent = elements_to(sending, receiver.rank);
+  const auto expected = elements_from(receiving, sender.rank);
   if (sent == expected) return std::nullopt;
   Mismatch::Field field{
       fmt::format("splits of rank {} to rank {}", group.global_rank(sender.rank), group.global_rank(receiver.rank)),

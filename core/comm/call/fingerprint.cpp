@@ -149,7 +149,7 @@ std::string fingerprint_text(const Operation& call) {
                                 laid_out != nullptr ? strides_text(*laid_out) : ""));
     parts.push_back(device_text(tensors.front()));
   }
-  if (is_alltoall(call.type)) {
+  if (is_alltoall(call.type) && knows_splits(call)) {
     std::vector<std::int64_t> to, from;
     const auto peers = call.type == OpType::ALLTOALL ? call.inputs.size() : call.input_splits.size();
     for (int peer = 0; peer < static_cast<int>(peers); ++peer) {

@@ -56,7 +56,10 @@ std::optional<double> premul_factor(const Operation& call);
 std::int64_t elements_to(const Operation& call, int peer) noexcept;
 std::int64_t elements_from(const Operation& call, int peer) noexcept;
 
-// What every rank sends to and expects from every rank, when that is one number; else -1.
+// Does the call say what an all-to-all sends to each rank? A call that is read from a recording may not.
+bool knows_splits(const Operation& call) noexcept;
+
+// What every rank sends to and expects from every rank, when that is one number; else -1, also where it is not known.
 std::int64_t even_split(const Operation& call) noexcept;
 
 // "float32": the name that Python users know.

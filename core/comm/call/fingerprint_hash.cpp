@@ -111,7 +111,12 @@ std::int64_t elements_from(const Operation& call, int peer) noexcept {
   return call.type == OpType::ALLTOALL ? call.outputs[index].numel() : call.output_splits[index];
 }
 
+bool knows_splits(const Operation& call) noexcept {
+  return call.type == OpType::ALLTOALL ? !call.inputs.empty() : !call.input_splits.empty();
+}
+
 std::int64_t even_split(const Operation& call) noexcept {
+  if (!knows_splits(call)) return -1;
   const auto peers = call.type == OpType::ALLTOALL ? call.inputs.size() : call.input_splits.size();
   const auto split = elements_to(call, 0);
   for (int peer = 0; peer < static_cast<int>(peers); ++peer) {

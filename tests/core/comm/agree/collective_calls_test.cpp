@@ -96,6 +96,15 @@ TEST_F(CallsOfThree, ThreeShapes_AreAllTold) {
 }
 
 // Rank 5 (place 1) sends 1 element to rank 2 (place 0), which expects 2: between these two alone.
+// A recording may not say what goes to whom: nothing is compared then, and nothing claimed.
+TEST_F(CallsOfThree, SplitsThatAreNotKnown_FitAll) {
+  const auto known = alltoall({3, 2, 3}, {3, 2, 3}), unknown = alltoall({}, {});
+  EXPECT_TRUE(add(0, unknown));
+  EXPECT_TRUE(add(1, known));
+  EXPECT_TRUE(add(2, unknown));
+  EXPECT_EQ(fingerprint_text(unknown), "alltoall_base(float32[8], cpu)");
+}
+
 TEST_F(CallsOfThree, SplitsThatDoNotFit_SetTwoRanksApart) {
   const Operation made[] = {alltoall({1, 1, 1}, {1, 2, 1}), alltoall({1, 1, 1}, {1, 1, 1}),
                             alltoall({1, 1, 1}, {1, 1, 1})};
