@@ -10,6 +10,7 @@
 #include "report/calls/call_counts.h"
 #include "report/calls/call_drift.h"
 #include "report/calls/call_places.h"
+#include "report/calls/differences.h"
 #include "report/calls/event_lines.h"
 #include "report/ranks/failure_text.h"
 #include "report/ranks/places.h"
@@ -22,26 +23,6 @@
 
 namespace rehearse::sim {
 namespace {
-
-Difference::Side side_of(const comm::Mismatch::Side& side, const std::string& call, const Places& places) {
-  return {side.alike, call + side.fingerprint, places.text(side.where)};
-}
-
-Difference difference_of(const comm::Mismatch& mismatch, const Places& places) {
-  Difference difference;
-  // Of no group where it was to be made.
-  const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;
-  const auto call = of_new_group ? fmt::format("new_group #{} ", mismatch.sequence) : "";
-  if (!of_new_group) difference.group = mismatch.group;
-  difference.sequence = mismatch.sequence;
-  difference.first = side_of(mismatch.first, call, places);
-  difference.second = side_of(mismatch.second, call, places);
-  for (const auto& side : mismatch.others) difference.others.push_back(side_of(side, call, places));
-  for (const auto& [name, first, second, others] : mismatch.fields) {
-    difference.fields.push_back({name, first, second, others});
-  }
-  return difference;
-}
 
 void add_figures(const WorldOptions& options, const RunRecord& record, Report& report) {
   // Two real runs are never the same.
@@ -111,7 +92,10 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   report.rank_lines = ends.lines();
   if (story.absence) report.differences.push_back(std::move(*story.absence));
   if (options.mode == Mode::real) add_waits_given_up(record, report);
-  for (const auto& mismatch : record.mismatches) report.differences.push_back(difference_of(mismatch, places));
+  for (const auto& mismatch : record.mismatches) {
+    report.differences.push_back(
+        difference_of(mismatch, [&](const comm::Mismatch::Side& side) { return places.text(side.where); }));
+  }
   if (report.verdict != Verdict::ok) add_last_operations(record.events, places, report);
   report.call_places = calls_from_different_places(record, report.verdict, places);
   report.call_counts = lines_called_unequally(record, report.verdict, places);

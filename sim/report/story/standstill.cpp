@@ -21,34 +21,6 @@ constexpr std::size_t kEdgesShown = 4;
 
 using comm::WaitEdge;
 
-// A call to which some ranks came and others have ended. Either those left it out, or the callers made one too many; no
-// trace says which. The side with fewer ranks is named first, as most programs are right on most ranks.
-// Only the first such call is told: the others are usually its consequence.
-std::string gone(const std::vector<WaitEdge>& on_ended, const std::map<int, std::string>& crashed) {
-  const std::string& call = on_ended.front().call;
-  std::set<int> missing;
-  std::map<int, std::string> waiting;  // and where
-  for (const WaitEdge& edge : on_ended) {
-    if (edge.call != call) continue;
-    missing.insert(edge.to);
-    waiting.try_emplace(edge.from, edge.where);
-  }
-  const std::vector<int> ranks(missing.begin(), missing.end());
-  if (std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return crashed.contains(rank); })) {
-    return fmt::format("{}: {} crashed and will never come", call, describe_ranks(ranks));
-  }
-  if (waiting.size() < missing.size()) {
-    std::vector<int> callers;
-    for (const auto& [rank, place] : waiting) callers.push_back(rank);
-    const std::string& where = waiting.begin()->second;
-    return fmt::format("{} wait{} in {}{} for {}, which have ended and will never come", describe_ranks(callers),
-                       callers.size() == 1 ? "s" : "", call, where.empty() ? "" : " at " + where,
-                       describe_ranks(ranks));
-  }
-  return fmt::format("{}: {} {} ended and will never come", call, describe_ranks(ranks),
-                     ranks.size() == 1 ? "has" : "have");
-}
-
 std::string ring(const std::vector<WaitEdge>& cycle) {
   std::vector<std::string> ranks, calls;
   for (const WaitEdge& edge : cycle) {
@@ -63,8 +35,48 @@ std::string ring(const std::vector<WaitEdge>& cycle) {
 
 }  // namespace
 
-Standstill::Standstill(int ranks, std::map<int, std::string> crashed) : crashed_(std::move(crashed)) {
+Standstill::Standstill(int ranks, std::map<int, std::string> crashed, Rest rest, std::map<int, std::string> unknown)
+    : crashed_(std::move(crashed)), rest_(rest), unknown_(std::move(unknown)) {
   for (int rank = 0; rank < ranks; ++rank) ended_.insert(ended_.end(), rank);
+}
+
+// Why all of them will not come, where it is more than that they have not: "rank 3 crashed and will never come".
+std::string Standstill::absent_for_good(const std::vector<int>& ranks) const {
+  const auto all_in = [&](const auto& known) {
+    return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return known.contains(rank); });
+  };
+  if (all_in(crashed_)) return describe_ranks(ranks) + " crashed and will never come";
+  if (all_in(unknown_)) {
+    return fmt::format("{} {}, so it is not known whether {} came", describe_ranks(ranks), unknown_.at(ranks.front()),
+                       ranks.size() == 1 ? "it" : "they");
+  }
+  return "";
+}
+
+// A call to which some ranks came and others have ended. Either those left it out, or the callers made one too many; no
+// trace says which. The side with fewer ranks is named first, as most programs are right on most ranks.
+// Only the first such call is told: the others are usually its consequence.
+std::string Standstill::gone(const std::vector<comm::WaitEdge>& on_ended) const {
+  const std::string& call = on_ended.front().call;
+  std::set<int> missing;
+  std::map<int, std::string> waiting;  // and where
+  for (const WaitEdge& edge : on_ended) {
+    if (edge.call != call) continue;
+    missing.insert(edge.to);
+    waiting.try_emplace(edge.from, edge.where);
+  }
+  const std::vector<int> ranks(missing.begin(), missing.end());
+  if (const auto why = absent_for_good(ranks); !why.empty()) return fmt::format("{}: {}", call, why);
+  const auto* const what = rest_ == Rest::ended ? "ended and will never come" : "not come";
+  if (waiting.size() < missing.size()) {
+    std::vector<int> callers;
+    for (const auto& [rank, place] : waiting) callers.push_back(rank);
+    const std::string& where = waiting.begin()->second;
+    return fmt::format("{} wait{} in {}{} for {}, which have {}", describe_ranks(callers),
+                       callers.size() == 1 ? "s" : "", call, where.empty() ? "" : " at " + where, describe_ranks(ranks),
+                       what);
+  }
+  return fmt::format("{}: {} {} {}", call, describe_ranks(ranks), ranks.size() == 1 ? "has" : "have", what);
 }
 
 void Standstill::add(const exec::BlockedFiber& fiber, std::string where) {
@@ -86,7 +98,7 @@ Standstill::Story Standstill::tell(std::optional<VirtualTime> until) const {
   Story story;
   std::vector<std::string> causes;
   // What cannot end whatever happens comes before what merely did not: ended ranks, then a cycle, then dead ends.
-  if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended, crashed_));
+  if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended));
   if (!analysis.cycles.empty()) causes.push_back(ring(analysis.cycles.front()));
   for (const auto& cycle : analysis.cycles) {
     for (const auto& edge : cycle) story.wait_cycle.push_back(comm::to_string(edge));

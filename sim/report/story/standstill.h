@@ -16,12 +16,16 @@ namespace rehearse::sim {
 
 class RankOutcomes;
 
+// What is known of ranks that are in no wait: they have ended, or they have not come to what others wait for.
+enum class Rest { ended, not_come };
+
 // Ranks that did not go on, and whose fault that is: those that have ended, then a cycle, then ranks that stand in
 // something of their own. Add what each rank was in; ranks of which nothing is added have ended.
 class Standstill {
  public:
-  // `crashed`: see RunRecord.
-  explicit Standstill(int ranks, std::map<int, std::string> crashed = {});
+  // `crashed`: see RunRecord. `unknown`: ranks of which nobody knows whether they have come, and why: "left no dump".
+  explicit Standstill(int ranks, std::map<int, std::string> crashed = {}, Rest rest = Rest::ended,
+                      std::map<int, std::string> unknown = {});
 
   // `where`: its place, for the reader.
   void add(const exec::BlockedFiber& fiber, std::string where);
@@ -44,7 +48,12 @@ class Standstill {
   std::string others_on_the_way(int rank, VirtualTime until) const;
 
  private:
+  std::string gone(const std::vector<comm::WaitEdge>& on_ended) const;
+  std::string absent_for_good(const std::vector<int>& ranks) const;
+
   const std::map<int, std::string> crashed_;
+  const Rest rest_;
+  const std::map<int, std::string> unknown_;
   std::vector<comm::BlockedCall> calls_;  // an empty call: the rank could have gone on
   std::map<int, std::string> polling_;    // the call that each rank that polls makes again and again; empty: not known
   std::set<int> ended_;

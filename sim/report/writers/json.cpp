@@ -148,6 +148,8 @@ const Json::Array& Json::items() const { return as<Array>(); }
 
 Json::Array& Json::items() { return const_cast<Array&>(as<Array>()); }
 
+const Json::Object& Json::entries() const { return as<Object>(); }
+
 std::int64_t Json::signed_integer() const {
   const auto* const value = std::get_if<std::uint64_t>(&value_);
   if (value == nullptr) return as<std::int64_t>();

@@ -85,6 +85,9 @@ class Json {
   Array& items();
   void push_back(Json item) { items().push_back(std::move(item)); }
 
+  // Throws JsonError for anything else than an object.
+  const Object& entries() const;
+
   // As bool, an integer, double, std::string, std::vector or std::map of these. Throws JsonError for a value of another
   // type and for a number that does not fit. Integers are numbers, too.
   template <class T>

@@ -82,11 +82,23 @@ Json json_of(const CallCounts& line) {
   return {{"process_group_name", line.group}, {"where", line.where}, {"sides", std::move(sides)}};
 }
 
+Json json_of(const DumpFacts::Stack& stack) {
+  return {{"ranks", stack.ranks}, {"call", stack.call}, {"frames", stack.frames}, {"own_frames", stack.own}};
+}
+
 template <class Items>
 Json list_of(const Items& items) {
   Json list = Json::array();
   for (const auto& item : items) list.push_back(json_of(item));
   return list;
+}
+
+Json json_of(const DumpFacts& dumps) {
+  return {{"format", dumps.format},
+          {"ranks", dumps.ranks},
+          {"without_dump", dumps.without_dump},
+          {"culprits", dumps.culprits},
+          {"stacks", list_of(dumps.stacks)}};
 }
 
 RankLine rank_line_of(const Reader& reader) {
@@ -163,6 +175,17 @@ CallCounts call_counts_of(const Reader& reader) {
           reader.get_list("sides", count_of)};
 }
 
+DumpFacts::Stack stack_of(const Reader& reader) {
+  return {reader.get<std::vector<int>>("ranks"), reader.get<std::string>("call"),
+          reader.get<std::vector<std::string>>("frames"), reader.get<std::vector<std::string>>("own_frames")};
+}
+
+DumpFacts dump_facts_of(const Reader& reader) {
+  return {reader.get<std::string>("format"), reader.get<std::vector<int>>("ranks"),
+          reader.get<std::vector<int>>("without_dump"), reader.get<std::vector<int>>("culprits"),
+          reader.get_list("stacks", stack_of)};
+}
+
 }  // namespace
 
 std::string to_json(const Report& report) {
@@ -197,6 +220,7 @@ std::string to_json(const Report& report) {
   if (!report.transport.empty()) json["transport"] = report.transport;
   if (!report.findings.empty()) json["findings"] = list_of(report.findings);
   if (!report.faults.empty()) json["faults"] = list_of(report.faults);
+  if (report.dumps) json["dumps"] = json_of(*report.dumps);
   return json_text(std::move(json), 2) + "\n";
 }
 
@@ -235,6 +259,7 @@ Report report_from_json(std::string_view text) {
   report.replay = reader.get<std::string>("replay");
   report.files = reader.get<std::vector<std::string>>("files");
   report.hint = reader.get_if_there<std::string>("hint");
+  if (reader.has("dumps")) report.dumps = dump_facts_of(reader.child("dumps"));
   return report;
 }
 

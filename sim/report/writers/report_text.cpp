@@ -8,6 +8,7 @@
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
+#include "report/writers/dump_text.h"
 #include "report/writers/rank_lines_text.h"
 #include "report/writers/text_lines.h"
 
@@ -27,8 +28,9 @@ class TextWriter {
   TextWriter(const Report& report, const TextOptions& options) : report_(report), options_(options) {}
 
   std::string write() const {
-    const std::string above = verdict_line() + rank_lines_text(report_.rank_lines, options_.width) + differences() +
-                              wait_cycle() + findings() + faults() + call_places() + call_counts() + remarks();
+    const std::string above = verdict_line() + rank_lines_text(report_.rank_lines, options_.width) + culprits() +
+                              differences() + wait_cycle() + findings() + faults() + call_places() + call_counts() +
+                              stacks() + remarks();
     const std::string below = checks() + banner() + files() + replay() + hint();
     return above + events(count_lines(above) + count_lines(below)) + below;
   }
@@ -163,6 +165,10 @@ class TextWriter {
     return text;
   }
 
+  std::string culprits() const { return report_.dumps ? culprits_text(*report_.dumps, options_.width) : ""; }
+
+  std::string stacks() const { return report_.dumps ? stacks_text(*report_.dumps, options_.width) : ""; }
+
   std::string remarks() const {
     std::string text;
     const std::size_t shown = std::min(report_.remarks.size(), kOddLinesShown);
@@ -191,6 +197,7 @@ class TextWriter {
   }
 
   std::string banner() const {
+    if (report_.dumps) return dumps_banner(report_, options_.width);
     const std::string program = report_.program.empty() ? "" : " program=" + report_.program;
     const std::string seed =
         report_.seed <= kDecimalSeedMax ? fmt::format("{}", report_.seed) : fmt::format("{:#x}", report_.seed);

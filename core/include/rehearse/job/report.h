@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <rehearse/exec/time.h>
+#include <rehearse/job/dump_facts.h>
 #include <rehearse/job/fault_line.h>
 #include <rehearse/job/rank_outcome.h>
 #include <rehearse/job/state_finding.h>
@@ -100,6 +102,7 @@ struct Report {
   std::string replay;                           // the command that runs this again
   std::vector<std::string> files;               // what was written beside the report
   std::string hint;                             // what would let the report say more; empty: nothing
+  std::optional<DumpFacts> dumps;               // of a real job whose dumps were explained; nothing: of a run
 };
 
 }  // namespace rehearse

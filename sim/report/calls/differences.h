@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+
+#include <c10/util/FunctionRef.h>
+
+#include <rehearse/job/report.h>
+#include <rehearse_internal/comm/mismatch.h>
+
+namespace rehearse::sim {
+
+// A mismatch as reports have it. `where`: the place of a side's call.
+Difference difference_of(const comm::Mismatch& mismatch,
+                         c10::function_ref<std::string(const comm::Mismatch::Side& side)> where);
+
+}  // namespace rehearse::sim

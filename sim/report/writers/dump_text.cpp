@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/writers/dump_text.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <rehearse_internal/formatting/rank_list.h>
+
+#include "report/writers/text_lines.h"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kStacksShown = 4;
+constexpr std::size_t kFramesShown = 8;  // of one stack
+
+std::string line_of(std::string_view prefix, std::string_view text, std::size_t width) {
+  return wrapped(prefix, text, width, prefix.find_first_not_of(' ') + 2) + "\n";
+}
+
+std::string stack_text(const DumpFacts::Stack& stack, std::size_t width) {
+  const auto& frames = stack.own.empty() ? stack.frames : stack.own;
+  if (frames.empty()) return "";
+  auto text = line_of("stack of ", fmt::format("{} in {}:", describe_ranks(stack.ranks), stack.call), width);
+  const auto shown = std::min(frames.size(), kFramesShown);
+  for (std::size_t i = 0; i < shown; ++i) text += line_of("  ", frames[i], width);
+  if (shown < frames.size()) text += fmt::format("  ... and {} more frames\n", frames.size() - shown);
+  return text;
+}
+
+}  // namespace
+
+std::string culprits_text(const DumpFacts& dumps, std::size_t width) {
+  if (dumps.culprits.empty()) return "";
+  return line_of(dumps.culprits.size() == 1 ? "culprit: " : "culprits: ", describe_ranks(dumps.culprits), width);
+}
+
+std::string stacks_text(const DumpFacts& dumps, std::size_t width) {
+  std::string text;
+  const auto shown = std::min(dumps.stacks.size(), kStacksShown);
+  for (std::size_t i = 0; i < shown; ++i) text += stack_text(dumps.stacks[i], width);
+  if (shown < dumps.stacks.size() && !text.empty())
+    text += fmt::format("... and {} more stacks, see --json\n", dumps.stacks.size() - shown);
+  return text;
+}
+
+std::string dumps_banner(const Report& report, std::size_t width) {
+  const auto carrier = report.transport.empty() ? "" : ", carried by " + report.transport;
+  return line_of("",
+                 fmt::format("rehearse {} ranks={}: {} calls in the dump{} of {}, format {}{}", report.version,
+                             report.ranks, report.operations, report.dumps->ranks.size() == 1 ? "" : "s",
+                             describe_ranks(report.dumps->ranks), report.dumps->format, carrier),
+                 width);
+}
+
+}  // namespace rehearse::sim
